@@ -1,0 +1,72 @@
+//! When a device sends: the processes that due times follow.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+/// Where a periodic device's first send falls within its interval.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Phase {
+    /// At a seeded random point of the interval, so that a fleet's load is even.
+    Spread,
+    /// All devices together, one interval after the start, as PSMark's timers do.
+    Aligned,
+}
+
+/// The process that makes a device's due times. Open loop: nothing a system does changes it.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Arrival {
+    /// Every `interval`; each due time moved by up to ± `jitter` (uniform, below half an interval).
+    Periodic {
+        /// Time between two sends, above zero.
+        interval: Duration,
+        /// Where the first send falls.
+        phase: Phase,
+        /// Largest move of one due time either way.
+        jitter: Duration,
+    },
+    /// Independent exponential gaps.
+    Poisson {
+        /// Mean rate in messages per second.
+        rate_per_s: f64,
+    },
+    /// Periodic while on, silent while off; both times exponential.
+    OnOff {
+        /// Time between two sends while on.
+        interval: Duration,
+        /// Mean length of an on period.
+        mean_on: Duration,
+        /// Mean length of an off period.
+        mean_off: Duration,
+    },
+    /// Recorded send times, relative to the start; repeated every `period` if given.
+    Trace {
+        /// Ascending offsets in nanoseconds.
+        offsets_ns: Arc<[u64]>,
+        /// The trace starts again after this time.
+        period: Option<Duration>,
+    },
+    /// As fast as the system takes them: due = ready, no latency verdict, no schedule hash.
+    Flood,
+}
+
+impl Arrival {
+    /// Mean messages per second while online; `None` for a flood, which has no rate of its own.
+    pub fn mean_rate_per_s(&self) -> Option<f64> {
+        match self {
+            Arrival::Periodic { interval, .. } => Some(1.0 / interval.as_secs_f64()),
+            Arrival::Poisson { rate_per_s } => Some(*rate_per_s),
+            Arrival::OnOff { interval, mean_on, mean_off } => {
+                let on = mean_on.as_secs_f64();
+                Some(on / (on + mean_off.as_secs_f64()) / interval.as_secs_f64())
+            }
+            Arrival::Trace { offsets_ns, period } => {
+                let span = period.map_or_else(
+                    || offsets_ns.last().map_or(0.0, |last| *last as f64 / 1e9),
+                    |period| period.as_secs_f64(),
+                );
+                (span > 0.0).then(|| offsets_ns.len() as f64 / span)
+            }
+            Arrival::Flood => None,
+        }
+    }
+}

@@ -1,0 +1,57 @@
+//! Planned connectivity: when a device is online, by seeded checks at fixed periods.
+
+use std::time::Duration;
+
+/// How a device leaves.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Leave {
+    /// With the protocol's goodbye.
+    Graceful,
+    /// The connection is closed without a word.
+    Cut,
+}
+
+/// When the two checks of a device happen.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum CheckPhase {
+    /// Both on one tick counted from the start, in the order publish, disconnect, reconnect; starts online.
+    /// Availability 1 / (1 + d(1 − r)/r) for equal periods (PSMark as published).
+    Together,
+    /// Each at a seeded random phase; starts in its stationary state.
+    /// Availability (1 − d/2)·r / (d + r − d·r) for equal periods.
+    Random,
+}
+
+/// Disconnect and reconnect checks of a device.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Churn {
+    /// Time between disconnect checks; zero switches them off.
+    pub disconnect_check: Duration,
+    /// Chance that a check disconnects, 0 to 1.
+    pub disconnect_chance: f64,
+    /// Time between reconnect checks; zero switches them off.
+    pub reconnect_check: Duration,
+    /// Chance that a check reconnects, 0 to 1.
+    pub reconnect_chance: f64,
+    /// When the checks happen.
+    pub phase: CheckPhase,
+    /// How the device leaves.
+    pub leave: Leave,
+}
+
+impl Churn {
+    /// Long-run share of time online by the closed form of its phase rule; exact for equal periods.
+    pub fn availability(&self) -> f64 {
+        let (d, r) = (self.disconnect_chance, self.reconnect_chance);
+        if d == 0.0 || self.disconnect_check.is_zero() {
+            return 1.0;
+        }
+        if r == 0.0 || self.reconnect_check.is_zero() {
+            return 0.0;
+        }
+        match self.phase {
+            CheckPhase::Together => 1.0 / (1.0 + d * (1.0 - r) / r),
+            CheckPhase::Random => (1.0 - d / 2.0) * r / (d + r - d * r),
+        }
+    }
+}

@@ -1,0 +1,30 @@
+//! Delivery levels, in words that fit every protocol.
+
+use serde::{Deserialize, Serialize};
+
+/// A delivery level; each protocol maps it to its own term.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Qos {
+    /// Sent once, never repeated (MQTT QoS 0).
+    BestEffort,
+    /// Repeated until acknowledged (MQTT QoS 1).
+    AtLeastOnce,
+    /// Acknowledged in two steps, so that it counts once (MQTT QoS 2).
+    ExactlyOnce,
+}
+
+impl Qos {
+    /// All levels, weakest first.
+    pub const ALL: [Qos; 3] = [Qos::BestEffort, Qos::AtLeastOnce, Qos::ExactlyOnce];
+
+    /// The MQTT number, 0 to 2 (MQTT 5.0 §4.3).
+    pub fn level(self) -> u8 {
+        self as u8
+    }
+
+    /// The level with this MQTT number, if there is one.
+    pub fn from_level(level: u8) -> Option<Qos> {
+        Qos::ALL.get(usize::from(level)).copied()
+    }
+}

@@ -1,0 +1,41 @@
+//! What an adapter and its library can do; differences between protocols are asked here, never by name.
+
+use pubmark_model::qos::Qos;
+
+/// What `sent` means for an adapter.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SentMeans {
+    /// The last byte was accepted by our socket.
+    Wire,
+    /// The message was handed to a library that queues.
+    HandedOver,
+}
+
+/// What an adapter can do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Capabilities {
+    /// Name on the command line and in records, for instance `mqtt5`.
+    pub name: &'static str,
+    /// The protocol's name and version as its standard writes them.
+    pub title: &'static str,
+    /// Schemes of endpoints, the plain one first.
+    pub schemes: &'static [&'static str],
+    /// The encrypted schemes among them.
+    pub tls_schemes: &'static [&'static str],
+    /// Port of each scheme where the endpoint names none.
+    pub default_port: u16,
+    /// Port of the encrypted schemes where the endpoint names none.
+    pub default_tls_port: u16,
+    /// Levels offered.
+    pub qos: &'static [Qos],
+    /// Wildcards in filters.
+    pub wildcards: bool,
+    /// Retained messages.
+    pub retain: bool,
+    /// Sessions that outlive a connection.
+    pub persistent_sessions: bool,
+    /// What `sent` means.
+    pub sent_means: SentMeans,
+    /// Largest payload that the protocol can carry.
+    pub maximum_payload_bytes: u32,
+}

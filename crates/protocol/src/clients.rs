@@ -1,0 +1,181 @@
+//! The trait: all client sessions of one shard over one protocol.
+
+use std::sync::Arc;
+
+use pubmark_model::qos::Qos;
+use pubmark_model::workload::Credentials;
+
+use crate::endpoint::Endpoint;
+use crate::events::Sink;
+
+/// A session of this shard; counted from 0 in the order of [`Clients::add_session`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct SessionId(pub u32);
+
+/// What holds for all sessions of a shard.
+#[derive(Clone, Debug)]
+pub struct ShardConfig {
+    /// Where to connect.
+    pub endpoint: Endpoint,
+    /// Number of this run; goes into every header.
+    pub run: u32,
+    /// Bytes that fill payloads behind the header: message `n` of publisher `p` takes them from a place that depends on both.
+    pub body_pool: Arc<[u8]>,
+    /// Largest packet a peer may send us, in bytes; a larger one ends its connection.
+    pub maximum_packet_bytes: usize,
+    /// Take the kernel's receive stamps.
+    pub receive_stamps: bool,
+    /// Seconds of silence after which the client pings; 0 for never.
+    pub keep_alive_s: u16,
+}
+
+/// One thing that a session publishes: a topic with its level, made known once so that a send costs no look-up.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Publication {
+    /// The publisher's number in the fleet; goes into every header.
+    pub publisher: u32,
+    /// Where to.
+    pub topic: Box<str>,
+    /// Delivery level.
+    pub qos: Qos,
+    /// Retain flag.
+    pub retain: bool,
+}
+
+/// One filter of a session.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Subscription {
+    /// Filter in MQTT's syntax.
+    pub filter: Box<str>,
+    /// Delivery level asked for.
+    pub qos: Qos,
+}
+
+/// A session to be made.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SessionConfig {
+    /// Unique over all clients of the run.
+    pub client_id: Box<str>,
+    /// Log-in; the endpoint's if `None`.
+    pub credentials: Option<Credentials>,
+    /// Keep the session when the connection ends.
+    pub persistent: bool,
+    /// Messages sent and not yet acknowledged at most; the server may allow less.
+    pub in_flight_window: u16,
+    /// What it publishes; [`Outgoing::publication`] counts in this list.
+    pub publications: Vec<Publication>,
+    /// What it subscribes to after each connect that finds no session.
+    pub subscriptions: Vec<Subscription>,
+}
+
+/// A message to send.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Outgoing {
+    /// Index in the session's publications.
+    pub publication: u16,
+    /// The publisher's sequence number.
+    pub sequence: u32,
+    /// Due time, ns of `CLOCK_MONOTONIC`.
+    pub due_ns: u64,
+    /// Whole payload, header included; at least [`crate::header::COMPACT`].
+    pub payload_bytes: u32,
+}
+
+/// What became of an attempt to send.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Taken {
+    /// The adapter has the message; [`Sink::written`] or [`Sink::abandoned`] will follow.
+    Yes,
+    /// Not now: window or socket full, or not connected. [`Sink::writable`] follows when it can be tried again.
+    NotReady,
+    /// Never: larger than the system allows, which is this many bytes.
+    TooLarge(u32),
+}
+
+/// How a connection is ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Goodbye {
+    /// With the protocol's words.
+    Graceful,
+    /// Closed without a word.
+    Cut,
+}
+
+/// Why an adapter could not be started.
+#[derive(Debug, thiserror::Error)]
+pub enum OpenError {
+    /// A system call failed.
+    #[error("failed to {what}")]
+    System {
+        /// What was tried.
+        what: &'static str,
+        /// Why it failed.
+        #[source]
+        source: std::io::Error,
+    },
+    /// TLS material that cannot be used.
+    #[error("failed to read certificates from `{path}`: {reason}")]
+    Certificates {
+        /// The file.
+        path: String,
+        /// What is wrong with it.
+        reason: String,
+    },
+}
+
+/// All client sessions of one shard over one protocol. One thread; nothing here blocks but [`Clients::poll`].
+///
+/// Every event goes to the sink of the call in which it is noticed. A session that ended is connected again only by [`Clients::connect`].
+pub trait Clients: Sized {
+    /// Starts with no sessions.
+    fn open(config: ShardConfig) -> Result<Self, OpenError>;
+
+    /// Adds a session, not yet connected.
+    fn add_session(&mut self, config: SessionConfig) -> SessionId;
+
+    /// Starts connecting; [`Sink::connected`] or [`Sink::closed`] follows. Subscriptions are made before `connected` is
+    /// followed by [`Sink::subscribed`] for each. No effect on a session that is connecting or connected.
+    fn connect(&mut self, session: SessionId, sink: &mut impl Sink);
+
+    /// Ends a connection; everything not written is reported by [`Sink::abandoned`], then [`Sink::closed`] with
+    /// [`crate::events::Cause::Ours`] follows at once. No effect on a session that has no connection.
+    fn disconnect(&mut self, session: SessionId, goodbye: Goodbye, sink: &mut impl Sink);
+
+    /// Hands over a message; nothing reaches the socket before [`Clients::flush`].
+    fn send(&mut self, session: SessionId, message: Outgoing) -> Taken;
+
+    /// Writes what was handed over, in as few system calls as it takes.
+    fn flush(&mut self, session: SessionId, sink: &mut impl Sink);
+
+    /// Waits for events until one came, `until_ns` (`CLOCK_MONOTONIC`) has passed, or the waker was used; `None` waits without end,
+    /// a time in the past only looks. Reports all events found.
+    fn poll(&mut self, until_ns: Option<u64>, sink: &mut impl Sink) -> std::io::Result<()>;
+
+    /// Ends a [`Clients::poll`] from another thread.
+    fn waker(&self) -> Waker;
+
+    /// Bytes that the kernel still holds unsent for all sessions (SIOCOUTQ), and those that we hold.
+    fn unsent_bytes(&self) -> u64;
+}
+
+/// Wakes a shard that waits in [`Clients::poll`].
+#[derive(Clone)]
+pub struct Waker(Arc<dyn Fn() + Send + Sync>);
+
+impl Waker {
+    /// A waker that calls `wake`.
+    pub fn new(wake: impl Fn() + Send + Sync + 'static) -> Waker {
+        Waker(Arc::new(wake))
+    }
+
+    /// Wakes the shard, now or as soon as it waits.
+    pub fn wake(&self) {
+        (self.0)();
+    }
+}
+
+impl std::fmt::Debug for Waker {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        formatter.write_str("Waker")
+    }
+}

@@ -1,0 +1,28 @@
+//! Where a system listens.
+
+use std::net::SocketAddr;
+use std::path::PathBuf;
+
+use pubmark_model::workload::Credentials;
+
+/// A system's address as an adapter needs it, names already resolved.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Endpoint {
+    /// As the user wrote it, without the password; for messages and records.
+    pub shown: String,
+    /// Where to connect.
+    pub address: SocketAddr,
+    /// Encrypt, and how to check the server.
+    pub tls: Option<Tls>,
+    /// Log-in for sessions that bring none of their own.
+    pub credentials: Option<Credentials>,
+}
+
+/// How a TLS connection is checked.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Tls {
+    /// Name the server's certificate must carry.
+    pub server_name: String,
+    /// PEM file of the authorities trusted; `None` accepts any certificate (recorded as a deviation).
+    pub authorities: Option<PathBuf>,
+}

@@ -1,0 +1,108 @@
+//! What an adapter tells the engine.
+
+use pubmark_model::qos::Qos;
+
+use crate::clients::SessionId;
+
+/// A message of ours, as events name it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Token {
+    /// Index in the session's publications.
+    pub publication: u16,
+    /// The publisher's sequence number.
+    pub sequence: u32,
+}
+
+/// What the server said when it accepted a connection.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub struct Connected {
+    /// The server still had our session.
+    pub session_present: bool,
+    /// In-flight messages the server allows, if it says so.
+    pub receive_maximum: Option<u16>,
+    /// Largest packet the server takes, if it says so.
+    pub maximum_packet_bytes: Option<u32>,
+    /// Highest level the server takes for publishing, if below ours.
+    pub maximum_qos: Option<Qos>,
+}
+
+/// Why a connection ended, or was never made.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Cause {
+    /// We ended it ([`crate::clients::Clients::disconnect`]).
+    Ours,
+    /// No connection: refused, unreachable, timed out.
+    Unreachable(String),
+    /// The server refused the session, not for its log-in; its code and words.
+    Refused {
+        /// The protocol's code.
+        code: u8,
+        /// The code's name.
+        reason: &'static str,
+    },
+    /// Wrong or missing user name or password.
+    NotAuthorized {
+        /// The protocol's code.
+        code: u8,
+        /// The code's name.
+        reason: &'static str,
+    },
+    /// TLS could not be agreed.
+    Tls(String),
+    /// The server said goodbye, with its code.
+    Server {
+        /// The protocol's code.
+        code: u8,
+        /// The code's name.
+        reason: &'static str,
+        /// The server calls one of our packets too large.
+        too_large: bool,
+    },
+    /// The connection was reset or closed without a word.
+    Dropped(String),
+    /// The server stopped answering our pings.
+    Silent,
+    /// The server broke the protocol; what it did.
+    Protocol(String),
+}
+
+/// A message that arrived.
+#[derive(Clone, Copy, Debug)]
+pub struct Delivery<'a> {
+    /// The payload, whole.
+    pub payload: &'a [u8],
+    /// Sent because we subscribed, not because it was published now.
+    pub retained: bool,
+    /// Time after the read that completed it, ns of `CLOCK_MONOTONIC`.
+    pub at_ns: u64,
+    /// Time of the last read that left the socket empty (or of the connect), same clock: the message was not there then.
+    pub empty_at_ns: u64,
+    /// The kernel's receive stamp of the last byte of the read that completed it, moved to `CLOCK_MONOTONIC`; and it is
+    /// this message's own (the last one completed by that read), so that it bounds its lateness.
+    pub kernel_ns: Option<u64>,
+}
+
+/// Where an adapter's events go. Called on the shard's thread, from inside [`crate::clients::Clients`]' calls.
+pub trait Sink {
+    /// The server accepted the session.
+    fn connected(&mut self, session: SessionId, connected: Connected);
+    /// The server answered subscription `index` (of the session's list) with a level, or refused it with a code.
+    fn subscribed(&mut self, session: SessionId, index: usize, granted: Result<Qos, u8>);
+    /// The connection ended or was not made.
+    fn closed(&mut self, session: SessionId, cause: Cause);
+    /// The last byte of a message was accepted by the socket at `written_ns`; the write of its first byte began at `write_start_ns`.
+    fn written(&mut self, session: SessionId, token: Token, write_start_ns: u64, written_ns: u64);
+    /// The server took responsibility for a message (QoS 1: PUBACK, QoS 2: PUBREC), or refused it with a code.
+    fn acknowledged(&mut self, session: SessionId, token: Token, outcome: Result<(), u8>);
+    /// The message was handed over but its last byte never reached the socket: its connection ended first.
+    fn abandoned(&mut self, session: SessionId, token: Token);
+    /// Written, not acknowledged, and the session is gone: nobody can know. Comes when the session is known to be lost
+    /// (clean session: with `closed`; persistent: on a connect without session, or at the end).
+    fn unanswered(&mut self, session: SessionId, token: Token);
+    /// Sent again after a reconnect that found the session.
+    fn resent(&mut self, session: SessionId, token: Token);
+    /// A session that said [`crate::clients::Taken::NotReady`] can take messages again.
+    fn writable(&mut self, session: SessionId);
+    /// A message arrived.
+    fn delivered(&mut self, session: SessionId, delivery: Delivery<'_>);
+}

@@ -1,0 +1,163 @@
+//! The header at the front of every payload: who sent it, which it is, when it was due.
+//!
+//! Little-endian. *Full*, 24 B: version 1, run 3, publisher 4, sequence 4, due 8 (ns, `CLOCK_MONOTONIC`), write start − due 4 (µs).
+//! *Compact*, 16 B, for smaller payloads: version 1, run 2, publisher 3, sequence 4, due 6 (ns, lower 48 bits).
+//! Wrap rules: `run` is the lower bits of the run's number; write start − due saturates at `u32::MAX` µs (71 minutes; such a
+//! service latency is counted as clipped); the compact due is completed with the reader's clock, right within ± 39 hours.
+
+/// Bytes of a full header.
+pub const FULL: usize = 24;
+/// Bytes of a compact header: the smallest payload there is.
+pub const COMPACT: usize = 16;
+/// Largest publisher number that a compact header can carry.
+pub const COMPACT_PUBLISHERS: u32 = 1 << 24;
+
+const VERSION_FULL: u8 = 0xb1;
+const VERSION_COMPACT: u8 = 0xb2;
+const COMPACT_DUE_BITS: u32 = 48;
+/// Where write start − due stands in a full header.
+const WRITE_START_AT: usize = 20;
+
+/// A decoded header.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Header {
+    /// Lower 24 bits (full) or 16 bits (compact) of the run's number.
+    pub run: u32,
+    /// The publisher's number in the fleet.
+    pub publisher: u32,
+    /// The publisher's messages count from 1; a number is used only for a message handed to the system.
+    pub sequence: u32,
+    /// Due time, ns of `CLOCK_MONOTONIC`.
+    pub due_ns: u64,
+    /// Write start − due in µs, `u32::MAX` where clipped; `None` in a compact header.
+    pub write_start_us: Option<u32>,
+}
+
+/// Header bytes that a payload of this size carries; `None` where not even the compact one fits.
+pub fn length_for(payload_bytes: usize) -> Option<usize> {
+    match payload_bytes {
+        FULL.. => Some(FULL),
+        COMPACT.. => Some(COMPACT),
+        _ => None,
+    }
+}
+
+/// Writes the header for a payload of `payload_bytes` (at least [`COMPACT`]) to the end of `out`; returns its length.
+/// A full header's write start stays 0 until [`patch_write_start`].
+pub fn write(out: &mut Vec<u8>, payload_bytes: usize, run: u32, publisher: u32, sequence: u32, due_ns: u64) -> usize {
+    if payload_bytes >= FULL {
+        let mut bytes = [0; FULL];
+        bytes[0] = VERSION_FULL;
+        bytes[1..4].copy_from_slice(&run.to_le_bytes()[..3]);
+        bytes[4..8].copy_from_slice(&publisher.to_le_bytes());
+        bytes[8..12].copy_from_slice(&sequence.to_le_bytes());
+        bytes[12..20].copy_from_slice(&due_ns.to_le_bytes());
+        out.extend_from_slice(&bytes);
+        FULL
+    } else {
+        let mut bytes = [0; COMPACT];
+        bytes[0] = VERSION_COMPACT;
+        bytes[1..3].copy_from_slice(&run.to_le_bytes()[..2]);
+        bytes[3..6].copy_from_slice(&publisher.to_le_bytes()[..3]);
+        bytes[6..10].copy_from_slice(&sequence.to_le_bytes());
+        bytes[10..16].copy_from_slice(&due_ns.to_le_bytes()[..6]);
+        out.extend_from_slice(&bytes);
+        COMPACT
+    }
+}
+
+/// Puts write start − due into a header that [`write`] made; a compact header has no place for it.
+pub fn patch_write_start(header: &mut [u8], due_ns: u64, write_start_ns: u64) {
+    if header.first() == Some(&VERSION_FULL) && header.len() >= FULL {
+        let delay_us = write_start_ns.saturating_sub(due_ns) / 1_000;
+        let delay_us = u32::try_from(delay_us).unwrap_or(u32::MAX);
+        header[WRITE_START_AT..FULL].copy_from_slice(&delay_us.to_le_bytes());
+    }
+}
+
+/// Reads the header at the front of `payload`; `None` if it is not one of ours. `now_ns` completes a compact due time.
+pub fn read(payload: &[u8], now_ns: u64) -> Option<Header> {
+    match *payload.first()? {
+        VERSION_FULL if payload.len() >= FULL => Some(Header {
+            run: u32::from_le_bytes([payload[1], payload[2], payload[3], 0]),
+            publisher: u32::from_le_bytes(payload[4..8].try_into().ok()?),
+            sequence: u32::from_le_bytes(payload[8..12].try_into().ok()?),
+            due_ns: u64::from_le_bytes(payload[12..20].try_into().ok()?),
+            write_start_us: Some(u32::from_le_bytes(payload[WRITE_START_AT..FULL].try_into().ok()?)),
+        }),
+        VERSION_COMPACT if payload.len() >= COMPACT && payload.len() < FULL => {
+            let mut due = [0; 8];
+            due[..6].copy_from_slice(&payload[10..16]);
+            Some(Header {
+                run: u32::from(u16::from_le_bytes([payload[1], payload[2]])),
+                publisher: u32::from_le_bytes([payload[3], payload[4], payload[5], 0]),
+                sequence: u32::from_le_bytes(payload[6..10].try_into().ok()?),
+                due_ns: complete_due(u64::from_le_bytes(due), now_ns),
+                write_start_us: None,
+            })
+        }
+        _ => None,
+    }
+}
+
+/// The time nearest to `now_ns` whose lower 48 bits are `low`.
+fn complete_due(low: u64, now_ns: u64) -> u64 {
+    let span = 1u64 << COMPACT_DUE_BITS;
+    let candidate = (now_ns & !(span - 1)) | low;
+    if candidate > now_ns.saturating_add(span / 2) {
+        candidate.saturating_sub(span)
+    } else if candidate.saturating_add(span / 2) < now_ns {
+        candidate + span
+    } else {
+        candidate
+    }
+}
+
+/// Is `header` of the run numbered `run`? A compact header shows 16 bits of it, a full one 24.
+pub fn is_of_run(header: &Header, run: u32) -> bool {
+    let mask = if header.write_start_us.is_some() { 0x00ff_ffff } else { 0x0000_ffff };
+    header.run == run & mask
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_full_header_comes_back_as_written() {
+        let mut out = Vec::new();
+        assert_eq!(write(&mut out, 100, 0x0112_2334, 7, 9, 5_000_000_000), FULL);
+        patch_write_start(&mut out, 5_000_000_000, 5_000_123_999);
+        let header = read(&out, 0).expect("a header");
+        assert_eq!(
+            header,
+            Header { run: 0x0012_2334, publisher: 7, sequence: 9, due_ns: 5_000_000_000, write_start_us: Some(123) }
+        );
+        assert!(is_of_run(&header, 0x0112_2334));
+    }
+
+    #[test]
+    fn a_compact_due_is_completed_across_the_wrap_of_48_bits() {
+        let span = 1u64 << 48;
+        for (due, now) in [(span - 5, span + 5), (span + 5, span - 5), (3 * span + 1, 3 * span + 1_000_000)] {
+            let mut out = Vec::new();
+            assert_eq!(write(&mut out, 16, 1, 2, 3, due), COMPACT);
+            assert_eq!(read(&out, now).expect("a header").due_ns, due);
+        }
+    }
+
+    #[test]
+    fn foreign_bytes_are_no_header() {
+        assert_eq!(read(&[], 0), None);
+        assert_eq!(read(&[0; 64], 0), None);
+        assert_eq!(read(&[VERSION_FULL; 23], 0), None);
+    }
+
+    #[test]
+    fn a_write_start_beyond_71_minutes_is_clipped_not_wrapped() {
+        let mut out = Vec::new();
+        write(&mut out, 24, 1, 2, 3, 0);
+        patch_write_start(&mut out, 0, u64::MAX);
+        assert_eq!(read(&out, 0).and_then(|header| header.write_start_us), Some(u32::MAX));
+    }
+}

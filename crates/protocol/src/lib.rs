@@ -1,0 +1,12 @@
+//! What a protocol's adapter implements, and what all adapters share.
+//!
+//! Start with [`clients::Clients`], the trait, and [`events::Sink`], where its events go. A wire-level adapter is
+//! built from [`reactor`] (readiness and time), [`stream`] (TCP and TLS without blocking, with receive stamps) and
+//! [`outbox`] (messages on their way out). The engine sees only the trait.
+
+pub mod capabilities;
+pub mod clients;
+pub mod clock;
+pub mod endpoint;
+pub mod events;
+pub mod header;

@@ -1,0 +1,471 @@
+//! The record itself, version 1.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::tables::{Breakdown, PairRow, SeriesRow};
+
+/// Version of the record's schema: changes only when a field changes its meaning or goes away.
+pub const SCHEMA_VERSION: u32 = 1;
+
+/// One run.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Record {
+    /// [`SCHEMA_VERSION`] of the writer.
+    pub schema_version: u32,
+    /// Version of pubmark that wrote it.
+    pub pubmark_version: String,
+    /// Name of the run: its folder's name.
+    pub run: String,
+    /// The run's number, which marks its payloads.
+    pub run_id: u32,
+    /// Start of the measured window, RFC 3339, UTC.
+    pub started_at: String,
+    /// The exact command line.
+    pub command: Vec<String>,
+    /// Whether the run came to its end.
+    pub status: Status,
+    /// May the figures be believed?
+    pub verdict: Verdict,
+    /// What was sent by whom.
+    pub workload: WorkloadInfo,
+    /// What was measured.
+    pub system: SystemInfo,
+    /// The protocol's name, for instance `mqtt5`.
+    pub protocol: String,
+    /// What `sent` means: `wire` or `handed-over`.
+    pub sent_means: String,
+    /// Settings of the run.
+    pub settings: Settings,
+    /// Everything that differs from what was asked or from a default, by name.
+    pub deviations: Vec<Deviation>,
+    /// What happened to connections.
+    pub connections: Connections,
+    /// Subscriptions granted a lower level than asked for.
+    pub granted_qos_lower: u64,
+    /// Messages not sent because the system takes no packet of their size.
+    pub too_large: u64,
+    /// Messages whose configured size was raised to the header's.
+    pub sizes_raised: u64,
+    /// Messages sent again after a reconnect.
+    pub resent: u64,
+    /// Bytes still unsent in our sockets at the end.
+    pub socket_unsent_bytes: u64,
+    /// The books.
+    pub delivery: Delivery,
+    /// Delivery − due.
+    pub latency_us: Option<Summary>,
+    /// Delivery − write start.
+    pub service_latency_us: Option<Summary>,
+    /// Ready − due: ours.
+    pub scheduler_lag_us: Option<Summary>,
+    /// Written − ready: the system's.
+    pub backpressure_us: Option<Summary>,
+    /// Upper bound of the time between arrival at our socket and our read.
+    pub receive_lateness_us: Option<Summary>,
+    /// Our read − the kernel's receive stamp, where there is one.
+    pub kernel_receive_lateness_us: Option<Summary>,
+    /// Messages with a header too small for a write start: no service latency.
+    pub without_write_start: u64,
+    /// Rates.
+    pub throughput: Throughput,
+    /// What it cost.
+    pub resources: Resources,
+    /// State of our own threads.
+    pub generator: GeneratorHealth,
+    /// Per device type, first 256 and `other`.
+    pub by_type: Vec<Breakdown>,
+    /// Per publisher node and subscriber node.
+    pub by_pair: Vec<PairRow>,
+    /// Over time.
+    pub series: Vec<SeriesRow>,
+    /// CPU and memory over time.
+    pub resource_series: Vec<ResourceRow>,
+    /// Points of the percentile curves.
+    pub curves: Vec<Curve>,
+    /// Files beside the record, by what they hold, relative to it.
+    pub files: std::collections::BTreeMap<String, String>,
+    /// The machine.
+    pub environment: Environment,
+}
+
+/// Did the run come to its end?
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum Status {
+    /// Yes.
+    Complete,
+    /// It was stopped; the record holds what was measured until then.
+    Interrupted,
+}
+
+/// How far a run may be believed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum VerdictStatus {
+    /// Every check passed.
+    Valid,
+    /// A check is near its limit: read the reasons before quoting.
+    Suspect,
+    /// The figures do not describe the system.
+    Invalid,
+}
+
+/// The verdict with its reasons.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Verdict {
+    /// The worst of the reasons, `valid` where there are none.
+    pub status: VerdictStatus,
+    /// What was found wanting.
+    pub reasons: Vec<Reason>,
+    /// Every check that was made, passed or not, with its figures.
+    pub checks: Vec<Check>,
+}
+
+/// One reason for a verdict below valid.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Reason {
+    /// Stable code for `pubmark explain`, for instance `V01`.
+    pub code: String,
+    /// How bad.
+    pub status: VerdictStatus,
+    /// One sentence with the figures.
+    pub text: String,
+    /// What to do, as something that can be typed where possible.
+    pub hint: String,
+}
+
+/// One check.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Check {
+    /// Stable code.
+    pub code: String,
+    /// What was checked.
+    pub name: String,
+    /// What it came to.
+    pub status: VerdictStatus,
+    /// Measured value with its unit, limits named.
+    pub finding: String,
+}
+
+/// The workload of a run.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct WorkloadInfo {
+    /// Its name.
+    pub name: String,
+    /// `published` or `corrected`.
+    pub variant: String,
+    /// Multiplier of device counts.
+    pub scale: u32,
+    /// Seed of every random draw.
+    pub seed: u64,
+    /// Hash over (device, due, configured size, churn); `none` where the schedule is not fixed before the run (flood).
+    pub schedule_hash: String,
+    /// Devices.
+    pub devices: u64,
+    /// Subscribers.
+    pub subscribers: u64,
+    /// Topics published to.
+    pub topics: u64,
+    /// Where its figures come from.
+    pub source: Option<String>,
+    /// Delivery levels used by devices, as words.
+    pub qos: Vec<String>,
+}
+
+/// The system under test.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct SystemInfo {
+    /// Name of its definition, or `external`.
+    pub name: String,
+    /// What its program says.
+    pub version: Option<String>,
+    /// `builtin`, `process`, `external`.
+    pub back_end: String,
+    /// `default` or `tuned`.
+    pub profile: Option<String>,
+    /// Where clients connected, without password.
+    pub endpoint: String,
+    /// May it be ranked against others? The built-in broker may not.
+    pub ranked: bool,
+    /// Its configuration file as used, where we wrote one.
+    pub configuration: Option<String>,
+}
+
+/// Settings of a run.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Settings {
+    /// Cut from the front, seconds.
+    pub warmup_s: f64,
+    /// Measured window, seconds.
+    pub duration_s: f64,
+    /// Longest wait for stragglers, seconds.
+    pub drain_limit_s: f64,
+    /// Wait that it came to, seconds.
+    pub drain_s: f64,
+    /// Publisher shards.
+    pub publisher_shards: u32,
+    /// Subscriber shards.
+    pub subscriber_shards: u32,
+    /// SCHED_FIFO asked for and obtained.
+    pub realtime: bool,
+    /// TLS.
+    pub tls: bool,
+    /// Due = ready, no latency verdict.
+    pub flood: bool,
+    /// Repetition of this workload in the call, from 1.
+    pub repetition: u32,
+    /// Repetitions of the call.
+    pub repetitions: u32,
+}
+
+/// A difference from what was asked or from a default.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Deviation {
+    /// Short stable name.
+    pub name: String,
+    /// One sentence.
+    pub detail: String,
+}
+
+/// What happened to connections; planned churn is apart.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Connections {
+    /// Connects tried.
+    pub attempted: u64,
+    /// Connects that succeeded.
+    pub established: u64,
+    /// Not reached or turned away.
+    pub refused: u64,
+    /// Wrong or missing user name or password.
+    pub auth_failed: u64,
+    /// TLS could not be agreed.
+    pub tls_failed: u64,
+    /// Ended without our asking.
+    pub dropped: u64,
+    /// Connects tried again after a failure or a drop.
+    pub retried: u64,
+    /// Planned leaves by churn.
+    pub planned_leaves: u64,
+    /// Subscriptions refused by the server.
+    pub subscriptions_refused: u64,
+    /// Each cause with its count, most frequent first, at most 32.
+    pub causes: Vec<CauseCount>,
+    /// Time from connect to the server's acceptance.
+    pub connect_us: Option<Summary>,
+}
+
+/// How often a cause was met.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct CauseCount {
+    /// The cause in words.
+    pub cause: String,
+    /// How often.
+    pub count: u64,
+}
+
+/// The books. `offered = sent + skipped_planned + skipped_disconnected + refused + unsent`;
+/// `expected = delivered + lost + unknown`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Delivery {
+    /// Due in the measured window.
+    pub offered: u64,
+    /// Handed to the system.
+    pub sent: u64,
+    /// Not sent: the device was planned offline.
+    pub skipped_planned: u64,
+    /// Not sent, or only in part: the connection was lost unplanned.
+    pub skipped_disconnected: u64,
+    /// Refused by the system or its limits.
+    pub refused: u64,
+    /// Still waiting at the deadline.
+    pub unsent: u64,
+    /// Sent, once for each subscription that held a session then.
+    pub expected: u64,
+    /// Of these, arrived (first copies).
+    pub delivered: u64,
+    /// Of these, did not arrive.
+    pub lost: u64,
+    /// Of these, sent at QoS 1 or 2 on a connection that died before the acknowledgement, and did not arrive.
+    pub unknown: u64,
+    /// Of the delivered, arrived more than 2 s after publishing ended.
+    pub late: u64,
+    /// Further copies.
+    pub duplicated: u64,
+    /// Of the delivered, arrived after a later message of their stream.
+    pub out_of_order: u64,
+    /// Further copies that a second matching filter of the same client explains.
+    pub overlap: u64,
+    /// Retained messages replayed on subscribing.
+    pub retained_replay: u64,
+    /// Messages of another run, or not ours.
+    pub foreign: u64,
+    /// Sent while a subscription held no session, and not delivered to it; not part of expected.
+    pub absent: u64,
+    /// Copies of refused messages that were delivered all the same; not part of delivered.
+    pub delivered_after_refusal: u64,
+    /// A cap was reached; the counts of missing and further copies may be off.
+    pub approximate: bool,
+}
+
+/// A distribution in µs. Percentiles are `null` where fewer than 10 samples lie beyond them.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Summary {
+    /// Samples.
+    pub count: u64,
+    /// Mean.
+    pub mean: f64,
+    /// Standard deviation.
+    pub stddev: f64,
+    /// Smallest.
+    pub min: f64,
+    /// 25th percentile.
+    pub p25: Option<f64>,
+    /// Median.
+    pub p50: Option<f64>,
+    /// 75th percentile.
+    pub p75: Option<f64>,
+    /// 90th percentile.
+    pub p90: Option<f64>,
+    /// 95th percentile.
+    pub p95: Option<f64>,
+    /// 99th percentile.
+    pub p99: Option<f64>,
+    /// 99.9th percentile.
+    pub p999: Option<f64>,
+    /// Largest.
+    pub max: f64,
+    /// Samples below zero, counted as 0 here.
+    pub negative: u64,
+    /// Samples above the histogram's range, counted as its largest value here.
+    pub clipped: u64,
+}
+
+/// Rates over the measured window.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Throughput {
+    /// Offered per second.
+    pub offered_per_s: f64,
+    /// Sent per second.
+    pub sent_per_s: f64,
+    /// Delivered per second of the window (arrivals inside it only).
+    pub delivered_per_s: f64,
+    /// Payload bytes delivered per second of the window.
+    pub payload_bytes_per_s: f64,
+    /// Deliveries in full seconds; `null` below one full second.
+    pub windows_1s: Option<Windows>,
+}
+
+/// Deliveries per full second.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Windows {
+    /// Smallest.
+    pub min: f64,
+    /// Median.
+    pub median: f64,
+    /// Largest.
+    pub max: f64,
+    /// 90th percentile.
+    pub p90: f64,
+    /// 95th percentile.
+    pub p95: f64,
+    /// 99th percentile.
+    pub p99: f64,
+}
+
+/// Cost of both sides over the measured window.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Resources {
+    /// The system's process tree; `null` where it is not ours to see.
+    pub system: Option<Usage>,
+    /// pubmark itself.
+    pub generator: Option<Usage>,
+}
+
+/// Cost of one side.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Usage {
+    /// CPU time, seconds.
+    pub cpu_seconds: f64,
+    /// CPU time over the window's length: 1.0 is one core.
+    pub cores: f64,
+    /// Largest resident set seen, bytes.
+    pub peak_rss_bytes: u64,
+}
+
+/// CPU and memory of one sampling interval.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct ResourceRow {
+    /// End of the interval, seconds since the start of the measured window.
+    pub t_s: f64,
+    /// Cores used by the system.
+    pub system_cores: Option<f64>,
+    /// Resident set of the system, bytes.
+    pub system_rss_bytes: Option<u64>,
+    /// Cores used by pubmark.
+    pub generator_cores: Option<f64>,
+    /// Resident set of pubmark, bytes.
+    pub generator_rss_bytes: Option<u64>,
+}
+
+/// How the generator's threads fared.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct GeneratorHealth {
+    /// One row a shard thread.
+    pub shards: Vec<ShardHealth>,
+}
+
+/// One shard thread over the measured window.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct ShardHealth {
+    /// `publisher` or `subscriber` and a number.
+    pub name: String,
+    /// CPU time over the window's length.
+    pub cores: f64,
+    /// Sessions it drives.
+    pub sessions: u64,
+    /// Wake-ups.
+    pub wakeups: u64,
+}
+
+/// A percentile curve: value at each fraction, down-sampled to what a chart can show.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Curve {
+    /// Which distribution: `latency`, `service_latency`, …
+    pub name: String,
+    /// (fraction of samples at or below, value in µs), ascending; ends at the largest sample.
+    pub points: Vec<(f64, f64)>,
+    /// Samples.
+    pub count: u64,
+}
+
+/// The machine and its state.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Environment {
+    /// Operating system's name.
+    pub os: String,
+    /// Kernel release.
+    pub kernel: String,
+    /// Processor's name.
+    pub cpu: String,
+    /// Cores that we may use.
+    pub cores: u32,
+    /// Memory, bytes.
+    pub memory_bytes: u64,
+    /// Load average over one minute before the run.
+    pub load_before: Option<f64>,
+    /// And after it.
+    pub load_after: Option<f64>,
+    /// Share of CPU time stolen by the hypervisor during the run, 0 to 1.
+    pub steal: Option<f64>,
+    /// Frequency governor, where it can be read.
+    pub governor: Option<String>,
+    /// Virtualisation, where it can be told.
+    pub virtualization: Option<String>,
+    /// Descriptor limit.
+    pub descriptor_limit: u64,
+    /// TCP congestion control.
+    pub congestion_control: Option<String>,
+    /// The clock of latencies.
+    pub clock: String,
+}
