@@ -1,0 +1,45 @@
+# What a person types. Each target is one idea; .ci/run calls check and test.
+# The toolchain that is installed is used; none is downloaded.
+
+CARGO ?= cargo
+# Debian packages that the tests drive or measure with.
+TEST_PACKAGES := mosquitto mosquitto-clients valgrind python3
+
+.DEFAULT_GOAL := help
+.PHONY: help run test test-packages check check-format check-lints check-docs check-sizes reference
+
+help: ## show the targets
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+run: ## build and run the demonstration: smart-home on the built-in broker
+	$(CARGO) run --profile demo -p pubmark-cli --bin pubmark -- demo
+
+test: test-packages ## install what the tests need and run all of them
+	$(CARGO) build --workspace --bins
+	$(CARGO) test --workspace
+	@echo
+	@echo "make test: ALL TESTS PASSED"
+
+test-packages:
+	@sh .ci/install-packages $(TEST_PACKAGES)
+
+check: check-format check-lints check-docs check-sizes ## formatting, lints, documentation, file sizes
+	@echo
+	@echo "make check: ALL CHECKS PASSED"
+
+check-format:
+	$(CARGO) fmt --all -- --check
+
+check-lints:
+	$(CARGO) clippy --workspace --all-targets -- -D warnings
+
+check-docs:
+	RUSTDOCFLAGS="-D warnings" $(CARGO) doc --workspace --no-deps --document-private-items
+	$(CARGO) run -q -p pubmark-cli --bin pubmark -- reference --check docs/reference
+
+check-sizes:
+	@sh .ci/file-sizes
+
+reference: ## write the generated pages of docs/reference again
+	$(CARGO) run -q -p pubmark-cli --bin pubmark -- reference docs/reference
+

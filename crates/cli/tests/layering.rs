@@ -1,0 +1,95 @@
+//! Which crate may use which: the arrows of the architecture. A new arrow fails here until the table is changed, on purpose.
+
+#![allow(clippy::unwrap_used, reason = "a failed unwrap is a failed test")]
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::process::Command;
+
+/// Crate and what it may use besides `model`, which all may.
+const ARROWS: &[(&str, &[&str])] = &[
+    ("model", &[]),
+    ("metrics", &[]),
+    ("record", &["metrics"]),
+    ("protocol", &[]),
+    ("wire", &[]),
+    ("adapters", &["protocol", "wire"]),
+    ("broker", &["protocol", "wire"]),
+    ("systems", &["record"]),
+    ("links", &["protocol"]),
+    ("faults", &["systems", "links"]),
+    ("engine", &["protocol", "metrics", "record"]),
+    ("cluster", &["engine", "systems", "links", "faults"]),
+    ("report", &["record", "metrics"]),
+];
+
+/// May use everything: the binary, and what is only built for tests.
+const EVERYTHING: &[&str] = &["cli", "conformance"];
+
+/// Crates that a test may use besides: peers to test against.
+const TEST_PEERS: &[&str] = &["adapters", "broker", "protocol", "wire", "systems"];
+
+/// Arrows that not even a test may have. The truth tests rest on the broker's journal being independent of our counting.
+const NEVER: &[(&str, &str)] =
+    &[("broker", "metrics"), ("broker", "engine"), ("broker", "record"), ("engine", "report"), ("report", "engine")];
+
+/// (crate, crate it uses, only in tests), without the common prefix of the names.
+fn arrows() -> Vec<(String, String, bool)> {
+    let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
+    let output = Command::new(cargo)
+        .args(["metadata", "--no-deps", "--offline", "--format-version", "1"])
+        .current_dir(env!("CARGO_MANIFEST_DIR"))
+        .output()
+        .unwrap();
+    assert!(output.status.success(), "cargo metadata: {}", String::from_utf8_lossy(&output.stderr));
+    let metadata: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+    let mut arrows = Vec::new();
+    for package in metadata["packages"].as_array().unwrap() {
+        let user = short(package["name"].as_str().unwrap()).expect("a member of this workspace").to_owned();
+        for dependency in package["dependencies"].as_array().unwrap() {
+            if let Some(used) = short(dependency["name"].as_str().unwrap()) {
+                arrows.push((user.clone(), used.to_owned(), dependency["kind"] == "dev"));
+            }
+        }
+    }
+    assert!(arrows.len() > 10, "too few arrows to be this workspace: {arrows:?}");
+    arrows
+}
+
+fn short(name: &str) -> Option<&str> {
+    name.strip_prefix("pubmark-")
+}
+
+#[test]
+fn no_crate_uses_another_that_the_architecture_does_not_name() {
+    let allowed: BTreeMap<&str, BTreeSet<&str>> =
+        ARROWS.iter().map(|(user, used)| (*user, used.iter().copied().chain(["model"]).collect())).collect();
+    let mut wrong = Vec::new();
+    for (user, used, only_tests) in arrows() {
+        if EVERYTHING.contains(&user.as_str()) {
+            continue;
+        }
+        let Some(allowed) = allowed.get(user.as_str()) else {
+            wrong.push(format!("{user} is not in the table of arrows"));
+            continue;
+        };
+        let in_tests = only_tests && TEST_PEERS.contains(&used.as_str());
+        if !allowed.contains(used.as_str()) && !in_tests {
+            wrong.push(format!("{user} -> {used}"));
+        }
+    }
+    assert!(wrong.is_empty(), "arrows that the architecture does not have: {wrong:#?}");
+}
+
+#[test]
+fn what_must_stay_independent_is() {
+    for (user, used, _) in arrows() {
+        assert!(!NEVER.contains(&(user.as_str(), used.as_str())), "{user} uses {used}");
+    }
+}
+
+#[test]
+fn nothing_uses_the_binary_or_the_test_suite() {
+    for (user, used, only_tests) in arrows() {
+        assert!(!EVERYTHING.contains(&used.as_str()) || (only_tests && user == "cli"), "{user} uses {used}");
+    }
+}
