@@ -1,0 +1,196 @@
+//! A distribution of times: an HDR histogram with what it cannot hold counted beside it.
+
+use hdrhistogram::Histogram;
+use hdrhistogram::serialization::{Serializer, V2Serializer};
+
+/// Largest time held, ns: one hour. Longer ones are counted as clipped and held as this.
+pub const LARGEST_NS: u64 = 3_600_000_000_000;
+
+/// Samples that must lie beyond a percentile for it to be told (DESIGN: at least 10).
+pub const SAMPLES_BEYOND: u64 = 10;
+
+/// How finely times are told apart.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Precision {
+    /// Three significant digits: totals.
+    Total,
+    /// Two significant digits: breakdowns.
+    Breakdown,
+}
+
+/// Times in nanoseconds.
+#[derive(Clone, Debug)]
+pub struct Distribution {
+    histogram: Histogram<u64>,
+    sum_ns: u128,
+    negative: u64,
+    clipped: u64,
+}
+
+impl Distribution {
+    /// An empty distribution.
+    pub fn new(precision: Precision) -> Distribution {
+        let digits = match precision {
+            Precision::Total => 3,
+            Precision::Breakdown => 2,
+        };
+        let histogram =
+            Histogram::new_with_bounds(1, LARGEST_NS, digits).expect("the bounds are constants that HDR accepts");
+        Distribution { histogram, sum_ns: 0, negative: 0, clipped: 0 }
+    }
+
+    /// Adds a time. A negative one counts as 0, one above [`LARGEST_NS`] as that; both are counted apart.
+    #[inline]
+    pub fn record(&mut self, time_ns: i64) {
+        let value = match u64::try_from(time_ns) {
+            Ok(value) if value <= LARGEST_NS => value,
+            Ok(_) => {
+                self.clipped += 1;
+                LARGEST_NS
+            }
+            Err(_) => {
+                self.negative += 1;
+                0
+            }
+        };
+        self.sum_ns += u128::from(value);
+        self.histogram.saturating_record(value);
+    }
+
+    /// Adds a time that is only known to be at least `LARGEST_NS`.
+    pub fn record_clipped(&mut self) {
+        self.record(i64::MAX);
+    }
+
+    /// Adds all of `other`'s samples.
+    ///
+    /// Both must have the same precision: merging a finer one into a coarser one would be silent rounding.
+    pub fn merge(&mut self, other: &Distribution) {
+        debug_assert_eq!(self.histogram.sigfig(), other.histogram.sigfig());
+        self.histogram.add(&other.histogram).expect("both have the same bounds");
+        self.sum_ns += other.sum_ns;
+        self.negative += other.negative;
+        self.clipped += other.clipped;
+    }
+
+    /// Samples.
+    pub fn count(&self) -> u64 {
+        self.histogram.len()
+    }
+
+    /// Samples below zero, held as 0.
+    pub fn negative(&self) -> u64 {
+        self.negative
+    }
+
+    /// Samples above [`LARGEST_NS`], held as that.
+    pub fn clipped(&self) -> u64 {
+        self.clipped
+    }
+
+    /// Mean in ns, exact (not from buckets); `None` without samples.
+    pub fn mean_ns(&self) -> Option<f64> {
+        (self.count() > 0).then(|| self.sum_ns as f64 / self.count() as f64)
+    }
+
+    /// Standard deviation in ns, from bucket middles.
+    pub fn stddev_ns(&self) -> f64 {
+        self.histogram.stdev()
+    }
+
+    /// Smallest sample in ns, to the histogram's precision.
+    pub fn min_ns(&self) -> u64 {
+        self.histogram.min()
+    }
+
+    /// Largest sample in ns, to the histogram's precision.
+    pub fn max_ns(&self) -> u64 {
+        self.histogram.max()
+    }
+
+    /// The time at or below which `fraction` of the samples lie; `None` with fewer than [`SAMPLES_BEYOND`] samples beyond it
+    /// (on the nearer side: for a fraction below one half, those below it).
+    pub fn quantile_ns(&self, fraction: f64) -> Option<u64> {
+        let beyond = (self.count() as f64 * (1.0 - fraction).min(fraction)).round() as u64;
+        (beyond >= SAMPLES_BEYOND).then(|| self.quantile_unguarded_ns(fraction))
+    }
+
+    /// The same without the guard; for curves that show how many samples stand behind each point.
+    pub fn quantile_unguarded_ns(&self, fraction: f64) -> u64 {
+        self.histogram.value_at_quantile(fraction).min(self.histogram.max())
+    }
+
+    /// Samples above `time_ns`, to the histogram's precision.
+    pub fn count_above(&self, time_ns: u64) -> u64 {
+        let at_most = self.histogram.count_between(0, time_ns.min(LARGEST_NS));
+        self.count() - at_most
+    }
+
+    /// The histogram in HdrHistogram's V2 format, as other tools read it; the unit is ns.
+    pub fn to_hdr_v2(&self) -> Vec<u8> {
+        let mut bytes = Vec::new();
+        V2Serializer::new().serialize(&self.histogram, &mut bytes).expect("writing to memory cannot fail");
+        bytes
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn samples_outside_the_range_are_held_at_its_ends_and_counted() {
+        let mut times = Distribution::new(Precision::Total);
+        times.record(-5);
+        times.record(i64::MAX);
+        times.record(7);
+        assert_eq!((times.count(), times.negative(), times.clipped()), (3, 1, 1));
+        assert_eq!(times.min_ns(), 0);
+        assert!(times.max_ns() >= LARGEST_NS);
+    }
+
+    #[test]
+    fn a_percentile_needs_ten_samples_beyond_it() {
+        let mut times = Distribution::new(Precision::Total);
+        (0..999).for_each(|time| times.record(time));
+        assert!(times.quantile_ns(0.99).is_some(), "9.99 samples round to 10");
+        assert!(times.quantile_ns(0.999).is_none());
+        let mut few = Distribution::new(Precision::Total);
+        (0..19).for_each(|time| few.record(time));
+        assert!(few.quantile_ns(0.5).is_some(), "9.5 rounds to 10");
+        assert!(few.quantile_ns(0.25).is_none(), "5 samples below");
+    }
+
+    #[test]
+    fn a_serialised_histogram_comes_back() {
+        let mut times = Distribution::new(Precision::Breakdown);
+        (1..1000).for_each(|time| times.record(time * 1000));
+        let bytes = times.to_hdr_v2();
+        let back: Histogram<u64> =
+            hdrhistogram::serialization::Deserializer::new().deserialize(&mut bytes.as_slice()).unwrap();
+        assert_eq!(back.len(), 999);
+    }
+
+    proptest! {
+        #[test]
+        fn any_split_over_shards_gives_the_same_quantiles(
+            times in proptest::collection::vec(-10i64..4_000_000_000_000, 1..400), shards in 1usize..6
+        ) {
+            let mut whole = Distribution::new(Precision::Total);
+            let mut parts = vec![Distribution::new(Precision::Total); shards];
+            for (index, time) in times.iter().enumerate() {
+                whole.record(*time);
+                parts[index % shards].record(*time);
+            }
+            let mut merged = Distribution::new(Precision::Total);
+            parts.iter().for_each(|part| merged.merge(part));
+            for fraction in [0.0, 0.25, 0.5, 0.9, 0.99, 1.0] {
+                prop_assert_eq!(merged.quantile_unguarded_ns(fraction), whole.quantile_unguarded_ns(fraction));
+            }
+            prop_assert_eq!(merged.mean_ns(), whole.mean_ns());
+            prop_assert_eq!((merged.negative(), merged.clipped()), (whole.negative(), whole.clipped()));
+        }
+    }
+}

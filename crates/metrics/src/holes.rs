@@ -1,0 +1,76 @@
+//! A set of missing sequence numbers, kept as ranges.
+
+/// A range of sequence numbers, both ends included.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Range {
+    /// First number.
+    pub first: u32,
+    /// Last number.
+    pub last: u32,
+}
+
+impl Range {
+    /// Numbers in the range.
+    pub fn count(self) -> u64 {
+        u64::from(self.last) - u64::from(self.first) + 1
+    }
+}
+
+/// Missing numbers as ascending ranges that do not touch.
+#[derive(Clone, Debug, Default)]
+pub struct Holes {
+    ranges: Vec<Range>,
+}
+
+impl Holes {
+    /// Adds a range above all that are there; touching ranges become one. Returns by how many ranges the set grew.
+    pub fn push(&mut self, range: Range) -> usize {
+        debug_assert!(self.ranges.last().is_none_or(|last| last.last < range.first));
+        match self.ranges.last_mut() {
+            Some(last) if last.last.checked_add(1) == Some(range.first) => {
+                last.last = range.last;
+                0
+            }
+            _ => {
+                self.ranges.push(range);
+                1
+            }
+        }
+    }
+
+    /// Takes a number out. `Some(change in the number of ranges)` if it was there.
+    pub fn remove(&mut self, number: u32) -> Option<isize> {
+        let index = self.ranges.partition_point(|range| range.last < number);
+        let range = self.ranges.get(index).copied().filter(|range| range.first <= number)?;
+        match (range.first == number, range.last == number) {
+            (true, true) => {
+                self.ranges.remove(index);
+                Some(-1)
+            }
+            (true, false) => {
+                self.ranges[index].first = number + 1;
+                Some(0)
+            }
+            (false, true) => {
+                self.ranges[index].last = number - 1;
+                Some(0)
+            }
+            (false, false) => {
+                self.ranges[index].last = number - 1;
+                self.ranges.insert(index + 1, Range { first: number + 1, last: range.last });
+                Some(1)
+            }
+        }
+    }
+
+    /// Is the number in the set?
+    pub fn contains(&self, number: u32) -> bool {
+        let index = self.ranges.partition_point(|range| range.last < number);
+        self.ranges.get(index).is_some_and(|range| range.first <= number)
+    }
+
+    /// The ranges, ascending.
+    pub fn ranges(&self) -> &[Range] {
+        &self.ranges
+    }
+}

@@ -1,0 +1,279 @@
+//! The books of streams: which message of which publisher a subscription has had, exactly, in bounded memory.
+//!
+//! Per stream a window of the newest 1,024 sequence numbers, one bit each, and the missing ranges below it. A number below the
+//! window that is in a range is a late arrival; one that is not is a further copy. Memory: 136 B a stream and 8 B a range.
+
+use std::collections::HashMap;
+
+use crate::holes::{Holes, Range};
+
+/// Sequence numbers that the window holds.
+pub const WINDOW: u32 = 1_024;
+const WORDS: usize = (WINDOW / 64) as usize;
+
+/// Ranges that all streams of a ledger may hold together before its counts become approximate (8 MB).
+pub const RANGE_LIMIT: usize = 1_000_000;
+
+/// What a delivery was.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Arrival {
+    /// A first copy, newer than all before.
+    InOrder,
+    /// A first copy after a newer one.
+    OutOfOrder,
+    /// A further copy.
+    Duplicate,
+}
+
+#[derive(Clone)]
+struct Stream {
+    /// Highest number seen + 1; numbers start at 1.
+    next: u32,
+    /// Bit `n % 1024` stands for number `n`, for `n` in `next - 1024 .. next`.
+    seen: [u64; WORDS],
+}
+
+impl Stream {
+    fn bit(&self, number: u32) -> bool {
+        let slot = number % WINDOW;
+        self.seen[(slot / 64) as usize] >> (slot % 64) & 1 == 1
+    }
+
+    fn set(&mut self, number: u32, to: bool) {
+        let slot = number % WINDOW;
+        let word = &mut self.seen[(slot / 64) as usize];
+        let mask = 1u64 << (slot % 64);
+        *word = if to { *word | mask } else { *word & !mask };
+    }
+
+    /// Lowest number that the window holds, ≥ 1.
+    fn window_start(&self) -> u32 {
+        self.next.saturating_sub(WINDOW).max(1)
+    }
+}
+
+/// The books of many streams, numbered densely by the caller.
+pub struct Ledger {
+    streams: Vec<Stream>,
+    holes: HashMap<u32, Holes>,
+    ranges: usize,
+    range_limit: usize,
+    /// Missing numbers per stream that the limit left no room for: still missing, but no longer known one by one.
+    forgotten: HashMap<u32, u64>,
+}
+
+impl Ledger {
+    /// Books for `streams` streams, none of which has seen anything.
+    pub fn new(streams: usize) -> Ledger {
+        Ledger::with_range_limit(streams, RANGE_LIMIT)
+    }
+
+    /// The same with another limit of ranges.
+    pub fn with_range_limit(streams: usize, range_limit: usize) -> Ledger {
+        let empty = Stream { next: 1, seen: [0; WORDS] };
+        Ledger {
+            streams: vec![empty; streams],
+            holes: HashMap::new(),
+            ranges: 0,
+            range_limit,
+            forgotten: HashMap::new(),
+        }
+    }
+
+    /// Bytes held per stream, holes apart.
+    pub const BYTES_PER_STREAM: usize = size_of::<Stream>();
+
+    /// Enters the arrival of message `number` (≥ 1) on `stream`.
+    #[inline]
+    pub fn enter(&mut self, stream: u32, number: u32) -> Arrival {
+        let books = &mut self.streams[stream as usize];
+        if number == books.next && books.next > WINDOW && books.bit(number) {
+            // The common case: the next number, and the one that leaves the window had arrived.
+            books.next += 1;
+            return Arrival::InOrder;
+        }
+        if number >= books.next {
+            self.advance(stream, number);
+            return Arrival::InOrder;
+        }
+        if number >= books.window_start() {
+            if books.bit(number) {
+                return Arrival::Duplicate;
+            }
+            books.set(number, true);
+            return Arrival::OutOfOrder;
+        }
+        match self.holes.get_mut(&stream).and_then(|holes| holes.remove(number)) {
+            Some(change) => {
+                self.ranges = self.ranges.wrapping_add_signed(change);
+                Arrival::OutOfOrder
+            }
+            None => Arrival::Duplicate,
+        }
+    }
+
+    /// Moves the window so that `number` is its newest; missing numbers that leave it become holes.
+    fn advance(&mut self, stream: u32, number: u32) {
+        let first = self.streams[stream as usize].next;
+        if number - first < WINDOW {
+            for step in first..=number {
+                let left_missing = step > WINDOW && !self.streams[stream as usize].bit(step);
+                if left_missing {
+                    self.miss(stream, Range { first: step - WINDOW, last: step - WINDOW });
+                }
+                self.streams[stream as usize].set(step, step == number);
+            }
+        } else {
+            for gone in self.streams[stream as usize].window_start()..first {
+                if !self.streams[stream as usize].bit(gone) {
+                    self.miss(stream, Range { first: gone, last: gone });
+                }
+            }
+            // Nothing between `first` and the new window has arrived.
+            let last = number - WINDOW;
+            if last >= first {
+                self.miss(stream, Range { first, last });
+            }
+            self.streams[stream as usize].seen = [0; WORDS];
+            self.streams[stream as usize].set(number, true);
+        }
+        self.streams[stream as usize].next = number.saturating_add(1);
+    }
+
+    /// Notes missing numbers that leave the window.
+    fn miss(&mut self, stream: u32, range: Range) {
+        if self.ranges < self.range_limit {
+            self.ranges += self.holes.entry(stream).or_default().push(range);
+        } else {
+            *self.forgotten.entry(stream).or_default() += range.count();
+        }
+    }
+
+    /// Was the limit of ranges passed? Then late arrivals below the window were taken for further copies.
+    pub fn is_approximate(&self) -> bool {
+        !self.forgotten.is_empty()
+    }
+
+    /// Missing numbers of a stream that [`Ledger::missing`] cannot name, because the limit of ranges was passed.
+    pub fn forgotten(&self, stream: u32) -> u64 {
+        self.forgotten.get(&stream).copied().unwrap_or(0)
+    }
+
+    /// Did message `number` arrive?
+    pub fn has(&self, stream: u32, number: u32) -> bool {
+        let books = &self.streams[stream as usize];
+        if number >= books.next || number == 0 {
+            false
+        } else if number >= books.window_start() {
+            books.bit(number)
+        } else {
+            !self.holes.get(&stream).is_some_and(|holes| holes.contains(number))
+        }
+    }
+
+    /// The missing numbers between `first` and `last`, as ascending ranges that do not touch.
+    pub fn missing(&self, stream: u32, first: u32, last: u32) -> Vec<Range> {
+        let mut found = Holes::default();
+        let mut add = |low: u32, high: u32| {
+            let (low, high) = (low.max(first), high.min(last));
+            if low <= high {
+                found.push(Range { first: low, last: high });
+            }
+        };
+        if let Some(holes) = self.holes.get(&stream) {
+            holes.ranges().iter().for_each(|range| add(range.first, range.last));
+        }
+        let books = &self.streams[stream as usize];
+        for number in books.window_start()..books.next {
+            if !books.bit(number) {
+                add(number, number);
+            }
+        }
+        add(books.next, last);
+        found.ranges().to_vec()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+    use std::collections::HashSet;
+
+    fn total(ranges: &[Range]) -> u64 {
+        ranges.iter().map(|range| range.count()).sum()
+    }
+
+    #[test]
+    fn a_copy_sixty_thousand_messages_later_is_a_duplicate() {
+        let mut ledger = Ledger::new(1);
+        (1..=60_001).for_each(|number| assert_eq!(ledger.enter(0, number), Arrival::InOrder));
+        assert_eq!(ledger.enter(0, 1), Arrival::Duplicate);
+        assert!(ledger.missing(0, 1, 60_001).is_empty());
+    }
+
+    #[test]
+    fn a_message_sixty_thousand_messages_late_is_not() {
+        let mut ledger = Ledger::new(1);
+        (2..=60_001).for_each(|number| assert_eq!(ledger.enter(0, number), Arrival::InOrder));
+        assert_eq!(ledger.missing(0, 1, 60_001), [Range { first: 1, last: 1 }]);
+        assert_eq!(ledger.enter(0, 1), Arrival::OutOfOrder);
+        assert_eq!(ledger.enter(0, 1), Arrival::Duplicate);
+        assert!(ledger.missing(0, 1, 60_001).is_empty());
+    }
+
+    #[test]
+    fn a_gap_wider_than_the_window_is_one_range() {
+        let mut ledger = Ledger::new(2);
+        ledger.enter(1, 5);
+        ledger.enter(1, 5_000_000);
+        let missing = ledger.missing(1, 1, 5_000_001);
+        assert_eq!(total(&missing), 5_000_001 - 2);
+        assert_eq!(missing.len(), 3, "1-4, 6-4999999, 5000001");
+        assert!(ledger.ranges <= 3);
+    }
+
+    #[test]
+    fn past_the_limit_of_ranges_the_books_say_so_and_still_add_up() {
+        let mut ledger = Ledger::with_range_limit(1, 10);
+        (1..=2_000).filter(|number| number % 2 == 0).for_each(|number| {
+            ledger.enter(0, number);
+        });
+        assert!(ledger.is_approximate());
+        assert_eq!(total(&ledger.missing(0, 1, 2_000)) + ledger.forgotten(0), 1_000);
+    }
+
+    proptest! {
+        #[test]
+        fn agrees_with_a_set_of_everything_seen(
+            steps in proptest::collection::vec((0u32..4, 0u32..3_000), 1..3_000)
+        ) {
+            // Numbers wander upwards with jumps, repeats and returns, so that all three places (new, window, holes) are met.
+            let mut ledger = Ledger::new(1);
+            let mut seen = HashSet::new();
+            let mut top = 0u32;
+            let mut newest = 0;
+            for (kind, amount) in steps {
+                let number = match kind {
+                    0 => { top += 1; top }
+                    1 => { top += 1 + amount % 5; top }
+                    2 => { if amount % 50 == 0 { top += amount; } top.max(1) }
+                    _ => top.saturating_sub(amount).max(1),
+                };
+                let first = seen.insert(number);
+                let expected = match (first, number > newest) {
+                    (true, true) => Arrival::InOrder,
+                    (true, false) => Arrival::OutOfOrder,
+                    (false, _) => Arrival::Duplicate,
+                };
+                newest = newest.max(number);
+                prop_assert_eq!(ledger.enter(0, number), expected, "number {}", number);
+            }
+            let last = newest + 3;
+            prop_assert_eq!(total(&ledger.missing(0, 1, last)), u64::from(last) - seen.len() as u64);
+            for number in 1..=last {
+                prop_assert_eq!(ledger.has(0, number), seen.contains(&number));
+            }
+        }
+    }
+}

@@ -1,0 +1,274 @@
+//! What happened when: counts and latencies in bins of one second, which double in width rather than grow in number.
+
+/// Bins kept at most; when one more is needed, neighbours are merged and the width doubles.
+pub const BIN_LIMIT: usize = 512;
+
+/// Width of a bin at the start, ns.
+pub const FIRST_WIDTH_NS: u64 = 1_000_000_000;
+
+/// Times of one bin: buckets of an HDR histogram with two significant digits, only those that are used.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct SparseHistogram {
+    /// (bucket, samples), ascending by bucket.
+    buckets: Vec<(u16, u32)>,
+    count: u64,
+    max_ns: u64,
+}
+
+/// Sub-buckets per power of two are half of this: values are told apart to 1 part in 128.
+const SUB_BUCKET_BITS: u32 = 8;
+
+fn bucket_of(value_ns: u64) -> u16 {
+    let shift = (64 - value_ns.leading_zeros()).saturating_sub(SUB_BUCKET_BITS);
+    ((shift << (SUB_BUCKET_BITS - 1)) as u64 + (value_ns >> shift)) as u16
+}
+
+/// Middle of a bucket, ns.
+fn value_of(bucket: u16) -> u64 {
+    let bucket = u64::from(bucket);
+    let half = 1u64 << (SUB_BUCKET_BITS - 1);
+    if bucket < 2 * half {
+        return bucket;
+    }
+    let shift = bucket / half - 1;
+    let low = (bucket - shift * half) << shift;
+    low + (1 << shift) / 2
+}
+
+impl SparseHistogram {
+    fn record(&mut self, time_ns: u64) {
+        let bucket = bucket_of(time_ns);
+        match self.buckets.binary_search_by_key(&bucket, |(index, _)| *index) {
+            Ok(at) => self.buckets[at].1 = self.buckets[at].1.saturating_add(1),
+            Err(at) => self.buckets.insert(at, (bucket, 1)),
+        }
+        self.count += 1;
+        self.max_ns = self.max_ns.max(time_ns);
+    }
+
+    fn merge(&mut self, other: &SparseHistogram) {
+        for (bucket, samples) in &other.buckets {
+            match self.buckets.binary_search_by_key(bucket, |(index, _)| *index) {
+                Ok(at) => self.buckets[at].1 = self.buckets[at].1.saturating_add(*samples),
+                Err(at) => self.buckets.insert(at, (*bucket, *samples)),
+            }
+        }
+        self.count += other.count;
+        self.max_ns = self.max_ns.max(other.max_ns);
+    }
+
+    /// Samples.
+    pub fn count(&self) -> u64 {
+        self.count
+    }
+
+    /// Largest sample, ns; `None` without samples.
+    pub fn max_ns(&self) -> Option<u64> {
+        (self.count > 0).then_some(self.max_ns)
+    }
+
+    fn quantile_ns(&self, fraction: f64) -> u64 {
+        let wanted = ((self.count as f64 * fraction).ceil() as u64).clamp(1, self.count.max(1));
+        let mut passed = 0;
+        for (bucket, samples) in &self.buckets {
+            passed += u64::from(*samples);
+            if passed >= wanted {
+                return value_of(*bucket).min(self.max_ns);
+            }
+        }
+        self.max_ns
+    }
+}
+
+/// One bin.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Bin {
+    /// Messages due in it.
+    pub offered: u64,
+    /// Messages written in it.
+    pub sent: u64,
+    /// Messages delivered in it (first copies).
+    pub delivered: u64,
+    /// Their payload bytes.
+    pub delivered_bytes: u64,
+    /// Latencies of messages due in it.
+    pub latency: SparseHistogram,
+    /// Largest scheduler lag of messages due in it, ns; `None` without.
+    pub max_lag_ns: Option<u64>,
+}
+
+impl Bin {
+    fn merge(&mut self, other: &Bin) {
+        self.offered += other.offered;
+        self.sent += other.sent;
+        self.delivered += other.delivered;
+        self.delivered_bytes += other.delivered_bytes;
+        self.latency.merge(&other.latency);
+        self.max_lag_ns = self.max_lag_ns.max(other.max_lag_ns);
+    }
+}
+
+/// A percentile of a bin, or of the wider window that it took to have enough samples.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Widened {
+    /// The percentile, ns.
+    pub value_ns: u64,
+    /// Width of the window that ends with the bin, ns.
+    pub width_ns: u64,
+}
+
+/// Bins from a start time on.
+#[derive(Clone, Debug)]
+pub struct Series {
+    start_ns: i64,
+    width_ns: u64,
+    bins: Vec<Bin>,
+}
+
+impl Series {
+    /// Bins from `start_ns` on (relative to the measured window's start; negative in the warm-up).
+    pub fn new(start_ns: i64) -> Series {
+        Series { start_ns, width_ns: FIRST_WIDTH_NS, bins: Vec::new() }
+    }
+
+    /// The bin of a time; times before the start count into the first.
+    pub fn bin(&mut self, at_ns: i64) -> &mut Bin {
+        let offset = u64::try_from(at_ns.saturating_sub(self.start_ns)).unwrap_or(0);
+        while offset / self.width_ns >= BIN_LIMIT as u64 {
+            self.widen();
+        }
+        let index = (offset / self.width_ns) as usize;
+        if index >= self.bins.len() {
+            self.bins.resize_with(index + 1, Bin::default);
+        }
+        &mut self.bins[index]
+    }
+
+    /// Enters a latency of a message due at `due_ns`; a negative one counts as 0 (its distribution counts it apart).
+    pub fn enter_latency(&mut self, due_ns: i64, latency_ns: i64) {
+        self.bin(due_ns).latency.record(u64::try_from(latency_ns).unwrap_or(0));
+    }
+
+    /// Enters the lag of a message due at `due_ns`, which is offered by that.
+    pub fn enter_offer(&mut self, due_ns: i64, lag_ns: Option<u64>) {
+        let bin = self.bin(due_ns);
+        bin.offered += 1;
+        bin.max_lag_ns = bin.max_lag_ns.max(lag_ns);
+    }
+
+    fn widen(&mut self) {
+        let merged = self.bins.chunks(2).map(|pair| {
+            let mut bin = pair[0].clone();
+            if let Some(second) = pair.get(1) {
+                bin.merge(second);
+            }
+            bin
+        });
+        self.bins = merged.collect();
+        self.width_ns *= 2;
+    }
+
+    /// Adds all of `other`'s bins; both start at the same time.
+    pub fn merge(&mut self, mut other: Series) {
+        debug_assert_eq!(self.start_ns, other.start_ns);
+        while self.width_ns < other.width_ns {
+            self.widen();
+        }
+        while other.width_ns < self.width_ns {
+            other.widen();
+        }
+        if self.bins.len() < other.bins.len() {
+            self.bins.resize_with(other.bins.len(), Bin::default);
+        }
+        for (mine, theirs) in self.bins.iter_mut().zip(&other.bins) {
+            mine.merge(theirs);
+        }
+    }
+
+    /// Width of every bin, ns.
+    pub fn width_ns(&self) -> u64 {
+        self.width_ns
+    }
+
+    /// Start of a bin relative to the measured window's start, ns.
+    pub fn bin_start_ns(&self, index: usize) -> i64 {
+        self.start_ns + (index as u64 * self.width_ns) as i64
+    }
+
+    /// The bins, in order of time.
+    pub fn bins(&self) -> &[Bin] {
+        &self.bins
+    }
+
+    /// A percentile of the latencies due in bin `index`. Where it has fewer than 10 samples beyond it, earlier bins are added
+    /// until there are enough, but none from before `not_before_ns`; `None` if that does not suffice or the bin is empty.
+    pub fn latency_quantile(&self, index: usize, fraction: f64, not_before_ns: i64) -> Option<Widened> {
+        let mut window = self.bins[index].latency.clone();
+        if window.count == 0 {
+            return None;
+        }
+        let mut first = index;
+        let enough = |window: &SparseHistogram| (window.count as f64 * (1.0 - fraction)).round() >= 10.0;
+        while !enough(&window) {
+            first = first.checked_sub(1).filter(|first| self.bin_start_ns(*first) >= not_before_ns)?;
+            window.merge(&self.bins[first].latency);
+        }
+        let width_ns = (index - first + 1) as u64 * self.width_ns;
+        Some(Widened { value_ns: window.quantile_ns(fraction), width_ns })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    const SECOND: i64 = 1_000_000_000;
+
+    #[test]
+    fn bins_double_instead_of_growing_in_number() {
+        let mut series = Series::new(-2 * SECOND);
+        (-2..3_600).for_each(|second| series.enter_offer(second * SECOND, Some(second.unsigned_abs())));
+        assert!(series.bins().len() <= BIN_LIMIT);
+        assert_eq!(series.width_ns(), 8_000_000_000);
+        assert_eq!(series.bins().iter().map(|bin| bin.offered).sum::<u64>(), 3_602);
+        assert_eq!(series.bins().iter().filter_map(|bin| bin.max_lag_ns).max(), Some(3_599));
+    }
+
+    #[test]
+    fn a_percentile_takes_earlier_bins_until_ten_samples_lie_beyond() {
+        let mut series = Series::new(0);
+        for second in 0..20 {
+            (0..100).for_each(|sample| series.enter_latency(second * SECOND, 1_000 + sample));
+        }
+        let p50 = series.latency_quantile(5, 0.5, 0).expect("enough samples");
+        assert_eq!(p50.width_ns, 1_000_000_000);
+        let p99 = series.latency_quantile(15, 0.99, 0).expect("enough samples");
+        assert_eq!(p99.width_ns, 10_000_000_000, "10 bins of 100 samples have 10 beyond p99");
+        assert!(series.latency_quantile(5, 0.99, 0).is_none(), "six bins are not enough");
+    }
+
+    proptest! {
+        #[test]
+        fn a_bucket_s_value_lies_within_one_percent(value in 0u64..u64::MAX / 4) {
+            let shown = value_of(bucket_of(value));
+            prop_assert!(shown.abs_diff(value) as f64 <= value as f64 / 128.0 + 1.0, "{} {}", value, shown);
+        }
+
+        #[test]
+        fn any_split_over_shards_gives_the_same_bins(
+            times in proptest::collection::vec((0i64..2_000, 0i64..1_000_000), 1..300), shards in 1usize..4
+        ) {
+            let mut whole = Series::new(0);
+            let mut parts = vec![Series::new(0); shards];
+            for (index, (second, latency)) in times.iter().enumerate() {
+                whole.enter_latency(second * SECOND, *latency);
+                parts[index % shards].enter_latency(second * SECOND, *latency);
+            }
+            let mut merged = Series::new(0);
+            parts.into_iter().for_each(|part| merged.merge(part));
+            prop_assert_eq!(merged.width_ns(), whole.width_ns());
+            prop_assert_eq!(merged.bins(), whole.bins());
+        }
+    }
+}
