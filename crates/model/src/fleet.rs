@@ -1,1 +1,250 @@
-//! (being written)
+//! The fleet counted out: every device and subscriber of a workload, what it is called and who hears whom.
+//!
+//! A device is the same device (same schedule, same topic) wherever it runs: its identity is (copy, group, index).
+//! Its `publisher` number is only its place in this fleet. Start with [`Fleet::new`].
+
+use std::collections::HashMap;
+use std::ops::Range;
+use std::sync::Arc;
+
+use crate::topic::TopicFilter;
+use crate::workload::{DeviceGroup, Placement, Workload};
+
+/// One emulated publisher.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Device {
+    /// Number in the fleet, dense from 0; goes into every header.
+    pub publisher: u32,
+    /// Index into [`Workload::devices`].
+    pub group: u16,
+    /// Copy of the workload it belongs to, from 0.
+    pub copy: u32,
+    /// Number within its group and copy, from 0.
+    pub index: u32,
+}
+
+/// One subscriber, with a connection of its own.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Subscriber {
+    /// Number in the fleet, dense from 0.
+    pub number: u32,
+    /// Index into [`Workload::subscribers`].
+    pub group: u16,
+    /// Copy of the workload it belongs to, from 0.
+    pub copy: u32,
+    /// Number within its group and copy, from 0.
+    pub index: u32,
+}
+
+/// A publisher that a subscriber hears.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Heard {
+    /// The publisher's number.
+    pub publisher: u32,
+    /// How many of the subscriber's filters match its topic, at least 1. A system may send a copy for each.
+    pub filters: u16,
+}
+
+/// All devices and subscribers of a run.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Fleet {
+    devices: Vec<Device>,
+    subscribers: Vec<Subscriber>,
+}
+
+impl Fleet {
+    /// Counts out `copies` copies of the workload, by copy, group and index. Subscribers are there once a copy if the
+    /// workload wants them on every node, once in all otherwise.
+    pub fn new(workload: &Workload, copies: u32) -> Fleet {
+        let subscriber_copies = if workload.subscribers_on_every_node { copies } else { copies.min(1) };
+        Fleet::count_out(workload, copies, subscriber_copies)
+    }
+
+    /// The fleet of a run on `nodes` nodes: the workload's placement says whether devices are copied or split.
+    pub fn on_nodes(workload: &Workload, nodes: u32) -> Fleet {
+        let copies = match workload.placement {
+            Placement::Split => nodes.min(1),
+            Placement::Replicate => nodes,
+        };
+        let subscriber_copies = if workload.subscribers_on_every_node { nodes } else { nodes.min(1) };
+        Fleet::count_out(workload, copies, subscriber_copies)
+    }
+
+    fn count_out(workload: &Workload, device_copies: u32, subscriber_copies: u32) -> Fleet {
+        let places = |copies: u32, counts: Vec<u32>| {
+            (0..copies).flat_map(move |copy| {
+                let counts = counts.clone();
+                (0..counts.len())
+                    .flat_map(move |group| (0..counts[group]).map(move |index| (copy, group as u16, index)))
+            })
+        };
+        let device_counts = workload.devices.iter().map(|group| group.count).collect();
+        let subscriber_counts = workload.subscribers.iter().map(|group| group.count).collect();
+        Fleet {
+            devices: (0..)
+                .zip(places(device_copies, device_counts))
+                .map(|(publisher, (copy, group, index))| Device { publisher, group, copy, index })
+                .collect(),
+            subscribers: (0..)
+                .zip(places(subscriber_copies, subscriber_counts))
+                .map(|(number, (copy, group, index))| Subscriber { number, group, copy, index })
+                .collect(),
+        }
+    }
+
+    /// Every device; a device's `publisher` is its index here.
+    pub fn devices(&self) -> &[Device] {
+        &self.devices
+    }
+
+    /// Every subscriber; a subscriber's `number` is its index here.
+    pub fn subscribers(&self) -> &[Subscriber] {
+        &self.subscribers
+    }
+
+    /// Topic of a device: its group's template with `{workload}`, `{group}`, `{domain}` and `{type}` (the two halves of
+    /// the group's name; a name without `/` is the type, the workload its domain), `{qos}` (0 to 2), `{copy}`,
+    /// `{index}` and `{device}` (`copy-index`, unique in its group) filled in.
+    pub fn topic(&self, workload: &Workload, device: &Device) -> String {
+        let group = &workload.devices[usize::from(device.group)];
+        fill(&group.topic.0, |name| device_word(name, workload, group, device))
+    }
+
+    /// Filters of a subscriber, `{index}`, `{copy}` and `{workload}` filled in, repeated ones left out (a system keeps one
+    /// subscription a filter).
+    pub fn filters(&self, workload: &Workload, subscriber: &Subscriber) -> Vec<String> {
+        let group = &workload.subscribers[usize::from(subscriber.group)];
+        let mut filters: Vec<String> = Vec::with_capacity(group.filters.len());
+        for filter in &group.filters {
+            let filled = fill(&filter.0, |name| match name {
+                "index" => Some(subscriber.index.to_string()),
+                "copy" => Some(subscriber.copy.to_string()),
+                "workload" => Some(workload.name.clone()),
+                _ => None,
+            });
+            if !filters.contains(&filled) {
+                filters.push(filled);
+            }
+        }
+        filters
+    }
+
+    /// Client identifier of a device in run number `run`: at most 19 letters and digits, which every MQTT server must take
+    /// (MQTT 5.0 §3.1.3.1).
+    pub fn client_id(&self, run: u32, device: &Device) -> String {
+        format!("pm{:06x}p{}", run & 0x00ff_ffff, device.publisher)
+    }
+
+    /// Client identifier of a subscriber in run number `run`; likewise.
+    pub fn subscriber_client_id(&self, run: u32, subscriber: &Subscriber) -> String {
+        format!("pm{:06x}s{}", run & 0x00ff_ffff, subscriber.number)
+    }
+
+    /// Whom each subscriber hears, by subscriber number; publishers ascending. Subscribers with the same filters share a list.
+    pub fn streams(&self, workload: &Workload) -> Vec<Arc<[Heard]>> {
+        let topics = Topics::new(self, workload);
+        let mut known: HashMap<Vec<String>, Arc<[Heard]>> = HashMap::new();
+        self.subscribers
+            .iter()
+            .map(|subscriber| {
+                let mut filters = self.filters(workload, subscriber);
+                filters.sort_unstable();
+                known.entry(filters).or_insert_with_key(|filters| topics.heard_by(filters)).clone()
+            })
+            .collect()
+    }
+
+    /// Number of different topics that devices publish to.
+    pub fn topic_count(&self, workload: &Workload) -> usize {
+        Topics::new(self, workload).entries.len()
+    }
+}
+
+/// The value of a placeholder of a topic template.
+fn device_word(name: &str, workload: &Workload, group: &DeviceGroup, device: &Device) -> Option<String> {
+    let halves = group.name.split_once('/');
+    match name {
+        "workload" => Some(workload.name.clone()),
+        "group" => Some(group.name.clone()),
+        "domain" => Some(halves.map_or(workload.name.as_str(), |(domain, _)| domain).to_owned()),
+        "type" => Some(halves.map_or(group.name.as_str(), |(_, kind)| kind).to_owned()),
+        "qos" => Some(group.qos.level().to_string()),
+        "device" => Some(format!("{}-{}", device.copy, device.index)),
+        "copy" => Some(device.copy.to_string()),
+        "index" => Some(device.index.to_string()),
+        _ => None,
+    }
+}
+
+/// Replaces each `{name}` that `word` knows; everything else stays as it is.
+fn fill(template: &str, word: impl Fn(&str) -> Option<String>) -> String {
+    let mut out = String::with_capacity(template.len() + 16);
+    let mut rest = template;
+    while let Some(open) = rest.find('{') {
+        out.push_str(&rest[..open]);
+        rest = &rest[open..];
+        let filled = rest.find('}').and_then(|close| word(&rest[1..close]).map(|value| (close, value)));
+        match filled {
+            Some((close, value)) => {
+                out.push_str(&value);
+                rest = &rest[close + 1..];
+            }
+            None => {
+                out.push('{');
+                rest = &rest[1..];
+            }
+        }
+    }
+    out.push_str(rest);
+    out
+}
+
+/// The fleet's topics in byte order, so that a filter needs to look only at those that start as it does.
+struct Topics {
+    entries: Vec<(String, Vec<u32>)>,
+}
+
+impl Topics {
+    fn new(fleet: &Fleet, workload: &Workload) -> Topics {
+        let mut publishers: HashMap<String, Vec<u32>> = HashMap::new();
+        for device in &fleet.devices {
+            publishers.entry(fleet.topic(workload, device)).or_default().push(device.publisher);
+        }
+        let mut entries: Vec<_> = publishers.into_iter().collect();
+        entries.sort_unstable();
+        Topics { entries }
+    }
+
+    fn heard_by(&self, filters: &[String]) -> Arc<[Heard]> {
+        let mut publishers: Vec<u32> = Vec::new();
+        for filter in filters {
+            let matching = TopicFilter(filter.clone());
+            for (topic, of_topic) in &self.entries[self.candidates(filter)] {
+                if matching.matches(topic) {
+                    publishers.extend(of_topic);
+                }
+            }
+        }
+        publishers.sort_unstable();
+        publishers
+            .chunk_by(|a, b| a == b)
+            .map(|same| Heard { publisher: same[0], filters: u16::try_from(same.len()).unwrap_or(u16::MAX) })
+            .collect()
+    }
+
+    /// The topics that start with the filter's levels before its first wildcard; `a/#` also matches `a`, so the last
+    /// `/` is not asked for.
+    fn candidates(&self, filter: &str) -> Range<usize> {
+        let literal = match filter.find(['+', '#']) {
+            Some(wildcard) => filter[..wildcard].trim_end_matches('/'),
+            None => filter,
+        };
+        let from = self.entries.partition_point(|(topic, _)| topic.as_str() < literal);
+        let length = self.entries[from..].partition_point(|(topic, _)| topic.starts_with(literal));
+        from..from + length
+    }
+}
+
+#[cfg(test)]
+#[path = "fleet_tests.rs"]
+mod tests;

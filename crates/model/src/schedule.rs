@@ -1,1 +1,129 @@
-//! (being written)
+//! The schedule: when every device sends how much, and when it is planned offline. A pure function of (seed, workload).
+//!
+//! Every draw is counted, never kept: it depends on the seed, the copy, the group's *name*, the device's index in its
+//! group, the draw's purpose and its number. So another device, group, shard or node changes no other device's schedule.
+//! Transcendental functions come from `libm`, so that all machines agree to the bit.
+//!
+//! Times are ns relative to the start of the measured window; the schedule covers [−warm-up, duration).
+//! Start with [`Rules`] (one a device group), [`Cursor`] (one a device: its due times) and [`ChurnCursor`] (its planned
+//! leaving and coming back). [`hash`] names a schedule, [`dump`] writes it out.
+//!
+//! On one instant, a device's messages come first, then its leaving, then its coming back.
+
+use std::time::Duration;
+
+use crate::fleet::Device;
+use crate::random::{self, mix};
+use crate::workload::{DeviceGroup, Workload};
+
+mod arrivals;
+mod churn;
+mod cursor;
+mod dump;
+mod hash;
+mod sizes;
+
+pub use churn::{ChurnCursor, Transition};
+pub use cursor::{Cursor, Due};
+pub use dump::dump;
+pub use hash::{DeviceHash, combine, hash};
+
+/// Bytes of the smallest payload there is: the compact header. Smaller sizes are raised to it and counted.
+pub const SMALLEST_PAYLOAD_BYTES: u32 = 16;
+
+/// What draws are for: each purpose of a device has a stream of its own.
+mod purpose {
+    pub const PHASE: u64 = 1;
+    pub const JITTER: u64 = 2;
+    pub const GAP: u64 = 3;
+    pub const ON_AT_START: u64 = 4;
+    pub const ON_LENGTH: u64 = 5;
+    pub const OFF_LENGTH: u64 = 6;
+    pub const ON_PHASE: u64 = 7;
+    pub const SIZE: u64 = 8;
+    pub const CHECK_PHASE: u64 = 9;
+    pub const CHECKS_BEFORE_START: u64 = 10;
+    pub const CHECKS: u64 = 11;
+}
+
+/// The stretch of time that a schedule covers: [−warm-up, duration).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Timeline {
+    /// Length of the warm-up, ns.
+    pub warmup_ns: u64,
+    /// Length of the measured window, ns.
+    pub duration_ns: u64,
+}
+
+impl Timeline {
+    /// First instant covered, at or below 0.
+    pub fn start_ns(&self) -> i64 {
+        -i64::try_from(self.warmup_ns).unwrap_or(i64::MAX)
+    }
+
+    /// First instant no longer covered. [`i64::MAX`] means *never* in a cursor, so the end lies below it.
+    pub fn end_ns(&self) -> i64 {
+        i64::try_from(self.duration_ns).unwrap_or(i64::MAX).min(NEVER - 1)
+    }
+}
+
+/// A time that does not come.
+const NEVER: i64 = i64::MAX;
+
+/// What a device group's schedules have in common, worked out once.
+#[derive(Clone, Debug)]
+pub struct Rules {
+    start_ns: i64,
+    end_ns: i64,
+    /// Of (seed, group name).
+    key: u64,
+    /// Of the group name alone.
+    name_key: u64,
+    arrival: arrivals::ArrivalRule,
+    size: sizes::SizeRule,
+    churn: Option<churn::ChurnRule>,
+}
+
+impl Rules {
+    /// Rules of one group.
+    pub fn new(group: &DeviceGroup, seed: u64, timeline: &Timeline) -> Rules {
+        Rules {
+            start_ns: timeline.start_ns(),
+            end_ns: timeline.end_ns(),
+            key: random::fold(mix(seed), group.name.as_bytes()),
+            name_key: random::fold(0, group.name.as_bytes()),
+            arrival: arrivals::ArrivalRule::new(&group.arrival),
+            size: sizes::SizeRule::new(&group.size),
+            churn: group.churn.as_ref().map(churn::ChurnRule::new),
+        }
+    }
+
+    /// Rules of every group of a workload; [`Device::group`] is the index.
+    pub fn all(workload: &Workload, seed: u64, timeline: &Timeline) -> Vec<Rules> {
+        workload.devices.iter().map(|group| Rules::new(group, seed, timeline)).collect()
+    }
+
+    /// Does the group flood? Its cursors then stay at the start for ever.
+    pub fn is_flood(&self) -> bool {
+        matches!(self.arrival, arrivals::ArrivalRule::Flood)
+    }
+
+    /// Key of everything that is drawn for a device.
+    fn device_key(&self, device: &Device) -> u64 {
+        identity_key(self.key, device)
+    }
+}
+
+/// Adds a device's copy and index to a key of its group.
+fn identity_key(group_key: u64, device: &Device) -> u64 {
+    mix(mix(group_key ^ u64::from(device.copy)).wrapping_add(u64::from(device.index)))
+}
+
+/// Whole ns of a duration, as far as they can be counted.
+fn nanoseconds(duration: Duration) -> i64 {
+    i64::try_from(duration.as_nanos()).unwrap_or(NEVER)
+}
+
+#[cfg(test)]
+#[path = "schedule_tests/mod.rs"]
+mod tests;

@@ -1,0 +1,67 @@
+//! A device's due times, one after the other.
+
+use crate::fleet::Device;
+use crate::random::Stream;
+use crate::schedule::arrivals::Position;
+use crate::schedule::churn::ChurnState;
+use crate::schedule::{NEVER, Rules, SMALLEST_PAYLOAD_BYTES, purpose};
+
+/// One message of the schedule.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Due {
+    /// When it is to be sent, ns since the start of the measured window.
+    pub due_ns: i64,
+    /// Payload to send, header included, at least [`SMALLEST_PAYLOAD_BYTES`].
+    pub payload_bytes: u32,
+    /// Payload as drawn from the workload's distribution.
+    pub configured_bytes: u32,
+    /// The drawn size was too small for the header and was raised.
+    pub size_raised: bool,
+    /// Churn has the device online at that instant (before any check on the same instant).
+    pub planned_online: bool,
+}
+
+/// Where a device stands in its schedule.
+#[derive(Clone, Debug)]
+pub struct Cursor {
+    key: u64,
+    position: Position,
+    churn: ChurnState,
+    /// Messages taken; wraps after 2³², where sizes begin to repeat.
+    taken: u32,
+}
+
+const _: () = assert!(size_of::<Cursor>() <= 64, "a fleet holds a cursor for each device");
+
+impl Cursor {
+    /// At the device's first message.
+    pub fn new(rules: &Rules, device: &Device) -> Cursor {
+        let key = rules.device_key(device);
+        Cursor {
+            key,
+            position: rules.arrival.first(key, rules.start_ns, rules.end_ns),
+            churn: ChurnState::new(rules, key),
+            taken: 0,
+        }
+    }
+
+    /// When the next message is due; `None` at the end of the timeline. In a flood always the start.
+    pub fn peek_ns(&self) -> Option<i64> {
+        (self.position.due_ns != NEVER).then_some(self.position.due_ns)
+    }
+
+    /// The next message. `rules` are those it was made with.
+    pub fn take(&mut self, rules: &Rules) -> Option<Due> {
+        let due_ns = self.peek_ns()?;
+        rules.arrival.advance(&mut self.position, self.key, rules.end_ns);
+        let configured_bytes = rules.size.draw(Stream::new(self.key, purpose::SIZE), u64::from(self.taken));
+        self.taken = self.taken.wrapping_add(1);
+        Some(Due {
+            due_ns,
+            payload_bytes: configured_bytes.max(SMALLEST_PAYLOAD_BYTES),
+            configured_bytes,
+            size_raised: configured_bytes < SMALLEST_PAYLOAD_BYTES,
+            planned_online: self.churn.online_before(due_ns, rules, self.key),
+        })
+    }
+}

@@ -1,0 +1,82 @@
+//! The name of a schedule: 64 bits over every device's due times, configured sizes and planned changes.
+//!
+//! Not a seal: it tells schedules apart, it does not protect them. Seed, topic, protocol and system are not in it: two
+//! seeds that lead to the same sends have the same hash.
+
+use crate::fleet::{Device, Fleet};
+use crate::random::{self, mix};
+use crate::schedule::{ChurnCursor, Cursor, Due, Rules, Timeline, Transition, identity_key};
+use crate::workload::Workload;
+
+/// The hash of one device's schedule, gathered while it is run through. Messages and changes may come interleaved in any
+/// way, as long as each kind comes in its order.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct DeviceHash {
+    dues: u64,
+    changes: u64,
+}
+
+impl DeviceHash {
+    /// Of a device that has nothing planned yet.
+    pub fn new(rules: &Rules, device: &Device, online_at_start: bool) -> DeviceHash {
+        let identity = identity_key(rules.name_key, device);
+        DeviceHash { dues: identity, changes: mix(identity ^ u64::from(online_at_start)) }
+    }
+
+    /// Adds the next message, sent or not.
+    pub fn add_due(&mut self, due: &Due) {
+        self.dues = mix(mix(self.dues ^ due.due_ns as u64).wrapping_add(u64::from(due.configured_bytes)));
+    }
+
+    /// Adds the next planned change.
+    pub fn add_transition(&mut self, transition: &Transition) {
+        self.changes = mix(mix(self.changes ^ transition.at_ns as u64).wrapping_add(u64::from(transition.online)));
+    }
+
+    /// The hash of what was added.
+    pub fn value(&self) -> u64 {
+        mix(self.dues ^ self.changes.rotate_left(32))
+    }
+}
+
+/// The hash of a whole schedule: 16 hexadecimal digits, or `none` if any group floods, because a flood has no schedule.
+pub fn hash(workload: &Workload, fleet: &Fleet, seed: u64, timeline: &Timeline) -> String {
+    let rules = Rules::all(workload, seed, timeline);
+    if rules.iter().any(Rules::is_flood) {
+        return "none".to_owned();
+    }
+    let values: Vec<u64> =
+        fleet.devices().iter().map(|device| device_hash(&rules[usize::from(device.group)], device)).collect();
+    combine(workload, fleet, &values)
+}
+
+/// Puts [`DeviceHash::value`]s, by publisher number, together to what [`hash`] gives; `none` if any group floods.
+pub fn combine(workload: &Workload, fleet: &Fleet, values: &[u64]) -> String {
+    if workload.devices.iter().any(|group| matches!(group.arrival, crate::arrival::Arrival::Flood)) {
+        return "none".to_owned();
+    }
+    let folded = in_identity_order(workload, fleet)
+        .into_iter()
+        .fold(0, |key, device| random::fold(key, &values[device.publisher as usize].to_le_bytes()));
+    format!("{folded:016x}")
+}
+
+/// Devices by (copy, group name, index), an order that does not depend on how the fleet was counted out.
+pub(super) fn in_identity_order(workload: &Workload, fleet: &Fleet) -> Vec<Device> {
+    let mut devices = fleet.devices().to_vec();
+    devices.sort_by_key(|device| (device.copy, &workload.devices[usize::from(device.group)].name, device.index));
+    devices
+}
+
+fn device_hash(rules: &Rules, device: &Device) -> u64 {
+    let mut churn = ChurnCursor::new(rules, device);
+    let mut hash = DeviceHash::new(rules, device, churn.online_at_start());
+    let mut cursor = Cursor::new(rules, device);
+    while let Some(due) = cursor.take(rules) {
+        hash.add_due(&due);
+    }
+    while let Some(transition) = churn.take(rules) {
+        hash.add_transition(&transition);
+    }
+    hash.value()
+}
