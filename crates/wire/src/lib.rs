@@ -1,1 +1,5 @@
-//! 
+//! Codecs without I/O, shared by adapters and built-in servers: bytes in, borrowed packets out, and back.
+//!
+//! Start with [`mqtt`].
+
+pub mod mqtt;
