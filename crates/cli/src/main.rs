@@ -1,1 +1,51 @@
-fn main() {}
+//! The `pubmark` command: reads the command line, does one verb, prints why it failed, answers with an exit code.
+//!
+//! Start with [`arguments`] (the verbs) and `commands/<verb>.rs` (what each does). Nothing but [`printer`] prints.
+
+mod arguments;
+mod commands;
+mod doctor;
+mod endpoint;
+mod exit_code;
+mod failure;
+mod printer;
+mod signals;
+mod suggestion;
+mod units;
+
+use std::process::ExitCode;
+
+use clap::Parser as _;
+
+use crate::arguments::Arguments;
+use crate::failure::Failure;
+use crate::printer::Printer;
+
+fn main() -> ExitCode {
+    let arguments = match Arguments::try_parse() {
+        Ok(arguments) => arguments,
+        Err(error) => return unread(&error),
+    };
+    let printer = Printer::new(commands::is_quiet(&arguments.verb));
+    match commands::perform(arguments.verb, &printer) {
+        Ok(code) => code.into(),
+        Err(failure) => {
+            printer.failure(&failure);
+            failure.exit.into()
+        }
+    }
+}
+
+/// Help and version are results; anything else that clap finds is a usage error, in clap's words.
+fn unread(error: &clap::Error) -> ExitCode {
+    let printer = Printer::new(false);
+    let text = error.render();
+    if error.use_stderr() {
+        let text = if printer.colours_messages() { text.ansi().to_string() } else { text.to_string() };
+        printer.note(text.trim_end());
+        return exit_code::ExitCode::Usage.into();
+    }
+    let text = if printer.colours_result() { text.ansi().to_string() } else { text.to_string() };
+    let code = printer.result(&text).map_or_else(|failure: Failure| failure.exit, |()| exit_code::ExitCode::Ok);
+    code.into()
+}

@@ -1,0 +1,24 @@
+//! The command line: one variant a verb; what a verb takes stands beside what it does.
+
+use clap::{Parser, Subcommand};
+
+use crate::commands;
+use crate::exit_code;
+
+/// Which publish/subscribe system to deploy for your IoT devices, and how far to believe the answer.
+#[derive(Debug, Parser)]
+#[command(name = "pubmark", version, max_term_width = 80, after_help = exit_code::help(), disable_help_subcommand = true)]
+pub struct Arguments {
+    /// What to do.
+    #[command(subcommand)]
+    pub verb: Verb,
+}
+
+/// The verbs, in the order of the help.
+#[derive(Debug, Subcommand)]
+pub enum Verb {
+    /// Check whether this machine is fit to measure, and say what to change
+    Doctor(commands::doctor::Doctor),
+    /// Print the JSON Schema of a workload file or of a record
+    Schema(commands::schema::Schema),
+}

@@ -1,0 +1,23 @@
+//! `pubmark doctor`: is this machine fit to measure?
+
+use clap::Args;
+
+use crate::doctor::{self, Fitness};
+use crate::exit_code::ExitCode;
+use crate::failure::Outcome;
+use crate::printer::Printer;
+
+/// Check whether this machine is fit to measure, and say what to change.
+///
+/// One line a check: ✓ good, ! limits some runs, ✗ makes runs fail; each with its fix. Ends with code 2 if there is a ✗.
+#[derive(Debug, Args)]
+pub struct Doctor {}
+
+impl Doctor {
+    /// Makes all checks and prints them.
+    pub fn perform(self, printer: &Printer) -> Outcome {
+        let (text, worst) = doctor::examine();
+        printer.result(&text)?;
+        Ok(if worst == Fitness::Bad { ExitCode::Usage } else { ExitCode::Ok })
+    }
+}

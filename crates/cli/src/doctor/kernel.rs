@@ -1,0 +1,132 @@
+//! What the kernel offers: clocks, scheduling, receive stamps, tunnels.
+
+use std::io::Write as _;
+use std::net::{TcpListener, TcpStream};
+use std::os::fd::AsRawFd as _;
+use std::time::Duration;
+
+use super::{Finding, read};
+
+/// A governor that changes the frequency with the load makes an idle system look slow.
+pub fn governor() -> Finding {
+    match read("/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor").as_deref() {
+        Some("performance") => Finding::good("performance: the processor keeps its frequency"),
+        Some(other) => Finding::limited(
+            format!("{other}: the frequency follows the load"),
+            "`cpupower frequency-set -g performance` as root",
+        ),
+        None => Finding::good("none visible: the frequency is not ours to set (usual in virtual machines)"),
+    }
+}
+
+/// Stamps are taken many thousand times a second: the clock must be read without a system call.
+pub fn clock_source() -> Finding {
+    let path = "/sys/devices/system/clocksource/clocksource0/current_clocksource";
+    match read(path).as_deref() {
+        Some(source @ ("tsc" | "kvm-clock" | "hyperv_clocksource_tsc_page" | "arch_sys_counter")) => {
+            Finding::good(format!("{source}: read without a system call"))
+        }
+        Some(source) => Finding::limited(
+            format!("{source}: each reading is a system call"),
+            "boot with `clocksource=tsc` where the processor's counter is stable",
+        ),
+        None => Finding::limited("the clock source cannot be read", "run on Linux with /sys mounted"),
+    }
+}
+
+/// `--realtime` asks for SCHED_FIFO; tried on a thread that ends at once.
+pub fn realtime() -> Finding {
+    let allowed = std::thread::spawn(|| {
+        let parameters = libc::sched_param { sched_priority: 1 };
+        // SAFETY: `parameters` is a valid sched_param; 0 names the calling thread.
+        unsafe { libc::sched_setscheduler(0, libc::SCHED_FIFO, &parameters) == 0 }
+    });
+    match allowed.join() {
+        Ok(true) => Finding::good("SCHED_FIFO is allowed: `--realtime` keeps the schedule on a busy machine"),
+        _ => Finding::limited(
+            "SCHED_FIFO is not allowed: `--realtime` would have no effect",
+            "run as root, or `setcap cap_sys_nice+ep` on the program",
+        ),
+    }
+}
+
+/// Are messages stamped by the kernel as they arrive? Asked of a connection to ourselves.
+pub fn receive_stamps() -> Finding {
+    match stamp_seen() {
+        Ok(true) => Finding::good("the kernel stamps what arrives: our own lateness in reading can be seen"),
+        Ok(false) => Finding::limited(
+            "the kernel gives no receive stamps",
+            "receive lateness falls back to its upper bound; a newer kernel, or another than gVisor, has them",
+        ),
+        Err(error) => Finding::bad(
+            format!("a connection to ourselves failed: {error}"),
+            "look at the loopback interface: `ip address show lo`",
+        ),
+    }
+}
+
+/// Tries of [`stamp_seen`]: the kernel switches stamping on a moment after the first socket asks for it.
+const TRIES: u32 = 20;
+/// Time between two tries.
+const PAUSE: Duration = Duration::from_millis(5);
+
+fn stamp_seen() -> std::io::Result<bool> {
+    let listener = TcpListener::bind("127.0.0.1:0")?;
+    let mut sender = TcpStream::connect(listener.local_addr()?)?;
+    let (receiver, _) = listener.accept()?;
+    let wanted: libc::c_uint = libc::SOF_TIMESTAMPING_RX_SOFTWARE | libc::SOF_TIMESTAMPING_SOFTWARE;
+    // SAFETY: the option's value is a c_uint of the length given.
+    let set = unsafe {
+        libc::setsockopt(
+            receiver.as_raw_fd(),
+            libc::SOL_SOCKET,
+            libc::SO_TIMESTAMPING,
+            (&raw const wanted).cast(),
+            size_of_val(&wanted) as libc::socklen_t,
+        )
+    };
+    if set != 0 {
+        return Ok(false);
+    }
+    for _ in 0..TRIES {
+        sender.write_all(b"?")?;
+        if is_next_stamped(&receiver)? {
+            return Ok(true);
+        }
+        std::thread::sleep(PAUSE);
+    }
+    Ok(false)
+}
+
+/// Reads a byte; did the kernel's stamp come with it?
+fn is_next_stamped(receiver: &TcpStream) -> std::io::Result<bool> {
+    let mut byte = [0u8; 1];
+    // Aligned as control messages must be; larger than the three timespecs of a stamp.
+    let mut control = [0u64; 16];
+    let mut part = libc::iovec { iov_base: byte.as_mut_ptr().cast(), iov_len: byte.len() };
+    // SAFETY: an all-zero msghdr is valid: no name, no parts, no control.
+    let mut message: libc::msghdr = unsafe { std::mem::zeroed() };
+    message.msg_iov = &raw mut part;
+    message.msg_iovlen = 1;
+    message.msg_control = control.as_mut_ptr().cast();
+    message.msg_controllen = size_of_val(&control);
+    // SAFETY: `message` points to buffers that live until the call is over, with their true lengths.
+    if unsafe { libc::recvmsg(receiver.as_raw_fd(), &mut message, 0) } < 0 {
+        return Err(std::io::Error::last_os_error());
+    }
+    // SAFETY: `message` was filled by recvmsg; the macro stays within the control buffer's length.
+    let first = unsafe { libc::CMSG_FIRSTHDR(&message).as_ref() };
+    Ok(first.is_some_and(|header| header.cmsg_level == libc::SOL_SOCKET && header.cmsg_type == libc::SCM_TIMESTAMPING))
+}
+
+/// Emulated links are made of tunnels.
+pub fn tun() -> Finding {
+    let opened = std::fs::OpenOptions::new().read(true).write(true).open("/dev/net/tun");
+    match opened {
+        Ok(_) => Finding::good("/dev/net/tun can be opened: emulated links are possible"),
+        Err(error) => Finding::limited(
+            format!("/dev/net/tun cannot be opened ({}): no emulated links", error.kind()),
+            "`modprobe tun` as root; in a container `--device /dev/net/tun --cap-add NET_ADMIN`",
+        ),
+    }
+}

@@ -1,0 +1,79 @@
+//! How much this machine lets us have: descriptors, ports, memory, processor time.
+
+use super::{Finding, read};
+
+/// Connections that the largest built-in workload needs (smart-city-10x), with room.
+const ROOMY_DESCRIPTORS: u64 = 8_192;
+/// Below this not even small workloads run.
+const FEWEST_DESCRIPTORS: u64 = 256;
+/// Memory that runs of all built-in workloads fit in, bytes.
+const ROOMY_MEMORY: u64 = 1 << 30;
+
+/// Each connection is a descriptor; the soft limit is raised to the hard one at the start of a run.
+pub fn descriptors() -> Finding {
+    let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
+    // SAFETY: `limit` is a valid rlimit that the call fills.
+    if unsafe { libc::getrlimit(libc::RLIMIT_NOFILE, &mut limit) } != 0 {
+        return Finding::limited("the limit cannot be read", "`ulimit -Hn` in the shell shows it");
+    }
+    let hard = limit.rlim_max;
+    let text = if hard == libc::RLIM_INFINITY {
+        "no limit on open files".to_owned()
+    } else {
+        format!("{hard} open files at most, one for each connection")
+    };
+    match hard {
+        ROOMY_DESCRIPTORS.. => Finding::good(text),
+        FEWEST_DESCRIPTORS.. => Finding::limited(text, "`ulimit -Hn 65536` as root, or LimitNOFILE= of the service"),
+        _ => Finding::bad(text, "`ulimit -Hn 65536` as root, or LimitNOFILE= of the service"),
+    }
+}
+
+/// Connections to one address from one source address each take a port.
+pub fn ports() -> Finding {
+    let path = "/proc/sys/net/ipv4/ip_local_port_range";
+    let range: Option<Vec<u32>> =
+        read(path).map(|text| text.split_whitespace().filter_map(|port| port.parse().ok()).collect());
+    let Some([first, last]) = range.as_deref() else {
+        return Finding::limited(format!("`{path}` cannot be read"), "run on Linux with /proc mounted");
+    };
+    let count = (last + 1).saturating_sub(*first);
+    let text = format!("{count} local ports ({first} to {last}): as many connections to one address");
+    if count >= 16_384 {
+        Finding::good(text)
+    } else {
+        Finding::limited(text, "`sysctl -w net.ipv4.ip_local_port_range='32768 60999'` as root")
+    }
+}
+
+/// Memory that can be had without swapping.
+pub fn memory() -> Finding {
+    let available = read("/proc/meminfo").and_then(|text| {
+        let line = text.lines().find_map(|line| line.strip_prefix("MemAvailable:"))?;
+        line.split_whitespace().next()?.parse::<u64>().ok()
+    });
+    let Some(kib) = available else {
+        return Finding::limited("`/proc/meminfo` cannot be read", "run on Linux with /proc mounted");
+    };
+    let text = format!("{:.1} GiB available", kib as f64 / (1 << 20) as f64);
+    if kib * 1024 >= ROOMY_MEMORY {
+        Finding::good(text)
+    } else {
+        Finding::limited(text, "close other programs, or choose a smaller workload (`--dry-run` shows its needs)")
+    }
+}
+
+/// Others who want the processor make the generator late: on a busy machine runs come out suspect or invalid.
+pub fn load() -> Finding {
+    let cores = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
+    let load = read("/proc/loadavg").and_then(|text| text.split(' ').next()?.parse::<f64>().ok());
+    let Some(load) = load else {
+        return Finding::limited("`/proc/loadavg` cannot be read", "run on Linux with /proc mounted");
+    };
+    let text = format!("load {load:.2} over the last minute on {cores} cores");
+    if load <= 0.5 * cores as f64 {
+        Finding::good(text)
+    } else {
+        Finding::limited(text, "wait until the machine is idle; `top` shows what runs")
+    }
+}

@@ -1,0 +1,140 @@
+//! Is this machine fit to measure? One file a group of checks, one row a check; each says what it found and how to mend it.
+
+mod kernel;
+mod limits;
+mod programs;
+
+use crate::printer::COLUMNS;
+
+/// How a check came out.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Fitness {
+    /// As it should be.
+    Good,
+    /// Some runs will be limited, or their figures worse.
+    Limited,
+    /// Runs will fail.
+    Bad,
+}
+
+impl Fitness {
+    /// The mark at the front of the line.
+    pub fn mark(self) -> char {
+        match self {
+            Fitness::Good => '✓',
+            Fitness::Limited => '!',
+            Fitness::Bad => '✗',
+        }
+    }
+}
+
+/// What a check found.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Finding {
+    /// How it came out.
+    pub fitness: Fitness,
+    /// What is there, with its figures.
+    pub text: String,
+    /// What to type or do; present where the check is not good.
+    pub fix: Option<String>,
+}
+
+impl Finding {
+    fn good(text: impl Into<String>) -> Finding {
+        Finding { fitness: Fitness::Good, text: text.into(), fix: None }
+    }
+
+    fn limited(text: impl Into<String>, fix: impl Into<String>) -> Finding {
+        Finding { fitness: Fitness::Limited, text: text.into(), fix: Some(fix.into()) }
+    }
+
+    fn bad(text: impl Into<String>, fix: impl Into<String>) -> Finding {
+        Finding { fitness: Fitness::Bad, text: text.into(), fix: Some(fix.into()) }
+    }
+}
+
+/// A row of the table: what is looked at, and the look.
+pub type Check = (&'static str, fn() -> Finding);
+
+/// All checks, in the order they are shown.
+pub const CHECKS: &[Check] = &[
+    ("descriptors", limits::descriptors),
+    ("ports", limits::ports),
+    ("memory", limits::memory),
+    ("load", limits::load),
+    ("governor", kernel::governor),
+    ("clock", kernel::clock_source),
+    ("realtime", kernel::realtime),
+    ("stamps", kernel::receive_stamps),
+    ("mosquitto", programs::mosquitto),
+    ("tun", kernel::tun),
+];
+
+/// Makes every check and lays the findings out, at most 80 columns wide; the worst fitness beside it.
+pub fn examine() -> (String, Fitness) {
+    let mut text = String::new();
+    let mut worst = Fitness::Good;
+    for (name, check) in CHECKS {
+        let finding = check();
+        worst = worst.max(finding.fitness);
+        lay_out(&mut text, name, &finding);
+    }
+    (text, worst)
+}
+
+/// Columns before the text of a finding.
+const INDENT: usize = 14;
+
+fn lay_out(text: &mut String, name: &str, finding: &Finding) {
+    let first = format!("{} {name:<11} ", finding.fitness.mark());
+    wrap(text, &first, &finding.text);
+    if let Some(fix) = &finding.fix {
+        wrap(text, &" ".repeat(INDENT), &format!("fix: {fix}"));
+    }
+}
+
+/// Breaks `words` at spaces; further lines stand under the first.
+fn wrap(text: &mut String, first: &str, words: &str) {
+    let mut line = first.to_owned();
+    for word in words.split(' ') {
+        if line.chars().count() + word.chars().count() > COLUMNS && line.chars().count() > INDENT {
+            text.push_str(line.trim_end());
+            text.push('\n');
+            line = " ".repeat(INDENT);
+        }
+        line.push_str(word);
+        line.push(' ');
+    }
+    text.push_str(line.trim_end());
+    text.push('\n');
+}
+
+/// A file's content without white space around it; `None` where it cannot be read.
+fn read(path: &str) -> Option<String> {
+    std::fs::read_to_string(path).ok().map(|text| text.trim().to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn findings_stay_within_eighty_columns() {
+        let mut text = String::new();
+        let long = "several words that go on and on ".repeat(8);
+        lay_out(&mut text, "descriptors", &Finding::limited(long.trim(), "`ulimit -n 65536` and then all over again"));
+        assert!(text.lines().count() > 3);
+        for line in text.lines() {
+            assert!(line.chars().count() <= COLUMNS, "{line}");
+        }
+        assert!(text.starts_with("! descriptors several"));
+    }
+
+    #[test]
+    fn every_check_that_is_not_good_names_a_fix() {
+        for (name, check) in CHECKS {
+            let finding = check();
+            assert_eq!(finding.fix.is_none(), finding.fitness == Fitness::Good, "{name}: {finding:?}");
+        }
+    }
+}

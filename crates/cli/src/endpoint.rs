@@ -1,0 +1,297 @@
+//! `--endpoint`: from what the user wrote to an address that an adapter can use.
+
+use std::net::{IpAddr, SocketAddr, TcpStream, ToSocketAddrs as _};
+use std::path::PathBuf;
+use std::time::Duration;
+
+use pubmark_model::workload::Credentials;
+use pubmark_protocol::capabilities::Capabilities;
+use pubmark_protocol::endpoint::{Endpoint, Tls};
+
+use crate::exit_code::ExitCode;
+use crate::failure::Failure;
+use crate::suggestion;
+
+/// How long each address of a host name may take to answer before the next is tried.
+const ANSWER_WITHIN: Duration = Duration::from_secs(2);
+
+/// An endpoint as it is written, checked but not resolved.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Written {
+    /// Scheme, lowercase.
+    pub scheme: String,
+    /// Name, IPv4 address, or IPv6 address without brackets.
+    pub host: String,
+    /// Port named or the scheme's own.
+    pub port: u16,
+    /// The scheme asks for TLS.
+    pub encrypted: bool,
+    /// Log-in named before the host.
+    pub credentials: Option<Credentials>,
+}
+
+/// Why an endpoint cannot be used. No message carries a password.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum EndpointError {
+    /// No `://`.
+    #[error("endpoint `{shown}` has no scheme")]
+    NoScheme {
+        /// The endpoint without its log-in.
+        shown: String,
+        /// Scheme to put in front.
+        scheme: &'static str,
+    },
+    /// A scheme the protocol does not have.
+    #[error("endpoint scheme `{scheme}` is not one of {protocol}")]
+    OtherScheme {
+        /// The scheme written.
+        scheme: String,
+        /// The protocol's name.
+        protocol: &'static str,
+        /// Schemes it has.
+        schemes: &'static [&'static str],
+    },
+    /// Nothing where the host should be.
+    #[error("endpoint `{shown}` names no host")]
+    NoHost {
+        /// The endpoint without its log-in.
+        shown: String,
+        /// The scheme written.
+        scheme: String,
+    },
+    /// A port that is no number from 1 to 65535.
+    #[error("endpoint port `{port}` is not a number from 1 to 65535")]
+    BadPort {
+        /// The port written.
+        port: String,
+    },
+    /// An IPv6 address that is not in brackets, or not an address.
+    #[error("endpoint host `{host}` is not an address")]
+    BadAddress {
+        /// The host written.
+        host: String,
+    },
+    /// Something behind the port.
+    #[error("endpoint has `{rest}` behind its port")]
+    Trailing {
+        /// What stands there.
+        rest: String,
+    },
+    /// A `%` in the log-in that is not followed by two hexadecimal digits, or bytes that are no UTF-8.
+    #[error("endpoint log-in is not percent-encoded")]
+    BadEncoding,
+}
+
+impl EndpointError {
+    /// What to type instead.
+    pub fn hint(&self) -> String {
+        match self {
+            EndpointError::NoScheme { shown, scheme } => format!("`--endpoint {scheme}://{shown}`"),
+            EndpointError::OtherScheme { scheme, schemes, .. } => suggestion::choices(scheme, schemes.iter().copied()),
+            EndpointError::NoHost { scheme, .. } => format!("`--endpoint {scheme}://localhost`"),
+            EndpointError::BadPort { .. } => "leave it out for the protocol's own port".to_owned(),
+            EndpointError::BadAddress { .. } => "an IPv6 address stands in brackets: `mqtt://[::1]:1883`".to_owned(),
+            EndpointError::Trailing { .. } => "an endpoint ends with its port: `mqtt://host:1883`".to_owned(),
+            EndpointError::BadEncoding => {
+                "write `%` as `%25`, `@` as `%40`, `:` as `%3A`; or use `--user` and `--password-env`".to_owned()
+            }
+        }
+    }
+}
+
+impl From<EndpointError> for Failure {
+    fn from(error: EndpointError) -> Failure {
+        Failure::from_error(ExitCode::Usage, &error).hint(error.hint())
+    }
+}
+
+impl Written {
+    /// Reads `scheme://[user[:password]@]host[:port][/]` for the protocol with these capabilities.
+    pub fn parse(text: &str, protocol: &Capabilities) -> Result<Written, EndpointError> {
+        let Some((scheme, rest)) = text.split_once("://") else {
+            let shown = text.rsplit_once('@').map_or(text, |(_, shown)| shown).to_owned();
+            return Err(EndpointError::NoScheme { shown, scheme: protocol.schemes.first().copied().unwrap_or("") });
+        };
+        let scheme = scheme.to_ascii_lowercase();
+        let encrypted = protocol.tls_schemes.contains(&scheme.as_str());
+        if !encrypted && !protocol.schemes.contains(&scheme.as_str()) {
+            let (protocol, schemes) = (protocol.name, protocol.schemes);
+            return Err(EndpointError::OtherScheme { scheme, protocol, schemes });
+        }
+        let (login, place) = match rest.rsplit_once('@') {
+            Some((login, place)) => (Some(login), place),
+            None => (None, rest),
+        };
+        let place = place.strip_suffix('/').unwrap_or(place);
+        let default_port = if encrypted { protocol.default_tls_port } else { protocol.default_port };
+        let (host, port) = split_place(place)?;
+        if host.is_empty() {
+            return Err(EndpointError::NoHost { shown: format!("{scheme}://{place}"), scheme });
+        }
+        let port = port.map_or(Ok(default_port), read_port)?;
+        let credentials = login.map(read_login).transpose()?;
+        Ok(Written { scheme, host, port, encrypted, credentials })
+    }
+
+    /// Without the log-in; for messages and records.
+    pub fn shown(&self) -> String {
+        match self.host.parse::<IpAddr>() {
+            Ok(IpAddr::V6(_)) => format!("{}://[{}]:{}", self.scheme, self.host, self.port),
+            _ => format!("{}://{}:{}", self.scheme, self.host, self.port),
+        }
+    }
+
+    /// Looks the host up. Of several addresses the first that answers is taken, the first of all if none does:
+    /// `localhost` often is `::1` and `127.0.0.1`, and a broker listens on one of them.
+    pub fn resolve(self, authorities: Option<PathBuf>) -> Result<Endpoint, Failure> {
+        let shown = self.shown();
+        let addresses: Vec<SocketAddr> = (self.host.as_str(), self.port)
+            .to_socket_addrs()
+            .map_err(|error| {
+                Failure::from_error(ExitCode::Usage, &error)
+                    .during(format!("failed to find the address of `{}`", self.host))
+                    .hint("check the name, or write the address")
+            })?
+            .collect();
+        let answers =
+            |address: &&SocketAddr| addresses.len() == 1 || TcpStream::connect_timeout(address, ANSWER_WITHIN).is_ok();
+        let Some(address) = addresses.iter().find(answers).or(addresses.first()).copied() else {
+            return Err(Failure::usage(format!("`{}` has no address", self.host)));
+        };
+        let tls = self.encrypted.then(|| Tls { server_name: self.host.clone(), authorities });
+        Ok(Endpoint { shown, address, tls, credentials: self.credentials })
+    }
+}
+
+fn split_place(place: &str) -> Result<(String, Option<&str>), EndpointError> {
+    if let Some(bracketed) = place.strip_prefix('[') {
+        let Some((host, behind)) = bracketed.split_once(']') else {
+            return Err(EndpointError::BadAddress { host: place.to_owned() });
+        };
+        if host.parse::<std::net::Ipv6Addr>().is_err() {
+            return Err(EndpointError::BadAddress { host: host.to_owned() });
+        }
+        return match behind.strip_prefix(':') {
+            Some(port) => Ok((host.to_owned(), Some(port))),
+            None if behind.is_empty() => Ok((host.to_owned(), None)),
+            None => Err(EndpointError::Trailing { rest: behind.to_owned() }),
+        };
+    }
+    if let Some(at) = place.find(['/', '?', '#']) {
+        return Err(EndpointError::Trailing { rest: place[at..].to_owned() });
+    }
+    match place.split_once(':') {
+        Some((_, port)) if port.contains(':') => Err(EndpointError::BadAddress { host: place.to_owned() }),
+        Some((host, port)) => Ok((host.to_owned(), Some(port))),
+        None => Ok((place.to_owned(), None)),
+    }
+}
+
+fn read_port(port: &str) -> Result<u16, EndpointError> {
+    match port.parse::<u16>() {
+        Ok(number) if number > 0 && port.bytes().all(|byte| byte.is_ascii_digit()) => Ok(number),
+        _ => Err(EndpointError::BadPort { port: port.to_owned() }),
+    }
+}
+
+fn read_login(login: &str) -> Result<Credentials, EndpointError> {
+    let (user, password) = login.split_once(':').unwrap_or((login, ""));
+    Ok(Credentials { user: decode(user)?, password: decode(password)? })
+}
+
+/// Percent-decoding (RFC 3986 §2.1).
+fn decode(text: &str) -> Result<String, EndpointError> {
+    let mut bytes = Vec::with_capacity(text.len());
+    let mut rest = text.as_bytes();
+    while let Some((&byte, behind)) = rest.split_first() {
+        if byte != b'%' {
+            bytes.push(byte);
+            rest = behind;
+            continue;
+        }
+        let digits = behind.get(..2).and_then(|digits| std::str::from_utf8(digits).ok());
+        let value = digits
+            .filter(|digits| digits.bytes().all(|digit| digit.is_ascii_hexdigit()))
+            .and_then(|digits| u8::from_str_radix(digits, 16).ok());
+        bytes.push(value.ok_or(EndpointError::BadEncoding)?);
+        rest = &behind[2..];
+    }
+    String::from_utf8(bytes).map_err(|_| EndpointError::BadEncoding)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use pubmark_model::qos::Qos;
+    use pubmark_protocol::capabilities::SentMeans;
+
+    const PROTOCOL: Capabilities = Capabilities {
+        name: "mqtt5",
+        title: "MQTT 5.0",
+        schemes: &["mqtt", "mqtts"],
+        tls_schemes: &["mqtts"],
+        default_port: 1883,
+        default_tls_port: 8883,
+        qos: &Qos::ALL,
+        wildcards: true,
+        retain: true,
+        persistent_sessions: true,
+        sent_means: SentMeans::Wire,
+        maximum_payload_bytes: 268_435_455,
+    };
+
+    fn parse(text: &str) -> Result<Written, EndpointError> {
+        Written::parse(text, &PROTOCOL)
+    }
+
+    #[test]
+    fn every_form_is_read() {
+        for (text, host, port, encrypted) in [
+            ("mqtt://localhost", "localhost", 1883, false),
+            ("mqtt://localhost/", "localhost", 1883, false),
+            ("MQTTS://broker.example", "broker.example", 8883, true),
+            ("mqtt://10.0.0.1:2000", "10.0.0.1", 2000, false),
+            ("mqtt://[::1]", "::1", 1883, false),
+            ("mqtts://[fe80::1]:99/", "fe80::1", 99, true),
+        ] {
+            let written = parse(text).expect(text);
+            assert_eq!((written.host.as_str(), written.port, written.encrypted), (host, port, encrypted), "{text}");
+        }
+    }
+
+    #[test]
+    fn the_log_in_is_decoded_and_never_shown() {
+        let written = parse("mqtt://ann:p%40ss%3Aw@host:1").expect("an endpoint");
+        assert_eq!(written.credentials, Some(Credentials { user: "ann".into(), password: "p@ss:w".into() }));
+        assert_eq!(written.shown(), "mqtt://host:1");
+        for wrong in ["ann:secret@host", "mqtt://ann:secret@host:0", "mqtt://ann:secret@", "x://ann:secret@host"] {
+            let error = parse(wrong).expect_err(wrong);
+            assert!(!error.to_string().contains("secret") && !error.hint().contains("secret"), "{error}");
+        }
+    }
+
+    #[test]
+    fn each_fault_says_what_to_type() {
+        for (wrong, message, hint) in [
+            ("localhost:1883", "endpoint `localhost:1883` has no scheme", "`--endpoint mqtt://localhost:1883`"),
+            ("mqt://h", "endpoint scheme `mqt` is not one of mqtt5", "did you mean `mqtt`? there are: mqtt, mqtts"),
+            ("mqtt://", "endpoint `mqtt://` names no host", "`--endpoint mqtt://localhost`"),
+            ("mqtt://h:70000", "endpoint port `70000` is not a number from 1 to 65535", "leave it out"),
+            ("mqtt://h:+1", "endpoint port `+1` is not", "leave it out"),
+            ("mqtt://::1:1883", "endpoint host `::1:1883` is not an address", "`mqtt://[::1]:1883`"),
+            ("mqtt://[::1", "endpoint host `[::1` is not an address", "brackets"),
+            ("mqtt://[::1]x", "endpoint has `x` behind its port", "ends with its port"),
+            ("mqtt://h:1/topic", "endpoint has `/topic` behind its port", "ends with its port"),
+            ("mqtt://a%zz@h", "endpoint log-in is not percent-encoded", "%25"),
+        ] {
+            let error = parse(wrong).expect_err(wrong);
+            assert!(error.to_string().contains(message), "{wrong}: {error}");
+            assert!(error.hint().contains(hint), "{wrong}: {}", error.hint());
+        }
+    }
+
+    #[test]
+    fn an_ipv6_address_is_shown_in_brackets() {
+        assert_eq!(parse("mqtt://[::1]:5").expect("an endpoint").shown(), "mqtt://[::1]:5");
+    }
+}

@@ -1,0 +1,96 @@
+//! What the process answers when it ends: one table for the code, the help and the documentation.
+
+/// How a call of `pubmark` ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ExitCode {
+    /// The call did what it was asked for.
+    Ok = 0,
+    /// A fault of pubmark itself.
+    Internal = 1,
+    /// The command line, a workload or another input cannot be used.
+    Usage = 2,
+    /// A threshold that was asked for was missed.
+    ThresholdMissed = 3,
+    /// A comparison found a regression.
+    Regression = 4,
+    /// The run is invalid: its figures do not describe the system.
+    InvalidRun = 5,
+    /// The system under test could not be started, reached, or kept running.
+    SystemFailed = 6,
+    /// Ctrl-C or SIGTERM ended the call.
+    Interrupted = 130,
+}
+
+impl ExitCode {
+    /// All codes, in the order of help and documentation.
+    pub const ALL: [ExitCode; 8] = [
+        ExitCode::Ok,
+        ExitCode::Internal,
+        ExitCode::Usage,
+        ExitCode::ThresholdMissed,
+        ExitCode::Regression,
+        ExitCode::InvalidRun,
+        ExitCode::SystemFailed,
+        ExitCode::Interrupted,
+    ];
+
+    /// The number that the shell sees.
+    pub fn number(self) -> u8 {
+        self as u8
+    }
+
+    /// What it means, for help and documentation.
+    pub fn meaning(self) -> &'static str {
+        match self {
+            ExitCode::Ok => "done",
+            ExitCode::Internal => "internal error",
+            ExitCode::Usage => "usage or configuration error",
+            ExitCode::ThresholdMissed => "a threshold was missed",
+            ExitCode::Regression => "a regression was found",
+            ExitCode::InvalidRun => "the run is invalid",
+            ExitCode::SystemFailed => "the system under test failed",
+            ExitCode::Interrupted => "interrupted",
+        }
+    }
+
+    /// What to do about it, for the documentation.
+    pub fn advice(self) -> &'static str {
+        match self {
+            ExitCode::Ok => "Nothing. A *suspect* run ends with this code too: read its reasons before you quote it.",
+            ExitCode::Internal => "Run it again; if it happens again, report it with the whole output.",
+            ExitCode::Usage => "Read the message: it names the value and what would be accepted. Nothing was started.",
+            ExitCode::ThresholdMissed => "No verb uses it yet; it is kept for thresholds on a run.",
+            ExitCode::Regression => "No verb uses it yet; it is kept for comparisons against a baseline.",
+            ExitCode::InvalidRun => "Read the reasons: `pubmark explain CODE` says what each means and what to change.",
+            ExitCode::SystemFailed => {
+                "Read the tail of the system's log, which the message shows, or check the endpoint."
+            }
+            ExitCode::Interrupted => "The record was written up to that moment and is marked `interrupted`.",
+        }
+    }
+}
+
+impl From<ExitCode> for std::process::ExitCode {
+    fn from(code: ExitCode) -> std::process::ExitCode {
+        std::process::ExitCode::from(code.number())
+    }
+}
+
+/// The table at the end of `--help`.
+pub fn help() -> String {
+    let mut text = String::from("Exit codes:\n");
+    for code in ExitCode::ALL {
+        text.push_str(&format!("  {:<4} {}\n", code.number(), code.meaning()));
+    }
+    text.truncate(text.trim_end().len());
+    text
+}
+
+/// The page `docs/reference/exit-codes.md`.
+pub fn markdown() -> String {
+    let mut text = String::from("# Exit codes\n\n| code | meaning | what to do |\n|---|---|---|\n");
+    for code in ExitCode::ALL {
+        text.push_str(&format!("| {} | {} | {} |\n", code.number(), code.meaning(), code.advice()));
+    }
+    text
+}

@@ -1,0 +1,168 @@
+//! The only place that prints: results to standard output; progress, warnings and errors to standard error.
+
+use std::fmt::Write as _;
+use std::io::{self, IsTerminal as _, Write as _};
+
+use crate::exit_code::ExitCode;
+use crate::failure::Failure;
+
+/// Columns that text is made for where the terminal does not say.
+pub const COLUMNS: usize = 80;
+
+/// Where text goes, and whether it may carry colour.
+#[derive(Clone, Debug)]
+pub struct Printer {
+    quiet: bool,
+    result_terminal: bool,
+    message_terminal: bool,
+    colour_allowed: bool,
+}
+
+impl Printer {
+    /// Looks at the two streams and at `NO_COLOR` (no-color.org) and `TERM`.
+    pub fn new(quiet: bool) -> Printer {
+        let no_colour = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
+        let dumb = std::env::var_os("TERM").is_some_and(|value| value == "dumb");
+        Printer {
+            quiet,
+            result_terminal: io::stdout().is_terminal(),
+            message_terminal: io::stderr().is_terminal(),
+            colour_allowed: !no_colour && !dumb,
+        }
+    }
+
+    /// May the result carry colour?
+    pub fn colours_result(&self) -> bool {
+        self.result_terminal && self.colour_allowed
+    }
+
+    /// May messages carry colour?
+    pub fn colours_messages(&self) -> bool {
+        self.message_terminal && self.colour_allowed
+    }
+
+    /// Is somebody watching the messages as they come? Then progress may be redrawn in place.
+    pub fn is_watched(&self) -> bool {
+        self.message_terminal && !self.quiet
+    }
+
+    /// Only results, warnings and errors are wanted.
+    pub fn is_quiet(&self) -> bool {
+        self.quiet
+    }
+
+    /// Prints a result. A reader that went away has what it wanted; other failures are reported.
+    pub fn result(&self, text: &str) -> Result<(), Failure> {
+        let mut out = io::stdout().lock();
+        let written = out.write_all(text.as_bytes()).and_then(|()| {
+            if !text.ends_with('\n') {
+                out.write_all(b"\n")?;
+            }
+            out.flush()
+        });
+        match written {
+            Err(error) if error.kind() != io::ErrorKind::BrokenPipe => {
+                Err(Failure::from_error(ExitCode::Internal, &error).during("failed to write to standard output"))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Prints what is going on; silent when quiet.
+    pub fn note(&self, text: &str) {
+        if !self.quiet {
+            message(text);
+        }
+    }
+
+    /// Prints a warning with something to do about it.
+    pub fn warning(&self, text: &str, hint: Option<&str>) {
+        message(&format!("{} {text}", self.paint("warning:", YELLOW)));
+        if let Some(hint) = hint {
+            message(&format!("  {} {hint}", self.paint("hint:", CYAN)));
+        }
+    }
+
+    /// Prints why the call failed.
+    pub fn failure(&self, failure: &Failure) {
+        message(&self.failure_text(failure));
+    }
+
+    fn failure_text(&self, failure: &Failure) -> String {
+        let mut text = String::new();
+        match &failure.diagnostic {
+            Some(diagnostic) => self.diagnostic(diagnostic.as_ref(), &mut text),
+            None => {
+                for (depth, line) in failure.chain.iter().enumerate() {
+                    if depth == 0 {
+                        let _ = writeln!(text, "{} {line}", self.paint("error:", RED));
+                    } else {
+                        let _ = writeln!(text, "  caused by: {line}");
+                    }
+                }
+            }
+        }
+        if let Some(hint) = &failure.hint {
+            let _ = write!(text, "\n{} {hint}", self.paint("hint:", CYAN));
+        }
+        text.truncate(text.trim_end().len());
+        text
+    }
+
+    /// Shows the place in the file: with lines drawn where somebody watches, plain otherwise.
+    fn diagnostic(&self, diagnostic: &dyn miette::Diagnostic, text: &mut String) {
+        let theme = match (self.message_terminal, self.colour_allowed) {
+            (true, true) => miette::GraphicalTheme::unicode(),
+            (true, false) => miette::GraphicalTheme::unicode_nocolor(),
+            (false, _) => miette::GraphicalTheme::none(),
+        };
+        let handler = miette::GraphicalReportHandler::new_themed(theme).with_width(COLUMNS).with_links(false);
+        if handler.render_report(text, diagnostic).is_err() {
+            let _ = writeln!(text, "error: {diagnostic}");
+        }
+    }
+
+    fn paint(&self, word: &str, colour: &str) -> String {
+        if self.colours_messages() { format!("\u{1b}[{colour}m{word}\u{1b}[0m") } else { word.to_owned() }
+    }
+}
+
+/// Bold red: failed.
+const RED: &str = "1;31";
+/// Bold yellow: a warning.
+const YELLOW: &str = "1;33";
+/// Cyan: something to type.
+const CYAN: &str = "36";
+
+/// Writes a line to standard error. If that is gone, nobody is left to be told.
+fn message(text: &str) {
+    let _ = writeln!(io::stderr().lock(), "{text}");
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn plain() -> Printer {
+        Printer { quiet: false, result_terminal: false, message_terminal: false, colour_allowed: true }
+    }
+
+    #[test]
+    fn a_failure_shows_its_causes_and_then_the_hint() {
+        let failure = Failure::usage("cannot be resolved").during("failed to use `mqtt://x`").hint("check the name");
+        assert_eq!(
+            plain().failure_text(&failure),
+            "error: failed to use `mqtt://x`\n  caused by: cannot be resolved\n\nhint: check the name"
+        );
+    }
+
+    #[test]
+    fn colour_is_only_for_a_terminal() {
+        let failure = Failure::usage("no");
+        assert!(!plain().failure_text(&failure).contains('\u{1b}'));
+        let watched = Printer { message_terminal: true, ..plain() };
+        assert!(watched.failure_text(&failure).contains("\u{1b}[1;31merror:"));
+        let no_colour = Printer { message_terminal: true, colour_allowed: false, ..plain() };
+        assert_eq!(no_colour.failure_text(&failure), "error: no");
+    }
+}
