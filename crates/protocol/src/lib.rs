@@ -1,8 +1,8 @@
 //! What a protocol's adapter implements, and what all adapters share.
 //!
 //! Start with [`clients::Clients`], the trait, and [`events::Sink`], where its events go. A wire-level adapter is
-//! built from [`reactor`] (readiness and time), [`stream`] (TCP and TLS without blocking, with receive stamps) and
-//! [`outbox`] (messages on their way out). The engine sees only the trait.
+//! built from [`reactor`] (readiness and time), [`stream`] (TCP and TLS without blocking, with receive stamps),
+//! [`outbox`] (messages on their way out) and [`wheel`] (keep-alive). The engine sees only the trait.
 
 pub mod capabilities;
 pub mod clients;
@@ -10,3 +10,10 @@ pub mod clock;
 pub mod endpoint;
 pub mod events;
 pub mod header;
+pub mod outbox;
+pub mod reactor;
+pub mod receive;
+pub mod socket;
+pub mod stream;
+pub mod tls;
+pub mod wheel;

@@ -1,0 +1,275 @@
+//! Bytes on their way out of one connection, and which messages of ours are among them.
+//!
+//! Messages are appended encoded. Just before bytes are handed to the socket, the header of every message whose first
+//! byte is among them is given its write start; when the last byte of a message was accepted it is *settled*. The
+//! buffers come from a [`BufferPool`] and go back as soon as all is written, so an idle connection holds none.
+
+use std::collections::VecDeque;
+
+use crate::events::Token;
+use crate::header;
+
+/// Bytes waiting in a connection beyond which it takes no more messages.
+pub const FULL_BYTES: usize = 64 * 1024;
+/// Written bytes at the front of a buffer are dropped when there are this many, so that a busy one does not grow.
+const COMPACT_BYTES: usize = 256 * 1024;
+const POOLED_BUFFERS: usize = 64;
+const POOLED_BYTES: usize = 512 * 1024;
+
+/// A message of ours in the outbox.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Message {
+    /// Its name in events.
+    pub token: Token,
+    /// When it was due, ns of `CLOCK_MONOTONIC`; its header's write start counts from here.
+    pub due_ns: u64,
+    /// A word of the adapter's own, for instance the packet id.
+    pub tag: u16,
+    /// Sent again: it was reported as written before and is not reported again, neither written nor abandoned.
+    pub repeated: bool,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Mark {
+    message: Message,
+    /// Positions since the buffer was taken from the pool.
+    start: u64,
+    header: u64,
+    end: u64,
+    write_start_ns: u64,
+}
+
+#[derive(Debug, Default)]
+struct Buffers {
+    bytes: Vec<u8>,
+    /// Position of `bytes[0]`.
+    base: u64,
+    /// Position up to which bytes were handed to the socket or to TLS.
+    handed: u64,
+    marks: VecDeque<Mark>,
+    /// The marks at the front whose first byte was handed over.
+    begun: usize,
+}
+
+/// Buffers of a shard that no connection needs at the moment.
+#[derive(Debug, Default)]
+#[allow(clippy::vec_box)] // The box is what an outbox holds: a null pointer while it is idle.
+pub struct BufferPool {
+    free: Vec<Box<Buffers>>,
+}
+
+impl BufferPool {
+    fn take(&mut self) -> Box<Buffers> {
+        self.free.pop().unwrap_or_default()
+    }
+
+    fn give_back(&mut self, mut buffers: Box<Buffers>) {
+        if self.free.len() < POOLED_BUFFERS && buffers.bytes.capacity() <= POOLED_BYTES {
+            buffers.bytes.clear();
+            buffers.marks.clear();
+            (buffers.base, buffers.handed, buffers.begun) = (0, 0, 0);
+            self.free.push(buffers);
+        }
+    }
+}
+
+/// One connection's outgoing bytes.
+#[derive(Debug, Default)]
+pub struct Outbox {
+    buffers: Option<Box<Buffers>>,
+}
+
+impl Outbox {
+    /// Appends bytes that are no message of ours.
+    pub fn append(&mut self, pool: &mut BufferPool, encode: impl FnOnce(&mut Vec<u8>)) {
+        encode(&mut self.buffers.get_or_insert_with(|| pool.take()).bytes);
+    }
+
+    /// Appends a message; `encode` returns where in the buffer its payload header begins.
+    pub fn append_message(
+        &mut self,
+        pool: &mut BufferPool,
+        message: Message,
+        encode: impl FnOnce(&mut Vec<u8>) -> usize,
+    ) {
+        let buffers = self.buffers.get_or_insert_with(|| pool.take());
+        let start = buffers.base + buffers.bytes.len() as u64;
+        let header = buffers.base + encode(&mut buffers.bytes) as u64;
+        let end = buffers.base + buffers.bytes.len() as u64;
+        buffers.marks.push_back(Mark { message, start, header, end, write_start_ns: 0 });
+    }
+
+    /// Bytes not yet handed over.
+    pub fn pending_bytes(&self) -> usize {
+        self.buffers.as_ref().map_or(0, |buffers| buffers.pending())
+    }
+
+    /// Is nothing left to hand over or to settle?
+    pub fn is_empty(&self) -> bool {
+        self.buffers.is_none()
+    }
+
+    /// The next bytes, at most `most_bytes`, with the write start of messages that begin among them set to `now_ns`.
+    pub fn prepare(&mut self, now_ns: u64, most_bytes: usize) -> &[u8] {
+        let Some(buffers) = self.buffers.as_mut() else { return &[] };
+        let from = (buffers.handed - buffers.base) as usize;
+        let to = buffers.bytes.len().min(from.saturating_add(most_bytes));
+        let limit = buffers.base + to as u64;
+        for mark in buffers.marks.range_mut(buffers.begun..).take_while(|mark| mark.start < limit) {
+            mark.write_start_ns = now_ns;
+            let header = (mark.header - buffers.base) as usize;
+            header::patch_write_start(&mut buffers.bytes[header..], mark.message.due_ns, now_ns);
+        }
+        &buffers.bytes[from..to]
+    }
+
+    /// The first `bytes` of what [`Outbox::prepare`] gave were taken.
+    pub fn hand_over(&mut self, bytes: usize) {
+        let Some(buffers) = self.buffers.as_mut() else { return };
+        buffers.handed += bytes as u64;
+        let handed = buffers.handed;
+        buffers.begun += buffers.marks.range(buffers.begun..).take_while(|mark| mark.start < handed).count();
+    }
+
+    /// All that was handed over is in the socket: `report` gets each message that is complete there, with its write start.
+    pub fn settle(&mut self, pool: &mut BufferPool, mut report: impl FnMut(Message, u64)) {
+        let Some(buffers) = self.buffers.as_mut() else { return };
+        while let Some(mark) = buffers.marks.front().filter(|mark| mark.end <= buffers.handed) {
+            if !mark.message.repeated {
+                report(mark.message, mark.write_start_ns);
+            }
+            buffers.marks.pop_front();
+            buffers.begun -= 1;
+        }
+        if buffers.pending() == 0 {
+            if let Some(buffers) = self.buffers.take() {
+                pool.give_back(buffers);
+            }
+        } else {
+            buffers.compact();
+        }
+    }
+
+    /// The connection is gone: `report` gets each message that was not settled.
+    pub fn abandon(&mut self, pool: &mut BufferPool, mut report: impl FnMut(Message)) {
+        let Some(buffers) = self.buffers.take() else { return };
+        for mark in buffers.marks.iter().filter(|mark| !mark.message.repeated) {
+            report(mark.message);
+        }
+        pool.give_back(buffers);
+    }
+}
+
+impl Buffers {
+    fn pending(&self) -> usize {
+        self.bytes.len() - (self.handed - self.base) as usize
+    }
+
+    /// Drops written bytes at the front; not the header of a message that may be prepared again.
+    fn compact(&mut self) {
+        let written = (self.handed - self.base) as usize;
+        if written >= COMPACT_BYTES && written >= self.bytes.len() / 2 {
+            self.bytes.drain(..written);
+            self.base = self.handed;
+        }
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+
+    fn message(sequence: u32) -> Message {
+        Message { token: Token { publication: 0, sequence }, due_ns: 1_000, tag: 0, repeated: false }
+    }
+
+    fn append(outbox: &mut Outbox, pool: &mut BufferPool, sequence: u32, payload_bytes: usize) {
+        outbox.append_message(pool, message(sequence), |out| {
+            out.extend_from_slice(b"head");
+            let at = out.len();
+            let length = header::write(out, payload_bytes, 1, 2, sequence, 1_000);
+            out.resize(at + payload_bytes, length as u8);
+            at
+        });
+    }
+
+    fn settle(outbox: &mut Outbox, pool: &mut BufferPool) -> Vec<(u32, u64)> {
+        let mut settled = Vec::new();
+        outbox.settle(pool, |message, write_start| settled.push((message.token.sequence, write_start)));
+        settled
+    }
+
+    fn write_start_us(bytes: &[u8]) -> Option<u32> {
+        header::read(&bytes[4..], 0).unwrap().write_start_us
+    }
+
+    #[test]
+    fn a_write_start_is_that_of_the_write_that_took_the_first_byte() {
+        let (mut outbox, mut pool) = (Outbox::default(), BufferPool::default());
+        append(&mut outbox, &mut pool, 1, 100);
+        append(&mut outbox, &mut pool, 2, 100);
+        // The first write takes the first message and nothing of the second.
+        assert_eq!(outbox.prepare(5_000, usize::MAX).len(), 208);
+        outbox.hand_over(104);
+        assert_eq!(settle(&mut outbox, &mut pool), [(1, 5_000)]);
+        // The second takes one byte of the second; the rest goes with a third, which no longer changes its start.
+        assert_eq!(write_start_us(outbox.prepare(9_000, usize::MAX)), Some(8));
+        outbox.hand_over(1);
+        assert_eq!(settle(&mut outbox, &mut pool), []);
+        let rest = outbox.prepare(30_000, usize::MAX).to_vec();
+        assert_eq!(write_start_us(&[b"h", &rest[..]].concat()), Some(8));
+        outbox.hand_over(103);
+        assert_eq!(settle(&mut outbox, &mut pool), [(2, 9_000)]);
+        assert!(outbox.is_empty());
+    }
+
+    #[test]
+    fn what_is_left_when_the_connection_ends_is_abandoned_in_order() {
+        let (mut outbox, mut pool) = (Outbox::default(), BufferPool::default());
+        outbox.append(&mut pool, |out| out.extend_from_slice(b"ack"));
+        for sequence in 1..=3 {
+            append(&mut outbox, &mut pool, sequence, 24);
+        }
+        outbox.prepare(2_000, usize::MAX);
+        outbox.hand_over(3 + 28 + 27);
+        assert_eq!(settle(&mut outbox, &mut pool), [(1, 2_000)]);
+        let mut abandoned = Vec::new();
+        outbox.abandon(&mut pool, |message| abandoned.push(message.token.sequence));
+        assert_eq!(abandoned, [2, 3]);
+        assert!(outbox.is_empty());
+    }
+
+    #[test]
+    fn a_repeated_message_is_stamped_but_not_reported() {
+        let (mut outbox, mut pool) = (Outbox::default(), BufferPool::default());
+        let repeated = Message { repeated: true, ..message(1) };
+        outbox.append_message(&mut pool, repeated, |out| {
+            header::write(out, 24, 1, 2, 1, 1_000);
+            0
+        });
+        assert_eq!(header::read(outbox.prepare(8_000, usize::MAX), 0).unwrap().write_start_us, Some(7));
+        outbox.hand_over(24);
+        assert_eq!(settle(&mut outbox, &mut pool), []);
+    }
+
+    #[test]
+    fn a_busy_outbox_does_not_grow_and_its_positions_survive_compaction() {
+        let (mut outbox, mut pool) = (Outbox::default(), BufferPool::default());
+        let (mut next, mut settled) = (0, 0);
+        for round in 0..2_000 {
+            while outbox.pending_bytes() < FULL_BYTES {
+                append(&mut outbox, &mut pool, next, 1_000);
+                next += 1;
+            }
+            let taken = outbox.prepare(round * 1_000 + 1_000, usize::MAX).len().min(10_007);
+            outbox.hand_over(taken);
+            for (sequence, _) in settle(&mut outbox, &mut pool) {
+                assert_eq!(sequence, settled);
+                settled += 1;
+            }
+        }
+        assert!(settled > 19_000);
+        assert!(outbox.buffers.unwrap().bytes.capacity() < 2 * (COMPACT_BYTES + FULL_BYTES));
+    }
+}

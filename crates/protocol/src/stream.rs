@@ -1,0 +1,209 @@
+//! A connection without blocking, plain or encrypted: bytes in with their times, an [`Outbox`] out.
+//!
+//! TLS is driven by hand over the same socket. One record (16 KiB of plain bytes at most) is handed to TLS at a time and
+//! counts as written when TLS has no bytes left to write, so a message is *written* when the kernel has all of the
+//! records that carry it, and a record that was cut short carries nothing for the server.
+
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd};
+
+use rustls::ClientConnection;
+
+use crate::clock;
+use crate::outbox::{BufferPool, Message, Outbox};
+use crate::socket::TcpSocket;
+
+/// Bytes read at a time.
+pub const READ_BYTES: usize = 64 * 1024;
+/// Plain bytes of one TLS record (RFC 8446 §5.1).
+const RECORD_BYTES: usize = 16 * 1024;
+
+/// Why a connection cannot go on.
+#[derive(Debug, thiserror::Error)]
+pub enum StreamError {
+    /// The socket failed.
+    #[error(transparent)]
+    Socket(#[from] io::Error),
+    /// TLS failed.
+    #[error(transparent)]
+    Tls(#[from] rustls::Error),
+}
+
+/// Where a shard's reads go; one for all its connections.
+#[derive(Debug)]
+pub struct ReadBuffers {
+    raw: Box<[u8]>,
+    plain: Vec<u8>,
+}
+
+impl Default for ReadBuffers {
+    fn default() -> ReadBuffers {
+        ReadBuffers { raw: vec![0; READ_BYTES].into_boxed_slice(), plain: Vec::new() }
+    }
+}
+
+/// What one read of a connection found.
+#[derive(Debug)]
+pub struct Received<'a> {
+    /// Bytes for the protocol; may be empty although TLS had some.
+    pub bytes: &'a [u8],
+    /// Time just before the read, ns of `CLOCK_MONOTONIC`.
+    pub began_ns: u64,
+    /// Time just after the read.
+    pub at_ns: u64,
+    /// The read left the socket empty.
+    pub emptied: bool,
+    /// The kernel's stamp of the last byte read, ns of `CLOCK_REALTIME`; only where the read left the socket empty.
+    pub stamp_realtime_ns: Option<u64>,
+    /// The peer has ended the stream behind these bytes.
+    pub ended: bool,
+}
+
+/// One connection.
+#[derive(Debug)]
+pub struct Stream {
+    socket: TcpSocket,
+    tls: Option<Box<ClientConnection>>,
+}
+
+impl Stream {
+    /// A connection over `socket`, encrypted if there is `tls`.
+    pub fn new(socket: TcpSocket, tls: Option<ClientConnection>) -> Stream {
+        Stream { socket, tls: tls.map(Box::new) }
+    }
+
+    /// Has the TCP connection been made? Its failure is the error.
+    pub fn connected(&self) -> io::Result<()> {
+        self.socket.connected()
+    }
+
+    /// Is TLS still being agreed?
+    pub fn is_handshaking(&self) -> bool {
+        self.tls.as_ref().is_some_and(|tls| tls.is_handshaking())
+    }
+
+    /// Has TLS bytes of its own to write (an answer in the handshake, a key update, an alert)?
+    pub fn wants_write(&self) -> bool {
+        self.tls.as_ref().is_some_and(|tls| tls.wants_write())
+    }
+
+    /// Bytes that the kernel holds unsent or unacknowledged.
+    pub fn unsent_bytes(&self) -> u64 {
+        self.socket.unsent_bytes()
+    }
+
+    /// Reads once. An empty socket is `emptied` without bytes, the end of the stream is `ended`.
+    pub fn read<'a>(&mut self, buffers: &'a mut ReadBuffers) -> Result<Received<'a>, StreamError> {
+        let began_ns = clock::monotonic_ns();
+        let result = self.socket.read(&mut buffers.raw);
+        let at_ns = clock::monotonic_ns();
+        let read = match result {
+            Ok(read) => read,
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
+                let nothing = &buffers.raw[..0];
+                return Ok(Received {
+                    bytes: nothing,
+                    began_ns,
+                    at_ns,
+                    emptied: true,
+                    stamp_realtime_ns: None,
+                    ended: false,
+                });
+            }
+            Err(error) => return Err(error.into()),
+        };
+        let emptied = read.bytes < buffers.raw.len();
+        let mut ended = read.bytes == 0;
+        let bytes = match &mut self.tls {
+            None => &buffers.raw[..read.bytes],
+            Some(tls) => {
+                buffers.plain.clear();
+                ended |= decrypt(tls, &buffers.raw[..read.bytes], &mut buffers.plain)?;
+                &buffers.plain
+            }
+        };
+        let stamp_realtime_ns = read.stamp_realtime_ns.filter(|_| emptied);
+        Ok(Received { bytes, began_ns, at_ns, emptied, stamp_realtime_ns, ended })
+    }
+
+    /// Writes until the outbox is empty (`true`) or the socket is full (`false`). Every message whose last byte was
+    /// accepted goes to `report`, with its write start and the time after the write.
+    pub fn write(
+        &mut self,
+        outbox: &mut Outbox,
+        pool: &mut BufferPool,
+        mut report: impl FnMut(Message, u64, u64),
+    ) -> Result<bool, StreamError> {
+        loop {
+            if let Some(tls) = &mut self.tls {
+                if !flush_records(tls, &self.socket)? {
+                    return Ok(false);
+                }
+                let now_ns = clock::monotonic_ns();
+                outbox.settle(pool, |message, write_start_ns| report(message, write_start_ns, now_ns));
+                if tls.is_handshaking() || outbox.is_empty() {
+                    return Ok(true);
+                }
+                let taken = io::Write::write(&mut tls.writer(), outbox.prepare(now_ns, RECORD_BYTES))?;
+                outbox.hand_over(taken);
+            } else {
+                if outbox.is_empty() {
+                    return Ok(true);
+                }
+                match self.socket.write(outbox.prepare(clock::monotonic_ns(), usize::MAX)) {
+                    Ok(taken) => outbox.hand_over(taken),
+                    Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(false),
+                    Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
+                    Err(error) => return Err(error.into()),
+                }
+                let written_ns = clock::monotonic_ns();
+                outbox.settle(pool, |message, write_start_ns| report(message, write_start_ns, written_ns));
+            }
+        }
+    }
+
+    /// Says goodbye in TLS, as far as the socket takes it at once.
+    pub fn close_notify(&mut self) {
+        if let Some(tls) = &mut self.tls {
+            tls.send_close_notify();
+            // The connection is closed right behind this: what the socket does not take now is not sent.
+            let _ = flush_records(tls, &self.socket);
+        }
+    }
+}
+
+impl AsFd for Stream {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.socket.as_fd()
+    }
+}
+
+/// Appends the plain bytes of `raw` to `plain`; true if the peer has closed TLS.
+fn decrypt(tls: &mut ClientConnection, mut raw: &[u8], plain: &mut Vec<u8>) -> Result<bool, StreamError> {
+    while !raw.is_empty() {
+        tls.read_tls(&mut raw)?;
+        let state = tls.process_new_packets()?;
+        let (from, fresh) = (plain.len(), state.plaintext_bytes_to_read());
+        if fresh > 0 {
+            plain.resize(from + fresh, 0);
+            io::Read::read_exact(&mut tls.reader(), &mut plain[from..])?;
+        }
+        if state.peer_has_closed() {
+            return Ok(true);
+        }
+    }
+    Ok(false)
+}
+
+/// Writes what TLS has ready; false if the socket is full.
+fn flush_records(tls: &mut ClientConnection, mut socket: &TcpSocket) -> Result<bool, StreamError> {
+    while tls.wants_write() {
+        match tls.write_tls(&mut socket) {
+            Ok(_) => {}
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(false),
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) => return Err(error.into()),
+        }
+    }
+    Ok(true)
+}

@@ -1,0 +1,127 @@
+//! How TLS connections are set up: authorities from a PEM file, or any certificate where the user said so.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
+use rustls::crypto::{CryptoProvider, verify_tls12_signature, verify_tls13_signature};
+use rustls::pki_types::pem::PemObject;
+use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
+use rustls::{ClientConfig, ClientConnection, DigitallySignedStruct, RootCertStore, SignatureScheme};
+
+use crate::clients::OpenError;
+use crate::endpoint::Tls;
+
+/// What all TLS connections of a shard share; sessions are resumed between them.
+#[derive(Clone, Debug)]
+pub struct TlsSetup {
+    config: Arc<ClientConfig>,
+    server_name: ServerName<'static>,
+}
+
+impl TlsSetup {
+    /// Reads the authorities. Fails on a file that cannot be read or holds no certificate, and on a bad server name.
+    pub fn new(tls: &Tls) -> Result<TlsSetup, OpenError> {
+        let provider = Arc::new(rustls::crypto::ring::default_provider());
+        let builder = ClientConfig::builder_with_provider(Arc::clone(&provider))
+            .with_safe_default_protocol_versions()
+            .map_err(|error| unusable("the built-in cipher suites", &error))?;
+        let config = match &tls.authorities {
+            Some(path) => builder.with_root_certificates(authorities(path)?).with_no_client_auth(),
+            None => builder
+                .dangerous()
+                .with_custom_certificate_verifier(Arc::new(AnyCertificate(provider)))
+                .with_no_client_auth(),
+        };
+        let server_name = ServerName::try_from(tls.server_name.clone())
+            .map_err(|error| unusable(&format!("server name {}", tls.server_name), &error))?;
+        Ok(TlsSetup { config: Arc::new(config), server_name })
+    }
+
+    /// A connection that has not said anything yet.
+    pub fn connection(&self) -> Result<ClientConnection, rustls::Error> {
+        ClientConnection::new(Arc::clone(&self.config), self.server_name.clone())
+    }
+}
+
+fn unusable(path: &str, reason: &dyn std::fmt::Display) -> OpenError {
+    OpenError::Certificates { path: path.to_owned(), reason: reason.to_string() }
+}
+
+fn authorities(path: &Path) -> Result<RootCertStore, OpenError> {
+    let shown = path.display().to_string();
+    let mut store = RootCertStore::empty();
+    let certificates = CertificateDer::pem_file_iter(path).map_err(|error| unusable(&shown, &error))?;
+    for certificate in certificates {
+        let certificate = certificate.map_err(|error| unusable(&shown, &error))?;
+        store.add(certificate).map_err(|error| unusable(&shown, &error))?;
+    }
+    if store.is_empty() {
+        return Err(unusable(&shown, &"no certificate in it"));
+    }
+    Ok(store)
+}
+
+/// Takes any certificate, but still checks that the server holds its key.
+#[derive(Debug)]
+struct AnyCertificate(Arc<CryptoProvider>);
+
+impl ServerCertVerifier for AnyCertificate {
+    fn verify_server_cert(
+        &self,
+        _end_entity: &CertificateDer<'_>,
+        _intermediates: &[CertificateDer<'_>],
+        _server_name: &ServerName<'_>,
+        _ocsp_response: &[u8],
+        _now: UnixTime,
+    ) -> Result<ServerCertVerified, rustls::Error> {
+        Ok(ServerCertVerified::assertion())
+    }
+
+    fn verify_tls12_signature(
+        &self,
+        message: &[u8],
+        certificate: &CertificateDer<'_>,
+        signature: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, rustls::Error> {
+        verify_tls12_signature(message, certificate, signature, &self.0.signature_verification_algorithms)
+    }
+
+    fn verify_tls13_signature(
+        &self,
+        message: &[u8],
+        certificate: &CertificateDer<'_>,
+        signature: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, rustls::Error> {
+        verify_tls13_signature(message, certificate, signature, &self.0.signature_verification_algorithms)
+    }
+
+    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
+        self.0.signature_verification_algorithms.supported_schemes()
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use std::path::PathBuf;
+
+    use super::*;
+
+    #[test]
+    fn a_missing_or_empty_file_of_authorities_is_named() {
+        for path in ["/nonexistent/authorities.pem", "/dev/null"] {
+            let tls = Tls { server_name: "localhost".into(), authorities: Some(PathBuf::from(path)) };
+            let error = TlsSetup::new(&tls).unwrap_err().to_string();
+            assert!(error.contains(path), "{error}");
+        }
+    }
+
+    #[test]
+    fn addresses_and_names_are_server_names_and_spaces_are_not() {
+        for (name, good) in [("localhost", true), ("127.0.0.1", true), ("::1", true), ("a b", false)] {
+            let tls = Tls { server_name: name.into(), authorities: None };
+            assert_eq!(TlsSetup::new(&tls).is_ok(), good, "{name}");
+        }
+    }
+}
