@@ -126,4 +126,4 @@ fn nanoseconds(duration: Duration) -> i64 {
 
 #[cfg(test)]
 #[path = "schedule_tests/mod.rs"]
-mod tests;
+pub(crate) mod tests;

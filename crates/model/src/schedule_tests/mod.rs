@@ -1,1 +1,8 @@
+//! Tests of the schedule, by part.
+#![allow(clippy::unwrap_used)]
 
+mod arrivals;
+mod churn;
+pub(crate) mod fixtures;
+mod identity;
+mod sizes;
