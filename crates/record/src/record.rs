@@ -149,7 +149,7 @@ pub struct Check {
 }
 
 /// The workload of a run.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct WorkloadInfo {
     /// Its name.
     pub name: String,
@@ -174,7 +174,7 @@ pub struct WorkloadInfo {
 }
 
 /// The system under test.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct SystemInfo {
     /// Name of its definition, or `external`.
     pub name: String,
@@ -193,7 +193,7 @@ pub struct SystemInfo {
 }
 
 /// Settings of a run.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Settings {
     /// Cut from the front, seconds.
     pub warmup_s: f64,
@@ -342,7 +342,7 @@ pub struct Summary {
 }
 
 /// Rates over the measured window.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Throughput {
     /// Offered per second.
     pub offered_per_s: f64,

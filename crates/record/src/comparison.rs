@@ -1,0 +1,395 @@
+//! Runs side by side. Only runs of one schedule can be compared: otherwise the load differs and so do the figures.
+//!
+//! A best value is marked among runs that may be ranked: valid ones of a system that is not built in. One run each shows
+//! what was seen, not what would be seen again; [`Comparison::caution`] says so.
+
+use crate::record::{Record, Summary, VerdictStatus};
+
+/// Runs side by side, at most: more curves in one chart cannot be told apart.
+pub const MOST_RUNS: usize = 8;
+/// What the schedule's hash says where the schedule is not fixed before the run.
+const NO_HASH: &str = "none";
+
+/// Why runs cannot be compared.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum CompareError {
+    /// Fewer than two or more than [`MOST_RUNS`].
+    #[error("a comparison takes 2 to {MOST_RUNS} runs, got {found}")]
+    Count {
+        /// Runs given.
+        found: usize,
+    },
+    /// The schedules differ.
+    #[error("runs of different schedules cannot be compared: `{first}` has {first_hash}, `{other}` has {other_hash}")]
+    DifferentSchedules {
+        /// Name of the first run.
+        first: String,
+        /// Its hash.
+        first_hash: String,
+        /// Name of the first run that differs from it.
+        other: String,
+        /// Its hash.
+        other_hash: String,
+    },
+    /// The runs have no schedule fixed before the run (flood), and their workloads differ.
+    #[error(
+        "runs of different workloads cannot be compared: `{first}` ran {first_workload}, `{other}` ran {other_workload}"
+    )]
+    DifferentWorkloads {
+        /// Name of the first run.
+        first: String,
+        /// Its workload with variant and scale.
+        first_workload: String,
+        /// Name of the first run that differs from it.
+        other: String,
+        /// Its workload with variant and scale.
+        other_workload: String,
+    },
+}
+
+/// Which values of a figure are better.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Better {
+    /// Low ones.
+    Lower,
+    /// High ones.
+    Higher,
+    /// Neither: it is shown for information.
+    Neither,
+}
+
+/// What a figure counts in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Unit {
+    /// Messages, connections.
+    Count,
+    /// A share, 1.0 being 100 %.
+    Share,
+    /// µs.
+    Microseconds,
+    /// Per second.
+    PerSecond,
+    /// Cores, 1.0 being one.
+    Cores,
+    /// CPU seconds per million messages.
+    CpuSecondsPerMillion,
+    /// Bytes.
+    Bytes,
+}
+
+/// A figure by which runs are compared.
+pub struct Figure {
+    /// Its name, short enough for a column.
+    pub name: &'static str,
+    /// What it counts in.
+    pub unit: Unit,
+    /// Which values are better.
+    pub better: Better,
+    /// It is a latency, which a flood does not judge.
+    pub is_latency: bool,
+    /// Its value; `None` where it was not measured.
+    pub get: fn(&Record) -> Option<f64>,
+}
+
+/// Every figure, in order. A new one is a row here.
+pub const FIGURES: [Figure; 14] = [
+    figure("delivered", Unit::Share, Better::Higher, delivered_share),
+    figure("lost", Unit::Count, Better::Lower, |record| delivery_count(record, record.delivery.lost)),
+    figure("unknown", Unit::Count, Better::Lower, |record| delivery_count(record, record.delivery.unknown)),
+    figure("duplicated", Unit::Count, Better::Lower, |record| delivery_count(record, record.delivery.duplicated)),
+    latency("latency p50", |record| percentile(&record.latency_us, |latency| latency.p50)),
+    latency("latency p99", |record| percentile(&record.latency_us, |latency| latency.p99)),
+    latency("latency p99.9", |record| percentile(&record.latency_us, |latency| latency.p999)),
+    latency("latency max", |record| percentile(&record.latency_us, |latency| Some(latency.max))),
+    latency("service latency p99", |record| percentile(&record.service_latency_us, |latency| latency.p99)),
+    latency("back-pressure p99", |record| percentile(&record.backpressure_us, |wait| wait.p99)),
+    figure("delivered rate", Unit::PerSecond, Better::Higher, |record| Some(record.throughput.delivered_per_s)),
+    figure("system CPU", Unit::Cores, Better::Lower, |record| record.resources.system.map(|usage| usage.cores)),
+    figure("system CPU a million", Unit::CpuSecondsPerMillion, Better::Lower, cpu_per_million),
+    figure("system memory", Unit::Bytes, Better::Lower, |record| {
+        record.resources.system.map(|usage| usage.peak_rss_bytes as f64)
+    }),
+];
+
+const fn figure(name: &'static str, unit: Unit, better: Better, get: fn(&Record) -> Option<f64>) -> Figure {
+    Figure { name, unit, better, is_latency: false, get }
+}
+
+const fn latency(name: &'static str, get: fn(&Record) -> Option<f64>) -> Figure {
+    Figure { name, unit: Unit::Microseconds, better: Better::Lower, is_latency: true, get }
+}
+
+fn delivered_share(record: &Record) -> Option<f64> {
+    (record.delivery.expected > 0).then(|| record.delivery.delivered as f64 / record.delivery.expected as f64)
+}
+
+fn delivery_count(record: &Record, value: u64) -> Option<f64> {
+    (record.delivery.expected > 0).then_some(value as f64)
+}
+
+fn percentile(summary: &Option<Summary>, get: fn(&Summary) -> Option<f64>) -> Option<f64> {
+    summary.as_ref().and_then(get)
+}
+
+fn cpu_per_million(record: &Record) -> Option<f64> {
+    let usage = record.resources.system?;
+    (record.delivery.delivered > 0).then(|| usage.cpu_seconds * 1e6 / record.delivery.delivered as f64)
+}
+
+/// A run of a comparison.
+#[derive(Clone, Debug)]
+pub struct ComparedRun<'a> {
+    /// Its record.
+    pub record: &'a Record,
+    /// System and version, numbered where several are alike.
+    pub label: String,
+    /// Why it is not ranked, if it isn't.
+    pub not_ranked: Option<String>,
+}
+
+/// A figure of every run.
+pub struct ComparedFigure {
+    /// The figure.
+    pub figure: &'static Figure,
+    /// Its values in the order of the runs; `None` where not measured.
+    pub values: Vec<Option<f64>>,
+    /// The run with the best value, if one is better than all others that are ranked.
+    pub best: Option<usize>,
+}
+
+/// A setting in which the runs differ.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Difference {
+    /// The setting.
+    pub name: &'static str,
+    /// Its values in the order of the runs.
+    pub values: Vec<String>,
+}
+
+/// Runs side by side.
+pub struct Comparison<'a> {
+    /// The runs, in the order given.
+    pub runs: Vec<ComparedRun<'a>>,
+    /// Their figures.
+    pub figures: Vec<ComparedFigure>,
+    /// Settings, versions and machines in which they differ, besides the system.
+    pub differences: Vec<Difference>,
+}
+
+impl Comparison<'_> {
+    /// How far the marks may be believed, in one sentence.
+    pub fn caution(&self) -> &'static str {
+        if self.runs.iter().filter(|run| run.not_ranked.is_none()).count() < 2 {
+            "no best value is marked: fewer than two runs may be ranked"
+        } else {
+            "best values as seen in single runs: repeat them before deciding, a small difference may be chance"
+        }
+    }
+}
+
+/// Puts runs side by side, or says why they cannot be compared.
+pub fn compare(records: &[Record]) -> Result<Comparison<'_>, CompareError> {
+    if !(2..=MOST_RUNS).contains(&records.len()) {
+        return Err(CompareError::Count { found: records.len() });
+    }
+    for other in &records[1..] {
+        same_load(&records[0], other)?;
+    }
+    let runs: Vec<ComparedRun> = labels(records)
+        .into_iter()
+        .zip(records)
+        .map(|(label, record)| ComparedRun { record, label, not_ranked: why_not_ranked(record) })
+        .collect();
+    let same_meaning_of_sent = records.iter().all(|record| record.sent_means == records[0].sent_means);
+    let figures = FIGURES
+        .iter()
+        // Service latencies that start at different points are not comparable.
+        .filter(|figure| same_meaning_of_sent || figure.name != "service latency p99")
+        .map(|figure| {
+            let values: Vec<Option<f64>> = records.iter().map(figure.get).collect();
+            let best = best(figure, &runs, &values);
+            ComparedFigure { figure, values, best }
+        })
+        .collect();
+    Ok(Comparison { runs, figures, differences: differences(records) })
+}
+
+fn same_load(first: &Record, other: &Record) -> Result<(), CompareError> {
+    let (first_hash, other_hash) = (&first.workload.schedule_hash, &other.workload.schedule_hash);
+    if first_hash != other_hash {
+        return Err(CompareError::DifferentSchedules {
+            first: first.run.clone(),
+            first_hash: first_hash.clone(),
+            other: other.run.clone(),
+            other_hash: other_hash.clone(),
+        });
+    }
+    let describe = |record: &Record| {
+        format!("{} ({}, scale {})", record.workload.name, record.workload.variant, record.workload.scale)
+    };
+    let (first_workload, other_workload) = (describe(first), describe(other));
+    if first_hash == NO_HASH && first_workload != other_workload {
+        return Err(CompareError::DifferentWorkloads {
+            first: first.run.clone(),
+            first_workload,
+            other: other.run.clone(),
+            other_workload,
+        });
+    }
+    Ok(())
+}
+
+fn why_not_ranked(record: &Record) -> Option<String> {
+    if !record.system.ranked {
+        return Some(format!("{} is a demonstration, never ranked", record.system.name));
+    }
+    match record.verdict.status {
+        VerdictStatus::Valid => None,
+        VerdictStatus::Suspect => Some("its run is suspect".to_string()),
+        VerdictStatus::Invalid => Some("its run is invalid".to_string()),
+    }
+}
+
+fn labels(records: &[Record]) -> Vec<String> {
+    let plain: Vec<String> = records
+        .iter()
+        .map(|record| match &record.system.version {
+            Some(version) => format!("{} {version}", record.system.name),
+            None => record.system.name.clone(),
+        })
+        .collect();
+    let numbered = |position: usize, label: &String| {
+        if plain.iter().filter(|other| *other == label).count() < 2 {
+            return label.clone();
+        }
+        let number = plain[..=position].iter().filter(|other| *other == label).count();
+        format!("{label} #{number}")
+    };
+    plain.iter().enumerate().map(|(position, label)| numbered(position, label)).collect()
+}
+
+fn best(figure: &Figure, runs: &[ComparedRun], values: &[Option<f64>]) -> Option<usize> {
+    let judged = |run: &ComparedRun| run.not_ranked.is_none() && !(figure.is_latency && run.record.settings.flood);
+    let mut ranked: Vec<(usize, f64)> = runs
+        .iter()
+        .zip(values)
+        .enumerate()
+        .filter(|(_, (run, _))| judged(run))
+        .filter_map(|(position, (_, value))| value.map(|value| (position, value)))
+        .collect();
+    match figure.better {
+        Better::Lower => ranked.sort_by(|a, b| a.1.total_cmp(&b.1)),
+        Better::Higher => ranked.sort_by(|a, b| b.1.total_cmp(&a.1)),
+        Better::Neither => return None,
+    }
+    match ranked[..] {
+        [first, second, ..] if first.1 != second.1 => Some(first.0),
+        _ => None,
+    }
+}
+
+/// A setting's name and how it is read.
+type Setting = (&'static str, fn(&Record) -> String);
+
+fn differences(records: &[Record]) -> Vec<Difference> {
+    let settings: [Setting; 12] = [
+        ("protocol", |record| record.protocol.clone()),
+        ("delivery level", |record| record.workload.qos.join(", ")),
+        ("profile", |record| record.system.profile.clone().unwrap_or_else(|| "—".to_string())),
+        ("back end", |record| record.system.back_end.clone()),
+        ("TLS", |record| yes_no(record.settings.tls)),
+        ("real-time", |record| yes_no(record.settings.realtime)),
+        ("shards", |record| format!("{} + {}", record.settings.publisher_shards, record.settings.subscriber_shards)),
+        ("`sent` means", |record| record.sent_means.clone()),
+        ("pubmark", |record| record.pubmark_version.clone()),
+        ("processor", |record| record.environment.cpu.clone()),
+        ("cores", |record| record.environment.cores.to_string()),
+        ("kernel", |record| record.environment.kernel.clone()),
+    ];
+    settings
+        .iter()
+        .map(|(name, get)| Difference { name, values: records.iter().map(get).collect() })
+        .filter(|difference| difference.values.iter().any(|value| *value != difference.values[0]))
+        .collect()
+}
+
+fn yes_no(value: bool) -> String {
+    if value { "yes" } else { "no" }.to_string()
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+    use crate::sample;
+
+    fn pair() -> [Record; 2] {
+        let mut first = sample::record();
+        first.system.ranked = true;
+        first.system.name = "mosquitto".to_string();
+        first.run = "one".to_string();
+        let mut second = first.clone();
+        second.run = "two".to_string();
+        second.latency_us.as_mut().unwrap().p99 = Some(1.0);
+        [first, second]
+    }
+
+    fn figure_of<'a>(comparison: &'a Comparison, name: &str) -> &'a ComparedFigure {
+        comparison.figures.iter().find(|row| row.figure.name == name).unwrap()
+    }
+
+    #[test]
+    fn the_better_of_two_ranked_runs_is_marked() {
+        let records = pair();
+        let comparison = compare(&records).unwrap();
+        assert_eq!(figure_of(&comparison, "latency p99").best, Some(1));
+        assert_eq!(figure_of(&comparison, "latency p50").best, None, "equal values have no best");
+        assert_eq!(comparison.runs[1].label, "mosquitto 0.1.0 #2");
+    }
+
+    #[test]
+    fn the_built_in_broker_and_invalid_runs_are_never_ranked() {
+        let mut records = pair();
+        records[1].system.ranked = false;
+        assert_eq!(figure_of(&compare(&records).unwrap(), "latency p99").best, None);
+        let mut records = pair();
+        records[1].verdict.status = VerdictStatus::Invalid;
+        let comparison = compare(&records).unwrap();
+        assert_eq!(figure_of(&comparison, "latency p99").best, None);
+        assert!(comparison.caution().starts_with("no best value"));
+    }
+
+    #[test]
+    fn other_schedules_are_refused_with_both_hashes() {
+        let mut records = pair();
+        records[1].workload.schedule_hash = "beef".to_string();
+        let message = compare(&records).err().unwrap().to_string();
+        assert!(message.contains("beef") && message.contains(&records[0].workload.schedule_hash), "{message}");
+    }
+
+    #[test]
+    fn floods_compare_only_with_the_same_workload_and_have_no_best_latency() {
+        let mut records = pair();
+        for record in &mut records {
+            record.workload.schedule_hash = NO_HASH.to_string();
+            record.settings.flood = true;
+        }
+        assert_eq!(figure_of(&compare(&records).unwrap(), "latency p99").best, None);
+        records[1].workload.scale = 2;
+        assert!(matches!(compare(&records), Err(CompareError::DifferentWorkloads { .. })));
+    }
+
+    #[test]
+    fn service_latencies_of_different_kinds_are_left_out() {
+        let mut records = pair();
+        records[1].sent_means = "handed-over".to_string();
+        let comparison = compare(&records).unwrap();
+        assert!(comparison.figures.iter().all(|row| row.figure.name != "service latency p99"));
+        assert_eq!(comparison.differences[0].values, ["wire", "handed-over"]);
+    }
+
+    #[test]
+    fn one_run_alone_is_refused() {
+        assert_eq!(compare(&pair()[..1]).err(), Some(CompareError::Count { found: 1 }));
+    }
+}

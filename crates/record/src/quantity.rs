@@ -1,0 +1,58 @@
+//! Figures inside sentences: three significant digits and a unit that fits.
+
+/// A time of so many µs.
+pub(crate) fn micros(value_us: f64) -> String {
+    if value_us.abs() < 1_000.0 {
+        format!("{} µs", digits(value_us))
+    } else if value_us.abs() < 1_000_000.0 {
+        format!("{} ms", digits(value_us / 1_000.0))
+    } else {
+        format!("{} s", digits(value_us / 1_000_000.0))
+    }
+}
+
+/// A share, 1.0 being 100 %.
+pub(crate) fn percent(share: f64) -> String {
+    format!("{} %", digits(share * 100.0))
+}
+
+/// A count with thousands separated by commas.
+pub(crate) fn count(value: u64) -> String {
+    let plain = value.to_string();
+    let mut text = String::with_capacity(plain.len() + plain.len() / 3);
+    for (position, digit) in plain.chars().enumerate() {
+        if position > 0 && (plain.len() - position).is_multiple_of(3) {
+            text.push(',');
+        }
+        text.push(digit);
+    }
+    text
+}
+
+/// Three significant digits, trailing zeros of a fraction cut.
+fn digits(value: f64) -> String {
+    if value == 0.0 || !value.is_finite() {
+        return format!("{value}");
+    }
+    let magnitude = value.abs().log10().floor() as i32;
+    let decimals = (2 - magnitude).clamp(0, 6) as usize;
+    let text = format!("{value:.decimals$}");
+    if text.contains('.') { text.trim_end_matches('0').trim_end_matches('.').to_string() } else { text }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn figures_have_three_digits_and_a_unit_that_fits() {
+        assert_eq!(micros(8.0), "8 µs");
+        assert_eq!(micros(31.25), "31.2 µs");
+        assert_eq!(micros(1_234.0), "1.23 ms");
+        assert_eq!(micros(2_500_000.0), "2.5 s");
+        assert_eq!(percent(0.0123), "1.23 %");
+        assert_eq!(count(0), "0");
+        assert_eq!(count(1_234_567), "1,234,567");
+        assert_eq!(count(123), "123");
+    }
+}

@@ -1,0 +1,267 @@
+//! A made-up record for tests: consistent in itself, invented in every figure. Never part of a release.
+
+use std::collections::BTreeMap;
+
+use crate::record::*;
+use crate::tables::{Breakdown, PairRow, SeriesRow};
+use crate::verdict::{VerdictInput, judge};
+
+/// A distribution whose value at fraction `q` is `median_us · (0.5 / (1 − q))^tail`: at the median `median_us`, with a
+/// power-law tail.
+#[derive(Clone, Copy, Debug)]
+pub struct Shape {
+    /// Median, µs.
+    pub median_us: f64,
+    /// Exponent of the tail, > 0.
+    pub tail: f64,
+    /// Samples.
+    pub count: u64,
+}
+
+impl Shape {
+    /// The value at a fraction of the samples; the largest sample is taken at `1 − 0.5 / count`.
+    pub fn value_us(&self, fraction: f64) -> f64 {
+        let beyond = f64::max(1.0 - fraction, 0.5 / self.count.max(1) as f64);
+        self.median_us * (0.5 / beyond).powf(self.tail)
+    }
+
+    /// Its summary, percentiles left out where fewer than 10 samples lie beyond them.
+    pub fn summary(&self) -> Summary {
+        let at = |fraction: f64| {
+            let beyond = (1.0 - fraction).min(fraction) * self.count as f64;
+            (beyond >= 10.0 - 1e-6).then(|| self.value_us(fraction))
+        };
+        Summary {
+            count: self.count,
+            mean: self.median_us * 1.1,
+            stddev: self.median_us * 0.5,
+            min: self.value_us(0.0),
+            p25: at(0.25),
+            p50: at(0.5),
+            p75: at(0.75),
+            p90: at(0.9),
+            p95: at(0.95),
+            p99: at(0.99),
+            p999: at(0.999),
+            max: self.value_us(1.0),
+            negative: 0,
+            clipped: 0,
+        }
+    }
+
+    /// Its percentile curve.
+    pub fn curve(&self, name: &str) -> Curve {
+        let nines = (self.count.max(1) as f64).log10();
+        let steps = 120;
+        let mut points: Vec<(f64, f64)> = (0..steps)
+            .map(|step| 1.0 - 10f64.powf(-nines * f64::from(step) / f64::from(steps)))
+            .map(|fraction| (fraction, self.value_us(fraction)))
+            .collect();
+        points.push((1.0, self.value_us(1.0)));
+        Curve { name: name.to_string(), points, count: self.count }
+    }
+}
+
+/// Types of the sample: name, devices, share of the messages in a thousand.
+const TYPES: [(&str, u64, u64); 5] = [
+    ("smart_home/temperature_sensor", 60, 300),
+    ("smart_home/motion_sensor", 50, 250),
+    ("smart_home/smart_meter", 40, 200),
+    ("smart_home/camera_event", 30, 150),
+    ("smart_home/door_lock", 20, 100),
+];
+
+/// Ten seconds of a made-up smart home on the built-in broker: 10,000 messages, all delivered, valid.
+pub fn record() -> Record {
+    let latency = Shape { median_us: 310.0, tail: 0.255, count: 10_000 };
+    let service = Shape { median_us: 298.0, tail: 0.250, count: 10_000 };
+    let lag = Shape { median_us: 8.0, tail: 0.35, count: 10_000 };
+    let lateness = Shape { median_us: 12.0, tail: 0.30, count: 10_000 };
+    let wait = Shape { median_us: 4.0, tail: 0.3, count: 10_000 };
+    let mut record = Record {
+        schema_version: SCHEMA_VERSION,
+        pubmark_version: "0.1.0".to_string(),
+        run: "20260301-090507-smart-home".to_string(),
+        run_id: 7,
+        started_at: "2026-03-01T09:05:10Z".to_string(),
+        command: ["pubmark", "demo"].map(String::from).to_vec(),
+        status: Status::Complete,
+        verdict: Verdict { status: VerdictStatus::Valid, reasons: Vec::new(), checks: Vec::new() },
+        workload: workload(),
+        system: system(),
+        protocol: "mqtt5".to_string(),
+        sent_means: "wire".to_string(),
+        settings: settings(),
+        deviations: Vec::new(),
+        connections: Connections {
+            attempted: 201,
+            established: 201,
+            connect_us: Some(Shape { median_us: 420.0, tail: 0.3, count: 201 }.summary()),
+            ..Connections::default()
+        },
+        granted_qos_lower: 0,
+        too_large: 0,
+        sizes_raised: 0,
+        resent: 0,
+        socket_unsent_bytes: 0,
+        delivery: all_delivered(10_000),
+        latency_us: Some(latency.summary()),
+        service_latency_us: Some(service.summary()),
+        scheduler_lag_us: Some(lag.summary()),
+        backpressure_us: Some(wait.summary()),
+        receive_lateness_us: Some(lateness.summary()),
+        kernel_receive_lateness_us: Some(Shape { median_us: 9.0, ..lateness }.summary()),
+        without_write_start: 0,
+        throughput: Throughput {
+            offered_per_s: 1_000.0,
+            sent_per_s: 1_000.0,
+            delivered_per_s: 999.8,
+            payload_bytes_per_s: 96_400.0,
+            windows_1s: Some(Windows {
+                min: 982.0,
+                median: 1_000.0,
+                max: 1_018.0,
+                p90: 1_011.0,
+                p95: 1_014.0,
+                p99: 1_018.0,
+            }),
+        },
+        resources: Resources {
+            system: Some(Usage { cpu_seconds: 0.62, cores: 0.062, peak_rss_bytes: 14_300_000 }),
+            generator: Some(Usage { cpu_seconds: 0.91, cores: 0.091, peak_rss_bytes: 21_700_000 }),
+        },
+        generator: GeneratorHealth {
+            shards: [("publisher 0", 0.051, 200), ("subscriber 0", 0.033, 1)]
+                .map(|(name, cores, sessions)| ShardHealth { name: name.to_string(), cores, sessions, wakeups: 9_400 })
+                .to_vec(),
+        },
+        by_type: TYPES
+            .iter()
+            .map(|(name, devices, thousandths)| breakdown(name, *devices, thousandths * 10, latency))
+            .collect(),
+        by_pair: vec![PairRow {
+            publisher_node: "local".to_string(),
+            subscriber_node: "local".to_string(),
+            expected: 10_000,
+            delivered: 10_000,
+            lost: 0,
+            latency_us: Some(latency.summary()),
+            clock_bound_us: 0.0,
+        }],
+        series: (-2..10).map(|second| series_row(second, latency)).collect(),
+        resource_series: (1..=40).map(|quarter| resource_row(f64::from(quarter) * 0.25)).collect(),
+        curves: vec![latency.curve("latency"), service.curve("service_latency")],
+        files: BTreeMap::from([("latency".to_string(), "latency.hgrm".to_string())]),
+        environment: environment(),
+    };
+    record.verdict = judge(&VerdictInput::of(&record));
+    record
+}
+
+/// Books of messages that were all sent once and delivered once.
+pub fn all_delivered(messages: u64) -> Delivery {
+    Delivery { offered: messages, sent: messages, expected: messages, delivered: messages, ..Delivery::default() }
+}
+
+fn breakdown(name: &str, devices: u64, messages: u64, latency: Shape) -> Breakdown {
+    // The more devices a type has, the quicker it is: so that rows differ.
+    let latency = Shape { count: messages, median_us: latency.median_us * (1.5 - devices as f64 / 100.0), ..latency };
+    Breakdown {
+        name: name.to_string(),
+        devices,
+        delivery: all_delivered(messages),
+        latency_us: Some(latency.summary()),
+        service_latency_us: Some(Shape { median_us: latency.median_us * 0.96, ..latency }.summary()),
+        backpressure_us: Some(Shape { median_us: 4.0, tail: 0.3, count: messages }.summary()),
+        availability: None,
+    }
+}
+
+fn series_row(second: i32, latency: Shape) -> SeriesRow {
+    let wobble = f64::from((second * 7).rem_euclid(5)) / 5.0;
+    let bin = Shape { median_us: latency.median_us * (0.9 + 0.2 * wobble), count: 1_000, ..latency };
+    SeriesRow {
+        t_s: f64::from(second),
+        width_s: 1.0,
+        offered: 1_000,
+        sent: 1_000,
+        delivered: 990 + (wobble * 20.0) as u64,
+        delivered_bytes: 96_400,
+        p50_us: Some(bin.value_us(0.5)),
+        p50_width_s: Some(1.0),
+        p99_us: Some(bin.value_us(0.99)),
+        p99_width_s: Some(1.0),
+        max_us: Some(bin.value_us(1.0) * (1.0 + wobble)),
+        max_lag_us: Some(90.0 + 60.0 * wobble),
+    }
+}
+
+fn resource_row(t_s: f64) -> ResourceRow {
+    let wobble = (t_s * 1.7).sin();
+    ResourceRow {
+        t_s,
+        system_cores: Some(0.062 + 0.01 * wobble),
+        system_rss_bytes: Some(14_000_000 + (t_s * 30_000.0) as u64),
+        generator_cores: Some(0.091 - 0.012 * wobble),
+        generator_rss_bytes: Some(21_600_000),
+    }
+}
+
+fn workload() -> WorkloadInfo {
+    WorkloadInfo {
+        name: "smart-home".to_string(),
+        variant: "corrected".to_string(),
+        scale: 1,
+        seed: 42,
+        schedule_hash: "5f3a9c0de1b74826".to_string(),
+        devices: 200,
+        subscribers: 1,
+        topics: 19,
+        source: Some("made up for tests".to_string()),
+        qos: vec!["at-least-once".to_string()],
+    }
+}
+
+fn system() -> SystemInfo {
+    SystemInfo {
+        name: "builtin".to_string(),
+        version: Some("0.1.0".to_string()),
+        back_end: "builtin".to_string(),
+        profile: Some("default".to_string()),
+        endpoint: "mqtt://127.0.0.1:18830".to_string(),
+        ranked: false,
+        configuration: None,
+    }
+}
+
+fn settings() -> Settings {
+    Settings {
+        warmup_s: 2.0,
+        duration_s: 10.0,
+        drain_limit_s: 10.0,
+        drain_s: 0.31,
+        publisher_shards: 1,
+        subscriber_shards: 1,
+        repetition: 1,
+        repetitions: 1,
+        ..Settings::default()
+    }
+}
+
+fn environment() -> Environment {
+    Environment {
+        os: "Debian GNU/Linux 13".to_string(),
+        kernel: "6.12.0".to_string(),
+        cpu: "Example CPU at 2.60 GHz".to_string(),
+        cores: 4,
+        memory_bytes: 8_000_000_000,
+        load_before: Some(0.21),
+        load_after: Some(0.35),
+        steal: Some(0.0),
+        governor: None,
+        virtualization: Some("kvm".to_string()),
+        descriptor_limit: 1_048_576,
+        congestion_control: Some("cubic".to_string()),
+        clock: "CLOCK_MONOTONIC".to_string(),
+    }
+}

@@ -1,0 +1,205 @@
+//! Run folders: `runs/<YYYYMMDD-HHMMSS>-<name>/record.json`, with a link `latest` beside them. Files appear whole or not
+//! at all: each is written under another name and then renamed.
+
+use std::fs::{self, File};
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+use std::time::SystemTime;
+
+use serde::Deserialize;
+
+use crate::record::{Record, SCHEMA_VERSION};
+use crate::time::UtcTime;
+
+/// Name of the record's file in a run folder.
+pub const RECORD_FILE: &str = "record.json";
+/// Name of the link to the newest run folder.
+pub const LATEST: &str = "latest";
+/// Runs started in the same second with the same name, at most.
+const SAME_SECOND_LIMIT: u32 = 1_000;
+
+/// What can go wrong with a run folder.
+#[derive(Debug, thiserror::Error)]
+pub enum StoreError {
+    /// There is nothing at that path.
+    #[error("found no record at `{}`", path.display())]
+    NotFound {
+        /// Where it was looked for.
+        path: PathBuf,
+    },
+    /// The file is not JSON, or not a record.
+    #[error("failed to read `{}` as a record", path.display())]
+    NotARecord {
+        /// The file.
+        path: PathBuf,
+        /// Where and why reading failed.
+        #[source]
+        source: serde_json::Error,
+    },
+    /// The file says that another version of the schema wrote it.
+    #[error("`{}` has schema version {found}, this pubmark reads version {expected}", path.display())]
+    OtherVersion {
+        /// The file.
+        path: PathBuf,
+        /// Its version.
+        found: u64,
+        /// Ours.
+        expected: u32,
+    },
+    /// The record holds a value that JSON cannot.
+    #[error("failed to write the record as JSON")]
+    NotJson(#[source] serde_json::Error),
+    /// Something else than a link is named `latest`.
+    #[error("`{}` is not a link: left as it is", path.display())]
+    LatestIsNotALink {
+        /// The path.
+        path: PathBuf,
+    },
+    /// Too many runs of one name in one second.
+    #[error("found no free name for a run like `{}`", path.display())]
+    NoFreeName {
+        /// The first name tried.
+        path: PathBuf,
+    },
+    /// The operating system refused.
+    #[error("failed to {action} `{}`", path.display())]
+    Io {
+        /// What was tried.
+        action: &'static str,
+        /// On what.
+        path: PathBuf,
+        /// Its words.
+        #[source]
+        source: io::Error,
+    },
+}
+
+/// The folder of one run.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RunFolder {
+    path: PathBuf,
+    name: String,
+}
+
+impl RunFolder {
+    /// Makes `<root>/<YYYYMMDD-HHMMSS>-<name>` (UTC), with `-2`, `-3`, … where that exists. Characters of `name` other
+    /// than ASCII letters, digits, `.`, `_` and `-` become `-`.
+    pub fn create(root: &Path, name: &str, started: SystemTime) -> Result<RunFolder, StoreError> {
+        fs::create_dir_all(root).map_err(|source| failure("create", root, source))?;
+        let base = format!("{}-{}", UtcTime::from_system_time(started).compact(), file_name_part(name));
+        for attempt in 1..=SAME_SECOND_LIMIT {
+            let name = if attempt == 1 { base.clone() } else { format!("{base}-{attempt}") };
+            let path = root.join(&name);
+            match fs::create_dir(&path) {
+                Ok(()) => return Ok(RunFolder { path, name }),
+                Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
+                Err(source) => return Err(failure("create", &path, source)),
+            }
+        }
+        Err(StoreError::NoFreeName { path: root.join(base) })
+    }
+
+    /// The folder.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// The folder's name, which is the run's.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// Writes `record.json` and returns its path.
+    pub fn write_record(&self, record: &Record) -> Result<PathBuf, StoreError> {
+        self.write_file(RECORD_FILE, to_json(record)?.as_bytes())
+    }
+
+    /// Writes a file of the folder, whole or not at all, and returns its path.
+    pub fn write_file(&self, name: &str, content: &[u8]) -> Result<PathBuf, StoreError> {
+        let path = self.path.join(name);
+        write_whole(&path, content)?;
+        Ok(path)
+    }
+
+    /// Makes the link `latest` beside the folder point to it.
+    pub fn mark_latest(&self) -> Result<(), StoreError> {
+        let root = self.path.parent().unwrap_or_else(|| Path::new("."));
+        let link = root.join(LATEST);
+        match fs::symlink_metadata(&link) {
+            Ok(metadata) if !metadata.file_type().is_symlink() => {
+                return Err(StoreError::LatestIsNotALink { path: link });
+            }
+            Ok(_) => {}
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+            Err(source) => return Err(failure("look at", &link, source)),
+        }
+        let temporary = root.join(format!(".{LATEST}.{}", std::process::id()));
+        match fs::remove_file(&temporary) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => {
+                return Err(failure("replace", &temporary, error));
+            }
+            _ => {}
+        }
+        std::os::unix::fs::symlink(&self.name, &temporary).map_err(|source| failure("link", &temporary, source))?;
+        fs::rename(&temporary, &link).map_err(|source| failure("replace", &link, source))
+    }
+}
+
+/// The record as indented JSON with a final newline.
+pub fn to_json(record: &Record) -> Result<String, StoreError> {
+    let mut text = serde_json::to_string_pretty(record).map_err(StoreError::NotJson)?;
+    text.push('\n');
+    Ok(text)
+}
+
+/// Reads the record at `path`: a run folder, a link to one, or a file.
+pub fn load(path: &Path) -> Result<Record, StoreError> {
+    let file = if path.is_dir() { path.join(RECORD_FILE) } else { path.to_path_buf() };
+    let text = match fs::read_to_string(&file) {
+        Ok(text) => text,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Err(StoreError::NotFound { path: file }),
+        Err(source) => return Err(failure("read", &file, source)),
+    };
+    let not_a_record = |source| StoreError::NotARecord { path: file.clone(), source };
+    // The version is read first: a record of another version need not have our fields.
+    let found = serde_json::from_str::<Version>(&text).map_err(not_a_record)?.schema_version;
+    if found != u64::from(SCHEMA_VERSION) {
+        return Err(StoreError::OtherVersion { path: file, found, expected: SCHEMA_VERSION });
+    }
+    serde_json::from_str(&text).map_err(not_a_record)
+}
+
+/// Writes a file whole or not at all: under another name in the same folder, flushed to the disk, then renamed.
+pub fn write_whole(path: &Path, content: &[u8]) -> Result<(), StoreError> {
+    let mut temporary_name = std::ffi::OsString::from(".");
+    temporary_name.push(path.file_name().unwrap_or_default());
+    temporary_name.push(format!(".{}", std::process::id()));
+    let temporary = path.with_file_name(temporary_name);
+    let written = File::create(&temporary).and_then(|mut file| {
+        file.write_all(content)?;
+        file.sync_all()
+    });
+    let outcome = written
+        .map_err(|source| failure("write", &temporary, source))
+        .and_then(|()| fs::rename(&temporary, path).map_err(|source| failure("write", path, source)));
+    if outcome.is_err() {
+        // Best effort: the error that matters is the one returned.
+        let _ = fs::remove_file(&temporary);
+    }
+    outcome
+}
+
+/// Only what tells the versions apart.
+#[derive(Deserialize)]
+struct Version {
+    schema_version: u64,
+}
+
+fn failure(action: &'static str, path: &Path, source: io::Error) -> StoreError {
+    StoreError::Io { action, path: path.to_path_buf(), source }
+}
+
+fn file_name_part(name: &str) -> String {
+    let kept = |c: char| if c.is_ascii_alphanumeric() || matches!(c, '.' | '_' | '-') { c } else { '-' };
+    name.chars().map(kept).collect()
+}

@@ -1,0 +1,88 @@
+//! Do the books close, and are they exact?
+
+use super::{Finding, VerdictInput};
+use crate::quantity::count;
+use crate::record::{Delivery, VerdictStatus};
+
+const REPORT_IT: &str = "this is an error in pubmark: please report it with the record";
+
+/// V07.
+pub(super) fn sending_closes(input: &VerdictInput) -> Option<Finding> {
+    let books = input.delivery;
+    let parts = [books.sent, books.skipped_planned, books.skipped_disconnected, books.refused, books.unsent];
+    let names = "sent + skipped planned + skipped disconnected + refused + unsent";
+    Some(identity("offered", books.offered, names, parts.iter().sum()))
+}
+
+/// V08.
+pub(super) fn delivery_closes(input: &VerdictInput) -> Option<Finding> {
+    let books = input.delivery;
+    let parts = [books.delivered, books.lost, books.unknown];
+    Some(identity("expected", books.expected, "delivered + lost + unknown", parts.iter().sum()))
+}
+
+fn identity(name: &str, whole: u64, parts_names: &str, parts: u64) -> Finding {
+    if whole == parts {
+        return Finding::valid(format!("{name} {} = {parts_names}", count(whole)));
+    }
+    Finding::new(
+        VerdictStatus::Invalid,
+        format!(
+            "{name} {} ≠ {parts_names} = {}: {} {}",
+            count(whole),
+            count(parts),
+            count(whole.abs_diff(parts)),
+            if whole > parts { "unaccounted for" } else { "counted twice" }
+        ),
+        REPORT_IT,
+    )
+}
+
+/// A count of the books with its name.
+type Column = (&'static str, fn(&Delivery) -> u64);
+
+/// Counts that every message of a device type takes part in, so that types must add up to the whole.
+const ADDITIVE: [Column; 12] = [
+    ("offered", |books| books.offered),
+    ("sent", |books| books.sent),
+    ("skipped_planned", |books| books.skipped_planned),
+    ("skipped_disconnected", |books| books.skipped_disconnected),
+    ("refused", |books| books.refused),
+    ("unsent", |books| books.unsent),
+    ("expected", |books| books.expected),
+    ("delivered", |books| books.delivered),
+    ("lost", |books| books.lost),
+    ("unknown", |books| books.unknown),
+    ("duplicated", |books| books.duplicated),
+    ("out_of_order", |books| books.out_of_order),
+];
+
+/// V09; says nothing where there is no breakdown.
+pub(super) fn types_add_up(input: &VerdictInput) -> Option<Finding> {
+    if input.by_type.is_empty() {
+        return None;
+    }
+    let wrong: Vec<String> = ADDITIVE
+        .iter()
+        .filter_map(|(name, get)| {
+            let (whole, sum) = (get(input.delivery), input.by_type.iter().map(|row| get(&row.delivery)).sum::<u64>());
+            (whole != sum).then(|| format!("{name} {} in all, {} by type", count(whole), count(sum)))
+        })
+        .collect();
+    if wrong.is_empty() {
+        return Some(Finding::valid(format!("{} rows by type add up to the whole", input.by_type.len())));
+    }
+    Some(Finding::new(VerdictStatus::Invalid, wrong.join("; "), REPORT_IT))
+}
+
+/// V10.
+pub(super) fn exact(input: &VerdictInput) -> Option<Finding> {
+    if !input.delivery.approximate {
+        return Some(Finding::valid("every message was accounted for one by one".to_string()));
+    }
+    Some(Finding::new(
+        VerdictStatus::Suspect,
+        "books approximate: a cap on missing ranges was reached, so lost, late and duplicated may be off".to_string(),
+        "lower the rate or the number of streams until fewer messages go missing",
+    ))
+}

@@ -1,0 +1,166 @@
+//! The rules of the verdict, in the order in which they are applied and shown. A new rule is a function and a row here.
+
+use super::{Finding, VerdictInput, books, generator, samples};
+use crate::codes::Page;
+
+/// A rule of the verdict.
+pub struct Rule {
+    /// Stable code.
+    pub code: &'static str,
+    /// What is checked, in a few words that state it as kept.
+    pub name: &'static str,
+    /// What the rule is about and why it matters, with its limits.
+    pub meaning: &'static str,
+    /// What to do when it is not kept.
+    pub remedy: &'static str,
+    /// It is about our own side: when broken, the run is generator-limited.
+    pub judges_generator: bool,
+    /// The rule itself; `None` where it does not concern the run.
+    pub judge: fn(&VerdictInput) -> Option<Finding>,
+}
+
+impl Rule {
+    /// The page for readers.
+    pub fn page(&self) -> Page {
+        Page { code: self.code, title: self.name, meaning: self.meaning, remedy: self.remedy }
+    }
+}
+
+/// Every rule.
+pub const RULES: [Rule; 14] = [
+    Rule {
+        code: "V01",
+        name: "schedule kept",
+        meaning: "Scheduler lag is the time from a message's due time until pubmark got to it. It is part of the latency \
+                  and it is ours, not the system's. Its p99 may be 0.1 ms or 10 % of the latency's p99, whichever is more; \
+                  up to 0.5 ms or 50 % the run is suspect, beyond that it is invalid: the generator was the limit. With \
+                  too few samples for a p99 the largest sample stands in. A full in-flight window or a full socket is \
+                  back-pressure of the system and never counts here.",
+        remedy: "Use `--realtime`, more `--shards`, a lower rate, or a machine with free cores; stop other programs. \
+                 `pubmark doctor` shows what the machine is like.",
+        judges_generator: true,
+        judge: generator::schedule_kept,
+    },
+    Rule {
+        code: "V02",
+        name: "reads in time",
+        meaning: "Receive lateness is an upper bound of the time a message lay in our socket before we read it: our read \
+                  minus the previous read that left the socket empty, or minus the due time where that is later. It is \
+                  part of the latency and ours. The limits are those of V01: 0.1 ms or 10 % of the latency's p99 for \
+                  valid, 0.5 ms or 50 % for suspect.",
+        remedy: "Give the receivers more threads with `--shards`, lower the rate, or use a machine with free cores.",
+        judges_generator: true,
+        judge: generator::read_in_time,
+    },
+    Rule {
+        code: "V03",
+        name: "tail is the system's",
+        meaning: "V01 and V02 look at p99 and would miss a single stall of ours. This rule looks beyond: the run is \
+                  suspect when p99.9 of scheduler lag or receive lateness is above 0.5 ms and above half the latency's \
+                  p99.9, or when the largest of them is above 10 ms and above half the largest latency.",
+        remedy: "Quote nothing beyond p99 from this run, or run again on a quieter machine or with `--realtime`.",
+        judges_generator: true,
+        judge: generator::tail_is_the_systems,
+    },
+    Rule {
+        code: "V04",
+        name: "threads have time to spare",
+        meaning: "A thread of pubmark that is always busy measures itself. Its CPU time over the measured window may be \
+                  80 % of a core; up to 95 % the run is suspect, beyond that it is invalid.",
+        remedy: "Spread the load over more threads with `--shards`, or lower the rate.",
+        judges_generator: true,
+        judge: generator::threads_have_time,
+    },
+    Rule {
+        code: "V05",
+        name: "real-time scheduling leaves room",
+        meaning: "With `--realtime` pubmark's threads run before all others (SCHED_FIFO). On up to 4 cores, with more than \
+                  half a core used, they may keep the system under test from running, so the run is suspect.",
+        remedy: "Run without `--realtime`, at a lower rate, or on a machine with more cores.",
+        judges_generator: true,
+        judge: generator::realtime_leaves_room,
+    },
+    Rule {
+        code: "V06",
+        name: "CPU not stolen",
+        meaning: "On a virtual machine the hypervisor may give the processor to others. Above 5 % of the CPU time during \
+                  the run, both the system and pubmark were slowed by something that is not in the figures: suspect.",
+        remedy: "Run again when the host is quieter, or on a machine of your own.",
+        judges_generator: false,
+        judge: generator::cpu_not_stolen,
+    },
+    Rule {
+        code: "V07",
+        name: "books of sending close",
+        meaning: "Every message due in the measured window was sent, skipped because its device was planned offline, \
+                  skipped because its connection was lost, refused, or still waiting at the end. If these do not add up \
+                  to what was offered, the run is invalid.",
+        remedy: "This is an error in pubmark: please report it with the record.",
+        judges_generator: false,
+        judge: books::sending_closes,
+    },
+    Rule {
+        code: "V08",
+        name: "books of delivery close",
+        meaning: "Every message sent was expected once for each subscription that held a session then, and was delivered, \
+                  lost, or unknown (its connection died before the acknowledgement). If these do not add up to what was \
+                  expected, the run is invalid.",
+        remedy: "This is an error in pubmark: please report it with the record.",
+        judges_generator: false,
+        judge: books::delivery_closes,
+    },
+    Rule {
+        code: "V09",
+        name: "books by type add up",
+        meaning: "The books of the device types must add up to the books of the run. If they do not, the run is invalid.",
+        remedy: "This is an error in pubmark: please report it with the record.",
+        judges_generator: false,
+        judge: books::types_add_up,
+    },
+    Rule {
+        code: "V10",
+        name: "books exact",
+        meaning: "Missing messages are kept as ranges, and memory for them is capped. Past the cap a late message can no \
+                  longer be told from a second copy, so the counts of lost, late and duplicated may be off: suspect.",
+        remedy: "Lower the rate or the number of streams until fewer messages go missing.",
+        judges_generator: false,
+        judge: books::exact,
+    },
+    Rule {
+        code: "V11",
+        name: "clocks agree",
+        meaning: "A latency below zero cannot be: the clocks behind it disagree. Such samples are counted as 0 and never \
+                  dropped. Any makes the run suspect, more than 1 % make it invalid.",
+        remedy: "Check the clocks of the machines with `pubmark doctor`.",
+        judges_generator: false,
+        judge: samples::clocks_agree,
+    },
+    Rule {
+        code: "V12",
+        name: "samples fit",
+        meaning: "Samples above a histogram's range are counted as its largest value, so max and the highest percentiles \
+                  are lower bounds: suspect.",
+        remedy: "Read max and the highest percentiles as lower bounds, or lower the rate.",
+        judges_generator: false,
+        judge: samples::samples_fit,
+    },
+    Rule {
+        code: "V13",
+        name: "something was measured",
+        meaning: "A run without messages due, sent or expected measured nothing and is invalid. Messages that arrived \
+                  without a latency make it suspect. Few samples alone do not: a percentile that rests on fewer than 10 \
+                  samples is not printed, and the largest sample stands in for it in V01 and V02.",
+        remedy: "Run longer with `--duration`, and look at the causes of refused connections and subscriptions.",
+        judges_generator: false,
+        judge: samples::enough_was_measured,
+    },
+    Rule {
+        code: "V14",
+        name: "ran to its end",
+        meaning: "An interrupted run holds what was measured until then. Its window is shorter than asked for and its \
+                  drain may be cut: suspect.",
+        remedy: "Run again to the end.",
+        judges_generator: false,
+        judge: samples::came_to_its_end,
+    },
+];

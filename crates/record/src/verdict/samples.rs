@@ -1,0 +1,114 @@
+//! Was there enough to measure, and did every sample fit?
+
+use super::{Finding, VerdictInput};
+use crate::quantity::count;
+use crate::record::{Status, Summary, VerdictStatus};
+
+/// Negative samples up to this share make a run suspect, more make it invalid.
+const NEGATIVE_SUSPECT: f64 = 0.01;
+
+/// V11.
+pub(super) fn clocks_agree(input: &VerdictInput) -> Option<Finding> {
+    let measured: Vec<(&str, &Summary)> = latencies(input);
+    if measured.is_empty() {
+        return None;
+    }
+    let negative: u64 = measured.iter().map(|(_, summary)| summary.negative).sum();
+    if negative == 0 {
+        return Some(Finding::valid(format!("no negative latency; {}", clock_name(input))));
+    }
+    let worst_share =
+        measured.iter().map(|(_, summary)| summary.negative as f64 / summary.count.max(1) as f64).fold(0.0, f64::max);
+    let status = if worst_share > NEGATIVE_SUSPECT { VerdictStatus::Invalid } else { VerdictStatus::Suspect };
+    Some(Finding::new(
+        status,
+        format!("{} latencies below zero, counted as 0; {}", count(negative), clock_name(input)),
+        "check the clocks of the machines (`pubmark doctor`)",
+    ))
+}
+
+fn clock_name(input: &VerdictInput) -> String {
+    match input.environment.clock.as_str() {
+        "" => "clock not recorded".to_string(),
+        clock => format!("clock {clock}"),
+    }
+}
+
+/// V12.
+pub(super) fn samples_fit(input: &VerdictInput) -> Option<Finding> {
+    let all = [
+        ("latency", input.latency_us),
+        ("service latency", input.service_latency_us),
+        ("scheduler lag", input.scheduler_lag_us),
+        ("receive lateness", input.receive_lateness_us),
+    ];
+    let clipped: Vec<String> = all
+        .iter()
+        .filter_map(|(name, summary)| summary.map(|summary| (name, summary.clipped)))
+        .filter(|(_, clipped)| *clipped > 0)
+        .map(|(name, clipped)| format!("{} of {name}", count(clipped)))
+        .collect();
+    if all.iter().all(|(_, summary)| summary.is_none()) {
+        return None;
+    }
+    if clipped.is_empty() {
+        return Some(Finding::valid("every sample fits the histograms' range".to_string()));
+    }
+    Some(Finding::new(
+        VerdictStatus::Suspect,
+        format!("samples above the histograms' range, counted as its largest value: {}", clipped.join(", ")),
+        "read max and the highest percentiles as lower bounds, or lower the rate",
+    ))
+}
+
+/// V13.
+pub(super) fn enough_was_measured(input: &VerdictInput) -> Option<Finding> {
+    let books = input.delivery;
+    let invalid = |finding: &str, hint: &str| Some(Finding::new(VerdictStatus::Invalid, finding.to_string(), hint));
+    if books.offered == 0 {
+        return invalid("no message was due in the measured window", "run longer with `--duration`");
+    }
+    if books.sent == 0 {
+        return invalid("no message was sent", "look at the causes of refused and dropped connections in the report");
+    }
+    if books.expected == 0 {
+        if input.workload.subscribers == 0 {
+            return Some(Finding::valid("no subscriber by design: delivery is not measured".to_string()));
+        }
+        return invalid(
+            "no subscription held a session when messages were sent, so delivery was not measured",
+            "look at refused subscriptions and connections in the report",
+        );
+    }
+    match input.latency_us {
+        None if books.delivered > 0 && !input.settings.flood => Some(Finding::new(
+            VerdictStatus::Suspect,
+            format!("{} messages delivered, latency not measured", count(books.delivered)),
+            "run again with this version of pubmark",
+        )),
+        None => Some(Finding::valid(format!("{} messages expected, no latency to judge", count(books.expected)))),
+        Some(latency) => {
+            let which = if latency.p99.is_some() { "enough for p99" } else { "too few for p99, judged by the largest" };
+            Some(Finding::valid(format!("{} latencies, {which}", count(latency.count))))
+        }
+    }
+}
+
+/// V14.
+pub(super) fn came_to_its_end(input: &VerdictInput) -> Option<Finding> {
+    match input.status {
+        Status::Complete => Some(Finding::valid("every phase came to its end".to_string())),
+        Status::Interrupted => Some(Finding::new(
+            VerdictStatus::Suspect,
+            "stopped before its end; the figures cover what was measured until then".to_string(),
+            "run again to the end",
+        )),
+    }
+}
+
+fn latencies<'a>(input: &VerdictInput<'a>) -> Vec<(&'static str, &'a Summary)> {
+    [("latency", input.latency_us), ("service latency", input.service_latency_us)]
+        .into_iter()
+        .filter_map(|(name, summary)| summary.map(|summary| (name, summary)))
+        .collect()
+}

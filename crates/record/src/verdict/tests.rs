@@ -1,0 +1,232 @@
+#![allow(clippy::unwrap_used)]
+
+use super::*;
+use crate::record::ShardHealth;
+use crate::sample::{self, Shape};
+
+fn verdict_of(change: impl FnOnce(&mut Record)) -> Verdict {
+    let mut record = sample::record();
+    change(&mut record);
+    judge(&VerdictInput::of(&record))
+}
+
+fn codes(verdict: &Verdict) -> Vec<&str> {
+    verdict.reasons.iter().map(|reason| reason.code.as_str()).collect()
+}
+
+/// A summary whose p99 is exactly so many µs and whose tail ends there.
+fn with_p99(p99_us: f64) -> Option<Summary> {
+    let mut summary = Shape { median_us: 1.0, tail: 0.1, count: 10_000 }.summary();
+    summary.p99 = Some(p99_us);
+    Some(summary)
+}
+
+#[test]
+fn the_sample_is_valid_and_every_rule_that_concerns_it_is_listed() {
+    let verdict = verdict_of(|_| {});
+    assert_eq!(verdict.status, VerdictStatus::Valid, "{:?}", verdict.reasons);
+    assert!(verdict.reasons.is_empty());
+    let listed: Vec<&str> = verdict.checks.iter().map(|check| check.code.as_str()).collect();
+    let expected: Vec<&str> = rules::RULES.iter().map(|rule| rule.code).filter(|code| *code != "V05").collect();
+    assert_eq!(listed, expected, "V05 concerns real-time runs only");
+}
+
+#[test]
+fn the_limits_are_a_floor_or_a_share_of_the_latency() {
+    for (latency_us, lag_us, expected) in [
+        (100.0, 100.0, VerdictStatus::Valid),
+        (100.0, 100.1, VerdictStatus::Suspect),
+        (100.0, 500.0, VerdictStatus::Suspect),
+        (100.0, 500.1, VerdictStatus::Invalid),
+        (10_000.0, 1_000.0, VerdictStatus::Valid),
+        (10_000.0, 1_000.1, VerdictStatus::Suspect),
+        (10_000.0, 5_000.0, VerdictStatus::Suspect),
+        (10_000.0, 5_000.1, VerdictStatus::Invalid),
+    ] {
+        for lateness in [false, true] {
+            let verdict = verdict_of(|record| {
+                record.latency_us = with_p99(latency_us);
+                let own = if lateness { &mut record.receive_lateness_us } else { &mut record.scheduler_lag_us };
+                *own = with_p99(lag_us);
+            });
+            assert_eq!(verdict.status, expected, "latency {latency_us} µs, ours {lag_us} µs: {:?}", verdict.reasons);
+        }
+    }
+}
+
+#[test]
+fn a_slow_generator_is_called_generator_limited() {
+    let verdict = verdict_of(|record| record.scheduler_lag_us = with_p99(90_000.0));
+    assert_eq!(verdict.status, VerdictStatus::Invalid);
+    assert!(verdict.reasons[0].text.starts_with(GENERATOR_LIMITED), "{}", verdict.reasons[0].text);
+    assert!(verdict.reasons[0].hint.contains("--realtime"));
+}
+
+#[test]
+fn the_hint_does_not_advise_what_was_done_already() {
+    let verdict = verdict_of(|record| {
+        record.scheduler_lag_us = with_p99(90_000.0);
+        record.settings.realtime = true;
+    });
+    assert!(!verdict.reasons[0].hint.contains("--realtime"), "{}", verdict.reasons[0].hint);
+}
+
+#[test]
+fn back_pressure_never_counts_against_a_run() {
+    let verdict = verdict_of(|record| {
+        record.backpressure_us = with_p99(5_000_000.0);
+        record.latency_us = with_p99(5_000_000.0);
+        record.delivery.sent -= 4_000;
+        record.delivery.unsent += 4_000;
+        record.delivery.expected -= 4_000;
+        record.delivery.delivered -= 4_000;
+        record.by_type.clear();
+    });
+    assert_eq!(verdict.status, VerdictStatus::Valid, "{:?}", verdict.reasons);
+}
+
+#[test]
+fn without_a_p99_the_largest_sample_stands_in() {
+    let few = |max_us: f64| {
+        let mut summary = Shape { median_us: 1.0, tail: 0.1, count: 100 }.summary();
+        summary.max = max_us;
+        Some(summary)
+    };
+    let verdict = verdict_of(|record| {
+        record.latency_us = few(300.0);
+        record.scheduler_lag_us = few(101.0);
+    });
+    assert_eq!(codes(&verdict), ["V01"]);
+    assert!(verdict.reasons[0].text.contains("max (too few samples for p99)"), "{}", verdict.reasons[0].text);
+}
+
+#[test]
+fn a_single_stall_of_ours_is_seen_in_the_tail() {
+    let verdict = verdict_of(|record| {
+        record.receive_lateness_us.as_mut().unwrap().max = 20_000.0;
+        record.latency_us.as_mut().unwrap().max = 20_300.0;
+    });
+    assert_eq!((verdict.status, codes(&verdict)), (VerdictStatus::Suspect, vec!["V03"]));
+    let verdict = verdict_of(|record| record.scheduler_lag_us.as_mut().unwrap().p999 = Some(900.0));
+    assert_eq!((verdict.status, codes(&verdict)), (VerdictStatus::Suspect, vec!["V03"]));
+}
+
+#[test]
+fn a_stall_of_the_system_is_not_held_against_us() {
+    let verdict = verdict_of(|record| record.latency_us.as_mut().unwrap().max = 1_000_000.0);
+    assert_eq!(verdict.status, VerdictStatus::Valid, "{:?}", verdict.reasons);
+}
+
+#[test]
+fn the_busiest_thread_counts() {
+    for (cores, expected) in [
+        (0.80, VerdictStatus::Valid),
+        (0.81, VerdictStatus::Suspect),
+        (0.95, VerdictStatus::Suspect),
+        (0.96, VerdictStatus::Invalid),
+    ] {
+        let verdict = verdict_of(|record| {
+            record.generator.shards.push(ShardHealth { name: "publisher 1".into(), cores, sessions: 1, wakeups: 1 });
+        });
+        assert_eq!(verdict.status, expected, "{cores} cores");
+    }
+    assert_eq!(codes(&verdict_of(|record| record.generator.shards.clear())), ["V04"]);
+}
+
+#[test]
+fn real_time_needs_room_on_few_cores_only() {
+    let realtime = |generator_cores: f64, machine_cores: u32| {
+        verdict_of(|record| {
+            record.settings.realtime = true;
+            record.resources.generator.as_mut().unwrap().cores = generator_cores;
+            record.environment.cores = machine_cores;
+        })
+        .status
+    };
+    assert_eq!(realtime(0.5, 2), VerdictStatus::Valid);
+    assert_eq!(realtime(0.51, 4), VerdictStatus::Suspect);
+    assert_eq!(realtime(0.51, 8), VerdictStatus::Valid);
+}
+
+#[test]
+fn each_fault_is_found_by_its_own_rule() {
+    type Change = fn(&mut Record);
+    let faults: [(&str, VerdictStatus, Change); 11] = [
+        ("V06", VerdictStatus::Suspect, |record| record.environment.steal = Some(0.06)),
+        ("V07", VerdictStatus::Invalid, |record| {
+            record.delivery.offered += 3;
+            record.by_type[0].delivery.offered += 3;
+        }),
+        ("V07", VerdictStatus::Invalid, |record| {
+            record.delivery.refused += 1;
+            record.by_type[0].delivery.refused += 1;
+        }),
+        ("V08", VerdictStatus::Invalid, |record| {
+            record.delivery.expected += 1;
+            record.by_type[0].delivery.expected += 1;
+        }),
+        ("V09", VerdictStatus::Invalid, |record| record.by_type[1].delivery.duplicated += 1),
+        ("V10", VerdictStatus::Suspect, |record| record.delivery.approximate = true),
+        ("V11", VerdictStatus::Suspect, |record| record.latency_us.as_mut().unwrap().negative = 100),
+        ("V11", VerdictStatus::Invalid, |record| record.service_latency_us.as_mut().unwrap().negative = 101),
+        ("V12", VerdictStatus::Suspect, |record| record.latency_us.as_mut().unwrap().clipped = 1),
+        ("V13", VerdictStatus::Suspect, |record| record.latency_us = None),
+        ("V14", VerdictStatus::Suspect, |record| record.status = Status::Interrupted),
+    ];
+    for (code, status, change) in faults {
+        let verdict = verdict_of(change);
+        assert_eq!((codes(&verdict), verdict.status), (vec![code], status), "{:?}", verdict.reasons);
+    }
+}
+
+#[test]
+fn the_difference_of_open_books_is_named() {
+    let verdict = verdict_of(|record| {
+        record.delivery.offered += 3;
+        record.by_type.clear();
+    });
+    assert!(verdict.reasons[0].text.ends_with("3 unaccounted for"), "{}", verdict.reasons[0].text);
+}
+
+#[test]
+fn nothing_measured_is_invalid() {
+    let verdict = verdict_of(|record| {
+        record.delivery = Delivery::default();
+        record.by_type.clear();
+        record.latency_us = None;
+    });
+    assert_eq!((verdict.status, codes(&verdict)), (VerdictStatus::Invalid, vec!["V13"]));
+    let without_subscription = |subscribers: u64| {
+        verdict_of(|record| {
+            record.workload.subscribers = subscribers;
+            record.delivery = Delivery { offered: 5, sent: 5, absent: 5, ..Delivery::default() };
+            record.by_type.clear();
+            record.latency_us = None;
+        })
+        .status
+    };
+    assert_eq!(without_subscription(1), VerdictStatus::Invalid);
+    assert_eq!(without_subscription(0), VerdictStatus::Valid);
+}
+
+#[test]
+fn a_flood_is_not_judged_by_its_latency() {
+    let verdict = verdict_of(|record| {
+        record.settings.flood = true;
+        record.scheduler_lag_us = with_p99(9e6);
+        record.receive_lateness_us = with_p99(9e6);
+    });
+    assert_eq!(verdict.status, VerdictStatus::Valid, "{:?}", verdict.reasons);
+    assert!(verdict.checks.iter().all(|check| !["V01", "V02", "V03"].contains(&check.code.as_str())));
+}
+
+#[test]
+fn the_worst_reason_comes_first() {
+    let verdict = verdict_of(|record| {
+        record.environment.steal = Some(0.5);
+        record.status = Status::Interrupted;
+        record.delivery.offered += 1;
+        record.by_type.clear();
+    });
+    assert_eq!(codes(&verdict), ["V07", "V06", "V14"]);
+}

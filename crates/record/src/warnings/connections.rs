@@ -1,0 +1,47 @@
+//! Warnings about connections and subscriptions.
+
+use super::Found;
+use crate::quantity::count;
+use crate::record::Record;
+
+pub(super) fn granted_lower(record: &Record) -> Option<Found> {
+    (record.granted_qos_lower > 0).then(|| {
+        let text = format!("{} subscriptions granted a lower level than asked for", count(record.granted_qos_lower));
+        (text, "check the system's configuration, or ask for that level with `--qos`".to_string())
+    })
+}
+
+pub(super) fn failed(record: &Record) -> Option<Found> {
+    let connections = &record.connections;
+    let parts = [
+        ("refused", connections.refused),
+        ("not logged in", connections.auth_failed),
+        ("failed in TLS", connections.tls_failed),
+        ("dropped", connections.dropped),
+    ];
+    let named: Vec<String> = parts
+        .iter()
+        .filter(|(_, number)| *number > 0)
+        .map(|(name, number)| format!("{} {name}", count(*number)))
+        .collect();
+    if named.is_empty() {
+        return None;
+    }
+    let mut text = format!("connections: {}", named.join(", "));
+    if let Some(first) = connections.causes.first() {
+        text.push_str(&format!(" (mostly: {})", first.cause));
+    }
+    let hint = if connections.auth_failed > 0 {
+        "check `--user` and `--password-env`"
+    } else {
+        "see the causes in the report, and `pubmark doctor` for this machine's limits"
+    };
+    Some((text, hint.to_string()))
+}
+
+pub(super) fn subscriptions_refused(record: &Record) -> Option<Found> {
+    (record.connections.subscriptions_refused > 0).then(|| {
+        let text = format!("{} subscriptions refused by the system", count(record.connections.subscriptions_refused));
+        (text, "check the system's access rules".to_string())
+    })
+}

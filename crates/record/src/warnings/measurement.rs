@@ -1,0 +1,74 @@
+//! Warnings about the measurement itself.
+
+use super::Found;
+use crate::quantity::{count, percent};
+use crate::record::Record;
+
+/// Samples that must lie beyond a printed percentile.
+const SAMPLES_BEYOND: u64 = 10;
+/// Share of the cores that other programs may keep busy.
+const LOAD_PER_CORE: f64 = 0.5;
+/// Deviations named in the text; the rest are counted.
+const DEVIATIONS_NAMED: usize = 3;
+
+pub(super) fn too_few_samples(record: &Record) -> Option<Found> {
+    let latency = record.latency_us.as_ref()?;
+    let (name, _, one_in) =
+        [("p50", latency.p50, 2), ("p90", latency.p90, 10), ("p99", latency.p99, 100), ("p99.9", latency.p999, 1_000)]
+            .into_iter()
+            .find(|(_, present, _)| present.is_none())?;
+    let needed = SAMPLES_BEYOND * one_in;
+    let text = format!("no {name}: it needs {} samples, this run has {}", count(needed), count(latency.count));
+    // A duration that would give the samples at this run's rate, a tenth more to be sure, rounded up to full seconds.
+    let hint = if latency.count > 0 && record.settings.duration_s > 0.0 {
+        let seconds = record.settings.duration_s * needed as f64 / latency.count as f64 * 1.1;
+        format!("`--duration {}s`", seconds.ceil())
+    } else {
+        "run longer with `--duration`".to_string()
+    };
+    Some((text, hint))
+}
+
+pub(super) fn deviations(record: &Record) -> Option<Found> {
+    let names: Vec<&str> = record.deviations.iter().map(|deviation| deviation.name.as_str()).collect();
+    if names.is_empty() {
+        return None;
+    }
+    let mut text = match names.len() {
+        1 => "1 deviation: ".to_string(),
+        many => format!("{many} deviations: "),
+    };
+    text.push_str(&names[..names.len().min(DEVIATIONS_NAMED)].join(", "));
+    if names.len() > DEVIATIONS_NAMED {
+        text.push_str(&format!(" and {} more", names.len() - DEVIATIONS_NAMED));
+    }
+    Some((text, "the report says what each of them means".to_string()))
+}
+
+pub(super) fn no_write_start(record: &Record) -> Option<Found> {
+    (record.without_write_start > 0).then(|| {
+        let text = format!("{} messages have no service latency: compact header", count(record.without_write_start));
+        (text, "use payloads of at least 24 bytes if service latency matters".to_string())
+    })
+}
+
+pub(super) fn busy_machine(record: &Record) -> Option<Found> {
+    let load = record.environment.load_before?;
+    let cores = f64::from(record.environment.cores);
+    (cores > 0.0 && load > LOAD_PER_CORE * cores).then(|| {
+        let text = format!(
+            "machine was busy before the run: load {load:.2} on {cores} cores, {} of them",
+            percent(load / cores)
+        );
+        (text, "stop other programs and run again".to_string())
+    })
+}
+
+pub(super) fn flood(record: &Record) -> Option<Found> {
+    record.settings.flood.then(|| {
+        (
+            "flood: latencies are those of a queue kept full, and are not judged".to_string(),
+            "use a workload with a rate to measure latency".to_string(),
+        )
+    })
+}

@@ -1,0 +1,177 @@
+//! What a reader should know besides the verdict. A warning is computed from the record when it is shown, has a stable
+//! code, names the number that triggered it, and gives one thing to do. A new warning is a function and a row here.
+
+mod connections;
+mod measurement;
+mod messages;
+#[cfg(test)]
+mod tests;
+
+use crate::codes::Page;
+use crate::record::Record;
+
+/// A warning about a run.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Warning {
+    /// Stable code for `pubmark explain`.
+    pub code: &'static str,
+    /// One sentence with the figures.
+    pub text: String,
+    /// What to do, as something that can be typed where possible.
+    pub hint: String,
+}
+
+/// What a warning found: its text and its hint.
+type Found = (String, String);
+
+/// A kind of warning.
+pub struct WarningKind {
+    /// Stable code.
+    pub code: &'static str,
+    /// What it is about, in a few words.
+    pub title: &'static str,
+    /// What it means and why it matters.
+    pub meaning: &'static str,
+    /// What to do about it.
+    pub remedy: &'static str,
+    /// Looks for it; `None` where there is nothing to say.
+    find: fn(&Record) -> Option<Found>,
+}
+
+impl WarningKind {
+    /// The page for readers.
+    pub fn page(&self) -> Page {
+        Page { code: self.code, title: self.title, meaning: self.meaning, remedy: self.remedy }
+    }
+}
+
+/// The warnings of a record, in the table's order.
+pub fn warnings(record: &Record) -> Vec<Warning> {
+    WARNINGS
+        .iter()
+        .filter_map(|kind| {
+            let (text, hint) = (kind.find)(record)?;
+            Some(Warning { code: kind.code, text, hint })
+        })
+        .collect()
+}
+
+/// Every kind of warning.
+pub const WARNINGS: [WarningKind; 15] = [
+    WarningKind {
+        code: "W01",
+        title: "too few samples for a percentile",
+        meaning: "A percentile is printed only when at least 10 samples lie beyond it: p99 needs 1,000 samples, p99.9 \
+                  needs 10,000. Otherwise it would be a matter of chance.",
+        remedy: "Run longer with `--duration`, or with more devices.",
+        find: measurement::too_few_samples,
+    },
+    WarningKind {
+        code: "W02",
+        title: "deviations",
+        meaning: "Something differs from what was asked or from a default, for instance a raised limit of the system. \
+                  Each is named in the record and in the report.",
+        remedy: "Read the list of deviations in the report before comparing with figures from elsewhere.",
+        find: measurement::deviations,
+    },
+    WarningKind {
+        code: "W03",
+        title: "granted delivery level lower than asked for",
+        meaning: "The system granted subscriptions a lower delivery level than was asked for, so its promises are weaker \
+                  than the workload says.",
+        remedy: "Check the system's configuration, or ask for that level with `--qos`.",
+        find: connections::granted_lower,
+    },
+    WarningKind {
+        code: "W04",
+        title: "messages too large",
+        meaning: "The system takes no packet of that size, so the messages were not sent; they are counted as refused.",
+        remedy: "Raise the system's packet limit, or use its `tuned` profile.",
+        find: messages::too_large,
+    },
+    WarningKind {
+        code: "W05",
+        title: "sizes raised to the header",
+        meaning: "Each message carries a header of pubmark. Configured sizes below it were raised to it, so more bytes \
+                  were sent than the workload says.",
+        remedy: "Keep it in mind when comparing byte rates, or configure sizes of at least 24 bytes.",
+        find: messages::sizes_raised,
+    },
+    WarningKind {
+        code: "W06",
+        title: "connections failed or dropped",
+        meaning: "Connections were refused, failed to log in or to agree on TLS, or ended without our asking. Planned \
+                  churn is not counted here.",
+        remedy: "Look at the causes in the report; check limits of open files and of connections with `pubmark doctor`.",
+        find: connections::failed,
+    },
+    WarningKind {
+        code: "W07",
+        title: "subscriptions refused",
+        meaning: "The system refused subscriptions. Nothing is expected from a subscription that does not exist, so \
+                  delivery looks better than the fleet would see.",
+        remedy: "Check the system's access rules.",
+        find: connections::subscriptions_refused,
+    },
+    WarningKind {
+        code: "W08",
+        title: "not everything offered was sent",
+        meaning: "Messages were still waiting when the run ended, were refused, or met a lost connection. The system \
+                  carried less than was offered; latency tells only of the messages that arrived.",
+        remedy: "Lower the rate to find what the system sustains.",
+        find: messages::not_all_sent,
+    },
+    WarningKind {
+        code: "W09",
+        title: "a promise was not kept",
+        meaning: "At least once (QoS 1) promises no loss, exactly once (QoS 2) promises no loss and no second copy. This \
+                  run saw otherwise, with the level asked for granted.",
+        remedy: "Look at the connections' causes and at queue limits of the system; run again to see whether it recurs.",
+        find: messages::promise_broken,
+    },
+    WarningKind {
+        code: "W10",
+        title: "messages of others",
+        meaning: "Messages arrived that are not of this run: another client publishes to the same topics, or an earlier \
+                  run's messages were still queued. They are counted apart, but they load the system.",
+        remedy: "Stop the other client, or start the system afresh.",
+        find: messages::foreign,
+    },
+    WarningKind {
+        code: "W11",
+        title: "service latency incomplete",
+        meaning: "Messages with the compact header carry no write start, so they have a latency but no service latency.",
+        remedy: "Use payloads of at least 24 bytes if service latency matters.",
+        find: measurement::no_write_start,
+    },
+    WarningKind {
+        code: "W12",
+        title: "bytes left in our sockets",
+        meaning: "At the end of the drain our sockets still held bytes that the system had not taken: it was behind.",
+        remedy: "Lower the rate, or wait longer with `--drain`.",
+        find: messages::left_in_sockets,
+    },
+    WarningKind {
+        code: "W13",
+        title: "machine was busy",
+        meaning: "Before the run the load average was above half the number of cores, so other programs competed with \
+                  the system and with pubmark.",
+        remedy: "Stop other programs and run again.",
+        find: measurement::busy_machine,
+    },
+    WarningKind {
+        code: "W14",
+        title: "flood: latencies are not judged",
+        meaning: "In a flood each message is due when there is room for it. Its latency is that of a queue that pubmark \
+                  keeps full, so it says nothing about a fleet, and only throughput is judged.",
+        remedy: "Use a workload with a rate to measure latency.",
+        find: measurement::flood,
+    },
+    WarningKind {
+        code: "W15",
+        title: "delivered after a refusal",
+        meaning: "The system refused messages and delivered them all the same. They are counted as refused.",
+        remedy: "Report it to the system's authors with the record.",
+        find: messages::delivered_after_refusal,
+    },
+];

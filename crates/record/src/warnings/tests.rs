@@ -1,0 +1,95 @@
+#![allow(clippy::unwrap_used)]
+
+use super::*;
+use crate::record::{CauseCount, Deviation};
+use crate::sample::{self, Shape};
+
+fn warnings_of(change: impl FnOnce(&mut Record)) -> Vec<Warning> {
+    let mut record = sample::record();
+    change(&mut record);
+    warnings(&record)
+}
+
+#[test]
+fn the_sample_has_no_warning() {
+    assert_eq!(warnings_of(|_| {}), []);
+}
+
+#[test]
+fn each_cause_raises_its_own_warning_and_only_it() {
+    type Change = fn(&mut Record);
+    let causes: [(&str, Change); 17] = [
+        ("W01", |record| {
+            record.latency_us = Some(Shape { median_us: 300.0, tail: 0.2, count: 5_000 }.summary());
+        }),
+        ("W02", |record| record.deviations.push(Deviation { name: "limit-raised".into(), detail: String::new() })),
+        ("W03", |record| record.granted_qos_lower = 1),
+        ("W04", |record| record.too_large = 1),
+        ("W05", |record| record.sizes_raised = 1),
+        ("W06", |record| record.connections.refused = 1),
+        ("W06", |record| record.connections.auth_failed = 1),
+        ("W06", |record| record.connections.tls_failed = 1),
+        ("W06", |record| record.connections.dropped = 1),
+        ("W07", |record| record.connections.subscriptions_refused = 1),
+        ("W08", |record| record.delivery.unsent = 1),
+        ("W09", |record| record.delivery.lost = 1),
+        ("W10", |record| record.delivery.foreign = 1),
+        ("W11", |record| record.without_write_start = 1),
+        ("W12", |record| record.socket_unsent_bytes = 1),
+        ("W13", |record| record.environment.load_before = Some(2.1)),
+        ("W15", |record| record.delivery.delivered_after_refusal = 1),
+    ];
+    for (code, change) in causes {
+        let found: Vec<&str> = warnings_of(change).iter().map(|warning| warning.code).collect();
+        assert_eq!(found, [code]);
+    }
+}
+
+#[test]
+fn a_missing_percentile_names_the_samples_and_a_duration_that_gives_them() {
+    let found = warnings_of(|record| {
+        record.latency_us = Some(Shape { median_us: 300.0, tail: 0.2, count: 5_000 }.summary());
+    });
+    assert_eq!(found[0].text, "no p99.9: it needs 10,000 samples, this run has 5,000");
+    assert_eq!(found[0].hint, "`--duration 22s`");
+}
+
+#[test]
+fn losses_break_no_promise_at_best_effort_or_where_less_was_granted() {
+    let best_effort = warnings_of(|record| {
+        record.delivery.lost = 1;
+        record.workload.qos = vec!["best-effort".into(), "exactly-once".into()];
+    });
+    assert_eq!(best_effort, []);
+    let granted_lower = warnings_of(|record| {
+        record.delivery.lost = 1;
+        record.granted_qos_lower = 1;
+    });
+    assert_eq!(granted_lower.len(), 1);
+    assert_eq!(granted_lower[0].code, "W03");
+}
+
+#[test]
+fn second_copies_break_only_the_promise_of_exactly_once() {
+    assert_eq!(warnings_of(|record| record.delivery.duplicated = 1), []);
+    let exactly_once = warnings_of(|record| {
+        record.delivery.duplicated = 2;
+        record.workload.qos = vec!["exactly-once".into()];
+    });
+    assert_eq!(exactly_once[0].text, "2 delivered more than once although every message was sent exactly-once");
+}
+
+#[test]
+fn the_most_frequent_cause_is_named() {
+    let found = warnings_of(|record| {
+        record.connections.dropped = 4;
+        record.connections.causes = vec![CauseCount { cause: "reset by peer".into(), count: 4 }];
+    });
+    assert_eq!(found[0].text, "connections: 4 dropped (mostly: reset by peer)");
+}
+
+#[test]
+fn a_flood_says_that_its_latencies_are_not_judged() {
+    let found = warnings_of(|record| record.settings.flood = true);
+    assert_eq!(found[0].code, "W14");
+}
