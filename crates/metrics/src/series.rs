@@ -123,12 +123,14 @@ pub struct Series {
     start_ns: i64,
     width_ns: u64,
     bins: Vec<Bin>,
+    /// Deliveries per second since time 0, never widened: 4 B a second.
+    deliveries: Vec<u32>,
 }
 
 impl Series {
     /// Bins from `start_ns` on (relative to the measured window's start; negative in the warm-up).
     pub fn new(start_ns: i64) -> Series {
-        Series { start_ns, width_ns: FIRST_WIDTH_NS, bins: Vec::new() }
+        Series { start_ns, width_ns: FIRST_WIDTH_NS, bins: Vec::new(), deliveries: Vec::new() }
     }
 
     /// The bin of a time; times before the start count into the first.
@@ -142,6 +144,25 @@ impl Series {
             self.bins.resize_with(index + 1, Bin::default);
         }
         &mut self.bins[index]
+    }
+
+    /// Enters the delivery of a first copy.
+    pub fn enter_delivery(&mut self, at_ns: i64, payload_bytes: u64) {
+        let bin = self.bin(at_ns);
+        bin.delivered += 1;
+        bin.delivered_bytes += payload_bytes;
+        if let Ok(at_ns) = u64::try_from(at_ns) {
+            let second = (at_ns / FIRST_WIDTH_NS) as usize;
+            if second >= self.deliveries.len() {
+                self.deliveries.resize(second + 1, 0);
+            }
+            self.deliveries[second] += 1;
+        }
+    }
+
+    /// Deliveries in each of the first `seconds` seconds.
+    pub fn deliveries_per_second(&self, seconds: usize) -> Vec<u32> {
+        (0..seconds).map(|second| self.deliveries.get(second).copied().unwrap_or(0)).collect()
     }
 
     /// Enters a latency of a message due at `due_ns`; a negative one counts as 0 (its distribution counts it apart).
@@ -182,6 +203,10 @@ impl Series {
         }
         for (mine, theirs) in self.bins.iter_mut().zip(&other.bins) {
             mine.merge(theirs);
+        }
+        self.deliveries.resize(self.deliveries.len().max(other.deliveries.len()), 0);
+        for (mine, theirs) in self.deliveries.iter_mut().zip(&other.deliveries) {
+            *mine += theirs;
         }
     }
 

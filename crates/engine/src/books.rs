@@ -1,0 +1,309 @@
+//! Closes the books: what publishers say they did against what subscriptions had, message by message.
+//!
+//! Sequence numbers are used without gaps, so a stream's missing numbers are found as ranges; each is then judged: never
+//! left us (broken, stuck), refused, sent into an absence, unknown, or lost.
+
+use std::collections::{HashMap, HashSet};
+
+use pubmark_metrics::holes::Range;
+use pubmark_metrics::ledger::Ledger;
+use pubmark_record::record::Delivery;
+
+use crate::outcome::{Absence, PublisherBook, StreamRow};
+
+/// The books of one device group.
+#[derive(Clone, Debug, Default)]
+pub struct GroupBooks {
+    /// Its devices.
+    pub devices: u64,
+    /// Its part of the books; the counters of copies and order are filled in by the caller.
+    pub delivery: Delivery,
+    /// Dues at which its devices were planned online.
+    pub planned_online: u64,
+}
+
+/// The closed books.
+#[derive(Clone, Debug, Default)]
+pub struct Books {
+    /// The run's; the counters of copies and order are filled in by the caller.
+    pub delivery: Delivery,
+    /// By group index.
+    pub groups: Vec<GroupBooks>,
+    /// Messages larger than the system takes.
+    pub too_large: u64,
+    /// Sizes raised to the header's.
+    pub sizes_raised: u64,
+}
+
+/// One side of the merge: a shard's ledger with what its streams are.
+pub struct Received<'a> {
+    /// First copies.
+    pub ledger: &'a Ledger,
+    /// Streams.
+    pub streams: &'a [StreamRow],
+    /// Times without a session.
+    pub absences: &'a [Absence],
+}
+
+/// A publisher's numbers that no subscription is owed.
+struct Exempt<'a> {
+    book: &'a PublisherBook,
+    /// Broken or stuck, and indeed delivered to nobody.
+    unsent: HashSet<u32>,
+    refused: HashSet<u32>,
+    unanswered: HashSet<u32>,
+    /// Broken and stuck messages that somebody received: they were sent after all.
+    broken_arrived: u64,
+    stuck_arrived: u64,
+}
+
+/// Closes the books over all shards.
+pub fn close(publishers: &[PublisherBook], received: &[Received<'_>], groups: usize) -> Books {
+    let mut books = Books { groups: vec![GroupBooks::default(); groups], ..Books::default() };
+    let arrived = arrived_anyway(publishers, received);
+    let mut exempt = HashMap::with_capacity(publishers.len());
+    for book in publishers {
+        let row = Exempt::new(book, arrived.get(&book.publisher));
+        let group = &mut books.groups[usize::from(book.group)];
+        group.devices += 1;
+        group.planned_online += book.planned_online;
+        row.enter(&mut group.delivery);
+        books.too_large += book.too_large;
+        books.sizes_raised += book.sizes_raised;
+        exempt.insert(book.publisher, row);
+    }
+    for side in received {
+        let mut absences: HashMap<u32, Vec<Absence>> = HashMap::new();
+        side.absences.iter().for_each(|absence| absences.entry(absence.subscriber).or_default().push(*absence));
+        for stream in side.streams {
+            let Some(row) = exempt.get(&stream.publisher).filter(|row| row.book.first_measured > 0) else { continue };
+            let absent = absences.get(&stream.subscriber).map_or(&[][..], Vec::as_slice);
+            let group = &mut books.groups[usize::from(row.book.group)];
+            row.judge(side.ledger, stream.stream, absent, &mut group.delivery);
+        }
+        books.delivery.approximate |= side.ledger.is_approximate();
+    }
+    for group in &books.groups {
+        add(&mut books.delivery, &group.delivery);
+    }
+    books
+}
+
+/// Adds the part of the books that is closed here.
+fn add(total: &mut Delivery, part: &Delivery) {
+    total.offered += part.offered;
+    total.sent += part.sent;
+    total.skipped_planned += part.skipped_planned;
+    total.skipped_disconnected += part.skipped_disconnected;
+    total.refused += part.refused;
+    total.unsent += part.unsent;
+    total.expected += part.expected;
+    total.delivered += part.delivered;
+    total.lost += part.lost;
+    total.unknown += part.unknown;
+    total.absent += part.absent;
+    total.delivered_after_refusal += part.delivered_after_refusal;
+}
+
+/// Of the messages that publishers hold for never sent, those that somebody received.
+fn arrived_anyway(publishers: &[PublisherBook], received: &[Received<'_>]) -> HashMap<u32, HashSet<u32>> {
+    let doubtful: HashMap<u32, &PublisherBook> = publishers
+        .iter()
+        .filter(|book| !book.broken.is_empty() || !book.stuck.is_empty())
+        .map(|book| (book.publisher, book))
+        .collect();
+    let mut arrived: HashMap<u32, HashSet<u32>> = HashMap::new();
+    if doubtful.is_empty() {
+        return arrived;
+    }
+    for side in received {
+        for stream in side.streams {
+            let Some(book) = doubtful.get(&stream.publisher) else { continue };
+            for number in book.broken.iter().chain(&book.stuck) {
+                if side.ledger.has(stream.stream, *number) {
+                    arrived.entry(stream.publisher).or_default().insert(*number);
+                }
+            }
+        }
+    }
+    arrived
+}
+
+impl<'a> Exempt<'a> {
+    fn new(book: &'a PublisherBook, arrived: Option<&HashSet<u32>>) -> Exempt<'a> {
+        let has_arrived = |number: &&u32| arrived.is_some_and(|arrived| arrived.contains(number));
+        Exempt {
+            book,
+            unsent: book.broken.iter().chain(&book.stuck).filter(|number| !has_arrived(number)).copied().collect(),
+            refused: book.refused.iter().copied().collect(),
+            unanswered: book.unanswered.iter().copied().collect(),
+            broken_arrived: book.broken.iter().filter(has_arrived).count() as u64,
+            stuck_arrived: book.stuck.iter().filter(has_arrived).count() as u64,
+        }
+    }
+
+    /// Enters the publisher's side of the books.
+    fn enter(&self, delivery: &mut Delivery) {
+        let book = self.book;
+        let refused_later = book.refused.len() as u64;
+        delivery.offered += book.offered;
+        delivery.skipped_planned += book.skipped_planned;
+        delivery.skipped_disconnected += book.skipped_disconnected + book.broken.len() as u64 - self.broken_arrived;
+        delivery.refused += book.too_large + refused_later;
+        delivery.unsent += book.unsent + book.stuck.len() as u64 - self.stuck_arrived;
+        delivery.sent += (book.written + self.broken_arrived + self.stuck_arrived).saturating_sub(refused_later);
+    }
+
+    /// Judges every measured number of one stream.
+    fn judge(&self, ledger: &Ledger, stream: u32, absences: &[Absence], delivery: &mut Delivery) {
+        let (first, last) = (self.book.first_measured, self.book.last);
+        let missing = ledger.missing(stream, first, last);
+        let missing_count: u64 = missing.iter().map(|range| range.count()).sum();
+        let is_missing = |number: &&u32| {
+            let index = missing.partition_point(|range| range.last < **number);
+            missing.get(index).is_some_and(|range| range.first <= **number)
+        };
+        let forgotten = ledger.forgotten(stream);
+        let refused_missing = self.refused.iter().filter(is_missing).count() as u64;
+        let refused_arrived = self.refused.len() as u64 - refused_missing;
+        let unsent_missing = self.unsent.iter().filter(is_missing).count() as u64;
+
+        let numbers = Range { first, last }.count();
+        let delivered = (numbers - missing_count).saturating_sub(forgotten + refused_arrived);
+        let owed = missing_count - refused_missing - unsent_missing;
+        let absent_ranges = self.absent_ranges(absences);
+        let in_absence = |number: u32| absent_ranges.iter().any(|range| (range.first..=range.last).contains(&number));
+        let absent = if absent_ranges.is_empty() {
+            0
+        } else {
+            let exempt = |number: u32| self.refused.contains(&number) || self.unsent.contains(&number);
+            overlap(&missing, &absent_ranges).filter(|number| !exempt(*number)).count() as u64
+        };
+        let unknown = self.unanswered.iter().filter(is_missing).filter(|number| !in_absence(**number)).count() as u64;
+        let lost = owed - absent - unknown + forgotten;
+
+        delivery.delivered += delivered;
+        delivery.lost += lost;
+        delivery.unknown += unknown;
+        delivery.absent += absent;
+        delivery.expected += delivered + lost + unknown;
+        delivery.delivered_after_refusal += refused_arrived;
+    }
+
+    /// The publisher's numbers handed over while a subscription held no session; ascending, not overlapping.
+    fn absent_ranges(&self, absences: &[Absence]) -> Vec<Range> {
+        let epochs = &self.book.epochs;
+        let first_from = |epoch: u32| {
+            let index = epochs.partition_point(|(seen, _)| *seen < epoch);
+            epochs.get(index).map(|(_, first)| *first)
+        };
+        let range = |absence: &Absence| {
+            let first = first_from(absence.from_epoch)?;
+            let end = absence.to_epoch.and_then(first_from).unwrap_or(self.book.last.saturating_add(1));
+            (first < end).then(|| Range { first, last: end - 1 })
+        };
+        absences.iter().filter_map(range).collect()
+    }
+}
+
+/// The numbers that lie in a range of both lists.
+fn overlap<'a>(ranges: &'a [Range], others: &'a [Range]) -> impl Iterator<Item = u32> + 'a {
+    ranges.iter().flat_map(move |range| {
+        others.iter().flat_map(move |other| range.first.max(other.first)..=range.last.min(other.last))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn book(publisher: u32, last: u32) -> PublisherBook {
+        PublisherBook {
+            publisher,
+            offered: u64::from(last),
+            written: u64::from(last),
+            first_measured: 1,
+            last,
+            epochs: vec![(0, 1)],
+            ..PublisherBook::default()
+        }
+    }
+
+    fn row(stream: u32, publisher: u32) -> StreamRow {
+        StreamRow { subscriber: 0, publisher, stream, filters: 1 }
+    }
+
+    fn closed(books: &[PublisherBook], ledger: &Ledger, streams: &[StreamRow], absences: &[Absence]) -> Delivery {
+        let delivery = close(books, &[Received { ledger, streams, absences }], 1).delivery;
+        assert_eq!(
+            delivery.offered,
+            delivery.sent
+                + delivery.skipped_planned
+                + delivery.skipped_disconnected
+                + delivery.refused
+                + delivery.unsent,
+            "{delivery:?}"
+        );
+        assert_eq!(delivery.expected, delivery.delivered + delivery.lost + delivery.unknown, "{delivery:?}");
+        delivery
+    }
+
+    fn ledger_with(numbers: impl IntoIterator<Item = u32>) -> Ledger {
+        let mut ledger = Ledger::new(1);
+        numbers.into_iter().for_each(|number| {
+            ledger.enter(0, number);
+        });
+        ledger
+    }
+
+    #[test]
+    fn what_did_not_arrive_is_lost() {
+        let delivery = closed(&[book(0, 10)], &ledger_with([1, 2, 4, 5, 6, 7, 8]), &[row(0, 0)], &[]);
+        assert_eq!((delivery.expected, delivery.delivered, delivery.lost), (10, 7, 3));
+    }
+
+    #[test]
+    fn an_unanswered_message_is_unknown_only_if_it_did_not_arrive() {
+        let mut publisher = book(0, 3);
+        publisher.unanswered = vec![2, 3];
+        let delivery = closed(&[publisher], &ledger_with([1, 2]), &[row(0, 0)], &[]);
+        assert_eq!((delivery.delivered, delivery.unknown, delivery.lost), (2, 1, 0));
+    }
+
+    #[test]
+    fn a_refused_message_is_neither_sent_nor_expected_even_if_it_arrives() {
+        let mut publisher = book(0, 4);
+        publisher.refused = vec![2, 3];
+        let delivery = closed(&[publisher], &ledger_with([1, 2, 4]), &[row(0, 0)], &[]);
+        assert_eq!((delivery.sent, delivery.refused, delivery.expected, delivery.delivered), (2, 2, 2, 2));
+        assert_eq!(delivery.delivered_after_refusal, 1);
+    }
+
+    #[test]
+    fn a_half_written_message_that_arrives_was_sent() {
+        let mut publisher = book(0, 3);
+        publisher.written = 1;
+        publisher.broken = vec![2, 3];
+        let delivery = closed(&[publisher], &ledger_with([1, 2]), &[row(0, 0)], &[]);
+        assert_eq!((delivery.sent, delivery.skipped_disconnected, delivery.expected, delivery.delivered), (2, 1, 2, 2));
+    }
+
+    #[test]
+    fn messages_sent_into_an_absence_stand_apart_but_delivered_ones_count() {
+        let mut publisher = book(0, 9);
+        publisher.epochs = vec![(0, 1), (1, 4), (2, 7)];
+        let absence = Absence { subscriber: 0, from_epoch: 1, to_epoch: Some(2) };
+        let delivery = closed(&[publisher], &ledger_with([1, 2, 3, 6, 7, 8]), &[row(0, 0)], &[absence]);
+        assert_eq!((delivery.absent, delivery.expected, delivery.delivered, delivery.lost), (2, 7, 6, 1));
+    }
+
+    #[test]
+    fn warm_up_messages_are_not_in_the_books() {
+        let mut publisher = book(0, 10);
+        publisher.first_measured = 6;
+        publisher.offered = 5;
+        publisher.written = 5;
+        let delivery = closed(&[publisher], &ledger_with([6, 7, 8, 9]), &[row(0, 0)], &[]);
+        assert_eq!((delivery.sent, delivery.expected, delivery.delivered, delivery.lost), (5, 5, 4, 1));
+    }
+}

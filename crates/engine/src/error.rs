@@ -1,0 +1,35 @@
+//! What can go wrong with a run, as opposed to with the system it measures (which is a result).
+
+use pubmark_protocol::clients::OpenError;
+
+/// Why a run could not be carried out.
+#[derive(Debug, thiserror::Error)]
+pub enum EngineError {
+    /// An adapter could not be started.
+    #[error("failed to start a shard")]
+    Open(#[from] OpenError),
+    /// A shard could not wait for events.
+    #[error("shard `{shard}` failed to wait for events")]
+    Poll {
+        /// Name of the shard.
+        shard: String,
+        /// Why.
+        #[source]
+        source: std::io::Error,
+    },
+    /// A thread could not be started.
+    #[error("failed to start a thread for shard `{shard}`")]
+    Thread {
+        /// Name of the shard.
+        shard: String,
+        /// Why.
+        #[source]
+        source: std::io::Error,
+    },
+    /// A shard's thread ended without a result: a defect of ours.
+    #[error("shard `{0}` ended without a result")]
+    Lost(String),
+    /// The plan asks for something that the engine cannot do.
+    #[error("{0}")]
+    Unsupported(String),
+}

@@ -1,0 +1,343 @@
+//! What shards found out, before and after it is put together.
+
+use std::collections::HashMap;
+
+use pubmark_metrics::distribution::{Distribution, Precision};
+use pubmark_metrics::ledger::Ledger;
+use pubmark_metrics::series::Series;
+
+use crate::books::Books;
+
+/// Breakdowns by type are kept for this many types; the rest share one row.
+pub const TYPE_LIMIT: usize = 256;
+
+/// One publisher's side of the books. Counts are of measured messages.
+#[derive(Clone, Debug, Default)]
+pub struct PublisherBook {
+    /// Number in the fleet.
+    pub publisher: u32,
+    /// Index of its group.
+    pub group: u16,
+    /// Due.
+    pub offered: u64,
+    /// Due while planned online.
+    pub planned_online: u64,
+    /// Due while planned offline, so not sent.
+    pub skipped_planned: u64,
+    /// Due after an unplanned loss of the connection, so not sent.
+    pub skipped_disconnected: u64,
+    /// Larger than the system takes, so not sent.
+    pub too_large: u64,
+    /// Due and still waiting at the deadline.
+    pub unsent: u64,
+    /// Sizes raised to the header's, of those due.
+    pub sizes_raised: u64,
+    /// Sequence number of the first measured message; 0 while there is none.
+    pub first_measured: u32,
+    /// Highest sequence number used; 0 while there is none.
+    pub last: u32,
+    /// Written wholly, measured.
+    pub written: u64,
+    /// Measured messages whose last byte was never accepted because their connection ended (planned or not).
+    pub broken: Vec<u32>,
+    /// Measured messages still in our hands at the deadline.
+    pub stuck: Vec<u32>,
+    /// Measured messages that the system refused after they were sent.
+    pub refused: Vec<u32>,
+    /// Messages whose acknowledgement can no longer come.
+    pub unanswered: Vec<u32>,
+    /// (epoch, first sequence number handed over in it), for each epoch in which something was handed over.
+    pub epochs: Vec<(u32, u32)>,
+}
+
+/// A time during which a subscription held no session.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Absence {
+    /// The subscriber's number in the fleet.
+    pub subscriber: u32,
+    /// First epoch of it.
+    pub from_epoch: u32,
+    /// First epoch after it; `None` if it lasted to the end.
+    pub to_epoch: Option<u32>,
+}
+
+/// Streams of one subscriber from one publisher, as the ledger numbers them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct StreamRow {
+    /// The subscriber's number in the fleet.
+    pub subscriber: u32,
+    /// The publisher's number in the fleet.
+    pub publisher: u32,
+    /// The ledger's stream of first copies; further ones follow for further matching filters.
+    pub stream: u32,
+    /// Filters of the subscriber that match the publisher's topic.
+    pub filters: u8,
+}
+
+/// Counters and times by device type, for what is known at the delivering side.
+#[derive(Clone, Debug)]
+pub struct TypeTimes {
+    /// Delivery − due.
+    pub latency: Distribution,
+    /// Delivery − write start.
+    pub service_latency: Distribution,
+    /// Written − ready.
+    pub backpressure: Distribution,
+    /// First copies after a newer message.
+    pub out_of_order: u64,
+    /// Further copies.
+    pub duplicated: u64,
+    /// Copies for a second filter.
+    pub overlap: u64,
+    /// First copies more than 2 s after publishing ended.
+    pub late: u64,
+}
+
+impl TypeTimes {
+    /// Nothing yet.
+    pub fn new() -> TypeTimes {
+        let empty = || Distribution::new(Precision::Breakdown);
+        TypeTimes {
+            latency: empty(),
+            service_latency: empty(),
+            backpressure: empty(),
+            out_of_order: 0,
+            duplicated: 0,
+            overlap: 0,
+            late: 0,
+        }
+    }
+
+    /// Adds another shard's.
+    pub fn merge(&mut self, other: &TypeTimes) {
+        self.latency.merge(&other.latency);
+        self.service_latency.merge(&other.service_latency);
+        self.backpressure.merge(&other.backpressure);
+        self.out_of_order += other.out_of_order;
+        self.duplicated += other.duplicated;
+        self.overlap += other.overlap;
+        self.late += other.late;
+    }
+}
+
+impl Default for TypeTimes {
+    fn default() -> TypeTimes {
+        TypeTimes::new()
+    }
+}
+
+/// The times of a whole run, or of one shard's part.
+#[derive(Clone, Debug)]
+pub struct Times {
+    /// Delivery − due.
+    pub latency: Distribution,
+    /// Delivery − write start.
+    pub service_latency: Distribution,
+    /// Ready − due.
+    pub scheduler_lag: Distribution,
+    /// Written − ready.
+    pub backpressure: Distribution,
+    /// Our read − the latest time at which the message cannot have been there.
+    pub receive_lateness: Distribution,
+    /// Our read − the kernel's stamp.
+    pub kernel_lateness: Distribution,
+    /// Connect to acceptance.
+    pub connect: Distribution,
+}
+
+impl Times {
+    /// Nothing yet.
+    pub fn new() -> Times {
+        let empty = || Distribution::new(Precision::Total);
+        Times {
+            latency: empty(),
+            service_latency: empty(),
+            scheduler_lag: empty(),
+            backpressure: empty(),
+            receive_lateness: empty(),
+            kernel_lateness: empty(),
+            connect: Distribution::new(Precision::Breakdown),
+        }
+    }
+
+    /// Adds another shard's.
+    pub fn merge(&mut self, other: &Times) {
+        self.latency.merge(&other.latency);
+        self.service_latency.merge(&other.service_latency);
+        self.scheduler_lag.merge(&other.scheduler_lag);
+        self.backpressure.merge(&other.backpressure);
+        self.receive_lateness.merge(&other.receive_lateness);
+        self.kernel_lateness.merge(&other.kernel_lateness);
+        self.connect.merge(&other.connect);
+    }
+}
+
+impl Default for Times {
+    fn default() -> Times {
+        Times::new()
+    }
+}
+
+/// Counters that need no stream.
+#[derive(Clone, Debug, Default)]
+pub struct Counters {
+    /// Connects tried.
+    pub attempted: u64,
+    /// Connects accepted.
+    pub established: u64,
+    /// Not reached or turned away.
+    pub refused: u64,
+    /// Refused for the log-in.
+    pub auth_failed: u64,
+    /// TLS not agreed.
+    pub tls_failed: u64,
+    /// Ended without our asking.
+    pub dropped: u64,
+    /// Tried again.
+    pub retried: u64,
+    /// Planned leaves.
+    pub planned_leaves: u64,
+    /// Subscriptions refused.
+    pub subscriptions_refused: u64,
+    /// Subscriptions granted lower than asked.
+    pub granted_lower: u64,
+    /// Servers that accept a lower level for publishing than we use.
+    pub publish_level_lower: u64,
+    /// Connections ended because a packet of ours was too large.
+    pub closed_too_large: u64,
+    /// Cause of an end in words → how often; at most 32 different ones, then `other causes`.
+    pub causes: HashMap<String, u64>,
+    /// Retained messages replayed.
+    pub retained_replay: u64,
+    /// Messages not of this run, or not ours.
+    pub foreign: u64,
+    /// Messages sent again.
+    pub resent: u64,
+    /// Deliveries with a header too small for a write start.
+    pub without_write_start: u64,
+    /// First copies delivered inside the measured window.
+    pub delivered_in_window: u64,
+    /// Their payload bytes.
+    pub bytes_in_window: u64,
+    /// Further copies, measured.
+    pub duplicated: u64,
+    /// Copies for a second filter, measured.
+    pub overlap: u64,
+    /// First copies after a newer message, measured.
+    pub out_of_order: u64,
+    /// First copies more than 2 s after publishing ended, measured.
+    pub late: u64,
+}
+
+/// Different causes that are kept by name.
+pub const CAUSE_LIMIT: usize = 32;
+
+impl Counters {
+    /// Counts a cause in words.
+    pub fn count_cause(&mut self, words: String) {
+        let known = self.causes.len() < CAUSE_LIMIT || self.causes.contains_key(&words);
+        *self.causes.entry(if known { words } else { "other causes".into() }).or_default() += 1;
+    }
+
+    /// Adds another shard's.
+    pub fn merge(&mut self, other: Counters) {
+        self.attempted += other.attempted;
+        self.established += other.established;
+        self.refused += other.refused;
+        self.auth_failed += other.auth_failed;
+        self.tls_failed += other.tls_failed;
+        self.dropped += other.dropped;
+        self.retried += other.retried;
+        self.planned_leaves += other.planned_leaves;
+        self.subscriptions_refused += other.subscriptions_refused;
+        self.granted_lower += other.granted_lower;
+        self.publish_level_lower += other.publish_level_lower;
+        self.closed_too_large += other.closed_too_large;
+        for (words, count) in other.causes {
+            *self.causes.entry(words).or_default() += count;
+        }
+        self.retained_replay += other.retained_replay;
+        self.foreign += other.foreign;
+        self.resent += other.resent;
+        self.without_write_start += other.without_write_start;
+        self.delivered_in_window += other.delivered_in_window;
+        self.bytes_in_window += other.bytes_in_window;
+        self.duplicated += other.duplicated;
+        self.overlap += other.overlap;
+        self.out_of_order += other.out_of_order;
+        self.late += other.late;
+    }
+}
+
+/// What one shard hands over at the end.
+pub struct ShardOutcome {
+    /// Its name.
+    pub name: String,
+    /// Its publishers' books.
+    pub publishers: Vec<PublisherBook>,
+    /// Its subscriptions' books.
+    pub ledger: Ledger,
+    /// What the ledger's streams are.
+    pub streams: Vec<StreamRow>,
+    /// Times without a session.
+    pub absences: Vec<Absence>,
+    /// Times.
+    pub times: Times,
+    /// Times by type: by group index up to [`TYPE_LIMIT`], then one for the rest.
+    pub types: Vec<Option<Box<TypeTimes>>>,
+    /// Counters.
+    pub counters: Counters,
+    /// Over time.
+    pub series: Series,
+    /// Bytes unsent at the end.
+    pub unsent_bytes: u64,
+    /// CPU time of the thread in the measured window, ns; `None` if it never came to its end.
+    pub cpu_ns: Option<u64>,
+    /// Wake-ups in the measured window.
+    pub wakeups: u64,
+    /// Sessions.
+    pub sessions: u64,
+}
+
+/// A thread's health over the measured window.
+#[derive(Clone, Debug)]
+pub struct ThreadHealth {
+    /// The shard's name.
+    pub name: String,
+    /// CPU time over the window's length; `None` if the window was not lived through.
+    pub cores: Option<f64>,
+    /// Sessions driven.
+    pub sessions: u64,
+    /// Wake-ups.
+    pub wakeups: u64,
+}
+
+/// A whole run, put together.
+pub struct Outcome {
+    /// The books, closed.
+    pub books: Books,
+    /// Times.
+    pub times: Times,
+    /// Times by type, as in a shard.
+    pub types: Vec<Option<Box<TypeTimes>>>,
+    /// Counters.
+    pub counters: Counters,
+    /// Over time.
+    pub series: Series,
+    /// Bytes unsent at the end.
+    pub unsent_bytes: u64,
+    /// One row a shard.
+    pub threads: Vec<ThreadHealth>,
+    /// Measured window, ns of `CLOCK_MONOTONIC`; empty if the run never got there.
+    pub window_ns: (u64, u64),
+    /// Start of the measured window by the wall clock, ns since 1970.
+    pub started_at_ns: u64,
+    /// Time waited for stragglers, ns.
+    pub drain_ns: u64,
+    /// Stopped before its end.
+    pub interrupted: bool,
+    /// Every thread obtained SCHED_FIFO (only if it was asked for).
+    pub realtime: bool,
+    /// No session of one side could be established: nothing was measured.
+    pub unreachable: bool,
+}

@@ -1,0 +1,64 @@
+//! What a run is to do, decided before anything starts.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use pubmark_model::fleet::Fleet;
+use pubmark_model::schedule::Timeline;
+use pubmark_model::workload::Workload;
+use pubmark_protocol::endpoint::Endpoint;
+
+/// Everything that an engine needs to know.
+#[derive(Clone, Debug)]
+pub struct RunPlan {
+    /// Who sends and listens.
+    pub workload: Arc<Workload>,
+    /// The same counted out.
+    pub fleet: Arc<Fleet>,
+    /// Seed of every draw.
+    pub seed: u64,
+    /// Number of this run, in every payload header.
+    pub run_id: u32,
+    /// Warm-up and measured window.
+    pub timeline: Timeline,
+    /// Longest wait for stragglers after the window.
+    pub drain_limit: Duration,
+    /// Where clients connect.
+    pub endpoint: Endpoint,
+    /// Threads for publishers, ≥ 1.
+    pub publisher_shards: usize,
+    /// Threads for subscribers, ≥ 1.
+    pub subscriber_shards: usize,
+    /// Connects started per second at most, over all shards: the ramp-up.
+    pub connects_per_s: f64,
+    /// Longest wait for all sessions to be up before the run starts without the missing ones.
+    pub connect_limit: Duration,
+    /// Ask for SCHED_FIFO.
+    pub realtime: bool,
+    /// Take the kernel's receive stamps.
+    pub receive_stamps: bool,
+    /// Largest packet that a system may send us.
+    pub maximum_packet_bytes: usize,
+    /// Keep-alive of sessions in seconds; 0 switches it off.
+    pub keep_alive_s: u16,
+}
+
+/// Priority under SCHED_FIFO: above ordinary threads, below the kernel's own.
+pub const REALTIME_PRIORITY: i32 = 10;
+
+/// Longest wait for a server's answer to one attempt to connect.
+pub const ATTEMPT_LIMIT: Duration = Duration::from_secs(10);
+
+/// First and longest pause before a connect is tried again; each failure doubles it.
+pub const BACKOFF: (Duration, Duration) = (Duration::from_millis(100), Duration::from_secs(5));
+
+/// Arrivals later than this after publishing ended count as late (PSMark stopped listening then).
+pub const LATE_AFTER: Duration = Duration::from_secs(2);
+
+impl RunPlan {
+    /// Does any device send as fast as it can?
+    pub fn is_flood(&self) -> bool {
+        use pubmark_model::arrival::Arrival;
+        self.workload.devices.iter().any(|group| matches!(group.arrival, Arrival::Flood))
+    }
+}

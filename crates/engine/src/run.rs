@@ -1,0 +1,286 @@
+//! A run from the first connect to the closed books.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::time::Duration;
+
+use pubmark_protocol::clients::Clients;
+use pubmark_protocol::clock;
+
+use crate::books::{self, Received};
+use crate::error::EngineError;
+use crate::outcome::{Outcome, PublisherBook, ShardOutcome, ThreadHealth, Times};
+use crate::plan::RunPlan;
+use crate::progress::{Progress, Totals};
+use crate::setup;
+use crate::worker::{Command, Worker};
+use pubmark_metrics::series::Series;
+
+/// Time between two looks at the shards' progress.
+const LOOK: Duration = Duration::from_millis(10);
+/// Time between the last connect and the start of the schedule.
+const LEAD: Duration = Duration::from_millis(100);
+/// Everything has arrived: wait this much longer for copies too many.
+const SETTLE: Duration = Duration::from_millis(300);
+/// Something has not arrived: wait until nothing has happened for this long.
+const QUIET: Duration = Duration::from_secs(3);
+
+/// Every session has failed and none has come up for this long: none will.
+const HOPELESS: Duration = Duration::from_secs(5);
+
+/// Where a run stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Phase {
+    /// Subscribers come up.
+    Subscribe,
+    /// Devices come up.
+    Connect,
+    /// The schedule runs, nothing is measured yet.
+    WarmUp,
+    /// The measured window.
+    Measure,
+    /// Stragglers are waited for.
+    Drain,
+    /// Sessions are ended, the books are closed.
+    Collect,
+}
+
+/// Told how a run goes on; called about a hundred times a second, and at the edges of the measured window.
+pub trait Observer {
+    /// A phase begins.
+    fn phase(&mut self, phase: Phase);
+    /// How it goes: time since the phase began and its length where that is known.
+    fn progress(&mut self, phase: Phase, elapsed: Duration, length: Option<Duration>, totals: &Totals);
+    /// The measured window begins now: sample the system's resources.
+    fn window_began(&mut self);
+    /// The measured window is over: sample again.
+    fn window_ended(&mut self);
+}
+
+struct Conductor<'a> {
+    plan: &'a RunPlan,
+    worker: Worker,
+    stop: &'a AtomicBool,
+    observer: &'a mut dyn Observer,
+}
+
+/// Does a run over one adapter. `stop` ends it early at any moment; what was measured until then is in the outcome.
+pub fn run<C: Clients>(plan: &RunPlan, stop: &AtomicBool, observer: &mut dyn Observer) -> Result<Outcome, EngineError> {
+    let progress = Arc::new(Progress::new(plan.publisher_shards + plan.subscriber_shards));
+    let setups = setup::shards(plan, &progress);
+    let worker = Worker::start::<C>(setups, Arc::clone(&progress))?;
+    Conductor { plan, worker, stop, observer }.conduct()
+}
+
+/// How the waiting for sessions ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Gathered {
+    All,
+    Some,
+    None,
+    Stopped,
+}
+
+impl Conductor<'_> {
+    fn conduct(mut self) -> Result<Outcome, EngineError> {
+        let subscribers = self.plan.fleet.subscribers().len() as u64;
+        let devices = setup::online_at_start(self.plan);
+        let mut unreachable = false;
+        let mut interrupted = false;
+        for (phase, wanted) in [(Phase::Subscribe, subscribers), (Phase::Connect, devices)] {
+            match self.gather(phase, wanted) {
+                Gathered::All | Gathered::Some => {}
+                Gathered::None => unreachable = true,
+                Gathered::Stopped => interrupted = true,
+            }
+            if unreachable || interrupted {
+                return self.collect(None, 0, interrupted, unreachable);
+            }
+        }
+        let start_ns = clock::monotonic_ns() + LEAD.as_nanos() as u64 + self.plan.timeline.warmup_ns;
+        let started_at_ns = clock::realtime_ns() + (start_ns - clock::monotonic_ns());
+        self.worker.tell(Command::Begin { start_ns }, |_| true);
+        let end_ns = start_ns + self.plan.timeline.duration_ns;
+        self.observer.phase(Phase::WarmUp);
+        interrupted = !self.wait_until(Phase::WarmUp, start_ns);
+        if !interrupted {
+            self.observer.window_began();
+            self.observer.phase(Phase::Measure);
+            interrupted = !self.wait_until(Phase::Measure, end_ns);
+            self.observer.window_ended();
+        }
+        let closed_ns = if interrupted { clock::monotonic_ns().clamp(start_ns, end_ns) } else { end_ns };
+        self.worker.tell(Command::Close { at_ns: closed_ns }, |_| true);
+        let drain_ns = if interrupted { 0 } else { self.drain(end_ns) };
+        self.collect(Some((start_ns, closed_ns, started_at_ns)), drain_ns, interrupted, false)
+    }
+
+    fn is_publisher_shard(&self, index: usize) -> bool {
+        index < self.plan.publisher_shards
+    }
+
+    /// Brings one side's sessions up.
+    fn gather(&mut self, phase: Phase, wanted: u64) -> Gathered {
+        self.observer.phase(phase);
+        let publishers = phase == Phase::Connect;
+        let shards = self.plan.publisher_shards;
+        self.worker.tell(Command::Connect, |index| (index < shards) == publishers);
+        let began_ns = clock::monotonic_ns();
+        let ramp = Duration::from_secs_f64(wanted as f64 / self.plan.connects_per_s);
+        let limit = self.plan.connect_limit + ramp;
+        loop {
+            let totals = self.worker.progress.totals();
+            let up = match phase {
+                Phase::Subscribe => totals.subscribed,
+                _ => self.side_online(publishers),
+            };
+            let elapsed = Duration::from_nanos(clock::monotonic_ns() - began_ns);
+            self.observer.progress(phase, elapsed, None, &totals);
+            if up >= wanted {
+                return Gathered::All;
+            }
+            if self.stop.load(Relaxed) || self.worker.has_failed() {
+                return Gathered::Stopped;
+            }
+            let all_failed = up == 0 && totals.failing >= wanted;
+            let hopeless = all_failed && (totals.not_authorized >= wanted || elapsed > HOPELESS);
+            if hopeless || elapsed > limit {
+                return if up == 0 { Gathered::None } else { Gathered::Some };
+            }
+            std::thread::sleep(LOOK);
+        }
+    }
+
+    fn side_online(&self, publishers: bool) -> u64 {
+        let shards = self.worker.progress.shards.iter().enumerate();
+        shards
+            .filter(|(index, _)| self.is_publisher_shard(*index) == publishers)
+            .map(|(_, shard)| shard.online.load(Relaxed))
+            .sum()
+    }
+
+    /// Waits for a time; false if the run was stopped before it.
+    fn wait_until(&mut self, phase: Phase, until_ns: u64) -> bool {
+        let began_ns = clock::monotonic_ns();
+        let length = Duration::from_nanos(until_ns.saturating_sub(began_ns));
+        loop {
+            let now_ns = clock::monotonic_ns();
+            if now_ns >= until_ns {
+                return true;
+            }
+            if self.stop.load(Relaxed) || self.worker.has_failed() {
+                return false;
+            }
+            let totals = self.worker.progress.totals();
+            self.observer.progress(phase, Duration::from_nanos(now_ns - began_ns), Some(length), &totals);
+            std::thread::sleep(LOOK.min(Duration::from_nanos(until_ns - now_ns)));
+        }
+    }
+
+    /// Waits for stragglers: until all are there, or nothing moves any more, or the limit. Returns the time it took, ns.
+    fn drain(&mut self, end_ns: u64) -> u64 {
+        self.observer.phase(Phase::Drain);
+        let mut complete_since_ns = None;
+        loop {
+            let now_ns = clock::monotonic_ns();
+            let elapsed = Duration::from_nanos(now_ns.saturating_sub(end_ns));
+            let totals = self.worker.progress.totals();
+            self.observer.progress(Phase::Drain, elapsed, Some(self.plan.drain_limit), &totals);
+            let complete = totals.backlog == 0 && totals.in_flight == 0 && totals.delivered >= totals.expected;
+            let since_ns = *complete_since_ns.get_or_insert(now_ns);
+            if !complete {
+                complete_since_ns = None;
+            }
+            let settled = complete && now_ns - since_ns >= SETTLE.as_nanos() as u64;
+            let quiet_since_ns = totals.last_event_ns.max(end_ns);
+            let quiet = now_ns.saturating_sub(quiet_since_ns) >= QUIET.as_nanos() as u64;
+            let over = elapsed >= self.plan.drain_limit || self.stop.load(Relaxed) || self.worker.has_failed();
+            if settled || quiet || over {
+                return now_ns.saturating_sub(end_ns);
+            }
+            std::thread::sleep(LOOK);
+        }
+    }
+
+    fn collect(
+        self,
+        window: Option<(u64, u64, u64)>,
+        drain_ns: u64,
+        interrupted: bool,
+        unreachable: bool,
+    ) -> Result<Outcome, EngineError> {
+        self.observer.phase(Phase::Collect);
+        let realtime = self.worker.progress.shards.iter().all(|shard| shard.realtime.load(Relaxed));
+        let shards = self.worker.finish()?;
+        let (start_ns, closed_ns, started_at_ns) = window.unwrap_or((0, 0, clock::realtime_ns()));
+        let mut outcome = put_together(self.plan, shards, (start_ns, closed_ns));
+        outcome.started_at_ns = started_at_ns;
+        outcome.drain_ns = drain_ns;
+        outcome.interrupted = interrupted;
+        outcome.unreachable = unreachable;
+        outcome.realtime = realtime && self.plan.realtime;
+        Ok(outcome)
+    }
+}
+
+/// Merges what the shards found out and closes the books.
+fn put_together(plan: &RunPlan, shards: Vec<ShardOutcome>, window_ns: (u64, u64)) -> Outcome {
+    let length_ns = window_ns.1 - window_ns.0;
+    let mut publishers: Vec<PublisherBook> = Vec::with_capacity(plan.fleet.devices().len());
+    let mut times = Times::new();
+    let mut types = vec![];
+    let mut counters = crate::outcome::Counters::default();
+    let mut series = Series::new(plan.timeline.start_ns());
+    let mut unsent_bytes = 0;
+    let mut threads = vec![];
+    let mut received = vec![];
+    for shard in shards {
+        publishers.extend(shard.publishers);
+        times.merge(&shard.times);
+        merge_types(&mut types, shard.types);
+        counters.merge(shard.counters);
+        series.merge(shard.series);
+        unsent_bytes += shard.unsent_bytes;
+        let cores = shard.cpu_ns.filter(|_| length_ns > 0).map(|cpu_ns| cpu_ns as f64 / length_ns as f64);
+        threads.push(ThreadHealth { name: shard.name, cores, sessions: shard.sessions, wakeups: shard.wakeups });
+        received.push((shard.ledger, shard.streams, shard.absences));
+    }
+    let sides: Vec<_> =
+        received.iter().map(|(ledger, streams, absences)| Received { ledger, streams, absences }).collect();
+    let mut books = books::close(&publishers, &sides, plan.workload.devices.len());
+    books.delivery.late = counters.late;
+    books.delivery.duplicated = counters.duplicated;
+    books.delivery.out_of_order = counters.out_of_order;
+    books.delivery.overlap = counters.overlap;
+    books.delivery.retained_replay = counters.retained_replay;
+    books.delivery.foreign = counters.foreign;
+    Outcome {
+        books,
+        times,
+        types,
+        counters,
+        series,
+        unsent_bytes,
+        threads,
+        window_ns,
+        started_at_ns: 0,
+        drain_ns: 0,
+        interrupted: false,
+        realtime: false,
+        unreachable: false,
+    }
+}
+
+fn merge_types(
+    types: &mut Vec<Option<Box<crate::outcome::TypeTimes>>>,
+    others: Vec<Option<Box<crate::outcome::TypeTimes>>>,
+) {
+    types.resize(types.len().max(others.len()), None);
+    for (mine, theirs) in types.iter_mut().zip(others) {
+        match (mine.as_mut(), theirs) {
+            (Some(mine), Some(theirs)) => mine.merge(&theirs),
+            (None, theirs) => *mine = theirs,
+            (Some(_), None) => {}
+        }
+    }
+}

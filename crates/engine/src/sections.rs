@@ -1,0 +1,244 @@
+//! The parts of a record that come from the engine.
+
+use pubmark_metrics::distribution::Distribution;
+use pubmark_metrics::series::Series;
+use pubmark_record::record::{
+    CauseCount, Connections, Curve, Delivery, GeneratorHealth, ShardHealth, Summary, Throughput, Windows,
+};
+use pubmark_record::tables::{Breakdown, PairRow, SeriesRow};
+
+use crate::outcome::{CAUSE_LIMIT, Outcome, TYPE_LIMIT, TypeTimes};
+use crate::plan::RunPlan;
+
+const SECOND_NS: u64 = 1_000_000_000;
+
+/// Points of a curve per power of ten of the samples beyond.
+const POINTS_PER_NINE: u32 = 24;
+
+fn micros(time_ns: u64) -> f64 {
+    time_ns as f64 / 1e3
+}
+
+/// A distribution as records show it; `None` without samples.
+pub fn summary(times: &Distribution) -> Option<Summary> {
+    let quantile = |fraction| times.quantile_ns(fraction).map(micros);
+    Some(Summary {
+        mean: times.mean_ns()? / 1e3,
+        count: times.count(),
+        stddev: times.stddev_ns() / 1e3,
+        min: micros(times.min_ns()),
+        p25: quantile(0.25),
+        p50: quantile(0.5),
+        p75: quantile(0.75),
+        p90: quantile(0.9),
+        p95: quantile(0.95),
+        p99: quantile(0.99),
+        p999: quantile(0.999),
+        max: micros(times.max_ns()),
+        negative: times.negative(),
+        clipped: times.clipped(),
+    })
+}
+
+/// Points of a percentile curve, evenly over the powers of ten of the samples beyond, down to the last sample.
+pub fn curve(name: &str, times: &Distribution) -> Option<Curve> {
+    let count = times.count();
+    if count == 0 {
+        return None;
+    }
+    let nines = (count as f64).log10();
+    let steps = (nines * f64::from(POINTS_PER_NINE)).floor() as u32;
+    let mut points: Vec<(f64, f64)> = (0..=steps)
+        .map(|step| 1.0 - 10f64.powf(-f64::from(step) / f64::from(POINTS_PER_NINE)))
+        .map(|fraction| (fraction, micros(times.quantile_unguarded_ns(fraction))))
+        .collect();
+    points.push((1.0, micros(times.max_ns())));
+    Some(Curve { name: name.to_owned(), points, count })
+}
+
+/// All curves of a run.
+pub fn curves(outcome: &Outcome) -> Vec<Curve> {
+    let times = &outcome.times;
+    [
+        ("latency", &times.latency),
+        ("service_latency", &times.service_latency),
+        ("scheduler_lag", &times.scheduler_lag),
+        ("backpressure", &times.backpressure),
+        ("receive_lateness", &times.receive_lateness),
+    ]
+    .into_iter()
+    .filter_map(|(name, times)| curve(name, times))
+    .collect()
+}
+
+/// Length of the measured window as it was lived through, seconds.
+pub fn window_s(outcome: &Outcome) -> f64 {
+    (outcome.window_ns.1 - outcome.window_ns.0) as f64 / 1e9
+}
+
+/// Rates over the measured window.
+pub fn throughput(outcome: &Outcome) -> Throughput {
+    let seconds = window_s(outcome);
+    let per_s = |count: u64| if seconds > 0.0 { count as f64 / seconds } else { 0.0 };
+    Throughput {
+        offered_per_s: per_s(outcome.books.delivery.offered),
+        sent_per_s: per_s(outcome.books.delivery.sent),
+        delivered_per_s: per_s(outcome.counters.delivered_in_window),
+        payload_bytes_per_s: per_s(outcome.counters.bytes_in_window),
+        windows_1s: windows(&outcome.series.deliveries_per_second(seconds as usize)),
+    }
+}
+
+/// Ordinary percentiles (nearest rank) over full seconds.
+fn windows(per_second: &[u32]) -> Option<Windows> {
+    let mut sorted = per_second.to_vec();
+    sorted.sort_unstable();
+    let rank = |fraction: f64| {
+        let index = (fraction * sorted.len() as f64).ceil() as usize;
+        sorted.get(index.saturating_sub(1)).map(|value| f64::from(*value))
+    };
+    Some(Windows {
+        min: rank(0.0)?,
+        median: rank(0.5)?,
+        max: rank(1.0)?,
+        p90: rank(0.9)?,
+        p95: rank(0.95)?,
+        p99: rank(0.99)?,
+    })
+}
+
+/// What happened to connections.
+pub fn connections(outcome: &Outcome) -> Connections {
+    let counters = &outcome.counters;
+    let mut causes: Vec<_> =
+        counters.causes.iter().map(|(cause, count)| CauseCount { cause: cause.clone(), count: *count }).collect();
+    causes.sort_by(|a, b| b.count.cmp(&a.count).then_with(|| a.cause.cmp(&b.cause)));
+    causes.truncate(CAUSE_LIMIT + 1);
+    Connections {
+        attempted: counters.attempted,
+        established: counters.established,
+        refused: counters.refused,
+        auth_failed: counters.auth_failed,
+        tls_failed: counters.tls_failed,
+        dropped: counters.dropped,
+        retried: counters.retried,
+        planned_leaves: counters.planned_leaves,
+        subscriptions_refused: counters.subscriptions_refused,
+        causes,
+        connect_us: summary(&outcome.times.connect),
+    }
+}
+
+/// How our threads fared.
+pub fn generator_health(outcome: &Outcome) -> GeneratorHealth {
+    let row = |thread: &crate::outcome::ThreadHealth| ShardHealth {
+        name: thread.name.clone(),
+        cores: thread.cores.unwrap_or(0.0),
+        sessions: thread.sessions,
+        wakeups: thread.wakeups,
+    };
+    GeneratorHealth { shards: outcome.threads.iter().map(row).collect() }
+}
+
+/// Books and times of each device group; those beyond the first 256 share one row.
+pub fn by_type(plan: &RunPlan, outcome: &Outcome) -> Vec<Breakdown> {
+    let mut rows: Vec<Breakdown> = vec![];
+    let groups = plan.workload.devices.iter().zip(&outcome.books.groups).enumerate();
+    let mut planned_online: Vec<u64> = vec![];
+    for (index, (group, books)) in groups {
+        let row = if index < TYPE_LIMIT {
+            rows.push(breakdown(&group.name, outcome.types.get(index).and_then(Option::as_deref)));
+            planned_online.push(0);
+            index
+        } else {
+            if index == TYPE_LIMIT {
+                rows.push(breakdown("other", outcome.types.get(TYPE_LIMIT).and_then(Option::as_deref)));
+                planned_online.push(0);
+            }
+            TYPE_LIMIT
+        };
+        rows[row].devices += books.devices;
+        planned_online[row] += books.planned_online;
+        let churns = group.churn.is_some();
+        add_books(&mut rows[row].delivery, &books.delivery);
+        let offered = rows[row].delivery.offered;
+        if churns && offered > 0 {
+            rows[row].availability = Some(planned_online[row] as f64 / offered as f64);
+        }
+    }
+    rows
+}
+
+fn breakdown(name: &str, times: Option<&TypeTimes>) -> Breakdown {
+    let mut delivery = Delivery::default();
+    if let Some(times) = times {
+        delivery.late = times.late;
+        delivery.duplicated = times.duplicated;
+        delivery.out_of_order = times.out_of_order;
+        delivery.overlap = times.overlap;
+    }
+    Breakdown {
+        name: name.to_owned(),
+        devices: 0,
+        delivery,
+        latency_us: times.and_then(|times| summary(&times.latency)),
+        service_latency_us: times.and_then(|times| summary(&times.service_latency)),
+        backpressure_us: times.and_then(|times| summary(&times.backpressure)),
+        availability: None,
+    }
+}
+
+fn add_books(row: &mut Delivery, part: &Delivery) {
+    row.offered += part.offered;
+    row.sent += part.sent;
+    row.skipped_planned += part.skipped_planned;
+    row.skipped_disconnected += part.skipped_disconnected;
+    row.refused += part.refused;
+    row.unsent += part.unsent;
+    row.expected += part.expected;
+    row.delivered += part.delivered;
+    row.lost += part.lost;
+    row.unknown += part.unknown;
+    row.absent += part.absent;
+    row.delivered_after_refusal += part.delivered_after_refusal;
+}
+
+/// One process, one node, one clock: one row.
+pub fn by_pair(outcome: &Outcome) -> Vec<PairRow> {
+    vec![PairRow {
+        publisher_node: "local".to_owned(),
+        subscriber_node: "local".to_owned(),
+        expected: outcome.books.delivery.expected,
+        delivered: outcome.books.delivery.delivered,
+        lost: outcome.books.delivery.lost,
+        latency_us: summary(&outcome.times.latency),
+        clock_bound_us: 0.0,
+    }]
+}
+
+/// The time series.
+pub fn series(series: &Series) -> Vec<SeriesRow> {
+    let width_s = series.width_ns() as f64 / SECOND_NS as f64;
+    let row = |(index, bin): (usize, &pubmark_metrics::series::Bin)| {
+        let start_ns = series.bin_start_ns(index);
+        // A percentile of the measured window takes no sample of the warm-up.
+        let not_before_ns = if start_ns < 0 { i64::MIN } else { 0 };
+        let p50 = series.latency_quantile(index, 0.5, not_before_ns);
+        let p99 = series.latency_quantile(index, 0.99, not_before_ns);
+        SeriesRow {
+            t_s: start_ns as f64 / SECOND_NS as f64,
+            width_s,
+            offered: bin.offered,
+            sent: bin.sent,
+            delivered: bin.delivered,
+            delivered_bytes: bin.delivered_bytes,
+            p50_us: p50.map(|found| micros(found.value_ns)),
+            p50_width_s: p50.map(|found| found.width_ns as f64 / SECOND_NS as f64),
+            p99_us: p99.map(|found| micros(found.value_ns)),
+            p99_width_s: p99.map(|found| found.width_ns as f64 / SECOND_NS as f64),
+            max_us: bin.latency.max_ns().map(micros),
+            max_lag_us: bin.max_lag_ns.map(micros),
+        }
+    };
+    series.bins().iter().enumerate().map(row).collect()
+}

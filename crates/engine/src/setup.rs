@@ -1,0 +1,182 @@
+//! Deals a fleet out over shards. Where a device runs changes nothing about what it does.
+
+use std::sync::Arc;
+
+use pubmark_model::fleet::{Device, Heard};
+use pubmark_model::qos::Qos;
+use pubmark_model::random::Stream;
+use pubmark_model::schedule::{ChurnCursor, Rules};
+use pubmark_model::workload::SessionKind;
+use pubmark_protocol::clients::{Publication, SessionConfig, ShardConfig, Subscription};
+
+use crate::plan::RunPlan;
+use crate::progress::Progress;
+use crate::shard::publisher::Publisher;
+use crate::shard::receiver::Receiver;
+use crate::shard::{SessionSetup, Setup};
+
+/// Bytes that fill payloads: as large as the largest payload's need for not repeating within a message of usual size.
+const BODY_POOL_BYTES: usize = 1 << 20;
+
+/// Draws of this run that no device makes.
+mod purpose {
+    pub const BODY: u64 = 0x0b0d;
+    pub const BACKOFF: u64 = 0x0bac;
+}
+
+/// What all shards have in common.
+struct Common<'a> {
+    plan: &'a RunPlan,
+    rules: Arc<[Rules]>,
+    groups: Arc<[u16]>,
+    streams: Vec<Arc<[Heard]>>,
+    /// By publisher: subscriptions that hear it.
+    fan_out: Vec<u32>,
+    config: ShardConfig,
+    progress: Arc<Progress>,
+}
+
+/// Devices that are planned to be online when the schedule begins.
+pub fn online_at_start(plan: &RunPlan) -> u64 {
+    let rules = Rules::all(&plan.workload, plan.seed, &plan.timeline);
+    let online = |device: &&Device| {
+        let group = usize::from(device.group);
+        plan.workload.devices[group].churn.is_none() || ChurnCursor::new(&rules[group], device).online_at_start()
+    };
+    plan.fleet.devices().iter().filter(online).count() as u64
+}
+
+/// The shards of a run: first those of publishers, then those of subscribers.
+pub fn shards(plan: &RunPlan, progress: &Arc<Progress>) -> Vec<Setup> {
+    let streams = plan.fleet.streams(&plan.workload);
+    let mut fan_out = vec![0u32; plan.fleet.devices().len()];
+    for heard in &streams {
+        heard.iter().for_each(|entry| fan_out[entry.publisher as usize] += 1);
+    }
+    let common = Common {
+        plan,
+        rules: Rules::all(&plan.workload, plan.seed, &plan.timeline).into(),
+        groups: plan.fleet.devices().iter().map(|device| device.group).collect(),
+        streams,
+        fan_out,
+        config: shard_config(plan),
+        progress: Arc::clone(progress),
+    };
+    let publishers = (0..plan.publisher_shards).map(|shard| common.publisher_shard(shard));
+    let subscribers = (0..plan.subscriber_shards).map(|shard| common.subscriber_shard(shard));
+    publishers.chain(subscribers).collect()
+}
+
+fn shard_config(plan: &RunPlan) -> ShardConfig {
+    let draws = Stream::new(plan.seed, purpose::BODY);
+    let words = (0..BODY_POOL_BYTES as u64 / 8).flat_map(|index| draws.bits(index).to_le_bytes());
+    ShardConfig {
+        endpoint: plan.endpoint.clone(),
+        run: plan.run_id,
+        body_pool: words.collect(),
+        maximum_packet_bytes: plan.maximum_packet_bytes,
+        receive_stamps: plan.receive_stamps,
+        keep_alive_s: plan.keep_alive_s,
+    }
+}
+
+impl Common<'_> {
+    fn publisher_shard(&self, shard: usize) -> Setup {
+        let shards = self.plan.publisher_shards;
+        let devices = self.plan.fleet.devices().iter().skip(shard).step_by(shards);
+        let mut sessions = vec![];
+        let mut publishers = vec![];
+        for device in devices {
+            let index = publishers.len() as u32;
+            let group = &self.plan.workload.devices[usize::from(device.group)];
+            publishers.push(Publisher::new(
+                device,
+                &self.rules[usize::from(device.group)],
+                sessions.len() as u32,
+                group.qos > Qos::BestEffort,
+                self.fan_out[device.publisher as usize],
+                group.churn.is_some(),
+            ));
+            sessions.push(SessionSetup {
+                config: self.device_session(device),
+                publishers: index..index + 1,
+                subscriber: None,
+            });
+        }
+        self.setup(format!("publisher {shard}"), shard, shards, sessions, publishers, &[])
+    }
+
+    fn device_session(&self, device: &Device) -> SessionConfig {
+        let workload = &self.plan.workload;
+        let group = &workload.devices[usize::from(device.group)];
+        SessionConfig {
+            client_id: self.plan.fleet.client_id(self.plan.run_id, device).into(),
+            credentials: group.credentials.clone(),
+            persistent: group.session == SessionKind::Persistent,
+            in_flight_window: group.in_flight_window,
+            publications: vec![Publication {
+                publisher: device.publisher,
+                topic: self.plan.fleet.topic(workload, device).into(),
+                qos: group.qos,
+                retain: group.retain,
+            }],
+            subscriptions: vec![],
+        }
+    }
+
+    fn subscriber_shard(&self, shard: usize) -> Setup {
+        let (plan, shards) = (self.plan, self.plan.subscriber_shards);
+        let mut sessions = vec![];
+        let mut heard = vec![];
+        for subscriber in plan.fleet.subscribers().iter().skip(shard).step_by(shards) {
+            let group = &plan.workload.subscribers[usize::from(subscriber.group)];
+            let filters = plan.fleet.filters(&plan.workload, subscriber);
+            sessions.push(SessionSetup {
+                config: SessionConfig {
+                    client_id: plan.fleet.subscriber_client_id(plan.run_id, subscriber).into(),
+                    credentials: group.credentials.clone(),
+                    persistent: group.session == SessionKind::Persistent,
+                    in_flight_window: u16::MAX,
+                    publications: vec![],
+                    subscriptions: filters
+                        .into_iter()
+                        .map(|filter| Subscription { filter: filter.into(), qos: group.qos })
+                        .collect(),
+                },
+                publishers: 0..0,
+                subscriber: Some(heard.len() as u32),
+            });
+            heard.push((subscriber.number, Arc::clone(&self.streams[subscriber.number as usize])));
+        }
+        let index = plan.publisher_shards + shard;
+        self.setup(format!("subscriber {shard}"), index, shards, sessions, vec![], &heard)
+    }
+
+    fn setup(
+        &self,
+        name: String,
+        index: usize,
+        shards_of_its_side: usize,
+        sessions: Vec<SessionSetup>,
+        publishers: Vec<Publisher>,
+        heard: &[(u32, Arc<[Heard]>)],
+    ) -> Setup {
+        let plan = self.plan;
+        Setup {
+            name,
+            index,
+            config: self.config.clone(),
+            workload: Arc::clone(&plan.workload),
+            rules: Arc::clone(&self.rules),
+            sessions,
+            publishers,
+            receiver: Receiver::new(heard, Arc::clone(&self.groups), plan.run_id),
+            series_start_ns: plan.timeline.start_ns(),
+            duration_ns: plan.timeline.duration_ns,
+            connects_per_s: plan.connects_per_s / shards_of_its_side as f64,
+            realtime: plan.realtime,
+            backoff: Stream::new(plan.seed ^ index as u64, purpose::BACKOFF),
+            progress: Arc::clone(&self.progress),
+        }
+    }
+}

@@ -1,0 +1,158 @@
+//! Sessions come up, go down, and are tried again.
+
+use pubmark_model::churn::Leave;
+use pubmark_protocol::clients::{Clients, Goodbye, SessionId};
+use pubmark_protocol::events::Cause;
+
+use super::Shard;
+use super::session::State;
+use super::timers::Task;
+use crate::plan::{ATTEMPT_LIMIT, BACKOFF};
+
+impl Shard {
+    /// Starts connecting every session that is planned to be up at the start, evenly at the ramp-up's rate.
+    pub(super) fn connect_all(&mut self, now_ns: u64) {
+        let gap_ns = 1e9 / self.connects_per_s;
+        let mut started = 0u32;
+        for index in 0..self.sessions.len() {
+            let session = &self.sessions[index];
+            let subscribes = session.subscriber.is_some();
+            let online =
+                session.publishers.clone().any(|publisher| self.publishers[publisher as usize].online_at_start());
+            if subscribes || online {
+                self.sessions[index].wanted = true;
+                let at_ns = now_ns + (f64::from(started) * gap_ns) as u64;
+                self.timers.add(at_ns, Task::Connect(index as u32));
+                started += 1;
+            }
+        }
+    }
+
+    /// Starts an attempt, if the session should be up and is not.
+    pub(super) fn connect<C: Clients>(&mut self, clients: &mut C, index: u32, now_ns: u64) {
+        let session = &mut self.sessions[index as usize];
+        if !session.wanted || !matches!(session.state, State::Offline | State::Waiting) {
+            return;
+        }
+        if session.state == State::Waiting {
+            self.counters.retried += 1;
+        }
+        session.state = State::Connecting(now_ns);
+        self.counters.attempted += 1;
+        self.timers.add(now_ns + ATTEMPT_LIMIT.as_nanos() as u64, Task::AttemptLimit(index));
+        clients.connect(SessionId(index), self);
+    }
+
+    /// Gives up an attempt that has had its time.
+    pub(super) fn end_attempt<C: Clients>(&mut self, clients: &mut C, index: u32, at_ns: u64) {
+        let limit_ns = ATTEMPT_LIMIT.as_nanos() as u64;
+        if self.sessions[index as usize].state != State::Connecting(at_ns - limit_ns) {
+            return;
+        }
+        clients.disconnect(SessionId(index), Goodbye::Cut, self);
+        let seconds = ATTEMPT_LIMIT.as_secs();
+        self.note_failure(index, &Cause::Unreachable(format!("no answer within {seconds} s")));
+    }
+
+    /// Counts a failed attempt or a lost connection and plans the next attempt.
+    pub(super) fn note_failure(&mut self, index: u32, cause: &Cause) {
+        let was_up = self.sessions[index as usize].state == State::Online;
+        self.count_cause(was_up, cause);
+        let session = &mut self.sessions[index as usize];
+        session.lost |= session.was_up;
+        if session.failures == 0 && !was_up {
+            self.failing += 1;
+        }
+        session.failures += u32::from(!was_up);
+        session.state = State::Waiting;
+        if was_up {
+            self.online -= 1;
+        }
+        let pause_ns = self.draw_pause_ns(self.sessions[index as usize].failures);
+        if self.sessions[index as usize].wanted && !self.finishing {
+            self.timers.add(pubmark_protocol::clock::monotonic_ns() + pause_ns, Task::Connect(index));
+        } else {
+            self.sessions[index as usize].state = State::Offline;
+        }
+    }
+
+    /// Doubles with each failure, up to a limit, and spread over its upper half so that a fleet does not come back as one.
+    fn draw_pause_ns(&mut self, failures: u32) -> u64 {
+        let (first, longest) = BACKOFF;
+        let pause = first.saturating_mul(1 << failures.min(16)).min(longest).as_nanos() as f64;
+        self.backoffs_drawn += 1;
+        (pause * (0.5 + 0.5 * self.backoff.unit(self.backoffs_drawn))) as u64
+    }
+
+    fn count_cause(&mut self, was_up: bool, cause: &Cause) {
+        let counters = &mut self.counters;
+        let words = match cause {
+            Cause::Ours => return,
+            Cause::Unreachable(words) => format!("unreachable: {words}"),
+            Cause::Refused { code, reason } => format!("refused: {reason} (0x{code:02x})"),
+            Cause::NotAuthorized { code, reason } => format!("not authorized: {reason} (0x{code:02x})"),
+            Cause::Tls(words) => format!("TLS: {words}"),
+            Cause::Server { code, reason, .. } => format!("ended by the server: {reason} (0x{code:02x})"),
+            Cause::Dropped(words) => format!("dropped: {words}"),
+            Cause::Silent => "dropped: the server stopped answering".to_owned(),
+            Cause::Protocol(words) => format!("protocol error of the server: {words}"),
+        };
+        match cause {
+            _ if was_up => counters.dropped += 1,
+            Cause::NotAuthorized { .. } => counters.auth_failed += 1,
+            Cause::Tls(_) => counters.tls_failed += 1,
+            _ => counters.refused += 1,
+        }
+        if let Cause::Server { too_large: true, .. } = cause {
+            counters.closed_too_large += 1;
+        }
+        counters.count_cause(words);
+    }
+
+    /// Plans a publisher's next leave or return.
+    pub(super) fn plan_churn(&mut self, index: u32) {
+        let publisher = &self.publishers[index as usize];
+        if let Some(at_ns) = publisher.churn.as_ref().and_then(|churn| churn.peek_ns()) {
+            self.timers.add(self.window.absolute(at_ns), Task::Churn(index));
+        }
+    }
+
+    /// Carries out a planned leave or return.
+    pub(super) fn change_connectivity<C: Clients>(&mut self, clients: &mut C, index: u32) {
+        if self.closed {
+            return;
+        }
+        let publisher = &mut self.publishers[index as usize];
+        let group = usize::from(publisher.book.group);
+        let session = publisher.session;
+        let Some(change) = publisher.churn.as_mut().and_then(|churn| churn.take(&self.rules[group])) else { return };
+        let leave = self.workload.devices[group].churn.map_or(Leave::Graceful, |churn| churn.leave);
+        self.plan_churn(index);
+        if change.online {
+            self.sessions[session as usize].wanted = true;
+            self.connect(clients, session, pubmark_protocol::clock::monotonic_ns());
+        } else {
+            self.leave(clients, session, leave);
+        }
+    }
+
+    fn leave<C: Clients>(&mut self, clients: &mut C, index: u32, leave: Leave) {
+        self.counters.planned_leaves += 1;
+        let session = &mut self.sessions[index as usize];
+        session.wanted = false;
+        session.lost = false;
+        if session.failures > 0 {
+            session.failures = 0;
+            self.failing -= 1;
+        }
+        let goodbye = match leave {
+            Leave::Graceful => Goodbye::Graceful,
+            Leave::Cut => Goodbye::Cut,
+        };
+        match session.state {
+            State::Waiting => session.state = State::Offline,
+            State::Offline => {}
+            State::Connecting(_) | State::Online => clients.disconnect(SessionId(index), goodbye, self),
+        }
+    }
+}

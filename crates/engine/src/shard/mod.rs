@@ -1,0 +1,312 @@
+//! A shard: one thread that owns its sessions, its part of the schedule and its part of the books.
+//!
+//! Its loop waits for the system or for the next task, whichever is first; nothing in it waits for anything else.
+//! [`sending`] is the way from due to written, [`sink`] what becomes of it, [`receiver`] the other side.
+
+pub mod connecting;
+pub mod publisher;
+pub mod receiver;
+pub mod sending;
+pub mod session;
+pub mod sink;
+pub mod timers;
+pub mod window;
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering::Relaxed;
+use std::sync::mpsc::{Receiver as Commands, TryRecvError};
+
+use pubmark_metrics::series::Series;
+use pubmark_model::random::Stream;
+use pubmark_model::schedule::Rules;
+use pubmark_model::workload::Workload;
+use pubmark_protocol::clients::{Clients, Goodbye, SessionConfig, SessionId, ShardConfig};
+use pubmark_protocol::clock;
+
+use crate::error::EngineError;
+use crate::outcome::{Counters, ShardOutcome, TYPE_LIMIT, Times, TypeTimes};
+use crate::progress::{Progress, ShardProgress};
+use crate::worker::Command;
+use publisher::Publisher;
+use receiver::Receiver;
+use session::{Session, State};
+use timers::{Task, Timers};
+use window::Window;
+
+/// Tasks handled before the shard looks at its sockets again.
+const TASKS_PER_TURN: usize = 128;
+
+/// A session with what it carries, to be made by a shard.
+pub struct SessionSetup {
+    /// For the adapter.
+    pub config: SessionConfig,
+    /// Its publishers, by index on the shard.
+    pub publishers: std::ops::Range<u32>,
+    /// Its subscriber, by index on the shard.
+    pub subscriber: Option<u32>,
+}
+
+/// All that a shard needs to know.
+pub struct Setup {
+    /// Its name: `publisher 0`, …
+    pub name: String,
+    /// Its index in [`Progress::shards`].
+    pub index: usize,
+    /// For the adapter.
+    pub config: ShardConfig,
+    /// Who sends and listens.
+    pub workload: Arc<Workload>,
+    /// Rules of every group.
+    pub rules: Arc<[Rules]>,
+    /// Its sessions.
+    pub sessions: Vec<SessionSetup>,
+    /// Its publishers.
+    pub publishers: Vec<Publisher>,
+    /// Its subscribers.
+    pub receiver: Receiver,
+    /// Start of series: −warm-up, ns.
+    pub series_start_ns: i64,
+    /// Length of the measured window, ns.
+    pub duration_ns: u64,
+    /// Connects started per second at most.
+    pub connects_per_s: f64,
+    /// Ask for SCHED_FIFO.
+    pub realtime: bool,
+    /// Draws of pauses before reconnects.
+    pub backoff: Stream,
+    /// Shared with the other shards.
+    pub progress: Arc<Progress>,
+}
+
+/// The state that an adapter's events change; the sink of all its calls.
+pub struct Shard {
+    name: String,
+    index: usize,
+    workload: Arc<Workload>,
+    rules: Arc<[Rules]>,
+    timers: Timers,
+    window: Window,
+    duration_ns: u64,
+    sessions: Vec<Session>,
+    publishers: Vec<Publisher>,
+    flooding: Vec<u32>,
+    receiver: Receiver,
+    times: Times,
+    types: Vec<Option<Box<TypeTimes>>>,
+    counters: Counters,
+    series: Series,
+    /// Sessions that can take messages again, or came up with messages waiting.
+    writable: Vec<u32>,
+    /// Publishing is over: schedules are not followed any more.
+    closed: bool,
+    /// The shard is ending its sessions: what ends now was not lost.
+    finishing: bool,
+    connects_per_s: f64,
+    backoff: Stream,
+    backoffs_drawn: u64,
+    progress: Arc<Progress>,
+    online: u64,
+    subscribed: u64,
+    failing: u64,
+    /// Counters that the progress shows, kept here and stored once a turn.
+    sent_ever: u64,
+    expected_ever: u64,
+    delivered_ever: u64,
+    offered: u64,
+    backlog: u64,
+    in_flight: u64,
+    last_event_ns: u64,
+    wakeups: u64,
+    window_wakeups: (u64, Option<u64>),
+    window_cpu_ns: (u64, Option<u64>),
+}
+
+impl Shard {
+    fn new(setup: Setup) -> (Shard, ShardConfig, Vec<SessionConfig>, bool) {
+        let mut configs = Vec::with_capacity(setup.sessions.len());
+        let mut sessions = Vec::with_capacity(setup.sessions.len());
+        for entry in setup.sessions {
+            sessions.push(Session::new(entry.publishers, entry.subscriber, &entry.config));
+            configs.push(entry.config);
+        }
+        let types = setup.rules.len().min(TYPE_LIMIT) + usize::from(setup.rules.len() > TYPE_LIMIT);
+        let shard = Shard {
+            name: setup.name,
+            index: setup.index,
+            workload: setup.workload,
+            rules: setup.rules,
+            timers: Timers::default(),
+            window: Window::NONE,
+            duration_ns: setup.duration_ns,
+            sessions,
+            publishers: setup.publishers,
+            flooding: Vec::new(),
+            receiver: setup.receiver,
+            times: Times::new(),
+            types: vec![None; types.max(1)],
+            counters: Counters::default(),
+            series: Series::new(setup.series_start_ns),
+            writable: Vec::new(),
+            closed: false,
+            finishing: false,
+            connects_per_s: setup.connects_per_s,
+            backoff: setup.backoff,
+            backoffs_drawn: 0,
+            progress: setup.progress,
+            online: 0,
+            subscribed: 0,
+            failing: 0,
+            sent_ever: 0,
+            expected_ever: 0,
+            delivered_ever: 0,
+            offered: 0,
+            backlog: 0,
+            in_flight: 0,
+            last_event_ns: 0,
+            wakeups: 0,
+            window_wakeups: (0, None),
+            window_cpu_ns: (0, None),
+        };
+        (shard, setup.config, configs, setup.realtime)
+    }
+
+    fn shown(&self) -> &ShardProgress {
+        &self.progress.shards[self.index]
+    }
+
+    /// Stores the counters where other threads can read them.
+    fn show(&self) {
+        let shown = self.shown();
+        shown.online.store(self.online, Relaxed);
+        shown.subscribed.store(self.subscribed, Relaxed);
+        shown.failing.store(self.failing, Relaxed);
+        shown.not_authorized.store(self.counters.auth_failed, Relaxed);
+        shown.offered.store(self.offered, Relaxed);
+        shown.sent.store(self.sent_ever, Relaxed);
+        shown.expected.store(self.expected_ever, Relaxed);
+        shown.delivered.store(self.delivered_ever, Relaxed);
+        shown.backlog.store(self.backlog, Relaxed);
+        shown.in_flight.store(self.in_flight, Relaxed);
+        shown.last_event_ns.store(self.last_event_ns, Relaxed);
+    }
+
+    /// Does everything that is due now, at most a turn's worth.
+    fn work<C: Clients>(&mut self, clients: &mut C) {
+        for _ in 0..TASKS_PER_TURN {
+            let now_ns = clock::monotonic_ns();
+            let Some((at_ns, task)) = self.timers.take(now_ns) else { break };
+            match task {
+                Task::Send(publisher) => self.send_due(clients, publisher, now_ns),
+                Task::Churn(publisher) => self.change_connectivity(clients, publisher),
+                Task::Connect(session) => self.connect(clients, session, now_ns),
+                Task::AttemptLimit(session) => self.end_attempt(clients, session, at_ns),
+                Task::WindowStart => {
+                    self.window_cpu_ns.0 = clock::thread_cpu_ns();
+                    self.window_wakeups.0 = self.wakeups;
+                }
+                Task::WindowEnd => self.note_window_end(),
+            }
+        }
+        self.serve_writable(clients);
+        self.flood(clients);
+    }
+
+    fn note_window_end(&mut self) {
+        if self.window_cpu_ns.1.is_none() {
+            self.window_cpu_ns.1 = Some(clock::thread_cpu_ns());
+            self.window_wakeups.1 = Some(self.wakeups);
+        }
+    }
+
+    /// When the loop must go on even if nothing arrives; a time in the past if there is work now.
+    fn next_ns(&self) -> Option<u64> {
+        if self.wants_to_flood() { Some(0) } else { self.timers.next_ns() }
+    }
+
+    /// Fixes the measured window and begins the schedule.
+    fn begin(&mut self, start_ns: u64) {
+        self.window = Window::new(start_ns, self.duration_ns);
+        self.receiver.begin();
+        self.timers.add(start_ns, Task::WindowStart);
+        self.timers.add(self.window.closed_ns(), Task::WindowEnd);
+        for index in 0..self.publishers.len() as u32 {
+            if self.publishers[index as usize].flood {
+                self.flooding.push(index);
+            } else {
+                self.plan_send(index);
+            }
+            self.plan_churn(index);
+        }
+    }
+
+    /// Stops following schedules; what is due already may still be sent.
+    fn close(&mut self, at_ns: u64) {
+        self.closed = true;
+        self.window.close(at_ns);
+        self.note_window_end();
+    }
+
+    /// Ends all sessions and settles what is still open.
+    fn finish<C: Clients>(mut self, mut clients: C) -> ShardOutcome {
+        let unsent_bytes = clients.unsent_bytes();
+        self.finishing = true;
+        for index in 0..self.sessions.len() as u32 {
+            if self.sessions[index as usize].state != State::Offline {
+                clients.disconnect(SessionId(index), Goodbye::Graceful, &mut self);
+            }
+        }
+        self.settle();
+        self.show();
+        let absences = self.receiver.absences();
+        let wakeups = self.window_wakeups.1.map_or(0, |end| end - self.window_wakeups.0);
+        ShardOutcome {
+            name: self.name,
+            streams: self.receiver.stream_rows(),
+            publishers: self.publishers.into_iter().map(|publisher| publisher.book).collect(),
+            ledger: self.receiver.ledger,
+            absences,
+            times: self.times,
+            types: self.types,
+            counters: self.counters,
+            series: self.series,
+            unsent_bytes,
+            cpu_ns: self.window_cpu_ns.1.map(|end| end - self.window_cpu_ns.0),
+            wakeups,
+            sessions: self.sessions.len() as u64,
+        }
+    }
+}
+
+/// Runs a shard until it is told to finish, or its commander is gone.
+pub fn run<C: Clients>(
+    setup: Setup,
+    commands: &Commands<Command>,
+    opened: impl FnOnce(pubmark_protocol::clients::Waker),
+) -> Result<ShardOutcome, EngineError> {
+    let (mut shard, config, sessions, realtime) = Shard::new(setup);
+    if realtime {
+        shard.shown().realtime.store(crate::realtime::claim().is_ok(), Relaxed);
+    }
+    let mut clients = C::open(config)?;
+    for session in sessions {
+        clients.add_session(session);
+    }
+    opened(clients.waker());
+    loop {
+        match commands.try_recv() {
+            Ok(Command::Connect) => shard.connect_all(clock::monotonic_ns()),
+            Ok(Command::Begin { start_ns }) => shard.begin(start_ns),
+            Ok(Command::Close { at_ns }) => shard.close(at_ns),
+            Ok(Command::Finish) | Err(TryRecvError::Disconnected) => return Ok(shard.finish(clients)),
+            Err(TryRecvError::Empty) => {
+                let until_ns = if shard.writable.is_empty() { shard.next_ns() } else { Some(0) };
+                clients
+                    .poll(until_ns, &mut shard)
+                    .map_err(|source| EngineError::Poll { shard: shard.name.clone(), source })?;
+                shard.wakeups += 1;
+                shard.work(&mut clients);
+                shard.show();
+            }
+        }
+    }
+}

@@ -1,0 +1,106 @@
+//! One publisher on its shard: where its schedule stands, what it has handed over, what became of it.
+
+use std::collections::VecDeque;
+
+use pubmark_model::fleet::Device;
+use pubmark_model::schedule::{ChurnCursor, Cursor, Rules};
+
+use crate::outcome::PublisherBook;
+
+/// A message handed to the adapter and not yet written.
+#[derive(Clone, Copy, Debug)]
+pub struct Pending {
+    /// Index of the publisher on this shard.
+    pub publisher: u32,
+    /// Sequence number.
+    pub sequence: u32,
+    /// Ready time, ns of `CLOCK_MONOTONIC`.
+    pub ready_ns: u64,
+    /// Due in the measured window.
+    pub measured: bool,
+}
+
+/// Messages of one session in the order in which they were handed over.
+pub type PendingQueue = VecDeque<Pending>;
+
+/// A publisher.
+pub struct Publisher {
+    /// Session that carries it.
+    pub session: u32,
+    /// Index in that session's publications.
+    pub publication: u16,
+    /// Sends as fast as it can.
+    pub flood: bool,
+    /// A flooding publisher that waits for the adapter to say writable.
+    pub blocked: bool,
+    /// The schedule: every due time is met here, whatever the system does.
+    pub schedule: Cursor,
+    /// Where sending stands, if behind the schedule. The backlog is the way between the two, never a queue.
+    pub behind: Option<Box<Cursor>>,
+    /// Messages between the two.
+    pub backlog: u32,
+    /// Planned leaving and returning.
+    pub churn: Option<Box<ChurnCursor>>,
+    /// Sequence number of the next message handed over.
+    pub next_sequence: u32,
+    /// Subscriptions that its messages are for.
+    pub fan_out: u32,
+    /// Acknowledgements still to come.
+    pub unacknowledged: u32,
+    /// Asks for acknowledgements.
+    pub acknowledged: bool,
+    /// Its side of the books.
+    pub book: PublisherBook,
+}
+
+impl Publisher {
+    /// A publisher that has sent nothing.
+    pub fn new(
+        device: &Device,
+        rules: &Rules,
+        session: u32,
+        acknowledged: bool,
+        fan_out: u32,
+        churns: bool,
+    ) -> Publisher {
+        Publisher {
+            session,
+            publication: 0,
+            flood: rules.is_flood(),
+            blocked: false,
+            schedule: Cursor::new(rules, device),
+            behind: None,
+            backlog: 0,
+            churn: churns.then(|| Box::new(ChurnCursor::new(rules, device))),
+            next_sequence: 1,
+            fan_out,
+            unacknowledged: 0,
+            acknowledged,
+            book: PublisherBook { publisher: device.publisher, group: device.group, ..PublisherBook::default() },
+        }
+    }
+
+    /// Is it planned to be online when the schedule begins?
+    pub fn online_at_start(&self) -> bool {
+        self.churn.as_ref().is_none_or(|churn| churn.online_at_start())
+    }
+
+    /// Uses the next sequence number; notes the epoch in which it was handed over.
+    pub fn use_sequence(&mut self, measured: bool, epoch: u32) -> u32 {
+        let sequence = self.next_sequence;
+        self.next_sequence += 1;
+        self.book.last = sequence;
+        if measured && self.book.first_measured == 0 {
+            self.book.first_measured = sequence;
+        }
+        if self.book.epochs.last().is_none_or(|(last, _)| *last != epoch) {
+            self.book.epochs.push((epoch, sequence));
+        }
+        sequence
+    }
+
+    /// Was this sequence number of a measured message?
+    pub fn is_measured(&self, sequence: u32) -> bool {
+        self.book.first_measured > 0 && sequence >= self.book.first_measured
+    }
+}

@@ -1,0 +1,253 @@
+//! The receiving side of a shard: which stream a delivery belongs to, whether it is a first copy, how late it is.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use pubmark_metrics::ledger::{Arrival, Ledger};
+use pubmark_model::fleet::Heard;
+use pubmark_protocol::events::Delivery;
+use pubmark_protocol::header::{self, Header};
+
+use super::window::Window;
+use crate::outcome::{Absence, Counters, StreamRow, Times, TypeTimes};
+use crate::plan::LATE_AFTER;
+use pubmark_metrics::series::Series;
+
+/// Streams of a subscriber by publisher.
+enum Streams {
+    /// Every publisher from `first` on, one filter each: the stream is a subtraction away.
+    Dense { first: u32, base: u32, count: u32 },
+    /// Any others: publisher → (stream, filters).
+    Sparse { rows: HashMap<u32, (u32, u8)> },
+}
+
+impl Streams {
+    fn new(heard: &[Heard], base: u32) -> (Streams, u32) {
+        let dense = heard.windows(2).all(|pair| pair[0].publisher + 1 == pair[1].publisher)
+            && heard.iter().all(|entry| entry.filters == 1);
+        if let (true, Some(first)) = (dense, heard.first()) {
+            let count = heard.len() as u32;
+            return (Streams::Dense { first: first.publisher, base, count }, count);
+        }
+        let mut next = base;
+        let mut row = |entry: &Heard| {
+            let filters = u8::try_from(entry.filters).unwrap_or(u8::MAX);
+            let stream = next;
+            next += u32::from(filters);
+            (entry.publisher, (stream, filters))
+        };
+        let rows = heard.iter().map(&mut row).collect();
+        (Streams::Sparse { rows }, next - base)
+    }
+
+    fn find(&self, publisher: u32) -> Option<(u32, u8)> {
+        match self {
+            Streams::Dense { first, base, count } => {
+                let offset = publisher.checked_sub(*first).filter(|offset| offset < count)?;
+                Some((base + offset, 1))
+            }
+            Streams::Sparse { rows, .. } => rows.get(&publisher).copied(),
+        }
+    }
+
+    fn rows(&self) -> Vec<(u32, u32, u8)> {
+        match self {
+            Streams::Dense { first, base, count } => {
+                (0..*count).map(|offset| (first + offset, base + offset, 1)).collect()
+            }
+            Streams::Sparse { rows } => {
+                rows.iter().map(|(publisher, (stream, filters))| (*publisher, *stream, *filters)).collect()
+            }
+        }
+    }
+}
+
+/// The subscribers of a shard.
+pub struct Receiver {
+    /// Number in the fleet, by index on this shard.
+    numbers: Vec<u32>,
+    streams: Vec<Streams>,
+    /// Books of all their streams.
+    pub ledger: Ledger,
+    /// Times without a session that are over.
+    absences: Vec<Absence>,
+    /// By subscriber: the epoch since which it holds no session; from the start until it is first subscribed.
+    absent_since: Vec<Option<u32>>,
+    /// Group of each publisher of the fleet.
+    groups: Arc<[u16]>,
+    run: u32,
+}
+
+/// Where a delivery's figures go.
+pub struct Figures<'a> {
+    /// Times.
+    pub times: &'a mut Times,
+    /// Times by type.
+    pub types: &'a mut Vec<Option<Box<TypeTimes>>>,
+    /// Counters.
+    pub counters: &'a mut Counters,
+    /// Over time.
+    pub series: &'a mut Series,
+}
+
+/// The row of a group: its own below the limit, the shared one from there on.
+pub fn type_row(types: &mut [Option<Box<TypeTimes>>], group: u16) -> &mut TypeTimes {
+    let index = usize::from(group).min(types.len() - 1);
+    types[index].get_or_insert_with(Default::default)
+}
+
+impl Receiver {
+    /// Books for subscribers, given by number in the fleet and what they hear.
+    pub fn new(subscribers: &[(u32, Arc<[Heard]>)], groups: Arc<[u16]>, run: u32) -> Receiver {
+        let mut base = 0;
+        let mut streams = Vec::with_capacity(subscribers.len());
+        for (_, heard) in subscribers {
+            let (entry, count) = Streams::new(heard, base);
+            streams.push(entry);
+            base += count;
+        }
+        Receiver {
+            numbers: subscribers.iter().map(|(number, _)| *number).collect(),
+            streams,
+            ledger: Ledger::new(base as usize),
+            absences: Vec::new(),
+            absent_since: vec![Some(0); subscribers.len()],
+            groups,
+            run,
+        }
+    }
+
+    /// What the ledger's streams are.
+    pub fn stream_rows(&self) -> Vec<StreamRow> {
+        let rows = |(subscriber, streams): (&u32, &Streams)| {
+            let subscriber = *subscriber;
+            let row = move |(publisher, stream, filters)| StreamRow { subscriber, publisher, stream, filters };
+            streams.rows().into_iter().map(row).collect::<Vec<_>>()
+        };
+        self.numbers.iter().zip(&self.streams).flat_map(rows).collect()
+    }
+
+    /// A subscriber lost its session, from this epoch on.
+    pub fn absent_from(&mut self, subscriber: u32, epoch: u32) {
+        self.absent_since[subscriber as usize].get_or_insert(epoch);
+    }
+
+    /// It holds one again, from this epoch on.
+    pub fn present_from(&mut self, subscriber: u32, epoch: u32) {
+        if let Some(from_epoch) = self.absent_since[subscriber as usize].take() {
+            let subscriber = self.numbers[subscriber as usize];
+            self.absences.push(Absence { subscriber, from_epoch, to_epoch: Some(epoch) });
+        }
+    }
+
+    /// Forgets absences that were over before anything was sent.
+    pub fn begin(&mut self) {
+        self.absences.clear();
+    }
+
+    /// All times without a session.
+    pub fn absences(&self) -> Vec<Absence> {
+        let open = self.numbers.iter().zip(&self.absent_since).filter_map(|(subscriber, since)| {
+            since.map(|from_epoch| Absence { subscriber: *subscriber, from_epoch, to_epoch: None })
+        });
+        self.absences.iter().copied().chain(open).collect()
+    }
+
+    /// Enters a delivery. True if it was a first copy (of the measured window or the warm-up).
+    pub fn enter(
+        &mut self,
+        subscriber: u32,
+        delivery: &Delivery<'_>,
+        window: &Window,
+        figures: &mut Figures<'_>,
+    ) -> bool {
+        let header =
+            header::read(delivery.payload, delivery.at_ns).filter(|header| header::is_of_run(header, self.run));
+        let stream =
+            header.and_then(|header| Some((header, self.streams[subscriber as usize].find(header.publisher)?)));
+        let Some((header, (stream, filters))) = stream else {
+            figures.counters.foreign += 1;
+            return false;
+        };
+        if delivery.retained {
+            figures.counters.retained_replay += 1;
+            return false;
+        }
+        let measured = window.measures(header.due_ns);
+        let group = self.groups[header.publisher as usize];
+        match self.ledger.enter(stream, header.sequence) {
+            Arrival::Duplicate => {
+                // Further copies fill the books of further filters; what fits in none of them is a duplicate.
+                let overlap = (1..u32::from(filters))
+                    .any(|level| self.ledger.enter(stream + level, header.sequence) != Arrival::Duplicate);
+                if measured {
+                    let row = type_row(figures.types, group);
+                    let (total, part) = match overlap {
+                        true => (&mut figures.counters.overlap, &mut row.overlap),
+                        false => (&mut figures.counters.duplicated, &mut row.duplicated),
+                    };
+                    *total += 1;
+                    *part += 1;
+                }
+                false
+            }
+            order => {
+                self.first_copy(delivery, &header, group, measured, order, window, figures);
+                true
+            }
+        }
+    }
+
+    #[allow(clippy::too_many_arguments)]
+    fn first_copy(
+        &self,
+        delivery: &Delivery<'_>,
+        header: &Header,
+        group: u16,
+        measured: bool,
+        order: Arrival,
+        window: &Window,
+        figures: &mut Figures<'_>,
+    ) {
+        let due_ns = window.relative(header.due_ns);
+        let at_ns = window.relative(delivery.at_ns);
+        let latency_ns = at_ns - due_ns;
+        figures.series.enter_latency(due_ns, latency_ns);
+        figures.series.enter_delivery(at_ns, delivery.payload.len() as u64);
+        if window.holds(delivery.at_ns) {
+            figures.counters.delivered_in_window += 1;
+            figures.counters.bytes_in_window += delivery.payload.len() as u64;
+        }
+        if !measured {
+            return;
+        }
+        let row = type_row(figures.types, group);
+        figures.times.latency.record(latency_ns);
+        row.latency.record(latency_ns);
+        match header.write_start_us {
+            Some(u32::MAX) => {
+                figures.times.service_latency.record_clipped();
+                row.service_latency.record_clipped();
+            }
+            Some(delay_us) => {
+                let service_ns = latency_ns - i64::from(delay_us) * 1_000;
+                figures.times.service_latency.record(service_ns);
+                row.service_latency.record(service_ns);
+            }
+            None => figures.counters.without_write_start += 1,
+        }
+        let absent_at_ns = delivery.empty_at_ns.max(header.due_ns).max(delivery.kernel_ns.unwrap_or(0));
+        figures.times.receive_lateness.record(delivery.at_ns as i64 - absent_at_ns as i64);
+        if let Some(kernel_ns) = delivery.kernel_ns {
+            figures.times.kernel_lateness.record(delivery.at_ns as i64 - kernel_ns as i64);
+        }
+        if order == Arrival::OutOfOrder {
+            figures.counters.out_of_order += 1;
+            row.out_of_order += 1;
+        }
+        if delivery.at_ns > window.closed_ns().saturating_add(LATE_AFTER.as_nanos() as u64) {
+            figures.counters.late += 1;
+            row.late += 1;
+        }
+    }
+}

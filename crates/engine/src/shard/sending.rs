@@ -1,0 +1,231 @@
+//! From due to handed over. A due time is met whatever the system does; a message that the system does not take yet waits as
+//! the way between two cursors of one schedule, never in a queue.
+
+use std::sync::atomic::Ordering::Relaxed;
+
+use pubmark_model::schedule::Due;
+use pubmark_protocol::clients::{Clients, Outgoing, SessionId, Taken};
+use pubmark_protocol::clock;
+
+use super::Shard;
+use super::publisher::Pending;
+use super::session::State;
+use super::timers::Task;
+
+/// Bytes that a flooding publisher hands over between two writes.
+const FLOOD_BYTES: usize = 64 * 1024;
+
+/// What became of a message that was to be sent.
+enum Step {
+    /// Handed over.
+    Handed,
+    /// Skipped or refused.
+    Settled,
+    /// It must wait.
+    Waits,
+}
+
+impl Shard {
+    /// Plans a publisher's next send.
+    pub(super) fn plan_send(&mut self, index: u32) {
+        if let Some(due_ns) = self.publishers[index as usize].schedule.peek_ns() {
+            self.timers.add(self.window.absolute(due_ns), Task::Send(index));
+        }
+    }
+
+    /// Meets a due time: it is offered, and sent if nothing of this publisher waits before it.
+    pub(super) fn send_due<C: Clients>(&mut self, clients: &mut C, index: u32, ready_ns: u64) {
+        if self.closed {
+            return;
+        }
+        let publisher = &mut self.publishers[index as usize];
+        let rules = &self.rules[usize::from(publisher.book.group)];
+        let before = publisher.schedule.clone();
+        let Some(due) = publisher.schedule.take(rules) else { return };
+        self.plan_send(index);
+        self.offer(index, &due, ready_ns);
+        if self.publishers[index as usize].backlog == 0 {
+            let session = self.publishers[index as usize].session;
+            match self.step(clients, index, &due, ready_ns) {
+                Step::Handed => clients.flush(SessionId(session), self),
+                Step::Settled => {}
+                Step::Waits => {
+                    self.publishers[index as usize].behind = Some(Box::new(before));
+                    self.add_to_backlog(index);
+                }
+            }
+        } else {
+            self.add_to_backlog(index);
+        }
+    }
+
+    fn add_to_backlog(&mut self, index: u32) {
+        self.publishers[index as usize].backlog += 1;
+        self.backlog += 1;
+    }
+
+    /// Counts a message as offered, with our lag.
+    fn offer(&mut self, index: u32, due: &Due, ready_ns: u64) {
+        let lag_ns = self.window.relative(ready_ns) - due.due_ns;
+        self.series.enter_offer(due.due_ns, u64::try_from(lag_ns).ok());
+        if due.due_ns < 0 {
+            return;
+        }
+        self.times.scheduler_lag.record(lag_ns);
+        self.offered += 1;
+        let book = &mut self.publishers[index as usize].book;
+        book.offered += 1;
+        book.planned_online += u64::from(due.planned_online);
+        book.sizes_raised += u64::from(due.size_raised);
+    }
+
+    /// Settles one message, or says that it must wait.
+    fn step<C: Clients>(&mut self, clients: &mut C, index: u32, due: &Due, ready_ns: u64) -> Step {
+        let measured = due.due_ns >= 0;
+        let publisher = &mut self.publishers[index as usize];
+        let session = &mut self.sessions[publisher.session as usize];
+        if !due.planned_online {
+            publisher.book.skipped_planned += u64::from(measured);
+            return Step::Settled;
+        }
+        if session.lost {
+            publisher.book.skipped_disconnected += u64::from(measured);
+            return Step::Settled;
+        }
+        if session.state != State::Online {
+            return Step::Waits;
+        }
+        let message = Outgoing {
+            publication: publisher.publication,
+            sequence: publisher.next_sequence,
+            due_ns: self.window.absolute(due.due_ns),
+            payload_bytes: due.payload_bytes,
+        };
+        match clients.send(SessionId(publisher.session), message) {
+            Taken::Yes => {
+                let sequence = publisher.use_sequence(measured, self.progress.epoch.load(Relaxed));
+                session.pending.push_back(Pending { publisher: index, sequence, ready_ns, measured });
+                self.in_flight += 1;
+                Step::Handed
+            }
+            Taken::NotReady => Step::Waits,
+            Taken::TooLarge(_) => {
+                publisher.book.too_large += u64::from(measured);
+                Step::Settled
+            }
+        }
+    }
+
+    /// Goes on with the messages that waited for a session.
+    pub(super) fn serve_writable<C: Clients>(&mut self, clients: &mut C) {
+        let mut sessions = std::mem::take(&mut self.writable);
+        for session in sessions.drain(..) {
+            for index in self.sessions[session as usize].publishers.clone() {
+                self.catch_up(clients, index);
+            }
+            clients.flush(SessionId(session), self);
+        }
+        if self.writable.is_empty() {
+            // Keep the allocation; nothing was added meanwhile.
+            self.writable = sessions;
+        }
+    }
+
+    /// Sends what waits, in order, until it must wait again. A waiting message was ready when it was due: our lag then is in
+    /// the scheduler lag, and what came after is the system's.
+    pub(super) fn catch_up<C: Clients>(&mut self, clients: &mut C, index: u32) {
+        while self.publishers[index as usize].backlog > 0 {
+            let publisher = &mut self.publishers[index as usize];
+            let rules = &self.rules[usize::from(publisher.book.group)];
+            let Some(mut cursor) = publisher.behind.take() else { return };
+            let before = (*cursor).clone();
+            let Some(due) = cursor.take(rules) else { return };
+            let ready_ns = self.window.absolute(due.due_ns);
+            match self.step(clients, index, &due, ready_ns) {
+                Step::Handed | Step::Settled => {
+                    let publisher = &mut self.publishers[index as usize];
+                    publisher.backlog -= 1;
+                    self.backlog -= 1;
+                    publisher.behind = (publisher.backlog > 0).then_some(cursor);
+                }
+                Step::Waits => {
+                    *cursor = before;
+                    self.publishers[index as usize].behind = Some(cursor);
+                    return;
+                }
+            }
+        }
+    }
+
+    /// Is there a publisher that could send right now without being due?
+    pub(super) fn wants_to_flood(&self) -> bool {
+        !self.closed && self.window.is_set() && self.flooding.iter().any(|index| self.can_flood(*index))
+    }
+
+    fn can_flood(&self, index: u32) -> bool {
+        let publisher = &self.publishers[index as usize];
+        !publisher.blocked && self.sessions[publisher.session as usize].state == State::Online
+    }
+
+    /// Lets every flooding publisher hand over a write's worth. Due = ready = now.
+    pub(super) fn flood<C: Clients>(&mut self, clients: &mut C) {
+        if self.flooding.is_empty() || self.closed || !self.window.is_set() {
+            return;
+        }
+        for position in 0..self.flooding.len() {
+            let index = self.flooding[position];
+            if self.can_flood(index) {
+                self.flood_one(clients, index);
+            }
+        }
+    }
+
+    fn flood_one<C: Clients>(&mut self, clients: &mut C, index: u32) {
+        let now_ns = clock::monotonic_ns();
+        if self.window.relative(now_ns) < self.series_start_ns() {
+            return;
+        }
+        let session = self.publishers[index as usize].session;
+        let mut bytes = 0;
+        while bytes < FLOOD_BYTES {
+            let publisher = &mut self.publishers[index as usize];
+            let rules = &self.rules[usize::from(publisher.book.group)];
+            let before = publisher.schedule.clone();
+            let Some(mut due) = publisher.schedule.take(rules) else { break };
+            due.due_ns = self.window.relative(now_ns);
+            if due.due_ns >= self.duration_ns as i64 {
+                publisher.schedule = before;
+                break;
+            }
+            match self.step(clients, index, &due, now_ns) {
+                Step::Handed | Step::Settled => self.offer(index, &due, now_ns),
+                Step::Waits => {
+                    // Not offered: a flood has no schedule to keep. `can_flood` is false until the adapter says writable.
+                    let publisher = &mut self.publishers[index as usize];
+                    publisher.schedule = before;
+                    publisher.blocked = true;
+                    break;
+                }
+            }
+            bytes += due.payload_bytes as usize;
+        }
+        clients.flush(SessionId(session), self);
+    }
+
+    /// Ends the books: what still waits was not sent.
+    pub(super) fn settle(&mut self) {
+        for publisher in &mut self.publishers {
+            let rules = &self.rules[usize::from(publisher.book.group)];
+            let Some(mut cursor) = publisher.behind.take() else { continue };
+            while publisher.backlog > 0 {
+                let Some(due) = cursor.take(rules) else { break };
+                publisher.backlog -= 1;
+                match (due.due_ns >= 0, due.planned_online) {
+                    (false, _) => {}
+                    (true, true) => publisher.book.unsent += 1,
+                    (true, false) => publisher.book.skipped_planned += 1,
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,67 @@
+//! One session on its shard: is it up, should it be, when is it tried again.
+
+use std::ops::Range;
+
+use pubmark_model::qos::Qos;
+use pubmark_protocol::clients::SessionConfig;
+
+use super::publisher::PendingQueue;
+
+/// Where a session stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum State {
+    /// No connection, and none wanted now.
+    Offline,
+    /// An attempt is under way since this time.
+    Connecting(u64),
+    /// Up.
+    Online,
+    /// The last attempt failed or the connection was lost; it will be tried again.
+    Waiting,
+}
+
+/// A session.
+#[derive(Debug)]
+pub struct Session {
+    /// Where it stands.
+    pub state: State,
+    /// Should it be up?
+    pub wanted: bool,
+    /// Lost without our asking, and not up again since.
+    pub lost: bool,
+    /// It was up before.
+    pub was_up: bool,
+    /// Failures since it was last up.
+    pub failures: u32,
+    /// Its publishers on this shard.
+    pub publishers: Range<u32>,
+    /// Its subscriber on this shard.
+    pub subscriber: Option<u32>,
+    /// Level that its subscriptions ask for, and how many there are.
+    pub asked: Option<(Qos, usize)>,
+    /// It holds its subscriptions now.
+    pub subscribed: bool,
+    /// Keeps its state on the server.
+    pub persistent: bool,
+    /// Handed over and not yet written.
+    pub pending: PendingQueue,
+}
+
+impl Session {
+    /// A session that was never up.
+    pub fn new(publishers: Range<u32>, subscriber: Option<u32>, config: &SessionConfig) -> Session {
+        Session {
+            state: State::Offline,
+            wanted: false,
+            lost: false,
+            was_up: false,
+            failures: 0,
+            publishers,
+            subscriber,
+            asked: config.subscriptions.first().map(|first| (first.qos, config.subscriptions.len())),
+            subscribed: false,
+            persistent: config.persistent,
+            pending: PendingQueue::new(),
+        }
+    }
+}
