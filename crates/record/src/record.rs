@@ -213,6 +213,12 @@ pub struct Settings {
     pub tls: bool,
     /// Due = ready, no latency verdict.
     pub flood: bool,
+    /// First instant of the measured window, ns of `CLOCK_MONOTONIC` of the machine that ran it; 0 if it never began.
+    pub window_start_ns: u64,
+    /// First instant after it.
+    pub window_end_ns: u64,
+    /// Connects started per second at most.
+    pub connects_per_s: f64,
     /// Repetition of this workload in the call, from 1.
     pub repetition: u32,
     /// Repetitions of the call.
