@@ -1,16 +1,17 @@
 //! Any packet.
 
-use super::ack::{Ack, decode_ack};
-use super::connack::{Connack, decode_connack};
-use super::connect::{Connect, decode_connect};
-use super::error::DecodeError;
+use super::ack::{Ack, decode_ack, encode_ack};
+use super::connack::{Connack, decode_connack, encode_connack};
+use super::connect::{Connect, decode_connect, encode_connect};
+use super::error::{DecodeError, EncodeError};
 use super::frame::Frame;
 use super::leave::{Auth, Disconnect, decode_auth, decode_disconnect, decode_empty};
+use super::leave::{encode_auth, encode_disconnect, encode_pingreq, encode_pingresp};
 use super::packet_type::{PacketType, Version};
-use super::publish::{Publish, decode_publish};
-use super::suback::{Suback, Unsuback, decode_suback, decode_unsuback};
-use super::subscribe::{Subscribe, decode_subscribe};
-use super::unsubscribe::{Unsubscribe, decode_unsubscribe};
+use super::publish::{Publish, decode_publish, encode_publish};
+use super::suback::{Suback, Unsuback, decode_suback, decode_unsuback, encode_suback, encode_unsuback};
+use super::subscribe::{Subscribe, decode_subscribe, encode_subscribe};
+use super::unsubscribe::{Unsubscribe, decode_unsubscribe, encode_unsubscribe};
 
 /// A packet of any of the fifteen types; the four acknowledgements share a variant.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -69,4 +70,31 @@ pub fn decode<'a>(version: Version, frame: &Frame<'a>) -> Result<Packet<'a>, Dec
         PacketType::Disconnect => Packet::Disconnect(decode_disconnect(version, frame)?),
         PacketType::Auth => Packet::Auth(decode_auth(version, frame)?),
     })
+}
+
+/// Appends a packet of any type. `version` is the connection's; a CONNECT brings its own.
+///
+/// # Errors
+/// An [`EncodeError`], and nothing is appended.
+pub fn encode(version: Version, packet: &Packet<'_>, out: &mut Vec<u8>) -> Result<(), EncodeError> {
+    match packet {
+        Packet::Connect(connect) => encode_connect(connect, out),
+        Packet::Connack(connack) => encode_connack(version, connack, out),
+        Packet::Publish(publish) => encode_publish(version, publish, out),
+        Packet::Ack(ack) => encode_ack(version, ack, out),
+        Packet::Subscribe(subscribe) => encode_subscribe(version, subscribe, out),
+        Packet::Suback(suback) => encode_suback(version, suback, out),
+        Packet::Unsubscribe(unsubscribe) => encode_unsubscribe(version, unsubscribe, out),
+        Packet::Unsuback(unsuback) => encode_unsuback(version, unsuback, out),
+        Packet::Pingreq => {
+            encode_pingreq(out);
+            Ok(())
+        }
+        Packet::Pingresp => {
+            encode_pingresp(out);
+            Ok(())
+        }
+        Packet::Disconnect(disconnect) => encode_disconnect(version, disconnect, out),
+        Packet::Auth(auth) => encode_auth(version, auth, out),
+    }
 }
