@@ -156,6 +156,12 @@ pub trait Clients: Sized {
 
     /// Bytes that the kernel still holds unsent for all sessions (SIOCOUTQ), and those that we hold.
     fn unsent_bytes(&self) -> u64;
+
+    /// At the end of a run, behind the last [`Clients::disconnect`]: reports [`Sink::unanswered`] for every message written and
+    /// not acknowledged in a session that was kept. An adapter that keeps no such messages has nothing to report.
+    fn finish(&mut self, sink: &mut impl Sink) {
+        let _ = sink;
+    }
 }
 
 /// Wakes a shard that waits in [`Clients::poll`].

@@ -29,17 +29,11 @@ pub enum StreamError {
     Tls(#[from] rustls::Error),
 }
 
-/// Where a shard's reads go; one for all its connections.
-#[derive(Debug)]
+/// Where a shard's reads go; one for all its connections. Takes memory with the first read.
+#[derive(Debug, Default)]
 pub struct ReadBuffers {
-    raw: Box<[u8]>,
+    raw: Vec<u8>,
     plain: Vec<u8>,
-}
-
-impl Default for ReadBuffers {
-    fn default() -> ReadBuffers {
-        ReadBuffers { raw: vec![0; READ_BYTES].into_boxed_slice(), plain: Vec::new() }
-    }
 }
 
 /// What one read of a connection found.
@@ -57,6 +51,15 @@ pub struct Received<'a> {
     pub stamp_realtime_ns: Option<u64>,
     /// The peer has ended the stream behind these bytes.
     pub ended: bool,
+}
+
+/// What became of an attempt to write.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Wrote {
+    /// When the socket last took bytes, ns of `CLOCK_MONOTONIC`, if it took any.
+    pub at_ns: Option<u64>,
+    /// The socket is full: the reactor says when to go on.
+    pub full: bool,
 }
 
 /// One connection.
@@ -94,6 +97,7 @@ impl Stream {
 
     /// Reads once. An empty socket is `emptied` without bytes, the end of the stream is `ended`.
     pub fn read<'a>(&mut self, buffers: &'a mut ReadBuffers) -> Result<Received<'a>, StreamError> {
+        buffers.raw.resize(READ_BYTES, 0);
         let began_ns = clock::monotonic_ns();
         let result = self.socket.read(&mut buffers.raw);
         let at_ns = clock::monotonic_ns();
@@ -126,37 +130,44 @@ impl Stream {
         Ok(Received { bytes, began_ns, at_ns, emptied, stamp_realtime_ns, ended })
     }
 
-    /// Writes until the outbox is empty (`true`) or the socket is full (`false`). Every message whose last byte was
-    /// accepted goes to `report`, with its write start and the time after the write.
+    /// Writes until the outbox is empty or the socket is full. Every message whose last byte was accepted goes to
+    /// `report`, with its write start and the time after the write. While TLS is being agreed the outbox waits.
     pub fn write(
         &mut self,
         outbox: &mut Outbox,
         pool: &mut BufferPool,
         mut report: impl FnMut(Message, u64, u64),
-    ) -> Result<bool, StreamError> {
+    ) -> Result<Wrote, StreamError> {
+        let mut wrote = Wrote { at_ns: None, full: false };
         loop {
             if let Some(tls) = &mut self.tls {
-                if !flush_records(tls, &self.socket)? {
-                    return Ok(false);
+                wrote.full = !flush_records(tls, &self.socket)?;
+                if wrote.full {
+                    return Ok(wrote);
                 }
                 let now_ns = clock::monotonic_ns();
+                wrote.at_ns = Some(now_ns);
                 outbox.settle(pool, |message, write_start_ns| report(message, write_start_ns, now_ns));
                 if tls.is_handshaking() || outbox.is_empty() {
-                    return Ok(true);
+                    return Ok(wrote);
                 }
                 let taken = io::Write::write(&mut tls.writer(), outbox.prepare(now_ns, RECORD_BYTES))?;
                 outbox.hand_over(taken);
             } else {
                 if outbox.is_empty() {
-                    return Ok(true);
+                    return Ok(wrote);
                 }
                 match self.socket.write(outbox.prepare(clock::monotonic_ns(), usize::MAX)) {
                     Ok(taken) => outbox.hand_over(taken),
-                    Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(false),
+                    Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
+                        wrote.full = true;
+                        return Ok(wrote);
+                    }
                     Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
                     Err(error) => return Err(error.into()),
                 }
                 let written_ns = clock::monotonic_ns();
+                wrote.at_ns = Some(written_ns);
                 outbox.settle(pool, |message, write_start_ns| report(message, write_start_ns, written_ns));
             }
         }

@@ -10,13 +10,14 @@ pub struct Wheel {
     slots: Vec<Vec<u32>>,
     /// The next tick to be handled.
     tick: u64,
-    entries: usize,
+    /// When something comes back next.
+    next_ns: Option<u64>,
 }
 
 impl Wheel {
     /// An empty wheel at `now_ns`.
     pub fn new(now_ns: u64) -> Wheel {
-        Wheel { slots: vec![Vec::new(); SLOTS as usize], tick: now_ns / TICK_NS + 1, entries: 0 }
+        Wheel { slots: vec![Vec::new(); SLOTS as usize], tick: now_ns / TICK_NS + 1, next_ns: None }
     }
 
     /// Sets `key` to come back at `at_ns` or up to a tick later; returns when it will come, which for a time beyond the
@@ -24,31 +25,26 @@ impl Wheel {
     pub fn set(&mut self, key: u32, at_ns: u64) -> u64 {
         let tick = at_ns.div_ceil(TICK_NS).clamp(self.tick, self.tick + SLOTS - 1);
         self.slots[(tick % SLOTS) as usize].push(key);
-        self.entries += 1;
-        tick * TICK_NS
+        let comes_ns = tick * TICK_NS;
+        self.next_ns = Some(self.next_ns.map_or(comes_ns, |next| next.min(comes_ns)));
+        comes_ns
     }
 
     /// When something comes back next.
     pub fn next_ns(&self) -> Option<u64> {
-        if self.entries == 0 {
-            return None;
-        }
-        (self.tick..self.tick + SLOTS)
-            .find(|tick| !self.slots[(tick % SLOTS) as usize].is_empty())
-            .map(|tick| tick * TICK_NS)
+        self.next_ns
     }
 
     /// Moves all keys whose time has come by `now_ns` to `due`.
     pub fn advance(&mut self, now_ns: u64, due: &mut Vec<u32>) {
         let last = now_ns / TICK_NS;
-        if self.entries > 0 {
-            for tick in (self.tick..=last).take(SLOTS as usize) {
-                let slot = &mut self.slots[(tick % SLOTS) as usize];
-                self.entries -= slot.len();
-                due.append(slot);
-            }
+        for tick in (self.tick..=last).take(SLOTS as usize) {
+            due.append(&mut self.slots[(tick % SLOTS) as usize]);
         }
         self.tick = self.tick.max(last + 1);
+        self.next_ns = (self.tick..self.tick + SLOTS)
+            .find(|tick| !self.slots[(tick % SLOTS) as usize].is_empty())
+            .map(|tick| tick * TICK_NS);
     }
 }
 

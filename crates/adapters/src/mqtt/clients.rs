@@ -1,0 +1,145 @@
+//! All MQTT sessions of a shard, and the loop that serves them.
+
+use std::marker::PhantomData;
+
+use pubmark_protocol::capabilities::Capabilities;
+use pubmark_protocol::clients::{
+    Clients, Goodbye, OpenError, Outgoing, SessionConfig, SessionId, ShardConfig, Taken, Waker,
+};
+use pubmark_protocol::clock;
+use pubmark_protocol::events::Sink;
+use pubmark_protocol::outbox::BufferPool;
+use pubmark_protocol::reactor::{Reactor, Ready};
+use pubmark_protocol::receive::WallOffset;
+use pubmark_protocol::socket::SocketFactory;
+use pubmark_protocol::stream::ReadBuffers;
+use pubmark_protocol::tls::TlsSetup;
+use pubmark_protocol::wheel::Wheel;
+
+use super::session::{Session, Shared};
+use super::version::ProtocolVersion;
+
+/// All sessions of a shard over one version of MQTT.
+pub struct MqttClients<V> {
+    shared: Shared,
+    sessions: Vec<Session>,
+    ready: Vec<Ready>,
+    /// Sessions whose time for a sign of life has come.
+    due: Vec<u32>,
+    version: PhantomData<V>,
+}
+
+impl<V: ProtocolVersion> MqttClients<V> {
+    /// What these clients can do.
+    pub const fn capabilities() -> Capabilities {
+        V::CAPABILITIES
+    }
+
+    fn serve_ready(&mut self, sink: &mut impl Sink) {
+        for position in 0..self.ready.len() {
+            let ready = self.ready[position];
+            // The lower half of a key is the session, see `Session::key`.
+            let session = &mut self.sessions[ready.key as u32 as usize];
+            if session.key() == ready.key {
+                session.on_ready(&mut self.shared, ready, sink);
+            }
+        }
+    }
+
+    /// Goes on with sessions that had their turn before their sockets were empty.
+    fn serve_unread(&mut self, unread: Vec<u32>, sink: &mut impl Sink) {
+        for index in unread {
+            let session = &mut self.sessions[index as usize];
+            if !session.drained {
+                session.read_on(&mut self.shared, sink);
+            }
+        }
+    }
+
+    fn check_lives(&mut self, now_ns: u64, sink: &mut impl Sink) -> bool {
+        if self.shared.wheel.next_ns().is_none_or(|next_ns| now_ns < next_ns) {
+            return false;
+        }
+        self.shared.wheel.advance(now_ns, &mut self.due);
+        for index in std::mem::take(&mut self.due) {
+            self.sessions[index as usize].check_life(&mut self.shared, now_ns, sink);
+        }
+        true
+    }
+}
+
+impl<V: ProtocolVersion> Clients for MqttClients<V> {
+    fn open(config: ShardConfig) -> Result<MqttClients<V>, OpenError> {
+        let reactor =
+            Reactor::new().map_err(|source| OpenError::System { what: "open epoll and its timer", source })?;
+        let shared = Shared {
+            version: V::VERSION,
+            reactor,
+            sockets: SocketFactory { source: None, receive_stamps: config.receive_stamps },
+            tls: config.endpoint.tls.as_ref().map(TlsSetup::new).transpose()?,
+            pool: BufferPool::default(),
+            buffers: ReadBuffers::default(),
+            wheel: Wheel::new(clock::monotonic_ns()),
+            offset: WallOffset::default(),
+            spare: Vec::new(),
+            unread: Vec::new(),
+            config,
+        };
+        Ok(MqttClients { shared, sessions: Vec::new(), ready: Vec::new(), due: Vec::new(), version: PhantomData })
+    }
+
+    fn add_session(&mut self, config: SessionConfig) -> SessionId {
+        let id = SessionId(self.sessions.len() as u32);
+        self.sessions.push(Session::new(id, config));
+        id
+    }
+
+    fn connect(&mut self, session: SessionId, sink: &mut impl Sink) {
+        self.sessions[session.0 as usize].connect(&mut self.shared, sink);
+    }
+
+    fn disconnect(&mut self, session: SessionId, goodbye: Goodbye, sink: &mut impl Sink) {
+        self.sessions[session.0 as usize].disconnect(&mut self.shared, goodbye, sink);
+    }
+
+    fn send(&mut self, session: SessionId, message: Outgoing) -> Taken {
+        self.sessions[session.0 as usize].send(&mut self.shared, message)
+    }
+
+    fn flush(&mut self, session: SessionId, sink: &mut impl Sink) {
+        self.sessions[session.0 as usize].flush(&mut self.shared, sink);
+    }
+
+    fn poll(&mut self, until_ns: Option<u64>, sink: &mut impl Sink) -> std::io::Result<()> {
+        loop {
+            let unread = std::mem::take(&mut self.shared.unread);
+            let wait_until_ns = match (until_ns, self.shared.wheel.next_ns()) {
+                _ if !unread.is_empty() => Some(0),
+                (Some(until_ns), Some(check_ns)) => Some(until_ns.min(check_ns)),
+                (until_ns, check_ns) => until_ns.or(check_ns),
+            };
+            let awake = self.shared.reactor.wait(wait_until_ns, &mut self.ready)?;
+            let mut served = !unread.is_empty() || !self.ready.is_empty();
+            self.serve_ready(sink);
+            self.serve_unread(unread, sink);
+            served |= self.check_lives(awake.at_ns, sink);
+            if served || awake.woken || until_ns.is_some_and(|until_ns| awake.at_ns >= until_ns) {
+                return Ok(());
+            }
+        }
+    }
+
+    fn waker(&self) -> Waker {
+        self.shared.reactor.waker()
+    }
+
+    fn unsent_bytes(&self) -> u64 {
+        self.sessions.iter().map(Session::unsent_bytes).sum()
+    }
+
+    fn finish(&mut self, sink: &mut impl Sink) {
+        for session in &mut self.sessions {
+            session.forget(sink);
+        }
+    }
+}

@@ -1,0 +1,251 @@
+//! Messages on their way to the server: handed over, sent again, acknowledged.
+
+use pubmark_model::qos::Qos;
+use pubmark_protocol::clients::{Outgoing, Publication, Taken};
+use pubmark_protocol::events::{Cause, Sink, Token};
+use pubmark_protocol::header::{self, COMPACT};
+use pubmark_protocol::outbox::{FULL_BYTES, Message};
+use pubmark_wire::mqtt::{
+    Ack, AckKind, EncodeError, MAXIMUM_REMAINING_LENGTH, Properties, PublishHead, Version, encode_ack,
+    encode_publish_head, reason,
+};
+
+use super::body;
+use super::in_flight::Progress;
+use super::session::{Blocked, Phase, Session, Shared};
+
+/// A message with all that its packet depends on.
+struct Packet<'a> {
+    publication: &'a Publication,
+    sequence: u32,
+    due_ns: u64,
+    payload_bytes: usize,
+    qos: Qos,
+    packet_id: Option<u16>,
+    dup: bool,
+}
+
+impl Packet<'_> {
+    /// Appends the packet; returns where its payload header begins.
+    fn encode(&self, version: Version, run: u32, pool: &[u8], out: &mut Vec<u8>) -> Result<usize, EncodeError> {
+        let head = PublishHead {
+            dup: self.dup,
+            qos: self.qos,
+            retain: self.publication.retain,
+            topic: &self.publication.topic,
+            packet_id: self.packet_id,
+            properties: Properties::NONE,
+        };
+        encode_publish_head(version, &head, self.payload_bytes, out)?;
+        let at = out.len();
+        let publisher = self.publication.publisher;
+        let header_bytes = header::write(out, self.payload_bytes, run, publisher, self.sequence, self.due_ns);
+        body::append(pool, publisher, self.sequence, self.payload_bytes - header_bytes, out);
+        Ok(at)
+    }
+}
+
+/// Bytes of a whole PUBLISH without properties, and those behind its fixed header.
+fn packet_bytes(version: Version, topic: &str, qos: Qos, payload_bytes: usize) -> (usize, usize) {
+    let identifier_bytes = if qos == Qos::BestEffort { 0 } else { 2 };
+    let remaining = 2 + topic.len() + identifier_bytes + usize::from(version == Version::V5) + payload_bytes;
+    let length_bytes = match remaining {
+        0..0x80 => 1,
+        0x80..0x4000 => 2,
+        0x4000..0x20_0000 => 3,
+        _ => 4,
+    };
+    (1 + length_bytes + remaining, remaining)
+}
+
+impl Session {
+    /// Takes a message over, or says why not.
+    pub fn send(&mut self, shared: &mut Shared, message: Outgoing) -> Taken {
+        if self.phase != Phase::Open {
+            return self.not_ready(Blocked::NotOpen);
+        }
+        let publication = &self.config.publications[usize::from(message.publication)];
+        let qos = publication.qos.min(self.maximum_qos);
+        let payload_bytes = (message.payload_bytes as usize).max(COMPACT);
+        let (bytes, remaining) = packet_bytes(shared.version, &publication.topic, qos, payload_bytes);
+        if publication.topic.len() > usize::from(u16::MAX) {
+            return Taken::TooLarge(u16::MAX.into());
+        }
+        if remaining > MAXIMUM_REMAINING_LENGTH {
+            return Taken::TooLarge(MAXIMUM_REMAINING_LENGTH as u32);
+        }
+        if bytes > self.maximum_packet_bytes as usize {
+            return Taken::TooLarge(self.maximum_packet_bytes);
+        }
+        if self.outbox.pending_bytes() >= FULL_BYTES {
+            return self.not_ready(Blocked::Outbox);
+        }
+        if qos != Qos::BestEffort && !self.in_flight.has_room() {
+            return self.not_ready(Blocked::Window);
+        }
+        let token = Token { publication: message.publication, sequence: message.sequence };
+        let packet_id =
+            (qos != Qos::BestEffort).then(|| self.in_flight.add(token, message.due_ns, payload_bytes as u32, qos));
+        let packet = Packet {
+            publication,
+            sequence: message.sequence,
+            due_ns: message.due_ns,
+            payload_bytes,
+            qos,
+            packet_id,
+            dup: false,
+        };
+        let entry = Message { token, due_ns: message.due_ns, tag: packet_id.unwrap_or(0), repeated: false };
+        let (version, config) = (shared.version, &shared.config);
+        self.outbox.append_message(&mut shared.pool, entry, |out| {
+            packet.encode(version, config.run, &config.body_pool, out).expect("topic and length were checked")
+        });
+        Taken::Yes
+    }
+
+    fn not_ready(&mut self, blocked: Blocked) -> Taken {
+        self.blocked = Some(blocked);
+        Taken::NotReady
+    }
+
+    /// Sends messages of an earlier connection again, as far as the window allows.
+    pub fn send_held(&mut self, shared: &mut Shared, sink: &mut impl Sink) {
+        while let Some(packet_id) = self.in_flight.next_held() {
+            let Some(entry) = self.in_flight.get(packet_id).copied() else { continue };
+            if entry.progress == Progress::Released {
+                self.answer(shared, AckKind::Pubrel, packet_id, reason::SUCCESS);
+                continue;
+            }
+            let packet = Packet {
+                publication: &self.config.publications[usize::from(entry.token.publication)],
+                sequence: entry.token.sequence,
+                due_ns: entry.due_ns,
+                payload_bytes: entry.payload_bytes as usize,
+                qos: entry.qos,
+                packet_id: Some(packet_id),
+                dup: true,
+            };
+            let message = Message { token: entry.token, due_ns: entry.due_ns, tag: packet_id, repeated: true };
+            let (version, config) = (shared.version, &shared.config);
+            self.outbox.append_message(&mut shared.pool, message, |out| {
+                packet.encode(version, config.run, &config.body_pool, out).expect("it was encoded before")
+            });
+            sink.resent(self.id, entry.token);
+        }
+    }
+
+    /// Appends an acknowledgement; it leaves with the next write.
+    pub fn answer(&mut self, shared: &mut Shared, kind: AckKind, packet_id: u16, reason: u8) {
+        let version = shared.version;
+        self.outbox.append(&mut shared.pool, |out| {
+            encode_ack(version, &Ack::new(kind, packet_id, reason), out).expect("packet identifiers read are not 0");
+        });
+    }
+
+    /// A step of the server's about a message of ours or of its own.
+    pub fn on_ack(&mut self, shared: &mut Shared, ack: &Ack<'_>, sink: &mut impl Sink) -> Result<(), Cause> {
+        match ack.kind {
+            AckKind::Puback => self.on_puback(ack, sink)?,
+            AckKind::Pubrec => self.on_pubrec(shared, ack, sink)?,
+            AckKind::Pubcomp => self.on_pubcomp(ack)?,
+            AckKind::Pubrel => {
+                let known = self.received_ids.remove(ack.packet_id);
+                let reason = if known { reason::SUCCESS } else { reason::PACKET_IDENTIFIER_NOT_FOUND };
+                self.answer(shared, AckKind::Pubcomp, ack.packet_id, reason);
+                return Ok(());
+            }
+        }
+        self.send_held(shared, sink);
+        Ok(())
+    }
+
+    fn on_puback(&mut self, ack: &Ack<'_>, sink: &mut impl Sink) -> Result<(), Cause> {
+        let expected = |qos, progress| qos == Qos::AtLeastOnce && progress == Progress::Written;
+        match self.in_flight.get(ack.packet_id) {
+            Some(entry) if expected(entry.qos, entry.progress) => {
+                let token = entry.token;
+                self.in_flight.remove(ack.packet_id);
+                sink.acknowledged(self.id, token, outcome(ack));
+                Ok(())
+            }
+            _ => Err(not_in_flight(ack)),
+        }
+    }
+
+    fn on_pubrec(&mut self, shared: &mut Shared, ack: &Ack<'_>, sink: &mut impl Sink) -> Result<(), Cause> {
+        let id = self.id;
+        match self.in_flight.get(ack.packet_id) {
+            Some(entry) if entry.qos != Qos::ExactlyOnce || entry.progress == Progress::Handed => {
+                return Err(not_in_flight(ack));
+            }
+            Some(entry) => {
+                let token = entry.token;
+                let news = entry.progress == Progress::Written;
+                entry.progress = Progress::Released;
+                if news {
+                    sink.acknowledged(id, token, outcome(ack));
+                }
+                if outcome(ack).is_err() {
+                    // A refused message has no second step (MQTT 5.0 §4.3.3).
+                    self.in_flight.remove(ack.packet_id);
+                    return Ok(());
+                }
+                self.answer(shared, AckKind::Pubrel, ack.packet_id, reason::SUCCESS);
+            }
+            None => self.answer(shared, AckKind::Pubrel, ack.packet_id, reason::PACKET_IDENTIFIER_NOT_FOUND),
+        }
+        Ok(())
+    }
+
+    fn on_pubcomp(&mut self, ack: &Ack<'_>) -> Result<(), Cause> {
+        match self.in_flight.get(ack.packet_id) {
+            Some(entry) if entry.progress == Progress::Released => {
+                self.in_flight.remove(ack.packet_id);
+                Ok(())
+            }
+            Some(_) => Err(not_in_flight(ack)),
+            // The answer to a PUBREL for an identifier that we did not know either.
+            None => Ok(()),
+        }
+    }
+}
+
+/// What an acknowledgement says: codes from 0x80 on are refusals (MQTT 5.0 §2.4).
+fn outcome(ack: &Ack<'_>) -> Result<(), u8> {
+    if ack.reason < reason::UNSPECIFIED_ERROR { Ok(()) } else { Err(ack.reason) }
+}
+
+fn not_in_flight(ack: &Ack<'_>) -> Cause {
+    Cause::Protocol(format!("{} for packet {}, which does not await it", ack.kind.packet_type(), ack.packet_id))
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_length_of_a_packet_is_known_before_it_is_encoded() {
+        for version in [Version::V311, Version::V5] {
+            for (qos, packet_id) in
+                [(Qos::BestEffort, None), (Qos::AtLeastOnce, Some(1)), (Qos::ExactlyOnce, Some(65_535))]
+            {
+                for payload_bytes in [16, 100, 119, 120, 121, 122, 16_370, 16_380, 16_384, 2_097_152] {
+                    let publication = Publication { publisher: 1, topic: "a/b".into(), qos, retain: false };
+                    let packet = Packet {
+                        publication: &publication,
+                        sequence: 1,
+                        due_ns: 0,
+                        payload_bytes,
+                        qos,
+                        packet_id,
+                        dup: false,
+                    };
+                    let mut out = Vec::new();
+                    packet.encode(version, 1, &[7; 100], &mut out).unwrap();
+                    assert_eq!(packet_bytes(version, "a/b", qos, payload_bytes).0, out.len());
+                }
+            }
+        }
+    }
+}

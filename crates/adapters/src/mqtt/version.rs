@@ -1,0 +1,49 @@
+//! The two versions, and what each can do.
+
+use pubmark_model::qos::Qos;
+use pubmark_protocol::capabilities::{Capabilities, SentMeans};
+use pubmark_wire::mqtt::{MAXIMUM_REMAINING_LENGTH, Version};
+
+/// Bytes that a PUBLISH can have besides its payload: topic with its length, packet id, property length.
+const LARGEST_HEAD_BYTES: u32 = 2 + 65_535 + 2 + 1;
+
+const MQTT_311: Capabilities = Capabilities {
+    name: "mqtt311",
+    title: "MQTT 3.1.1",
+    schemes: &["mqtt", "mqtts"],
+    tls_schemes: &["mqtts"],
+    default_port: 1883,
+    default_tls_port: 8883,
+    qos: &Qos::ALL,
+    wildcards: true,
+    retain: true,
+    persistent_sessions: true,
+    sent_means: SentMeans::Wire,
+    maximum_payload_bytes: MAXIMUM_REMAINING_LENGTH as u32 - LARGEST_HEAD_BYTES,
+};
+
+/// A version of MQTT, as a type.
+pub trait ProtocolVersion {
+    /// The version.
+    const VERSION: Version;
+    /// What its clients can do.
+    const CAPABILITIES: Capabilities;
+}
+
+/// MQTT 3.1.1.
+#[derive(Debug)]
+pub enum V311 {}
+
+impl ProtocolVersion for V311 {
+    const VERSION: Version = Version::V311;
+    const CAPABILITIES: Capabilities = MQTT_311;
+}
+
+/// MQTT 5.0.
+#[derive(Debug)]
+pub enum V5 {}
+
+impl ProtocolVersion for V5 {
+    const VERSION: Version = Version::V5;
+    const CAPABILITIES: Capabilities = Capabilities { name: "mqtt5", title: "MQTT 5.0", ..MQTT_311 };
+}
