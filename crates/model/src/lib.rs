@@ -1,14 +1,17 @@
-//! What a run is made of: devices, subscribers, schedules. Pure data, no input or output.
+//! What a run is made of: devices, subscribers, schedules. Pure data; the only input is a workload's file.
 //!
-//! Start with [`workload::Workload`], the validated description of a fleet; [`fleet::Fleet`]
-//! is that fleet counted out device by device; [`schedule`] says when each device sends.
+//! Start with [`load::load`], which makes a [`workload::Workload`], the validated description of a fleet, from a name or
+//! a file; [`fleet::Fleet`] is that fleet counted out device by device; [`schedule`] says when each device sends.
 
 pub mod arrival;
+pub mod builtin;
 pub mod churn;
 pub mod fleet;
+pub mod load;
 pub mod payload;
 pub mod qos;
 pub mod random;
 pub mod schedule;
 pub mod topic;
+pub mod units;
 pub mod workload;

@@ -1,0 +1,254 @@
+//! What is wrong with a workload file, shown at the place where it is wrong.
+
+use std::fmt;
+use std::sync::Arc;
+
+use miette::{LabeledSpan, NamedSource, SourceCode};
+
+/// A place in one of the texts that a workload is made of.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Span {
+    /// Which text: 0 is the file, the others are `--set` options.
+    pub source: u16,
+    /// First byte.
+    pub start: u32,
+    /// Bytes.
+    pub length: u32,
+}
+
+/// The texts that spans point into, in order of their numbers.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Sources(Vec<(String, Arc<str>)>);
+
+impl Sources {
+    /// Adds a text under the name shown for it; returns its number.
+    pub fn add(&mut self, name: impl Into<String>, text: impl Into<Arc<str>>) -> u16 {
+        self.0.push((name.into(), text.into()));
+        (self.0.len() - 1) as u16
+    }
+}
+
+/// The kinds of problems; each has a stable code.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ProblemKind {
+    /// Not YAML, or past a limit of size.
+    Syntax,
+    /// A key that nothing reads.
+    UnknownKey,
+    /// A key that must be there is not.
+    MissingKey,
+    /// A list where a number should be, and the like.
+    WrongKind,
+    /// A quantity without its unit, or with one that does not exist.
+    BadUnit,
+    /// A value that cannot be.
+    ImpossibleValue,
+    /// Two keys that exclude each other.
+    Conflict,
+    /// A type that is not among `device_types`.
+    UnknownDeviceType,
+    /// A group, subscriber or other name that does not exist.
+    UnknownName,
+    /// A name used twice, or one that cannot be a name.
+    BadName,
+    /// A topic filter against the rules of MQTT.
+    BadFilter,
+    /// A topic against the rules of MQTT.
+    BadTopic,
+    /// A `{placeholder}` that is not known.
+    UnknownPlaceholder,
+    /// A `${parameter}` or `--set` key that is not known.
+    UnknownParameter,
+    /// No device at all.
+    Empty,
+    /// More than can be held.
+    TooLarge,
+}
+
+impl ProblemKind {
+    /// The stable code, `workload::…`.
+    pub fn code(self) -> &'static str {
+        match self {
+            ProblemKind::Syntax => "workload::syntax",
+            ProblemKind::UnknownKey => "workload::unknown-key",
+            ProblemKind::MissingKey => "workload::missing-key",
+            ProblemKind::WrongKind => "workload::wrong-kind",
+            ProblemKind::BadUnit => "workload::bad-unit",
+            ProblemKind::ImpossibleValue => "workload::impossible-value",
+            ProblemKind::Conflict => "workload::conflict",
+            ProblemKind::UnknownDeviceType => "workload::unknown-device-type",
+            ProblemKind::UnknownName => "workload::unknown-name",
+            ProblemKind::BadName => "workload::bad-name",
+            ProblemKind::BadFilter => "workload::bad-filter",
+            ProblemKind::BadTopic => "workload::bad-topic",
+            ProblemKind::UnknownPlaceholder => "workload::unknown-placeholder",
+            ProblemKind::UnknownParameter => "workload::unknown-parameter",
+            ProblemKind::Empty => "workload::empty",
+            ProblemKind::TooLarge => "workload::too-large",
+        }
+    }
+}
+
+/// A problem before its texts are attached.
+#[derive(Clone, Debug)]
+pub(crate) struct Problem(Box<Inner>);
+
+#[derive(Clone, Debug)]
+struct Inner {
+    kind: ProblemKind,
+    message: String,
+    labels: Vec<(Span, String)>,
+    help: Option<String>,
+}
+
+impl Problem {
+    /// A problem without a place; the first caller that knows one adds it.
+    pub fn new(kind: ProblemKind, message: impl Into<String>) -> Problem {
+        Problem(Box::new(Inner { kind, message: message.into(), labels: Vec::new(), help: None }))
+    }
+
+    /// Underlines a place and says what is wrong there.
+    pub fn at(mut self, span: Span, label: impl Into<String>) -> Problem {
+        self.0.labels.push((span, label.into()));
+        self
+    }
+
+    /// Underlines a place unless one is underlined already.
+    pub fn or_at(self, span: Span) -> Problem {
+        if self.0.labels.is_empty() { self.at(span, "here") } else { self }
+    }
+
+    /// Says what to type instead.
+    pub fn help(mut self, help: impl Into<String>) -> Problem {
+        self.0.help = Some(help.into());
+        self
+    }
+
+    /// Says what to type instead, if anything is known.
+    pub fn maybe_help(mut self, help: Option<String>) -> Problem {
+        self.0.help = help.or(self.0.help);
+        self
+    }
+
+    /// Attaches the texts. Labels outside the text of the first label are left out: a diagnostic shows one text.
+    pub fn into_diagnostic(self, sources: &Sources) -> Diagnostic {
+        let Inner { kind, message, labels, help } = *self.0;
+        let shown = labels.first().map_or(0, |(span, _)| span.source);
+        let source = sources.0.get(usize::from(shown)).cloned();
+        let text_bytes = source.as_ref().map_or(0, |(_, text)| text.len());
+        let labels = labels
+            .into_iter()
+            .filter(|(span, _)| span.source == shown)
+            .map(|(span, label)| {
+                let start = (span.start as usize).min(text_bytes);
+                let length = (span.length as usize).min(text_bytes - start);
+                LabeledSpan::new(Some(label), start, length)
+            })
+            .collect();
+        let source = source.map(|(name, text)| NamedSource::new(name, text).with_language("yaml"));
+        Diagnostic { kind, message, labels, help, source }
+    }
+}
+
+impl fmt::Display for Problem {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str(&self.0.message)
+    }
+}
+
+impl std::error::Error for Problem {}
+
+impl serde::de::Error for Problem {
+    fn custom<T: fmt::Display>(message: T) -> Problem {
+        Problem::new(ProblemKind::WrongKind, message.to_string())
+    }
+
+    fn missing_field(field: &'static str) -> Problem {
+        Problem::new(ProblemKind::MissingKey, format!("`{field}` is missing"))
+    }
+
+    fn invalid_type(found: serde::de::Unexpected<'_>, expected: &dyn serde::de::Expected) -> Problem {
+        Problem::new(ProblemKind::WrongKind, format!("expected {expected}, found {}", plainly(found)))
+    }
+
+    fn unknown_variant(variant: &str, expected: &'static [&'static str]) -> Problem {
+        Problem::new(ProblemKind::ImpossibleValue, format!("`{variant}` is not one of the choices"))
+            .help(super::suggest::among(variant, expected))
+    }
+}
+
+fn plainly(found: serde::de::Unexpected<'_>) -> String {
+    use serde::de::Unexpected;
+    match found {
+        Unexpected::Map => "a mapping".to_owned(),
+        Unexpected::Seq => "a list".to_owned(),
+        Unexpected::Unit => "nothing".to_owned(),
+        Unexpected::Str(text) => format!("`{text}`"),
+        Unexpected::Bool(value) => format!("`{value}`"),
+        Unexpected::Signed(value) => format!("`{value}`"),
+        Unexpected::Unsigned(value) => format!("`{value}`"),
+        Unexpected::Float(value) => format!("`{value}`"),
+        other => other.to_string(),
+    }
+}
+
+/// One problem of a workload file: what, where, why, and what to type instead. Print it with any handler of miette.
+#[derive(Clone, Debug)]
+pub struct Diagnostic {
+    kind: ProblemKind,
+    message: String,
+    labels: Vec<LabeledSpan>,
+    help: Option<String>,
+    source: Option<NamedSource<Arc<str>>>,
+}
+
+impl Diagnostic {
+    /// What kind of problem it is.
+    pub fn kind(&self) -> ProblemKind {
+        self.kind
+    }
+
+    /// What to type instead, where that can be said.
+    pub fn hint(&self) -> Option<&str> {
+        self.help.as_deref()
+    }
+
+    /// The first text underlined, for instance `10 sec`.
+    pub fn underlined(&self) -> Option<&str> {
+        let (label, source) = (self.labels.first()?, self.source.as_ref()?);
+        source.inner().get(label.offset()..label.offset() + label.len())
+    }
+
+    /// Line of the first place underlined, from 1.
+    pub fn line(&self) -> Option<usize> {
+        let (label, source) = (self.labels.first()?, self.source.as_ref()?);
+        let before = source.inner().as_bytes().get(..label.offset())?;
+        Some(1 + before.iter().filter(|byte| **byte == b'\n').count())
+    }
+}
+
+impl fmt::Display for Diagnostic {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str(&self.message)
+    }
+}
+
+impl std::error::Error for Diagnostic {}
+
+impl miette::Diagnostic for Diagnostic {
+    fn code<'a>(&'a self) -> Option<Box<dyn fmt::Display + 'a>> {
+        Some(Box::new(self.kind.code()))
+    }
+
+    fn help<'a>(&'a self) -> Option<Box<dyn fmt::Display + 'a>> {
+        self.help.as_ref().map(|help| Box::new(help) as Box<dyn fmt::Display>)
+    }
+
+    fn source_code(&self) -> Option<&dyn SourceCode> {
+        self.source.as_ref().map(|source| source as &dyn SourceCode)
+    }
+
+    fn labels(&self) -> Option<Box<dyn Iterator<Item = LabeledSpan> + '_>> {
+        Some(Box::new(self.labels.iter().cloned()))
+    }
+}

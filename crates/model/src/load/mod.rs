@@ -1,0 +1,177 @@
+//! Workload files: from YAML to a checked [`Workload`], or one [`Diagnostic`] that says what is wrong and what to type instead.
+//!
+//! The way of a file: [`yaml`] reads it into a tree of [`node`]s with places; [`overlay`] makes the published reading and
+//! applies `--set` and parameters; [`reader`] hands the tree to the structs of [`raw`], which fix its shape; the rest
+//! checks values. Start with [`load`].
+
+use std::path::{Path, PathBuf};
+
+use serde::Deserialize;
+
+use crate::builtin::{self, Parameter};
+use crate::qos::Qos;
+use crate::workload::{Variant, Workload};
+
+mod device;
+mod diagnostic;
+mod node;
+mod overlay;
+mod payload;
+pub(crate) mod raw;
+mod reader;
+mod shape;
+pub(crate) mod suggest;
+mod topics;
+mod value;
+mod workload;
+mod yaml;
+
+pub use diagnostic::{Diagnostic, ProblemKind};
+
+use diagnostic::{Problem, Sources};
+use raw::{RawParameter, RawWorkload};
+use reader::Reader;
+use shape::{AnyText, Form, Text};
+
+/// How a workload is to be loaded.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LoadOptions {
+    /// Which reading.
+    pub variant: Variant,
+    /// Multiplier of device counts, at least 1.
+    pub scale: u32,
+    /// Delivery level of every device and subscriber, in place of the file's.
+    pub qos: Option<Qos>,
+    /// `--set KEY=VALUE`, in order: parameters by name, everything else by dotted path.
+    pub set: Vec<(String, String)>,
+}
+
+impl Default for LoadOptions {
+    fn default() -> LoadOptions {
+        LoadOptions { variant: Variant::default(), scale: 1, qos: None, set: Vec::new() }
+    }
+}
+
+/// Why there is no workload.
+#[derive(Debug, thiserror::Error, miette::Diagnostic)]
+pub enum LoadError {
+    /// Neither a built-in workload nor a file.
+    #[error("there is no workload `{name}`")]
+    #[diagnostic(code(workload::not_found), help("{hint}"))]
+    NotFound {
+        /// The name asked for.
+        name: String,
+        /// The nearest names, or all of them.
+        hint: String,
+    },
+    /// The file cannot be read.
+    #[error("failed to read the workload `{}`", path.display())]
+    #[diagnostic(code(workload::unreadable))]
+    Unreadable {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        #[source]
+        source: std::io::Error,
+    },
+    /// A scale of zero.
+    #[error("a scale of 0 leaves no devices")]
+    #[diagnostic(code(workload::scale), help("the scale multiplies device counts; it is at least 1"))]
+    NoScale,
+    /// Something in the file, or in a `--set` option, is wrong.
+    #[error(transparent)]
+    #[diagnostic(transparent)]
+    Wrong(#[from] Box<Diagnostic>),
+}
+
+/// Loads a built-in workload by its name, or a file by its path.
+///
+/// A name that is both is the built-in one; `./name` is the file.
+pub fn load(name_or_path: &str, options: &LoadOptions) -> Result<Workload, LoadError> {
+    if let Some(found) = builtin::find(name_or_path) {
+        let options = LoadOptions { scale: options.scale.saturating_mul(found.scale), ..options.clone() };
+        let mut workload = parse(&found.file_name(), found.text(), &options)?;
+        workload.name = found.name.to_owned();
+        return Ok(workload);
+    }
+    let path = Path::new(name_or_path);
+    let looks_like_a_path = name_or_path.contains(['/', '\\']) || path.extension().is_some();
+    if !looks_like_a_path && !path.is_file() {
+        let hint = suggest::among(name_or_path, &builtin::names());
+        return Err(LoadError::NotFound {
+            name: name_or_path.to_owned(),
+            hint: format!("{hint}; or give the path of a file"),
+        });
+    }
+    let text = read(path).map_err(|source| LoadError::Unreadable { path: path.to_owned(), source })?;
+    parse(name_or_path, &text, options)
+}
+
+/// Reads a file, at most one byte more than is taken, so that an endless one ends.
+fn read(path: &Path) -> std::io::Result<String> {
+    use std::io::Read;
+    let mut bytes = Vec::new();
+    std::fs::File::open(path)?.take(yaml::LARGEST_FILE_BYTES as u64 + 1).read_to_end(&mut bytes)?;
+    String::from_utf8(bytes).map_err(|error| std::io::Error::new(std::io::ErrorKind::InvalidData, error))
+}
+
+/// Loads a workload from the text of a file; `file_name` is shown in diagnostics.
+pub fn parse(file_name: &str, text: &str, options: &LoadOptions) -> Result<Workload, LoadError> {
+    if options.scale == 0 {
+        return Err(LoadError::NoScale);
+    }
+    let mut sources = Sources::default();
+    sources.add(file_name, text);
+    let settings: Vec<(String, String, u16)> = options
+        .set
+        .iter()
+        .take(usize::from(u16::MAX) - 1)
+        .map(|(key, value)| (key.clone(), value.clone(), sources.add("--set", format!("{key}={value}"))))
+        .collect();
+    build(text, options, &settings).map_err(|problem| Box::new(problem.into_diagnostic(&sources)).into())
+}
+
+/// What a file offers besides the workload itself.
+pub(crate) struct Outline {
+    /// It has a published reading.
+    pub has_published: bool,
+    /// Its parameters.
+    pub parameters: Vec<Parameter>,
+}
+
+/// Reads the outline of a file.
+pub(crate) fn outline(file_name: &str, text: &str) -> Result<Outline, LoadError> {
+    let mut sources = Sources::default();
+    sources.add(file_name, text);
+    let read = || {
+        let mut root = yaml::parse(text)?;
+        overlay::substitute(&mut root)?;
+        let raw = RawWorkload::deserialize(Reader(&root))?;
+        let parameter = |(name, value): &(shape::Spanned<String>, Form<Text<AnyText>, RawParameter>)| {
+            let (default, about) = match value {
+                Form::Short(default) => (&default.text, ""),
+                Form::Full(full) => (&full.default.text, full.about.as_str()),
+            };
+            Parameter { name: name.value.clone(), default: default.clone(), about: about.to_owned() }
+        };
+        let parameters = raw.parameters.0.iter().map(parameter).collect();
+        Ok(Outline { has_published: raw.published.is_some(), parameters })
+    };
+    read().map_err(|problem: Problem| Box::new(problem.into_diagnostic(&sources)).into())
+}
+
+fn build(text: &str, options: &LoadOptions, settings: &[(String, String, u16)]) -> Result<Workload, Problem> {
+    let root = yaml::parse(text)?;
+    let has_published = root.get("published").is_some();
+    if has_published {
+        // The other reading must hold too, without the settings, which are meant for this one.
+        let other = match options.variant {
+            Variant::Published => Variant::Corrected,
+            Variant::Corrected => Variant::Published,
+        };
+        let other_options = LoadOptions { variant: other, ..LoadOptions::default() };
+        workload::checked(&workload::prepared(root.clone(), other, &[])?, &other_options, 1, true)?;
+    }
+    let prepared = workload::prepared(root, options.variant, settings)?;
+    workload::checked(&prepared, options, options.scale, has_published)
+}

@@ -1,0 +1,182 @@
+//! Sizes and bodies of payloads, checked.
+
+use std::sync::Arc;
+
+use super::diagnostic::{Problem, ProblemKind, Span};
+use super::raw::{BodyWord, RawBody, RawPayload, ShapeWord};
+use super::shape::{Form, SizeText, Spanned, SpreadText, Text, Word};
+use super::value::{self, impossible};
+use crate::payload::{Body, SizeDistribution};
+use crate::schedule::SMALLEST_PAYLOAD_BYTES;
+use crate::workload::Deviation;
+
+/// Largest payload that is taken, in bytes: what one MQTT packet can carry (MQTT 5.0 §1.5.5).
+const LARGEST_PAYLOAD_BYTES: f64 = 268_435_455.0;
+/// Most sizes of an empirical distribution.
+const MOST_SIZES: usize = 1_000_000;
+
+/// Reads a payload's distribution.
+pub(crate) fn distribution(raw: &Form<Text<SizeText>, Spanned<RawPayload>>) -> Result<SizeDistribution, Problem> {
+    match raw {
+        Form::Short(size) => whole(size).map(SizeDistribution::Fixed),
+        Form::Full(full) => full_distribution(&full.value, full.span),
+    }
+}
+
+fn full_distribution(raw: &RawPayload, span: Span) -> Result<SizeDistribution, Problem> {
+    let forms = [raw.mean.is_some(), raw.min.is_some() || raw.max.is_some(), raw.sizes.is_some()];
+    if forms.iter().filter(|given| **given).count() != 1 {
+        return Err(Problem::new(ProblemKind::Conflict, "a payload has exactly one distribution")
+            .at(span, "here")
+            .help("give one of: `mean` with `sd` or `variance`; `min` and `max`; `sizes`"));
+    }
+    if let Some(mean) = &raw.mean {
+        return around_mean(raw, mean);
+    }
+    if let Some(sizes) = &raw.sizes {
+        return observed(sizes, span);
+    }
+    match (&raw.min, &raw.max) {
+        (Some(min), Some(max)) => {
+            let (low, high) = (whole(min)?, whole(max)?);
+            if high < low {
+                return Err(impossible(format!("the largest size, {high} B, is below the smallest, {low} B"))
+                    .at(max.span, "below `min`")
+                    .at(min.span, "`min`")
+                    .help("swap them"));
+            }
+            Ok(SizeDistribution::Uniform { min: low, max: high })
+        }
+        _ => {
+            Err(Problem::new(ProblemKind::MissingKey, "a uniform payload needs `min` and `max`")
+                .at(span, "one is missing"))
+        }
+    }
+}
+
+fn around_mean(raw: &RawPayload, mean_text: &Text<SizeText>) -> Result<SizeDistribution, Problem> {
+    let mean = bytes(mean_text)?;
+    let sd = match (&raw.sd, &raw.variance) {
+        (Some(sd), Some(variance)) => {
+            return Err(Problem::new(ProblemKind::Conflict, "`sd` and `variance` say the same thing twice")
+                .at(variance.span, "this")
+                .at(sd.span, "and this")
+                .help("keep one of the two"));
+        }
+        (Some(sd), None) => spread(sd, mean)?,
+        (None, Some(variance)) => libm::sqrt(value::number(variance)?),
+        (None, None) => {
+            return Err(Problem::new(ProblemKind::MissingKey, "a mean without a spread")
+                .at(mean_text.span, "how far do sizes lie from it?")
+                .help(format!("add `sd: 10%`, or write `payload: {}` for one size", mean_text.text)));
+        }
+    };
+    if raw.shape.as_ref().map(|shape| shape.value) == Some(ShapeWord::Lognormal) {
+        return match &raw.floor {
+            Some(floor) => Err(Problem::new(ProblemKind::Conflict, "a lognormal payload has no floor")
+                .at(floor.span, "not read")
+                .help("leave `floor` out")),
+            None => Ok(SizeDistribution::Lognormal { mean, sd }),
+        };
+    }
+    let floor = raw.floor.as_ref().map(whole).transpose()?.unwrap_or(0);
+    Ok(SizeDistribution::Normal { mean, sd, floor })
+}
+
+fn observed(sizes: &[Text<SizeText>], span: Span) -> Result<SizeDistribution, Problem> {
+    if sizes.is_empty() {
+        return Err(Problem::new(ProblemKind::Empty, "`sizes` is empty")
+            .at(span, "here")
+            .help("list at least one size"));
+    }
+    if sizes.len() > MOST_SIZES {
+        return Err(value::too_many("sizes", sizes.len() as u64, MOST_SIZES as u64, span));
+    }
+    Ok(SizeDistribution::Empirical(sizes.iter().map(whole).collect::<Result<Arc<[u32]>, Problem>>()?))
+}
+
+fn spread(sd: &Text<SpreadText>, mean: f64) -> Result<f64, Problem> {
+    match sd.text.strip_suffix('%') {
+        Some(_) => Ok(value::unit(sd, crate::units::chance)? * mean),
+        None => value::unit(sd, crate::units::size),
+    }
+}
+
+fn bytes<K>(size: &Text<K>) -> Result<f64, Problem> {
+    let bytes = value::unit(size, crate::units::size)?;
+    if bytes < 1.0 {
+        return Err(impossible("a payload of nothing carries no header".to_owned()).at(size.span, "below 1 B").help(
+            format!("the smallest payload is {SMALLEST_PAYLOAD_BYTES} B; smaller ones are raised to it and counted"),
+        ));
+    }
+    if bytes > LARGEST_PAYLOAD_BYTES {
+        return Err(Problem::new(ProblemKind::TooLarge, format!("`{}` is more than one message can carry", size.text))
+            .at(size.span, "above 268,435,455 B"));
+    }
+    Ok(bytes)
+}
+
+fn whole<K>(size: &Text<K>) -> Result<u32, Problem> {
+    let bytes = bytes(size)?;
+    if (bytes - bytes.round()).abs() > 1e-6 {
+        return Err(impossible(format!("`{}` is not a whole number of bytes", size.text))
+            .at(size.span, "a message has whole bytes")
+            .help(format!("write `{}B`, or a distribution `{{mean: {}, sd: 10%}}`", bytes.round(), size.text)));
+    }
+    Ok(bytes.round() as u32)
+}
+
+/// Reads what fills payloads.
+pub(crate) fn body(raw: Option<&Form<Word<BodyWord>, RawBody>>) -> Body {
+    match raw {
+        None => Body::Random,
+        Some(Form::Short(word)) => match word.value {
+            BodyWord::Random => Body::Random,
+            BodyWord::Text => Body::Text,
+        },
+        Some(Form::Full(full)) => Body::Json(full.json.value.as_str().into()),
+    }
+}
+
+/// The deviation of a group some of whose sizes cannot hold the header, if there is one.
+pub(crate) fn raised_to_header(group: &str, size: &SizeDistribution) -> Option<Deviation> {
+    let header = f64::from(SMALLEST_PAYLOAD_BYTES);
+    let share = share_below_header(size);
+    let what = match size {
+        SizeDistribution::Fixed(bytes) => format!("{bytes} B"),
+        _ => format!("about {:.2} % of sizes, those below {header} B,", share * 100.0),
+    };
+    (share > 1e-6).then(|| Deviation {
+        name: "payload-raised-to-header".to_owned(),
+        detail: format!(
+            "{group}: {what} raised to the {header} B of the smallest header, so that every message can be told apart"
+        ),
+    })
+}
+
+/// Share of draws below the smallest header, before rounding to whole bytes.
+fn share_below_header(size: &SizeDistribution) -> f64 {
+    let header = f64::from(SMALLEST_PAYLOAD_BYTES);
+    let below = |deviations: f64| 0.5 * libm::erfc(-deviations / std::f64::consts::SQRT_2);
+    match size {
+        SizeDistribution::Fixed(bytes) => f64::from(u8::from(f64::from(*bytes) < header)),
+        SizeDistribution::Normal { floor, .. } if f64::from(*floor) >= header => 0.0,
+        SizeDistribution::Normal { mean, sd, .. } if *sd == 0.0 => f64::from(u8::from(*mean < header)),
+        SizeDistribution::Normal { mean, sd, .. } => below((header - mean) / sd),
+        SizeDistribution::Lognormal { mean, sd } => {
+            let variance = libm::log(1.0 + (sd / mean) * (sd / mean));
+            match variance > 0.0 {
+                true => below((libm::log(header) - libm::log(*mean) + variance / 2.0) / libm::sqrt(variance)),
+                false => f64::from(u8::from(*mean < header)),
+            }
+        }
+        SizeDistribution::Uniform { min, max } => {
+            let small = f64::from(SMALLEST_PAYLOAD_BYTES.saturating_sub(*min).min(max - min + 1));
+            small / (f64::from(*max) - f64::from(*min) + 1.0)
+        }
+        SizeDistribution::Empirical(sizes) => {
+            let small = sizes.iter().filter(|size| **size < SMALLEST_PAYLOAD_BYTES).count();
+            small as f64 / sizes.len().max(1) as f64
+        }
+    }
+}

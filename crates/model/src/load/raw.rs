@@ -1,0 +1,350 @@
+//! The shape of a workload file. What the values mean is checked later; the comments here are the descriptions in its JSON Schema.
+
+use schemars::JsonSchema;
+use serde::Deserialize;
+
+use super::shape::{
+    AnyText, CheckText, CountText, DurationText, Form, Named, NumberText, OneOrMany, QosText, RateText, SizeText,
+    Spanned, SpreadText, Text, Word,
+};
+
+/// A pubmark workload: who sends what, who listens.
+#[derive(Clone, Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, expecting = "a mapping with `name`, `devices`, `subscribers`")]
+#[schemars(title = "pubmark workload")]
+#[allow(dead_code, reason = "defaults and types are read to check them; groups carry the merged values")]
+pub(crate) struct RawWorkload {
+    /// Name in records and topics: letters, digits, `-` and `_`.
+    pub name: Spanned<String>,
+    /// One sentence for `pubmark list workloads`.
+    #[serde(default)]
+    pub description: String,
+    /// Where the figures come from: a paper, a data set.
+    pub source: Option<String>,
+    /// Values that can be set with `--set NAME=VALUE` and are used as `${NAME}`.
+    #[serde(default)]
+    pub parameters: Named<Form<Text<AnyText>, RawParameter>>,
+    /// What holds for every device group that does not say otherwise.
+    pub defaults: Option<RawTraits>,
+    /// Types of devices, named `domain/type`, that groups refer to.
+    #[serde(default)]
+    pub device_types: Named<RawTraits>,
+    /// Groups of like devices.
+    pub devices: Vec<RawGroup>,
+    /// Groups of like subscribers; an empty list for none.
+    pub subscribers: Vec<RawSubscriber>,
+    /// How devices and subscribers are placed when there are several nodes.
+    pub placement: Option<RawPlacement>,
+    /// What differs when the workload is run as published (`--variant published`): each field given here replaces that field.
+    pub published: Option<RawPublished>,
+}
+
+/// A parameter in full.
+#[derive(Clone, Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, expecting = "a mapping")]
+pub(crate) struct RawParameter {
+    /// Its value where `--set` gives none.
+    pub default: Text<AnyText>,
+    /// What it is, in a few words.
+    #[serde(default)]
+    pub about: String,
+}
+
+/// Declares a struct with the fields that say what a device does, behind the fields of its own; so they are written once.
+macro_rules! with_device_fields {
+    ($(#[$about:meta])* $name:ident { $($(#[$own_about:meta])* $own:ident: $own_type:ty,)* }) => {
+        $(#[$about])*
+        #[derive(Clone, Debug, Deserialize, JsonSchema)]
+        #[serde(deny_unknown_fields, expecting = "a mapping")]
+        #[allow(dead_code, reason = "defaults, types and changes are read to check them; groups carry the merged values")]
+        pub(crate) struct $name {
+            $($(#[$own_about])* pub $own: $own_type,)*
+            /// Time between two sends, such as `5s`.
+            pub every: Option<Text<DurationText>>,
+            /// Messages per second of one device, such as `10/s`; in place of `every`.
+            pub rate: Option<Text<RateText>>,
+            /// When messages are due: `periodic` (default), `poisson`, `flood`, or a mapping for on-off and recorded times.
+            pub arrival: Option<Form<Word<ArrivalWord>, Spanned<RawArrival>>>,
+            /// Where a periodic device's first send falls: `spread` (default) over the interval, or `aligned` with all others.
+            pub phase: Option<Word<PhaseWord>>,
+            /// Each periodic due time is moved by up to this much either way; below half the interval.
+            pub jitter: Option<Text<DurationText>>,
+            /// Size of a message's payload, header included: one size, or a distribution.
+            pub payload: Option<Form<Text<SizeText>, Spanned<RawPayload>>>,
+            /// What fills a payload behind its header: `random` (default), `text`, or a mapping with a JSON document.
+            pub body: Option<Form<Word<BodyWord>, RawBody>>,
+            /// Topic, with `{workload}`, `{group}`, `{domain}`, `{type}`, `{qos}`, `{device}`, `{index}`, `{copy}` filled in per device.
+            pub topic: Option<Spanned<String>>,
+            /// Delivery level: `0` (default), `1`, `2`.
+            pub qos: Option<Text<QosText>>,
+            /// Send with the retain flag.
+            pub retain: Option<Word<bool>>,
+            /// What a session keeps when its connection ends: `clean` (default, nothing) or `persistent`.
+            pub session: Option<Word<SessionWord>>,
+            /// Planned leaving and coming back.
+            pub churn: Option<Form<Word<ChurnWord>, Spanned<RawChurn>>>,
+            /// Messages sent and not yet acknowledged at most (QoS 1, 2); 20 by default.
+            pub in_flight_window: Option<Text<CountText>>,
+            /// User name and password.
+            pub credentials: Option<RawCredentials>,
+        }
+    };
+}
+
+with_device_fields! {
+    /// What a device does.
+    RawTraits {}
+}
+
+with_device_fields! {
+    /// A group of like devices. Fields not given here are taken from its type, then from `defaults`.
+    RawGroup {
+        /// Name in reports, unique; its type's if not given.
+        name: Option<Spanned<String>>,
+        /// One of `device_types`.
+        r#type: Option<Spanned<String>>,
+        /// Devices, multiplied by `--scale`; 1 by default.
+        count: Option<Text<CountText>>,
+    }
+}
+
+/// When messages are due, in one word.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub(crate) enum ArrivalWord {
+    /// At fixed intervals.
+    Periodic,
+    /// With independent exponential gaps.
+    Poisson,
+    /// As fast as the system takes them.
+    Flood,
+}
+
+/// When messages are due, in full.
+#[derive(Clone, Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, expecting = "a mapping")]
+pub(crate) struct RawArrival {
+    /// Mean length of an on period, in which messages are sent at `every` or `rate`.
+    pub on: Option<Text<DurationText>>,
+    /// Mean length of an off period.
+    pub off: Option<Text<DurationText>>,
+    /// Recorded send times, counted from the start, ascending.
+    pub trace: Option<Vec<Text<DurationText>>>,
+    /// The trace starts again after this time.
+    pub repeat: Option<Text<DurationText>>,
+}
+
+/// Where the first send falls.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub(crate) enum PhaseWord {
+    /// At a seeded random point of the interval.
+    Spread,
+    /// All together.
+    Aligned,
+}
+
+/// A distribution of sizes: normal (`mean` with `sd` or `variance`), lognormal, uniform (`min`, `max`), or `sizes` observed.
+#[derive(Clone, Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, expecting = "a mapping")]
+pub(crate) struct RawPayload {
+    /// Mean.
+    pub mean: Option<Text<SizeText>>,
+    /// Standard deviation: a share of the mean or a size.
+    pub sd: Option<Text<SpreadText>>,
+    /// Variance in bytes squared, in place of `sd`.
+    pub variance: Option<Text<NumberText>>,
+    /// `normal` (default) or `lognormal`.
+    pub shape: Option<Word<ShapeWord>>,
+    /// Smaller draws of a normal distribution become this.
+    pub floor: Option<Text<SizeText>>,
+    /// Smallest size of a uniform distribution.
+    pub min: Option<Text<SizeText>>,
+    /// Largest size of a uniform distribution.
+    pub max: Option<Text<SizeText>>,
+    /// Observed sizes, drawn from with equal chances.
+    pub sizes: Option<Vec<Text<SizeText>>>,
+}
+
+/// Shape of a distribution with mean and spread.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub(crate) enum ShapeWord {
+    /// Normal.
+    Normal,
+    /// Lognormal.
+    Lognormal,
+}
+
+/// What fills a payload, in one word.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub(crate) enum BodyWord {
+    /// Bytes that do not compress.
+    Random,
+    /// Printable text.
+    Text,
+}
+
+/// What fills a payload, in full.
+#[derive(Clone, Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, expecting = "a mapping")]
+pub(crate) struct RawBody {
+    /// A JSON document, cut or padded to the size.
+    pub json: Spanned<String>,
+}
+
+/// What a session keeps.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub(crate) enum SessionWord {
+    /// Nothing.
+    Clean,
+    /// Subscriptions and unacknowledged messages.
+    Persistent,
+}
+
+/// No churn, where a type or the defaults have some.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub(crate) enum ChurnWord {
+    /// Always online.
+    None,
+}
+
+/// Disconnect and reconnect checks.
+#[derive(Clone, Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, expecting = "a mapping")]
+pub(crate) struct RawChurn {
+    /// Chance to leave at each check, and the time between checks: `5% every 1s`.
+    pub disconnect: Text<CheckText>,
+    /// Chance to come back at each check while away: `80% every 1s`.
+    pub reconnect: Option<Text<CheckText>>,
+    /// When checks happen: at a `random` phase of each device (default), or `together` on one tick as PSMark does.
+    pub checks: Option<Word<ChecksWord>>,
+    /// How a device leaves: `graceful` (default) with the protocol's goodbye, or `cut` without a word.
+    pub leave: Option<Word<LeaveWord>>,
+}
+
+/// When churn's checks happen.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub(crate) enum ChecksWord {
+    /// Each at a seeded random phase.
+    Random,
+    /// Both on one tick.
+    Together,
+}
+
+/// How a device leaves.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub(crate) enum LeaveWord {
+    /// With a goodbye.
+    Graceful,
+    /// Without a word.
+    Cut,
+}
+
+/// Log-in.
+#[derive(Clone, Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, expecting = "a mapping")]
+pub(crate) struct RawCredentials {
+    /// User name.
+    pub user: String,
+    /// Password; never written to a record.
+    pub password: String,
+}
+
+/// A group of like subscribers.
+#[derive(Clone, Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, expecting = "a mapping")]
+pub(crate) struct RawSubscriber {
+    /// Name, unique; `subscriber-1`, `subscriber-2`, … if not given.
+    pub name: Option<Spanned<String>>,
+    /// Subscribers, each with a connection of its own; 1 by default.
+    pub count: Option<Text<CountText>>,
+    /// Multiply the count by `--scale`; `false` by default.
+    pub scales: Option<Word<bool>>,
+    /// What each subscribes to, in MQTT's syntax; `{index}` becomes the subscriber's number in its group, from 0.
+    pub filters: Spanned<OneOrMany<Spanned<String>>>,
+    /// Delivery level asked for: `0` (default), `1`, `2`.
+    pub qos: Option<Text<QosText>>,
+    /// What the session keeps: `clean` (default) or `persistent`.
+    pub session: Option<Word<SessionWord>>,
+    /// User name and password.
+    pub credentials: Option<RawCredentials>,
+    /// Time spent on a message before the next is taken; none by default.
+    pub processing: Option<Text<DurationText>>,
+}
+
+/// What changes in a group of subscribers.
+#[derive(Clone, Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, expecting = "a mapping")]
+#[allow(dead_code, reason = "read to check its keys; the change itself is made in the tree")]
+pub(crate) struct RawSubscriberChange {
+    /// See `subscribers`.
+    pub count: Option<Text<CountText>>,
+    /// See `subscribers`.
+    pub scales: Option<Word<bool>>,
+    /// See `subscribers`.
+    pub filters: Option<OneOrMany<Spanned<String>>>,
+    /// See `subscribers`.
+    pub qos: Option<Text<QosText>>,
+    /// See `subscribers`.
+    pub session: Option<Word<SessionWord>>,
+    /// See `subscribers`.
+    pub credentials: Option<RawCredentials>,
+    /// See `subscribers`.
+    pub processing: Option<Text<DurationText>>,
+}
+
+/// Placement over several nodes.
+#[derive(Clone, Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, expecting = "a mapping")]
+pub(crate) struct RawPlacement {
+    /// `split` (default): the fleet is divided over the nodes; `replicate`: every node runs a copy of it.
+    pub devices: Option<Word<PlacementWord>>,
+    /// `once` (default), or `every-node`: each node has them all.
+    pub subscribers: Option<Word<SubscribersWord>>,
+}
+
+/// How devices are placed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub(crate) enum PlacementWord {
+    /// Divided over the nodes.
+    Split,
+    /// A copy on every node.
+    Replicate,
+}
+
+/// How subscribers are placed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub(crate) enum SubscribersWord {
+    /// One set, wherever.
+    Once,
+    /// A set on every node.
+    EveryNode,
+}
+
+/// What differs in the published reading.
+#[derive(Clone, Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, expecting = "a mapping")]
+#[allow(dead_code, reason = "read to check its keys; the changes themselves are made in the tree")]
+pub(crate) struct RawPublished {
+    /// Changes to `defaults`.
+    pub defaults: Option<RawTraits>,
+    /// Changes to device types, by name.
+    #[serde(default)]
+    pub device_types: Named<RawTraits>,
+    /// Changes to device groups, by name.
+    #[serde(default)]
+    pub devices: Named<RawGroup>,
+    /// Changes to subscriber groups, by name.
+    #[serde(default)]
+    pub subscribers: Named<RawSubscriberChange>,
+    /// Changes to `placement`.
+    pub placement: Option<RawPlacement>,
+}

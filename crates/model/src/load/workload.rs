@@ -1,0 +1,212 @@
+//! The whole workload, checked: from the shape of the file to [`Workload`].
+
+use std::time::Duration;
+
+use serde::Deserialize;
+
+use super::diagnostic::{Problem, ProblemKind, Span};
+use super::node::Node;
+use super::raw::{PlacementWord, RawPublished, RawSubscriber, RawWorkload, SubscribersWord};
+use super::reader::Reader;
+use super::shape::Spanned;
+use super::{LoadOptions, device, overlay, payload, topics, value};
+use crate::qos::Qos;
+use crate::workload::{Deviation, DeviceGroup, Placement, SubscriberGroup, Variant, Workload};
+
+/// Most groups of devices; a group's number has 16 bits.
+const MOST_GROUPS: usize = 10_000;
+/// Most devices in all: a compact header has 24 bits for the publisher.
+const MOST_DEVICES: u64 = 1 << 24;
+/// Most subscribers in all.
+const MOST_SUBSCRIBERS: u64 = 1_000_000;
+/// Most filters of one subscriber.
+const MOST_FILTERS: usize = 1_000;
+
+/// The tree made ready for one variant, with its settings applied. `settings` are (key, value, number of the text).
+pub(crate) fn prepared(mut root: Node, variant: Variant, settings: &[(String, String, u16)]) -> Result<Node, Problem> {
+    let published = root.remove("published");
+    if let Some(published) = &published {
+        let mut published = published.clone();
+        overlay::substitute_below(&mut published, &overlay::parameters(&root)?)?;
+        RawPublished::deserialize(Reader(&published))?;
+    }
+    if variant == Variant::Published {
+        overlay::publish(&mut root, published)?;
+    }
+    for (key, value, source) in settings {
+        overlay::set(&mut root, key, value, *source)?;
+    }
+    overlay::substitute(&mut root)?;
+    // Read once as written, so that a key out of place is found where it stands and not in every group that takes it over.
+    RawWorkload::deserialize(Reader(&root))?;
+    overlay::inherit(&mut root)?;
+    Ok(root)
+}
+
+/// Checks a prepared tree.
+pub(crate) fn checked(
+    root: &Node,
+    options: &LoadOptions,
+    scale: u32,
+    has_published: bool,
+) -> Result<Workload, Problem> {
+    let raw = RawWorkload::deserialize(Reader(root))?;
+    check_workload_name(&raw.name)?;
+    let mut devices = device_groups(root, &raw)?;
+    let mut subscribers = subscriber_groups(&raw)?;
+    apply_scale(&mut devices, &mut subscribers, &raw, scale, root)?;
+    if let Some(qos) = options.qos {
+        apply_qos(&mut devices, &mut subscribers, qos);
+    }
+    let mut deviations: Vec<Deviation> =
+        devices.iter().filter_map(|group| payload::raised_to_header(&group.name, &group.size)).collect();
+    if options.variant == Variant::Published && !has_published {
+        deviations.push(Deviation {
+            name: "no-published-reading".to_owned(),
+            detail: format!("{} has one reading only; it was used", raw.name.value),
+        });
+    }
+    let placement = raw.placement.as_ref();
+    Ok(Workload {
+        name: raw.name.value.clone(),
+        description: raw.description.clone(),
+        source: raw.source.clone(),
+        variant: options.variant,
+        scale,
+        devices,
+        subscribers,
+        placement: match placement.and_then(|placement| placement.devices.as_ref()).map(|word| word.value) {
+            Some(PlacementWord::Replicate) => Placement::Replicate,
+            Some(PlacementWord::Split) | None => Placement::Split,
+        },
+        subscribers_on_every_node: placement
+            .and_then(|placement| placement.subscribers.as_ref())
+            .map(|word| word.value)
+            == Some(SubscribersWord::EveryNode),
+        deviations,
+    })
+}
+
+fn check_workload_name(name: &Spanned<String>) -> Result<(), Problem> {
+    device::check_name(name)?;
+    match name.value.contains('/') {
+        false => Ok(()),
+        true => Err(Problem::new(ProblemKind::BadName, "a workload's name has no `/`")
+            .at(name.span, "here")
+            .help("use `-` instead")),
+    }
+}
+
+fn device_groups(root: &Node, raw: &RawWorkload) -> Result<Vec<DeviceGroup>, Problem> {
+    let list = root.get("devices").map(|devices| devices.span).unwrap_or_default();
+    if raw.devices.is_empty() {
+        return Err(Problem::new(ProblemKind::Empty, "no device sends anything")
+            .at(list, "empty")
+            .help("add a group: `- {name: sensor, count: 10, every: 1s, payload: 100B}`"));
+    }
+    if raw.devices.len() > MOST_GROUPS {
+        return Err(value::too_many("device groups", raw.devices.len() as u64, MOST_GROUPS as u64, list));
+    }
+    let nodes = root.get("devices").map(Node::items).unwrap_or_default();
+    let mut names = Names::default();
+    raw.devices
+        .iter()
+        .zip(nodes)
+        .map(|(group, node)| {
+            let checked = device::group(group, first_key(node))?;
+            let span = group.name.as_ref().or(group.r#type.as_ref()).map(|name| name.span).unwrap_or_default();
+            names.add("device group", &checked.name, span)?;
+            Ok(checked)
+        })
+        .collect()
+}
+
+fn first_key(node: &Node) -> Span {
+    node.entries().first().map_or(node.span, |entry| entry.key_span)
+}
+
+/// Names seen so far, with their places.
+#[derive(Default)]
+struct Names(std::collections::HashMap<String, Span>);
+
+impl Names {
+    fn add(&mut self, what: &str, name: &str, span: Span) -> Result<(), Problem> {
+        match self.0.insert(name.to_owned(), span) {
+            None => Ok(()),
+            Some(first) => Err(Problem::new(ProblemKind::BadName, format!("two {what}s are called `{name}`"))
+                .at(span, "again")
+                .at(first, "first used here")
+                .help("give one of them a `name` of its own")),
+        }
+    }
+}
+
+fn subscriber_groups(raw: &RawWorkload) -> Result<Vec<SubscriberGroup>, Problem> {
+    let mut names = Names::default();
+    let mut groups = Vec::with_capacity(raw.subscribers.len());
+    for (number, subscriber) in (1..).zip(&raw.subscribers) {
+        let group = subscriber_group(subscriber, number)?;
+        let span = subscriber.name.as_ref().map_or(subscriber.filters.span, |name| name.span);
+        names.add("subscriber group", &group.name, span)?;
+        groups.push(group);
+    }
+    if groups.len() > MOST_GROUPS {
+        return Err(value::too_many("subscriber groups", groups.len() as u64, MOST_GROUPS as u64, raw.name.span));
+    }
+    Ok(groups)
+}
+
+fn subscriber_group(raw: &RawSubscriber, number: u32) -> Result<SubscriberGroup, Problem> {
+    if let Some(name) = &raw.name {
+        device::check_name(name)?;
+    }
+    let filters = &raw.filters.value.0;
+    if filters.is_empty() {
+        return Err(Problem::new(ProblemKind::Empty, "a subscriber without filters hears nothing")
+            .at(raw.filters.span, "empty")
+            .help("`\"#\"` hears everything"));
+    }
+    if filters.len() > MOST_FILTERS {
+        return Err(value::too_many("filters", filters.len() as u64, MOST_FILTERS as u64, raw.filters.span));
+    }
+    let count = |count| value::count(count, "a group's count", 1, MOST_SUBSCRIBERS as u32);
+    Ok(SubscriberGroup {
+        name: raw.name.as_ref().map_or_else(|| format!("subscriber-{number}"), |name| name.value.clone()),
+        count: raw.count.as_ref().map_or(Ok(1), count)?,
+        filters: filters.iter().map(topics::filter).collect::<Result<_, _>>()?,
+        qos: raw.qos.as_ref().map_or(Ok(Qos::BestEffort), value::qos)?,
+        session: device::session(raw.session.as_ref()),
+        credentials: raw.credentials.as_ref().map(device::credentials),
+        processing: raw.processing.as_ref().map_or(Ok(Duration::ZERO), value::duration)?,
+    })
+}
+
+fn apply_scale(
+    devices: &mut [DeviceGroup],
+    subscribers: &mut [SubscriberGroup],
+    raw: &RawWorkload,
+    scale: u32,
+    root: &Node,
+) -> Result<(), Problem> {
+    let scales = raw.subscribers.iter().map(|subscriber| subscriber.scales.as_ref().is_some_and(|scales| scales.value));
+    let factor = |scales: bool| if scales { u64::from(scale) } else { 1 };
+    let place = |section: &str| root.get(section).map(|node| node.span).unwrap_or_default();
+    let device_total: u64 = devices.iter().map(|group| u64::from(group.count) * factor(true)).sum();
+    if device_total > MOST_DEVICES {
+        return Err(value::too_many("devices", device_total, MOST_DEVICES, place("devices")));
+    }
+    let counts = subscribers.iter().zip(scales.clone()).map(|(group, scales)| u64::from(group.count) * factor(scales));
+    let subscriber_total: u64 = counts.sum();
+    if subscriber_total > MOST_SUBSCRIBERS {
+        return Err(value::too_many("subscribers", subscriber_total, MOST_SUBSCRIBERS, place("subscribers")));
+    }
+    // Both sums fit, so each product does.
+    devices.iter_mut().for_each(|group| group.count *= scale);
+    subscribers.iter_mut().zip(scales).for_each(|(group, scales)| group.count *= if scales { scale } else { 1 });
+    Ok(())
+}
+
+fn apply_qos(devices: &mut [DeviceGroup], subscribers: &mut [SubscriberGroup], qos: Qos) {
+    devices.iter_mut().for_each(|group| group.qos = qos);
+    subscribers.iter_mut().for_each(|group| group.qos = qos);
+}

@@ -1,0 +1,198 @@
+//! Durations, sizes, rates and chances as people write them: `10ms`, `1.5KB`, `5/s`, `20%`.
+//!
+//! A value with a unit has no space in it. Every error says what was read and, where it can be guessed, what to write instead.
+
+use std::time::Duration;
+
+/// Why a text is not the quantity it should be.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{message}")]
+pub struct UnitError {
+    /// What is wrong, value included.
+    pub message: String,
+    /// What to write instead.
+    pub hint: Option<String>,
+}
+
+/// Longest duration that is taken: ten years.
+const LONGEST: Duration = Duration::from_secs(10 * 365 * 24 * 3600);
+
+/// A unit: how it is written, other spellings that people try, and its worth.
+struct Unit {
+    symbol: &'static str,
+    also: &'static [&'static str],
+    worth: f64,
+}
+
+const fn unit(symbol: &'static str, worth: f64, also: &'static [&'static str]) -> Unit {
+    Unit { symbol, also, worth }
+}
+
+/// Worth in nanoseconds.
+const DURATIONS: [Unit; 6] = [
+    unit("ns", 1.0, &["nanosecond", "nanoseconds", "nsec"]),
+    unit("us", 1e3, &["µs", "μs", "usec", "microsecond", "microseconds"]),
+    unit("ms", 1e6, &["msec", "msecs", "millis", "millisecond", "milliseconds"]),
+    unit("s", 1e9, &["sec", "secs", "second", "seconds"]),
+    unit("m", 60e9, &["min", "mins", "minute", "minutes"]),
+    unit("h", 3600e9, &["hr", "hrs", "hour", "hours"]),
+];
+
+/// Worth in bytes.
+const SIZES: [Unit; 7] = [
+    unit("B", 1.0, &["b", "byte", "bytes"]),
+    unit("KB", 1e3, &["kb", "k", "kilobyte", "kilobytes"]),
+    unit("KiB", 1024.0, &["kib"]),
+    unit("MB", 1e6, &["mb", "m", "megabyte", "megabytes"]),
+    unit("MiB", 1_048_576.0, &["mib"]),
+    unit("GB", 1e9, &["gb", "g"]),
+    unit("GiB", 1_073_741_824.0, &["gib"]),
+];
+
+/// Worth in messages per second.
+const RATES: [Unit; 3] = [
+    unit("/s", 1.0, &["/sec", "/second", "per second", "per s", "hz", "msg/s", "msgs/s", "messages/s"]),
+    unit("/min", 1.0 / 60.0, &["/m", "/minute", "per minute", "per min", "msg/min"]),
+    unit("/h", 1.0 / 3600.0, &["/hour", "/hr", "per hour", "msg/h"]),
+];
+
+/// Reads a duration such as `10ms`, `1.5s`, `2m`, `1h`.
+pub fn duration(text: &str) -> Result<Duration, UnitError> {
+    let nanoseconds = quantity(text, "duration", &DURATIONS, "`10s`, `500ms`")?;
+    if nanoseconds > LONGEST.as_nanos() as f64 {
+        return Err(UnitError { message: format!("`{text}` is longer than ten years"), hint: None });
+    }
+    Ok(Duration::from_nanos(nanoseconds.round() as u64))
+}
+
+/// Reads a size in bytes such as `16B`, `1KB` (1,000), `1KiB` (1,024), `1.2MB`; a bare number counts bytes.
+pub fn size(text: &str) -> Result<f64, UnitError> {
+    if let Some(bytes) = plain_number(text) {
+        return Ok(bytes);
+    }
+    quantity(text, "size", &SIZES, "`100B`, `1KB`")
+}
+
+/// Reads a rate in messages per second such as `5/s`, `10/min`, `1/h`.
+pub fn rate(text: &str) -> Result<f64, UnitError> {
+    quantity(text, "rate", &RATES, "`5/s`, `10/min`")
+}
+
+/// Reads a chance or share, `20%` or `0.2`, as a number; the caller checks its range.
+pub fn chance(text: &str) -> Result<f64, UnitError> {
+    if let Some(value) = plain_number(text) {
+        return Ok(value);
+    }
+    if let Some(value) = text.strip_suffix('%').and_then(plain_number) {
+        return Ok(value / 100.0);
+    }
+    let hint = text
+        .trim_end()
+        .trim_end_matches("percent")
+        .trim_end_matches('%')
+        .trim_end()
+        .parse::<f64>()
+        .ok()
+        .map(|number| format!("write `{number}%`"));
+    Err(UnitError {
+        message: format!("`{text}` is not a chance"),
+        hint: hint.or_else(|| Some("write it as `20%` or `0.2`".to_owned())),
+    })
+}
+
+/// Digits with at most one point, no sign, no exponent.
+fn plain_number(text: &str) -> Option<f64> {
+    let digits = text.bytes().filter(u8::is_ascii_digit).count();
+    let points = text.bytes().filter(|byte| *byte == b'.').count();
+    (digits > 0 && points <= 1 && digits + points == text.len() && text.len() <= 30)
+        .then(|| text.parse().ok())
+        .flatten()
+}
+
+fn quantity(text: &str, what: &str, units: &[Unit], examples: &str) -> Result<f64, UnitError> {
+    let end = text.bytes().take_while(|byte| byte.is_ascii_digit() || *byte == b'.').count();
+    let (number, symbol) = text.split_at(end);
+    let fail = |message: String, hint: String| Err(UnitError { message, hint: Some(hint) });
+    let Some(value) = plain_number(number) else {
+        return fail(format!("`{text}` is not a {what}"), format!("write it like {examples}"));
+    };
+    if let Some(unit) = units.iter().find(|unit| unit.symbol == symbol) {
+        return Ok(value * unit.worth);
+    }
+    if symbol.is_empty() {
+        return fail(format!("`{text}` has no unit"), without_unit(number, units));
+    }
+    let lower = symbol.trim().to_lowercase();
+    let meant =
+        units.iter().find(|unit| unit.symbol.to_lowercase() == lower || unit.also.iter().any(|other| *other == lower));
+    let message = format!("`{text}` is not a {what}");
+    match meant {
+        Some(unit) => fail(message, format!("write `{number}{}`", unit.symbol)),
+        None => fail(message, format!("units are {}", listed(units))),
+    }
+}
+
+fn without_unit(number: &str, units: &[Unit]) -> String {
+    format!(
+        "say which: {}",
+        units.iter().map(|unit| format!("`{number}{}`", unit.symbol)).collect::<Vec<_>>().join(", ")
+    )
+}
+
+fn listed(units: &[Unit]) -> String {
+    units.iter().map(|unit| format!("`{}`", unit.symbol)).collect::<Vec<_>>().join(", ")
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn quantities_are_read() {
+        assert_eq!(duration("10ms").unwrap(), Duration::from_millis(10));
+        assert_eq!(duration("1.5s").unwrap(), Duration::from_millis(1500));
+        assert_eq!(duration("2m").unwrap(), Duration::from_secs(120));
+        assert_eq!(duration("1h").unwrap(), Duration::from_secs(3600));
+        assert_eq!(duration("698ms").unwrap(), Duration::from_nanos(698_000_000));
+        assert_eq!(size("16B").unwrap(), 16.0);
+        assert_eq!(size("1KB").unwrap(), 1000.0);
+        assert_eq!(size("1KiB").unwrap(), 1024.0);
+        assert_eq!(size("1.2MB").unwrap(), 1_200_000.0);
+        assert_eq!(size("208.4B").unwrap(), 208.4);
+        assert_eq!(size("11").unwrap(), 11.0);
+        assert_eq!(rate("5/s").unwrap(), 5.0);
+        assert_eq!(rate("30/min").unwrap(), 0.5);
+        assert_eq!(chance("20%").unwrap(), 0.2);
+        assert_eq!(chance("0.2").unwrap(), 0.2);
+    }
+
+    #[test]
+    fn near_misses_come_with_what_to_write() {
+        for (result, hint) in [
+            (duration("10 sec").unwrap_err(), "write `10s`"),
+            (duration("10 minutes").unwrap_err(), "write `10m`"),
+            (duration("10S").unwrap_err(), "write `10s`"),
+            (size("1 kb").unwrap_err(), "write `1KB`"),
+            (size("12 bytes").unwrap_err(), "write `12B`"),
+            (rate("5 per second").unwrap_err(), "write `5/s`"),
+            (rate("5hz").unwrap_err(), "write `5/s`"),
+            (chance("20 %").unwrap_err(), "write `20%`"),
+            (duration("5").unwrap_err(), "say which: `5ns`, `5us`, `5ms`, `5s`, `5m`, `5h`"),
+            (duration("5 parsecs").unwrap_err(), "units are `ns`, `us`, `ms`, `s`, `m`, `h`"),
+            (duration("soon").unwrap_err(), "write it like `10s`, `500ms`"),
+        ] {
+            assert_eq!(result.hint.as_deref(), Some(hint), "{}", result.message);
+        }
+    }
+
+    #[test]
+    fn nonsense_is_refused() {
+        for text in ["", "-1s", "1e9s", "1.2.3s", "s", ".s", "١s", "99999999999h", "NaN", "inf"] {
+            assert!(duration(text).is_err(), "{text}");
+        }
+        for text in ["", "-1", "NaN", "inf%", "%"] {
+            assert!(chance(text).is_err(), "{text}");
+        }
+    }
+}

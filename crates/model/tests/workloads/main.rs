@@ -1,0 +1,44 @@
+//! Workload files: what is read, what is refused and how, and the built-in ones against the published figures.
+#![allow(clippy::unwrap_used)]
+
+mod diagnostics;
+mod forms;
+mod hostile;
+mod psmark;
+mod settings;
+
+use pubmark_model::load::{self, Diagnostic, LoadError, LoadOptions};
+use pubmark_model::workload::{Variant, Workload};
+
+/// Loads a text as it stands.
+fn read(text: &str) -> Result<Workload, LoadError> {
+    load::parse("test.yaml", text, &LoadOptions::default())
+}
+
+/// The diagnostic of a text that must be refused.
+fn refused(text: &str) -> Diagnostic {
+    match read(text) {
+        Err(LoadError::Wrong(diagnostic)) => *diagnostic,
+        Err(other) => panic!("another error: {other}"),
+        Ok(_) => panic!("it was taken:\n{text}"),
+    }
+}
+
+/// Options for one reading.
+fn variant(variant: Variant) -> LoadOptions {
+    LoadOptions { variant, ..LoadOptions::default() }
+}
+
+/// Options with settings.
+fn with(settings: &[(&str, &str)]) -> LoadOptions {
+    let set = settings.iter().map(|(key, value)| ((*key).to_owned(), (*value).to_owned())).collect();
+    LoadOptions { set, ..LoadOptions::default() }
+}
+
+/// A small whole workload with these lines in its only device group.
+fn group(lines: &str) -> String {
+    format!(
+        "name: test\ndevices:\n  - name: sensor\n    count: 3\n    {}\nsubscribers:\n  - filters: [\"#\"]\n",
+        lines.replace('\n', "\n    ")
+    )
+}
