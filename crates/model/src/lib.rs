@@ -9,6 +9,7 @@ pub mod churn;
 pub mod fleet;
 pub mod load;
 pub mod payload;
+pub mod plan;
 pub mod qos;
 pub mod random;
 pub mod schedule;

@@ -2,6 +2,8 @@
 
 use std::sync::Arc;
 
+use crate::schedule::SMALLEST_PAYLOAD_BYTES;
+
 /// A distribution of payload sizes in bytes, header included.
 #[derive(Clone, Debug, PartialEq)]
 pub enum SizeDistribution {
@@ -58,6 +60,45 @@ impl SizeDistribution {
         }
     }
 
+    /// Mean size in bytes as sent: with a normal's floor, and sizes below the smallest header raised to it.
+    pub fn mean_on_wire(&self) -> f64 {
+        let header = f64::from(SMALLEST_PAYLOAD_BYTES);
+        match self {
+            SizeDistribution::Fixed(size) => f64::from(*size).max(header),
+            SizeDistribution::Normal { mean, sd, floor } => {
+                // E[max(X, f)] = f + sd·(z·Φ(z) + φ(z)) with z = (mean − f) / sd.
+                let floor = f64::from(*floor).max(header);
+                if *sd == 0.0 {
+                    return mean.max(floor);
+                }
+                let z = (mean - floor) / sd;
+                let density = libm::exp(-z * z / 2.0) / libm::sqrt(std::f64::consts::TAU);
+                floor + sd * (z * below(z) + density)
+            }
+            SizeDistribution::Lognormal { mean, sd } => {
+                let variance = libm::log(1.0 + (sd / mean) * (sd / mean));
+                if variance == 0.0 {
+                    return mean.max(header);
+                }
+                // Of a lognormal, the part of the mean above h is mean·Φ(s − z), z being h in deviations of the logarithm.
+                let deviation = libm::sqrt(variance);
+                let z = (libm::log(header / mean) + variance / 2.0) / deviation;
+                header * below(z) + mean * below(deviation - z)
+            }
+            SizeDistribution::Uniform { min, max } => {
+                let count = f64::from(*max) - f64::from(*min) + 1.0;
+                let raised = (header - f64::from(*min)).clamp(0.0, count);
+                let rest = count - raised;
+                let rest_mean = (f64::from(*min) + raised + f64::from(*max)) / 2.0;
+                (raised * header + rest * rest_mean) / count
+            }
+            SizeDistribution::Empirical(sizes) => {
+                let sum: f64 = sizes.iter().map(|size| f64::from(*size).max(header)).sum();
+                sum / sizes.len().max(1) as f64
+            }
+        }
+    }
+
     /// A size that draws exceed with negligible probability (mean + 6 sd where unbounded), for limits.
     pub fn upper_bound(&self) -> u32 {
         match self {
@@ -71,4 +112,9 @@ impl SizeDistribution {
             SizeDistribution::Empirical(sizes) => sizes.iter().copied().max().unwrap_or(0),
         }
     }
+}
+
+/// Share of a standard normal distribution below `z`.
+pub(crate) fn below(z: f64) -> f64 {
+    0.5 * libm::erfc(-z / std::f64::consts::SQRT_2)
 }

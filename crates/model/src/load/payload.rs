@@ -6,7 +6,7 @@ use super::diagnostic::{Problem, ProblemKind, Span};
 use super::raw::{BodyWord, RawBody, RawPayload, ShapeWord};
 use super::shape::{Form, SizeText, Spanned, SpreadText, Text, Word};
 use super::value::{self, impossible};
-use crate::payload::{Body, SizeDistribution};
+use crate::payload::{Body, SizeDistribution, below};
 use crate::schedule::SMALLEST_PAYLOAD_BYTES;
 use crate::workload::Deviation;
 
@@ -157,7 +157,6 @@ pub(crate) fn raised_to_header(group: &str, size: &SizeDistribution) -> Option<D
 /// Share of draws below the smallest header, before rounding to whole bytes.
 fn share_below_header(size: &SizeDistribution) -> f64 {
     let header = f64::from(SMALLEST_PAYLOAD_BYTES);
-    let below = |deviations: f64| 0.5 * libm::erfc(-deviations / std::f64::consts::SQRT_2);
     match size {
         SizeDistribution::Fixed(bytes) => f64::from(u8::from(f64::from(*bytes) < header)),
         SizeDistribution::Normal { floor, .. } if f64::from(*floor) >= header => 0.0,

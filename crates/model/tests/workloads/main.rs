@@ -4,6 +4,7 @@
 mod diagnostics;
 mod forms;
 mod hostile;
+mod plans;
 mod psmark;
 mod settings;
 

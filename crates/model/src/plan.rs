@@ -1,0 +1,292 @@
+//! What a run needs, worked out before anything starts: clients, traffic, memory, and whether a machine can do it.
+//!
+//! Traffic counts payloads; what a protocol adds is not in it. Rates are those of a fleet that is wholly online, beside
+//! the mean with its planned churn. Start with [`Plan::new`], then [`Plan::verdicts`].
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use serde::Serialize;
+
+use crate::fleet::{Fleet, Heard};
+use crate::workload::{Placement, Workload};
+
+mod verdicts;
+
+pub use verdicts::{Machine, Unit, Verdict};
+
+/// Bytes of the books for one stream.
+pub const BOOK_BYTES_PER_STREAM: u64 = 192;
+/// Bytes of the generator before any client: code, histograms, body pool, buffers shared by a shard.
+pub const BASE_BYTES: u64 = 32 << 20;
+/// Bytes of one connection with its session and schedule.
+pub const CONNECTION_BYTES: u64 = 2_560;
+/// Bytes that TLS adds to a connection.
+pub const TLS_BYTES: u64 = 30 * 1024;
+/// Descriptors of the generator besides its connections.
+pub const OTHER_DESCRIPTORS: u64 = 64;
+
+/// How a workload is to be run, as far as it matters here.
+#[derive(Clone, Debug, PartialEq)]
+pub struct PlanOptions {
+    /// Nodes that run the fleet, at least 1.
+    pub nodes: u32,
+    /// Length of the measured window.
+    pub duration: Duration,
+    /// Connections are encrypted.
+    pub tls: bool,
+    /// Largest packet that the system takes, in bytes, where it is known.
+    pub packet_limit_bytes: Option<u32>,
+}
+
+impl Default for PlanOptions {
+    fn default() -> PlanOptions {
+        PlanOptions { nodes: 1, duration: Duration::from_secs(60), tls: false, packet_limit_bytes: None }
+    }
+}
+
+/// A flow of messages.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
+pub struct Traffic {
+    /// Messages per second while all devices are online.
+    pub messages_per_s: f64,
+    /// Payload bytes per second while all devices are online.
+    pub bytes_per_s: f64,
+    /// Mean messages per second with planned churn.
+    pub mean_messages_per_s: f64,
+    /// Mean payload bytes per second with planned churn.
+    pub mean_bytes_per_s: f64,
+}
+
+impl Traffic {
+    fn add(&mut self, other: &Traffic) {
+        self.messages_per_s += other.messages_per_s;
+        self.bytes_per_s += other.bytes_per_s;
+        self.mean_messages_per_s += other.mean_messages_per_s;
+        self.mean_bytes_per_s += other.mean_bytes_per_s;
+    }
+}
+
+/// What one node carries; nodes differ by one device at most, and the largest is told.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct NodeShare {
+    /// Devices.
+    pub devices: u64,
+    /// Subscribers.
+    pub subscribers: u64,
+    /// Connections, one a client.
+    pub connections: u64,
+    /// Descriptors.
+    pub descriptors: u64,
+    /// Memory of the books, bytes.
+    pub book_bytes: u64,
+    /// Memory of the whole generator, books included, bytes; an estimate.
+    pub generator_bytes: u64,
+    /// Messages sent and received per second, all devices online; `None` with a flood.
+    pub messages_per_s: Option<f64>,
+    /// Payload bytes sent and received per second likewise.
+    pub bytes_per_s: Option<f64>,
+}
+
+/// What a run needs.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Plan {
+    /// The workload's name.
+    pub workload: String,
+    /// Nodes.
+    pub nodes: u32,
+    /// Devices on all nodes.
+    pub devices: u64,
+    /// Subscribers on all nodes.
+    pub subscribers: u64,
+    /// Connections to the system, one a client.
+    pub connections: u64,
+    /// Topics published to.
+    pub topics: u64,
+    /// Into the system; `None` with a flood, which has no rate of its own.
+    pub incoming: Option<Traffic>,
+    /// Out of the system, after fan-out: once for each subscriber that a message is for.
+    pub outgoing: Option<Traffic>,
+    /// Mean share of due times at which their device is online; `None` with a flood.
+    pub availability: Option<f64>,
+    /// (publisher, topic) × subscription.
+    pub streams: u64,
+    /// Streams that two or more filters of their subscriber match; a system may send a copy for each.
+    pub overlapping_streams: u64,
+    /// Largest payload, with negligible chance of a larger one, bytes.
+    pub largest_payload_bytes: u32,
+    /// That payload with its topic and a protocol's header, bytes.
+    pub largest_packet_bytes: u64,
+    /// The limit that packets are judged by, where the system has one.
+    pub packet_limit_bytes: Option<u32>,
+    /// Messages due in the measured window; `None` with a flood.
+    pub messages_due: Option<f64>,
+    /// Of these, due while their device is planned online.
+    pub messages_sent: Option<f64>,
+    /// Deliveries expected of them.
+    pub deliveries: Option<f64>,
+    /// Subscriber groups that hear no device: probably a filter that is not meant so.
+    pub deaf_subscribers: Vec<String>,
+    /// Share of a second that a subscriber spends on the messages of one second, where its processing takes time: the busiest group.
+    pub processing: Option<Processing>,
+    /// The largest node's share.
+    pub node: NodeShare,
+}
+
+/// Time that a group's subscribers spend on messages.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Processing {
+    /// The group.
+    pub group: String,
+    /// Seconds of processing per second, for one subscriber.
+    pub share: f64,
+}
+
+impl Plan {
+    /// Works out what `workload` needs.
+    pub fn new(workload: &Workload, options: &PlanOptions) -> Plan {
+        let nodes = options.nodes.max(1);
+        let fleet = Fleet::on_nodes(workload, nodes);
+        let flows: Vec<Option<Traffic>> = workload.devices.iter().map(of_one_device).collect();
+        let incoming =
+            fleet.devices().iter().map(|device| flows[usize::from(device.group)]).try_fold(Traffic::default(), sum);
+        let heard = Hearing::new(workload, &fleet, &flows);
+        let largest_payload_bytes = workload.devices.iter().map(|group| group.size.upper_bound()).max().unwrap_or(0);
+        let largest_topic =
+            workload.devices.iter().map(|group| group.topic.0.len() + group.name.len()).max().unwrap_or(0);
+        let devices = fleet.devices().len() as u64;
+        let subscribers = fleet.subscribers().len() as u64;
+        let seconds = options.duration.as_secs_f64();
+        let mut plan = Plan {
+            workload: workload.name.clone(),
+            nodes,
+            devices,
+            subscribers,
+            connections: devices + subscribers,
+            topics: fleet.topic_count(workload) as u64,
+            incoming,
+            outgoing: heard.total,
+            availability: incoming.map(|flow| flow.mean_messages_per_s / flow.messages_per_s),
+            streams: heard.streams,
+            overlapping_streams: heard.overlapping,
+            largest_payload_bytes,
+            largest_packet_bytes: u64::from(largest_payload_bytes) + largest_topic as u64 + 32,
+            packet_limit_bytes: options.packet_limit_bytes,
+            messages_due: incoming.map(|flow| flow.messages_per_s * seconds),
+            messages_sent: incoming.map(|flow| flow.mean_messages_per_s * seconds),
+            deliveries: heard.total.map(|flow| flow.mean_messages_per_s * seconds),
+            deaf_subscribers: heard.deaf,
+            processing: heard.processing,
+            node: NodeShare {
+                devices: 0,
+                subscribers: 0,
+                connections: 0,
+                descriptors: 0,
+                book_bytes: 0,
+                generator_bytes: 0,
+                messages_per_s: None,
+                bytes_per_s: None,
+            },
+        };
+        plan.node = plan.share_of_a_node(workload, options.tls);
+        plan
+    }
+
+    /// The largest node. Subscribers that exist once are counted on it, and so are their streams.
+    fn share_of_a_node(&self, workload: &Workload, tls: bool) -> NodeShare {
+        let nodes = u64::from(self.nodes);
+        let spread = |whole: u64| whole.div_ceil(nodes);
+        let devices = spread(self.devices);
+        let (subscribers, streams, received) = match workload.subscribers_on_every_node {
+            true => (spread(self.subscribers), spread(self.streams), 1.0 / nodes as f64),
+            false => (self.subscribers, self.streams, 1.0),
+        };
+        let connections = devices + subscribers;
+        let book_bytes = streams * BOOK_BYTES_PER_STREAM;
+        let connection_bytes = CONNECTION_BYTES + if tls { TLS_BYTES } else { 0 };
+        // One message waiting at each device, one half read at each subscriber.
+        let copies = match workload.placement {
+            Placement::Replicate => 1.0,
+            Placement::Split => 1.0 / nodes as f64,
+        };
+        let waiting: f64 =
+            workload.devices.iter().map(|group| f64::from(group.count) * copies * group.size.mean_on_wire()).sum();
+        let half_read = subscribers * u64::from(self.largest_payload_bytes);
+        let both = |sent: Option<f64>, taken: Option<f64>| Some(sent? / nodes as f64 + taken? * received);
+        NodeShare {
+            devices,
+            subscribers,
+            connections,
+            descriptors: connections + OTHER_DESCRIPTORS,
+            book_bytes,
+            generator_bytes: BASE_BYTES + connections * connection_bytes + book_bytes + waiting as u64 + half_read,
+            messages_per_s: both(
+                self.incoming.map(|flow| flow.messages_per_s),
+                self.outgoing.map(|flow| flow.messages_per_s),
+            ),
+            bytes_per_s: both(self.incoming.map(|flow| flow.bytes_per_s), self.outgoing.map(|flow| flow.bytes_per_s)),
+        }
+    }
+}
+
+fn of_one_device(group: &crate::workload::DeviceGroup) -> Option<Traffic> {
+    let rate = group.arrival.mean_rate_per_s()?;
+    let online = group.churn.as_ref().map_or(1.0, |churn| churn.availability());
+    let bytes = group.size.mean_on_wire();
+    Some(Traffic {
+        messages_per_s: rate,
+        bytes_per_s: rate * bytes,
+        mean_messages_per_s: rate * online,
+        mean_bytes_per_s: rate * bytes * online,
+    })
+}
+
+fn sum(mut total: Traffic, flow: Option<Traffic>) -> Option<Traffic> {
+    total.add(&flow?);
+    Some(total)
+}
+
+/// Who hears what, summed up.
+struct Hearing {
+    total: Option<Traffic>,
+    streams: u64,
+    overlapping: u64,
+    deaf: Vec<String>,
+    processing: Option<Processing>,
+}
+
+impl Hearing {
+    fn new(workload: &Workload, fleet: &Fleet, flows: &[Option<Traffic>]) -> Hearing {
+        let lists = fleet.streams(workload);
+        // Subscribers with the same filters share a list, which is summed up once.
+        let mut known: HashMap<*const Heard, (Option<Traffic>, u64)> = HashMap::new();
+        let mut hearing =
+            Hearing { total: Some(Traffic::default()), streams: 0, overlapping: 0, deaf: Vec::new(), processing: None };
+        let mut heard_by_group = vec![0_u64; workload.subscribers.len()];
+        for (subscriber, list) in fleet.subscribers().iter().zip(&lists) {
+            let (flow, overlapping) = *known.entry(Arc::as_ptr(list).cast()).or_insert_with(|| {
+                let of = |heard: &Heard| flows[usize::from(fleet.devices()[heard.publisher as usize].group)];
+                let flow = list.iter().map(of).try_fold(Traffic::default(), sum);
+                (flow, list.iter().filter(|heard| heard.filters > 1).count() as u64)
+            });
+            hearing.total = hearing.total.and_then(|total| sum(total, flow));
+            hearing.streams += list.len() as u64;
+            hearing.overlapping += overlapping;
+            let group = usize::from(subscriber.group);
+            heard_by_group[group] += list.len() as u64;
+            hearing.note_processing(&workload.subscribers[group], flow);
+        }
+        let groups = workload.subscribers.iter().zip(heard_by_group);
+        hearing.deaf = groups.filter(|(_, heard)| *heard == 0).map(|(group, _)| group.name.clone()).collect();
+        hearing
+    }
+
+    fn note_processing(&mut self, group: &crate::workload::SubscriberGroup, flow: Option<Traffic>) {
+        let Some(flow) = flow.filter(|_| !group.processing.is_zero()) else { return };
+        let share = flow.messages_per_s * group.processing.as_secs_f64();
+        if self.processing.as_ref().is_none_or(|known| known.share < share) {
+            self.processing = Some(Processing { group: group.name.clone(), share });
+        }
+    }
+}
