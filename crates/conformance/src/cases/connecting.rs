@@ -1,0 +1,65 @@
+//! Connections that are not made, and why.
+
+use pubmark_model::qos::Qos;
+use pubmark_protocol::clients::Clients;
+use pubmark_protocol::endpoint::{Endpoint, Tls};
+use pubmark_protocol::events::Cause;
+
+use super::Target;
+use crate::certificates::Certificates;
+use crate::peer::{Peer, credentials, publisher, session};
+use crate::ports;
+use crate::server::{LOGIN, Listener, Missing, Server};
+
+pub fn wrong_password<C: Clients, S: Server>(target: &mut Target<S>) {
+    let endpoint = match target.server.endpoint(Listener::Guarded) {
+        Ok(endpoint) => endpoint,
+        Err(Missing(reason)) => return eprintln!("skipped: {}: {reason}", target.capabilities.name),
+    };
+    let mut peer = Peer::<C>::open(endpoint.clone());
+    for login in [None, credentials(LOGIN.0, "wrong"), credentials("nobody", LOGIN.1)] {
+        let cause = peer.fail_to_connect(pubmark_protocol::clients::SessionConfig {
+            credentials: login,
+            ..session("password-wrong")
+        });
+        assert!(matches!(cause, Cause::NotAuthorized { .. }), "{cause:?}");
+    }
+    let mut config = publisher("password-right", "password", Qos::AtLeastOnce);
+    config.credentials = credentials(LOGIN.0, LOGIN.1);
+    let says = peer.join(config);
+    peer.send(says, 16);
+    peer.wait("acknowledged", |record| record.acknowledged() == 1);
+    // The endpoint's log-in serves sessions that have none.
+    let mut peer = Peer::<C>::open(Endpoint { credentials: credentials(LOGIN.0, LOGIN.1), ..endpoint });
+    peer.join(session("password-of-endpoint"));
+}
+
+pub fn unreachable<C: Clients, S: Server>(target: &mut Target<S>) {
+    let mut peer = Peer::<C>::open(Endpoint { address: ports::free(), ..target.endpoint() });
+    let cause = peer.fail_to_connect(session("unreachable"));
+    assert!(matches!(&cause, Cause::Unreachable(words) if words.contains("refused")), "{cause:?}");
+}
+
+pub fn wrong_authority<C: Clients, S: Server>(target: &mut Target<S>) {
+    if target.listener != Listener::Encrypted {
+        return;
+    }
+    let directory = tempfile::tempdir().unwrap();
+    let other = Certificates::make(directory.path(), "other");
+    let with = |server_name: &str, authorities| {
+        let tls = Some(Tls { server_name: server_name.to_owned(), authorities });
+        Peer::<C>::open(Endpoint { tls, ..target.endpoint() })
+    };
+    let cause = with("localhost", Some(other.authority)).fail_to_connect(session("wrong-authority"));
+    assert!(matches!(cause, Cause::Tls(_)), "{cause:?}");
+    let known = target.endpoint().tls.and_then(|tls| tls.authorities);
+    let cause = with("other.example", known.clone()).fail_to_connect(session("wrong-name"));
+    assert!(matches!(cause, Cause::Tls(_)), "{cause:?}");
+    with("127.0.0.1", known).join(session("by-address"));
+    with("other.example", None).join(session("any-certificate"));
+    // TLS to a listener that speaks none.
+    let plain = target.server.endpoint(Listener::Plain).unwrap();
+    let mut peer = Peer::<C>::open(Endpoint { address: plain.address, ..target.endpoint() });
+    let cause = peer.fail_to_connect(session("tls-to-plain"));
+    assert!(matches!(cause, Cause::Tls(_)), "{cause:?}");
+}

@@ -1,0 +1,146 @@
+//! Messages arrive: every size, level, filter; the window is kept.
+
+use pubmark_model::qos::Qos;
+use pubmark_model::topic::TopicFilter;
+use pubmark_protocol::clients::{Clients, Publication, SessionId, Taken};
+
+use super::Target;
+use crate::peer::{Peer, publisher, session, subscriber};
+use crate::recorder::{Event, Recorder};
+use crate::server::Server;
+
+/// Smallest header, both sides of its change, both sides of the read buffer's size, a lidar scan.
+const SIZES: [u32; 9] = [16, 23, 24, 25, 1_000, 65_000, 65_536, 70_000, 1_200_000];
+
+pub fn every_size_at_every_level<C: Clients, S: Server>(target: &mut Target<S>) {
+    for &qos in target.capabilities.qos {
+        let mut peer = Peer::<C>::open(target.endpoint());
+        let hears = peer.join(subscriber("sizes-in", "sizes", qos));
+        let says = peer.join(publisher("sizes-out", "sizes", qos));
+        for size in SIZES {
+            peer.send(says, size);
+        }
+        peer.wait("all sizes", |record| record.arrived.len() == SIZES.len());
+        if qos != Qos::BestEffort {
+            peer.wait("all acknowledged", |record| record.acknowledged() == SIZES.len());
+        }
+        let sizes: Vec<u32> = peer.record.arrived.iter().map(|one| one.payload_bytes as u32).collect();
+        assert_eq!(sizes, SIZES, "{qos:?}");
+        assert!(peer.record.arrived.iter().all(|one| one.intact && !one.retained && one.header.publisher == 7));
+        assert_eq!(peer.record.sequences(hears), (1..=SIZES.len() as u32).collect::<Vec<_>>());
+        assert_eq!(peer.record.written(), SIZES.len());
+        assert_granted(&peer.record, hears, qos);
+        peer.linger(50);
+        assert_eq!(peer.record.arrived.len(), SIZES.len(), "no copies at {qos:?}");
+        assert_eq!(peer.clients.unsent_bytes(), 0);
+    }
+}
+
+fn assert_granted(record: &Recorder, session: SessionId, qos: Qos) {
+    assert_eq!(record.count(|event| *event == Event::Subscribed(session, 0, Ok(qos))), 1);
+}
+
+pub fn a_flood_in_order<C: Clients, S: Server>(target: &mut Target<S>) {
+    const COUNT: u32 = 20_000;
+    for &qos in target.capabilities.qos {
+        let count = if qos == Qos::BestEffort { COUNT } else { COUNT / 10 };
+        let mut peer = Peer::<C>::open(target.endpoint());
+        let hears = peer.join(subscriber("flood-in", "flood", qos));
+        let says = peer.join(publisher("flood-out", "flood", qos));
+        let mut sent = 0;
+        while sent < count {
+            let before = peer.record.count(|event| *event == Event::Writable(says));
+            while sent < count && peer.offer(says, 1_000) == Taken::Yes {
+                sent += 1;
+            }
+            peer.flush(says);
+            if sent < count {
+                peer.wait("room", |record| record.count(|event| *event == Event::Writable(says)) > before);
+            }
+        }
+        peer.wait("the flood", |record| record.arrived.len() == count as usize);
+        assert_eq!(peer.record.sequences(hears), (1..=count).collect::<Vec<_>>(), "{qos:?}");
+        assert!(peer.record.arrived.iter().all(|one| one.intact));
+        assert_eq!(peer.record.written(), count as usize);
+    }
+}
+
+pub fn filters_choose<C: Clients, S: Server>(target: &mut Target<S>) {
+    if !target.capabilities.wildcards {
+        return eprintln!("skipped: {} has no wildcards", target.capabilities.name);
+    }
+    let topics = ["f/a", "f/a/x", "f/b/x", "f/b/x/y", "g/a"];
+    let filters = ["f/a", "f/+", "f/#", "f/+/x", "+/a", "f/b/x/+"];
+    let mut peer = Peer::<C>::open(target.endpoint());
+    let level = Qos::BestEffort;
+    let hearers = filters.map(|filter| peer.join(subscriber(&format!("filter {filter}"), filter, level)));
+    let publication = |topic: &&str| Publication { publisher: 7, topic: (*topic).into(), qos: level, retain: false };
+    let says = peer.join(pubmark_protocol::clients::SessionConfig {
+        publications: topics.iter().map(publication).collect(),
+        ..session("filter-out")
+    });
+    for index in 0..topics.len() {
+        assert_eq!(peer.offer_to(says, index as u16, 16), Taken::Yes);
+    }
+    peer.flush(says);
+    let expected = filters.map(|filter| {
+        let matches =
+            |(index, topic): (usize, &&str)| TopicFilter(filter.to_owned()).matches(topic).then_some(index as u32 + 1);
+        topics.iter().enumerate().filter_map(matches).collect::<Vec<_>>()
+    });
+    let total: usize = expected.iter().map(Vec::len).sum();
+    peer.wait("all matches", |record| record.arrived.len() >= total);
+    peer.linger(50);
+    for (hearer, expected) in hearers.iter().zip(expected) {
+        assert_eq!(peer.record.sequences(*hearer), expected);
+    }
+}
+
+pub fn retained_is_marked<C: Clients, S: Server>(target: &mut Target<S>) {
+    if !target.capabilities.retain {
+        return eprintln!("skipped: {} keeps no messages", target.capabilities.name);
+    }
+    let mut peer = Peer::<C>::open(target.endpoint());
+    let topic = format!("retained/{}", target.endpoint().address.port());
+    let present = peer.join(subscriber("retained-present", &topic, Qos::AtLeastOnce));
+    let mut config = publisher("retained-out", &topic, Qos::AtLeastOnce);
+    config.publications[0].retain = true;
+    let says = peer.join(config);
+    peer.send(says, 100);
+    peer.wait("the live copy", |record| record.arrived.len() == 1 && record.acknowledged() == 1);
+    let later = peer.join(subscriber("retained-later", &topic, Qos::AtLeastOnce));
+    peer.wait("the replay", |record| record.arrived.len() == 2);
+    let marks: Vec<_> = peer.record.arrived.iter().map(|one| (one.session, one.retained)).collect();
+    assert_eq!(marks, [(present, false), (later, true)]);
+}
+
+pub fn the_window_is_kept<C: Clients, S: Server>(target: &mut Target<S>) {
+    const WINDOW: u16 = 3;
+    for &qos in target.capabilities.qos.iter().filter(|qos| **qos != Qos::BestEffort) {
+        let mut peer = Peer::<C>::open(target.endpoint());
+        let mut config = publisher("window-out", "window", qos);
+        config.in_flight_window = WINDOW;
+        let says = peer.join(config);
+        for round in 1..=5 {
+            let mut taken = 0;
+            while peer.offer(says, 16) == Taken::Yes {
+                taken += 1;
+            }
+            assert_eq!(taken, WINDOW, "{qos:?}");
+            peer.flush(says);
+            let all = usize::from(WINDOW) * round;
+            // Writable comes with the first free place; the window is wholly free when a look finds nothing more to do.
+            peer.wait("acknowledged", |record| record.acknowledged() == all);
+            peer.wait("writable", |record| record.count(|event| *event == Event::Writable(says)) >= round);
+            peer.linger(20);
+        }
+        assert_eq!(peer.record.written(), 5 * usize::from(WINDOW));
+    }
+    let mut peer = Peer::<C>::open(target.endpoint());
+    let mut config = publisher("window-wide", "window", Qos::AtLeastOnce);
+    config.in_flight_window = 1_000;
+    let says = peer.join(config);
+    let allowed = peer.record.connects(says)[0].receive_maximum.unwrap_or(u16::MAX).min(1_000);
+    let taken = (0..2_000).take_while(|_| peer.offer(says, 16) == Taken::Yes).count();
+    assert_eq!(taken, usize::from(allowed), "what the server allows counts too");
+}

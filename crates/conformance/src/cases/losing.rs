@@ -1,0 +1,70 @@
+//! Connections that end without our asking.
+
+use pubmark_model::qos::Qos;
+use pubmark_protocol::clients::{Clients, Taken};
+use pubmark_protocol::events::Cause;
+
+use super::Target;
+use crate::peer::{Peer, publisher, subscriber};
+use crate::recorder::Event;
+use crate::server::{SMALL_PACKET_BYTES, Server};
+
+pub fn killed_server<C: Clients, S: Server>(target: &mut Target<S>) {
+    let mut peer = Peer::<C>::open(target.endpoint());
+    let hears = peer.join(subscriber("killed-in", "killed", Qos::AtLeastOnce));
+    let says = peer.join(publisher("killed-out", "killed", Qos::AtLeastOnce));
+    peer.send(says, 100);
+    peer.wait("arrived", |record| record.arrived.len() == 1 && record.acknowledged() == 1);
+    target.server.kill();
+    peer.wait("both closed", |record| [hears, says].iter().all(|id| record.causes(*id).len() == 1));
+    for session in [hears, says] {
+        let causes = peer.record.causes(session);
+        assert!(matches!(causes[..], [Cause::Dropped(_)]), "{causes:?}");
+    }
+    assert_eq!(peer.offer(says, 100), Taken::NotReady);
+    target.server.restart();
+    let writable = peer.record.count(|event| *event == Event::Writable(says));
+    peer.connect(says);
+    peer.connect(hears);
+    assert_eq!(peer.record.count(|event| *event == Event::Writable(says)), writable + 1);
+    peer.wait("subscribed", |record| record.count(|event| matches!(event, Event::Subscribed(..))) == 2);
+    peer.send(says, 100);
+    peer.wait("arrived", |record| record.arrived.len() == 2);
+}
+
+/// Keep-alive of one second: the connection outlives a silence of three, and a server that is stopped is noticed.
+pub fn silent_server<C: Clients, S: Server>(target: &mut Target<S>) {
+    let mut peer = Peer::<C>::with_keep_alive(target.endpoint(), 1);
+    let hears = peer.join(subscriber("silent-in", "silent", Qos::BestEffort));
+    peer.linger(3_000);
+    assert_eq!(peer.record.causes(hears), []);
+    if !target.server.pause() {
+        return eprintln!("skipped: this server cannot be paused");
+    }
+    peer.wait("closed", |record| !record.causes(hears).is_empty());
+    target.server.resume();
+    assert_eq!(peer.record.causes(hears), [Cause::Silent]);
+}
+
+/// Refused before it is sent where the server announces its limit; otherwise the server ends the connection.
+pub fn too_large<C: Clients, S: Server>(target: &mut Target<S>) {
+    let mut peer = Peer::<C>::open(target.endpoint());
+    let says = peer.join(publisher("too-large", "too-large", Qos::AtLeastOnce));
+    match peer.record.connects(says)[0].maximum_packet_bytes {
+        Some(limit) => {
+            assert_eq!(limit, SMALL_PACKET_BYTES);
+            assert_eq!(peer.offer(says, SMALL_PACKET_BYTES), Taken::TooLarge(SMALL_PACKET_BYTES));
+        }
+        None => {
+            assert_eq!(peer.offer(says, SMALL_PACKET_BYTES), Taken::Yes);
+            peer.flush(says);
+            peer.wait("closed", |record| !record.causes(says).is_empty());
+            let causes = peer.record.causes(says);
+            assert!(matches!(causes[..], [Cause::Dropped(_) | Cause::Server { .. }]), "{causes:?}");
+            assert_eq!(peer.record.acknowledged(), 0);
+            peer.connect(says);
+        }
+    }
+    peer.send(says, 90_000);
+    peer.wait("acknowledged", |record| record.acknowledged() == 1);
+}

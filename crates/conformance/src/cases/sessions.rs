@@ -1,0 +1,143 @@
+//! What sessions keep when their connection ends.
+
+use pubmark_model::qos::Qos;
+use pubmark_protocol::clients::{Clients, Goodbye, SessionConfig};
+use pubmark_protocol::events::Cause;
+
+use super::Target;
+use crate::peer::{Peer, publisher, subscriber};
+use crate::recorder::Event;
+use crate::server::Server;
+
+fn keeping(config: SessionConfig, listener: impl std::fmt::Debug, name: &str) -> SessionConfig {
+    // The sessions of both listeners and both versions live in one server.
+    SessionConfig { persistent: true, client_id: format!("{}-{listener:?}-{name}", config.client_id).into(), ..config }
+}
+
+fn has_no_sessions<S>(target: &Target<S>) -> bool {
+    if !target.capabilities.persistent_sessions {
+        eprintln!("skipped: {} keeps no sessions", target.capabilities.name);
+    }
+    !target.capabilities.persistent_sessions
+}
+
+pub fn persistent_gets_what_it_missed<C: Clients, S: Server>(target: &mut Target<S>) {
+    if has_no_sessions(target) {
+        return;
+    }
+    const MISSED: u32 = 10;
+    for (goodbye, client_id) in [(Goodbye::Graceful, "missed-graceful"), (Goodbye::Cut, "missed-cut")] {
+        let mut peer = Peer::<C>::open(target.endpoint());
+        let config = subscriber(client_id, client_id, Qos::AtLeastOnce);
+        let hears = peer.join(keeping(config, target.listener, target.capabilities.name));
+        assert!(!peer.record.connects(hears)[0].session_present);
+        let says = peer.join(publisher("missed-out", client_id, Qos::AtLeastOnce));
+        peer.leave(hears, goodbye);
+        assert_eq!(peer.record.causes(hears), [Cause::Ours]);
+        for _ in 0..MISSED {
+            peer.send(says, 100);
+        }
+        peer.wait("acknowledged", |record| record.acknowledged() == MISSED as usize);
+        assert!(peer.record.arrived.is_empty());
+        peer.connect(hears);
+        assert!(peer.record.connects(hears)[1].session_present);
+        peer.wait("what it missed", |record| record.arrived.len() >= MISSED as usize);
+        assert_eq!(peer.record.sequences(hears), (1..=MISSED).collect::<Vec<_>>());
+        assert!(peer.record.arrived.iter().all(|one| !one.retained));
+        let answers = peer.record.count(|event| matches!(event, Event::Subscribed(id, ..) if *id == hears));
+        assert_eq!(answers, 1, "a session that is there is not asked for its subscriptions again");
+    }
+}
+
+pub fn clean_forgets<C: Clients, S: Server>(target: &mut Target<S>) {
+    let mut peer = Peer::<C>::open(target.endpoint());
+    let hears = peer.join(subscriber("clean-in", "clean", Qos::AtLeastOnce));
+    let says = peer.join(publisher("clean-out", "clean", Qos::AtLeastOnce));
+    peer.leave(hears, Goodbye::Cut);
+    peer.send(says, 100);
+    peer.wait("acknowledged", |record| record.acknowledged() == 1);
+    peer.connect(hears);
+    peer.wait("subscribed again", |record| {
+        record.count(|event| matches!(event, Event::Subscribed(id, ..) if *id == hears)) == 2
+    });
+    peer.send(says, 100);
+    peer.wait("the second", |record| record.arrived.len() == 1);
+    assert!(!peer.record.connects(hears)[1].session_present);
+    assert_eq!(peer.record.sequences(hears), [2]);
+}
+
+pub fn sent_again<C: Clients, S: Server>(target: &mut Target<S>) {
+    if has_no_sessions(target) {
+        return;
+    }
+    const COUNT: usize = 5;
+    for (qos, client_id) in [(Qos::AtLeastOnce, "again-1"), (Qos::ExactlyOnce, "again-2")] {
+        let mut peer = Peer::<C>::open(target.endpoint());
+        let hears = peer.join(subscriber("again-in", client_id, qos));
+        let config = publisher(client_id, client_id, qos);
+        let says = peer.join(keeping(config, target.listener, target.capabilities.name));
+        for _ in 0..COUNT {
+            // The answers are not read before the connection is cut.
+            assert_eq!(peer.offer(says, 70_000), pubmark_protocol::clients::Taken::Yes);
+            peer.flush(says);
+        }
+        peer.leave(says, Goodbye::Cut);
+        let written = peer.record.written();
+        let abandoned = peer.record.count(|event| matches!(event, Event::Abandoned(..)));
+        assert_eq!((written + abandoned, peer.record.acknowledged()), (COUNT, 0));
+        assert!(written > 0 && peer.record.unanswered() == 0, "{written} written");
+        peer.connect(says);
+        assert!(peer.record.connects(says)[1].session_present);
+        assert_eq!(peer.record.count(|event| matches!(event, Event::Resent(..))), written);
+        peer.wait("acknowledged", |record| record.acknowledged() == written);
+        peer.send(says, 70_000);
+        peer.wait("the one behind", |record| record.acknowledged() == written + 1);
+        peer.wait("its arrival", |record| record.sequences(hears).contains(&(COUNT as u32 + 1)));
+        let mut first_copies = peer.record.sequences(hears);
+        let copies = first_copies.len();
+        first_copies.sort_unstable();
+        first_copies.dedup();
+        assert_eq!(first_copies.len(), written + 1);
+        assert!(peer.record.arrived.iter().all(|one| one.intact && one.payload_bytes == 70_000));
+        if qos == Qos::ExactlyOnce {
+            assert_eq!(copies, written + 1, "exactly once");
+        }
+        assert_eq!(peer.record.written(), written + 1, "a repetition is not written twice");
+    }
+}
+
+pub fn lost_session<C: Clients, S: Server>(target: &mut Target<S>) {
+    const COUNT: usize = 3;
+    let mut peer = Peer::<C>::open(target.endpoint());
+    let clean = peer.join(publisher("lost-clean", "lost", Qos::AtLeastOnce));
+    let sessions = target.capabilities.persistent_sessions;
+    let kept = sessions.then(|| {
+        let config = publisher("lost-kept", "lost", Qos::ExactlyOnce);
+        peer.join(keeping(config, target.listener, target.capabilities.name))
+    });
+    for session in [Some(clean), kept].into_iter().flatten() {
+        for _ in 0..COUNT {
+            assert_eq!(peer.offer(session, 16), pubmark_protocol::clients::Taken::Yes);
+        }
+        peer.flush(session);
+        peer.leave(session, Goodbye::Cut);
+    }
+    let of = |peer: &Peer<C>, session| {
+        peer.record.count(|event| matches!(event, Event::Unanswered(id, _) if *id == session))
+    };
+    assert_eq!(of(&peer, clean), COUNT, "a clean session is lost with its connection");
+    let Some(kept) = kept else { return };
+    assert_eq!(of(&peer, kept), 0, "a kept one may come back");
+    target.server.kill();
+    target.server.restart();
+    peer.connect(kept);
+    assert!(!peer.record.connects(kept)[1].session_present);
+    assert_eq!(of(&peer, kept), COUNT, "the server has forgotten it");
+    for _ in 0..COUNT {
+        assert_eq!(peer.offer(kept, 16), pubmark_protocol::clients::Taken::Yes);
+    }
+    peer.flush(kept);
+    peer.leave(kept, Goodbye::Cut);
+    peer.clients.finish(&mut peer.record);
+    assert_eq!(of(&peer, kept), 2 * COUNT, "at the end of the run nobody will know");
+}

@@ -1,0 +1,70 @@
+//! The times in headers and events.
+
+use pubmark_model::qos::Qos;
+use pubmark_protocol::clients::Clients;
+use pubmark_protocol::clock;
+
+use super::Target;
+use crate::peer::{Peer, publisher, subscriber};
+use crate::recorder::Event;
+use crate::server::Server;
+
+/// The offset between the kernel's two clocks is sampled with an error below this.
+const CLOCK_ERROR_NS: u64 = 50_000;
+
+pub fn stamps_are_in_order<C: Clients, S: Server>(target: &mut Target<S>) {
+    const COUNT: usize = 200;
+    let mut peer = Peer::<C>::open(target.endpoint());
+    peer.join(subscriber("stamps-in", "stamps", Qos::BestEffort));
+    let says = peer.join(publisher("stamps-out", "stamps", Qos::BestEffort));
+    let begin = clock::monotonic_ns();
+    for sent in 1..=COUNT {
+        peer.send(says, 100);
+        peer.wait("one message", |record| record.arrived.len() == sent);
+    }
+    let written = peer.record.all(|event| match event {
+        Event::Written(_, token, write_start_ns, written_ns) => Some((token.sequence, *write_start_ns, *written_ns)),
+        _ => None,
+    });
+    let mut stamped = 0;
+    for (one, (sequence, write_start_ns, written_ns)) in peer.record.arrived.iter().zip(written) {
+        let header = one.header;
+        assert_eq!(header.sequence, sequence);
+        assert!(begin <= header.due_ns && header.due_ns <= write_start_ns && write_start_ns <= written_ns);
+        let in_header_us = header.write_start_us.expect("a full header has one");
+        assert_eq!(u64::from(in_header_us), (write_start_ns - header.due_ns) / 1_000);
+        assert!(write_start_ns < one.at_ns && one.empty_at_ns <= one.at_ns);
+        if let Some(kernel_ns) = one.kernel_ns {
+            assert!(kernel_ns + CLOCK_ERROR_NS >= write_start_ns && kernel_ns <= one.at_ns + CLOCK_ERROR_NS);
+            assert!(kernel_ns + CLOCK_ERROR_NS >= one.empty_at_ns, "the socket was empty before it came");
+            stamped += 1;
+        }
+    }
+    assert!(stamped > COUNT / 2, "{stamped} of {COUNT} messages have the kernel's stamp");
+}
+
+/// Nobody reads for 20 ms while ten messages come: the first of them must show it, by the upper bound.
+pub fn a_reader_held_up<C: Clients, S: Server>(target: &mut Target<S>) {
+    const HELD_UP_NS: u64 = 20_000_000;
+    const COUNT: usize = 10;
+    let mut reader = Peer::<C>::open(target.endpoint());
+    reader.join(subscriber("held-up-in", "held-up", Qos::BestEffort));
+    let mut writer = Peer::<C>::open(target.endpoint());
+    let says = writer.join(publisher("held-up-out", "held-up", Qos::BestEffort));
+    reader.linger(10);
+    let due_ns = clock::monotonic_ns();
+    for _ in 0..COUNT {
+        writer.send(says, 100);
+    }
+    while clock::monotonic_ns() < due_ns + HELD_UP_NS {
+        std::hint::spin_loop();
+    }
+    reader.wait("what waited", |record| record.arrived.len() == COUNT);
+    let first = &reader.record.arrived[0];
+    let bound_ns = first.at_ns - first.empty_at_ns.max(first.header.due_ns);
+    assert!(bound_ns > HELD_UP_NS / 2, "receive lateness is bounded by {bound_ns} ns, too little to be true");
+    let last = &reader.record.arrived[COUNT - 1];
+    if last.at_ns == first.at_ns {
+        assert!(first.kernel_ns.is_none(), "the stamp of a read belongs to its last message");
+    }
+}

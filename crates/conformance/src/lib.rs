@@ -1,0 +1,15 @@
+//! The suite that every adapter passes, against real servers.
+//!
+//! [`cases::CASES`]-like tables are made by [`cases::all`] for an adapter; a test gives them a [`server::Server`]. What cannot be
+//! run is printed as `skipped: …` with the reason. An adapter is driven through [`peer::Peer`], which keeps every event.
+
+// A failed expectation is what a suite is for; the binary never links this crate.
+#![allow(clippy::unwrap_used, clippy::print_stderr)]
+
+pub mod cases;
+pub mod certificates;
+pub mod mosquitto;
+pub mod peer;
+pub mod ports;
+pub mod recorder;
+pub mod server;

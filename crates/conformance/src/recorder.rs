@@ -1,0 +1,164 @@
+//! A sink that keeps every event.
+
+use pubmark_model::qos::Qos;
+use pubmark_protocol::clients::SessionId;
+use pubmark_protocol::events::{Cause, Connected, Delivery, Sink, Token};
+use pubmark_protocol::header::{self, Header};
+
+/// Bytes of the pool that [`crate::peer::Peer`] fills bodies from: byte `n` is `n` modulo this.
+pub const POOL_BYTES: usize = 251;
+
+/// A message that arrived.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Arrived {
+    /// At this session.
+    pub session: SessionId,
+    /// Its header.
+    pub header: Header,
+    /// Whole payload.
+    pub payload_bytes: usize,
+    /// The body is an unbroken piece of the pool.
+    pub intact: bool,
+    /// Replayed because of a subscription.
+    pub retained: bool,
+    /// After the read.
+    pub at_ns: u64,
+    /// When the socket was empty.
+    pub empty_at_ns: u64,
+    /// The kernel's stamp.
+    pub kernel_ns: Option<u64>,
+}
+
+/// Anything but an arrival.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Event {
+    /// See [`Sink::connected`].
+    Connected(SessionId, Connected),
+    /// See [`Sink::subscribed`].
+    Subscribed(SessionId, usize, Result<Qos, u8>),
+    /// See [`Sink::closed`].
+    Closed(SessionId, Cause),
+    /// See [`Sink::written`].
+    Written(SessionId, Token, u64, u64),
+    /// See [`Sink::acknowledged`].
+    Acknowledged(SessionId, Token, Result<(), u8>),
+    /// See [`Sink::abandoned`].
+    Abandoned(SessionId, Token),
+    /// See [`Sink::unanswered`].
+    Unanswered(SessionId, Token),
+    /// See [`Sink::resent`].
+    Resent(SessionId, Token),
+    /// See [`Sink::writable`].
+    Writable(SessionId),
+}
+
+/// All that happened.
+#[derive(Debug, Default)]
+pub struct Recorder {
+    /// Everything but arrivals, in order.
+    pub events: Vec<Event>,
+    /// Arrivals, in order.
+    pub arrived: Vec<Arrived>,
+}
+
+impl Recorder {
+    /// How many events `choose` picks.
+    pub fn count(&self, choose: impl Fn(&Event) -> bool) -> usize {
+        self.events.iter().filter(|event| choose(event)).count()
+    }
+
+    /// What `choose` makes of the events it picks.
+    pub fn all<T>(&self, choose: impl Fn(&Event) -> Option<T>) -> Vec<T> {
+        self.events.iter().filter_map(choose).collect()
+    }
+
+    /// Sequence numbers of what arrived at a session, in order.
+    pub fn sequences(&self, session: SessionId) -> Vec<u32> {
+        self.arrived.iter().filter(|one| one.session == session).map(|one| one.header.sequence).collect()
+    }
+
+    /// Acknowledgements without refusal.
+    pub fn acknowledged(&self) -> usize {
+        self.count(|event| matches!(event, Event::Acknowledged(_, _, Ok(()))))
+    }
+
+    /// Messages written.
+    pub fn written(&self) -> usize {
+        self.count(|event| matches!(event, Event::Written(..)))
+    }
+
+    /// Messages known to be without answer.
+    pub fn unanswered(&self) -> usize {
+        self.count(|event| matches!(event, Event::Unanswered(..)))
+    }
+
+    /// The causes of a session's ends.
+    pub fn causes(&self, session: SessionId) -> Vec<Cause> {
+        self.all(|event| match event {
+            Event::Closed(id, cause) if *id == session => Some(cause.clone()),
+            _ => None,
+        })
+    }
+
+    /// What the server said to a session's connects.
+    pub fn connects(&self, session: SessionId) -> Vec<Connected> {
+        self.all(|event| match event {
+            Event::Connected(id, connected) if *id == session => Some(*connected),
+            _ => None,
+        })
+    }
+}
+
+impl Sink for Recorder {
+    fn connected(&mut self, session: SessionId, connected: Connected) {
+        self.events.push(Event::Connected(session, connected));
+    }
+
+    fn subscribed(&mut self, session: SessionId, index: usize, granted: Result<Qos, u8>) {
+        self.events.push(Event::Subscribed(session, index, granted));
+    }
+
+    fn closed(&mut self, session: SessionId, cause: Cause) {
+        self.events.push(Event::Closed(session, cause));
+    }
+
+    fn written(&mut self, session: SessionId, token: Token, write_start_ns: u64, written_ns: u64) {
+        self.events.push(Event::Written(session, token, write_start_ns, written_ns));
+    }
+
+    fn acknowledged(&mut self, session: SessionId, token: Token, outcome: Result<(), u8>) {
+        self.events.push(Event::Acknowledged(session, token, outcome));
+    }
+
+    fn abandoned(&mut self, session: SessionId, token: Token) {
+        self.events.push(Event::Abandoned(session, token));
+    }
+
+    fn unanswered(&mut self, session: SessionId, token: Token) {
+        self.events.push(Event::Unanswered(session, token));
+    }
+
+    fn resent(&mut self, session: SessionId, token: Token) {
+        self.events.push(Event::Resent(session, token));
+    }
+
+    fn writable(&mut self, session: SessionId) {
+        self.events.push(Event::Writable(session));
+    }
+
+    fn delivered(&mut self, session: SessionId, delivery: Delivery<'_>) {
+        let payload = delivery.payload;
+        let header = header::read(payload, delivery.at_ns).expect("only payloads of the suite are on its topics");
+        let body = &payload[header::length_for(payload.len()).unwrap_or(0)..];
+        self.arrived.push(Arrived {
+            session,
+            header,
+            payload_bytes: payload.len(),
+            intact: body.windows(2).all(|pair| usize::from(pair[1]) == (usize::from(pair[0]) + 1) % POOL_BYTES),
+            retained: delivery.retained,
+            at_ns: delivery.at_ns,
+            empty_at_ns: delivery.empty_at_ns,
+            kernel_ns: delivery.kernel_ns,
+        });
+    }
+}

@@ -1,0 +1,26 @@
+//! Both versions of MQTT against mosquitto, plain and encrypted.
+
+use pubmark_adapters::mqtt::{Mqtt5, Mqtt311};
+use pubmark_conformance::cases::run_all;
+use pubmark_conformance::mosquitto::Mosquitto;
+use pubmark_conformance::server::Listener;
+
+#[test]
+fn mqtt_5_plain() {
+    run_all::<Mqtt5, Mosquitto>(Mqtt5::capabilities(), Listener::Plain);
+}
+
+#[test]
+fn mqtt_5_encrypted() {
+    run_all::<Mqtt5, Mosquitto>(Mqtt5::capabilities(), Listener::Encrypted);
+}
+
+#[test]
+fn mqtt_311_plain() {
+    run_all::<Mqtt311, Mosquitto>(Mqtt311::capabilities(), Listener::Plain);
+}
+
+#[test]
+fn mqtt_311_encrypted() {
+    run_all::<Mqtt311, Mosquitto>(Mqtt311::capabilities(), Listener::Encrypted);
+}
