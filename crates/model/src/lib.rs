@@ -7,6 +7,7 @@ pub mod arrival;
 pub mod builtin;
 pub mod churn;
 pub mod fleet;
+pub mod jsonschema;
 pub mod load;
 pub mod payload;
 pub mod plan;

@@ -6,6 +6,7 @@ mod forms;
 mod hostile;
 mod plans;
 mod psmark;
+mod schema;
 mod settings;
 
 use pubmark_model::load::{self, Diagnostic, LoadError, LoadOptions};
