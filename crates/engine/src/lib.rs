@@ -16,3 +16,6 @@ pub mod sections;
 mod setup;
 mod shard;
 mod worker;
+
+#[doc(hidden)]
+pub use shard::{receiver, window};

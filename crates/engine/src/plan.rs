@@ -55,6 +55,10 @@ pub const BACKOFF: (Duration, Duration) = (Duration::from_millis(100), Duration:
 /// Arrivals later than this after publishing ended count as late (PSMark stopped listening then).
 pub const LATE_AFTER: Duration = Duration::from_secs(2);
 
+/// Pause of a shard between two turns of a flood. A reader that wakes for every message costs more than the message does, and
+/// takes the processor from the system; a flood has no latency verdict that the pause could spoil. Never used otherwise.
+pub const FLOOD_PAUSE: Duration = Duration::from_micros(100);
+
 impl RunPlan {
     /// Does any device send as fast as it can?
     pub fn is_flood(&self) -> bool {

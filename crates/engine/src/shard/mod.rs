@@ -15,6 +15,7 @@ pub mod window;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::mpsc::{Receiver as Commands, TryRecvError};
+use std::time::Duration;
 
 use pubmark_metrics::series::Series;
 use pubmark_model::random::Stream;
@@ -72,6 +73,8 @@ pub struct Setup {
     pub connects_per_s: f64,
     /// Ask for SCHED_FIFO.
     pub realtime: bool,
+    /// Pause between two turns, in a flood.
+    pub pause: Option<Duration>,
     /// Draws of pauses before reconnects.
     pub backoff: Stream,
     /// Shared with the other shards.
@@ -283,6 +286,7 @@ pub fn run<C: Clients>(
     commands: &Commands<Command>,
     opened: impl FnOnce(pubmark_protocol::clients::Waker),
 ) -> Result<ShardOutcome, EngineError> {
+    let pause = setup.pause;
     let (mut shard, config, sessions, realtime) = Shard::new(setup);
     if realtime {
         shard.shown().realtime.store(crate::realtime::claim().is_ok(), Relaxed);
@@ -306,6 +310,9 @@ pub fn run<C: Clients>(
                 shard.wakeups += 1;
                 shard.work(&mut clients);
                 shard.show();
+                if let Some(pause) = pause {
+                    std::thread::sleep(pause);
+                }
             }
         }
     }
