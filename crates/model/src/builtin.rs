@@ -1,6 +1,6 @@
 //! The workloads that come with pubmark, by name. The files in `workloads/` are embedded, and are their own documentation.
 //!
-//! Adding one is a file there and a row in [`FILES`] and [`ROWS`].
+//! Adding one is a file there and a row in `FILES` and `ROWS`.
 
 use crate::load::{self, LoadOptions};
 use crate::workload::{Variant, Workload};

@@ -1,7 +1,7 @@
 //! Workload files: from YAML to a checked [`Workload`], or one [`Diagnostic`] that says what is wrong and what to type instead.
 //!
-//! The way of a file: [`yaml`] reads it into a tree of [`node`]s with places; [`overlay`] makes the published reading and
-//! applies `--set` and parameters; [`reader`] hands the tree to the structs of [`raw`], which fix its shape; the rest
+//! The way of a file: `yaml` reads it into a tree of nodes (`node`) with places; `overlay` makes the published reading and
+//! applies `--set` and parameters; `reader` hands the tree to the structs of `raw`, which fix its shape; the rest
 //! checks values. Start with [`load`].
 
 use std::path::{Path, PathBuf};
