@@ -1,1 +1,26 @@
-//! 
+//! Systems under test: what they are, how they are started and stopped, what they cost; and the machine they run on.
+//!
+//! A system is one YAML file ([`definition`]); [`start`] runs it and [`running::RunningSystem`] stops it whatever
+//! happens. [`sampler`] measures process trees, [`environment`] describes the machine. What runs over a system's
+//! protocols is not known here: a real round trip is the caller's to make.
+
+pub mod clock;
+pub mod condition;
+pub mod definition;
+pub mod descriptors;
+pub mod environment;
+pub mod error;
+pub mod launch;
+pub mod meter;
+pub mod ports;
+pub mod private_directory;
+pub mod process;
+pub mod running;
+pub mod sampler;
+pub mod template;
+pub mod tree;
+
+pub use definition::Definition;
+pub use error::SystemError;
+pub use launch::{Endpoint, StartOptions, TlsFiles, start};
+pub use running::RunningSystem;

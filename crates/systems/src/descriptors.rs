@@ -1,0 +1,48 @@
+//! The limit of open files, which is the limit of connections.
+
+use std::io;
+
+/// Limits of open files of this process.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct DescriptorLimit {
+    /// What holds.
+    pub soft: u64,
+    /// What it can be raised to without rights.
+    pub hard: u64,
+}
+
+/// The limits that hold now.
+pub fn limit() -> io::Result<DescriptorLimit> {
+    let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
+    // SAFETY: `limit` is a valid rlimit that the call fills.
+    if unsafe { libc::getrlimit(libc::RLIMIT_NOFILE, &mut limit) } != 0 {
+        return Err(io::Error::last_os_error());
+    }
+    Ok(DescriptorLimit { soft: limit.rlim_cur, hard: limit.rlim_max })
+}
+
+/// Raises the soft limit to the hard one and says what holds then.
+pub fn raise() -> io::Result<DescriptorLimit> {
+    let found = limit()?;
+    if found.soft < found.hard {
+        let wanted = libc::rlimit { rlim_cur: found.hard, rlim_max: found.hard };
+        // SAFETY: `wanted` is a valid rlimit.
+        if unsafe { libc::setrlimit(libc::RLIMIT_NOFILE, &wanted) } != 0 {
+            return Err(io::Error::last_os_error());
+        }
+    }
+    limit()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    #[allow(clippy::unwrap_used)]
+    fn the_soft_limit_is_raised_to_the_hard_one() {
+        let raised = raise().unwrap();
+        assert_eq!(raised.soft, raised.hard);
+        assert_eq!(limit().unwrap(), raised);
+    }
+}

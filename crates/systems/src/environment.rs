@@ -1,0 +1,136 @@
+//! The machine a run was made on, and how much of it others took.
+
+use std::fs;
+
+use pubmark_record::record::Environment;
+
+use crate::descriptors;
+
+/// What can be said of this machine now. `load_after` and `steal` are known only after a run.
+pub fn read() -> Environment {
+    Environment {
+        os: os_name().unwrap_or_else(|| "Linux".to_owned()),
+        kernel: word("/proc/sys/kernel/osrelease").unwrap_or_default(),
+        cpu: cpu_name().unwrap_or_default(),
+        cores: cores(),
+        memory_bytes: memory_bytes().unwrap_or(0),
+        load_before: load(),
+        load_after: None,
+        steal: None,
+        governor: word("/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor"),
+        virtualization: virtualization(),
+        descriptor_limit: descriptors::limit().map_or(0, |limit| limit.soft),
+        congestion_control: word("/proc/sys/net/ipv4/tcp_congestion_control"),
+        clock: match word("/sys/devices/system/clocksource/clocksource0/current_clocksource") {
+            Some(source) => format!("CLOCK_MONOTONIC ({source})"),
+            None => "CLOCK_MONOTONIC".to_owned(),
+        },
+    }
+}
+
+/// Load average over the last minute.
+pub fn load() -> Option<f64> {
+    word("/proc/loadavg")?.split(' ').next()?.parse().ok()
+}
+
+/// CPU time of the whole machine since its start, in clock ticks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct CpuTimes {
+    /// Of all kinds, idle included.
+    pub total: u64,
+    /// Wanted by us but given to other guests by the hypervisor.
+    pub stolen: u64,
+}
+
+impl CpuTimes {
+    /// Now; `None` where `/proc/stat` cannot be read.
+    pub fn read() -> Option<CpuTimes> {
+        let text = fs::read_to_string("/proc/stat").ok()?;
+        let line = text.lines().find_map(|line| line.strip_prefix("cpu "))?;
+        // user nice system idle iowait irq softirq steal; guest times after them are part of user (proc(5)).
+        let times: Vec<u64> = line.split_whitespace().take(8).map_while(|field| field.parse().ok()).collect();
+        Some(CpuTimes { total: times.iter().sum(), stolen: *times.get(7)? })
+    }
+
+    /// Share of the time since `earlier` that was stolen, 0 to 1; `None` if no tick has passed.
+    pub fn steal_since(&self, earlier: &CpuTimes) -> Option<f64> {
+        let passed = self.total.checked_sub(earlier.total).filter(|passed| *passed > 0)?;
+        Some(self.stolen.saturating_sub(earlier.stolen) as f64 / passed as f64)
+    }
+}
+
+/// The first line of a small file, if it is there and not empty.
+fn word(path: &str) -> Option<String> {
+    let text = fs::read_to_string(path).ok()?;
+    text.lines().next().map(str::trim).filter(|line| !line.is_empty()).map(str::to_owned)
+}
+
+fn os_name() -> Option<String> {
+    let text = fs::read_to_string("/etc/os-release").ok()?;
+    let name = text.lines().find_map(|line| line.strip_prefix("PRETTY_NAME="))?;
+    Some(name.trim_matches('"').to_owned())
+}
+
+fn cpu_name() -> Option<String> {
+    let text = fs::read_to_string("/proc/cpuinfo").ok()?;
+    let line = text.lines().find(|line| line.starts_with("model name"))?;
+    Some(line.split_once(':')?.1.trim().to_owned())
+}
+
+/// Cores that this process may use, by its affinity.
+fn cores() -> u32 {
+    // SAFETY: an all-zero set is valid, the call fills it, and its size is given.
+    unsafe {
+        let mut set: libc::cpu_set_t = std::mem::zeroed();
+        if libc::sched_getaffinity(0, size_of::<libc::cpu_set_t>(), &mut set) == 0 {
+            return libc::CPU_COUNT(&set) as u32;
+        }
+    }
+    std::thread::available_parallelism().map_or(1, |cores| cores.get() as u32)
+}
+
+fn memory_bytes() -> Option<u64> {
+    let text = fs::read_to_string("/proc/meminfo").ok()?;
+    let line = text.lines().find_map(|line| line.strip_prefix("MemTotal:"))?;
+    Some(line.split_whitespace().next()?.parse::<u64>().ok()? * 1024)
+}
+
+/// What we run in, as far as files tell: a container, a virtual machine and by whom, or both.
+fn virtualization() -> Option<String> {
+    let guest = fs::read_to_string("/proc/cpuinfo").is_ok_and(|text| {
+        text.lines()
+            .find(|line| line.starts_with("flags"))
+            .is_some_and(|flags| flags.split(' ').any(|flag| flag == "hypervisor"))
+    });
+    let machine = guest.then(|| {
+        let maker = word("/sys/class/dmi/id/sys_vendor").or_else(|| word("/sys/hypervisor/type"));
+        maker.map_or("virtual machine".to_owned(), |maker| format!("virtual machine ({maker})"))
+    });
+    let container = ["/.dockerenv", "/run/.containerenv"].iter().any(|path| fs::exists(path).unwrap_or(false));
+    match (container, machine) {
+        (true, Some(machine)) => Some(format!("container in a {machine}")),
+        (true, None) => Some("container".to_owned()),
+        (false, machine) => machine,
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_machine_is_described() {
+        let found = read();
+        assert!(found.cores >= 1 && found.memory_bytes > 1 << 20 && found.descriptor_limit > 0, "{found:?}");
+        assert!(found.kernel.contains('.') && !found.os.is_empty() && found.load_before.is_some(), "{found:?}");
+    }
+
+    #[test]
+    fn steal_is_a_share_of_the_time_passed() {
+        let earlier = CpuTimes { total: 1_000, stolen: 10 };
+        assert_eq!(CpuTimes { total: 1_200, stolen: 60 }.steal_since(&earlier), Some(0.25));
+        assert_eq!(earlier.steal_since(&earlier), None);
+        assert!(CpuTimes::read().unwrap().total > 0);
+    }
+}

@@ -1,0 +1,137 @@
+//! What can go wrong with a system.
+
+use std::path::PathBuf;
+
+/// A system could not be defined, started, or stopped.
+#[derive(Debug, thiserror::Error)]
+pub enum SystemError {
+    /// No definition of that name.
+    #[error("unknown system `{name}`: known are {known}, or the path of a definition")]
+    Unknown {
+        /// The name given.
+        name: String,
+        /// The names there are.
+        known: String,
+    },
+    /// A definition that cannot be used.
+    #[error("wrong definition `{origin}`: {reason}")]
+    Definition {
+        /// Its file.
+        origin: String,
+        /// What is wrong, with the place where that is known.
+        reason: String,
+    },
+    /// The system has no such profile.
+    #[error("`{system}` has no profile `{profile}`: it has {known}")]
+    Profile {
+        /// The system.
+        system: String,
+        /// The profile asked for.
+        profile: String,
+        /// The profiles there are.
+        known: String,
+    },
+    /// The system does not speak that protocol.
+    #[error("`{system}` does not speak {protocol}: it speaks {known}")]
+    Protocol {
+        /// The system.
+        system: String,
+        /// The protocol asked for.
+        protocol: String,
+        /// The protocols there are.
+        known: String,
+    },
+    /// The system cannot encrypt this protocol.
+    #[error("`{system}` does not offer {protocol} over TLS")]
+    NoTls {
+        /// The system.
+        system: String,
+        /// The protocol asked for.
+        protocol: String,
+    },
+    /// There is no back end to start.
+    #[error("`{system}` cannot be started from here: its definition has no back end `process`")]
+    NoBackEnd {
+        /// The system.
+        system: String,
+    },
+    /// The program is not there.
+    #[error("{program} is not installed: `{install}`")]
+    Missing {
+        /// The program.
+        program: String,
+        /// The command that installs it.
+        install: String,
+    },
+    /// No free port was found.
+    #[error("no free port found between {first} and {last} on 127.0.0.1")]
+    NoPort {
+        /// First port tried.
+        first: u16,
+        /// Last port that could have been tried.
+        last: u16,
+    },
+    /// A file or folder could not be used.
+    #[error("failed to {action} `{path}`")]
+    File {
+        /// What was tried.
+        action: &'static str,
+        /// On what.
+        path: PathBuf,
+        /// Why it failed.
+        #[source]
+        source: std::io::Error,
+    },
+    /// A program could not be run.
+    #[error("failed to run `{program}`")]
+    Run {
+        /// The program.
+        program: String,
+        /// Why it failed.
+        #[source]
+        source: std::io::Error,
+    },
+    /// A command that prepares the start, or tells the version, failed.
+    #[error("`{command}` {outcome}{}", said(.output))]
+    Command {
+        /// The command.
+        command: String,
+        /// How it ended.
+        outcome: String,
+        /// The end of what it said.
+        output: String,
+    },
+    /// The program ended before it was ready.
+    #[error("`{system}` ended while it was starting ({status}){}", said(.log_tail))]
+    Exited {
+        /// The system.
+        system: String,
+        /// How it ended.
+        status: String,
+        /// The end of its log.
+        log_tail: String,
+    },
+    /// The program did not become ready in time.
+    #[error("`{system}` was not ready after {seconds} s: {reason}{}", said(.log_tail))]
+    NotReady {
+        /// The system.
+        system: String,
+        /// How long it had.
+        seconds: f64,
+        /// What was still missing.
+        reason: String,
+        /// The end of its log.
+        log_tail: String,
+    },
+    /// The caller asked to stop while the system was starting.
+    #[error("interrupted while `{system}` was starting")]
+    Interrupted {
+        /// The system.
+        system: String,
+    },
+}
+
+/// What a program said, as the end of a message.
+fn said(text: &str) -> String {
+    if text.is_empty() { "; it said nothing".to_owned() } else { format!("; it said:\n{text}") }
+}

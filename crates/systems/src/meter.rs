@@ -1,0 +1,171 @@
+//! CPU time and memory of a process tree, as far as `/proc` tells.
+
+use std::collections::HashMap;
+
+use procfs::process::{Process, Stat};
+
+use crate::clock;
+use crate::tree;
+
+/// Rounds between two looks for new members of the tree: looking through all of `/proc` costs more than reading a few
+/// processes. What starts and ends in between is counted in its parent once that has waited for it.
+const ROUNDS_BETWEEN_SEARCHES: u32 = 4;
+
+/// What a side used until now.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Reading {
+    /// CPU time since the start, ns.
+    pub cpu_ns: u64,
+    /// Resident set now, bytes; pages that processes share count once for each.
+    pub rss_bytes: u64,
+}
+
+/// Meters a process tree. Its CPU time never falls: what ended members used stays counted.
+#[derive(Debug)]
+pub struct TreeMeter {
+    root: u32,
+    members: HashMap<u32, Member>,
+    /// Time of members that ended and that no parent took over.
+    carried_ns: u64,
+    round: u32,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Member {
+    started_ticks: u64,
+    own_ns: u64,
+    /// Of its children that it waited for.
+    children_ns: u64,
+    rss_bytes: u64,
+}
+
+impl TreeMeter {
+    /// Of the tree below (and with) `root`.
+    pub fn new(root: u32) -> TreeMeter {
+        TreeMeter { root, members: HashMap::new(), carried_ns: 0, round: 0 }
+    }
+
+    /// Reads it now.
+    pub fn read(&mut self) -> Reading {
+        let pids = if self.round.is_multiple_of(ROUNDS_BETWEEN_SEARCHES) {
+            tree::members(self.root)
+        } else {
+            self.members.keys().copied().collect()
+        };
+        self.round = self.round.wrapping_add(1);
+        let now: HashMap<u32, Member> = pids.into_iter().filter_map(|pid| Some((pid, Member::read(pid)?))).collect();
+        self.account_for_ended(&now);
+        self.members = now;
+        Reading {
+            cpu_ns: self.carried_ns
+                + self.members.values().map(|member| member.own_ns + member.children_ns).sum::<u64>(),
+            rss_bytes: self.members.values().map(|member| member.rss_bytes).sum(),
+        }
+    }
+
+    /// A member that ended is counted in its parent from then on, if that waited for it. What no parent took over is
+    /// carried here.
+    fn account_for_ended(&mut self, now: &HashMap<u32, Member>) {
+        let (mut ended_ns, mut taken_over_ns) = (0u64, 0u64);
+        for (pid, before) in &self.members {
+            match now.get(pid).filter(|member| member.started_ticks == before.started_ticks) {
+                Some(member) => taken_over_ns += member.children_ns.saturating_sub(before.children_ns),
+                None => ended_ns += before.own_ns + before.children_ns,
+            }
+        }
+        self.carried_ns += ended_ns.saturating_sub(taken_over_ns);
+    }
+}
+
+impl Member {
+    fn read(pid: u32) -> Option<Member> {
+        let stat = Process::new(pid as i32).ok()?.stat().ok()?;
+        Some(Member {
+            started_ticks: stat.starttime,
+            own_ns: process_cpu_ns(pid).unwrap_or_else(|| ticks_ns(stat.utime + stat.stime)),
+            children_ns: ticks_ns(stat.cutime.max(0) as u64 + stat.cstime.max(0) as u64),
+            rss_bytes: resident_bytes(&stat),
+        })
+    }
+}
+
+/// CPU time and memory of this process alone.
+pub fn own_reading() -> Option<Reading> {
+    let stat = Process::myself().ok()?.stat().ok()?;
+    Some(Reading { cpu_ns: clock::read_ns(libc::CLOCK_PROCESS_CPUTIME_ID)?, rss_bytes: resident_bytes(&stat) })
+}
+
+/// CPU time of all threads of a process, ended ones too, ns: `/proc/PID/stat` would give it in steps of 10 ms.
+fn process_cpu_ns(pid: u32) -> Option<u64> {
+    let mut its_clock: libc::clockid_t = 0;
+    // SAFETY: the clock's number is written to a valid place.
+    let found = unsafe { libc::clock_getcpuclockid(pid as libc::pid_t, &mut its_clock) };
+    if found == 0 { clock::read_ns(its_clock) } else { None }
+}
+
+fn ticks_ns(ticks: u64) -> u64 {
+    (ticks as f64 * 1e9 / procfs::ticks_per_second() as f64) as u64
+}
+
+fn resident_bytes(stat: &Stat) -> u64 {
+    stat.rss * procfs::page_size()
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use std::os::unix::process::CommandExt;
+    use std::process::{Command, Stdio};
+
+    use super::*;
+
+    /// CPU time of a child and of all below it that were waited for, as the kernel counts it.
+    fn wait_for_usage(pid: u32) -> u64 {
+        let mut status = 0;
+        // SAFETY: an all-zero rusage is valid; both places are valid and the child is ours.
+        let usage = unsafe {
+            let mut usage: libc::rusage = std::mem::zeroed();
+            assert_eq!(libc::wait4(pid as libc::pid_t, &mut status, 0, &mut usage), pid as libc::pid_t);
+            usage
+        };
+        let ns = |time: libc::timeval| time.tv_sec as u64 * 1_000_000_000 + time.tv_usec as u64 * 1_000;
+        ns(usage.ru_utime) + ns(usage.ru_stime)
+    }
+
+    #[test]
+    fn time_of_children_that_came_and_went_is_counted() {
+        // Two rounds of a child that counts, then it tells us and waits for its input to end.
+        let script =
+            "for round in 1 2; do sh -c 'i=0; while [ $i -lt 60000 ]; do i=$((i+1)); done'; done; echo; read end";
+        let mut command = Command::new("sh");
+        command.args(["-c", script]).stdin(Stdio::piped()).stdout(Stdio::piped()).process_group(0);
+        #[allow(clippy::zombie_processes, reason = "wait4 below takes its status and its usage")]
+        let mut child = command.spawn().unwrap();
+        let (mut meter, mut last) = (TreeMeter::new(child.id()), 0);
+        let mut output = child.stdout.take().unwrap();
+        let told = std::thread::spawn(move || std::io::Read::read(&mut output, &mut [0; 1]).unwrap());
+        while !told.is_finished() {
+            let reading = meter.read();
+            assert!(reading.cpu_ns >= last, "{} after {last}", reading.cpu_ns);
+            last = reading.cpu_ns;
+            std::thread::yield_now();
+        }
+        let alive = meter.read();
+        drop(child.stdin.take());
+        let truth_ns = wait_for_usage(child.id());
+        let gone = meter.read();
+        // Times taken over from children come in steps of 10 ms.
+        for (name, found) in [("alive", alive.cpu_ns), ("gone", gone.cpu_ns)] {
+            assert!(
+                found.abs_diff(truth_ns) <= 40_000_000 + truth_ns / 20,
+                "{name}: {found} ns, the kernel says {truth_ns}"
+            );
+        }
+        assert!(alive.rss_bytes > 0 && gone.rss_bytes == 0);
+    }
+
+    #[test]
+    fn a_process_that_is_not_there_costs_nothing() {
+        assert_eq!(TreeMeter::new(u32::MAX >> 1).read(), Reading { cpu_ns: 0, rss_bytes: 0 });
+    }
+}

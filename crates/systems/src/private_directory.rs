@@ -1,0 +1,104 @@
+//! A directory of our own for a system's files: it goes away with its owner, and what a killed owner left is removed by
+//! the next one.
+
+use std::fs::{self, DirBuilder, File, TryLockError};
+use std::hash::{BuildHasher, RandomState};
+use std::io;
+use std::os::unix::fs::{DirBuilderExt, MetadataExt};
+use std::path::{Path, PathBuf};
+
+use crate::error::SystemError;
+
+/// Start of the name of every such directory.
+const PREFIX: &str = "pubmark-system-";
+/// File in it that its owner keeps locked; the kernel lets go of the lock when the owner dies.
+const LOCK: &str = "lock";
+
+/// A directory for one system, readable only by its owner; removed when dropped.
+#[derive(Debug)]
+pub struct PrivateDirectory {
+    path: PathBuf,
+    _lock: File,
+}
+
+impl PrivateDirectory {
+    /// Makes one in the folder for temporary files, after removing those whose owners are dead.
+    pub fn new() -> Result<PrivateDirectory, SystemError> {
+        PrivateDirectory::within(&std::env::temp_dir())
+    }
+
+    /// Makes one in `folder`.
+    pub fn within(folder: &Path) -> Result<PrivateDirectory, SystemError> {
+        remove_abandoned(folder);
+        let path = folder.join(format!("{PREFIX}{:016x}", RandomState::new().hash_one(std::process::id())));
+        let failed = |action, source| SystemError::File { action, path: path.clone(), source };
+        DirBuilder::new().mode(0o700).create(&path).map_err(|source| failed("create", source))?;
+        lock(&path).map(|lock| PrivateDirectory { path: path.clone(), _lock: lock }).map_err(|source| {
+            // The lock's failure is what is reported; an empty directory left behind harms nobody.
+            let _ = fs::remove_dir_all(&path);
+            failed("lock", source)
+        })
+    }
+
+    /// Where it is.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+}
+
+impl Drop for PrivateDirectory {
+    fn drop(&mut self) {
+        // Nobody is left to hear of a failure; the next start removes what stays.
+        let _ = fs::remove_dir_all(&self.path);
+    }
+}
+
+/// Locks under another name first, so that no lock file is ever seen unlocked while its owner lives.
+fn lock(directory: &Path) -> io::Result<File> {
+    let early = directory.join("lock-early");
+    let file = File::create_new(&early)?;
+    file.try_lock().map_err(io::Error::from)?;
+    fs::rename(&early, directory.join(LOCK))?;
+    Ok(file)
+}
+
+/// Removes directories of our user whose lock nobody holds. What cannot be read or removed stays.
+fn remove_abandoned(folder: &Path) {
+    // SAFETY: the call has no arguments and cannot fail.
+    let own_user = unsafe { libc::geteuid() };
+    for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
+        let path = entry.path();
+        let ours = entry.file_name().to_string_lossy().starts_with(PREFIX)
+            && fs::symlink_metadata(&path).is_ok_and(|found| found.is_dir() && found.uid() == own_user);
+        if ours
+            && File::open(path.join(LOCK)).is_ok_and(|file| !matches!(file.try_lock(), Err(TryLockError::WouldBlock)))
+        {
+            let _ = fs::remove_dir_all(&path);
+        }
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_directory_goes_with_its_owner_and_abandoned_ones_with_the_next() {
+        let folder = tempfile::tempdir().unwrap();
+        let kept = PrivateDirectory::within(folder.path()).unwrap();
+        assert_eq!(fs::metadata(kept.path()).unwrap().mode() & 0o777, 0o700);
+        // As a killed owner leaves it: a lock file that nobody holds.
+        let abandoned = folder.path().join(format!("{PREFIX}0"));
+        fs::create_dir(&abandoned).unwrap();
+        fs::write(abandoned.join(LOCK), "").unwrap();
+        let foreign = folder.path().join("something-else");
+        fs::create_dir(&foreign).unwrap();
+
+        let second = PrivateDirectory::within(folder.path()).unwrap();
+        assert!(!abandoned.exists() && foreign.exists() && kept.path().exists());
+        let path = second.path().to_owned();
+        drop(second);
+        assert!(!path.exists());
+    }
+}

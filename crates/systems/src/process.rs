@@ -1,0 +1,166 @@
+//! A program that never outlives us: it dies when we do, with all it started.
+
+use std::io::{self, Read};
+use std::os::unix::process::CommandExt;
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::sync::mpsc::{self, Sender};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use crate::error::SystemError;
+use crate::tree;
+
+/// Time between two looks at a process that is waited for.
+const LOOK: Duration = Duration::from_millis(2);
+
+/// A running program with a session of its own. Dropping it kills whatever is left.
+#[derive(Debug)]
+pub struct Process {
+    child: Child,
+    status: Option<ExitStatus>,
+    /// The kernel kills the program when the *thread* that started it ends. That thread waits on this channel.
+    _keeper: Sender<()>,
+}
+
+/// How a program was stopped.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Stopped {
+    /// It had ended before.
+    Before(ExitStatus),
+    /// It ended when asked to.
+    Asked(ExitStatus),
+    /// It had to be killed.
+    Killed,
+}
+
+impl Process {
+    /// Starts a program: in a session of its own (our terminal's Ctrl-C does not reach it), killed by the kernel when we
+    /// die, however we die.
+    pub fn start(mut command: Command) -> io::Result<Process> {
+        let ours = std::process::id() as libc::pid_t;
+        // SAFETY: between fork and exec only calls that POSIX allows there are made, and nothing is allocated.
+        unsafe {
+            command.pre_exec(move || {
+                if libc::setsid() == -1 || libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL) == -1 {
+                    return Err(io::Error::last_os_error());
+                }
+                // We may have died before the call above.
+                if libc::getppid() == ours { Ok(()) } else { Err(io::Error::from_raw_os_error(libc::ESRCH)) }
+            });
+        }
+        let (keeper, until_dropped) = mpsc::channel::<()>();
+        let (started, result) = mpsc::sync_channel(1);
+        thread::Builder::new().name("keeper".to_owned()).stack_size(64 << 10).spawn(move || {
+            // The other side waits for the answer, so sending cannot fail.
+            let _ = started.send(command.spawn());
+            // Ends with an error as soon as the sender is dropped, which is what is waited for.
+            let _ = until_dropped.recv();
+        })?;
+        let child = result.recv().map_err(|_| io::Error::other("the thread that starts programs ended"))??;
+        Ok(Process { child, status: None, _keeper: keeper })
+    }
+
+    /// Its process id, which is also that of its session and group.
+    pub fn pid(&self) -> u32 {
+        self.child.id()
+    }
+
+    /// How it ended, if it did.
+    pub fn ended(&mut self) -> Option<ExitStatus> {
+        if self.status.is_none() && self.is_waiting_to_be_reaped() {
+            self.reap();
+        }
+        self.status
+    }
+
+    /// Asks the program to end, waits, kills what is left.
+    pub fn stop(&mut self, within: Duration) -> Stopped {
+        if let Some(status) = self.ended() {
+            return Stopped::Before(status);
+        }
+        self.signal_group(libc::SIGTERM);
+        let deadline = Instant::now() + within;
+        while Instant::now() < deadline {
+            if let Some(status) = self.ended() {
+                return Stopped::Asked(status);
+            }
+            thread::sleep(LOOK);
+        }
+        self.kill();
+        Stopped::Killed
+    }
+
+    fn kill(&mut self) {
+        if self.status.is_none() {
+            self.signal_group(libc::SIGKILL);
+            self.reap();
+        }
+    }
+
+    /// Kills what the program left behind and takes its exit status. Until then its id cannot be given to another.
+    fn reap(&mut self) {
+        let pid = self.pid();
+        self.signal_group(libc::SIGKILL);
+        for member in tree::session(pid).into_iter().filter(|member| *member != pid) {
+            // SAFETY: plain system call; the id was just read, and a process that ended since makes it fail.
+            unsafe { libc::kill(member as libc::pid_t, libc::SIGKILL) };
+        }
+        // Fails only if the status was taken already, which `status` excludes.
+        self.status = self.child.wait().ok();
+    }
+
+    fn signal_group(&self, signal: libc::c_int) {
+        // SAFETY: plain system call; not reaped yet, so the group is still this program's.
+        unsafe { libc::kill(-(self.pid() as libc::pid_t), signal) };
+    }
+
+    /// Has it ended, with its status not yet taken?
+    fn is_waiting_to_be_reaped(&self) -> bool {
+        // SAFETY: an all-zero siginfo is valid, and the call fills it.
+        unsafe {
+            let mut info: libc::siginfo_t = std::mem::zeroed();
+            let flags = libc::WEXITED | libc::WNOHANG | libc::WNOWAIT;
+            libc::waitid(libc::P_PID, self.pid(), &mut info, flags) == 0 && info.si_pid() != 0
+        }
+    }
+}
+
+impl Drop for Process {
+    fn drop(&mut self) {
+        self.kill();
+    }
+}
+
+/// Runs a command that ends by itself and gives what it wrote, both streams; kills it at the deadline.
+pub fn run_to_end(mut command: Command, within: Duration) -> Result<(ExitStatus, String), SystemError> {
+    let shown = format!("{command:?}");
+    let (mut reader, writer) = io::pipe().map_err(|source| SystemError::Run { program: shown.clone(), source })?;
+    let streams = writer.try_clone().map_err(|source| SystemError::Run { program: shown.clone(), source })?;
+    command.stdin(Stdio::null()).stdout(streams).stderr(writer);
+    let mut process = Process::start(command).map_err(|source| SystemError::Run { program: shown.clone(), source })?;
+    // Our copies of the pipe's writing end went with the command, so reading ends when the program's do.
+    let output = thread::spawn(move || {
+        let mut output = Vec::new();
+        // What was read until a failure is still worth showing.
+        let _ = reader.by_ref().take(1 << 20).read_to_end(&mut output);
+        String::from_utf8_lossy(&output).into_owned()
+    });
+    let deadline = Instant::now() + within;
+    let status = loop {
+        match process.ended() {
+            Some(status) => break Some(status),
+            None if Instant::now() >= deadline => break None,
+            None => thread::sleep(LOOK),
+        }
+    };
+    drop(process);
+    let output = output.join().unwrap_or_default();
+    match status {
+        Some(status) => Ok((status, output)),
+        None => Err(SystemError::Command {
+            command: shown,
+            outcome: format!("did not end within {} s", within.as_secs_f64()),
+            output,
+        }),
+    }
+}

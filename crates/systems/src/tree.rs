@@ -1,0 +1,60 @@
+//! Who belongs to a program: its descendants, and whoever is left of its session.
+
+use std::collections::{HashMap, HashSet};
+
+use procfs::ProcResult;
+use procfs::process::{FDTarget, Process, Stat, all_processes};
+
+/// Ids of all processes of a session.
+pub fn session(leader: u32) -> Vec<u32> {
+    stats().into_iter().filter(|stat| stat.session == leader as i32).map(|stat| stat.pid as u32).collect()
+}
+
+/// Ids of a program and everything that belongs to it: descendants by parent, and members of its session that lost theirs.
+pub fn members(root: u32) -> Vec<u32> {
+    let stats = stats();
+    let mut children: HashMap<i32, Vec<i32>> = HashMap::new();
+    for stat in &stats {
+        children.entry(stat.ppid).or_default().push(stat.pid);
+    }
+    let mut found: HashSet<i32> = HashSet::new();
+    let mut open: Vec<i32> = stats.iter().filter(|stat| stat.session == root as i32).map(|stat| stat.pid).collect();
+    open.push(root as i32);
+    while let Some(pid) = open.pop() {
+        if found.insert(pid) {
+            open.extend(children.get(&pid).into_iter().flatten());
+        }
+    }
+    let mut members: Vec<u32> = found.into_iter().map(|pid| pid as u32).collect();
+    members.sort_unstable();
+    members
+}
+
+/// Does `root` or one of its tree listen on a TCP port of ours? `None` where it cannot be told.
+pub fn listens(root: u32, port: u16) -> Option<bool> {
+    let sockets = [procfs::net::tcp(), procfs::net::tcp6()].into_iter().flatten().flatten();
+    let listening: HashSet<u64> = sockets
+        .filter(|socket| socket.state == procfs::net::TcpState::Listen && socket.local_address.port() == port)
+        .map(|socket| socket.inode)
+        .collect();
+    if listening.is_empty() {
+        return None;
+    }
+    let holds = |pid: u32| -> ProcResult<bool> {
+        let descriptors = Process::new(pid as i32)?.fd()?;
+        Ok(descriptors
+            .flatten()
+            .any(|info| matches!(info.target, FDTarget::Socket(inode) if listening.contains(&inode))))
+    };
+    let mut answers = members(root).into_iter().map(holds);
+    if answers.by_ref().any(|answer| matches!(answer, Ok(true))) {
+        return Some(true);
+    }
+    // Only a tree that could be read in full is known not to listen.
+    members(root).into_iter().map(holds).all(|answer| answer.is_ok()).then_some(false)
+}
+
+/// What `/proc` says of every process; one that ends meanwhile is left out.
+fn stats() -> Vec<Stat> {
+    all_processes().into_iter().flatten().flatten().filter_map(|process| process.stat().ok()).collect()
+}

@@ -1,0 +1,70 @@
+//! What the tests with real programs share.
+#![allow(dead_code, clippy::print_stderr, clippy::unwrap_used)]
+
+use std::io::{Read, Write};
+use std::net::TcpStream;
+use std::time::{Duration, Instant};
+
+use pubmark_systems::launch::find_program;
+use pubmark_systems::{Definition, Endpoint};
+
+/// Is mosquitto there? Says so if it is not.
+pub fn mosquitto_is_installed() -> bool {
+    let definition = Definition::load("mosquitto").unwrap();
+    let found = find_program("mosquitto", definition.back_ends.process.as_ref().unwrap()).is_ok();
+    if !found {
+        eprintln!("skipped: mosquitto is not installed (`apt-get install mosquitto`)");
+    }
+    found
+}
+
+/// A system that is a shell script, which finds its port in `$1`.
+pub fn script(text: &str, ready_within_s: f64, stop_within_s: f64) -> Definition {
+    let yaml = format!(
+        "name: script\ntitle: script\ndescription: a script\nranked: false\n\
+         listeners: {{mqtt: {{scheme: mqtt}}}}\n\
+         protocols: {{mqtt5: {{listener: mqtt, highest_qos: 0}}}}\n\
+         back_ends:\n  process:\n    program: sh\n    install: apt-get install dash\n    \
+         arguments: [{{add: [script, \"{{port:mqtt}}\"]}}]\n    \
+         files: [{{name: script, parts: [{{text: {text:?}}}]}}]\n    \
+         ready_within_s: {ready_within_s}\n    stop_within_s: {stop_within_s}\n\
+         profiles: {{default: {{description: as it is}}}}\n"
+    );
+    Definition::parse(&yaml, "script.yaml").unwrap()
+}
+
+/// Connects as an MQTT 3.1.1 client and gives the broker's return code (MQTT 3.1.1 §3.2.2.3).
+pub fn mqtt_connect(endpoint: &Endpoint, login: Option<(&str, &str)>) -> Result<u8, String> {
+    let mut stream = TcpStream::connect(endpoint.address).map_err(|error| error.to_string())?;
+    stream.set_read_timeout(Some(Duration::from_secs(5))).map_err(|error| error.to_string())?;
+    let field = |text: &str| [&(text.len() as u16).to_be_bytes()[..], text.as_bytes()].concat();
+    let flags = if login.is_some() { 0b1100_0010 } else { 0b0000_0010 };
+    let mut body = [&field("MQTT")[..], &[4, flags, 0, 30], &field("pubmarktest")].concat();
+    if let Some((user, password)) = login {
+        body.extend([field(user), field(password)].concat());
+    }
+    let packet = [&[0x10, body.len() as u8][..], &body].concat();
+    stream.write_all(&packet).map_err(|error| error.to_string())?;
+    let mut answer = [0; 4];
+    stream.read_exact(&mut answer).map_err(|error| error.to_string())?;
+    if answer[0] == 0x20 { Ok(answer[3]) } else { Err(format!("{answer:?} is no CONNACK")) }
+}
+
+/// Is there a process of that id that has not ended?
+pub fn is_alive(pid: u32) -> bool {
+    // The state is the first field behind the name in brackets; Z is a process whose parent has not looked yet.
+    std::fs::read_to_string(format!("/proc/{pid}/stat"))
+        .is_ok_and(|stat| stat.rsplit_once(") ").is_some_and(|(_, rest)| !rest.starts_with('Z')))
+}
+
+/// Waits until `holds`, at most 10 s.
+pub fn comes_true(holds: impl Fn() -> bool) -> bool {
+    let deadline = Instant::now() + Duration::from_secs(10);
+    while Instant::now() < deadline {
+        if holds() {
+            return true;
+        }
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    holds()
+}

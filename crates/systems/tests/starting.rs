@@ -1,0 +1,169 @@
+//! Starting and stopping programs that behave badly.
+#![allow(clippy::unwrap_used, missing_docs)]
+
+mod common;
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use common::{comes_true, is_alive, script};
+use pubmark_systems::process::Stopped;
+use pubmark_systems::{Definition, Endpoint, RunningSystem, StartOptions, SystemError, start};
+
+/// Listens on its port with what every machine has that runs these tests.
+const LISTEN: &str = "exec python3 -c 'import socket,sys,time\ns=socket.create_server((\"127.0.0.1\",int(sys.argv[1])))\nwhile True: s.accept()' $1";
+
+fn begin(definition: &Definition) -> Result<RunningSystem, SystemError> {
+    start(definition, &StartOptions::new("mqtt5"), &mut |_| Ok(()))
+}
+
+#[test]
+fn a_missing_program_is_answered_with_the_command_that_installs_it() {
+    let text = std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/../../systems/mosquitto.yaml")).unwrap();
+    let definition =
+        Definition::parse(&text.replace("program: mosquitto\n", "program: no-such-broker\n"), "mine.yaml").unwrap();
+    let error = begin(&definition).unwrap_err();
+    assert_eq!(error.to_string(), "no-such-broker is not installed: `apt-get install mosquitto`");
+}
+
+#[test]
+fn an_early_end_is_reported_with_the_end_of_the_log() {
+    let error = begin(&script("echo before; echo wrong setting in line 3 >&2; exit 3", 10.0, 1.0)).unwrap_err();
+    assert_eq!(
+        error.to_string(),
+        "`script` ended while it was starting (exit status: 3); it said:\nbefore\nwrong setting in line 3"
+    );
+}
+
+#[test]
+fn a_program_that_never_listens_is_given_up_at_the_deadline_and_stopped() {
+    let folder = tempfile::tempdir().unwrap();
+    let note = folder.path().join("pid");
+    let begun = Instant::now();
+    let error = begin(&script(&format!("echo $$ > {}; exec sleep 100", note.display()), 1.5, 1.0)).unwrap_err();
+    assert!(begun.elapsed() < Duration::from_secs(30), "{:?}", begun.elapsed());
+    let shown = error.to_string();
+    assert!(shown.starts_with("`script` was not ready after 1.5 s: no connection to 127.0.0.1:"), "{shown}");
+    let pid: u32 = std::fs::read_to_string(note).unwrap().trim().parse().unwrap();
+    assert!(!is_alive(pid));
+}
+
+#[test]
+fn a_round_trip_that_fails_at_first_is_tried_again() {
+    let mut failures = vec!["no echo"; 3];
+    let mut seen: Vec<Endpoint> = Vec::new();
+    let running = start(&script(LISTEN, 10.0, 1.0), &StartOptions::new("mqtt5"), &mut |endpoint| {
+        seen.push(endpoint.clone());
+        failures.pop().map_or(Ok(()), |failure| Err(failure.to_owned()))
+    })
+    .unwrap();
+    assert_eq!(seen.len(), 4);
+    assert_eq!(seen[3], *running.endpoint());
+    assert!((20_000..32_768).contains(&running.endpoint().address.port()));
+    let error = start(&script(LISTEN, 4.0, 1.0), &StartOptions::new("mqtt5"), &mut |_| Err("no echo".to_owned()));
+    assert!(error.unwrap_err().to_string().starts_with("`script` was not ready after 4 s: no echo; it said nothing"));
+}
+
+#[test]
+fn a_port_that_somebody_else_takes_is_not_mistaken_for_the_system() {
+    // The first start listens where the script should, which then says so and ends; the second is left alone.
+    let mut taken: Vec<std::net::TcpListener> = Vec::new();
+    let folder = tempfile::tempdir().unwrap();
+    let gate = folder.path().join("gate");
+    let waiting = format!("while [ ! -e {} ]; do sleep 0.01; done; {LISTEN}", gate.display());
+    let definition = script(&waiting, 20.0, 1.0);
+    let stop = Arc::new(AtomicBool::new(false));
+    let ports = {
+        let (stop, gate) = (Arc::clone(&stop), gate.clone());
+        std::thread::spawn(move || {
+            // Finds the script's port by its command line, takes it, then lets the script go on.
+            while !stop.load(Ordering::Relaxed) {
+                if let Some(port) = script_port(&gate) {
+                    taken.push(std::net::TcpListener::bind(("127.0.0.1", port)).unwrap());
+                    std::fs::write(&gate, "").unwrap();
+                    return (port, taken);
+                }
+                std::thread::sleep(Duration::from_millis(5));
+            }
+            (0, taken)
+        })
+    };
+    let running = start(&definition, &StartOptions::new("mqtt5"), &mut |_| Ok(()));
+    stop.store(true, Ordering::Relaxed);
+    let (stolen, _taken) = ports.join().unwrap();
+    let running = running.unwrap();
+    assert_ne!(stolen, 0, "the port was never stolen");
+    assert_ne!(running.endpoint().address.port(), stolen);
+}
+
+/// The port given to the script that waits for `gate`, once it runs.
+fn script_port(gate: &std::path::Path) -> Option<u16> {
+    for entry in std::fs::read_dir("/proc").ok()?.flatten() {
+        let command = std::fs::read(entry.path().join("cmdline")).unwrap_or_default();
+        let words: Vec<String> =
+            command.split(|byte| *byte == 0).map(|w| String::from_utf8_lossy(w).into_owned()).collect();
+        if words.len() >= 3 && words[0] == "sh" || words.first().is_some_and(|word| word.ends_with("/sh")) {
+            let folder = std::fs::read_link(entry.path().join("cwd")).unwrap_or_default();
+            let text = std::fs::read_to_string(folder.join("script")).unwrap_or_default();
+            if text.contains(&gate.display().to_string()) {
+                return words.get(2)?.parse().ok();
+            }
+        }
+    }
+    None
+}
+
+#[test]
+fn the_caller_can_give_up_while_a_system_starts() {
+    let mut options = StartOptions::new("mqtt5");
+    let stop = Arc::new(AtomicBool::new(false));
+    options.stop = Some(Arc::clone(&stop));
+    let error = start(&script(LISTEN, 60.0, 1.0), &options, &mut |_| {
+        stop.store(true, Ordering::Relaxed);
+        Err("not yet".to_owned())
+    });
+    assert!(matches!(error, Err(SystemError::Interrupted { .. })), "{error:?}");
+}
+
+#[test]
+fn a_program_that_ignores_sigterm_is_killed_with_its_children() {
+    let folder = tempfile::tempdir().unwrap();
+    let note = folder.path().join("child");
+    let text =
+        format!("trap '' TERM\nsleep 1000 &\necho $! > {}\n{}", note.display(), LISTEN.trim_start_matches("exec "));
+    let running = begin(&script(&text, 10.0, 0.2)).unwrap();
+    let pid = running.pid();
+    let child: u32 = std::fs::read_to_string(&note).unwrap().trim().parse().unwrap();
+    assert!(is_alive(pid) && is_alive(child));
+    assert_eq!(running.stop(), Stopped::Killed);
+    assert!(!is_alive(pid) && comes_true(|| !is_alive(child)));
+}
+
+#[test]
+fn children_that_outlive_their_parent_are_killed_too() {
+    let folder = tempfile::tempdir().unwrap();
+    let note = folder.path().join("child");
+    let text = format!("(trap '' TERM; exec sleep 1000) &\necho $! > {}\n{LISTEN}", note.display());
+    let running = begin(&script(&text, 10.0, 5.0)).unwrap();
+    let child: u32 = std::fs::read_to_string(&note).unwrap().trim().parse().unwrap();
+    assert!(matches!(running.stop(), Stopped::Asked(_)));
+    assert!(comes_true(|| !is_alive(child)));
+}
+
+#[test]
+fn an_end_in_the_middle_is_seen() {
+    let text = format!(
+        "{}\necho stumbled",
+        LISTEN.trim_start_matches("exec ").replace("while True: s.accept()", "s.accept(); s.accept()")
+    );
+    let mut running = start(&script(&text, 10.0, 1.0), &StartOptions::new("mqtt5"), &mut |_| Ok(())).unwrap();
+    assert_eq!(running.ended(), None);
+    drop(std::net::TcpStream::connect(running.endpoint().address).unwrap());
+    let deadline = Instant::now() + Duration::from_secs(10);
+    while running.ended().is_none() && Instant::now() < deadline {
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    assert_eq!(running.ended().as_deref(), Some("exit status: 0"));
+    assert_eq!(running.log_tail(), "stumbled");
+}
