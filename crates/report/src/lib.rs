@@ -1,1 +1,14 @@
-//! 
+//! From a record to something to read: terminal summary, Markdown, CSV, one offline HTML page. Everything shown comes from
+//! the record, so any run can be rendered again; the engine plays no part here.
+//!
+//! Start with [`terminal::summary`] and [`exports::EXPORTS`]. Values that were not measured are shown as `—`, never as 0.
+
+pub mod charts;
+pub mod csv;
+pub mod exports;
+pub mod html;
+pub mod markdown;
+pub mod numbers;
+pub mod plot;
+pub mod terminal;
+pub mod words;

@@ -1,0 +1,96 @@
+//! What the charts over time share: one x axis for all of them, bins as lines, the shaded warm-up and drain.
+
+use pubmark_record::record::{Record, ResourceRow};
+use pubmark_record::tables::SeriesRow;
+
+use crate::plot::axis::run_time_label;
+use crate::plot::{Axis, Band, Join, Line, Plot};
+
+/// Height of a panel, pixels.
+const HEIGHT: f64 = 200.0;
+
+/// From the first to the last moment that any of these charts shows; `None` where there is nothing over time.
+pub(super) fn extent(record: &Record) -> Option<(f64, f64)> {
+    let starts = record.series.iter().map(|row| row.t_s).chain(record.resource_series.iter().map(|row| row.t_s));
+    let ends =
+        record.series.iter().map(|row| row.t_s + row.width_s).chain(record.resource_series.iter().map(|row| row.t_s));
+    let from = starts.fold(f64::INFINITY, f64::min);
+    let to = ends.fold(f64::NEG_INFINITY, f64::max);
+    (from.is_finite() && to > from).then_some((from, to))
+}
+
+/// A panel over time.
+pub(super) fn panel(record: &Record, y: Axis, lines: Vec<Line>, readings: Vec<(f64, String)>) -> Option<Plot> {
+    let (from, to) = extent(record)?;
+    let mut bands = Vec::new();
+    if from < 0.0 {
+        bands.push(Band { from, to: 0.0, label: "warm-up" });
+    }
+    if to > record.settings.duration_s {
+        bands.push(Band { from: record.settings.duration_s, to, label: "drain" });
+    }
+    Some(Plot { x: Axis::run_time(from, to), y, lines, bands, readings, height: HEIGHT })
+}
+
+/// The moments at which bins can be read off: their middles.
+pub(super) fn bin_readings(rows: &[SeriesRow]) -> Vec<(f64, String)> {
+    let label = |row: &SeriesRow| format!("{} + {}", run_time_label(row.t_s), run_time_label(row.width_s));
+    rows.iter().map(|row| (row.t_s + row.width_s / 2.0, label(row))).collect()
+}
+
+/// A line over bins. A bin without a value is a gap, as is a stretch without bins.
+pub(super) fn bins(
+    rows: &[SeriesRow],
+    name: &str,
+    style: usize,
+    value: impl Fn(&SeriesRow) -> Option<f64>,
+    print: impl Fn(f64) -> String,
+) -> Line {
+    let mut points: Vec<(f64, Option<f64>)> = Vec::with_capacity(rows.len() + 1);
+    let mut end: Option<f64> = None;
+    for row in rows {
+        if let Some(end) = end.filter(|end| row.t_s - *end > 1e-6) {
+            points.push((end, None));
+        }
+        points.push((row.t_s, value(row)));
+        end = Some(row.t_s + row.width_s);
+    }
+    if let (Some(end), Some(last)) = (end, rows.last()) {
+        points.push((end, value(last)));
+    }
+    let readings = rows.iter().map(|row| value(row).map_or_else(String::new, &print)).collect();
+    Line { name: name.to_string(), style, join: Join::StepAfter, points, readings }
+}
+
+/// The moments at which resources can be read off.
+pub(super) fn resource_readings(rows: &[ResourceRow]) -> Vec<(f64, String)> {
+    rows.iter().map(|row| (row.t_s, run_time_label(row.t_s))).collect()
+}
+
+/// A line over samples of resources.
+pub(super) fn resources(
+    rows: &[ResourceRow],
+    name: &str,
+    style: usize,
+    join: Join,
+    value: impl Fn(&ResourceRow) -> Option<f64>,
+    print: impl Fn(f64) -> String,
+) -> Line {
+    Line {
+        name: name.to_string(),
+        style,
+        join,
+        points: rows.iter().map(|row| (row.t_s, value(row))).collect(),
+        readings: rows.iter().map(|row| value(row).map_or_else(String::new, &print)).collect(),
+    }
+}
+
+/// Has the line any value? One without is not drawn, and the legend does not promise it.
+pub(super) fn has_values(line: &Line) -> bool {
+    line.points.iter().any(|(_, value)| value.is_some())
+}
+
+/// The largest value of the lines.
+pub(super) fn largest(lines: &[Line]) -> f64 {
+    lines.iter().flat_map(|line| line.points.iter().filter_map(|(_, value)| *value)).fold(0.0, f64::max)
+}

@@ -1,0 +1,253 @@
+//! One CSV file for each table of a record: a header line, one observation a line, times in µs, an empty field for what
+//! was not measured.
+
+use std::fmt::Display;
+
+use pubmark_record::record::{Delivery, Record, Summary};
+
+use crate::words::{STATISTICS, distributions};
+
+/// A table as a CSV file.
+pub struct CsvTable {
+    /// Its file's name.
+    pub file: &'static str,
+    /// What it holds.
+    pub holds: &'static str,
+    /// Its text.
+    pub render: fn(&Record) -> String,
+}
+
+/// Every table. A new one is a function and a row here.
+pub const TABLES: [CsvTable; 6] = [
+    CsvTable { file: "summary.csv", holds: "every single figure: figure, statistic, unit, value", render: summary },
+    CsvTable { file: "by_type.csv", holds: "books and latencies of each device type", render: by_type },
+    CsvTable { file: "by_pair.csv", holds: "delivery and latency from node to node", render: by_pair },
+    CsvTable { file: "series.csv", holds: "rates and latencies over time", render: series },
+    CsvTable { file: "resources.csv", holds: "CPU and memory over time", render: resources },
+    CsvTable { file: "curve.csv", holds: "percentile curves", render: curve },
+];
+
+/// A count of the books with its name in the record.
+type BookColumn = (&'static str, fn(&Delivery) -> u64);
+
+const BOOKS: [BookColumn; 18] = [
+    ("offered", |books| books.offered),
+    ("sent", |books| books.sent),
+    ("skipped_planned", |books| books.skipped_planned),
+    ("skipped_disconnected", |books| books.skipped_disconnected),
+    ("refused", |books| books.refused),
+    ("unsent", |books| books.unsent),
+    ("expected", |books| books.expected),
+    ("delivered", |books| books.delivered),
+    ("lost", |books| books.lost),
+    ("unknown", |books| books.unknown),
+    ("late", |books| books.late),
+    ("duplicated", |books| books.duplicated),
+    ("out_of_order", |books| books.out_of_order),
+    ("overlap", |books| books.overlap),
+    ("retained_replay", |books| books.retained_replay),
+    ("foreign", |books| books.foreign),
+    ("absent", |books| books.absent),
+    ("delivered_after_refusal", |books| books.delivered_after_refusal),
+];
+
+fn summary(record: &Record) -> String {
+    let mut table = Table::new(&["run", "figure", "statistic", "unit", "value"]);
+    let mut add = |figure: &str, statistic: &str, unit: &str, value: Option<f64>| {
+        table.row(&[text(&record.run), text(figure), text(statistic), text(unit), optional(value)]);
+    };
+    for (name, get) in BOOKS {
+        add("delivery", name, "messages", Some(get(&record.delivery) as f64));
+    }
+    for distribution in distributions(record) {
+        add(distribution.key, "count", "samples", distribution.summary.map(|summary| summary.count as f64));
+        for statistic in &STATISTICS {
+            add(distribution.key, statistic.name, "us", distribution.summary.and_then(statistic.get));
+        }
+        add(distribution.key, "negative", "samples", distribution.summary.map(|summary| summary.negative as f64));
+        add(distribution.key, "clipped", "samples", distribution.summary.map(|summary| summary.clipped as f64));
+    }
+    let rates = &record.throughput;
+    add("throughput", "offered", "messages/s", Some(rates.offered_per_s));
+    add("throughput", "sent", "messages/s", Some(rates.sent_per_s));
+    add("throughput", "delivered", "messages/s", Some(rates.delivered_per_s));
+    add("throughput", "payload", "bytes/s", Some(rates.payload_bytes_per_s));
+    for (side, usage) in [("system", record.resources.system), ("generator", record.resources.generator)] {
+        add(side, "cpu", "s", usage.map(|usage| usage.cpu_seconds));
+        add(side, "cores", "cores", usage.map(|usage| usage.cores));
+        add(side, "peak_rss", "bytes", usage.map(|usage| usage.peak_rss_bytes as f64));
+    }
+    table.text
+}
+
+fn by_type(record: &Record) -> String {
+    let mut names: Vec<String> = ["type", "devices", "availability"].map(String::from).to_vec();
+    names.extend(BOOKS.iter().map(|(name, _)| (*name).to_string()));
+    for key in ["latency_us", "service_latency_us", "backpressure_us"] {
+        names.extend(summary_names(key));
+    }
+    let mut table = Table::new(&names);
+    for row in &record.by_type {
+        let mut fields = vec![text(&row.name), row.devices.to_string(), optional(row.availability)];
+        fields.extend(BOOKS.iter().map(|(_, get)| get(&row.delivery).to_string()));
+        for summary in [&row.latency_us, &row.service_latency_us, &row.backpressure_us] {
+            fields.extend(summary_fields(summary));
+        }
+        table.row(&fields);
+    }
+    table.text
+}
+
+fn by_pair(record: &Record) -> String {
+    let mut names: Vec<String> =
+        ["publisher_node", "subscriber_node", "expected", "delivered", "lost", "clock_bound_us"]
+            .map(String::from)
+            .to_vec();
+    names.extend(summary_names("latency_us"));
+    let mut table = Table::new(&names);
+    for row in &record.by_pair {
+        let mut fields = vec![
+            text(&row.publisher_node),
+            text(&row.subscriber_node),
+            row.expected.to_string(),
+            row.delivered.to_string(),
+            row.lost.to_string(),
+            row.clock_bound_us.to_string(),
+        ];
+        fields.extend(summary_fields(&row.latency_us));
+        table.row(&fields);
+    }
+    table.text
+}
+
+fn series(record: &Record) -> String {
+    let mut table = Table::new(&[
+        "t_s",
+        "width_s",
+        "offered",
+        "sent",
+        "delivered",
+        "delivered_bytes",
+        "p50_us",
+        "p50_width_s",
+        "p99_us",
+        "p99_width_s",
+        "max_us",
+        "max_lag_us",
+    ]);
+    for row in &record.series {
+        table.row(&[
+            row.t_s.to_string(),
+            row.width_s.to_string(),
+            row.offered.to_string(),
+            row.sent.to_string(),
+            row.delivered.to_string(),
+            row.delivered_bytes.to_string(),
+            optional(row.p50_us),
+            optional(row.p50_width_s),
+            optional(row.p99_us),
+            optional(row.p99_width_s),
+            optional(row.max_us),
+            optional(row.max_lag_us),
+        ]);
+    }
+    table.text
+}
+
+fn resources(record: &Record) -> String {
+    let mut table = Table::new(&["t_s", "system_cores", "system_rss_bytes", "generator_cores", "generator_rss_bytes"]);
+    for row in &record.resource_series {
+        table.row(&[
+            row.t_s.to_string(),
+            optional(row.system_cores),
+            optional(row.system_rss_bytes),
+            optional(row.generator_cores),
+            optional(row.generator_rss_bytes),
+        ]);
+    }
+    table.text
+}
+
+fn curve(record: &Record) -> String {
+    let mut table = Table::new(&["curve", "samples", "fraction", "value_us"]);
+    for curve in &record.curves {
+        for (fraction, value_us) in &curve.points {
+            table.row(&[text(&curve.name), curve.count.to_string(), fraction.to_string(), value_us.to_string()]);
+        }
+    }
+    table.text
+}
+
+fn summary_names(key: &str) -> impl Iterator<Item = String> {
+    let stem = key.trim_end_matches("_us").to_string();
+    let count = format!("{stem}_count");
+    std::iter::once(count)
+        .chain(STATISTICS.iter().map(move |statistic| format!("{stem}_{}_us", statistic.name.replace('.', ""))))
+}
+
+fn summary_fields(summary: &Option<Summary>) -> Vec<String> {
+    let mut fields = vec![optional(summary.as_ref().map(|summary| summary.count))];
+    fields.extend(STATISTICS.iter().map(|statistic| optional(summary.as_ref().and_then(statistic.get))));
+    fields
+}
+
+struct Table {
+    text: String,
+}
+
+impl Table {
+    fn new<S: AsRef<str>>(names: &[S]) -> Table {
+        let names: Vec<&str> = names.iter().map(AsRef::as_ref).collect();
+        Table { text: format!("{}\n", names.join(",")) }
+    }
+
+    fn row(&mut self, fields: &[String]) {
+        self.text.push_str(&fields.join(","));
+        self.text.push('\n');
+    }
+}
+
+/// A text field, quoted where RFC 4180 asks for it.
+fn text(value: &str) -> String {
+    if value.contains(['"', ',', '\n', '\r']) {
+        return format!("\"{}\"", value.replace('"', "\"\""));
+    }
+    value.to_string()
+}
+
+fn optional<T: Display>(value: Option<T>) -> String {
+    value.map_or_else(String::new, |value| value.to_string())
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+    use pubmark_record::sample;
+
+    #[test]
+    fn every_line_of_every_table_has_the_header_s_fields() {
+        let record = sample::record();
+        for table in &TABLES {
+            let text = (table.render)(&record);
+            let fields = text.lines().next().unwrap().split(',').count();
+            assert!(text.lines().count() > 1, "{} is empty", table.file);
+            assert!(text.lines().all(|line| line.split(',').count() == fields), "{}", table.file);
+        }
+    }
+
+    #[test]
+    fn what_was_not_measured_is_an_empty_field() {
+        let mut record = sample::record();
+        record.latency_us = None;
+        let text = summary(&record);
+        assert!(text.contains(",latency,p99,us,\n"), "{text}");
+        assert!(text.contains(",delivery,lost,messages,0\n"), "{text}");
+    }
+
+    #[test]
+    fn names_with_commas_and_quotes_are_quoted() {
+        assert_eq!(text("a,\"b\""), "\"a,\"\"b\"\"\"");
+        assert_eq!(text("plain"), "plain");
+    }
+}

@@ -1,0 +1,104 @@
+//! The page of a comparison: verdicts, figures side by side, latencies over each other.
+
+use maud::{Markup, html};
+use pubmark_record::comparison::Comparison;
+use pubmark_record::record::VerdictStatus;
+
+use super::{figure, page};
+use crate::charts::curves;
+use crate::numbers::figure as text_of;
+use crate::words::{self, verdict_word};
+
+/// The page of a comparison.
+pub fn comparison(comparison: &Comparison) -> String {
+    let Some(first) = comparison.runs.first() else { return page("comparison", &html! { p { "No runs." } }) };
+    let invalid = comparison.runs.iter().any(|run| run.record.verdict.status == VerdictStatus::Invalid);
+    let body = html! {
+        header {
+            p.kind { "pubmark comparison" }
+            h1 { (first.record.workload.name) " on " (comparison.runs.len()) " runs" }
+            p { (words::workload(first.record)) "; schedule " (first.record.workload.schedule_hash) }
+        }
+        section #runs { h2 { "Can they be believed?" } (runs(comparison)) (differences(comparison)) }
+        main {
+            section #figures {
+                h2 { "Side by side" }
+                @if invalid { p.hint { "Figures of an invalid run are struck through: they do not describe its system." } }
+                (figures(comparison))
+                p { (words::sentence(comparison.caution())) }
+            }
+            section #latency { h2 { "Latency" } (figure::figure("percentiles", &curves::compared(comparison), false)) }
+        }
+        section #reproduce { h2 { "Repeat it" } (commands(comparison)) }
+    };
+    page(&format!("{}: comparison", first.record.workload.name), &body)
+}
+
+fn runs(comparison: &Comparison) -> Markup {
+    html! {
+        div.scroll { table {
+            thead { tr { th { "run" } th { "verdict" } th { "why" } th { "ranked" } th { "record" } } }
+            tbody {
+                @for run in &comparison.runs {
+                    @let verdict = &run.record.verdict;
+                    tr.(verdict_word(verdict.status)) {
+                        th scope="row" { (run.label) }
+                        td.result { (verdict_word(verdict.status)) }
+                        td {
+                            @if verdict.reasons.is_empty() { "all " (verdict.checks.len()) " checks passed" }
+                            @for reason in &verdict.reasons { div { (reason.code) ": " (reason.text) } }
+                        }
+                        td { @match &run.not_ranked { Some(why) => { "no: " (why) } None => "yes" } }
+                        td { (run.record.run) }
+                    }
+                }
+            }
+        } }
+    }
+}
+
+fn differences(comparison: &Comparison) -> Markup {
+    html! {
+        @if !comparison.differences.is_empty() {
+            h3 { "In what they differ besides the system" }
+            div.scroll { table {
+                thead { tr { th { "" } @for run in &comparison.runs { th { (run.label) } } } }
+                tbody {
+                    @for difference in &comparison.differences {
+                        tr { th scope="row" { (difference.name) } @for value in &difference.values { td { (value) } } }
+                    }
+                }
+            } }
+        }
+    }
+}
+
+fn figures(comparison: &Comparison) -> Markup {
+    let is_invalid = |position: usize| comparison.runs[position].record.verdict.status == VerdictStatus::Invalid;
+    html! {
+        div.scroll { table.compared {
+            thead { tr { th { "" } @for run in &comparison.runs { th.number { (run.label) } } } }
+            tbody {
+                @for row in &comparison.figures {
+                    tr {
+                        th scope="row" { (row.figure.name) }
+                        @for (position, value) in row.values.iter().enumerate() {
+                            td.number.best[row.best == Some(position)].struck[is_invalid(position)] {
+                                (text_of(row.figure.unit, *value)) @if row.best == Some(position) { " ★" }
+                            }
+                        }
+                    }
+                }
+            }
+        } }
+    }
+}
+
+fn commands(comparison: &Comparison) -> Markup {
+    html! {
+        @for run in &comparison.runs {
+            p { (run.label) ", seed " (run.record.workload.seed) ":" }
+            pre { code { (run.record.command.join(" ")) } }
+        }
+    }
+}

@@ -1,0 +1,79 @@
+//! The page of a run: one offline file, complete without JavaScript. The order of its sections is that of a reader's
+//! questions: can I believe it, what came out, how bad is the tail, was anything lost, what happened over time, which
+//! devices suffer, what else should I know, can I repeat it.
+
+mod comparison;
+mod figure;
+mod reproduction;
+mod tables;
+mod verdict;
+
+pub use comparison::comparison;
+
+use maud::{DOCTYPE, Markup, PreEscaped, html};
+use pubmark_record::record::{Record, VerdictStatus};
+
+use crate::charts::{CHARTS, Section};
+use crate::words;
+
+const STYLE: &str = include_str!("style.css");
+const SCRIPT: &str = include_str!("script.js");
+/// Nothing may be loaded; the page's own style and script are inline.
+const POLICY: &str = "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'";
+
+/// The page of a run.
+pub fn run(record: &Record) -> String {
+    let invalid = record.verdict.status == VerdictStatus::Invalid;
+    let body = html! {
+        header {
+            p.kind { "pubmark run" }
+            h1 { (record.workload.name) " on " (record.system.name) }
+            p { (words::workload(record)) }
+            p { (words::system(record)) }
+            p { (words::phases(record)) "; started " (record.started_at) }
+        }
+        (verdict::section(record))
+        // Figures of an invalid run are greyed; the reason stands above them.
+        main.invalid[invalid] {
+            section #figures { h2 { "Figures" } (tables::headline(record)) (tables::rates_and_cost(record)) }
+            section #latency { h2 { "Latency" } (charts(record, Section::Latency)) }
+            section #messages { h2 { "Messages" } (charts(record, Section::Messages)) (tables::books(record)) }
+            section #over-time { h2 { "Over time" } (charts(record, Section::OverTime)) (tables::series(record)) }
+            section #types { h2 { "By device type" } (tables::types(record)) (tables::pairs(record)) }
+        }
+        section #connections { h2 { "Connections" } (tables::connections(record)) }
+        section #notes { h2 { "Warnings and deviations" } (verdict::notes(record)) }
+        section #reproduce { h2 { "Repeat it" } (reproduction::section(record)) }
+    };
+    page(
+        &format!("{} on {}: {}", record.workload.name, record.system.name, words::verdict_word(record.verdict.status)),
+        &body,
+    )
+}
+
+fn charts(record: &Record, section: Section) -> Markup {
+    html! {
+        @for row in CHARTS.iter().filter(|row| row.section == section) {
+            (figure::figure(row.id, &(row.draw)(record), section == Section::OverTime))
+        }
+    }
+}
+
+/// A whole page around its body.
+fn page(title: &str, body: &Markup) -> String {
+    html! {
+        (DOCTYPE)
+        html lang="en" {
+            head {
+                meta charset="utf-8";
+                meta http-equiv="Content-Security-Policy" content=(POLICY);
+                meta name="viewport" content="width=device-width, initial-scale=1";
+                meta name="color-scheme" content="light dark";
+                title { (title) }
+                style { (PreEscaped(STYLE)) }
+            }
+            body { (body) script { (PreEscaped(SCRIPT)) } }
+        }
+    }
+    .into_string()
+}

@@ -1,0 +1,130 @@
+//! What it takes to run it again: command, seed, versions, machine, configuration.
+
+use maud::{Markup, html};
+use pubmark_record::record::Record;
+
+use crate::numbers::{MISSING, bytes, count, seconds, short};
+
+pub(super) fn section(record: &Record) -> Markup {
+    let rows = rows(record);
+    html! {
+        p { "The exact command:" }
+        pre { code { (command_line(&record.command)) } }
+        div.scroll { table.facts { tbody {
+            @for (name, value) in &rows { tr { th scope="row" { (name) } td { (value) } } }
+        } } }
+        @if let Some(configuration) = &record.system.configuration {
+            details { summary { "Configuration of " (record.system.name) } pre { code { (configuration) } } }
+        }
+        @if !record.generator.shards.is_empty() {
+            details { summary { "Threads of pubmark" } (shards(record)) }
+        }
+        p { "Files beside this page: " a href="record.json" { "record.json" } ", "
+            @for (holds, file) in &record.files { a href=(file) { (file) } " (" (holds) "), " }
+            "and one CSV file a table. " code { "pubmark report RUN" } " makes this page again." }
+    }
+}
+
+fn rows(record: &Record) -> Vec<(&'static str, String)> {
+    let (workload, settings, machine) = (&record.workload, &record.settings, &record.environment);
+    let optional = |value: &Option<String>| value.clone().unwrap_or_else(|| MISSING.to_string());
+    let load = |value: Option<f64>| value.map_or_else(|| MISSING.to_string(), |load| format!("{load:.2}"));
+    let yes_no = |value: bool| if value { "yes" } else { "no" }.to_string();
+    vec![
+        ("pubmark", record.pubmark_version.clone()),
+        ("run", format!("{}, started {}", record.run, record.started_at)),
+        (
+            "workload",
+            format!("{} ({}), scale {}, seed {}", workload.name, workload.variant, workload.scale, workload.seed),
+        ),
+        ("schedule", workload.schedule_hash.clone()),
+        ("source of the workload", optional(&workload.source)),
+        (
+            "system",
+            format!(
+                "{} {}, {}, profile {}",
+                record.system.name,
+                optional(&record.system.version),
+                record.system.back_end,
+                optional(&record.system.profile)
+            ),
+        ),
+        ("endpoint", record.system.endpoint.clone()),
+        ("protocol", format!("{}; sent means {}", record.protocol, record.sent_means)),
+        ("delivery levels", workload.qos.join(", ")),
+        (
+            "phases",
+            format!(
+                "{} warm-up, {} measured, drain {} of at most {}",
+                seconds(settings.warmup_s),
+                seconds(settings.duration_s),
+                seconds(settings.drain_s),
+                seconds(settings.drain_limit_s)
+            ),
+        ),
+        (
+            "threads",
+            format!(
+                "{} publishing, {} subscribing; real-time: {}",
+                settings.publisher_shards,
+                settings.subscriber_shards,
+                yes_no(settings.realtime)
+            ),
+        ),
+        ("TLS", yes_no(settings.tls)),
+        (
+            "raised, resent, too large",
+            format!("{}, {}, {}", count(record.sizes_raised), count(record.resent), count(record.too_large)),
+        ),
+        ("bytes left in our sockets", count(record.socket_unsent_bytes)),
+        ("machine", format!("{}, {} cores, {}", machine.cpu, machine.cores, bytes(Some(machine.memory_bytes as f64)))),
+        ("operating system", format!("{}, kernel {}", machine.os, machine.kernel)),
+        ("virtualisation", optional(&machine.virtualization)),
+        ("frequency governor", optional(&machine.governor)),
+        ("load before, after", format!("{}, {}", load(machine.load_before), load(machine.load_after))),
+        (
+            "CPU stolen",
+            machine.steal.map_or_else(|| MISSING.to_string(), |steal| format!("{} %", short(steal * 100.0))),
+        ),
+        ("descriptor limit", count(machine.descriptor_limit)),
+        ("congestion control", optional(&machine.congestion_control)),
+        ("clock", machine.clock.clone()),
+    ]
+}
+
+fn shards(record: &Record) -> Markup {
+    html! {
+        div.scroll { table {
+            thead { tr { th { "thread" } th.number { "of a core" } th.number { "sessions" } th.number { "wake-ups" } } }
+            tbody {
+                @for shard in &record.generator.shards {
+                    tr {
+                        th scope="row" { (shard.name) }
+                        td.number { (short(shard.cores * 100.0)) " %" }
+                        td.number { (count(shard.sessions)) }
+                        td.number { (count(shard.wakeups)) }
+                    }
+                }
+            }
+        } }
+    }
+}
+
+/// The words of a command as a shell reads them.
+fn command_line(words: &[String]) -> String {
+    let plain =
+        |word: &str| !word.is_empty() && word.chars().all(|c| c.is_ascii_alphanumeric() || "-_./=:,@%+".contains(c));
+    let quoted = |word: &String| if plain(word) { word.clone() } else { format!("'{}'", word.replace('\'', "'\\''")) };
+    words.iter().map(quoted).collect::<Vec<String>>().join(" ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_command_is_quoted_as_a_shell_needs_it() {
+        let words = ["pubmark", "run", "my file.yaml", "--set", "a='b'"].map(String::from);
+        assert_eq!(command_line(&words), "pubmark run 'my file.yaml' --set 'a='\\''b'\\'''");
+    }
+}

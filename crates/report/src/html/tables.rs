@@ -1,0 +1,273 @@
+//! The page's tables.
+
+use maud::{Markup, html};
+use pubmark_record::record::Record;
+use pubmark_record::tables::{Breakdown, SeriesRow};
+
+use crate::charts::outcomes;
+use crate::markdown::unit_of;
+use crate::numbers::{MISSING, TimeUnit, bytes, cores, count, share, short, significant, time};
+use crate::words::{self, Outcome, STATISTICS, distributions};
+
+/// The distributions, one a row, all in one unit.
+pub(super) fn headline(record: &Record) -> Markup {
+    let unit = unit_of(record);
+    html! {
+        div.scroll { table {
+            caption { "Distributions in " (unit.symbol()) "; a percentile with fewer than 10 samples beyond it is " (MISSING) }
+            thead { tr { th { "" } th.number { "samples" } @for statistic in &STATISTICS { th.number { (statistic.name) } } } }
+            tbody {
+                @for row in distributions(record) {
+                    tr {
+                        th scope="row" { (row.name) small { (row.meaning) } }
+                        td.number { (row.summary.map_or_else(|| MISSING.to_string(), |summary| count(summary.count))) }
+                        @for statistic in &STATISTICS { td.number { (unit.number(row.summary.and_then(statistic.get))) } }
+                    }
+                }
+            }
+        } }
+    }
+}
+
+/// Rates and what both sides cost.
+pub(super) fn rates_and_cost(record: &Record) -> Markup {
+    let rates = &record.throughput;
+    html! {
+        div.pair {
+            div.scroll { table {
+                caption { "Rate over the measured window" }
+                tbody {
+                    (pair("offered", &format!("{}/s", significant(rates.offered_per_s))))
+                    (pair("sent", &format!("{}/s", significant(rates.sent_per_s))))
+                    (pair("delivered", &format!("{}/s", significant(rates.delivered_per_s))))
+                    (pair("payload delivered", &format!("{}/s", bytes(Some(rates.payload_bytes_per_s)))))
+                    @match &rates.windows_1s {
+                        Some(windows) => (pair(
+                            "delivered in full seconds, min / median / max",
+                            &format!("{} / {} / {}", significant(windows.min), significant(windows.median), significant(windows.max)),
+                        )),
+                        None => (pair("delivered in full seconds", MISSING)),
+                    }
+                }
+            } }
+            div.scroll { table {
+                caption { "Cost over the measured window" }
+                thead { tr { th { "" } th.number { "CPU time" } th.number { "of a core" } th.number { "peak memory" } } }
+                tbody {
+                    @for (name, usage) in [("system", record.resources.system), ("pubmark", record.resources.generator)] {
+                        tr {
+                            th scope="row" { (name) }
+                            td.number { (usage.map_or_else(|| MISSING.to_string(), |usage| format!("{} s", significant(usage.cpu_seconds)))) }
+                            td.number { (cores(usage.map(|usage| usage.cores))) }
+                            td.number { (bytes(usage.map(|usage| usage.peak_rss_bytes as f64))) }
+                        }
+                    }
+                }
+            } }
+        }
+    }
+}
+
+fn pair(name: &str, value: &str) -> Markup {
+    html! { tr { th scope="row" { (name) } td.number { (value) } } }
+}
+
+/// The books with what each part means.
+pub(super) fn books(record: &Record) -> Markup {
+    let books = &record.delivery;
+    let none: [&str; 0] = [];
+    html! {
+        div.scroll { table.books {
+            thead { tr { th { "messages" } th.number { "count" } th.number { "share" } th { "meaning" } } }
+            tbody {
+                (whole("offered", books.offered, "due in the measured window"))
+                (outcome_rows(&words::sending_outcomes(books), &outcomes::SENDING, books.offered))
+                (whole("expected", books.expected, "sent, once for each subscription that held a session then"))
+                (outcome_rows(&words::delivery_outcomes(books), &outcomes::DELIVERY, books.expected))
+                tr.whole { th scope="row" colspan="4" { "beside them" } }
+                (outcome_rows(&words::further_counts(books), &none, books.expected))
+            }
+        } }
+        @if books.approximate { p.hint { "A cap was reached: the counts of missing and further copies may be off." } }
+    }
+}
+
+fn whole(name: &str, value: u64, meaning: &str) -> Markup {
+    html! { tr.whole { th scope="row" { (name) } td.number { (count(value)) } td {} td { (meaning) } } }
+}
+
+fn outcome_rows(rows: &[Outcome], classes: &[&str], of: u64) -> Markup {
+    html! {
+        @for (position, row) in rows.iter().enumerate() {
+            tr.none[row.count == 0] {
+                th scope="row" {
+                    @if let Some(class) = classes.get(position) { span class={ "swatch " (class) } {} }
+                    (row.name)
+                }
+                td.number { (count(row.count)) }
+                td.number { (share(row.count, of)) }
+                td { (row.meaning) }
+            }
+        }
+    }
+}
+
+/// Device types, the worst first: by share lost, then by p99.
+pub(super) fn types(record: &Record) -> Markup {
+    if record.by_type.is_empty() {
+        return html! { p.missing { "No breakdown by type was recorded." } };
+    }
+    let unit = unit_of(record);
+    let mut rows: Vec<&Breakdown> = record.by_type.iter().collect();
+    rows.sort_by(|a, b| badness(b).partial_cmp(&badness(a)).unwrap_or(std::cmp::Ordering::Equal));
+    let with_churn = rows.iter().any(|row| row.availability.is_some());
+    html! {
+        div.scroll { table.sortable {
+            caption { "Worst first: by share lost, then by p99; latency in " (unit.symbol()) }
+            thead { tr {
+                th { "type" }
+                @for name in ["devices", "offered", "sent", "delivered", "lost", "unknown", "duplicated", "out of order"] {
+                    th.number { (name) }
+                }
+                @if with_churn { th.number { "online" } }
+                @for name in ["p50", "p99", "max"] { th.number { (name) } }
+            } }
+            tbody { @for row in rows { (type_row(row, unit, with_churn)) } }
+        } }
+    }
+}
+
+fn type_row(row: &Breakdown, unit: TimeUnit, with_churn: bool) -> Markup {
+    let books = &row.delivery;
+    let latency = row.latency_us.as_ref();
+    let times = [
+        latency.and_then(|latency| latency.p50),
+        latency.and_then(|latency| latency.p99),
+        latency.map(|latency| latency.max),
+    ];
+    html! {
+        tr {
+            th scope="row" { (row.name) }
+            @for value in [row.devices, books.offered, books.sent] { (number(value)) }
+            td.number data-sort=(delivered_share(row)) { (share(books.delivered, books.expected)) }
+            @for value in [books.lost, books.unknown, books.duplicated, books.out_of_order] { (number(value)) }
+            @if with_churn {
+                td.number data-sort=(row.availability.unwrap_or(-1.0)) {
+                    (row.availability.map_or_else(|| MISSING.to_string(), |share| format!("{} %", short(share * 100.0))))
+                }
+            }
+            @for value in times { td.number data-sort=(value.unwrap_or(-1.0)) { (unit.number(value)) } }
+        }
+    }
+}
+
+fn number(value: u64) -> Markup {
+    html! { td.number data-sort=(value) { (count(value)) } }
+}
+
+fn delivered_share(row: &Breakdown) -> f64 {
+    if row.delivery.expected == 0 { -1.0 } else { row.delivery.delivered as f64 / row.delivery.expected as f64 }
+}
+
+fn badness(row: &Breakdown) -> (f64, f64) {
+    let missing = (row.delivery.lost + row.delivery.unknown) as f64 / row.delivery.expected.max(1) as f64;
+    let latency = row.latency_us.as_ref().map_or(0.0, |latency| latency.p99.unwrap_or(latency.max));
+    (missing, latency)
+}
+
+/// From node to node, where there is more than one pair.
+pub(super) fn pairs(record: &Record) -> Markup {
+    if record.by_pair.len() < 2 {
+        return html! {};
+    }
+    let unit = unit_of(record);
+    html! {
+        h3 { "From node to node" }
+        div.scroll { table.sortable {
+            caption { "Latency in " (unit.symbol()) "; beside it the error bound of the clocks" }
+            thead { tr {
+                th { "from" } th { "to" }
+                @for name in ["expected", "delivered", "lost", "p50", "p99", "max", "clocks ±"] { th.number { (name) } }
+            } }
+            tbody {
+                @for row in &record.by_pair {
+                    @let latency = row.latency_us.as_ref();
+                    tr {
+                        td { (row.publisher_node) } td { (row.subscriber_node) }
+                        (number(row.expected)) (number(row.delivered)) (number(row.lost))
+                        @for value in [latency.and_then(|l| l.p50), latency.and_then(|l| l.p99), latency.map(|l| l.max)] {
+                            td.number data-sort=(value.unwrap_or(-1.0)) { (unit.number(value)) }
+                        }
+                        td.number data-sort=(row.clock_bound_us) { (unit.number(Some(row.clock_bound_us))) }
+                    }
+                }
+            }
+        } }
+    }
+}
+
+/// The figures behind the charts over time.
+pub(super) fn series(record: &Record) -> Markup {
+    if record.series.is_empty() {
+        return html! {};
+    }
+    let unit = unit_of(record);
+    let row_of = |row: &SeriesRow| {
+        html! {
+            tr {
+                td { (short(row.t_s)) } td { (short(row.width_s)) }
+                td { (count(row.offered)) } td { (count(row.sent)) } td { (count(row.delivered)) }
+                @for value in [row.p50_us, row.p99_us, row.max_us, row.max_lag_us] { td { (unit.number(value)) } }
+            }
+        }
+    };
+    html! {
+        details {
+            summary { "The figures over time" }
+            div.scroll { table.numbers {
+                caption { "Times in " (unit.symbol()) }
+                thead { tr {
+                    th { "from, s" } th { "width, s" } th { "offered" } th { "sent" } th { "delivered" }
+                    th { "p50" } th { "p99" } th { "max" } th { "max lag" }
+                } }
+                tbody { @for row in &record.series { (row_of(row)) } }
+            } }
+        }
+    }
+}
+
+/// What happened to connections, and why.
+pub(super) fn connections(record: &Record) -> Markup {
+    let connections = &record.connections;
+    let rows = [
+        ("attempted", connections.attempted),
+        ("established", connections.established),
+        ("refused", connections.refused),
+        ("not logged in", connections.auth_failed),
+        ("failed in TLS", connections.tls_failed),
+        ("dropped", connections.dropped),
+        ("tried again", connections.retried),
+        ("planned leaves", connections.planned_leaves),
+        ("subscriptions refused", connections.subscriptions_refused),
+        ("subscriptions granted a lower level", record.granted_qos_lower),
+    ];
+    html! {
+        div.pair {
+            div.scroll { table { tbody {
+                @for (name, value) in rows { tr.none[value == 0] { th scope="row" { (name) } td.number { (count(value)) } } }
+                @if let Some(connect) = &connections.connect_us {
+                    (pair("time to connect, median", &time(connect.p50)))
+                    (pair("time to connect, largest", &time(Some(connect.max))))
+                }
+            } } }
+            @if connections.causes.is_empty() {
+                p { "No connection failed or ended unplanned." }
+            } @else {
+                div.scroll { table {
+                    thead { tr { th { "cause" } th.number { "count" } } }
+                    tbody { @for cause in &connections.causes { tr { td { (cause.cause) } td.number { (count(cause.count)) } } } }
+                } }
+            }
+        }
+    }
+}

@@ -1,0 +1,220 @@
+//! A run as Markdown, to paste into an issue or a page.
+
+use pubmark_record::comparison::Comparison;
+use pubmark_record::record::Record;
+use pubmark_record::warnings::warnings;
+
+use crate::numbers::{MISSING, TimeUnit, bytes, cores, count, figure, share, significant};
+use crate::words::{self, STATISTICS, distributions, verdict_word};
+
+/// The page of a run.
+pub fn run(record: &Record) -> String {
+    let mut text = format!("# {}\n\n", escaped(&record.run));
+    text.push_str(&format!("- **Workload:** {}\n", escaped(&words::workload(record))));
+    text.push_str(&format!("- **System:** {}\n", escaped(&words::system(record))));
+    text.push_str(&format!(
+        "- **Run:** {}, started {}\n",
+        escaped(&words::phases(record)),
+        escaped(&record.started_at)
+    ));
+    text.push_str(&format!("- **Command:** `{}`\n", record.command.join(" ").replace('`', "'")));
+    verdict(&mut text, record);
+    delivery(&mut text, record);
+    latencies(&mut text, record);
+    cost(&mut text, record);
+    types(&mut text, record);
+    notes(&mut text, record);
+    text
+}
+
+/// Runs side by side: a row a figure, a column a run, the best value in bold.
+pub fn comparison(comparison: &Comparison) -> String {
+    let mut text = String::from("# Comparison\n\n");
+    let mut header = vec!["figure".to_string()];
+    header.extend(comparison.runs.iter().map(|run| escaped(&run.label)));
+    let mut rows = vec![
+        std::iter::once("verdict".to_string())
+            .chain(comparison.runs.iter().map(|run| verdict_word(run.record.verdict.status).to_string()))
+            .collect::<Vec<String>>(),
+    ];
+    for row in &comparison.figures {
+        let mut cells = vec![row.figure.name.to_string()];
+        for (position, value) in row.values.iter().enumerate() {
+            let value = figure(row.figure.unit, *value);
+            cells.push(if row.best == Some(position) { format!("**{value}**") } else { value });
+        }
+        rows.push(cells);
+    }
+    table(&mut text, &header, &rows);
+    for run in &comparison.runs {
+        if let Some(reason) = &run.not_ranked {
+            text.push_str(&format!("\n- {} is not ranked: {}", escaped(&run.label), escaped(reason)));
+        }
+    }
+    for difference in &comparison.differences {
+        text.push_str(&format!("\n- differs: {}: {}", difference.name, escaped(&difference.values.join(" / "))));
+    }
+    text.push_str(&format!("\n- {}\n", comparison.caution()));
+    text
+}
+
+fn verdict(text: &mut String, record: &Record) {
+    text.push_str(&format!("\n## Verdict: {}\n\n", verdict_word(record.verdict.status)));
+    for reason in &record.verdict.reasons {
+        text.push_str(&format!(
+            "- **{}** ({}): {} *{}*\n",
+            escaped(&reason.code),
+            verdict_word(reason.status),
+            words::sentence(&escaped(&reason.text)),
+            words::sentence(&escaped(&reason.hint))
+        ));
+    }
+    if !record.verdict.reasons.is_empty() {
+        text.push('\n');
+    }
+    let rows: Vec<Vec<String>> = record
+        .verdict
+        .checks
+        .iter()
+        .map(|check| {
+            vec![escaped(&check.code), escaped(&check.name), verdict_word(check.status).into(), escaped(&check.finding)]
+        })
+        .collect();
+    table(text, &["code", "check", "result", "finding"].map(String::from), &rows);
+}
+
+fn delivery(text: &mut String, record: &Record) {
+    text.push_str("\n## Messages\n\n");
+    let books = &record.delivery;
+    let mut rows: Vec<Vec<String>> = Vec::new();
+    let mut add = |name: &str, value: u64, of: u64| rows.push(vec![name.into(), count(value), share(value, of)]);
+    add("offered", books.offered, books.offered);
+    words::sending_outcomes(books).iter().for_each(|part| add(part.name, part.count, books.offered));
+    add("expected", books.expected, books.expected);
+    words::delivery_outcomes(books).iter().for_each(|part| add(part.name, part.count, books.expected));
+    words::further_counts(books).iter().for_each(|part| add(part.name, part.count, books.expected));
+    table(text, &["messages", "count", "share"].map(String::from), &rows);
+}
+
+fn latencies(text: &mut String, record: &Record) {
+    let unit = unit_of(record);
+    text.push_str(&format!("\n## Latency, {}\n\n", unit.symbol()));
+    let mut header = vec!["distribution".to_string(), "samples".to_string()];
+    header.extend(STATISTICS.iter().map(|statistic| statistic.name.to_string()));
+    let rows: Vec<Vec<String>> = distributions(record)
+        .iter()
+        .map(|row| {
+            let mut cells = vec![
+                format!("{} ({})", row.name, row.meaning),
+                row.summary.map_or_else(|| MISSING.to_string(), |summary| count(summary.count)),
+            ];
+            cells.extend(STATISTICS.iter().map(|statistic| unit.number(row.summary.and_then(statistic.get))));
+            cells
+        })
+        .collect();
+    table(text, &header, &rows);
+}
+
+/// The unit of a record's tables of latencies.
+pub(crate) fn unit_of(record: &Record) -> TimeUnit {
+    let typical = record.latency_us.as_ref().map_or(0.0, |latency| latency.p99.unwrap_or(latency.max));
+    TimeUnit::for_value(typical)
+}
+
+fn cost(text: &mut String, record: &Record) {
+    text.push_str("\n## Rate and cost\n\n");
+    let rates = &record.throughput;
+    text.push_str(&format!(
+        "Offered {}/s, sent {}/s, delivered {}/s, payload {}/s.\n\n",
+        significant(rates.offered_per_s),
+        significant(rates.sent_per_s),
+        significant(rates.delivered_per_s),
+        bytes(Some(rates.payload_bytes_per_s))
+    ));
+    let rows: Vec<Vec<String>> = [("system", record.resources.system), ("generator", record.resources.generator)]
+        .iter()
+        .map(|(name, usage)| {
+            vec![
+                (*name).to_string(),
+                usage.map_or_else(|| MISSING.to_string(), |usage| format!("{} s", significant(usage.cpu_seconds))),
+                cores(usage.map(|usage| usage.cores)),
+                bytes(usage.map(|usage| usage.peak_rss_bytes as f64)),
+            ]
+        })
+        .collect();
+    table(text, &["side", "CPU time", "of a core", "peak memory"].map(String::from), &rows);
+}
+
+fn types(text: &mut String, record: &Record) {
+    if record.by_type.is_empty() {
+        return;
+    }
+    let unit = unit_of(record);
+    text.push_str(&format!("\n## By device type, latency in {}\n\n", unit.symbol()));
+    let rows: Vec<Vec<String>> = record
+        .by_type
+        .iter()
+        .map(|row| {
+            let latency = row.latency_us.as_ref();
+            vec![
+                escaped(&row.name),
+                count(row.devices),
+                count(row.delivery.offered),
+                share(row.delivery.delivered, row.delivery.expected),
+                count(row.delivery.lost),
+                unit.number(latency.and_then(|latency| latency.p50)),
+                unit.number(latency.and_then(|latency| latency.p99)),
+                unit.number(latency.map(|latency| latency.max)),
+            ]
+        })
+        .collect();
+    let header = ["type", "devices", "offered", "delivered", "lost", "p50", "p99", "max"].map(String::from);
+    table(text, &header, &rows);
+}
+
+fn notes(text: &mut String, record: &Record) {
+    let warnings = warnings(record);
+    if !warnings.is_empty() {
+        text.push_str("\n## Warnings\n\n");
+    }
+    for warning in warnings {
+        text.push_str(&format!(
+            "- **{}**: {} *{}*\n",
+            warning.code,
+            words::sentence(&escaped(&warning.text)),
+            words::sentence(&escaped(&warning.hint))
+        ));
+    }
+    if !record.deviations.is_empty() {
+        text.push_str("\n## Deviations\n\n");
+    }
+    for deviation in &record.deviations {
+        text.push_str(&format!("- **{}**: {}\n", escaped(&deviation.name), escaped(&deviation.detail)));
+    }
+}
+
+/// A table with its first column to the left and the others to the right.
+fn table(text: &mut String, header: &[String], rows: &[Vec<String>]) {
+    text.push_str(&format!("| {} |\n|---|", header.join(" | ")));
+    text.push_str(&"---:|".repeat(header.len() - 1));
+    text.push('\n');
+    for row in rows {
+        text.push_str(&format!("| {} |\n", row.join(" | ")));
+    }
+}
+
+/// Text that is not ours: on one line, without what Markdown or HTML would read as its own.
+fn escaped(text: &str) -> String {
+    let mut safe = String::with_capacity(text.len());
+    for letter in text.chars() {
+        match letter {
+            '|' | '*' | '<' | '>' | '[' | ']' | '\\' => {
+                safe.push('\\');
+                safe.push(letter);
+            }
+            _ if letter.is_control() => safe.push(' '),
+            _ => safe.push(letter),
+        }
+    }
+    safe
+}

@@ -1,0 +1,229 @@
+//! Figures as text: three significant digits, thousands separated by commas, `—` for what was not measured.
+
+use pubmark_record::comparison::Unit;
+
+/// Stands for a value that was not measured.
+pub const MISSING: &str = "—";
+
+/// Unit of a column of times.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum TimeUnit {
+    /// µs.
+    Microseconds,
+    /// ms.
+    Milliseconds,
+    /// s.
+    Seconds,
+}
+
+impl TimeUnit {
+    /// The unit for a column whose typical large value, a p99, is so many µs: µs below 0.1 ms, s from 10 s.
+    pub fn for_value(value_us: f64) -> TimeUnit {
+        if value_us < 100.0 {
+            TimeUnit::Microseconds
+        } else if value_us < 10_000_000.0 {
+            TimeUnit::Milliseconds
+        } else {
+            TimeUnit::Seconds
+        }
+    }
+
+    /// Its symbol.
+    pub fn symbol(self) -> &'static str {
+        match self {
+            TimeUnit::Microseconds => "µs",
+            TimeUnit::Milliseconds => "ms",
+            TimeUnit::Seconds => "s",
+        }
+    }
+
+    /// A value of so many µs in this unit, without the symbol.
+    pub fn number(self, value_us: Option<f64>) -> String {
+        let divisor = match self {
+            TimeUnit::Microseconds => 1.0,
+            TimeUnit::Milliseconds => 1e3,
+            TimeUnit::Seconds => 1e6,
+        };
+        value_us.map_or_else(missing, |value| significant(value / divisor))
+    }
+
+    /// A value of so many µs with the symbol.
+    pub fn with_symbol(self, value_us: Option<f64>) -> String {
+        match value_us {
+            Some(_) => format!("{} {}", self.number(value_us), self.symbol()),
+            None => missing(),
+        }
+    }
+}
+
+/// A time on its own, in the unit that fits it.
+pub fn time(value_us: Option<f64>) -> String {
+    value_us.map_or_else(missing, |value| TimeUnit::for_value(value).with_symbol(Some(value)))
+}
+
+/// A time as an axis labels it: `200 µs`, `1 ms`, `5 s`.
+pub fn time_label(value_us: f64) -> String {
+    if value_us < 1_000.0 {
+        format!("{} µs", short(value_us))
+    } else if value_us < 1e6 {
+        format!("{} ms", short(value_us / 1e3))
+    } else {
+        format!("{} s", short(value_us / 1e6))
+    }
+}
+
+/// Three significant digits: `0.310`, `1.51`, `12.3`, `1,230`.
+pub fn significant(value: f64) -> String {
+    if !value.is_finite() {
+        return missing();
+    }
+    if value == 0.0 {
+        return "0".to_string();
+    }
+    // Rounded first, so that 9.996 becomes 10.0 and not 10.00.
+    let rounded: f64 = format!("{value:.2e}").parse().expect("a formatted number is a number");
+    let magnitude = rounded.abs().log10().floor() as i32;
+    let decimals = (2 - magnitude).max(0) as usize;
+    if decimals == 0 {
+        let whole = grouped(rounded.abs() as u64);
+        return if rounded < 0.0 { format!("−{whole}") } else { whole };
+    }
+    format!("{rounded:.decimals$}").replace('-', "−")
+}
+
+/// At most three significant digits, without trailing zeros: `0.31`, `5`, `1,200`.
+pub fn short(value: f64) -> String {
+    let text = significant(value);
+    if text.contains('.') { text.trim_end_matches('0').trim_end_matches('.').to_string() } else { text }
+}
+
+/// A count, every digit.
+pub fn count(value: u64) -> String {
+    grouped(value)
+}
+
+/// A share as a percentage. 100 % is printed only when nothing is missing, 0 % only when nothing is there.
+pub fn share(part: u64, whole: u64) -> String {
+    if whole == 0 {
+        return missing();
+    }
+    let percent = part as f64 * 100.0 / whole as f64;
+    if part < whole && percent > 99.99 {
+        return "> 99.99 %".to_string();
+    }
+    if part > 0 && percent < 0.01 {
+        return "< 0.01 %".to_string();
+    }
+    format!("{} %", if percent > 99.0 { format!("{percent:.2}").replace("100.00", "100") } else { short(percent) })
+}
+
+/// A number of cores as a percentage of one.
+pub fn cores(value: Option<f64>) -> String {
+    value.map_or_else(missing, |cores| format!("{} %", short(cores * 100.0)))
+}
+
+/// Bytes in decimal units.
+pub fn bytes(value: Option<f64>) -> String {
+    let Some(value) = value else { return missing() };
+    for (size, symbol) in [(1e9, "GB"), (1e6, "MB"), (1e3, "kB")] {
+        if value >= size {
+            return format!("{} {symbol}", short(value / size));
+        }
+    }
+    format!("{} B", short(value))
+}
+
+/// Seconds of the run's own clock: `2 s`, `0.31 s`, `−2 s`.
+pub fn seconds(value: f64) -> String {
+    format!("{} s", short(value))
+}
+
+/// `1 device`, `2 devices`.
+pub fn counted(value: u64, one: &str, many: &str) -> String {
+    format!("{} {}", count(value), if value == 1 { one } else { many })
+}
+
+/// A figure of a comparison with its unit; `—` where it was not measured.
+pub fn figure(unit: Unit, value: Option<f64>) -> String {
+    let Some(value) = value else { return missing() };
+    match unit {
+        Unit::Count => count(value as u64),
+        // A share is whole only when nothing is missing.
+        Unit::Share if value >= 1.0 => "100 %".to_string(),
+        Unit::Share => format!("{:.2} %", (value * 1e4).floor() / 1e2),
+        Unit::Microseconds => time(Some(value)),
+        Unit::PerSecond => format!("{}/s", significant(value)),
+        Unit::Cores => cores(Some(value)),
+        Unit::CpuSecondsPerMillion => format!("{} s", significant(value)),
+        Unit::Bytes => bytes(Some(value)),
+    }
+}
+
+/// The text for what was not measured.
+pub fn missing() -> String {
+    MISSING.to_string()
+}
+
+fn grouped(value: u64) -> String {
+    let plain = value.to_string();
+    let mut text = String::with_capacity(plain.len() + plain.len() / 3);
+    for (position, digit) in plain.chars().enumerate() {
+        if position > 0 && (plain.len() - position).is_multiple_of(3) {
+            text.push(',');
+        }
+        text.push(digit);
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_have_three_significant_digits() {
+        for (value, expected) in [
+            (0.0, "0"),
+            (0.00841, "0.00841"),
+            (0.31, "0.310"),
+            (1.512, "1.51"),
+            (9.996, "10.0"),
+            (12.34, "12.3"),
+            (999.6, "1,000"),
+            (12_345.0, "12,300"),
+            (-2.0, "−2.00"),
+            (-1234.0, "−1,230"),
+            (f64::NAN, "—"),
+        ] {
+            assert_eq!(significant(value), expected);
+        }
+    }
+
+    #[test]
+    fn a_missing_value_is_a_dash_and_zero_is_zero() {
+        assert_eq!(time(None), "—");
+        assert_eq!(time(Some(0.0)), "0 µs");
+        assert_eq!(bytes(None), "—");
+        assert_eq!(share(0, 0), "—");
+        assert_eq!(share(0, 5), "0 %");
+    }
+
+    #[test]
+    fn a_share_is_whole_only_when_it_is() {
+        assert_eq!(share(10_000, 10_000), "100 %");
+        assert_eq!(share(999_999, 1_000_000), "> 99.99 %");
+        assert_eq!(share(9_999, 10_000), "99.99 %");
+        assert_eq!(share(1, 1_000_000), "< 0.01 %");
+        assert_eq!(share(1, 3), "33.3 %");
+    }
+
+    #[test]
+    fn times_have_a_unit_that_fits() {
+        assert_eq!(time(Some(31.44)), "31.4 µs");
+        assert_eq!(time(Some(841.0)), "0.841 ms");
+        assert_eq!(time(Some(12_000_000.0)), "12.0 s");
+        assert_eq!(time_label(200.0), "200 µs");
+        assert_eq!(time_label(1_000.0), "1 ms");
+        assert_eq!(bytes(Some(14_300_000.0)), "14.3 MB");
+    }
+}

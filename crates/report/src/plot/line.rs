@@ -1,0 +1,143 @@
+//! A line of a plot: its points, thinned to what a screen can show without losing a peak, as an SVG path.
+
+/// How two points are joined.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Join {
+    /// A value holds until the next point: bins by their start.
+    StepAfter,
+    /// A value holds since the point before: intervals by their end, percentiles.
+    StepBefore,
+    /// A straight line: samples of a state.
+    Straight,
+}
+
+/// A line of a plot.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Line {
+    /// Its name in the legend.
+    pub name: String,
+    /// Its colour and dashes, 1 to [`super::MOST_LINES`].
+    pub style: usize,
+    /// How its points are joined.
+    pub join: Join,
+    /// Points by ascending x; `None` is a gap.
+    pub points: Vec<(f64, Option<f64>)>,
+    /// The texts read off at the plot's readings, empty where there is no value.
+    pub readings: Vec<String>,
+}
+
+/// Keeps of every pixel column its first, lowest, highest and last point and each gap. `points` are in pixels.
+pub fn thinned(points: &[(f64, Option<f64>)]) -> Vec<(f64, Option<f64>)> {
+    let mut kept = Vec::new();
+    let mut start = 0;
+    while start < points.len() {
+        let column = points[start].0.floor();
+        let is_gap = points[start].1.is_none();
+        let same = |point: &(f64, Option<f64>)| point.0.floor() == column && point.1.is_none() == is_gap;
+        let length = points[start..].iter().take_while(|point| same(point)).count();
+        let run = &points[start..start + length];
+        if is_gap {
+            kept.push(run[0]);
+        } else {
+            let value = |index: &usize| run[*index].1.unwrap_or(0.0);
+            let lowest = (0..length).min_by(|a, b| value(a).total_cmp(&value(b))).unwrap_or(0);
+            let highest = (0..length).max_by(|a, b| value(a).total_cmp(&value(b))).unwrap_or(0);
+            let mut indices = [0, lowest, highest, length - 1];
+            indices.sort_unstable();
+            for (position, index) in indices.iter().enumerate() {
+                if position == 0 || indices[position - 1] != *index {
+                    kept.push(run[*index]);
+                }
+            }
+        }
+        start += length;
+    }
+    kept
+}
+
+/// The `d` attribute of an SVG path through points in pixels.
+pub fn path(points: &[(f64, Option<f64>)], join: Join) -> String {
+    let mut text = String::new();
+    let mut before: Option<(f64, f64)> = None;
+    for (x, y) in points {
+        let Some(y) = y else {
+            // A value that holds until here ends here, and the line breaks.
+            if let (Some((last_x, _)), Join::StepAfter) = (before, join)
+                && last_x != *x
+            {
+                text.push_str(&format!("H{}", pixel(*x)));
+            }
+            before = None;
+            continue;
+        };
+        match before {
+            None => text.push_str(&format!("M{} {}", pixel(*x), pixel(*y))),
+            Some((last_x, last_y)) => match join {
+                Join::Straight => text.push_str(&format!("L{} {}", pixel(*x), pixel(*y))),
+                Join::StepAfter => text.push_str(&steps(&[('H', *x, last_x), ('V', *y, last_y)])),
+                Join::StepBefore => text.push_str(&steps(&[('V', *y, last_y), ('H', *x, last_x)])),
+            },
+        }
+        before = Some((*x, *y));
+    }
+    text
+}
+
+/// Horizontal and vertical moves, left out where they lead nowhere.
+fn steps(moves: &[(char, f64, f64)]) -> String {
+    let mut text = String::new();
+    for (letter, to, from) in moves {
+        let (to, from) = (pixel(*to), pixel(*from));
+        if to != from {
+            text.push(*letter);
+            text.push_str(&to);
+        }
+    }
+    text
+}
+
+/// A coordinate with at most one decimal.
+pub fn pixel(value: f64) -> String {
+    let text = format!("{value:.1}");
+    text.strip_suffix(".0").map_or(text.clone(), String::from)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn thinning_keeps_the_peak_and_the_gap() {
+        let mut points: Vec<(f64, Option<f64>)> =
+            (0..10_000).map(|index| (f64::from(index) / 100.0, Some(f64::from(index % 7)))).collect();
+        points[5_050].1 = Some(1_000.0);
+        points[7_001].1 = None;
+        let kept = thinned(&points);
+        assert!(kept.len() <= 4 * 100 + 4, "{}", kept.len());
+        assert!(kept.contains(&(50.5, Some(1_000.0))));
+        assert!(kept.contains(&points[7_001]));
+        assert_eq!((kept.first(), kept.last()), (points.first(), points.last()));
+        assert!(kept.windows(2).all(|pair| pair[0].0 <= pair[1].0));
+    }
+
+    #[test]
+    fn few_points_are_kept_as_they_are() {
+        let points = [(0.0, Some(1.0)), (1.0, None), (2.0, Some(3.0))];
+        assert_eq!(thinned(&points), points);
+    }
+
+    #[test]
+    fn steps_hold_after_or_before_their_point() {
+        let points = [(0.0, Some(5.0)), (10.0, Some(7.0))];
+        assert_eq!(path(&points, Join::StepAfter), "M0 5H10V7");
+        assert_eq!(path(&points, Join::StepBefore), "M0 5V7H10");
+        assert_eq!(path(&points, Join::Straight), "M0 5L10 7");
+    }
+
+    #[test]
+    fn a_gap_breaks_the_line_and_is_not_drawn_as_zero() {
+        let points = [(0.0, Some(5.0)), (10.0, None), (20.0, Some(7.0)), (30.0, Some(7.0))];
+        assert_eq!(path(&points, Join::StepAfter), "M0 5H10M20 7H30");
+        assert_eq!(path(&points, Join::Straight), "M0 5M20 7L30 7");
+    }
+}

@@ -1,0 +1,132 @@
+//! A plot as an SVG of a given width. Colours, dashes and fonts are classes; the page's style sheet gives them.
+
+use maud::{Markup, html};
+
+use super::line::{path, pixel, thinned};
+use super::{Plot, Tick, Width};
+
+/// Pixels a letter of an axis label takes, roughly.
+const LETTER: f64 = 6.6;
+
+/// The frame inside which lines are drawn.
+struct Frame {
+    left: f64,
+    right: f64,
+    top: f64,
+    bottom: f64,
+}
+
+impl Frame {
+    fn of(plot: &Plot, width: Width) -> Frame {
+        let label = plot.y.ticks.iter().map(|tick| tick.label.chars().count()).max().unwrap_or(0);
+        let notes = plot.x.ticks.iter().any(|tick| !tick.note.is_empty());
+        Frame {
+            left: label as f64 * LETTER + 12.0,
+            right: width.pixels() - 14.0,
+            top: 26.0,
+            bottom: plot.height - if notes { 54.0 } else { 38.0 },
+        }
+    }
+
+    fn x(&self, plot: &Plot, value: f64) -> f64 {
+        self.left + plot.x.scale.place(value) * (self.right - self.left)
+    }
+
+    fn y(&self, plot: &Plot, value: f64) -> f64 {
+        self.bottom - plot.y.scale.place(value) * (self.bottom - self.top)
+    }
+}
+
+impl Plot {
+    /// The plot as an SVG; `description` is what a reader hears who cannot see it.
+    pub fn svg(&self, width: Width, description: &str) -> Markup {
+        let frame = Frame::of(self, width);
+        let size = format!("0 0 {} {}", pixel(width.pixels()), pixel(self.height));
+        html! {
+            svg class=(width.class()) viewBox=(size) role="img" aria-label=(description)
+                data-left=(pixel(frame.left)) data-right=(pixel(frame.right)) {
+                @for band in &self.bands { (self.band(&frame, band)) }
+                (self.y_axis(&frame))
+                (self.x_axis(&frame))
+                @for line in &self.lines {
+                    @let points: Vec<_> = line.points.iter()
+                        .map(|(x, y)| (frame.x(self, *x), y.map(|y| frame.y(self, y)))).collect();
+                    path class={ "line c" (line.style) } data-line=(line.style) d=(path(&thinned(&points), line.join)) {}
+                }
+                line class="cursor" x1="0" x2="0" y1=(pixel(frame.top)) y2=(pixel(frame.bottom)) {}
+            }
+        }
+    }
+
+    fn band(&self, frame: &Frame, band: &super::Band) -> Markup {
+        let (from, to) = (frame.x(self, band.from), frame.x(self, band.to));
+        let label_fits = band.label.chars().count() as f64 * LETTER < to - from;
+        html! {
+            rect class="band" x=(pixel(from)) y=(pixel(frame.top)) width=(pixel(to - from))
+                height=(pixel(frame.bottom - frame.top)) { title { (band.label) } }
+            @if label_fits {
+                text class="band-label" x=(pixel((from + to) / 2.0)) y=(pixel(frame.top + 12.0)) { (band.label) }
+            }
+        }
+    }
+
+    fn y_axis(&self, frame: &Frame) -> Markup {
+        html! {
+            text class="axis-title" x="0" y="12" { (self.y.title) }
+            @for tick in &self.y.ticks {
+                @let y = frame.y(self, tick.value);
+                line class="grid" x1=(pixel(frame.left)) x2=(pixel(frame.right)) y1=(pixel(y)) y2=(pixel(y)) {}
+                text class="y-label" x=(pixel(frame.left - 6.0)) y=(pixel(y + 4.0)) { (tick.label) }
+            }
+        }
+    }
+
+    fn x_axis(&self, frame: &Frame) -> Markup {
+        html! {
+            line class="axis" x1=(pixel(frame.left)) x2=(pixel(frame.right)) y1=(pixel(frame.bottom)) y2=(pixel(frame.bottom)) {}
+            @for tick in self.x_ticks(frame) {
+                @let x = frame.x(self, tick.value);
+                @let anchor = anchor(frame, x, tick);
+                line class="axis" x1=(pixel(x)) x2=(pixel(x)) y1=(pixel(frame.bottom)) y2=(pixel(frame.bottom + 4.0)) {}
+                text class={ "x-label " (anchor) } x=(pixel(x)) y=(pixel(frame.bottom + 17.0)) { (tick.label) }
+                @if !tick.note.is_empty() {
+                    text class={ "x-note " (anchor) } x=(pixel(x)) y=(pixel(frame.bottom + 31.0)) { (tick.note) }
+                }
+            }
+            text class="axis-title end" x=(pixel(frame.right)) y=(pixel(self.height - 4.0)) { (self.x.title) }
+        }
+    }
+
+    /// The ticks whose labels don't overlap; the last ones win, since they are the ones that matter on a scale of nines.
+    fn x_ticks(&self, frame: &Frame) -> Vec<&Tick> {
+        let mut kept: Vec<&Tick> = Vec::new();
+        let mut free_until = f64::INFINITY;
+        for tick in self.x.ticks.iter().rev() {
+            let x = frame.x(self, tick.value);
+            let width = tick.label.chars().count().max(tick.note.chars().count()) as f64 * LETTER + 8.0;
+            let end = match anchor(frame, x, tick) {
+                "end" => x,
+                "start" => x + width,
+                _ => x + width / 2.0,
+            };
+            if end <= free_until {
+                free_until = end - width;
+                kept.push(tick);
+            }
+        }
+        kept.reverse();
+        kept
+    }
+}
+
+/// Labels at the ends of the axis stay inside the drawing.
+fn anchor(frame: &Frame, x: f64, tick: &Tick) -> &'static str {
+    let half = tick.label.chars().count().max(tick.note.chars().count()) as f64 * LETTER / 2.0;
+    if x + half > frame.right + 14.0 {
+        "end"
+    } else if x - half < 0.0 {
+        "start"
+    } else {
+        "middle"
+    }
+}

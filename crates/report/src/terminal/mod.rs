@@ -1,0 +1,203 @@
+//! What a run comes to on a terminal: at most 30 lines of 80 columns, in the order of the questions a reader has:
+//! what ran, may I believe it, did messages arrive, how late, at what rate, at what cost, what should I know, what next.
+
+mod comparison;
+mod layout;
+
+pub use comparison::comparison;
+
+use pubmark_record::record::{Record, Summary, Usage, VerdictStatus};
+use pubmark_record::warnings::{Warning, warnings};
+
+use crate::numbers::{MISSING, bytes, cores, count, counted, share, significant, time};
+use crate::words;
+use layout::{Page, Tone};
+
+/// Columns of the terminal that everything fits into.
+pub const COLUMNS: usize = 80;
+/// Lines of a summary at most.
+pub const LINES: usize = 30;
+
+/// How a summary is printed.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct TerminalOptions<'a> {
+    /// Colours, in addition to the words; the caller honours `NO_COLOR` and asks whether this is a terminal.
+    pub colour: bool,
+    /// The run's folder as the reader would type it, if the run was kept.
+    pub folder: Option<&'a str>,
+}
+
+/// The summary of a run, with a final newline.
+pub fn summary(record: &Record, options: &TerminalOptions) -> String {
+    let warnings = warnings(record);
+    // Reasons and warnings give way until everything fits; what is left out is counted.
+    let limits = [(4, 3), (3, 3), (3, 2), (2, 2), (2, 1), (1, 1)];
+    let mut page = Page::default();
+    for (reasons, shown_warnings) in limits {
+        page = draw(record, &warnings, options, reasons, shown_warnings);
+        if page.lines() <= LINES {
+            break;
+        }
+    }
+    page.text(options.colour)
+}
+
+fn draw(record: &Record, warnings: &[Warning], options: &TerminalOptions, reasons: usize, shown: usize) -> Page {
+    let mut page = Page::default();
+    page.field("workload", &words::workload(record), 2);
+    page.field("system", &words::system(record), 2);
+    page.field("run", &words::phases(record), 1);
+    page.blank();
+    verdict(&mut page, record, reasons);
+    page.blank();
+    delivery(&mut page, record);
+    latency(&mut page, record);
+    page.items("rate", &rate(record), 2);
+    page.items("cost", &cost(record), 2);
+    page.blank();
+    for warning in &warnings[..warnings.len().min(shown)] {
+        page.paragraph(&format!("  warning[{}]: ", warning.code), &warning.text, 2, Tone::Caution);
+        page.paragraph("    hint: ", &warning.hint, 1, Tone::Hint);
+    }
+    if warnings.len() > shown {
+        page.line(
+            &format!("  and {} more in the report", counted((warnings.len() - shown) as u64, "warning", "warnings")),
+            Tone::Plain,
+        );
+    }
+    if !warnings.is_empty() {
+        page.blank();
+    }
+    if let Some(folder) = options.folder {
+        page.field("report", &format!("{folder}/report.html   (also record.json, summary.md, csv/)"), 1);
+    }
+    next(&mut page, record, options);
+    page
+}
+
+fn verdict(page: &mut Page, record: &Record, reasons: usize) {
+    let verdict = &record.verdict;
+    let (word, tone) = match verdict.status {
+        VerdictStatus::Valid => ("yes", Tone::Good),
+        VerdictStatus::Suspect => ("suspect", Tone::Caution),
+        VerdictStatus::Invalid => ("no", Tone::Bad),
+    };
+    if verdict.reasons.is_empty() {
+        let text = format!("{word}: {}", valid_because(record));
+        page.toned_field("valid", &text, 2, tone);
+        return;
+    }
+    let shown = &verdict.reasons[..verdict.reasons.len().min(reasons)];
+    for (position, reason) in shown.iter().enumerate() {
+        let text = format!(
+            "{}[{}] {}",
+            if position == 0 { format!("{word}: ") } else { String::new() },
+            reason.code,
+            reason.text
+        );
+        page.toned_field(if position == 0 { "valid" } else { "" }, &text, 3, tone);
+        page.paragraph("            hint: ", &reason.hint, 2, Tone::Hint);
+    }
+    if verdict.reasons.len() > shown.len() {
+        page.field("", &format!("and {} more in the report", verdict.reasons.len() - shown.len()), 1);
+    }
+}
+
+/// What a valid verdict rests on.
+fn valid_because(record: &Record) -> String {
+    let mut parts = vec![format!("{} checks passed", record.verdict.checks.len())];
+    let p99 = |summary: &Option<Summary>| summary.as_ref().and_then(|summary| summary.p99);
+    if let Some(lag) = p99(&record.scheduler_lag_us) {
+        parts.push(format!("scheduler lag p99 {}", time(Some(lag))));
+    }
+    if let Some(lateness) = p99(&record.receive_lateness_us) {
+        parts.push(format!("receive lateness p99 {}", time(Some(lateness))));
+    }
+    parts.join(", ")
+}
+
+fn delivery(page: &mut Page, record: &Record) {
+    let books = &record.delivery;
+    let mut items = vec![format!("offered {}", count(books.offered))];
+    let sending = words::sending_outcomes(books);
+    items.push(format!("sent {}", count(books.sent)));
+    items.extend(sending.iter().skip(1).filter(|part| part.count > 0).map(named));
+    if books.expected != books.sent {
+        items.push(format!("expected {}", count(books.expected)));
+    }
+    items.push(format!("delivered {} ({})", count(books.delivered), share(books.delivered, books.expected)));
+    items.push(format!("lost {}", count(books.lost)));
+    items.extend(
+        words::delivery_outcomes(books).iter().skip(1).filter(|part| part.name != "lost" && part.count > 0).map(named),
+    );
+    for (position, part) in words::further_counts(books).iter().enumerate() {
+        // Duplicates and order are promises: they are printed when they are 0, too.
+        if position < 2 || part.count > 0 {
+            items.push(named(part));
+        }
+    }
+    page.items("delivery", &items, 4);
+}
+
+fn named(part: &words::Outcome) -> String {
+    format!("{} {}", part.name, count(part.count))
+}
+
+fn latency(page: &mut Page, record: &Record) {
+    let rows = [("due → delivery", &record.latency_us), ("write start → delivery", &record.service_latency_us)];
+    let unit = layout::unit_of(rows.iter().filter_map(|(_, summary)| summary.as_ref()));
+    let header = ["p50", "p99", "p99.9", "max"].map(String::from);
+    page.table_row("latency", "", &header);
+    for (name, summary) in rows {
+        let values = [
+            summary.as_ref().and_then(|summary| summary.p50),
+            summary.as_ref().and_then(|summary| summary.p99),
+            summary.as_ref().and_then(|summary| summary.p999),
+            summary.as_ref().map(|summary| summary.max),
+        ]
+        .map(|value| unit.with_symbol(value));
+        page.table_row("", name, &values);
+    }
+}
+
+fn rate(record: &Record) -> [String; 4] {
+    let rates = &record.throughput;
+    [
+        format!("offered {}/s", significant(rates.offered_per_s)),
+        format!("sent {}/s", significant(rates.sent_per_s)),
+        format!("delivered {}/s", significant(rates.delivered_per_s)),
+        format!("payload {}/s", bytes(Some(rates.payload_bytes_per_s))),
+    ]
+}
+
+fn cost(record: &Record) -> [String; 2] {
+    let side = |name: &str, usage: Option<Usage>| match usage {
+        Some(usage) => {
+            format!("{name} {} of a core, {}", cores(Some(usage.cores)), bytes(Some(usage.peak_rss_bytes as f64)))
+        }
+        None => format!("{name} {MISSING}"),
+    };
+    [side("system", record.resources.system), side("generator", record.resources.generator)]
+}
+
+fn next(page: &mut Page, record: &Record, options: &TerminalOptions) {
+    let mut commands: Vec<(String, &str)> = Vec::new();
+    if let Some(reason) = record.verdict.reasons.first() {
+        commands.push((format!("pubmark explain {}", reason.code), "what the verdict means"));
+    }
+    if !record.system.ranked {
+        let workload = typed_workload(record);
+        commands.push((format!("pubmark run {workload} --system mosquitto"), "measure a real broker"));
+    } else if let Some(folder) = options.folder {
+        commands.push((format!("pubmark compare RUN {folder}"), "beside another run"));
+    }
+    for (position, (command, purpose)) in commands.iter().take(2).enumerate() {
+        page.command(if position == 0 { "next" } else { "" }, command, purpose);
+    }
+}
+
+/// The workload as the reader typed it: a name or a path.
+fn typed_workload(record: &Record) -> &str {
+    let after_run = record.command.iter().skip_while(|word| *word != "run").nth(1);
+    after_run.filter(|word| !word.starts_with('-')).unwrap_or(&record.workload.name)
+}

@@ -1,0 +1,202 @@
+//! Sentences that several reports share, made from a record.
+
+use pubmark_record::record::{Delivery, Record, Status, Summary, VerdictStatus};
+
+use crate::numbers::{count, counted, significant};
+
+/// The verdict in one word.
+pub fn verdict_word(status: VerdictStatus) -> &'static str {
+    match status {
+        VerdictStatus::Valid => "valid",
+        VerdictStatus::Suspect => "suspect",
+        VerdictStatus::Invalid => "invalid",
+    }
+}
+
+/// What ran, in one line: devices, topics, rate, delivery levels.
+pub fn workload(record: &Record) -> String {
+    let workload = &record.workload;
+    let scale = if workload.scale == 1 { String::new() } else { format!(", scale {}", workload.scale) };
+    format!(
+        "{} ({}{scale}): {}, {}, {}, {} messages/s{}",
+        workload.name,
+        workload.variant,
+        counted(workload.devices, "device", "devices"),
+        counted(workload.subscribers, "subscriber", "subscribers"),
+        counted(workload.topics, "topic", "topics"),
+        significant(record.throughput.offered_per_s),
+        if workload.qos.is_empty() { String::new() } else { format!(", {}", workload.qos.join(", ")) },
+    )
+}
+
+/// What was measured, in one line.
+pub fn system(record: &Record) -> String {
+    let system = &record.system;
+    let name = match &system.version {
+        Some(version) => format!("{} {version}", system.name),
+        None => system.name.clone(),
+    };
+    let profile = system.profile.as_ref().map_or_else(String::new, |profile| format!(", {profile} profile"));
+    let tls = if record.settings.tls { " over TLS" } else { "" };
+    let caution = if system.ranked { "" } else { ": a demonstration, not a result to quote" };
+    format!("{name}{profile}, {}{tls} at {}{caution}", record.protocol, system.endpoint)
+}
+
+/// Phases with their lengths, seed and schedule.
+pub fn phases(record: &Record) -> String {
+    let settings = &record.settings;
+    let length = |seconds: f64| crate::numbers::seconds(seconds);
+    let mut text = format!(
+        "{} warm-up, {} measured, {} drain; seed {}, schedule {}",
+        length(settings.warmup_s),
+        length(settings.duration_s),
+        length(settings.drain_s),
+        record.workload.seed,
+        record.workload.schedule_hash.get(..12).unwrap_or(&record.workload.schedule_hash)
+    );
+    if settings.repetitions > 1 {
+        text.push_str(&format!("; repetition {} of {}", settings.repetition, settings.repetitions));
+    }
+    if record.status == Status::Interrupted {
+        text.push_str("; interrupted");
+    }
+    text
+}
+
+/// A part of the books with its name.
+pub struct Outcome {
+    /// Its name as printed.
+    pub name: &'static str,
+    /// What it means.
+    pub meaning: &'static str,
+    /// Messages.
+    pub count: u64,
+}
+
+/// What became of the messages offered; adds up to `offered`.
+pub fn sending_outcomes(books: &Delivery) -> Vec<Outcome> {
+    vec![
+        outcome("sent", "handed to the system", books.sent),
+        outcome("planned offline", "their device was planned offline", books.skipped_planned),
+        outcome("disconnected", "their device had lost its connection", books.skipped_disconnected),
+        outcome("refused", "refused by the system or its limits", books.refused),
+        outcome("unsent", "still waiting when the run ended", books.unsent),
+    ]
+}
+
+/// What became of the messages expected; adds up to `expected`.
+pub fn delivery_outcomes(books: &Delivery) -> Vec<Outcome> {
+    vec![
+        outcome("delivered", "arrived", books.delivered.saturating_sub(books.late)),
+        outcome("late", "arrived more than 2 s after publishing ended", books.late),
+        outcome("lost", "did not arrive", books.lost),
+        outcome("unknown", "did not arrive; their connection died before the acknowledgement", books.unknown),
+    ]
+}
+
+/// Counts beside the books.
+pub fn further_counts(books: &Delivery) -> Vec<Outcome> {
+    vec![
+        outcome("duplicated", "further copies", books.duplicated),
+        outcome("out of order", "arrived after a later message of their stream", books.out_of_order),
+        outcome("overlap", "further copies by a second matching filter", books.overlap),
+        outcome("retained replay", "retained messages replayed on subscribing", books.retained_replay),
+        outcome("foreign", "messages of another run or client", books.foreign),
+        outcome("absent", "sent while a subscription held no session", books.absent),
+        outcome("after refusal", "refused, delivered all the same", books.delivered_after_refusal),
+    ]
+}
+
+fn outcome(name: &'static str, meaning: &'static str, count: u64) -> Outcome {
+    Outcome { name, meaning, count }
+}
+
+/// A distribution of the record with its name and meaning.
+pub struct Distribution<'a> {
+    /// Its name as printed.
+    pub name: &'static str,
+    /// Its name in the record, without unit.
+    pub key: &'static str,
+    /// From where to where it is measured, and whose time it is.
+    pub meaning: &'static str,
+    /// Its figures.
+    pub summary: Option<&'a Summary>,
+}
+
+/// The distributions of a record, in the order in which they are shown.
+pub fn distributions(record: &Record) -> [Distribution<'_>; 6] {
+    [
+        distribution("latency", "latency", "due → delivery", &record.latency_us),
+        distribution("service latency", "service_latency", "write start → delivery", &record.service_latency_us),
+        distribution("back-pressure wait", "backpressure", "ready → written: the system's", &record.backpressure_us),
+        distribution("scheduler lag", "scheduler_lag", "due → ready: ours", &record.scheduler_lag_us),
+        distribution(
+            "receive lateness",
+            "receive_lateness",
+            "arrival → our read, upper bound: ours",
+            &record.receive_lateness_us,
+        ),
+        distribution(
+            "kernel receive lateness",
+            "kernel_receive_lateness",
+            "kernel's receive stamp → our read: ours",
+            &record.kernel_receive_lateness_us,
+        ),
+    ]
+}
+
+fn distribution<'a>(
+    name: &'static str,
+    key: &'static str,
+    meaning: &'static str,
+    summary: &'a Option<Summary>,
+) -> Distribution<'a> {
+    Distribution { name, key, meaning, summary: summary.as_ref() }
+}
+
+/// A statistic of a distribution.
+pub struct Statistic {
+    /// Its name as printed.
+    pub name: &'static str,
+    /// Its value, µs.
+    pub get: fn(&Summary) -> Option<f64>,
+}
+
+/// The statistics shown in tables of distributions.
+pub const STATISTICS: [Statistic; 11] = [
+    Statistic { name: "min", get: |summary| Some(summary.min) },
+    Statistic { name: "p25", get: |summary| summary.p25 },
+    Statistic { name: "p50", get: |summary| summary.p50 },
+    Statistic { name: "p75", get: |summary| summary.p75 },
+    Statistic { name: "p90", get: |summary| summary.p90 },
+    Statistic { name: "p95", get: |summary| summary.p95 },
+    Statistic { name: "p99", get: |summary| summary.p99 },
+    Statistic { name: "p99.9", get: |summary| summary.p999 },
+    Statistic { name: "max", get: |summary| Some(summary.max) },
+    Statistic { name: "mean", get: |summary| Some(summary.mean) },
+    Statistic { name: "stddev", get: |summary| Some(summary.stddev) },
+];
+
+/// What was learnt about latency, in one sentence.
+pub fn latency_finding(summary: Option<&Summary>) -> String {
+    let Some(summary) = summary else { return "No latency was measured.".to_string() };
+    let time = |value| crate::numbers::time(Some(value));
+    let mut parts: Vec<String> = Vec::new();
+    if let Some(p50) = summary.p50 {
+        parts.push(format!("half of the messages arrive within {}", time(p50)));
+    }
+    if let Some(p99) = summary.p99 {
+        parts.push(format!("99 % within {}", time(p99)));
+    }
+    let mut text = parts.join(", ");
+    let slowest = format!("the slowest of {} took {}", count(summary.count), time(summary.max));
+    text = if text.is_empty() { slowest } else { format!("{text}; {slowest}") };
+    sentence(&text)
+}
+
+/// A first capital and a full stop.
+pub fn sentence(text: &str) -> String {
+    let mut letters = text.chars();
+    let first: String = letters.next().map(|letter| letter.to_uppercase().collect()).unwrap_or_default();
+    format!("{first}{}.", letters.as_str())
+}
