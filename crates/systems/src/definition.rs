@@ -151,6 +151,13 @@ fn five() -> f64 {
 }
 
 impl ProcessBackEnd {
+    /// Does any part of it apply only where clients log in?
+    pub fn can_ask_for_login(&self) -> bool {
+        let arguments = self.arguments.iter().map(|part| part.when);
+        let texts = self.files.iter().flat_map(|file| file.parts.iter().map(|part| part.when).chain([file.when]));
+        arguments.chain(texts).any(|when| when == When::Password)
+    }
+
     /// Longest time from start to readiness.
     pub fn ready_within(&self) -> Duration {
         Duration::try_from_secs_f64(self.ready_within_s).unwrap_or(Duration::from_secs(10))

@@ -49,6 +49,12 @@ pub enum SystemError {
         /// The protocol asked for.
         protocol: String,
     },
+    /// The system cannot be made to ask for a log-in.
+    #[error("`{system}` cannot be started with a log-in: its definition has no part `when: password`")]
+    NoLogin {
+        /// The system.
+        system: String,
+    },
     /// There is no back end to start.
     #[error("`{system}` cannot be started from here: its definition has no back end `process`")]
     NoBackEnd {

@@ -109,6 +109,9 @@ pub fn start(
         .ok_or_else(|| SystemError::NoBackEnd { system: definition.name.clone() })?;
     let profile = definition.profile(&options.profile)?;
     definition.offer(&options.protocol)?;
+    if options.credentials.is_some() && !back_end.can_ask_for_login() {
+        return Err(SystemError::NoLogin { system: definition.name.clone() });
+    }
     let program = find_program(&back_end.program, back_end)?;
     let version = read_version(&program, back_end)?;
     let mut attempt = 1;

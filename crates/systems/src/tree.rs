@@ -2,8 +2,8 @@
 
 use std::collections::{HashMap, HashSet};
 
-use procfs::ProcResult;
 use procfs::process::{FDTarget, Process, Stat, all_processes};
+use procfs::{ProcError, ProcResult};
 
 /// Ids of all processes of a session.
 pub fn session(leader: u32) -> Vec<u32> {
@@ -40,18 +40,23 @@ pub fn listens(root: u32, port: u16) -> Option<bool> {
     if listening.is_empty() {
         return None;
     }
-    let holds = |pid: u32| -> ProcResult<bool> {
-        let descriptors = Process::new(pid as i32)?.fd()?;
-        Ok(descriptors
-            .flatten()
-            .any(|info| matches!(info.target, FDTarget::Socket(inode) if listening.contains(&inode))))
-    };
-    let mut answers = members(root).into_iter().map(holds);
-    if answers.by_ref().any(|answer| matches!(answer, Ok(true))) {
-        return Some(true);
+    let mut told = true;
+    for pid in members(root) {
+        match holds_socket(pid, &listening) {
+            Ok(true) => return Some(true),
+            Ok(false) => {}
+            Err(ProcError::PermissionDenied(_)) => told = false,
+            // It ended while we looked.
+            Err(_) => {}
+        }
     }
     // Only a tree that could be read in full is known not to listen.
-    members(root).into_iter().map(holds).all(|answer| answer.is_ok()).then_some(false)
+    told.then_some(false)
+}
+
+fn holds_socket(pid: u32, inodes: &HashSet<u64>) -> ProcResult<bool> {
+    let descriptors = Process::new(pid as i32)?.fd()?;
+    Ok(descriptors.flatten().any(|info| matches!(info.target, FDTarget::Socket(inode) if inodes.contains(&inode))))
 }
 
 /// What `/proc` says of every process; one that ends meanwhile is left out.

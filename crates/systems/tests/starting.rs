@@ -8,8 +8,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use common::{comes_true, is_alive, script};
+use pubmark_model::workload::Credentials;
 use pubmark_systems::process::Stopped;
-use pubmark_systems::{Definition, Endpoint, RunningSystem, StartOptions, SystemError, start};
+use pubmark_systems::{Definition, Endpoint, RunningSystem, StartOptions, SystemError, TlsFiles, start};
 
 /// Listens on its port with what every machine has that runs these tests.
 const LISTEN: &str = "exec python3 -c 'import socket,sys,time\ns=socket.create_server((\"127.0.0.1\",int(sys.argv[1])))\nwhile True: s.accept()' $1";
@@ -25,6 +26,18 @@ fn a_missing_program_is_answered_with_the_command_that_installs_it() {
         Definition::parse(&text.replace("program: mosquitto\n", "program: no-such-broker\n"), "mine.yaml").unwrap();
     let error = begin(&definition).unwrap_err();
     assert_eq!(error.to_string(), "no-such-broker is not installed: `apt-get install mosquitto`");
+}
+
+#[test]
+fn a_system_that_cannot_ask_for_a_login_is_not_started_open_to_all() {
+    let mut options = StartOptions::new("mqtt5");
+    options.credentials = Some(Credentials { user: "a".to_owned(), password: "b".to_owned() });
+    let error = start(&script(LISTEN, 4.0, 1.0), &options, &mut |_| Ok(())).unwrap_err().to_string();
+    assert_eq!(error, "`script` cannot be started with a log-in: its definition has no part `when: password`");
+    options.tls = Some(TlsFiles { authority: "a".into(), certificate: "b".into(), key: "c".into() });
+    options.credentials = None;
+    let error = start(&script(LISTEN, 4.0, 1.0), &options, &mut |_| Ok(())).unwrap_err().to_string();
+    assert_eq!(error, "`script` does not offer mqtt5 over TLS");
 }
 
 #[test]
