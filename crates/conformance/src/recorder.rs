@@ -5,6 +5,8 @@ use pubmark_protocol::clients::SessionId;
 use pubmark_protocol::events::{Cause, Connected, Delivery, Sink, Token};
 use pubmark_protocol::header::{self, Header};
 
+use crate::peer::RUN;
+
 /// Bytes of the pool that [`crate::peer::Peer`] fills bodies from: byte `n` is `n` modulo this.
 pub const POOL_BYTES: usize = 251;
 
@@ -59,6 +61,8 @@ pub struct Recorder {
     pub events: Vec<Event>,
     /// Arrivals, in order.
     pub arrived: Vec<Arrived>,
+    /// Arrivals that are no messages of the suite.
+    pub foreign: usize,
 }
 
 impl Recorder {
@@ -148,7 +152,10 @@ impl Sink for Recorder {
 
     fn delivered(&mut self, session: SessionId, delivery: Delivery<'_>) {
         let payload = delivery.payload;
-        let header = header::read(payload, delivery.at_ns).expect("only payloads of the suite are on its topics");
+        let Some(header) = header::read(payload, delivery.at_ns).filter(|header| header::is_of_run(header, RUN)) else {
+            self.foreign += 1;
+            return;
+        };
         let body = &payload[header::length_for(payload.len()).unwrap_or(0)..];
         self.arrived.push(Arrived {
             session,

@@ -2,7 +2,8 @@
 //!
 //! Sockets are registered once, edge-triggered, for reading and writing: a connection costs one `epoll_ctl` in its life.
 //! The kernel reports "writable" only after a write found the socket full, so an idle registration costs nothing. Who
-//! uses it must read until a read is short and write until the socket is full, or come back without being asked.
+//! uses it must read until a read is short ([`Ready::ended`]: until the end) and write until the socket is full, or come
+//! back without being asked.
 //! Deadlines go through the `timerfd`, never through epoll's timeout, which rounds to milliseconds or adds timer slack.
 
 use std::io;
@@ -26,6 +27,8 @@ pub struct Ready {
     pub readable: bool,
     /// Writing can be tried again, or finds an error.
     pub writable: bool,
+    /// The peer has ended the stream, or it is broken. This may come with bytes and is said once: read until the end.
+    pub ended: bool,
 }
 
 /// Why a wait ended, apart from sockets.
@@ -118,6 +121,7 @@ impl Reactor {
                     key,
                     readable: flags & (libc::EPOLLIN | libc::EPOLLRDHUP | libc::EPOLLHUP | libc::EPOLLERR) != 0,
                     writable: flags & (libc::EPOLLOUT | libc::EPOLLHUP | libc::EPOLLERR) != 0,
+                    ended: flags & (libc::EPOLLRDHUP | libc::EPOLLHUP | libc::EPOLLERR) != 0,
                 }),
             }
         }
@@ -223,7 +227,7 @@ mod tests {
         let mut ready = Vec::new();
         let until = clock::monotonic_ns() + 20_000_000;
         reactor.wait(Some(until), &mut ready).unwrap();
-        assert_eq!(ready, [Ready { key: 7, readable: false, writable: true }]);
+        assert_eq!(ready, [Ready { key: 7, readable: false, writable: true, ended: false }]);
         theirs.write_all(b"x").unwrap();
         reactor.wait(Some(until), &mut ready).unwrap();
         assert!(ready[0].readable);

@@ -77,9 +77,9 @@ impl Session {
         self.drained = received.emptied;
         if received.emptied {
             self.note_empty(&received);
-            return Ok(ControlFlow::Break(()));
         }
-        Ok(ControlFlow::Continue(()))
+        let done = received.emptied && !self.ended;
+        Ok(if done { ControlFlow::Break(()) } else { ControlFlow::Continue(()) })
     }
 
     /// The socket was empty during this read. Its begin counts: what the next read finds came after that moment, while a

@@ -70,6 +70,8 @@ pub struct Session {
     pub blocked: Option<Blocked>,
     /// The front of a packet whose rest has not come.
     pub partial: Vec<u8>,
+    /// The end of the stream is behind the bytes in the socket: it must be read up to there.
+    pub ended: bool,
     /// The last read left the socket empty, and a time when it was empty.
     pub drained: bool,
     pub empty_at_ns: u64,
@@ -101,6 +103,7 @@ impl Session {
             full: false,
             blocked: None,
             partial: Vec::new(),
+            ended: false,
             drained: true,
             empty_at_ns: 0,
             maximum_packet_bytes: u32::MAX,
@@ -139,6 +142,7 @@ impl Session {
         if ready.writable {
             self.full = false;
         }
+        self.ended |= ready.ended;
         // A socket not read empty last time is among the unread ones already, and has its turn there.
         if ready.readable && self.drained {
             self.empty_at_ns = self.empty_at_ns.max(shared.reactor.quiet_at_ns());
@@ -244,7 +248,7 @@ impl Session {
         self.phase = Phase::Closed;
         self.generation = self.generation.wrapping_add(1);
         self.partial = Vec::new();
-        (self.full, self.drained, self.pinged_at_ns) = (false, true, None);
+        (self.full, self.ended, self.drained, self.pinged_at_ns) = (false, false, true, None);
         let (id, in_flight) = (self.id, &mut self.in_flight);
         self.outbox.abandon(&mut shared.pool, |message| {
             in_flight.remove(message.tag);

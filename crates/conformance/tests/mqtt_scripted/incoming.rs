@@ -1,0 +1,132 @@
+//! Messages of the server's: acknowledged, repeated, in pieces, many in one read.
+
+use pubmark_adapters::mqtt::{Mqtt5, Mqtt311};
+use pubmark_conformance::peer::{Peer, session, subscriber};
+use pubmark_model::qos::Qos;
+use pubmark_protocol::clients::{Clients, SessionId};
+use pubmark_protocol::events::Cause;
+use pubmark_wire::mqtt::{AckKind, Packet, PacketType, Version};
+
+use crate::script::{NONE, Script, packet, payload};
+
+fn subscribed<C: Clients>(version: Version) -> (Script, Peer<C>, SessionId) {
+    let (mut script, mut peer) = Script::with_peer::<C>(version);
+    let id = script.accept(&mut peer, subscriber("in", "topic", Qos::ExactlyOnce), &[]);
+    let packet_id = script.expect(&mut peer, PacketType::Subscribe, |found| {
+        let Packet::Subscribe(subscribe) = found else { unreachable!() };
+        subscribe.packet_id
+    });
+    let mut suback = Vec::new();
+    let answer = pubmark_wire::mqtt::Suback { packet_id, properties: NONE, codes: &[2] };
+    pubmark_wire::mqtt::encode_suback(version, &answer, &mut suback).unwrap();
+    script.say(&suback);
+    (script, peer, id)
+}
+
+fn answer<C: Clients>(script: &mut Script, peer: &mut Peer<C>, kind: AckKind) -> (u16, u8) {
+    script.expect(peer, kind.packet_type(), |found| {
+        let Packet::Ack(ack) = found else { unreachable!() };
+        (ack.packet_id, ack.reason)
+    })
+}
+
+#[test]
+fn qos_2_is_delivered_once_until_it_is_released() {
+    let (mut script, mut peer, id) = subscribed::<Mqtt5>(Version::V5);
+    for (first_byte, delivered) in [(0x34, 1), (0x3c, 1), (0x34, 1)] {
+        script.say(&script.publish(first_byte, Some(5), &payload(1, 100)));
+        assert_eq!(answer(&mut script, &mut peer, AckKind::Pubrec), (5, 0));
+        assert_eq!(peer.record.arrived.len(), delivered);
+    }
+    script.say(&packet(0x62, &[0, 5]));
+    assert_eq!(answer(&mut script, &mut peer, AckKind::Pubcomp), (5, 0));
+    // Released twice: nothing is known of it any more.
+    script.say(&packet(0x62, &[0, 5]));
+    assert_eq!(answer(&mut script, &mut peer, AckKind::Pubcomp), (5, 0x92));
+    script.say(&script.publish(0x34, Some(5), &payload(2, 100)));
+    assert_eq!(answer(&mut script, &mut peer, AckKind::Pubrec), (5, 0));
+    assert_eq!(peer.record.sequences(id), [1, 2]);
+}
+
+#[test]
+fn qos_1_repeated_is_delivered_again() {
+    let (mut script, mut peer, id) = subscribed::<Mqtt311>(Version::V311);
+    for first_byte in [0x32, 0x3a] {
+        script.say(&script.publish(first_byte, Some(5), &payload(1, 100)));
+        assert_eq!(answer(&mut script, &mut peer, AckKind::Puback), (5, 0));
+    }
+    assert_eq!(peer.record.sequences(id), [1, 1]);
+}
+
+#[test]
+fn a_message_in_pieces_arrives_whole_with_the_time_of_its_last_piece() {
+    for size in [16, 300, 70_000] {
+        let (mut script, mut peer, _) = subscribed::<Mqtt5>(Version::V5);
+        let bytes =
+            [script.publish(0x30, None, &payload(1, size)), script.publish(0x31, None, &payload(2, 24))].concat();
+        let pieces: Vec<&[u8]> = if size < 1_000 { bytes.chunks(1).collect() } else { bytes.chunks(9_999).collect() };
+        for piece in &pieces[..pieces.len() - 1] {
+            script.say(piece);
+            peer.linger(1);
+        }
+        let before_ns = pubmark_protocol::clock::monotonic_ns();
+        script.say(pieces[pieces.len() - 1]);
+        peer.wait("both", |record| record.arrived.len() == 2);
+        let [first, second] = &peer.record.arrived[..] else { unreachable!() };
+        assert_eq!((first.payload_bytes, second.payload_bytes), (size, 24));
+        assert!(first.intact && !first.retained && second.retained);
+        assert!(second.at_ns > before_ns && second.empty_at_ns < before_ns && second.kernel_ns.is_some());
+    }
+}
+
+#[test]
+fn of_many_messages_in_one_read_the_last_has_the_kernels_stamp() {
+    const COUNT: u16 = 50;
+    let (mut script, mut peer, id) = subscribed::<Mqtt5>(Version::V5);
+    peer.linger(20);
+    let mut bytes = Vec::new();
+    for number in 1..=COUNT {
+        bytes.extend(script.publish(0x32, Some(number), &payload(number.into(), 100)));
+    }
+    script.say(&bytes);
+    peer.wait("all", |record| record.arrived.len() == usize::from(COUNT));
+    let stamped: Vec<bool> = peer.record.arrived.iter().map(|one| one.kernel_ns.is_some()).collect();
+    assert!(stamped[..usize::from(COUNT) - 1].iter().all(|stamped| !stamped) && stamped[usize::from(COUNT) - 1]);
+    assert!(peer.record.arrived.windows(2).all(|pair| pair[0].at_ns == pair[1].at_ns));
+    // Their acknowledgements left in one write.
+    script.read();
+    assert_eq!(script.received().len(), 4 * usize::from(COUNT));
+    assert_eq!(peer.record.sequences(id).len(), usize::from(COUNT));
+}
+
+#[test]
+fn one_busy_session_does_not_starve_another() {
+    let (mut busy, mut peer, first) = subscribed::<Mqtt5>(Version::V5);
+    let mut quiet = busy.another();
+    let second = quiet.accept(&mut peer, session("quiet"), &[]);
+    // As much as the sockets hold, while the client does not look.
+    let message = busy.publish(0x30, None, &payload(1, 1_000));
+    let stored = busy.say_what_fits(&message.repeat(10_000));
+    if stored < 2_000_000 {
+        return eprintln!("skipped: sockets here hold {stored} B, too few to keep a reader busy");
+    }
+    quiet.say(&quiet.publish(0x30, None, &payload(2, 100)));
+    peer.wait("the quiet one's", |record| !record.sequences(second).is_empty());
+    let before = peer.record.sequences(first).len();
+    assert!(before < stored / message.len(), "all {before} of the busy one's came first");
+    peer.wait("the busy one's", |record| record.sequences(first).len() == stored / message.len());
+}
+
+#[test]
+fn the_servers_goodbye_is_told_with_its_code() {
+    for (code, too_large) in [(0x95, true), (0x8b, false)] {
+        let (mut script, mut peer, id) = subscribed::<Mqtt5>(Version::V5);
+        script.say(&packet(0xe0, &[code, 0]));
+        script.close();
+        peer.wait("closed", |record| !record.causes(id).is_empty());
+        let causes = peer.record.causes(id);
+        let told = matches!(causes[..], [Cause::Server { code: told, too_large: large, .. }]
+            if told == code && large == too_large);
+        assert!(told, "{causes:?}");
+    }
+}

@@ -1,0 +1,156 @@
+//! CONNECT, SUBSCRIBE, and the end of connections.
+
+use pubmark_adapters::mqtt::{Mqtt5, Mqtt311};
+use pubmark_conformance::peer::{Peer, publisher, session, subscriber};
+use pubmark_conformance::recorder::Event;
+use pubmark_model::qos::Qos;
+use pubmark_protocol::clients::{Clients, Goodbye, SessionConfig, Subscription, Taken};
+use pubmark_protocol::events::Cause;
+use pubmark_wire::mqtt::{Packet, PacketType, Version};
+
+use crate::script::{Script, packet};
+
+fn cause_of<C: Clients>(version: Version, answer: impl Fn(&Script) -> Vec<u8>) -> Cause {
+    let (mut script, mut peer) = Script::with_peer::<C>(version);
+    let id = peer.clients.add_session(session("refused"));
+    let answer = answer(&script);
+    script.meet(&mut peer, id, &answer);
+    peer.wait("closed", |record| !record.causes(id).is_empty());
+    peer.record.causes(id).remove(0)
+}
+
+#[test]
+fn refusals_are_told_apart() {
+    for (code, login) in [(1, false), (2, false), (3, false), (4, true), (5, true)] {
+        let cause = cause_of::<Mqtt311>(Version::V311, |script| script.connack(false, code, &[]));
+        assert_eq!(matches!(cause, Cause::NotAuthorized { code: told, .. } if told == code), login, "{cause:?}");
+        assert_eq!(matches!(cause, Cause::Refused { code: told, .. } if told == code), !login, "{cause:?}");
+    }
+    for (code, login) in [(0x80, false), (0x86, true), (0x87, true), (0x8a, false), (0x97, false)] {
+        let cause = cause_of::<Mqtt5>(Version::V5, |script| script.connack(false, code, &[]));
+        assert_eq!(matches!(cause, Cause::NotAuthorized { code: told, .. } if told == code), login, "{cause:?}");
+        assert_eq!(matches!(cause, Cause::Refused { code: told, .. } if told == code), !login, "{cause:?}");
+    }
+    // A server that speaks 3.1.1 only.
+    let cause = cause_of::<Mqtt5>(Version::V5, |_| packet(0x20, &[0, 1]));
+    assert_eq!(cause, Cause::Refused { code: 1, reason: "unacceptable protocol version" });
+}
+
+#[test]
+fn answers_against_the_rules_end_the_connection() {
+    let protocol = |cause: Cause| assert!(matches!(cause, Cause::Protocol(_)), "{cause:?}");
+    protocol(cause_of::<Mqtt5>(Version::V5, |script| script.connack(true, 0, &[])));
+    protocol(cause_of::<Mqtt5>(Version::V5, |_| packet(0xd0, &[])));
+    protocol(cause_of::<Mqtt311>(Version::V311, |_| packet(0x20, &[0, 77])));
+    protocol(cause_of::<Mqtt311>(Version::V311, |_| packet(b'H', b"TTP/1.1 400 Bad Request")));
+}
+
+#[test]
+fn an_end_before_the_answer_says_so() {
+    let (mut script, mut peer) = Script::with_peer::<Mqtt5>(Version::V5);
+    let id = peer.clients.add_session(session("hung-up"));
+    script.meet(&mut peer, id, &[]);
+    script.close();
+    peer.wait("closed", |record| !record.causes(id).is_empty());
+    assert_eq!(peer.record.causes(id), [Cause::Dropped("closed by the server before CONNACK".into())]);
+}
+
+#[test]
+fn the_servers_limits_hold() {
+    let (mut script, mut peer) = Script::with_peer::<Mqtt5>(Version::V5);
+    // Receive maximum 2, maximum packet size 1,000, maximum QoS 1, server keep-alive 1 s.
+    let limits = [0x21, 0, 2, 0x27, 0, 0, 3, 0xe8, 0x24, 1, 0x13, 0, 1];
+    let id = script.accept(&mut peer, publisher("limits", "topic", Qos::ExactlyOnce), &limits);
+    let connected = peer.record.connects(id)[0];
+    assert_eq!(connected.receive_maximum, Some(2));
+    assert_eq!(connected.maximum_packet_bytes, Some(1_000));
+    assert_eq!(connected.maximum_qos, Some(Qos::AtLeastOnce));
+    // 1,000 B: fixed header 3, topic 7, packet id 2, property length 1, payload 987.
+    assert_eq!(peer.offer(id, 988), Taken::TooLarge(1_000));
+    assert_eq!(peer.offer(id, 987), Taken::Yes);
+    assert_eq!(peer.offer(id, 100), Taken::Yes);
+    assert_eq!(peer.offer(id, 100), Taken::NotReady);
+    peer.flush(id);
+    for _ in 0..2 {
+        script.expect(&mut peer, PacketType::Publish, |found| {
+            let Packet::Publish(publish) = found else { unreachable!() };
+            assert_eq!((publish.head.qos, publish.head.dup), (Qos::AtLeastOnce, false));
+        });
+    }
+    script.expect(&mut peer, PacketType::Pingreq, |_| ());
+}
+
+#[test]
+fn a_level_of_the_server_that_is_high_enough_is_no_news() {
+    let (mut script, mut peer) = Script::with_peer::<Mqtt5>(Version::V5);
+    let id = script.accept(&mut peer, publisher("level", "topic", Qos::AtLeastOnce), &[0x24, 1]);
+    assert_eq!(peer.record.connects(id)[0].maximum_qos, None);
+}
+
+#[test]
+fn many_subscriptions_are_asked_for_in_parts_and_answered_by_number() {
+    const COUNT: usize = 200;
+    let (mut script, mut peer) = Script::with_peer::<Mqtt311>(Version::V311);
+    let subscriptions = (0..COUNT)
+        .map(|index| Subscription { filter: format!("filter/{index}").into(), qos: Qos::ExactlyOnce })
+        .collect();
+    let id = script.accept(&mut peer, SessionConfig { subscriptions, ..session("many") }, &[]);
+    let mut asked = 0;
+    while asked < COUNT {
+        let (packet_id, count) = script.expect(&mut peer, PacketType::Subscribe, |found| {
+            let Packet::Subscribe(subscribe) = found else { unreachable!() };
+            for (offset, request) in subscribe.filters.iter().enumerate() {
+                assert_eq!(request.filter, format!("filter/{}", asked + offset));
+            }
+            (subscribe.packet_id, subscribe.filters.iter().count())
+        });
+        // Every third is refused, the others are granted at QoS 1.
+        let codes = (asked..asked + count).map(|index| if index % 3 == 0 { 0x80 } else { 1 });
+        let body: Vec<u8> = packet_id.to_be_bytes().into_iter().chain(codes).collect();
+        script.say(&packet(0x90, &body));
+        asked += count;
+    }
+    peer.wait("all answers", |record| record.count(|event| matches!(event, Event::Subscribed(..))) == COUNT);
+    let answers = peer.record.all(|event| match event {
+        Event::Subscribed(_, index, granted) => Some((*index, *granted)),
+        _ => None,
+    });
+    for (position, (index, granted)) in answers.into_iter().enumerate() {
+        let expected = if index % 3 == 0 { Err(0x80) } else { Ok(Qos::AtLeastOnce) };
+        assert_eq!((index, granted), (position, expected));
+    }
+    assert!(peer.record.causes(id).is_empty());
+}
+
+#[test]
+fn an_answer_for_other_filters_ends_the_connection() {
+    for body in [&[0xff, 0xff, 0, 0][..], &[0xff, 0xfe, 0], &[0, 1, 0]] {
+        let (mut script, mut peer) = Script::with_peer::<Mqtt311>(Version::V311);
+        let id = script.accept(&mut peer, subscriber("suback", "topic", Qos::BestEffort), &[]);
+        script.expect(&mut peer, PacketType::Subscribe, |_| ());
+        script.say(&packet(0x90, body));
+        peer.wait("closed", |record| !record.causes(id).is_empty());
+        assert!(matches!(peer.record.causes(id)[..], [Cause::Protocol(_)]));
+    }
+}
+
+fn goodbye_of(goodbye: Goodbye) -> (Vec<u8>, Peer<Mqtt5>) {
+    let (mut script, mut peer) = Script::with_peer::<Mqtt5>(Version::V5);
+    let id = script.accept(&mut peer, publisher("goodbye", "topic", Qos::BestEffort), &[]);
+    assert_eq!(peer.offer(id, 16), Taken::Yes);
+    peer.leave(id, goodbye);
+    peer.leave(id, goodbye);
+    assert_eq!(peer.record.causes(id), [Cause::Ours]);
+    (script.rest(), peer)
+}
+
+#[test]
+fn a_graceful_end_has_words_and_a_cut_has_none() {
+    let (bytes, peer) = goodbye_of(Goodbye::Graceful);
+    assert!(bytes.len() > 16 && bytes.ends_with(&[0xe0, 0]), "{bytes:?}");
+    assert_eq!(peer.record.written(), 1);
+    let (bytes, peer) = goodbye_of(Goodbye::Cut);
+    assert!(bytes.is_empty(), "{bytes:?}");
+    assert_eq!(peer.record.count(|event| matches!(event, Event::Abandoned(..))), 1);
+    assert_eq!(peer.record.written(), 0);
+}

@@ -1,0 +1,176 @@
+//! Messages of ours: acknowledged, refused, sent again, stuck.
+
+use pubmark_adapters::mqtt::{Mqtt5, Mqtt311};
+use pubmark_conformance::peer::publisher;
+use pubmark_conformance::recorder::Event;
+use pubmark_model::qos::Qos;
+use pubmark_protocol::clients::{Clients, Goodbye, SessionConfig, Taken};
+use pubmark_protocol::events::Cause;
+use pubmark_wire::mqtt::{AckKind, Packet, PacketType, Publish, Version};
+
+use crate::script::{Script, packet};
+
+fn publish_id(found: Packet<'_>) -> (u16, bool) {
+    let Packet::Publish(Publish { head, .. }) = found else { unreachable!() };
+    (head.packet_id.unwrap(), head.dup)
+}
+
+fn ack_id(found: Packet<'_>) -> (AckKind, u16, u8) {
+    let Packet::Ack(ack) = found else { unreachable!() };
+    (ack.kind, ack.packet_id, ack.reason)
+}
+
+fn ack(first_byte: u8, packet_id: u16, reason: Option<u8>) -> Vec<u8> {
+    packet(first_byte, &packet_id.to_be_bytes().into_iter().chain(reason).collect::<Vec<_>>())
+}
+
+fn outcomes(events: &[Event]) -> Vec<(u32, Result<(), u8>)> {
+    let outcome = |event: &Event| match event {
+        Event::Acknowledged(_, token, outcome) => Some((token.sequence, *outcome)),
+        _ => None,
+    };
+    events.iter().filter_map(outcome).collect()
+}
+
+#[test]
+fn a_refused_message_is_told_with_its_code_and_frees_its_place() {
+    for (qos, answer) in [(Qos::AtLeastOnce, 0x40), (Qos::ExactlyOnce, 0x50)] {
+        let (mut script, mut peer) = Script::with_peer::<Mqtt5>(Version::V5);
+        let config = SessionConfig { in_flight_window: 1, ..publisher("refused", "topic", qos) };
+        let id = script.accept(&mut peer, config, &[]);
+        for (sequence, code) in [(1, 0x97), (2, 0x10), (3, 0x87)] {
+            assert_eq!(peer.offer(id, 16), Taken::Yes, "{sequence}");
+            assert_eq!(peer.offer(id, 16), Taken::NotReady);
+            peer.flush(id);
+            let (packet_id, _) = script.expect(&mut peer, PacketType::Publish, publish_id);
+            script.say(&ack(answer, packet_id, Some(code)));
+            if qos == Qos::ExactlyOnce && code < 0x80 {
+                let (_, released, _) = script.expect(&mut peer, PacketType::Pubrel, ack_id);
+                script.say(&ack(0x70, released, None));
+            }
+            peer.wait("room", |record| record.count(|event| *event == Event::Writable(id)) == sequence);
+        }
+        assert_eq!(outcomes(&peer.record.events), [(1, Err(0x97)), (2, Ok(())), (3, Err(0x87))]);
+    }
+}
+
+#[test]
+fn qos_2_is_acknowledged_by_pubrec_and_frees_its_place_with_pubcomp() {
+    let (mut script, mut peer) = Script::with_peer::<Mqtt311>(Version::V311);
+    let config = SessionConfig { in_flight_window: 1, ..publisher("steps", "topic", Qos::ExactlyOnce) };
+    let id = script.accept(&mut peer, config, &[]);
+    assert_eq!(peer.offer(id, 16), Taken::Yes);
+    peer.flush(id);
+    let (packet_id, _) = script.expect(&mut peer, PacketType::Publish, publish_id);
+    // A repeated PUBREC is answered again and told once.
+    for _ in 0..2 {
+        script.say(&ack(0x50, packet_id, None));
+        let answer = script.expect(&mut peer, PacketType::Pubrel, ack_id);
+        assert_eq!(answer, (AckKind::Pubrel, packet_id, 0));
+    }
+    assert_eq!(outcomes(&peer.record.events), [(1, Ok(()))]);
+    assert_eq!(peer.offer(id, 16), Taken::NotReady);
+    script.say(&ack(0x70, packet_id, None));
+    peer.wait("room", |record| record.count(|event| *event == Event::Writable(id)) == 1);
+    assert_eq!(peer.offer(id, 16), Taken::Yes);
+}
+
+#[test]
+fn an_acknowledgement_of_nothing_ends_the_connection() {
+    for answer in [ack(0x40, 9, None), ack(0x40, 2, None), ack(0x50, 1, None), ack(0x70, 1, None)] {
+        let (mut script, mut peer) = Script::with_peer::<Mqtt311>(Version::V311);
+        let id = script.accept(&mut peer, publisher("nothing", "topic", Qos::AtLeastOnce), &[]);
+        assert_eq!(peer.offer(id, 16), Taken::Yes);
+        peer.flush(id);
+        script.expect(&mut peer, PacketType::Publish, publish_id);
+        script.say(&answer);
+        peer.wait("closed", |record| !record.causes(id).is_empty());
+        assert!(matches!(peer.record.causes(id)[..], [Cause::Protocol(_)]));
+        assert_eq!((peer.record.acknowledged(), peer.record.unanswered()), (0, 1));
+    }
+}
+
+#[test]
+fn repetitions_keep_order_marks_and_the_window() {
+    let (mut script, mut peer) = Script::with_peer::<Mqtt5>(Version::V5);
+    let config = SessionConfig { persistent: true, ..publisher("again", "topic", Qos::ExactlyOnce) };
+    let id = script.accept(&mut peer, config, &[]);
+    for _ in 0..4 {
+        assert_eq!(peer.offer(id, 100), Taken::Yes);
+    }
+    peer.flush(id);
+    let ids: Vec<u16> = (0..4).map(|_| script.expect(&mut peer, PacketType::Publish, publish_id).0).collect();
+    // The second is received, not released; then the connection ends.
+    script.say(&ack(0x50, ids[1], None));
+    script.expect(&mut peer, PacketType::Pubrel, ack_id);
+    script.close();
+    peer.wait("closed", |record| record.causes(id).len() == 1);
+    // Back with room for three.
+    let answer = script.connack(true, 0, &[0x21, 0, 3]);
+    script.meet(&mut peer, id, &answer);
+    assert_eq!(script.expect(&mut peer, PacketType::Publish, publish_id), (ids[0], true));
+    assert_eq!(script.expect(&mut peer, PacketType::Pubrel, ack_id), (AckKind::Pubrel, ids[1], 0));
+    assert_eq!(script.expect(&mut peer, PacketType::Publish, publish_id), (ids[2], true));
+    peer.linger(20);
+    script.read();
+    assert!(script.received().is_empty(), "the fourth waits for room");
+    script.say(&ack(0x70, ids[1], None));
+    assert_eq!(script.expect(&mut peer, PacketType::Publish, publish_id), (ids[3], true));
+    let resent = peer.record.all(|event| match event {
+        Event::Resent(_, token) => Some(token.sequence),
+        _ => None,
+    });
+    assert_eq!(resent, [1, 3, 4]);
+    assert_eq!(peer.record.written(), 4);
+    // The next connection finds no session.
+    script.close();
+    peer.wait("closed", |record| record.causes(id).len() == 2);
+    assert_eq!(peer.record.unanswered(), 0);
+    let answer = script.connack(false, 0, &[]);
+    script.meet(&mut peer, id, &answer);
+    peer.wait("connected", |record| record.connects(id).len() == 3);
+    assert_eq!(peer.record.unanswered(), 3);
+    assert_eq!(outcomes(&peer.record.events), [(2, Ok(()))]);
+}
+
+/// Every message handed over is either written or abandoned, in order, and never both.
+fn a_server_that_does_not_read<C: Clients>(version: Version, persistent: bool) {
+    let (mut script, mut peer) = Script::with_peer::<C>(version);
+    let config = publisher("stuck", "topic", Qos::AtLeastOnce);
+    let config = SessionConfig { persistent, in_flight_window: 60_000, ..config };
+    let id = script.accept(&mut peer, config, &[]);
+    let mut handed = 0;
+    loop {
+        let before = handed;
+        while peer.offer(id, 1_000) == Taken::Yes {
+            handed += 1;
+        }
+        if handed == before {
+            break;
+        }
+        peer.flush(id);
+        peer.linger(10);
+    }
+    assert!(peer.clients.unsent_bytes() > 100_000);
+    peer.leave(id, Goodbye::Cut);
+    assert_eq!(peer.clients.unsent_bytes(), 0);
+    let fates = peer.record.all(|event| match event {
+        Event::Written(_, token, ..) => Some((token.sequence, true)),
+        Event::Abandoned(_, token) => Some((token.sequence, false)),
+        _ => None,
+    });
+    assert_eq!(fates.iter().map(|(sequence, _)| *sequence).collect::<Vec<_>>(), (1..=handed).collect::<Vec<_>>());
+    assert!(fates.is_sorted_by_key(|(_, written)| !written), "what is abandoned comes last");
+    let abandoned = fates.iter().filter(|(_, written)| !written).count();
+    assert!(abandoned > 0 && abandoned < 200, "{abandoned} of {handed}");
+    let written = fates.len() - abandoned;
+    assert_eq!(peer.record.unanswered(), if persistent { 0 } else { written });
+    peer.clients.finish(&mut peer.record);
+    assert_eq!(peer.record.unanswered(), written);
+}
+
+#[test]
+fn what_is_stuck_at_the_end_is_abandoned() {
+    a_server_that_does_not_read::<Mqtt5>(Version::V5, false);
+    a_server_that_does_not_read::<Mqtt311>(Version::V311, true);
+}
