@@ -5,7 +5,8 @@ use clap::{Parser, Subcommand};
 use crate::commands;
 use crate::exit_code;
 
-/// Which publish/subscribe system to deploy for your IoT devices, and how far to believe the answer.
+/// Which publish/subscribe system to deploy for your IoT devices, and how far to
+/// believe the answer
 #[derive(Debug, Parser)]
 #[command(name = "pubmark", version, max_term_width = 80, after_help = exit_code::help(), disable_help_subcommand = true)]
 pub struct Arguments {
@@ -17,8 +18,14 @@ pub struct Arguments {
 /// The verbs, in the order of the help.
 #[derive(Debug, Subcommand)]
 pub enum Verb {
-    /// Check whether this machine is fit to measure, and say what to change
+    Demo(commands::demo::Demo),
+    Run(Box<commands::run_arguments::Run>),
+    Compare(commands::compare::Compare),
+    Report(commands::report::Report),
+    List(commands::list::List),
+    Explain(commands::explain::Explain),
     Doctor(commands::doctor::Doctor),
-    /// Print the JSON Schema of a workload file or of a record
     Schema(commands::schema::Schema),
+    #[command(hide = true)]
+    Reference(commands::reference::Reference),
 }

@@ -3,14 +3,24 @@
 //! Start with [`arguments`] (the verbs) and `commands/<verb>.rs` (what each does). Nothing but [`printer`] prints.
 
 mod arguments;
+mod catalogue;
 mod commands;
 mod doctor;
+mod dry_run;
 mod endpoint;
 mod exit_code;
 mod failure;
+mod figures;
+mod measurement;
 mod printer;
+mod progress;
+mod protocols;
+mod readiness;
+mod recording;
+mod rendering;
 mod signals;
 mod suggestion;
+mod target;
 mod units;
 
 use std::process::ExitCode;

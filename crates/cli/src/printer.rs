@@ -46,11 +46,6 @@ impl Printer {
         self.message_terminal && !self.quiet
     }
 
-    /// Only results, warnings and errors are wanted.
-    pub fn is_quiet(&self) -> bool {
-        self.quiet
-    }
-
     /// Prints a result. A reader that went away has what it wanted; other failures are reported.
     pub fn result(&self, text: &str) -> Result<(), Failure> {
         let mut out = io::stdout().lock();
@@ -72,14 +67,6 @@ impl Printer {
     pub fn note(&self, text: &str) {
         if !self.quiet {
             message(text);
-        }
-    }
-
-    /// Prints a warning with something to do about it.
-    pub fn warning(&self, text: &str, hint: Option<&str>) {
-        message(&format!("{} {text}", self.paint("warning:", YELLOW)));
-        if let Some(hint) = hint {
-            message(&format!("  {} {hint}", self.paint("hint:", CYAN)));
         }
     }
 
@@ -129,8 +116,6 @@ impl Printer {
 
 /// Bold red: failed.
 const RED: &str = "1;31";
-/// Bold yellow: a warning.
-const YELLOW: &str = "1;33";
 /// Cyan: something to type.
 const CYAN: &str = "36";
 

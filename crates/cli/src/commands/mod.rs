@@ -1,6 +1,14 @@
 //! One file a verb: what it takes from the command line, and what it does.
 
+pub mod compare;
+pub mod demo;
 pub mod doctor;
+pub mod explain;
+pub mod list;
+pub mod reference;
+pub mod report;
+pub mod run;
+pub mod run_arguments;
 pub mod schema;
 
 use crate::arguments::Verb;
@@ -10,12 +18,23 @@ use crate::printer::Printer;
 /// Does the verb's work.
 pub fn perform(verb: Verb, printer: &Printer) -> Outcome {
     match verb {
+        Verb::Demo(demo) => demo.perform(printer),
+        Verb::Run(run) => run.perform(printer),
+        Verb::Compare(compare) => compare.perform(printer),
+        Verb::Report(report) => report.perform(printer),
+        Verb::List(list) => list.perform(printer),
+        Verb::Explain(explain) => explain.perform(printer),
         Verb::Doctor(doctor) => doctor.perform(printer),
         Verb::Schema(schema) => schema.perform(printer),
+        Verb::Reference(reference) => reference.perform(printer),
     }
 }
 
 /// Was it asked to say nothing but the result?
-pub fn is_quiet(_verb: &Verb) -> bool {
-    false
+pub fn is_quiet(verb: &Verb) -> bool {
+    match verb {
+        Verb::Demo(demo) => demo.quiet,
+        Verb::Run(run) => run.quiet,
+        _ => false,
+    }
 }

@@ -18,6 +18,8 @@ pub struct Schema {
 /// Files with a schema.
 #[derive(Clone, Copy, Debug, ValueEnum)]
 pub enum Of {
+    /// A workload file
+    Workload,
     /// record.json of a run
     Record,
 }
@@ -26,6 +28,7 @@ impl Of {
     /// The schema as indented JSON.
     pub fn text(self) -> String {
         match self {
+            Of::Workload => pubmark_model::jsonschema::workload_schema(),
             Of::Record => pubmark_record::schema::record_schema(),
         }
     }

@@ -71,7 +71,7 @@ const TRIES: u32 = 20;
 const PAUSE: Duration = Duration::from_millis(5);
 
 fn stamp_seen() -> std::io::Result<bool> {
-    let listener = TcpListener::bind("127.0.0.1:0")?;
+    let listener = listen()?;
     let mut sender = TcpStream::connect(listener.local_addr()?)?;
     let (receiver, _) = listener.accept()?;
     let wanted: libc::c_uint = libc::SOF_TIMESTAMPING_RX_SOFTWARE | libc::SOF_TIMESTAMPING_SOFTWARE;
@@ -96,6 +96,21 @@ fn stamp_seen() -> std::io::Result<bool> {
         std::thread::sleep(PAUSE);
     }
     Ok(false)
+}
+
+/// Ports tried: below those that the kernel gives to outgoing connections.
+const PORTS: std::ops::Range<u16> = 20_000..30_000;
+
+/// Listens on a free port of the loopback interface.
+fn listen() -> std::io::Result<TcpListener> {
+    let mut refused = std::io::Error::from(std::io::ErrorKind::AddrInUse);
+    for port in PORTS {
+        match TcpListener::bind(("127.0.0.1", port)) {
+            Ok(listener) => return Ok(listener),
+            Err(error) => refused = error,
+        }
+    }
+    Err(refused)
 }
 
 /// Reads a byte; did the kernel's stamp come with it?

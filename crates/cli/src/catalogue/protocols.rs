@@ -1,0 +1,69 @@
+//! The table of protocols.
+
+use pubmark_protocol::capabilities::{Capabilities, SentMeans};
+
+use crate::protocols::PROTOCOLS;
+
+/// A column of the table: its head, and what an adapter says.
+type Column = (&'static str, fn(&Capabilities) -> String);
+
+/// The features, in order.
+const COLUMNS: &[Column] = &[
+    ("standard", |protocol| protocol.title.to_owned()),
+    ("endpoints", |protocol| {
+        protocol.schemes.iter().map(|scheme| format!("{scheme}://")).collect::<Vec<_>>().join(" ")
+    }),
+    ("QoS", |protocol| protocol.qos.iter().map(|qos| qos.level().to_string()).collect::<Vec<_>>().join(" ")),
+    ("wildcards", |protocol| yes(protocol.wildcards)),
+    ("retained", |protocol| yes(protocol.retain)),
+    ("persistent sessions", |protocol| yes(protocol.persistent_sessions)),
+    ("sent means", |protocol| sent_means(protocol.sent_means).to_owned()),
+];
+
+fn yes(has: bool) -> String {
+    if has { "yes" } else { "no" }.to_owned()
+}
+
+/// The word of records.
+pub fn sent_means(means: SentMeans) -> &'static str {
+    match means {
+        SentMeans::Wire => "wire",
+        SentMeans::HandedOver => "handed-over",
+    }
+}
+
+/// For the terminal.
+pub fn text() -> String {
+    let mut text = String::new();
+    for protocol in PROTOCOLS {
+        text.push_str(protocol.capabilities.name);
+        text.push('\n');
+        for (head, value) in COLUMNS {
+            text.push_str(&format!("  {head:<20} {}\n", value(&protocol.capabilities)));
+        }
+    }
+    text
+}
+
+/// The page `docs/reference/protocols.md`.
+pub fn markdown() -> String {
+    let mut text = String::from("# Protocols\n\n| `--protocol` |");
+    for (head, _) in COLUMNS {
+        text.push_str(&format!(" {head} |"));
+    }
+    text.push_str("\n|---|");
+    text.push_str(&"---|".repeat(COLUMNS.len()));
+    text.push('\n');
+    for protocol in PROTOCOLS {
+        text.push_str(&format!("| `{}` |", protocol.capabilities.name));
+        for (_, value) in COLUMNS {
+            text.push_str(&format!(" {} |", value(&protocol.capabilities)));
+        }
+        text.push('\n');
+    }
+    text.push_str(
+        "\n*Sent means*: `wire`, the last byte was accepted by our socket; `handed-over`, a library that queues has the \
+         message. Service latencies of the two kinds are not compared.\n",
+    );
+    text
+}

@@ -1,0 +1,55 @@
+//! `pubmark demo`: a first run that needs nothing.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use clap::Args;
+
+use crate::commands::run_arguments::Run;
+use crate::failure::Outcome;
+use crate::printer::Printer;
+use crate::units::positive_duration;
+
+/// Run a smart home on the built-in broker for ten seconds, to see what comes out.
+///
+/// The same as `pubmark run smart-home --system builtin --warmup 2s --duration 10s`. A demonstration: the built-in broker is
+/// there so that something answers, not to be quoted.
+#[derive(Debug, Args)]
+pub struct Demo {
+    /// Length of the measured window
+    #[arg(long, value_name = "TIME", value_parser = positive_duration, default_value = "10s")]
+    pub duration: Duration,
+
+    /// Delivery level of all devices and subscribers
+    #[arg(long, value_name = "0|1|2", value_parser = clap::value_parser!(u8).range(0..=2))]
+    pub qos: Option<u8>,
+
+    /// Folder in which the folder of the run is made
+    #[arg(long, value_name = "DIR", default_value = "runs")]
+    pub out: PathBuf,
+
+    /// Print the record as JSON to standard output, and nothing else there
+    #[arg(long)]
+    pub json: bool,
+
+    /// No progress and no notes on standard error
+    #[arg(long, short)]
+    pub quiet: bool,
+}
+
+impl Demo {
+    /// Runs the demonstration.
+    pub fn perform(self, printer: &Printer) -> Outcome {
+        let run = Run {
+            system: Some("builtin".to_owned()),
+            qos: self.qos,
+            duration: self.duration,
+            warmup: Duration::from_secs(2),
+            out: self.out,
+            json: self.json,
+            quiet: self.quiet,
+            ..Run::of("smart-home")
+        };
+        run.perform(printer)
+    }
+}

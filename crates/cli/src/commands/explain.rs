@@ -1,0 +1,36 @@
+//! `pubmark explain`: the page behind a code of a verdict or a warning.
+
+use clap::Args;
+use pubmark_record::codes;
+
+use crate::exit_code::ExitCode;
+use crate::failure::{Failure, Outcome};
+use crate::printer::{COLUMNS, Printer};
+use crate::suggestion;
+
+/// Explain a code of a verdict or a warning.
+///
+/// Codes stand in brackets beside each reason and warning, for instance V01 or W03. Without a code, all are listed.
+#[derive(Debug, Args)]
+pub struct Explain {
+    /// The code
+    pub code: Option<String>,
+}
+
+impl Explain {
+    /// Prints the page, or the list of pages.
+    pub fn perform(self, printer: &Printer) -> Outcome {
+        let Some(code) = self.code else {
+            let list = codes::pages().iter().map(|page| format!("{}  {}\n", page.code, page.title)).collect::<String>();
+            printer.result(&list)?;
+            return Ok(ExitCode::Ok);
+        };
+        let Some(page) = codes::explain(&code) else {
+            let pages = codes::pages();
+            let hint = suggestion::choices(&code, pages.iter().map(|page| page.code));
+            return Err(Failure::usage(format!("there is no code `{code}`")).hint(hint));
+        };
+        printer.result(&page.text(COLUMNS))?;
+        Ok(ExitCode::Ok)
+    }
+}

@@ -1,0 +1,87 @@
+//! `pubmark reference`: the generated pages of docs/reference, written or checked.
+
+use std::path::{Path, PathBuf};
+
+use clap::{Args, CommandFactory as _};
+use pubmark_record::store;
+
+use crate::arguments::Arguments;
+use crate::commands::list::Table;
+use crate::commands::schema::Of;
+use crate::exit_code::ExitCode;
+use crate::failure::{Failure, Outcome};
+use crate::printer::{COLUMNS, Printer};
+
+/// Write the generated pages of docs/reference.
+#[derive(Debug, Args)]
+pub struct Reference {
+    /// The folder
+    pub folder: PathBuf,
+
+    /// Write nothing; fail if a page differs from what would be written
+    #[arg(long)]
+    pub check: bool,
+}
+
+/// A page: its file, and what it says.
+type Page = (&'static str, fn() -> Result<String, Failure>);
+
+/// The pages. A new one is a row here.
+const PAGES: &[Page] = &[
+    ("cli.md", command_line),
+    ("workloads.md", || Table::Workloads.markdown()),
+    ("systems.md", || Table::Systems.markdown()),
+    ("protocols.md", || Table::Protocols.markdown()),
+    ("exit-codes.md", || Table::ExitCodes.markdown()),
+    ("verdicts.md", || Ok(pubmark_record::codes::reference())),
+    ("workload.schema.json", || Ok(Of::Workload.text())),
+    ("record.schema.json", || Ok(Of::Record.text())),
+];
+
+impl Reference {
+    /// Writes the pages, or names those that differ.
+    pub fn perform(self, printer: &Printer) -> Outcome {
+        let mut differing = Vec::new();
+        for (name, page) in PAGES {
+            let path = self.folder.join(name);
+            let wanted = page()?;
+            if std::fs::read_to_string(&path).is_ok_and(|present| present == wanted) {
+                continue;
+            }
+            if !self.check {
+                write(&path, &wanted)?;
+                printer.note(&format!("wrote {}", path.display()));
+            }
+            differing.push(path.display().to_string());
+        }
+        if self.check && !differing.is_empty() {
+            let message = format!("the reference is not what the code says: {}", differing.join(", "));
+            return Err(Failure::usage(message).hint("`make reference` writes it again"));
+        }
+        printer.note(&format!("{}: {} pages, as the code says", self.folder.display(), PAGES.len()));
+        Ok(ExitCode::Ok)
+    }
+}
+
+fn write(path: &Path, text: &str) -> Result<(), Failure> {
+    store::write_whole(path, text.as_bytes()).map_err(|error| Failure::from_error(ExitCode::Usage, &error))
+}
+
+/// The page of the command line: the long help of every verb that is shown.
+fn command_line() -> Result<String, Failure> {
+    let mut program = Arguments::command().term_width(COLUMNS);
+    program.build();
+    let mut text = String::from("# Command line\n\n```text\n");
+    text.push_str(program.render_long_help().to_string().trim_end());
+    text.push_str("\n```\n");
+    for verb in program.get_subcommands_mut().filter(|verb| !verb.is_hide_set()) {
+        text.push_str(&format!("\n## {}\n\n```text\n", verb.get_name()));
+        let help = verb.clone().term_width(COLUMNS).render_long_help().to_string();
+        for line in help.trim_end().lines() {
+            text.push_str(line.trim_end());
+            text.push('\n');
+        }
+        text.push_str("```\n");
+    }
+    Ok(text)
+}

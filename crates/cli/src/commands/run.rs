@@ -1,0 +1,219 @@
+//! `pubmark run`: a workload against a system.
+
+use std::io::{BufWriter, Write as _};
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use pubmark_model::fleet::Fleet;
+use pubmark_model::load::{self, LoadError, LoadOptions};
+use pubmark_model::qos::Qos;
+use pubmark_model::schedule::{self, Timeline};
+use pubmark_model::workload::Workload;
+use pubmark_record::record::{Record, VerdictStatus};
+use pubmark_record::store::{self, RunFolder};
+use pubmark_systems::descriptors;
+
+use crate::commands::run_arguments::Run;
+use crate::exit_code::ExitCode;
+use crate::failure::{Failure, Outcome};
+use crate::measurement::{Measured, Measurement};
+use crate::printer::Printer;
+use crate::protocols::{self, Protocol};
+use crate::target::Wanted;
+use crate::{dry_run, recording, rendering, signals, suggestion};
+
+/// Descriptors that pubmark needs besides its connections.
+const OTHER_DESCRIPTORS: u64 = 64;
+
+impl Run {
+    /// Runs, or does what was asked for instead.
+    pub fn perform(self, printer: &Printer) -> Outcome {
+        let protocol = self.protocol()?;
+        let workload = Arc::new(self.load()?);
+        if let Some(file) = &self.dump_schedule {
+            return self.dump(&workload, file);
+        }
+        let stop = signals::watch()?;
+        let wanted = Wanted::of(&self, protocol, &stop)?;
+        if self.dry_run {
+            printer.result(&dry_run::text(&self, &workload, protocol, &wanted)?)?;
+            return Ok(ExitCode::Ok);
+        }
+        self.measure(workload, protocol, wanted, printer, &stop)
+    }
+
+    fn protocol(&self) -> Result<&'static Protocol, Failure> {
+        protocols::find(&self.protocol).ok_or_else(|| {
+            Failure::usage(format!("there is no protocol `{}`", self.protocol))
+                .hint(suggestion::choices(&self.protocol, protocols::names()))
+        })
+    }
+
+    fn load(&self) -> Result<Workload, Failure> {
+        let options = LoadOptions {
+            variant: self.variant.into(),
+            scale: self.scale,
+            qos: self.qos.and_then(Qos::from_level),
+            set: self.set.clone(),
+        };
+        load::load(&self.workload, &options).map_err(|error| match error {
+            LoadError::NotFound { ref name, ref hint } => {
+                Failure::usage(format!("there is no workload `{name}`")).hint(hint.clone())
+            }
+            LoadError::Unreadable { .. } => Failure::from_error(ExitCode::Usage, &error),
+            found => Failure::in_file(found),
+        })
+    }
+
+    fn timeline(&self) -> Timeline {
+        Timeline { warmup_ns: self.warmup.as_nanos() as u64, duration_ns: self.duration.as_nanos() as u64 }
+    }
+
+    fn dump(&self, workload: &Workload, file: &Path) -> Outcome {
+        let fleet = Fleet::new(workload, 1);
+        let dumped = if file == Path::new("-") {
+            let mut out = BufWriter::new(std::io::stdout().lock());
+            schedule::dump(workload, &fleet, self.seed, &self.timeline(), &mut out)
+        } else {
+            std::fs::File::create(file).and_then(|file| {
+                let mut out = BufWriter::new(file);
+                schedule::dump(workload, &fleet, self.seed, &self.timeline(), &mut out).and_then(|()| out.flush())
+            })
+        };
+        match dumped {
+            Err(error) if error.kind() != std::io::ErrorKind::BrokenPipe => {
+                Err(Failure::from_error(ExitCode::Usage, &error)
+                    .during(format!("failed to write the schedule to `{}`", file.display())))
+            }
+            _ => Ok(ExitCode::Ok),
+        }
+    }
+
+    fn measure(
+        &self,
+        workload: Arc<Workload>,
+        protocol: &'static Protocol,
+        wanted: Wanted,
+        printer: &Printer,
+        stop: &AtomicBool,
+    ) -> Outcome {
+        let fleet = Arc::new(Fleet::new(&workload, 1));
+        raise_descriptors(&fleet)?;
+        let measurement = Measurement {
+            timeline: self.timeline(),
+            workload,
+            fleet,
+            protocol,
+            wanted,
+            drain_limit: self.drain,
+            seed: self.seed,
+            shards: usize::from(self.shards),
+            realtime: self.realtime,
+            repetitions: self.repeat,
+        };
+        let mut worst = ExitCode::Ok;
+        let mut records = Vec::new();
+        for number in 1..=self.repeat {
+            if self.repeat > 1 {
+                printer.note(&format!("repetition {number} of {}", self.repeat));
+            }
+            let folder = RunFolder::create(&self.out, &measurement.workload.name, recording::now())
+                .map_err(|error| rendering::unstored(&error))?;
+            let measured = match measurement.repeat(number, folder.name(), printer, stop) {
+                Ok(measured) => measured,
+                Err(failure) => {
+                    // A run that never began leaves no folder; one with something in it stays.
+                    let _ = std::fs::remove_dir(folder.path());
+                    return Err(failure);
+                }
+            };
+            let record = keep(measured.record.clone(), &folder)?;
+            if self.json {
+                records.push(record);
+            } else {
+                printer.result(&rendering::summary(&record, printer, Some(folder.path())))?;
+            }
+            worst = worse(worst, exit_of(&measured, printer));
+            if stop.load(Ordering::Relaxed) {
+                break;
+            }
+        }
+        if self.json {
+            printer.result(&json(&records)?)?;
+        }
+        Ok(worst)
+    }
+}
+
+/// Raises the limit of open files, and says at once if it is too low for the fleet.
+fn raise_descriptors(fleet: &Fleet) -> Result<(), Failure> {
+    let limit = descriptors::raise().map_err(|error| {
+        Failure::from_error(ExitCode::Internal, &error).during("failed to raise the limit of open files")
+    })?;
+    let connections = fleet.devices().len() as u64 + fleet.subscribers().len() as u64;
+    let needed = connections + OTHER_DESCRIPTORS;
+    if needed > limit.soft {
+        return Err(Failure::usage(format!(
+            "{connections} connections need {needed} open files, the limit is {}",
+            limit.soft
+        ))
+        .hint(format!("`ulimit -Hn {needed}` as root, or fewer devices")));
+    }
+    Ok(())
+}
+
+/// Writes the run's folder: everything that is made from the record, then the record that names it.
+fn keep(mut record: Record, folder: &RunFolder) -> Result<Record, Failure> {
+    for (name, text) in pubmark_report::exports::all(&record) {
+        rendering::write(&folder.path().join(&name), &text)?;
+        record.files.insert(name.clone(), name);
+    }
+    folder.write_record(&record).map_err(|error| rendering::unstored(&error))?;
+    folder.mark_latest().map_err(|error| rendering::unstored(&error))?;
+    Ok(record)
+}
+
+fn json(records: &[Record]) -> Result<String, Failure> {
+    match records {
+        [record] => store::to_json(record).map_err(|error| rendering::unstored(&error)),
+        records => {
+            serde_json::to_string_pretty(records).map_err(|error| Failure::from_error(ExitCode::Internal, &error))
+        }
+    }
+}
+
+/// The code that a repetition alone would end with; what is not in the summary is said.
+fn exit_of(measured: &Measured, printer: &Printer) -> ExitCode {
+    let record = &measured.record;
+    if let Some(ended) = &measured.system_ended {
+        let failure =
+            Failure::new(ExitCode::SystemFailed, format!("`{}` ended during the run: {ended}", record.system.name));
+        printer.failure(&failure);
+        return failure.exit;
+    }
+    if record.status == pubmark_record::record::Status::Interrupted {
+        return ExitCode::Interrupted;
+    }
+    if measured.unreachable {
+        let mut failure = Failure::new(
+            ExitCode::SystemFailed,
+            format!("failed to connect to `{}`: nothing was measured", record.system.endpoint),
+        );
+        failure.chain.extend(record.connections.causes.first().map(|cause| cause.cause.clone()));
+        printer.failure(&failure);
+        return failure.exit;
+    }
+    if record.verdict.status == VerdictStatus::Invalid { ExitCode::InvalidRun } else { ExitCode::Ok }
+}
+
+/// Of two codes the one that says more: an interruption, then a failed system, then an invalid run.
+fn worse(one: ExitCode, other: ExitCode) -> ExitCode {
+    let rank = |code: ExitCode| match code {
+        ExitCode::Interrupted => 3,
+        ExitCode::SystemFailed => 2,
+        ExitCode::InvalidRun => 1,
+        _ => 0,
+    };
+    if rank(other) > rank(one) { other } else { one }
+}

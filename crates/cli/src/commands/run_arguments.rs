@@ -1,0 +1,192 @@
+//! What `pubmark run` takes from the command line.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use clap::{Args, ValueEnum, builder::PossibleValuesParser};
+use pubmark_model::workload::Variant;
+
+use crate::protocols;
+use crate::units::{duration, positive_duration};
+
+/// Run a workload against a system and record what happened.
+///
+/// Starts the system (or connects to an endpoint), brings the fleet up, measures, waits for stragglers, stops what it
+/// started, and writes a folder with record.json and report.html. The summary goes to standard output, progress and
+/// warnings to standard error.
+#[derive(Clone, Debug, Args)]
+#[command(max_term_width = 80)]
+pub struct Run {
+    /// A built-in workload (`pubmark list workloads`) or the path of a workload file
+    pub workload: String,
+
+    /// System to start and measure (`pubmark list systems`) [default: builtin]
+    #[arg(long, value_name = "SYSTEM", conflicts_with = "endpoint", help_heading = "What is measured")]
+    pub system: Option<String>,
+
+    /// System that runs already: mqtt://[user[:password]@]host[:port] or mqtts://…
+    #[arg(long, value_name = "URL", help_heading = "What is measured")]
+    pub endpoint: Option<String>,
+
+    /// Protocol that clients speak
+    #[arg(long, value_parser = PossibleValuesParser::new(protocols::names()), default_value = "mqtt5",
+          help_heading = "What is measured")]
+    pub protocol: String,
+
+    /// Configuration of a system that pubmark starts: what the package ships, or tuned
+    #[arg(long, value_enum, default_value = "default", help_heading = "What is measured")]
+    pub profile: Profile,
+
+    /// Delivery level of all devices and subscribers, in place of the workload's
+    #[arg(long, value_name = "0|1|2", value_parser = clap::value_parser!(u8).range(0..=2), help_heading = "Load")]
+    pub qos: Option<u8>,
+
+    /// Reading of a published workload: with the errors its figures were made with, or as its text means it
+    #[arg(long, value_enum, default_value = "corrected", help_heading = "Load")]
+    pub variant: Reading,
+
+    /// Multiply the number of devices
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..),
+          help_heading = "Load")]
+    pub scale: u32,
+
+    /// Change a value of the workload: a parameter, or a dotted path into its file
+    #[arg(long, value_name = "KEY=VALUE", value_parser = setting, help_heading = "Load")]
+    pub set: Vec<(String, String)>,
+
+    /// Seed of the schedule: the same seed and workload give the same schedule
+    #[arg(long, value_name = "N", default_value_t = 1, help_heading = "Load")]
+    pub seed: u64,
+
+    /// Length of the measured window
+    #[arg(long, value_name = "TIME", value_parser = positive_duration, default_value = "60s", help_heading = "Load")]
+    pub duration: Duration,
+
+    /// Load before the window that is not measured
+    #[arg(long, value_name = "TIME", value_parser = duration, default_value = "5s", help_heading = "Load")]
+    pub warmup: Duration,
+
+    /// Longest wait for stragglers after the window
+    #[arg(long, value_name = "TIME", value_parser = duration, default_value = "10s", help_heading = "Load")]
+    pub drain: Duration,
+
+    /// Repeat the run, each time with a fresh system; one folder for each
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=1000),
+          help_heading = "Load")]
+    pub repeat: u32,
+
+    /// File with the certificates (PEM) that the server's is checked against
+    #[arg(
+        long,
+        value_name = "FILE",
+        conflicts_with = "tls_insecure",
+        requires = "endpoint",
+        help_heading = "Connection"
+    )]
+    pub tls_ca: Option<PathBuf>,
+
+    /// Accept any certificate of the server; the record says so
+    #[arg(long, requires = "endpoint", help_heading = "Connection")]
+    pub tls_insecure: bool,
+
+    /// User name of all clients that have none of their own
+    #[arg(long, value_name = "NAME", help_heading = "Connection")]
+    pub user: Option<String>,
+
+    /// Environment variable that holds the password
+    #[arg(long, value_name = "VARIABLE", requires = "user", conflicts_with = "password", help_heading = "Connection")]
+    pub password_env: Option<String>,
+
+    /// The password; others on this machine can see it, `--password-env` is safer
+    #[arg(long, value_name = "PASSWORD", requires = "user", help_heading = "Connection")]
+    pub password: Option<String>,
+
+    /// Threads for publishers, and as many for subscribers
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..=256),
+          help_heading = "Generator")]
+    pub shards: u16,
+
+    /// Run the generator's threads under SCHED_FIFO, where the machine allows it
+    #[arg(long, help_heading = "Generator")]
+    pub realtime: bool,
+
+    /// Print what the run would need, and whether this machine can give it; start nothing
+    #[arg(long, conflicts_with_all = ["dump_schedule", "json"], help_heading = "Instead of running")]
+    pub dry_run: bool,
+
+    /// With --dry-run: count for the fleet on so many nodes
+    #[arg(long, value_name = "N", requires = "dry_run", value_parser = clap::value_parser!(u32).range(1..=1000),
+          help_heading = "Instead of running")]
+    pub nodes: Option<u32>,
+
+    /// Write the schedule to FILE, or to standard output: a line for each message
+    #[arg(long, value_name = "FILE", num_args = 0..=1, default_missing_value = "-", conflicts_with = "json",
+          help_heading = "Instead of running")]
+    pub dump_schedule: Option<PathBuf>,
+
+    /// Folder in which the folder of the run is made
+    #[arg(long, value_name = "DIR", default_value = "runs", help_heading = "Output")]
+    pub out: PathBuf,
+
+    /// Print the record as JSON to standard output, and nothing else there
+    #[arg(long, help_heading = "Output")]
+    pub json: bool,
+
+    /// No progress and no notes on standard error
+    #[arg(long, short, help_heading = "Output")]
+    pub quiet: bool,
+}
+
+/// Configuration of a system that pubmark starts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Profile {
+    /// What the package ships, with a listener, anonymous access, no persistence
+    Default,
+    /// Set for the load, each change named in the record
+    Tuned,
+}
+
+impl Profile {
+    /// The word used in definitions and records.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Profile::Default => "default",
+            Profile::Tuned => "tuned",
+        }
+    }
+}
+
+/// [`Variant`] on the command line.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Reading {
+    /// With the errors the paper's figures were made with
+    Published,
+    /// As the paper's text means it
+    Corrected,
+}
+
+impl From<Reading> for Variant {
+    fn from(reading: Reading) -> Variant {
+        match reading {
+            Reading::Published => Variant::Published,
+            Reading::Corrected => Variant::Corrected,
+        }
+    }
+}
+
+fn setting(text: &str) -> Result<(String, String), String> {
+    match text.split_once('=') {
+        Some((key, value)) if !key.trim().is_empty() => Ok((key.trim().to_owned(), value.trim().to_owned())),
+        _ => Err("a setting is written KEY=VALUE, for instance `interval=10ms`".to_owned()),
+    }
+}
+
+impl Run {
+    /// The arguments of `pubmark run WORKLOAD` without options.
+    pub fn of(workload: &str) -> Run {
+        use clap::{Args as _, FromArgMatches as _};
+        let command = Run::augment_args(clap::Command::new("run"));
+        let matches = command.get_matches_from(["run", workload]);
+        Run::from_arg_matches(&matches).expect("a workload is all that is required")
+    }
+}

@@ -1,0 +1,204 @@
+//! `--dry-run`: what a run would need, and whether this machine can give it.
+
+use pubmark_engine::calibration::{self, Calibration};
+use pubmark_model::plan::{Machine, Plan, PlanOptions, Traffic, Unit, Verdict};
+use pubmark_model::workload::Workload;
+use pubmark_systems::{descriptors, environment};
+
+use crate::commands::run_arguments::Run;
+use crate::exit_code::ExitCode;
+use crate::failure::Failure;
+use crate::figures::{bytes, count, three_digits};
+use crate::protocols::Protocol;
+use crate::target::Wanted;
+use crate::units::seconds;
+
+/// Works the plan out and judges it against this machine, which takes a second.
+pub fn text(run: &Run, workload: &Workload, protocol: &Protocol, wanted: &Wanted) -> Result<String, Failure> {
+    let options = PlanOptions {
+        nodes: run.nodes.unwrap_or(1),
+        duration: run.duration,
+        tls: wanted.is_encrypted(),
+        packet_limit_bytes: wanted.packet_limit_bytes(),
+    };
+    let plan = Plan::new(workload, &options);
+    let mut text = String::new();
+    let mut field = |name: &str, value: String| text.push_str(&format!("  {name:<10}{value}\n"));
+    let (scale, variant) = (workload.scale, workload.variant.as_str());
+    field("workload", format!("{}, {variant}, scale {scale}, seed {}", workload.name, run.seed));
+    field("system", format!("{} over {}", wanted.shown(), protocol.capabilities.title));
+    let times = [run.warmup, run.duration, run.drain].map(seconds);
+    field("time", format!("{} warm-up, {} measured, up to {} for stragglers", times[0], times[1], times[2]));
+    text.push('\n');
+    text.push_str(&needs(&plan));
+    text.push('\n');
+    let machine = machine(calibrate()?)?;
+    text.push_str(&judged(&plan.verdicts(&machine), plan.nodes));
+    Ok(text)
+}
+
+fn calibrate() -> Result<Calibration, Failure> {
+    calibration::calibrate().map_err(|error| {
+        Failure::from_error(ExitCode::Internal, &error).during("failed to measure what the loopback interface carries")
+    })
+}
+
+fn machine(found: Calibration) -> Result<Machine, Failure> {
+    let limit = descriptors::limit().map_err(|error| {
+        Failure::from_error(ExitCode::Internal, &error).during("failed to read the limit of open files")
+    })?;
+    let here = environment::read();
+    Ok(Machine {
+        descriptor_limit: limit.hard,
+        memory_bytes: here.memory_bytes,
+        cores: here.cores,
+        calibrated_bytes_per_s: found.bytes_per_s,
+        calibrated_messages_per_s: found.messages_per_s,
+        link_bytes_per_s: None,
+    })
+}
+
+fn needs(plan: &Plan) -> String {
+    let mut text = String::new();
+    let mut line = |name: &str, value: String| text.push_str(&format!("  {name:<22}{value}\n"));
+    if plan.nodes > 1 {
+        line("nodes", count(plan.nodes.into()));
+    }
+    line(
+        "clients",
+        format!(
+            "{}: {}",
+            [many(plan.devices, "device"), many(plan.subscribers, "subscriber")].join(", "),
+            many(plan.connections, "connection")
+        ),
+    );
+    line("topics", count(plan.topics));
+    line("into the system", flow(plan.incoming.as_ref()));
+    line("out of it", flow(plan.outgoing.as_ref()));
+    if let (Some(due), Some(sent), Some(deliveries)) = (plan.messages_due, plan.messages_sent, plan.deliveries) {
+        let whole = |value: f64| count(value.round() as u64);
+        line("in the window", format!("{} due, {} sent, {} delivered", whole(due), whole(sent), whole(deliveries)));
+    }
+    if let Some(availability) = plan.availability.filter(|share| *share < 1.0) {
+        line("devices online", format!("{:.1} % of the time", availability * 100.0));
+    }
+    line("largest payload", bytes(plan.largest_payload_bytes.into()));
+    line(
+        "streams",
+        format!(
+            "{}; {} for their books, {} in all",
+            count(plan.streams),
+            bytes(plan.node.book_bytes as f64),
+            bytes(plan.node.generator_bytes as f64)
+        ),
+    );
+    if plan.overlapping_streams > 0 {
+        line("overlapping filters", format!("{} streams match more than one filter", count(plan.overlapping_streams)));
+    }
+    for group in &plan.deaf_subscribers {
+        line("hears nothing", format!("subscriber group `{group}`: no device's topic matches its filters"));
+    }
+    text
+}
+
+fn many(number: u64, word: &str) -> String {
+    format!("{} {word}{}", count(number), if number == 1 { "" } else { "s" })
+}
+
+fn flow(traffic: Option<&Traffic>) -> String {
+    match traffic {
+        None => "as much as it takes".to_owned(),
+        Some(traffic) => {
+            let (messages, rate) = (three_digits(traffic.messages_per_s), bytes(traffic.bytes_per_s));
+            let mean = three_digits(traffic.mean_messages_per_s);
+            let mean = if mean == messages { String::new() } else { format!("   (with churn {mean} msg/s)") };
+            format!("{messages:>9} msg/s {rate:>11}/s{mean}")
+        }
+    }
+}
+
+/// The table of verdicts, and one line that says what it comes to.
+fn judged(verdicts: &[Verdict], nodes: u32) -> String {
+    let mut text = format!("  {:<40}{:>12}{:>12}{:>10}\n", "needs", "needed", "there is", "margin");
+    for verdict in verdicts {
+        let mark = if verdict.ok { '✓' } else { '✗' };
+        let margin = match verdict.margin {
+            margin if margin > WIDE => format!("> {} ×", count(WIDE as u64)),
+            margin => format!("{} ×", three_digits(margin)),
+        };
+        text.push_str(&format!(
+            "{mark} {:<40}{:>12}{:>12}{margin:>10}\n",
+            verdict.what,
+            amount(verdict.unit, verdict.needed),
+            amount(verdict.unit, verdict.available),
+        ));
+    }
+    let wanting: Vec<&Verdict> = verdicts.iter().filter(|verdict| !verdict.ok).collect();
+    text.push('\n');
+    let machine = if nodes > 1 { format!("{nodes} nodes like this machine") } else { "this machine".to_owned() };
+    if wanting.is_empty() {
+        text.push_str(&format!("  {machine} can run it, as far as these figures tell\n"));
+    }
+    for verdict in wanting {
+        let times = three_digits(verdict.needed / verdict.available);
+        text.push_str(&format!("  {machine} cannot run it: {} is short {times} times\n", verdict.what));
+    }
+    text.push_str("  the loopback is an upper bound: no broker copies bytes for free\n");
+    text
+}
+
+/// A margin beyond which its figure says no more.
+const WIDE: f64 = 1_000.0;
+
+fn amount(unit: Unit, value: f64) -> String {
+    match unit {
+        Unit::Count => count(value.round() as u64),
+        Unit::Bytes => bytes(value),
+        Unit::BytesPerSecond => format!("{}/s", bytes(value)),
+        Unit::MessagesPerSecond => format!("{}/s", three_digits(value)),
+        Unit::Share => format!("{} s/s", three_digits(value)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::printer::COLUMNS;
+    use pubmark_model::load::{self, LoadOptions};
+
+    fn machine() -> Machine {
+        Machine {
+            descriptor_limit: 20_000,
+            memory_bytes: 24 << 30,
+            cores: 2,
+            calibrated_bytes_per_s: 3e9,
+            calibrated_messages_per_s: 3e5,
+            link_bytes_per_s: None,
+        }
+    }
+
+    fn both_parts(workload: &str, nodes: u32) -> String {
+        let options = LoadOptions { variant: pubmark_model::workload::Variant::Published, ..LoadOptions::default() };
+        let workload = load::load(workload, &options).expect("a built-in workload");
+        let plan = Plan::new(&workload, &PlanOptions { nodes, ..PlanOptions::default() });
+        needs(&plan) + &judged(&plan.verdicts(&machine()), nodes)
+    }
+
+    #[test]
+    fn what_cannot_be_run_says_by_how_much() {
+        let text = both_parts("smart-factory-10x", 5);
+        assert!(text.contains("✗ link of the system"), "{text}");
+        assert!(
+            text.contains("5 nodes like this machine cannot run it: link of the system is short 1.94 times"),
+            "{text}"
+        );
+        assert!(text.lines().all(|line| line.chars().count() <= COLUMNS), "{text}");
+    }
+
+    #[test]
+    fn what_fits_says_so() {
+        let text = both_parts("smart-home", 1);
+        assert!(!text.contains('✗') && text.contains("this machine can run it"), "{text}");
+        assert!(text.contains("20 devices, 1 subscriber: 21 connections"), "{text}");
+    }
+}

@@ -1,0 +1,182 @@
+//! One repetition of a run: reach the system, drive it, sample what it costs, put the record together.
+
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+use std::time::Duration;
+
+use pubmark_engine::outcome::Outcome;
+use pubmark_engine::plan::RunPlan;
+use pubmark_engine::progress::Totals;
+use pubmark_engine::run::{Observer, Phase};
+use pubmark_model::fleet::Fleet;
+use pubmark_model::random::mix;
+use pubmark_model::schedule::Timeline;
+use pubmark_model::workload::Workload;
+use pubmark_protocol::clock;
+use pubmark_record::record::{Environment, Record};
+use pubmark_systems::environment::{self, CpuTimes};
+use pubmark_systems::sampler::Sampler;
+
+use crate::exit_code::ExitCode;
+use crate::failure::Failure;
+use crate::printer::Printer;
+use crate::progress::Progress;
+use crate::protocols::Protocol;
+use crate::recording::{self, Surroundings};
+use crate::target::{Target, Wanted};
+
+/// Connections started a second, at most: what small brokers accept without refusing.
+const CONNECTS_PER_S: f64 = 2_000.0;
+/// Longest wait for sessions, on top of the ramp-up.
+const CONNECT_LIMIT: Duration = Duration::from_secs(15);
+/// Seconds of silence after which a client pings.
+const KEEP_ALIVE_S: u16 = 60;
+/// Room for topic and properties in the largest packet that a system may send us.
+const PACKET_ROOM: usize = 64 * 1024;
+/// Packets of others may be larger than ours; up to this size they are counted as foreign instead of ending a connection.
+const FOREIGN_ROOM: usize = 1 << 20;
+
+/// What is to be measured, the same for every repetition.
+pub struct Measurement {
+    /// Who sends and listens.
+    pub workload: Arc<Workload>,
+    /// The same counted out.
+    pub fleet: Arc<Fleet>,
+    /// Over what.
+    pub protocol: &'static Protocol,
+    /// Against what.
+    pub wanted: Wanted,
+    /// Warm-up and measured window.
+    pub timeline: Timeline,
+    /// Longest wait for stragglers.
+    pub drain_limit: Duration,
+    /// Seed of every draw.
+    pub seed: u64,
+    /// Threads on each side.
+    pub shards: usize,
+    /// SCHED_FIFO asked for.
+    pub realtime: bool,
+    /// Repetitions of the call.
+    pub repetitions: u32,
+}
+
+/// What a repetition came to.
+pub struct Measured {
+    /// The record, judged.
+    pub record: Record,
+    /// No session of one side could be established.
+    pub unreachable: bool,
+    /// How a system that we started ended before we stopped it, with the end of its log.
+    pub system_ended: Option<String>,
+}
+
+/// Watches the engine: shows progress, samples at the edges of the window.
+struct Watch<'a> {
+    progress: Progress<'a>,
+    sampler: &'a Sampler,
+    cpu_before: Option<CpuTimes>,
+    steal: Option<f64>,
+}
+
+impl Observer for Watch<'_> {
+    fn phase(&mut self, phase: Phase) {
+        self.progress.phase(phase);
+    }
+
+    fn progress(&mut self, phase: Phase, elapsed: Duration, length: Option<Duration>, totals: &Totals) {
+        self.progress.update(phase, elapsed, length, totals);
+    }
+
+    fn window_began(&mut self) {
+        self.sampler.sample_now();
+        self.cpu_before = CpuTimes::read();
+    }
+
+    fn window_ended(&mut self) {
+        self.sampler.sample_now();
+        let now = CpuTimes::read();
+        self.steal = self.cpu_before.zip(now).and_then(|(before, now)| now.steal_since(&before));
+    }
+}
+
+impl Measurement {
+    /// Does repetition `number` (from 1); `run` is its name.
+    pub fn repeat(&self, number: u32, run: &str, printer: &Printer, stop: &AtomicBool) -> Result<Measured, Failure> {
+        let mut target = self.wanted.reach(self.protocol)?;
+        let plan = self.plan(&target);
+        let mut environment = environment::read();
+        let sampler = Sampler::start(target.running.as_ref().map(|running| running.pid())).map_err(|error| {
+            Failure::from_error(ExitCode::Internal, &error).during("failed to sample processor time and memory")
+        })?;
+        let progress = Progress::new(printer);
+        let mut watch = Watch { progress, sampler: &sampler, cpu_before: None, steal: None };
+        let outcome = (self.protocol.run)(&plan, stop, &mut watch);
+        environment.steal = watch.steal;
+        drop(watch);
+        environment.load_after = environment::load();
+        let outcome = outcome.map_err(|error| Failure::from_error(ExitCode::Internal, &error))?;
+        let system_ended = target.running.as_mut().and_then(|running| {
+            let status = running.ended()?;
+            Some(format!("{status}; its log ends with:\n{}", running.log_tail()))
+        });
+        let record = self.record(&plan, &outcome, &target, environment, sampler, number, run);
+        Ok(Measured { record, unreachable: outcome.unreachable, system_ended })
+    }
+
+    fn plan(&self, target: &Target) -> RunPlan {
+        let largest = self.workload.devices.iter().map(|group| group.size.upper_bound()).max().unwrap_or(0) as usize;
+        let shards = |sessions: usize| self.shards.min(sessions).max(1);
+        RunPlan {
+            workload: Arc::clone(&self.workload),
+            fleet: Arc::clone(&self.fleet),
+            seed: self.seed,
+            run_id: run_id(),
+            timeline: self.timeline,
+            drain_limit: self.drain_limit,
+            endpoint: target.endpoint.clone(),
+            publisher_shards: shards(self.fleet.devices().len()),
+            subscriber_shards: shards(self.fleet.subscribers().len()),
+            connects_per_s: CONNECTS_PER_S,
+            connect_limit: CONNECT_LIMIT,
+            realtime: self.realtime,
+            receive_stamps: true,
+            maximum_packet_bytes: (largest + PACKET_ROOM).max(FOREIGN_ROOM),
+            keep_alive_s: KEEP_ALIVE_S,
+        }
+    }
+
+    #[allow(clippy::too_many_arguments, reason = "each is a thing of its own that only the record brings together")]
+    fn record(
+        &self,
+        plan: &RunPlan,
+        outcome: &Outcome,
+        target: &Target,
+        environment: Environment,
+        sampler: Sampler,
+        repetition: u32,
+        run: &str,
+    ) -> Record {
+        let samples = sampler.finish();
+        let (start_ns, end_ns) = outcome.window_ns;
+        recording::record(
+            plan,
+            outcome,
+            Surroundings {
+                run: run.to_owned(),
+                protocol: &self.protocol.capabilities,
+                system: target.info.clone(),
+                deviations: target.deviations.clone(),
+                resources: samples.resources(start_ns, end_ns),
+                resource_series: if end_ns > start_ns { samples.rows(start_ns, end_ns) } else { vec![] },
+                environment,
+                repetition,
+                repetitions: self.repetitions,
+            },
+        )
+    }
+}
+
+/// A number that tells this run's messages from those of others: of the time and the process, mixed.
+fn run_id() -> u32 {
+    (mix(clock::realtime_ns() ^ mix(u64::from(std::process::id()))) >> 32) as u32
+}

@@ -1,0 +1,183 @@
+//! Live progress of a run: redrawn in place for who watches a terminal, a line every 10 s for who reads a log.
+
+use std::time::Duration;
+
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use pubmark_engine::progress::Totals;
+use pubmark_engine::run::Phase;
+use pubmark_protocol::clock;
+
+use crate::printer::Printer;
+use crate::units::seconds;
+
+/// Time between two drawings.
+const REDRAW: Duration = Duration::from_millis(200);
+/// Time between two lines where nothing can be redrawn.
+const LINE: Duration = Duration::from_secs(10);
+/// Rates are taken over at least this time.
+const RATE_OVER: Duration = Duration::from_secs(1);
+/// Characters of the bar.
+const BAR: usize = 20;
+
+/// The phases as they are shown, in order.
+const PHASES: [(Phase, &str); 6] = [
+    (Phase::Subscribe, "subscribe"),
+    (Phase::Connect, "connect"),
+    (Phase::WarmUp, "warm-up"),
+    (Phase::Measure, "measure"),
+    (Phase::Drain, "drain"),
+    (Phase::Collect, "collect"),
+];
+
+fn name(phase: Phase) -> &'static str {
+    PHASES.iter().find(|(known, _)| *known == phase).map_or("", |(_, name)| name)
+}
+
+/// Shows how a run goes on.
+pub struct Progress<'a> {
+    printer: &'a Printer,
+    bar: Option<ProgressBar>,
+    finished: String,
+    phase: Option<(Phase, u64)>,
+    shown_ns: u64,
+    /// Totals at an earlier time, and the rates found since.
+    earlier: Option<(u64, Totals)>,
+    rates: Option<Rates>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq)]
+struct Rates {
+    sent_per_s: f64,
+    delivered_per_s: f64,
+}
+
+impl<'a> Progress<'a> {
+    /// Shows nothing before the first phase.
+    pub fn new(printer: &'a Printer) -> Progress<'a> {
+        let bar = printer.is_watched().then(|| {
+            let bar = ProgressBar::with_draw_target(None, ProgressDrawTarget::stderr());
+            // A template without keys that could be wrong: the text is ours.
+            if let Ok(style) = ProgressStyle::with_template("{msg}") {
+                bar.set_style(style);
+            }
+            bar
+        });
+        let shown_ns = clock::monotonic_ns();
+        Progress { printer, bar, finished: String::new(), phase: None, shown_ns, earlier: None, rates: None }
+    }
+
+    /// A phase begins; the one before has ended.
+    pub fn phase(&mut self, phase: Phase) {
+        let now_ns = clock::monotonic_ns();
+        if let Some((ended, began_ns)) = self.phase.replace((phase, now_ns)) {
+            let took = Duration::from_millis((now_ns - began_ns) / 1_000_000);
+            self.finished.push_str(&format!("{} ✓ {:.1} s  ", name(ended), took.as_secs_f64()));
+        }
+        self.earlier = None;
+        self.rates = None;
+    }
+
+    /// How it goes. Called often; draws as often as it can be read.
+    pub fn update(&mut self, phase: Phase, elapsed: Duration, length: Option<Duration>, totals: &Totals) {
+        let now_ns = clock::monotonic_ns();
+        self.take_rates(now_ns, totals);
+        let every = if self.bar.is_some() { REDRAW } else { LINE };
+        if now_ns - self.shown_ns < every.as_nanos() as u64 {
+            return;
+        }
+        self.shown_ns = now_ns;
+        let figures = figures(phase, totals, self.rates);
+        match &self.bar {
+            Some(bar) => bar.set_message(format!(
+                "  phases    {}{} {}\n            {figures}",
+                self.finished,
+                name(phase),
+                bar_text(elapsed, length),
+            )),
+            None => {
+                let of = length.map(|length| format!(" of {}", seconds(length))).unwrap_or_default();
+                let elapsed = Duration::from_secs(elapsed.as_secs());
+                self.printer.note(&format!("{} {}{of}: {figures}", name(phase), seconds(elapsed)));
+            }
+        }
+    }
+
+    /// Takes the drawing away.
+    pub fn clear(&mut self) {
+        if let Some(bar) = self.bar.take() {
+            bar.finish_and_clear();
+        }
+    }
+
+    fn take_rates(&mut self, now_ns: u64, totals: &Totals) {
+        let Some((then_ns, then)) = self.earlier else {
+            self.earlier = Some((now_ns, *totals));
+            return;
+        };
+        let elapsed = Duration::from_nanos(now_ns.saturating_sub(then_ns));
+        if elapsed >= RATE_OVER {
+            let per_s = |now: u64, before: u64| now.saturating_sub(before) as f64 / elapsed.as_secs_f64();
+            self.rates = Some(Rates {
+                sent_per_s: per_s(totals.sent, then.sent),
+                delivered_per_s: per_s(totals.delivered, then.delivered),
+            });
+            self.earlier = Some((now_ns, *totals));
+        }
+    }
+}
+
+impl Drop for Progress<'_> {
+    fn drop(&mut self) {
+        self.clear();
+    }
+}
+
+fn figures(phase: Phase, totals: &Totals, rates: Option<Rates>) -> String {
+    match phase {
+        Phase::Subscribe => format!("{} subscribed, {} failing", totals.subscribed, totals.failing),
+        Phase::Connect => format!("{} connected, {} failing", totals.online, totals.failing),
+        Phase::WarmUp | Phase::Measure => match rates {
+            Some(rates) => format!(
+                "sent {:.0}/s   delivered {:.0}/s   waiting {}",
+                rates.sent_per_s, rates.delivered_per_s, totals.backlog
+            ),
+            None => format!("sent {}   delivered {}   waiting {}", totals.sent, totals.delivered, totals.backlog),
+        },
+        Phase::Drain => {
+            let missing = totals.expected.saturating_sub(totals.delivered);
+            format!("{} not yet delivered, {} not yet sent", missing, totals.backlog)
+        }
+        Phase::Collect => "closing the books".to_owned(),
+    }
+}
+
+fn bar_text(elapsed: Duration, length: Option<Duration>) -> String {
+    let Some(length) = length.filter(|length| !length.is_zero()) else {
+        return format!("{:.1} s", elapsed.as_secs_f64());
+    };
+    let share = (elapsed.as_secs_f64() / length.as_secs_f64()).clamp(0.0, 1.0);
+    let full = (share * BAR as f64).round() as usize;
+    format!("{}{} {:.0}/{}", "━".repeat(full), "─".repeat(BAR - full), elapsed.as_secs_f64(), seconds(length))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_bar_fills_with_the_time() {
+        let length = Some(Duration::from_secs(10));
+        assert_eq!(bar_text(Duration::ZERO, length), format!("{} 0/10 s", "─".repeat(BAR)));
+        assert_eq!(bar_text(Duration::from_secs(5), length), format!("{}{} 5/10 s", "━".repeat(10), "─".repeat(10)));
+        assert_eq!(bar_text(Duration::from_secs(20), length), format!("{} 20/10 s", "━".repeat(BAR)));
+    }
+
+    #[test]
+    fn rates_are_shown_once_they_are_known() {
+        let totals = Totals { sent: 10, delivered: 9, backlog: 1, expected: 12, ..Totals::default() };
+        assert_eq!(figures(Phase::Measure, &totals, None), "sent 10   delivered 9   waiting 1");
+        let rates = Some(Rates { sent_per_s: 99.6, delivered_per_s: 50.0 });
+        assert_eq!(figures(Phase::Measure, &totals, rates), "sent 100/s   delivered 50/s   waiting 1");
+        assert_eq!(figures(Phase::Drain, &totals, None), "3 not yet delivered, 1 not yet sent");
+    }
+}

@@ -1,0 +1,45 @@
+//! The protocols that clients can speak: a row each, with what its adapter can do and how the engine is run over it.
+
+use std::sync::atomic::AtomicBool;
+
+use pubmark_adapters::mqtt::{Mqtt5, Mqtt311, ProtocolVersion, V5, V311};
+use pubmark_engine::error::EngineError;
+use pubmark_engine::outcome::Outcome;
+use pubmark_engine::plan::RunPlan;
+use pubmark_engine::run::{self, Observer};
+use pubmark_protocol::capabilities::Capabilities;
+use pubmark_protocol::endpoint::Endpoint;
+
+use crate::readiness::round_trip;
+
+/// Does a run over the row's adapter.
+pub type Runner = fn(&RunPlan, &AtomicBool, &mut dyn Observer) -> Result<Outcome, EngineError>;
+
+/// Sends one message through an endpoint and back.
+pub type RoundTrip = fn(&Endpoint) -> Result<(), String>;
+
+/// A protocol.
+pub struct Protocol {
+    /// What its adapter can do; its name is the one of the command line.
+    pub capabilities: Capabilities,
+    /// The engine over its adapter.
+    pub run: Runner,
+    /// One message there and back, to see whether a system is ready.
+    pub round_trip: RoundTrip,
+}
+
+/// All protocols, in the order of help and reference; the first is the default. A new one is a row here.
+pub const PROTOCOLS: &[Protocol] = &[
+    Protocol { capabilities: V5::CAPABILITIES, run: run::run::<Mqtt5>, round_trip: round_trip::<Mqtt5> },
+    Protocol { capabilities: V311::CAPABILITIES, run: run::run::<Mqtt311>, round_trip: round_trip::<Mqtt311> },
+];
+
+/// Their names.
+pub fn names() -> Vec<&'static str> {
+    PROTOCOLS.iter().map(|protocol| protocol.capabilities.name).collect()
+}
+
+/// The protocol of that name.
+pub fn find(name: &str) -> Option<&'static Protocol> {
+    PROTOCOLS.iter().find(|protocol| protocol.capabilities.name == name)
+}

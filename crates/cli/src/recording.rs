@@ -1,0 +1,199 @@
+//! From what the engine found out to a record.
+
+use std::collections::BTreeSet;
+use std::time::{Duration, SystemTime};
+
+use pubmark_engine::outcome::Outcome;
+use pubmark_engine::plan::RunPlan;
+use pubmark_engine::sections;
+use pubmark_model::qos::Qos;
+use pubmark_model::{schedule, workload};
+use pubmark_protocol::capabilities::Capabilities;
+use pubmark_record::record::{
+    Deviation, Environment, Record, ResourceRow, Resources, SCHEMA_VERSION, Settings, Status, SystemInfo, Verdict,
+    VerdictStatus, WorkloadInfo,
+};
+use pubmark_record::time::UtcTime;
+use pubmark_record::verdict::{self, VerdictInput};
+
+/// Everything around the engine's outcome that a record holds.
+pub struct Surroundings<'a> {
+    /// Name of the run: its folder's name.
+    pub run: String,
+    /// What the clients spoke.
+    pub protocol: &'a Capabilities,
+    /// What was measured.
+    pub system: SystemInfo,
+    /// Differences from what was asked, besides the workload's.
+    pub deviations: Vec<Deviation>,
+    /// What it cost.
+    pub resources: Resources,
+    /// The same over time.
+    pub resource_series: Vec<ResourceRow>,
+    /// The machine.
+    pub environment: Environment,
+    /// Repetition, from 1.
+    pub repetition: u32,
+    /// Repetitions of the call.
+    pub repetitions: u32,
+}
+
+/// Puts the record together and judges it.
+pub fn record(plan: &RunPlan, outcome: &Outcome, around: Surroundings<'_>) -> Record {
+    let times = &outcome.times;
+    let mut record = Record {
+        schema_version: SCHEMA_VERSION,
+        pubmark_version: env!("CARGO_PKG_VERSION").to_owned(),
+        run: around.run,
+        run_id: plan.run_id,
+        started_at: UtcTime::from_unix_seconds(outcome.started_at_ns / 1_000_000_000).rfc3339(),
+        command: command_line(),
+        status: if outcome.interrupted { Status::Interrupted } else { Status::Complete },
+        verdict: Verdict { status: VerdictStatus::Valid, reasons: vec![], checks: vec![] },
+        workload: workload_info(plan),
+        system: around.system,
+        protocol: around.protocol.name.to_owned(),
+        sent_means: crate::catalogue::protocols::sent_means(around.protocol.sent_means).to_owned(),
+        settings: settings(plan, outcome, around.repetition, around.repetitions),
+        deviations: [workload_deviations(plan), around.deviations, own_deviations(plan, outcome)].concat(),
+        connections: sections::connections(outcome),
+        granted_qos_lower: outcome.counters.granted_lower,
+        too_large: outcome.books.too_large,
+        sizes_raised: outcome.books.sizes_raised,
+        resent: outcome.counters.resent,
+        socket_unsent_bytes: outcome.unsent_bytes,
+        delivery: outcome.books.delivery,
+        latency_us: sections::summary(&times.latency),
+        service_latency_us: sections::summary(&times.service_latency),
+        scheduler_lag_us: sections::summary(&times.scheduler_lag),
+        backpressure_us: sections::summary(&times.backpressure),
+        receive_lateness_us: sections::summary(&times.receive_lateness),
+        kernel_receive_lateness_us: sections::summary(&times.kernel_lateness),
+        without_write_start: outcome.counters.without_write_start,
+        throughput: sections::throughput(outcome),
+        resources: around.resources,
+        generator: sections::generator_health(outcome),
+        by_type: sections::by_type(plan, outcome),
+        by_pair: sections::by_pair(outcome),
+        series: sections::series(&outcome.series),
+        resource_series: around.resource_series,
+        curves: sections::curves(outcome),
+        files: std::collections::BTreeMap::new(),
+        environment: around.environment,
+    };
+    record.verdict = verdict::judge(&VerdictInput::of(&record));
+    record
+}
+
+/// The exact command line, but for a password.
+fn command_line() -> Vec<String> {
+    let mut words: Vec<String> = Vec::new();
+    for word in std::env::args_os() {
+        let word = word.to_string_lossy().into_owned();
+        let word = match (words.last().map(String::as_str), word.split_once('=')) {
+            (Some("--password"), _) => HIDDEN.to_owned(),
+            (_, Some(("--password", _))) => format!("--password={HIDDEN}"),
+            _ => without_log_in(&word),
+        };
+        words.push(word);
+    }
+    words
+}
+
+/// Stands for a password in a record.
+const HIDDEN: &str = "…";
+
+/// An endpoint without its password.
+fn without_log_in(word: &str) -> String {
+    let Some((scheme, rest)) = word.split_once("://") else { return word.to_owned() };
+    match rest.rsplit_once('@') {
+        Some((login, place)) => {
+            let user = login.split(':').next().unwrap_or("");
+            format!("{scheme}://{user}:{HIDDEN}@{place}")
+        }
+        None => word.to_owned(),
+    }
+}
+
+fn workload_info(plan: &RunPlan) -> WorkloadInfo {
+    let workload = &plan.workload;
+    let levels: BTreeSet<Qos> = workload.devices.iter().map(|group| group.qos).collect();
+    WorkloadInfo {
+        name: workload.name.clone(),
+        variant: workload.variant.as_str().to_owned(),
+        scale: workload.scale,
+        seed: plan.seed,
+        schedule_hash: schedule::hash(workload, &plan.fleet, plan.seed, &plan.timeline),
+        devices: plan.fleet.devices().len() as u64,
+        subscribers: plan.fleet.subscribers().len() as u64,
+        topics: plan.fleet.topic_count(workload) as u64,
+        source: workload.source.clone(),
+        qos: levels.into_iter().map(qos_word).collect(),
+    }
+}
+
+fn qos_word(qos: Qos) -> String {
+    match qos {
+        Qos::BestEffort => "best-effort",
+        Qos::AtLeastOnce => "at-least-once",
+        Qos::ExactlyOnce => "exactly-once",
+    }
+    .to_owned()
+}
+
+fn settings(plan: &RunPlan, outcome: &Outcome, repetition: u32, repetitions: u32) -> Settings {
+    let seconds = |ns: u64| Duration::from_nanos(ns).as_secs_f64();
+    Settings {
+        warmup_s: seconds(plan.timeline.warmup_ns),
+        duration_s: seconds(plan.timeline.duration_ns),
+        drain_limit_s: plan.drain_limit.as_secs_f64(),
+        drain_s: seconds(outcome.drain_ns),
+        publisher_shards: plan.publisher_shards as u32,
+        subscriber_shards: plan.subscriber_shards as u32,
+        realtime: outcome.realtime,
+        tls: plan.endpoint.tls.is_some(),
+        flood: plan.is_flood(),
+        repetition,
+        repetitions,
+        window_start_ns: outcome.window_ns.0,
+        window_end_ns: outcome.window_ns.1,
+        connects_per_s: plan.connects_per_s,
+    }
+}
+
+fn workload_deviations(plan: &RunPlan) -> Vec<Deviation> {
+    let shown =
+        |deviation: &workload::Deviation| Deviation { name: deviation.name.clone(), detail: deviation.detail.clone() };
+    plan.workload.deviations.iter().map(shown).collect()
+}
+
+/// What was asked of pubmark itself and could not be had.
+fn own_deviations(plan: &RunPlan, outcome: &Outcome) -> Vec<Deviation> {
+    let mut deviations = vec![];
+    if plan.realtime && !outcome.realtime {
+        deviations.push(Deviation {
+            name: "realtime-refused".to_owned(),
+            detail: "SCHED_FIFO was asked for (--realtime) and not every thread obtained it: it needs CAP_SYS_NICE"
+                .to_owned(),
+        });
+    }
+    deviations
+}
+
+/// The wall clock's time now, for the name of a run's folder.
+pub fn now() -> SystemTime {
+    SystemTime::UNIX_EPOCH + Duration::from_nanos(pubmark_protocol::clock::realtime_ns())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_password_never_reaches_a_record() {
+        assert_eq!(without_log_in("mqtt://ann:secret@host:1"), "mqtt://ann:…@host:1");
+        assert_eq!(without_log_in("--endpoint=mqtt://ann:secret@host"), "--endpoint=mqtt://ann:…@host");
+        assert_eq!(without_log_in("mqtt://host"), "mqtt://host");
+        assert_eq!(without_log_in("smart-home"), "smart-home");
+    }
+}

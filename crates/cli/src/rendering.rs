@@ -1,0 +1,58 @@
+//! Records on disk, and what is made from them.
+
+use std::path::{Path, PathBuf};
+
+use pubmark_record::record::Record;
+use pubmark_record::store::{self, StoreError};
+use pubmark_report::exports;
+use pubmark_report::terminal::{self, TerminalOptions};
+
+use crate::exit_code::ExitCode;
+use crate::failure::Failure;
+use crate::printer::Printer;
+
+/// Loads the record of a run from its folder or file.
+pub fn load(run: &Path) -> Result<Record, Failure> {
+    store::load(run).map_err(|error| {
+        let failure = Failure::from_error(ExitCode::Usage, &error);
+        match error {
+            StoreError::NotFound { .. } => failure.hint("give the folder of a run, for instance `runs/latest`"),
+            StoreError::OtherVersion { .. } => failure.hint("use the pubmark that wrote it, or run again"),
+            _ => failure,
+        }
+    })
+}
+
+/// The folder that a run's path names.
+pub fn folder_of(run: &Path) -> PathBuf {
+    if run.is_dir() {
+        return run.to_owned();
+    }
+    run.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new(".")).to_owned()
+}
+
+/// Something of a run could not be kept.
+pub fn unstored(error: &StoreError) -> Failure {
+    Failure::from_error(ExitCode::Usage, error).hint("choose another folder with `--out`")
+}
+
+/// Writes a file, whole or not at all.
+pub fn write(path: &Path, text: &str) -> Result<(), Failure> {
+    if let Some(folder) = path.parent() {
+        std::fs::create_dir_all(folder).map_err(|error| {
+            Failure::from_error(ExitCode::Usage, &error).during(format!("failed to create `{}`", folder.display()))
+        })?;
+    }
+    store::write_whole(path, text.as_bytes()).map_err(|error| unstored(&error))
+}
+
+/// Writes everything that is made from a record into a folder.
+pub fn write_exports(record: &Record, folder: &Path) -> Result<(), Failure> {
+    exports::all(record).iter().try_for_each(|(name, text)| write(&folder.join(name), text))
+}
+
+/// The summary for the terminal.
+pub fn summary(record: &Record, printer: &Printer, folder: Option<&Path>) -> String {
+    let folder = folder.map(|folder| folder.display().to_string());
+    terminal::summary(record, &TerminalOptions { colour: printer.colours_result(), folder: folder.as_deref() })
+}

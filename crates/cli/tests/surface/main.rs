@@ -1,0 +1,8 @@
+//! Every text that a person reads on the command line, at 80 columns: snapshots of command, exit code and both streams.
+
+#![allow(clippy::unwrap_used, reason = "a failed unwrap is a failed test")]
+
+mod call;
+mod help;
+mod tables;
+mod wrong_input;

@@ -1,0 +1,50 @@
+//! What is built in, and the pages behind codes.
+
+use crate::call::{assert_fits, call};
+
+#[test]
+fn each_table_fits_a_terminal() {
+    for table in ["workloads", "systems", "protocols", "exit-codes"] {
+        let text = call(&["list", table]);
+        assert_fits(&text);
+        insta::assert_snapshot!(format!("list-{table}"), text);
+    }
+}
+
+#[test]
+fn without_a_name_the_three_tables_of_a_run_are_listed() {
+    let all = call(&["list"]);
+    for table in ["workloads", "systems", "protocols"] {
+        let one = call(&["list", table]);
+        let body = one.lines().skip(1).take_while(|line| !line.starts_with('[')).collect::<Vec<_>>().join("\n");
+        assert!(all.contains(&body), "{table} is missing from\n{all}");
+    }
+}
+
+#[test]
+fn codes_are_listed_and_explained() {
+    let list = call(&["explain"]);
+    assert_fits(&list);
+    insta::assert_snapshot!("explain", list);
+    let page = call(&["explain", "v01"]);
+    assert_fits(&page);
+    insta::assert_snapshot!("explain-V01", page);
+}
+
+#[test]
+fn a_schema_is_json_that_names_its_dialect() {
+    for of in ["workload", "record"] {
+        let text = call(&["schema", of]);
+        let body: String = text.lines().skip(1).take_while(|line| !line.starts_with('[')).collect();
+        let schema: serde_json::Value = serde_json::from_str(&body).unwrap();
+        assert!(schema["$schema"].as_str().unwrap().starts_with("https://json-schema.org/"), "{of}");
+    }
+}
+
+#[test]
+fn the_doctor_gives_each_check_a_mark() {
+    let text = call(&["doctor"]);
+    assert_fits(&text);
+    let marks = text.lines().filter(|line| line.starts_with(['✓', '!', '✗'])).count();
+    assert_eq!(marks, 10, "{text}");
+}

@@ -1,0 +1,66 @@
+//! What a person sees who typed something wrong: the value, why it cannot be used, what to type instead, and code 2.
+
+use std::fs;
+
+use crate::call::{assert_fits, call, call_in};
+
+/// Name of the snapshot and what is typed.
+const WRONG: &[(&str, &[&str])] = &[
+    ("no-such-verb", &["runn", "smart-home"]),
+    ("no-such-workload", &["run", "smart-hme", "--dry-run"]),
+    ("no-such-system", &["run", "smart-home", "--system", "mosquito"]),
+    ("no-such-protocol", &["run", "smart-home", "--protocol", "mqtt6"]),
+    ("no-such-level", &["run", "smart-home", "--qos", "3"]),
+    ("no-unit", &["run", "smart-home", "--duration", "60"]),
+    ("wrong-unit", &["run", "smart-home", "--duration", "60parsec"]),
+    ("zero-duration", &["run", "smart-home", "--duration", "0s"]),
+    ("system-and-endpoint", &["run", "smart-home", "--system", "builtin", "--endpoint", "mqtt://localhost"]),
+    ("endpoint-without-scheme", &["run", "smart-home", "--endpoint", "localhost:1883"]),
+    ("endpoint-of-another-protocol", &["run", "smart-home", "--endpoint", "amqp://localhost"]),
+    ("endpoint-with-a-wrong-port", &["run", "smart-home", "--endpoint", "mqtt://localhost:99999"]),
+    (
+        "password-without-variable",
+        &["run", "hello", "--endpoint", "mqtt://127.0.0.1", "--user", "ann", "--password-env", "UNSET"],
+    ),
+    ("setting-without-value", &["run", "pairs", "--set", "rate"]),
+    ("no-such-setting", &["run", "pairs", "--set", "rat=5/s", "--dry-run"]),
+    ("setting-with-a-wrong-value", &["run", "pairs", "--set", "rate=fast", "--dry-run"]),
+    ("nodes-without-dry-run", &["run", "smart-home", "--nodes", "5"]),
+    ("no-such-code", &["explain", "V99"]),
+    ("no-such-run", &["report", "runs/yesterday"]),
+    ("one-run-to-compare", &["compare", "runs/a"]),
+    ("no-such-schema", &["schema", "worklod"]),
+];
+
+#[test]
+fn wrong_input_is_named_and_mended() {
+    for (name, arguments) in WRONG {
+        let text = call(arguments);
+        assert!(text.ends_with("[exit code 2]\n"), "{name}: {text}");
+        assert!(text.lines().nth(1) == Some("[standard error]"), "{name} prints nothing to standard output: {text}");
+        assert_fits(&text);
+        insta::assert_snapshot!(format!("wrong-{name}"), text);
+    }
+}
+
+#[test]
+fn a_mistake_in_a_workload_file_is_underlined() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = "name: mine\n\ndevices:\n  - {name: d/t, every: 5 sec, payload: 100B, topic: \"a/b\"}\n\nsubscribers:\n  - {filters: [\"a/#\"]}\n";
+    fs::write(folder.path().join("mine.yaml"), file).unwrap();
+    let text = call_in(folder.path(), &["run", "mine.yaml", "--dry-run"]);
+    assert!(text.ends_with("[exit code 2]\n"), "{text}");
+    assert_fits(&text);
+    insta::assert_snapshot!("wrong-workload-file", text);
+}
+
+#[test]
+fn a_file_that_is_no_record_is_refused_with_the_reason() {
+    let folder = tempfile::tempdir().unwrap();
+    for (name, content) in [("empty", ""), ("list", "[1]"), ("future", "{\"schema_version\": 99}")] {
+        fs::write(folder.path().join("record.json"), content).unwrap();
+        let text = call_in(folder.path(), &["report", "record.json"]);
+        assert!(text.ends_with("[exit code 2]\n"), "{text}");
+        insta::assert_snapshot!(format!("wrong-record-{name}"), text);
+    }
+}
