@@ -1,0 +1,170 @@
+//! A run of the engine in a process of its own, so that its CPU time and memory are nobody else's.
+
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+use std::time::Duration;
+
+use pubmark_adapters::mqtt::{Mqtt5, Mqtt311};
+use pubmark_engine::outcome::Outcome;
+use pubmark_engine::plan::RunPlan;
+use pubmark_engine::progress::Totals;
+use pubmark_engine::run::{self, Observer, Phase};
+use pubmark_model::fleet::Fleet;
+use pubmark_model::load::{self, LoadOptions};
+use pubmark_model::qos::Qos;
+use pubmark_model::schedule::Timeline;
+use pubmark_protocol::endpoint::Endpoint;
+use serde::{Deserialize, Serialize};
+
+use crate::usage;
+
+/// What a child is to do.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Order {
+    /// Built-in workload.
+    pub workload: String,
+    /// Its parameters, `KEY=VALUE`.
+    pub set: Vec<String>,
+    /// `127.0.0.1:PORT`.
+    pub address: String,
+    /// 0, 1 or 2.
+    pub qos: u8,
+    /// `mqtt5` or `mqtt311`.
+    pub protocol: String,
+    /// Seconds.
+    pub warmup_s: f64,
+    /// Seconds.
+    pub duration_s: f64,
+    /// SCHED_FIFO.
+    pub realtime: bool,
+    /// No subscribers: for a sink that discards.
+    pub publish_only: bool,
+    /// Messages in flight at most at QoS 1 and 2; the workload's if `None`.
+    pub in_flight_window: Option<u16>,
+}
+
+/// What a child found.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Finding {
+    /// CPU seconds of the process in the measured window.
+    pub cpu_s: f64,
+    /// Highest resident set, bytes.
+    pub peak_rss_bytes: u64,
+    /// Resident set at the edges of the measured window, bytes.
+    pub rss_bytes: (u64, u64),
+    /// Length of the window, seconds.
+    pub window_s: f64,
+    /// Messages sent in the measured window.
+    pub sent: u64,
+    /// Deliveries of them.
+    pub delivered: u64,
+    /// Lost.
+    pub lost: u64,
+    /// Offered.
+    pub offered: u64,
+    /// Scheduler lag, µs: p50, p99.
+    pub lag_us: Option<(f64, f64)>,
+    /// Latency, µs: p50, p99.
+    pub latency_us: Option<(f64, f64)>,
+    /// Receive lateness p99, µs.
+    pub receive_lateness_us: Option<f64>,
+    /// Busiest shard thread, cores.
+    pub busiest_cores: f64,
+    /// SCHED_FIFO was obtained.
+    pub realtime: bool,
+}
+
+#[derive(Default)]
+struct Meter {
+    cpu_s: (f64, f64),
+    rss_bytes: (u64, u64),
+}
+
+impl Observer for Meter {
+    fn phase(&mut self, _phase: Phase) {}
+    fn progress(&mut self, _phase: Phase, _elapsed: Duration, _length: Option<Duration>, _totals: &Totals) {}
+    fn window_began(&mut self) {
+        self.cpu_s.0 = usage::cpu_s();
+        self.rss_bytes.0 = usage::resident_bytes("VmRSS").unwrap_or(0);
+    }
+    fn window_ended(&mut self) {
+        self.cpu_s.1 = usage::cpu_s();
+        self.rss_bytes.1 = usage::resident_bytes("VmRSS").unwrap_or(0);
+    }
+}
+
+/// Carries out an order in this process.
+pub fn carry_out(order: &Order) -> Result<Finding, String> {
+    let plan = plan(order)?;
+    let stop = AtomicBool::new(false);
+    let mut meter = Meter::default();
+    let outcome = match order.protocol.as_str() {
+        "mqtt311" => run::run::<Mqtt311>(&plan, &stop, &mut meter),
+        _ => run::run::<Mqtt5>(&plan, &stop, &mut meter),
+    };
+    let outcome = outcome.map_err(|error| error.to_string())?;
+    if outcome.unreachable {
+        return Err(format!("no connection to {}: {:?}", order.address, outcome.counters.causes));
+    }
+    Ok(finding(&outcome, &meter))
+}
+
+fn plan(order: &Order) -> Result<RunPlan, String> {
+    let set = order.set.iter().map(|pair| {
+        let (key, value) = pair.split_once('=').ok_or_else(|| format!("`{pair}` is not KEY=VALUE"))?;
+        Ok((key.to_owned(), value.to_owned()))
+    });
+    let options = LoadOptions {
+        qos: Qos::from_level(order.qos),
+        set: set.collect::<Result<_, String>>()?,
+        ..LoadOptions::default()
+    };
+    let mut workload = load::load(&order.workload, &options).map_err(|error| error.to_string())?;
+    if order.publish_only {
+        workload.subscribers.clear();
+    }
+    if let Some(window) = order.in_flight_window {
+        workload.devices.iter_mut().for_each(|group| group.in_flight_window = window);
+    }
+    let address = order.address.parse().map_err(|error| format!("{}: {error}", order.address))?;
+    Ok(RunPlan {
+        fleet: Arc::new(Fleet::new(&workload, 1)),
+        workload: Arc::new(workload),
+        seed: 1,
+        run_id: std::process::id(),
+        timeline: Timeline { warmup_ns: (order.warmup_s * 1e9) as u64, duration_ns: (order.duration_s * 1e9) as u64 },
+        drain_limit: Duration::from_secs(30),
+        endpoint: Endpoint { shown: order.address.clone(), address, tls: None, credentials: None },
+        publisher_shards: 1,
+        subscriber_shards: 1,
+        connects_per_s: 2_000.0,
+        connect_limit: Duration::from_secs(30),
+        realtime: order.realtime,
+        receive_stamps: true,
+        maximum_packet_bytes: 16 << 20,
+        keep_alive_s: 60,
+    })
+}
+
+fn finding(outcome: &Outcome, meter: &Meter) -> Finding {
+    let micros = |time: Option<u64>| time.map(|time| time as f64 / 1e3);
+    let pair = |times: &pubmark_metrics::distribution::Distribution| {
+        Some((micros(times.quantile_ns(0.5))?, micros(times.quantile_ns(0.99))?))
+    };
+    let delivery = &outcome.books.delivery;
+    Finding {
+        cpu_s: meter.cpu_s.1 - meter.cpu_s.0,
+        peak_rss_bytes: usage::resident_bytes("VmHWM").unwrap_or(0),
+        rss_bytes: meter.rss_bytes,
+        window_s: (outcome.window_ns.1 - outcome.window_ns.0) as f64 / 1e9,
+        sent: delivery.sent,
+        delivered: delivery.delivered,
+        lost: delivery.lost,
+        offered: delivery.offered,
+        lag_us: pair(&outcome.times.scheduler_lag),
+        latency_us: pair(&outcome.times.latency),
+        receive_lateness_us: micros(outcome.times.receive_lateness.quantile_ns(0.99)),
+        busiest_cores: outcome.threads.iter().filter_map(|thread| thread.cores).fold(0.0, f64::max),
+        realtime: outcome.realtime,
+    }
+}

@@ -1,0 +1,111 @@
+//! Idle sessions of the MQTT adapter in a process of their own: what one costs in memory.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use pubmark_adapters::mqtt::Mqtt5;
+use pubmark_model::qos::Qos;
+use pubmark_protocol::clients::{Clients, SessionConfig, SessionId, ShardConfig, Subscription};
+use pubmark_protocol::clock;
+use pubmark_protocol::endpoint::{Endpoint, Tls};
+use pubmark_protocol::events::{Cause, Connected, Delivery, Sink, Token};
+use serde::{Deserialize, Serialize};
+
+use crate::usage;
+
+/// What the child is to do.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Order {
+    /// Where.
+    pub address: String,
+    /// Sessions.
+    pub sessions: u32,
+    /// PEM file of the server's authority: encrypt.
+    pub authority: Option<PathBuf>,
+}
+
+/// Bytes of resident memory that each session added.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Finding {
+    /// The figure.
+    pub bytes_per_session: f64,
+}
+
+/// Sessions up before the first reading, so that what is needed once is not counted.
+const FIRST: u32 = 10;
+/// Longest wait for all sessions.
+const LIMIT: Duration = Duration::from_secs(120);
+/// Attempts under way at a time: the listen queue of a broker is short.
+const AT_ONCE: u32 = 50;
+
+#[derive(Default)]
+struct Count {
+    up: u32,
+    failure: Option<String>,
+}
+
+impl Sink for Count {
+    fn connected(&mut self, _: SessionId, _: Connected) {}
+    fn subscribed(&mut self, _: SessionId, _: usize, _: Result<Qos, u8>) {
+        self.up += 1;
+    }
+    fn closed(&mut self, _: SessionId, cause: Cause) {
+        self.failure = Some(format!("{cause:?}"));
+    }
+    fn written(&mut self, _: SessionId, _: Token, _: u64, _: u64) {}
+    fn acknowledged(&mut self, _: SessionId, _: Token, _: Result<(), u8>) {}
+    fn abandoned(&mut self, _: SessionId, _: Token) {}
+    fn unanswered(&mut self, _: SessionId, _: Token) {}
+    fn resent(&mut self, _: SessionId, _: Token) {}
+    fn writable(&mut self, _: SessionId) {}
+    fn delivered(&mut self, _: SessionId, _: Delivery<'_>) {}
+}
+
+/// Carries out an order in this process.
+pub fn carry_out(order: &Order) -> Result<Finding, String> {
+    let address = order.address.parse().map_err(|error| format!("{}: {error}", order.address))?;
+    let tls = order.authority.clone().map(|path| Tls { server_name: "localhost".to_owned(), authorities: Some(path) });
+    let mut clients = Mqtt5::open(ShardConfig {
+        endpoint: Endpoint { shown: order.address.clone(), address, tls, credentials: None },
+        run: 1,
+        body_pool: Arc::from(&[0u8; 64][..]),
+        maximum_packet_bytes: 1 << 20,
+        receive_stamps: true,
+        keep_alive_s: 60,
+    })
+    .map_err(|error| error.to_string())?;
+    let mut count = Count::default();
+    bring_up(&mut clients, &mut count, 0..FIRST)?;
+    let before = usage::resident_bytes("VmRSS").ok_or("no /proc/self/status")?;
+    bring_up(&mut clients, &mut count, FIRST..order.sessions)?;
+    let after = usage::resident_bytes("VmRSS").ok_or("no /proc/self/status")?;
+    Ok(Finding { bytes_per_session: (after - before) as f64 / f64::from(order.sessions - FIRST) })
+}
+
+fn bring_up(clients: &mut Mqtt5, count: &mut Count, sessions: std::ops::Range<u32>) -> Result<(), String> {
+    let deadline_ns = clock::monotonic_ns() + LIMIT.as_nanos() as u64;
+    let mut next = sessions.start;
+    while count.up < sessions.end {
+        while next < sessions.end && next - count.up < AT_ONCE {
+            let session = clients.add_session(SessionConfig {
+                client_id: format!("idle{next}").into(),
+                credentials: None,
+                persistent: false,
+                in_flight_window: 20,
+                publications: vec![],
+                subscriptions: vec![Subscription { filter: format!("idle/{next}").into(), qos: Qos::BestEffort }],
+            });
+            clients.connect(session, count);
+            next += 1;
+        }
+        clients.poll(Some(clock::monotonic_ns() + 100_000_000), count).map_err(|error| error.to_string())?;
+        if let Some(failure) = count.failure.take() {
+            return Err(format!("a session ended: {failure}"));
+        }
+        if clock::monotonic_ns() > deadline_ns {
+            return Err(format!("only {} of {} sessions came up", count.up, sessions.end));
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,73 @@
+//! The figures that the README quotes, measured on this machine: `make bench`.
+//!
+//! `pubmark-bench [--repeat N] [NAME…]` prints the table; `--markdown` prints it as the README shows it. Each measurement runs
+//! in child processes (`pubmark-bench child KIND ORDER`), so that CPU time and memory are nobody else's.
+
+mod bed;
+mod child;
+mod generator;
+mod idle;
+#[allow(dead_code)] // The fixtures of the report's tests: one of them is measured here.
+#[path = "../../report/tests/fixtures/mod.rs"]
+mod large_record;
+mod memory_loop;
+mod out;
+mod row;
+mod rows;
+mod rumqttc_client;
+mod sink;
+mod table;
+mod usage;
+
+use std::process::ExitCode;
+
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+
+fn main() -> ExitCode {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let words: Vec<&str> = arguments.iter().map(String::as_str).collect();
+    let result = match words.as_slice() {
+        ["child", kind, order] => serve(kind, order),
+        ["loop", messages] => count_loop(messages),
+        _ => table::print(&words),
+    };
+    match result {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(message) => {
+            out::note(&format!("error: {message}"));
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn serve(kind: &str, order: &str) -> Result<(), String> {
+    match kind {
+        "generator" => answer(order, generator::carry_out),
+        "idle" => answer(order, idle::carry_out),
+        "rumqttc" => answer(order, rumqttc_client::carry_out),
+        "books" => answer(order, |(): &()| Ok(memory_loop::books_cost(80_000, 4_000_000))),
+        "report" => answer(order, |(): &()| table::report_cost()),
+        "sink" => sink::serve(),
+        _ => Err(format!("there is no child `{kind}`")),
+    }
+}
+
+fn answer<Order: DeserializeOwned, Finding: Serialize>(
+    order: &str,
+    work: impl FnOnce(&Order) -> Result<Finding, String>,
+) -> Result<(), String> {
+    let order = serde_json::from_str(order).map_err(|error| format!("not an order: {error}"))?;
+    let finding = serde_json::to_string(&work(&order)?).map_err(|error| error.to_string())?;
+    out::line(&finding);
+    Ok(())
+}
+
+fn count_loop(messages: &str) -> Result<(), String> {
+    let messages = messages.parse().map_err(|error| format!("`{messages}` is not a number: {error}"))?;
+    let arrived = memory_loop::run(messages);
+    if arrived != u64::from(messages) {
+        return Err(format!("{messages} messages went in, {arrived} came out"));
+    }
+    Ok(())
+}

@@ -1,0 +1,124 @@
+//! The path of a message without a socket: encode → frame → decode → books → histograms. What CI counts instructions of.
+
+use std::sync::Arc;
+
+use pubmark_engine::outcome::{Counters, Times, TypeTimes};
+use pubmark_engine::receiver::{Figures, Receiver};
+use pubmark_engine::window::Window;
+use pubmark_metrics::series::Series;
+use pubmark_model::fleet::Heard;
+use pubmark_model::qos::Qos;
+use pubmark_model::random::Stream;
+use pubmark_protocol::events::Delivery;
+use pubmark_protocol::{clock, header};
+use pubmark_wire::mqtt;
+
+const RUN: u32 = 7;
+const START_NS: u64 = 1_000_000_000_000;
+
+/// The receiving side of a run: books, histograms, series.
+pub struct Books {
+    receiver: Receiver,
+    window: Window,
+    times: Times,
+    types: Vec<Option<Box<TypeTimes>>>,
+    counters: Counters,
+    series: Series,
+}
+
+impl Books {
+    /// Books for one subscriber of so many publishers of `types` types.
+    pub fn new(publishers: u32, types: u16) -> Books {
+        let heard: Arc<[Heard]> = (0..publishers).map(|publisher| Heard { publisher, filters: 1 }).collect();
+        let groups = (0..publishers).map(|publisher| (publisher % u32::from(types)) as u16).collect();
+        Books {
+            receiver: Receiver::new(&[(0, heard)], groups, RUN),
+            window: Window::new(START_NS, 3_600_000_000_000),
+            times: Times::new(),
+            types: vec![None; usize::from(types)],
+            counters: Counters::default(),
+            series: Series::new(0),
+        }
+    }
+
+    /// Enters a payload that arrived `latency_ns` after it was due.
+    pub fn enter(&mut self, payload: &[u8], at_ns: u64) -> bool {
+        let delivery =
+            Delivery { payload, retained: false, at_ns, empty_at_ns: at_ns - 2_000, kernel_ns: Some(at_ns - 1_000) };
+        let mut figures = Figures {
+            times: &mut self.times,
+            types: &mut self.types,
+            counters: &mut self.counters,
+            series: &mut self.series,
+        };
+        self.receiver.enter(0, &delivery, &self.window, &mut figures)
+    }
+
+    /// Deliveries in the books.
+    pub fn delivered(&self) -> u64 {
+        self.times.latency.count()
+    }
+}
+
+/// Nanoseconds of thread CPU time a delivery costs, over `streams` streams in random order, and bytes a stream takes.
+pub fn books_cost(streams: u32, deliveries: u32) -> (f64, f64) {
+    let before = crate::usage::resident_bytes("VmRSS").unwrap_or(0);
+    let mut books = Books::new(streams, 20);
+    let order = Stream::new(1, 1);
+    let mut sequences = vec![0u32; streams as usize];
+    let mut payload = Vec::with_capacity(header::FULL);
+    // Touch every stream once, so that page faults of the start are not in the figure and its memory is.
+    let mut at_ns = START_NS + 1;
+    let mut deliver = |publisher: u32, latency_ns: u64, books: &mut Books| {
+        sequences[publisher as usize] += 1;
+        at_ns += 10_000;
+        payload.clear();
+        header::write(&mut payload, header::FULL, RUN, publisher, sequences[publisher as usize], at_ns - latency_ns);
+        header::patch_write_start(&mut payload, at_ns - latency_ns, at_ns - latency_ns + 1_000);
+        books.enter(&payload, at_ns)
+    };
+    let mut first_copies = 0u64;
+    for publisher in 0..streams {
+        first_copies += u64::from(deliver(publisher, 50_000, &mut books));
+    }
+    let after = crate::usage::resident_bytes("VmRSS").unwrap_or(0);
+    let began_ns = clock::thread_cpu_ns();
+    for index in 0..deliveries {
+        let bits = order.bits(u64::from(index));
+        let publisher = (((bits >> 32) * u64::from(streams)) >> 32) as u32;
+        first_copies += u64::from(deliver(publisher, 20_000 + bits % 200_000, &mut books));
+    }
+    let cost_ns = (clock::thread_cpu_ns() - began_ns) as f64 / f64::from(deliveries);
+    assert_eq!(first_copies, books.delivered(), "every delivery was a first copy");
+    (cost_ns, (after - before) as f64 / f64::from(streams))
+}
+
+/// Sends `messages` messages of 100 B through codec and books; returns how many arrived.
+pub fn run(messages: u32) -> u64 {
+    let mut books = Books::new(64, 8);
+    let mut buffer = Vec::new();
+    let head = mqtt::PublishHead {
+        dup: false,
+        qos: Qos::BestEffort,
+        retain: false,
+        topic: "psmark/home/sensor/17",
+        packet_id: None,
+        properties: mqtt::Properties::default(),
+    };
+    for index in 0..messages {
+        let publisher = index % 64;
+        let due_ns = START_NS + u64::from(index) * 1_000;
+        buffer.clear();
+        mqtt::encode_publish_head(mqtt::Version::V5, &head, 100, &mut buffer).expect("the head is within all limits");
+        let at = buffer.len();
+        header::write(&mut buffer, 100, RUN, publisher, index / 64 + 1, due_ns);
+        buffer.resize(at + 100, 0x5a);
+        header::patch_write_start(&mut buffer[at..], due_ns, due_ns + 3_000);
+        if let Ok(Some(frame)) = mqtt::frame(&buffer, 1 << 20)
+            && let Ok(publish) = mqtt::decode_publish(mqtt::Version::V5, &frame)
+        {
+            books.enter(publish.payload, due_ns + 50_000 + u64::from(index % 1_000));
+        }
+    }
+    books.delivered()
+}

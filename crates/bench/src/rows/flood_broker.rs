@@ -1,0 +1,45 @@
+//! Cost of sending and receiving through a broker.
+
+use crate::bed::Mosquitto;
+use crate::child;
+use crate::generator::{Finding, Order};
+use crate::row::{Reading, Row};
+
+pub const ROW: Row = Row {
+    name: "flood-broker",
+    measure: "flood 1 → 1 by mosquitto, publisher + subscriber, CPU-s per million delivered",
+    known: "mosquitto_pub/sub 4.8 (16 B), 5.5 (1 KB), 18.4 (QoS 1)",
+    run,
+};
+
+fn run(repetitions: usize) -> Result<Vec<Reading>, String> {
+    let cases = [
+        ("QoS 0, 16 B", 0, "16B", 2.0),
+        ("QoS 0, 1 KB", 0, "1KB", 2.0),
+        ("QoS 1, 16 B", 1, "16B", 12.0),
+        ("QoS 2, 16 B", 2, "16B", 25.0),
+    ];
+    let mut readings = vec![];
+    for (case, qos, payload, bar) in cases {
+        let mut values = vec![];
+        for _ in 0..repetitions {
+            let broker = Mosquitto::start(false)?;
+            let order = Order {
+                workload: "fan-in".to_owned(),
+                set: vec!["arrival=flood".to_owned(), "publishers=1".to_owned(), format!("payload={payload}")],
+                address: broker.address.to_string(),
+                qos,
+                protocol: "mqtt5".to_owned(),
+                warmup_s: 0.5,
+                duration_s: 3.0,
+                realtime: false,
+                publish_only: false,
+                in_flight_window: None,
+            };
+            let found: Finding = child::ask("generator", &order)?;
+            values.push(found.cpu_s / (found.delivered as f64 / 1e6));
+        }
+        readings.push(Reading::new(case, values, "s", Some(bar)));
+    }
+    Ok(readings)
+}

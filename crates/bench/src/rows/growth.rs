@@ -1,0 +1,39 @@
+//! Memory does not grow with messages.
+
+use crate::bed::Mosquitto;
+use crate::child;
+use crate::generator::{Finding, Order};
+use crate::row::{Reading, Row};
+
+pub const ROW: Row = Row {
+    name: "growth",
+    measure: "RSS growth per 10 million messages",
+    known: "PSMark and mq-bench grow with every message",
+    run,
+};
+
+fn run(repetitions: usize) -> Result<Vec<Reading>, String> {
+    let mut values = vec![];
+    let mut messages = 0;
+    for _ in 0..repetitions.min(3) {
+        let broker = Mosquitto::start(false)?;
+        let order = Order {
+            workload: "fan-in".to_owned(),
+            set: vec!["arrival=flood".to_owned(), "publishers=10".to_owned(), "payload=16B".to_owned()],
+            address: broker.address.to_string(),
+            qos: 0,
+            protocol: "mqtt5".to_owned(),
+            warmup_s: 5.0,
+            duration_s: 60.0,
+            realtime: false,
+            publish_only: false,
+            in_flight_window: None,
+        };
+        let found: Finding = child::ask("generator", &order)?;
+        messages = found.delivered;
+        let growth = found.rss_bytes.1 as f64 - found.rss_bytes.0 as f64;
+        values.push(growth / 1e6 / (found.delivered as f64 / 1e7));
+    }
+    let reading = Reading::new("60 s of flood", values, "MB", Some(1.0));
+    Ok(vec![Reading { note: format!("{messages} messages in the last one"), ..reading }])
+}

@@ -1,0 +1,26 @@
+//! The table's rows, in the order of the README. Adding a measure is a file and a row here.
+
+use crate::row::Row;
+
+mod books;
+mod flood_broker;
+mod flood_sink;
+mod growth;
+mod idle;
+mod lag;
+mod paced;
+mod pairs;
+mod report;
+
+/// All rows.
+pub const ROWS: &[Row] = &[
+    idle::ROW,
+    flood_sink::ROW,
+    flood_broker::ROW,
+    paced::ROW,
+    lag::ROW,
+    books::ROW,
+    pairs::ROW,
+    growth::ROW,
+    report::ROW,
+];

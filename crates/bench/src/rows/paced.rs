@@ -1,0 +1,63 @@
+//! Paced sending against a client library, in the same call.
+
+use crate::bed::Mosquitto;
+use crate::child;
+use crate::generator::{Finding, Order};
+use crate::row::{Reading, Row};
+use crate::rumqttc_client;
+
+pub const ROW: Row = Row {
+    name: "paced",
+    measure: "paced 20,000 msg/s, 100 → 1 by mosquitto, 1 KB, CPU-s per million delivered: ours over rumqttc's",
+    known: "10.2 against 7.4 (0.73)",
+    run,
+};
+
+const SECONDS: u64 = 5;
+
+fn run(repetitions: usize) -> Result<Vec<Reading>, String> {
+    let (mut ours, mut theirs, mut ratios) = (vec![], vec![], vec![]);
+    for _ in 0..repetitions {
+        let own = own_cost()?;
+        let other = rumqttc_cost()?;
+        ours.push(own);
+        theirs.push(other);
+        ratios.push(own / other);
+    }
+    Ok(vec![
+        Reading::new("pubmark", ours, "s", None),
+        Reading::new("rumqttc", theirs, "s", None),
+        Reading::new("ratio", ratios, "×", Some(0.85)),
+    ])
+}
+
+fn own_cost() -> Result<f64, String> {
+    let broker = Mosquitto::start(false)?;
+    let order = Order {
+        workload: "fan-in".to_owned(),
+        set: vec!["publishers=100".to_owned(), "rate=200/s".to_owned(), "payload=1KB".to_owned()],
+        address: broker.address.to_string(),
+        qos: 0,
+        protocol: "mqtt311".to_owned(),
+        warmup_s: 2.0,
+        duration_s: SECONDS as f64,
+        realtime: false,
+        publish_only: false,
+        in_flight_window: None,
+    };
+    let found: Finding = child::ask("generator", &order)?;
+    Ok(found.cpu_s / (found.delivered as f64 / 1e6))
+}
+
+fn rumqttc_cost() -> Result<f64, String> {
+    let broker = Mosquitto::start(false)?;
+    let order = rumqttc_client::Order {
+        port: broker.address.port(),
+        publishers: 100,
+        rate_per_s: 20_000,
+        payload_bytes: 1_000,
+        duration_s: SECONDS,
+    };
+    let found: rumqttc_client::Finding = child::ask("rumqttc", &order)?;
+    Ok(found.cpu_s / (found.delivered as f64 / 1e6))
+}

@@ -1,0 +1,26 @@
+//! What this process has used so far.
+
+/// CPU time of all threads, seconds (user and system).
+pub fn cpu_s() -> f64 {
+    // SAFETY: rusage is plain data, for which all zeros is a value; getrusage fills it in.
+    let usage = unsafe {
+        let mut usage: libc::rusage = std::mem::zeroed();
+        libc::getrusage(libc::RUSAGE_SELF, &mut usage);
+        usage
+    };
+    let seconds = |time: libc::timeval| time.tv_sec as f64 + time.tv_usec as f64 / 1e6;
+    seconds(usage.ru_utime) + seconds(usage.ru_stime)
+}
+
+/// Resident set, bytes; `field` is `VmRSS` (now) or `VmHWM` (highest).
+pub fn resident_bytes(field: &str) -> Option<u64> {
+    let status = std::fs::read_to_string("/proc/self/status").ok()?;
+    let line = status.lines().find(|line| line.starts_with(field))?;
+    let kilobytes: u64 = line.split_whitespace().nth(1)?.parse().ok()?;
+    Some(kilobytes * 1024)
+}
+
+/// Load average over one minute.
+pub fn load() -> Option<f64> {
+    std::fs::read_to_string("/proc/loadavg").ok()?.split_whitespace().next()?.parse().ok()
+}
