@@ -67,7 +67,7 @@ pub enum Picture {
     /// Nothing: why not.
     Missing(String),
     /// Lines.
-    Plot(Plot),
+    Plot(Box<Plot>),
     /// Stacked bars.
     Bars(Bars),
 }

@@ -80,7 +80,7 @@ fn verdict(text: &mut String, record: &Record) {
             vec![escaped(&check.code), escaped(&check.name), verdict_word(check.status).into(), escaped(&check.finding)]
         })
         .collect();
-    table(text, &["code", "check", "result", "finding"].map(String::from), &rows);
+    table_of_words(text, &["code", "check", "result", "finding"].map(String::from), &rows);
 }
 
 fn delivery(text: &mut String, record: &Record) {
@@ -193,10 +193,19 @@ fn notes(text: &mut String, record: &Record) {
     }
 }
 
-/// A table with its first column to the left and the others to the right.
+/// A table with its first column to the left and the others, which are figures, to the right.
 fn table(text: &mut String, header: &[String], rows: &[Vec<String>]) {
+    aligned_table(text, header, rows, "---:|");
+}
+
+/// A table with every column to the left.
+fn table_of_words(text: &mut String, header: &[String], rows: &[Vec<String>]) {
+    aligned_table(text, header, rows, "---|");
+}
+
+fn aligned_table(text: &mut String, header: &[String], rows: &[Vec<String>], further_columns: &str) {
     text.push_str(&format!("| {} |\n|---|", header.join(" | ")));
-    text.push_str(&"---:|".repeat(header.len() - 1));
+    text.push_str(&further_columns.repeat(header.len() - 1));
     text.push('\n');
     for row in rows {
         text.push_str(&format!("| {} |\n", row.join(" | ")));

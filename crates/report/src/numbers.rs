@@ -102,19 +102,19 @@ pub fn count(value: u64) -> String {
     grouped(value)
 }
 
-/// A share as a percentage. 100 % is printed only when nothing is missing, 0 % only when nothing is there.
+/// A share as a percentage, rounded down near 100 %: that is printed only when nothing is missing, as 0 % is only when
+/// nothing is there.
 pub fn share(part: u64, whole: u64) -> String {
     if whole == 0 {
         return missing();
     }
-    let percent = part as f64 * 100.0 / whole as f64;
-    if part < whole && percent > 99.99 {
-        return "> 99.99 %".to_string();
+    let ten_thousandths = u128::from(part) * 10_000 / u128::from(whole);
+    match ten_thousandths {
+        10_000 if part == whole => "100 %".to_string(),
+        9_900..10_000 => format!("{}.{:02} %", ten_thousandths / 100, ten_thousandths % 100),
+        0 if part > 0 => "< 0.01 %".to_string(),
+        _ => format!("{} %", short(part as f64 * 100.0 / whole as f64)),
     }
-    if part > 0 && percent < 0.01 {
-        return "< 0.01 %".to_string();
-    }
-    format!("{} %", if percent > 99.0 { format!("{percent:.2}").replace("100.00", "100") } else { short(percent) })
 }
 
 /// A number of cores as a percentage of one.
@@ -150,7 +150,7 @@ pub fn figure(unit: Unit, value: Option<f64>) -> String {
         Unit::Count => count(value as u64),
         // A share is whole only when nothing is missing.
         Unit::Share if value >= 1.0 => "100 %".to_string(),
-        Unit::Share => format!("{:.2} %", (value * 1e4).floor() / 1e2),
+        Unit::Share => format!("{:.2} %", (value * 1e4 + 1e-6).floor() / 1e2),
         Unit::Microseconds => time(Some(value)),
         Unit::PerSecond => format!("{}/s", significant(value)),
         Unit::Cores => cores(Some(value)),
@@ -211,7 +211,7 @@ mod tests {
     #[test]
     fn a_share_is_whole_only_when_it_is() {
         assert_eq!(share(10_000, 10_000), "100 %");
-        assert_eq!(share(999_999, 1_000_000), "> 99.99 %");
+        assert_eq!(share(999_999, 1_000_000), "99.99 %");
         assert_eq!(share(9_999, 10_000), "99.99 %");
         assert_eq!(share(1, 1_000_000), "< 0.01 %");
         assert_eq!(share(1, 3), "33.3 %");

@@ -13,6 +13,19 @@ pub fn verdict_word(status: VerdictStatus) -> &'static str {
     }
 }
 
+/// What a valid verdict rests on, as a fragment of a sentence.
+pub fn valid_because(record: &Record) -> String {
+    let mut parts = vec![format!("{} checks passed", record.verdict.checks.len())];
+    let p99 = |summary: &Option<Summary>| summary.as_ref().and_then(|summary| summary.p99);
+    if let Some(lag) = p99(&record.scheduler_lag_us) {
+        parts.push(format!("scheduler lag p99 {}", crate::numbers::time(Some(lag))));
+    }
+    if let Some(lateness) = p99(&record.receive_lateness_us) {
+        parts.push(format!("receive lateness p99 {}", crate::numbers::time(Some(lateness))));
+    }
+    parts.join(", ")
+}
+
 /// What ran, in one line: devices, topics, rate, delivery levels.
 pub fn workload(record: &Record) -> String {
     let workload = &record.workload;
@@ -47,10 +60,9 @@ pub fn phases(record: &Record) -> String {
     let settings = &record.settings;
     let length = |seconds: f64| crate::numbers::seconds(seconds);
     let mut text = format!(
-        "{} warm-up, {} measured, {} drain; seed {}, schedule {}",
+        "{} warm-up, {} measured; seed {}, schedule {}",
         length(settings.warmup_s),
         length(settings.duration_s),
-        length(settings.drain_s),
         record.workload.seed,
         record.workload.schedule_hash.get(..12).unwrap_or(&record.workload.schedule_hash)
     );

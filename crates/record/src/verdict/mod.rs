@@ -121,7 +121,7 @@ pub fn judge(input: &VerdictInput) -> Verdict {
 fn reason_text(judges_generator: bool, found: &Finding) -> String {
     match (judges_generator, found.status) {
         (true, VerdictStatus::Invalid) => format!("{GENERATOR_LIMITED}: {}", found.finding),
-        (true, _) => format!("generator near its limit: {}", found.finding),
+        (true, _) => format!("generator in doubt: {}", found.finding),
         (false, _) => found.finding.clone(),
     }
 }

@@ -34,7 +34,7 @@ pub(super) fn failed(record: &Record) -> Option<Found> {
     let hint = if connections.auth_failed > 0 {
         "check `--user` and `--password-env`"
     } else {
-        "see the causes in the report, and `pubmark doctor` for this machine's limits"
+        "see the causes in the report; `pubmark doctor` shows the limits"
     };
     Some((text, hint.to_string()))
 }

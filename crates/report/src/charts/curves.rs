@@ -32,7 +32,7 @@ pub(super) fn draw(record: &Record) -> Chart {
         finding: latency_finding(record.latency_us.as_ref()),
         notes,
         csv: CSV,
-        picture: Picture::Plot(plot),
+        picture: Picture::Plot(Box::new(plot)),
     }
 }
 
@@ -59,7 +59,7 @@ pub fn compared(comparison: &Comparison) -> Chart {
     };
     let fewest = curves.iter().map(|(_, curve)| curve.count).min().unwrap_or(0);
     let notes = vec![format!("n ≥ {} a run", count(fewest)), "lower is better".to_string()];
-    Chart { title: TITLE, finding, notes, csv: "", picture: Picture::Plot(plot) }
+    Chart { title: TITLE, finding, notes, csv: "", picture: Picture::Plot(Box::new(plot)) }
 }
 
 fn find<'a>(record: &'a Record, key: &str) -> Option<&'a Curve> {

@@ -28,9 +28,13 @@ pub(super) fn draw(record: &Record) -> Chart {
     let y = Axis::log_time(smallest.min(largest), largest, "latency of messages due then, log scale");
     let is_empty = lines.is_empty();
     match panel(record, y, lines, bin_readings(rows)) {
-        Some(plot) if !is_empty => {
-            Chart { title: TITLE, finding: finding(rows), notes: notes(rows), csv: CSV, picture: Picture::Plot(plot) }
-        }
+        Some(plot) if !is_empty => Chart {
+            title: TITLE,
+            finding: finding(rows),
+            notes: notes(rows),
+            csv: CSV,
+            picture: Picture::Plot(Box::new(plot)),
+        },
         _ => Chart::missing(TITLE, CSV, "No latency was recorded over time."),
     }
 }

@@ -29,7 +29,7 @@ pub(super) fn draw(record: &Record) -> Chart {
             finding: finding(record),
             notes: vec!["lower is better".to_string()],
             csv: CSV,
-            picture: Picture::Plot(plot),
+            picture: Picture::Plot(Box::new(plot)),
         },
         _ => Chart::missing(TITLE, CSV, "Memory was not measured over time."),
     }

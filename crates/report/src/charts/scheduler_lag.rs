@@ -36,7 +36,7 @@ pub(super) fn draw(record: &Record) -> Chart {
             finding: finding(record),
             notes: vec!["lower is better".to_string(), "ours, part of the latency".to_string()],
             csv: CSV,
-            picture: Picture::Plot(plot),
+            picture: Picture::Plot(Box::new(plot)),
         },
         _ => Chart::missing(TITLE, CSV, "No scheduler lag was recorded over time."),
     }

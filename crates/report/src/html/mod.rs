@@ -59,6 +59,15 @@ fn charts(record: &Record, section: Section) -> Markup {
     }
 }
 
+/// A text with its parts between backticks set as code.
+fn with_code(text: &str) -> Markup {
+    html! {
+        @for (position, part) in text.split('`').enumerate() {
+            @if position % 2 == 1 { code { (part) } } @else { (part) }
+        }
+    }
+}
+
 /// A whole page around its body.
 fn page(title: &str, body: &Markup) -> String {
     html! {

@@ -71,6 +71,7 @@ fn rows(record: &Record) -> Vec<(&'static str, String)> {
                 yes_no(settings.realtime)
             ),
         ),
+        ("connects started", format!("at most {}/s", short(settings.connects_per_s))),
         ("TLS", yes_no(settings.tls)),
         (
             "raised, resent, too large",

@@ -9,19 +9,23 @@ use crate::markdown::unit_of;
 use crate::numbers::{MISSING, TimeUnit, bytes, cores, count, share, short, significant, time};
 use crate::words::{self, Outcome, STATISTICS, distributions};
 
+/// Statistics of the first table; the others are in the CSV and Markdown files.
+const HEADLINE: [&str; 8] = ["min", "p50", "p90", "p95", "p99", "p99.9", "max", "mean"];
+
 /// The distributions, one a row, all in one unit.
 pub(super) fn headline(record: &Record) -> Markup {
     let unit = unit_of(record);
+    let shown = || STATISTICS.iter().filter(|statistic| HEADLINE.contains(&statistic.name));
     html! {
-        div.scroll { table {
+        div.scroll { table.distributions {
             caption { "Distributions in " (unit.symbol()) "; a percentile with fewer than 10 samples beyond it is " (MISSING) }
-            thead { tr { th { "" } th.number { "samples" } @for statistic in &STATISTICS { th.number { (statistic.name) } } } }
+            thead { tr { th { "" } th.number { "samples" } @for statistic in shown() { th.number { (statistic.name) } } } }
             tbody {
                 @for row in distributions(record) {
                     tr {
                         th scope="row" { (row.name) small { (row.meaning) } }
                         td.number { (row.summary.map_or_else(|| MISSING.to_string(), |summary| count(summary.count))) }
-                        @for statistic in &STATISTICS { td.number { (unit.number(row.summary.and_then(statistic.get))) } }
+                        @for statistic in shown() { td.number { (unit.number(row.summary.and_then(statistic.get))) } }
                     }
                 }
             }
@@ -93,7 +97,7 @@ pub(super) fn books(record: &Record) -> Markup {
 }
 
 fn whole(name: &str, value: u64, meaning: &str) -> Markup {
-    html! { tr.whole { th scope="row" { (name) } td.number { (count(value)) } td {} td { (meaning) } } }
+    html! { tr.whole { th scope="row" { (name) small.on-narrow { (meaning) } } td.number { (count(value)) } td {} td { (meaning) } } }
 }
 
 fn outcome_rows(rows: &[Outcome], classes: &[&str], of: u64) -> Markup {
@@ -103,6 +107,7 @@ fn outcome_rows(rows: &[Outcome], classes: &[&str], of: u64) -> Markup {
                 th scope="row" {
                     @if let Some(class) = classes.get(position) { span class={ "swatch " (class) } {} }
                     (row.name)
+                    small.on-narrow { (row.meaning) }
                 }
                 td.number { (count(row.count)) }
                 td.number { (share(row.count, of)) }
@@ -126,11 +131,9 @@ pub(super) fn types(record: &Record) -> Markup {
             caption { "Worst first: by share lost, then by p99; latency in " (unit.symbol()) }
             thead { tr {
                 th { "type" }
-                @for name in ["devices", "offered", "sent", "delivered", "lost", "unknown", "duplicated", "out of order"] {
-                    th.number { (name) }
-                }
+                @for name in ["devices", "offered", "delivered", "lost", "p50", "p99", "max"] { th.number { (name) } }
                 @if with_churn { th.number { "online" } }
-                @for name in ["p50", "p99", "max"] { th.number { (name) } }
+                @for name in ["unknown", "duplicated", "out of order"] { th.number { (name) } }
             } }
             tbody { @for row in rows { (type_row(row, unit, with_churn)) } }
         } }
@@ -148,15 +151,16 @@ fn type_row(row: &Breakdown, unit: TimeUnit, with_churn: bool) -> Markup {
     html! {
         tr {
             th scope="row" { (row.name) }
-            @for value in [row.devices, books.offered, books.sent] { (number(value)) }
+            (number(row.devices)) (number(books.offered))
             td.number data-sort=(delivered_share(row)) { (share(books.delivered, books.expected)) }
-            @for value in [books.lost, books.unknown, books.duplicated, books.out_of_order] { (number(value)) }
+            (number(books.lost))
+            @for value in times { td.number data-sort=(value.unwrap_or(-1.0)) { (unit.number(value)) } }
             @if with_churn {
                 td.number data-sort=(row.availability.unwrap_or(-1.0)) {
                     (row.availability.map_or_else(|| MISSING.to_string(), |share| format!("{} %", short(share * 100.0))))
                 }
             }
-            @for value in times { td.number data-sort=(value.unwrap_or(-1.0)) { (unit.number(value)) } }
+            @for value in [books.unknown, books.duplicated, books.out_of_order] { (number(value)) }
         }
     }
 }

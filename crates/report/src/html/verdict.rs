@@ -4,7 +4,8 @@ use maud::{Markup, html};
 use pubmark_record::record::{Record, Status, VerdictStatus};
 use pubmark_record::warnings::warnings;
 
-use crate::words::{sentence, verdict_word};
+use super::with_code;
+use crate::words::{sentence, valid_because, verdict_word};
 
 pub(super) fn section(record: &Record) -> Markup {
     let verdict = &record.verdict;
@@ -16,19 +17,19 @@ pub(super) fn section(record: &Record) -> Markup {
             @if record.status == Status::Interrupted { p { "The run was interrupted." } }
             @if !record.system.ranked { p { "The built-in broker is a demonstration: its figures are not a result to quote." } }
             @if verdict.reasons.is_empty() {
-                p { "All " (verdict.checks.len()) " checks passed." }
+                p { (sentence(&valid_because(record))) }
             } @else {
                 ul.reasons {
                     @for reason in &verdict.reasons {
                         li.(verdict_word(reason.status)) {
-                            strong { (reason.code) " " (verdict_word(reason.status)) ": " } (sentence(&reason.text))
-                            @if !reason.hint.is_empty() { div.hint { "What to do: " (reason.hint) } }
+                            strong { (reason.code) " " (verdict_word(reason.status)) ": " } (with_code(&sentence(&reason.text)))
+                            @if !reason.hint.is_empty() { div.hint { "What to do: " (with_code(&reason.hint)) } }
                         }
                     }
                 }
             }
             details open[!verdict.reasons.is_empty()] {
-                summary { (passed) " of " (verdict.checks.len()) " checks passed" }
+                summary { "Every check: " (passed) " of " (verdict.checks.len()) " passed" }
                 div.scroll { table.checks {
                     thead { tr { th { "code" } th { "check" } th { "result" } th { "finding" } } }
                     tbody {
@@ -37,7 +38,7 @@ pub(super) fn section(record: &Record) -> Markup {
                                 td { (check.code) }
                                 td { (check.name) }
                                 td.result { (sign(check.status)) " " (verdict_word(check.status)) }
-                                td { (check.finding) }
+                                td { (with_code(&check.finding)) }
                             }
                         }
                     }
@@ -56,7 +57,7 @@ pub(super) fn notes(record: &Record) -> Markup {
         @if !warnings.is_empty() {
             ul.warnings {
                 @for warning in &warnings {
-                    li { strong { (warning.code) } " " (sentence(&warning.text)) div.hint { "What to do: " (warning.hint) } }
+                    li { strong { (warning.code) } " " (with_code(&sentence(&warning.text))) div.hint { "What to do: " (with_code(&warning.hint)) } }
                 }
             }
         }

@@ -58,6 +58,8 @@ pub struct Axis {
     pub ticks: Vec<Tick>,
     /// What it shows, with its unit, and its scale where that is not linear.
     pub title: String,
+    /// Its ticks are evenly spaced, and stay so where there is no room for all of their labels.
+    pub even: bool,
 }
 
 impl Axis {
@@ -67,7 +69,7 @@ impl Axis {
         let step = nice_step(largest / 4.0);
         let steps = (largest / step - 1e-9).ceil().max(1.0);
         let ticks = (0..=steps as u32).map(|index| f64::from(index) * step).map(|v| Tick::new(v, label(v))).collect();
-        Axis { scale: Scale::Linear { from: 0.0, to: steps * step }, ticks, title: title.to_string() }
+        Axis { scale: Scale::Linear { from: 0.0, to: steps * step }, ticks, title: title.to_string(), even: false }
     }
 
     /// A logarithmic axis of times in µs that holds `smallest` to `largest`.
@@ -91,7 +93,7 @@ impl Axis {
                 }
             }
         }
-        Axis { scale: Scale::Log { from, to }, ticks, title: title.to_string() }
+        Axis { scale: Scale::Log { from, to }, ticks, title: title.to_string(), even: false }
     }
 
     /// Percentiles on a scale of nines (0 %, 90 %, 99 %, …), up to what `samples` can carry. Positions are those of
@@ -114,7 +116,7 @@ impl Axis {
             };
             add(digits as f64, label, 10f64.powi(digits as i32));
         }
-        Axis { scale: Scale::Linear { from: 0.0, to }, ticks, title: title.to_string() }
+        Axis { scale: Scale::Linear { from: 0.0, to }, ticks, title: title.to_string(), even: false }
     }
 
     /// Seconds since the start of the measured window.
@@ -134,6 +136,7 @@ impl Axis {
             scale: Scale::Linear { from: from_s, to: to_s },
             ticks,
             title: "time in the measured window".to_string(),
+            even: true,
         }
     }
 }
@@ -190,10 +193,10 @@ mod tests {
 
     #[test]
     fn linear_axes_start_at_zero_and_hold_the_largest_value() {
-        let axis = Axis::from_zero(1_018.0, "", |value| short(value));
+        let axis = Axis::from_zero(1_018.0, "", short);
         assert_eq!(labels(&axis), ["0", "500", "1,000", "1,500"]);
         assert_eq!(axis.scale.place(0.0), 0.0);
-        assert_eq!(labels(&Axis::from_zero(0.0, "", |value| short(value)))[0], "0");
+        assert_eq!(labels(&Axis::from_zero(0.0, "", short))[0], "0");
     }
 
     #[test]

@@ -54,10 +54,15 @@ impl Bars {
 
 fn draw(bar: &Bar, top: f64, width: f64) -> Markup {
     let whole: u64 = bar.parts.iter().map(|part| part.count).sum();
-    let mut from = 0.0;
+    let mut end = 0.0;
+    // Each part with its left edge and its width.
+    let placed = bar.parts.iter().zip(widths(&bar.parts, width)).map(|(part, part_width)| {
+        end += part_width;
+        (part, end - part_width, part_width)
+    });
     html! {
         text class="bar-label" x="0" y=(pixel(top + 14.0)) { (bar.label) }
-        @for (part, part_width) in bar.parts.iter().zip(widths(&bar.parts, width)) {
+        @for (part, from, part_width) in placed {
             @if part.count > 0 {
                 rect class={ "part " (part.class) } x=(pixel(from)) y=(pixel(top + 21.0)) width=(pixel(part_width)) height="24" {
                     title { (part.name) ": " (count(part.count)) " (" (share(part.count, whole)) ")" }
@@ -67,7 +72,6 @@ fn draw(bar: &Bar, top: f64, width: f64) -> Markup {
                     text class="part-label" x=(pixel(from + 6.0)) y=(pixel(top + 37.0)) { (text) }
                 }
             }
-            @let _ = from += part_width;
         }
     }
 }

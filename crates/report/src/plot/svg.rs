@@ -7,6 +7,8 @@ use super::{Plot, Tick, Width};
 
 /// Pixels a letter of an axis label takes, roughly.
 const LETTER: f64 = 6.6;
+/// Left edge of the frame unless labels need more: the same for all, so that charts above each other line up.
+const LEFT: f64 = 58.0;
 
 /// The frame inside which lines are drawn.
 struct Frame {
@@ -21,7 +23,7 @@ impl Frame {
         let label = plot.y.ticks.iter().map(|tick| tick.label.chars().count()).max().unwrap_or(0);
         let notes = plot.x.ticks.iter().any(|tick| !tick.note.is_empty());
         Frame {
-            left: label as f64 * LETTER + 12.0,
+            left: f64::max(LEFT, label as f64 * LETTER + 12.0),
             right: width.pixels() - 14.0,
             top: 26.0,
             bottom: plot.height - if notes { 54.0 } else { 38.0 },
@@ -97,11 +99,27 @@ impl Plot {
         }
     }
 
-    /// The ticks whose labels don't overlap; the last ones win, since they are the ones that matter on a scale of nines.
+    /// The ticks whose labels don't overlap. Of even ticks every second, third, … is kept. On a scale of nines the last
+    /// ones win, since they are the ones that matter.
     fn x_ticks(&self, frame: &Frame) -> Vec<&Tick> {
+        if !self.x.even {
+            return self.fitting(frame, self.x.ticks.iter().collect());
+        }
+        for stride in 1..=self.x.ticks.len() {
+            let wanted: Vec<&Tick> = self.x.ticks.iter().step_by(stride).collect();
+            let fitting = self.fitting(frame, wanted.clone());
+            if fitting.len() == wanted.len() {
+                return fitting;
+            }
+        }
+        Vec::new()
+    }
+
+    /// Of these ticks, from the last one on, those whose labels don't overlap the ones kept already.
+    fn fitting<'a>(&self, frame: &Frame, ticks: Vec<&'a Tick>) -> Vec<&'a Tick> {
         let mut kept: Vec<&Tick> = Vec::new();
         let mut free_until = f64::INFINITY;
-        for tick in self.x.ticks.iter().rev() {
+        for tick in ticks.into_iter().rev() {
             let x = frame.x(self, tick.value);
             let width = tick.label.chars().count().max(tick.note.chars().count()) as f64 * LETTER + 8.0;
             let end = match anchor(frame, x, tick) {

@@ -83,9 +83,9 @@ impl Column {
             // A share is whole only when nothing is missing.
             Unit::Share => (
                 "%".to_string(),
-                Box::new(
-                    |value| if value < 1.0 { format!("{:.2}", (value * 1e4).floor() / 1e2) } else { "100".to_string() },
-                ),
+                Box::new(|value| {
+                    if value < 1.0 { format!("{:.2}", (value * 1e4 + 1e-6).floor() / 1e2) } else { "100".to_string() }
+                }),
             ),
             Unit::Cores => ("% core".to_string(), Box::new(|value| short(value * 100.0))),
             Unit::Bytes => ("MB".to_string(), Box::new(|value| significant(value / 1e6))),

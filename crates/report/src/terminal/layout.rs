@@ -103,7 +103,7 @@ impl Page {
         if lines.len() > most_lines {
             lines.truncate(most_lines);
             let last = lines.last_mut().expect("at least one line is asked for");
-            *last = format!("{} …", cut(last, COLUMNS - 2).trim_end_matches([',', ';', ':']));
+            *last = shortened(last);
         }
         self.lines.extend(lines.into_iter().map(|line| (line, tone)));
     }
@@ -148,6 +148,18 @@ impl Page {
 pub(super) fn unit_of<'a>(summaries: impl Iterator<Item = &'a Summary>) -> TimeUnit {
     let typical = |summary: &Summary| summary.p99.or(summary.p50).unwrap_or(summary.max);
     TimeUnit::for_value(summaries.map(typical).fold(0.0, f64::max))
+}
+
+/// A line whose text goes on elsewhere: whole words and `…`.
+fn shortened(line: &str) -> String {
+    let mut kept = line.trim_end();
+    while kept.chars().count() > COLUMNS - 2 {
+        match kept.rfind(' ') {
+            Some(space) => kept = kept[..space].trim_end(),
+            None => return cut(line, COLUMNS),
+        }
+    }
+    format!("{} …", kept.trim_end_matches([',', ';', ':']))
 }
 
 /// At most so many columns, with `…` where something was cut.

@@ -6,10 +6,10 @@ mod layout;
 
 pub use comparison::comparison;
 
-use pubmark_record::record::{Record, Summary, Usage, VerdictStatus};
+use pubmark_record::record::{Record, Usage, VerdictStatus};
 use pubmark_record::warnings::{Warning, warnings};
 
-use crate::numbers::{MISSING, bytes, cores, count, counted, share, significant, time};
+use crate::numbers::{MISSING, bytes, cores, count, counted, share, significant};
 use crate::words;
 use layout::{Page, Tone};
 
@@ -31,7 +31,7 @@ pub struct TerminalOptions<'a> {
 pub fn summary(record: &Record, options: &TerminalOptions) -> String {
     let warnings = warnings(record);
     // Reasons and warnings give way until everything fits; what is left out is counted.
-    let limits = [(4, 3), (3, 3), (3, 2), (2, 2), (2, 1), (1, 1)];
+    let limits = [(4, 3), (4, 2), (3, 2), (3, 1), (2, 1), (1, 1)];
     let mut page = Page::default();
     for (reasons, shown_warnings) in limits {
         page = draw(record, &warnings, options, reasons, shown_warnings);
@@ -46,7 +46,7 @@ fn draw(record: &Record, warnings: &[Warning], options: &TerminalOptions, reason
     let mut page = Page::default();
     page.field("workload", &words::workload(record), 2);
     page.field("system", &words::system(record), 2);
-    page.field("run", &words::phases(record), 1);
+    page.field("run", &words::phases(record), 2);
     page.blank();
     verdict(&mut page, record, reasons);
     page.blank();
@@ -60,10 +60,8 @@ fn draw(record: &Record, warnings: &[Warning], options: &TerminalOptions, reason
         page.paragraph("    hint: ", &warning.hint, 1, Tone::Hint);
     }
     if warnings.len() > shown {
-        page.line(
-            &format!("  and {} more in the report", counted((warnings.len() - shown) as u64, "warning", "warnings")),
-            Tone::Plain,
-        );
+        let more = counted((warnings.len() - shown) as u64, "more warning", "more warnings");
+        page.line(&format!("  and {more} in the report"), Tone::Plain);
     }
     if !warnings.is_empty() {
         page.blank();
@@ -83,37 +81,23 @@ fn verdict(page: &mut Page, record: &Record, reasons: usize) {
         VerdictStatus::Invalid => ("no", Tone::Bad),
     };
     if verdict.reasons.is_empty() {
-        let text = format!("{word}: {}", valid_because(record));
+        let text = format!("{word}: {}", words::valid_because(record));
         page.toned_field("valid", &text, 2, tone);
         return;
     }
     let shown = &verdict.reasons[..verdict.reasons.len().min(reasons)];
     for (position, reason) in shown.iter().enumerate() {
-        let text = format!(
-            "{}[{}] {}",
-            if position == 0 { format!("{word}: ") } else { String::new() },
-            reason.code,
-            reason.text
-        );
-        page.toned_field(if position == 0 { "valid" } else { "" }, &text, 3, tone);
-        page.paragraph("            hint: ", &reason.hint, 2, Tone::Hint);
+        let first = position == 0;
+        let start = if first { format!("{word}: ") } else { String::new() };
+        let text = format!("{start}[{}] {}", reason.code, reason.text);
+        page.toned_field(if first { "valid" } else { "" }, &text, 2, tone);
+        if first {
+            page.paragraph("            hint: ", &reason.hint, 2, Tone::Hint);
+        }
     }
     if verdict.reasons.len() > shown.len() {
         page.field("", &format!("and {} more in the report", verdict.reasons.len() - shown.len()), 1);
     }
-}
-
-/// What a valid verdict rests on.
-fn valid_because(record: &Record) -> String {
-    let mut parts = vec![format!("{} checks passed", record.verdict.checks.len())];
-    let p99 = |summary: &Option<Summary>| summary.as_ref().and_then(|summary| summary.p99);
-    if let Some(lag) = p99(&record.scheduler_lag_us) {
-        parts.push(format!("scheduler lag p99 {}", time(Some(lag))));
-    }
-    if let Some(lateness) = p99(&record.receive_lateness_us) {
-        parts.push(format!("receive lateness p99 {}", time(Some(lateness))));
-    }
-    parts.join(", ")
 }
 
 fn delivery(page: &mut Page, record: &Record) {
@@ -184,8 +168,7 @@ fn next(page: &mut Page, record: &Record, options: &TerminalOptions) {
     let mut commands: Vec<(String, &str)> = Vec::new();
     if let Some(reason) = record.verdict.reasons.first() {
         commands.push((format!("pubmark explain {}", reason.code), "what the verdict means"));
-    }
-    if !record.system.ranked {
+    } else if !record.system.ranked {
         let workload = typed_workload(record);
         commands.push((format!("pubmark run {workload} --system mosquitto"), "measure a real broker"));
     } else if let Some(folder) = options.folder {

@@ -1,0 +1,220 @@
+//! What readers see, from fixed records: snapshots to review as design, and limits that hold for any record.
+#![allow(clippy::unwrap_used)]
+
+mod fixtures;
+mod markup;
+
+use std::time::{Duration, Instant};
+
+use pubmark_record::comparison::compare;
+use pubmark_report::charts::{CHARTS, Picture};
+use pubmark_report::plot::Width;
+use pubmark_report::terminal::{COLUMNS, LINES, TerminalOptions};
+use pubmark_report::{csv, exports, html, markdown, terminal};
+
+const PLAIN: TerminalOptions = TerminalOptions { colour: false, folder: Some("runs/latest") };
+
+#[test]
+fn terminal_summaries_look_like_this() {
+    for (name, record) in fixtures::all() {
+        insta::assert_snapshot!(format!("terminal_{name}"), terminal::summary(&record, &PLAIN));
+    }
+}
+
+#[test]
+fn terminal_summaries_fit_80_columns_and_30_lines() {
+    for (name, record) in fixtures::all() {
+        let text = terminal::summary(&record, &PLAIN);
+        assert!(text.lines().count() <= LINES, "{name}: {} lines", text.lines().count());
+        let widest = text.lines().map(|line| line.chars().count()).max().unwrap();
+        assert!(widest <= COLUMNS, "{name}: {widest} columns");
+        assert!(text.lines().all(|line| line == line.trim_end()), "{name}: spaces at a line's end");
+    }
+}
+
+#[test]
+fn colours_add_to_the_words_and_change_nothing_else() {
+    for (name, record) in fixtures::all() {
+        let coloured = terminal::summary(&record, &TerminalOptions { colour: true, ..PLAIN });
+        assert!(coloured.contains("\u{1b}["), "{name}");
+        assert_eq!(without_colours(&coloured), terminal::summary(&record, &PLAIN), "{name}");
+    }
+}
+
+fn without_colours(text: &str) -> String {
+    let mut plain = String::new();
+    let mut rest = text;
+    while let Some(start) = rest.find("\u{1b}[") {
+        plain.push_str(&rest[..start]);
+        let end = rest[start..].find('m').unwrap();
+        rest = &rest[start + end + 1..];
+    }
+    plain + rest
+}
+
+#[test]
+fn a_text_of_the_system_cannot_steer_the_terminal() {
+    let mut record = fixtures::demo();
+    record.system.version = Some("1.0\u{1b}[2J\r\n".to_string());
+    let text = terminal::summary(&record, &PLAIN);
+    assert!(!text.contains(['\u{1b}', '\r']), "{text}");
+}
+
+#[test]
+fn the_terminal_comparison_looks_like_this() {
+    let records = fixtures::compared();
+    let text = terminal::comparison(&compare(&records).unwrap(), &PLAIN);
+    assert!(text.lines().all(|line| line.chars().count() <= COLUMNS), "{text}");
+    insta::assert_snapshot!("terminal_comparison", text);
+}
+
+#[test]
+fn markdown_looks_like_this() {
+    insta::assert_snapshot!("markdown_demo", markdown::run(&fixtures::demo()));
+    insta::assert_snapshot!("markdown_missing", markdown::run(&fixtures::missing()));
+    let records = fixtures::compared();
+    insta::assert_snapshot!("markdown_comparison", markdown::comparison(&compare(&records).unwrap()));
+}
+
+#[test]
+fn the_summary_as_csv_looks_like_this() {
+    insta::assert_snapshot!("csv_summary_missing", (csv::TABLES[0].render)(&fixtures::missing()));
+}
+
+#[test]
+fn every_chart_is_drawn_like_this() {
+    let record = fixtures::demo();
+    for row in &CHARTS {
+        let chart = (row.draw)(&record);
+        let svg = match &chart.picture {
+            Picture::Missing(why) => panic!("{} is missing: {why}", row.id),
+            Picture::Plot(plot) => plot.svg(Width::Wide, &chart.finding),
+            Picture::Bars(bars) => bars.svg(Width::Wide, &chart.finding),
+        };
+        let one_element_a_line = svg.into_string().replace("><", ">\n<");
+        insta::assert_snapshot!(format!("chart_{}", row.id), one_element_a_line);
+    }
+}
+
+#[test]
+fn charts_of_what_was_not_measured_draw_nothing() {
+    let record = fixtures::missing();
+    for row in &CHARTS {
+        let chart = (row.draw)(&record);
+        assert!(matches!(chart.picture, Picture::Missing(_)), "{}", row.id);
+    }
+}
+
+#[test]
+fn a_chart_keeps_its_peak_when_it_is_narrow() {
+    let record = fixtures::factory();
+    let draw = CHARTS.iter().find(|row| row.id == "latency-over-time").unwrap().draw;
+    let Picture::Plot(plot) = draw(&record).picture else { panic!("not drawn") };
+    let top = |width: Width| {
+        let svg = plot.svg(width, "").into_string();
+        let paths = svg.split(" d=\"").skip(1).map(|rest| rest.split('"').next().unwrap().to_string());
+        let heights: Vec<f64> = paths.flat_map(|path| vertical_places(&path)).collect();
+        heights.into_iter().fold(f64::INFINITY, f64::min)
+    };
+    assert!(top(Width::Wide) < 60.0, "the stall reaches into the upper part of the chart");
+    assert!((top(Width::Wide) - top(Width::Narrow)).abs() < 0.11, "{} {}", top(Width::Wide), top(Width::Narrow));
+}
+
+/// The y coordinates of a path of `M`, `H` and `V`.
+fn vertical_places(path: &str) -> Vec<f64> {
+    let mut places = Vec::new();
+    for part in path.split('V').skip(1) {
+        let number: String = part.chars().take_while(|letter| letter.is_ascii_digit() || *letter == '.').collect();
+        places.push(number.parse().unwrap());
+    }
+    places
+}
+
+#[test]
+fn pages_are_well_formed_and_load_nothing() {
+    let records = fixtures::compared();
+    let comparison = html::comparison(&compare(&records).unwrap());
+    let pages = fixtures::all().into_iter().map(|(name, record)| (name, html::run(&record)));
+    for (name, page) in pages.chain([("comparison", comparison)]) {
+        markup::check(&page).unwrap_or_else(|error| panic!("{name}: {error}"));
+        for forbidden in ["http://", "https://", "src=", "@import", "url(", "NaN", "inf\""] {
+            // Texts of a hostile system are shown, escaped; nothing of ours may hold these.
+            let found = page.replace("&lt;img src=x", "").contains(forbidden);
+            assert!(!found, "{name} contains {forbidden}");
+        }
+    }
+}
+
+#[test]
+fn texts_of_the_system_are_escaped() {
+    let page = html::run(&fixtures::invalid());
+    assert!(page.contains("&lt;script&gt;alert(1)&lt;/script&gt;"));
+    assert!(page.contains("&lt;/pre&gt;&lt;img src=x onerror=alert(1)&gt;"));
+    assert!(!page.contains("<script>alert") && !page.contains("<img"));
+    let text = markdown::run(&fixtures::invalid());
+    assert!(!text.contains("<script>"), "{text}");
+}
+
+#[test]
+fn a_page_of_ten_minutes_and_541_devices_is_small_and_quick() {
+    let record = fixtures::factory();
+    assert_eq!((record.series.len(), record.by_type.len()), (600, 19));
+    let start = Instant::now();
+    let page = html::run(&record);
+    let took = start.elapsed();
+    assert!(page.len() <= 1_500_000, "{} bytes", page.len());
+    // The bar is 1 s for a release build on a quiet machine; the test profile is optimised a little, too.
+    assert!(took <= Duration::from_secs(1), "{took:?}");
+}
+
+#[test]
+fn the_script_is_small_and_the_page_is_complete_without_it() {
+    let page = html::run(&fixtures::factory());
+    let script = page.split("<script>").nth(1).unwrap().split("</script>").next().unwrap();
+    assert!(script.len() <= 4_096, "{} bytes", script.len());
+    let without = page.replace(script, "");
+    for row in &CHARTS {
+        assert!(without.contains(&format!("<figure id=\"{}\"", row.id)), "{}", row.id);
+    }
+    assert!(without.matches("<path class=\"line").count() >= 2 * 10);
+}
+
+#[test]
+fn every_figure_answers_in_words_for_those_who_cannot_see_it() {
+    for (name, record) in fixtures::all() {
+        let page = html::run(&record);
+        for svg in page.split("<svg ").skip(1).map(|rest| rest.split('>').next().unwrap()) {
+            assert!(svg.contains("aria-hidden") || svg.contains("role=\"img\" aria-label=\""), "{name}: {svg}");
+        }
+        for row in &CHARTS {
+            assert!((row.draw)(&record).finding.ends_with('.'), "{name}: {}", row.id);
+        }
+    }
+}
+
+#[test]
+fn an_invalid_run_is_greyed_with_its_reason_above_its_figures() {
+    let page = html::run(&fixtures::invalid());
+    let (reason, figures) =
+        (page.find("generator-limited").or(page.find("Generator-limited")), page.find("<main class=\"invalid\">"));
+    assert!(reason.unwrap() < figures.unwrap());
+    assert!(!html::run(&fixtures::demo()).contains("<main class=\"invalid\">"));
+}
+
+#[test]
+fn what_was_not_measured_is_a_dash_in_the_page() {
+    let page = html::run(&fixtures::missing());
+    let figures = page.split("id=\"figures\"").nth(1).unwrap().split("</table>").next().unwrap();
+    assert!(figures.contains("—"));
+    assert!(!figures.contains("<td class=\"number\">0"), "{figures}");
+}
+
+#[test]
+fn every_export_has_its_own_file() {
+    let mut files: Vec<String> = exports::all(&fixtures::demo()).into_iter().map(|(file, _)| file).collect();
+    let count = files.len();
+    files.sort();
+    files.dedup();
+    assert_eq!(files.len(), count);
+    assert!(files.contains(&"report.html".to_string()) && files.contains(&"csv/series.csv".to_string()));
+}
