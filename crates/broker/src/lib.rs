@@ -1,1 +1,19 @@
-//! 
+//! Two MQTT brokers of our own.
+//!
+//! [`Broker`] is the built-in one: what `pubmark demo` runs against, in a process of its own ([`serve_process`]).
+//! The lying broker does what a script tells it and writes down what it did; the truth tests hold a run's record against it.
+
+mod builtin;
+mod error;
+mod net;
+mod process;
+mod settings;
+mod statistics;
+mod topic_tree;
+
+pub use builtin::Broker;
+pub use error::BrokerError;
+pub use net::{ServerTls, TlsError};
+pub use process::{OPTIONS, ProcessError, serve_process};
+pub use settings::{Login, Settings};
+pub use statistics::Statistics;

@@ -1,0 +1,305 @@
+//! The broker's state and its loop.
+
+use std::collections::HashMap;
+use std::io;
+use std::net::SocketAddr;
+use std::rc::Rc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use pubmark_protocol::clock::monotonic_ns;
+use pubmark_wire::mqtt::{DecodeError, Frame, PacketType, Version, frame, reason};
+
+use super::message::Retained;
+use super::peer::{Farewell, Peer};
+use super::publish::Target;
+use super::session::Session;
+use super::subscribe::Options;
+use crate::error::BrokerError;
+use crate::net::{Accepted, Connection, Events, Key, Listener, Poll, Ready, Received, Slab};
+use crate::settings::Settings;
+use crate::statistics::Statistics;
+use crate::topic_tree::TopicTree;
+
+/// How often time-outs are looked at, and how late a stop may be noticed.
+const TICK_MS: i32 = 100;
+/// Bytes waiting for a subscriber at which they are written before the wake-up ends.
+pub(super) const EARLY_FLUSH_BYTES: usize = 256 * 1024;
+
+/// An MQTT broker for 3.1.1 and 5.0 on one port. Everything is kept in memory.
+#[derive(Debug)]
+pub struct Broker {
+    pub(super) settings: Settings,
+    pub(super) poll: Poll,
+    listener: Listener,
+    /// The listener is not watched: no descriptor was left.
+    is_exhausted: bool,
+    pub(super) peers: Slab<Peer>,
+    pub(super) sessions: Slab<Session>,
+    pub(super) by_client_id: HashMap<Rc<str>, Key>,
+    pub(super) tree: TopicTree<Key, Options>,
+    pub(super) retained: Retained,
+    /// Connections with something to write.
+    pub(super) dirty: Vec<Key>,
+    /// Messages routed so far.
+    pub(super) routed: u64,
+    /// Used again for every message.
+    pub(super) targets: Vec<Target>,
+    pub(super) statistics: Statistics,
+    /// Time of the current wake-up, ns of `CLOCK_MONOTONIC`.
+    pub(super) now_ns: u64,
+    last_tick_ns: u64,
+}
+
+impl Broker {
+    /// Listens; clients can connect from here on and are served by [`Broker::run`].
+    ///
+    /// # Errors
+    /// [`BrokerError::Listen`] where the address is taken or not ours.
+    pub fn bind(settings: Settings) -> Result<Broker, BrokerError> {
+        let address = settings.listen;
+        let listener = Listener::bind(address).map_err(|source| BrokerError::Listen { address, source })?;
+        let failed = |source| BrokerError::System { what: "watch a socket", source };
+        let poll = Poll::open().map_err(failed)?;
+        poll.add_listener(listener.descriptor()).map_err(failed)?;
+        Ok(Broker {
+            settings,
+            poll,
+            listener,
+            is_exhausted: false,
+            peers: Slab::new(),
+            sessions: Slab::new(),
+            by_client_id: HashMap::new(),
+            tree: TopicTree::new(),
+            retained: Retained::default(),
+            dirty: Vec::new(),
+            routed: 0,
+            targets: Vec::new(),
+            statistics: Statistics::default(),
+            now_ns: monotonic_ns(),
+            last_tick_ns: 0,
+        })
+    }
+
+    /// Where it listens, the port that the kernel chose included.
+    ///
+    /// # Errors
+    /// [`BrokerError::System`] where the kernel does not say.
+    pub fn local_address(&self) -> Result<SocketAddr, BrokerError> {
+        self.listener.local_address().map_err(|source| BrokerError::System { what: "ask for our address", source })
+    }
+
+    /// What was counted so far.
+    pub fn statistics(&self) -> Statistics {
+        self.statistics
+    }
+
+    /// Serves clients until `stop` is set (noticed within 100 ms, at once where a signal set it).
+    ///
+    /// # Errors
+    /// [`BrokerError::System`] where waiting for sockets or taking connections fails; what one client does is never an error.
+    pub fn run(&mut self, stop: &AtomicBool) -> Result<(), BrokerError> {
+        let failed = |source| BrokerError::System { what: "serve sockets", source };
+        let mut events = Events::new();
+        let mut buffer = Vec::new();
+        while !stop.load(Ordering::Relaxed) {
+            self.poll.wait(&mut events, TICK_MS).map_err(failed)?;
+            self.now_ns = monotonic_ns();
+            for index in 0..events.len() {
+                match events.get(index) {
+                    Some(Ready::Listener) => self.accept().map_err(failed)?,
+                    Some(Ready::Connection { key, readable, writable }) => {
+                        if writable {
+                            self.flush(key);
+                        }
+                        if readable {
+                            self.read(key, &mut buffer);
+                        }
+                    }
+                    None => {}
+                }
+            }
+            self.tick().map_err(failed)?;
+            self.flush_dirty();
+        }
+        self.end_all();
+        Ok(())
+    }
+
+    fn accept(&mut self) -> io::Result<()> {
+        loop {
+            match self.listener.accept()? {
+                Accepted::Nobody => return Ok(()),
+                Accepted::Exhausted => {
+                    // Watched again at a tick: the kernel would wake us without end.
+                    self.statistics.descriptors_exhausted += 1;
+                    self.is_exhausted = true;
+                    return self.poll.remove(self.listener.descriptor());
+                }
+                Accepted::Stream(socket) => {
+                    self.statistics.connections += 1;
+                    let Ok(connection) = Connection::new(socket, self.settings.tls.as_ref()) else {
+                        self.statistics.protocol_errors += 1;
+                        continue;
+                    };
+                    let descriptor = connection.descriptor();
+                    let key = self.peers.insert(Peer {
+                        connection,
+                        session: None,
+                        version: Version::V311,
+                        silence_limit_ns: u64::from(self.settings.connect_timeout_s) * 1_000_000_000,
+                        last_heard_ns: self.now_ns,
+                        maximum_packet_bytes: usize::MAX,
+                        is_dirty: false,
+                    });
+                    self.poll.add(descriptor, key)?;
+                }
+            }
+        }
+    }
+
+    fn read(&mut self, key: Key, buffer: &mut Vec<u8>) {
+        loop {
+            let Some(peer) = self.peers.get_mut(key) else { return };
+            match peer.connection.receive(buffer) {
+                Ok(Received::Some { filled_bytes, more }) => {
+                    // Before CONNECT the clock runs on, so that a slow trickle does not hold a connection.
+                    if peer.session.is_some() {
+                        peer.last_heard_ns = self.now_ns;
+                    }
+                    self.read_packets(key, &buffer[..filled_bytes]);
+                    if !more {
+                        return;
+                    }
+                }
+                Ok(Received::Nothing) => {
+                    if peer.connection.wants_flush() {
+                        self.mark_dirty(key);
+                    }
+                    return;
+                }
+                Ok(Received::End) | Err(_) => return self.end(key, Farewell::Lost),
+            }
+        }
+    }
+
+    /// Handles all whole packets in `bytes`, which are at least one byte, and keeps the rest.
+    fn read_packets(&mut self, key: Key, bytes: &[u8]) {
+        let limit = self.settings.maximum_packet_bytes as usize;
+        let mut rest = bytes;
+        let is_stranger = self.peers.get(key).is_some_and(|peer| peer.session.is_none());
+        if is_stranger && PacketType::of(rest[0]) != Some(PacketType::Connect) {
+            // Its length would be waited for in vain.
+            self.statistics.protocol_errors += 1;
+            return self.end(key, Farewell::Lost);
+        }
+        loop {
+            match frame(rest, limit) {
+                Ok(Some(packet)) => {
+                    if let Err(farewell) = self.handle(key, &packet) {
+                        return self.end(key, farewell);
+                    }
+                    rest = &rest[packet.total_bytes..];
+                }
+                Ok(None) => break,
+                Err(error) => return self.break_off(key, &error),
+            }
+        }
+        if let Some(peer) = self.peers.get_mut(key) {
+            peer.connection.keep(rest);
+        }
+    }
+
+    /// Handles one packet; an error ends the connection.
+    fn handle(&mut self, key: Key, packet: &Frame<'_>) -> Result<(), Farewell> {
+        let Some(peer) = self.peers.get(key) else { return Err(Farewell::Lost) };
+        let version = peer.version;
+        let Some(session) = peer.session else {
+            return self.connect(key, packet);
+        };
+        match packet.packet_type() {
+            Some(PacketType::Publish) => self.publish(key, session, version, packet),
+            Some(PacketType::Puback | PacketType::Pubrec | PacketType::Pubrel | PacketType::Pubcomp) => {
+                self.acknowledge(key, session, version, packet)
+            }
+            _ => self.handle_rare(key, session, version, packet),
+        }
+    }
+
+    /// Ends a connection because of bytes that are no packet, or not one for a server.
+    pub(super) fn break_off(&mut self, key: Key, error: &DecodeError) {
+        self.statistics.protocol_errors += 1;
+        self.end(key, Farewell::Ours(error.reason_code()));
+    }
+
+    /// The same from inside a handler.
+    pub(super) fn broken(&mut self, error: DecodeError) -> Farewell {
+        self.violation(error.reason_code())
+    }
+
+    /// The client broke a rule that takes more than one packet to see.
+    pub(super) fn violation(&mut self, reason: u8) -> Farewell {
+        self.statistics.protocol_errors += 1;
+        Farewell::Ours(reason)
+    }
+
+    /// Notes that a connection has something to write at the end of this wake-up.
+    pub(super) fn mark_dirty(&mut self, key: Key) {
+        if let Some(peer) = self.peers.get_mut(key)
+            && !peer.is_dirty
+        {
+            peer.is_dirty = true;
+            self.dirty.push(key);
+        }
+    }
+
+    pub(super) fn flush(&mut self, key: Key) {
+        let Some(peer) = self.peers.get_mut(key) else { return };
+        if peer.connection.flush(&self.poll, key).is_err() {
+            self.end(key, Farewell::Lost);
+        }
+    }
+
+    fn flush_dirty(&mut self) {
+        // Ending a connection can publish its will and so make others dirty.
+        while let Some(key) = self.dirty.pop() {
+            if let Some(peer) = self.peers.get_mut(key) {
+                peer.is_dirty = false;
+            }
+            self.flush(key);
+        }
+    }
+
+    fn tick(&mut self) -> io::Result<()> {
+        if self.now_ns.saturating_sub(self.last_tick_ns) < TICK_MS as u64 * 1_000_000 {
+            return Ok(());
+        }
+        self.last_tick_ns = self.now_ns;
+        if self.is_exhausted {
+            self.is_exhausted = false;
+            self.poll.add_listener(self.listener.descriptor())?;
+        }
+        self.end_silent();
+        self.expire();
+        Ok(())
+    }
+
+    fn end_silent(&mut self) {
+        let now_ns = self.now_ns;
+        let is_silent = |peer: &Peer| {
+            peer.silence_limit_ns > 0 && now_ns.saturating_sub(peer.last_heard_ns) > peer.silence_limit_ns
+        };
+        let silent: Vec<Key> = self.peers.iter().filter(|(_, peer)| is_silent(peer)).map(|(key, _)| key).collect();
+        for key in silent {
+            self.statistics.silent += 1;
+            self.end(key, Farewell::Ours(reason::KEEP_ALIVE_TIMEOUT));
+        }
+    }
+
+    fn end_all(&mut self) {
+        let keys: Vec<Key> = self.peers.iter().map(|(key, _)| key).collect();
+        for key in keys {
+            self.say_goodbye(key, reason::SERVER_SHUTTING_DOWN);
+            self.peers.remove(key);
+        }
+    }
+}

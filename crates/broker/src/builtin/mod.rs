@@ -1,0 +1,15 @@
+//! The built-in broker: one thread, epoll, memory only. A target for the demo and for tests, never ranked against others.
+//!
+//! [`broker`] holds the state and the loop; each of the other files is one thing that clients ask of it.
+
+mod broker;
+mod connect;
+mod deliver;
+mod leave;
+mod message;
+mod peer;
+mod publish;
+mod session;
+mod subscribe;
+
+pub use broker::Broker;

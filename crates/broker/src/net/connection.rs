@@ -1,0 +1,148 @@
+//! One connection with what was read in part and what waits to be written.
+
+use std::io;
+use std::net::TcpStream;
+
+use super::poll::Poll;
+use super::slab::Key;
+use super::stream::{ServerTls, Stream, TlsError};
+
+/// A write buffer larger than this is given back once it is empty, so that an idle connection costs little.
+const KEEP_BYTES: usize = 16 * 1024;
+/// Bytes of one read at most, so that one connection does not keep the others waiting.
+const READ_BYTES: usize = 256 * 1024;
+
+/// A connection.
+#[derive(Debug)]
+pub(crate) struct Connection {
+    stream: Stream,
+    /// The beginning of a packet whose end has not come.
+    incoming: Vec<u8>,
+    /// Bytes to be written, from `written` on.
+    outgoing: Vec<u8>,
+    written: usize,
+    waits_to_write: bool,
+    reads: bool,
+}
+
+/// What a read brought.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum Received {
+    /// Bytes: this many are at the front of the buffer now. Where `more`, further ones may wait without being told of.
+    Some { filled_bytes: usize, more: bool },
+    /// Nothing now.
+    Nothing,
+    /// The peer has closed.
+    End,
+}
+
+impl Connection {
+    pub(crate) fn new(socket: TcpStream, tls: Option<&ServerTls>) -> Result<Connection, TlsError> {
+        let stream = Stream::new(socket, tls)?;
+        let (incoming, outgoing) = (Vec::new(), Vec::new());
+        Ok(Connection { stream, incoming, outgoing, written: 0, waits_to_write: false, reads: true })
+    }
+
+    pub(crate) fn descriptor(&self) -> std::os::fd::RawFd {
+        self.stream.descriptor()
+    }
+
+    /// Fills the front of `buffer` with what is known of the next packets: the part kept before, then one read into the rest of
+    /// `buffer`, which is made larger where a long packet needs it. What is not used goes back by [`Connection::keep`].
+    pub(crate) fn receive(&mut self, buffer: &mut Vec<u8>) -> io::Result<Received> {
+        let known = self.incoming.len();
+        if buffer.len() < known + READ_BYTES {
+            buffer.resize(known + READ_BYTES, 0);
+        }
+        buffer[..known].copy_from_slice(&self.incoming);
+        match self.stream.read(&mut buffer[known..]) {
+            Ok(0) => Ok(Received::End),
+            Ok(read) => Ok(Received::Some { filled_bytes: known + read, more: self.stream.holds_back() }),
+            Err(error) if matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted) => {
+                Ok(Received::Nothing)
+            }
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Keeps the beginning of a packet for the next read.
+    pub(crate) fn keep(&mut self, rest: &[u8]) {
+        self.incoming.clear();
+        if rest.is_empty() {
+            self.incoming.shrink_to(KEEP_BYTES);
+        } else {
+            self.incoming.extend_from_slice(rest);
+        }
+    }
+
+    /// Where packets to be sent are appended.
+    #[inline]
+    pub(crate) fn outgoing(&mut self) -> &mut Vec<u8> {
+        &mut self.outgoing
+    }
+
+    /// Bytes that wait to be written.
+    #[inline]
+    pub(crate) fn pending_bytes(&self) -> usize {
+        self.outgoing.len() - self.written
+    }
+
+    /// Has reading left something to be written, which TLS does?
+    pub(crate) fn wants_flush(&self) -> bool {
+        self.stream.wants_write() && !self.waits_to_write
+    }
+
+    /// Is the socket full? Room is told of by the poll, so trying before is in vain.
+    pub(crate) fn is_blocked(&self) -> bool {
+        self.waits_to_write
+    }
+
+    /// Writes what the socket takes, in one call where it takes all, and waits for room where it does not.
+    pub(crate) fn flush(&mut self, poll: &Poll, key: Key) -> io::Result<()> {
+        while self.written < self.outgoing.len() {
+            match self.stream.write(&self.outgoing[self.written..]) {
+                Ok(taken) => self.written += taken,
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => break,
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) => return Err(error),
+            }
+        }
+        self.stream.push()?;
+        self.tidy();
+        let waits = self.pending_bytes() > 0 || self.stream.wants_write();
+        if waits != self.waits_to_write {
+            self.waits_to_write = waits;
+            poll.change(self.descriptor(), key, self.reads, waits)?;
+        }
+        Ok(())
+    }
+
+    /// Takes up reading, or leaves bytes in the kernel.
+    pub(crate) fn set_reading(&mut self, reads: bool, poll: &Poll, key: Key) -> io::Result<()> {
+        if reads != self.reads {
+            self.reads = reads;
+            poll.change(self.descriptor(), key, reads, self.waits_to_write)?;
+        }
+        Ok(())
+    }
+
+    fn tidy(&mut self) {
+        if self.written == self.outgoing.len() {
+            self.written = 0;
+            self.outgoing.clear();
+            if self.outgoing.capacity() > KEEP_BYTES {
+                self.outgoing = Vec::new();
+            }
+        } else if self.written > self.outgoing.len() / 2 {
+            self.outgoing.drain(..self.written);
+            self.written = 0;
+        }
+    }
+
+    /// Throws away what waits and makes closing reset the connection.
+    pub(crate) fn cut(&mut self) -> io::Result<()> {
+        self.outgoing.clear();
+        self.written = 0;
+        self.stream.reset_on_close()
+    }
+}

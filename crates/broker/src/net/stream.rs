@@ -1,0 +1,189 @@
+//! A connection's bytes, plain or encrypted.
+
+use std::io::{self, Read, Write};
+use std::net::TcpStream;
+use std::os::fd::{AsRawFd, RawFd};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use rustls::pki_types::pem::PemObject;
+use rustls::pki_types::{CertificateDer, PrivateKeyDer};
+use rustls::{ServerConfig, ServerConnection};
+
+/// Bytes handed to rustls at a time: it keeps a copy until the socket takes them.
+const ENCRYPT_AT_ONCE_BYTES: usize = 64 * 1024;
+
+/// Why a server cannot speak TLS.
+#[derive(Debug, thiserror::Error)]
+pub enum TlsError {
+    /// A PEM file could not be read.
+    #[error("failed to read `{path}`")]
+    File {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        #[source]
+        source: rustls::pki_types::pem::Error,
+    },
+    /// Certificate and key do not fit, or are of a kind that is not supported.
+    #[error("certificate and key cannot be used")]
+    Material(#[from] rustls::Error),
+}
+
+/// A server's certificate and key, ready for use.
+#[derive(Clone, Debug)]
+pub struct ServerTls {
+    config: Arc<ServerConfig>,
+}
+
+impl ServerTls {
+    /// Reads a certificate chain and its key from PEM files.
+    ///
+    /// # Errors
+    /// A [`TlsError`] that names the file or what does not fit.
+    pub fn read(certificate: &Path, key: &Path) -> Result<ServerTls, TlsError> {
+        let failed = |path: &Path| {
+            let path = path.to_path_buf();
+            move |source| TlsError::File { path, source }
+        };
+        let chain: Vec<CertificateDer<'static>> = CertificateDer::pem_file_iter(certificate)
+            .and_then(|certificates| certificates.collect())
+            .map_err(failed(certificate))?;
+        let key = PrivateKeyDer::from_pem_file(key).map_err(failed(key))?;
+        let provider = Arc::new(rustls::crypto::ring::default_provider());
+        let config = ServerConfig::builder_with_provider(provider)
+            .with_safe_default_protocol_versions()?
+            .with_no_client_auth()
+            .with_single_cert(chain, key)?;
+        Ok(ServerTls { config: Arc::new(config) })
+    }
+}
+
+/// The bytes of a connection.
+#[derive(Debug)]
+pub(crate) enum Stream {
+    Plain(TcpStream),
+    Encrypted(Box<Encrypted>),
+}
+
+#[derive(Debug)]
+pub(crate) struct Encrypted {
+    socket: TcpStream,
+    tls: ServerConnection,
+}
+
+impl Stream {
+    pub(crate) fn new(socket: TcpStream, tls: Option<&ServerTls>) -> Result<Stream, TlsError> {
+        Ok(match tls {
+            None => Stream::Plain(socket),
+            Some(tls) => {
+                let tls = ServerConnection::new(Arc::clone(&tls.config))?;
+                Stream::Encrypted(Box::new(Encrypted { socket, tls }))
+            }
+        })
+    }
+
+    pub(crate) fn descriptor(&self) -> RawFd {
+        match self {
+            Stream::Plain(socket) => socket.as_raw_fd(),
+            Stream::Encrypted(encrypted) => encrypted.socket.as_raw_fd(),
+        }
+    }
+
+    /// Reads what fits; 0 at the end, `WouldBlock` where there is nothing. Less than the buffer's size does not mean that
+    /// nothing is left behind TLS: read until `WouldBlock` there ([`Stream::holds_back`]).
+    pub(crate) fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        match self {
+            Stream::Plain(socket) => socket.read(buffer),
+            Stream::Encrypted(encrypted) => encrypted.read(buffer),
+        }
+    }
+
+    /// Can bytes be waiting that the socket's readiness does not tell of?
+    pub(crate) fn holds_back(&self) -> bool {
+        matches!(self, Stream::Encrypted(_))
+    }
+
+    /// Takes some of the bytes; `WouldBlock` where the socket takes none.
+    pub(crate) fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        match self {
+            Stream::Plain(socket) => socket.write(bytes),
+            Stream::Encrypted(encrypted) => encrypted.write(bytes),
+        }
+    }
+
+    /// Are there bytes that were taken and have not reached the socket?
+    pub(crate) fn wants_write(&self) -> bool {
+        match self {
+            Stream::Plain(_) => false,
+            Stream::Encrypted(encrypted) => encrypted.tls.wants_write(),
+        }
+    }
+
+    /// Lets the socket take what [`Stream::write`] left.
+    pub(crate) fn push(&mut self) -> io::Result<()> {
+        match self {
+            Stream::Plain(_) => Ok(()),
+            Stream::Encrypted(encrypted) => encrypted.push(),
+        }
+    }
+
+    /// Makes closing reset the connection instead of ending it in order.
+    pub(crate) fn reset_on_close(&self) -> io::Result<()> {
+        let option = libc::linger { l_onoff: 1, l_linger: 0 };
+        // SAFETY: the option is valid for the call and its size is given.
+        let result = unsafe {
+            libc::setsockopt(
+                self.descriptor(),
+                libc::SOL_SOCKET,
+                libc::SO_LINGER,
+                std::ptr::from_ref(&option).cast(),
+                size_of::<libc::linger>() as libc::socklen_t,
+            )
+        };
+        if result < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
+    }
+}
+
+impl Encrypted {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        loop {
+            match self.tls.reader().read(buffer) {
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
+                other => return other,
+            }
+            if self.tls.read_tls(&mut self.socket)? == 0 {
+                return Ok(0);
+            }
+            if let Err(error) = self.tls.process_new_packets() {
+                // The alert tells the peer why; the connection ends whether it arrives or not.
+                self.push().ok();
+                return Err(io::Error::new(io::ErrorKind::InvalidData, error));
+            }
+            // The handshake answers by itself.
+            self.push()?;
+        }
+    }
+
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.push()?;
+        if self.tls.wants_write() {
+            return Err(io::ErrorKind::WouldBlock.into());
+        }
+        let taken = self.tls.writer().write(&bytes[..bytes.len().min(ENCRYPT_AT_ONCE_BYTES)])?;
+        self.push()?;
+        // Before the handshake ends rustls keeps only so much.
+        if taken == 0 { Err(io::ErrorKind::WouldBlock.into()) } else { Ok(taken) }
+    }
+
+    fn push(&mut self) -> io::Result<()> {
+        while self.tls.wants_write() {
+            match self.tls.write_tls(&mut self.socket) {
+                Ok(_) => {}
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => break,
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(())
+    }
+}

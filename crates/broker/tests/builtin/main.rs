@@ -1,0 +1,7 @@
+//! The built-in broker against mosquitto's clients and against packets of our own.
+#![allow(clippy::unwrap_used, clippy::print_stderr)]
+
+mod client;
+mod server;
+mod with_mosquitto;
+mod with_packets;
