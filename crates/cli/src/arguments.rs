@@ -27,5 +27,7 @@ pub enum Verb {
     Doctor(commands::doctor::Doctor),
     Schema(commands::schema::Schema),
     #[command(hide = true)]
+    Broker(commands::broker::Broker),
+    #[command(hide = true)]
     Reference(commands::reference::Reference),
 }

@@ -4,6 +4,9 @@ use std::path::PathBuf;
 
 use clap::Args;
 
+use crate::exit_code::ExitCode;
+use crate::failure::{Failure, Outcome};
+
 /// The built-in MQTT broker: prints `listening ADDRESS` and runs until SIGTERM.
 #[derive(Debug, Args)]
 pub struct Broker {
@@ -14,4 +17,19 @@ pub struct Broker {
     /// Certificate chain and key (PEM): encrypt
     #[arg(long, num_args = 2, value_names = ["CERTIFICATE", "KEY"])]
     pub tls: Option<Vec<PathBuf>>,
+}
+
+impl Broker {
+    /// Serves until it is told to stop, or until the process that started it is gone.
+    pub fn perform(self) -> Outcome {
+        let mut options = vec!["--listen".to_owned(), self.listen];
+        if let Some([certificate, key]) = self.tls.as_deref() {
+            options.extend(["--tls-certificate".to_owned(), certificate.display().to_string()]);
+            options.extend(["--tls-key".to_owned(), key.display().to_string()]);
+        }
+        match pubmark_broker::serve_process(options, &mut std::io::stdout()) {
+            Ok(()) => Ok(ExitCode::Ok),
+            Err(error) => Err(Failure::from_error(ExitCode::SystemFailed, &error)),
+        }
+    }
 }

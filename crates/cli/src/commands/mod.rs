@@ -1,5 +1,6 @@
 //! One file a verb: what it takes from the command line, and what it does.
 
+pub mod broker;
 pub mod compare;
 pub mod demo;
 pub mod doctor;
@@ -26,6 +27,7 @@ pub fn perform(verb: Verb, printer: &Printer) -> Outcome {
         Verb::Explain(explain) => explain.perform(printer),
         Verb::Doctor(doctor) => doctor.perform(printer),
         Verb::Schema(schema) => schema.perform(printer),
+        Verb::Broker(broker) => broker.perform(),
         Verb::Reference(reference) => reference.perform(printer),
     }
 }
