@@ -68,7 +68,7 @@ pub fn books_cost(streams: u32, deliveries: u32) -> (f64, f64) {
     let mut sequences = vec![0u32; streams as usize];
     let mut payload = Vec::with_capacity(header::FULL);
     // Touch every stream once, so that page faults of the start are not in the figure and its memory is.
-    let mut at_ns = START_NS + 1;
+    let mut at_ns = START_NS + 1_000_000;
     let mut deliver = |publisher: u32, latency_ns: u64, books: &mut Books| {
         sequences[publisher as usize] += 1;
         at_ns += 10_000;
