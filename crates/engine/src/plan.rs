@@ -52,6 +52,9 @@ pub const ATTEMPT_LIMIT: Duration = Duration::from_secs(10);
 /// First and longest pause before a connect is tried again; each failure doubles it.
 pub const BACKOFF: (Duration, Duration) = (Duration::from_millis(100), Duration::from_secs(5));
 
+/// Longest time that a device which leaves gracefully waits for the exchanges under way, as client libraries do.
+pub const QUIESCE_LIMIT: Duration = Duration::from_secs(1);
+
 /// Arrivals later than this after publishing ended count as late (PSMark stopped listening then).
 pub const LATE_AFTER: Duration = Duration::from_secs(2);
 

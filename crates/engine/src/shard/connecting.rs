@@ -2,12 +2,13 @@
 
 use pubmark_model::churn::Leave;
 use pubmark_protocol::clients::{Clients, Goodbye, SessionId};
+use pubmark_protocol::clock;
 use pubmark_protocol::events::Cause;
 
 use super::Shard;
 use super::session::State;
 use super::timers::Task;
-use crate::plan::{ATTEMPT_LIMIT, BACKOFF};
+use crate::plan::{ATTEMPT_LIMIT, BACKOFF, QUIESCE_LIMIT};
 
 impl Shard {
     /// Starts connecting every session that is planned to be up at the start, evenly at the ramp-up's rate.
@@ -70,9 +71,11 @@ impl Shard {
         }
         let pause_ns = self.draw_pause_ns(self.sessions[index as usize].failures);
         if self.sessions[index as usize].wanted && !self.finishing {
-            self.timers.add(pubmark_protocol::clock::monotonic_ns() + pause_ns, Task::Connect(index));
+            self.timers.add(clock::monotonic_ns() + pause_ns, Task::Connect(index));
         } else {
-            self.sessions[index as usize].state = State::Offline;
+            let session = &mut self.sessions[index as usize];
+            session.state = State::Offline;
+            session.lost = false;
         }
     }
 
@@ -130,7 +133,7 @@ impl Shard {
         self.plan_churn(index);
         if change.online {
             self.sessions[session as usize].wanted = true;
-            self.connect(clients, session, pubmark_protocol::clock::monotonic_ns());
+            self.connect(clients, session, clock::monotonic_ns());
         } else {
             self.leave(clients, session, leave);
         }
@@ -145,14 +148,36 @@ impl Shard {
             session.failures = 0;
             self.failing -= 1;
         }
-        let goodbye = match leave {
-            Leave::Graceful => Goodbye::Graceful,
-            Leave::Cut => Goodbye::Cut,
-        };
         match session.state {
             State::Waiting => session.state = State::Offline,
             State::Offline => {}
-            State::Connecting(_) | State::Online => clients.disconnect(SessionId(index), goodbye, self),
+            State::Connecting(_) => clients.disconnect(SessionId(index), Goodbye::Cut, self),
+            State::Online if leave == Leave::Cut => clients.disconnect(SessionId(index), Goodbye::Cut, self),
+            State::Online => {
+                session.leaving = true;
+                if self.is_busy(index) {
+                    let limit_ns = clock::monotonic_ns() + QUIESCE_LIMIT.as_nanos() as u64;
+                    self.timers.add(limit_ns, Task::Leave(index));
+                } else {
+                    self.finish_leave(clients, index);
+                }
+            }
         }
+    }
+
+    /// Has the session messages that are not written, or not acknowledged?
+    pub(super) fn is_busy(&self, index: u32) -> bool {
+        let session = &self.sessions[index as usize];
+        let unacknowledged = |publisher| self.publishers[publisher as usize].unacknowledged > 0;
+        !session.pending.is_empty() || session.publishers.clone().any(unacknowledged)
+    }
+
+    /// Ends a graceful leave, and comes back at once if the return was planned meanwhile.
+    pub(super) fn finish_leave<C: Clients>(&mut self, clients: &mut C, index: u32) {
+        if !std::mem::take(&mut self.sessions[index as usize].leaving) {
+            return;
+        }
+        clients.disconnect(SessionId(index), Goodbye::Graceful, self);
+        self.connect(clients, index, clock::monotonic_ns());
     }
 }

@@ -203,6 +203,7 @@ impl Shard {
                 Task::Churn(publisher) => self.change_connectivity(clients, publisher),
                 Task::Connect(session) => self.connect(clients, session, now_ns),
                 Task::AttemptLimit(session) => self.end_attempt(clients, session, at_ns),
+                Task::Leave(session) => self.finish_leave(clients, session),
                 Task::WindowStart => {
                     self.window_cpu_ns.0 = clock::thread_cpu_ns();
                     self.window_wakeups.0 = self.wakeups;
@@ -258,6 +259,7 @@ impl Shard {
                 clients.disconnect(SessionId(index), Goodbye::Graceful, &mut self);
             }
         }
+        clients.finish(&mut self);
         self.settle();
         self.show();
         let absences = self.receiver.absences();

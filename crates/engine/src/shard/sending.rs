@@ -92,7 +92,7 @@ impl Shard {
             publisher.book.skipped_disconnected += u64::from(measured);
             return Step::Settled;
         }
-        if session.state != State::Online {
+        if session.state != State::Online || session.leaving {
             return Step::Waits;
         }
         let message = Outgoing {
@@ -120,6 +120,9 @@ impl Shard {
     pub(super) fn serve_writable<C: Clients>(&mut self, clients: &mut C) {
         let mut sessions = std::mem::take(&mut self.writable);
         for session in sessions.drain(..) {
+            if self.sessions[session as usize].leaving && !self.is_busy(session) {
+                self.finish_leave(clients, session);
+            }
             for index in self.sessions[session as usize].publishers.clone() {
                 self.catch_up(clients, index);
             }

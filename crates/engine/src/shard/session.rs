@@ -29,6 +29,8 @@ pub struct Session {
     pub wanted: bool,
     /// Lost without our asking, and not up again since.
     pub lost: bool,
+    /// It leaves as soon as the exchanges under way are done.
+    pub leaving: bool,
     /// It was up before.
     pub was_up: bool,
     /// Failures since it was last up.
@@ -54,6 +56,7 @@ impl Session {
             state: State::Offline,
             wanted: false,
             lost: false,
+            leaving: false,
             was_up: false,
             failures: 0,
             publishers,

@@ -51,6 +51,13 @@ impl Shard {
         }
     }
 
+    /// A message is settled: a session that waited for it can leave.
+    fn note_settled(&mut self, session: SessionId) {
+        if self.sessions[session.0 as usize].leaving && !self.is_busy(session.0) {
+            self.writable.push(session.0);
+        }
+    }
+
     fn unblock(&mut self, session: SessionId) {
         for index in self.sessions[session.0 as usize].publishers.clone() {
             self.publishers[index as usize].blocked = false;
@@ -102,6 +109,7 @@ impl Sink for Shard {
 
     fn closed(&mut self, session: SessionId, cause: Cause) {
         self.subscriber_gone(session);
+        self.sessions[session.0 as usize].leaving = false;
         let was_online = self.sessions[session.0 as usize].state == State::Online;
         if cause == Cause::Ours {
             self.online -= u64::from(was_online);
@@ -132,6 +140,7 @@ impl Sink for Shard {
             self.times.backpressure.record(wait_ns);
             type_row(&mut self.types, publisher.book.group).backpressure.record(wait_ns);
         }
+        self.note_settled(session);
     }
 
     fn acknowledged(&mut self, session: SessionId, token: Token, outcome: Result<(), u8>) {
@@ -150,6 +159,7 @@ impl Sink for Shard {
             self.counters.count_cause(format!("message refused (0x{code:02x})"));
         }
         self.in_flight = self.in_flight.saturating_sub(1);
+        self.note_settled(session);
     }
 
     fn abandoned(&mut self, session: SessionId, token: Token) {

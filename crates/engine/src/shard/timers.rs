@@ -16,6 +16,8 @@ pub enum Task {
     Connect(u32),
     /// Session: an attempt has had its time.
     AttemptLimit(u32),
+    /// Session: leave now, whatever is under way.
+    Leave(u32),
     /// The measured window ends: note CPU time.
     WindowEnd,
 }
