@@ -66,7 +66,7 @@ pub fn write(out: &mut Vec<u8>, payload_bytes: usize, run: u32, publisher: u32, 
     }
 }
 
-/// Puts write start − due into a header that [`write`] made; a compact header has no place for it.
+/// Puts write start − due into a header that [`write()`] made; a compact header has no place for it.
 pub fn patch_write_start(header: &mut [u8], due_ns: u64, write_start_ns: u64) {
     if header.first() == Some(&VERSION_FULL) && header.len() >= FULL {
         let delay_us = write_start_ns.saturating_sub(due_ns) / 1_000;
