@@ -165,11 +165,14 @@ impl Shard {
         }
     }
 
-    /// Has the session messages that are not written, or not acknowledged?
+    /// Has the session messages that wait, are not written, or not acknowledged?
     pub(super) fn is_busy(&self, index: u32) -> bool {
         let session = &self.sessions[index as usize];
-        let unacknowledged = |publisher| self.publishers[publisher as usize].unacknowledged > 0;
-        !session.pending.is_empty() || session.publishers.clone().any(unacknowledged)
+        let is_open = |index| {
+            let publisher = &self.publishers[index as usize];
+            publisher.backlog > 0 || publisher.unacknowledged > 0
+        };
+        !session.pending.is_empty() || session.publishers.clone().any(is_open)
     }
 
     /// Ends a graceful leave, and comes back at once if the return was planned meanwhile.

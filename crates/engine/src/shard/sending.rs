@@ -92,7 +92,7 @@ impl Shard {
             publisher.book.skipped_disconnected += u64::from(measured);
             return Step::Settled;
         }
-        if session.state != State::Online || session.leaving {
+        if session.state != State::Online {
             return Step::Waits;
         }
         let message = Outgoing {
@@ -120,13 +120,13 @@ impl Shard {
     pub(super) fn serve_writable<C: Clients>(&mut self, clients: &mut C) {
         let mut sessions = std::mem::take(&mut self.writable);
         for session in sessions.drain(..) {
-            if self.sessions[session as usize].leaving && !self.is_busy(session) {
-                self.finish_leave(clients, session);
-            }
             for index in self.sessions[session as usize].publishers.clone() {
                 self.catch_up(clients, index);
             }
             clients.flush(SessionId(session), self);
+            if self.sessions[session as usize].leaving && !self.is_busy(session) {
+                self.finish_leave(clients, session);
+            }
         }
         if self.writable.is_empty() {
             // Keep the allocation; nothing was added meanwhile.
