@@ -6,6 +6,7 @@
 mod builtin;
 mod error;
 mod net;
+mod outgoing;
 mod process;
 mod settings;
 mod statistics;

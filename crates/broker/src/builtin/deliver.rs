@@ -97,7 +97,7 @@ impl Broker {
             let message = Rc::clone(&queued.message);
             let (manner, ids) = (queued.manner, queued.subscription_ids.clone());
             let age_ns = self.now_ns.saturating_sub(message.received_ns);
-            let packet_id = session.outgoing.start(queued);
+            let packet_id = session.outgoing.start(queued, manner.qos);
             let written = write_message(peer, &message.publish(), manner, Some(packet_id), false, &ids, age_ns);
             if written != Written::Yes {
                 session.outgoing.finish(packet_id, manner.qos);
