@@ -111,8 +111,8 @@ fn flow(traffic: Option<&Traffic>) -> String {
         Some(traffic) => {
             let (messages, rate) = (three_digits(traffic.messages_per_s), bytes(traffic.bytes_per_s));
             let mean = three_digits(traffic.mean_messages_per_s);
-            let mean = if mean == messages { String::new() } else { format!("   (with churn {mean} msg/s)") };
-            format!("{messages:>9} msg/s {rate:>11}/s{mean}")
+            let mean = if mean == messages { String::new() } else { format!("   ({mean} msg/s with churn)") };
+            format!("{messages:>8} msg/s {rate:>10}/s{mean}")
         }
     }
 }
@@ -138,10 +138,12 @@ fn judged(verdicts: &[Verdict], nodes: u32) -> String {
     let machine = if nodes > 1 { format!("{nodes} nodes like this machine") } else { "this machine".to_owned() };
     if wanting.is_empty() {
         text.push_str(&format!("  {machine} can run it, as far as these figures tell\n"));
+    } else {
+        text.push_str(&format!("  {machine} cannot run it:\n"));
     }
     for verdict in wanting {
         let times = three_digits(verdict.needed / verdict.available);
-        text.push_str(&format!("  {machine} cannot run it: {} is short {times} times\n", verdict.what));
+        text.push_str(&format!("    {}: needs {times} times what there is\n", verdict.what));
     }
     text.push_str("  the loopback is an upper bound: no broker copies bytes for free\n");
     text
@@ -188,10 +190,7 @@ mod tests {
     fn what_cannot_be_run_says_by_how_much() {
         let text = both_parts("smart-factory-10x", 5);
         assert!(text.contains("✗ link of the system"), "{text}");
-        assert!(
-            text.contains("5 nodes like this machine cannot run it: link of the system is short 1.94 times"),
-            "{text}"
-        );
+        assert!(text.contains("    link of the system: needs 1.94 times what there is"), "{text}");
         assert!(text.lines().all(|line| line.chars().count() <= COLUMNS), "{text}");
     }
 

@@ -22,6 +22,7 @@ mod signals;
 mod suggestion;
 mod target;
 mod units;
+mod wrapping;
 
 use std::process::ExitCode;
 
@@ -52,7 +53,9 @@ fn unread(error: &clap::Error) -> ExitCode {
     let text = error.render();
     if error.use_stderr() {
         let text = if printer.colours_messages() { text.ansi().to_string() } else { text.to_string() };
-        printer.note(text.trim_end());
+        // clap calls a hint a tip.
+        let text = text.replace("\n  tip: ", "\nhint: ");
+        printer.note(wrapping::wrap_lines(&text).trim_end());
         return exit_code::ExitCode::Usage.into();
     }
     let text = if printer.colours_result() { text.ansi().to_string() } else { text.to_string() };

@@ -5,6 +5,7 @@ use std::io::{self, IsTerminal as _, Write as _};
 
 use crate::exit_code::ExitCode;
 use crate::failure::Failure;
+use crate::wrapping::wrap_lines;
 
 /// Columns that text is made for where the terminal does not say.
 pub const COLUMNS: usize = 80;
@@ -77,20 +78,18 @@ impl Printer {
 
     fn failure_text(&self, failure: &Failure) -> String {
         let mut text = String::new();
-        match &failure.diagnostic {
-            Some(diagnostic) => self.diagnostic(diagnostic.as_ref(), &mut text),
-            None => {
-                for (depth, line) in failure.chain.iter().enumerate() {
-                    if depth == 0 {
-                        let _ = writeln!(text, "{} {line}", self.paint("error:", RED));
-                    } else {
-                        let _ = writeln!(text, "  caused by: {line}");
-                    }
-                }
-            }
+        // A diagnostic brings its own words for the innermost cause.
+        let own = failure.chain.len() - usize::from(failure.diagnostic.is_some());
+        for (depth, line) in failure.chain[..own].iter().enumerate() {
+            let head = if depth == 0 { self.paint("error:", RED) } else { "  caused by:".to_owned() };
+            text.push_str(&wrap_lines(&format!("{head} {line}")));
+        }
+        if let Some(diagnostic) = &failure.diagnostic {
+            self.diagnostic(diagnostic.as_ref(), &mut text);
         }
         if let Some(hint) = &failure.hint {
-            let _ = write!(text, "\n{} {hint}", self.paint("hint:", CYAN));
+            text.push('\n');
+            text.push_str(&wrap_lines(&format!("{} {hint}", self.paint("hint:", CYAN))));
         }
         text.truncate(text.trim_end().len());
         text

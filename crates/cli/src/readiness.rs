@@ -89,7 +89,13 @@ pub fn round_trip<C: Clients>(endpoint: &Endpoint) -> Result<(), String> {
         credentials: None,
         persistent: false,
         in_flight_window: 1,
-        publications: vec![Publication { publisher: 0, topic: TOPIC.into(), qos: Qos::BestEffort, retain: false }],
+        publications: vec![Publication {
+            publisher: 0,
+            topic: TOPIC.into(),
+            qos: Qos::BestEffort,
+            retain: false,
+            body: None,
+        }],
         subscriptions: vec![Subscription { filter: TOPIC.into(), qos: Qos::BestEffort }],
     });
     let mut seen = Seen::default();

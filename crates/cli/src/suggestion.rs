@@ -13,9 +13,9 @@ pub fn nearest<'a>(wrong: &str, names: impl IntoIterator<Item = &'a str>) -> Opt
 /// The hint for a wrong name: the nearest valid one, and all of them.
 pub fn choices<'a>(wrong: &str, names: impl IntoIterator<Item = &'a str>) -> String {
     let names: Vec<&str> = names.into_iter().collect();
-    let list = names.join(", ");
+    let list = names.iter().map(|name| format!("`{name}`")).collect::<Vec<_>>().join(", ");
     match nearest(wrong, names.iter().copied()) {
-        Some(name) => format!("did you mean `{name}`? there are: {list}"),
+        Some(name) => format!("did you mean `{name}`? There are: {list}"),
         None => format!("there are: {list}"),
     }
 }
@@ -50,7 +50,7 @@ mod tests {
     #[test]
     fn a_different_word_finds_nothing() {
         assert_eq!(nearest("weather", ["smart-home", "pairs"]), None);
-        assert_eq!(choices("weather", ["smart-home", "pairs"]), "there are: smart-home, pairs");
+        assert_eq!(choices("weather", ["smart-home", "pairs"]), "there are: `smart-home`, `pairs`");
     }
 
     #[test]

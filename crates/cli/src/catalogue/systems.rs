@@ -1,6 +1,7 @@
 //! The table of systems.
 
 use pubmark_systems::Definition;
+use pubmark_systems::definition::Change;
 
 use crate::exit_code::ExitCode;
 use crate::failure::Failure;
@@ -57,19 +58,28 @@ pub fn markdown() -> Result<String, Failure> {
         for paper in &system.papers {
             text.push_str(&format!("\nMeasured by {}: version {}.\n", paper.paper, paper.version));
         }
-        text.push_str("\n| profile | setting | when | why |\n|---|---|---|---|\n");
-        let everywhere = system.deviations.iter().map(|change| ("all", change));
-        let own = system
-            .profiles
-            .iter()
-            .flat_map(|(name, profile)| profile.deviations.iter().map(move |change| (name.as_str(), change)));
-        for (profile, change) in everywhere.chain(own) {
-            let when = format!("{:?}", change.when).to_lowercase();
-            text.push_str(&format!("| {profile} | `{}` | {when} | {} |\n", change.setting, change.reason));
-        }
+        text.push_str(&changes(&system));
         for (name, profile) in &system.profiles {
             text.push_str(&format!("\n`{name}`: {}.\n", profile.description));
         }
     }
     Ok(text)
+}
+
+/// The table of settings that are not the system's defaults; empty where there are none.
+fn changes(system: &Definition) -> String {
+    let everywhere = system.deviations.iter().map(|change| ("all", change));
+    let own = system
+        .profiles
+        .iter()
+        .flat_map(|(name, profile)| profile.deviations.iter().map(move |change| (name.as_str(), change)));
+    let row = |(profile, change): (&str, &Change)| {
+        let when = format!("{:?}", change.when).to_lowercase();
+        format!("| {profile} | `{}` | {when} | {} |\n", change.setting, change.reason)
+    };
+    let rows: String = everywhere.chain(own).map(row).collect();
+    if rows.is_empty() {
+        return rows;
+    }
+    format!("\n| profile | setting | when | why |\n|---|---|---|---|\n{rows}")
 }

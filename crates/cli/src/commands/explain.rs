@@ -6,7 +6,6 @@ use pubmark_record::codes;
 use crate::exit_code::ExitCode;
 use crate::failure::{Failure, Outcome};
 use crate::printer::{COLUMNS, Printer};
-use crate::suggestion;
 
 /// Explain a code of a verdict or a warning.
 ///
@@ -26,9 +25,7 @@ impl Explain {
             return Ok(ExitCode::Ok);
         };
         let Some(page) = codes::explain(&code) else {
-            let pages = codes::pages();
-            let hint = suggestion::choices(&code, pages.iter().map(|page| page.code));
-            return Err(Failure::usage(format!("there is no code `{code}`")).hint(hint));
+            return Err(Failure::usage(format!("there is no code `{code}`")).hint("`pubmark explain` lists them"));
         };
         printer.result(&page.text(COLUMNS))?;
         Ok(ExitCode::Ok)

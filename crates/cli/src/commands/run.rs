@@ -12,6 +12,7 @@ use pubmark_model::schedule::{self, Timeline};
 use pubmark_model::workload::Workload;
 use pubmark_record::record::{Record, VerdictStatus};
 use pubmark_record::store::{self, RunFolder};
+use pubmark_report::exports;
 use pubmark_systems::descriptors;
 
 use crate::commands::run_arguments::Run;
@@ -62,7 +63,7 @@ impl Run {
                 Failure::usage(format!("there is no workload `{name}`")).hint(hint.clone())
             }
             LoadError::Unreadable { .. } => Failure::from_error(ExitCode::Usage, &error),
-            found => Failure::in_file(found),
+            found => Failure::in_file(found).during(format!("failed to load the workload `{}`", self.workload)),
         })
     }
 
@@ -163,12 +164,10 @@ fn raise_descriptors(fleet: &Fleet) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Writes the run's folder: everything that is made from the record, then the record that names it.
+/// Writes the run's folder: the record names its files, and they are made from the record as it is kept.
 fn keep(mut record: Record, folder: &RunFolder) -> Result<Record, Failure> {
-    for (name, text) in pubmark_report::exports::all(&record) {
-        rendering::write(&folder.path().join(&name), &text)?;
-        record.files.insert(name.clone(), name);
-    }
+    record.files = exports::all(&record).into_iter().map(|(name, _)| (name.clone(), name)).collect();
+    rendering::write_exports(&record, folder.path())?;
     folder.write_record(&record).map_err(|error| rendering::unstored(&error))?;
     folder.mark_latest().map_err(|error| rendering::unstored(&error))?;
     Ok(record)

@@ -4,7 +4,7 @@ mod kernel;
 mod limits;
 mod programs;
 
-use crate::printer::COLUMNS;
+use crate::wrapping::wrap;
 
 /// How a check came out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -87,26 +87,10 @@ const INDENT: usize = 14;
 
 fn lay_out(text: &mut String, name: &str, finding: &Finding) {
     let first = format!("{} {name:<11} ", finding.fitness.mark());
-    wrap(text, &first, &finding.text);
+    text.push_str(&wrap(&first, INDENT, &finding.text));
     if let Some(fix) = &finding.fix {
-        wrap(text, &" ".repeat(INDENT), &format!("fix: {fix}"));
+        text.push_str(&wrap(&" ".repeat(INDENT), INDENT, &format!("fix: {fix}")));
     }
-}
-
-/// Breaks `words` at spaces; further lines stand under the first.
-fn wrap(text: &mut String, first: &str, words: &str) {
-    let mut line = first.to_owned();
-    for word in words.split(' ') {
-        if line.chars().count() + word.chars().count() > COLUMNS && line.chars().count() > INDENT {
-            text.push_str(line.trim_end());
-            text.push('\n');
-            line = " ".repeat(INDENT);
-        }
-        line.push_str(word);
-        line.push(' ');
-    }
-    text.push_str(line.trim_end());
-    text.push('\n');
 }
 
 /// A file's content without white space around it; `None` where it cannot be read.
@@ -117,18 +101,6 @@ fn read(path: &str) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn findings_stay_within_eighty_columns() {
-        let mut text = String::new();
-        let long = "several words that go on and on ".repeat(8);
-        lay_out(&mut text, "descriptors", &Finding::limited(long.trim(), "`ulimit -n 65536` and then all over again"));
-        assert!(text.lines().count() > 3);
-        for line in text.lines() {
-            assert!(line.chars().count() <= COLUMNS, "{line}");
-        }
-        assert!(text.starts_with("! descriptors several"));
-    }
 
     #[test]
     fn every_check_that_is_not_good_names_a_fix() {

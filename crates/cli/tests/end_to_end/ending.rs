@@ -1,0 +1,129 @@
+//! How a run ends that does not come to its end.
+
+use std::path::Path;
+use std::process::{Child, Stdio};
+use std::time::{Duration, Instant};
+
+use crate::program::{assert_closed, only_run, pubmark};
+
+/// Longest wait for something that takes milliseconds on an idle machine.
+const LIMIT: Duration = Duration::from_secs(30);
+
+fn wait_for(what: &str, mut is_there: impl FnMut() -> bool) {
+    let began = Instant::now();
+    while !is_there() {
+        assert!(began.elapsed() < LIMIT, "{what} did not come in {LIMIT:?}");
+        std::thread::sleep(Duration::from_millis(5));
+    }
+}
+
+fn send(child: &Child, signal: libc::c_int) {
+    // SAFETY: a plain system call; the child has not been waited for, so its id is its own.
+    assert_eq!(unsafe { libc::kill(child.id() as libc::pid_t, signal) }, 0);
+}
+
+/// Processes whose parent is `parent`.
+fn children(parent: u32) -> Vec<u32> {
+    let is_child = |pid: &u32| {
+        let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+        let behind_name = stat.rsplit_once(')').map_or("", |(_, fields)| fields);
+        behind_name.split_whitespace().nth(1) == Some(&parent.to_string())
+    };
+    let pids =
+        std::fs::read_dir("/proc").unwrap().filter_map(|entry| entry.unwrap().file_name().to_str()?.parse().ok());
+    pids.filter(is_child).collect()
+}
+
+fn is_running(pid: u32) -> bool {
+    // A zombie has ended.
+    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+    stat.rsplit_once(") ").is_some_and(|(_, fields)| !fields.starts_with('Z'))
+}
+
+/// Starts a long run and waits until its broker runs.
+fn long_run(folder: &Path) -> (Child, u32) {
+    let arguments = ["run", "smart-home", "--duration", "300s", "--warmup", "0s"];
+    let child = pubmark(folder, &arguments).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let mut broker = None;
+    wait_for("the broker", || {
+        // The version is asked for by a process of its own first; the broker has a listener.
+        broker = children(child.id()).into_iter().find(|pid| {
+            let words = std::fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
+            words.split(|byte| *byte == 0).any(|word| word == b"--listen")
+        });
+        broker.is_some()
+    });
+    (child, broker.unwrap())
+}
+
+#[test]
+fn ctrl_c_at_any_moment_leaves_a_record_and_no_process() {
+    for (after, signal) in [(0, libc::SIGINT), (150, libc::SIGTERM), (400, libc::SIGINT), (1_500, libc::SIGINT)] {
+        let folder = tempfile::tempdir().unwrap();
+        let (child, broker) = long_run(folder.path());
+        std::thread::sleep(Duration::from_millis(after));
+        send(&child, signal);
+        let output = child.wait_with_output().unwrap();
+        assert_eq!(output.status.code(), Some(130), "after {after} ms: {output:?}");
+        wait_for("the broker's end", || !is_running(broker));
+        let runs = folder.path().join("runs");
+        let is_kept = std::fs::read_dir(&runs).unwrap().count() > 0;
+        if after >= 1_500 {
+            assert!(is_kept, "no record after {after} ms");
+        }
+        if is_kept {
+            let (_, record) = only_run(&runs);
+            assert_eq!(record["status"], "interrupted", "after {after} ms");
+            assert_ne!(record["verdict"]["status"], "valid");
+            if record["delivery"]["offered"].as_u64().unwrap() > 0 {
+                assert_closed(&record);
+            }
+        }
+    }
+}
+
+#[test]
+fn a_second_ctrl_c_ends_at_once_and_takes_the_broker_along() {
+    let folder = tempfile::tempdir().unwrap();
+    let (child, broker) = long_run(folder.path());
+    send(&child, libc::SIGINT);
+    send(&child, libc::SIGTERM);
+    let output = child.wait_with_output().unwrap();
+    assert_eq!(output.status.code(), Some(130), "{output:?}");
+    wait_for("the broker's end", || !is_running(broker));
+}
+
+#[test]
+fn a_killed_pubmark_leaves_no_broker_behind() {
+    let folder = tempfile::tempdir().unwrap();
+    let (mut child, broker) = long_run(folder.path());
+    send(&child, libc::SIGKILL);
+    child.wait().unwrap();
+    wait_for("the broker's end", || !is_running(broker));
+}
+
+#[test]
+fn a_broker_that_dies_in_the_middle_is_named() {
+    let folder = tempfile::tempdir().unwrap();
+    let arguments = ["run", "smart-home", "--duration", "3s", "--warmup", "0s", "--drain", "1s"];
+    let child = pubmark(folder.path(), &arguments).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let mut broker = None;
+    wait_for("the broker", || {
+        broker = children(child.id()).into_iter().find(|pid| {
+            let words = std::fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
+            words.split(|byte| *byte == 0).any(|word| word == b"--listen")
+        });
+        broker.is_some()
+    });
+    std::thread::sleep(Duration::from_millis(1_500));
+    // SAFETY: a plain system call; the broker is a child of ours' child and runs still.
+    assert_eq!(unsafe { libc::kill(broker.unwrap() as libc::pid_t, libc::SIGKILL) }, 0);
+    let output = child.wait_with_output().unwrap();
+    assert_eq!(output.status.code(), Some(6), "{output:?}");
+    let errors = String::from_utf8(output.stderr).unwrap();
+    assert!(errors.contains("`builtin` ended during the run"), "{errors}");
+    let (_, record) = only_run(&folder.path().join("runs"));
+    assert_closed(&record);
+    assert!(record["connections"]["dropped"].as_u64().unwrap() > 0, "{}", record["connections"]);
+    assert!(record["delivery"]["skipped_disconnected"].as_u64().unwrap() > 0, "{}", record["delivery"]);
+}

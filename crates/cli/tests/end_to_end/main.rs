@@ -1,0 +1,8 @@
+//! Whole runs, by the binary, as a user would: what is printed, what is kept, how it ends. Loads are small and short.
+
+#![allow(clippy::unwrap_used, reason = "a failed unwrap is a failed test")]
+
+mod ending;
+mod program;
+mod records;
+mod systems;

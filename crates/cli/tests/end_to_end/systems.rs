@@ -1,0 +1,88 @@
+//! Systems that are started, endpoints that are given, each level and protocol.
+
+use std::net::TcpListener;
+use std::process::Command;
+
+use crate::program::{assert_closed, call, only_run, record_of};
+
+const SHORT: &[&str] =
+    &["fan-in", "--set", "publishers=10", "--set", "rate=10/s", "--duration", "1s", "--warmup", "0s"];
+
+/// Is mosquitto here? Says so if not.
+fn has_mosquitto() -> bool {
+    let here = ["mosquitto", "/usr/sbin/mosquitto"].iter().any(|name| Command::new(name).arg("-h").output().is_ok());
+    if !here {
+        println!("skipped: mosquitto is not installed (`apt-get install mosquitto`)");
+    }
+    here
+}
+
+#[test]
+fn every_level_and_protocol_delivers_everything_on_both_systems() {
+    let folder = tempfile::tempdir().unwrap();
+    let systems: &[&str] = if has_mosquitto() { &["builtin", "mosquitto"] } else { &["builtin"] };
+    for system in systems {
+        for protocol in ["mqtt5", "mqtt311"] {
+            for qos in ["0", "1", "2"] {
+                let options = ["--system", system, "--protocol", protocol, "--qos", qos, "--profile", "tuned"];
+                let record = record_of(folder.path(), &[SHORT, &options].concat());
+                assert_closed(&record);
+                assert_eq!(record["delivery"]["offered"], 100, "{options:?}");
+                assert_eq!(record["delivery"]["delivered"], 100, "{options:?}");
+                assert_eq!(record["delivery"]["duplicated"], 0, "{options:?}");
+                assert_eq!(record["protocol"], protocol);
+                assert_eq!(record["system"]["name"], *system);
+                assert_eq!(record["system"]["ranked"], *system != "builtin");
+                assert!(record["resources"]["system"]["peak_rss_bytes"].as_u64().unwrap() > 500_000);
+            }
+        }
+    }
+}
+
+#[test]
+fn a_log_in_is_asked_for_and_used() {
+    if !has_mosquitto() {
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let options = ["--system", "mosquitto", "--user", "ann", "--password", "open sesame"];
+    let record = record_of(folder.path(), &[SHORT, &options].concat());
+    assert_eq!(record["delivery"]["delivered"], 100);
+    assert_eq!(record["connections"]["auth_failed"], 0);
+    let text = record.to_string();
+    assert!(!text.contains("sesame"), "the password is in the record");
+    assert!(text.contains("mosquitto-password"), "the deviation is not named: {}", record["deviations"]);
+}
+
+#[test]
+fn an_endpoint_where_nobody_listens_is_a_failed_system_with_a_record() {
+    // A port that was free a moment ago and that nobody is given: below the range of outgoing connections.
+    let port = (21_000..32_000).find(|port| TcpListener::bind(("127.0.0.1", *port)).is_ok()).unwrap();
+    let folder = tempfile::tempdir().unwrap();
+    let endpoint = format!("mqtt://127.0.0.1:{port}");
+    let output = call(folder.path(), &[&["run"], SHORT, &["--endpoint", &endpoint]].concat());
+    assert_eq!(output.status.code(), Some(6), "{output:?}");
+    let errors = String::from_utf8(output.stderr).unwrap();
+    assert!(errors.contains(&format!("failed to connect to `{endpoint}`")), "{errors}");
+    let (_, record) = only_run(&folder.path().join("runs"));
+    assert!(record["connections"]["refused"].as_u64().unwrap() > 0, "{}", record["connections"]);
+    assert_eq!(record["verdict"]["status"], "invalid");
+    assert_eq!(record["latency_us"], serde_json::Value::Null);
+    assert_eq!(record["delivery"]["delivered"], 0);
+}
+
+#[test]
+fn a_system_that_is_not_installed_says_how_to_install_it() {
+    let folder = tempfile::tempdir().unwrap();
+    let definition =
+        std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/../../systems/mosquitto.yaml")).unwrap();
+    let changed = definition.replace("program: mosquitto\n", "program: no-such-broker\n");
+    assert_ne!(definition, changed);
+    std::fs::write(folder.path().join("mine.yaml"), changed).unwrap();
+    let output = call(folder.path(), &[&["run"], SHORT, &["--system", "./mine.yaml"]].concat());
+    assert_eq!(output.status.code(), Some(6), "{output:?}");
+    let errors = String::from_utf8(output.stderr).unwrap();
+    assert!(errors.contains("apt-get install mosquitto"), "{errors}");
+    let kept = std::fs::read_dir(folder.path().join("runs")).map_or(0, Iterator::count);
+    assert_eq!(kept, 0, "a run that never began leaves no folder");
+}
