@@ -146,8 +146,16 @@ impl Page {
 
 /// The unit for a table of these distributions, by their largest p99 (or median, or largest sample).
 pub(super) fn unit_of<'a>(summaries: impl Iterator<Item = &'a Summary>) -> TimeUnit {
-    let typical = |summary: &Summary| summary.p99.or(summary.p50).unwrap_or(summary.max);
     TimeUnit::for_value(summaries.map(typical).fold(0.0, f64::max))
+}
+
+/// The figure that a summary's unit is chosen by.
+///
+/// Not inlined: at `opt-level = 1` the optimiser of rustc 1.95 moves this read of a summary's fields in front of the check
+/// whether there is a summary, and reads from a wild address (a crash for runs that measured nothing).
+#[inline(never)]
+fn typical(summary: &Summary) -> f64 {
+    summary.p99.or(summary.p50).unwrap_or(summary.max)
 }
 
 /// A line whose text goes on elsewhere: whole words and `…`.
