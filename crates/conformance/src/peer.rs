@@ -27,7 +27,7 @@ pub struct Peer<C> {
 
 /// A session that publishes to one topic.
 pub fn publisher(client_id: &str, topic: &str, qos: Qos) -> SessionConfig {
-    let publication = Publication { publisher: 7, topic: topic.into(), qos, retain: false };
+    let publication = Publication { publisher: 7, topic: topic.into(), qos, retain: false, body: None };
     SessionConfig { publications: vec![publication], ..session(client_id) }
 }
 

@@ -3,11 +3,12 @@
 use std::sync::Arc;
 
 use pubmark_model::fleet::{Device, Heard};
+use pubmark_model::payload::Body;
 use pubmark_model::qos::Qos;
 use pubmark_model::random::Stream;
 use pubmark_model::schedule::{ChurnCursor, Rules};
 use pubmark_model::workload::SessionKind;
-use pubmark_protocol::clients::{Publication, SessionConfig, ShardConfig, Subscription};
+use pubmark_protocol::clients::{self, Publication, SessionConfig, ShardConfig, Subscription};
 
 use crate::plan::{FLOOD_PAUSE, RunPlan};
 use crate::progress::Progress;
@@ -18,10 +19,14 @@ use crate::shard::{SessionSetup, Setup};
 /// Bytes that fill payloads: as large as the largest payload's need for not repeating within a message of usual size.
 const BODY_POOL_BYTES: usize = 1 << 20;
 
+/// Words that fill text payloads: about 64 KB.
+const TEXT_POOL_WORDS: u64 = 13_000;
+
 /// Draws of this run that no device makes.
 mod purpose {
     pub const BODY: u64 = 0x0b0d;
     pub const BACKOFF: u64 = 0x0bac;
+    pub const TEXT: u64 = 0x07e7;
 }
 
 /// What all shards have in common.
@@ -33,6 +38,8 @@ struct Common<'a> {
     /// By publisher: subscriptions that hear it.
     fan_out: Vec<u32>,
     config: ShardConfig,
+    /// Words that fill text payloads.
+    text: Arc<[u8]>,
     progress: Arc<Progress>,
 }
 
@@ -60,6 +67,7 @@ pub fn shards(plan: &RunPlan, progress: &Arc<Progress>) -> Vec<Setup> {
         streams,
         fan_out,
         config: shard_config(plan),
+        text: text_pool(plan.seed),
         progress: Arc::clone(progress),
     };
     let publishers = (0..plan.publisher_shards).map(|shard| common.publisher_shard(shard));
@@ -78,6 +86,17 @@ fn shard_config(plan: &RunPlan) -> ShardConfig {
         receive_stamps: plan.receive_stamps,
         keep_alive_s: plan.keep_alive_s,
     }
+}
+
+/// Printable text: words in a seeded order.
+fn text_pool(seed: u64) -> Arc<[u8]> {
+    const WORDS: [&str; 16] = [
+        "sensor", "reads", "a", "value", "of", "the", "room", "and", "sends", "it", "to", "every", "listener", "on",
+        "time", "again",
+    ];
+    let draws = Stream::new(seed, purpose::TEXT);
+    let words = (0..TEXT_POOL_WORDS).map(|index| WORDS[(draws.bits(index) % WORDS.len() as u64) as usize]);
+    words.flat_map(|word| word.bytes().chain([b' '])).collect()
 }
 
 impl Common<'_> {
@@ -119,8 +138,18 @@ impl Common<'_> {
                 topic: self.plan.fleet.topic(workload, device).into(),
                 qos: group.qos,
                 retain: group.retain,
+                body: self.body(&group.body),
             }],
             subscriptions: vec![],
+        }
+    }
+
+    /// The random pool is every shard's own default.
+    fn body(&self, body: &Body) -> Option<clients::Body> {
+        match body {
+            Body::Random => None,
+            Body::Text => Some(clients::Body::Pool(Arc::clone(&self.text))),
+            Body::Json(document) => Some(clients::Body::Document(Arc::clone(document).into())),
         }
     }
 

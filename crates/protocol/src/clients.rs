@@ -19,7 +19,7 @@ pub struct ShardConfig {
     pub endpoint: Endpoint,
     /// Number of this run; goes into every header.
     pub run: u32,
-    /// Bytes that fill payloads behind the header: message `n` of publisher `p` takes them from a place that depends on both.
+    /// Bytes that fill the payloads of publications without a body of their own, as a [`Body::Pool`].
     pub body_pool: Arc<[u8]>,
     /// Largest packet a peer may send us, in bytes; a larger one ends its connection.
     pub maximum_packet_bytes: usize,
@@ -27,6 +27,15 @@ pub struct ShardConfig {
     pub receive_stamps: bool,
     /// Seconds of silence after which the client pings; 0 for never.
     pub keep_alive_s: u16,
+}
+
+/// What fills a payload behind its header.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Body {
+    /// Bytes of a pool, from a place that depends on publisher and sequence number, going round where it ends.
+    Pool(Arc<[u8]>),
+    /// A document from its beginning, cut or padded with spaces.
+    Document(Arc<[u8]>),
 }
 
 /// One thing that a session publishes: a topic with its level, made known once so that a send costs no look-up.
@@ -40,6 +49,8 @@ pub struct Publication {
     pub qos: Qos,
     /// Retain flag.
     pub retain: bool,
+    /// What fills its payloads; the shard's pool if `None`.
+    pub body: Option<Body>,
 }
 
 /// One filter of a session.

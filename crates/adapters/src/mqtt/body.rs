@@ -24,6 +24,13 @@ pub fn append(pool: &[u8], publisher: u32, sequence: u32, bytes: usize, out: &mu
     }
 }
 
+/// Appends the first `bytes` bytes of a document, padded with spaces if it is shorter.
+pub fn append_document(document: &[u8], bytes: usize, out: &mut Vec<u8>) {
+    let part = &document[..bytes.min(document.len())];
+    out.extend_from_slice(part);
+    out.resize(out.len() + bytes - part.len(), b' ');
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -38,6 +45,14 @@ mod tests {
         assert_eq!((first.len(), &first), (1_000, &again));
         assert_ne!(first, other);
         assert!(first.windows(2).all(|pair| pair[1] == (pair[0] + 1) % 100));
+    }
+
+    #[test]
+    fn a_document_is_cut_or_padded_with_spaces() {
+        let (mut cut, mut padded) = (Vec::new(), Vec::new());
+        append_document(b"{\"a\":1}", 4, &mut cut);
+        append_document(b"{\"a\":1}", 9, &mut padded);
+        assert_eq!((cut.as_slice(), padded.as_slice()), (&b"{\"a\""[..], &b"{\"a\":1}  "[..]));
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! Messages on their way to the server: handed over, sent again, acknowledged.
 
 use pubmark_model::qos::Qos;
-use pubmark_protocol::clients::{Outgoing, Publication, Taken};
+use pubmark_protocol::clients::{Body, Outgoing, Publication, Taken};
 use pubmark_protocol::events::{Cause, Sink, Token};
 use pubmark_protocol::header::{self, COMPACT};
 use pubmark_protocol::outbox::{FULL_BYTES, Message};
@@ -40,7 +40,12 @@ impl Packet<'_> {
         let at = out.len();
         let publisher = self.publication.publisher;
         let header_bytes = header::write(out, self.payload_bytes, run, publisher, self.sequence, self.due_ns);
-        body::append(pool, publisher, self.sequence, self.payload_bytes - header_bytes, out);
+        let body_bytes = self.payload_bytes - header_bytes;
+        match &self.publication.body {
+            None => body::append(pool, publisher, self.sequence, body_bytes, out),
+            Some(Body::Pool(pool)) => body::append(pool, publisher, self.sequence, body_bytes, out),
+            Some(Body::Document(document)) => body::append_document(document, body_bytes, out),
+        }
         Ok(at)
     }
 }
@@ -231,7 +236,7 @@ mod tests {
                 [(Qos::BestEffort, None), (Qos::AtLeastOnce, Some(1)), (Qos::ExactlyOnce, Some(65_535))]
             {
                 for payload_bytes in [16, 100, 119, 120, 121, 122, 16_370, 16_380, 16_384, 2_097_152] {
-                    let publication = Publication { publisher: 1, topic: "a/b".into(), qos, retain: false };
+                    let publication = Publication { publisher: 1, topic: "a/b".into(), qos, retain: false, body: None };
                     let packet = Packet {
                         publication: &publication,
                         sequence: 1,

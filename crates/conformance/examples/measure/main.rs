@@ -130,6 +130,7 @@ fn connect_all(endpoint: &Endpoint, count: u32) -> (Mqtt5, Counts) {
     let mut counts = Counts::default();
     for number in 0..count {
         let publication = Publication {
+            body: None,
             publisher: number,
             topic: format!("bench/{number}").into(),
             qos: Qos::BestEffort,

@@ -74,7 +74,8 @@ pub fn filters_choose<C: Clients, S: Server>(target: &mut Target<S>) {
     let mut peer = Peer::<C>::open(target.endpoint());
     let level = Qos::BestEffort;
     let hearers = filters.map(|filter| peer.join(subscriber(&format!("filter {filter}"), filter, level)));
-    let publication = |topic: &&str| Publication { publisher: 7, topic: (*topic).into(), qos: level, retain: false };
+    let publication =
+        |topic: &&str| Publication { publisher: 7, topic: (*topic).into(), qos: level, retain: false, body: None };
     let says = peer.join(pubmark_protocol::clients::SessionConfig {
         publications: topics.iter().map(publication).collect(),
         ..session("filter-out")

@@ -85,6 +85,12 @@ impl Sink for Shard {
         self.counters.established += 1;
         self.last_event_ns = now_ns;
         self.counters.publish_level_lower += u64::from(connected.maximum_qos.is_some());
+        if connected.maximum_qos == Some(Qos::BestEffort) {
+            // Messages go out at the level the server takes: nothing will be acknowledged.
+            for index in self.sessions[session.0 as usize].publishers.clone() {
+                self.publishers[index as usize].acknowledged = false;
+            }
+        }
         if subscribes && connected.session_present {
             // The server kept the subscriptions: nothing is answered, nothing was missed.
             self.subscriber_present(session);
