@@ -12,8 +12,7 @@ help: ## show the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 run: ## build and run the demonstration: smart-home on the built-in broker
-	$(CARGO) build --profile demo -p pubmark-cli
-	@target/demo/pubmark demo || { code=$$?; [ $$code -eq 5 ] || exit $$code; \
+	@$(CARGO) run --profile demo -p pubmark-cli --bin pubmark -- demo || { code=$$?; [ $$code -eq 5 ] || exit $$code; \
 	  echo "make run: it works; the verdict above says why these figures are not to be believed" >&2; }
 
 test: test-packages ## install what the tests need and run all of them

@@ -99,6 +99,7 @@ impl Run {
         printer: &Printer,
         stop: &AtomicBool,
     ) -> Outcome {
+        refuse_what_is_not_carried_out(&workload)?;
         let fleet = Arc::new(Fleet::new(&workload, 1));
         raise_descriptors(&fleet)?;
         let measurement = Measurement {
@@ -144,6 +145,18 @@ impl Run {
             printer.result(&json(&records)?)?;
         }
         Ok(worst)
+    }
+}
+
+/// What a workload may say and a run does not do yet is refused, not left out in silence.
+fn refuse_what_is_not_carried_out(workload: &Workload) -> Result<(), Failure> {
+    match workload.subscribers.iter().find(|group| !group.processing.is_zero()) {
+        Some(group) => Err(Failure::usage(format!(
+            "subscriber group `{}` has a processing time, which runs do not carry out yet",
+            group.name
+        ))
+        .hint("leave `processing` out; `--dry-run` counts it")),
+        None => Ok(()),
     }
 }
 

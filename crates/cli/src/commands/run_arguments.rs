@@ -75,7 +75,7 @@ pub struct Run {
           help_heading = "Load")]
     pub repeat: u32,
 
-    /// File with the certificates (PEM) that the server's is checked against
+    /// Authorities (PEM) that the server's certificate is checked against [default: the machine's]
     #[arg(
         long,
         value_name = "FILE",
