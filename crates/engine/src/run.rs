@@ -66,6 +66,11 @@ struct Conductor<'a> {
 
 /// Does a run over one adapter. `stop` ends it early at any moment; what was measured until then is in the outcome.
 pub fn run<C: Clients>(plan: &RunPlan, stop: &AtomicBool, observer: &mut dyn Observer) -> Result<Outcome, EngineError> {
+    if let Some(group) = plan.workload.subscribers.iter().find(|group| !group.processing.is_zero()) {
+        let name = &group.name;
+        let text = format!("subscriber group `{name}` has a processing time, which this version cannot emulate");
+        return Err(EngineError::Unsupported(text));
+    }
     let progress = Arc::new(Progress::new(plan.publisher_shards + plan.subscriber_shards));
     let setups = setup::shards(plan, &progress);
     let worker = Worker::start::<C>(setups, Arc::clone(&progress))?;

@@ -1,0 +1,81 @@
+//! Instructions a message costs on its way through codec and books, counted by callgrind: a figure that no neighbour on the
+//! machine can change. It depends on the compiler and the build profile, so the baseline is kept by both; where there is none
+//! for this compiler, the test says so and counts as skipped.
+//!
+//! After a change that is meant to change it: `UPDATE=1 cargo test -p pubmark-bench --test instructions`.
+
+#![allow(clippy::unwrap_used, clippy::print_stdout)]
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+/// Largest difference from the baseline, as a share of it.
+const TOLERANCE: f64 = 0.03;
+/// Messages of the two runs; start and end of the program cancel out in the difference.
+const MESSAGES: (u64, u64) = (4_000, 24_000);
+
+#[test]
+fn a_message_costs_as_many_instructions_as_before() {
+    if Command::new("valgrind").arg("--version").output().is_err() {
+        println!("skipped: valgrind is not installed (`apt-get install valgrind`)");
+        return;
+    }
+    let (few, many) = (count(MESSAGES.0), count(MESSAGES.1));
+    let per_message = (many - few) as f64 / (MESSAGES.1 - MESSAGES.0) as f64;
+    let key = key();
+    println!("{per_message:.1} instructions a message ({key})");
+    if std::env::var_os("UPDATE").is_some() {
+        write_baseline(&key, per_message);
+        return;
+    }
+    let Some(baseline) = baselines().into_iter().find(|(known, _)| *known == key).map(|(_, value)| value) else {
+        println!("skipped: there is no baseline for {key}; UPDATE=1 writes one to {}", baseline_file().display());
+        return;
+    };
+    let change = per_message / baseline - 1.0;
+    assert!(
+        change.abs() <= TOLERANCE,
+        "a message costs {per_message:.1} instructions, {:+.1} % against the baseline of {baseline:.1}",
+        change * 100.0
+    );
+}
+
+/// Instructions of a whole run of the loop.
+fn count(messages: u64) -> u64 {
+    let output = Command::new("valgrind")
+        .args(["--tool=callgrind", "--callgrind-out-file=/dev/null"])
+        .arg(env!("CARGO_BIN_EXE_pubmark-bench"))
+        .args(["loop", &messages.to_string()])
+        .output()
+        .unwrap();
+    let text = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(output.status.success(), "valgrind failed:\n{text}");
+    let line = text.lines().find(|line| line.contains("Collected :")).unwrap_or_else(|| panic!("no count in:\n{text}"));
+    line.rsplit(':').next().unwrap().trim().parse().unwrap()
+}
+
+fn key() -> String {
+    let version = Command::new(std::env::var("RUSTC").unwrap_or("rustc".into())).arg("--version").output().unwrap();
+    let version = String::from_utf8(version.stdout).unwrap();
+    let profile = if cfg!(debug_assertions) { "dev" } else { "release" };
+    format!("{} {profile}", version.split_whitespace().take(2).collect::<Vec<_>>().join(" "))
+}
+
+fn baseline_file() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("instructions.txt")
+}
+
+fn baselines() -> Vec<(String, f64)> {
+    let text = std::fs::read_to_string(baseline_file()).unwrap_or_default();
+    let rows = text.lines().filter(|line| !line.starts_with('#'));
+    rows.filter_map(|line| line.split_once(": ")).map(|(key, value)| (key.to_owned(), value.parse().unwrap())).collect()
+}
+
+fn write_baseline(key: &str, value: f64) {
+    let mut rows = baselines();
+    rows.retain(|(known, _)| known != key);
+    rows.push((key.to_owned(), value));
+    let mut text = "# Instructions a message, by compiler and build profile: see tests/instructions.rs.\n".to_owned();
+    rows.iter().for_each(|(key, value)| text.push_str(&format!("{key}: {value:.1}\n")));
+    std::fs::write(baseline_file(), text).unwrap();
+}
