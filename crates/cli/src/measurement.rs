@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
+use pubmark_engine::error::EngineError;
 use pubmark_engine::outcome::Outcome;
 use pubmark_engine::plan::RunPlan;
 use pubmark_engine::progress::Totals;
@@ -12,6 +13,7 @@ use pubmark_model::fleet::Fleet;
 use pubmark_model::random::mix;
 use pubmark_model::schedule::Timeline;
 use pubmark_model::workload::Workload;
+use pubmark_protocol::clients::OpenError;
 use pubmark_protocol::clock;
 use pubmark_record::record::{Environment, Record};
 use pubmark_systems::environment::{self, CpuTimes};
@@ -114,7 +116,7 @@ impl Measurement {
         environment.steal = watch.steal;
         drop(watch);
         environment.load_after = environment::load();
-        let outcome = outcome.map_err(|error| Failure::from_error(ExitCode::Internal, &error))?;
+        let outcome = outcome.map_err(not_carried_out)?;
         let system_ended = target.running.as_mut().and_then(|running| {
             let status = running.ended()?;
             Some(format!("{status}; its log ends with:\n{}", running.log_tail()))
@@ -174,6 +176,15 @@ impl Measurement {
             },
         )
     }
+}
+
+/// What the user wrote cannot be used, or pubmark itself failed.
+fn not_carried_out(error: EngineError) -> Failure {
+    let exit = match error {
+        EngineError::Open(OpenError::Certificates { .. }) | EngineError::Unsupported(_) => ExitCode::Usage,
+        _ => ExitCode::Internal,
+    };
+    Failure::from_error(exit, &error)
 }
 
 /// A number that tells this run's messages from those of others: of the time and the process, mixed.
