@@ -2,6 +2,7 @@
 
 use std::io;
 use std::net::SocketAddr;
+use std::path::PathBuf;
 
 use crate::net::TlsError;
 
@@ -22,6 +23,15 @@ pub enum BrokerError {
     System {
         /// What was tried.
         what: &'static str,
+        /// Why.
+        #[source]
+        source: io::Error,
+    },
+    /// The lying broker's journal cannot be written.
+    #[error("failed to write the journal `{path}`")]
+    Journal {
+        /// The file.
+        path: PathBuf,
         /// Why.
         #[source]
         source: io::Error,

@@ -1,10 +1,11 @@
 //! Two MQTT brokers of our own.
 //!
 //! [`Broker`] is the built-in one: what `pubmark demo` runs against, in a process of its own ([`serve_process`]).
-//! The lying broker does what a script tells it and writes down what it did; the truth tests hold a run's record against it.
+//! The lying broker ([`liar`]) does what a script tells it and writes down what it did; the truth tests hold a run's record against it.
 
 mod builtin;
 mod error;
+pub mod liar;
 mod net;
 mod outgoing;
 mod process;

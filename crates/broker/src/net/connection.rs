@@ -22,7 +22,6 @@ pub(crate) struct Connection {
     outgoing: Vec<u8>,
     written: usize,
     waits_to_write: bool,
-    reads: bool,
 }
 
 /// What a read brought.
@@ -40,7 +39,7 @@ impl Connection {
     pub(crate) fn new(socket: TcpStream, tls: Option<&ServerTls>) -> Result<Connection, TlsError> {
         let stream = Stream::new(socket, tls)?;
         let (incoming, outgoing) = (Vec::new(), Vec::new());
-        Ok(Connection { stream, incoming, outgoing, written: 0, waits_to_write: false, reads: true })
+        Ok(Connection { stream, incoming, outgoing, written: 0, waits_to_write: false })
     }
 
     pub(crate) fn descriptor(&self) -> std::os::fd::RawFd {
@@ -112,16 +111,7 @@ impl Connection {
         let waits = self.pending_bytes() > 0 || self.stream.wants_write();
         if waits != self.waits_to_write {
             self.waits_to_write = waits;
-            poll.change(self.descriptor(), key, self.reads, waits)?;
-        }
-        Ok(())
-    }
-
-    /// Takes up reading, or leaves bytes in the kernel.
-    pub(crate) fn set_reading(&mut self, reads: bool, poll: &Poll, key: Key) -> io::Result<()> {
-        if reads != self.reads {
-            self.reads = reads;
-            poll.change(self.descriptor(), key, reads, self.waits_to_write)?;
+            poll.change(self.descriptor(), key, waits)?;
         }
         Ok(())
     }
@@ -144,5 +134,12 @@ impl Connection {
         self.outgoing.clear();
         self.written = 0;
         self.stream.reset_on_close()
+    }
+
+    /// Throws away what waits and ends our direction; reading goes on.
+    pub(crate) fn end_writing(&mut self) -> io::Result<()> {
+        self.outgoing.clear();
+        self.written = 0;
+        self.stream.end_writing()
     }
 }

@@ -2,6 +2,7 @@
 
 use std::io;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
+use std::time::Duration;
 
 use super::slab::Key;
 
@@ -71,9 +72,9 @@ impl Poll {
         self.control(libc::EPOLL_CTL_ADD, socket, libc::EPOLLIN, key.to_bits())
     }
 
-    /// Waits for things to read, for room to write, or both.
-    pub(crate) fn change(&self, socket: RawFd, key: Key, readable: bool, writable: bool) -> io::Result<()> {
-        let flags = if readable { libc::EPOLLIN } else { 0 } | if writable { libc::EPOLLOUT } else { 0 };
+    /// Waits for things to read, and for room to write where that is wanted.
+    pub(crate) fn change(&self, socket: RawFd, key: Key, writable: bool) -> io::Result<()> {
+        let flags = libc::EPOLLIN | if writable { libc::EPOLLOUT } else { 0 };
         self.control(libc::EPOLL_CTL_MOD, socket, flags, key.to_bits())
     }
 
@@ -102,5 +103,18 @@ impl Poll {
         // SAFETY: the kernel has written this many entries.
         unsafe { events.list.set_len(found as usize) };
         Ok(())
+    }
+
+    /// The same with a time in nanoseconds, for timers that milliseconds are too coarse for.
+    pub(crate) fn wait_for(&self, events: &mut Events, timeout: Duration) -> io::Result<()> {
+        let mut wanted = libc::pollfd { fd: self.descriptor.as_raw_fd(), events: libc::POLLIN, revents: 0 };
+        let time = libc::timespec {
+            tv_sec: timeout.as_secs() as libc::time_t,
+            tv_nsec: libc::c_long::from(timeout.subsec_nanos()),
+        };
+        // SAFETY: one valid entry, as its count says, and a valid time; no signal mask. Whatever it answers, the look that
+        // follows finds what is ready.
+        unsafe { libc::ppoll(&mut wanted, 1, &time, std::ptr::null()) };
+        self.wait(events, 0)
     }
 }

@@ -1,7 +1,7 @@
 //! A connection's bytes, plain or encrypted.
 
 use std::io::{self, Read, Write};
-use std::net::TcpStream;
+use std::net::{Shutdown, TcpStream};
 use std::os::fd::{AsRawFd, RawFd};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -125,6 +125,18 @@ impl Stream {
         match self {
             Stream::Plain(_) => Ok(()),
             Stream::Encrypted(encrypted) => encrypted.push(),
+        }
+    }
+
+    /// Ends our direction in order.
+    pub(crate) fn end_writing(&mut self) -> io::Result<()> {
+        match self {
+            Stream::Plain(socket) => socket.shutdown(Shutdown::Write),
+            Stream::Encrypted(encrypted) => {
+                encrypted.tls.send_close_notify();
+                encrypted.push()?;
+                encrypted.socket.shutdown(Shutdown::Write)
+            }
         }
     }
 

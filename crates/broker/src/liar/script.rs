@@ -1,0 +1,276 @@
+//! What the broker lies about, and when.
+
+use std::time::Duration;
+
+use pubmark_model::qos::Qos;
+use pubmark_model::topic::TopicFilter;
+
+/// Which events a lie is about. Matching events are counted from 1; of these it takes every `every`-th from `from` on, `count` at most.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Selector {
+    /// Topics (for subscriptions: topic filters read as topics) that match; all if absent.
+    pub topic: Option<TopicFilter>,
+    /// Client identifier of the publisher (of the subscriber where a lie is about one); all if absent.
+    pub client: Option<String>,
+    /// First matching event taken, from 1.
+    pub from: u64,
+    /// Distance of those taken, from 1.
+    pub every: u64,
+    /// How many are taken.
+    pub count: u64,
+    seen: u64,
+    taken: u64,
+}
+
+impl Selector {
+    /// Takes every event.
+    pub const ALL: Selector =
+        Selector { topic: None, client: None, from: 1, every: 1, count: u64::MAX, seen: 0, taken: 0 };
+
+    /// Counts an event and says whether it is taken.
+    pub(crate) fn takes(&mut self, client: &str, topic: &str) -> bool {
+        if self.client.as_deref().is_some_and(|wanted| wanted != client)
+            || self.topic.as_ref().is_some_and(|filter| !filter.matches(topic))
+        {
+            return false;
+        }
+        self.seen += 1;
+        let is_due = self.seen >= self.from && (self.seen - self.from).is_multiple_of(self.every);
+        let takes = is_due && self.taken < self.count;
+        self.taken += u64::from(takes);
+        takes
+    }
+}
+
+/// How a connection is cut.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Ending {
+    /// We end our direction and go on reading, so that the journal knows every message that was on its way.
+    Close,
+    /// The connection is reset: what was on its way is gone, and nobody knows how much it was.
+    Reset,
+}
+
+/// One kind of lie.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Lie {
+    /// Copies go out this much later.
+    Delay(Duration),
+    /// Nobody gets the message; it is acknowledged.
+    Drop,
+    /// Everybody gets another copy, after so many further messages were received (0: at once).
+    Duplicate {
+        /// Messages received in between.
+        after: u64,
+    },
+    /// The message goes out behind the next one of its publisher and topic (or after a second without one).
+    Swap,
+    /// The publisher's connection ends.
+    CutPublisher {
+        /// Behind the acknowledgement, or before it is written.
+        after_ack: bool,
+        /// Subscribers get the message all the same.
+        forward: bool,
+        /// How it ends.
+        ending: Ending,
+    },
+    /// The connections of those who get the message end behind it.
+    CutSubscriber {
+        /// How they end.
+        ending: Ending,
+    },
+    /// The message is refused (5.0, QoS 1 and 2 only).
+    Refuse {
+        /// Reason code, 0x80 or above.
+        code: u8,
+        /// Subscribers get it all the same.
+        deliver: bool,
+    },
+    /// Everybody gets another copy that bears another run's number.
+    Foreign,
+    /// Everybody gets another copy with the retain flag, as if a retained message were replayed.
+    RetainedCopy,
+    /// Each message takes this much of the broker's time, in which it does nothing else.
+    Slow(Duration),
+    /// The broker stands still.
+    Stall {
+        /// Since the first message.
+        at: Duration,
+        /// How long.
+        lasting: Duration,
+    },
+    /// Subscriptions get this level at most.
+    Grant(Qos),
+    /// Subscriptions are refused with this code.
+    RefuseSubscribe(u8),
+    /// Clients are refused with this code.
+    RefuseConnect(u8),
+    /// Clients need this user name and password.
+    Login {
+        /// User name.
+        user: String,
+        /// Password.
+        password: String,
+    },
+    /// A client gets one copy for each of its matching filters.
+    Overlap,
+    /// A new subscription gets the last message of each matching topic as a retained one, whether it was to be retained or not.
+    Replay,
+}
+
+/// A lie and the events it is about.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Rule {
+    /// What is done.
+    pub lie: Lie,
+    /// To what.
+    pub selector: Selector,
+}
+
+/// All lies of a run; without any it is an honest broker with a journal.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Script {
+    /// The lies; each counts its events for itself.
+    pub rules: Vec<Rule>,
+}
+
+/// What is done to one message.
+#[derive(Debug, Default)]
+pub(crate) struct Decision {
+    pub(crate) is_dropped: bool,
+    pub(crate) delay: Duration,
+    pub(crate) duplicates: u32,
+    pub(crate) later: Vec<u64>,
+    pub(crate) is_swapped: bool,
+    pub(crate) cut_publisher: Option<CutPublisher>,
+    pub(crate) cut_subscriber: Option<Ending>,
+    pub(crate) refusal: Option<(u8, bool)>,
+    pub(crate) foreign: u32,
+    pub(crate) retained: u32,
+    pub(crate) slow: Duration,
+    pub(crate) has_overlap: bool,
+}
+
+/// What [`Lie::CutPublisher`] says.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct CutPublisher {
+    pub(crate) after_ack: bool,
+    pub(crate) forward: bool,
+    pub(crate) ending: Ending,
+}
+
+impl Script {
+    /// Decides about a message. `can_refuse`: its publisher can be told.
+    pub(crate) fn judge(&mut self, client: &str, topic: &str, can_refuse: bool) -> Decision {
+        let mut decision = Decision::default();
+        for Rule { lie, selector } in &mut self.rules {
+            let is_about_messages = match lie {
+                Lie::Refuse { .. } => can_refuse,
+                Lie::Grant(_) | Lie::RefuseSubscribe(_) | Lie::RefuseConnect(_) | Lie::Login { .. } => false,
+                Lie::Replay | Lie::Stall { .. } => false,
+                _ => true,
+            };
+            if is_about_messages && selector.takes(client, topic) {
+                decision.add(lie);
+            }
+        }
+        decision
+    }
+
+    /// The level granted to a subscription that asks for `asked`, or the code of its refusal.
+    pub(crate) fn grant(&mut self, client: &str, filter: &str, asked: Qos) -> Result<Qos, u8> {
+        let mut granted = asked;
+        for Rule { lie, selector } in &mut self.rules {
+            match lie {
+                Lie::Grant(highest) if selector.takes(client, filter) => granted = granted.min(*highest),
+                Lie::RefuseSubscribe(code) if selector.takes(client, filter) => return Err(*code),
+                _ => {}
+            }
+        }
+        Ok(granted)
+    }
+
+    /// The code with which a client is refused, if it is; `login` is what it brought.
+    pub(crate) fn refuse_connect(&mut self, client: &str, login: (Option<&str>, Option<&[u8]>)) -> Option<u8> {
+        const BAD_USER_NAME_OR_PASSWORD: u8 = pubmark_wire::mqtt::reason::BAD_USER_NAME_OR_PASSWORD;
+        for Rule { lie, selector } in &mut self.rules {
+            match lie {
+                Lie::RefuseConnect(code) if selector.takes(client, "") => return Some(*code),
+                Lie::Login { user, password }
+                    if login != (Some(user.as_str()), Some(password.as_bytes())) && selector.takes(client, "") =>
+                {
+                    return Some(BAD_USER_NAME_OR_PASSWORD);
+                }
+                _ => {}
+            }
+        }
+        None
+    }
+
+    /// Is a new subscription to be told of earlier messages?
+    pub(crate) fn replays(&mut self, client: &str, filter: &str) -> bool {
+        let mut replays = false;
+        for Rule { lie, selector } in &mut self.rules {
+            replays |= *lie == Lie::Replay && selector.takes(client, filter);
+        }
+        replays
+    }
+
+    /// Must the last message of each topic be remembered?
+    pub(crate) fn has_replays(&self) -> bool {
+        self.rules.iter().any(|rule| rule.lie == Lie::Replay)
+    }
+
+    /// All stalls, the first at the end.
+    pub(crate) fn stalls(&self) -> Vec<(Duration, Duration)> {
+        let stalls = self.rules.iter().filter_map(|rule| match rule.lie {
+            Lie::Stall { at, lasting } => Some((at, lasting)),
+            _ => None,
+        });
+        let mut list: Vec<_> = stalls.collect();
+        list.sort_unstable_by(|a, b| b.cmp(a));
+        list
+    }
+}
+
+impl Decision {
+    fn add(&mut self, lie: &Lie) {
+        match lie {
+            Lie::Delay(delay) => self.delay += *delay,
+            Lie::Drop => self.is_dropped = true,
+            Lie::Duplicate { after: 0 } => self.duplicates += 1,
+            Lie::Duplicate { after } => self.later.push(*after),
+            Lie::Swap => self.is_swapped = true,
+            Lie::CutPublisher { after_ack, forward, ending } => {
+                self.cut_publisher = Some(CutPublisher { after_ack: *after_ack, forward: *forward, ending: *ending });
+            }
+            Lie::CutSubscriber { ending } => self.cut_subscriber = Some(*ending),
+            Lie::Refuse { code, deliver } => self.refusal = Some((*code, *deliver)),
+            Lie::Foreign => self.foreign += 1,
+            Lie::RetainedCopy => self.retained += 1,
+            Lie::Slow(time) => self.slow += *time,
+            Lie::Overlap => self.has_overlap = true,
+            Lie::Grant(_) | Lie::RefuseSubscribe(_) | Lie::RefuseConnect(_) | Lie::Login { .. } => {}
+            Lie::Replay | Lie::Stall { .. } => {}
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn taken(mut selector: Selector, events: u64) -> Vec<u64> {
+        (1..=events).filter(|_| selector.takes("c", "a/b")).collect()
+    }
+
+    #[test]
+    fn a_selector_counts_matching_events_only() {
+        assert_eq!(taken(Selector { from: 3, every: 3, ..Selector::ALL }, 10), [3, 6, 9]);
+        assert_eq!(taken(Selector { from: 2, count: 2, ..Selector::ALL }, 10), [2, 3]);
+        let mut selector = Selector { topic: Some(TopicFilter("x/#".to_string())), from: 2, ..Selector::ALL };
+        assert_eq!(["x/1", "a", "x/2"].map(|topic| selector.takes("c", topic)), [false, false, true]);
+        let mut selector = Selector { client: Some("c".to_string()), ..Selector::ALL };
+        assert!(!selector.takes("d", "a") && selector.takes("c", "a"));
+    }
+}

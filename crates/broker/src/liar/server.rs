@@ -1,0 +1,295 @@
+//! The lying broker's state and its loop.
+
+use std::collections::{BinaryHeap, HashMap};
+use std::io;
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+use std::rc::Rc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use pubmark_model::qos::Qos;
+use pubmark_protocol::clock::monotonic_ns;
+use pubmark_wire::mqtt::{Frame, Version, frame};
+
+use super::journal::{Event, Journal};
+use super::script::Script;
+use super::state::{Copy, HeldKey, Message, Peer, Phase, Session, Timed, Waiting};
+use crate::error::BrokerError;
+use crate::net::{Accepted, Connection, Events, Key, Listener, Poll, Ready, Received, ServerTls, Slab};
+use crate::topic_tree::TopicTree;
+
+/// How late a stop may be noticed.
+const TICK: Duration = Duration::from_millis(100);
+/// Largest packet taken.
+const MAXIMUM_PACKET_BYTES: usize = 256 * 1024 * 1024;
+
+/// What the lying broker is told when it is started.
+#[derive(Clone, Debug)]
+pub struct LiarSettings {
+    /// Where to listen; port 0 lets the kernel choose.
+    pub listen: SocketAddr,
+    /// Encrypt every connection. The journal's `unwritten` lines are exact without encryption only.
+    pub tls: Option<ServerTls>,
+    /// What it lies about.
+    pub script: Script,
+    /// Where the journal goes; a file that is there is overwritten.
+    pub journal: PathBuf,
+}
+
+/// The connection that was being served is gone.
+pub(super) struct Gone;
+
+/// An MQTT broker that lies as its script says and keeps a journal of what it did.
+#[derive(Debug)]
+pub struct Liar {
+    pub(super) script: Script,
+    pub(super) journal: Journal,
+    journal_path: PathBuf,
+    tls: Option<ServerTls>,
+    pub(super) poll: Poll,
+    listener: Listener,
+    pub(super) peers: Slab<Peer>,
+    pub(super) sessions: Slab<Session>,
+    pub(super) by_client: HashMap<Rc<str>, Key>,
+    pub(super) tree: TopicTree<Key, Qos>,
+    /// Retained messages.
+    pub(super) retained: HashMap<Box<str>, Rc<Message>>,
+    /// The last message of each topic, where a script wants them replayed.
+    pub(super) last: HashMap<Box<str>, Rc<Message>>,
+    /// Messages held back until the next one of their publisher and topic.
+    pub(super) held: HashMap<HeldKey, Vec<Copy>>,
+    pub(super) timers: BinaryHeap<Waiting<Timed>>,
+    /// Copies that wait for a number of messages.
+    pub(super) later: BinaryHeap<Waiting<Copy>>,
+    /// Messages received, repetitions left out.
+    pub(super) received: u64,
+    pub(super) first_message_ns: Option<u64>,
+    /// The next stall is at the end.
+    stalls: Vec<(Duration, Duration)>,
+    pub(super) dirty: Vec<Key>,
+    /// Time up to which slowness has used the broker up.
+    pub(super) busy_until_ns: u64,
+    pub(super) connections: u64,
+}
+
+impl Liar {
+    /// Listens and begins the journal.
+    ///
+    /// # Errors
+    /// [`BrokerError::Listen`] where the address is taken or not ours, [`BrokerError::Journal`] where the file cannot be made.
+    pub fn bind(settings: LiarSettings) -> Result<Liar, BrokerError> {
+        let address = settings.listen;
+        let listener = Listener::bind(address).map_err(|source| BrokerError::Listen { address, source })?;
+        let failed = |source| BrokerError::System { what: "watch a socket", source };
+        let poll = Poll::open().map_err(failed)?;
+        poll.add_listener(listener.descriptor()).map_err(failed)?;
+        let journal = Journal::create(&settings.journal).map_err(|error| journal_failed(&settings.journal, error))?;
+        Ok(Liar {
+            stalls: settings.script.stalls(),
+            script: settings.script,
+            journal,
+            journal_path: settings.journal,
+            tls: settings.tls,
+            poll,
+            listener,
+            peers: Slab::new(),
+            sessions: Slab::new(),
+            by_client: HashMap::new(),
+            tree: TopicTree::new(),
+            retained: HashMap::new(),
+            last: HashMap::new(),
+            held: HashMap::new(),
+            timers: BinaryHeap::new(),
+            later: BinaryHeap::new(),
+            received: 0,
+            first_message_ns: None,
+            dirty: Vec::new(),
+            busy_until_ns: 0,
+            connections: 0,
+        })
+    }
+
+    /// Where it listens, the port that the kernel chose included.
+    ///
+    /// # Errors
+    /// [`BrokerError::System`] where the kernel does not say.
+    pub fn local_address(&self) -> Result<SocketAddr, BrokerError> {
+        self.listener.local_address().map_err(|source| BrokerError::System { what: "ask for our address", source })
+    }
+
+    /// Serves clients until `stop` is set, then ends the journal. A broker runs once.
+    ///
+    /// # Errors
+    /// [`BrokerError::System`] where waiting for sockets fails, [`BrokerError::Journal`] where the journal cannot be written.
+    pub fn run(&mut self, stop: &AtomicBool) -> Result<(), BrokerError> {
+        let failed = |source| BrokerError::System { what: "serve sockets", source };
+        // Delays are as exact as the kernel's timers: without this it may add 50 µs.
+        // SAFETY: a plain system call about this thread.
+        unsafe { libc::prctl(libc::PR_SET_TIMERSLACK, 1) };
+        let mut events = Events::new();
+        let mut buffer = Vec::new();
+        while !stop.load(Ordering::Relaxed) {
+            self.poll.wait_for(&mut events, self.until_next()).map_err(failed)?;
+            self.stall(stop);
+            self.fire_timers();
+            for index in 0..events.len() {
+                match events.get(index) {
+                    Some(Ready::Listener) => self.accept().map_err(failed)?,
+                    Some(Ready::Connection { key, readable, writable }) => {
+                        if writable {
+                            self.flush(key);
+                        }
+                        if readable {
+                            self.read(key, &mut buffer);
+                        }
+                    }
+                    None => {}
+                }
+            }
+            self.end_overdue();
+            self.flush_dirty();
+            self.journal.check().map_err(|error| journal_failed(&self.journal_path, error))?;
+        }
+        self.end_all();
+        self.journal.end().map_err(|error| journal_failed(&self.journal_path, error))
+    }
+
+    /// Time until something is due, a tick at most.
+    fn until_next(&self) -> Duration {
+        let now_ns = monotonic_ns();
+        let timer = self.timers.peek().map(|timer| timer.due);
+        let stall = self.next_stall_ns();
+        let until = |due_ns: u64| Duration::from_nanos(due_ns.saturating_sub(now_ns));
+        timer.into_iter().chain(stall).map(until).min().unwrap_or(TICK).min(TICK)
+    }
+
+    fn next_stall_ns(&self) -> Option<u64> {
+        let (at, _) = self.stalls.last()?;
+        Some(self.first_message_ns? + at.as_nanos() as u64)
+    }
+
+    /// Stands still where the script says so: nothing is read, written or timed.
+    fn stall(&mut self, stop: &AtomicBool) {
+        while self.next_stall_ns().is_some_and(|due_ns| due_ns <= monotonic_ns()) {
+            let Some((_, lasting)) = self.stalls.pop() else { return };
+            let end_ns = monotonic_ns() + lasting.as_nanos() as u64;
+            self.journal.line(Event::Stalled).number(lasting.as_nanos() as u64).end();
+            while !stop.load(Ordering::Relaxed) {
+                let left = Duration::from_nanos(end_ns.saturating_sub(monotonic_ns()));
+                if left.is_zero() {
+                    break;
+                }
+                std::thread::sleep(left.min(TICK));
+            }
+        }
+    }
+
+    fn accept(&mut self) -> io::Result<()> {
+        while let Accepted::Stream(socket) = self.listener.accept()? {
+            let Ok(connection) = Connection::new(socket, self.tls.as_ref()) else { continue };
+            let descriptor = connection.descriptor();
+            self.connections += 1;
+            let key = self.peers.insert(Peer {
+                connection,
+                phase: Phase::Stranger,
+                client: format!("connection-{}", self.connections).into(),
+                session: None,
+                version: Version::V311,
+                appended_bytes: 0,
+                marks: Default::default(),
+                is_dirty: false,
+            });
+            self.poll.add(descriptor, key)?;
+        }
+        Ok(())
+    }
+
+    fn read(&mut self, key: Key, buffer: &mut Vec<u8>) {
+        loop {
+            let Some(peer) = self.peers.get_mut(key) else { return };
+            match peer.connection.receive(buffer) {
+                Ok(Received::Some { filled_bytes, more }) => {
+                    self.read_packets(key, &buffer[..filled_bytes]);
+                    if !more {
+                        return;
+                    }
+                }
+                Ok(Received::Nothing) => {
+                    if peer.connection.wants_flush() {
+                        self.mark_dirty(key);
+                    }
+                    return;
+                }
+                Ok(Received::End) => return self.remove(key, "end"),
+                Err(_) => return self.remove(key, "error"),
+            }
+        }
+    }
+
+    fn read_packets(&mut self, key: Key, bytes: &[u8]) {
+        let mut rest = bytes;
+        loop {
+            let handled = match frame(rest, MAXIMUM_PACKET_BYTES) {
+                Ok(None) => break,
+                Ok(Some(packet)) => {
+                    rest = &rest[packet.total_bytes..];
+                    self.handle(key, &packet)
+                }
+                Err(_) => {
+                    self.remove(key, "malformed");
+                    Err(Gone)
+                }
+            };
+            if handled.is_err() {
+                return;
+            }
+        }
+        if let Some(peer) = self.peers.get_mut(key) {
+            peer.connection.keep(rest);
+        }
+    }
+
+    fn handle(&mut self, key: Key, packet: &Frame<'_>) -> Result<(), Gone> {
+        let Some(peer) = self.peers.get(key) else { return Err(Gone) };
+        match (peer.phase, peer.session) {
+            (Phase::Stranger, _) => self.connect(key, packet),
+            (Phase::Open, Some(session)) => self.serve(key, session, packet),
+            _ => self.discard(key, packet),
+        }
+    }
+
+    pub(super) fn mark_dirty(&mut self, key: Key) {
+        if let Some(peer) = self.peers.get_mut(key)
+            && !peer.is_dirty
+        {
+            peer.is_dirty = true;
+            self.dirty.push(key);
+        }
+    }
+
+    pub(super) fn flush(&mut self, key: Key) {
+        let Some(peer) = self.peers.get_mut(key) else { return };
+        let result = peer.connection.flush(&self.poll, key);
+        let written = peer.appended_bytes - peer.connection.pending_bytes() as u64;
+        while peer.marks.front().is_some_and(|(end, _)| *end <= written) {
+            peer.marks.pop_front();
+        }
+        if result.is_err() {
+            self.remove(key, "error");
+        }
+    }
+
+    pub(super) fn flush_dirty(&mut self) {
+        while let Some(key) = self.dirty.pop() {
+            if let Some(peer) = self.peers.get_mut(key) {
+                peer.is_dirty = false;
+            }
+            self.flush(key);
+        }
+    }
+}
+
+fn journal_failed(path: &Path, source: io::Error) -> BrokerError {
+    BrokerError::Journal { path: path.to_path_buf(), source }
+}
