@@ -47,7 +47,8 @@ impl Liar {
         for line in unwritten {
             self.journal.line(Event::Unwritten).text(&peer.client).number(line).end();
         }
-        self.journal.line(Event::Closed).text(&peer.client).word(why).end();
+        let filters = peer.session.and_then(|key| self.sessions.get(key)).map_or(0, |session| session.filters.len());
+        self.journal.line(Event::Closed).text(&peer.client).word(why).number(filters as u64).end();
         let Some(session_key) = peer.session.take() else { return };
         let Some(session) = self.sessions.get_mut(session_key) else { return };
         session.peer = None;

@@ -1,6 +1,6 @@
 //! CONNECT and SUBSCRIBE: who is let in, what is granted.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashSet;
 use std::rc::Rc;
 
 use pubmark_wire::mqtt::{Connack, Connect, Disconnect, Frame, Properties, Property, Suback, Subscribe, Unsuback};
@@ -106,7 +106,7 @@ impl Liar {
             is_persistent: false,
             filters: HashSet::new(),
             outgoing: Outgoing::new(),
-            unreleased: HashMap::new(),
+            unreleased: HashSet::new(),
         });
         self.by_client.insert(Rc::clone(client), key);
         (key, false)
@@ -141,8 +141,9 @@ impl Liar {
                 Err(_) if version == Version::V311 => reason::UNSPECIFIED_ERROR,
                 Err(code) => code,
             };
+            let mut is_new = false;
             if let Ok(level) = granted {
-                session.filters.insert(request.filter.into());
+                is_new = session.filters.insert(request.filter.into());
                 self.tree.insert(request.filter, session_key, level);
                 replays.push((request.filter.to_string(), level));
             }
@@ -152,6 +153,7 @@ impl Liar {
                 .text(request.filter)
                 .number(request.qos.level().into())
                 .number(code.into())
+                .flag(is_new)
                 .end();
             codes.push(code);
         }

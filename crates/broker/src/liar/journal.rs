@@ -7,17 +7,17 @@
 //! | event | fields |
 //! |---|---|
 //! | `open` | client, version, persistent 0/1, session present 0/1, code |
-//! | `subscribed` | client, filter, QoS asked, QoS granted or code |
+//! | `subscribed` | client, filter, QoS asked, QoS granted or code, new 0/1 (a refused one is not) |
 //! | `unsubscribed` | client, filter |
 //! | `received` | client, topic, packet id, QoS, dup 0/1, payload bytes, first 24 payload bytes |
 //! | `repeated` | the same: a message at QoS 2 that came again before it was released |
 //! | `discarded` | the same: read on a connection that had been cut before |
-//! | `acked` | client, line of `received`, packet id, code |
+//! | `acked` | client, line of `received` or `repeated`, packet id, code |
 //! | `forwarded` | client, line of `received`, topic, packet id, QoS, retain 0/1, dup 0/1, why, first 24 payload bytes |
 //! | `dropped` | client that did not get it, line of `received`, why |
 //! | `unwritten` | client, line of `acked` or `forwarded` that never reached the socket |
 //! | `stalled` | ns |
-//! | `closed` | client, why |
+//! | `closed` | client, why, filters that its session had |
 //! | `end` | number of lines of each event before it, in the order of this table |
 
 use std::fs::File;
@@ -281,7 +281,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("journal");
         let mut journal = Journal::create(&path).unwrap();
-        journal.line(Event::Closed).text("a b%\u{e9}").word("cut").end();
+        journal.line(Event::Closed).text("a b%\u{e9}").word("cut").number(0).end();
         journal.line(Event::Closed).text("").optional(None).head(&[0xb1; 30]).end();
         journal.end().unwrap();
         let text = std::fs::read_to_string(&path).unwrap();

@@ -88,9 +88,9 @@ impl Liar {
         let Some(session) = self.sessions.get_mut(session_key) else { return Err(Gone) };
         let (qos, packet_id) = (publish.head.qos, publish.head.packet_id);
         if let (Qos::ExactlyOnce, Some(id)) = (qos, packet_id)
-            && let Some(&line) = session.unreleased.get(&id)
+            && session.unreleased.contains(&id)
         {
-            self.note_publish(Event::Repeated, &client, publish);
+            let line = self.note_publish(Event::Repeated, &client, publish);
             self.answer(key, qos, packet_id, line, reason::SUCCESS);
             return Ok(());
         }
@@ -122,7 +122,7 @@ impl Liar {
         if let (Qos::ExactlyOnce, Some(id), true) = (qos, packet_id, code < FIRST_FAILURE)
             && let Some(session) = self.sessions.get_mut(session_key)
         {
-            session.unreleased.insert(id, line);
+            session.unreleased.insert(id);
         }
         self.answer(key, qos, packet_id, line, code);
         if let Some(cut) = cut {

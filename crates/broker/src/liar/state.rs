@@ -1,7 +1,7 @@
 //! What the lying broker knows of connections, sessions and messages.
 
 use std::cmp::Ordering;
-use std::collections::{HashMap, HashSet, VecDeque};
+use std::collections::{HashSet, VecDeque};
 use std::rc::Rc;
 
 use pubmark_model::qos::Qos;
@@ -44,8 +44,8 @@ pub(super) struct Session {
     pub(super) is_persistent: bool,
     pub(super) filters: HashSet<Box<str>>,
     pub(super) outgoing: Outgoing<Copy>,
-    /// Messages at QoS 2 received and not yet released, with their journal lines.
-    pub(super) unreleased: HashMap<u16, u64>,
+    /// Messages at QoS 2 received and not yet released.
+    pub(super) unreleased: HashSet<u16>,
 }
 
 /// A message that was received, or one that we made.
