@@ -46,7 +46,7 @@ fn serve(kind: &str, order: &str) -> Result<(), String> {
         "generator" => answer(order, generator::carry_out),
         "idle" => answer(order, idle::carry_out),
         "rumqttc" => answer(order, rumqttc_client::carry_out),
-        "books" => answer(order, |(): &()| Ok(memory_loop::books_cost(80_000, 4_000_000))),
+        "books" => answer(order, |streams: &u32| Ok(memory_loop::books_cost(*streams, 4_000_000))),
         "report" => answer(order, |(): &()| table::report_cost()),
         "sink" => sink::serve(),
         _ => Err(format!("there is no child `{kind}`")),

@@ -25,36 +25,45 @@ pub enum Arrival {
     Duplicate,
 }
 
-#[derive(Clone)]
-struct Stream {
-    /// Highest number seen + 1; numbers start at 1.
-    next: u32,
-    /// Bit `n % 1024` stands for number `n`, for `n` in `next - 1024 .. next`.
-    seen: [u64; WORDS],
-}
+/// One bit for each of the newest 1,024 numbers of a stream: bit `n % 1024` stands for number `n`. Two cache lines.
+#[derive(Clone, Copy)]
+#[repr(align(64))]
+struct Window([u64; WORDS]);
 
-impl Stream {
+impl Window {
+    #[inline]
     fn bit(&self, number: u32) -> bool {
         let slot = number % WINDOW;
-        self.seen[(slot / 64) as usize] >> (slot % 64) & 1 == 1
+        self.0[(slot / 64) as usize] >> (slot % 64) & 1 == 1
     }
 
     fn set(&mut self, number: u32, to: bool) {
         let slot = number % WINDOW;
-        let word = &mut self.seen[(slot / 64) as usize];
+        let word = &mut self.0[(slot / 64) as usize];
         let mask = 1u64 << (slot % 64);
         *word = if to { *word | mask } else { *word & !mask };
     }
+}
 
-    /// Lowest number that the window holds, ≥ 1.
-    fn window_start(&self) -> u32 {
-        self.next.saturating_sub(WINDOW).max(1)
-    }
+/// Where a stream stands.
+#[derive(Clone, Copy)]
+struct Head {
+    /// Highest number seen + 1; numbers start at 1.
+    next: u32,
+    /// The window holds bits up to here. What came since came in order: those bits are ones that nobody has written yet, so
+    /// that a stream without gaps never touches its window, which is rarely in a cache.
+    synced: u32,
+}
+
+/// Lowest number that a window holds whose stream has seen `next - 1`, ≥ 1.
+fn window_start(next: u32) -> u32 {
+    next.saturating_sub(WINDOW).max(1)
 }
 
 /// The books of many streams, numbered densely by the caller.
 pub struct Ledger {
-    streams: Vec<Stream>,
+    heads: Vec<Head>,
+    windows: Vec<Window>,
     holes: HashMap<u32, Holes>,
     ranges: usize,
     range_limit: usize,
@@ -70,9 +79,9 @@ impl Ledger {
 
     /// The same with another limit of ranges.
     pub fn with_range_limit(streams: usize, range_limit: usize) -> Ledger {
-        let empty = Stream { next: 1, seen: [0; WORDS] };
         Ledger {
-            streams: vec![empty; streams],
+            heads: vec![Head { next: 1, synced: 1 }; streams],
+            windows: vec![Window([0; WORDS]); streams],
             holes: HashMap::new(),
             ranges: 0,
             range_limit,
@@ -81,26 +90,36 @@ impl Ledger {
     }
 
     /// Bytes held per stream, holes apart.
-    pub const BYTES_PER_STREAM: usize = size_of::<Stream>();
+    pub const BYTES_PER_STREAM: usize = size_of::<Window>() + size_of::<Head>();
 
     /// Enters the arrival of message `number` (≥ 1) on `stream`.
     #[inline]
     pub fn enter(&mut self, stream: u32, number: u32) -> Arrival {
-        let books = &mut self.streams[stream as usize];
-        if number == books.next && books.next > WINDOW && books.bit(number) {
+        let head = &mut self.heads[stream as usize];
+        if number == head.next {
             // The common case: the next number, and the one that leaves the window had arrived.
-            books.next += 1;
-            return Arrival::InOrder;
+            let leaves_none = number <= WINDOW || number - WINDOW >= head.synced;
+            if leaves_none || self.windows[stream as usize].bit(number) {
+                head.next = head.next.saturating_add(1);
+                return Arrival::InOrder;
+            }
         }
-        if number >= books.next {
+        self.enter_unusual(stream, number)
+    }
+
+    fn enter_unusual(&mut self, stream: u32, number: u32) -> Arrival {
+        self.sync(stream);
+        let next = self.heads[stream as usize].next;
+        if number >= next {
             self.advance(stream, number);
             return Arrival::InOrder;
         }
-        if number >= books.window_start() {
-            if books.bit(number) {
+        if number >= window_start(next) {
+            let window = &mut self.windows[stream as usize];
+            if window.bit(number) {
                 return Arrival::Duplicate;
             }
-            books.set(number, true);
+            window.set(number, true);
             return Arrival::OutOfOrder;
         }
         match self.holes.get_mut(&stream).and_then(|holes| holes.remove(number)) {
@@ -112,20 +131,28 @@ impl Ledger {
         }
     }
 
+    /// Writes the ones of what came in order since the window was last looked at.
+    fn sync(&mut self, stream: u32) {
+        let head = &mut self.heads[stream as usize];
+        let window = &mut self.windows[stream as usize];
+        (head.synced.max(window_start(head.next))..head.next).for_each(|number| window.set(number, true));
+        head.synced = head.next;
+    }
+
     /// Moves the window so that `number` is its newest; missing numbers that leave it become holes.
     fn advance(&mut self, stream: u32, number: u32) {
-        let first = self.streams[stream as usize].next;
+        let first = self.heads[stream as usize].next;
         if number - first < WINDOW {
             for step in first..=number {
-                let left_missing = step > WINDOW && !self.streams[stream as usize].bit(step);
+                let left_missing = step > WINDOW && !self.windows[stream as usize].bit(step);
                 if left_missing {
                     self.miss(stream, Range { first: step - WINDOW, last: step - WINDOW });
                 }
-                self.streams[stream as usize].set(step, step == number);
+                self.windows[stream as usize].set(step, step == number);
             }
         } else {
-            for gone in self.streams[stream as usize].window_start()..first {
-                if !self.streams[stream as usize].bit(gone) {
+            for gone in window_start(first)..first {
+                if !self.windows[stream as usize].bit(gone) {
                     self.miss(stream, Range { first: gone, last: gone });
                 }
             }
@@ -134,10 +161,11 @@ impl Ledger {
             if last >= first {
                 self.miss(stream, Range { first, last });
             }
-            self.streams[stream as usize].seen = [0; WORDS];
-            self.streams[stream as usize].set(number, true);
+            self.windows[stream as usize] = Window([0; WORDS]);
+            self.windows[stream as usize].set(number, true);
         }
-        self.streams[stream as usize].next = number.saturating_add(1);
+        let next = number.saturating_add(1);
+        self.heads[stream as usize] = Head { next, synced: next };
     }
 
     /// Notes missing numbers that leave the window.
@@ -161,11 +189,13 @@ impl Ledger {
 
     /// Did message `number` arrive?
     pub fn has(&self, stream: u32, number: u32) -> bool {
-        let books = &self.streams[stream as usize];
-        if number >= books.next || number == 0 {
+        let Head { next, synced } = self.heads[stream as usize];
+        if number >= next || number == 0 {
             false
-        } else if number >= books.window_start() {
-            books.bit(number)
+        } else if number >= synced {
+            true
+        } else if number >= window_start(next) {
+            self.windows[stream as usize].bit(number)
         } else {
             !self.holes.get(&stream).is_some_and(|holes| holes.contains(number))
         }
@@ -183,13 +213,13 @@ impl Ledger {
         if let Some(holes) = self.holes.get(&stream) {
             holes.ranges().iter().for_each(|range| add(range.first, range.last));
         }
-        let books = &self.streams[stream as usize];
-        for number in books.window_start()..books.next {
-            if !books.bit(number) {
+        let Head { next, synced } = self.heads[stream as usize];
+        for number in window_start(next)..synced {
+            if !self.windows[stream as usize].bit(number) {
                 add(number, number);
             }
         }
-        add(books.next, last);
+        add(next, last);
         found.ranges().to_vec()
     }
 }
@@ -243,33 +273,44 @@ mod tests {
         assert_eq!(total(&ledger.missing(0, 1, 2_000)) + ledger.forgotten(0), 1_000);
     }
 
+    /// A ledger beside a set of everything seen.
+    struct Pair {
+        ledger: Ledger,
+        seen: HashSet<u32>,
+        newest: u32,
+    }
+
+    impl Pair {
+        fn enter(&mut self, number: u32) {
+            let expected = match (self.seen.insert(number), number > self.newest) {
+                (true, true) => Arrival::InOrder,
+                (true, false) => Arrival::OutOfOrder,
+                (false, _) => Arrival::Duplicate,
+            };
+            self.newest = self.newest.max(number);
+            assert_eq!(self.ledger.enter(0, number), expected, "number {number}");
+        }
+    }
+
     proptest! {
         #[test]
         fn agrees_with_a_set_of_everything_seen(
-            steps in proptest::collection::vec((0u32..4, 0u32..3_000), 1..3_000)
+            steps in proptest::collection::vec((0u32..6, 0u32..3_000), 1..300)
         ) {
-            // Numbers wander upwards with jumps, repeats and returns, so that all three places (new, window, holes) are met.
-            let mut ledger = Ledger::new(1);
-            let mut seen = HashSet::new();
-            let mut top = 0u32;
-            let mut newest = 0;
+            // Numbers wander upwards with runs, jumps, repeats and returns, so that all three places (new, window, holes) are met.
+            let mut pair = Pair { ledger: Ledger::new(1), seen: HashSet::new(), newest: 0 };
             for (kind, amount) in steps {
-                let number = match kind {
-                    0 => { top += 1; top }
-                    1 => { top += 1 + amount % 5; top }
-                    2 => { if amount % 50 == 0 { top += amount; } top.max(1) }
-                    _ => top.saturating_sub(amount).max(1),
-                };
-                let first = seen.insert(number);
-                let expected = match (first, number > newest) {
-                    (true, true) => Arrival::InOrder,
-                    (true, false) => Arrival::OutOfOrder,
-                    (false, _) => Arrival::Duplicate,
-                };
-                newest = newest.max(number);
-                prop_assert_eq!(ledger.enter(0, number), expected, "number {}", number);
+                let top = pair.newest;
+                match kind {
+                    0 => pair.enter(top + 1),
+                    1 => pair.enter(top + 1 + amount % 5),
+                    2 => pair.enter(top + 1 + if amount % 50 == 0 { amount } else { 0 }),
+                    3 => (top + 1..=top + amount).for_each(|number| pair.enter(number)),
+                    _ => pair.enter(top.saturating_sub(amount).max(1)),
+                }
             }
-            let last = newest + 3;
+            let last = pair.newest + 3;
+            let Pair { ledger, seen, .. } = pair;
             prop_assert_eq!(total(&ledger.missing(0, 1, last)), u64::from(last) - seen.len() as u64);
             for number in 1..=last {
                 prop_assert_eq!(ledger.has(0, number), seen.contains(&number));

@@ -123,6 +123,8 @@ pub struct Series {
     start_ns: i64,
     width_ns: u64,
     bins: Vec<Bin>,
+    /// The bin used last: its start after `start_ns`, and its index.
+    latest: Option<(u64, usize)>,
     /// Deliveries per second since time 0, never widened: 4 B a second.
     deliveries: Vec<u32>,
 }
@@ -130,12 +132,18 @@ pub struct Series {
 impl Series {
     /// Bins from `start_ns` on (relative to the measured window's start; negative in the warm-up).
     pub fn new(start_ns: i64) -> Series {
-        Series { start_ns, width_ns: FIRST_WIDTH_NS, bins: Vec::new(), deliveries: Vec::new() }
+        Series { start_ns, width_ns: FIRST_WIDTH_NS, bins: Vec::new(), latest: None, deliveries: Vec::new() }
     }
 
     /// The bin of a time; times before the start count into the first.
     pub fn bin(&mut self, at_ns: i64) -> &mut Bin {
         let offset = u64::try_from(at_ns.saturating_sub(self.start_ns)).unwrap_or(0);
+        // Most times fall into the bin of the time before; a division costs more than this look.
+        if let Some((start, index)) = self.latest
+            && (start..start + self.width_ns).contains(&offset)
+        {
+            return &mut self.bins[index];
+        }
         while offset / self.width_ns >= BIN_LIMIT as u64 {
             self.widen();
         }
@@ -143,6 +151,7 @@ impl Series {
         if index >= self.bins.len() {
             self.bins.resize_with(index + 1, Bin::default);
         }
+        self.latest = Some((index as u64 * self.width_ns, index));
         &mut self.bins[index]
     }
 
@@ -187,6 +196,7 @@ impl Series {
         });
         self.bins = merged.collect();
         self.width_ns *= 2;
+        self.latest = None;
     }
 
     /// Adds all of `other`'s bins; both start at the same time.
