@@ -24,8 +24,13 @@ pub struct Run {
     #[arg(long, value_name = "SYSTEM", conflicts_with = "endpoint", help_heading = "What is measured")]
     pub system: Option<String>,
 
-    /// System that runs already: mqtt://[user[:password]@]host[:port] or mqtts://…
-    #[arg(long, value_name = "URL", help_heading = "What is measured")]
+    // Not as a doc comment, which would take the brackets for links.
+    #[arg(
+        long,
+        value_name = "URL",
+        help_heading = "What is measured",
+        help = "System that runs already: mqtt://[user[:password]@]host[:port] or mqtts://…"
+    )]
     pub endpoint: Option<String>,
 
     /// Protocol that clients speak
