@@ -177,6 +177,16 @@ fn own_deviations(plan: &RunPlan, outcome: &Outcome) -> Vec<Deviation> {
                 .to_owned(),
         });
     }
+    let lowered = outcome.counters.publish_level_lower;
+    if lowered > 0 {
+        deviations.push(Deviation {
+            name: "publish-qos-lower".to_owned(),
+            detail: format!(
+                "on {lowered} connections the server takes messages at a lower QoS level only than the workload asks for; \
+                 they were sent at its level"
+            ),
+        });
+    }
     deviations
 }
 
