@@ -142,7 +142,7 @@ impl Run {
             }
         }
         if self.json {
-            printer.result(&json(&records)?)?;
+            printer.result(&json(&records, self.repeat)?)?;
         }
         Ok(worst)
     }
@@ -186,9 +186,10 @@ fn keep(mut record: Record, folder: &RunFolder) -> Result<Record, Failure> {
     Ok(record)
 }
 
-fn json(records: &[Record]) -> Result<String, Failure> {
+/// One record, or a list if several repetitions were asked for, however many it came to.
+fn json(records: &[Record], repetitions: u32) -> Result<String, Failure> {
     match records {
-        [record] => store::to_json(record).map_err(|error| rendering::unstored(&error)),
+        [record] if repetitions == 1 => store::to_json(record).map_err(|error| rendering::unstored(&error)),
         records => {
             serde_json::to_string_pretty(records).map_err(|error| Failure::from_error(ExitCode::Internal, &error))
         }
