@@ -116,8 +116,8 @@ impl Conductor<'_> {
         }
         let closed_ns = if interrupted { clock::monotonic_ns().clamp(start_ns, end_ns) } else { end_ns };
         self.worker.tell(Command::Close { at_ns: closed_ns }, |_| true);
-        let drain_ns = if interrupted { 0 } else { self.drain(end_ns) };
-        self.collect(Some((start_ns, closed_ns, started_at_ns)), drain_ns, interrupted, false)
+        let (drain_ns, cut_short) = if interrupted { (0, true) } else { self.drain(end_ns) };
+        self.collect(Some((start_ns, closed_ns, started_at_ns)), drain_ns, cut_short, false)
     }
 
     fn is_publisher_shard(&self, index: usize) -> bool {
@@ -182,8 +182,9 @@ impl Conductor<'_> {
         }
     }
 
-    /// Waits for stragglers: until all are there, or nothing moves any more, or the limit. Returns the time it took, ns.
-    fn drain(&mut self, end_ns: u64) -> u64 {
+    /// Waits for stragglers: until all are there, or nothing moves any more, or the limit. Returns the time it took, ns, and
+    /// whether it was stopped before that: what had not come then may be called lost wrongly.
+    fn drain(&mut self, end_ns: u64) -> (u64, bool) {
         self.observer.phase(Phase::Drain);
         let mut complete_since_ns = None;
         loop {
@@ -199,9 +200,11 @@ impl Conductor<'_> {
             let settled = complete && now_ns - since_ns >= SETTLE.as_nanos() as u64;
             let quiet_since_ns = totals.last_event_ns.max(end_ns);
             let quiet = now_ns.saturating_sub(quiet_since_ns) >= QUIET.as_nanos() as u64;
-            let over = elapsed >= self.plan.drain_limit || self.stop.load(Relaxed) || self.worker.has_failed();
-            if settled || quiet || over {
-                return now_ns.saturating_sub(end_ns);
+            let over = elapsed >= self.plan.drain_limit || self.worker.has_failed();
+            let done = settled || quiet || over;
+            let stopped = self.stop.load(Relaxed);
+            if done || stopped {
+                return (now_ns.saturating_sub(end_ns), !done);
             }
             std::thread::sleep(LOOK);
         }

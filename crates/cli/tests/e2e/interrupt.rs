@@ -1,0 +1,208 @@
+//! A run that is stopped: at every phase it ends soon, leaves a record that says so, and nothing else behind.
+
+use std::net::TcpListener;
+use std::path::Path;
+use std::time::Duration;
+
+use pubmark_conformance::ports;
+use serde_json::Value;
+
+use crate::support::books::{assert_closed, count};
+use crate::support::mosquitto::{self, Mosquitto};
+use crate::support::place::{Call, Called, Place};
+use crate::support::processes::{wait_for, with_files_in};
+use crate::support::schema;
+
+/// Longest time from the signal to the end.
+const SOON: Duration = Duration::from_secs(3);
+/// Longest wait for a process or a folder to come or to go.
+const LIMIT: Duration = Duration::from_secs(15);
+/// Longest life of a system whose starter was killed.
+const ORPHANED: Duration = Duration::from_secs(2);
+
+const LONG: &[&str] = &["run", "smart-home", "--quiet", "--duration", "120s"];
+const ON_MOSQUITTO: &[&str] = &["--system", "mosquitto"];
+
+fn files_in(folder: &Path) -> usize {
+    std::fs::read_dir(folder).unwrap().count()
+}
+
+/// Sends the signal, waits for the end, and checks what must hold at every moment: the code, the time, nothing left.
+fn interrupt(place: &Place, call: Call, signal: libc::c_int) -> Called {
+    call.signal(signal);
+    let called = call.wait();
+    assert_eq!(called.code(), 130, "{called:?}");
+    assert!(called.took < SOON, "{:?} after the signal", called.took);
+    assert_eq!(with_files_in(&place.temporary()), Vec::<u32>::new(), "a system is left");
+    assert_eq!(files_in(&place.temporary()), 0, "a folder for temporary files is left");
+    called
+}
+
+/// The one record, which says that it was interrupted.
+fn interrupted_record(place: &Place) -> Value {
+    let record = place.only_record();
+    assert_eq!(record["status"], "interrupted");
+    assert_ne!(record["verdict"]["status"], "valid");
+    schema::assert_agrees(&record);
+    if count(&record, "offered") > 0 {
+        assert_closed(&record);
+    }
+    record
+}
+
+/// Starts a run on mosquitto and waits until mosquitto is there.
+fn start_on_mosquitto(place: &Place, options: &[&str]) -> Option<Call> {
+    if !mosquitto::is_installed() {
+        return None;
+    }
+    let call = place.start(&[LONG, ON_MOSQUITTO, options].concat());
+    wait_for("mosquitto", LIMIT, || !with_files_in(&place.temporary()).is_empty());
+    Some(call)
+}
+
+#[test]
+fn while_the_system_starts() {
+    let place = Place::new();
+    let Some(call) = start_on_mosquitto(&place, &["--warmup", "0s"]) else { return };
+    interrupt(&place, call, libc::SIGINT);
+    // The system may have been ready already; then there is a record. Otherwise the run never began and has no folder.
+    if !place.runs().is_empty() {
+        interrupted_record(&place);
+    }
+}
+
+#[test]
+fn while_it_connects() {
+    let place = Place::new();
+    // Takes connections and never answers.
+    let mute = TcpListener::bind(ports::free()).unwrap();
+    let endpoint = format!("mqtt://{}", mute.local_addr().unwrap());
+    let call = place.start(&[LONG, &["--endpoint", &endpoint]].concat());
+    let (_first, _) = mute.accept().unwrap();
+    std::thread::sleep(Duration::from_millis(300));
+    interrupt(&place, call, libc::SIGINT);
+    let record = interrupted_record(&place);
+    assert_eq!(count(&record, "offered"), 0);
+    assert_eq!(record["connections"]["established"], 0);
+    assert!(record["connections"]["attempted"].as_u64().unwrap() > 0);
+}
+
+#[test]
+fn in_the_warm_up() {
+    let place = Place::new();
+    let Some(call) = start_on_mosquitto(&place, &["--warmup", "60s"]) else { return };
+    std::thread::sleep(Duration::from_millis(1_000));
+    interrupt(&place, call, libc::SIGINT);
+    let record = interrupted_record(&place);
+    assert_eq!(count(&record, "offered"), 0, "nothing was measured: {}", record["delivery"]);
+    assert!(record["connections"]["established"].as_u64().unwrap() > 10, "{}", record["connections"]);
+}
+
+fn while_it_measures(signal: libc::c_int) {
+    let place = Place::new();
+    let Some(call) = start_on_mosquitto(&place, &["--warmup", "0s", "--qos", "1"]) else { return };
+    std::thread::sleep(Duration::from_millis(1_500));
+    interrupt(&place, call, signal);
+    let record = interrupted_record(&place);
+    assert!(count(&record, "delivered") > 0, "{}", record["delivery"]);
+    assert_eq!(record["workload"]["seed"], 1);
+}
+
+#[test]
+fn while_it_measures_by_ctrl_c() {
+    while_it_measures(libc::SIGINT);
+}
+
+#[test]
+fn while_it_measures_by_sigterm() {
+    while_it_measures(libc::SIGTERM);
+}
+
+#[test]
+fn while_it_measures_by_a_closed_terminal() {
+    while_it_measures(libc::SIGHUP);
+}
+
+#[test]
+fn in_the_drain() {
+    let Some(broker) = Mosquitto::start("") else { return };
+    let place = Place::new();
+    let endpoint = broker.endpoint();
+    let load = ["run", "smart-home", "--quiet", "--duration", "1s", "--warmup", "0s", "--drain", "60s"];
+    let call = place.start(&[&load[..], &["--endpoint", &endpoint, "--qos", "1"]].concat());
+    std::thread::sleep(Duration::from_millis(900));
+    // What is under way now never arrives, so it is waited for.
+    broker.signal(libc::SIGSTOP);
+    std::thread::sleep(Duration::from_millis(1_200));
+    interrupt(&place, call, libc::SIGINT);
+    broker.signal(libc::SIGCONT);
+    // The whole window was measured, but what had not come yet was not waited for as long as it should have been.
+    let record = interrupted_record(&place);
+    let missing = count(&record, "lost") + count(&record, "unknown") + count(&record, "unsent");
+    assert!(missing > 0, "{}", record["delivery"]);
+}
+
+#[test]
+fn a_second_signal_ends_at_once_and_the_next_run_clears_up() {
+    let place = Place::new();
+    let Some(call) = start_on_mosquitto(&place, &["--warmup", "0s"]) else { return };
+    std::thread::sleep(Duration::from_millis(700));
+    call.signal(libc::SIGINT);
+    call.signal(libc::SIGINT);
+    let called = call.wait();
+    assert_eq!(called.code(), 130, "{called:?}");
+    assert!(called.took < SOON, "{:?}", called.took);
+    nothing_stays(&place);
+}
+
+#[test]
+fn a_killed_pubmark_takes_mosquitto_along() {
+    let place = Place::new();
+    let Some(call) = start_on_mosquitto(&place, &["--warmup", "0s"]) else { return };
+    std::thread::sleep(Duration::from_millis(700));
+    call.signal(libc::SIGKILL);
+    let called = call.wait();
+    assert_eq!(called.status.code(), None, "{called:?}");
+    nothing_stays(&place);
+}
+
+/// No system lives on, and the next run removes the folder that could not be removed.
+fn nothing_stays(place: &Place) {
+    wait_for("the end of mosquitto", ORPHANED, || with_files_in(&place.temporary()).is_empty());
+    place.record(&["hello", "--system", "mosquitto", "--duration", "500ms", "--warmup", "0s"]);
+    assert_eq!(files_in(&place.temporary()), 0, "the next run leaves what the killed one left");
+}
+
+#[test]
+fn between_repetitions_the_finished_ones_stay() {
+    if !mosquitto::is_installed() {
+        return;
+    }
+    let place = Place::new();
+    let load = ["run", "hello", "--quiet", "--duration", "1500ms", "--warmup", "0s", "--repeat", "3", "--json"];
+    let call = place.start(&[&load[..], ON_MOSQUITTO].concat());
+    let finished = place.path().join("runs/latest");
+    wait_for("the first repetition", LIMIT, || finished.exists());
+    let before = with_files_in(&place.temporary());
+    wait_for("the second mosquitto", LIMIT, || {
+        let now = with_files_in(&place.temporary());
+        !now.is_empty() && now != before
+    });
+    std::thread::sleep(Duration::from_millis(500));
+    let called = interrupt(&place, call, libc::SIGINT);
+    let records: Vec<Value> = place.runs().into_iter().map(|(_, record)| record).collect();
+    let ends: Vec<&Value> = records.iter().map(|record| &record["status"]).collect();
+    assert_eq!(ends, ["complete", "interrupted"], "no third repetition");
+    assert!(called.json() == Value::Array(records), "what is printed is not what is kept");
+}
+
+#[test]
+fn the_first_of_several_repetitions_is_still_printed_as_a_list() {
+    let place = Place::new();
+    let load = ["run", "hello", "--quiet", "--duration", "60s", "--warmup", "0s", "--repeat", "3", "--json"];
+    let call = place.start(&load);
+    wait_for("the broker", LIMIT, || files_in(&place.temporary()) > 0);
+    std::thread::sleep(Duration::from_millis(1_000));
+    let called = interrupt(&place, call, libc::SIGINT);
+    assert!(called.json() == Value::Array(vec![interrupted_record(&place)]), "no list of one record");
+}

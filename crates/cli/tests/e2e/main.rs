@@ -1,0 +1,12 @@
+//! What users meet, end to end: the real binary, real mosquitto beside the built-in broker, things that go wrong on the
+//! way. Timing verdicts are not judged here (a busy machine may make any run invalid); the books always are.
+//!
+//! `support` starts what the tests need. Few tests run at a time, whatever the number of test threads.
+
+#![allow(clippy::unwrap_used, reason = "a failed unwrap is a failed test")]
+
+mod connections;
+mod interrupt;
+mod persistence;
+mod run;
+mod support;

@@ -1,0 +1,122 @@
+//! Do the books of a record close, in whole and in each of its parts?
+
+use serde_json::Value;
+
+/// Counts of a table of books that rows add up to.
+const SUMMED: [&str; 16] = [
+    "offered",
+    "sent",
+    "skipped_planned",
+    "skipped_disconnected",
+    "refused",
+    "unsent",
+    "expected",
+    "delivered",
+    "lost",
+    "unknown",
+    "late",
+    "duplicated",
+    "out_of_order",
+    "overlap",
+    "absent",
+    "delivered_after_refusal",
+];
+
+/// A count of the run's books.
+pub fn count(record: &Value, name: &str) -> u64 {
+    number(&record["delivery"], name)
+}
+
+/// A count of the run's connections.
+pub fn connections(record: &Value, name: &str) -> u64 {
+    number(&record["connections"], name)
+}
+
+fn number(table: &Value, name: &str) -> u64 {
+    table[name].as_u64().unwrap_or_else(|| panic!("no count `{name}` in {table}"))
+}
+
+/// Is a cause with these words among those of the connections?
+pub fn names_cause(record: &Value, words: &str) -> bool {
+    let causes = record["connections"]["causes"].as_array().unwrap();
+    causes.iter().any(|cause| cause["cause"].as_str().unwrap().contains(words) && cause["count"].as_u64().unwrap() > 0)
+}
+
+/// Is there a deviation of this name?
+pub fn names_deviation(record: &Value, name: &str) -> bool {
+    record["deviations"].as_array().unwrap().iter().any(|deviation| deviation["name"] == name)
+}
+
+/// Both identities of one table of books.
+fn assert_identities(books: &Value, of: &str) {
+    let sum = |names: &[&str]| names.iter().map(|name| number(books, name)).sum::<u64>();
+    let left_us = sum(&["sent", "skipped_planned", "skipped_disconnected", "refused", "unsent"]);
+    assert_eq!(number(books, "offered"), left_us, "sending side of {of}: {books}");
+    assert_eq!(number(books, "expected"), sum(&["delivered", "lost", "unknown"]), "receiving side of {of}: {books}");
+    assert!(number(books, "late") <= number(books, "delivered"), "late in {of}: {books}");
+    assert!(number(books, "out_of_order") <= number(books, "delivered"), "order in {of}: {books}");
+}
+
+/// Closes the books of a run: the whole, each type, the sums over types and pairs, the series, the samples of each time.
+pub fn assert_closed(record: &Value) {
+    let whole = &record["delivery"];
+    assert!(number(whole, "offered") > 0, "nothing was offered: {whole}");
+    assert_eq!(whole["approximate"], false);
+    assert_identities(whole, "the run");
+    let types = record["by_type"].as_array().unwrap();
+    for row in types {
+        assert_identities(&row["delivery"], &row["name"].to_string());
+    }
+    for name in SUMMED {
+        let sum: u64 = types.iter().map(|row| number(&row["delivery"], name)).sum();
+        assert_eq!(sum, number(whole, name), "sum of {name} over types");
+    }
+    for name in ["expected", "delivered", "lost"] {
+        let sum: u64 = record["by_pair"].as_array().unwrap().iter().map(|row| number(row, name)).sum();
+        assert_eq!(sum, number(whole, name), "sum of {name} over pairs");
+    }
+    assert_series(record);
+    assert_samples(record);
+}
+
+/// The series: bins without gaps; what is due in the window is what was offered; without a warm-up, deliveries too.
+fn assert_series(record: &Value) {
+    let rows = record["series"].as_array().unwrap();
+    let seconds = |row: &Value, name: &str| row[name].as_f64().unwrap();
+    for pair in rows.windows(2) {
+        let end = seconds(&pair[0], "t_s") + seconds(&pair[0], "width_s");
+        assert!((end - seconds(&pair[1], "t_s")).abs() < 1e-6, "a gap in the series: {pair:?}");
+    }
+    let sum =
+        |name: &str| rows.iter().filter(|row| seconds(row, "t_s") >= 0.0).map(|row| number(row, name)).sum::<u64>();
+    assert_eq!(sum("offered"), count(record, "offered"), "offered over time");
+    if record["settings"]["warmup_s"] == 0.0 && count(record, "refused") == 0 {
+        assert_eq!(sum("delivered"), count(record, "delivered"), "delivered over time");
+        assert!(sum("sent") <= count(record, "sent"), "sent over time: more than {}", record["delivery"]);
+    }
+}
+
+/// Every measured message has a sample of each time that it has.
+fn assert_samples(record: &Value) {
+    let samples = |name: &str| record[name]["count"].as_u64().unwrap_or(0);
+    assert_eq!(samples("scheduler_lag_us"), count(record, "offered"), "a lag for every message offered");
+    assert_eq!(
+        samples("latency_us"),
+        count(record, "delivered") + count(record, "delivered_after_refusal"),
+        "a latency for every message delivered"
+    );
+    let without = record["without_write_start"].as_u64().unwrap();
+    assert_eq!(samples("service_latency_us") + without, samples("latency_us"), "a service latency where there is one");
+    let types = record["by_type"].as_array().unwrap();
+    let by_type: u64 = types.iter().map(|row| row["latency_us"]["count"].as_u64().unwrap_or(0)).sum();
+    assert_eq!(by_type, samples("latency_us"), "latencies over types");
+}
+
+/// Everything that was expected arrived, once.
+pub fn assert_delivered_once(record: &Value) {
+    for name in ["lost", "unknown", "duplicated", "foreign", "overlap", "absent", "refused", "unsent"] {
+        assert_eq!(count(record, name), 0, "{name}: {}", record["delivery"]);
+    }
+    assert_eq!(count(record, "skipped_disconnected"), 0, "{}", record["connections"]);
+    assert!(count(record, "delivered") > 0, "{}", record["delivery"]);
+}

@@ -1,0 +1,132 @@
+//! Debian's mosquitto with settings of the test's, on one port that it keeps over restarts.
+
+use std::net::TcpStream;
+use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::time::Duration;
+
+use pubmark_conformance::ports;
+use tempfile::TempDir;
+
+use super::processes::{self, wait_for};
+
+const START: Duration = Duration::from_secs(10);
+/// Ports tried when another process takes one that was free a moment ago.
+const TRIES: usize = 4;
+
+fn find(name: &str) -> Option<PathBuf> {
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    let folders = std::env::split_paths(&path).chain(["/usr/sbin".into(), "/usr/local/sbin".into()]);
+    folders.map(|folder| folder.join(name)).find(|file| file.is_file())
+}
+
+/// Is mosquitto here? Says so if not.
+pub fn is_installed() -> bool {
+    let here = find("mosquitto").is_some();
+    if !here {
+        println!("skipped: mosquitto is not installed");
+    }
+    here
+}
+
+/// A running mosquitto; killed when dropped.
+pub struct Mosquitto {
+    process: Option<Child>,
+    folder: TempDir,
+    /// Where it listens on 127.0.0.1.
+    pub port: u16,
+}
+
+impl Mosquitto {
+    /// Starts it with these settings behind its listener's; anybody may log in. `None`, and a word about it, if it is not
+    /// installed.
+    pub fn start(settings: &str) -> Option<Mosquitto> {
+        Mosquitto::start_with(|_| format!("allow_anonymous true\n{settings}\n"))
+    }
+
+    /// Starts it with settings that name files: `settings` gets the folder in which it may put them.
+    pub fn start_with(settings: impl Fn(&Path) -> String) -> Option<Mosquitto> {
+        find("mosquitto").or_else(|| {
+            println!("skipped: mosquitto is not installed");
+            None
+        })?;
+        for _ in 0..TRIES {
+            let folder = TempDir::with_prefix("pubmark-e2e-mosquitto-").unwrap();
+            let port = ports::free().port();
+            let text = format!(
+                "listener {port} 127.0.0.1\npersistence false\nset_tcp_nodelay true\nlog_dest stderr\nlog_type error\n{}{}",
+                user_setting(),
+                settings(folder.path())
+            );
+            std::fs::write(folder.path().join("mosquitto.conf"), text).unwrap();
+            let mut broker = Mosquitto { process: None, folder, port };
+            if broker.restart() {
+                return Some(broker);
+            }
+        }
+        panic!("mosquitto did not start in {TRIES} tries");
+    }
+
+    /// Its endpoint without encryption.
+    pub fn endpoint(&self) -> String {
+        format!("mqtt://127.0.0.1:{}", self.port)
+    }
+
+    /// Starts it again on its port; false if it ends instead of listening.
+    pub fn restart(&mut self) -> bool {
+        let log = std::fs::File::create(self.folder.path().join("log")).unwrap();
+        let mut command = Command::new(find("mosquitto").unwrap());
+        command.arg("-c").arg(self.folder.path().join("mosquitto.conf"));
+        command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(log);
+        // SAFETY: between fork and exec only prctl is called, which is allowed there.
+        unsafe {
+            command.pre_exec(|| {
+                // It must not outlive a test that is killed.
+                libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL);
+                Ok(())
+            });
+        }
+        let mut process = command.spawn().unwrap();
+        let mut ended = false;
+        wait_for("mosquitto", START, || {
+            ended = process.try_wait().unwrap().is_some();
+            ended || TcpStream::connect(("127.0.0.1", self.port)).is_ok()
+        });
+        self.process = Some(process);
+        !ended
+    }
+
+    /// Kills it without a word.
+    pub fn kill(&mut self) {
+        if let Some(mut process) = self.process.take() {
+            // It may have ended already, which is what is wanted.
+            let _ = process.kill();
+            let _ = process.wait();
+        }
+    }
+
+    /// Stops it where it stands, or lets it go on.
+    pub fn signal(&self, signal: libc::c_int) {
+        processes::signal(self.process.as_ref().unwrap().id(), signal);
+    }
+}
+
+/// Started as root it would change to a user who cannot read the test's files.
+fn user_setting() -> &'static str {
+    // SAFETY: asks for a number, touches no memory.
+    if unsafe { libc::geteuid() } == 0 { "user root\n" } else { "" }
+}
+
+impl Drop for Mosquitto {
+    fn drop(&mut self) {
+        self.kill();
+    }
+}
+
+/// Makes a password file with one user.
+pub fn write_passwords(file: &Path, user: &str, password: &str) {
+    let program = find("mosquitto_passwd").unwrap();
+    let made = Command::new(program).args(["-b", "-c"]).arg(file).args([user, password]).output().unwrap();
+    assert!(made.status.success(), "{made:?}");
+}

@@ -1,0 +1,31 @@
+//! Other processes of this machine: who runs, and signals to them.
+
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+/// Sends a signal to a process that is ours.
+pub fn signal(pid: u32, signal: libc::c_int) {
+    // SAFETY: a plain system call that touches no memory.
+    assert_eq!(unsafe { libc::kill(pid as libc::pid_t, signal) }, 0, "process {pid} takes no signal {signal}");
+}
+
+/// Processes that have a word beginning with `folder` in their command line: systems that a call started, whose
+/// configuration is in its folder for temporary files.
+pub fn with_files_in(folder: &Path) -> Vec<u32> {
+    let wanted = folder.as_os_str().as_encoded_bytes();
+    let uses_folder = |pid: &u32| {
+        let words = std::fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
+        words.split(|byte| *byte == 0).any(|word| word.starts_with(wanted))
+    };
+    let all = std::fs::read_dir("/proc").unwrap();
+    all.filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok()).filter(uses_folder).collect()
+}
+
+/// Waits until something holds; fails if it does not come within `limit`.
+pub fn wait_for(what: &str, limit: Duration, mut holds: impl FnMut() -> bool) {
+    let began = Instant::now();
+    while !holds() {
+        assert!(began.elapsed() < limit, "{what} did not come within {limit:?}");
+        std::thread::sleep(Duration::from_millis(5));
+    }
+}
