@@ -9,6 +9,7 @@ use pubmark_engine::outcome::Outcome;
 use pubmark_engine::plan::RunPlan;
 use pubmark_engine::progress::Totals;
 use pubmark_engine::run::{Observer, Phase};
+use pubmark_engine::sections;
 use pubmark_model::fleet::Fleet;
 use pubmark_model::random::mix;
 use pubmark_model::schedule::Timeline;
@@ -66,6 +67,8 @@ pub struct Measurement {
 pub struct Measured {
     /// The record, judged.
     pub record: Record,
+    /// Histograms by name, in HdrHistogram's V2 format.
+    pub histograms: Vec<(&'static str, Vec<u8>)>,
     /// No session of one side could be established.
     pub unreachable: bool,
     /// How a system that we started ended before we stopped it, with the end of its log.
@@ -122,7 +125,8 @@ impl Measurement {
             Some(format!("{status}; its log ends with:\n{}", running.log_tail()))
         });
         let record = self.record(&plan, &outcome, &target, environment, sampler, number, run);
-        Ok(Measured { record, unreachable: outcome.unreachable, system_ended })
+        let histograms = sections::histograms(&outcome);
+        Ok(Measured { record, histograms, unreachable: outcome.unreachable, system_ended })
     }
 
     fn plan(&self, target: &Target) -> RunPlan {

@@ -18,7 +18,7 @@ pub fn load(run: &Path) -> Result<Record, Failure> {
         match error {
             StoreError::NotFound { .. } => failure.hint("give the folder of a run, for instance `runs/latest`"),
             StoreError::OtherVersion { .. } => failure.hint("use the pubmark that wrote it, or run again"),
-            _ => failure,
+            _ => failure.hint("give the folder of another run; `pubmark run` makes one"),
         }
     })
 }

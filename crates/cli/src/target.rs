@@ -156,7 +156,10 @@ fn started(
         return Err(Failure::usage(format!("there is no system `{name}`"))
             .hint(format!("{}; or the path of a definition", suggestion::choices(name, Definition::names()))));
     }
-    let usage = |error: SystemError| Failure::from_error(ExitCode::Usage, &error);
+    let usage = |error: SystemError| {
+        Failure::from_error(ExitCode::Usage, &error)
+            .hint("`pubmark list systems` shows what is built in; a definition of your own is given by its path")
+    };
     let definition = Definition::load(name).map_err(usage)?;
     definition.offer(protocol.capabilities.name).map_err(usage)?;
     definition.profile(run.profile.as_str()).map_err(usage)?;

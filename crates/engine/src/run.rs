@@ -25,7 +25,7 @@ const SETTLE: Duration = Duration::from_millis(300);
 /// Something has not arrived: wait until nothing has happened for this long.
 const QUIET: Duration = Duration::from_secs(3);
 
-/// Every session has failed and none has come up for this long: none will.
+/// Every session is up or has failed, and has had this long to try again: the run goes on without those that failed.
 const HOPELESS: Duration = Duration::from_secs(5);
 
 /// Where a run stands.
@@ -147,8 +147,10 @@ impl Conductor<'_> {
             if self.stop.load(Relaxed) || self.worker.has_failed() {
                 return Gathered::Stopped;
             }
-            let all_failed = up == 0 && totals.failing >= wanted;
-            let hopeless = all_failed && (totals.not_authorized >= wanted || elapsed > HOPELESS);
+            // Every session that is not up has failed at least once.
+            let all_tried = up + totals.failing >= wanted;
+            let refused_all = up == 0 && totals.not_authorized >= wanted;
+            let hopeless = all_tried && (refused_all || elapsed > HOPELESS);
             if hopeless || elapsed > limit {
                 return if up == 0 { Gathered::None } else { Gathered::Some };
             }

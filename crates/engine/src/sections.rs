@@ -7,7 +7,7 @@ use pubmark_record::record::{
 };
 use pubmark_record::tables::{Breakdown, PairRow, SeriesRow};
 
-use crate::outcome::{CAUSE_LIMIT, Outcome, TYPE_LIMIT, TypeTimes};
+use crate::outcome::{CAUSE_LIMIT, Outcome, TYPE_LIMIT, Times, TypeTimes};
 use crate::plan::RunPlan;
 
 const SECOND_NS: u64 = 1_000_000_000;
@@ -56,9 +56,8 @@ pub fn curve(name: &str, times: &Distribution) -> Option<Curve> {
     Some(Curve { name: name.to_owned(), points, count })
 }
 
-/// All curves of a run.
-pub fn curves(outcome: &Outcome) -> Vec<Curve> {
-    let times = &outcome.times;
+/// The distributions of a run that are kept whole, by name.
+fn distributions(times: &Times) -> [(&'static str, &Distribution); 5] {
     [
         ("latency", &times.latency),
         ("service_latency", &times.service_latency),
@@ -66,9 +65,17 @@ pub fn curves(outcome: &Outcome) -> Vec<Curve> {
         ("backpressure", &times.backpressure),
         ("receive_lateness", &times.receive_lateness),
     ]
-    .into_iter()
-    .filter_map(|(name, times)| curve(name, times))
-    .collect()
+}
+
+/// All curves of a run.
+pub fn curves(outcome: &Outcome) -> Vec<Curve> {
+    distributions(&outcome.times).into_iter().filter_map(|(name, times)| curve(name, times)).collect()
+}
+
+/// All histograms of a run in HdrHistogram's V2 format, ns, by name; those without samples are left out.
+pub fn histograms(outcome: &Outcome) -> Vec<(&'static str, Vec<u8>)> {
+    let filled = distributions(&outcome.times).into_iter().filter(|(_, times)| times.count() > 0);
+    filled.map(|(name, times)| (name, times.to_hdr_v2())).collect()
 }
 
 /// Length of the measured window as it was lived through, seconds.
@@ -133,7 +140,7 @@ pub fn connections(outcome: &Outcome) -> Connections {
 pub fn generator_health(outcome: &Outcome) -> GeneratorHealth {
     let row = |thread: &crate::outcome::ThreadHealth| ShardHealth {
         name: thread.name.clone(),
-        cores: thread.cores.unwrap_or(0.0),
+        cores: thread.cores,
         sessions: thread.sessions,
         wakeups: thread.wakeups,
     };

@@ -426,8 +426,8 @@ pub struct GeneratorHealth {
 pub struct ShardHealth {
     /// `publisher` or `subscriber` and a number.
     pub name: String,
-    /// CPU time over the window's length.
-    pub cores: f64,
+    /// CPU time over the window's length; `null` if the window was not lived through.
+    pub cores: Option<f64>,
     /// Sessions it drives.
     pub sessions: u64,
     /// Wake-ups.

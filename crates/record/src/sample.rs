@@ -132,7 +132,12 @@ pub fn record() -> Record {
         },
         generator: GeneratorHealth {
             shards: [("publisher 0", 0.051, 200), ("subscriber 0", 0.033, 1)]
-                .map(|(name, cores, sessions)| ShardHealth { name: name.to_string(), cores, sessions, wakeups: 9_400 })
+                .map(|(name, cores, sessions)| ShardHealth {
+                    name: name.to_string(),
+                    cores: Some(cores),
+                    sessions,
+                    wakeups: 9_400,
+                })
                 .to_vec(),
         },
         by_type: TYPES

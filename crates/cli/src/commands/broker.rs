@@ -29,7 +29,8 @@ impl Broker {
         }
         match pubmark_broker::serve_process(options, &mut std::io::stdout()) {
             Ok(()) => Ok(ExitCode::Ok),
-            Err(error) => Err(Failure::from_error(ExitCode::SystemFailed, &error)),
+            Err(error) => Err(Failure::from_error(ExitCode::SystemFailed, &error)
+                .hint("`--listen 127.0.0.1:0` takes a free port; `--tls` wants PEM files")),
         }
     }
 }

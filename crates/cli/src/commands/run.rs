@@ -62,7 +62,8 @@ impl Run {
             LoadError::NotFound { ref name, ref hint } => {
                 Failure::usage(format!("there is no workload `{name}`")).hint(hint.clone())
             }
-            LoadError::Unreadable { .. } => Failure::from_error(ExitCode::Usage, &error),
+            LoadError::Unreadable { .. } => Failure::from_error(ExitCode::Usage, &error)
+                .hint("give a workload file, or a built-in one: `pubmark list workloads`"),
             found => Failure::in_file(found).during(format!("failed to load the workload `{}`", self.workload)),
         })
     }
@@ -130,7 +131,7 @@ impl Run {
                     return Err(failure);
                 }
             };
-            let record = keep(measured.record.clone(), &folder)?;
+            let record = keep(&measured, &folder)?;
             if self.json {
                 records.push(record);
             } else {
@@ -178,8 +179,14 @@ fn raise_descriptors(fleet: &Fleet) -> Result<(), Failure> {
 }
 
 /// Writes the run's folder: the record names its files, and they are made from the record as it is kept.
-fn keep(mut record: Record, folder: &RunFolder) -> Result<Record, Failure> {
+fn keep(measured: &Measured, folder: &RunFolder) -> Result<Record, Failure> {
+    let mut record = measured.record.clone();
     record.files = exports::all(&record).into_iter().map(|(name, _)| (name.clone(), name)).collect();
+    for (name, bytes) in &measured.histograms {
+        let file = format!("{name}.hdr");
+        folder.write_file(&file, bytes).map_err(|error| rendering::unstored(&error))?;
+        record.files.insert(format!("{name} histogram (HdrHistogram V2, ns)"), file);
+    }
     rendering::write_exports(&record, folder.path())?;
     folder.write_record(&record).map_err(|error| rendering::unstored(&error))?;
     folder.mark_latest().map_err(|error| rendering::unstored(&error))?;

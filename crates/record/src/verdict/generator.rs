@@ -96,12 +96,13 @@ pub(super) fn tail_is_the_systems(input: &VerdictInput) -> Option<Finding> {
 /// V04.
 pub(super) fn threads_have_time(input: &VerdictInput) -> Option<Finding> {
     let hint = "spread the load over more threads with `--shards`, or lower the rate";
-    let Some(busiest) = input.generator.shards.iter().max_by(|a, b| a.cores.total_cmp(&b.cores)) else {
+    let measured = input.generator.shards.iter().filter_map(|shard| Some((shard, shard.cores?)));
+    let Some((busiest, cores)) = measured.max_by(|(_, a), (_, b)| a.total_cmp(b)) else {
         return Some(Finding::new(VerdictStatus::Suspect, "CPU of our threads was not measured".to_string(), hint));
     };
-    let status = if busiest.cores <= SHARD_VALID {
+    let status = if cores <= SHARD_VALID {
         VerdictStatus::Valid
-    } else if busiest.cores <= SHARD_SUSPECT {
+    } else if cores <= SHARD_SUSPECT {
         VerdictStatus::Suspect
     } else {
         VerdictStatus::Invalid
@@ -109,7 +110,7 @@ pub(super) fn threads_have_time(input: &VerdictInput) -> Option<Finding> {
     let finding = format!(
         "busiest thread `{}` used {} of a core: valid up to {}, suspect up to {}",
         busiest.name,
-        percent(busiest.cores),
+        percent(cores),
         percent(SHARD_VALID),
         percent(SHARD_SUSPECT)
     );

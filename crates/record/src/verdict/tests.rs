@@ -126,7 +126,12 @@ fn the_busiest_thread_counts() {
         (0.96, VerdictStatus::Invalid),
     ] {
         let verdict = verdict_of(|record| {
-            record.generator.shards.push(ShardHealth { name: "publisher 1".into(), cores, sessions: 1, wakeups: 1 });
+            record.generator.shards.push(ShardHealth {
+                name: "publisher 1".into(),
+                cores: Some(cores),
+                sessions: 1,
+                wakeups: 1,
+            });
         });
         assert_eq!(verdict.status, expected, "{cores} cores");
     }

@@ -101,7 +101,7 @@ fn shards(record: &Record) -> Markup {
                 @for shard in &record.generator.shards {
                     tr {
                         th scope="row" { (shard.name) }
-                        td.number { (short(shard.cores * 100.0)) " %" }
+                        td.number { (shard.cores.map_or(MISSING.to_string(), |cores| format!("{} %", short(cores * 100.0)))) }
                         td.number { (count(shard.sessions)) }
                         td.number { (count(shard.wakeups)) }
                     }

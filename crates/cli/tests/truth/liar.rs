@@ -1,0 +1,177 @@
+//! The lying broker, a run against it, and the comparison of both.
+
+use std::io::{BufRead, BufReader};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Output, Stdio};
+use std::sync::OnceLock;
+
+use serde_json::Value;
+use tempfile::TempDir;
+
+/// A lying broker; ends with the test.
+pub struct Liar {
+    process: Child,
+    /// `127.0.0.1:PORT`.
+    pub address: String,
+    /// Where it writes its journal.
+    pub journal: PathBuf,
+    scheme: &'static str,
+    folder: TempDir,
+}
+
+/// What came of a run against it.
+pub struct Truth {
+    /// The record.
+    pub record: Value,
+    /// The run's folder.
+    pub run: PathBuf,
+    /// The journal, closed.
+    pub journal: PathBuf,
+    _folder: TempDir,
+}
+
+/// The program beside the one under test; built here if it is not there, so that this test can be run alone.
+fn program() -> &'static Path {
+    static PATH: OnceLock<PathBuf> = OnceLock::new();
+    PATH.get_or_init(|| {
+        let path = assert_cmd::cargo::cargo_bin("pubmark").with_file_name("pubmark-liar");
+        if !path.exists() {
+            let arguments = ["build", "-p", "pubmark-broker", "--bin", "pubmark-liar"];
+            assert!(Command::new(env!("CARGO")).args(arguments).status().unwrap().success());
+        }
+        path
+    })
+}
+
+impl Liar {
+    /// Starts one with a script, on a free port below those that the kernel gives away.
+    pub fn start(script: &str) -> Liar {
+        Liar::start_with(script, &[])
+    }
+
+    /// The same with the options of encryption.
+    pub fn start_with(script: &str, options: &[&str]) -> Liar {
+        let folder = tempfile::tempdir().unwrap();
+        let (script_path, journal) = (folder.path().join("script"), folder.path().join("journal"));
+        std::fs::write(&script_path, script).unwrap();
+        // Tests of other processes look for ports too: each begins its search elsewhere.
+        let first = 20_000 + (std::process::id() % 5_000) as u16;
+        for port in first..32_000 {
+            let listen = format!("127.0.0.1:{port}");
+            if std::net::TcpListener::bind(&listen).is_err() {
+                continue;
+            }
+            let mut process = Command::new(program())
+                .args(["--listen", &listen, "--journal"])
+                .arg(&journal)
+                .arg("--script")
+                .arg(&script_path)
+                .args(options)
+                .stdout(Stdio::piped())
+                .spawn()
+                .unwrap();
+            let mut line = String::new();
+            BufReader::new(process.stdout.take().unwrap()).read_line(&mut line).unwrap();
+            if line == format!("listening {listen}\n") {
+                let scheme = if options.is_empty() { "mqtt" } else { "mqtts" };
+                return Liar { process, address: listen, journal, scheme, folder };
+            }
+            process.wait().unwrap();
+        }
+        panic!("no free port");
+    }
+
+    /// Its folder, for files of the test.
+    pub fn folder(&self) -> &Path {
+        self.folder.path()
+    }
+
+    /// Its process id.
+    pub fn pid(&self) -> i32 {
+        self.process.id() as i32
+    }
+
+    /// pubmark's run against it, not yet started.
+    pub fn command(&self, arguments: &[&str]) -> Command {
+        let mut command = Command::new(assert_cmd::cargo::cargo_bin("pubmark"));
+        let endpoint = format!("{}://{}", self.scheme, self.address);
+        command.arg("run").args(arguments).args(["--endpoint", &endpoint, "--quiet", "--out"]);
+        command.arg(self.folder().join("runs")).current_dir(self.folder()).stdin(Stdio::null());
+        command
+    }
+
+    /// A run of a workload written here.
+    pub fn run_workload(self, workload: &str, arguments: &[&str]) -> Truth {
+        let path = self.folder().join("workload.yaml");
+        std::fs::write(&path, workload).unwrap();
+        self.run(&[&[path.to_str().unwrap()], arguments].concat())
+    }
+
+    /// A run to its end; then the journal is closed.
+    pub fn run(self, arguments: &[&str]) -> Truth {
+        let output = self.command(arguments).output().unwrap();
+        self.truth(&output)
+    }
+
+    /// What came of a run that has ended.
+    pub fn truth(mut self, output: &Output) -> Truth {
+        let errors = String::from_utf8_lossy(&output.stderr);
+        assert!(matches!(output.status.code(), Some(0 | 5)), "{:?}\n{errors}", output.status);
+        self.stop();
+        let run = self.folder.path().join("runs/latest");
+        let record = serde_json::from_slice(&std::fs::read(run.join("record.json")).unwrap()).unwrap();
+        let folder = std::mem::replace(&mut self.folder, tempfile::tempdir().unwrap());
+        Truth { record, run, journal: self.journal.clone(), _folder: folder }
+    }
+
+    /// Ends it in order, so that the journal is whole.
+    fn stop(&mut self) {
+        // SAFETY: a signal to a child that has not been waited for.
+        unsafe { libc::kill(self.pid(), libc::SIGTERM) };
+        let status = self.process.wait().unwrap();
+        assert!(status.success(), "the lying broker ended with {status}");
+    }
+}
+
+impl Drop for Liar {
+    fn drop(&mut self) {
+        // Both fail only if it has ended already.
+        let _ = self.process.kill();
+        let _ = self.process.wait();
+    }
+}
+
+/// Runs the comparing script.
+pub fn compare(journal: &Path, record: &Path) -> Output {
+    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/truth/compare.py");
+    Command::new("python3").arg(script).arg(journal).arg(record).output().expect("python3 is installed")
+}
+
+impl Truth {
+    /// Demands that journal and record agree.
+    pub fn demand_agreement(&self) {
+        let output = compare(&self.journal, &self.run.join("record.json"));
+        let text = String::from_utf8_lossy(&output.stdout);
+        assert!(output.status.success(), "{text}{}", String::from_utf8_lossy(&output.stderr));
+    }
+
+    /// A figure of the books.
+    pub fn count(&self, field: &str) -> u64 {
+        self.record["delivery"][field].as_u64().unwrap_or_else(|| panic!("no `{field}` in {}", self.record["delivery"]))
+    }
+
+    /// Demands these figures of the books and 0 for all others.
+    pub fn demand_only(&self, expected: &[(&str, u64)]) {
+        let delivery = self.record["delivery"].as_object().unwrap();
+        for (field, value) in delivery.iter().filter(|(_, value)| value.is_u64()) {
+            let wanted = expected.iter().find(|(name, _)| name == field).map_or(0, |(_, count)| *count);
+            assert_eq!(value.as_u64(), Some(wanted), "`{field}` in {}", self.record["delivery"]);
+        }
+    }
+
+    /// A histogram of the run, ns.
+    pub fn histogram(&self, name: &str) -> hdrhistogram::Histogram<u64> {
+        let bytes = std::fs::read(self.run.join(format!("{name}.hdr"))).unwrap();
+        hdrhistogram::serialization::Deserializer::new().deserialize(&mut bytes.as_slice()).unwrap()
+    }
+}

@@ -1,0 +1,38 @@
+//! A million messages with every kind of lie among them: journal and record agree exactly.
+
+use crate::liar::Liar;
+
+const SCRIPT: &str = "
+delay 3ms every=89
+drop every=97
+duplicate every=101 after=0
+duplicate every=5003 after=60000
+swap every=103
+foreign every=50021
+retained-copy every=60013
+";
+
+#[test]
+fn a_million_messages_agree() {
+    let arguments = [
+        "fan-in",
+        "--set",
+        "publishers=50",
+        "--set",
+        "rate=500/s",
+        "--set",
+        "payload=32B",
+        "--duration",
+        "40s",
+        "--warmup",
+        "1s",
+        "--drain",
+        "30s",
+    ];
+    let truth = Liar::start(SCRIPT).run(&arguments);
+    assert_eq!(truth.count("offered"), 1_000_000);
+    for field in ["lost", "duplicated", "out_of_order", "foreign", "retained_replay"] {
+        assert!(truth.count(field) > 0, "no {field} in {}", truth.record["delivery"]);
+    }
+    truth.demand_agreement();
+}

@@ -1,0 +1,136 @@
+//! Who was too slow: ourselves or the system? Ten runs with a generator that is starved on purpose, ten with a slow broker; all
+//! twenty are called right. And a reader alone that stands still for 20 ms.
+
+use std::path::PathBuf;
+use std::process::{Child, Stdio};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use serde_json::Value;
+
+use crate::liar::Liar;
+
+const RUNS: usize = 10;
+
+/// Is a reason of the verdict that our side was too slow?
+fn blames_generator(record: &Value) -> bool {
+    let reasons = record["verdict"]["reasons"].as_array().unwrap();
+    reasons.iter().any(|reason| reason["text"].as_str().unwrap().starts_with("generator-limited"))
+}
+
+fn signal(process: i32, signal: i32) {
+    // SAFETY: a signal to a process or thread of a child that has not been waited for.
+    assert_eq!(unsafe { libc::kill(process, signal) }, 0);
+}
+
+/// Stops and continues a process until it has ended: `stopped` of every `period` it does not run, as in a cgroup with a quota.
+fn starve(child: &mut Child, period: Duration, stopped: Duration) {
+    while child.try_wait().unwrap().is_none() {
+        signal(child.id() as i32, libc::SIGSTOP);
+        thread::sleep(stopped);
+        signal(child.id() as i32, libc::SIGCONT);
+        thread::sleep(period - stopped);
+    }
+}
+
+#[test]
+fn a_starved_generator_is_called_generator_limited() {
+    for run in 0..RUNS {
+        let liar = Liar::start("");
+        let arguments =
+            ["fan-in", "--set", "publishers=20", "--set", "rate=50/s", "--duration", "2s", "--warmup", "0s"];
+        let mut child = liar.command(&arguments).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+        starve(&mut child, Duration::from_millis(50), Duration::from_millis(25));
+        let truth = liar.truth(&child.wait_with_output().unwrap());
+        truth.demand_agreement();
+        assert!(blames_generator(&truth.record), "run {run}: {}", truth.record["verdict"]);
+        assert_eq!(truth.record["verdict"]["status"], "invalid", "run {run}");
+    }
+}
+
+#[test]
+fn a_slow_broker_at_qos_2_is_not_blamed_on_the_generator() {
+    for run in 0..RUNS {
+        // 2 ms a message at 1,000 msg/s offered: the broker carries half of it, back-pressure holds the rest.
+        let arguments = [
+            "fan-in",
+            "--set",
+            "publishers=20",
+            "--set",
+            "rate=50/s",
+            "--qos",
+            "2",
+            "--duration",
+            "2s",
+            "--warmup",
+            "0s",
+            "--drain",
+            "1s",
+        ];
+        let truth = Liar::start("slow 2ms").run(&arguments);
+        truth.demand_agreement();
+        assert!(!blames_generator(&truth.record), "run {run}: {}", truth.record["verdict"]);
+        let waited_us = truth.record["backpressure_us"]["max"].as_f64().unwrap();
+        assert!(waited_us > 200_000.0, "run {run}: back-pressure of {waited_us} µs at most");
+    }
+}
+
+/// Threads of a process by name.
+fn thread_named(process: u32, name: &str) -> Option<i32> {
+    let tasks = std::fs::read_dir(format!("/proc/{process}/task")).ok()?;
+    let named = |task: &PathBuf| std::fs::read_to_string(task.join("comm")).is_ok_and(|comm| comm.trim() == name);
+    let task = tasks.flatten().map(|entry| entry.path()).find(named)?;
+    task.file_name()?.to_str()?.parse().ok()
+}
+
+/// Holds one thread for a time by ptrace, which stops it alone.
+fn hold(thread: i32, length: Duration) {
+    // SAFETY: ptrace of a thread of our own child; the pointers are unused by these requests.
+    unsafe {
+        let none = std::ptr::null_mut::<libc::c_void>();
+        assert_eq!(libc::ptrace(libc::PTRACE_SEIZE, thread, none, none), 0, "{}", std::io::Error::last_os_error());
+        assert_eq!(libc::ptrace(libc::PTRACE_INTERRUPT, thread, none, none), 0);
+        let mut status = 0;
+        libc::waitpid(thread, &mut status, libc::__WALL);
+        thread::sleep(length);
+        assert_eq!(libc::ptrace(libc::PTRACE_DETACH, thread, none, none), 0);
+    }
+}
+
+fn reader_held(options: &[&str], arguments: &[&str]) {
+    let liar = Liar::start_with("", options);
+    let load = ["fan-in", "--set", "publishers=10", "--set", "rate=50/s", "--duration", "3s", "--warmup", "0s"];
+    let mut child =
+        liar.command(&[&load, arguments].concat()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let began = Instant::now();
+    let reader = loop {
+        assert!(began.elapsed() < Duration::from_secs(10), "the reading thread did not appear");
+        match thread_named(child.id(), "subscriber-0") {
+            Some(thread) if began.elapsed() > Duration::from_millis(1_500) => break thread,
+            _ => thread::sleep(Duration::from_millis(5)),
+        }
+    };
+    hold(reader, Duration::from_millis(20));
+    assert!(child.try_wait().unwrap().is_none(), "the run was over before its reader was held");
+    let truth = liar.truth(&child.wait_with_output().unwrap());
+    truth.demand_agreement();
+    let lateness_ms = truth.record["receive_lateness_us"]["max"].as_f64().unwrap() / 1e3;
+    assert!(lateness_ms >= 15.0, "receive lateness of {lateness_ms} ms at most");
+    assert_ne!(truth.record["verdict"]["status"], "valid", "{}", truth.record["verdict"]);
+}
+
+#[test]
+fn a_reader_held_for_20_ms_shows_it_on_tcp() {
+    reader_held(&[], &[]);
+}
+
+#[test]
+fn a_reader_held_for_20_ms_shows_it_on_tls() {
+    let folder = tempfile::tempdir().unwrap();
+    let made = rcgen::generate_simple_self_signed(vec!["localhost".to_owned(), "127.0.0.1".to_owned()]).unwrap();
+    let (certificate, key) = (folder.path().join("certificate.pem"), folder.path().join("key.pem"));
+    std::fs::write(&certificate, made.cert.pem()).unwrap();
+    std::fs::write(&key, made.signing_key.serialize_pem()).unwrap();
+    let options = ["--tls-certificate", certificate.to_str().unwrap(), "--tls-key", key.to_str().unwrap()];
+    reader_held(&options, &["--tls-ca", certificate.to_str().unwrap()]);
+}
