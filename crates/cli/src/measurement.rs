@@ -188,7 +188,13 @@ fn not_carried_out(error: EngineError) -> Failure {
         EngineError::Open(OpenError::Certificates { .. }) | EngineError::Unsupported(_) => ExitCode::Usage,
         _ => ExitCode::Internal,
     };
-    Failure::from_error(exit, &error)
+    let failure = Failure::from_error(exit, &error);
+    match error {
+        EngineError::Open(OpenError::Certificates { .. }) => {
+            failure.hint("`--tls-ca FILE` takes the certificate of an authority as PEM (`-----BEGIN CERTIFICATE-----`)")
+        }
+        _ => failure,
+    }
 }
 
 /// A number that tells this run's messages from those of others: of the time and the process, mixed.

@@ -64,15 +64,18 @@ pub struct Run {
     pub seed: u64,
 
     /// Length of the measured window
-    #[arg(long, value_name = "TIME", value_parser = positive_duration, default_value = "60s", help_heading = "Load")]
+    #[arg(long, value_name = "TIME", allow_hyphen_values = true, value_parser = positive_duration, default_value = "60s",
+          help_heading = "Load")]
     pub duration: Duration,
 
     /// Load before the window that is not measured
-    #[arg(long, value_name = "TIME", value_parser = duration, default_value = "5s", help_heading = "Load")]
+    #[arg(long, value_name = "TIME", allow_hyphen_values = true, value_parser = duration, default_value = "5s",
+          help_heading = "Load")]
     pub warmup: Duration,
 
     /// Longest wait for stragglers after the window
-    #[arg(long, value_name = "TIME", value_parser = duration, default_value = "10s", help_heading = "Load")]
+    #[arg(long, value_name = "TIME", allow_hyphen_values = true, value_parser = duration, default_value = "10s",
+          help_heading = "Load")]
     pub drain: Duration,
 
     /// Repeat the run, each time with a fresh system; one folder for each

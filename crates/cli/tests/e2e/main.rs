@@ -10,3 +10,4 @@ mod interrupt;
 mod persistence;
 mod run;
 mod support;
+mod wrong_input;

@@ -146,6 +146,8 @@ impl Problem {
             })
             .collect();
         let source = source.map(|(name, text)| NamedSource::new(name, text).with_language("yaml"));
+        // Nobody is left without a next step.
+        let help = help.or_else(|| Some("`pubmark schema workload` says what each key takes".to_owned()));
         Diagnostic { kind, message, labels, help, source }
     }
 }
