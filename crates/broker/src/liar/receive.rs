@@ -100,6 +100,11 @@ impl Liar {
         let can_refuse = version == Version::V5 && qos != Qos::BestEffort;
         let decision = self.script.judge(&client, publish.head.topic, can_refuse);
         self.take_time(decision.slow);
+        if self.peers.get(key).is_none() {
+            // Its connection failed meanwhile: the message was read and nothing will be done with it.
+            self.note_publish(Event::Discarded, &client, publish);
+            return Err(Gone);
+        }
         let line = self.note_publish(Event::Received, &client, publish);
         let message = Rc::new(Message { topic: publish.head.topic.into(), payload: publish.payload.into(), qos, line });
         self.remember(&message, publish.head.retain);
