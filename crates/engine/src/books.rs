@@ -90,7 +90,7 @@ pub fn close(publishers: &[PublisherBook], received: &[Received<'_>], groups: us
 }
 
 /// Adds the part of the books that is closed here.
-fn add(total: &mut Delivery, part: &Delivery) {
+pub(crate) fn add(total: &mut Delivery, part: &Delivery) {
     total.offered += part.offered;
     total.sent += part.sent;
     total.skipped_planned += part.skipped_planned;

@@ -7,6 +7,7 @@ use pubmark_record::record::{
 };
 use pubmark_record::tables::{Breakdown, PairRow, SeriesRow};
 
+use crate::books;
 use crate::outcome::{CAUSE_LIMIT, Outcome, TYPE_LIMIT, Times, TypeTimes};
 use crate::plan::RunPlan;
 
@@ -152,7 +153,7 @@ pub fn by_type(plan: &RunPlan, outcome: &Outcome) -> Vec<Breakdown> {
     let mut rows: Vec<Breakdown> = vec![];
     let groups = plan.workload.devices.iter().zip(&outcome.books.groups).enumerate();
     let mut planned_online: Vec<u64> = vec![];
-    for (index, (group, books)) in groups {
+    for (index, (group, part)) in groups {
         let row = if index < TYPE_LIMIT {
             rows.push(breakdown(&group.name, outcome.types.get(index).and_then(Option::as_deref)));
             planned_online.push(0);
@@ -164,10 +165,10 @@ pub fn by_type(plan: &RunPlan, outcome: &Outcome) -> Vec<Breakdown> {
             }
             TYPE_LIMIT
         };
-        rows[row].devices += books.devices;
-        planned_online[row] += books.planned_online;
+        rows[row].devices += part.devices;
+        planned_online[row] += part.planned_online;
         let churns = group.churn.is_some();
-        add_books(&mut rows[row].delivery, &books.delivery);
+        books::add(&mut rows[row].delivery, &part.delivery);
         let offered = rows[row].delivery.offered;
         if churns && offered > 0 {
             rows[row].availability = Some(planned_online[row] as f64 / offered as f64);
@@ -193,21 +194,6 @@ fn breakdown(name: &str, times: Option<&TypeTimes>) -> Breakdown {
         backpressure_us: times.and_then(|times| summary(&times.backpressure)),
         availability: None,
     }
-}
-
-fn add_books(row: &mut Delivery, part: &Delivery) {
-    row.offered += part.offered;
-    row.sent += part.sent;
-    row.skipped_planned += part.skipped_planned;
-    row.skipped_disconnected += part.skipped_disconnected;
-    row.refused += part.refused;
-    row.unsent += part.unsent;
-    row.expected += part.expected;
-    row.delivered += part.delivered;
-    row.lost += part.lost;
-    row.unknown += part.unknown;
-    row.absent += part.absent;
-    row.delivered_after_refusal += part.delivered_after_refusal;
 }
 
 /// One process, one node, one clock: one row.
