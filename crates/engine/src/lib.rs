@@ -1,8 +1,8 @@
 //! Drives a fleet and measures what comes back. Knows the traits of `pubmark-protocol`, never a protocol's name.
 //!
 //! [`plan::RunPlan`] says what to do; [`run::run`] does it over one adapter and returns an [`outcome::Outcome`];
-//! [`sections`] turns that into the parts of a record. A run is one [`worker`] here, whose shards are threads that own all
-//! they touch: see [`shard`].
+//! [`sections`] turns that into the parts of a record. A run is one worker here, whose shards are threads that own all
+//! they touch: see the modules `worker` and `shard`.
 
 pub mod books;
 pub mod calibration;

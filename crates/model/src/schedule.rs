@@ -6,7 +6,7 @@
 //!
 //! Times are ns relative to the start of the measured window; the schedule covers [−warm-up, duration).
 //! Start with [`Rules`] (one a device group), [`Cursor`] (one a device: its due times) and [`ChurnCursor`] (its planned
-//! leaving and coming back). [`hash`] names a schedule, [`dump`] writes it out.
+//! leaving and coming back). [`hash()`] names a schedule, [`dump()`] writes it out.
 //!
 //! On one instant, a device's messages come first, then its leaving, then its coming back.
 
