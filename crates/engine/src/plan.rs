@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use pubmark_model::fleet::Fleet;
+use pubmark_model::qos::Qos;
 use pubmark_model::schedule::Timeline;
 use pubmark_model::workload::Workload;
 use pubmark_protocol::endpoint::Endpoint;
@@ -58,14 +59,21 @@ pub const QUIESCE_LIMIT: Duration = Duration::from_secs(1);
 /// Arrivals later than this after publishing ended count as late (PSMark stopped listening then).
 pub const LATE_AFTER: Duration = Duration::from_secs(2);
 
-/// Pause of a shard between two turns of a flood. A reader that wakes for every message costs more than the message does, and
-/// takes the processor from the system; a flood has no latency verdict that the pause could spoil. Never used otherwise.
-pub const FLOOD_PAUSE: Duration = Duration::from_micros(100);
+/// Pauses of a shard between two turns of a flood: where nothing is acknowledged, and where something is, so that a window of 20
+/// messages is no limit of ours below 200,000 messages a second. A reader that wakes for every message costs more than the
+/// message does, and takes the processor from the system; a flood has no latency verdict that the pause could spoil.
+const FLOOD_PAUSES: (Duration, Duration) = (Duration::from_millis(1), Duration::from_micros(100));
 
 impl RunPlan {
     /// Does any device send as fast as it can?
     pub fn is_flood(&self) -> bool {
         use pubmark_model::arrival::Arrival;
         self.workload.devices.iter().any(|group| matches!(group.arrival, Arrival::Flood))
+    }
+
+    /// Pause of a shard between two turns; only a flood has one.
+    pub fn pause(&self) -> Option<Duration> {
+        let acknowledged = self.workload.devices.iter().any(|group| group.qos > Qos::BestEffort);
+        self.is_flood().then_some(if acknowledged { FLOOD_PAUSES.1 } else { FLOOD_PAUSES.0 })
     }
 }

@@ -10,7 +10,7 @@ use pubmark_model::schedule::{ChurnCursor, Rules};
 use pubmark_model::workload::SessionKind;
 use pubmark_protocol::clients::{self, Publication, SessionConfig, ShardConfig, Subscription};
 
-use crate::plan::{FLOOD_PAUSE, RunPlan};
+use crate::plan::RunPlan;
 use crate::progress::Progress;
 use crate::shard::publisher::Publisher;
 use crate::shard::receiver::Receiver;
@@ -204,7 +204,7 @@ impl Common<'_> {
             duration_ns: plan.timeline.duration_ns,
             connects_per_s: plan.connects_per_s / shards_of_its_side as f64,
             realtime: plan.realtime,
-            pause: plan.is_flood().then_some(FLOOD_PAUSE),
+            pause: plan.pause(),
             backoff: Stream::new(plan.seed ^ index as u64, purpose::BACKOFF),
             progress: Arc::clone(&self.progress),
         }

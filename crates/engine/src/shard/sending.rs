@@ -15,6 +15,9 @@ use super::timers::Task;
 /// Bytes that a flooding publisher hands over between two writes.
 const FLOOD_BYTES: usize = 64 * 1024;
 
+/// Bytes that all flooding publishers of a shard hand over before the shard looks at its sockets again.
+const FLOOD_TURN_BYTES: usize = 4 << 20;
+
 /// What became of a message that was to be sent.
 enum Step {
     /// Handed over.
@@ -170,23 +173,32 @@ impl Shard {
         !publisher.blocked && self.sessions[publisher.session as usize].state == State::Online
     }
 
-    /// Lets every flooding publisher hand over a write's worth. Due = ready = now.
+    /// Lets flooding publishers hand over a write's worth each, in turns, until none can or a turn's worth is out.
     pub(super) fn flood<C: Clients>(&mut self, clients: &mut C) {
         if self.flooding.is_empty() || self.closed || !self.window.is_set() {
             return;
         }
-        for position in 0..self.flooding.len() {
-            let index = self.flooding[position];
-            if self.can_flood(index) {
-                self.flood_one(clients, index);
+        let mut turn_bytes = 0;
+        while turn_bytes < FLOOD_TURN_BYTES {
+            let mut bytes = 0;
+            for position in 0..self.flooding.len() {
+                let index = self.flooding[position];
+                if self.can_flood(index) {
+                    bytes += self.flood_one(clients, index);
+                }
             }
+            if bytes == 0 {
+                return;
+            }
+            turn_bytes += bytes;
         }
     }
 
-    fn flood_one<C: Clients>(&mut self, clients: &mut C, index: u32) {
+    /// One publisher's write. Due = ready = now. Returns the bytes handed over.
+    fn flood_one<C: Clients>(&mut self, clients: &mut C, index: u32) -> usize {
         let now_ns = clock::monotonic_ns();
         if self.window.relative(now_ns) < self.series_start_ns() {
-            return;
+            return 0;
         }
         let session = self.publishers[index as usize].session;
         let mut bytes = 0;
@@ -213,6 +225,7 @@ impl Shard {
             bytes += due.payload_bytes as usize;
         }
         clients.flush(SessionId(session), self);
+        bytes
     }
 
     /// Ends the books: what still waits was not sent.
