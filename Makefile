@@ -6,7 +6,7 @@ CARGO ?= cargo
 TEST_PACKAGES := mosquitto mosquitto-clients valgrind python3
 
 .DEFAULT_GOAL := help
-.PHONY: help run test test-packages check check-format check-lints check-docs check-sizes reference
+.PHONY: help run bench bench-write test test-packages check check-format check-lints check-docs check-sizes reference
 
 help: ## show the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -14,6 +14,15 @@ help: ## show the targets
 run: ## build and run the demonstration: smart-home on the built-in broker
 	@$(CARGO) run --profile demo -p pubmark-cli --bin pubmark -- demo || { code=$$?; [ $$code -eq 5 ] || exit $$code; \
 	  echo "make run: it works; the verdict above says why these figures are not to be believed" >&2; }
+
+bench: ## measure what the README quotes; on a quiet machine, about ten minutes
+	$(CARGO) build --profile demo -p pubmark-bench
+	target/demo/pubmark-bench $(BENCH)
+
+bench-write: ## the same, and put the table into README.md
+	$(CARGO) build --profile demo -p pubmark-bench
+	target/demo/pubmark-bench --markdown > target/bench.md
+	target/demo/pubmark-bench insert target/bench.md README.md
 
 test: test-packages ## install what the tests need and run all of them
 	$(CARGO) build --workspace --bins

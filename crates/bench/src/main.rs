@@ -1,12 +1,14 @@
 //! The figures that the README quotes, measured on this machine: `make bench`.
 //!
-//! `pubmark-bench [--repeat N] [NAME…]` prints the table; `--markdown` prints it as the README shows it. Each measurement runs
+//! `pubmark-bench [--repeat N] [NAME…]` prints the table; `--markdown` prints it as the README shows it, and `insert TABLE PAGE`
+//! puts such a table there, so that nobody edits it by hand. Each measurement runs
 //! in child processes (`pubmark-bench child KIND ORDER`), so that CPU time and memory are nobody else's.
 
 mod bed;
 mod child;
 mod generator;
 mod idle;
+mod insert;
 #[allow(dead_code)] // The fixtures of the report's tests: one of them is measured here.
 #[path = "../../report/tests/fixtures/mod.rs"]
 mod large_record;
@@ -30,6 +32,7 @@ fn main() -> ExitCode {
     let result = match words.as_slice() {
         ["child", kind, order] => serve(kind, order),
         ["loop", messages] => count_loop(messages),
+        ["insert", table, page] => insert::insert(table, page),
         _ => table::print(&words),
     };
     match result {

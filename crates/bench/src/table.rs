@@ -31,7 +31,7 @@ pub fn print(words: &[&str]) -> Result<(), String> {
     }
     out::line(&machine());
     if markdown {
-        out::line("\n| measure | case | median (min – max) | bar | met | known |\n|---|---|---|---|---|---|");
+        out::line("\n| measure | median (min – max) | bar | met | known |\n|---|---|---|---|---|");
     }
     let mut missed = 0;
     for row in ROWS.iter().filter(|row| names.is_empty() || names.contains(&row.name)) {
@@ -62,7 +62,7 @@ fn measure(row: &Row, repetitions: usize, markdown: bool) -> u32 {
             readings.iter().filter(|reading| reading.is_met() == Some(false)).count() as u32
         }
         Err(error) if markdown => {
-            out::line(&format!("| {} | — | not measured: {error} | | | {} |", row.measure, row.known));
+            out::line(&format!("| {} | not measured: {error} | | | {} |", row.measure, row.known));
             1
         }
         Err(error) => {
@@ -87,7 +87,8 @@ fn line(row: &Row, reading: &Reading, markdown: bool) -> String {
     let note = &reading.note;
     if markdown {
         let (measure, case, known) = (row.measure, &reading.case, row.known);
-        format!("| {measure} | {case} {note} | {median} {unit} ({least} – {most}) | {bar} | {met} | {known} |")
+        let note = if note.is_empty() { String::new() } else { format!(" ({note})") };
+        format!("| {measure}: {case}{note} | {median} {unit} ({least} – {most}) | {bar} | {met} | {known} |")
     } else {
         format!("  {:<46} {median:>8} {unit:<8} ({least} – {most})  {bar}  {met}  {note}", reading.case)
     }

@@ -236,6 +236,7 @@ mod tests {
         wildcards: true,
         retain: true,
         persistent_sessions: true,
+        ends_sessions: true,
         sent_means: SentMeans::Wire,
         maximum_payload_bytes: 268_435_455,
     };

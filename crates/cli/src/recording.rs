@@ -41,6 +41,7 @@ pub struct Surroundings<'a> {
 /// Puts the record together and judges it.
 pub fn record(plan: &RunPlan, outcome: &Outcome, around: Surroundings<'_>) -> Record {
     let times = &outcome.times;
+    let leftovers = if around.system.back_end == EXTERNAL { leftovers(plan, around.protocol) } else { vec![] };
     let mut record = Record {
         schema_version: SCHEMA_VERSION,
         pubmark_version: env!("CARGO_PKG_VERSION").to_owned(),
@@ -55,7 +56,7 @@ pub fn record(plan: &RunPlan, outcome: &Outcome, around: Surroundings<'_>) -> Re
         protocol: around.protocol.name.to_owned(),
         sent_means: crate::catalogue::protocols::sent_means(around.protocol.sent_means).to_owned(),
         settings: settings(plan, outcome, around.repetition, around.repetitions),
-        deviations: [workload_deviations(plan), around.deviations, own_deviations(plan, outcome)].concat(),
+        deviations: [workload_deviations(plan), around.deviations, own_deviations(plan, outcome), leftovers].concat(),
         connections: sections::connections(outcome),
         granted_qos_lower: outcome.counters.granted_lower,
         too_large: outcome.books.too_large,
@@ -165,6 +166,28 @@ fn workload_deviations(plan: &RunPlan) -> Vec<Deviation> {
     let shown =
         |deviation: &workload::Deviation| Deviation { name: deviation.name.clone(), detail: deviation.detail.clone() };
     plan.workload.deviations.iter().map(shown).collect()
+}
+
+/// The back end of systems that were there before us and will be after us.
+const EXTERNAL: &str = "external";
+
+/// What a run leaves on a system that it did not start.
+fn leftovers(plan: &RunPlan, protocol: &Capabilities) -> Vec<Deviation> {
+    let workload = &plan.workload;
+    let mut left = vec![];
+    if workload.devices.iter().any(|group| group.retain) {
+        let detail =
+            "the last message of each topic stays on the system as a retained one; the next run counts it as foreign";
+        left.push(Deviation { name: "retained-left-behind".to_owned(), detail: detail.to_owned() });
+    }
+    let persistent = |kind: workload::SessionKind| kind == workload::SessionKind::Persistent;
+    let keeps = workload.devices.iter().any(|group| persistent(group.session))
+        || workload.subscribers.iter().any(|group| persistent(group.session));
+    if keeps && !protocol.ends_sessions {
+        let detail = "persistent sessions stay on the system: this protocol has no words to end them with a goodbye";
+        left.push(Deviation { name: "sessions-left-behind".to_owned(), detail: detail.to_owned() });
+    }
+    left
 }
 
 /// What was asked of pubmark itself and could not be had.

@@ -203,8 +203,6 @@ pub struct Counters {
     pub granted_lower: u64,
     /// Servers that accept a lower level for publishing than we use.
     pub publish_level_lower: u64,
-    /// Connections ended because a packet of ours was too large.
-    pub closed_too_large: u64,
     /// Cause of an end in words → how often; at most 32 different ones, then `other causes`.
     pub causes: HashMap<String, u64>,
     /// Retained messages replayed.
@@ -252,7 +250,6 @@ impl Counters {
         self.subscriptions_refused += other.subscriptions_refused;
         self.granted_lower += other.granted_lower;
         self.publish_level_lower += other.publish_level_lower;
-        self.closed_too_large += other.closed_too_large;
         for (words, count) in other.causes {
             *self.causes.entry(words).or_default() += count;
         }

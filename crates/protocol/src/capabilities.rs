@@ -34,6 +34,8 @@ pub struct Capabilities {
     pub retain: bool,
     /// Sessions that outlive a connection.
     pub persistent_sessions: bool,
+    /// A goodbye can end such a session ([`crate::clients::Goodbye::Final`]).
+    pub ends_sessions: bool,
     /// What `sent` means.
     pub sent_means: SentMeans,
     /// Largest payload that the protocol can carry.

@@ -106,8 +106,10 @@ pub enum Taken {
 /// How a connection is ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Goodbye {
-    /// With the protocol's words.
+    /// With the protocol's words; a session that is kept stays.
     Graceful,
+    /// With the protocol's words, for good: the server is told to keep nothing, where the protocol has words for that.
+    Final,
     /// Closed without a word.
     Cut,
 }

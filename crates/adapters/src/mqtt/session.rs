@@ -10,7 +10,7 @@ use pubmark_protocol::socket::SocketFactory;
 use pubmark_protocol::stream::{ReadBuffers, Stream, StreamError};
 use pubmark_protocol::tls::TlsSetup;
 use pubmark_protocol::wheel::Wheel;
-use pubmark_wire::mqtt::{Disconnect, Properties, Version, encode_disconnect, reason};
+use pubmark_wire::mqtt::{Disconnect, Properties, Property, Version, encode_disconnect, reason};
 
 use super::in_flight::{InFlight, Progress};
 use super::received_ids::ReceivedIds;
@@ -226,12 +226,15 @@ impl Session {
         if self.phase == Phase::Closed {
             return;
         }
-        if goodbye == Goodbye::Graceful && self.phase == Phase::Open {
+        if goodbye != Goodbye::Cut && self.phase == Phase::Open {
             let version = shared.version;
-            let words = Disconnect { reason: reason::SUCCESS, properties: Properties::NONE };
+            // MQTT 3.1.1 cannot end a session with a DISCONNECT; the property is left out there.
+            let ends_session = [Property::SessionExpiryInterval(0)];
+            let ends = goodbye == Goodbye::Final && self.config.persistent;
+            let properties = if ends { Properties::new(&ends_session) } else { Properties::NONE };
+            let words = Disconnect { reason: reason::SUCCESS, properties };
             self.outbox.append(&mut shared.pool, |out| {
-                encode_disconnect(version, &words, out)
-                    .expect("a DISCONNECT without properties has no field to be too long");
+                encode_disconnect(version, &words, out).expect("a DISCONNECT like this has no field to be too long");
             });
             // If this finds the connection broken, what was not written is abandoned below like anything else.
             let _ = self.write(shared, sink);

@@ -18,6 +18,7 @@ const MQTT_311: Capabilities = Capabilities {
     wildcards: true,
     retain: true,
     persistent_sessions: true,
+    ends_sessions: false,
     sent_means: SentMeans::Wire,
     maximum_payload_bytes: MAXIMUM_REMAINING_LENGTH as u32 - LARGEST_HEAD_BYTES,
 };
@@ -45,5 +46,6 @@ pub enum V5 {}
 
 impl ProtocolVersion for V5 {
     const VERSION: Version = Version::V5;
-    const CAPABILITIES: Capabilities = Capabilities { name: "mqtt5", title: "MQTT 5.0", ..MQTT_311 };
+    const CAPABILITIES: Capabilities =
+        Capabilities { name: "mqtt5", title: "MQTT 5.0", ends_sessions: true, ..MQTT_311 };
 }

@@ -2,8 +2,6 @@
 
 #![allow(clippy::unwrap_used, reason = "a failed unwrap is a failed test")]
 
-mod encryption;
 mod ending;
 mod program;
-mod records;
 mod systems;

@@ -52,6 +52,7 @@ pub fn all<C: Clients, S: Server>() -> Vec<Case<S>> {
         large("stamps are in order", stamps::stamps_are_in_order::<C, S>),
         large("a reader held up shows in its stamps", stamps::a_reader_held_up::<C, S>),
         large("a persistent session gets what it missed", sessions::persistent_gets_what_it_missed::<C, S>),
+        large("a final goodbye leaves no session", sessions::final_goodbye_leaves_nothing::<C, S>),
         large("a clean session forgets", sessions::clean_forgets::<C, S>),
         large("unanswered messages are sent again when the session is there", sessions::sent_again::<C, S>),
         large("unanswered messages of a lost session are told", sessions::lost_session::<C, S>),

@@ -49,6 +49,22 @@ pub fn persistent_gets_what_it_missed<C: Clients, S: Server>(target: &mut Target
     }
 }
 
+pub fn final_goodbye_leaves_nothing<C: Clients, S: Server>(target: &mut Target<S>) {
+    if has_no_sessions(target) {
+        return;
+    }
+    if !target.capabilities.ends_sessions {
+        eprintln!("skipped: {} cannot end a session with a goodbye", target.capabilities.name);
+        return;
+    }
+    let mut peer = Peer::<C>::open(target.endpoint());
+    let config = subscriber("final", "final", Qos::AtLeastOnce);
+    let hears = peer.join(keeping(config, target.listener, target.capabilities.name));
+    peer.leave(hears, Goodbye::Final);
+    peer.connect(hears);
+    assert!(!peer.record.connects(hears)[1].session_present, "the session is still there");
+}
+
 pub fn clean_forgets<C: Clients, S: Server>(target: &mut Target<S>) {
     let mut peer = Peer::<C>::open(target.endpoint());
     let hears = peer.join(subscriber("clean-in", "clean", Qos::AtLeastOnce));

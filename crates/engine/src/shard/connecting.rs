@@ -106,9 +106,6 @@ impl Shard {
             Cause::Tls(_) => counters.tls_failed += 1,
             _ => counters.refused += 1,
         }
-        if let Cause::Server { too_large: true, .. } = cause {
-            counters.closed_too_large += 1;
-        }
         counters.count_cause(words);
     }
 

@@ -26,6 +26,7 @@ use pubmark_protocol::clock;
 
 use crate::error::EngineError;
 use crate::outcome::{Counters, ShardOutcome, TYPE_LIMIT, Times, TypeTimes};
+use crate::plan::REALTIME_LEAD;
 use crate::progress::{Progress, ShardProgress};
 use crate::worker::Command;
 use publisher::Publisher;
@@ -256,7 +257,7 @@ impl Shard {
         self.finishing = true;
         for index in 0..self.sessions.len() as u32 {
             if self.sessions[index as usize].state != State::Offline {
-                clients.disconnect(SessionId(index), Goodbye::Graceful, &mut self);
+                clients.disconnect(SessionId(index), Goodbye::Final, &mut self);
             }
         }
         clients.finish(&mut self);
@@ -290,9 +291,9 @@ pub fn run<C: Clients>(
 ) -> Result<ShardOutcome, EngineError> {
     let pause = setup.pause;
     let (mut shard, config, sessions, realtime) = Shard::new(setup);
-    if realtime {
-        shard.shown().realtime.store(crate::realtime::claim().is_ok(), Relaxed);
-    }
+    let claimed = realtime && crate::realtime::claim().is_ok();
+    shard.shown().realtime.store(claimed, Relaxed);
+    let lead_ns = if claimed { REALTIME_LEAD.as_nanos() as u64 } else { 0 };
     let mut clients = C::open(config)?;
     for session in sessions {
         clients.add_session(session);
@@ -306,6 +307,7 @@ pub fn run<C: Clients>(
             Ok(Command::Finish) | Err(TryRecvError::Disconnected) => return Ok(shard.finish(clients)),
             Err(TryRecvError::Empty) => {
                 let until_ns = if shard.writable.is_empty() { shard.next_ns() } else { Some(0) };
+                let until_ns = until_ns.map(|until_ns| until_ns.saturating_sub(lead_ns));
                 clients
                     .poll(until_ns, &mut shard)
                     .map_err(|source| EngineError::Poll { shard: shard.name.clone(), source })?;

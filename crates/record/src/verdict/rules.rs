@@ -45,8 +45,8 @@ pub const RULES: [Rule; 14] = [
         code: "V02",
         name: "reads in time",
         meaning: "Receive lateness is an upper bound of the time a message lay in our socket before we read it: our read \
-                  minus the previous read that left the socket empty, or minus the due time where that is later. It is \
-                  part of the latency and ours. The limits are those of V01: 0.1 ms or 10 % of the latency's p99 for \
+                  minus the latest of: the previous read that left the socket empty, the due time, and the kernel's \
+                  receive stamp where it is this message's own. It is part of the latency and ours. The limits are those of V01: 0.1 ms or 10 % of the latency's p99 for \
                   valid, 0.5 ms or 50 % for suspect.",
         remedy: "Give the receivers more threads with `--shards`, lower the rate, or use a machine with free cores.",
         judges_generator: true,
