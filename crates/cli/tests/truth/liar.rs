@@ -3,7 +3,7 @@
 use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
-use std::sync::OnceLock;
+use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 
 use serde_json::Value;
 use tempfile::TempDir;
@@ -17,7 +17,11 @@ pub struct Liar {
     pub journal: PathBuf,
     scheme: &'static str,
     folder: TempDir,
+    _turn: MutexGuard<'static, ()>,
 }
+
+/// One run at a time: what is timed here must not wait for another test of ours.
+static TURN: Mutex<()> = Mutex::new(());
 
 /// What came of a run against it.
 pub struct Truth {
@@ -51,6 +55,8 @@ impl Liar {
 
     /// The same with the options of encryption.
     pub fn start_with(script: &str, options: &[&str]) -> Liar {
+        // A test that failed has left its turn in order: there is nothing in it to be broken.
+        let turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
         let folder = tempfile::tempdir().unwrap();
         let (script_path, journal) = (folder.path().join("script"), folder.path().join("journal"));
         std::fs::write(&script_path, script).unwrap();
@@ -74,7 +80,7 @@ impl Liar {
             BufReader::new(process.stdout.take().unwrap()).read_line(&mut line).unwrap();
             if line == format!("listening {listen}\n") {
                 let scheme = if options.is_empty() { "mqtt" } else { "mqtts" };
-                return Liar { process, address: listen, journal, scheme, folder };
+                return Liar { process, address: listen, journal, scheme, folder, _turn: turn };
             }
             process.wait().unwrap();
         }
