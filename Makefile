@@ -26,7 +26,7 @@ bench-write: ## the same, and put the table into README.md
 
 test: test-packages ## install what the tests need and run all of them
 	$(CARGO) build --workspace --bins
-	$(CARGO) test --workspace
+	$(CARGO) test --workspace --no-fail-fast
 	@echo
 	@echo "make test: ALL TESTS PASSED"
 
