@@ -51,14 +51,15 @@ fn a_starved_generator_is_called_generator_limited() {
 #[test]
 fn a_slow_broker_at_qos_2_is_not_blamed_on_the_generator() {
     for run in 0..RUNS {
-        // 2 ms a message at 1,000 msg/s offered: the broker carries less than half of it, back-pressure holds the rest, and the
-        // drain is long enough for all of it (what is under way when a run gives up, no journal can know).
+        // 2 ms a message at 700 msg/s offered: the broker carries two thirds of it, back-pressure holds the rest, and the drain
+        // is long enough for all of it (what is under way when a run gives up, no journal can know). All is there within a
+        // second, so none is late: a message that arrives on that limit is late for one clock reading and not for the other.
         let arguments = [
             "fan-in",
             "--set",
             "publishers=20",
             "--set",
-            "rate=50/s",
+            "rate=35/s",
             "--qos",
             "2",
             "--duration",
