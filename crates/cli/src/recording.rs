@@ -9,9 +9,9 @@ use pubmark_engine::sections;
 use pubmark_model::qos::Qos;
 use pubmark_model::{schedule, workload};
 use pubmark_protocol::capabilities::Capabilities;
+use pubmark_record::cost::{Cost, ResourceRow, Resources};
 use pubmark_record::record::{
-    Deviation, Environment, Record, ResourceRow, Resources, SCHEMA_VERSION, Settings, Status, SystemInfo, Verdict,
-    VerdictStatus, WorkloadInfo,
+    Deviation, Environment, Record, SCHEMA_VERSION, Settings, Status, SystemInfo, Verdict, VerdictStatus, WorkloadInfo,
 };
 use pubmark_record::time::UtcTime;
 use pubmark_record::verdict::{self, VerdictInput};
@@ -72,6 +72,7 @@ pub fn record(plan: &RunPlan, outcome: &Outcome, around: Surroundings<'_>) -> Re
         kernel_receive_lateness_us: sections::summary(&times.kernel_lateness),
         without_write_start: outcome.counters.without_write_start,
         throughput: sections::throughput(outcome),
+        cost: cost(&around.resources, outcome),
         resources: around.resources,
         generator: sections::generator_health(outcome),
         by_type: sections::by_type(plan, outcome),
@@ -130,6 +131,22 @@ fn workload_info(plan: &RunPlan) -> WorkloadInfo {
         topics: plan.fleet.topic_count(workload) as u64,
         source: workload.source.clone(),
         qos: levels.into_iter().map(qos_word).collect(),
+    }
+}
+
+/// Cost per message and per connection, where both parts were measured.
+fn cost(resources: &Resources, outcome: &Outcome) -> Cost {
+    let delivered = outcome.books.delivery.delivered;
+    let per_million = |cpu_seconds: f64| (delivered > 0).then(|| cpu_seconds * 1e6 / delivered as f64);
+    let connections = sections::connections(outcome).established;
+    let grown = resources
+        .system
+        .and_then(|usage| Some(usage.peak_rss_bytes.saturating_sub(usage.idle_rss_bytes?)))
+        .filter(|_| connections > 0);
+    Cost {
+        system_cpu_s_per_million: resources.system.and_then(|usage| per_million(usage.cpu_seconds)),
+        generator_cpu_s_per_million: resources.generator.and_then(|usage| per_million(usage.cpu_seconds)),
+        system_bytes_per_connection: grown.map(|bytes| bytes as f64 / connections as f64),
     }
 }
 

@@ -137,7 +137,7 @@ fn external_target(endpoint: &Endpoint, unchecked: bool) -> Target {
             profile: None,
             endpoint: endpoint.shown.clone(),
             ranked: true,
-            configuration: None,
+            ..SystemInfo::default()
         },
         deviations: if unchecked { vec![deviation] } else { vec![] },
         running: None,

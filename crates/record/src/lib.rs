@@ -4,8 +4,11 @@
 //! [`verdict`] judges whether it may be believed, [`warnings`] says what a reader should know besides, [`store`] keeps it
 //! in a run folder, [`comparison`] puts several side by side.
 
+pub mod capacity;
 pub mod codes;
 pub mod comparison;
+pub mod cost;
+pub mod experiment;
 pub mod record;
 #[cfg(any(test, feature = "sample"))]
 pub mod sample;

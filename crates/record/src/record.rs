@@ -3,6 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::cost::{Cost, ResourceRow, Resources};
 use crate::tables::{Breakdown, PairRow, SeriesRow};
 
 /// Version of the record's schema: changes only when a field changes its meaning or goes away.
@@ -71,6 +72,9 @@ pub struct Record {
     pub throughput: Throughput,
     /// What it cost.
     pub resources: Resources,
+    /// The same per message and per connection.
+    #[serde(default)]
+    pub cost: Cost,
     /// State of our own threads.
     pub generator: GeneratorHealth,
     /// Per device type, first 256 and `other`.
@@ -180,16 +184,69 @@ pub struct SystemInfo {
     pub name: String,
     /// What its program says.
     pub version: Option<String>,
-    /// `builtin`, `process`, `external`.
+    /// `builtin`, `process`, `container`, `external`.
     pub back_end: String,
     /// `default` or `tuned`.
     pub profile: Option<String>,
-    /// Where clients connected, without password.
+    /// Where clients connected, without password; of several brokers, the first.
     pub endpoint: String,
     /// May it be ranked against others? The built-in broker may not.
     pub ranked: bool,
-    /// Its configuration file as used, where we wrote one.
+    /// Its configuration file as used, where we wrote one; of several brokers, the first's.
     pub configuration: Option<String>,
+    /// Image of its container.
+    #[serde(default)]
+    pub image: Option<String>,
+    /// Brokers and how they are connected; `null` for a single one.
+    #[serde(default)]
+    pub topology: Option<TopologyInfo>,
+    /// What it may use of the machine; `null` where it may use all.
+    #[serde(default)]
+    pub limits: Option<LimitInfo>,
+    /// Cores that it was pinned to, as the kernel writes them (`0-1,3`).
+    #[serde(default)]
+    pub pinned_cores: Option<String>,
+    /// Versions that published measurements used.
+    #[serde(default)]
+    pub papers: Vec<PaperVersion>,
+}
+
+/// Several brokers as one system.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct TopologyInfo {
+    /// Brokers.
+    pub brokers: u32,
+    /// `bridge`, `cluster`, `shard`.
+    pub mode: String,
+    /// Where clients connected, by broker.
+    pub endpoints: Vec<String>,
+}
+
+/// What a system may use of the machine.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct LimitInfo {
+    /// As it was asked for: `cpu=0.5,memory=256MB`, or the name of a set of limits.
+    pub asked: String,
+    /// CPU time over time: 0.5 is half a core.
+    pub cpu: Option<f64>,
+    /// Period over which CPU time is rationed, ms.
+    pub cpu_period_ms: Option<f64>,
+    /// Memory, bytes; without swap.
+    pub memory_bytes: Option<u64>,
+    /// Cores that it may run on.
+    pub cores: Option<u32>,
+    /// What holds it to them: `cgroup v1`, `cgroup v2`, `container`.
+    pub held_by: String,
+}
+
+/// Which version a publication measured.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct PaperVersion {
+    /// The publication.
+    pub paper: String,
+    /// The version it names.
+    pub version: String,
 }
 
 /// Settings of a run.
@@ -377,41 +434,6 @@ pub struct Windows {
     pub p95: f64,
     /// 99th percentile.
     pub p99: f64,
-}
-
-/// Cost of both sides over the measured window.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct Resources {
-    /// The system's process tree; `null` where it is not ours to see.
-    pub system: Option<Usage>,
-    /// pubmark itself.
-    pub generator: Option<Usage>,
-}
-
-/// Cost of one side.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct Usage {
-    /// CPU time, seconds.
-    pub cpu_seconds: f64,
-    /// CPU time over the window's length: 1.0 is one core.
-    pub cores: f64,
-    /// Largest resident set seen, bytes.
-    pub peak_rss_bytes: u64,
-}
-
-/// CPU and memory of one sampling interval.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct ResourceRow {
-    /// End of the interval, seconds since the start of the measured window.
-    pub t_s: f64,
-    /// Cores used by the system.
-    pub system_cores: Option<f64>,
-    /// Resident set of the system, bytes.
-    pub system_rss_bytes: Option<u64>,
-    /// Cores used by pubmark.
-    pub generator_cores: Option<f64>,
-    /// Resident set of pubmark, bytes.
-    pub generator_rss_bytes: Option<u64>,
 }
 
 /// How the generator's threads fared.

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use crate::cost::{Cost, ResourceRow, Resources, Usage};
 use crate::record::*;
 use crate::tables::{Breakdown, PairRow, SeriesRow};
 use crate::verdict::{VerdictInput, judge};
@@ -127,8 +128,14 @@ pub fn record() -> Record {
             }),
         },
         resources: Resources {
-            system: Some(Usage { cpu_seconds: 0.62, cores: 0.062, peak_rss_bytes: 14_300_000 }),
-            generator: Some(Usage { cpu_seconds: 0.91, cores: 0.091, peak_rss_bytes: 21_700_000 }),
+            system: Some(Usage { cpu_seconds: 0.62, cores: 0.062, peak_rss_bytes: 14_300_000, ..Usage::default() }),
+            generator: Some(Usage { cpu_seconds: 0.91, cores: 0.091, peak_rss_bytes: 21_700_000, ..Usage::default() }),
+            ..Resources::default()
+        },
+        cost: Cost {
+            system_cpu_s_per_million: Some(62.0),
+            generator_cpu_s_per_million: Some(91.0),
+            system_bytes_per_connection: None,
         },
         generator: GeneratorHealth {
             shards: [("publisher 0", 0.051, 200), ("subscriber 0", 0.033, 1)]
@@ -209,6 +216,7 @@ fn resource_row(t_s: f64) -> ResourceRow {
         system_rss_bytes: Some(14_000_000 + (t_s * 30_000.0) as u64),
         generator_cores: Some(0.091 - 0.012 * wobble),
         generator_rss_bytes: Some(21_600_000),
+        ..ResourceRow::default()
     }
 }
 
@@ -235,7 +243,7 @@ fn system() -> SystemInfo {
         profile: Some("default".to_string()),
         endpoint: "mqtt://127.0.0.1:18830".to_string(),
         ranked: false,
-        configuration: None,
+        ..SystemInfo::default()
     }
 }
 

@@ -14,8 +14,10 @@ use std::time::{Duration, Instant};
 use pubmark_model::workload::Credentials;
 use pubmark_record::record::Deviation;
 
+use crate::condition::{Neighbours, Situation, When};
 use crate::definition::{Change, DEFAULT_PROFILE, Definition, ProcessBackEnd};
 use crate::error::SystemError;
+use crate::limits::ResourceLimits;
 use crate::ports;
 use crate::private_directory::PrivateDirectory;
 use crate::process::{Process, run_to_end};
@@ -60,6 +62,56 @@ pub struct StartOptions {
     pub directory: Option<PathBuf>,
     /// Set by the caller to give up while the system is starting.
     pub stop: Option<Arc<AtomicBool>>,
+    /// Which back end; the first that the definition has, in the order of [`BackEndChoice`], if `None`.
+    pub back_end: Option<BackEndChoice>,
+    /// Image in place of the definition's.
+    pub image: Option<String>,
+    /// Brokers and how they know each other.
+    pub topology: TopologyChoice,
+    /// What each broker may use of the machine.
+    pub limits: Option<ResourceLimits>,
+    /// Cores that the system may run on; all if empty.
+    pub pinned_cores: Vec<u32>,
+    /// Largest packet that the workload needs, bytes: a lower default of the system is raised, with a deviation.
+    pub packet_bytes: Option<u32>,
+    /// The program that holds systems and lets none outlive us: `pubmark` itself with its hidden verb, or the test
+    /// program. The running program if `None`.
+    pub keeper: Option<PathBuf>,
+}
+
+/// Which back end runs a system.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum BackEndChoice {
+    /// A program of this machine.
+    Process,
+    /// A container.
+    Container,
+}
+
+/// Brokers of a system and how they know each other.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct TopologyChoice {
+    /// Brokers, from 1.
+    pub brokers: u32,
+    /// How they act together.
+    pub mode: TopologyMode,
+}
+
+/// How several brokers act together.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum TopologyMode {
+    /// Each forwards to the first, and the first to each.
+    Bridge,
+    /// As the system's own cluster.
+    Cluster,
+    /// They know nothing of each other: devices are dealt out over them, subscribers listen on all.
+    Shard,
+}
+
+impl Default for TopologyChoice {
+    fn default() -> TopologyChoice {
+        TopologyChoice { brokers: 1, mode: TopologyMode::Shard }
+    }
 }
 
 impl StartOptions {
@@ -72,6 +124,13 @@ impl StartOptions {
             credentials: None,
             directory: None,
             stop: None,
+            back_end: None,
+            image: None,
+            topology: TopologyChoice::default(),
+            limits: None,
+            pinned_cores: vec![],
+            packet_bytes: None,
+            keeper: None,
         }
     }
 }
@@ -109,7 +168,7 @@ pub fn start(
         .ok_or_else(|| SystemError::NoBackEnd { system: definition.name.clone() })?;
     let profile = definition.profile(&options.profile)?;
     definition.offer(&options.protocol)?;
-    if options.credentials.is_some() && !back_end.can_ask_for_login() {
+    if options.credentials.is_some() && !definition.can_ask_for_login() {
         return Err(SystemError::NoLogin { system: definition.name.clone() });
     }
     let program = find_program(&back_end.program, back_end)?;
@@ -199,22 +258,29 @@ impl<'a> Launch<'a> {
         let log = log_folder.join(format!("{}.log", definition.name));
         let program = program.to_owned();
         let mut launch = Launch { definition, options, directory, values, configuration: None, endpoint, program, log };
-        launch.write_files(back_end)?;
+        launch.write_files()?;
         launch.run_preparations(back_end)?;
         Ok(launch)
     }
 
-    fn applies(&self, when: crate::condition::When) -> bool {
-        when.applies(self.options.tls.is_some(), self.options.credentials.is_some())
+    fn applies(&self, when: &When) -> bool {
+        when.applies(&Situation {
+            tls: self.options.tls.is_some(),
+            password: self.options.credentials.is_some(),
+            container: false,
+            neighbours: Neighbours::None,
+            first: true,
+            raised: false,
+        })
     }
 
-    fn write_files(&mut self, back_end: &ProcessBackEnd) -> Result<(), SystemError> {
+    fn write_files(&mut self) -> Result<(), SystemError> {
         let mut shown = self.values.clone();
         shown.set("login_password", "********");
         let mut configuration = None;
-        for file in back_end.files.iter().filter(|file| self.applies(file.when)) {
+        for file in self.definition.files.iter().filter(|file| self.applies(&file.when)) {
             let template: String =
-                file.parts.iter().filter(|part| self.applies(part.when)).map(|part| part.text.as_str()).collect();
+                file.parts.iter().filter(|part| self.applies(&part.when)).map(|part| part.text.as_str()).collect();
             let path = self.directory.path().join(&file.name);
             write_private(&path, self.values.fill(&template).as_bytes())?;
             configuration.get_or_insert_with(|| shown.fill(&template));
@@ -224,7 +290,7 @@ impl<'a> Launch<'a> {
     }
 
     fn run_preparations(&self, back_end: &ProcessBackEnd) -> Result<(), SystemError> {
-        for prepare in back_end.prepare.iter().filter(|prepare| self.applies(prepare.when)) {
+        for prepare in back_end.prepare.iter().filter(|prepare| self.applies(&prepare.when)) {
             let mut command = Command::new(find_program(&prepare.program, back_end)?);
             command.args(prepare.arguments.iter().map(|argument| self.values.fill(argument)));
             let shown = format!("{command:?}");
@@ -246,7 +312,7 @@ impl<'a> Launch<'a> {
         let log = fs::File::create(&self.log).map_err(failed)?;
         let second = log.try_clone().map_err(failed)?;
         let mut command = Command::new(&self.program);
-        for part in back_end.arguments.iter().filter(|part| self.applies(part.when)) {
+        for part in back_end.arguments.iter().filter(|part| self.applies(&part.when)) {
             command.args(part.add.iter().map(|argument| self.values.fill(argument)));
         }
         command.envs(back_end.environment.iter().map(|(name, value)| (name, self.values.fill(value))));
@@ -306,7 +372,7 @@ impl<'a> Launch<'a> {
 
     fn deviations<'b>(&self, changes: impl Iterator<Item = &'b Change>) -> Vec<Deviation> {
         changes
-            .filter(|change| self.applies(change.when))
+            .filter(|change| self.applies(&change.when))
             .map(|change| Deviation {
                 name: change.name.clone(),
                 detail: format!("{}: {}", self.values.fill(&change.setting), change.reason),

@@ -11,6 +11,7 @@ pub mod descriptors;
 pub mod environment;
 pub mod error;
 pub mod launch;
+pub mod limits;
 pub mod meter;
 pub mod ports;
 pub mod private_directory;
@@ -22,5 +23,5 @@ pub mod tree;
 
 pub use definition::Definition;
 pub use error::SystemError;
-pub use launch::{Endpoint, StartOptions, TlsFiles, start};
+pub use launch::{BackEndChoice, Endpoint, StartOptions, TlsFiles, TopologyChoice, TopologyMode, start};
 pub use running::RunningSystem;

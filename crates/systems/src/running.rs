@@ -55,6 +55,7 @@ impl RunningSystem {
             endpoint: self.endpoint.to_string(),
             ranked: self.ranked,
             configuration: self.configuration.clone(),
+            ..SystemInfo::default()
         }
     }
 

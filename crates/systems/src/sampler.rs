@@ -8,7 +8,7 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
-use pubmark_record::record::{ResourceRow, Resources, Usage};
+use pubmark_record::cost::{ResourceRow, Resources, Usage};
 
 use crate::clock;
 use crate::meter::{Reading, TreeMeter, own_reading};
@@ -149,7 +149,11 @@ impl Samples {
     /// Cost of both sides between two instants of `CLOCK_MONOTONIC`; `None` for a side that was not sampled on both
     /// sides of both.
     pub fn resources(&self, start_ns: u64, end_ns: u64) -> Resources {
-        Resources { system: self.usage(SYSTEM, start_ns, end_ns), generator: self.usage(GENERATOR, start_ns, end_ns) }
+        Resources {
+            system: self.usage(SYSTEM, start_ns, end_ns),
+            generator: self.usage(GENERATOR, start_ns, end_ns),
+            ..Resources::default()
+        }
     }
 
     fn usage(&self, side: Side, start_ns: u64, end_ns: u64) -> Option<Usage> {
@@ -161,7 +165,7 @@ impl Samples {
         let last = self.samples.partition_point(|sample| sample.at_ns < end_ns).min(self.samples.len() - 1);
         let peak_rss_bytes =
             self.samples[first..=last].iter().filter_map(side).map(|reading| reading.rss_bytes).max()?;
-        Some(Usage { cpu_seconds, cores: cpu_seconds / window_s, peak_rss_bytes })
+        Some(Usage { cpu_seconds, cores: cpu_seconds / window_s, peak_rss_bytes, ..Usage::default() })
     }
 
     /// CPU time used until an instant, on the line between the samples around it.
@@ -199,6 +203,7 @@ fn row(samples: &[Sample], start_ns: u64) -> ResourceRow {
         system_rss_bytes: rss(SYSTEM),
         generator_cores: cores(GENERATOR),
         generator_rss_bytes: rss(GENERATOR),
+        ..ResourceRow::default()
     }
 }
 

@@ -96,11 +96,11 @@ fn texts(definition: &Definition) -> Vec<&str> {
     let changes = definition.deviations.iter().chain(profiles.clone().flat_map(|profile| &profile.deviations));
     let mut texts: Vec<&str> = changes.map(|change| change.setting.as_str()).collect();
     texts.extend(profiles.map(|profile| profile.text.as_str()));
+    texts.extend(definition.files.iter().flat_map(|file| &file.parts).map(|part| part.text.as_str()));
     if let Some(process) = &definition.back_ends.process {
         texts.push(&process.program);
         texts.extend(process.arguments.iter().flat_map(|part| &part.add).map(String::as_str));
         texts.extend(process.environment.values().map(String::as_str));
-        texts.extend(process.files.iter().flat_map(|file| &file.parts).map(|part| part.text.as_str()));
         texts.extend(process.prepare.iter().flat_map(|command| &command.arguments).map(String::as_str));
     }
     texts

@@ -21,7 +21,7 @@ fn every_embedded_definition_is_right_and_has_both_profiles() {
 #[test]
 fn every_setting_of_mosquitto_is_a_named_deviation() {
     let definition = Definition::load("mosquitto").unwrap();
-    let file = &definition.back_ends.process.as_ref().unwrap().files[0];
+    let file = &definition.files[0];
     let profile = definition.profiles.values().map(|profile| profile.text.as_str());
     let named: Vec<&str> = definition
         .deviations

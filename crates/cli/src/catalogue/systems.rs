@@ -74,7 +74,7 @@ fn changes(system: &Definition) -> String {
         .iter()
         .flat_map(|(name, profile)| profile.deviations.iter().map(move |change| (name.as_str(), change)));
     let row = |(profile, change): (&str, &Change)| {
-        let when = format!("{:?}", change.when).to_lowercase();
+        let when = change.when.shown();
         format!("| {profile} | `{}` | {when} | {} |\n", change.setting, change.reason)
     };
     let rows: String = everywhere.chain(own).map(row).collect();

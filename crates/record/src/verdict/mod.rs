@@ -12,9 +12,10 @@ mod tests;
 
 pub use limits::Limits;
 
+use crate::cost::Usage;
 use crate::record::{
-    Check, Delivery, Environment, GeneratorHealth, Reason, Record, Settings, Status, Summary, Usage, Verdict,
-    VerdictStatus, WorkloadInfo,
+    Check, Delivery, Environment, GeneratorHealth, Reason, Record, Settings, Status, Summary, Verdict, VerdictStatus,
+    WorkloadInfo,
 };
 use crate::tables::Breakdown;
 

@@ -35,7 +35,7 @@ pub(super) fn draw(record: &Record) -> Chart {
 }
 
 fn finding(record: &Record) -> String {
-    let side = |name: &str, usage: Option<pubmark_record::record::Usage>| match usage {
+    let side = |name: &str, usage: Option<pubmark_record::cost::Usage>| match usage {
         Some(usage) => format!("{name} used {} of a core", cores(Some(usage.cores))),
         None => format!("{name} was not measured"),
     };

@@ -1,6 +1,7 @@
 //! What did it cost in memory: resident sets of the system and of pubmark, over time.
 
-use pubmark_record::record::{Record, ResourceRow};
+use pubmark_record::cost::ResourceRow;
+use pubmark_record::record::Record;
 
 use super::over_time::{has_values, largest, panel, resource_readings, resources};
 use super::{Chart, Picture};
@@ -36,7 +37,7 @@ pub(super) fn draw(record: &Record) -> Chart {
 }
 
 fn finding(record: &Record) -> String {
-    let side = |name: &str, usage: Option<pubmark_record::record::Usage>| match usage {
+    let side = |name: &str, usage: Option<pubmark_record::cost::Usage>| match usage {
         Some(usage) => format!("{name} took at most {}", bytes(Some(usage.peak_rss_bytes as f64))),
         None => format!("{name} was not measured"),
     };

@@ -1,6 +1,7 @@
 //! What the charts over time share: one x axis for all of them, bins as lines, the shaded warm-up and drain.
 
-use pubmark_record::record::{Record, ResourceRow};
+use pubmark_record::cost::ResourceRow;
+use pubmark_record::record::Record;
 use pubmark_record::tables::SeriesRow;
 
 use crate::plot::axis::run_time_label;

@@ -6,7 +6,8 @@ mod layout;
 
 pub use comparison::comparison;
 
-use pubmark_record::record::{Record, Usage, VerdictStatus};
+use pubmark_record::cost::Usage;
+use pubmark_record::record::{Record, VerdictStatus};
 use pubmark_record::warnings::{Warning, warnings};
 
 use crate::numbers::{MISSING, bytes, cores, count, counted, share, significant};

@@ -1,12 +1,22 @@
 //! What a system is, as its YAML file says: the files in `systems/` are the reference of this format.
 
-use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
-use std::time::Duration;
+mod back_ends;
+mod files;
+mod probe;
 
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use pubmark_record::record::PaperVersion;
 use serde::Deserialize;
 
-use crate::condition::When;
+pub use back_ends::{
+    ArgumentPart, BackEnds, BrokerlessBackEnd, ContainerBackEnd, PrepareCommand, ProcessBackEnd, VersionCommand,
+};
+pub use files::{ConfigurationFile, TextPart};
+pub use probe::{Line, Probe};
+
+use crate::condition::{Condition, When};
 use crate::error::SystemError;
 
 /// File name (without `.yaml`) and text of every definition in `systems/`.
@@ -42,7 +52,14 @@ pub struct Definition {
     #[serde(default)]
     pub limits: Limits,
     /// Ways to run it.
+    #[serde(default)]
     pub back_ends: BackEnds,
+    /// Files written into its private directory before the start. The first is the one shown in records.
+    #[serde(default)]
+    pub files: Vec<ConfigurationFile>,
+    /// How several of its brokers can act as one; independent ones (`shard`) always can.
+    #[serde(default)]
+    pub topology: Topology,
     /// What every profile changes.
     #[serde(default)]
     pub deviations: Vec<Change>,
@@ -50,21 +67,23 @@ pub struct Definition {
     pub profiles: BTreeMap<String, Profile>,
 }
 
-/// Which version a publication measured.
-#[derive(Clone, Debug, Deserialize)]
+/// How several brokers of a system can act as one.
+#[derive(Clone, Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct PaperVersion {
-    /// The publication.
-    pub paper: String,
-    /// The version it names.
-    pub version: String,
+pub struct Topology {
+    /// Over bridges: what is forwarded where, one phrase.
+    #[serde(default)]
+    pub bridge: Option<String>,
+    /// As a cluster: what the brokers share, one phrase.
+    #[serde(default)]
+    pub cluster: Option<String>,
 }
 
 /// One port of a system.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Listener {
-    /// Scheme of its endpoint.
+    /// Scheme of its endpoint; for a port among brokers any word.
     pub scheme: String,
     /// Scheme when it encrypts; `None` if it cannot.
     #[serde(default)]
@@ -88,144 +107,27 @@ pub struct Offer {
     /// Shares a subscription among several clients.
     #[serde(default)]
     pub shared_subscriptions: bool,
+    /// Log-in without which it lets nobody in, `user:password`.
+    #[serde(default)]
+    pub fixed_login: Option<String>,
+    /// What is worth knowing before choosing it, one sentence.
+    #[serde(default)]
+    pub note: Option<String>,
+    /// How a publish → receive is made where pubmark does not speak the protocol itself.
+    #[serde(default)]
+    pub probe: Option<Probe>,
 }
 
 /// What a system does not take, with the settings used here.
 #[derive(Clone, Copy, Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Limits {
-    /// Largest packet it takes, bytes.
+    /// Largest packet it takes by default, bytes.
     #[serde(default)]
     pub maximum_packet_bytes: Option<u32>,
-}
-
-/// Ways to run a system.
-#[derive(Clone, Debug, Default, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct BackEnds {
-    /// As a program of this machine.
+    /// Can it be made to take larger ones? Parts `when: raised` do so, with `{packet_bytes}`; up to this many bytes.
     #[serde(default)]
-    pub process: Option<ProcessBackEnd>,
-}
-
-/// How a system is run as a program.
-#[derive(Clone, Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct ProcessBackEnd {
-    /// Program: a name looked up in `PATH` and `search`, a path, or `{self}` for the running program.
-    pub program: String,
-    /// Folders to look in besides `PATH`.
-    #[serde(default)]
-    pub search: Vec<PathBuf>,
-    /// Command that installs it.
-    pub install: String,
-    /// How to learn its version.
-    #[serde(default)]
-    pub version: Option<VersionCommand>,
-    /// Its command line.
-    #[serde(default)]
-    pub arguments: Vec<ArgumentPart>,
-    /// Environment variables.
-    #[serde(default)]
-    pub environment: BTreeMap<String, String>,
-    /// Files written into its private directory before the start. The first is the one shown in records.
-    #[serde(default)]
-    pub files: Vec<ConfigurationFile>,
-    /// Commands run before the start.
-    #[serde(default)]
-    pub prepare: Vec<PrepareCommand>,
-    /// Longest time from start to readiness, seconds.
-    #[serde(default = "ten")]
-    pub ready_within_s: f64,
-    /// Longest time from SIGTERM to its end, seconds; then SIGKILL.
-    #[serde(default = "five")]
-    pub stop_within_s: f64,
-}
-
-fn ten() -> f64 {
-    10.0
-}
-
-fn five() -> f64 {
-    5.0
-}
-
-impl ProcessBackEnd {
-    /// Does any part of it apply only where clients log in?
-    pub fn can_ask_for_login(&self) -> bool {
-        let arguments = self.arguments.iter().map(|part| part.when);
-        let texts = self.files.iter().flat_map(|file| file.parts.iter().map(|part| part.when).chain([file.when]));
-        arguments.chain(texts).any(|when| when == When::Password)
-    }
-
-    /// Longest time from start to readiness.
-    pub fn ready_within(&self) -> Duration {
-        Duration::try_from_secs_f64(self.ready_within_s).unwrap_or(Duration::from_secs(10))
-    }
-
-    /// Longest time from SIGTERM to its end.
-    pub fn stop_within(&self) -> Duration {
-        Duration::try_from_secs_f64(self.stop_within_s).unwrap_or(Duration::from_secs(5))
-    }
-}
-
-/// A command whose output names the version.
-#[derive(Clone, Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct VersionCommand {
-    /// Arguments of the system's program.
-    pub arguments: Vec<String>,
-    /// The version is the word after the first occurrence of this text.
-    pub after: String,
-}
-
-/// Some arguments of a command line.
-#[derive(Clone, Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct ArgumentPart {
-    /// When they are given.
-    #[serde(default)]
-    pub when: When,
-    /// The arguments, placeholders filled in.
-    pub add: Vec<String>,
-}
-
-/// A file in a system's private directory.
-#[derive(Clone, Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct ConfigurationFile {
-    /// Its name.
-    pub name: String,
-    /// When it is written.
-    #[serde(default)]
-    pub when: When,
-    /// Its text, part after part.
-    pub parts: Vec<TextPart>,
-}
-
-/// Some text of a file.
-#[derive(Clone, Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct TextPart {
-    /// When it is there.
-    #[serde(default)]
-    pub when: When,
-    /// The text, placeholders filled in.
-    pub text: String,
-}
-
-/// A command run before the start.
-#[derive(Clone, Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct PrepareCommand {
-    /// When it is run.
-    #[serde(default)]
-    pub when: When,
-    /// The program, looked up as the system's is.
-    pub program: String,
-    /// Its arguments, placeholders filled in.
-    #[serde(default)]
-    pub arguments: Vec<String>,
+    pub raised_to_at_most_bytes: Option<u32>,
 }
 
 /// A setting that differs from the system's default.
@@ -252,6 +154,12 @@ pub struct Profile {
     /// Text that stands for `{profile}` in files.
     #[serde(default)]
     pub text: String,
+    /// Environment variables, on top of the back end's.
+    #[serde(default)]
+    pub environment: BTreeMap<String, String>,
+    /// Arguments that follow the back end's.
+    #[serde(default)]
+    pub arguments: Vec<String>,
     /// What it changes.
     #[serde(default)]
     pub deviations: Vec<Change>,
@@ -304,21 +212,28 @@ impl Definition {
                 return Err(format!("protocol `{name}` has highest_qos {}, at most 2 is known", offer.highest_qos));
             }
         }
-        if let Some(process) = &self.back_ends.process {
-            for (field, seconds) in
-                [("ready_within_s", process.ready_within_s), ("stop_within_s", process.stop_within_s)]
-            {
+        let process = self.back_ends.process.iter().map(|found| (found.ready_within_s, found.stop_within_s));
+        let container = self.back_ends.container.iter().map(|found| (found.ready_within_s, found.stop_within_s));
+        for (ready, stop) in process.chain(container) {
+            for (field, seconds) in [("ready_within_s", ready), ("stop_within_s", stop)] {
                 if !(seconds > 0.0 && seconds <= 600.0) {
                     return Err(format!("{field} is {seconds}, expected above 0 and at most 600"));
                 }
             }
-            if let Some(file) =
-                process.files.iter().find(|file| file.name.is_empty() || file.name.contains(['/', '\0']))
-            {
-                return Err(format!("file name `{}` is not a plain name", file.name));
-            }
+        }
+        if let Some(file) = self.files.iter().find(|file| !stays_inside(&file.name)) {
+            return Err(format!("file name `{}` leaves the private directory", file.name));
         }
         crate::template::check(self)
+    }
+
+    /// Does any part of it apply only where clients log in?
+    pub fn can_ask_for_login(&self) -> bool {
+        let process = self.back_ends.process.iter().flat_map(|process| &process.arguments);
+        let container = self.back_ends.container.iter().flat_map(|container| &container.arguments);
+        let arguments = process.chain(container).map(|part| &part.when);
+        let texts = self.files.iter().flat_map(|file| file.parts.iter().map(|part| &part.when).chain([&file.when]));
+        arguments.chain(texts).any(|when| when.needs(Condition::Password))
     }
 
     /// The profile of that name.
@@ -338,4 +253,12 @@ impl Definition {
             known: self.protocols.keys().cloned().collect::<Vec<_>>().join(", "),
         })
     }
+}
+
+/// Is this a file name below the folder it is written to?
+fn stays_inside(name: &str) -> bool {
+    use std::path::Component;
+    !name.is_empty()
+        && !name.contains('\0')
+        && Path::new(name).components().all(|part| matches!(part, Component::Normal(_)))
 }

@@ -1,0 +1,152 @@
+//! What a run cost: processor time, memory, and whether a limit held the system back.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// Cost of both sides over the measured window.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Resources {
+    /// The system's process tree, of all its brokers; `null` where it is not ours to see.
+    pub system: Option<Usage>,
+    /// pubmark itself.
+    pub generator: Option<Usage>,
+    /// The whole machine that the system runs on, where only that can be seen (node_exporter); never mixed with `system`.
+    #[serde(default)]
+    pub host: Option<HostUsage>,
+    /// What the system's limits did; `null` where it had none.
+    #[serde(default)]
+    pub limits: Option<LimitEffect>,
+}
+
+/// Cost of one side. What the machine cannot tell is `null`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Usage {
+    /// CPU time, seconds.
+    pub cpu_seconds: f64,
+    /// CPU time over the window's length: 1.0 is one core.
+    pub cores: f64,
+    /// Largest resident set seen, bytes; pages that processes of a tree share count once for each.
+    pub peak_rss_bytes: u64,
+    /// Resident set before the first client connected, bytes.
+    #[serde(default)]
+    pub idle_rss_bytes: Option<u64>,
+    /// Largest proportional set seen, bytes: shared pages divided among those who share them. Sampled less often.
+    #[serde(default)]
+    pub peak_pss_bytes: Option<u64>,
+    /// Largest memory charged to the control group or container since its start, bytes: socket buffers and page cache
+    /// included, pages that another group touched first not.
+    #[serde(default)]
+    pub cgroup_peak_bytes: Option<u64>,
+    /// Most threads seen.
+    #[serde(default)]
+    pub threads: Option<u64>,
+    /// Most open descriptors seen.
+    #[serde(default)]
+    pub descriptors: Option<u64>,
+    /// Context switches in the window because a thread waited.
+    #[serde(default)]
+    pub voluntary_switches: Option<u64>,
+    /// Context switches in the window because a thread's time was over or a more urgent one came.
+    #[serde(default)]
+    pub involuntary_switches: Option<u64>,
+    /// Bytes that its TCP sockets received in the window, without headers and repetitions.
+    #[serde(default)]
+    pub received_bytes: Option<u64>,
+    /// Bytes that its TCP sockets sent and the other side acknowledged in the window.
+    #[serde(default)]
+    pub sent_bytes: Option<u64>,
+}
+
+/// Cost of a whole machine over the measured window, as its node_exporter tells it.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct HostUsage {
+    /// Where it was read, without password.
+    pub url: String,
+    /// Cores of the machine.
+    pub cores_total: Option<u32>,
+    /// CPU time of everything on the machine over the window's length: 1.0 is one core.
+    pub cores: Option<f64>,
+    /// Memory of the machine, bytes.
+    pub memory_bytes: Option<u64>,
+    /// Largest use of it seen, bytes: all but what is available.
+    pub peak_used_bytes: Option<u64>,
+    /// Bytes received by all its network interfaces but the loopback.
+    pub received_bytes: Option<u64>,
+    /// Bytes sent by all its network interfaces but the loopback.
+    pub sent_bytes: Option<u64>,
+    /// Readings that failed.
+    pub failed_readings: u64,
+}
+
+/// What limits did to a system over the measured window.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct LimitEffect {
+    /// Periods in which CPU time was rationed.
+    pub periods: Option<u64>,
+    /// Of these, how many ended with the system held back.
+    pub throttled_periods: Option<u64>,
+    /// Time that it was held back, seconds.
+    pub throttled_seconds: Option<f64>,
+    /// Times that memory was at its limit.
+    pub memory_limit_hits: Option<u64>,
+    /// Processes killed for want of memory, since the start.
+    pub out_of_memory_kills: Option<u64>,
+}
+
+impl LimitEffect {
+    /// Did a limit hold the system back? A single throttled period in a hundred is not yet binding.
+    pub fn was_binding(&self) -> bool {
+        let throttled = matches!((self.periods, self.throttled_periods), (Some(all), Some(held)) if held * 100 > all);
+        throttled || self.memory_limit_hits.unwrap_or(0) > 0 || self.out_of_memory_kills.unwrap_or(0) > 0
+    }
+}
+
+/// Cost per message and per connection: what sizes a deployment.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Cost {
+    /// CPU seconds of the system per million messages delivered.
+    pub system_cpu_s_per_million: Option<f64>,
+    /// CPU seconds of pubmark per million messages delivered.
+    pub generator_cpu_s_per_million: Option<f64>,
+    /// Growth of the system's resident set from idle to its peak, over the connections established, bytes.
+    pub system_bytes_per_connection: Option<f64>,
+}
+
+/// CPU and memory of one sampling interval.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct ResourceRow {
+    /// End of the interval, seconds since the start of the measured window.
+    pub t_s: f64,
+    /// Cores used by the system.
+    pub system_cores: Option<f64>,
+    /// Resident set of the system, bytes.
+    pub system_rss_bytes: Option<u64>,
+    /// Proportional set of the system, bytes.
+    #[serde(default)]
+    pub system_pss_bytes: Option<u64>,
+    /// Memory charged to the system's control group, bytes.
+    #[serde(default)]
+    pub system_cgroup_bytes: Option<u64>,
+    /// Threads of the system.
+    #[serde(default)]
+    pub system_threads: Option<u64>,
+    /// Open descriptors of the system.
+    #[serde(default)]
+    pub system_descriptors: Option<u64>,
+    /// Context switches of the system per second.
+    #[serde(default)]
+    pub system_switches_per_s: Option<f64>,
+    /// Bytes received by the system's sockets per second.
+    #[serde(default)]
+    pub system_received_per_s: Option<f64>,
+    /// Bytes sent by the system's sockets per second.
+    #[serde(default)]
+    pub system_sent_per_s: Option<f64>,
+    /// Share of the interval in which limits held the system back.
+    #[serde(default)]
+    pub system_throttled: Option<f64>,
+    /// Cores used by pubmark.
+    pub generator_cores: Option<f64>,
+    /// Resident set of pubmark, bytes.
+    pub generator_rss_bytes: Option<u64>,
+}

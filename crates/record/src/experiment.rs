@@ -1,0 +1,239 @@
+//! The record of an experiment: many runs over a grid of settings, what they came to, and what may be concluded.
+//!
+//! A [`Cell`] is one combination of settings. Its runs keep records of their own in folders beside this one; here stand
+//! the figures with their intervals, and the [`Contest`]s: who is better, by which figure, and how sure that is. A cell
+//! that failed says why and has no figures.
+
+use std::collections::BTreeMap;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::record::{Curve, Environment, Status, Summary, SystemInfo, VerdictStatus};
+
+/// Version of this schema: changes only when a field changes its meaning or goes away.
+pub const EXPERIMENT_SCHEMA_VERSION: u32 = 1;
+/// Name of the file in an experiment's folder.
+pub const EXPERIMENT_FILE: &str = "experiment.json";
+
+/// An experiment.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct ExperimentRecord {
+    /// [`EXPERIMENT_SCHEMA_VERSION`] of the writer.
+    pub schema_version: u32,
+    /// Version of pubmark that wrote it.
+    pub pubmark_version: String,
+    /// Name of its folder.
+    pub name: String,
+    /// One line for the head of the report.
+    pub title: String,
+    /// The exact command line.
+    pub command: Vec<String>,
+    /// Start, RFC 3339, UTC.
+    pub started_at: String,
+    /// Time it took, seconds; the sum over all sittings if it was resumed.
+    pub took_s: f64,
+    /// Whether all runs that were planned were made.
+    pub status: Status,
+    /// The workload's name.
+    pub workload: String,
+    /// Its variant.
+    pub variant: String,
+    /// Seed of the schedules.
+    pub seed: u64,
+    /// Seed of the order of the runs.
+    pub order_seed: u64,
+    /// Repetitions planned for each cell.
+    pub repetitions: u32,
+    /// Cut from the front of each run, seconds.
+    pub warmup_s: f64,
+    /// Measured window of each run, seconds.
+    pub duration_s: f64,
+    /// What was varied, in order; an axis with a single value is named too.
+    pub axes: Vec<Axis>,
+    /// Every combination, in order of the axes.
+    pub cells: Vec<Cell>,
+    /// Who is better.
+    pub contests: Vec<Contest>,
+    /// What a reader should know before quoting: few repetitions, a busy machine, cells left out. One sentence each.
+    pub cautions: Vec<String>,
+    /// The machine.
+    pub environment: Environment,
+    /// Whole definition of the experiment as YAML, so that it can be run again.
+    pub definition: String,
+}
+
+/// Something that was varied.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Axis {
+    /// `system`, `qos`, `scale`, `payload`, `rate`, `limit`, `topology`, `profile`, `protocol`, or a workload's setting.
+    pub name: String,
+    /// Its values as written, in order.
+    pub values: Vec<String>,
+}
+
+/// One combination of settings.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Cell {
+    /// Stable id: its values joined by `_`, safe as a file name.
+    pub id: String,
+    /// What tells it from the others, for people: values of the axes that have more than one.
+    pub label: String,
+    /// Its value on every axis.
+    pub settings: BTreeMap<String, String>,
+    /// What its runs found; of the first run that was made.
+    pub system: Option<SystemInfo>,
+    /// Hash of its schedule; equal in all cells that differ in nothing but the system.
+    pub schedule_hash: Option<String>,
+    /// Messages offered per second.
+    pub offered_per_s: Option<f64>,
+    /// Runs that came to an end and may be counted.
+    pub runs: Vec<CellRun>,
+    /// Repetitions that gave no figures.
+    pub failures: Vec<CellFailure>,
+    /// Its figures, in the order of [`crate::comparison::FIGURES`]; empty if no run counts.
+    pub figures: Vec<CellFigure>,
+    /// Latency over all its runs: histograms merged, not percentiles averaged.
+    pub latency_us: Option<Summary>,
+    /// Percentile curve over all its runs, likewise.
+    pub latency_curve: Option<Curve>,
+}
+
+/// A run that counts.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct CellRun {
+    /// Repetition, from 1.
+    pub repetition: u32,
+    /// Place in the order in which the runs were made, from 1.
+    pub order: u32,
+    /// Its folder, relative to the experiment's.
+    pub folder: String,
+    /// Its verdict. Invalid runs are failures, so this is valid or suspect.
+    pub verdict: VerdictStatus,
+    /// Time waited for a quiet machine before it, ms.
+    pub waited_ms: u64,
+    /// The machine did not become quiet; it was run all the same.
+    pub busy: bool,
+}
+
+/// Why a repetition gave no figures.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct CellFailure {
+    /// Repetition, from 1; 0 where the cell was refused before anything was run.
+    pub repetition: u32,
+    /// The kind.
+    pub kind: FailureKind,
+    /// One sentence with the cause.
+    pub text: String,
+    /// Its folder, relative to the experiment's, where something was recorded.
+    pub folder: Option<String>,
+}
+
+/// Kinds of failures.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum FailureKind {
+    /// The system cannot do what was asked (protocol, QoS, TLS, topology).
+    Unsupported,
+    /// Its program is not on this machine.
+    NotInstalled,
+    /// It did not start, or was not ready in time.
+    DidNotStart,
+    /// It could not be reached, or turned clients away.
+    Refused,
+    /// It was killed for want of memory.
+    OutOfMemory,
+    /// It ended while it was measured.
+    Ended,
+    /// The generator was the limit: the figures would not be the system's.
+    GeneratorLimited,
+    /// The run was invalid for another reason.
+    Invalid,
+    /// It was stopped before its end.
+    Interrupted,
+}
+
+impl FailureKind {
+    /// In a table's cell.
+    pub fn words(self) -> &'static str {
+        match self {
+            FailureKind::Unsupported => "not offered",
+            FailureKind::NotInstalled => "not installed",
+            FailureKind::DidNotStart => "did not start",
+            FailureKind::Refused => "refused",
+            FailureKind::OutOfMemory => "out of memory",
+            FailureKind::Ended => "ended during the run",
+            FailureKind::GeneratorLimited => "generator-limited",
+            FailureKind::Invalid => "invalid",
+            FailureKind::Interrupted => "interrupted",
+        }
+    }
+}
+
+/// A figure over the repetitions of a cell.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct CellFigure {
+    /// Name in [`crate::comparison::FIGURES`].
+    pub figure: String,
+    /// One value a run, in order of repetition; `null` where that run did not measure it.
+    pub values: Vec<Option<f64>>,
+    /// Mean over the values: geometric where the interval is taken on logarithms.
+    pub mean: Option<f64>,
+    /// Median.
+    pub median: Option<f64>,
+    /// Quartiles; `null` below 4 values.
+    pub quartiles: Option<(f64, f64)>,
+    /// 95 % interval of the mean; `null` where repetitions are too few.
+    pub interval: Option<Interval>,
+}
+
+/// A confidence interval.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Interval {
+    /// Lower end.
+    pub low: f64,
+    /// Upper end.
+    pub high: f64,
+    /// Probability that it covers, 0 to 1.
+    pub level: f64,
+    /// `t on logarithms`, `t`, `BCa bootstrap`.
+    pub method: String,
+}
+
+/// Cells that differ in one axis only, judged by one figure.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Contest {
+    /// The axis in which the cells differ, for instance `system`.
+    pub axis: String,
+    /// What they have in common: values of the other axes that have more than one.
+    pub among: BTreeMap<String, String>,
+    /// Name of the figure.
+    pub figure: String,
+    /// Ids of the cells, best mean first; cells without the figure are left out.
+    pub ranking: Vec<String>,
+    /// The best cell, where it is better than every other beyond the noise.
+    pub winner: Option<String>,
+    /// The best against each other cell.
+    pub duels: Vec<Duel>,
+}
+
+/// Two cells, one figure.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Duel {
+    /// Id of the better one by its mean.
+    pub better: String,
+    /// Id of the other.
+    pub worse: String,
+    /// Other's mean over the better's, or their difference where the figure can be 0 (`is_ratio` false).
+    pub difference: f64,
+    /// Is `difference` a ratio?
+    pub is_ratio: bool,
+    /// Its 95 % interval, where it can be told.
+    pub interval: Option<(f64, f64)>,
+    /// Two-sided p value of the test that both are the same; `null` where repetitions are too few.
+    pub p: Option<f64>,
+    /// The same after Holm's correction over all duels of the experiment that are judged.
+    pub p_adjusted: Option<f64>,
+    /// The difference exceeds the noise: adjusted p below 0.01 and above the resolution of the measurement.
+    pub is_significant: bool,
+}

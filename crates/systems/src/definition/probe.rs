@@ -1,0 +1,28 @@
+//! How to see that a system does its work where pubmark does not speak its protocol.
+
+use serde::Deserialize;
+
+/// A publish → receive in words of the protocol.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub enum Probe {
+    /// Over connections of its own, for protocols whose words are text.
+    Dialogue(Vec<Line>),
+    /// A program that ends with success once it received what it published: the words of its command line,
+    /// placeholders filled in.
+    Command(Vec<String>),
+}
+
+/// One step of a dialogue.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Line {
+    /// Name of the connection, made when it is first named.
+    pub on: String,
+    /// What is written to it, placeholders filled in; `{token}` is a word of this probe alone.
+    #[serde(default)]
+    pub say: Option<String>,
+    /// Then read from it until this was heard.
+    #[serde(default)]
+    pub hear: Option<String>,
+}
