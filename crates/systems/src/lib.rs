@@ -4,6 +4,7 @@
 //! happens. [`sampler`] measures process trees, [`environment`] describes the machine. What runs over a system's
 //! protocols is not known here: a real round trip is the caller's to make.
 
+pub mod cgroup;
 pub mod clock;
 pub mod condition;
 pub mod definition;
