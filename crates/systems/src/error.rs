@@ -2,6 +2,8 @@
 
 use std::path::PathBuf;
 
+use crate::container::ContainerError;
+
 /// A system could not be defined, started, or stopped.
 #[derive(Debug, thiserror::Error)]
 pub enum SystemError {
@@ -56,10 +58,60 @@ pub enum SystemError {
         system: String,
     },
     /// There is no back end to start.
-    #[error("`{system}` cannot be started from here: its definition has no back end `process`")]
+    #[error("`{system}` cannot be started: {reason}")]
     NoBackEnd {
         /// The system.
         system: String,
+        /// Why none of its back ends will do.
+        reason: String,
+    },
+    /// The system does not offer that topology.
+    #[error("`{system}` cannot run {brokers} brokers as a {mode}: it offers {known}")]
+    Topology {
+        /// The system.
+        system: String,
+        /// Brokers asked for.
+        brokers: u32,
+        /// Mode asked for.
+        mode: &'static str,
+        /// What it offers.
+        known: String,
+    },
+    /// The workload's packets are larger than the system takes.
+    #[error("the workload needs packets of {needed} bytes, `{system}` takes {most} at most")]
+    Packet {
+        /// The system.
+        system: String,
+        /// Bytes needed.
+        needed: u32,
+        /// Bytes that it takes at most, raised or not.
+        most: u32,
+    },
+    /// A limit that this machine cannot hold a system to.
+    #[error("limit `{asked}` cannot be set: {reason}; {remedy}")]
+    Limit {
+        /// Limits as asked for.
+        asked: String,
+        /// What is missing.
+        reason: String,
+        /// What would help.
+        remedy: &'static str,
+    },
+    /// The process that holds systems could not be used.
+    #[error("`{program}` cannot hold a system: {reason}")]
+    Keeper {
+        /// The program.
+        program: String,
+        /// What it did or did not do.
+        reason: String,
+    },
+    /// An environment variable names a program that is none.
+    #[error("environment variable {variable} names `{value}`, which is not a program")]
+    NotAProgram {
+        /// The variable.
+        variable: String,
+        /// What it holds.
+        value: String,
     },
     /// The program is not there.
     #[error("{program} is not installed: `{install}`")]
@@ -135,9 +187,12 @@ pub enum SystemError {
         /// The system.
         system: String,
     },
+    /// A container could not be started.
+    #[error(transparent)]
+    Container(#[from] ContainerError),
 }
 
 /// What a program said, as the end of a message.
-fn said(text: &str) -> String {
+pub(crate) fn said(text: &str) -> String {
     if text.is_empty() { "; it said nothing".to_owned() } else { format!("; it said:\n{text}") }
 }

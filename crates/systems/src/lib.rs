@@ -4,19 +4,26 @@
 //! happens. [`sampler`] measures process trees, [`environment`] describes the machine. What runs over a system's
 //! protocols is not known here: a real round trip is the caller's to make.
 
+pub mod affinity;
 pub mod cgroup;
 pub mod clock;
 pub mod condition;
+pub mod container;
 pub mod definition;
 pub mod descriptors;
 pub mod environment;
 pub mod error;
+pub mod install;
+pub mod keeper;
 pub mod launch;
 pub mod limits;
 pub mod meter;
+pub mod network;
 pub mod ports;
 pub mod private_directory;
+pub mod probe;
 pub mod process;
+pub mod programs;
 pub mod running;
 pub mod sampler;
 pub mod template;

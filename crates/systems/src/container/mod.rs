@@ -1,0 +1,5 @@
+//! Systems in containers.
+
+mod error;
+
+pub use error::ContainerError;
