@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use pubmark_record::record::{Deviation, SystemInfo};
 
+use crate::cgroup::CostPlace;
 use crate::launch::Endpoint;
 use crate::private_directory::PrivateDirectory;
 use crate::process::{Process, Stopped};
@@ -24,7 +25,7 @@ pub struct RunningSystem {
     pub(crate) builtin: bool,
     pub(crate) profile: String,
     pub(crate) ranked: bool,
-    pub(crate) endpoint: Endpoint,
+    pub(crate) endpoints: Vec<Endpoint>,
     pub(crate) configuration: Option<String>,
     pub(crate) deviations: Vec<Deviation>,
     pub(crate) log: PathBuf,
@@ -35,12 +36,22 @@ pub struct RunningSystem {
 }
 
 impl RunningSystem {
-    /// Where it listens.
-    pub fn endpoint(&self) -> &Endpoint {
-        &self.endpoint
+    /// Where its brokers listen, at least one.
+    pub fn endpoints(&self) -> &[Endpoint] {
+        &self.endpoints
     }
 
-    /// Id of its first process, the root of its tree.
+    /// Where the first broker listens.
+    pub fn endpoint(&self) -> &Endpoint {
+        &self.endpoints[0]
+    }
+
+    /// Where each broker's cost can be read.
+    pub fn cost_places(&self) -> Vec<CostPlace> {
+        vec![CostPlace { pid: self.pid(), cgroup: None }]
+    }
+
+    /// Id of the first broker's first process, the root of its tree.
     pub fn pid(&self) -> u32 {
         self.process.pid()
     }
@@ -52,7 +63,7 @@ impl RunningSystem {
             version: self.version.clone(),
             back_end: if self.builtin { "builtin" } else { "process" }.to_owned(),
             profile: Some(self.profile.clone()),
-            endpoint: self.endpoint.to_string(),
+            endpoint: self.endpoint().to_string(),
             ranked: self.ranked,
             configuration: self.configuration.clone(),
             ..SystemInfo::default()

@@ -9,8 +9,15 @@ const NAMES: [&str; 10] =
     ["self", "host", "directory", "user", "profile", "authority", "certificate", "key", "login_user", "login_password"];
 
 /// Values of placeholders.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Default, PartialEq, Eq)]
 pub struct Values(BTreeMap<String, String>);
+
+impl std::fmt::Debug for Values {
+    /// The names alone: a value may be a password.
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        formatter.debug_set().entries(self.0.keys()).finish()
+    }
+}
 
 impl Values {
     /// Sets a value.

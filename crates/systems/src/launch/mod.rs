@@ -1,26 +1,30 @@
 //! Starting a system as a program of this machine.
 
+mod command_line;
+mod options;
+
 use std::fs;
 use std::io::Write;
 use std::net::{Ipv4Addr, SocketAddr, TcpStream};
-use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::Ordering;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use pubmark_model::workload::Credentials;
 use pubmark_record::record::Deviation;
 
 use crate::condition::{Neighbours, Situation, When};
-use crate::definition::{Change, DEFAULT_PROFILE, Definition, ProcessBackEnd};
+pub use command_line::{CommandLine, ContainerOrder};
+pub use options::{BackEndChoice, Endpoint, StartOptions, TlsFiles, TopologyChoice, TopologyMode};
+
+use crate::definition::{Change, Definition, ProcessBackEnd};
 use crate::error::SystemError;
-use crate::limits::ResourceLimits;
 use crate::ports;
 use crate::private_directory::PrivateDirectory;
 use crate::process::{Process, run_to_end};
+pub use crate::programs::{find_program, read_version};
 use crate::running::{RunningSystem, log_tail};
 use crate::template::Values;
 use crate::tree;
@@ -36,124 +40,6 @@ const COMMAND: Duration = Duration::from_secs(20);
 /// Words in the logs of programs that found their port taken.
 const PORT_TAKEN: [&str; 3] = ["in use", "EADDRINUSE", "eaddrinuse"];
 
-/// Certificates for a system that encrypts, all PEM.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct TlsFiles {
-    /// The authority that signed the certificate.
-    pub authority: PathBuf,
-    /// The system's certificate.
-    pub certificate: PathBuf,
-    /// Its key.
-    pub key: PathBuf,
-}
-
-/// How a system is started.
-#[derive(Clone, Debug)]
-pub struct StartOptions {
-    /// Protocol that will be spoken; its listener's endpoint is the one given back.
-    pub protocol: String,
-    /// Name of the profile.
-    pub profile: String,
-    /// Encrypt with these.
-    pub tls: Option<TlsFiles>,
-    /// Ask clients for this log-in; `None` lets everybody in.
-    pub credentials: Option<Credentials>,
-    /// Folder that gets the system's log; `None` keeps it in the private directory, which goes away.
-    pub directory: Option<PathBuf>,
-    /// Set by the caller to give up while the system is starting.
-    pub stop: Option<Arc<AtomicBool>>,
-    /// Which back end; the first that the definition has, in the order of [`BackEndChoice`], if `None`.
-    pub back_end: Option<BackEndChoice>,
-    /// Image in place of the definition's.
-    pub image: Option<String>,
-    /// Brokers and how they know each other.
-    pub topology: TopologyChoice,
-    /// What each broker may use of the machine.
-    pub limits: Option<ResourceLimits>,
-    /// Cores that the system may run on; all if empty.
-    pub pinned_cores: Vec<u32>,
-    /// Largest packet that the workload needs, bytes: a lower default of the system is raised, with a deviation.
-    pub packet_bytes: Option<u32>,
-    /// The program that holds systems and lets none outlive us: `pubmark` itself with its hidden verb, or the test
-    /// program. The running program if `None`.
-    pub keeper: Option<PathBuf>,
-}
-
-/// Which back end runs a system.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum BackEndChoice {
-    /// A program of this machine.
-    Process,
-    /// A container.
-    Container,
-}
-
-/// Brokers of a system and how they know each other.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct TopologyChoice {
-    /// Brokers, from 1.
-    pub brokers: u32,
-    /// How they act together.
-    pub mode: TopologyMode,
-}
-
-/// How several brokers act together.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum TopologyMode {
-    /// Each forwards to the first, and the first to each.
-    Bridge,
-    /// As the system's own cluster.
-    Cluster,
-    /// They know nothing of each other: devices are dealt out over them, subscribers listen on all.
-    Shard,
-}
-
-impl Default for TopologyChoice {
-    fn default() -> TopologyChoice {
-        TopologyChoice { brokers: 1, mode: TopologyMode::Shard }
-    }
-}
-
-impl StartOptions {
-    /// The default profile, plain, for everybody.
-    pub fn new(protocol: &str) -> StartOptions {
-        StartOptions {
-            protocol: protocol.to_owned(),
-            profile: DEFAULT_PROFILE.to_owned(),
-            tls: None,
-            credentials: None,
-            directory: None,
-            stop: None,
-            back_end: None,
-            image: None,
-            topology: TopologyChoice::default(),
-            limits: None,
-            pinned_cores: vec![],
-            packet_bytes: None,
-            keeper: None,
-        }
-    }
-}
-
-/// Where a started system listens.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Endpoint {
-    /// Scheme, for instance `mqtt`.
-    pub scheme: String,
-    /// Address.
-    pub address: SocketAddr,
-    /// Authority to check its certificate with, if it encrypts.
-    pub authority: Option<PathBuf>,
-    /// Log-in that it asks for.
-    pub credentials: Option<Credentials>,
-}
-
-impl std::fmt::Display for Endpoint {
-    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(formatter, "{}://{}", self.scheme, self.address)
-    }
-}
-
 /// Starts a system and waits until it listens and `ready` agrees. `ready` makes a real publish → receive and is called
 /// again after a failure until the definition's time is over. Everything is taken back on any failure.
 pub fn start(
@@ -165,7 +51,7 @@ pub fn start(
         .back_ends
         .process
         .as_ref()
-        .ok_or_else(|| SystemError::NoBackEnd { system: definition.name.clone() })?;
+        .ok_or_else(|| SystemError::NoBackEnd { system: definition.name.clone(), reason: "its definition has no back end".to_owned() })?;
     let profile = definition.profile(&options.profile)?;
     definition.offer(&options.protocol)?;
     if options.credentials.is_some() && !definition.can_ask_for_login() {
@@ -186,7 +72,7 @@ pub fn start(
                     profile: options.profile.clone(),
                     ranked: definition.ranked,
                     deviations: launch.deviations(changes),
-                    endpoint: launch.endpoint,
+                    endpoints: vec![launch.endpoint],
                     configuration: launch.configuration,
                     log: launch.log,
                     process,
@@ -239,7 +125,7 @@ impl<'a> Launch<'a> {
                 endpoint = Some(endpoint_of(definition, options, &listener, port)?);
             }
         }
-        let endpoint = endpoint.ok_or_else(|| SystemError::NoBackEnd { system: definition.name.clone() })?;
+        let endpoint = endpoint.ok_or_else(|| SystemError::NoBackEnd { system: definition.name.clone(), reason: "its definition has no back end".to_owned() })?;
         values.set("host", "127.0.0.1");
         values.set("self", program.display().to_string());
         values.set("directory", directory.path().display().to_string());
@@ -400,37 +286,8 @@ fn endpoint_of(
         address: SocketAddr::from((Ipv4Addr::LOCALHOST, port)),
         authority: options.tls.as_ref().map(|tls| tls.authority.clone()),
         credentials: options.credentials.clone(),
+        values: Values::default(),
     })
-}
-
-/// Finds a program in `PATH` and the back end's folders.
-pub fn find_program(program: &str, back_end: &ProcessBackEnd) -> Result<PathBuf, SystemError> {
-    if program == "{self}" {
-        return std::env::current_exe()
-            .map_err(|source| SystemError::Run { program: "this program".to_owned(), source });
-    }
-    let missing = || SystemError::Missing { program: program.to_owned(), install: back_end.install.clone() };
-    if program.contains('/') {
-        return Some(PathBuf::from(program)).filter(|path| is_executable(path)).ok_or_else(missing);
-    }
-    let path = std::env::var_os("PATH").unwrap_or_default();
-    let folders = std::env::split_paths(&path).chain(back_end.search.iter().cloned());
-    folders.map(|folder| folder.join(program)).find(|path| is_executable(path)).ok_or_else(missing)
-}
-
-fn is_executable(path: &Path) -> bool {
-    fs::metadata(path).is_ok_and(|found| found.is_file() && found.permissions().mode() & 0o111 != 0)
-}
-
-/// What the program says its version is; `None` where it does not say so in the expected words.
-pub fn read_version(program: &Path, back_end: &ProcessBackEnd) -> Result<Option<String>, SystemError> {
-    let Some(version) = &back_end.version else { return Ok(None) };
-    let mut command = Command::new(program);
-    command.args(&version.arguments);
-    // Some programs end with a failure after printing their help, so the status says nothing.
-    let (_, output) = run_to_end(command, COMMAND)?;
-    let word = output.split_once(&version.after).and_then(|(_, rest)| rest.split_whitespace().next());
-    Ok(word.map(str::to_owned))
 }
 
 fn write_private(path: &Path, text: &[u8]) -> Result<(), SystemError> {

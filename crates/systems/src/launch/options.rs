@@ -1,0 +1,132 @@
+//! How a system is started, and where it listens then.
+
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+
+use pubmark_model::workload::Credentials;
+
+use crate::definition::DEFAULT_PROFILE;
+use crate::limits::ResourceLimits;
+use crate::template::Values;
+
+/// Certificates for a system that encrypts, all PEM.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TlsFiles {
+    /// The authority that signed the certificate.
+    pub authority: PathBuf,
+    /// The system's certificate.
+    pub certificate: PathBuf,
+    /// Its key.
+    pub key: PathBuf,
+}
+
+/// How a system is started.
+#[derive(Clone, Debug)]
+pub struct StartOptions {
+    /// Protocol that will be spoken; its listener's endpoint is the one given back.
+    pub protocol: String,
+    /// Name of the profile.
+    pub profile: String,
+    /// Encrypt with these.
+    pub tls: Option<TlsFiles>,
+    /// Ask clients for this log-in; `None` lets everybody in.
+    pub credentials: Option<Credentials>,
+    /// Folder that gets the system's log; `None` keeps it in the private directory, which goes away.
+    pub directory: Option<PathBuf>,
+    /// Set by the caller to give up while the system is starting.
+    pub stop: Option<Arc<AtomicBool>>,
+    /// Which back end; the first that the definition has, in the order of [`BackEndChoice`], if `None`.
+    pub back_end: Option<BackEndChoice>,
+    /// Image in place of the definition's.
+    pub image: Option<String>,
+    /// Brokers and how they know each other.
+    pub topology: TopologyChoice,
+    /// What each broker may use of the machine.
+    pub limits: Option<ResourceLimits>,
+    /// Cores that the system may run on; all if empty.
+    pub pinned_cores: Vec<u32>,
+    /// Largest packet that the workload needs, bytes: a lower default of the system is raised, with a deviation.
+    pub packet_bytes: Option<u32>,
+    /// The program that holds systems and lets none outlive us: `pubmark` itself with its hidden verb, or the test
+    /// program. The running program if `None`.
+    pub keeper: Option<PathBuf>,
+}
+
+/// Which back end runs a system.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum BackEndChoice {
+    /// A program of this machine.
+    Process,
+    /// A container.
+    Container,
+}
+
+/// Brokers of a system and how they know each other.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct TopologyChoice {
+    /// Brokers, from 1.
+    pub brokers: u32,
+    /// How they act together.
+    pub mode: TopologyMode,
+}
+
+/// How several brokers act together.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum TopologyMode {
+    /// Each forwards to the first, and the first to each.
+    Bridge,
+    /// As the system's own cluster.
+    Cluster,
+    /// They know nothing of each other: devices are dealt out over them, subscribers listen on all.
+    Shard,
+}
+
+impl Default for TopologyChoice {
+    fn default() -> TopologyChoice {
+        TopologyChoice { brokers: 1, mode: TopologyMode::Shard }
+    }
+}
+
+impl StartOptions {
+    /// The default profile, plain, for everybody.
+    pub fn new(protocol: &str) -> StartOptions {
+        StartOptions {
+            protocol: protocol.to_owned(),
+            profile: DEFAULT_PROFILE.to_owned(),
+            tls: None,
+            credentials: None,
+            directory: None,
+            stop: None,
+            back_end: None,
+            image: None,
+            topology: TopologyChoice::default(),
+            limits: None,
+            pinned_cores: vec![],
+            packet_bytes: None,
+            keeper: None,
+        }
+    }
+}
+
+/// Where a started system listens.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Endpoint {
+    /// Scheme, for instance `mqtt`.
+    pub scheme: String,
+    /// Address.
+    pub address: SocketAddr,
+    /// Authority to check its certificate with, if it encrypts.
+    pub authority: Option<PathBuf>,
+    /// Log-in that it asks for.
+    pub credentials: Option<Credentials>,
+    /// What placeholders stand for at this broker: what a probe is filled in with.
+    pub values: Values,
+}
+
+impl std::fmt::Display for Endpoint {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(formatter, "{}://{}", self.scheme, self.address)
+    }
+}
