@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use pubmark_adapters::mqtt::{Mqtt5, Mqtt311};
 use pubmark_engine::outcome::Outcome;
+use pubmark_engine::places::Places;
 use pubmark_engine::plan::RunPlan;
 use pubmark_engine::progress::Totals;
 use pubmark_engine::run::{self, Observer, Phase};
@@ -134,7 +135,7 @@ fn plan(order: &Order) -> Result<RunPlan, String> {
         run_id: std::process::id(),
         timeline: Timeline { warmup_ns: (order.warmup_s * 1e9) as u64, duration_ns: (order.duration_s * 1e9) as u64 },
         drain_limit: Duration::from_secs(30),
-        endpoint: Endpoint { shown: order.address.clone(), address, tls: None, credentials: None },
+        places: Places::one(Endpoint { shown: order.address.clone(), address, tls: None, credentials: None }),
         publisher_shards: 1,
         subscriber_shards: 1,
         connects_per_s: 2_000.0,

@@ -67,7 +67,7 @@ pub fn carry_out(order: &Order) -> Result<Finding, String> {
     let address = order.address.parse().map_err(|error| format!("{}: {error}", order.address))?;
     let tls = order.authority.clone().map(|path| Tls { server_name: "localhost".to_owned(), authorities: Some(path) });
     let mut clients = Mqtt5::open(ShardConfig {
-        endpoint: Endpoint { shown: order.address.clone(), address, tls, credentials: None },
+        endpoints: [Endpoint { shown: order.address.clone(), address, tls, credentials: None }].into(),
         run: 1,
         body_pool: Arc::from(&[0u8; 64][..]),
         maximum_packet_bytes: 1 << 20,
@@ -89,6 +89,7 @@ fn bring_up(clients: &mut Mqtt5, count: &mut Count, sessions: std::ops::Range<u3
     while count.up < sessions.end {
         while next < sessions.end && next - count.up < AT_ONCE {
             let session = clients.add_session(SessionConfig {
+                endpoint: 0,
                 client_id: format!("idle{next}").into(),
                 credentials: None,
                 persistent: false,

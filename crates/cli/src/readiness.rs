@@ -76,7 +76,7 @@ fn words(cause: &Cause) -> String {
 /// Sends one message through the system and waits for it.
 pub fn round_trip<C: Clients>(endpoint: &Endpoint) -> Result<(), String> {
     let config = ShardConfig {
-        endpoint: endpoint.clone(),
+        endpoints: [endpoint.clone()].into(),
         run: 0,
         body_pool: vec![0; header::FULL].into(),
         maximum_packet_bytes: 1 << 16,
@@ -85,6 +85,7 @@ pub fn round_trip<C: Clients>(endpoint: &Endpoint) -> Result<(), String> {
     };
     let mut clients = C::open(config).map_err(|error| error.to_string())?;
     let session = clients.add_session(SessionConfig {
+        endpoint: 0,
         client_id: format!("pubmark-ready-{}", std::process::id()).into(),
         credentials: None,
         persistent: false,

@@ -39,6 +39,7 @@ pub fn subscriber(client_id: &str, filter: &str, qos: Qos) -> SessionConfig {
 /// A session that does nothing.
 pub fn session(client_id: &str) -> SessionConfig {
     SessionConfig {
+        endpoint: 0,
         client_id: client_id.into(),
         credentials: None,
         persistent: false,
@@ -62,7 +63,7 @@ impl<C: Clients> Peer<C> {
     /// Clients for an endpoint.
     pub fn with_keep_alive(endpoint: Endpoint, keep_alive_s: u16) -> Peer<C> {
         let config = ShardConfig {
-            endpoint,
+            endpoints: [endpoint].into(),
             run: RUN,
             body_pool: (0..POOL_BYTES).map(|byte| byte as u8).collect(),
             maximum_packet_bytes: 8 << 20,

@@ -8,6 +8,7 @@ pub mod books;
 pub mod calibration;
 pub mod error;
 pub mod outcome;
+pub mod places;
 pub mod plan;
 pub mod progress;
 pub mod realtime;

@@ -7,7 +7,8 @@ use pubmark_model::fleet::Fleet;
 use pubmark_model::qos::Qos;
 use pubmark_model::schedule::Timeline;
 use pubmark_model::workload::Workload;
-use pubmark_protocol::endpoint::Endpoint;
+
+use crate::places::Places;
 
 /// Everything that an engine needs to know.
 #[derive(Clone, Debug)]
@@ -25,7 +26,7 @@ pub struct RunPlan {
     /// Longest wait for stragglers after the window.
     pub drain_limit: Duration,
     /// Where clients connect.
-    pub endpoint: Endpoint,
+    pub places: Places,
     /// Threads for publishers, ≥ 1.
     pub publisher_shards: usize,
     /// Threads for subscribers, ≥ 1.
@@ -69,6 +70,11 @@ pub const LATE_AFTER: Duration = Duration::from_secs(2);
 const FLOOD_PAUSES: (Duration, Duration) = (Duration::from_millis(1), Duration::from_micros(100));
 
 impl RunPlan {
+    /// Sessions that listen: more than subscribers where each listens on several brokers.
+    pub fn listening_sessions(&self) -> usize {
+        self.fleet.subscribers().len() * self.places.sessions_per_subscriber()
+    }
+
     /// Does any device send as fast as it can?
     pub fn is_flood(&self) -> bool {
         use pubmark_model::arrival::Arrival;

@@ -88,7 +88,7 @@ enum Gathered {
 
 impl Conductor<'_> {
     fn conduct(mut self) -> Result<Outcome, EngineError> {
-        let subscribers = self.plan.fleet.subscribers().len() as u64;
+        let subscribers = self.plan.listening_sessions() as u64;
         let devices = setup::online_at_start(self.plan);
         let mut unreachable = false;
         let mut interrupted = false;

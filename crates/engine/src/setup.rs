@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use pubmark_model::fleet::{Device, Heard};
+use pubmark_model::fleet::{Device, Heard, Subscriber};
 use pubmark_model::payload::Body;
 use pubmark_model::qos::Qos;
 use pubmark_model::random::Stream;
@@ -79,7 +79,7 @@ fn shard_config(plan: &RunPlan) -> ShardConfig {
     let draws = Stream::new(plan.seed, purpose::BODY);
     let words = (0..BODY_POOL_BYTES as u64 / 8).flat_map(|index| draws.bits(index).to_le_bytes());
     ShardConfig {
-        endpoint: plan.endpoint.clone(),
+        endpoints: Arc::clone(plan.places.endpoints()),
         run: plan.run_id,
         body_pool: words.collect(),
         maximum_packet_bytes: plan.maximum_packet_bytes,
@@ -130,6 +130,7 @@ impl Common<'_> {
         let group = &workload.devices[usize::from(device.group)];
         SessionConfig {
             client_id: self.plan.fleet.client_id(self.plan.run_id, device).into(),
+            endpoint: self.plan.places.of_device(device),
             credentials: group.credentials.clone(),
             persistent: group.session == SessionKind::Persistent,
             in_flight_window: group.in_flight_window,
@@ -158,27 +159,43 @@ impl Common<'_> {
         let mut sessions = vec![];
         let mut heard = vec![];
         for subscriber in plan.fleet.subscribers().iter().skip(shard).step_by(shards) {
-            let group = &plan.workload.subscribers[usize::from(subscriber.group)];
-            let filters = plan.fleet.filters(&plan.workload, subscriber);
-            sessions.push(SessionSetup {
-                config: SessionConfig {
-                    client_id: plan.fleet.subscriber_client_id(plan.run_id, subscriber).into(),
-                    credentials: group.credentials.clone(),
-                    persistent: group.session == SessionKind::Persistent,
-                    in_flight_window: u16::MAX,
-                    publications: vec![],
-                    subscriptions: filters
-                        .into_iter()
-                        .map(|filter| Subscription { filter: filter.into(), qos: group.qos })
-                        .collect(),
-                },
-                publishers: 0..0,
-                subscriber: Some(heard.len() as u32),
-            });
-            heard.push((subscriber.number, Arc::clone(&self.streams[subscriber.number as usize])));
+            let streams = &self.streams[subscriber.number as usize];
+            for place in plan.places.of_subscriber(subscriber) {
+                sessions.push(SessionSetup {
+                    config: self.listener_session(subscriber, place),
+                    publishers: 0..0,
+                    subscriber: Some(heard.len() as u32),
+                });
+                // Its sessions come and go apart from each other, so each has a number of its own in the books.
+                let session = subscriber.number * plan.places.sessions_per_subscriber() as u32
+                    + if plan.places.sessions_per_subscriber() > 1 { u32::from(place) } else { 0 };
+                heard.push((session, plan.places.heard_at(place, streams)));
+            }
         }
         let index = plan.publisher_shards + shard;
         self.setup(format!("subscriber {shard}"), index, shards, sessions, vec![], &heard)
+    }
+
+    fn listener_session(&self, subscriber: &Subscriber, place: u16) -> SessionConfig {
+        let plan = self.plan;
+        let group = &plan.workload.subscribers[usize::from(subscriber.group)];
+        let mut client_id = plan.fleet.subscriber_client_id(plan.run_id, subscriber);
+        if plan.places.sessions_per_subscriber() > 1 {
+            client_id.push_str(&format!("b{place}"));
+        }
+        let filters = plan.fleet.filters(&plan.workload, subscriber);
+        SessionConfig {
+            client_id: client_id.into(),
+            endpoint: place,
+            credentials: group.credentials.clone(),
+            persistent: group.session == SessionKind::Persistent,
+            in_flight_window: u16::MAX,
+            publications: vec![],
+            subscriptions: filters
+                .into_iter()
+                .map(|filter| Subscription { filter: filter.into(), qos: group.qos })
+                .collect(),
+        }
     }
 
     fn setup(

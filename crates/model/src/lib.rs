@@ -3,9 +3,11 @@
 //! Start with [`load::load`], which makes a [`workload::Workload`], the validated description of a fleet, from a name or
 //! a file; [`fleet::Fleet`] is that fleet counted out device by device; [`schedule`] says when each device sends.
 
+pub mod adjust;
 pub mod arrival;
 pub mod builtin;
 pub mod churn;
+pub mod experiment;
 pub mod fleet;
 pub mod jsonschema;
 pub mod load;

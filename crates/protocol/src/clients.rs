@@ -15,8 +15,8 @@ pub struct SessionId(pub u32);
 /// What holds for all sessions of a shard.
 #[derive(Clone, Debug)]
 pub struct ShardConfig {
-    /// Where to connect.
-    pub endpoint: Endpoint,
+    /// Where sessions connect; [`SessionConfig::endpoint`] counts in this list.
+    pub endpoints: Arc<[Endpoint]>,
     /// Number of this run; goes into every header.
     pub run: u32,
     /// Bytes that fill the payloads of publications without a body of their own, as a [`Body::Pool`].
@@ -67,6 +67,8 @@ pub struct Subscription {
 pub struct SessionConfig {
     /// Unique over all clients of the run.
     pub client_id: Box<str>,
+    /// Where it connects, as an index into [`ShardConfig::endpoints`].
+    pub endpoint: u16,
     /// Log-in; the endpoint's if `None`.
     pub credentials: Option<Credentials>,
     /// Keep the session when the connection ends.

@@ -76,7 +76,11 @@ impl<V: ProtocolVersion> Clients for MqttClients<V> {
             version: V::VERSION,
             reactor,
             sockets: SocketFactory { source: None, receive_stamps: config.receive_stamps },
-            tls: config.endpoint.tls.as_ref().map(TlsSetup::new).transpose()?,
+            tls: config
+                .endpoints
+                .iter()
+                .map(|endpoint| endpoint.tls.as_ref().map(TlsSetup::new).transpose())
+                .collect::<Result<_, _>>()?,
             pool: BufferPool::default(),
             buffers: ReadBuffers::default(),
             wheel: Wheel::new(clock::monotonic_ns()),

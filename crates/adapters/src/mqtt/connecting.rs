@@ -40,8 +40,9 @@ impl Session {
 
     fn open_stream(&self, shared: &Shared) -> Result<Stream, Cause> {
         let unreachable = |error: std::io::Error| Cause::Unreachable(error.to_string());
-        let socket = shared.sockets.connect(shared.config.endpoint.address).map_err(unreachable)?;
-        let tls = shared.tls.as_ref().map(|setup| setup.connection()).transpose();
+        let place = usize::from(self.config.endpoint);
+        let socket = shared.sockets.connect(shared.config.endpoints[place].address).map_err(unreachable)?;
+        let tls = shared.tls[place].as_ref().map(|setup| setup.connection()).transpose();
         let stream = Stream::new(socket, tls.map_err(|error| Cause::Tls(error.to_string()))?);
         shared.reactor.add(std::os::fd::AsFd::as_fd(&stream), self.key()).map_err(unreachable)?;
         Ok(stream)
@@ -52,7 +53,8 @@ impl Session {
         let Some(stream) = &self.stream else { return Ok(()) };
         stream.connected().map_err(|error| Cause::Unreachable(error.to_string()))?;
         self.phase = Phase::Opening;
-        let credentials = self.config.credentials.as_ref().or(shared.config.endpoint.credentials.as_ref());
+        let endpoint = &shared.config.endpoints[usize::from(self.config.endpoint)];
+        let credentials = self.config.credentials.as_ref().or(endpoint.credentials.as_ref());
         let expiry = [Property::SessionExpiryInterval(SESSION_EXPIRY.as_secs() as u32)];
         let connect = Connect {
             version: shared.version,

@@ -21,7 +21,7 @@ pub struct Shared {
     pub config: ShardConfig,
     pub reactor: Reactor,
     pub sockets: SocketFactory,
-    pub tls: Option<TlsSetup>,
+    pub tls: Vec<Option<TlsSetup>>,
     pub pool: BufferPool,
     pub buffers: ReadBuffers,
     pub wheel: Wheel,

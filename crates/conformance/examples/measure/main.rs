@@ -119,7 +119,7 @@ impl Sink for Counts {
 
 fn connect_all(endpoint: &Endpoint, count: u32) -> (Mqtt5, Counts) {
     let config = ShardConfig {
-        endpoint: endpoint.clone(),
+        endpoints: [endpoint.clone()].into(),
         run: 1,
         body_pool: vec![b'x'; 64 * 1024].into(),
         maximum_packet_bytes: 1 << 20,
@@ -137,6 +137,7 @@ fn connect_all(endpoint: &Endpoint, count: u32) -> (Mqtt5, Counts) {
             retain: false,
         };
         let session = clients.add_session(SessionConfig {
+            endpoint: 0,
             client_id: format!("bench-{number}").into(),
             credentials: None,
             persistent: false,

@@ -15,19 +15,24 @@ use pubmark_metrics::series::Series;
 
 /// Streams of a subscriber by publisher.
 enum Streams {
-    /// Every publisher from `first` on, one filter each: the stream is a subtraction away.
-    Dense { first: u32, base: u32, count: u32 },
+    /// Every publisher from `first` on, or every second, third, … (dealt out over brokers), one filter each: the stream is
+    /// a subtraction and a division away.
+    Regular { first: u32, step: u32, base: u32, count: u32 },
     /// Any others: publisher → (stream, filters).
     Sparse { rows: HashMap<u32, (u32, u8)> },
 }
 
 impl Streams {
     fn new(heard: &[Heard], base: u32) -> (Streams, u32) {
-        let dense = heard.windows(2).all(|pair| pair[0].publisher + 1 == pair[1].publisher)
+        let step = match heard {
+            [first, second, ..] => second.publisher - first.publisher,
+            _ => 1,
+        };
+        let regular = heard.windows(2).all(|pair| pair[0].publisher + step == pair[1].publisher)
             && heard.iter().all(|entry| entry.filters == 1);
-        if let (true, Some(first)) = (dense, heard.first()) {
+        if let (true, Some(first)) = (regular, heard.first()) {
             let count = heard.len() as u32;
-            return (Streams::Dense { first: first.publisher, base, count }, count);
+            return (Streams::Regular { first: first.publisher, step, base, count }, count);
         }
         let mut next = base;
         let mut row = |entry: &Heard| {
@@ -42,9 +47,14 @@ impl Streams {
 
     fn find(&self, publisher: u32) -> Option<(u32, u8)> {
         match self {
-            Streams::Dense { first, base, count } => {
-                let offset = publisher.checked_sub(*first).filter(|offset| offset < count)?;
-                Some((base + offset, 1))
+            Streams::Regular { first, step, base, count } => {
+                let distance = publisher.checked_sub(*first)?;
+                let place = if *step == 1 {
+                    distance
+                } else {
+                    distance.is_multiple_of(*step).then(|| distance / step)?
+                };
+                (place < *count).then_some((base + place, 1))
             }
             Streams::Sparse { rows, .. } => rows.get(&publisher).copied(),
         }
@@ -52,8 +62,8 @@ impl Streams {
 
     fn rows(&self) -> Vec<(u32, u32, u8)> {
         match self {
-            Streams::Dense { first, base, count } => {
-                (0..*count).map(|offset| (first + offset, base + offset, 1)).collect()
+            Streams::Regular { first, step, base, count } => {
+                (0..*count).map(|place| (first + place * step, base + place, 1)).collect()
             }
             Streams::Sparse { rows } => {
                 rows.iter().map(|(publisher, (stream, filters))| (*publisher, *stream, *filters)).collect()

@@ -8,23 +8,24 @@ use std::path::{Path, PathBuf};
 
 use serde::Deserialize;
 
+use crate::adjust::{self, AdjustError};
 use crate::builtin::{self, Parameter};
 use crate::qos::Qos;
 use crate::workload::{Variant, Workload};
 
 mod device;
-mod diagnostic;
+pub(crate) mod diagnostic;
 mod node;
 mod overlay;
 mod payload;
 pub(crate) mod raw;
-mod reader;
-mod shape;
+pub(crate) mod reader;
+pub(crate) mod shape;
 pub(crate) mod suggest;
 mod topics;
-mod value;
+pub(crate) mod value;
 mod workload;
-mod yaml;
+pub(crate) mod yaml;
 
 pub use diagnostic::{Diagnostic, ProblemKind};
 
@@ -34,7 +35,7 @@ use reader::Reader;
 use shape::{AnyText, Form, Text};
 
 /// How a workload is to be loaded.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct LoadOptions {
     /// Which reading.
     pub variant: Variant,
@@ -44,11 +45,22 @@ pub struct LoadOptions {
     pub qos: Option<Qos>,
     /// `--set KEY=VALUE`, in order: parameters by name, everything else by dotted path.
     pub set: Vec<(String, String)>,
+    /// Size of every payload, bytes with the header, in place of the file's.
+    pub payload: Option<u32>,
+    /// Multiplier of every device's rate; 1 leaves them as they are.
+    pub rate: f64,
 }
 
 impl Default for LoadOptions {
     fn default() -> LoadOptions {
-        LoadOptions { variant: Variant::default(), scale: 1, qos: None, set: Vec::new() }
+        LoadOptions {
+            variant: Variant::default(),
+            scale: 1,
+            qos: None,
+            set: Vec::new(),
+            payload: None,
+            rate: 1.0,
+        }
     }
 }
 
@@ -78,6 +90,10 @@ pub enum LoadError {
     #[error("a scale of 0 leaves no devices")]
     #[diagnostic(code(workload::scale), help("the scale multiplies device counts; it is at least 1"))]
     NoScale,
+    /// The rates cannot be multiplied so.
+    #[error(transparent)]
+    #[diagnostic(code(workload::rate))]
+    Rate(#[from] AdjustError),
     /// Something in the file, or in a `--set` option, is wrong.
     #[error(transparent)]
     #[diagnostic(transparent)]
@@ -108,7 +124,7 @@ pub fn load(name_or_path: &str, options: &LoadOptions) -> Result<Workload, LoadE
 }
 
 /// Reads a file, at most one byte more than is taken, so that an endless one ends.
-fn read(path: &Path) -> std::io::Result<String> {
+pub(crate) fn read(path: &Path) -> std::io::Result<String> {
     use std::io::Read;
     let mut bytes = Vec::new();
     std::fs::File::open(path)?.take(yaml::LARGEST_FILE_BYTES as u64 + 1).read_to_end(&mut bytes)?;
@@ -128,7 +144,13 @@ pub fn parse(file_name: &str, text: &str, options: &LoadOptions) -> Result<Workl
         .take(usize::from(u16::MAX) - 1)
         .map(|(key, value)| (key.clone(), value.clone(), sources.add("--set", format!("{key}={value}"))))
         .collect();
-    build(text, options, &settings).map_err(|problem| Box::new(problem.into_diagnostic(&sources)).into())
+    let mut workload = build(text, options, &settings)
+        .map_err(|problem| LoadError::from(Box::new(problem.into_diagnostic(&sources))))?;
+    if let Some(bytes) = options.payload {
+        adjust::set_payload(&mut workload, bytes);
+    }
+    adjust::multiply_rate_unless_one(&mut workload, options.rate)?;
+    Ok(workload)
 }
 
 /// What a file offers besides the workload itself.

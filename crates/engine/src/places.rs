@@ -1,0 +1,112 @@
+//! Where clients connect when a system has several brokers. Nothing here changes what a device does, only where to.
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use pubmark_model::fleet::{Device, Heard, Subscriber};
+use pubmark_protocol::endpoint::Endpoint;
+
+/// The brokers of a system.
+#[derive(Clone, Debug)]
+pub struct Places {
+    endpoints: Arc<[Endpoint]>,
+    /// They know nothing of each other: a subscriber has to listen on every one.
+    independent: bool,
+}
+
+impl Places {
+    /// A system with one broker.
+    pub fn one(endpoint: Endpoint) -> Places {
+        Places { endpoints: [endpoint].into(), independent: false }
+    }
+
+    /// Several brokers: `independent` ones, or such that forward to each other. `None` if there is none, or more than can
+    /// be counted.
+    pub fn several(endpoints: Vec<Endpoint>, independent: bool) -> Option<Places> {
+        let fits = !endpoints.is_empty() && endpoints.len() <= usize::from(u16::MAX);
+        fits.then(|| Places { independent: independent && endpoints.len() > 1, endpoints: endpoints.into() })
+    }
+
+    /// Their endpoints.
+    pub fn endpoints(&self) -> &Arc<[Endpoint]> {
+        &self.endpoints
+    }
+
+    /// Do connections to the first, and so to all, encrypt?
+    pub fn are_encrypted(&self) -> bool {
+        self.endpoints.iter().any(|endpoint| endpoint.tls.is_some())
+    }
+
+    /// Broker of a device: dealt out one by one, so that each broker gets its share of every group.
+    pub fn of_device(&self, device: &Device) -> u16 {
+        self.dealt_to(device.publisher)
+    }
+
+    /// Brokers that a subscriber listens on: all of independent ones, otherwise one.
+    pub fn of_subscriber(&self, subscriber: &Subscriber) -> Range<u16> {
+        if self.independent {
+            return 0..self.endpoints.len() as u16;
+        }
+        let place = self.dealt_to(subscriber.number);
+        place..place + 1
+    }
+
+    /// Sessions that a subscriber needs.
+    pub fn sessions_per_subscriber(&self) -> usize {
+        if self.independent { self.endpoints.len() } else { 1 }
+    }
+
+    /// Of what a subscriber hears, the part that comes by one of its brokers.
+    pub fn heard_at(&self, place: u16, heard: &Arc<[Heard]>) -> Arc<[Heard]> {
+        if !self.independent {
+            return Arc::clone(heard);
+        }
+        heard.iter().filter(|entry| self.dealt_to(entry.publisher) == place).copied().collect()
+    }
+
+    fn dealt_to(&self, number: u32) -> u16 {
+        (number % self.endpoints.len() as u32) as u16
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+
+    fn endpoint(port: u16) -> Endpoint {
+        Endpoint { shown: String::new(), address: ([127, 0, 0, 1], port).into(), tls: None, credentials: None }
+    }
+
+    fn device(publisher: u32) -> Device {
+        Device { publisher, group: 0, copy: 0, index: publisher }
+    }
+
+    fn subscriber(number: u32) -> Subscriber {
+        Subscriber { number, group: 0, copy: 0, index: number }
+    }
+
+    #[test]
+    fn each_message_reaches_a_subscriber_over_exactly_one_of_independent_brokers() {
+        let places = Places::several(vec![endpoint(1), endpoint(2), endpoint(3)], true).unwrap();
+        let heard: Arc<[Heard]> = (0..10).map(|publisher| Heard { publisher, filters: 1 }).collect();
+        let mut found: Vec<u32> = vec![];
+        for place in places.of_subscriber(&subscriber(4)) {
+            for entry in places.heard_at(place, &heard).iter() {
+                assert_eq!(places.of_device(&device(entry.publisher)), place);
+                found.push(entry.publisher);
+            }
+        }
+        found.sort_unstable();
+        assert_eq!(found, (0..10).collect::<Vec<_>>());
+    }
+
+    #[test]
+    fn brokers_that_know_each_other_need_one_session() {
+        let places = Places::several(vec![endpoint(1), endpoint(2)], false).unwrap();
+        assert_eq!((places.of_subscriber(&subscriber(3)), places.sessions_per_subscriber()), (1..2, 1));
+        let heard: Arc<[Heard]> = [Heard { publisher: 0, filters: 1 }].into();
+        assert!(Arc::ptr_eq(&places.heard_at(1, &heard), &heard));
+        assert!(Places::several(vec![], true).is_none());
+    }
+}

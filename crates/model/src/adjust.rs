@@ -1,0 +1,126 @@
+//! Changes to a whole workload that experiments make: other sizes, other rates. Each is named in the workload's deviations.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use crate::arrival::Arrival;
+use crate::payload::SizeDistribution;
+use crate::workload::{Deviation, Workload};
+
+/// Largest factor of rates, and its inverse the smallest: beyond, intervals of nanoseconds or years come out.
+pub const LARGEST_RATE_FACTOR: f64 = 1e6;
+
+/// Why a workload cannot be changed so.
+#[derive(Clone, Debug, PartialEq, thiserror::Error)]
+pub enum AdjustError {
+    /// The factor makes no schedule.
+    #[error("a rate of {factor} times the workload's is not between 1/{LARGEST_RATE_FACTOR} and {LARGEST_RATE_FACTOR}")]
+    Factor {
+        /// The factor.
+        factor: f64,
+    },
+    /// A device group sends as fast as it can.
+    #[error("device group `{group}` sends as fast as it can, so its rate cannot be multiplied")]
+    Flood {
+        /// The group.
+        group: String,
+    },
+}
+
+/// Makes all devices send payloads of one size, bytes with the header.
+pub fn set_payload(workload: &mut Workload, bytes: u32) {
+    for group in &mut workload.devices {
+        group.size = SizeDistribution::Fixed(bytes);
+    }
+    workload.deviations.push(Deviation {
+        name: "payload-replaced".to_owned(),
+        detail: format!("every payload has {bytes} B in place of the workload's sizes"),
+    });
+}
+
+/// Multiplies the rate of every device: its intervals, recorded send times and jitter become shorter by `factor`. Times on
+/// and off and churn stay.
+pub fn multiply_rate(workload: &mut Workload, factor: f64) -> Result<(), AdjustError> {
+    if !(factor >= 1.0 / LARGEST_RATE_FACTOR && factor <= LARGEST_RATE_FACTOR) {
+        return Err(AdjustError::Factor { factor });
+    }
+    if let Some(group) = workload.devices.iter().find(|group| group.arrival == Arrival::Flood) {
+        return Err(AdjustError::Flood { group: group.name.clone() });
+    }
+    if factor == 1.0 {
+        return Ok(());
+    }
+    for group in &mut workload.devices {
+        group.arrival = faster(&group.arrival, factor);
+    }
+    workload.deviations.push(Deviation {
+        name: "rate-multiplied".to_owned(),
+        detail: format!("every device sends {factor} times as often as the workload says"),
+    });
+    Ok(())
+}
+
+/// Likewise, but a factor of 1 asks nothing of the workload, not even that it has a rate.
+pub(crate) fn multiply_rate_unless_one(workload: &mut Workload, factor: f64) -> Result<(), AdjustError> {
+    if factor == 1.0 { Ok(()) } else { multiply_rate(workload, factor) }
+}
+
+fn faster(arrival: &Arrival, factor: f64) -> Arrival {
+    // At least a nanosecond: an interval of zero would have no schedule.
+    let shorter = |time: Duration| Duration::from_nanos(((time.as_nanos() as f64 / factor).round() as u64).max(1));
+    match arrival {
+        Arrival::Periodic { interval, phase, jitter } => Arrival::Periodic {
+            interval: shorter(*interval),
+            phase: *phase,
+            jitter: if jitter.is_zero() { Duration::ZERO } else { shorter(*jitter) },
+        },
+        Arrival::Poisson { rate_per_s } => Arrival::Poisson { rate_per_s: rate_per_s * factor },
+        Arrival::OnOff { interval, mean_on, mean_off } => {
+            Arrival::OnOff { interval: shorter(*interval), mean_on: *mean_on, mean_off: *mean_off }
+        }
+        Arrival::Trace { offsets_ns, period } => Arrival::Trace {
+            offsets_ns: offsets_ns.iter().map(|offset| (*offset as f64 / factor).round() as u64).collect::<Arc<[u64]>>(),
+            period: period.map(shorter),
+        },
+        Arrival::Flood => Arrival::Flood,
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+    use crate::load::{LoadOptions, load};
+
+    #[test]
+    fn the_mean_rate_of_every_device_is_multiplied() {
+        let plain = load("smart-home", &LoadOptions::default()).unwrap();
+        for factor in [0.25, 3.0] {
+            let mut changed = plain.clone();
+            multiply_rate(&mut changed, factor).unwrap();
+            for (before, after) in plain.devices.iter().zip(&changed.devices) {
+                let ratio = after.arrival.mean_rate_per_s().unwrap() / before.arrival.mean_rate_per_s().unwrap();
+                assert!((ratio / factor - 1.0).abs() < 1e-6, "{}: {ratio}", before.name);
+            }
+            assert_eq!(changed.deviations.len(), plain.deviations.len() + 1);
+        }
+    }
+
+    #[test]
+    fn a_factor_that_makes_no_schedule_is_refused() {
+        let mut workload = load("hello", &LoadOptions::default()).unwrap();
+        for factor in [0.0, -1.0, f64::NAN, f64::INFINITY, 1e9] {
+            assert!(matches!(multiply_rate(&mut workload, factor), Err(AdjustError::Factor { .. })), "{factor}");
+        }
+        workload.devices[0].arrival = Arrival::Flood;
+        assert!(matches!(multiply_rate(&mut workload, 2.0), Err(AdjustError::Flood { .. })));
+    }
+
+    #[test]
+    fn every_payload_gets_the_size_asked_for() {
+        let mut workload = load("smart-home", &LoadOptions::default()).unwrap();
+        set_payload(&mut workload, 512);
+        assert!(workload.devices.iter().all(|group| group.size == SizeDistribution::Fixed(512)));
+        assert_eq!(workload.deviations.last().unwrap().name, "payload-replaced");
+    }
+}
