@@ -1,11 +1,20 @@
-//! JSON Schema of the workload file, for editors and for `pubmark schema workload`.
+//! JSON Schemas of the files that people write, for editors and for `pubmark schema`.
 
+use crate::experiment::raw::RawExperiment;
 use crate::load::raw::RawWorkload;
 
-/// The schema, indented, ending with a line feed.
+/// The schema of a workload file, indented, ending with a line feed.
 pub fn workload_schema() -> String {
-    let schema = schemars::schema_for!(RawWorkload);
-    let mut text = serde_json::to_string_pretty(&schema).expect("a schema is plain JSON");
+    indented(&schemars::schema_for!(RawWorkload))
+}
+
+/// The schema of an experiment's file, likewise.
+pub fn experiment_schema() -> String {
+    indented(&schemars::schema_for!(RawExperiment))
+}
+
+fn indented(schema: &schemars::Schema) -> String {
+    let mut text = serde_json::to_string_pretty(schema).expect("a schema is plain JSON");
     text.push('\n');
     text
 }

@@ -1,4 +1,4 @@
-//! What is wrong with a workload file, shown at the place where it is wrong.
+//! What is wrong with a file that a person wrote, shown at the place where it is wrong.
 
 use std::fmt;
 use std::sync::Arc;
@@ -17,14 +17,29 @@ pub(crate) struct Span {
 }
 
 /// The texts that spans point into, in order of their numbers.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct Sources(Vec<(String, Arc<str>)>);
+#[derive(Clone, Debug)]
+pub(crate) struct Sources {
+    /// What they describe, as in `pubmark schema`: `workload`, `experiment`.
+    subject: &'static str,
+    texts: Vec<(String, Arc<str>)>,
+}
+
+impl Default for Sources {
+    fn default() -> Sources {
+        Sources::of("workload")
+    }
+}
 
 impl Sources {
+    /// Without texts.
+    pub fn of(subject: &'static str) -> Sources {
+        Sources { subject, texts: Vec::new() }
+    }
+
     /// Adds a text under the name shown for it; returns its number.
     pub fn add(&mut self, name: impl Into<String>, text: impl Into<Arc<str>>) -> u16 {
-        self.0.push((name.into(), text.into()));
-        (self.0.len() - 1) as u16
+        self.texts.push((name.into(), text.into()));
+        (self.texts.len() - 1) as u16
     }
 }
 
@@ -134,7 +149,7 @@ impl Problem {
     pub fn into_diagnostic(self, sources: &Sources) -> Diagnostic {
         let Inner { kind, message, labels, help } = *self.0;
         let shown = labels.first().map_or(0, |(span, _)| span.source);
-        let source = sources.0.get(usize::from(shown)).cloned();
+        let source = sources.texts.get(usize::from(shown)).cloned();
         let text_bytes = source.as_ref().map_or(0, |(_, text)| text.len());
         let labels = labels
             .into_iter()
@@ -147,8 +162,8 @@ impl Problem {
             .collect();
         let source = source.map(|(name, text)| NamedSource::new(name, text).with_language("yaml"));
         // Nobody is left without a next step.
-        let help = help.or_else(|| Some("`pubmark schema workload` says what each key takes".to_owned()));
-        Diagnostic { kind, message, labels, help, source }
+        let help = help.or_else(|| Some(format!("`pubmark schema {}` says what each key takes", sources.subject)));
+        Diagnostic { kind, subject: sources.subject, message, labels, help, source }
     }
 }
 
@@ -194,10 +209,11 @@ fn plainly(found: serde::de::Unexpected<'_>) -> String {
     }
 }
 
-/// One problem of a workload file: what, where, why, and what to type instead. Print it with any handler of miette.
+/// One problem of a workload or experiment file: what, where, why, and what to type instead. Print it with any handler of miette.
 #[derive(Clone, Debug)]
 pub struct Diagnostic {
     kind: ProblemKind,
+    subject: &'static str,
     message: String,
     labels: Vec<LabeledSpan>,
     help: Option<String>,
@@ -239,7 +255,9 @@ impl std::error::Error for Diagnostic {}
 
 impl miette::Diagnostic for Diagnostic {
     fn code<'a>(&'a self) -> Option<Box<dyn fmt::Display + 'a>> {
-        Some(Box::new(self.kind.code()))
+        let code = self.kind.code();
+        let word = code.rsplit("::").next().unwrap_or(code);
+        Some(Box::new(format!("{}::{word}", self.subject)))
     }
 
     fn help<'a>(&'a self) -> Option<Box<dyn fmt::Display + 'a>> {

@@ -1,0 +1,339 @@
+//! From the shape of a file to a checked [`Experiment`].
+
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+use super::definition::{Axes, Experiment, Pins, Quick, QuietMachine, SystemChoice, Topology};
+use super::raw::{
+    BytesText, FactorText, LevelText, LimitText, RawAxes, RawExperiment, RawPins, RawQuick, RawQuietMachine, RawSystem,
+    ShareText, TimeText, TopologyText, VariantWord, WholeText,
+};
+use super::{Judge, LARGEST_SEED, MOST_CELLS, MOST_REPETITIONS, Word, axes};
+use crate::load::diagnostic::{Problem, ProblemKind, Span};
+use crate::load::shape::{AnyText, Form, OneOrMany, Spanned, Text};
+use crate::load::value::{impossible, too_many, unit};
+use crate::units;
+use crate::workload::Variant;
+
+/// Repetitions where the file says nothing: enough for an interval.
+const REPETITIONS: u32 = 5;
+/// Limits that are not asked for.
+pub(super) const NO_LIMIT: &str = "none";
+/// Back ends by their words.
+const BACK_ENDS: [&str; 2] = ["process", "container"];
+/// Largest multiplier of devices.
+const LARGEST_SCALE: u32 = 1_000_000;
+
+/// Checks every value.
+pub(super) fn checked(raw: &RawExperiment, judge: Judge<'_>) -> Result<Experiment, Problem> {
+    check_name(&raw.name)?;
+    judged(judge, Word::Workload, &raw.workload.value, raw.workload.span)?;
+    let default = Quick::default();
+    let seed = raw.seed.as_ref().map_or(Ok(1), seed)?;
+    let experiment = Experiment {
+        name: raw.name.value.clone(),
+        title: raw.title.clone().unwrap_or_else(|| raw.name.value.clone()),
+        description: raw.description.clone(),
+        workload: raw.workload.value.clone(),
+        variant: match raw.variant {
+            Some(VariantWord::Published) => Variant::Published,
+            Some(VariantWord::Corrected) | None => Variant::Corrected,
+        },
+        set: raw.set.0.iter().map(|(key, value)| (key.value.clone(), value.text.clone())).collect(),
+        seed,
+        order_seed: raw.order_seed.as_ref().map_or(Ok(seed), self::seed)?,
+        duration: above_zero(raw.duration.as_ref(), Duration::from_secs(60))?,
+        warmup: time(raw.warmup.as_ref(), Duration::from_secs(5))?,
+        drain: time(raw.drain.as_ref(), Duration::from_secs(10))?,
+        repeat: repetitions(raw.repeat.as_ref(), REPETITIONS)?,
+        quiet_machine: raw.quiet_machine.as_ref().map_or(Ok(QuietMachine::default()), quiet_machine)?,
+        pin: raw.pin.as_ref().map_or(Ok(Pins::default()), |pin| pins(pin, judge))?,
+        quick: raw.quick.as_ref().map_or(Ok(default), |quick| self::quick(quick, default))?,
+        axes: all_axes(&raw.axes.value, judge)?,
+    };
+    check_size(&experiment, raw.axes.span)?;
+    Ok(experiment)
+}
+
+fn check_name(name: &Spanned<String>) -> Result<(), Problem> {
+    let fits = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_');
+    if name.value.is_empty() || name.value.len() > 60 || !name.value.chars().all(fits) {
+        return Err(Problem::new(ProblemKind::BadName, format!("`{}` cannot be a name", name.value))
+            .at(name.span, "here")
+            .help("up to 60 letters, digits, `-` and `_`: it names a folder"));
+    }
+    Ok(())
+}
+
+fn check_size(experiment: &Experiment, span: Span) -> Result<(), Problem> {
+    let cells = axes(experiment).iter().fold(1_u64, |cells, axis| cells.saturating_mul(axis.values.len() as u64));
+    match cells {
+        cells if cells > MOST_CELLS as u64 => Err(too_many("combinations", cells, MOST_CELLS as u64, span)
+            .help("leave values out, or make two experiments of it")),
+        _ => Ok(()),
+    }
+}
+
+fn judged(judge: Judge<'_>, word: Word, text: &str, span: Span) -> Result<(), Problem> {
+    judge(word, text).map_err(|objection| {
+        Problem::new(ProblemKind::UnknownName, objection.message).at(span, "here").maybe_help(objection.hint)
+    })
+}
+
+fn time(text: Option<&Text<TimeText>>, default: Duration) -> Result<Duration, Problem> {
+    text.map_or(Ok(default), |text| unit(text, units::duration))
+}
+
+fn above_zero(text: Option<&Text<TimeText>>, default: Duration) -> Result<Duration, Problem> {
+    let length = time(text, default)?;
+    match text {
+        Some(text) if length.is_zero() => Err(impossible("a run of no length measures nothing".to_owned())
+            .at(text.span, "zero")
+            .help("write for instance `60s`")),
+        _ => Ok(length),
+    }
+}
+
+fn seed(text: &Text<WholeText>) -> Result<u64, Problem> {
+    // YAML readers turn larger numbers into others without a word.
+    text.text.parse().ok().filter(|seed| *seed <= LARGEST_SEED).ok_or_else(|| {
+        Problem::new(ProblemKind::WrongKind, format!("`{}` is not a seed", text.text))
+            .at(text.span, "here")
+            .help(format!("write a whole number up to {LARGEST_SEED}, for instance `1`"))
+    })
+}
+
+fn whole(text: &Text<WholeText>, what: &str, most: u32) -> Result<u32, Problem> {
+    match text.text.parse::<u32>() {
+        Ok(number) if (1..=most).contains(&number) => Ok(number),
+        Ok(_) => Err(impossible(format!("{what} of {} cannot be", text.text))
+            .at(text.span, "out of range")
+            .help(format!("write a whole number from 1 to {most}"))),
+        Err(_) => Err(Problem::new(ProblemKind::WrongKind, format!("`{}` is not a whole number", text.text))
+            .at(text.span, "here")
+            .help(format!("write a whole number from 1 to {most}"))),
+    }
+}
+
+fn repetitions(text: Option<&Text<WholeText>>, default: u32) -> Result<u32, Problem> {
+    text.map_or(Ok(default), |text| whole(text, "a number of repetitions", MOST_REPETITIONS))
+}
+
+fn quiet_machine(raw: &RawQuietMachine) -> Result<QuietMachine, Problem> {
+    let default = QuietMachine::default();
+    let below = raw.below.as_ref().map_or(Ok(default.below), share)?;
+    Ok(QuietMachine { below, within: time(raw.within.as_ref(), default.within)? })
+}
+
+fn share(text: &Text<ShareText>) -> Result<f64, Problem> {
+    let share = unit(text, units::chance)?;
+    match (0.0..=1.0).contains(&share) {
+        true => Ok(share),
+        false => Err(impossible(format!("a share of {} cannot be", text.text))
+            .at(text.span, "out of range")
+            .help("a share lies between 0% and 100%")),
+    }
+}
+
+fn pins(raw: &RawPins, judge: Judge<'_>) -> Result<Pins, Problem> {
+    let cores = |text: &Option<Text<AnyText>>| match text {
+        None => Ok(None),
+        Some(text) => judged(judge, Word::Cores, &text.text, text.span).map(|()| Some(text.text.clone())),
+    };
+    Ok(Pins { system: cores(&raw.system)?, generator: cores(&raw.generator)? })
+}
+
+fn quick(raw: &RawQuick, default: Quick) -> Result<Quick, Problem> {
+    Ok(Quick {
+        duration: above_zero(raw.duration.as_ref(), default.duration)?,
+        warmup: time(raw.warmup.as_ref(), default.warmup)?,
+        repeat: repetitions(raw.repeat.as_ref(), default.repeat)?,
+    })
+}
+
+fn all_axes(raw: &RawAxes, judge: Judge<'_>) -> Result<Axes, Problem> {
+    let name = |text: &Text<AnyText>| (text.text.clone(), text.span);
+    let protocols = values(&raw.protocol, name)?;
+    protocols.iter().try_for_each(|(text, span)| judged(judge, Word::Protocol, text, *span))?;
+    let axes = Axes {
+        system: systems(&raw.system, raw, judge)?,
+        protocol: protocols.into_iter().map(|(text, _)| text).collect(),
+        profile: texts(values(&raw.profile, name)?),
+        qos: read(&raw.qos, level)?,
+        topology: read(&raw.topology, topology)?,
+        limit: read(&raw.limit, |text| limit(text, judge))?,
+        scale: read(&raw.scale, |text: &Text<WholeText>| whole(text, "a scale", LARGEST_SCALE))?,
+        rate: read(&raw.rate, factor)?,
+        payload: read(&raw.payload, payload)?,
+        set: raw
+            .set
+            .0
+            .iter()
+            .map(|(key, many)| Ok((key.value.clone(), texts(distinct(many, name)?))))
+            .collect::<Result<_, Problem>>()?,
+    };
+    match axes.set.iter().zip(&raw.set.0).find(|((_, values), _)| values.is_empty()) {
+        Some((_, (key, _))) => Err(nothing(key.span)),
+        None => Ok(axes),
+    }
+}
+
+fn texts(values: Vec<(String, Span)>) -> Vec<String> {
+    values.into_iter().map(|(text, _)| text).collect()
+}
+
+/// The values of an axis that may be missing, each once.
+fn values<K>(
+    raw: &Option<OneOrMany<Text<K>>>,
+    name: impl Fn(&Text<K>) -> (String, Span),
+) -> Result<Vec<(String, Span)>, Problem> {
+    raw.as_ref().map_or(Ok(vec![]), |many| distinct(many, name))
+}
+
+fn distinct<K>(
+    many: &OneOrMany<Text<K>>,
+    name: impl Fn(&Text<K>) -> (String, Span),
+) -> Result<Vec<(String, Span)>, Problem> {
+    let mut seen = BTreeSet::new();
+    let found: Vec<(String, Span)> = many.0.iter().map(name).collect();
+    match found.iter().find(|(text, _)| !seen.insert(text.clone())) {
+        Some((text, span)) => Err(twice(text, *span)),
+        None => Ok(found),
+    }
+}
+
+/// The values of an axis, read and each once.
+fn read<K, T: PartialEq>(
+    raw: &Option<OneOrMany<Text<K>>>,
+    read: impl Fn(&Text<K>) -> Result<T, Problem>,
+) -> Result<Vec<T>, Problem> {
+    let mut found: Vec<T> = vec![];
+    for text in raw.iter().flat_map(|many| &many.0) {
+        let value = read(text)?;
+        if found.contains(&value) {
+            return Err(twice(&text.text, text.span));
+        }
+        found.push(value);
+    }
+    Ok(found)
+}
+
+fn twice(text: &str, span: Span) -> Problem {
+    Problem::new(ProblemKind::BadName, format!("`{text}` is given twice")).at(span, "again").help("keep one of the two")
+}
+
+fn nothing(span: Span) -> Problem {
+    Problem::new(ProblemKind::Empty, "an axis without values leaves nothing to run")
+        .at(span, "empty")
+        .help("give a value, or leave the axis out")
+}
+
+fn level(text: &Text<LevelText>) -> Result<u8, Problem> {
+    text.text.parse().ok().filter(|level| *level <= 2).ok_or_else(|| {
+        impossible(format!("there is no QoS {}", text.text))
+            .at(text.span, "not a level")
+            .help("levels are `0` (best-effort), `1` (at-least-once), `2` (exactly-once)")
+    })
+}
+
+fn topology(text: &Text<TopologyText>) -> Result<Topology, Problem> {
+    Topology::parse(&text.text).map_err(|message| {
+        impossible(message).at(text.span, "here").help("write `1`, `3:bridge`, `3:cluster` or `5:shard`")
+    })
+}
+
+fn limit(text: &Text<LimitText>, judge: Judge<'_>) -> Result<String, Problem> {
+    if text.text != NO_LIMIT {
+        judged(judge, Word::Limit, &text.text, text.span)?;
+    }
+    Ok(text.text.clone())
+}
+
+fn factor(text: &Text<FactorText>) -> Result<f64, Problem> {
+    match text.text.parse::<f64>() {
+        Ok(factor) if factor.is_finite() && factor > 0.0 => Ok(factor),
+        Ok(_) => Err(impossible(format!("a rate multiplied by {} cannot be", text.text))
+            .at(text.span, "out of range")
+            .help("write a number above 0, for instance `0.5` or `10`")),
+        Err(_) => Err(Problem::new(ProblemKind::WrongKind, format!("`{}` is not a number", text.text))
+            .at(text.span, "rates are multiplied by it")
+            .help("write a number above 0, for instance `0.5` or `10`")),
+    }
+}
+
+fn payload(text: &Text<BytesText>) -> Result<String, Problem> {
+    let bytes = unit(text, units::size)?;
+    match bytes {
+        bytes if bytes >= 1.0 && bytes <= f64::from(u32::MAX) => Ok(text.text.clone()),
+        _ => Err(impossible(format!("a payload of {} cannot be", text.text))
+            .at(text.span, "out of range")
+            .help("write a size from `1B` to `4GiB`")),
+    }
+}
+
+fn systems(
+    raw: &Spanned<OneOrMany<Form<Text<AnyText>, Spanned<RawSystem>>>>,
+    axes: &RawAxes,
+    judge: Judge<'_>,
+) -> Result<Vec<SystemChoice>, Problem> {
+    if raw.value.0.is_empty() {
+        return Err(nothing(raw.span));
+    }
+    let mut found: Vec<SystemChoice> = vec![];
+    for form in &raw.value.0 {
+        let (choice, span) = match form {
+            Form::Short(text) => {
+                judged(judge, Word::System, &text.text, text.span)?;
+                (SystemChoice::named(&text.text), text.span)
+            }
+            Form::Full(full) => (system(&full.value, axes, judge)?, full.span),
+        };
+        if found.iter().any(|known| known.label == choice.label) {
+            return Err(Problem::new(ProblemKind::BadName, format!("`{}` is given twice", choice.label))
+                .at(span, "again")
+                .help("tell them apart with `label`, for instance `{system: mosquitto, label: second}`"));
+        }
+        found.push(choice);
+    }
+    Ok(found)
+}
+
+fn system(raw: &RawSystem, axes: &RawAxes, judge: Judge<'_>) -> Result<SystemChoice, Problem> {
+    judged(judge, Word::System, &raw.system.text, raw.system.span)?;
+    let named = SystemChoice::named(&raw.system.text);
+    let only_here = |span: Option<Span>, axis: bool, name: &str| match span {
+        Some(span) if axis => {
+            Err(Problem::new(ProblemKind::Conflict, format!("`{name}` is given by a system and by an axis"))
+                .at(span, "here")
+                .help(format!("give `{name}` to each system, or make it an axis")))
+        }
+        _ => Ok(()),
+    };
+    only_here(raw.protocol.as_ref().map(|text| text.span), axes.protocol.is_some(), "protocol")?;
+    only_here(raw.profile.as_ref().map(|text| text.span), axes.profile.is_some(), "profile")?;
+    only_here(raw.limit.as_ref().map(|text| text.span), axes.limit.is_some(), "limit")?;
+    only_here(raw.topology.as_ref().map(|text| text.span), axes.topology.is_some(), "topology")?;
+    if let Some(protocol) = &raw.protocol {
+        judged(judge, Word::Protocol, &protocol.text, protocol.span)?;
+    }
+    if let Some(back_end) = raw.back_end.as_ref().filter(|text| !BACK_ENDS.contains(&text.text.as_str())) {
+        return Err(impossible(format!("`{}` is not a back end", back_end.text))
+            .at(back_end.span, "here")
+            .help("write `process` or `container`"));
+    }
+    let text = |text: &Option<Text<AnyText>>| text.as_ref().map(|text| text.text.clone());
+    let label = raw.label.as_ref();
+    if let Some(label) = label.filter(|label| label.value.trim().is_empty()) {
+        return Err(Problem::new(ProblemKind::BadName, "a label without letters").at(label.span, "empty"));
+    }
+    Ok(SystemChoice {
+        label: label.map_or(named.label, |label| label.value.trim().to_owned()),
+        system: named.system,
+        protocol: text(&raw.protocol),
+        profile: text(&raw.profile),
+        limit: raw.limit.as_ref().map(|text| limit(text, judge)).transpose()?,
+        topology: raw.topology.as_ref().map(topology).transpose()?,
+        back_end: text(&raw.back_end),
+        image: text(&raw.image),
+    })
+}

@@ -1,0 +1,250 @@
+//! A checked experiment.
+
+use std::time::Duration;
+
+use crate::workload::Variant;
+
+/// An experiment: one workload, some axes, repetitions.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Experiment {
+    /// Name of its folder: letters, digits, `-`, `_`.
+    pub name: String,
+    /// One line for the head of the report.
+    pub title: String,
+    /// One sentence for `pubmark list experiments`.
+    pub description: String,
+    /// A built-in workload or the path of a file.
+    pub workload: String,
+    /// Which reading of it.
+    pub variant: Variant,
+    /// `--set KEY=VALUE` for all cells, in order.
+    pub set: Vec<(String, String)>,
+    /// Seed of the schedules.
+    pub seed: u64,
+    /// Seed of the order of the runs.
+    pub order_seed: u64,
+    /// Measured window of each run, above zero.
+    pub duration: Duration,
+    /// Cut from the front of each run.
+    pub warmup: Duration,
+    /// Longest wait for stragglers.
+    pub drain: Duration,
+    /// Repetitions of each cell, from 1.
+    pub repeat: u32,
+    /// When the machine is quiet enough for a run.
+    pub quiet_machine: QuietMachine,
+    /// Which cores who may use.
+    pub pin: Pins,
+    /// What `--quick` changes.
+    pub quick: Quick,
+    /// What is varied.
+    pub axes: Axes,
+}
+
+/// When a run may begin.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct QuietMachine {
+    /// Largest share of the machine's CPU time that others may use, 0 to 1.
+    pub below: f64,
+    /// Longest wait; then the run is made all the same, and marked.
+    pub within: Duration,
+}
+
+impl Default for QuietMachine {
+    /// A tenth of the machine, half a minute.
+    fn default() -> QuietMachine {
+        QuietMachine { below: 0.1, within: Duration::from_secs(30) }
+    }
+}
+
+/// Cores as the kernel writes them (`0-1,3`).
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Pins {
+    /// Of the system.
+    pub system: Option<String>,
+    /// Of pubmark's own threads.
+    pub generator: Option<String>,
+}
+
+impl Pins {
+    /// `system=0 generator=1`, as on the command line; empty if nothing is pinned.
+    pub fn words(&self) -> Vec<String> {
+        let word = |name: &str, cores: &Option<String>| cores.as_ref().map(|cores| format!("{name}={cores}"));
+        [word("system", &self.system), word("generator", &self.generator)].into_iter().flatten().collect()
+    }
+}
+
+/// Lengths for a first look.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Quick {
+    /// Measured window.
+    pub duration: Duration,
+    /// Cut from the front.
+    pub warmup: Duration,
+    /// Repetitions.
+    pub repeat: u32,
+}
+
+impl Default for Quick {
+    /// 10 s measured after 2 s, three times.
+    fn default() -> Quick {
+        Quick { duration: Duration::from_secs(10), warmup: Duration::from_secs(2), repeat: 3 }
+    }
+}
+
+/// What is varied. An empty axis leaves things as they are.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Axes {
+    /// Systems; at least one.
+    pub system: Vec<SystemChoice>,
+    /// Protocols.
+    pub protocol: Vec<String>,
+    /// Profiles of the systems.
+    pub profile: Vec<String>,
+    /// Delivery levels of all devices and subscribers, 0 to 2.
+    pub qos: Vec<u8>,
+    /// Brokers and how they know each other.
+    pub topology: Vec<Topology>,
+    /// Limits of each broker, as written; `none` for none.
+    pub limit: Vec<String>,
+    /// Multipliers of device counts, from 1.
+    pub scale: Vec<u32>,
+    /// Multipliers of every device's rate, above 0.
+    pub rate: Vec<f64>,
+    /// Sizes of every payload, as written.
+    pub payload: Vec<String>,
+    /// Settings of the workload: key, values.
+    pub set: Vec<(String, Vec<String>)>,
+}
+
+/// A system with settings that belong to it. Those it does not give come from the axes.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct SystemChoice {
+    /// What it is called in the report, unique.
+    pub label: String,
+    /// A built-in system or the path of a definition.
+    pub system: String,
+    /// Its protocol.
+    pub protocol: Option<String>,
+    /// Its profile.
+    pub profile: Option<String>,
+    /// Its limits, as written; `none` for none.
+    pub limit: Option<String>,
+    /// Its brokers.
+    pub topology: Option<Topology>,
+    /// `process` or `container`.
+    pub back_end: Option<String>,
+    /// Image of its container.
+    pub image: Option<String>,
+}
+
+impl SystemChoice {
+    /// The system as it comes: its label is its name, or the name of its file.
+    pub fn named(system: &str) -> SystemChoice {
+        let file = system.rsplit('/').next().unwrap_or(system);
+        let label = file.strip_suffix(".yaml").unwrap_or(file);
+        SystemChoice { label: label.to_owned(), system: system.to_owned(), ..SystemChoice::default() }
+    }
+}
+
+/// Brokers and how they know each other.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Topology {
+    /// Brokers, from 1.
+    pub brokers: u32,
+    /// How they act together; of a single one `shard`, which says nothing.
+    pub mode: TopologyMode,
+}
+
+/// How several brokers act together.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum TopologyMode {
+    /// Each forwards to the first, and the first to each.
+    Bridge,
+    /// As the system's own cluster.
+    Cluster,
+    /// Devices are dealt out over brokers that know nothing of each other.
+    Shard,
+}
+
+/// Most brokers.
+const MOST_BROKERS: u32 = 64;
+
+impl TopologyMode {
+    /// The modes with their words.
+    pub const ALL: [(TopologyMode, &'static str); 3] =
+        [(TopologyMode::Bridge, "bridge"), (TopologyMode::Cluster, "cluster"), (TopologyMode::Shard, "shard")];
+
+    /// The word in files.
+    pub fn as_str(self) -> &'static str {
+        TopologyMode::ALL.iter().find(|(mode, _)| *mode == self).map_or("", |(_, word)| word)
+    }
+}
+
+impl Topology {
+    /// One broker.
+    pub const ONE: Topology = Topology { brokers: 1, mode: TopologyMode::Shard };
+
+    /// Reads `1`, `3:bridge`, `3:cluster`, `5:shard`; a space does as well as the colon.
+    pub fn parse(text: &str) -> Result<Topology, String> {
+        let words: Vec<&str> = text.split([':', ' ']).filter(|word| !word.is_empty()).collect();
+        let (number, mode) = match words.as_slice() {
+            [number] => (*number, None),
+            [number, mode] => (*number, Some(*mode)),
+            _ => return Err(format!("`{text}` is not a topology")),
+        };
+        let brokers = number
+            .parse::<u32>()
+            .ok()
+            .filter(|brokers| (1..=MOST_BROKERS).contains(brokers))
+            .ok_or_else(|| format!("`{number}` is not a number of brokers from 1 to {MOST_BROKERS}"))?;
+        match mode.map(|word| (word, TopologyMode::ALL.iter().find(|(_, known)| *known == word))) {
+            None if brokers == 1 => Ok(Topology::ONE),
+            None => Err(format!("`{text}` does not say how {brokers} brokers know each other")),
+            Some((word, None)) => Err(format!("`{word}` is not a way to connect brokers")),
+            Some((_, Some(_))) if brokers == 1 => Ok(Topology::ONE),
+            Some((_, Some((mode, _)))) => Ok(Topology { brokers, mode: *mode }),
+        }
+    }
+}
+
+impl std::fmt::Display for Topology {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self.brokers {
+            1 => formatter.write_str("1"),
+            brokers => write!(formatter, "{brokers}:{}", self.mode.as_str()),
+        }
+    }
+}
+
+impl Experiment {
+    /// The same in the lengths of `--quick`.
+    pub fn quickly(mut self) -> Experiment {
+        (self.duration, self.warmup, self.repeat) = (self.quick.duration, self.quick.warmup, self.quick.repeat);
+        self
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_topology_reads_what_it_writes() {
+        for text in ["1", "3:bridge", "2:cluster", "5:shard"] {
+            assert_eq!(Topology::parse(text).unwrap().to_string(), text);
+        }
+        assert_eq!(Topology::parse("1 bridge"), Ok(Topology::ONE));
+        assert_eq!(Topology::parse("5 shard"), Topology::parse("5:shard"));
+        for wrong in ["", "0", "3", "3:ring", "x:bridge", "3:bridge:now", "65:shard"] {
+            assert!(Topology::parse(wrong).is_err(), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn a_file_gives_a_system_its_name() {
+        assert_eq!(SystemChoice::named("./systems/mine.yaml").label, "mine");
+        assert_eq!(SystemChoice::named("mosquitto").label, "mosquitto");
+    }
+}

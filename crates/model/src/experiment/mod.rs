@@ -1,0 +1,56 @@
+//! Experiments: what is varied, how often each combination is repeated, and in which order. Pure data, like workloads.
+//!
+//! The way of a file: [`load()`] finds it, [`parse`] reads it into the shape of `raw` and checks every value (`check`);
+//! [`cells`] makes the combinations, [`order()`] the order of their runs, [`Experiment::to_yaml`] a file again.
+//! Names that only the rest of the program knows (systems, protocols, limits) are judged by the caller's [`Judge`], so
+//! that a wrong one is underlined like any other mistake.
+
+mod builtin;
+mod cells;
+mod check;
+mod definition;
+mod load;
+mod order;
+pub(crate) mod raw;
+mod write;
+
+pub use builtin::{Listed, all, names};
+pub use cells::{AxisValues, PlannedCell, Settings, axes, cells};
+pub use definition::{Axes, Experiment, Pins, Quick, QuietMachine, SystemChoice, Topology, TopologyMode};
+pub use load::{LoadError, Loaded, load, parse};
+pub use order::{Turn, order};
+pub use write::time;
+
+/// What a name in an experiment stands for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Word {
+    /// A workload: a built-in one, or the path of a file.
+    Workload,
+    /// A system: a built-in one, or the path of a definition.
+    System,
+    /// A protocol.
+    Protocol,
+    /// Limits of a system, such as `cpu=0.5,memory=256MB`; `none` is not asked for.
+    Limit,
+    /// A list of cores, such as `0-1,3`.
+    Cores,
+}
+
+/// Why a name cannot be used.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Objection {
+    /// What is wrong, value included.
+    pub message: String,
+    /// What to type instead.
+    pub hint: Option<String>,
+}
+
+/// Judges a name.
+pub type Judge<'a> = &'a dyn Fn(Word, &str) -> Result<(), Objection>;
+
+/// Most cells of an experiment.
+pub const MOST_CELLS: usize = 500;
+/// Most repetitions of a cell.
+pub const MOST_REPETITIONS: u32 = 1_000;
+/// Largest seed of an experiment: what YAML holds as a whole number everywhere.
+pub const LARGEST_SEED: u64 = i64::MAX as u64;

@@ -1,0 +1,189 @@
+//! The shape of an experiment's file. What the values mean is checked later; the comments here are the descriptions in
+//! its JSON Schema.
+
+use schemars::JsonSchema;
+use serde::Deserialize;
+
+use crate::load::shape::{AnyText, Form, Named, OneOrMany, Spanned, Text, TextKind};
+
+/// Declares a kind of scalar; files of experiments have no parameters, so its texts are all that is taken.
+macro_rules! kind {
+    ($(#[$about:meta])* $kind:ident = $name:literal, $expected:literal, $pattern:literal, $types:expr) => {
+        $(#[$about])*
+        #[derive(Clone, Debug)]
+        pub(crate) enum $kind {}
+
+        impl TextKind for $kind {
+            const EXPECTED: &'static str = $expected;
+            const NAME: &'static str = $name;
+            const PATTERN: &'static str = $pattern;
+            const TYPES: &'static [&'static str] = $types;
+        }
+    };
+}
+
+kind! {
+    /// `10ms`, `1.5s`, `2m`, `1h`.
+    TimeText = "Time", "a duration such as `60s`", r"^[0-9]*\.?[0-9]+(ns|us|ms|s|m|h)$", &["string"]
+}
+kind! {
+    /// A whole number.
+    WholeText = "Whole", "a whole number", r"^[0-9]+$", &["string", "integer"]
+}
+kind! {
+    /// A number above zero.
+    FactorText = "Factor", "a number above zero", r"^[0-9]*\.?[0-9]+$", &["string", "number"]
+}
+kind! {
+    /// `0`, `1`, `2`.
+    LevelText = "Level", "a delivery level: `0`, `1`, `2`", r"^[012]$", &["string", "integer"]
+}
+kind! {
+    /// `16B`, `1KB`.
+    BytesText = "Bytes", "a size such as `1KB`", r"^[0-9]*\.?[0-9]+(B|KB|KiB|MB|MiB|GB|GiB)?$", &["string", "number"]
+}
+kind! {
+    /// `10%` or `0.1`.
+    ShareText = "Share", "a share such as `10%`", r"^[0-9]*\.?[0-9]+%?$", &["string", "number"]
+}
+kind! {
+    /// `1`, `3:bridge`, `5:shard`.
+    TopologyText = "Topology", "brokers and how they know each other, such as `3:bridge`",
+    r"^(1|[0-9]+[: ](bridge|cluster|shard))$", &["string", "integer"]
+}
+kind! {
+    /// `none`, `cpu=0.5,memory=256MB`, or the name of a set.
+    LimitText = "Limit", "limits such as `cpu=0.5,memory=256MB`, or `none`", "", &["string"]
+}
+
+/// A pubmark experiment: one workload, what is varied, how often it is repeated.
+#[derive(Clone, Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, expecting = "a mapping with `name`, `workload`, `axes`")]
+#[schemars(title = "pubmark experiment")]
+pub(crate) struct RawExperiment {
+    /// Name of its folder: letters, digits, `-` and `_`.
+    pub name: Spanned<String>,
+    /// One line for the head of the report; the name if not given.
+    pub title: Option<String>,
+    /// One sentence for `pubmark list experiments`.
+    #[serde(default)]
+    pub description: String,
+    /// A built-in workload (`pubmark list workloads`), or the path of a file, from this file's folder.
+    pub workload: Spanned<String>,
+    /// Reading of a published workload: `corrected` (default) or `published`.
+    pub variant: Option<VariantWord>,
+    /// Settings of the workload that all cells share: a parameter, or a dotted path, each with its value.
+    #[serde(default)]
+    pub set: Named<Text<AnyText>>,
+    /// Seed of the schedules, 1 by default.
+    pub seed: Option<Text<WholeText>>,
+    /// Seed of the order of the runs; that of the schedules by default.
+    pub order_seed: Option<Text<WholeText>>,
+    /// Measured window of each run, 60s by default.
+    pub duration: Option<Text<TimeText>>,
+    /// Load before the window that is not measured, 5s by default.
+    pub warmup: Option<Text<TimeText>>,
+    /// Longest wait for stragglers after the window, 10s by default.
+    pub drain: Option<Text<TimeText>>,
+    /// Repetitions of each cell, 5 by default.
+    pub repeat: Option<Text<WholeText>>,
+    /// When the machine is quiet enough for a run.
+    pub quiet_machine: Option<RawQuietMachine>,
+    /// Cores that who may use.
+    pub pin: Option<RawPins>,
+    /// Lengths of `pubmark experiment --quick`.
+    pub quick: Option<RawQuick>,
+    /// What is varied: every combination is a cell.
+    pub axes: Spanned<RawAxes>,
+}
+
+/// Which reading.
+#[derive(Clone, Copy, Debug, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub(crate) enum VariantWord {
+    /// As the paper's text means it.
+    Corrected,
+    /// With the errors the paper's figures were made with.
+    Published,
+}
+
+/// When a run may begin.
+#[derive(Clone, Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, expecting = "a mapping with `below`, `within`")]
+pub(crate) struct RawQuietMachine {
+    /// Largest share of the machine's CPU time that others may use, 10% by default.
+    pub below: Option<Text<ShareText>>,
+    /// Longest wait for that, 30s by default; then the run is made all the same, and marked.
+    pub within: Option<Text<TimeText>>,
+}
+
+/// Cores as the kernel writes them, such as `0-1,3`.
+#[derive(Clone, Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, expecting = "a mapping with `system`, `generator`")]
+pub(crate) struct RawPins {
+    /// Of the system.
+    pub system: Option<Text<AnyText>>,
+    /// Of pubmark's own threads.
+    pub generator: Option<Text<AnyText>>,
+}
+
+/// Lengths for a first look.
+#[derive(Clone, Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, expecting = "a mapping with `duration`, `warmup`, `repeat`")]
+pub(crate) struct RawQuick {
+    /// Measured window, 10s by default.
+    pub duration: Option<Text<TimeText>>,
+    /// Load before it, 2s by default.
+    pub warmup: Option<Text<TimeText>>,
+    /// Repetitions, 3 by default.
+    pub repeat: Option<Text<WholeText>>,
+}
+
+/// What is varied. Each axis takes one value or a list.
+#[derive(Clone, Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, expecting = "a mapping with `system` and other axes")]
+pub(crate) struct RawAxes {
+    /// Systems: names (`pubmark list systems`), paths of definitions, or mappings with settings of their own.
+    pub system: Spanned<OneOrMany<Form<Text<AnyText>, Spanned<RawSystem>>>>,
+    /// Protocols that clients speak; the first that all systems offer if not given.
+    pub protocol: Option<OneOrMany<Text<AnyText>>>,
+    /// Profiles: `default`, `tuned`.
+    pub profile: Option<OneOrMany<Text<AnyText>>>,
+    /// Delivery levels of all devices and subscribers; the workload's if not given.
+    pub qos: Option<OneOrMany<Text<LevelText>>>,
+    /// Brokers and how they know each other: `1`, `3:bridge`, `3:cluster`, `5:shard`.
+    pub topology: Option<OneOrMany<Text<TopologyText>>>,
+    /// What each broker may use: `none`, or limits such as `cpu=0.5,memory=256MB` (in quotes inside `[…]`).
+    pub limit: Option<OneOrMany<Text<LimitText>>>,
+    /// Multipliers of the number of devices.
+    pub scale: Option<OneOrMany<Text<WholeText>>>,
+    /// Multipliers of every device's rate.
+    pub rate: Option<OneOrMany<Text<FactorText>>>,
+    /// Sizes of every payload.
+    pub payload: Option<OneOrMany<Text<BytesText>>>,
+    /// Settings of the workload: a parameter, or a dotted path, each with its values.
+    #[serde(default)]
+    pub set: Named<OneOrMany<Text<AnyText>>>,
+}
+
+/// A system with settings of its own.
+#[derive(Clone, Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, expecting = "a mapping with `system`")]
+pub(crate) struct RawSystem {
+    /// Its name, or the path of its definition.
+    pub system: Text<AnyText>,
+    /// What it is called in the report; its name if not given.
+    pub label: Option<Spanned<String>>,
+    /// Its protocol.
+    pub protocol: Option<Text<AnyText>>,
+    /// Its profile.
+    pub profile: Option<Text<AnyText>>,
+    /// What each of its brokers may use.
+    pub limit: Option<Text<LimitText>>,
+    /// Its brokers.
+    pub topology: Option<Text<TopologyText>>,
+    /// How it is run: `process` or `container`.
+    pub back_end: Option<Text<AnyText>>,
+    /// Image of its container.
+    pub image: Option<Text<AnyText>>,
+}

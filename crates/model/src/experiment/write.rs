@@ -1,0 +1,189 @@
+//! An experiment as the text of a file, so that one made of flags can be run again.
+
+use std::fmt::Write as _;
+use std::time::Duration;
+
+use super::definition::{Axes, Experiment, SystemChoice};
+
+impl Experiment {
+    /// The YAML of a file that [`super::parse`] reads as this experiment.
+    pub fn to_yaml(&self) -> String {
+        let mut text = String::new();
+        let mut line = |key: &str, value: String| {
+            // A string takes whatever is written.
+            let _ = writeln!(text, "{key}: {value}");
+        };
+        line("name", quoted(&self.name));
+        line("title", quoted(&self.title));
+        if !self.description.is_empty() {
+            line("description", quoted(&self.description));
+        }
+        line("workload", quoted(&self.workload));
+        line("variant", self.variant.as_str().to_owned());
+        if !self.set.is_empty() {
+            let pairs: Vec<String> =
+                self.set.iter().map(|(key, value)| format!("{}: {}", quoted(key), quoted(value))).collect();
+            line("set", format!("{{{}}}", pairs.join(", ")));
+        }
+        line("seed", self.seed.to_string());
+        line("order_seed", self.order_seed.to_string());
+        line("duration", time(self.duration));
+        line("warmup", time(self.warmup));
+        line("drain", time(self.drain));
+        line("repeat", self.repeat.to_string());
+        let quiet = &self.quiet_machine;
+        line("quiet_machine", format!("{{below: {}, within: {}}}", quiet.below, time(quiet.within)));
+        let pins = [("system", &self.pin.system), ("generator", &self.pin.generator)];
+        let pins: Vec<String> =
+            pins.iter().filter_map(|(name, cores)| Some(format!("{name}: {}", quoted(cores.as_ref()?)))).collect();
+        if !pins.is_empty() {
+            line("pin", format!("{{{}}}", pins.join(", ")));
+        }
+        let quick = &self.quick;
+        let lengths = (time(quick.duration), time(quick.warmup), quick.repeat);
+        line("quick", format!("{{duration: {}, warmup: {}, repeat: {}}}", lengths.0, lengths.1, lengths.2));
+        text.push_str("axes:\n");
+        write_axes(&mut text, &self.axes);
+        text
+    }
+}
+
+fn write_axes(text: &mut String, axes: &Axes) {
+    text.push_str("  system:\n");
+    for choice in &axes.system {
+        let _ = writeln!(text, "    - {}", system(choice));
+    }
+    let mut axis = |name: &str, values: Vec<String>| {
+        if !values.is_empty() {
+            let _ = writeln!(text, "  {name}: [{}]", values.join(", "));
+        }
+    };
+    let texts = |values: &[String]| values.iter().map(|value| quoted(value)).collect::<Vec<_>>();
+    axis("protocol", texts(&axes.protocol));
+    axis("profile", texts(&axes.profile));
+    axis("qos", axes.qos.iter().map(u8::to_string).collect());
+    axis("topology", axes.topology.iter().map(|topology| quoted(&topology.to_string())).collect());
+    axis("limit", texts(&axes.limit));
+    axis("scale", axes.scale.iter().map(u32::to_string).collect());
+    axis("rate", axes.rate.iter().map(f64::to_string).collect());
+    axis("payload", texts(&axes.payload));
+    if !axes.set.is_empty() {
+        text.push_str("  set:\n");
+        for (key, values) in &axes.set {
+            let _ = writeln!(text, "    {}: [{}]", quoted(key), texts(values).join(", "));
+        }
+    }
+}
+
+fn system(choice: &SystemChoice) -> String {
+    if *choice == SystemChoice::named(&choice.system) {
+        return quoted(&choice.system);
+    }
+    let topology = choice.topology.map(|topology| topology.to_string());
+    let fields = [
+        ("system", Some(&choice.system)),
+        ("label", Some(&choice.label)),
+        ("protocol", choice.protocol.as_ref()),
+        ("profile", choice.profile.as_ref()),
+        ("limit", choice.limit.as_ref()),
+        ("topology", topology.as_ref()),
+        ("back_end", choice.back_end.as_ref()),
+        ("image", choice.image.as_ref()),
+    ];
+    let fields: Vec<String> =
+        fields.into_iter().filter_map(|(name, value)| Some(format!("{name}: {}", quoted(value?)))).collect();
+    format!("{{{}}}", fields.join(", "))
+}
+
+/// A text that YAML reads as itself: plain where nothing in it could be taken for something else, otherwise as JSON has
+/// it, which YAML reads too.
+fn quoted(text: &str) -> String {
+    let plain = text.starts_with(|first: char| first.is_ascii_alphabetic())
+        && text.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.' | '/'))
+        && !matches!(
+            text.to_ascii_lowercase().as_str(),
+            "true" | "false" | "yes" | "no" | "on" | "off" | "null" | "y" | "n"
+        );
+    if plain { text.to_owned() } else { serde_json::Value::from(text).to_string() }
+}
+
+/// A length as it is written: in the largest unit that leaves a whole number.
+pub fn time(length: Duration) -> String {
+    let ns = length.as_nanos();
+    match ns {
+        ns if ns.is_multiple_of(1_000_000_000) => format!("{}s", ns / 1_000_000_000),
+        ns if ns.is_multiple_of(1_000_000) => format!("{}ms", ns / 1_000_000),
+        ns if ns.is_multiple_of(1_000) => format!("{}us", ns / 1_000),
+        ns => format!("{ns}ns"),
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::experiment::{Pins, Quick, QuietMachine, Topology, TopologyMode, parse};
+    use crate::workload::Variant;
+
+    fn text() -> impl Strategy<Value = String> {
+        // Whatever a person may write in quotes; a file has no control characters.
+        prop_oneof!["[a-z][a-z0-9]{0,8}", "[ -~äé€]{1,12}", Just("yes".to_owned()), Just("1e3".to_owned())]
+            .prop_filter("a label has letters", |text| !text.trim().is_empty() && text.trim() == text)
+    }
+
+    prop_compose! {
+        fn experiment()(
+            title in text(), workload in text(), set in prop::collection::vec((text(), text()), 0..3),
+            seed in 0..=crate::experiment::LARGEST_SEED, duration_ns in 1..10_000_000_000_u64, repeat in 1..100_u32,
+            systems in prop::collection::btree_set(text(), 1..4), tuned in any::<bool>(),
+            qos in prop::sample::subsequence(vec![0_u8, 1, 2], 0..3),
+            rate in prop::collection::vec(0.001..1e6_f64, 0..2),
+            limit in prop::collection::btree_set(text(), 0..3), cores in prop::option::of(text()),
+        ) -> Experiment {
+            let mut keys = std::collections::BTreeSet::new();
+            let mut labels = std::collections::BTreeSet::new();
+            let choice = |system: &String| SystemChoice {
+                profile: tuned.then(|| "tuned".to_owned()),
+                topology: tuned.then_some(Topology { brokers: 3, mode: TopologyMode::Bridge }),
+                ..SystemChoice::named(system)
+            };
+            Experiment {
+                name: "test".to_owned(), title, description: String::new(), workload, variant: Variant::Published,
+                set: set.into_iter().filter(|(key, _)| keys.insert(key.clone())).collect(),
+                seed, order_seed: seed / 2,
+                duration: Duration::from_nanos(duration_ns), warmup: Duration::ZERO, drain: Duration::from_secs(10),
+                repeat, quiet_machine: QuietMachine::default(), quick: Quick::default(),
+                pin: Pins { system: cores, generator: None },
+                axes: Axes {
+                    system: systems.iter().map(choice)
+                        .filter(|choice| !choice.label.trim().is_empty() && choice.label.trim() == choice.label)
+                        .filter(|choice| labels.insert(choice.label.clone()))
+                        .chain([SystemChoice::named("always")]).collect(),
+                    qos, rate, limit: limit.into_iter().collect(),
+                    ..Axes::default()
+                },
+            }
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn what_is_written_is_read_as_the_same(experiment in experiment()) {
+            prop_assume!(experiment.axes.system.iter().filter(|choice| choice.label == "always").count() == 1);
+            let text = experiment.to_yaml();
+            let read = parse("test.yaml", &text, &|_, _| Ok(()));
+            prop_assert!(read.is_ok(), "{text}\n{}", read.unwrap_err());
+            prop_assert_eq!(read.unwrap(), experiment, "{}", text);
+        }
+    }
+
+    #[test]
+    fn times_keep_their_length() {
+        assert_eq!(time(Duration::from_millis(1_500)), "1500ms");
+        assert_eq!(time(Duration::from_secs(60)), "60s");
+        assert_eq!(time(Duration::from_nanos(1)), "1ns");
+        assert_eq!(time(Duration::ZERO), "0s");
+    }
+}
