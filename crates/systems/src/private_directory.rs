@@ -12,7 +12,7 @@ use crate::error::SystemError;
 /// Start of the name of every such directory.
 const PREFIX: &str = "pubmark-system-";
 /// File in it that its owner keeps locked; the kernel lets go of the lock when the owner dies.
-const LOCK: &str = "lock";
+pub(crate) const LOCK: &str = "lock";
 
 /// A directory for one system, readable only by its owner; removed when dropped.
 #[derive(Debug)]
@@ -22,20 +22,19 @@ pub struct PrivateDirectory {
 }
 
 impl PrivateDirectory {
-    /// Makes one in the folder for temporary files, after removing those whose owners are dead.
-    pub fn new() -> Result<PrivateDirectory, SystemError> {
-        PrivateDirectory::within(&std::env::temp_dir())
-    }
-
-    /// Makes one in `folder`.
+    /// Makes one in `folder`, after removing those whose owners are dead.
     pub fn within(folder: &Path) -> Result<PrivateDirectory, SystemError> {
         remove_abandoned(folder);
-        let path = folder.join(format!("{PREFIX}{:016x}", RandomState::new().hash_one(std::process::id())));
-        let failed = |action, source| SystemError::File { action, path: path.clone(), source };
-        DirBuilder::new().mode(0o700).create(&path).map_err(|source| failed("create", source))?;
-        lock(&path).map(|lock| PrivateDirectory { path: path.clone(), _lock: lock }).map_err(|source| {
+        PrivateDirectory::create(&planned(folder))
+    }
+
+    /// Makes one at a place that [`planned`] gave.
+    pub fn create(path: &Path) -> Result<PrivateDirectory, SystemError> {
+        let failed = |action, source| SystemError::File { action, path: path.to_owned(), source };
+        DirBuilder::new().mode(0o700).create(path).map_err(|source| failed("create", source))?;
+        lock(path).map(|lock| PrivateDirectory { path: path.to_owned(), _lock: lock }).map_err(|source| {
             // The lock's failure is what is reported; an empty directory left behind harms nobody.
-            let _ = fs::remove_dir_all(&path);
+            let _ = fs::remove_dir_all(path);
             failed("lock", source)
         })
     }
@@ -53,6 +52,11 @@ impl Drop for PrivateDirectory {
     }
 }
 
+/// A place in `folder` for a directory that nobody has made yet: so that whoever takes it back can be told before.
+pub fn planned(folder: &Path) -> PathBuf {
+    folder.join(format!("{PREFIX}{:016x}", RandomState::new().hash_one(std::process::id())))
+}
+
 /// Locks under another name first, so that no lock file is ever seen unlocked while its owner lives.
 fn lock(directory: &Path) -> io::Result<File> {
     let early = directory.join("lock-early");
@@ -63,7 +67,7 @@ fn lock(directory: &Path) -> io::Result<File> {
 }
 
 /// Removes directories of our user whose lock nobody holds. What cannot be read or removed stays.
-fn remove_abandoned(folder: &Path) {
+pub fn remove_abandoned(folder: &Path) {
     // SAFETY: the call has no arguments and cannot fail.
     let own_user = unsafe { libc::geteuid() };
     for entry in fs::read_dir(folder).into_iter().flatten().flatten() {

@@ -1,4 +1,4 @@
-//! A program that never outlives us: it dies when we do, with all it started.
+//! Commands that end by themselves, run to their end; they die when we do. Brokers are held by a [`crate::keeper`].
 
 use std::io::{self, Read};
 use std::os::unix::process::CommandExt;
@@ -15,14 +15,14 @@ const LOOK: Duration = Duration::from_millis(2);
 
 /// A running program with a session of its own. Dropping it kills whatever is left.
 #[derive(Debug)]
-pub struct Process {
+pub(crate) struct Process {
     child: Child,
     status: Option<ExitStatus>,
     /// The kernel kills the program when the *thread* that started it ends. That thread waits on this channel.
-    _keeper: Sender<()>,
+    _starter: Sender<()>,
 }
 
-/// How a program was stopped.
+/// How a broker was stopped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Stopped {
     /// It had ended before.
@@ -36,7 +36,7 @@ pub enum Stopped {
 impl Process {
     /// Starts a program: in a session of its own (our terminal's Ctrl-C does not reach it), killed by the kernel when we
     /// die, however we die.
-    pub fn start(mut command: Command) -> io::Result<Process> {
+    pub(crate) fn start(mut command: Command) -> io::Result<Process> {
         let ours = std::process::id() as libc::pid_t;
         // SAFETY: between fork and exec only calls that POSIX allows there are made, and nothing is allocated.
         unsafe {
@@ -48,46 +48,29 @@ impl Process {
                 if libc::getppid() == ours { Ok(()) } else { Err(io::Error::from_raw_os_error(libc::ESRCH)) }
             });
         }
-        let (keeper, until_dropped) = mpsc::channel::<()>();
+        let (starter, until_dropped) = mpsc::channel::<()>();
         let (started, result) = mpsc::sync_channel(1);
-        thread::Builder::new().name("keeper".to_owned()).stack_size(64 << 10).spawn(move || {
+        thread::Builder::new().name("command".to_owned()).stack_size(64 << 10).spawn(move || {
             // The other side waits for the answer, so sending cannot fail.
             let _ = started.send(command.spawn());
             // Ends with an error as soon as the sender is dropped, which is what is waited for.
             let _ = until_dropped.recv();
         })?;
         let child = result.recv().map_err(|_| io::Error::other("the thread that starts programs ended"))??;
-        Ok(Process { child, status: None, _keeper: keeper })
+        Ok(Process { child, status: None, _starter: starter })
     }
 
     /// Its process id, which is also that of its session and group.
-    pub fn pid(&self) -> u32 {
+    fn pid(&self) -> u32 {
         self.child.id()
     }
 
     /// How it ended, if it did.
-    pub fn ended(&mut self) -> Option<ExitStatus> {
+    pub(crate) fn ended(&mut self) -> Option<ExitStatus> {
         if self.status.is_none() && self.is_waiting_to_be_reaped() {
             self.reap();
         }
         self.status
-    }
-
-    /// Asks the program to end, waits, kills what is left.
-    pub fn stop(&mut self, within: Duration) -> Stopped {
-        if let Some(status) = self.ended() {
-            return Stopped::Before(status);
-        }
-        self.signal_group(libc::SIGTERM);
-        let deadline = Instant::now() + within;
-        while Instant::now() < deadline {
-            if let Some(status) = self.ended() {
-                return Stopped::Asked(status);
-            }
-            thread::sleep(LOOK);
-        }
-        self.kill();
-        Stopped::Killed
     }
 
     fn kill(&mut self) {

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
 
-use crate::definition::ProcessBackEnd;
+use crate::definition::{ProcessBackEnd, VersionCommand};
 use crate::error::SystemError;
 use crate::process::run_to_end;
 
@@ -18,7 +18,7 @@ pub const PROGRAM_VARIABLE: &str = "PUBMARK_PROGRAM_";
 /// Program that stands for the running one.
 pub const SELF: &str = "{self}";
 /// Longest run of a command that tells a version: a Java program on a busy machine takes seconds.
-const VERSION_WITHIN: Duration = Duration::from_secs(30);
+pub(crate) const VERSION_WITHIN: Duration = Duration::from_secs(30);
 
 /// Folder where `pubmark install` puts programs: `$PUBMARK_PROGRAMS`, else `$XDG_DATA_HOME/pubmark/programs`, else
 /// `~/.local/share/pubmark/programs`; in the folder for temporary files if there is no home. It need not exist.
@@ -67,16 +67,30 @@ pub fn find_program(program: &str, back_end: &ProcessBackEnd) -> Result<PathBuf,
 
 /// What the program says its version is; `None` where it does not say so in the expected words.
 pub fn read_version(program: &Path, back_end: &ProcessBackEnd) -> Result<Option<String>, SystemError> {
-    let Some(version) = &back_end.version else { return Ok(None) };
-    let mut command = match &version.program {
-        Some(other) => Command::new(find_program(other, back_end)?),
-        None => Command::new(program),
-    };
+    let Some((version, program)) = version_words(back_end, program)? else { return Ok(None) };
+    let mut command = Command::new(program);
     command.args(version.arguments.iter().map(|argument| with_folder(argument)));
     // Some programs end with a failure after printing their help, so the status says nothing.
     let (_, output) = run_to_end(command, VERSION_WITHIN)?;
-    let word = output.split_once(&version.after).and_then(|(_, rest)| rest.split_whitespace().next());
-    Ok(word.map(str::to_owned))
+    Ok(version_in(&output, &version.after))
+}
+
+/// The command that tells the version, and its program.
+pub(crate) fn version_words<'a>(
+    back_end: &'a ProcessBackEnd,
+    program: &Path,
+) -> Result<Option<(&'a VersionCommand, PathBuf)>, SystemError> {
+    let Some(version) = &back_end.version else { return Ok(None) };
+    let program = match &version.program {
+        Some(other) => find_program(other, back_end)?,
+        None => program.to_owned(),
+    };
+    Ok(Some((version, program)))
+}
+
+/// The word after the text that comes before a version.
+pub(crate) fn version_in(output: &str, after: &str) -> Option<String> {
+    output.split_once(after).and_then(|(_, rest)| rest.split_whitespace().next()).map(str::to_owned)
 }
 
 /// Fills in the one placeholder that is known before any start.

@@ -2,37 +2,35 @@
 
 use std::fs;
 use std::io::{Read, Seek, SeekFrom};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::time::Duration;
 
 use pubmark_record::record::{Deviation, SystemInfo};
 
-use crate::cgroup::CostPlace;
-use crate::launch::Endpoint;
+use crate::cgroup::{Cgroup, CostPlace};
+use crate::keeper::held::End;
+use crate::launch::{Broker, Endpoint};
 use crate::private_directory::PrivateDirectory;
-use crate::process::{Process, Stopped};
+use crate::process::Stopped;
 
 /// Most of a log's end that is shown, bytes and lines.
 const TAIL_BYTES: u64 = 4_096;
 const TAIL_LINES: usize = 12;
 
-/// A started system. Dropping it stops it: SIGTERM, a wait, SIGKILL for all that is left. The kernel kills it if we are
-/// killed.
+/// A started system, one broker or several. Dropping it stops it: SIGTERM, a wait, SIGKILL for all that is left. Its
+/// keepers do so if we are killed.
 #[derive(Debug)]
 pub struct RunningSystem {
-    pub(crate) name: String,
-    pub(crate) version: Option<String>,
-    pub(crate) builtin: bool,
-    pub(crate) profile: String,
-    pub(crate) ranked: bool,
-    pub(crate) endpoints: Vec<Endpoint>,
-    pub(crate) configuration: Option<String>,
+    pub(crate) info: SystemInfo,
     pub(crate) deviations: Vec<Deviation>,
-    pub(crate) log: PathBuf,
-    // Dropped in this order: the process before the directory it works in.
-    pub(crate) process: Process,
+    /// At least one.
+    pub(crate) endpoints: Vec<Endpoint>,
+    pub(crate) places: Vec<CostPlace>,
     pub(crate) stop_within: Duration,
-    pub(crate) _directory: PrivateDirectory,
+    pub(crate) stopped: bool,
+    // Dropped in this order: the brokers before the folder that they share.
+    pub(crate) brokers: Vec<Broker>,
+    pub(crate) _shared: PrivateDirectory,
 }
 
 impl RunningSystem {
@@ -48,26 +46,17 @@ impl RunningSystem {
 
     /// Where each broker's cost can be read.
     pub fn cost_places(&self) -> Vec<CostPlace> {
-        vec![CostPlace { pid: self.pid(), cgroup: None }]
+        self.places.clone()
     }
 
     /// Id of the first broker's first process, the root of its tree.
     pub fn pid(&self) -> u32 {
-        self.process.pid()
+        self.places[0].pid
     }
 
     /// What the record says of it.
     pub fn info(&self) -> SystemInfo {
-        SystemInfo {
-            name: self.name.clone(),
-            version: self.version.clone(),
-            back_end: if self.builtin { "builtin" } else { "process" }.to_owned(),
-            profile: Some(self.profile.clone()),
-            endpoint: self.endpoint().to_string(),
-            ranked: self.ranked,
-            configuration: self.configuration.clone(),
-            ..SystemInfo::default()
-        }
+        self.info.clone()
     }
 
     /// Its settings that are not its defaults.
@@ -75,26 +64,76 @@ impl RunningSystem {
         &self.deviations
     }
 
-    /// How it ended, if it did by itself.
+    /// How a broker of it ended, if one did by itself; of several, which.
     pub fn ended(&mut self) -> Option<String> {
-        self.process.ended().map(|status| status.to_string())
+        end_of(&mut self.brokers).map(|(_, status)| status)
     }
 
-    /// The last lines of its log.
+    /// The last lines of its log; of several brokers, of the one that ended, otherwise of the first.
     pub fn log_tail(&self) -> String {
-        log_tail(&self.log)
+        let ended = self.brokers.iter().find(|broker| broker.end.is_some());
+        ended.or(self.brokers.first()).map(|broker| log_tail(&broker.log)).unwrap_or_default()
     }
 
-    /// Stops it and says how that went.
+    /// Stops it and says how that went: for several brokers, how it went with the most unwilling.
     pub fn stop(mut self) -> Stopped {
-        self.process.stop(self.stop_within)
+        self.stop_all()
+    }
+
+    /// All are asked before any is waited for.
+    fn stop_all(&mut self) -> Stopped {
+        self.stopped = true;
+        let before: Vec<bool> = self.brokers.iter_mut().map(|broker| broker.held.ended().is_some()).collect();
+        for broker in &mut self.brokers {
+            broker.held.ask_to_end(self.stop_within);
+        }
+        let mut outcomes = Vec::new();
+        for (broker, before) in self.brokers.iter_mut().zip(before) {
+            outcomes.push(match (before, broker.held.ended()) {
+                (true, Some(End::Status(status))) => Stopped::Before(status),
+                _ => broker.held.wait_for_end(self.stop_within),
+            });
+        }
+        let rank = |stopped: &Stopped| match stopped {
+            Stopped::Asked(_) => 0,
+            Stopped::Before(_) => 1,
+            Stopped::Killed => 2,
+        };
+        outcomes.into_iter().max_by_key(rank).unwrap_or(Stopped::Killed)
     }
 }
 
 impl Drop for RunningSystem {
     fn drop(&mut self) {
-        self.process.stop(self.stop_within);
+        if !self.stopped {
+            self.stop_all();
+        }
     }
+}
+
+/// The first broker that has ended, and how; of several, its name too.
+pub(crate) fn end_of(brokers: &mut [Broker]) -> Option<(usize, String)> {
+    let several = brokers.len() > 1;
+    brokers.iter_mut().enumerate().find_map(|(number, broker)| {
+        let end = broker.held.ended()?;
+        let said = broker.end.get_or_insert_with(|| {
+            let memory = if ran_out_of_memory(broker.cgroup.as_ref(), broker.container.as_ref()) {
+                ", after the kernel killed a process for want of memory"
+            } else {
+                ""
+            };
+            format!("{end}{memory}")
+        });
+        let which = if several { format!("broker {}: ", number + 1) } else { String::new() };
+        Some((number, format!("{which}{said}")))
+    })
+}
+
+fn ran_out_of_memory(cgroup: Option<&Cgroup>, container: Option<&crate::launch::Contained>) -> bool {
+    let counted = cgroup.and_then(Cgroup::out_of_memory_kills).is_some_and(|kills| kills > 0);
+    // An engine that cannot be asked any more has nothing to add.
+    let told = container.and_then(|found| found.engine.ended(&found.name).ok().flatten());
+    counted || told.is_some_and(|end| end.out_of_memory)
 }
 
 /// The last lines of a log; empty if there is none.

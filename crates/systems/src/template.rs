@@ -2,11 +2,33 @@
 
 use std::collections::BTreeMap;
 
-use crate::definition::Definition;
+use crate::definition::{Definition, Probe};
 
-/// Placeholders that every start knows; `port:LISTENER` comes to these for each listener.
-const NAMES: [&str; 10] =
-    ["self", "host", "directory", "user", "profile", "authority", "certificate", "key", "login_user", "login_password"];
+/// Placeholders that every broker has; `port:LISTENER` and `first:port:LISTENER` come to these for each listener.
+const NAMES: [&str; 18] = [
+    "self",
+    "host",
+    "directory",
+    "shared_directory",
+    "programs",
+    "user",
+    "profile",
+    "authority",
+    "certificate",
+    "key",
+    "login_user",
+    "login_password",
+    "packet_bytes",
+    "index",
+    "brokers",
+    "name",
+    "first:host",
+    "first:name",
+];
+/// Further ones, in parts of files with `for_each_other`; `other:port:LISTENER` comes to these.
+const OTHER_NAMES: [&str; 2] = ["other:host", "other:name"];
+/// Further one, in probes.
+const PROBE_NAMES: [&str; 1] = ["token"];
 
 /// Values of placeholders.
 #[derive(Clone, Default, PartialEq, Eq)]
@@ -23,6 +45,11 @@ impl Values {
     /// Sets a value.
     pub fn set(&mut self, name: &str, value: impl Into<String>) {
         self.0.insert(name.to_owned(), value.into());
+    }
+
+    /// The value of a placeholder.
+    pub fn get(&self, name: &str) -> Option<&str> {
+        self.0.get(name).map(String::as_str)
     }
 
     /// Fills in a text. A placeholder without a value stays as it is; [`check`] has seen that all are known. Values are
@@ -73,42 +100,79 @@ fn pieces(text: &str) -> Vec<Piece<'_>> {
     found
 }
 
-/// Are all placeholders of a definition known?
+/// Are all placeholders of a definition known where they stand?
 pub fn check(definition: &Definition) -> Result<(), String> {
-    let known = |name: &str| match name.strip_prefix("port:") {
-        Some(listener) => definition.listeners.contains_key(listener),
-        None => NAMES.contains(&name),
+    let check_all = |texts: Vec<&str>, further: &[&str]| -> Result<(), String> {
+        texts.into_iter().try_for_each(|text| check_text(definition, text, further))
     };
-    for text in texts(definition) {
-        for piece in pieces(text) {
-            if let Piece::Placeholder(name) = piece
-                && !known(name)
-            {
-                let ports: Vec<String> =
-                    definition.listeners.keys().map(|listener| format!("port:{listener}")).collect();
-                return Err(format!(
-                    "unknown placeholder `{{{name}}}`: known are {}, {}",
-                    NAMES.join(", "),
-                    ports.join(", ")
-                ));
-            }
+    check_all(texts(definition), &[])?;
+    check_all(parts(definition, false), &[])?;
+    check_all(parts(definition, true), &OTHER_NAMES)?;
+    check_all(probes(definition), &PROBE_NAMES)
+}
+
+fn check_text(definition: &Definition, text: &str, further: &[&str]) -> Result<(), String> {
+    let has_listener = |name: &str| definition.listeners.contains_key(name);
+    for piece in pieces(text) {
+        let Piece::Placeholder(name) = piece else { continue };
+        let known = match name.rsplit_once("port:") {
+            Some(("" | "first:", listener)) => has_listener(listener),
+            Some(("other:", listener)) => further.contains(&"other:name") && has_listener(listener),
+            _ => NAMES.contains(&name) || further.contains(&name),
+        };
+        if !known {
+            let ports = definition.listeners.keys().map(|listener| format!("port:{listener}"));
+            let names = NAMES.iter().chain(further).map(|name| (*name).to_owned()).chain(ports);
+            return Err(format!(
+                "unknown placeholder `{{{name}}}`: known here are {}",
+                names.collect::<Vec<_>>().join(", ")
+            ));
         }
     }
     Ok(())
 }
 
-/// Every text of a definition that is filled in.
+/// Every text of a definition that is filled in, but those of files and probes.
 fn texts(definition: &Definition) -> Vec<&str> {
     let profiles = definition.profiles.values();
     let changes = definition.deviations.iter().chain(profiles.clone().flat_map(|profile| &profile.deviations));
     let mut texts: Vec<&str> = changes.map(|change| change.setting.as_str()).collect();
-    texts.extend(profiles.map(|profile| profile.text.as_str()));
-    texts.extend(definition.files.iter().flat_map(|file| &file.parts).map(|part| part.text.as_str()));
+    for profile in profiles {
+        texts.push(&profile.text);
+        texts.extend(profile.environment.values().chain(&profile.arguments).map(String::as_str));
+    }
     if let Some(process) = &definition.back_ends.process {
         texts.push(&process.program);
+        texts.extend(process.search.iter().filter_map(|folder| folder.to_str()));
         texts.extend(process.arguments.iter().flat_map(|part| &part.add).map(String::as_str));
         texts.extend(process.environment.values().map(String::as_str));
-        texts.extend(process.prepare.iter().flat_map(|command| &command.arguments).map(String::as_str));
+        for command in process.prepare.iter().chain(&process.clean_up) {
+            texts.push(&command.program);
+            texts.extend(command.arguments.iter().map(String::as_str));
+        }
+    }
+    if let Some(container) = &definition.back_ends.container {
+        texts.extend(container.arguments.iter().flat_map(|part| &part.add).map(String::as_str));
+        texts.extend(container.environment.values().map(String::as_str));
+    }
+    texts
+}
+
+/// Texts of files, of parts that are repeated for other brokers or of those that are not.
+fn parts(definition: &Definition, for_each_other: bool) -> Vec<&str> {
+    let parts = definition.files.iter().flat_map(|file| &file.parts);
+    parts.filter(|part| part.for_each_other == for_each_other).map(|part| part.text.as_str()).collect()
+}
+
+fn probes(definition: &Definition) -> Vec<&str> {
+    let mut texts = Vec::new();
+    for probe in definition.protocols.values().filter_map(|offer| offer.probe.as_ref()) {
+        match probe {
+            Probe::Dialogue(lines) => {
+                texts.extend(lines.iter().flat_map(|line| [&line.say, &line.hear]).flatten().map(String::as_str));
+            }
+            Probe::Command(words) => texts.extend(words.iter().map(String::as_str)),
+        }
     }
     texts
 }

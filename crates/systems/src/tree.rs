@@ -5,21 +5,54 @@ use std::collections::{HashMap, HashSet};
 use procfs::process::{FDTarget, Process, Stat, all_processes};
 use procfs::{ProcError, ProcResult};
 
+use crate::keeper::NAME;
+
 /// Ids of all processes of a session.
 pub fn session(leader: u32) -> Vec<u32> {
     stats().into_iter().filter(|stat| stat.session == leader as i32).map(|stat| stat.pid as u32).collect()
 }
 
-/// Ids of a program and everything that belongs to it: descendants by parent, and members of its session that lost theirs.
+/// Ids of a program and everything that belongs to it: descendants by parent, members of its session that lost theirs,
+/// and, where a keeper holds it, what came to the keeper: programs that put themselves into the background.
 pub fn members(root: u32) -> Vec<u32> {
     let stats = stats();
-    let mut children: HashMap<i32, Vec<i32>> = HashMap::new();
-    for stat in &stats {
-        children.entry(stat.ppid).or_default().push(stat.pid);
-    }
-    let mut found: HashSet<i32> = HashSet::new();
+    let children = children(&stats);
     let mut open: Vec<i32> = stats.iter().filter(|stat| stat.session == root as i32).map(|stat| stat.pid).collect();
     open.push(root as i32);
+    let parent = stats.iter().find(|stat| stat.pid == root as i32).map(|stat| stat.ppid);
+    if let Some(keeper) = stats.iter().find(|stat| Some(stat.pid) == parent && stat.comm.as_bytes() == NAME.to_bytes()) {
+        open.extend(children.get(&keeper.pid).into_iter().flatten());
+    }
+    descend(&children, open)
+}
+
+/// Ids of all descendants of a process, without itself.
+pub fn below(root: u32) -> Vec<u32> {
+    let children = children(&stats());
+    descend(&children, children.get(&(root as i32)).cloned().unwrap_or_default())
+}
+
+/// Ids of processes of our user that began with this variable in their environment.
+pub fn marked(variable: &str, value: &str) -> Vec<u32> {
+    let mark = format!("{variable}={value}");
+    let carries = |process: &Process| {
+        let path = format!("/proc/{}/environ", process.pid());
+        std::fs::read(path).is_ok_and(|text| text.split(|byte| *byte == 0).any(|word| word == mark.as_bytes()))
+    };
+    all_processes().into_iter().flatten().flatten().filter(carries).map(|process| process.pid() as u32).collect()
+}
+
+fn children(stats: &[Stat]) -> HashMap<i32, Vec<i32>> {
+    let mut children: HashMap<i32, Vec<i32>> = HashMap::new();
+    for stat in stats {
+        children.entry(stat.ppid).or_default().push(stat.pid);
+    }
+    children
+}
+
+/// These and all below them, sorted.
+fn descend(children: &HashMap<i32, Vec<i32>>, mut open: Vec<i32>) -> Vec<u32> {
+    let mut found: HashSet<i32> = HashSet::new();
     while let Some(pid) = open.pop() {
         if found.insert(pid) {
             open.extend(children.get(&pid).into_iter().flatten());

@@ -1,6 +1,14 @@
 //! Control groups, version 1, version 2 and both at once, by plain files.
 
+pub mod control;
+#[cfg(test)]
+mod control_tests;
+pub mod layout;
+pub mod usage;
+
 use std::path::PathBuf;
+
+pub use control::Cgroup;
 
 /// Where a control group lies. A folder is `None` where that controller is not mounted or not ours to use.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

@@ -1,8 +1,32 @@
-//! The process that holds a broker.
+//! The process that holds a broker, so that nothing of it outlives us, however we end.
+//!
+//! pubmark starts itself again as `pubmark keeper`, one for each broker ([`held::Held`]), and tells it what to answer for
+//! before that is made ([`messages`]). The keeper ([`serving`]) is a child subreaper (prctl(2)): programs that put
+//! themselves into the background, in a session of their own, come to it. When its standard input ends, it kills all that
+//! came from it, runs the clean-up commands, removes control groups and folders, and ends. A keeper that is killed takes
+//! its program with it (the kernel sees to that); what else it held, pubmark takes back.
 
+pub mod held;
+pub mod messages;
+mod releasing;
+mod serving;
+mod starting;
+
+use std::ffi::CStr;
 use std::process::ExitCode;
 
-/// What the keeper's program does.
+/// What the keeper's process is called, by which [`crate::tree`] knows it. At most 15 bytes (prctl(2)).
+pub const NAME: &CStr = c"pubmark-keeper";
+/// Word by which any program with a keeper inside is asked to be one.
+pub const VERB: &str = "keeper";
+/// Environment variable that all processes of a broker carry, with a word of that start alone.
+pub const MARK: &str = "PUBMARK_HELD_BY";
+
+/// What a keeper's program does, called without anything else running: it serves until its owner is gone.
 pub fn main() -> ExitCode {
-    ExitCode::SUCCESS
+    match serving::serve() {
+        Ok(()) => ExitCode::SUCCESS,
+        // Its owner sees a keeper that never became ready.
+        Err(_) => ExitCode::FAILURE,
+    }
 }

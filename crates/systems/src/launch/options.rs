@@ -83,6 +83,17 @@ pub enum TopologyMode {
     Shard,
 }
 
+impl TopologyMode {
+    /// As written on the command line and in records.
+    pub fn name(self) -> &'static str {
+        match self {
+            TopologyMode::Bridge => "bridge",
+            TopologyMode::Cluster => "cluster",
+            TopologyMode::Shard => "shard",
+        }
+    }
+}
+
 impl Default for TopologyChoice {
     fn default() -> TopologyChoice {
         TopologyChoice { brokers: 1, mode: TopologyMode::Shard }

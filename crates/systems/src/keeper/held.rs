@@ -1,0 +1,315 @@
+//! pubmark's side: one keeper, and the program that it holds.
+
+use std::hash::{BuildHasher, RandomState};
+use std::io::{self, BufRead, BufReader, Write};
+use std::os::unix::process::{CommandExt, ExitStatusExt};
+use std::path::{Path, PathBuf};
+use std::process::{Child, ChildStdin, ChildStdout, Command, ExitStatus, Stdio};
+use std::sync::mpsc::{self, Receiver, RecvTimeoutError, TryRecvError};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use crate::error::SystemError;
+use crate::keeper::messages::{Holdings, Report, Request, Work};
+use crate::keeper::{MARK, VERB, releasing};
+use crate::process::{Stopped, run_to_end};
+use crate::tree;
+
+/// Longest time for a keeper's answer; it only has to start a program.
+const ANSWER_WITHIN: Duration = Duration::from_secs(30);
+/// Longest time from the end of the requests to the keeper's own: killing, clean-up commands, removing.
+const TAKE_BACK_WITHIN: Duration = Duration::from_secs(60);
+/// Longest run of one clean-up command when the keeper is gone.
+const CLEAN_UP_WITHIN: Duration = Duration::from_secs(15);
+/// Time between two looks at what is waited for.
+const LOOK: Duration = Duration::from_millis(2);
+
+/// How a program ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum End {
+    /// By itself, or because it was asked or made to.
+    Status(ExitStatus),
+    /// With its keeper, which was killed.
+    WithKeeper,
+}
+
+impl std::fmt::Display for End {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            End::Status(status) => status.fmt(formatter),
+            End::WithKeeper => formatter.write_str("killed with the process that held it"),
+        }
+    }
+}
+
+/// A keeper and what it holds. Dropping it takes everything back, at once.
+#[derive(Debug)]
+pub struct Held {
+    program: PathBuf,
+    keeper: Child,
+    /// `None` once everything was taken back.
+    requests: Option<ChildStdin>,
+    reports: Receiver<Report>,
+    mark: String,
+    /// What a killed keeper leaves to us.
+    holdings: Holdings,
+    pid: u32,
+    end: Option<End>,
+    killed: bool,
+}
+
+impl Held {
+    /// Starts a keeper: `program` if given, otherwise the running program. It must answer to the word `keeper`.
+    pub fn begin(program: Option<&Path>) -> Result<Held, SystemError> {
+        let program = match program {
+            Some(path) => path.to_owned(),
+            None => std::env::current_exe().map_err(|source| run_error("this program", source))?,
+        };
+        let wrong = |reason: &str| SystemError::Keeper { program: shown(&program), reason: reason.to_owned() };
+        if std::env::var_os(MARK).is_some() {
+            return Err(wrong("this process is itself held by a keeper"));
+        }
+        let mark = format!("{:016x}", RandomState::new().hash_one(std::process::id()));
+        let mut keeper = spawn(&program, &mark).map_err(|source| run_error(&shown(&program), source))?;
+        let (Some(requests), Some(output)) = (keeper.stdin.take(), keeper.stdout.take()) else {
+            return Err(wrong("its streams are not there"));
+        };
+        let reports = listen(output).map_err(|source| run_error(&shown(&program), source))?;
+        let mut held = Held {
+            program: program.clone(),
+            keeper,
+            requests: Some(requests),
+            reports,
+            mark,
+            holdings: Holdings::default(),
+            pid: 0,
+            end: None,
+            killed: false,
+        };
+        match held.answer() {
+            Ok(Report::Ready) => Ok(held),
+            Ok(_) => Err(wrong("it did not say that it is ready")),
+            // Not a keeper: it must not be left to run.
+            Err(error) => {
+                let _ = held.keeper.kill();
+                Err(error)
+            }
+        }
+    }
+
+    /// Makes the keeper answer for more. Said before any of it is made.
+    pub fn hold(&mut self, more: Holdings) -> Result<(), SystemError> {
+        self.holdings.extend(more.clone());
+        self.ask(&Request::Hold(more))
+    }
+
+    /// Starts a program, after the one before has ended, and gives its process id.
+    pub fn start(&mut self, work: &Work) -> Result<u32, SystemError> {
+        self.end = None;
+        self.killed = false;
+        self.ask(&Request::Start(work.clone()))?;
+        match self.answer()? {
+            Report::Started { pid } => {
+                self.pid = pid;
+                Ok(pid)
+            }
+            Report::Failed { reason, errno: Some(errno) } if reason.starts_with("failed to run") => {
+                Err(run_error(&shown(&work.program), io::Error::from_raw_os_error(errno)))
+            }
+            Report::Failed { reason, errno } => {
+                let cause = errno.map(|errno| format!(": {}", io::Error::from_raw_os_error(errno)));
+                Err(self.wrong(format!("{reason}{}", cause.unwrap_or_default())))
+            }
+            other => Err(self.wrong(format!("it answered {other:?}"))),
+        }
+    }
+
+    /// Runs a command to its end, its output in `log`, and gives its status; stops it and gives an error after that time.
+    pub fn run(&mut self, work: &Work, within: Duration) -> Result<ExitStatus, SystemError> {
+        self.start(work)?;
+        let deadline = Instant::now() + within;
+        loop {
+            match self.ended() {
+                Some(End::Status(status)) => return Ok(status),
+                Some(End::WithKeeper) => return Err(self.wrong("it was killed".to_owned())),
+                None if Instant::now() >= deadline => break,
+                None => thread::sleep(LOOK),
+            }
+        }
+        self.stop(Duration::ZERO);
+        Err(SystemError::Command {
+            command: format!("{} {}", shown(&work.program), work.arguments.join(" ")),
+            outcome: format!("did not end within {} s", within.as_secs_f64()),
+            output: work.log.as_deref().map(crate::running::log_tail).unwrap_or_default(),
+        })
+    }
+
+    /// Process id of the program started last; 0 before.
+    pub fn pid(&self) -> u32 {
+        self.pid
+    }
+
+    /// Process id of the keeper.
+    pub fn keeper_pid(&self) -> u32 {
+        self.keeper.id()
+    }
+
+    /// How the program ended, if it did.
+    pub fn ended(&mut self) -> Option<End> {
+        while self.end.is_none() {
+            match self.reports.try_recv() {
+                Ok(report) => self.note(&report),
+                Err(TryRecvError::Empty) => break,
+                Err(TryRecvError::Disconnected) => self.take_over(),
+            }
+        }
+        self.end
+    }
+
+    /// Asks the program to end without waiting for it.
+    pub fn ask_to_end(&mut self, within: Duration) {
+        if self.ended().is_none() {
+            // A keeper that cannot be asked is gone, which the next look finds out.
+            let _ = self.ask(&Request::Stop { within_ms: within.as_millis() as u64 });
+        }
+    }
+
+    /// Asks the program to end, waits, has it killed; says how that went.
+    pub fn stop(&mut self, within: Duration) -> Stopped {
+        match self.ended() {
+            Some(End::Status(status)) => return Stopped::Before(status),
+            Some(End::WithKeeper) => return Stopped::Killed,
+            None => self.ask_to_end(within),
+        }
+        self.wait_for_end(within)
+    }
+
+    /// Waits for the end of a program that was asked to; a keeper that says nothing is killed itself.
+    pub fn wait_for_end(&mut self, within: Duration) -> Stopped {
+        let deadline = Instant::now() + within + ANSWER_WITHIN;
+        while self.end.is_none() {
+            match self.reports.recv_timeout(deadline.saturating_duration_since(Instant::now())) {
+                Ok(report) => self.note(&report),
+                Err(RecvTimeoutError::Timeout | RecvTimeoutError::Disconnected) => self.take_over(),
+            }
+        }
+        match self.end {
+            Some(End::Status(status)) if !self.killed => Stopped::Asked(status),
+            _ => Stopped::Killed,
+        }
+    }
+
+    fn note(&mut self, report: &Report) {
+        if let Report::Ended { status, killed } = report {
+            self.end = Some(End::Status(ExitStatus::from_raw(*status)));
+            self.killed = *killed;
+        }
+    }
+
+    fn ask(&mut self, request: &Request) -> Result<(), SystemError> {
+        let sent = self.requests.as_mut().ok_or(io::Error::from(io::ErrorKind::BrokenPipe)).and_then(|requests| {
+            let mut line = serde_json::to_vec(request)?;
+            line.push(b'\n');
+            requests.write_all(&line).and_then(|()| requests.flush())
+        });
+        sent.map_err(|error| self.wrong(format!("it takes no requests: {error}")))
+    }
+
+    fn answer(&mut self) -> Result<Report, SystemError> {
+        self.reports.recv_timeout(ANSWER_WITHIN).map_err(|error| match error {
+            RecvTimeoutError::Timeout => self.wrong(format!("it did not answer within {} s", ANSWER_WITHIN.as_secs())),
+            RecvTimeoutError::Disconnected => self.wrong("it ended, or is not a keeper".to_owned()),
+        })
+    }
+
+    fn wrong(&self, reason: String) -> SystemError {
+        SystemError::Keeper { program: shown(&self.program), reason }
+    }
+
+    /// The keeper is gone, or must go: its program died with it, the rest is for us to take back.
+    fn take_over(&mut self) {
+        self.end = Some(End::WithKeeper);
+        self.requests = None;
+        let _ = self.keeper.kill();
+        // Fails only if its status was taken already.
+        let _ = self.keeper.wait();
+        self.kill_what_is_left();
+        for work in &self.holdings.clean_up {
+            let mut command = Command::new(&work.program);
+            command.args(&work.arguments).envs(work.environment.iter().cloned());
+            // Most clean-up commands find nothing to do, and there is nobody to act on a failure.
+            let _ = run_to_end(command, CLEAN_UP_WITHIN);
+        }
+        releasing::remove(&self.holdings.cgroups, &self.holdings.directories);
+    }
+
+    /// Kills what carries our mark or is in our control groups, until there is none.
+    fn kill_what_is_left(&self) {
+        let deadline = Instant::now() + CLEAN_UP_WITHIN;
+        releasing::kill_members(&self.holdings.cgroups);
+        loop {
+            let mut left = tree::marked(MARK, &self.mark);
+            left.extend(releasing::members(&self.holdings.cgroups));
+            if left.is_empty() || Instant::now() >= deadline {
+                return;
+            }
+            releasing::kill_all(&left);
+            thread::sleep(LOOK);
+        }
+    }
+
+    /// Takes everything back, at once, and waits for that.
+    fn close(&mut self) {
+        if self.requests.take().is_none() {
+            return;
+        }
+        let deadline = Instant::now() + TAKE_BACK_WITHIN;
+        loop {
+            match self.keeper.try_wait() {
+                Ok(Some(status)) if status.success() => return,
+                Ok(None) if Instant::now() < deadline => thread::sleep(LOOK),
+                _ => return self.take_over(),
+            }
+        }
+    }
+}
+
+impl Drop for Held {
+    fn drop(&mut self) {
+        self.close();
+    }
+}
+
+/// The keeper in a session of its own: our terminal's Ctrl-C does not reach it.
+fn spawn(program: &Path, mark: &str) -> io::Result<Child> {
+    let mut command = Command::new(program.canonicalize()?);
+    command.arg(VERB).env(MARK, mark).current_dir("/");
+    command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null());
+    // SAFETY: setsid is allowed between fork and exec, and nothing is allocated.
+    unsafe {
+        command.pre_exec(|| if libc::setsid() == -1 { Err(io::Error::last_os_error()) } else { Ok(()) });
+    }
+    command.spawn()
+}
+
+/// Reads reports on a thread of its own; the channel ends with the keeper, or with the first line that is no report.
+fn listen(output: ChildStdout) -> io::Result<Receiver<Report>> {
+    let (sender, reports) = mpsc::channel();
+    thread::Builder::new().name("keeper".to_owned()).stack_size(128 << 10).spawn(move || {
+        for line in BufReader::new(output).lines() {
+            let Some(report) = line.ok().and_then(|line| serde_json::from_str(&line).ok()) else { return };
+            if sender.send(report).is_err() {
+                return;
+            }
+        }
+    })?;
+    Ok(reports)
+}
+
+fn shown(program: &Path) -> String {
+    program.display().to_string()
+}
+
+fn run_error(program: &str, source: io::Error) -> SystemError {
+    SystemError::Run { program: program.to_owned(), source }
+}

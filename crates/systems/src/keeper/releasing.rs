@@ -1,0 +1,64 @@
+//! Taking back what a broker used: its folders and control groups. Used by the keeper, and by pubmark for a keeper that was
+//! killed.
+
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::thread;
+use std::time::{Duration, Instant};
+
+/// Longest time for one folder: a process that was just killed may still hold it for a moment.
+const FOLDER_WITHIN: Duration = Duration::from_secs(3);
+/// Time between two tries.
+const LOOK: Duration = Duration::from_millis(2);
+
+/// Processes in these control groups. One that cannot be read has none that we could do anything about.
+pub fn members(cgroups: &[PathBuf]) -> Vec<u32> {
+    let texts = cgroups.iter().filter_map(|folder| fs::read_to_string(folder.join("cgroup.procs")).ok());
+    let mut pids: Vec<u32> =
+        texts.flat_map(|text| text.lines().filter_map(|line| line.parse().ok()).collect::<Vec<u32>>()).collect();
+    pids.sort_unstable();
+    pids.dedup();
+    pids
+}
+
+/// Kills everything in control groups that can do so at once (version 2, Linux 5.14).
+pub fn kill_members(cgroups: &[PathBuf]) {
+    for file in cgroups.iter().map(|folder| folder.join("cgroup.kill")).filter(|file| file.exists()) {
+        // The processes are killed one by one where this fails.
+        let _ = fs::write(file, "1");
+    }
+}
+
+/// Kills processes that are no children of ours.
+pub fn kill_all(pids: &[u32]) {
+    for pid in pids {
+        // SAFETY: plain system call; the id was just read, and a process that ended since makes it fail.
+        unsafe { libc::kill(*pid as libc::pid_t, libc::SIGKILL) };
+    }
+}
+
+/// Removes control groups and folders. What cannot be removed in time stays for the next start, which tries again.
+pub fn remove(cgroups: &[PathBuf], directories: &[PathBuf]) {
+    for folder in cgroups {
+        persist(|| fs::remove_dir(folder));
+    }
+    for folder in directories {
+        persist(|| remove_folder(folder));
+    }
+}
+
+fn remove_folder(folder: &Path) -> io::Result<()> {
+    fs::remove_dir_all(folder)
+}
+
+/// Tries until it is done or there is nothing to do.
+fn persist(mut remove: impl FnMut() -> io::Result<()>) {
+    let deadline = Instant::now() + FOLDER_WITHIN;
+    while let Err(error) = remove() {
+        if error.kind() == io::ErrorKind::NotFound || Instant::now() >= deadline {
+            return;
+        }
+        thread::sleep(LOOK);
+    }
+}

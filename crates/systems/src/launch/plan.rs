@@ -1,0 +1,203 @@
+//! What a start needs, checked before anything is made: back end, profile, protocol, log-in, topology, packet size.
+
+use std::path::PathBuf;
+
+use pubmark_model::workload::Credentials;
+
+use crate::condition::{Neighbours, Situation};
+use crate::container::Engine;
+use crate::definition::{ContainerBackEnd, Definition, Offer, ProcessBackEnd, Profile};
+use crate::error::SystemError;
+use crate::launch::{BackEndChoice, StartOptions, TopologyMode};
+use crate::limits::ResourceLimits;
+use crate::programs::find_program;
+
+/// Most brokers of one system: each is a process tree of its own on this machine.
+const MOST_BROKERS: u32 = 64;
+/// Packets are raised in steps of this many bytes.
+const PACKET_STEP: u32 = 1_000_000;
+
+/// A start that can be tried.
+#[derive(Debug)]
+pub(super) struct Plan<'a> {
+    pub(super) definition: &'a Definition,
+    pub(super) options: &'a StartOptions,
+    pub(super) profile: &'a Profile,
+    pub(super) offer: &'a Offer,
+    pub(super) back_end: BackEnd<'a>,
+    /// Log-in that the system asks for: the one wanted, or the one it always asks for.
+    pub(super) login: Option<Credentials>,
+    /// Packet size that it is raised to, bytes.
+    pub(super) raised: Option<u32>,
+    /// Limits, unless there are none.
+    pub(super) limits: Option<&'a ResourceLimits>,
+}
+
+/// The back end chosen.
+#[derive(Debug)]
+pub(super) enum BackEnd<'a> {
+    /// A program of this machine.
+    Process {
+        found: &'a ProcessBackEnd,
+        program: PathBuf,
+    },
+    /// A container.
+    Container {
+        found: &'a ContainerBackEnd,
+        image: String,
+        engine: Box<Engine>,
+    },
+}
+
+impl<'a> Plan<'a> {
+    pub(super) fn new(definition: &'a Definition, options: &'a StartOptions) -> Result<Plan<'a>, SystemError> {
+        let profile = definition.profile(&options.profile)?;
+        let offer = definition.offer(&options.protocol)?;
+        check_topology(definition, options)?;
+        let container = wants_container(definition, options)?;
+        check_listeners(definition, options, offer, container)?;
+        let login = login(definition, options, offer, container)?;
+        let raised = raised(definition, options)?;
+        let limits = options.limits.as_ref().filter(|limits| !limits.is_empty());
+        let back_end = if container { in_container(definition, options)? } else { as_program(definition)? };
+        Ok(Plan { definition, options, profile, offer, back_end, login, raised, limits })
+    }
+
+    /// Brokers to start.
+    pub(super) fn brokers(&self) -> usize {
+        self.options.topology.brokers as usize
+    }
+
+    /// What conditions are asked of at a broker; the first is 0.
+    pub(super) fn situation(&self, broker: usize) -> Situation {
+        let neighbours = match self.options.topology.mode {
+            _ if self.brokers() == 1 => Neighbours::None,
+            TopologyMode::Shard => Neighbours::None,
+            TopologyMode::Bridge => Neighbours::Bridge,
+            TopologyMode::Cluster => Neighbours::Cluster,
+        };
+        Situation {
+            tls: self.options.tls.is_some(),
+            password: self.options.credentials.is_some(),
+            container: self.is_container(),
+            neighbours,
+            first: broker == 0,
+            raised: self.raised.is_some(),
+        }
+    }
+
+    pub(super) fn is_container(&self) -> bool {
+        matches!(self.back_end, BackEnd::Container { .. })
+    }
+}
+
+fn no_back_end(definition: &Definition, reason: String) -> SystemError {
+    SystemError::NoBackEnd { system: definition.name.clone(), reason }
+}
+
+/// Is it to run in a container? A program goes before it.
+fn wants_container(definition: &Definition, options: &StartOptions) -> Result<bool, SystemError> {
+    let there = &definition.back_ends;
+    let refuse = |reason: String| Err(no_back_end(definition, reason));
+    match options.back_end {
+        Some(BackEndChoice::Process) if there.process.is_none() && there.container.is_some() => {
+            refuse("it runs in a container only: `--back-end container`".to_owned())
+        }
+        Some(BackEndChoice::Container) if there.container.is_none() && there.process.is_some() => {
+            refuse("its definition has no container: `--back-end process`".to_owned())
+        }
+        _ if there.process.is_none() && there.container.is_none() => match &there.brokerless {
+            Some(brokerless) => refuse(format!("it has no broker: {}", brokerless.how)),
+            None => refuse("its definition has no back end; if it runs elsewhere, `--endpoint URL`".to_owned()),
+        },
+        // An image is asked for by its name, so a container is wanted.
+        None => Ok(there.process.is_none() || (options.image.is_some() && there.container.is_some())),
+        Some(choice) => Ok(choice == BackEndChoice::Container),
+    }
+}
+
+fn as_program(definition: &Definition) -> Result<BackEnd<'_>, SystemError> {
+    let found = definition
+        .back_ends
+        .process
+        .as_ref()
+        .ok_or_else(|| no_back_end(definition, "its definition has no back end `process`".to_owned()))?;
+    Ok(BackEnd::Process { found, program: find_program(&found.program, found)? })
+}
+
+fn in_container<'a>(definition: &'a Definition, options: &StartOptions) -> Result<BackEnd<'a>, SystemError> {
+    let found = definition
+        .back_ends
+        .container
+        .as_ref()
+        .ok_or_else(|| no_back_end(definition, "its definition has no back end `container`".to_owned()))?;
+    let image = options.image.clone().unwrap_or_else(|| found.image.clone());
+    Ok(BackEnd::Container { found, image, engine: Box::new(Engine::find()?) })
+}
+
+fn check_listeners(
+    definition: &Definition,
+    options: &StartOptions,
+    offer: &Offer,
+    container: bool,
+) -> Result<(), SystemError> {
+    // The definition's check has seen that the listener is there.
+    let encrypts = definition.listeners.get(&offer.listener).is_some_and(|listener| listener.tls_scheme.is_some());
+    if options.tls.is_some() && !(encrypts && definition.encrypts(container)) {
+        return Err(SystemError::NoTls { system: definition.name.clone(), protocol: options.protocol.clone() });
+    }
+    Ok(())
+}
+
+fn login(
+    definition: &Definition,
+    options: &StartOptions,
+    offer: &Offer,
+    container: bool,
+) -> Result<Option<Credentials>, SystemError> {
+    if options.credentials.is_some() {
+        if !definition.asks_for_login(container) {
+            return Err(SystemError::NoLogin { system: definition.name.clone() });
+        }
+        return Ok(options.credentials.clone());
+    }
+    Ok(offer.fixed_login.as_ref().map(|written| {
+        let (user, password) = written.split_once(':').unwrap_or((written, ""));
+        Credentials { user: user.to_owned(), password: password.to_owned() }
+    }))
+}
+
+fn check_topology(definition: &Definition, options: &StartOptions) -> Result<(), SystemError> {
+    let wanted = options.topology;
+    let offered = match wanted.mode {
+        TopologyMode::Shard => true,
+        TopologyMode::Bridge => definition.topology.bridge.is_some(),
+        TopologyMode::Cluster => definition.topology.cluster.is_some(),
+    };
+    if (wanted.brokers > 1 && !offered) || wanted.brokers == 0 || wanted.brokers > MOST_BROKERS {
+        let several = [("bridge", &definition.topology.bridge), ("cluster", &definition.topology.cluster)];
+        let known = several.iter().filter(|(_, phrase)| phrase.is_some()).map(|(name, _)| *name);
+        return Err(SystemError::Topology {
+            system: definition.name.clone(),
+            brokers: wanted.brokers,
+            mode: wanted.mode.name(),
+            known: format!("1 broker, or 2 to {MOST_BROKERS} as {}", known.chain(["shard"]).collect::<Vec<_>>().join(" or ")),
+        });
+    }
+    Ok(())
+}
+
+/// The packet size that the system is raised to, if its own does not do.
+fn raised(definition: &Definition, options: &StartOptions) -> Result<Option<u32>, SystemError> {
+    let limits = definition.limits;
+    match (options.packet_bytes, limits.maximum_packet_bytes) {
+        (Some(needed), Some(default)) if needed > default => {
+            let most = limits.raised_to_at_most_bytes.unwrap_or(default).max(default);
+            if needed > most {
+                return Err(SystemError::Packet { system: definition.name.clone(), needed, most });
+            }
+            Ok(Some(needed.div_ceil(PACKET_STEP).saturating_mul(PACKET_STEP).min(most)))
+        }
+        _ => Ok(None),
+    }
+}

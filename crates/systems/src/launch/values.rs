@@ -1,0 +1,140 @@
+//! What placeholders stand for at each broker, and where each listens.
+
+use std::fs;
+use std::net::{Ipv4Addr, SocketAddr};
+use std::path::{Path, PathBuf};
+
+use crate::error::SystemError;
+use crate::launch::plan::{BackEnd, Plan};
+use crate::launch::{Endpoint, TlsFiles};
+use crate::ports;
+use crate::programs;
+use crate::template::Values;
+
+/// Address of every broker.
+const HOST: Ipv4Addr = Ipv4Addr::LOCALHOST;
+
+/// Ports of a broker, by listener.
+pub(super) type Ports = Vec<(String, u16)>;
+
+/// Free ports for every listener of every broker, all chosen before anything is written.
+pub(super) fn choose_ports(plan: &Plan) -> Result<Vec<Ports>, SystemError> {
+    let listeners = &plan.definition.listeners;
+    let mut free = ports::free(listeners.len() * plan.brokers())?.into_iter();
+    let ports_of_one = |_| listeners.keys().cloned().zip(free.by_ref()).collect();
+    Ok((0..plan.brokers()).map(ports_of_one).collect())
+}
+
+/// A broker's name: unlike any other's of the same system.
+pub(super) fn name_of(plan: &Plan, broker: usize) -> String {
+    format!("{}-{}", plan.definition.name, broker + 1)
+}
+
+/// Folders of a broker, as its own program sees them.
+pub(super) struct Folders {
+    /// Its private one.
+    pub(super) own: String,
+    /// The one that all brokers share.
+    pub(super) shared: String,
+    /// Certificates.
+    pub(super) tls: Option<TlsFiles>,
+}
+
+/// All values of a broker.
+pub(super) fn values(plan: &Plan, broker: usize, ports: &[Ports], folders: &Folders) -> Result<Values, SystemError> {
+    let mut values = Values::default();
+    for (listener, port) in &ports[broker] {
+        values.set(&format!("port:{listener}"), port.to_string());
+    }
+    for (listener, port) in &ports[0] {
+        values.set(&format!("first:port:{listener}"), port.to_string());
+    }
+    values.set("host", HOST.to_string());
+    values.set("first:host", HOST.to_string());
+    values.set("first:name", name_of(plan, 0));
+    values.set("name", name_of(plan, broker));
+    values.set("index", (broker + 1).to_string());
+    values.set("brokers", plan.brokers().to_string());
+    values.set("directory", &folders.own);
+    values.set("shared_directory", &folders.shared);
+    values.set("programs", programs::folder().display().to_string());
+    values.set("user", own_user_name());
+    if let BackEnd::Process { program, .. } = &plan.back_end {
+        values.set("self", program.display().to_string());
+    }
+    if let Some(tls) = &folders.tls {
+        values.set("authority", tls.authority.display().to_string());
+        values.set("certificate", tls.certificate.display().to_string());
+        values.set("key", tls.key.display().to_string());
+    }
+    if let Some(login) = &plan.login {
+        values.set("login_user", &login.user);
+        values.set("login_password", &login.password);
+    }
+    // Without a raise, the system's own size: texts outside `when: raised` may name it.
+    let packet_bytes = plan.raised.or(plan.definition.limits.maximum_packet_bytes);
+    values.set("packet_bytes", packet_bytes.unwrap_or(u32::MAX).to_string());
+    values.set("profile", values.fill(&plan.profile.text));
+    Ok(values)
+}
+
+/// Values for a text that is repeated for another broker.
+pub(super) fn with_other(plan: &Plan, values: &Values, other: usize, ports: &[Ports]) -> Values {
+    let mut values = values.clone();
+    values.set("other:host", HOST.to_string());
+    values.set("other:name", name_of(plan, other));
+    for (listener, port) in &ports[other] {
+        values.set(&format!("other:port:{listener}"), port.to_string());
+    }
+    values
+}
+
+/// Where a broker listens for the protocol that will be spoken.
+pub(super) fn endpoint(plan: &Plan, ports: &Ports, values: &Values) -> Result<Endpoint, SystemError> {
+    let missing = |reason: &str| SystemError::NoBackEnd {
+        system: plan.definition.name.clone(),
+        reason: format!("protocol {} {reason}", plan.options.protocol),
+    };
+    let listener = &plan.offer.listener;
+    let schemes = plan.definition.listeners.get(listener).ok_or_else(|| missing("has no listener"))?;
+    let (_, port) = ports.iter().find(|(name, _)| name == listener).ok_or_else(|| missing("has no port"))?;
+    let scheme = match &plan.options.tls {
+        None => schemes.scheme.clone(),
+        Some(_) => schemes.tls_scheme.clone().ok_or_else(|| SystemError::NoTls {
+            system: plan.definition.name.clone(),
+            protocol: plan.options.protocol.clone(),
+        })?,
+    };
+    Ok(Endpoint {
+        scheme,
+        address: SocketAddr::from((HOST, *port)),
+        authority: plan.options.tls.as_ref().map(|tls| tls.authority.clone()),
+        credentials: plan.login.clone(),
+        values: values.clone(),
+    })
+}
+
+/// Certificates by their full paths, for programs that run elsewhere.
+pub(super) fn absolute(tls: &TlsFiles) -> Result<TlsFiles, SystemError> {
+    Ok(TlsFiles {
+        authority: full_path(&tls.authority)?,
+        certificate: full_path(&tls.certificate)?,
+        key: full_path(&tls.key)?,
+    })
+}
+
+fn full_path(path: &Path) -> Result<PathBuf, SystemError> {
+    path.canonicalize().map_err(|source| SystemError::File { action: "find", path: path.to_owned(), source })
+}
+
+/// Name of the user we run as; its number where the machine has no name for it.
+fn own_user_name() -> String {
+    // SAFETY: the call has no arguments and cannot fail.
+    let uid = unsafe { libc::geteuid() }.to_string();
+    let users = fs::read_to_string("/etc/passwd").unwrap_or_default();
+    users
+        .lines()
+        .map(|line| line.split(':').collect::<Vec<_>>())
+        .find(|fields| fields.get(2) == Some(&uid.as_str()))
+        .map_or(uid.clone(), |fields| fields[0].to_owned())
+}

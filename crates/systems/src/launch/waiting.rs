@@ -1,0 +1,70 @@
+//! Waiting until all brokers of a start are ready.
+
+use std::net::TcpStream;
+use std::sync::atomic::Ordering;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use crate::error::SystemError;
+use crate::launch::Endpoint;
+use crate::launch::broker::Broker;
+use crate::launch::plan::{BackEnd, Plan};
+use crate::running::{end_of, log_tail};
+use crate::tree;
+
+/// Time between two looks at a system that is starting.
+const LOOK: Duration = Duration::from_millis(3);
+/// Longest wait for one TCP connect to the loopback address.
+const CONNECT: Duration = Duration::from_millis(500);
+
+/// What makes a real publish → receive at an endpoint, or says what is missing.
+pub(super) type Ready<'a> = &'a mut dyn FnMut(&Endpoint) -> Result<(), String>;
+
+/// Waits for every broker. They share the machine, so each adds its time to the deadline.
+pub(super) fn wait(plan: &Plan, brokers: &mut [Broker], ready: Ready) -> Result<(), SystemError> {
+    let within = match &plan.back_end {
+        BackEnd::Process { found, .. } => found.ready_within(),
+        BackEnd::Container { found, .. } => found.ready_within(),
+    } * brokers.len() as u32;
+    let deadline = Instant::now() + within;
+    for number in 0..brokers.len() {
+        wait_for_one(plan, brokers, number, (deadline, within), ready)?;
+    }
+    Ok(())
+}
+
+fn wait_for_one(
+    plan: &Plan,
+    brokers: &mut [Broker],
+    number: usize,
+    (deadline, within): (Instant, Duration),
+    ready: Ready,
+) -> Result<(), SystemError> {
+    let system = || plan.definition.name.clone();
+    loop {
+        if plan.options.stop.as_ref().is_some_and(|stop| stop.load(Ordering::Relaxed)) {
+            return Err(SystemError::Interrupted { system: system() });
+        }
+        let outcome = look(&brokers[number], ready);
+        // Looked at last: a program that has ended cannot be ready, whoever answered on its port.
+        if let Some((which, status)) = end_of(brokers) {
+            return Err(SystemError::Exited { system: system(), status, log_tail: log_tail(&brokers[which].log) });
+        }
+        let Err(reason) = outcome else { return Ok(()) };
+        if Instant::now() >= deadline {
+            let log_tail = log_tail(&brokers[number].log);
+            return Err(SystemError::NotReady { system: system(), seconds: within.as_secs_f64(), reason, log_tail });
+        }
+        thread::sleep(LOOK);
+    }
+}
+
+/// Does the broker listen, is it really the one that does, and does it do its work?
+fn look(broker: &Broker, ready: Ready) -> Result<(), String> {
+    let address = broker.endpoint.address;
+    TcpStream::connect_timeout(&address, CONNECT).map_err(|error| format!("no connection to {address}: {error}"))?;
+    if tree::listens(broker.held.pid(), address.port()) == Some(false) {
+        return Err(format!("another program listens on {address}"));
+    }
+    ready(&broker.endpoint)
+}
