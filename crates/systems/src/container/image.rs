@@ -1,0 +1,95 @@
+//! Images: is it here, fetch it, which version does it hold.
+
+use std::fs::File;
+use std::path::Path;
+use std::process::{Command, Stdio};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use super::ContainerError;
+use super::engine::{Engine, QUESTION, said_by};
+use super::owner::{OURS, OWNER, Owner};
+use crate::definition::ContainerBackEnd;
+use crate::error::SystemError;
+use crate::process::{Process, run_to_end};
+use crate::running::log_tail;
+
+/// Longest time to fetch an image: some hundred MB over a slow line.
+const FETCH: Duration = Duration::from_secs(900);
+/// Longest run of a container that tells a version.
+const VERSION: Duration = Duration::from_secs(30);
+/// Time between two looks at an image that is fetched.
+const LOOK: Duration = Duration::from_millis(20);
+
+impl Engine {
+    /// Makes a start possible: removes containers whose owners have ended, and fetches the image if it is not on this
+    /// machine, which can take minutes. `system` names the system in errors, `log` gets what the engine says meanwhile,
+    /// and `stop` gives up.
+    pub fn prepare(&self, system: &str, image: &str, log: &Path, stop: Option<&AtomicBool>) -> Result<(), SystemError> {
+        self.remove_abandoned()?;
+        if self.has_image(image)? { Ok(()) } else { self.fetch(system, image, log, stop) }
+    }
+
+    /// Is the image on this machine?
+    pub fn has_image(&self, image: &str) -> Result<bool, SystemError> {
+        Ok(run_to_end(self.command(&["image", "inspect", "--format", "{{.Id}}", image]), QUESTION)?.0.success())
+    }
+
+    /// What the program in an image says its version is: the definition's version command, run in a container without a
+    /// network. `None` where the definition has none, or where it does not say so in the expected words.
+    pub fn read_version(
+        &self,
+        back_end: &ContainerBackEnd,
+        image: &str,
+        name: &str,
+    ) -> Result<Option<String>, SystemError> {
+        let Some(version) = &back_end.version else { return Ok(None) };
+        let mut command = self.command(&["run", "--rm", "--name", name, "--label", OURS]);
+        if let Some(owner) = Owner::this() {
+            command.arg("--label").arg(format!("{OWNER}={owner}"));
+        }
+        command.args(["--pull", "never", "--network", "none"]).args(&self.ulimits);
+        if let Some(entry_point) = version.program.as_ref().or(back_end.entrypoint.as_ref()) {
+            command.args(["--entrypoint", entry_point]);
+        }
+        command.arg(image).args(&version.arguments);
+        let said = run_to_end(command, VERSION);
+        if said.is_err() {
+            // Ended at its deadline, and the container may run on; that failure is the one to report.
+            let _ = said_by(self.removal(name), QUESTION);
+        }
+        // Some programs end with a failure after printing their help, so the status says nothing.
+        let (_, output) = said?;
+        let word = output.split_once(&version.after).and_then(|(_, rest)| rest.split_whitespace().next());
+        Ok(word.map(str::to_owned))
+    }
+
+    fn fetch(&self, system: &str, image: &str, log: &Path, stop: Option<&AtomicBool>) -> Result<(), SystemError> {
+        let failed = |source| SystemError::File { action: "write", path: log.to_owned(), source };
+        let output = File::create(log).map_err(failed)?;
+        let mut command: Command = self.command(&["pull", image]);
+        command.stdin(Stdio::null()).stderr(output.try_clone().map_err(failed)?).stdout(output);
+        let mut process = Process::start(command)
+            .map_err(|source| SystemError::Run { program: self.program.display().to_string(), source })?;
+        let deadline = Instant::now() + FETCH;
+        let outcome = loop {
+            match process.ended() {
+                Some(status) if status.success() => return Ok(()),
+                Some(_) => break "could not be fetched".to_owned(),
+                None if Instant::now() >= deadline => break format!("was not fetched within {} s", FETCH.as_secs()),
+                None if stop.is_some_and(|stop| stop.load(Ordering::Relaxed)) => {
+                    return Err(SystemError::Interrupted { system: system.to_owned() });
+                }
+                None => thread::sleep(LOOK),
+            }
+        };
+        Err(ContainerError::Image {
+            image: image.to_owned(),
+            outcome,
+            program: self.program.display().to_string(),
+            output: log_tail(log),
+        }
+        .into())
+    }
+}

@@ -1,0 +1,97 @@
+//! Who a container belongs to, so that one whose owner was killed together with all who watched over it is removed by the
+//! next start.
+
+use std::fs;
+
+use procfs::process::Process;
+
+use super::engine::{ANSWER, Engine, EngineKind, QUESTION, said_by};
+use crate::error::SystemError;
+
+/// Label on every container of ours.
+pub(super) const OURS: &str = "pubmark=1";
+/// Label with the owner.
+pub(super) const OWNER: &str = "pubmark.owner";
+
+/// A process, told apart from all others that had or will have its number.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Owner {
+    /// Start of the machine.
+    boot: String,
+    /// Namespace that gives the number its meaning.
+    namespace: String,
+    pid: i32,
+    /// When it started, in clock ticks since the machine's start.
+    started: u64,
+}
+
+impl Owner {
+    /// This process; `None` where `/proc` does not tell.
+    pub(super) fn this() -> Option<Owner> {
+        Owner::of(std::process::id() as i32)
+    }
+
+    fn of(pid: i32) -> Option<Owner> {
+        Some(Owner {
+            boot: fs::read_to_string("/proc/sys/kernel/random/boot_id").ok()?.trim().to_owned(),
+            namespace: fs::read_link("/proc/self/ns/pid").ok()?.to_string_lossy().into_owned(),
+            pid,
+            started: Process::new(pid).ok()?.stat().ok()?.starttime,
+        })
+    }
+
+    fn parse(label: &str) -> Option<Owner> {
+        let mut parts = label.split('/');
+        let (boot, namespace) = (parts.next()?.to_owned(), parts.next()?.to_owned());
+        Some(Owner { boot, namespace, pid: parts.next()?.parse().ok()?, started: parts.next()?.parse().ok()? })
+    }
+
+    /// Can be told to have ended. Of another machine's processes, and of another namespace's, nothing can be told.
+    fn has_ended(&self) -> bool {
+        let this = Owner::this();
+        let comparable = this.is_some_and(|this| this.boot == self.boot && this.namespace == self.namespace);
+        comparable && Owner::of(self.pid).as_ref() != Some(self)
+    }
+}
+
+impl std::fmt::Display for Owner {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(formatter, "{}/{}/{}/{}", self.boot, self.namespace, self.pid, self.started)
+    }
+}
+
+impl Engine {
+    /// Removes containers of ours whose owners have ended; gives their names.
+    pub fn remove_abandoned(&self) -> Result<Vec<String>, SystemError> {
+        let label = match self.kind {
+            EngineKind::Podman => format!("index .Labels {OWNER:?}"),
+            EngineKind::Docker => format!(".Label {OWNER:?}"),
+        };
+        let format = format!("{ANSWER}{{{{.Names}}}}|{{{{{label}}}}}");
+        let filter = format!("label={OURS}");
+        let said = said_by(self.command(&["ps", "--all", "--filter", &filter, "--format", &format]), QUESTION)?;
+        let ours = said.lines().filter_map(|line| line.strip_prefix(ANSWER)?.split_once('|'));
+        let mut removed = Vec::new();
+        for (name, _) in ours.filter(|(_, owner)| Owner::parse(owner.trim()).is_some_and(|owner| owner.has_ended())) {
+            said_by(self.removal(name), QUESTION)?;
+            removed.push(name.to_owned());
+        }
+        Ok(removed)
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_owner_is_known_by_more_than_its_number() {
+        let this = Owner::this().unwrap();
+        assert_eq!(Owner::parse(&this.to_string()), Some(this.clone()));
+        assert!(!this.has_ended());
+        assert!(Owner { started: this.started + 1, ..this.clone() }.has_ended());
+        assert!(!Owner { boot: "another".to_owned(), started: 0, ..this.clone() }.has_ended());
+        assert_eq!(Owner::parse("1234"), None);
+    }
+}

@@ -1,0 +1,94 @@
+//! Where a container's cost can be read.
+
+use std::fs;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use super::ContainerError;
+use super::engine::{ANSWER, Engine, QUESTION, answer_in, said_by, shown};
+use crate::cgroup::layout::{Hierarchy, Layout};
+use crate::cgroup::{CgroupPlace, CostPlace};
+use crate::error::SystemError;
+
+/// Time between two questions for a container that is starting.
+const LOOK: Duration = Duration::from_millis(50);
+
+/// How a container ended, for a message.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ContainerEnd {
+    /// Status of its first process; 128 and the signal's number where a signal ended it.
+    pub status: i32,
+    /// The engine saw the kernel end it for want of memory. `false` is no proof: not every kernel and engine tells.
+    pub out_of_memory: bool,
+}
+
+impl Engine {
+    /// The first process of a running container and its control group, for those who measure. Waits for the container to
+    /// run, at most `within`; `None` if it does not by then, or if its processes are not to be seen from here (an engine
+    /// in a virtual machine).
+    pub fn cost_place(&self, name: &str, within: Duration) -> Result<Option<CostPlace>, SystemError> {
+        let deadline = Instant::now() + within;
+        loop {
+            let format = format!("{ANSWER}{{{{.State.Pid}}}}");
+            // Fails until the container is there.
+            if let Ok(said) = said_by(self.command(&["inspect", "--format", &format, name]), QUESTION)
+                && let Some(pid) = answer_in(&said).and_then(|pid| pid.parse().ok()).filter(|pid| *pid > 0)
+            {
+                let id = self.id(name)?;
+                // An engine in a virtual machine counts processes of its own.
+                let groups = fs::read_to_string(format!("/proc/{pid}/cgroup")).unwrap_or_default();
+                return Ok(groups.contains(&id).then(|| CostPlace { pid, cgroup: place_of(pid, &id) }));
+            }
+            if Instant::now() >= deadline {
+                return Ok(None);
+            }
+            thread::sleep(LOOK);
+        }
+    }
+
+    /// How a container ended that is still there, though it does not run; `None` if it runs or is not there.
+    pub fn ended(&self, name: &str) -> Result<Option<ContainerEnd>, SystemError> {
+        let format = format!("{ANSWER}{{{{.State.Running}}}}|{{{{.State.ExitCode}}}}|{{{{.State.OOMKilled}}}}");
+        let command = self.command(&["inspect", "--format", &format, name]);
+        let shown = shown(&command);
+        let Ok(said) = said_by(command, QUESTION) else { return Ok(None) };
+        let fields: Vec<&str> = answer_in(&said).unwrap_or_default().split('|').collect();
+        match fields[..] {
+            ["true", ..] => Ok(None),
+            ["false", status, memory] if status.parse::<i32>().is_ok() => {
+                Ok(Some(ContainerEnd { status: status.parse().unwrap_or_default(), out_of_memory: memory == "true" }))
+            }
+            _ => Err(ContainerError::Answer { command: shown, output: said }.into()),
+        }
+    }
+
+    /// The id of a container, which is part of the names of its control groups.
+    fn id(&self, name: &str) -> Result<String, SystemError> {
+        let command = self.command(&["inspect", "--format", &format!("{ANSWER}{{{{.Id}}}}"), name]);
+        let shown = shown(&command);
+        let said = said_by(command, QUESTION)?;
+        match answer_in(&said) {
+            Some(id) if !id.is_empty() => Ok(id.to_owned()),
+            _ => Err(ContainerError::Answer { command: shown, output: said }.into()),
+        }
+    }
+}
+
+/// The control group of a container's process. Only folders that are the container's own: with some engines and
+/// versions, others are the daemon's or the whole machine's.
+fn place_of(pid: u32, id: &str) -> Option<CgroupPlace> {
+    let layout = Layout::read_for(pid).ok()?;
+    let own = |hierarchy: Option<&Hierarchy>| {
+        hierarchy
+            .map(|hierarchy| hierarchy.own.clone())
+            .filter(|folder| folder.to_string_lossy().contains(id) && folder.is_dir())
+    };
+    let place = CgroupPlace {
+        unified: own(layout.unified.as_ref()),
+        cpu: own(layout.controllers.get("cpu")),
+        cpuacct: own(layout.controllers.get("cpuacct")),
+        memory: own(layout.controllers.get("memory")),
+        cpuset: own(layout.controllers.get("cpuset")),
+    };
+    Some(place).filter(|place| *place != CgroupPlace::default())
+}

@@ -1,0 +1,349 @@
+//! A real container engine: mosquitto in a container, its limits, its end, and what is left.
+//!
+//! The image is made by `.ci/container-image` from installed files; no registry is asked.
+#![allow(clippy::unwrap_used, clippy::print_stderr, missing_docs)]
+
+mod common;
+
+use std::io::{Read, Write};
+use std::net::{Ipv4Addr, TcpStream};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::sync::LazyLock;
+use std::time::{Duration, Instant};
+
+use common::{comes_true, is_alive};
+use pubmark_systems::cgroup::usage::CgroupUsage;
+use pubmark_systems::container::Engine;
+use pubmark_systems::definition::{ContainerBackEnd, Definition};
+use pubmark_systems::launch::{CommandLine, ContainerOrder};
+use pubmark_systems::limits::ResourceLimits;
+use pubmark_systems::ports;
+use pubmark_systems::private_directory::PrivateDirectory;
+use pubmark_systems::process::run_to_end;
+
+/// The engine and the image of these tests, or why they cannot run.
+static ENGINE: LazyLock<Result<(Engine, String), String>> = LazyLock::new(|| {
+    let engine = Engine::find().map_err(|error| error.to_string())?;
+    let script = concat!(env!("CARGO_MANIFEST_DIR"), "/../../.ci/container-image");
+    let mut build = Command::new("sh");
+    build.arg(script).env("PUBMARK_CONTAINER_ENGINE", &engine.program);
+    let (status, output) = run_to_end(build, Duration::from_secs(120)).map_err(|error| error.to_string())?;
+    let image = output.lines().find(|line| line.starts_with("localhost/")).map(str::to_owned);
+    let image = image.filter(|_| status.success()).ok_or(format!("there is no image: {output}"))?;
+    let mut probe = Command::new(&engine.program);
+    probe.args(engine.runtime.iter().flat_map(|path| ["--runtime".into(), path.clone()]));
+    probe.args(["run", "--rm", "--network", "host"]).args(&engine.ulimits).args([&image, "/bin/sh", "-c", "exit 7"]);
+    let (status, output) = run_to_end(probe, Duration::from_secs(60)).map_err(|error| error.to_string())?;
+    if status.code() == Some(7) {
+        Ok((engine, image))
+    } else {
+        Err(format!("{} runs no containers here: {output}", engine.title()))
+    }
+});
+
+/// The engine and its image; says why there is none.
+fn engine() -> Option<(&'static Engine, &'static str)> {
+    match &*ENGINE {
+        Ok((engine, image)) => Some((engine, image)),
+        Err(reason) => {
+            eprintln!("skipped: {reason}");
+            None
+        }
+    }
+}
+
+fn back_end(image: &str) -> ContainerBackEnd {
+    let yaml = format!(
+        "name: contained\ntitle: contained\ndescription: mosquitto in a container\nranked: false\n\
+         listeners: {{mqtt: {{scheme: mqtt}}}}\n\
+         protocols: {{mqtt5: {{listener: mqtt, highest_qos: 2}}}}\n\
+         back_ends:\n  container:\n    image: {image}\n    user: \"1883\"\n    \
+         arguments: [{{add: [/usr/sbin/mosquitto, -c, \"{{directory}}/mosquitto.conf\"]}}]\n    \
+         version: {{arguments: [/usr/sbin/mosquitto, -h], after: \"mosquitto version \"}}\n\
+         profiles: {{default: {{description: as it is}}}}\n"
+    );
+    Definition::parse(&yaml, "contained.yaml").unwrap().back_ends.container.unwrap()
+}
+
+/// A container that was started; it and its files go when this is dropped.
+struct Started {
+    name: String,
+    child: Child,
+    line: CommandLine,
+    directory: PrivateDirectory,
+    log: tempfile::NamedTempFile,
+}
+
+impl Started {
+    fn new(engine: &Engine, image: &str, arguments: &[&str], limits: Option<&ResourceLimits>) -> Started {
+        let directory = PrivateDirectory::within(&std::env::temp_dir()).unwrap();
+        std::fs::write(directory.path().join("mosquitto.conf"), "# as written by its owner alone\n").unwrap();
+        Started::with(engine, image, directory, arguments, limits)
+    }
+
+    fn with(
+        engine: &Engine,
+        image: &str,
+        directory: PrivateDirectory,
+        arguments: &[&str],
+        limits: Option<&ResourceLimits>,
+    ) -> Started {
+        let name = format!("pubmark-test-{}", directory.path().display().to_string().rsplit('-').next().unwrap());
+        let back_end = back_end(image);
+        let line = engine
+            .command_line(&ContainerOrder {
+                back_end: &back_end,
+                image,
+                mounts: vec![(directory.path().to_owned(), back_end.directory.clone())],
+                arguments: arguments.iter().map(|argument| (*argument).to_owned()).collect(),
+                environment: vec![("SECRET".to_owned(), "s3cret".to_owned())],
+                limits,
+                cores: limits.and_then(|limits| limits.cores).map_or(vec![], |_| vec![0]),
+                name: name.clone(),
+            })
+            .unwrap();
+        assert!(!line.arguments.iter().any(|argument| argument.contains("s3cret")), "{line:?}");
+        let log = tempfile::NamedTempFile::new().unwrap();
+        let child = Command::new(&line.program)
+            .args(&line.arguments)
+            .envs(line.environment.iter().map(|(name, value)| (name, value)))
+            .stdin(Stdio::null())
+            .stdout(log.reopen().unwrap())
+            .stderr(log.reopen().unwrap())
+            .spawn()
+            .unwrap();
+        Started { name, child, line, directory, log }
+    }
+
+    fn log(&self) -> String {
+        std::fs::read_to_string(self.log.path()).unwrap()
+    }
+
+    /// Asks it to end; the status with which its command ended.
+    fn ask_to_end(&mut self) -> Option<i32> {
+        // SAFETY: plain system call on a child that was not waited for.
+        unsafe { libc::kill(self.child.id() as libc::pid_t, libc::SIGTERM) };
+        self.end()
+    }
+
+    fn end(&mut self) -> Option<i32> {
+        let deadline = Instant::now() + Duration::from_secs(30);
+        while Instant::now() < deadline {
+            if let Some(status) = self.child.try_wait().unwrap() {
+                return status.code();
+            }
+            std::thread::sleep(Duration::from_millis(5));
+        }
+        panic!("the command did not end: {}", self.log());
+    }
+
+    fn clean_up(&self) {
+        for words in &self.line.clean_up {
+            let mut command = Command::new(&words[0]);
+            command.args(&words[1..]);
+            let (status, output) = run_to_end(command, Duration::from_secs(20)).unwrap();
+            assert!(status.success(), "{output}");
+        }
+    }
+}
+
+impl Drop for Started {
+    fn drop(&mut self) {
+        self.child.kill().unwrap();
+        self.child.wait().unwrap();
+        self.clean_up();
+    }
+}
+
+fn containers(engine: &Engine) -> String {
+    let mut list = Command::new(&engine.program);
+    list.args(["ps", "--all", "--format", "{{.Names}} {{.Status}}"]);
+    run_to_end(list, Duration::from_secs(20)).unwrap().1
+}
+
+/// Does a broker answer a CONNECT of MQTT 3.1.1 (§3.1) with a CONNACK that accepts (§3.2)?
+fn accepts_mqtt(port: u16) -> std::io::Result<bool> {
+    let mut stream = TcpStream::connect((Ipv4Addr::LOCALHOST, port))?;
+    stream.set_read_timeout(Some(Duration::from_secs(5)))?;
+    stream.write_all(b"\x10\x0c\0\x04MQTT\x04\x02\0\x1e\0\0")?;
+    let mut answer = [0; 4];
+    stream.read_exact(&mut answer)?;
+    Ok(answer == [0x20, 2, 0, 0])
+}
+
+/// What a network other than the host's would change.
+fn packet_filter() -> (String, String) {
+    let filter =
+        Command::new("iptables-save").output().map(|output| String::from_utf8_lossy(&output.stdout).into_owned());
+    (filter.unwrap_or_default(), std::fs::read_to_string("/proc/sys/net/ipv4/ip_forward").unwrap())
+}
+
+#[test]
+fn mosquitto_in_a_container_answers_and_leaves_nothing() {
+    let Some((engine, image)) = engine() else { return };
+    let before = packet_filter();
+    let port = ports::free(1).unwrap()[0];
+    let directory = PrivateDirectory::within(&std::env::temp_dir()).unwrap();
+    let configuration = directory.path().join("mosquitto.conf");
+    let text = format!("listener {port} 127.0.0.1\nallow_anonymous true\npersistence false\n");
+    std::fs::write(&configuration, text).unwrap();
+    // As a start writes it, and the container's user is another.
+    Command::new("chmod").arg("600").arg(&configuration).status().unwrap();
+    let mut started =
+        Started::with(engine, image, directory, &["/usr/sbin/mosquitto", "-c", "/pubmark/mosquitto.conf"], None);
+    assert!(comes_true(|| accepts_mqtt(port).unwrap_or(false)), "{}", started.log());
+
+    let place =
+        engine.cost_place(&started.name, Duration::from_secs(10)).unwrap().expect("its process is on this machine");
+    let program = std::fs::read_to_string(format!("/proc/{}/comm", place.pid)).unwrap();
+    assert_eq!(program, "mosquitto\n");
+    let usage = CgroupUsage::read(place.cgroup.as_ref().expect("its group is found"));
+    assert!(usage.cpu_ns.is_some_and(|ns| ns > 0) && usage.memory_bytes.is_some_and(|bytes| bytes > 0), "{usage:?}");
+    assert_eq!(usage.limits, None);
+    assert_eq!(engine.ended(&started.name).unwrap(), None);
+
+    assert_eq!(started.ask_to_end(), Some(0));
+    assert!(started.log().contains("terminating"), "{}", started.log());
+    assert!(engine.ended(&started.name).unwrap().is_some_and(|end| end.status == 0 && !end.out_of_memory));
+    let (name, folder) = (started.name.clone(), started.directory.path().to_owned());
+    drop(started);
+    assert!(!containers(engine).contains(&name));
+    assert!(comes_true(|| !is_alive(place.pid)) && !folder.exists());
+    let group = place.cgroup.unwrap();
+    let folders: Vec<PathBuf> = [group.unified, group.cpu, group.memory].into_iter().flatten().collect();
+    assert!(!folders.is_empty() && comes_true(|| folders.iter().all(|folder| !folder.exists())), "{folders:?}");
+    assert_eq!(packet_filter(), before);
+}
+
+#[test]
+fn its_version_is_what_the_program_in_the_image_says() {
+    let Some((engine, image)) = engine() else { return };
+    let version = engine.read_version(&back_end(image), image, "pubmark-test-version").unwrap().unwrap();
+    // The image's tag is the version and the number of the recipe.
+    assert!(image.ends_with(&format!(":{version}-1")), "{image} {version}");
+    assert!(!containers(engine).contains("pubmark-test-version"));
+}
+
+#[test]
+fn limits_hold_and_show_in_the_counters() {
+    let Some((engine, image)) = engine() else { return };
+    let limits = ResourceLimits {
+        asked: "cpu=0.2,memory=64MB,cores=1".to_owned(),
+        cpu: Some(0.2),
+        memory_bytes: Some(64_000_000),
+        cores: Some(1),
+    };
+    if !engine.limits_left_out.is_empty() {
+        eprintln!("skipped: {} leaves out limits on {:?} here", engine.title(), engine.limits_left_out);
+        return;
+    }
+    let started = Started::new(engine, image, &["/bin/sh", "-c", "while :; do :; done"], Some(&limits));
+    let place = engine.cost_place(&started.name, Duration::from_secs(20)).unwrap().expect("it runs");
+    let group = place.cgroup.unwrap();
+    let (begun, before) = (Instant::now(), CgroupUsage::read(&group));
+    std::thread::sleep(Duration::from_secs(2));
+    let (after, passed) = (CgroupUsage::read(&group), begun.elapsed());
+    let cores = (after.cpu_ns.unwrap() - before.cpu_ns.unwrap()) as f64 / passed.as_nanos() as f64;
+    assert!((0.01..0.25).contains(&cores), "{cores} cores under cpu=0.2");
+    let counters = after.limits.unwrap();
+    assert!(counters.throttled_periods.is_some_and(|periods| periods > 10), "{counters:?}");
+    let read = |folder: &Option<PathBuf>, file: &str| {
+        folder
+            .as_ref()
+            .and_then(|folder| std::fs::read_to_string(folder.join(file)).ok())
+            .map(|text| text.trim().to_owned())
+    };
+    let ration = read(&group.cpu, "cpu.cfs_quota_us").or_else(|| read(&group.unified, "cpu.max")).unwrap();
+    assert!(["2000", "2000 10000"].contains(&ration.as_str()), "{ration}");
+    let cores = read(&group.cpuset, "cpuset.cpus").or_else(|| read(&group.unified, "cpuset.cpus")).unwrap();
+    assert_eq!(cores, "0");
+    let memory = read(&group.memory, "memory.limit_in_bytes").or_else(|| read(&group.unified, "memory.max")).unwrap();
+    // Rounded down to pages.
+    assert_eq!(memory.parse::<u64>().unwrap() / 4_096, 64_000_000 / 4_096);
+}
+
+#[test]
+fn a_program_that_wants_more_memory_than_its_limit_is_killed() {
+    let Some((engine, image)) = engine() else { return };
+    let limits =
+        ResourceLimits { asked: "memory=16MB".to_owned(), cpu: None, memory_bytes: Some(16_000_000), cores: None };
+    if engine.limits_left_out.contains(&"memory") {
+        eprintln!("skipped: {} leaves out limits on memory here", engine.title());
+        return;
+    }
+    let grow = "x=aaaaaaaaaaaaaaaa; while :; do x=$x$x; done";
+    let mut started = Started::new(engine, image, &["/bin/sh", "-c", grow], Some(&limits));
+    // 128 + SIGKILL.
+    assert_eq!(started.end(), Some(137), "{}", started.log());
+    assert_eq!(engine.ended(&started.name).unwrap().map(|end| end.status), Some(137));
+}
+
+#[test]
+fn a_container_that_ignores_sigterm_is_removed_at_once() {
+    let Some((engine, image)) = engine() else { return };
+    let mut started = Started::new(engine, image, &["/bin/sh", "-c", "trap '' TERM; while :; do :; done"], None);
+    let place = engine.cost_place(&started.name, Duration::from_secs(20)).unwrap().expect("it runs");
+    // Killing the command alone leaves the container running: that is what the clean-up is for.
+    started.child.kill().unwrap();
+    started.child.wait().unwrap();
+    assert!(is_alive(place.pid));
+    let begun = Instant::now();
+    started.clean_up();
+    assert!(!is_alive(place.pid) && begun.elapsed() < Duration::from_secs(8), "{:?}", begun.elapsed());
+}
+
+#[test]
+fn an_image_that_is_not_here_is_named_with_the_command_that_fetches_it() {
+    let Some((engine, image)) = engine() else { return };
+    let log = tempfile::NamedTempFile::new().unwrap();
+    engine.prepare("contained", image, log.path(), None).unwrap();
+    let missing = "localhost/pubmark-no-such-image:1";
+    assert!(!engine.has_image(missing).unwrap());
+    let error = engine.prepare("contained", missing, log.path(), None).unwrap_err().to_string();
+    let start = format!(
+        "image `{missing}` is not here and could not be fetched: `{} pull {missing}` fetches it; it said:\n",
+        engine.program.display()
+    );
+    assert!(error.starts_with(&start), "{error}");
+}
+
+/// Runs itself in a process of its own, which starts a container and is killed with all that watched over it.
+#[test]
+fn what_a_killed_owner_left_is_removed_by_the_next_start() {
+    let Some((engine, image)) = engine() else { return };
+    if let Ok(note) = std::env::var("PUBMARK_TEST_NOTE") {
+        let started = Started::new(engine, image, &["/bin/sh", "-c", "while :; do :; done"], None);
+        let place = engine.cost_place(&started.name, Duration::from_secs(20)).unwrap().expect("it runs");
+        std::fs::write(format!("{note}-early"), format!("{} {}", started.name, place.pid)).unwrap();
+        std::fs::rename(format!("{note}-early"), note).unwrap();
+        // Killed here.
+        std::thread::sleep(Duration::from_secs(60));
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let note = folder.path().join("name");
+    let mut owner = Command::new(std::env::current_exe().unwrap())
+        .args(["what_a_killed_owner_left_is_removed_by_the_next_start", "--exact"])
+        .env("PUBMARK_TEST_NOTE", &note)
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap();
+    let written = (0..6).any(|_| comes_true(|| note.exists()));
+    owner.kill().unwrap();
+    owner.wait().unwrap();
+    assert!(written, "the owner never started its container");
+    let (name, pid) = read_note(&note);
+    assert!(is_alive(pid), "this test would see nothing: the container ended with its owner");
+    let removed = engine.remove_abandoned().unwrap();
+    // Another test's start may have been first.
+    assert!(removed.contains(&name) || !containers(engine).contains(&name), "{removed:?}");
+    assert!(comes_true(|| !is_alive(pid)));
+}
+
+fn read_note(note: &Path) -> (String, u32) {
+    let text = std::fs::read_to_string(note).unwrap();
+    let (name, pid) = text.split_once(' ').unwrap();
+    (name.to_owned(), pid.parse().unwrap())
+}
