@@ -32,6 +32,8 @@ pub enum Condition {
     Further,
     /// The workload needs larger packets than the system takes by default, and they are allowed.
     Raised,
+    /// The packets that the system takes by default are large enough.
+    Unraised,
 }
 
 /// Conditions of a part, all of which must hold: one word or a list of words.
@@ -100,6 +102,7 @@ impl Condition {
             Condition::First => several && now.first,
             Condition::Further => several && !now.first,
             Condition::Raised => now.raised,
+            Condition::Unraised => !now.raised,
         }
     }
 }

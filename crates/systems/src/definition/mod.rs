@@ -227,13 +227,33 @@ impl Definition {
         crate::template::check(self)
     }
 
-    /// Does any part of it apply only where clients log in?
+    /// Can any back end be made to ask for a log-in?
     pub fn can_ask_for_login(&self) -> bool {
+        self.asks_for_login(false) || self.asks_for_login(true)
+    }
+
+    /// Can it be made to ask for a log-in, as a program or in a container? It can if a part says how.
+    pub fn asks_for_login(&self, container: bool) -> bool {
+        self.has_part_for(Condition::Password, container)
+    }
+
+    /// Can it be made to encrypt, as a program or in a container? It can if a part says how.
+    pub fn encrypts(&self, container: bool) -> bool {
+        self.has_part_for(Condition::Tls, container)
+    }
+
+    /// Is there an argument or a text that needs this condition, in this back end?
+    fn has_part_for(&self, condition: Condition, container: bool) -> bool {
         let process = self.back_ends.process.iter().flat_map(|process| &process.arguments);
-        let container = self.back_ends.container.iter().flat_map(|container| &container.arguments);
-        let arguments = process.chain(container).map(|part| &part.when);
-        let texts = self.files.iter().flat_map(|file| file.parts.iter().map(|part| &part.when).chain([&file.when]));
-        arguments.chain(texts).any(|when| when.needs(Condition::Password))
+        let in_container = self.back_ends.container.iter().flat_map(|found| &found.arguments);
+        let own: Vec<&When> = match container {
+            false => process.map(|part| &part.when).collect(),
+            true => in_container.map(|part| &part.when).collect(),
+        };
+        let elsewhere = if container { Condition::Process } else { Condition::Container };
+        let files = self.files.iter().filter(|file| !file.when.needs(elsewhere));
+        let texts = files.flat_map(|file| file.parts.iter().map(|part| &part.when).chain([&file.when]));
+        own.into_iter().chain(texts).any(|when| when.needs(condition) && !when.needs(elsewhere))
     }
 
     /// The profile of that name.

@@ -2,6 +2,8 @@
 
 use serde::Deserialize;
 
+use crate::condition::When;
+
 /// A publish → receive in words of the protocol.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
@@ -19,10 +21,13 @@ pub enum Probe {
 pub struct Line {
     /// Name of the connection, made when it is first named.
     pub on: String,
-    /// What is written to it, placeholders filled in; `{token}` is a word of this probe alone.
+    /// When it is done.
+    #[serde(default)]
+    pub when: When,
+    /// What is written to it, placeholders filled in; `{token}` is a word of this probe alone, 16 letters and digits.
     #[serde(default)]
     pub say: Option<String>,
-    /// Then read from it until this was heard.
+    /// Then read from it until this was heard, placeholders filled in. What came before is skipped.
     #[serde(default)]
     pub hear: Option<String>,
 }

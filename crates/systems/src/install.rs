@@ -1,0 +1,282 @@
+//! Installing what a system's definition says: its script is run, and what came of it is looked at.
+
+use std::io::{self, BufRead, BufReader};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{self, RecvTimeoutError};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use crate::definition::{Definition, ProcessBackEnd};
+use crate::error::SystemError;
+use crate::process::Process;
+use crate::programs::{self, SELF};
+
+/// Longest run of a script: a broker that is compiled on a small machine takes minutes.
+pub const WITHIN: Duration = Duration::from_secs(20 * 60);
+/// Time between two looks at what else may have happened while a script says nothing.
+const LOOK: Duration = Duration::from_millis(100);
+/// The variable that scripts put programs under.
+const VARIABLE: &str = "$PROGRAMS";
+
+/// A system that can be started as a program here.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Installed {
+    /// The program.
+    pub program: PathBuf,
+    /// What it says its version is; `None` where it does not say.
+    pub version: Option<String>,
+}
+
+/// A system could not be installed.
+#[derive(Debug, thiserror::Error)]
+pub enum InstallError {
+    /// There is no program to install.
+    #[error("`{system}` has no program of this machine: {instead}")]
+    NoProgram {
+        /// The system.
+        system: String,
+        /// What it runs as.
+        instead: String,
+    },
+    /// The script needs root's rights.
+    #[error("installing `{system}` needs root's rights")]
+    NeedsRoot {
+        /// The system.
+        system: String,
+        /// What to type.
+        command: String,
+    },
+    /// The script ended with a failure; what it said was handed on.
+    #[error("the script that installs `{system}` failed ({status})")]
+    Failed {
+        /// The system.
+        system: String,
+        /// How it ended.
+        status: String,
+    },
+    /// The script took too long.
+    #[error("the script that installs `{system}` did not end within {seconds} s")]
+    TooSlow {
+        /// The system.
+        system: String,
+        /// How long it had.
+        seconds: u64,
+    },
+    /// The caller asked to stop.
+    #[error("interrupted while `{system}` was installed")]
+    Interrupted {
+        /// The system.
+        system: String,
+    },
+    /// The script ended well and the program is still not there.
+    #[error("the script that installs `{system}` ended well, and its program is not there")]
+    NotThere {
+        /// The system.
+        system: String,
+        /// What was looked for.
+        #[source]
+        source: SystemError,
+    },
+    /// A folder or program could not be used.
+    #[error("failed to {action} to install `{system}`")]
+    Io {
+        /// What was tried.
+        action: String,
+        /// The system.
+        system: String,
+        /// Why it failed.
+        #[source]
+        source: io::Error,
+    },
+}
+
+/// The system's program and version, if it is here.
+pub fn found(definition: &Definition) -> Option<Installed> {
+    let back_end = definition.back_ends.process.as_ref()?;
+    let program = programs::find_program(&back_end.program, back_end).ok()?;
+    // A program that cannot be asked is there all the same.
+    let version = programs::read_version(&program, back_end).ok().flatten();
+    Some(Installed { program, version })
+}
+
+/// Is what the script would bring here already? A program from elsewhere does not count where the script places its own.
+pub fn is_up_to_date(definition: &Definition) -> Option<Installed> {
+    let back_end = definition.back_ends.process.as_ref()?;
+    let here = found(definition)?;
+    let own = back_end.install.contains(VARIABLE);
+    (!own || here.program.starts_with(programs::folder())).then_some(here)
+}
+
+/// The shell commands that install the system.
+pub fn script(definition: &Definition) -> Result<&str, InstallError> {
+    back_end(definition).map(|back_end| back_end.install.trim_end())
+}
+
+/// Runs the script, each line that it says handed to `line`, until it ends, `stop` is set or [`WITHIN`] is over; then
+/// looks for the program. Nothing of the script runs on afterwards.
+pub fn run(
+    definition: &Definition,
+    stop: &AtomicBool,
+    line: &mut dyn FnMut(&str),
+) -> Result<Installed, InstallError> {
+    run_under(&programs::folder(), definition, stop, line)
+}
+
+fn run_under(
+    folder: &Path,
+    definition: &Definition,
+    stop: &AtomicBool,
+    line: &mut dyn FnMut(&str),
+) -> Result<Installed, InstallError> {
+    let system = || definition.name.clone();
+    let back_end = back_end(definition)?;
+    if back_end.program != SELF {
+        let script = back_end.install.trim_end();
+        if needs_root(script) && !is_root() {
+            let command = format!("sudo sh -c '{script}'");
+            return Err(InstallError::NeedsRoot { system: system(), command });
+        }
+        std::fs::create_dir_all(folder).map_err(|source| InstallError::Io {
+            action: format!("create `{}`", folder.display()),
+            system: system(),
+            source,
+        })?;
+        let mut command = Command::new("sh");
+        command.args(["-eu", "-c", script]).env("PROGRAMS", folder).env("DEBIAN_FRONTEND", "noninteractive");
+        run_script(command, &definition.name, stop, line)?;
+    }
+    programs::find_program(&back_end.program, back_end)
+        .map_err(|source| InstallError::NotThere { system: system(), source })?;
+    found(definition).ok_or_else(|| InstallError::NoProgram { system: system(), instead: how_else(definition) })
+}
+
+fn back_end(definition: &Definition) -> Result<&ProcessBackEnd, InstallError> {
+    definition
+        .back_ends
+        .process
+        .as_ref()
+        .ok_or_else(|| InstallError::NoProgram { system: definition.name.clone(), instead: how_else(definition) })
+}
+
+/// How a system runs that is no program of this machine.
+fn how_else(definition: &Definition) -> String {
+    match (&definition.back_ends.container, &definition.back_ends.brokerless) {
+        (Some(container), _) => format!("it runs in a container (image {})", container.image),
+        (None, Some(_)) => "nothing runs, its clients find each other".to_owned(),
+        (None, None) => "it runs elsewhere".to_owned(),
+    }
+}
+
+/// Packages of the machine are root's.
+fn needs_root(script: &str) -> bool {
+    script.lines().any(|line| line.trim_start().starts_with("apt-get "))
+}
+
+fn is_root() -> bool {
+    // SAFETY: the call has no arguments and cannot fail.
+    unsafe { libc::geteuid() == 0 }
+}
+
+fn run_script(
+    mut command: Command,
+    system: &str,
+    stop: &AtomicBool,
+    line: &mut dyn FnMut(&str),
+) -> Result<(), InstallError> {
+    let failed = |source| InstallError::Io { action: "run `sh`".to_owned(), system: system.to_owned(), source };
+    let (reader, writer) = io::pipe().map_err(failed)?;
+    command.stdin(Stdio::null()).stdout(writer.try_clone().map_err(failed)?).stderr(writer);
+    let mut process = Process::start(command).map_err(failed)?;
+    let (said, lines) = mpsc::channel();
+    // Ends when the last writer of the pipe has ended, or nobody listens any more.
+    thread::spawn(move || {
+        let mut reader = BufReader::new(reader);
+        let mut bytes = Vec::new();
+        while reader.read_until(b'\n', &mut bytes).is_ok_and(|count| count > 0) {
+            if said.send(String::from_utf8_lossy(&bytes).trim_end().to_owned()).is_err() {
+                return;
+            }
+            bytes.clear();
+        }
+    });
+    let deadline = Instant::now() + WITHIN;
+    loop {
+        let silent = match lines.recv_timeout(LOOK) {
+            Ok(text) => {
+                line(&text);
+                false
+            }
+            Err(RecvTimeoutError::Timeout) => true,
+            Err(RecvTimeoutError::Disconnected) => {
+                thread::sleep(LOOK);
+                true
+            }
+        };
+        match process.ended() {
+            Some(status) if silent && status.success() => return Ok(()),
+            Some(status) if silent => {
+                return Err(InstallError::Failed { system: system.to_owned(), status: status.to_string() });
+            }
+            _ if stop.load(Ordering::Relaxed) => {
+                return Err(InstallError::Interrupted { system: system.to_owned() });
+            }
+            _ if Instant::now() >= deadline => {
+                return Err(InstallError::TooSlow { system: system.to_owned(), seconds: WITHIN.as_secs() });
+            }
+            _ => {}
+        }
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+
+    fn script_of(install: &str) -> Definition {
+        let text = format!(
+            "name: mine\ntitle: mine\ndescription: mine\nranked: false\nlisteners: {{mqtt: {{scheme: mqtt}}}}\n\
+             protocols: {{mqtt5: {{listener: mqtt, highest_qos: 0}}}}\n\
+             back_ends: {{process: {{program: no-such-program, install: {install:?}}}}}\n\
+             profiles: {{default: {{description: as it is}}}}\n"
+        );
+        Definition::parse(&text, "mine.yaml").unwrap()
+    }
+
+    fn run_lines(definition: &Definition, stop: bool) -> (Result<Installed, InstallError>, Vec<String>) {
+        let mut lines = Vec::new();
+        let folder = tempfile::tempdir().unwrap();
+        let outcome = run_under(folder.path(), definition, &AtomicBool::new(stop), &mut |line| lines.push(line.to_owned()));
+        (outcome, lines)
+    }
+
+    #[test]
+    fn a_script_that_fails_is_a_failure_and_its_words_are_handed_on() {
+        let (outcome, lines) = run_lines(&script_of("echo one\necho two >&2\nfalse\necho never"), false);
+        assert_eq!(lines, ["one", "two"]);
+        let error = outcome.unwrap_err().to_string();
+        assert_eq!(error, "the script that installs `mine` failed (exit status: 1)");
+    }
+
+    #[test]
+    fn a_script_that_brings_nothing_is_a_failure_too() {
+        let (outcome, _) = run_lines(&script_of("test -d \"$PROGRAMS\""), false);
+        assert!(matches!(outcome, Err(InstallError::NotThere { .. })), "{outcome:?}");
+    }
+
+    #[test]
+    fn a_script_is_stopped_when_asked_to() {
+        let begun = Instant::now();
+        let (outcome, _) = run_lines(&script_of("sleep 100"), true);
+        assert!(matches!(outcome, Err(InstallError::Interrupted { .. })), "{outcome:?}");
+        assert!(begun.elapsed() < Duration::from_secs(20), "{:?}", begun.elapsed());
+    }
+
+    #[test]
+    fn only_packages_of_the_machine_need_root() {
+        assert!(needs_root("set -e\n  apt-get install -y mosquitto"));
+        assert!(!needs_root("pip install x # not apt-get"));
+    }
+}
