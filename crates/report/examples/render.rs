@@ -3,7 +3,7 @@
 
 use std::error::Error;
 use std::fs;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use pubmark_record::comparison::compare;
 use pubmark_report::terminal::{self, TerminalOptions};
@@ -16,17 +16,30 @@ fn main() -> Result<(), Box<dyn Error>> {
     let root = PathBuf::from(std::env::args().nth(1).ok_or("name a folder to render into")?);
     for (name, record) in fixtures::all() {
         let folder = root.join(name);
-        fs::create_dir_all(folder.join("csv"))?;
-        for (file, text) in exports::all(&record) {
-            fs::write(folder.join(file), text)?;
-        }
+        write(&folder, exports::all(&record))?;
         let shown = folder.display().to_string();
         println!("{}", terminal::summary(&record, &TerminalOptions { colour: true, folder: Some(&shown) }));
+    }
+    for (name, record) in fixtures::experiments() {
+        write(&root.join(name), exports::experiment(&record))?;
+        println!("{}", terminal::experiment(&record, &TerminalOptions { colour: true, folder: Some("runs/latest") }));
+    }
+    for (name, record) in fixtures::searches() {
+        write(&root.join(name), exports::capacity(&record))?;
+        println!("{}", terminal::capacity(&record, &TerminalOptions { colour: true, folder: Some("runs/latest") }));
     }
     let records = fixtures::compared();
     let comparison = compare(&records)?;
     fs::write(root.join("comparison.html"), html::comparison(&comparison))?;
     fs::write(root.join("comparison.md"), markdown::comparison(&comparison))?;
     println!("{}", terminal::comparison(&comparison, &TerminalOptions::default()));
+    Ok(())
+}
+
+fn write(folder: &Path, files: Vec<(String, String)>) -> Result<(), Box<dyn Error>> {
+    fs::create_dir_all(folder.join("csv"))?;
+    for (file, text) in files {
+        fs::write(folder.join(file), text)?;
+    }
     Ok(())
 }

@@ -1,18 +1,22 @@
 //! The charts of a run, in the order in which the page shows them. A new chart is a file in `charts/` and a row in
 //! [`CHARTS`].
 
+pub mod capacity;
 mod cpu;
 pub mod curves;
+pub mod experiment;
 mod latency_over_time;
 mod memory;
+mod network;
 pub mod outcomes;
 mod over_time;
 mod rates;
 mod scheduler_lag;
+mod throttling;
 
 use pubmark_record::record::Record;
 
-use crate::plot::{Plot, bars::Bars};
+use crate::plot::{Plot, bars::Bars, rows::Rows};
 
 /// Where in the page a chart stands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -31,19 +35,23 @@ pub struct ChartRow {
     pub id: &'static str,
     /// Where it stands.
     pub section: Section,
+    /// Is it shown where there is nothing to draw, too, with the reason?
+    pub is_expected: bool,
     /// Draws it.
     pub draw: fn(&Record) -> Chart,
 }
 
 /// Every chart.
-pub const CHARTS: [ChartRow; 7] = [
-    ChartRow { id: "percentiles", section: Section::Latency, draw: curves::draw },
-    ChartRow { id: "outcomes", section: Section::Messages, draw: outcomes::draw },
-    ChartRow { id: "rates", section: Section::OverTime, draw: rates::draw },
-    ChartRow { id: "latency-over-time", section: Section::OverTime, draw: latency_over_time::draw },
-    ChartRow { id: "scheduler-lag", section: Section::OverTime, draw: scheduler_lag::draw },
-    ChartRow { id: "cpu", section: Section::OverTime, draw: cpu::draw },
-    ChartRow { id: "memory", section: Section::OverTime, draw: memory::draw },
+pub const CHARTS: [ChartRow; 9] = [
+    ChartRow { id: "percentiles", section: Section::Latency, is_expected: true, draw: curves::draw },
+    ChartRow { id: "outcomes", section: Section::Messages, is_expected: true, draw: outcomes::draw },
+    ChartRow { id: "rates", section: Section::OverTime, is_expected: true, draw: rates::draw },
+    ChartRow { id: "latency-over-time", section: Section::OverTime, is_expected: true, draw: latency_over_time::draw },
+    ChartRow { id: "scheduler-lag", section: Section::OverTime, is_expected: true, draw: scheduler_lag::draw },
+    ChartRow { id: "cpu", section: Section::OverTime, is_expected: true, draw: cpu::draw },
+    ChartRow { id: "memory", section: Section::OverTime, is_expected: true, draw: memory::draw },
+    ChartRow { id: "throttling", section: Section::OverTime, is_expected: false, draw: throttling::draw },
+    ChartRow { id: "network", section: Section::OverTime, is_expected: false, draw: network::draw },
 ];
 
 /// A chart with its words.
@@ -70,6 +78,10 @@ pub enum Picture {
     Plot(Box<Plot>),
     /// Stacked bars.
     Bars(Bars),
+    /// Rows over several axes.
+    Rows(Rows),
+    /// Plots beside each other, each with its name.
+    Panels(Vec<(String, Plot)>),
 }
 
 impl Chart {

@@ -1,11 +1,16 @@
 //! One CSV file for each table of a record: a header line, one observation a line, times in µs, an empty field for what
 //! was not measured.
 
+mod experiment;
+
 use std::fmt::Display;
 
+use pubmark_record::cost::Usage;
 use pubmark_record::record::{Delivery, Record, Summary};
 
 use crate::words::{STATISTICS, distributions};
+
+pub use experiment::{cells, runs, trials};
 
 /// A table as a CSV file.
 pub struct CsvTable {
@@ -51,6 +56,21 @@ const BOOKS: [BookColumn; 18] = [
     ("delivered_after_refusal", |books| books.delivered_after_refusal),
 ];
 
+/// A cost of one side with its name and unit.
+type CostColumn = (&'static str, &'static str, fn(&Usage) -> Option<u64>);
+
+const FURTHER_COSTS: [CostColumn; 9] = [
+    ("idle_rss", "bytes", |usage| usage.idle_rss_bytes),
+    ("peak_pss", "bytes", |usage| usage.peak_pss_bytes),
+    ("cgroup_peak", "bytes", |usage| usage.cgroup_peak_bytes),
+    ("threads", "threads", |usage| usage.threads),
+    ("descriptors", "descriptors", |usage| usage.descriptors),
+    ("voluntary_switches", "switches", |usage| usage.voluntary_switches),
+    ("involuntary_switches", "switches", |usage| usage.involuntary_switches),
+    ("received", "bytes", |usage| usage.received_bytes),
+    ("sent", "bytes", |usage| usage.sent_bytes),
+];
+
 fn summary(record: &Record) -> String {
     let mut table = Table::new(&["run", "figure", "statistic", "unit", "value"]);
     let mut add = |figure: &str, statistic: &str, unit: &str, value: Option<f64>| {
@@ -76,6 +96,34 @@ fn summary(record: &Record) -> String {
         add(side, "cpu", "s", usage.map(|usage| usage.cpu_seconds));
         add(side, "cores", "cores", usage.map(|usage| usage.cores));
         add(side, "peak_rss", "bytes", usage.map(|usage| usage.peak_rss_bytes as f64));
+        for (name, unit, get) in FURTHER_COSTS {
+            add(side, name, unit, usage.and_then(|usage| get(&usage)).map(|value| value as f64));
+        }
+    }
+    add("system", "cpu_per_million", "s", record.cost.system_cpu_s_per_million);
+    add("generator", "cpu_per_million", "s", record.cost.generator_cpu_s_per_million);
+    add("system", "memory_per_connection", "bytes", record.cost.system_bytes_per_connection);
+    if let Some(limits) = &record.resources.limits {
+        for (name, unit, value) in [
+            ("periods", "periods", limits.periods.map(|value| value as f64)),
+            ("throttled", "periods", limits.throttled_periods.map(|value| value as f64)),
+            ("throttled_time", "s", limits.throttled_seconds),
+            ("memory_limit_hits", "times", limits.memory_limit_hits.map(|value| value as f64)),
+            ("out_of_memory_kills", "times", limits.out_of_memory_kills.map(|value| value as f64)),
+        ] {
+            add("limits", name, unit, value);
+        }
+    }
+    if let Some(host) = &record.resources.host {
+        for (name, unit, value) in [
+            ("cores", "cores", host.cores),
+            ("peak_used", "bytes", host.peak_used_bytes.map(|value| value as f64)),
+            ("received", "bytes", host.received_bytes.map(|value| value as f64)),
+            ("sent", "bytes", host.sent_bytes.map(|value| value as f64)),
+            ("failed_readings", "readings", Some(host.failed_readings as f64)),
+        ] {
+            add("host", name, unit, value);
+        }
     }
     table.text
 }
@@ -155,12 +203,34 @@ fn series(record: &Record) -> String {
 }
 
 fn resources(record: &Record) -> String {
-    let mut table = Table::new(&["t_s", "system_cores", "system_rss_bytes", "generator_cores", "generator_rss_bytes"]);
+    let mut table = Table::new(&[
+        "t_s",
+        "system_cores",
+        "system_rss_bytes",
+        "system_pss_bytes",
+        "system_cgroup_bytes",
+        "system_threads",
+        "system_descriptors",
+        "system_switches_per_s",
+        "system_received_per_s",
+        "system_sent_per_s",
+        "system_throttled",
+        "generator_cores",
+        "generator_rss_bytes",
+    ]);
     for row in &record.resource_series {
         table.row(&[
             row.t_s.to_string(),
             optional(row.system_cores),
             optional(row.system_rss_bytes),
+            optional(row.system_pss_bytes),
+            optional(row.system_cgroup_bytes),
+            optional(row.system_threads),
+            optional(row.system_descriptors),
+            optional(row.system_switches_per_s),
+            optional(row.system_received_per_s),
+            optional(row.system_sent_per_s),
+            optional(row.system_throttled),
             optional(row.generator_cores),
             optional(row.generator_rss_bytes),
         ]);

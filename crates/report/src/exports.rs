@@ -1,18 +1,20 @@
-//! The files made from a record, in one table. `record.json` itself is written by whoever ran.
+//! The files made from a record, in one table for each kind of record. The record itself is written by whoever ran.
 
+use pubmark_record::capacity::CapacityRecord;
+use pubmark_record::experiment::ExperimentRecord;
 use pubmark_record::record::Record;
 
 use crate::{csv, html, markdown};
 
 /// A file made from a record.
-pub struct Export {
+pub struct Export<Source = Record> {
     /// What it is called on the command line.
     pub name: &'static str,
-    /// Its files relative to the run folder, with their text.
-    pub render: fn(&Record) -> Vec<(String, String)>,
+    /// Its files relative to the record's folder, with their text.
+    pub render: fn(&Source) -> Vec<(String, String)>,
 }
 
-/// Every export. A new one is a row here.
+/// Every export of a run. A new one is a row here.
 pub const EXPORTS: [Export; 3] = [
     Export { name: "html", render: |record| vec![("report.html".to_string(), html::run(record))] },
     Export { name: "markdown", render: |record| vec![("summary.md".to_string(), markdown::run(record))] },
@@ -24,7 +26,40 @@ pub const EXPORTS: [Export; 3] = [
     },
 ];
 
-/// The files of every export: (path relative to the run folder, text).
+/// Every export of an experiment. A new one is a row here.
+pub const EXPERIMENT_EXPORTS: [Export<ExperimentRecord>; 3] = [
+    Export { name: "html", render: |record| vec![("experiment.html".to_string(), html::experiment(record))] },
+    Export { name: "markdown", render: |record| vec![("experiment.md".to_string(), markdown::experiment(record))] },
+    Export {
+        name: "csv",
+        render: |record| {
+            vec![("csv/cells.csv".to_string(), csv::cells(record)), ("csv/runs.csv".to_string(), csv::runs(record))]
+        },
+    },
+];
+
+/// Every export of a search for capacity. A new one is a row here.
+pub const CAPACITY_EXPORTS: [Export<CapacityRecord>; 3] = [
+    Export { name: "html", render: |record| vec![("capacity.html".to_string(), html::capacity(record))] },
+    Export { name: "markdown", render: |record| vec![("capacity.md".to_string(), markdown::capacity(record))] },
+    Export { name: "csv", render: |record| vec![("csv/trials.csv".to_string(), csv::trials(record))] },
+];
+
+/// The files of every export of a run: (path relative to the run folder, text).
 pub fn all(record: &Record) -> Vec<(String, String)> {
-    EXPORTS.iter().flat_map(|export| (export.render)(record)).collect()
+    files(&EXPORTS, record)
+}
+
+/// The files of every export of an experiment: (path relative to its folder, text).
+pub fn experiment(record: &ExperimentRecord) -> Vec<(String, String)> {
+    files(&EXPERIMENT_EXPORTS, record)
+}
+
+/// The files of every export of a search for capacity: (path relative to its folder, text).
+pub fn capacity(record: &CapacityRecord) -> Vec<(String, String)> {
+    files(&CAPACITY_EXPORTS, record)
+}
+
+fn files<Source>(exports: &[Export<Source>], record: &Source) -> Vec<(String, String)> {
+    exports.iter().flat_map(|export| (export.render)(record)).collect()
 }

@@ -4,7 +4,9 @@
 //! Start with [`terminal::summary`] and [`exports::EXPORTS`]. Values that were not measured are shown as `—`, never as 0.
 
 pub mod charts;
+pub mod columns;
 pub mod csv;
+pub mod experiment;
 pub mod exports;
 pub mod html;
 pub mod markdown;

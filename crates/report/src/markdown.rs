@@ -1,4 +1,6 @@
-//! A run as Markdown, to paste into an issue or a page.
+//! Records as Markdown, to paste into an issue or a page.
+
+mod experiment;
 
 use pubmark_record::comparison::Comparison;
 use pubmark_record::record::Record;
@@ -7,11 +9,16 @@ use pubmark_record::warnings::warnings;
 use crate::numbers::{MISSING, TimeUnit, bytes, cores, count, figure, share, significant};
 use crate::words::{self, STATISTICS, distributions, verdict_word};
 
+pub use experiment::{capacity, experiment};
+
 /// The page of a run.
 pub fn run(record: &Record) -> String {
     let mut text = format!("# {}\n\n", escaped(&record.run));
     text.push_str(&format!("- **Workload:** {}\n", escaped(&words::workload(record))));
     text.push_str(&format!("- **System:** {}\n", escaped(&words::system(record))));
+    for fact in words::system_facts(&record.system) {
+        text.push_str(&format!("- **{}:** {}\n", words::capitalised(fact.name), escaped(&fact.text)));
+    }
     text.push_str(&format!(
         "- **Run:** {}, started {}\n",
         escaped(&words::phases(record)),
@@ -143,6 +150,16 @@ fn cost(text: &mut String, record: &Record) {
         })
         .collect();
     table(text, &["side", "CPU time", "of a core", "peak memory"].map(String::from), &rows);
+    let unit_costs = words::unit_costs(record);
+    if !unit_costs.is_empty() {
+        text.push_str(&format!("\nThe system takes {}.\n", unit_costs.join(", ")));
+    }
+    if let Some(effect) = words::limit_effect(record) {
+        text.push_str(&format!("\nIts limits were {effect}.\n"));
+    }
+    if let Some(host) = &record.resources.host {
+        text.push_str(&format!("\nIts whole machine: {}.\n", words::host(host)));
+    }
 }
 
 fn types(text: &mut String, record: &Record) {

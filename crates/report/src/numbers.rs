@@ -138,6 +138,17 @@ pub fn seconds(value: f64) -> String {
     format!("{} s", short(value))
 }
 
+/// How long something took: `84 s`, `41 min 10 s`, `2 h 5 min`.
+pub fn duration(seconds: f64) -> String {
+    let whole = seconds.max(0.0).round() as u64;
+    match whole {
+        0..120 => format!("{whole} s"),
+        120..3_600 if whole.is_multiple_of(60) => format!("{} min", whole / 60),
+        120..3_600 => format!("{} min {} s", whole / 60, whole % 60),
+        _ => format!("{} h {} min", whole / 3_600, whole % 3_600 / 60),
+    }
+}
+
 /// `1 device`, `2 devices`.
 pub fn counted(value: u64, one: &str, many: &str) -> String {
     format!("{} {}", count(value), if value == 1 { one } else { many })
@@ -206,6 +217,13 @@ mod tests {
         assert_eq!(bytes(None), "—");
         assert_eq!(share(0, 0), "—");
         assert_eq!(share(0, 5), "0 %");
+    }
+
+    #[test]
+    fn durations_are_told_in_two_units() {
+        for (value, expected) in [(84.2, "84 s"), (2_470.0, "41 min 10 s"), (120.0, "2 min"), (7_530.0, "2 h 5 min")] {
+            assert_eq!(duration(value), expected);
+        }
     }
 
     #[test]

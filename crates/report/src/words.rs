@@ -1,8 +1,12 @@
 //! Sentences that several reports share, made from a record.
 
+mod facts;
+
 use pubmark_record::record::{Delivery, Record, Status, Summary, VerdictStatus};
 
 use crate::numbers::{count, counted, significant};
+
+pub use facts::*;
 
 /// The verdict in one word.
 pub fn verdict_word(status: VerdictStatus) -> &'static str {
@@ -45,10 +49,7 @@ pub fn workload(record: &Record) -> String {
 /// What was measured, in one line.
 pub fn system(record: &Record) -> String {
     let system = &record.system;
-    let name = match &system.version {
-        Some(version) => format!("{} {version}", system.name),
-        None => system.name.clone(),
-    };
+    let name = system_name(system);
     let profile = system.profile.as_ref().map_or_else(String::new, |profile| format!(", {profile} profile"));
     let tls = if record.settings.tls { " over TLS" } else { "" };
     let caution = if system.ranked { "" } else { ": a demonstration, not a result to quote" };
@@ -208,7 +209,12 @@ pub fn latency_finding(summary: Option<&Summary>) -> String {
 
 /// A first capital and a full stop.
 pub fn sentence(text: &str) -> String {
+    format!("{}.", capitalised(text))
+}
+
+/// A first capital.
+pub fn capitalised(text: &str) -> String {
     let mut letters = text.chars();
     let first: String = letters.next().map(|letter| letter.to_uppercase().collect()).unwrap_or_default();
-    format!("{first}{}.", letters.as_str())
+    format!("{first}{}", letters.as_str())
 }

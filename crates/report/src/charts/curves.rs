@@ -20,10 +20,11 @@ const SHOWN: [(&str, &str); 2] =
     [("latency", "latency (due → delivery)"), ("service_latency", "service latency (write start → delivery)")];
 
 pub(super) fn draw(record: &Record) -> Chart {
-    let curves: Vec<(String, &Curve)> =
-        SHOWN.iter().filter_map(|(key, name)| find(record, key).map(|curve| ((*name).to_string(), curve))).collect();
-    let Some(plot) = plot(&curves) else { return Chart::missing(TITLE, CSV, "No latency was measured.") };
-    let mut notes = vec![format!("n = {}", count(curves[0].1.count)), "lower is better".to_string()];
+    let shown = SHOWN.iter().filter_map(|(key, name)| find(record, key).map(|curve| ((*name).to_string(), curve)));
+    let curves: Vec<NamedCurve> =
+        shown.enumerate().map(|(position, (name, curve))| NamedCurve { name, style: position + 1, curve }).collect();
+    let Some(plot) = overlaid(&curves, READINGS) else { return Chart::missing(TITLE, CSV, "No latency was measured.") };
+    let mut notes = vec![format!("n = {}", count(curves[0].curve.count)), "lower is better".to_string()];
     if record.settings.flood {
         notes.push("a flood: latencies are not judged".to_string());
     }
@@ -38,12 +39,14 @@ pub(super) fn draw(record: &Record) -> Chart {
 
 /// The latencies of several runs over each other.
 pub fn compared(comparison: &Comparison) -> Chart {
-    let curves: Vec<(String, &Curve)> = comparison
-        .runs
-        .iter()
-        .filter_map(|run| find(run.record, "latency").map(|curve| (run.label.clone(), curve)))
+    let shown = comparison.runs.iter().filter_map(|run| find(run.record, "latency").map(|curve| (&run.label, curve)));
+    let curves: Vec<NamedCurve> = shown
+        .enumerate()
+        .map(|(position, (name, curve))| NamedCurve { name: name.clone(), style: position + 1, curve })
         .collect();
-    let Some(plot) = plot(&curves) else { return Chart::missing(TITLE, "", "No run measured a latency.") };
+    let Some(plot) = overlaid(&curves, READINGS) else {
+        return Chart::missing(TITLE, "", "No run measured a latency.");
+    };
     let p99s: Vec<String> = comparison
         .runs
         .iter()
@@ -57,7 +60,7 @@ pub fn compared(comparison: &Comparison) -> Chart {
     } else {
         sentence(&format!("99 % of the messages arrived within: {}", p99s.join(", ")))
     };
-    let fewest = curves.iter().map(|(_, curve)| curve.count).min().unwrap_or(0);
+    let fewest = curves.iter().map(|shown| shown.curve.count).min().unwrap_or(0);
     let notes = vec![format!("n ≥ {} a run", count(fewest)), "lower is better".to_string()];
     Chart { title: TITLE, finding, notes, csv: "", picture: Picture::Plot(Box::new(plot)) }
 }
@@ -66,45 +69,46 @@ fn find<'a>(record: &'a Record, key: &str) -> Option<&'a Curve> {
     record.curves.iter().find(|curve| curve.name == key && !curve.points.is_empty())
 }
 
-fn plot(curves: &[(String, &Curve)]) -> Option<Plot> {
-    let most = curves.iter().map(|(_, curve)| curve.count).max()?;
-    let values = || curves.iter().flat_map(|(_, curve)| curve.points.iter().map(|(_, value)| *value));
+/// A curve with its name and its colour.
+pub(super) struct NamedCurve<'a> {
+    pub(super) name: String,
+    pub(super) style: usize,
+    pub(super) curve: &'a Curve,
+}
+
+/// Curves over each other, with values that can be read off at no more than so many places.
+pub(super) fn overlaid(curves: &[NamedCurve], most_readings: usize) -> Option<Plot> {
+    let most = curves.iter().map(|shown| shown.curve.count).max()?;
+    let readings = reading_fractions(curves, most_readings);
+    let lines = curves.iter().map(|shown| line(shown, &readings)).collect();
+    let x = Axis::log_nines(most, "share of messages within (below: samples beyond)");
+    let y = time_axis(curves);
+    let readings = readings.iter().map(|fraction| (nines(*fraction, most), percent(*fraction))).collect();
+    Some(Plot::of_lines(x, y, lines, readings, HEIGHT))
+}
+
+/// An axis that holds every value of these curves.
+pub(super) fn time_axis(curves: &[NamedCurve]) -> Axis {
+    let values = || curves.iter().flat_map(|shown| shown.curve.points.iter().map(|(_, value)| *value));
     let smallest = values().filter(|value| *value > 0.0).fold(f64::INFINITY, f64::min);
     let largest = values().fold(1.0, f64::max);
-    let readings = reading_fractions(curves);
-    let lines = curves
-        .iter()
-        .enumerate()
-        .map(|(position, (name, curve))| Line {
-            name: name.clone(),
-            style: position + 1,
-            join: Join::StepBefore,
-            points: curve
-                .points
-                .iter()
-                .map(|(fraction, value)| (nines(*fraction, curve.count), Some(*value)))
-                .collect(),
-            readings: readings
-                .iter()
-                .map(|fraction| value_at(curve, *fraction).map_or_else(String::new, |v| time(Some(v))))
-                .collect(),
-        })
-        .collect();
-    Some(Plot {
-        x: Axis::log_nines(most, "share of messages within (below: samples beyond)"),
-        y: Axis::log_time(smallest.min(largest), largest, "time, log scale"),
-        lines,
-        bands: Vec::new(),
-        readings: readings.iter().map(|fraction| (nines(*fraction, most), percent(*fraction))).collect(),
-        height: HEIGHT,
-    })
+    Axis::log_time(smallest.min(largest), largest, "time, log scale")
+}
+
+fn line(shown: &NamedCurve, readings: &[f64]) -> Line {
+    let curve = shown.curve;
+    let points = curve.points.iter().map(|(fraction, value)| (nines(*fraction, curve.count), Some(*value))).collect();
+    let text = |fraction: &f64| value_at(curve, *fraction).map_or_else(String::new, |value| time(Some(value)));
+    Line::plain(&shown.name, shown.style, Join::StepBefore, points, readings.iter().map(text).collect())
 }
 
 /// Fractions of the curve with most samples, thinned.
-fn reading_fractions(curves: &[(String, &Curve)]) -> Vec<f64> {
-    let Some((_, longest)) = curves.iter().max_by_key(|(_, curve)| curve.count) else { return Vec::new() };
-    let every = longest.points.len().div_ceil(READINGS).max(1);
-    let last = longest.points.len() - 1;
+fn reading_fractions(curves: &[NamedCurve], most: usize) -> Vec<f64> {
+    let Some(longest) = curves.iter().map(|shown| shown.curve).max_by_key(|curve| curve.count) else {
+        return Vec::new();
+    };
+    let every = longest.points.len().div_ceil(most).max(1);
+    let last = longest.points.len().saturating_sub(1);
     let kept = longest.points.iter().enumerate().filter(|(index, _)| index % every == 0 || *index == last);
     kept.map(|(_, (fraction, _))| *fraction).collect()
 }

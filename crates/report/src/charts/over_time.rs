@@ -30,7 +30,7 @@ pub(super) fn panel(record: &Record, y: Axis, lines: Vec<Line>, readings: Vec<(f
     if to > record.settings.duration_s {
         bands.push(Band { from: record.settings.duration_s, to, label: "drain" });
     }
-    Some(Plot { x: Axis::run_time(from, to), y, lines, bands, readings, height: HEIGHT })
+    Some(Plot { bands, ..Plot::of_lines(Axis::run_time(from, to), y, lines, readings, HEIGHT) })
 }
 
 /// The moments at which bins can be read off: their middles.
@@ -60,7 +60,7 @@ pub(super) fn bins(
         points.push((end, value(last)));
     }
     let readings = rows.iter().map(|row| value(row).map_or_else(String::new, &print)).collect();
-    Line { name: name.to_string(), style, join: Join::StepAfter, points, readings }
+    Line::plain(name, style, Join::StepAfter, points, readings)
 }
 
 /// The moments at which resources can be read off.
@@ -77,13 +77,9 @@ pub(super) fn resources(
     value: impl Fn(&ResourceRow) -> Option<f64>,
     print: impl Fn(f64) -> String,
 ) -> Line {
-    Line {
-        name: name.to_string(),
-        style,
-        join,
-        points: rows.iter().map(|row| (row.t_s, value(row))).collect(),
-        readings: rows.iter().map(|row| value(row).map_or_else(String::new, &print)).collect(),
-    }
+    let points = rows.iter().map(|row| (row.t_s, value(row))).collect();
+    let readings = rows.iter().map(|row| value(row).map_or_else(String::new, &print)).collect();
+    Line::plain(name, style, join, points, readings)
 }
 
 /// Has the line any value? One without is not drawn, and the legend does not promise it.

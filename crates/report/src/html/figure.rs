@@ -3,14 +3,16 @@
 use maud::{Markup, html};
 
 use crate::charts::{Chart, Picture};
+use crate::plot::mark::Shape;
 use crate::plot::{Plot, Width};
 
 /// The figure of a chart. Figures that `share_cursor` show the same moment when one of them is pointed at.
 pub(super) fn figure(id: &str, chart: &Chart, share_cursor: bool) -> Markup {
     let description = format!("{} {}", chart.title, chart.finding);
     let group = if share_cursor { "time" } else { id };
+    let plot = if let Picture::Plot(plot) = &chart.picture { Some(plot) } else { None };
     html! {
-        figure id=(id) data-group=(group) data-at=[places(&chart.picture)] data-labels=[labels(&chart.picture)] {
+        figure id=(id) data-group=(group) data-at=[plot.map(|plot| places(plot))] data-labels=[plot.map(|plot| labels(plot))] {
             figcaption {
                 h3 { a href={ "#" (id) } { (chart.title) } }
                 p.finding { (chart.finding) }
@@ -28,7 +30,25 @@ pub(super) fn figure(id: &str, chart: &Chart, share_cursor: bool) -> Markup {
                     (legend(plot))
                     @for width in Width::ALL { (plot.svg(width, &description)) }
                 }
+                Picture::Rows(rows) => {
+                    @for width in Width::ALL { (rows.svg(width, &description)) }
+                }
+                Picture::Panels(panels) => {
+                    div.panels { @for (name, plot) in panels { (panel(id, name, plot, &description)) } }
+                }
             }
+        }
+    }
+}
+
+/// One of several plots, with a legend and a cursor of its own.
+fn panel(id: &str, name: &str, plot: &Plot, description: &str) -> Markup {
+    let description = format!("{name}: {description}");
+    html! {
+        figure.panel data-group={ (id) ": " (name) } data-at=(places(plot)) data-labels=(labels(plot)) {
+            figcaption { h4 { (name) } }
+            (legend(plot))
+            (plot.svg(Width::Panel, &description))
         }
     }
 }
@@ -40,7 +60,8 @@ fn legend(plot: &Plot) -> Markup {
             li.moment {}
             @for line in &plot.lines {
                 li data-line=(line.style) data-values=(line.readings.join("|")) {
-                    svg viewBox="0 0 28 10" aria-hidden="true" { path class={ "line c" (line.style) } d="M1 5H27" {} }
+                    svg viewBox="0 0 28 10" aria-hidden="true" { path class={ "line c" (line.style) } d="M1 5H27" {}
+                        @if line.is_marked { path class={ "mark c" (line.style) } d=(Shape::of_style(line.style).path(14.0, 5.0, 3.6)) {} } }
                     span { (line.name) }
                     output {}
                 }
@@ -50,13 +71,11 @@ fn legend(plot: &Plot) -> Markup {
 }
 
 /// Where values can be read off, in ten-thousandths of the x axis.
-fn places(picture: &Picture) -> Option<String> {
-    let Picture::Plot(plot) = picture else { return None };
+fn places(plot: &Plot) -> String {
     let place = |value: f64| format!("{:.0}", plot.x.scale.place(value) * 10_000.0);
-    Some(plot.readings.iter().map(|(at, _)| place(*at)).collect::<Vec<String>>().join(" "))
+    plot.readings.iter().map(|(at, _)| place(*at)).collect::<Vec<String>>().join(" ")
 }
 
-fn labels(picture: &Picture) -> Option<String> {
-    let Picture::Plot(plot) = picture else { return None };
-    Some(plot.readings.iter().map(|(_, label)| label.as_str()).collect::<Vec<&str>>().join("|"))
+fn labels(plot: &Plot) -> String {
+    plot.readings.iter().map(|(_, label)| label.as_str()).collect::<Vec<&str>>().join("|")
 }

@@ -1,19 +1,24 @@
 //! The page of a run: one offline file, complete without JavaScript. The order of its sections is that of a reader's
-//! questions: can I believe it, what came out, how bad is the tail, was anything lost, what happened over time, which
-//! devices suffer, what else should I know, can I repeat it.
+//! questions: can I believe it, what came out, how bad is the tail, was anything lost, what did it cost, what happened over
+//! time, which devices suffer, what else should I know, can I repeat it.
 
+mod capacity;
 mod comparison;
+mod cost;
+mod experiment;
 mod figure;
 mod reproduction;
 mod tables;
 mod verdict;
 
+pub use capacity::capacity;
 pub use comparison::comparison;
+pub use experiment::experiment;
 
 use maud::{DOCTYPE, Markup, PreEscaped, html};
 use pubmark_record::record::{Record, VerdictStatus};
 
-use crate::charts::{CHARTS, Section};
+use crate::charts::{CHARTS, Picture, Section};
 use crate::words;
 
 const STYLE: &str = include_str!("style.css");
@@ -30,6 +35,7 @@ pub fn run(record: &Record) -> String {
             h1 { (record.workload.name) " on " (record.system.name) }
             p { (words::workload(record)) }
             p { (words::system(record)) }
+            @for fact in words::system_facts(&record.system) { p { (fact.name) ": " (fact.text) } }
             p { (words::phases(record)) "; started " (record.started_at) }
         }
         (verdict::section(record))
@@ -38,6 +44,7 @@ pub fn run(record: &Record) -> String {
             section #figures { h2 { "Figures" } (tables::headline(record)) (tables::rates_and_cost(record)) }
             section #latency { h2 { "Latency" } (charts(record, Section::Latency)) }
             section #messages { h2 { "Messages" } (charts(record, Section::Messages)) (tables::books(record)) }
+            section #cost { h2 { "Cost" } (cost::section(record)) }
             section #over-time { h2 { "Over time" } (charts(record, Section::OverTime)) (tables::series(record)) }
             section #types { h2 { "By device type" } (tables::types(record)) (tables::pairs(record)) }
         }
@@ -54,7 +61,10 @@ pub fn run(record: &Record) -> String {
 fn charts(record: &Record, section: Section) -> Markup {
     html! {
         @for row in CHARTS.iter().filter(|row| row.section == section) {
-            (figure::figure(row.id, &(row.draw)(record), section == Section::OverTime))
+            @let chart = (row.draw)(record);
+            @if row.is_expected || !matches!(chart.picture, Picture::Missing(_)) {
+                (figure::figure(row.id, &chart, section == Section::OverTime))
+            }
         }
     }
 }

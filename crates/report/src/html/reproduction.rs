@@ -1,9 +1,10 @@
 //! What it takes to run it again: command, seed, versions, machine, configuration.
 
 use maud::{Markup, html};
-use pubmark_record::record::Record;
+use pubmark_record::record::{Environment, Record};
 
 use crate::numbers::{MISSING, bytes, count, seconds, short};
+use crate::words::system_facts;
 
 pub(super) fn section(record: &Record) -> Markup {
     let rows = rows(record);
@@ -26,11 +27,10 @@ pub(super) fn section(record: &Record) -> Markup {
 }
 
 fn rows(record: &Record) -> Vec<(&'static str, String)> {
-    let (workload, settings, machine) = (&record.workload, &record.settings, &record.environment);
+    let (workload, settings) = (&record.workload, &record.settings);
     let optional = |value: &Option<String>| value.clone().unwrap_or_else(|| MISSING.to_string());
-    let load = |value: Option<f64>| value.map_or_else(|| MISSING.to_string(), |load| format!("{load:.2}"));
     let yes_no = |value: bool| if value { "yes" } else { "no" }.to_string();
-    vec![
+    let mut rows = vec![
         ("pubmark", record.pubmark_version.clone()),
         ("run", format!("{}, started {}", record.run, record.started_at)),
         (
@@ -78,6 +78,17 @@ fn rows(record: &Record) -> Vec<(&'static str, String)> {
             format!("{}, {}, {}", count(record.sizes_raised), count(record.resent), count(record.too_large)),
         ),
         ("bytes left in our sockets", count(record.socket_unsent_bytes)),
+    ];
+    rows.extend(system_facts(&record.system).into_iter().map(|fact| (fact.name, fact.text)));
+    rows.extend(machine(&record.environment));
+    rows
+}
+
+/// The machine and its state, as rows of a table.
+pub(super) fn machine(machine: &Environment) -> Vec<(&'static str, String)> {
+    let optional = |value: &Option<String>| value.clone().unwrap_or_else(|| MISSING.to_string());
+    let load = |value: Option<f64>| value.map_or_else(|| MISSING.to_string(), |load| format!("{load:.2}"));
+    vec![
         ("machine", format!("{}, {} cores, {}", machine.cpu, machine.cores, bytes(Some(machine.memory_bytes as f64)))),
         ("operating system", format!("{}, kernel {}", machine.os, machine.kernel)),
         ("virtualisation", optional(&machine.virtualization)),
@@ -112,7 +123,7 @@ fn shards(record: &Record) -> Markup {
 }
 
 /// The words of a command as a shell reads them.
-fn command_line(words: &[String]) -> String {
+pub(super) fn command_line(words: &[String]) -> String {
     let plain =
         |word: &str| !word.is_empty() && word.chars().all(|c| c.is_ascii_alphanumeric() || "-_./=:,@%+".contains(c));
     let quoted = |word: &String| if plain(word) { word.clone() } else { format!("'{}'", word.replace('\'', "'\\''")) };

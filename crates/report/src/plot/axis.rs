@@ -75,8 +75,13 @@ impl Axis {
     /// A logarithmic axis of times in µs that holds `smallest` to `largest`.
     pub fn log_time(smallest: f64, largest: f64, title: &str) -> Axis {
         // Below 1 µs there is nothing to see.
-        let from = round_log(smallest.max(1.0), f64::floor, |candidate, value| candidate <= value * (1.0 + 1e-9));
-        let mut to = round_log(largest.max(1.0), f64::ceil, |candidate, value| candidate >= value * (1.0 - 1e-9));
+        Axis::log(smallest.max(1.0), largest.max(1.0), title, time_label)
+    }
+
+    /// A logarithmic axis that holds `smallest` to `largest`, both above 0, labels as `label` prints them.
+    pub fn log(smallest: f64, largest: f64, title: &str, label: impl Fn(f64) -> String) -> Axis {
+        let from = round_log(smallest, f64::floor, |candidate, value| candidate <= value * (1.0 + 1e-9));
+        let mut to = round_log(largest, f64::ceil, |candidate, value| candidate >= value * (1.0 - 1e-9));
         if to <= from {
             to = from * 10.0;
         }
@@ -89,11 +94,30 @@ impl Axis {
             for step in steps {
                 let value = step * 10f64.powi(decade);
                 if value >= from * (1.0 - 1e-9) && value <= to * (1.0 + 1e-9) {
-                    ticks.push(Tick::new(value, time_label(value)));
+                    ticks.push(Tick::new(value, label(value)));
                 }
             }
         }
         Axis { scale: Scale::Log { from, to }, ticks, title: title.to_string(), even: false }
+    }
+
+    /// An axis for the values: linear from 0, or logarithmic where the largest is more than 20 times the smallest.
+    pub fn fitting(values: &[f64], title: &str, label: impl Fn(f64) -> String) -> Axis {
+        let smallest = values.iter().copied().filter(|value| *value > 0.0).fold(f64::INFINITY, f64::min);
+        let largest = values.iter().copied().fold(0.0, f64::max);
+        if smallest.is_finite() && largest > 20.0 * smallest && !values.contains(&0.0) {
+            return Axis::log(smallest, largest, &format!("{title}, log scale"), label);
+        }
+        Axis::from_zero(largest, title, label)
+    }
+
+    /// Named places, evenly spaced: the first at 0, the next at 1 and so on.
+    pub fn named(names: &[String], title: &str) -> Axis {
+        let last = names.len().saturating_sub(1) as f64;
+        // Half a place on both sides, so that marks don't stand on the frame.
+        let scale = Scale::Linear { from: -0.5, to: last + 0.5 };
+        let ticks = names.iter().enumerate().map(|(place, name)| Tick::new(place as f64, name.clone())).collect();
+        Axis { scale, ticks, title: title.to_string(), even: true }
     }
 
     /// Percentiles on a scale of nines (0 %, 90 %, 99 %, …), up to what `samples` can carry. Positions are those of

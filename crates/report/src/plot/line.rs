@@ -24,6 +24,17 @@ pub struct Line {
     pub points: Vec<(f64, Option<f64>)>,
     /// The texts read off at the plot's readings, empty where there is no value.
     pub readings: Vec<String>,
+    /// Intervals around points: x, lower end, upper end.
+    pub intervals: Vec<(f64, f64, f64)>,
+    /// Has each point a mark? For few points, which are read one by one.
+    pub is_marked: bool,
+}
+
+impl Line {
+    /// A line without intervals and marks.
+    pub fn plain(name: &str, style: usize, join: Join, points: Vec<(f64, Option<f64>)>, readings: Vec<String>) -> Line {
+        Line { name: name.to_string(), style, join, points, readings, intervals: Vec::new(), is_marked: false }
+    }
 }
 
 /// Keeps of every pixel column its first, lowest, highest and last point and each gap. `points` are in pixels.

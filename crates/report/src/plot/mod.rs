@@ -4,13 +4,16 @@
 pub mod axis;
 pub mod bars;
 pub mod line;
+pub mod mark;
+pub mod rows;
 pub mod svg;
 
 pub use axis::{Axis, Scale, Tick};
 pub use line::{Join, Line};
+pub use mark::Mark;
 
-/// Lines, at most, that can be told apart by colour and dashes.
-pub const MOST_LINES: usize = 8;
+/// Lines, at most, that can be told apart by colour, dashes and marks.
+pub const MOST_LINES: usize = 12;
 
 /// A stretch of the x axis that is shaded and named.
 #[derive(Clone, Debug, PartialEq)]
@@ -23,6 +26,15 @@ pub struct Band {
     pub label: &'static str,
 }
 
+/// A horizontal line at a value of the vertical axis, with its name.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Rule {
+    /// Where it stands, in the axis's unit.
+    pub at: f64,
+    /// What it is.
+    pub label: String,
+}
+
 /// Lines over two axes.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Plot {
@@ -32,6 +44,12 @@ pub struct Plot {
     pub y: Axis,
     /// The lines, first one first in the legend.
     pub lines: Vec<Line>,
+    /// Single points with a shape of their own.
+    pub marks: Vec<Mark>,
+    /// Limits.
+    pub rules: Vec<Rule>,
+    /// Are the lines' names written at their ends, too? There has to be room for them.
+    pub is_labelled: bool,
     /// Shaded stretches of the x axis.
     pub bands: Vec<Band>,
     /// Where values can be read off: position on the x axis and its text.
@@ -40,17 +58,27 @@ pub struct Plot {
     pub height: f64,
 }
 
-/// The two widths in which each chart is drawn; the page shows one of them.
+/// The widths in which charts are drawn. A chart of its own is drawn in two; the page shows one of them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Width {
     /// For pages of 700 CSS pixels and more.
     Wide,
     /// For telephones.
     Narrow,
+    /// One of several panels beside each other, on any page.
+    Panel,
+}
+
+impl Plot {
+    /// Lines over two axes and nothing else.
+    pub fn of_lines(x: Axis, y: Axis, lines: Vec<Line>, readings: Vec<(f64, String)>, height: f64) -> Plot {
+        let (marks, rules, bands) = (Vec::new(), Vec::new(), Vec::new());
+        Plot { x, y, lines, marks, rules, is_labelled: false, bands, readings, height }
+    }
 }
 
 impl Width {
-    /// Both.
+    /// Those of a chart of its own.
     pub const ALL: [Width; 2] = [Width::Wide, Width::Narrow];
 
     /// Width of the drawing, CSS pixels.
@@ -58,6 +86,7 @@ impl Width {
         match self {
             Width::Wide => 860.0,
             Width::Narrow => 340.0,
+            Width::Panel => 420.0,
         }
     }
 
@@ -66,6 +95,7 @@ impl Width {
         match self {
             Width::Wide => "wide",
             Width::Narrow => "narrow",
+            Width::Panel => "panel",
         }
     }
 }

@@ -3,12 +3,18 @@
 use maud::{Markup, html};
 
 use super::line::{path, pixel, thinned};
-use super::{Plot, Tick, Width};
+use super::mark::Shape;
+use super::{Line, Plot, Tick, Width};
 
 /// Pixels a letter of an axis label takes, roughly.
 const LETTER: f64 = 6.6;
 /// Left edge of the frame unless labels need more: the same for all, so that charts above each other line up.
 const LEFT: f64 = 58.0;
+
+/// Height of a line's name at its end.
+const NAME: f64 = 14.0;
+/// Half the width of the strokes at the ends of an interval.
+const SERIF: f64 = 3.5;
 
 /// The frame inside which lines are drawn.
 struct Frame {
@@ -24,7 +30,7 @@ impl Frame {
         let notes = plot.x.ticks.iter().any(|tick| !tick.note.is_empty());
         Frame {
             left: f64::max(LEFT, label as f64 * LETTER + 12.0),
-            right: width.pixels() - 14.0,
+            right: width.pixels() - plot.room_for_names(width),
             top: 26.0,
             bottom: plot.height - if notes { 54.0 } else { 38.0 },
         }
@@ -50,12 +56,75 @@ impl Plot {
                 @for band in &self.bands { (self.band(&frame, band)) }
                 (self.y_axis(&frame))
                 (self.x_axis(&frame))
-                @for line in &self.lines {
-                    @let points: Vec<_> = line.points.iter()
-                        .map(|(x, y)| (frame.x(self, *x), y.map(|y| frame.y(self, y)))).collect();
-                    path class={ "line c" (line.style) } data-line=(line.style) d=(path(&thinned(&points), line.join)) {}
+                @for rule in &self.rules { (self.rule(&frame, rule)) }
+                @for line in &self.lines { (self.line(&frame, line)) }
+                @if self.is_labelled && width == Width::Wide { (self.names(&frame)) }
+                @for mark in &self.marks {
+                    path class={ "mark " (mark.class) } d=(mark.shape.path(frame.x(self, mark.x), frame.y(self, mark.y), 4.6)) {
+                        title { (mark.title) }
+                    }
                 }
                 line class="cursor" x1="0" x2="0" y1=(pixel(frame.top)) y2=(pixel(frame.bottom)) {}
+            }
+        }
+    }
+
+    /// A line with its intervals and marks.
+    fn line(&self, frame: &Frame, line: &Line) -> Markup {
+        let points: Vec<_> =
+            line.points.iter().map(|(x, y)| (frame.x(self, *x), y.map(|y| frame.y(self, y)))).collect();
+        html! {
+            path class={ "line c" (line.style) } data-line=(line.style) d=(path(&thinned(&points), line.join)) {}
+            @if !line.intervals.is_empty() {
+                path class={ "whisker c" (line.style) } data-line=(line.style) d=(self.whiskers(frame, line)) {}
+            }
+            @if line.is_marked {
+                @let shape = Shape::of_style(line.style);
+                @let marks: String = points.iter().filter_map(|(x, y)| y.map(|y| shape.path(*x, y, 3.6))).collect();
+                path class={ "mark c" (line.style) } data-line=(line.style) d=(marks) {}
+            }
+        }
+    }
+
+    fn whiskers(&self, frame: &Frame, line: &Line) -> String {
+        let whisker = |(x, low, high): &(f64, f64, f64)| {
+            let x = frame.x(self, *x);
+            let (low, high) = (pixel(frame.y(self, *low)), pixel(frame.y(self, *high)));
+            let (left, right) = (pixel(x - SERIF), pixel(x + SERIF));
+            format!("M{} {low}V{high}M{left} {low}H{right}M{left} {high}H{right}", pixel(x))
+        };
+        line.intervals.iter().map(whisker).collect()
+    }
+
+    fn rule(&self, frame: &Frame, rule: &super::Rule) -> Markup {
+        let y = frame.y(self, rule.at);
+        html! {
+            line class="rule" x1=(pixel(frame.left)) x2=(pixel(frame.right)) y1=(pixel(y)) y2=(pixel(y)) {}
+            text class="rule-label" x=(pixel(frame.left + 6.0)) y=(pixel(y - 5.0)) { (rule.label) }
+        }
+    }
+
+    /// Pixels between the frame and the right edge.
+    fn room_for_names(&self, width: Width) -> f64 {
+        let longest = self.lines.iter().map(|line| line.name.chars().count()).max().unwrap_or(0);
+        if self.is_labelled && width == Width::Wide { (longest as f64 * LETTER + 20.0).min(190.0) } else { 14.0 }
+    }
+
+    /// The lines' names at their ends, moved apart where they would overlap.
+    fn names(&self, frame: &Frame) -> Markup {
+        let end = |line: &Line| {
+            let last = line.points.iter().rev().find_map(|(x, y)| y.map(|y| (*x, y)))?;
+            Some((frame.x(self, last.0), frame.y(self, last.1)))
+        };
+        let mut names: Vec<(&Line, f64, f64)> =
+            self.lines.iter().filter_map(|line| end(line).map(|(x, y)| (line, x, y))).collect();
+        names.sort_by(|a, b| a.2.total_cmp(&b.2));
+        let places = apart(&names.iter().map(|(_, _, y)| *y).collect::<Vec<f64>>(), frame.top, frame.bottom);
+        html! {
+            @for ((line, x, y), place) in names.iter().zip(&places) {
+                path class={ "leader c" (line.style) } data-line=(line.style)
+                    d={ "M" (pixel(*x)) " " (pixel(*y)) "L" (pixel(frame.right + 10.0)) " " (pixel(*place)) } {}
+                text class={ "line-name t" (line.style) } data-line=(line.style) x=(pixel(frame.right + 13.0)) y=(pixel(place + 4.0)) { (line.name) }
             }
         }
     }
@@ -137,6 +206,21 @@ impl Plot {
     }
 }
 
+/// Ascending places, moved apart until each has room for a name, and kept between two ends if all fit there.
+fn apart(wanted: &[f64], top: f64, bottom: f64) -> Vec<f64> {
+    let mut places: Vec<f64> = Vec::with_capacity(wanted.len());
+    for place in wanted {
+        let least = places.last().map_or(top, |last| last + NAME);
+        places.push(place.max(least));
+    }
+    let mut most = bottom;
+    for place in places.iter_mut().rev() {
+        *place = place.min(most);
+        most = *place - NAME;
+    }
+    places
+}
+
 /// Labels at the ends of the axis stay inside the drawing.
 fn anchor(frame: &Frame, x: f64, tick: &Tick) -> &'static str {
     let half = tick.label.chars().count().max(tick.note.chars().count()) as f64 * LETTER / 2.0;
@@ -146,5 +230,18 @@ fn anchor(frame: &Frame, x: f64, tick: &Tick) -> &'static str {
         "start"
     } else {
         "middle"
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_that_would_overlap_are_moved_apart_and_stay_inside() {
+        let places = apart(&[50.0, 51.0, 99.0, 99.5], 0.0, 100.0);
+        assert!(places.windows(2).all(|pair| pair[1] - pair[0] >= NAME - 1e-9), "{places:?}");
+        assert!(places.iter().all(|place| (0.0..=100.0).contains(place)), "{places:?}");
+        assert_eq!(apart(&[10.0, 60.0], 0.0, 100.0), [10.0, 60.0], "those with room stay where they are");
     }
 }

@@ -1,10 +1,14 @@
 //! What a run comes to on a terminal: at most 30 lines of 80 columns, in the order of the questions a reader has:
 //! what ran, may I believe it, did messages arrive, how late, at what rate, at what cost, what should I know, what next.
 
+mod capacity;
 mod comparison;
+mod experiment;
 mod layout;
 
+pub use capacity::capacity;
 pub use comparison::comparison;
+pub use experiment::experiment;
 
 use pubmark_record::cost::Usage;
 use pubmark_record::record::{Record, VerdictStatus};
@@ -32,10 +36,10 @@ pub struct TerminalOptions<'a> {
 pub fn summary(record: &Record, options: &TerminalOptions) -> String {
     let warnings = warnings(record);
     // Reasons and warnings give way until everything fits; what is left out is counted.
-    let limits = [(4, 3), (4, 2), (3, 2), (3, 1), (2, 1), (1, 1)];
+    let limits = [(4, 3, 4), (4, 2, 4), (3, 2, 3), (3, 1, 3), (2, 1, 2), (1, 1, 2), (1, 1, 1)];
     let mut page = Page::default();
-    for (reasons, shown_warnings) in limits {
-        page = draw(record, &warnings, options, reasons, shown_warnings);
+    for (reasons, shown_warnings, facts) in limits {
+        page = draw(record, &warnings, options, Room { reasons, warnings: shown_warnings, facts });
         if page.lines() <= LINES {
             break;
         }
@@ -43,18 +47,36 @@ pub fn summary(record: &Record, options: &TerminalOptions) -> String {
     page.text(options.colour)
 }
 
-fn draw(record: &Record, warnings: &[Warning], options: &TerminalOptions, reasons: usize, shown: usize) -> Page {
+/// How much of what varies in length is shown.
+struct Room {
+    reasons: usize,
+    warnings: usize,
+    facts: usize,
+}
+
+fn draw(record: &Record, warnings: &[Warning], options: &TerminalOptions, room: Room) -> Page {
+    let shown = room.warnings;
     let mut page = Page::default();
     page.field("workload", &words::workload(record), 2);
     page.field("system", &words::system(record), 2);
+    for fact in words::system_facts(&record.system).iter().take(room.facts) {
+        page.field(fact.name, &fact.text, 1);
+    }
     page.field("run", &words::phases(record), 2);
     page.blank();
-    verdict(&mut page, record, reasons);
+    verdict(&mut page, record, room.reasons);
     page.blank();
     delivery(&mut page, record);
     latency(&mut page, record);
     page.items("rate", &rate(record), 2);
-    page.items("cost", &cost(record), 2);
+    page.items("cost", &cost(record), 3);
+    if let Some(effect) = words::limit_effect(record) {
+        let is_binding = record.resources.limits.is_some_and(|effect| effect.was_binding());
+        page.toned_field("limited", &effect, 2, if is_binding { Tone::Caution } else { Tone::Plain });
+    }
+    if let Some(host) = &record.resources.host {
+        page.field("host", &words::host(host), 2);
+    }
     page.blank();
     for warning in &warnings[..warnings.len().min(shown)] {
         page.paragraph(&format!("  warning[{}]: ", warning.code), &warning.text, 2, Tone::Caution);
@@ -155,14 +177,16 @@ fn rate(record: &Record) -> [String; 4] {
     ]
 }
 
-fn cost(record: &Record) -> [String; 2] {
+fn cost(record: &Record) -> Vec<String> {
     let side = |name: &str, usage: Option<Usage>| match usage {
         Some(usage) => {
             format!("{name} {} of a core, {}", cores(Some(usage.cores)), bytes(Some(usage.peak_rss_bytes as f64)))
         }
         None => format!("{name} {MISSING}"),
     };
-    [side("system", record.resources.system), side("generator", record.resources.generator)]
+    let mut items = vec![side("system", record.resources.system), side("generator", record.resources.generator)];
+    items.extend(words::unit_costs(record));
+    items
 }
 
 fn next(page: &mut Page, record: &Record, options: &TerminalOptions) {

@@ -1,0 +1,564 @@
+//! Made-up experiments and searches for tests: consistent in themselves, invented in every figure. Never part of a release.
+
+use std::collections::BTreeMap;
+
+use crate::capacity::*;
+use crate::comparison::{Better, FIGURES};
+use crate::experiment::*;
+use crate::record::{LimitInfo, PaperVersion, Status, SystemInfo, TopologyInfo, VerdictStatus};
+use crate::sample::{self, Shape};
+
+/// Figures of the sample: name in [`FIGURES`], whether it is judged.
+const MEASURED: [(&str, bool); 9] = [
+    ("delivered", true),
+    ("lost", false),
+    ("unknown", false),
+    ("latency p50", true),
+    ("latency p99", true),
+    ("latency p99.9", false),
+    ("system CPU a million", true),
+    ("system memory", true),
+    ("memory per connection", false),
+];
+/// Messages that each run of the sample expects at a scale of 1.
+const MESSAGES: u64 = 50_000;
+/// Student's t for 95 % by repetitions, from two on.
+const STUDENT: [f64; 9] = [12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262];
+
+/// A grid to make up an experiment over.
+#[derive(Clone, Debug)]
+pub struct Grid {
+    /// Systems, at most as many as there are invented ones.
+    pub systems: usize,
+    /// Levels of delivery.
+    pub qos: Vec<u8>,
+    /// Multipliers of device counts.
+    pub scales: Vec<u32>,
+    /// Sizes of payloads as written; empty where they are not varied.
+    pub payloads: Vec<String>,
+    /// Repetitions.
+    pub repetitions: u32,
+}
+
+impl Default for Grid {
+    fn default() -> Grid {
+        Grid { systems: 4, qos: vec![0], scales: vec![1], payloads: Vec::new(), repetitions: 5 }
+    }
+}
+
+/// An invented system.
+struct Invented {
+    name: &'static str,
+    version: &'static str,
+    median_us: f64,
+    tail: f64,
+    cpu_s: f64,
+    memory: f64,
+    loses: f64,
+}
+
+const fn invented(name: &'static str, version: &'static str, figures: [f64; 4], loses: f64) -> Invented {
+    let [median_us, tail, cpu_s, memory] = figures;
+    Invented { name, version, median_us, tail, cpu_s, memory, loses }
+}
+
+const INVENTED: [Invented; 12] = [
+    invented("alphamq", "2.0.21", [212.0, 0.200, 21.4, 9.8e6], 0.0),
+    invented("betamq", "3.10.8", [391.0, 0.260, 96.0, 148e6], 0.0),
+    invented("gammamq", "2.9.4", [214.5, 0.225, 27.9, 24.1e6], 0.0),
+    invented("deltamq", "1.4.0", [560.0, 0.310, 44.0, 71e6], 4e-4),
+    invented("epsilonmq", "5.8.0", [720.0, 0.290, 130.0, 310e6], 0.0),
+    invented("zetamq", "0.11.2", [330.0, 0.240, 33.0, 18e6], 0.0),
+    invented("etamq", "2024.3", [880.0, 0.330, 150.0, 520e6], 0.0),
+    invented("thetamq", "7.0.15", [250.0, 0.230, 24.0, 15e6], 2e-5),
+    invented("iotamq", "1.0.0", [460.0, 0.250, 52.0, 66e6], 0.0),
+    invented("kappamq", "4.1", [300.0, 0.270, 61.0, 40e6], 0.0),
+    invented("lambdamq", "9.2.1", [640.0, 0.220, 77.0, 205e6], 0.0),
+    invented("omicronmq", "0.3.7-rc1", [1_050.0, 0.350, 88.0, 33e6], 1e-3),
+];
+
+/// Four systems at two levels of delivery, five repetitions each: one does not grant the higher level, one ran out of
+/// memory twice.
+pub fn experiment() -> ExperimentRecord {
+    let mut record = experiment_over(&Grid { qos: vec![0, 2], ..Grid::default() });
+    let refuse = record.cells.len() - 2;
+    fail_whole(&mut record, refuse, FailureKind::Unsupported, "gammamq grants at-least-once at most");
+    let starved = record.cells.len() - 1;
+    let cell = &mut record.cells[starved];
+    for repetition in [4, 5] {
+        cell.failures.push(CellFailure {
+            repetition,
+            kind: FailureKind::OutOfMemory,
+            text: "killed for want of memory after 31 s: 256 MB asked, 2 kills".to_string(),
+            folder: Some(format!("runs/{}-{repetition}", cell.id)),
+        });
+    }
+    cell.runs.truncate(3);
+    cell.figures.iter_mut().for_each(|figure| figure.values.truncate(3));
+    cell.figures.iter_mut().for_each(settle);
+    record.cells[0].runs[3].verdict = VerdictStatus::Suspect;
+    record.cells[0].runs[1].busy = true;
+    record.contests = contests(&record);
+    record.cautions = vec![
+        "1 of 33 runs is suspect: see the runs for its reasons".to_string(),
+        "before 1 run the machine did not become quiet within 60 s; it was made all the same".to_string(),
+    ];
+    record
+}
+
+/// The same system in every cell but its name: no winner.
+pub fn no_winner() -> ExperimentRecord {
+    let mut record = experiment_over(&Grid { systems: 2, repetitions: 3, ..Grid::default() });
+    let first = record.cells[0].clone();
+    let second = &mut record.cells[1];
+    second.latency_us = first.latency_us;
+    second.latency_curve = first.latency_curve;
+    for (mine, other) in second.figures.iter_mut().zip(&first.figures) {
+        // Its repetitions in another order: the same noise.
+        mine.values = other.values.iter().rev().copied().collect();
+        settle(mine);
+    }
+    record.contests = contests(&record);
+    record
+}
+
+/// Every cell failed.
+pub fn all_failed() -> ExperimentRecord {
+    let mut record = experiment_over(&Grid { systems: 2, repetitions: 3, ..Grid::default() });
+    fail_whole(&mut record, 0, FailureKind::DidNotStart, "not ready within 20 s; its log ends: <b>address in use</b>");
+    fail_whole(&mut record, 1, FailureKind::NotInstalled, "`betamq` is not on this machine: apt-get install betamq");
+    record.status = Status::Interrupted;
+    record.contests.clear();
+    record.cautions = vec!["no cell has figures".to_string()];
+    record
+}
+
+/// An experiment over a grid, without failures.
+pub fn experiment_over(grid: &Grid) -> ExperimentRecord {
+    let mut cells = Vec::new();
+    let payloads: Vec<Option<&String>> =
+        if grid.payloads.is_empty() { vec![None] } else { grid.payloads.iter().map(Some).collect() };
+    for payload in &payloads {
+        for qos in &grid.qos {
+            for scale in &grid.scales {
+                for system in INVENTED.iter().take(grid.systems) {
+                    cells.push(cell(grid, system, *qos, *scale, payload.map(String::as_str)));
+                }
+            }
+        }
+    }
+    let runs: u32 = cells.iter().map(|cell| cell.runs.len() as u32).sum();
+    let mut record = ExperimentRecord {
+        schema_version: EXPERIMENT_SCHEMA_VERSION,
+        pubmark_version: "0.1.0".to_string(),
+        name: "20260302-090000-brokers".to_string(),
+        title: "Brokers on smart-home".to_string(),
+        command: ["pubmark", "compare", "smart-home", "--systems", "alphamq,betamq,gammamq,deltamq", "--repeat", "5"]
+            .map(String::from)
+            .to_vec(),
+        started_at: "2026-03-02T09:00:00Z".to_string(),
+        took_s: f64::from(runs) * 71.0,
+        status: Status::Complete,
+        workload: "smart-home".to_string(),
+        variant: "corrected".to_string(),
+        seed: 42,
+        order_seed: 7,
+        repetitions: grid.repetitions,
+        warmup_s: 5.0,
+        duration_s: 60.0,
+        axes: axes(grid),
+        cells,
+        contests: Vec::new(),
+        cautions: Vec::new(),
+        environment: sample::record().environment,
+        definition: "name: brokers\nworkload: smart-home\nrepeat: 5\naxes:\n  system: [alphamq, betamq]\n".to_string(),
+    };
+    record.contests = contests(&record);
+    record
+}
+
+fn axes(grid: &Grid) -> Vec<Axis> {
+    let axis = |name: &str, values: Vec<String>| Axis { name: name.to_string(), values };
+    let mut axes = vec![
+        axis("system", INVENTED.iter().take(grid.systems).map(|system| system.name.to_string()).collect()),
+        axis("qos", grid.qos.iter().map(u8::to_string).collect()),
+        axis("scale", grid.scales.iter().map(u32::to_string).collect()),
+        axis("limit", vec!["cpu=1,memory=256MB".to_string()]),
+    ];
+    if !grid.payloads.is_empty() {
+        axes.push(axis("payload", grid.payloads.clone()));
+    }
+    axes
+}
+
+fn cell(grid: &Grid, system: &Invented, qos: u8, scale: u32, payload: Option<&str>) -> Cell {
+    let mut settings = BTreeMap::from([
+        ("system".to_string(), system.name.to_string()),
+        ("qos".to_string(), qos.to_string()),
+        ("scale".to_string(), scale.to_string()),
+        ("limit".to_string(), "cpu=1,memory=256MB".to_string()),
+    ]);
+    if let Some(payload) = payload {
+        settings.insert("payload".to_string(), payload.to_string());
+    }
+    let varied =
+        |name: &str| name == "system" || axes(grid).iter().any(|axis| axis.name == name && axis.values.len() > 1);
+    let order = ["system", "qos", "scale", "payload"];
+    let words: Vec<String> = order
+        .iter()
+        .filter(|name| varied(name))
+        .filter_map(|name| {
+            settings.get(*name).map(|value| if *name == "system" { value.clone() } else { format!("{name} {value}") })
+        })
+        .collect();
+    let id = order.iter().filter_map(|name| settings.get(*name)).cloned().collect::<Vec<String>>().join("_");
+    let load = f64::from(scale) * (1.0 + f64::from(qos) * 0.6);
+    // Queues grow with the load.
+    let shape = Shape {
+        median_us: system.median_us
+            * (1.0 + 0.05 * load.powf(1.1))
+            * (1.0 + payload.map_or(0.0, |text| text.len() as f64 * 0.1)),
+        tail: system.tail * (1.0 + 0.05 * f64::from(qos)) + 0.01 * load.ln_1p(),
+        count: MESSAGES * u64::from(scale) * u64::from(grid.repetitions),
+    };
+    let offset = id.bytes().map(u32::from).sum::<u32>();
+    let mut figures: Vec<CellFigure> = MEASURED
+        .iter()
+        .map(|(name, _)| CellFigure {
+            figure: (*name).to_string(),
+            values: (0..grid.repetitions)
+                .map(|run| Some(value(name, system, shape, scale, noise(offset + run * 7))))
+                .collect(),
+            mean: None,
+            median: None,
+            quartiles: None,
+            interval: None,
+        })
+        .collect();
+    figures.iter_mut().for_each(settle);
+    Cell {
+        label: words.join(", "),
+        runs: (1..=grid.repetitions).map(|repetition| run(&id, repetition, offset)).collect(),
+        id,
+        settings,
+        system: Some(system_info(system)),
+        schedule_hash: Some(format!("5f3a9c0de1b74{scale:03}")),
+        offered_per_s: Some(MESSAGES as f64 / 60.0 * f64::from(scale)),
+        failures: Vec::new(),
+        figures,
+        latency_us: Some(shape.summary()),
+        latency_curve: Some(shape.curve("latency")),
+    }
+}
+
+fn system_info(system: &Invented) -> SystemInfo {
+    SystemInfo {
+        name: system.name.to_string(),
+        version: Some(system.version.to_string()),
+        back_end: "process".to_string(),
+        profile: Some("default".to_string()),
+        endpoint: "mqtt://127.0.0.1:21883".to_string(),
+        ranked: true,
+        limits: Some(limits()),
+        papers: vec![
+            PaperVersion { paper: "First paper".to_string(), version: "1.9".to_string() },
+            PaperVersion { paper: "Second paper".to_string(), version: "1.10".to_string() },
+        ],
+        ..SystemInfo::default()
+    }
+}
+
+/// Limits of the samples.
+pub fn limits() -> LimitInfo {
+    LimitInfo {
+        asked: "cpu=1,memory=256MB".to_string(),
+        cpu: Some(1.0),
+        cpu_period_ms: Some(10.0),
+        memory_bytes: Some(256_000_000),
+        cores: None,
+        held_by: "cgroup v2".to_string(),
+    }
+}
+
+/// A topology of the samples.
+pub fn topology() -> TopologyInfo {
+    TopologyInfo {
+        brokers: 3,
+        mode: "bridge".to_string(),
+        endpoints: (0..3).map(|broker| format!("mqtt://127.0.0.1:{}", 21_883 + broker)).collect(),
+    }
+}
+
+fn run(id: &str, repetition: u32, offset: u32) -> CellRun {
+    CellRun {
+        repetition,
+        order: (offset * 13 + repetition * 5) % 97 + 1,
+        folder: format!("runs/{id}-{repetition}"),
+        verdict: VerdictStatus::Valid,
+        waited_ms: 1_000 + u64::from(offset % 4) * 500,
+        busy: false,
+    }
+}
+
+/// Between −1 and 1, the same for the same number.
+fn noise(number: u32) -> f64 {
+    (f64::from(number) * 12.9898).sin() * (f64::from(number) * 4.1414).cos()
+}
+
+fn value(figure: &str, system: &Invented, shape: Shape, scale: u32, noise: f64) -> f64 {
+    let messages = (MESSAGES * u64::from(scale)) as f64;
+    let lost = (messages * system.loses * (1.0 + 0.3 * noise)).round();
+    match figure {
+        "delivered" => 1.0 - lost / messages,
+        "lost" => lost,
+        "unknown" => 0.0,
+        "latency p50" => shape.value_us(0.5) * (1.0 + 0.02 * noise),
+        "latency p99" => shape.value_us(0.99) * (1.0 + 0.06 * noise),
+        "latency p99.9" => shape.value_us(0.999) * (1.0 + 0.11 * noise),
+        "system CPU a million" => system.cpu_s * (1.0 + 0.03 * noise),
+        "system memory" => system.memory * (1.0 + 0.1 * f64::from(scale)) * (1.0 + 0.01 * noise),
+        _ => system.memory / 2_000.0 * (1.0 + 0.01 * noise),
+    }
+}
+
+/// Mean, median, quartiles and interval from the values: on logarithms where all are above zero.
+fn settle(figure: &mut CellFigure) {
+    let mut values: Vec<f64> = figure.values.iter().flatten().copied().collect();
+    values.sort_by(f64::total_cmp);
+    let count = values.len();
+    if count == 0 {
+        return;
+    }
+    let on_logarithms = values[0] > 0.0 && figure.figure != "delivered";
+    let (forth, back): (fn(f64) -> f64, fn(f64) -> f64) =
+        if on_logarithms { (f64::ln, f64::exp) } else { (std::convert::identity, std::convert::identity) };
+    let (mean, error) = mean_and_error(&values, forth);
+    let at = |fraction: f64| {
+        let place = fraction * (count - 1) as f64;
+        let (low, high) = (values[place.floor() as usize], values[place.ceil() as usize]);
+        low + (high - low) * place.fract()
+    };
+    figure.mean = Some(back(mean));
+    figure.median = Some(at(0.5));
+    figure.quartiles = (count >= 4).then(|| (at(0.25), at(0.75)));
+    figure.interval = (count >= 3).then(|| Interval {
+        low: back(mean - STUDENT[count - 2] * error),
+        high: back(mean + STUDENT[count - 2] * error),
+        level: 0.95,
+        method: if on_logarithms { "t on logarithms" } else { "t" }.to_string(),
+    });
+}
+
+/// The mean of the transformed values and its standard error.
+fn mean_and_error(values: &[f64], forth: fn(f64) -> f64) -> (f64, f64) {
+    let count = values.len() as f64;
+    let mean = values.iter().map(|value| forth(*value)).sum::<f64>() / count;
+    let squares: f64 = values.iter().map(|value| (forth(*value) - mean).powi(2)).sum();
+    (mean, (squares / (count - 1.0).max(1.0) / count).sqrt())
+}
+
+/// A cell without figures.
+fn fail_whole(record: &mut ExperimentRecord, position: usize, kind: FailureKind, text: &str) {
+    let cell = &mut record.cells[position];
+    cell.runs.clear();
+    cell.figures.clear();
+    cell.latency_us = None;
+    cell.latency_curve = None;
+    cell.system = None;
+    let repetition = if kind == FailureKind::Unsupported { 0 } else { 1 };
+    cell.failures = vec![CellFailure { repetition, kind, text: text.to_string(), folder: None }];
+}
+
+/// Every contest of the systems.
+fn contests(record: &ExperimentRecord) -> Vec<Contest> {
+    let mut groups: Vec<BTreeMap<String, String>> = Vec::new();
+    for cell in &record.cells {
+        let among = among(record, cell);
+        if !groups.contains(&among) {
+            groups.push(among);
+        }
+    }
+    let judged = || MEASURED.iter().filter(|(_, judged)| *judged).map(|(name, _)| *name);
+    let mut contests: Vec<Contest> =
+        groups.iter().flat_map(|group| judged().filter_map(|name| contest(record, group, name))).collect();
+    let count = contests.iter().map(|contest| contest.duels.len()).sum::<usize>() as f64;
+    for contest in &mut contests {
+        for duel in &mut contest.duels {
+            duel.p_adjusted = duel.p.map(|p| (p * count).min(1.0));
+            let is_larger = duel.interval.is_some_and(|(low, _)| if duel.is_ratio { low > 1.01 } else { low > 0.0 });
+            duel.is_significant = duel.p_adjusted.is_some_and(|p| p < 0.01) && is_larger;
+        }
+        let beats_all = !contest.duels.is_empty() && contest.duels.iter().all(|duel| duel.is_significant);
+        contest.winner = contest.ranking.first().filter(|_| beats_all).cloned();
+    }
+    contests
+}
+
+/// Values of the axes with more than one, but the system's.
+fn among(record: &ExperimentRecord, cell: &Cell) -> BTreeMap<String, String> {
+    let varied = record.axes.iter().filter(|axis| axis.values.len() > 1 && axis.name != "system");
+    varied.filter_map(|axis| Some((axis.name.clone(), cell.settings.get(&axis.name)?.clone()))).collect()
+}
+
+fn contest(record: &ExperimentRecord, group: &BTreeMap<String, String>, name: &str) -> Option<Contest> {
+    let better = FIGURES.iter().find(|figure| figure.name == name).map_or(Better::Lower, |figure| figure.better);
+    let mut ranked: Vec<(&Cell, &CellFigure)> = record
+        .cells
+        .iter()
+        .filter(|cell| among(record, cell) == *group)
+        .filter_map(|cell| Some((cell, cell.figures.iter().find(|figure| figure.figure == name)?)))
+        .collect();
+    let mean = |entry: &(&Cell, &CellFigure)| entry.1.mean.unwrap_or(f64::NAN);
+    ranked.sort_by(|a, b| match better {
+        Better::Higher => mean(b).total_cmp(&mean(a)),
+        _ => mean(a).total_cmp(&mean(b)),
+    });
+    let (first, others) = ranked.split_first()?;
+    Some(Contest {
+        axis: "system".to_string(),
+        among: group.clone(),
+        figure: name.to_string(),
+        ranking: ranked.iter().map(|(cell, _)| cell.id.clone()).collect(),
+        winner: None,
+        duels: others.iter().map(|other| duel(first, other, name != "delivered")).collect(),
+    })
+}
+
+/// A test on a normal distribution: near enough for a sample.
+fn duel(better: &(&Cell, &CellFigure), worse: &(&Cell, &CellFigure), is_ratio: bool) -> Duel {
+    let (forth, back): (fn(f64) -> f64, fn(f64) -> f64) =
+        if is_ratio { (f64::ln, f64::exp) } else { (std::convert::identity, std::convert::identity) };
+    let values = |figure: &CellFigure| figure.values.iter().flatten().copied().collect::<Vec<f64>>();
+    let (a, a_error) = mean_and_error(&values(better.1), forth);
+    let (b, b_error) = mean_and_error(&values(worse.1), forth);
+    let error = a_error.hypot(b_error).max(0.000_5);
+    let distance = ((b - a) / error).abs();
+    let ends = [back(b - a - 2.31 * error), back(b - a + 2.31 * error)].map(|end| if is_ratio { end } else { -end });
+    Duel {
+        better: better.0.id.clone(),
+        worse: worse.0.id.clone(),
+        difference: if is_ratio { back(b - a) } else { (b - a).abs() },
+        is_ratio,
+        interval: Some((ends[0].min(ends[1]), ends[0].max(ends[1]))),
+        p: Some((2.0 * (-0.717 * distance - 0.416 * distance * distance).exp()).clamp(1e-12, 1.0)),
+        p_adjusted: None,
+        is_significant: false,
+    }
+}
+
+/// A search over rates that ends at the system: holds at 11,500 messages/s, misses from 12,000 on.
+pub fn capacity() -> CapacityRecord {
+    let loads = [1.0, 2.0, 4.0, 8.0, 16.0, 16.0, 12.0, 12.0, 10.0, 11.0, 11.5];
+    let mut trials: Vec<Trial> = Vec::new();
+    for factor in loads {
+        let attempt = 1 + trials.iter().filter(|other| other.factor == factor).count() as u32;
+        trials.push(trial(factor, attempt));
+    }
+    CapacityRecord {
+        schema_version: CAPACITY_SCHEMA_VERSION,
+        pubmark_version: "0.1.0".to_string(),
+        name: "20260302-120000-capacity-smart-home".to_string(),
+        command: ["pubmark", "capacity", "smart-home", "--system", "alphamq", "--slo", "p99<50ms,loss=0"]
+            .map(String::from)
+            .to_vec(),
+        started_at: "2026-03-02T12:00:00Z".to_string(),
+        took_s: 84.0,
+        status: Status::Complete,
+        workload: "smart-home".to_string(),
+        seed: 42,
+        knob: Knob::Rate,
+        objectives: "p99<50ms,loss=0".to_string(),
+        system: system_info(&INVENTED[0]),
+        protocol: "mqtt5".to_string(),
+        answer: Answer {
+            holds_per_s: Some(11_500.0),
+            holds_factor: Some(11.5),
+            holds_devices: Some(200),
+            fails_per_s: Some(12_000.0),
+            limit: CapacityLimit::System,
+            text:
+                "alphamq 2.0.21 carries 11,500 messages/s of smart-home with p99 < 50 ms and no loss; at 12,000/s p99 \
+                   is 212 ms and grows"
+                    .to_string(),
+        },
+        trials,
+        cautions: vec!["the machine was busy before 1 of 11 trials".to_string()],
+        environment: sample::record().environment,
+    }
+}
+
+/// A search that ends at the generator.
+pub fn generator_limited() -> CapacityRecord {
+    let mut record = capacity();
+    record.trials.retain(|trial| trial.factor <= 8.0);
+    for trial in &mut record.trials {
+        if trial.factor == 8.0 {
+            trial.outcome = TrialOutcome::GeneratorLimited;
+            trial.reason = Some("V01: scheduler lag p99 is 31.0 ms, above 50 % of latency p99".to_string());
+            trial.generator_cores = Some(0.99);
+            trial.verdict = Some(VerdictStatus::Invalid);
+        }
+    }
+    record.answer = Answer {
+        holds_per_s: Some(4_000.0),
+        holds_factor: Some(4.0),
+        holds_devices: Some(200),
+        fails_per_s: None,
+        limit: CapacityLimit::Generator,
+        text: "alphamq 2.0.21 carries at least 4,000 messages/s: at 8,000/s the generator was the limit".to_string(),
+    };
+    record
+}
+
+fn trial(factor: f64, attempt: u32) -> Trial {
+    let offered = factor * 1_000.0;
+    let held = factor < 12.0;
+    let fill = (offered / 11_900.0_f64).min(0.995);
+    let queue = 1.0 / (1.0 - fill);
+    let p99_us = if held { 700.0 * queue } else { 180_000.0 * (factor - 11.0) * (1.0 + 0.1 * f64::from(attempt)) };
+    Trial {
+        factor,
+        offered_per_s: offered,
+        devices: 200,
+        duration_s: 5.0,
+        attempt,
+        outcome: if held { TrialOutcome::Held } else { TrialOutcome::Missed },
+        reason: (!held)
+            .then(|| format!("p99 is {:.0} ms, not below 50 ms; latency grows by 41 ms a second", p99_us / 1e3)),
+        delivered_per_s: Some(offered.min(11_870.0)),
+        loss: Some(if factor > 14.0 { 0.021 } else { 0.0 }),
+        p50_us: Some(if held { 220.0 * queue.sqrt() } else { p99_us * 0.5 }),
+        p99_us: Some(p99_us),
+        max_us: Some(p99_us * 1.8),
+        latency_growth_us_per_s: Some(if held { 3.0 } else { 41_000.0 }),
+        system_cores: Some(0.02 + 0.98 * fill),
+        generator_cores: Some(0.03 + 0.04 * factor),
+        system_rss_bytes: Some(9_800_000 + (offered * 310.0) as u64),
+        verdict: Some(VerdictStatus::Valid),
+        folder: Some(format!("trials/{factor}-{attempt}")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn cells_have_as_many_values_as_runs_and_contests_name_cells() {
+        for record in [experiment(), no_winner(), all_failed()] {
+            for cell in &record.cells {
+                assert!(cell.figures.iter().all(|figure| figure.values.len() == cell.runs.len()), "{}", cell.id);
+                assert_eq!(cell.runs.is_empty(), cell.figures.is_empty(), "{}", cell.id);
+            }
+            let exists = |id: &String| record.cells.iter().any(|cell| cell.id == *id);
+            assert!(record.contests.iter().flat_map(|contest| &contest.ranking).all(exists));
+        }
+    }
+
+    #[test]
+    fn the_sample_has_winners_and_the_same_system_twice_has_none() {
+        assert!(experiment().contests.iter().any(|contest| contest.winner.is_some()));
+        assert!(experiment().contests.iter().any(|contest| contest.winner.is_none()));
+        assert!(no_winner().contests.iter().all(|contest| contest.winner.is_none()));
+    }
+}

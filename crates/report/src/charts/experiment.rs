@@ -1,0 +1,72 @@
+//! The charts of an experiment, in the order in which the page shows them. A new chart is a file in `charts/experiment/`
+//! and a row in [`EXPERIMENT_CHARTS`].
+
+mod cost;
+mod load;
+mod loss;
+mod spread;
+mod tails;
+
+use pubmark_record::experiment::CellFigure;
+
+use super::Chart;
+use crate::columns::ColumnUnit;
+use crate::experiment::{Member, View};
+use crate::plot::rows::{Content, Row, RowGroup};
+
+/// The file with the figures of all cells, relative to the page.
+const CELLS: &str = "csv/cells.csv";
+
+/// A chart of an experiment's page.
+pub struct ExperimentChartRow {
+    /// Its anchor in the page.
+    pub id: &'static str,
+    /// Draws it; `None` where the experiment does not ask its question.
+    pub draw: fn(&View) -> Option<Chart>,
+}
+
+/// Every chart.
+pub const EXPERIMENT_CHARTS: [ExperimentChartRow; 5] = [
+    ExperimentChartRow { id: "spread", draw: spread::draw },
+    ExperimentChartRow { id: "load", draw: load::draw },
+    ExperimentChartRow { id: "tails", draw: tails::draw },
+    ExperimentChartRow { id: "loss", draw: loss::draw },
+    ExperimentChartRow { id: "cost", draw: cost::draw },
+];
+
+/// A row for each cell, in its group; a cell without figures says why in every panel.
+fn rows(view: &View, contents: impl Fn(&Member) -> Vec<Content>, panels: usize) -> Vec<RowGroup> {
+    let row = |member: &Member| {
+        let contents = match member.failed() {
+            Some(why) => vec![Content::Words(why.to_string()); panels],
+            None => contents(member),
+        };
+        Row { name: member.name.to_string(), style: member.style, contents }
+    };
+    let group = |group: &crate::experiment::Group| RowGroup {
+        name: group.label.clone(),
+        rows: group.members.iter().map(row).collect(),
+    };
+    view.groups.iter().map(group).collect()
+}
+
+/// Every value of a figure over all cells, in the unit of its column.
+fn all_values(view: &View, name: &str, unit: ColumnUnit) -> Vec<f64> {
+    let figures = view.members().filter_map(|member| member.figure(name));
+    figures.flat_map(|figure| figure.values.iter().flatten()).map(|value| unit.scaled(*value)).collect()
+}
+
+/// A figure's mean as a bar with its interval.
+fn bar(figure: Option<&CellFigure>, unit: ColumnUnit) -> Content {
+    let Some((figure, mean)) = figure.and_then(|figure| figure.mean.map(|mean| (figure, mean))) else {
+        return Content::Words("not measured".to_string());
+    };
+    Content::Bar {
+        value: unit.scaled(mean),
+        interval: figure
+            .interval
+            .as_ref()
+            .map(|interval| (unit.scaled(interval.low).max(0.0), unit.scaled(interval.high))),
+        text: unit.with_symbol(mean),
+    }
+}

@@ -1,0 +1,80 @@
+//! How bad is the tail: the percentile curves of all systems over each other, one panel a setting.
+
+use super::View;
+use crate::charts::curves::{NamedCurve, overlaid, time_axis};
+use crate::charts::{Chart, Picture};
+use crate::experiment::Group;
+use crate::numbers::{count, time};
+use crate::plot::Plot;
+use crate::words::sentence;
+
+/// Places at which values can be read off, at most: with one panel, with several.
+const READINGS: (usize, usize) = (120, 40);
+/// Height of one of several panels, pixels.
+const HEIGHT: f64 = 300.0;
+
+pub(super) fn draw(view: &View) -> Option<Chart> {
+    let most_readings = if view.groups.len() == 1 { READINGS.0 } else { READINGS.1 };
+    let all: Vec<NamedCurve> = view.groups.iter().flat_map(curves).collect();
+    let mut panels: Vec<(String, Plot)> = view
+        .groups
+        .iter()
+        .filter_map(|group| Some((group.label.clone(), overlaid(&curves(group), most_readings)?)))
+        .collect();
+    let picture = match panels.len() {
+        0 => return None,
+        1 => {
+            let (_, plot) = panels.remove(0);
+            Picture::Plot(Box::new(Plot { is_labelled: true, ..plot }))
+        }
+        _ => {
+            // One scale for all panels, so that they can be compared.
+            let y = time_axis(&all);
+            let panel = |(name, plot)| (name, Plot { height: HEIGHT, y: y.clone(), ..plot });
+            Picture::Panels(panels.into_iter().map(panel).collect())
+        }
+    };
+    let fewest = view.members().filter_map(|member| member.cell.latency_curve.as_ref()).map(|curve| curve.count).min();
+    Some(Chart {
+        title: "How bad is the tail?",
+        finding: finding(view),
+        notes: vec![
+            format!("n ≥ {} a line, over all runs of a cell", count(fewest.unwrap_or(0))),
+            "lower is better".to_string(),
+        ],
+        csv: "",
+        picture,
+    })
+}
+
+fn curves<'a>(group: &'a Group) -> Vec<NamedCurve<'a>> {
+    let with_curve = group.members.iter().filter_map(|member| {
+        let curve = member.cell.latency_curve.as_ref().filter(|curve| !curve.points.is_empty())?;
+        Some(NamedCurve { name: member.name.to_string(), style: member.style, curve })
+    });
+    with_curve.collect()
+}
+
+/// The smallest and the largest p99.9, or p99, over all messages of a cell.
+fn finding(view: &View) -> String {
+    for (name, get) in [("99.9 %", true), ("99 %", false)] {
+        let mut values: Vec<(f64, &str)> = view
+            .members()
+            .filter_map(|member| {
+                let latency = member.cell.latency_us.as_ref()?;
+                Some((if get { latency.p999? } else { latency.p99? }, member.cell.label.as_str()))
+            })
+            .collect();
+        values.sort_by(|a, b| a.0.total_cmp(&b.0));
+        if let [first, .., last] = values[..] {
+            return sentence(&format!(
+                "{name} of the messages arrive within {} with {}, within {} with {}",
+                time(Some(first.0)),
+                first.1,
+                time(Some(last.0)),
+                last.1
+            ));
+        }
+    }
+    "There are too few samples to compare tails.".to_string()
+}

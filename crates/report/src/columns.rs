@@ -1,0 +1,129 @@
+//! Columns of figures: one unit for a whole column, chosen by its largest value.
+
+use pubmark_record::comparison::{FIGURES, Figure, Unit};
+
+use crate::numbers::{MISSING, TimeUnit, short, significant};
+
+/// How the values of a column are printed.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct ColumnUnit {
+    unit: Unit,
+    /// Its symbol; empty for counts.
+    pub symbol: &'static str,
+    divisor: f64,
+}
+
+impl ColumnUnit {
+    /// The unit of a column whose largest value is so large.
+    pub fn of(unit: Unit, largest: f64) -> ColumnUnit {
+        let (symbol, divisor) = match unit {
+            Unit::Microseconds => match TimeUnit::for_value(largest) {
+                TimeUnit::Microseconds => ("µs", 1.0),
+                TimeUnit::Milliseconds => ("ms", 1e3),
+                TimeUnit::Seconds => ("s", 1e6),
+            },
+            Unit::Share => ("%", 0.01),
+            Unit::Cores => ("% core", 0.01),
+            Unit::Bytes if largest < 1e6 => ("kB", 1e3),
+            Unit::Bytes if largest < 1e10 => ("MB", 1e6),
+            Unit::Bytes => ("GB", 1e9),
+            Unit::PerSecond => ("/s", 1.0),
+            Unit::CpuSecondsPerMillion => ("s", 1.0),
+            Unit::Count => ("", 1.0),
+        };
+        ColumnUnit { unit, symbol, divisor }
+    }
+
+    /// A value in this unit, for drawing.
+    pub fn scaled(self, value: f64) -> f64 {
+        value / self.divisor
+    }
+
+    /// A value without the symbol. A share is whole only when nothing is missing.
+    pub fn number(self, value: f64) -> String {
+        match self.unit {
+            Unit::Share if value >= 1.0 => "100".to_string(),
+            Unit::Share => format!("{:.2}", (value * 1e4 + 1e-6).floor() / 1e2),
+            Unit::Cores | Unit::Count => short(self.scaled(value)),
+            _ => significant(self.scaled(value)),
+        }
+    }
+
+    /// A value without the symbol, `—` where it was not measured.
+    pub fn optional(self, value: Option<f64>) -> String {
+        value.map_or_else(|| MISSING.to_string(), |value| self.number(value))
+    }
+
+    /// A value with the symbol.
+    pub fn with_symbol(self, value: f64) -> String {
+        match self.symbol {
+            "" => self.number(value),
+            "/s" => format!("{}/s", self.number(value)),
+            symbol => format!("{} {symbol}", self.number(value)),
+        }
+    }
+}
+
+/// A figure of an experiment's tables.
+pub struct ExperimentColumn {
+    /// Its name in [`FIGURES`].
+    pub figure: &'static str,
+    /// Head of its column on a page.
+    pub head: &'static str,
+    /// What it is called in a sentence.
+    pub noun: &'static str,
+    /// Head of its column on a terminal; `None` where it is not shown there.
+    pub short_head: Option<&'static str>,
+}
+
+const fn column(
+    figure: &'static str,
+    head: &'static str,
+    noun: &'static str,
+    short_head: Option<&'static str>,
+) -> ExperimentColumn {
+    ExperimentColumn { figure, head, noun, short_head }
+}
+
+/// The figures in an experiment's tables, in order; those that no cell measured are left out. A new one is a row here.
+pub const EXPERIMENT_COLUMNS: [ExperimentColumn; 8] = [
+    column("delivered", "delivered", "share delivered", Some("deliv.")),
+    column("delivered rate", "rate", "rate delivered", None),
+    column("latency p50", "p50", "p50", Some("p50")),
+    column("latency p99", "p99", "p99", Some("p99")),
+    column("latency p99.9", "p99.9", "p99.9", None),
+    column("system CPU a million", "CPU a million", "CPU time a million messages", Some("CPU/M")),
+    column("system memory", "memory", "memory", Some("memory")),
+    column("memory per connection", "a connection", "memory a connection", None),
+];
+
+/// What a figure is called in a sentence.
+pub fn noun(name: &str) -> &str {
+    EXPERIMENT_COLUMNS.iter().find(|column| column.figure == name).map_or(name, |column| column.noun)
+}
+
+/// The figure of this name.
+pub fn figure(name: &str) -> Option<&'static Figure> {
+    FIGURES.iter().find(|figure| figure.name == name)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_column_is_a_figure() {
+        for column in &EXPERIMENT_COLUMNS {
+            assert!(figure(column.figure).is_some(), "{}", column.figure);
+        }
+    }
+
+    #[test]
+    fn a_column_has_one_unit() {
+        let unit = ColumnUnit::of(Unit::Microseconds, 2_400.0);
+        assert_eq!((unit.number(31.0), unit.with_symbol(2_400.0)), ("0.0310".to_string(), "2.40 ms".to_string()));
+        let unit = ColumnUnit::of(Unit::Share, 1.0);
+        assert_eq!((unit.number(0.999_99), unit.number(1.0)), ("99.99".to_string(), "100".to_string()));
+        assert_eq!(ColumnUnit::of(Unit::Count, 3.0).number(0.4), "0.4", "a mean of counts is no whole number");
+    }
+}

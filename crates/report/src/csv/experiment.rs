@@ -1,0 +1,249 @@
+//! The tables of an experiment and of a search: figures in base units (µs, bytes, shares of 1), an empty field for what was
+//! not measured.
+
+use pubmark_record::capacity::{CapacityRecord, TrialOutcome};
+use pubmark_record::comparison::{FIGURES, Figure, Unit};
+use pubmark_record::experiment::{Cell, ExperimentRecord};
+
+use super::{Table, optional, text};
+use crate::words::verdict_word;
+
+/// A row a cell and figure: mean, median, quartiles, interval.
+pub fn cells(record: &ExperimentRecord) -> String {
+    let axes = axes(record);
+    let mut names: Vec<String> = vec!["cell".to_string()];
+    names.extend(axes.iter().map(|axis| text(axis)));
+    names.extend(
+        [
+            "version",
+            "offered_per_s",
+            "runs",
+            "failures",
+            "failure",
+            "figure",
+            "unit",
+            "mean",
+            "median",
+            "quartile_1",
+            "quartile_3",
+            "interval_low",
+            "interval_high",
+            "interval_method",
+            "wins",
+        ]
+        .map(String::from),
+    );
+    let mut table = Table::new(&names);
+    for cell in &record.cells {
+        let start = start(record, cell);
+        if cell.figures.is_empty() {
+            let mut fields = start;
+            fields.extend(vec![String::new(); 10]);
+            table.row(&fields);
+            continue;
+        }
+        for figure in &cell.figures {
+            let interval = figure.interval.as_ref();
+            let wins = record
+                .contests
+                .iter()
+                .any(|contest| contest.figure == figure.figure && contest.winner.as_deref() == Some(&cell.id));
+            let mut fields = start.clone();
+            fields.extend([
+                text(&figure.figure),
+                unit(&figure.figure).to_string(),
+                optional(figure.mean),
+                optional(figure.median),
+                optional(figure.quartiles.map(|(low, _)| low)),
+                optional(figure.quartiles.map(|(_, high)| high)),
+                optional(interval.map(|interval| interval.low)),
+                optional(interval.map(|interval| interval.high)),
+                text(interval.map_or("", |interval| &interval.method)),
+                wins.to_string(),
+            ]);
+            table.row(&fields);
+        }
+    }
+    table.text
+}
+
+/// The first fields of a cell's rows: what it is and how it went.
+fn start(record: &ExperimentRecord, cell: &Cell) -> Vec<String> {
+    let version = cell.system.as_ref().and_then(|system| system.version.as_deref());
+    let mut fields = vec![text(&cell.id)];
+    fields.extend(axes(record).iter().map(|axis| text(cell.settings.get(*axis).map_or("", String::as_str))));
+    fields.extend([
+        text(version.unwrap_or("")),
+        optional(cell.offered_per_s),
+        cell.runs.len().to_string(),
+        cell.failures.len().to_string(),
+        text(cell.failures.first().map_or("", |failure| failure.kind.words())),
+    ]);
+    fields
+}
+
+/// A row a run, with every figure; a row a failure, without.
+pub fn runs(record: &ExperimentRecord) -> String {
+    let axes = axes(record);
+    let shown: Vec<&str> = FIGURES
+        .iter()
+        .map(|figure| figure.name)
+        .filter(|name| record.cells.iter().any(|cell| cell.figures.iter().any(|figure| figure.figure == *name)))
+        .collect();
+    let mut names = vec!["cell".to_string()];
+    names.extend(axes.iter().map(|axis| text(axis)));
+    names.extend(["repetition", "order", "verdict", "failure", "waited_ms", "busy", "folder"].map(String::from));
+    names.extend(shown.iter().map(|name| column_name(name)));
+    let mut table = Table::new(&names);
+    for cell in &record.cells {
+        let mut start = vec![text(&cell.id)];
+        start.extend(axes.iter().map(|axis| text(cell.settings.get(*axis).map_or("", String::as_str))));
+        for (position, run) in cell.runs.iter().enumerate() {
+            let mut fields = start.clone();
+            fields.extend([
+                run.repetition.to_string(),
+                run.order.to_string(),
+                verdict_word(run.verdict).to_string(),
+                String::new(),
+                run.waited_ms.to_string(),
+                run.busy.to_string(),
+                text(&run.folder),
+            ]);
+            fields.extend(shown.iter().map(|name| {
+                let figure = cell.figures.iter().find(|figure| figure.figure == *name);
+                optional(figure.and_then(|figure| figure.values.get(position).copied().flatten()))
+            }));
+            table.row(&fields);
+        }
+        for failure in &cell.failures {
+            let mut fields = start.clone();
+            let repetition = if failure.repetition == 0 { String::new() } else { failure.repetition.to_string() };
+            fields.extend([
+                repetition,
+                String::new(),
+                String::new(),
+                text(&format!("{}: {}", failure.kind.words(), failure.text)),
+                String::new(),
+                String::new(),
+                text(failure.folder.as_deref().unwrap_or("")),
+            ]);
+            fields.extend(vec![String::new(); shown.len()]);
+            table.row(&fields);
+        }
+    }
+    table.text
+}
+
+fn axes(record: &ExperimentRecord) -> Vec<&str> {
+    record.axes.iter().map(|axis| axis.name.as_str()).collect()
+}
+
+fn find(name: &str) -> Option<&'static Figure> {
+    FIGURES.iter().find(|figure| figure.name == name)
+}
+
+/// The unit in which a figure's values are written.
+fn unit(name: &str) -> &'static str {
+    match find(name).map(|figure| figure.unit) {
+        Some(Unit::Count) => "messages",
+        Some(Unit::Share) => "share",
+        Some(Unit::Microseconds) => "us",
+        Some(Unit::PerSecond) => "1/s",
+        Some(Unit::Cores) => "cores",
+        Some(Unit::CpuSecondsPerMillion) => "s",
+        Some(Unit::Bytes) => "bytes",
+        None => "",
+    }
+}
+
+/// A figure's name with its unit, as a column: `latency_p99_us`.
+fn column_name(name: &str) -> String {
+    let stem = name.replace(['-', ' '], "_").replace('.', "");
+    match unit(name) {
+        "messages" | "share" | "" => stem,
+        "1/s" => format!("{stem}_per_s"),
+        unit => format!("{stem}_{unit}"),
+    }
+}
+
+/// A row a trial of a search.
+pub fn trials(record: &CapacityRecord) -> String {
+    let mut table = Table::new(&[
+        "trial",
+        "factor",
+        "offered_per_s",
+        "devices",
+        "duration_s",
+        "attempt",
+        "outcome",
+        "delivered_per_s",
+        "loss",
+        "p50_us",
+        "p99_us",
+        "max_us",
+        "latency_growth_us_per_s",
+        "system_cores",
+        "generator_cores",
+        "system_rss_bytes",
+        "verdict",
+        "reason",
+        "folder",
+    ]);
+    for (position, trial) in record.trials.iter().enumerate() {
+        table.row(&[
+            (position + 1).to_string(),
+            trial.factor.to_string(),
+            trial.offered_per_s.to_string(),
+            trial.devices.to_string(),
+            trial.duration_s.to_string(),
+            trial.attempt.to_string(),
+            outcome(trial.outcome).to_string(),
+            optional(trial.delivered_per_s),
+            optional(trial.loss),
+            optional(trial.p50_us),
+            optional(trial.p99_us),
+            optional(trial.max_us),
+            optional(trial.latency_growth_us_per_s),
+            optional(trial.system_cores),
+            optional(trial.generator_cores),
+            optional(trial.system_rss_bytes),
+            trial.verdict.map_or("", verdict_word).to_string(),
+            text(trial.reason.as_deref().unwrap_or("")),
+            text(trial.folder.as_deref().unwrap_or("")),
+        ]);
+    }
+    table.text
+}
+
+/// As in `capacity.json`.
+fn outcome(outcome: TrialOutcome) -> &'static str {
+    crate::charts::capacity::outcome(outcome).0
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+    use pubmark_record::sample_experiment;
+
+    #[test]
+    fn a_failed_cell_has_a_row_and_no_number() {
+        let record = sample_experiment::all_failed();
+        let text = cells(&record);
+        let row = text.lines().find(|line| line.starts_with("betamq")).unwrap();
+        assert!(row.ends_with("not installed,,,,,,,,,,"), "{row}");
+        assert_eq!(runs(&record).lines().count(), 3);
+    }
+
+    #[test]
+    fn runs_have_the_figures_of_their_repetition() {
+        let record = sample_experiment::experiment();
+        let text = runs(&record);
+        let header: Vec<&str> = text.lines().next().unwrap().split(',').collect();
+        let column = header.iter().position(|name| *name == "latency_p99_us").unwrap();
+        let first: Vec<&str> = text.lines().nth(1).unwrap().split(',').collect();
+        let expected = record.cells[0].figures.iter().find(|figure| figure.figure == "latency p99").unwrap().values[0];
+        // One field with a comma comes before: the limit.
+        assert_eq!(first[column + 1].parse::<f64>().ok(), expected);
+    }
+}

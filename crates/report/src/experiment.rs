@@ -1,0 +1,211 @@
+//! An experiment put in order for its reports: cells in groups that differ in the compared axis only, columns with one unit
+//! each, and what may be concluded, in sentences.
+//!
+//! Start with [`View::of`]. Every report of an experiment is drawn from a [`View`], so that they say the same.
+
+mod conclusions;
+
+use std::collections::BTreeMap;
+
+use pubmark_record::experiment::{Axis, Cell, CellFigure, Contest, ExperimentRecord};
+use pubmark_record::record::VerdictStatus;
+
+use crate::columns::{ColumnUnit, EXPERIMENT_COLUMNS, ExperimentColumn, figure};
+use crate::numbers::counted;
+use crate::plot::MOST_LINES;
+
+pub use conclusions::{Conclusion, headline, probability};
+
+/// An experiment put in order.
+pub struct View<'a> {
+    /// The record.
+    pub record: &'a ExperimentRecord,
+    /// Name of the axis whose values are set side by side.
+    pub compared: &'a str,
+    /// Cells that differ in nothing else, in order of the other axes.
+    pub groups: Vec<Group<'a>>,
+    /// Figures that at least one cell has, with the unit of their column.
+    pub columns: Vec<(&'static ExperimentColumn, ColumnUnit)>,
+}
+
+/// Cells that differ in the compared axis only.
+pub struct Group<'a> {
+    /// What they have in common and others have not; empty where there is one group.
+    pub label: String,
+    /// The same by axis.
+    pub among: BTreeMap<&'a str, &'a str>,
+    /// The cells in order of the compared axis.
+    pub members: Vec<Member<'a>>,
+}
+
+/// A cell of a group.
+#[derive(Clone, Copy)]
+pub struct Member<'a> {
+    /// The cell.
+    pub cell: &'a Cell,
+    /// Its value on the compared axis.
+    pub name: &'a str,
+    /// The colour, dashes and mark of that value everywhere, 1 to [`MOST_LINES`].
+    pub style: usize,
+}
+
+impl Member<'_> {
+    /// Its figure of this name.
+    pub fn figure(&self, name: &str) -> Option<&CellFigure> {
+        self.cell.figures.iter().find(|figure| figure.figure == name)
+    }
+
+    /// The mean of a figure, where it was measured.
+    pub fn mean(&self, name: &str) -> Option<f64> {
+        self.figure(name).and_then(|figure| figure.mean)
+    }
+
+    /// Its name with the version that ran.
+    pub fn name_with_version(&self) -> String {
+        let version = self.cell.system.as_ref().and_then(|system| system.version.as_ref());
+        match version {
+            Some(version) if self.cell.system.as_ref().is_some_and(|system| system.name == self.name) => {
+                format!("{} {version}", self.name)
+            }
+            _ => self.name.to_string(),
+        }
+    }
+
+    /// Why it has no figures, in a few words; `None` where it has some.
+    pub fn failed(&self) -> Option<&'static str> {
+        if !self.cell.runs.is_empty() {
+            return None;
+        }
+        Some(self.cell.failures.first().map_or("not run", |failure| failure.kind.words()))
+    }
+
+    /// May it win a contest? The built-in broker may not.
+    pub fn is_ranked(&self) -> bool {
+        self.cell.system.as_ref().is_none_or(|system| system.ranked)
+    }
+
+    /// How many of its runs are suspect.
+    pub fn suspect_runs(&self) -> usize {
+        self.cell.runs.iter().filter(|run| run.verdict == VerdictStatus::Suspect).count()
+    }
+}
+
+impl<'a> View<'a> {
+    /// The experiment put in order.
+    pub fn of(record: &'a ExperimentRecord) -> View<'a> {
+        let compared = compared_axis(record);
+        let mut groups: Vec<Group> = Vec::new();
+        for cell in &record.cells {
+            let among: BTreeMap<&str, &str> = varied_axes(record)
+                .filter(|axis| axis.name != compared)
+                .filter_map(|axis| Some((axis.name.as_str(), cell.settings.get(&axis.name)?.as_str())))
+                .collect();
+            let member = member(record, compared, cell);
+            match groups.iter_mut().find(|group| group.among == among) {
+                Some(group) => group.members.push(member),
+                None => groups.push(Group { label: group_label(record, &among), among, members: vec![member] }),
+            }
+        }
+        let mut view = View { record, compared, groups, columns: Vec::new() };
+        view.columns = EXPERIMENT_COLUMNS
+            .iter()
+            // In an open loop the rate delivered follows from the load.
+            .filter(|column| column.figure != "delivered rate" || view.contests("delivered rate").next().is_some())
+            .filter_map(|column| Some((column, view.unit(column.figure)?)))
+            .collect();
+        view
+    }
+
+    /// Every cell.
+    pub fn members(&self) -> impl Iterator<Item = &Member<'a>> {
+        self.groups.iter().flat_map(|group| &group.members)
+    }
+
+    /// The unit for a figure's column; `None` where no cell measured it.
+    pub fn unit(&self, name: &str) -> Option<ColumnUnit> {
+        let largest = self.members().filter_map(|member| member.mean(name)).reduce(f64::max)?;
+        Some(ColumnUnit::of(figure(name)?.unit, largest))
+    }
+
+    /// The contests by a figure.
+    pub fn contests(&self, name: &str) -> impl Iterator<Item = &'a Contest> {
+        self.record.contests.iter().filter(move |contest| contest.figure == name)
+    }
+
+    /// Is this cell the winner of a contest by this figure, along the compared axis?
+    pub fn wins(&self, cell: &Cell, name: &str) -> bool {
+        let mut along = self.contests(name).filter(|contest| contest.axis == self.compared);
+        along.any(|contest| contest.winner.as_deref() == Some(&cell.id))
+    }
+
+    /// A cell's name in a sentence about one group.
+    pub fn name_of(&self, id: &'a str) -> &'a str {
+        self.members().find(|member| member.cell.id == id).map_or(id, |member| member.name)
+    }
+
+    /// What is the same in all cells: axes with one value.
+    pub fn common(&self) -> Vec<String> {
+        let single = self.record.axes.iter().filter(|axis| axis.values.len() == 1);
+        single.filter_map(|axis| axis.values.first().map(|value| setting(&axis.name, value))).collect()
+    }
+
+    /// What ran, in one line.
+    pub fn what_ran(&self) -> String {
+        let record = self.record;
+        let runs = self.members().map(|member| member.cell.runs.len()).sum::<usize>();
+        let mut parts = vec![
+            format!("{} ({})", record.workload, record.variant),
+            counted(record.cells.len() as u64, "cell", "cells"),
+            format!(
+                "{} of {} after {} each",
+                counted(u64::from(record.repetitions), "repetition", "repetitions"),
+                crate::numbers::seconds(record.duration_s),
+                crate::numbers::seconds(record.warmup_s)
+            ),
+            format!("{runs} of {} runs count", record.cells.len() * record.repetitions as usize),
+        ];
+        parts.extend(self.common());
+        parts.join(", ")
+    }
+}
+
+/// The axis of the contests; otherwise the system's if several were measured, otherwise the first that was varied.
+fn compared_axis(record: &ExperimentRecord) -> &str {
+    let of_contests = record.contests.first().map(|contest| contest.axis.as_str());
+    let system = || varied_axes(record).find(|axis| axis.name == "system").map(|axis| axis.name.as_str());
+    let first = || varied_axes(record).next().map(|axis| axis.name.as_str());
+    of_contests.or_else(system).or_else(first).unwrap_or("system")
+}
+
+fn varied_axes(record: &ExperimentRecord) -> impl Iterator<Item = &Axis> {
+    record.axes.iter().filter(|axis| axis.values.len() > 1)
+}
+
+fn member<'a>(record: &'a ExperimentRecord, compared: &str, cell: &'a Cell) -> Member<'a> {
+    let name = cell.settings.get(compared).unwrap_or(&cell.label);
+    let values = record.axes.iter().find(|axis| axis.name == compared).map_or(&[][..], |axis| &axis.values[..]);
+    let place = values.iter().position(|value| value == name).unwrap_or(0);
+    Member { cell, name, style: place % MOST_LINES + 1 }
+}
+
+/// What a group's cells have in common, in order of the axes.
+fn group_label(record: &ExperimentRecord, among: &BTreeMap<&str, &str>) -> String {
+    let settings = varied_axes(record).filter_map(|axis| among.get(axis.name.as_str()).map(|value| (axis, value)));
+    settings.map(|(axis, value)| setting(&axis.name, value)).collect::<Vec<String>>().join(", ")
+}
+
+/// A value of an axis in words.
+pub fn setting(axis: &str, value: &str) -> String {
+    match axis {
+        "qos" => format!("QoS {value}"),
+        "limit" if value == "none" => "no limit".to_string(),
+        "limit" => value.to_string(),
+        "rate" => format!("rate × {value}"),
+        "payload" => format!("payload {value}"),
+        "topology" if value == "1" => "1 broker".to_string(),
+        "topology" => format!("brokers {value}"),
+        "profile" => format!("{value} profile"),
+        "protocol" | "system" => value.to_string(),
+        _ => format!("{axis} {value}"),
+    }
+}

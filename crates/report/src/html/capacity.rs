@@ -1,0 +1,169 @@
+//! The page of a search for capacity: the answer, then what happened at each load, then every trial.
+
+use maud::{Markup, html};
+use pubmark_record::capacity::{CapacityLimit, CapacityRecord, Knob, Trial};
+use pubmark_record::record::Status;
+
+use super::reproduction::{command_line, machine};
+use super::{figure, page, with_code};
+use crate::charts::capacity::{CAPACITY_CHARTS, OUTCOMES, outcome};
+use crate::columns::ColumnUnit;
+use crate::numbers::{MISSING, TimeUnit, count, duration, short, significant};
+use crate::plot::mark;
+use crate::words::{self, verdict_word};
+
+/// The page of a search.
+pub fn capacity(record: &CapacityRecord) -> String {
+    let body = html! {
+        header {
+            p.kind { "pubmark capacity" }
+            h1 { (record.workload) " on " (words::system_name(&record.system)) }
+            p { "searched over the " (words::knob(record.knob)) " with " code { (record.objectives) } " on " (record.protocol) ", "
+                (words::counted_trials(record)) " in " (duration(record.took_s)) "; started " (record.started_at) }
+            @for fact in words::system_facts(&record.system) { p { (fact.name) ": " (fact.text) } }
+        }
+        (answer(record))
+        main {
+            section #charts {
+                (legend())
+                @for row in &CAPACITY_CHARTS { (figure::figure(row.id, &(row.draw)(record), true)) }
+            }
+            section #trials { h2 { "Every trial" } (trials(record)) }
+        }
+        section #reproduce { h2 { "Repeat it" } (reproduce(record)) }
+    };
+    page(&format!("{} on {}: capacity", record.workload, record.system.name), &body)
+}
+
+fn answer(record: &CapacityRecord) -> Markup {
+    let status = match (record.status, record.answer.limit) {
+        (Status::Interrupted, _) => "suspect",
+        (_, CapacityLimit::System | CapacityLimit::Range) => "valid",
+        (_, CapacityLimit::Generator | CapacityLimit::Time) => "suspect",
+        (_, CapacityLimit::NothingHeld) => "invalid",
+    };
+    html! {
+        section #verdict.(status) {
+            h2 { (words::capacity_headline(record)) }
+            p { (with_code(record.answer.text.trim_end_matches('.'))) "." }
+            @if record.status == Status::Interrupted { p { "The search was interrupted: this is what was known then." } }
+            p { "The limit: " (words::capacity_limit(record.answer.limit)) "." }
+            @if !record.cautions.is_empty() {
+                ul.cautions { @for caution in &record.cautions { li { (with_code(caution)) } } }
+            }
+        }
+    }
+}
+
+fn legend() -> Markup {
+    html! {
+        ul.legend.outcomes {
+            @for one in OUTCOMES {
+                @let (word, shape, class) = outcome(one);
+                li { (mark::sample(shape, class)) span { (word) } }
+            }
+        }
+    }
+}
+
+fn trials(record: &CapacityRecord) -> Markup {
+    let typical = record.trials.iter().filter_map(|trial| trial.p99_us).fold(0.0, f64::max);
+    let unit = TimeUnit::for_value(typical);
+    let memory = record.trials.iter().filter_map(|trial| trial.system_rss_bytes).max().unwrap_or(0) as f64;
+    let memory = ColumnUnit::of(pubmark_record::comparison::Unit::Bytes, memory);
+    html! {
+        div.scroll { table.sortable {
+            caption { "In the order in which they were made; latency in " (unit.symbol()) ", memory in " (memory.symbol) }
+            thead { tr {
+                th.number { "trial" } th.number { "factor" } th.number { "offered/s" }
+                @if record.knob == Knob::Scale { th.number { "devices" } }
+                th { "outcome" } th.number { "delivered/s" } th.number { "lost" } th.number { "p50" } th.number { "p99" }
+                th.number { "growth/s" } th.number { "system cores" } th.number { "pubmark cores" } th.number { "memory" }
+            } }
+            tbody {
+                @for (position, trial) in record.trials.iter().enumerate() {
+                    (row(record, position + 1, trial, unit, memory))
+                }
+            }
+        } }
+        (reasons(record))
+    }
+}
+
+/// Why loads did not hold.
+fn reasons(record: &CapacityRecord) -> Markup {
+    let reasons = || record.trials.iter().enumerate().filter(|(_, trial)| trial.reason.is_some());
+    html! {
+        @if reasons().next().is_some() {
+            h3 { "Why loads did not hold" }
+            div.scroll { table {
+                thead { tr { th.number { "trial" } th.number { "offered/s" } th { "outcome" } th { "why" } } }
+                tbody {
+                    @for (position, trial) in reasons() {
+                        @let (word, _, class) = outcome(trial.outcome);
+                        tr.(class) {
+                            td.number { (position + 1) }
+                            td.number { (significant(trial.offered_per_s)) }
+                            td.result { (word) }
+                            td { (with_code(trial.reason.as_deref().unwrap_or_default())) }
+                        }
+                    }
+                }
+            } }
+        }
+    }
+}
+
+fn row(record: &CapacityRecord, number: usize, trial: &Trial, unit: TimeUnit, memory: ColumnUnit) -> Markup {
+    let (word, shape, class) = outcome(trial.outcome);
+    let optional = |value: Option<f64>| value.map_or_else(|| MISSING.to_string(), significant);
+    let cell = |value: Option<f64>, text: String| html! { td.number data-sort=(value.unwrap_or(-1.0)) { (text) } };
+    html! {
+        tr.(class) {
+            td.number data-sort=(number) {
+                @match &trial.folder { Some(folder) => a href={ (folder) "/report.html" } { (number) }, None => (number) }
+            }
+            (cell(Some(trial.factor), short(trial.factor)))
+            (cell(Some(trial.offered_per_s), significant(trial.offered_per_s)))
+            @if record.knob == Knob::Scale { (cell(Some(trial.devices as f64), count(trial.devices))) }
+            td.result {
+                span.key { (mark::sample(shape, class)) } (word)
+                @if trial.attempt > 1 { small { "try " (trial.attempt) } }
+                @if let Some(verdict) = trial.verdict.filter(|verdict| *verdict != pubmark_record::record::VerdictStatus::Valid) {
+                    small { (verdict_word(verdict)) }
+                }
+            }
+            (cell(trial.delivered_per_s, optional(trial.delivered_per_s)))
+            (cell(trial.loss, trial.loss.map_or_else(|| MISSING.to_string(), words::loss_share)))
+            @for value in [trial.p50_us, trial.p99_us, trial.latency_growth_us_per_s] {
+                (cell(value, unit.number(value)))
+            }
+            (cell(trial.system_cores, optional(trial.system_cores)))
+            (cell(trial.generator_cores, optional(trial.generator_cores)))
+            @let bytes = trial.system_rss_bytes.map(|bytes| bytes as f64);
+            (cell(bytes, memory.optional(bytes)))
+        }
+    }
+}
+
+fn reproduce(record: &CapacityRecord) -> Markup {
+    let mut rows = vec![
+        ("pubmark", record.pubmark_version.clone()),
+        ("search", format!("{}, started {}", record.name, record.started_at)),
+        ("workload", format!("{}, seed {}", record.workload, record.seed)),
+        ("system", words::system_name(&record.system)),
+        ("endpoint", record.system.endpoint.clone()),
+    ];
+    rows.extend(machine(&record.environment));
+    html! {
+        p { "The exact command:" }
+        pre { code { (command_line(&record.command)) } }
+        div.scroll { table.facts { tbody {
+            @for (name, value) in &rows { tr { th scope="row" { (name) } td { (value) } } }
+        } } }
+        @if let Some(configuration) = &record.system.configuration {
+            details { summary { "Configuration of " (record.system.name) } pre { code { (configuration) } } }
+        }
+        p { "Files beside this page: " a href="capacity.json" { "capacity.json" } ", " a href="csv/trials.csv" { "csv/trials.csv" } "." }
+    }
+}

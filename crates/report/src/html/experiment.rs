@@ -1,0 +1,101 @@
+//! The page of an experiment, in the order of a reader's questions: who wins and how sure is that, what are the figures,
+//! how much do repetitions differ, how does it grow with the load, how bad is the tail, what gets lost, what does it cost,
+//! what exactly was compared, which runs is it made of, can I repeat it.
+
+mod duels;
+mod runs;
+mod systems;
+mod winners;
+
+use maud::{Markup, html};
+use pubmark_record::experiment::ExperimentRecord;
+use pubmark_record::record::Status;
+
+use super::reproduction::{command_line, machine};
+use super::{figure, page, with_code};
+use crate::charts::experiment::EXPERIMENT_CHARTS;
+use crate::experiment::{View, headline};
+use crate::numbers::{duration, seconds};
+
+/// The page of an experiment.
+pub fn experiment(record: &ExperimentRecord) -> String {
+    let view = View::of(record);
+    let body = html! {
+        header {
+            p.kind { "pubmark experiment" }
+            h1 { (record.title) }
+            p { (view.what_ran()) }
+            p { "started " (record.started_at) ", took " (duration(record.took_s)) }
+        }
+        (verdict(&view))
+        main {
+            section #systems { h2 { "Side by side" } (winners::section(&view)) (systems::section(&view)) }
+            section #charts {
+                @for row in &EXPERIMENT_CHARTS {
+                    @if let Some(chart) = (row.draw)(&view) { (figure::figure(row.id, &chart, false)) }
+                }
+            }
+        }
+        section #duels { h2 { "Who was compared with whom" } (duels::section(&view)) }
+        section #runs { h2 { "Every run" } (runs::section(&view)) }
+        section #reproduce { h2 { "Repeat it" } (reproduce(record)) }
+    };
+    page(&format!("{}: {}", record.title, headline(&view)), &body)
+}
+
+/// Who wins, by what, how sure that is, and what to know before quoting it.
+fn verdict(view: &View) -> Markup {
+    let conclusions = view.conclusions();
+    let has_winner = conclusions.iter().any(|conclusion| conclusion.has_winner);
+    let status = match (view.record.status, has_winner) {
+        (Status::Interrupted, _) => "suspect",
+        (Status::Complete, true) => "valid",
+        (Status::Complete, false) => "undecided",
+    };
+    html! {
+        section #verdict.(status) {
+            h2 { @if has_winner { "★ " } (headline(view)) }
+            @if view.record.status == Status::Interrupted {
+                p { "The experiment was interrupted: what stands here was measured until then." }
+            }
+            @if !conclusions.is_empty() {
+                ul.reasons { @for one in &conclusions { li.none[!one.has_winner] { (one.sentence()) } } }
+            }
+            @if !view.record.cautions.is_empty() {
+                h3 { "Before quoting this" }
+                ul.cautions { @for caution in &view.record.cautions { li { (with_code(caution)) } } }
+            }
+            p.aside {
+                "A winner is better than every other beyond the noise: p below 0.01 after Holm's correction over all that is \
+                 judged, and more than the measurement's resolution apart."
+            }
+        }
+    }
+}
+
+fn reproduce(record: &ExperimentRecord) -> Markup {
+    let mut rows = vec![
+        ("pubmark", record.pubmark_version.clone()),
+        ("experiment", format!("{}, started {}", record.name, record.started_at)),
+        ("workload", format!("{} ({}), seed {}", record.workload, record.variant, record.seed)),
+        ("order of the runs", format!("random, seed {}", record.order_seed)),
+        ("each run", format!("{} warm-up, {} measured", seconds(record.warmup_s), seconds(record.duration_s))),
+        ("repetitions planned", record.repetitions.to_string()),
+    ];
+    rows.extend(machine(&record.environment));
+    html! {
+        p { "The exact command:" }
+        pre { code { (command_line(&record.command)) } }
+        @if !record.definition.is_empty() {
+            details open {
+                summary { "The whole definition: save it as a file for " code { "pubmark experiment FILE" } }
+                pre { code { (record.definition) } }
+            }
+        }
+        div.scroll { table.facts { tbody {
+            @for (name, value) in &rows { tr { th scope="row" { (name) } td { (value) } } }
+        } } }
+        p { "Files beside this page: " a href="experiment.json" { "experiment.json" } ", "
+            a href="csv/cells.csv" { "csv/cells.csv" } ", " a href="csv/runs.csv" { "csv/runs.csv" } "." }
+    }
+}

@@ -1,0 +1,60 @@
+//! Every duel: the best by a figure against each other cell.
+
+use maud::{Markup, html};
+use pubmark_record::experiment::{Contest, Duel};
+
+use crate::columns::EXPERIMENT_COLUMNS;
+use crate::experiment::{View, probability, setting};
+use crate::numbers::{MISSING, significant};
+
+/// Duels that are shown unfolded.
+const UNFOLDED: usize = 24;
+
+pub(super) fn section(view: &View) -> Markup {
+    let mut contests: Vec<&Contest> = view.record.contests.iter().filter(|contest| !contest.duels.is_empty()).collect();
+    let place = |contest: &Contest| EXPERIMENT_COLUMNS.iter().position(|column| column.figure == contest.figure);
+    // By figure first, in the order of the columns: one figure over all settings reads as a block.
+    contests.sort_by_key(|contest| place(contest).unwrap_or(usize::MAX));
+    let count: usize = contests.iter().map(|contest| contest.duels.len()).sum();
+    if count == 0 {
+        return html! { p.missing { "Nothing could be compared: fewer than two cells that may be ranked have figures." } };
+    }
+    let is_told = count <= UNFOLDED;
+    html! {
+        p { "The best by its mean against each other cell. A ratio is the other's mean over the best's; p is Holm's over all of them." }
+        details open[is_told] {
+            summary { (count) " comparisons" }
+            div.scroll { table.sortable.duels {
+                thead { tr {
+                    @if view.groups.len() > 1 { th { "setting" } }
+                    th { "figure" } th { "best" } th { "other" } th.number { "other over best" }
+                    th.number { "95 % interval" } th.number { "p" } th.number { "p, Holm" } th { "beyond the noise" }
+                } }
+                tbody { @for contest in contests { @for duel in &contest.duels { (row(view, contest, duel)) } } }
+            } }
+        }
+    }
+}
+
+fn row(view: &View, contest: &Contest, duel: &Duel) -> Markup {
+    let print = |value: f64| {
+        if duel.is_ratio { format!("{} ×", significant(value)) } else { view.plain_difference(&contest.figure, value) }
+    };
+    let among: Vec<String> = contest.among.iter().map(|(name, value)| setting(name, value)).collect();
+    let p = |value: Option<f64>| probability(value).trim_start_matches("p ").to_string();
+    html! {
+        tr.none[!duel.is_significant] {
+            @if view.groups.len() > 1 { td { (among.join(", ")) } }
+            td { (contest.figure) }
+            td { (view.name_of(&duel.better)) }
+            td { (view.name_of(&duel.worse)) }
+            td.number data-sort=(duel.difference) { (print(duel.difference)) }
+            td.number data-sort=(duel.interval.map_or(-1.0, |(low, _)| low)) {
+                @match duel.interval { Some((low, high)) => { (print(low)) " – " (print(high)) } None => (MISSING) }
+            }
+            td.number data-sort=(duel.p.unwrap_or(2.0)) { (p(duel.p)) }
+            td.number data-sort=(duel.p_adjusted.unwrap_or(2.0)) { (p(duel.p_adjusted)) }
+            td { @if duel.is_significant { "yes" } @else { "no" } }
+        }
+    }
+}

@@ -1,0 +1,89 @@
+//! Every run in the order in which it was made, with the way to its own report.
+
+use maud::{Markup, html};
+use pubmark_record::experiment::{Cell, CellFailure, CellRun};
+use pubmark_record::record::VerdictStatus;
+
+use crate::columns::ColumnUnit;
+use crate::experiment::View;
+use crate::html::with_code;
+use crate::numbers::MISSING;
+use crate::words::verdict_word;
+
+/// Rows that are shown unfolded.
+const UNFOLDED: usize = 30;
+/// Figures of a run that are shown.
+const SHOWN: [(&str, &str); 3] =
+    [("latency p50", "p50"), ("latency p99", "p99"), ("system CPU a million", "CPU a million")];
+
+pub(super) fn section(view: &View) -> Markup {
+    let mut runs: Vec<(&Cell, usize, &CellRun)> = view
+        .record
+        .cells
+        .iter()
+        .flat_map(|cell| cell.runs.iter().enumerate().map(move |(position, run)| (cell, position, run)))
+        .collect();
+    runs.sort_by_key(|(_, _, run)| run.order);
+    let failures: Vec<(&Cell, &CellFailure)> =
+        view.record.cells.iter().flat_map(|cell| cell.failures.iter().map(move |failure| (cell, failure))).collect();
+    let shown: Vec<(&str, &str, ColumnUnit)> =
+        SHOWN.iter().filter_map(|(name, head)| Some((*name, *head, view.unit(name)?))).collect();
+    html! {
+        @if !failures.is_empty() { h3 { "Without figures" } (failed(&failures)) }
+        details open[runs.len() <= UNFOLDED] {
+            summary { (runs.len()) " runs that count, in the order in which they were made" }
+            div.scroll { table.sortable {
+                thead { tr {
+                    th.number { "order" } th { "cell" } th.number { "repetition" } th { "verdict" }
+                    @for (_, head, unit) in &shown { th.number { (head) ", " (unit.symbol) } }
+                    th.number { "waited, s" } th { "report" }
+                } }
+                tbody {
+                    @for (cell, position, run) in &runs {
+                        tr.(verdict_word(run.verdict)) {
+                            td.number data-sort=(run.order) { (run.order) }
+                            td { (cell.label) }
+                            td.number data-sort=(run.repetition) { (run.repetition) }
+                            td.result { @if run.verdict != VerdictStatus::Valid { "! " } (verdict_word(run.verdict)) }
+                            @for (name, _, unit) in &shown { (value(cell, *position, name, *unit)) }
+                            td.number data-sort=(run.waited_ms) {
+                                (format!("{:.1}", run.waited_ms as f64 / 1e3)) @if run.busy { small.caution { "! busy" } }
+                            }
+                            td { a href={ (run.folder) "/report.html" } { (leaf(&run.folder)) } }
+                        }
+                    }
+                }
+            } }
+        }
+    }
+}
+
+fn value(cell: &Cell, position: usize, name: &str, unit: ColumnUnit) -> Markup {
+    let figure = cell.figures.iter().find(|figure| figure.figure == name);
+    let value = figure.and_then(|figure| figure.values.get(position).copied().flatten());
+    html! { td.number data-sort=(value.unwrap_or(-1.0)) { (unit.optional(value)) } }
+}
+
+fn failed(failures: &[(&Cell, &CellFailure)]) -> Markup {
+    html! {
+        div.scroll { table {
+            thead { tr { th { "cell" } th.number { "repetition" } th { "what" } th { "why" } th { "folder" } } }
+            tbody {
+                @for (cell, failure) in failures {
+                    tr {
+                        td { (cell.label) }
+                        td.number { @if failure.repetition == 0 { "all" } @else { (failure.repetition) } }
+                        td.nowrap { (failure.kind.words()) }
+                        td { (with_code(&failure.text)) }
+                        td { @match &failure.folder { Some(folder) => a href={ (folder) "/" } { (leaf(folder)) }, None => (MISSING) } }
+                    }
+                }
+            }
+        } }
+    }
+}
+
+/// The last part of a folder's path.
+fn leaf(folder: &str) -> &str {
+    folder.rsplit('/').next().unwrap_or(folder)
+}

@@ -1,0 +1,113 @@
+//! An experiment and a search for capacity as Markdown.
+
+use pubmark_record::capacity::CapacityRecord;
+use pubmark_record::experiment::ExperimentRecord;
+
+use super::{escaped, table};
+use crate::charts::capacity::outcome;
+use crate::experiment::{Group, Member, View, headline};
+use crate::numbers::{MISSING, TimeUnit, duration, significant};
+use crate::words;
+
+/// An experiment: who wins, then a table for each setting.
+pub fn experiment(record: &ExperimentRecord) -> String {
+    let view = View::of(record);
+    let mut text = format!("# {}\n\n**{}**\n\n", escaped(&record.title), escaped(&headline(&view)));
+    for conclusion in view.conclusions() {
+        text.push_str(&format!("- {}\n", escaped(&conclusion.text)));
+    }
+    for caution in &record.cautions {
+        text.push_str(&format!("- caution: {}\n", escaped(caution)));
+    }
+    text.push_str(&format!("\n{}; took {}.\n", escaped(&view.what_ran()), duration(record.took_s)));
+    for group in &view.groups {
+        cells(&mut text, &view, group);
+    }
+    text.push_str(
+        "\nMean over the repetitions with its 95 % interval; bold is better than every other beyond the noise.\n",
+    );
+    text.push_str(&format!("\nCommand: `{}`\n", record.command.join(" ").replace('`', "'")));
+    text
+}
+
+fn cells(text: &mut String, view: &View, group: &Group) {
+    text.push('\n');
+    if !group.label.is_empty() {
+        text.push_str(&format!("## {}\n\n", escaped(&group.label)));
+    }
+    let mut header = vec![view.compared.to_string()];
+    header.extend(view.columns.iter().map(|(column, unit)| match unit.symbol {
+        "" => column.head.to_string(),
+        symbol => format!("{}, {symbol}", column.head),
+    }));
+    header.push("runs".to_string());
+    let rows: Vec<Vec<String>> = group.members.iter().map(|member| row(view, member)).collect();
+    table(text, &header, &rows);
+}
+
+fn row(view: &View, member: &Member) -> Vec<String> {
+    let mut fields = vec![escaped(&member.name_with_version())];
+    match member.failed() {
+        Some(why) => {
+            // A failed cell holds no number: its reason stands in the first of its columns.
+            let reason = member.cell.failures.first().map_or_else(String::new, |failure| format!(": {}", failure.text));
+            fields.push(escaped(&format!("{why}{reason}")));
+            fields.extend(vec![String::new(); view.columns.len().saturating_sub(1)]);
+        }
+        None => fields.extend(view.columns.iter().map(|(column, unit)| {
+            let figure = member.figure(column.figure);
+            let mean = unit.optional(figure.and_then(|figure| figure.mean));
+            let mean = if view.wins(member.cell, column.figure) { format!("**{mean}**") } else { mean };
+            let interval = figure.and_then(|figure| figure.interval.as_ref()).filter(|ends| ends.low < ends.high);
+            match interval {
+                Some(ends) => format!("{mean} ({}–{})", unit.number(ends.low), unit.number(ends.high)),
+                None => mean,
+            }
+        })),
+    }
+    fields.push(format!("{} of {}", member.cell.runs.len(), view.record.repetitions));
+    fields
+}
+
+/// A search: the answer, then every trial.
+pub fn capacity(record: &CapacityRecord) -> String {
+    let mut text = format!(
+        "# Capacity of {} on {}\n\n**{}**\n\n{}\n\n",
+        escaped(&words::system_name(&record.system)),
+        escaped(&record.workload),
+        words::capacity_headline(record),
+        words::sentence(&escaped(&record.answer.text))
+    );
+    text.push_str(&format!("- Objectives: `{}`\n", record.objectives.replace('`', "'")));
+    text.push_str(&format!("- The limit: {}\n", words::capacity_limit(record.answer.limit)));
+    for caution in &record.cautions {
+        text.push_str(&format!("- caution: {}\n", escaped(caution)));
+    }
+    text.push('\n');
+    let unit = TimeUnit::for_value(record.trials.iter().filter_map(|trial| trial.p99_us).fold(0.0, f64::max));
+    let optional = |value: Option<f64>| value.map_or_else(|| MISSING.to_string(), significant);
+    let rows: Vec<Vec<String>> = record
+        .trials
+        .iter()
+        .map(|trial| {
+            vec![
+                significant(trial.offered_per_s),
+                optional(trial.delivered_per_s),
+                trial.loss.map_or_else(|| MISSING.to_string(), words::loss_share),
+                unit.number(trial.p50_us),
+                unit.number(trial.p99_us),
+                optional(trial.system_cores),
+                optional(trial.generator_cores),
+                outcome(trial.outcome).0.to_string(),
+            ]
+        })
+        .collect();
+    let time = |name: &str| format!("{name}, {}", unit.symbol());
+    let header: Vec<String> =
+        ["offered/s", "delivered/s", "lost", &time("p50"), &time("p99"), "system cores", "pubmark cores", "outcome"]
+            .map(String::from)
+            .to_vec();
+    table(&mut text, &header, &rows);
+    text.push_str(&format!("\nCommand: `{}`\n", record.command.join(" ").replace('`', "'")));
+    text
+}

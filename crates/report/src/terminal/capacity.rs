@@ -1,0 +1,83 @@
+//! A search for capacity on a terminal: the answer, then every load that was tried.
+
+use pubmark_record::capacity::{CapacityLimit, CapacityRecord, Trial, TrialOutcome};
+use pubmark_record::record::Status;
+
+use super::layout::{Page, Tone, cut};
+use super::{COLUMNS, TerminalOptions};
+use crate::charts::capacity::outcome;
+use crate::numbers::{MISSING, TimeUnit, duration, significant};
+use crate::words;
+
+/// Columns of the values.
+const WIDTHS: [usize; 7] = [9, 8, 9, 8, 8, 8, 8];
+
+/// The search as text, with a final newline.
+pub fn capacity(record: &CapacityRecord, options: &TerminalOptions) -> String {
+    let mut page = Page::default();
+    page.field(
+        "capacity",
+        &format!("{} on {}, {}", record.workload, words::system_name(&record.system), record.protocol),
+        2,
+    );
+    page.field("objective", &record.objectives, 2);
+    for fact in words::system_facts(&record.system).iter().filter(|fact| fact.name != "papers") {
+        page.field(fact.name, &fact.text, 1);
+    }
+    page.blank();
+    table(&mut page, record);
+    page.blank();
+    let tone = match record.answer.limit {
+        CapacityLimit::System | CapacityLimit::Range => Tone::Good,
+        CapacityLimit::Generator | CapacityLimit::Time => Tone::Caution,
+        CapacityLimit::NothingHeld => Tone::Bad,
+    };
+    page.toned_field("answer", &words::capacity_headline(record), 1, tone);
+    page.field("", &record.answer.text, 4);
+    page.field("limit", words::capacity_limit(record.answer.limit), 2);
+    for caution in &record.cautions {
+        page.paragraph("  caution: ", caution, 3, Tone::Caution);
+    }
+    let ended = if record.status == Status::Interrupted { "interrupted after" } else { "took" };
+    page.field("search", &format!("{} {ended} {}", words::counted_trials(record), duration(record.took_s)), 1);
+    if let Some(folder) = options.folder {
+        page.field("report", &format!("{folder}/capacity.html   (also capacity.json, capacity.md, csv/)"), 2);
+    }
+    page.text(options.colour)
+}
+
+fn table(page: &mut Page, record: &CapacityRecord) {
+    let unit = TimeUnit::for_value(record.trials.iter().filter_map(|trial| trial.p99_us).fold(0.0, f64::max));
+    let heads = ["offered", "deliv.", "lost", "p50", "p99", "system", "pubmark"];
+    let units = ["/s", "/s", "", unit.symbol(), unit.symbol(), "cores", "cores"];
+    let line = |values: &[String], last: &str| {
+        let mut line = String::from("  ");
+        for (value, width) in values.iter().zip(WIDTHS) {
+            line.push_str(&format!("{:>width$}", cut(value, width - 1)));
+        }
+        cut(&format!("{line}  {last}"), COLUMNS)
+    };
+    page.line(&line(&heads.map(String::from), "outcome"), Tone::Plain);
+    page.line(&line(&units.map(String::from), ""), Tone::Plain);
+    for trial in &record.trials {
+        let tone = match trial.outcome {
+            TrialOutcome::Held => Tone::Good,
+            TrialOutcome::GeneratorLimited => Tone::Caution,
+            TrialOutcome::Missed | TrialOutcome::Failed => Tone::Bad,
+        };
+        page.line(&line(&values(trial, unit), outcome(trial.outcome).0), tone);
+    }
+}
+
+fn values(trial: &Trial, unit: TimeUnit) -> [String; 7] {
+    let optional = |value: Option<f64>| value.map_or_else(|| MISSING.to_string(), significant);
+    [
+        significant(trial.offered_per_s),
+        optional(trial.delivered_per_s),
+        trial.loss.map_or_else(|| MISSING.to_string(), words::loss_share),
+        unit.number(trial.p50_us),
+        unit.number(trial.p99_us),
+        optional(trial.system_cores),
+        optional(trial.generator_cores),
+    ]
+}

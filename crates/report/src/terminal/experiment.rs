@@ -1,0 +1,158 @@
+//! An experiment on a terminal: a row a cell, then who wins in plain sentences, then what to know before quoting that.
+
+use pubmark_record::record::Status;
+
+use super::layout::{Page, Tone, cut, printable};
+use super::{COLUMNS, TerminalOptions};
+use crate::columns::{ColumnUnit, ExperimentColumn};
+use crate::experiment::{Member, View, headline};
+use crate::numbers::duration;
+
+/// Columns of a value, with the mark of the winner.
+const VALUE: usize = 9;
+/// Columns of the figure that is shown with half its interval.
+const WITH_INTERVAL: usize = 15;
+/// The figure that is shown with half its interval.
+const PRECISE: &str = "latency p99";
+/// Columns of the runs that count.
+const RUNS: usize = 6;
+
+/// The experiment as text, with a final newline.
+pub fn experiment(record: &pubmark_record::experiment::ExperimentRecord, options: &TerminalOptions) -> String {
+    let view = View::of(record);
+    let mut page = Page::default();
+    page.field("title", &record.title, 2);
+    page.field("measured", &view.what_ran(), 3);
+    let status = if record.status == Status::Interrupted { "interrupted after " } else { "took " };
+    page.field("", &format!("{status}{}", duration(record.took_s)), 1);
+    page.blank();
+    let columns: Vec<Column> = view
+        .columns
+        .iter()
+        .filter_map(|(column, unit)| column.short_head.map(|head| Column { column, head, unit: *unit }))
+        .collect();
+    heads(&mut page, &view, &columns);
+    for group in &view.groups {
+        if !group.label.is_empty() {
+            page.line(&format!("  {}", group.label), Tone::Plain);
+        }
+        let indent = if group.label.is_empty() { "  " } else { "    " };
+        for member in &group.members {
+            row(&mut page, &view, &columns, indent, member);
+        }
+    }
+    page.blank();
+    conclusions(&mut page, &view);
+    for caution in &record.cautions {
+        page.paragraph("  caution: ", caution, 3, Tone::Caution);
+    }
+    if let Some(folder) = options.folder {
+        page.blank();
+        page.field("report", &format!("{folder}/experiment.html   (also experiment.json, experiment.md, csv/)"), 2);
+    }
+    page.text(options.colour)
+}
+
+struct Column<'a> {
+    column: &'a ExperimentColumn,
+    head: &'static str,
+    unit: ColumnUnit,
+}
+
+impl Column<'_> {
+    fn width(&self) -> usize {
+        if self.column.figure == PRECISE { WITH_INTERVAL } else { VALUE }
+    }
+
+    /// The mean, of one figure with half its interval, with the mark of a winner.
+    fn value(&self, view: &View, member: &Member) -> String {
+        let mark = if view.wins(member.cell, self.column.figure) { '*' } else { ' ' };
+        let figure = member.figure(self.column.figure);
+        let mean = self.unit.optional(figure.and_then(|figure| figure.mean));
+        let interval = figure.and_then(|figure| figure.interval.as_ref()).filter(|_| self.column.figure == PRECISE);
+        match interval {
+            Some(interval) => format!("{mean} ±{}{mark}", self.half(&mean, (interval.high - interval.low) / 2.0)),
+            None => format!("{mean}{mark}"),
+        }
+    }
+}
+
+impl Column<'_> {
+    /// Half an interval with as many decimals as the mean has; more where it would become 0.
+    fn half(&self, mean: &str, value: f64) -> String {
+        let decimals = mean.split('.').nth(1).map_or(0, str::len);
+        let text = format!("{:.decimals$}", self.unit.scaled(value));
+        let is_zero = text.chars().all(|letter| matches!(letter, '0' | '.'));
+        if is_zero || decimals == 0 { self.unit.number(value) } else { text }
+    }
+}
+
+fn name_width(columns: &[Column]) -> usize {
+    COLUMNS - 2 - RUNS - columns.iter().map(Column::width).sum::<usize>()
+}
+
+fn heads(page: &mut Page, view: &View, columns: &[Column]) {
+    let width = name_width(columns);
+    let line = |first: &str, text: &dyn Fn(&Column) -> String, last: &str| {
+        let mut line = format!("  {:<width$}", cut(first, width - 1));
+        for column in columns {
+            // One column of each value is the mark's.
+            line.push_str(&format!("{:>width$}", format!("{} ", text(column)), width = column.width()));
+        }
+        format!("{line}{last:>RUNS$}")
+    };
+    page.line(&line(view.compared, &|column| column.head.to_string(), "runs"), Tone::Plain);
+    page.line(&line("", &|column| column.unit.symbol.to_string(), ""), Tone::Plain);
+}
+
+fn row(page: &mut Page, view: &View, columns: &[Column], indent: &str, member: &Member) {
+    let width = name_width(columns) + 2;
+    let name = format!("{indent}{}", printable(&member.name_with_version()));
+    let mut line = format!("{:<width$}", cut(&name, width - 1));
+    let runs = format!("{}/{}", member.cell.runs.len(), view.record.repetitions);
+    if let Some(why) = member.failed() {
+        let text = member.cell.failures.first().map_or_else(String::new, |failure| format!(": {}", failure.text));
+        let room = COLUMNS - width - RUNS;
+        line.push_str(&format!("{:<room$}{runs:>RUNS$}", cut(&printable(&format!("  {why}{text}")), room)));
+        page.line(&line, Tone::Bad);
+        return;
+    }
+    for column in columns {
+        line.push_str(&format!("{:>width$}", column.value(view, member), width = column.width()));
+    }
+    let has_doubts = member.suspect_runs() > 0 || !member.cell.failures.is_empty();
+    line.push_str(&format!("{runs:>RUNS$}"));
+    page.line(&line, if has_doubts { Tone::Caution } else { Tone::Plain });
+}
+
+fn conclusions(page: &mut Page, view: &View) {
+    let conclusions = view.conclusions();
+    let has_winner = conclusions.iter().any(|conclusion| conclusion.has_winner);
+    page.paragraph("  ", &headline(view), 3, if has_winner { Tone::Good } else { Tone::Caution });
+    for conclusion in &conclusions {
+        let start = if conclusion.has_winner { "  * " } else { "  - " };
+        page.paragraph(start, &conclusion.text, 3, Tone::Plain);
+    }
+    for member in view.members().filter(|member| member.suspect_runs() > 0) {
+        let text =
+            format!("{}: {} of {} runs suspect", member.cell.label, member.suspect_runs(), member.cell.runs.len());
+        page.paragraph("  suspect: ", &text, 1, Tone::Caution);
+    }
+    for member in view.members().filter(|member| !member.cell.runs.is_empty()) {
+        for (kind, count) in failures(member) {
+            page.paragraph("  failed: ", &format!("{}: {count} × {kind}", member.cell.label), 1, Tone::Caution);
+        }
+    }
+}
+
+/// Kinds of failures of a cell with their counts.
+fn failures(member: &Member) -> Vec<(&'static str, usize)> {
+    let mut kinds: Vec<(&'static str, usize)> = Vec::new();
+    for failure in &member.cell.failures {
+        match kinds.iter_mut().find(|(kind, _)| *kind == failure.kind.words()) {
+            Some((_, count)) => *count += 1,
+            None => kinds.push((failure.kind.words(), 1)),
+        }
+    }
+    kinds
+}

@@ -1,0 +1,220 @@
+//! What a system was and what held it back, in words: version, topology, limits, image, cores, versions in publications.
+
+use pubmark_record::capacity::{CapacityLimit, CapacityRecord, Knob};
+use pubmark_record::cost::{HostUsage, LimitEffect};
+use pubmark_record::record::{LimitInfo, Record, SystemInfo};
+
+use crate::numbers::{MISSING, bytes, cores, count, counted, seconds, share, short, significant};
+
+/// A system with its version.
+pub fn system_name(system: &SystemInfo) -> String {
+    match &system.version {
+        Some(version) => format!("{} {version}", system.name),
+        None => system.name.clone(),
+    }
+}
+
+/// A fact with its name.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Fact {
+    /// Its name, short enough for a label on a terminal.
+    pub name: &'static str,
+    /// What there is to say.
+    pub text: String,
+}
+
+/// What else there is to say of a system; nothing for a single broker without limits.
+pub fn system_facts(system: &SystemInfo) -> Vec<Fact> {
+    let mut facts = Vec::new();
+    let mut add = |name, text| facts.push(Fact { name, text });
+    if let Some(topology) = &system.topology {
+        let brokers = counted(u64::from(topology.brokers), "broker", "brokers");
+        add("topology", format!("{brokers}, {}: {}", topology.mode, topology.endpoints.join(", ")));
+    }
+    if let Some(limits) = &system.limits {
+        add("limits", limit(limits));
+    }
+    if let Some(pinned) = &system.pinned_cores {
+        add("pinned", format!("the system runs on cores {pinned}"));
+    }
+    if let Some(image) = &system.image {
+        add("image", image.clone());
+    }
+    if let Some(papers) = papers(system) {
+        add("papers", format!("measured {papers}; here {}", system.version.as_deref().unwrap_or(MISSING)));
+    }
+    facts
+}
+
+/// Versions that publications measured, `None` where none is known.
+pub fn papers(system: &SystemInfo) -> Option<String> {
+    let versions: Vec<String> =
+        system.papers.iter().map(|paper| format!("{} ({})", paper.version, paper.paper)).collect();
+    (!versions.is_empty()).then(|| versions.join(", "))
+}
+
+/// A limit as asked for and as it is held.
+pub fn limit(limits: &LimitInfo) -> String {
+    let mut parts = Vec::new();
+    if let Some(cpu) = limits.cpu {
+        let period = limits.cpu_period_ms.map_or_else(String::new, |period| format!(" in every {} ms", short(period)));
+        parts.push(format!("{} of a core{period}", cores(Some(cpu))));
+    }
+    parts.extend(limits.memory_bytes.map(|memory| format!("{} of memory", bytes(Some(memory as f64)))));
+    parts.extend(limits.cores.map(|count| counted(u64::from(count), "core", "cores")));
+    let held = if limits.held_by.is_empty() { String::new() } else { format!(", held by {}", limits.held_by) };
+    if parts.is_empty() {
+        format!("{}{held}", limits.asked)
+    } else {
+        format!("{} ({}){held}", limits.asked, parts.join(", "))
+    }
+}
+
+/// Whether a run's limits held the system back, in words; `None` where it had none.
+pub fn limit_effect(record: &Record) -> Option<String> {
+    let effect = record.resources.limits.as_ref()?;
+    let start = if effect.was_binding() { "binding" } else { "not binding" };
+    Some(format!("{start}: {}", effect_parts(effect).join("; ")))
+}
+
+/// What limits did, each in a few words.
+pub fn effect_parts(effect: &LimitEffect) -> Vec<String> {
+    let mut parts = Vec::new();
+    if let (Some(periods), Some(throttled)) = (effect.periods, effect.throttled_periods) {
+        let time = effect.throttled_seconds.map_or_else(String::new, |time| format!(" ({})", seconds(time)));
+        parts.push(if throttled == 0 {
+            "CPU never rationed".to_string()
+        } else {
+            format!("CPU rationed in {} of its periods{time}", share(throttled, periods))
+        });
+    }
+    if let Some(hits) = effect.memory_limit_hits {
+        parts.push(match hits {
+            0 => "memory never at its limit".to_string(),
+            hits => format!("memory at its limit {}", counted(hits, "time", "times")),
+        });
+    }
+    if let Some(kills) = effect.out_of_memory_kills.filter(|kills| *kills > 0) {
+        parts.push(format!("{} killed for want of memory", counted(kills, "process", "processes")));
+    }
+    if parts.is_empty() {
+        parts.push("its effect was not measured".to_string());
+    }
+    parts
+}
+
+/// Cost per message and per connection, where known.
+pub fn unit_costs(record: &Record) -> Vec<String> {
+    let cost = &record.cost;
+    let mut parts = Vec::new();
+    parts.extend(cost.system_cpu_s_per_million.map(|cpu| format!("{} s of CPU a million messages", significant(cpu))));
+    parts.extend(cost.system_bytes_per_connection.map(|size| format!("{} a connection", bytes(Some(size)))));
+    parts
+}
+
+/// What the system's machine was used, where it was read.
+pub fn host(host: &HostUsage) -> String {
+    let of_all = host.cores_total.map_or_else(String::new, |total| format!(" of {total}"));
+    let busy = host.cores.map_or_else(|| MISSING.to_string(), significant);
+    let failed = match host.failed_readings {
+        0 => String::new(),
+        failed => format!("; {} failed", counted(failed, "reading", "readings")),
+    };
+    format!(
+        "{busy} cores{of_all} busy, {} of {} used, {} in, {} out{failed}",
+        bytes(host.peak_used_bytes.map(|size| size as f64)),
+        bytes(host.memory_bytes.map(|size| size as f64)),
+        bytes(host.received_bytes.map(|size| size as f64)),
+        bytes(host.sent_bytes.map(|size| size as f64)),
+    )
+}
+
+/// What a search varies, in a word.
+pub fn knob(knob: Knob) -> &'static str {
+    match knob {
+        Knob::Rate => "rate of each device",
+        Knob::Scale => "number of devices",
+    }
+}
+
+/// What set the limit of a search.
+pub fn capacity_limit(limit: CapacityLimit) -> &'static str {
+    match limit {
+        CapacityLimit::System => "the system; above, the objectives are missed",
+        CapacityLimit::Generator => "the generator; the system carries at least this much, and may carry more",
+        CapacityLimit::Range => "the end of the range; the system still held there",
+        CapacityLimit::NothingHeld => "below the smallest load; not even that held",
+        CapacityLimit::Time => "the time for the search; it was over before an end was found",
+    }
+}
+
+/// The highest load that held, in a few words.
+pub fn capacity_headline(record: &CapacityRecord) -> String {
+    let answer = &record.answer;
+    let Some(holds) = answer.holds_per_s else {
+        let nothing = if record.trials.is_empty() {
+            "Nothing is known: no trial was made"
+        } else {
+            "No load that was tried held"
+        };
+        return nothing.to_string();
+    };
+    let least = if answer.limit == CapacityLimit::System { "" } else { "at least " };
+    let of = match (record.knob, answer.holds_devices) {
+        (Knob::Scale, Some(devices)) => format!(" ({} devices)", count(devices)),
+        _ => String::new(),
+    };
+    format!("{least}{} messages/s{of}", significant(holds))
+}
+
+/// How many trials a search made.
+pub fn counted_trials(record: &CapacityRecord) -> String {
+    counted(record.trials.len() as u64, "trial", "trials")
+}
+
+/// A share of messages that were lost.
+pub fn loss_share(loss: f64) -> String {
+    match loss {
+        loss if loss <= 0.0 => "0".to_string(),
+        loss if loss < 1e-4 => "< 0.01 %".to_string(),
+        loss => format!("{} %", significant(loss * 100.0)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use pubmark_record::sample_experiment;
+
+    #[test]
+    fn a_limit_says_what_was_asked_and_what_it_means() {
+        let text = limit(&sample_experiment::limits());
+        assert_eq!(text, "cpu=1,memory=256MB (100 % of a core in every 10 ms, 256 MB of memory), held by cgroup v2");
+    }
+
+    #[test]
+    fn an_effect_says_only_what_was_measured() {
+        let none = LimitEffect::default();
+        assert_eq!(effect_parts(&none), ["its effect was not measured"]);
+        let some = LimitEffect {
+            periods: Some(1_000),
+            throttled_periods: Some(340),
+            throttled_seconds: Some(3.2),
+            memory_limit_hits: Some(0),
+            out_of_memory_kills: Some(1),
+        };
+        assert_eq!(
+            effect_parts(&some),
+            [
+                "CPU rationed in 34 % of its periods (3.2 s)",
+                "memory never at its limit",
+                "1 process killed for want of memory"
+            ]
+        );
+    }
+
+    #[test]
+    fn a_loss_that_is_there_is_never_printed_as_none() {
+        assert_eq!([0.0, 1e-6, 0.021].map(loss_share), ["0", "< 0.01 %", "2.10 %"]);
+    }
+}
