@@ -1,70 +1,22 @@
 //! A real container engine: mosquitto in a container, its limits, its end, and what is left.
-//!
-//! The image is made by `.ci/container-image` from installed files; no registry is asked.
 #![allow(clippy::unwrap_used, clippy::print_stderr, missing_docs)]
 
 mod common;
+mod contained;
 
-use std::io::{Read, Write};
-use std::net::{Ipv4Addr, TcpStream};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
-use std::sync::LazyLock;
 use std::time::{Duration, Instant};
 
 use common::{comes_true, is_alive};
+use contained::{accepts_mqtt, back_end, containers, engine};
 use pubmark_systems::cgroup::usage::CgroupUsage;
 use pubmark_systems::container::Engine;
-use pubmark_systems::definition::{ContainerBackEnd, Definition};
 use pubmark_systems::launch::{CommandLine, ContainerOrder};
 use pubmark_systems::limits::ResourceLimits;
 use pubmark_systems::ports;
 use pubmark_systems::private_directory::PrivateDirectory;
 use pubmark_systems::process::run_to_end;
-
-/// The engine and the image of these tests, or why they cannot run.
-static ENGINE: LazyLock<Result<(Engine, String), String>> = LazyLock::new(|| {
-    let engine = Engine::find().map_err(|error| error.to_string())?;
-    let script = concat!(env!("CARGO_MANIFEST_DIR"), "/../../.ci/container-image");
-    let mut build = Command::new("sh");
-    build.arg(script).env("PUBMARK_CONTAINER_ENGINE", &engine.program);
-    let (status, output) = run_to_end(build, Duration::from_secs(120)).map_err(|error| error.to_string())?;
-    let image = output.lines().find(|line| line.starts_with("localhost/")).map(str::to_owned);
-    let image = image.filter(|_| status.success()).ok_or(format!("there is no image: {output}"))?;
-    let mut probe = Command::new(&engine.program);
-    probe.args(engine.runtime.iter().flat_map(|path| ["--runtime".into(), path.clone()]));
-    probe.args(["run", "--rm", "--network", "host"]).args(&engine.ulimits).args([&image, "/bin/sh", "-c", "exit 7"]);
-    let (status, output) = run_to_end(probe, Duration::from_secs(60)).map_err(|error| error.to_string())?;
-    if status.code() == Some(7) {
-        Ok((engine, image))
-    } else {
-        Err(format!("{} runs no containers here: {output}", engine.title()))
-    }
-});
-
-/// The engine and its image; says why there is none.
-fn engine() -> Option<(&'static Engine, &'static str)> {
-    match &*ENGINE {
-        Ok((engine, image)) => Some((engine, image)),
-        Err(reason) => {
-            eprintln!("skipped: {reason}");
-            None
-        }
-    }
-}
-
-fn back_end(image: &str) -> ContainerBackEnd {
-    let yaml = format!(
-        "name: contained\ntitle: contained\ndescription: mosquitto in a container\nranked: false\n\
-         listeners: {{mqtt: {{scheme: mqtt}}}}\n\
-         protocols: {{mqtt5: {{listener: mqtt, highest_qos: 2}}}}\n\
-         back_ends:\n  container:\n    image: {image}\n    user: \"1883\"\n    \
-         arguments: [{{add: [/usr/sbin/mosquitto, -c, \"{{directory}}/mosquitto.conf\"]}}]\n    \
-         version: {{arguments: [/usr/sbin/mosquitto, -h], after: \"mosquitto version \"}}\n\
-         profiles: {{default: {{description: as it is}}}}\n"
-    );
-    Definition::parse(&yaml, "contained.yaml").unwrap().back_ends.container.unwrap()
-}
 
 /// A container that was started; it and its files go when this is dropped.
 struct Started {
@@ -154,22 +106,6 @@ impl Drop for Started {
         self.child.wait().unwrap();
         self.clean_up();
     }
-}
-
-fn containers(engine: &Engine) -> String {
-    let mut list = Command::new(&engine.program);
-    list.args(["ps", "--all", "--format", "{{.Names}} {{.Status}}"]);
-    run_to_end(list, Duration::from_secs(20)).unwrap().1
-}
-
-/// Does a broker answer a CONNECT of MQTT 3.1.1 (§3.1) with a CONNACK that accepts (§3.2)?
-fn accepts_mqtt(port: u16) -> std::io::Result<bool> {
-    let mut stream = TcpStream::connect((Ipv4Addr::LOCALHOST, port))?;
-    stream.set_read_timeout(Some(Duration::from_secs(5)))?;
-    stream.write_all(b"\x10\x0c\0\x04MQTT\x04\x02\0\x1e\0\0")?;
-    let mut answer = [0; 4];
-    stream.read_exact(&mut answer)?;
-    Ok(answer == [0x20, 2, 0, 0])
 }
 
 /// What a network other than the host's would change.

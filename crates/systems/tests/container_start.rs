@@ -1,0 +1,130 @@
+//! Systems started in containers, from start to nothing left.
+#![allow(clippy::unwrap_used, clippy::print_stderr, missing_docs)]
+
+mod common;
+mod contained;
+
+use std::path::Path;
+use std::process::{Command, Stdio};
+use std::time::Duration;
+
+use common::{comes_true, is_alive, mqtt_connect, options};
+use contained::{containers, definition, engine};
+use pubmark_systems::cgroup::usage::CgroupUsage;
+use pubmark_systems::limits::ResourceLimits;
+use pubmark_systems::{BackEndChoice, Endpoint, RunningSystem, StartOptions, start};
+
+/// Set for the process that starts a system and is killed: where it notes what it started.
+const NOTE: &str = "PUBMARK_TEST_NOTE";
+
+fn accepts(endpoint: &Endpoint) -> Result<(), String> {
+    match mqtt_connect(endpoint, None)? {
+        0 => Ok(()),
+        code => Err(format!("connect refused with code {code}")),
+    }
+}
+
+fn begin(image: &str, change: impl FnOnce(&mut StartOptions)) -> RunningSystem {
+    let mut options = options("mqtt5");
+    options.back_end = Some(BackEndChoice::Container);
+    change(&mut options);
+    start(&definition(image), &options, &mut accepts).unwrap()
+}
+
+#[test]
+fn a_system_in_a_container_is_started_described_measured_and_stopped() {
+    let Some((engine, image)) = engine() else { return };
+    let folder = tempfile::tempdir().unwrap();
+    let limits = ResourceLimits {
+        asked: "cpu=0.5,memory=64MB".to_owned(),
+        cpu: Some(0.5),
+        memory_bytes: Some(64_000_000),
+        cores: None,
+    };
+    let is_limited = engine.limits_left_out.is_empty();
+    let mut running = begin(image, |options| {
+        options.directory = Some(folder.path().to_owned());
+        options.limits = is_limited.then_some(limits);
+    });
+    let info = running.info();
+    assert_eq!((info.back_end.as_str(), info.image.as_deref()), ("container", Some(image)));
+    assert!(image.ends_with(&format!(":{}-1", info.version.as_deref().unwrap())), "{info:?}");
+    assert_eq!(info.limits.map(|limits| limits.held_by), is_limited.then(|| "container".to_owned()));
+    assert_eq!(running.ended(), None);
+    let place = running.cost_places().remove(0);
+    assert_eq!(std::fs::read_to_string(format!("/proc/{}/comm", place.pid)).unwrap(), "mosquitto\n");
+    let usage = CgroupUsage::read(&place.cgroup.unwrap());
+    assert!(usage.cpu_ns.is_some_and(|ns| ns > 0), "{usage:?}");
+    assert_eq!(usage.limits.is_some(), is_limited);
+    running.stop();
+    let log = std::fs::read_to_string(folder.path().join("contained.log")).unwrap();
+    assert!(log.contains("terminating"), "{log}");
+    assert!(!is_alive(place.pid));
+}
+
+#[test]
+fn a_container_that_dies_is_noticed() {
+    let Some((_, image)) = engine() else { return };
+    let mut running = begin(image, |_| {});
+    let pid = running.cost_places()[0].pid;
+    // SAFETY: plain system call on a process that this test started.
+    unsafe { libc::kill(pid as libc::pid_t, libc::SIGKILL) };
+    let mut ended = None;
+    for _ in 0..1_000 {
+        ended = running.ended();
+        if ended.is_some() {
+            break;
+        }
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    // 128 + SIGKILL.
+    assert!(ended.as_ref().is_some_and(|ended| ended.contains("137")), "{ended:?}");
+}
+
+/// Runs itself in a process of its own, which starts a container and is killed with SIGKILL.
+#[test]
+fn nothing_is_left_of_a_container_whose_owner_is_killed() {
+    let Some((engine, image)) = engine() else { return };
+    if let Ok(note) = std::env::var(NOTE) {
+        let running = begin(image, |_| {});
+        std::fs::write(format!("{note}-early"), running.cost_places()[0].pid.to_string()).unwrap();
+        std::fs::rename(format!("{note}-early"), note).unwrap();
+        // Killed here.
+        std::thread::sleep(Duration::from_secs(60));
+        return;
+    }
+    for delay in [None, Some(300), Some(900)] {
+        let folder = tempfile::tempdir().unwrap();
+        let note = folder.path().join("pid");
+        let mut owner = Command::new(std::env::current_exe().unwrap())
+            .args(["nothing_is_left_of_a_container_whose_owner_is_killed", "--exact"])
+            .env(NOTE, &note)
+            .env("TMPDIR", folder.path())
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .spawn()
+            .unwrap();
+        match delay {
+            // At a random moment of the start.
+            Some(ms) => std::thread::sleep(Duration::from_millis(ms)),
+            None => assert!((0..6).any(|_| comes_true(|| note.exists())), "the owner never started its container"),
+        }
+        owner.kill().unwrap();
+        owner.wait().unwrap();
+        // The kernel has closed its pipes; its keeper takes everything back now.
+        let owner = owner.id();
+        assert!((0..3).any(|_| comes_true(|| nothing_is_left(engine, folder.path(), owner))), "{}", containers(engine));
+        if let Ok(pid) = std::fs::read_to_string(&note) {
+            assert!(!is_alive(pid.parse().unwrap()));
+        }
+    }
+}
+
+/// No container with that owner, and no directory.
+fn nothing_is_left(engine: &pubmark_systems::container::Engine, folder: &Path, owner: u32) -> bool {
+    let mut list = Command::new(&engine.program);
+    list.args(["ps", "--all", "--format", "{{.Labels}}"]);
+    let (_, said) = pubmark_systems::process::run_to_end(list, Duration::from_secs(20)).unwrap();
+    let directories = std::fs::read_dir(folder).unwrap().flatten().filter(|entry| entry.path().is_dir()).count();
+    !said.contains(&format!("/{owner}/")) && directories == 0
+}
