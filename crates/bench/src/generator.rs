@@ -140,6 +140,7 @@ fn plan(order: &Order) -> Result<RunPlan, String> {
         subscriber_shards: 1,
         connects_per_s: 2_000.0,
         connect_limit: Duration::from_secs(30),
+        handicap: None,
         realtime: order.realtime,
         receive_stamps: true,
         maximum_packet_bytes: 16 << 20,

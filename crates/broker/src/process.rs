@@ -13,7 +13,7 @@ use crate::settings::{Login, Settings};
 
 /// The options that [`serve_process`] knows.
 pub const OPTIONS: &str = "--listen ADDRESS:PORT [--tls-certificate FILE --tls-key FILE] [--user NAME --password WORD] \
-[--maximum-packet-bytes N] [--in-flight-window N] [--maximum-queued-bytes N] [--maximum-queued-messages N]";
+[--maximum-packet-bytes N] [--in-flight-window N] [--maximum-queued-bytes N] [--maximum-queued-messages N] [--most-messages-per-s N]";
 
 /// Why a broker process ended by itself.
 #[derive(Debug, thiserror::Error)]
@@ -104,6 +104,13 @@ fn read_options(arguments: impl IntoIterator<Item = String>) -> Result<Settings,
             "--in-flight-window" => settings.in_flight_window = number(&option, value()?)?,
             "--maximum-queued-bytes" => settings.maximum_queued_bytes = number(&option, value()?)?,
             "--maximum-queued-messages" => settings.maximum_queued_messages = number(&option, value()?)?,
+            "--most-messages-per-s" => {
+                let rate: f64 = number(&option, value()?)?;
+                if !(rate.is_finite() && rate > 0.0) {
+                    return Err(ProcessError::Value { option, value: rate.to_string() });
+                }
+                settings.most_messages_per_s = Some(rate);
+            }
             _ => return Err(unknown()),
         }
     }

@@ -44,6 +44,8 @@ pub struct Settings {
     pub maximum_sessions: usize,
     /// Seconds that a connection may take until its CONNECT has come.
     pub connect_timeout_s: u16,
+    /// Messages taken from all clients per second at most, for searches that must find a known capacity.
+    pub most_messages_per_s: Option<f64>,
 }
 
 impl Settings {
@@ -61,6 +63,7 @@ impl Settings {
             maximum_retained_topics: 1_000_000,
             maximum_sessions: 1_000_000,
             connect_timeout_s: 10,
+            most_messages_per_s: None,
         }
     }
 }

@@ -15,8 +15,8 @@ use crate::readiness::round_trip;
 /// Does a run over the row's adapter.
 pub type Runner = fn(&RunPlan, &AtomicBool, &mut dyn Observer) -> Result<Outcome, EngineError>;
 
-/// Sends one message through an endpoint and back.
-pub type RoundTrip = fn(&Endpoint) -> Result<(), String>;
+/// Sends one message in at an endpoint and waits for it at another, or the same.
+pub type RoundTrip = fn(&Endpoint, &Endpoint) -> Result<(), String>;
 
 /// A protocol.
 pub struct Protocol {

@@ -1,5 +1,7 @@
 //! Is a system ready? Answered by a message of our own that goes through it: publish → receive.
 
+use std::time::Duration;
+
 use pubmark_model::qos::Qos;
 use pubmark_protocol::clients::{
     Clients, Goodbye, Outgoing, Publication, SessionConfig, SessionId, ShardConfig, Subscription, Taken,
@@ -7,22 +9,31 @@ use pubmark_protocol::clients::{
 use pubmark_protocol::endpoint::Endpoint;
 use pubmark_protocol::events::{Cause, Connected, Delivery, Sink, Token};
 use pubmark_protocol::{clock, header};
+use pubmark_systems::{Definition, probe};
+
+use crate::protocols;
+use crate::target::connectable;
 
 /// Longest time for the round trip, ns; the caller tries again.
 const LIMIT_NS: u64 = 2_000_000_000;
-/// Topic of the message: used by no workload.
+/// Time until the message is sent again, ns.
+const AGAIN_NS: u64 = 200_000_000;
+/// Start of the message's topic: used by no workload.
 const TOPIC: &str = "pubmark/readiness";
 
 /// What came of the round trip so far.
 #[derive(Default)]
 struct Seen {
+    connected: u32,
     subscribed: bool,
     delivered: bool,
     failure: Option<String>,
 }
 
 impl Sink for Seen {
-    fn connected(&mut self, _: SessionId, _: Connected) {}
+    fn connected(&mut self, _: SessionId, _: Connected) {
+        self.connected += 1;
+    }
 
     fn subscribed(&mut self, _: SessionId, _: usize, granted: Result<Qos, u8>) {
         match granted {
@@ -73,10 +84,23 @@ fn words(cause: &Cause) -> String {
     }
 }
 
-/// Sends one message through the system and waits for it.
-pub fn round_trip<C: Clients>(endpoint: &Endpoint) -> Result<(), String> {
+/// Sends a message through a system over a protocol of its definition: with our adapter if there is one, otherwise with
+/// the definition's probe.
+pub fn over(definition: &Definition, protocol: &str, found: &pubmark_systems::Endpoint) -> Result<(), String> {
+    match protocols::find(protocol) {
+        Some(ours) => {
+            let endpoint = connectable(found);
+            (ours.round_trip)(&endpoint, &endpoint)
+        }
+        None => probe::run(definition, protocol, found, Duration::from_nanos(LIMIT_NS)),
+    }
+}
+
+/// Sends a message through the system, in at `from` and out at `to` (the same place for a single broker), and waits for it.
+/// It is sent again now and then: brokers that know each other tell subscriptions to each other in their own time.
+pub fn round_trip<C: Clients>(from: &Endpoint, to: &Endpoint) -> Result<(), String> {
     let config = ShardConfig {
-        endpoints: [endpoint.clone()].into(),
+        endpoints: [from.clone(), to.clone()].into(),
         run: 0,
         body_pool: vec![0; header::FULL].into(),
         maximum_packet_bytes: 1 << 16,
@@ -84,51 +108,72 @@ pub fn round_trip<C: Clients>(endpoint: &Endpoint) -> Result<(), String> {
         keep_alive_s: 10,
     };
     let mut clients = C::open(config).map_err(|error| error.to_string())?;
-    let session = clients.add_session(SessionConfig {
-        endpoint: 0,
-        client_id: format!("pubmark-ready-{}", std::process::id()).into(),
+    // Of this attempt alone: a message of another start's attempt must not answer for this one.
+    let topic = format!("{TOPIC}/{}/{}", std::process::id(), clock::monotonic_ns());
+    let reader = clients.add_session(SessionConfig {
+        subscriptions: vec![Subscription { filter: topic.as_str().into(), qos: Qos::BestEffort }],
+        ..session("reader", 1)
+    });
+    let publication =
+        Publication { publisher: 0, topic: topic.into(), qos: Qos::BestEffort, retain: false, body: None };
+    let writer = clients.add_session(SessionConfig { publications: vec![publication], ..session("writer", 0) });
+    let mut seen = Seen::default();
+    let deadline_ns = clock::monotonic_ns() + LIMIT_NS;
+    clients.connect(reader, &mut seen);
+    wait(&mut clients, &mut seen, deadline_ns, |seen| seen.subscribed)?
+        .ok_or_else(|| late("subscription was not answered"))?;
+    clients.connect(writer, &mut seen);
+    wait(&mut clients, &mut seen, deadline_ns, |seen| seen.connected == 2)?
+        .ok_or_else(|| late("session was not accepted"))?;
+    let mut sequence = 0;
+    while clock::monotonic_ns() < deadline_ns {
+        sequence += 1;
+        let due_ns = clock::monotonic_ns();
+        let message = Outgoing { publication: 0, sequence, due_ns, payload_bytes: header::FULL as u32 };
+        if clients.send(writer, message) != Taken::Yes {
+            return Err("the client took no message".to_owned());
+        }
+        clients.flush(writer, &mut seen);
+        if wait(&mut clients, &mut seen, deadline_ns.min(due_ns + AGAIN_NS), |seen| seen.delivered)?.is_some() {
+            clients.disconnect(writer, Goodbye::Graceful, &mut seen);
+            clients.disconnect(reader, Goodbye::Graceful, &mut seen);
+            return Ok(());
+        }
+    }
+    Err(late("message did not come back"))
+}
+
+fn session(role: &str, endpoint: u16) -> SessionConfig {
+    SessionConfig {
+        endpoint,
+        client_id: format!("pubmark-{role}-{}", std::process::id()).into(),
         credentials: None,
         persistent: false,
         in_flight_window: 1,
-        publications: vec![Publication {
-            publisher: 0,
-            topic: TOPIC.into(),
-            qos: Qos::BestEffort,
-            retain: false,
-            body: None,
-        }],
-        subscriptions: vec![Subscription { filter: TOPIC.into(), qos: Qos::BestEffort }],
-    });
-    let mut seen = Seen::default();
-    let deadline_ns = clock::monotonic_ns() + LIMIT_NS;
-    clients.connect(session, &mut seen);
-    wait(&mut clients, &mut seen, deadline_ns, "subscription was not answered", |seen| seen.subscribed)?;
-    let due_ns = clock::monotonic_ns();
-    let message = Outgoing { publication: 0, sequence: 1, due_ns, payload_bytes: header::FULL as u32 };
-    if clients.send(session, message) != Taken::Yes {
-        return Err("the client took no message".to_owned());
+        publications: vec![],
+        subscriptions: vec![],
     }
-    clients.flush(session, &mut seen);
-    wait(&mut clients, &mut seen, deadline_ns, "message did not come back", |seen| seen.delivered)?;
-    clients.disconnect(session, Goodbye::Graceful, &mut seen);
-    Ok(())
 }
 
+fn late(what: &str) -> String {
+    format!("a {what} within {} s", LIMIT_NS / 1_000_000_000)
+}
+
+/// Waits until something was seen; `None` if it was not, an error if something went wrong.
 fn wait<C: Clients>(
     clients: &mut C,
     seen: &mut Seen,
-    deadline_ns: u64,
-    otherwise: &str,
+    until_ns: u64,
     done: impl Fn(&Seen) -> bool,
-) -> Result<(), String> {
+) -> Result<Option<()>, String> {
     while !done(seen) {
         if let Some(failure) = seen.failure.take() {
             return Err(failure);
         }
-        if clock::monotonic_ns() >= deadline_ns {
-            return Err(format!("a {otherwise} within {} s", LIMIT_NS / 1_000_000_000));
+        if clock::monotonic_ns() >= until_ns {
+            return Ok(None);
         }
-        clients.poll(Some(deadline_ns), seen).map_err(|error| error.to_string())?;
+        clients.poll(Some(until_ns), seen).map_err(|error| error.to_string())?;
     }
-    Ok(())
+    Ok(Some(()))
 }

@@ -2,22 +2,28 @@
 
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
 
-use pubmark_model::workload::Credentials;
+use pubmark_engine::places::Places;
+use pubmark_model::workload::{Credentials, Workload};
+use pubmark_protocol::clock;
 use pubmark_protocol::endpoint::{Endpoint, Tls};
 use pubmark_record::record::{Deviation, SystemInfo};
-use pubmark_systems::{Definition, RunningSystem, StartOptions, SystemError};
+use pubmark_systems::{Definition, RunningSystem, StartOptions, SystemError, TopologyMode};
 
 use crate::commands::run_arguments::Run;
 use crate::endpoint::Written;
 use crate::exit_code::ExitCode;
 use crate::failure::Failure;
-use crate::protocols::Protocol;
-use crate::suggestion;
+use crate::protocols::{self, Protocol};
+use crate::{placement, suggestion};
 
 /// System of a run that names none.
 const DEFAULT_SYSTEM: &str = "builtin";
+
+/// Longest time until brokers that know each other forward to each other.
+const CROSSING: Duration = Duration::from_secs(30);
 
 /// Where distributions keep the certificates that a machine trusts: Debian, Fedora, Alpine.
 const MACHINE_AUTHORITIES: [&str; 3] =
@@ -31,6 +37,8 @@ pub enum Wanted {
         endpoint: Endpoint,
         /// TLS without a check.
         unchecked: bool,
+        /// What it is said to be.
+        definition: Option<Box<Definition>>,
     },
     /// A system to start.
     Started {
@@ -44,7 +52,7 @@ pub enum Wanted {
 /// A system that can be reached.
 pub struct Target {
     /// Where clients connect.
-    pub endpoint: Endpoint,
+    pub places: Places,
     /// What the record says of it.
     pub info: SystemInfo,
     /// What differs from its defaults.
@@ -55,23 +63,36 @@ pub struct Target {
 
 impl Wanted {
     /// Checks the arguments that say what is measured.
-    pub fn of(run: &Run, protocol: &Protocol, stop: &Arc<AtomicBool>) -> Result<Wanted, Failure> {
+    pub fn of(run: &Run, protocol: &Protocol, workload: &Workload, stop: &Arc<AtomicBool>) -> Result<Wanted, Failure> {
         let login = login(run)?;
         match &run.endpoint {
             Some(url) => external(url, run, protocol, login),
-            None => started(run, protocol, login, stop),
+            None => started(run, protocol, workload, login, stop),
         }
     }
 
     /// Starts what is to be started.
     pub fn reach(&self, protocol: &Protocol) -> Result<Target, Failure> {
         match self {
-            Wanted::External { endpoint, unchecked } => Ok(external_target(endpoint, *unchecked)),
+            Wanted::External { endpoint, unchecked, definition } => {
+                Ok(external_target(endpoint, *unchecked, definition.as_deref()))
+            }
             Wanted::Started { definition, options } => {
-                let mut ready = |found: &pubmark_systems::Endpoint| (protocol.round_trip)(&connectable(found));
-                let running = pubmark_systems::start(definition, options, &mut ready).map_err(not_started)?;
+                let mut ready = |found: &pubmark_systems::Endpoint| {
+                    let endpoint = connectable(found);
+                    (protocol.round_trip)(&endpoint, &endpoint)
+                };
+                let running = pubmark_systems::start(definition, options, &mut ready)
+                    .map_err(|error| not_started(error, &definition.name))?;
+                let endpoints: Vec<Endpoint> = running.endpoints().iter().map(connectable).collect();
+                let independent = options.topology.mode == TopologyMode::Shard;
+                if !independent {
+                    wait_for_each_other(protocol, &endpoints, options, &definition.title)?;
+                }
+                let places = Places::several(endpoints, independent)
+                    .ok_or_else(|| Failure::new(ExitCode::Internal, "a started system has no endpoint"))?;
                 Ok(Target {
-                    endpoint: connectable(running.endpoint()),
+                    places,
                     info: running.info(),
                     deviations: running.deviations().to_vec(),
                     running: Some(running),
@@ -79,6 +100,38 @@ impl Wanted {
             }
         }
     }
+}
+
+/// Brokers that know each other need time until messages cross from each to each.
+fn wait_for_each_other(
+    protocol: &Protocol,
+    endpoints: &[Endpoint],
+    options: &StartOptions,
+    title: &str,
+) -> Result<(), Failure> {
+    let deadline_ns = clock::monotonic_ns() + CROSSING.as_nanos() as u64;
+    let stopped = || options.stop.as_ref().is_some_and(|stop| stop.load(Ordering::Relaxed));
+    for (from, to) in crossings(endpoints.len()) {
+        while let Err(reason) = (protocol.round_trip)(&endpoints[from], &endpoints[to]) {
+            if stopped() {
+                return Err(Failure::new(ExitCode::Interrupted, format!("interrupted while `{title}` was starting")));
+            }
+            if clock::monotonic_ns() >= deadline_ns {
+                let mut failure = Failure::new(
+                    ExitCode::SystemFailed,
+                    format!("messages of broker {} of `{title}` did not reach broker {}", from + 1, to + 1),
+                );
+                failure.chain.push(reason);
+                return Err(failure);
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Each broker to the next, and the last to the first: everyone is heard and hears.
+fn crossings(brokers: usize) -> impl Iterator<Item = (usize, usize)> {
+    (0..brokers).map(move |from| (from, (from + 1) % brokers)).filter(|(from, to)| from != to)
 }
 
 fn login(run: &Run) -> Result<Option<Credentials>, Failure> {
@@ -95,6 +148,7 @@ fn login(run: &Run) -> Result<Option<Credentials>, Failure> {
     Ok(Some(Credentials { user, password }))
 }
 
+/// A system that runs already; with `--system` it has that system's name and may be ranked as that.
 fn external(url: &str, run: &Run, protocol: &Protocol, login: Option<Credentials>) -> Result<Wanted, Failure> {
     let mut written = Written::parse(url, &protocol.capabilities)?;
     if written.credentials.is_some() && login.is_some() {
@@ -112,7 +166,8 @@ fn external(url: &str, run: &Run, protocol: &Protocol, login: Option<Credentials
         None => None,
     };
     let endpoint = written.resolve(authorities)?;
-    Ok(Wanted::External { endpoint, unchecked: run.tls_insecure })
+    let definition = run.system.as_deref().map(definition).transpose()?.map(Box::new);
+    Ok(Wanted::External { endpoint, unchecked: run.tls_insecure, definition })
 }
 
 /// The authorities that this machine trusts.
@@ -123,20 +178,21 @@ fn machine_authorities(written: &Written) -> Result<PathBuf, Failure> {
     })
 }
 
-fn external_target(endpoint: &Endpoint, unchecked: bool) -> Target {
+fn external_target(endpoint: &Endpoint, unchecked: bool, definition: Option<&Definition>) -> Target {
     let deviation = Deviation {
         name: "tls-unchecked".to_owned(),
         detail: "the server's certificate was not checked (--tls-insecure): anybody could have answered".to_owned(),
     };
     Target {
-        endpoint: endpoint.clone(),
+        places: Places::one(endpoint.clone()),
         info: SystemInfo {
-            name: "external".to_owned(),
+            name: definition.map_or("external", |definition| &definition.name).to_owned(),
             version: None,
             back_end: "external".to_owned(),
             profile: None,
             endpoint: endpoint.shown.clone(),
-            ranked: true,
+            ranked: definition.is_none_or(|definition| definition.ranked),
+            papers: definition.map(|definition| definition.papers.clone()).unwrap_or_default(),
             ..SystemInfo::default()
         },
         deviations: if unchecked { vec![deviation] } else { vec![] },
@@ -147,33 +203,69 @@ fn external_target(endpoint: &Endpoint, unchecked: bool) -> Target {
 fn started(
     run: &Run,
     protocol: &Protocol,
+    workload: &Workload,
     login: Option<Credentials>,
     stop: &Arc<AtomicBool>,
 ) -> Result<Wanted, Failure> {
-    let name = run.system.as_deref().unwrap_or(DEFAULT_SYSTEM);
-    let is_path = name.contains('/') || name.ends_with(".yaml");
-    if !is_path && !Definition::names().contains(&name) {
-        return Err(Failure::usage(format!("there is no system `{name}`"))
-            .hint(format!("{}; or the path of a definition", suggestion::choices(name, Definition::names()))));
-    }
-    let usage = |error: SystemError| {
-        Failure::from_error(ExitCode::Usage, &error)
-            .hint("`pubmark list systems` shows what is built in; a definition of your own is given by its path")
-    };
-    let definition = Definition::load(name).map_err(usage)?;
+    let definition = definition(run.system.as_deref().unwrap_or(DEFAULT_SYSTEM))?;
     definition.offer(protocol.capabilities.name).map_err(usage)?;
     definition.profile(run.profile.as_str()).map_err(usage)?;
     let options = StartOptions {
         profile: run.profile.as_str().to_owned(),
         credentials: login,
         stop: Some(Arc::clone(stop)),
+        back_end: run.back_end.map(Into::into),
+        image: run.image.clone(),
+        topology: run.topology.unwrap_or_default(),
+        limits: run.limit.clone(),
+        pinned_cores: placement::pins(&run.pin)?.system,
+        packet_bytes: (!run.strict_defaults).then(|| largest_packet_bytes(workload)),
         ..StartOptions::new(protocol.capabilities.name)
     };
     Ok(Wanted::Started { definition: Box::new(definition), options })
 }
 
+/// The definition of that name or path.
+pub fn definition(name: &str) -> Result<Definition, Failure> {
+    Definition::load(name).map_err(|error| match error {
+        SystemError::Unknown { .. } => Failure::usage(format!("there is no system `{name}`"))
+            .hint(format!("{}; or the path of a definition", suggestion::choices(name, Definition::names()))),
+        error => usage(error),
+    })
+}
+
+fn usage(error: SystemError) -> Failure {
+    Failure::from_error(ExitCode::Usage, &error)
+        .hint("`pubmark list systems` shows what is built in; a definition of your own is given by its path")
+}
+
+/// The first of our protocols that the run's system offers.
+pub fn first_protocol(run: &Run) -> Result<&'static Protocol, Failure> {
+    let definition = definition(run.system.as_deref().unwrap_or(DEFAULT_SYSTEM))?;
+    protocols::PROTOCOLS.iter().find(|ours| definition.protocols.contains_key(ours.capabilities.name)).ok_or_else(
+        || {
+            let theirs = definition.protocols.keys().cloned().collect::<Vec<_>>().join(", ");
+            let ours = protocols::names().join(", ");
+            let name = &definition.name;
+            Failure::usage(format!(
+                "`{name}` speaks {theirs}, which pubmark's clients do not speak yet: they speak {ours}"
+            ))
+            .hint("`pubmark list systems` says which system speaks what")
+        },
+    )
+}
+
+/// Room for the head of a message in the largest packet: topic, properties, lengths.
+const HEAD_BYTES: u32 = 1_024;
+
+/// Largest packet that a workload sends, as far as its sizes have a bound.
+fn largest_packet_bytes(workload: &Workload) -> u32 {
+    let largest = workload.devices.iter().map(|group| group.size.upper_bound()).max().unwrap_or(0);
+    largest.saturating_add(HEAD_BYTES)
+}
+
 /// An endpoint as adapters take it.
-fn connectable(found: &pubmark_systems::Endpoint) -> Endpoint {
+pub fn connectable(found: &pubmark_systems::Endpoint) -> Endpoint {
     let server_name = found.address.ip().to_string();
     Endpoint {
         shown: found.to_string(),
@@ -183,14 +275,16 @@ fn connectable(found: &pubmark_systems::Endpoint) -> Endpoint {
     }
 }
 
-fn not_started(error: SystemError) -> Failure {
+fn not_started(error: SystemError, name: &str) -> Failure {
     let exit = match error {
         SystemError::Interrupted { .. } => ExitCode::Interrupted,
         _ => ExitCode::SystemFailed,
     };
     let failure = Failure::from_error(exit, &error);
     match error {
-        SystemError::Missing { .. } => failure.hint("`--system builtin` needs no installation"),
+        SystemError::Missing { .. } => {
+            failure.hint(format!("`pubmark install {name}` installs it; `--system builtin` needs no installation"))
+        }
         _ => failure,
     }
 }
@@ -209,6 +303,16 @@ impl Wanted {
         match self {
             Wanted::External { endpoint, .. } => endpoint.tls.is_some(),
             Wanted::Started { options, .. } => options.tls.is_some(),
+        }
+    }
+
+    /// Sessions that each subscriber needs: one for each of independent brokers.
+    pub fn sessions_per_subscriber(&self) -> u64 {
+        match self {
+            Wanted::Started { options, .. } if options.topology.mode == TopologyMode::Shard => {
+                u64::from(options.topology.brokers)
+            }
+            _ => 1,
         }
     }
 

@@ -37,6 +37,8 @@ pub struct RunPlan {
     pub connect_limit: Duration,
     /// Ask for SCHED_FIFO.
     pub realtime: bool,
+    /// Time that each send is made to take at least: a generator of known capacity, for tests of who is called the limit.
+    pub handicap: Option<Duration>,
     /// Take the kernel's receive stamps.
     pub receive_stamps: bool,
     /// Largest packet that a system may send us.

@@ -221,6 +221,7 @@ impl Common<'_> {
             duration_ns: plan.timeline.duration_ns,
             connects_per_s: plan.connects_per_s / shards_of_its_side as f64,
             realtime: plan.realtime,
+            handicap: plan.handicap,
             pause: plan.pause(),
             backoff: Stream::new(plan.seed ^ index as u64, purpose::BACKOFF),
             progress: Arc::clone(&self.progress),

@@ -53,7 +53,8 @@ pub fn parse_pins<Text: AsRef<str>>(values: &[Text]) -> Result<Pins, PinError> {
     parse_pins_for(values, &own_cores())
 }
 
-fn parse_pins_for<Text: AsRef<str>>(values: &[Text], present: &[u32]) -> Result<Pins, PinError> {
+/// The same, compared with the cores given.
+pub fn parse_pins_for<Text: AsRef<str>>(values: &[Text], present: &[u32]) -> Result<Pins, PinError> {
     let mut pins = Pins::default();
     for value in values {
         let written = value.as_ref().trim();

@@ -10,6 +10,7 @@ use pubmark_protocol::clock::monotonic_ns;
 use pubmark_wire::mqtt::{DecodeError, Frame, PacketType, Version, frame, reason};
 
 use super::message::Retained;
+use super::pace::Pace;
 use super::peer::{Farewell, Peer};
 use super::publish::Target;
 use super::session::Session;
@@ -48,6 +49,8 @@ pub struct Broker {
     /// Time of the current wake-up, ns of `CLOCK_MONOTONIC`.
     pub(super) now_ns: u64,
     last_tick_ns: u64,
+    /// Only where the capacity is limited.
+    pub(super) pace: Option<Pace>,
 }
 
 impl Broker {
@@ -61,8 +64,10 @@ impl Broker {
         let failed = |source| BrokerError::System { what: "watch a socket", source };
         let poll = Poll::open().map_err(failed)?;
         poll.add_listener(listener.descriptor()).map_err(failed)?;
+        let pace = settings.most_messages_per_s.map(Pace::new);
         Ok(Broker {
             settings,
+            pace,
             poll,
             listener,
             is_exhausted: false,
@@ -120,6 +125,9 @@ impl Broker {
             }
             self.tick().map_err(failed)?;
             self.flush_dirty();
+            if let Some(pace) = &self.pace {
+                pace.work_off();
+            }
         }
         self.end_all();
         Ok(())

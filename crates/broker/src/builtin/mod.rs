@@ -7,6 +7,7 @@ mod connect;
 mod deliver;
 mod leave;
 mod message;
+mod pace;
 mod peer;
 mod publish;
 mod session;

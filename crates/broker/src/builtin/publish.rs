@@ -51,6 +51,9 @@ impl Broker {
             _ => {}
         }
         self.statistics.messages_received += 1;
+        if let Some(pace) = &mut self.pace {
+            pace.charge(self.now_ns);
+        }
         self.spread(Some(session), &publish);
         Ok(())
     }

@@ -17,6 +17,10 @@ pub struct Broker {
     /// Certificate chain and key (PEM): encrypt
     #[arg(long, num_args = 2, value_names = ["CERTIFICATE", "KEY"])]
     pub tls: Option<Vec<PathBuf>>,
+
+    /// Take so many messages a second at most: a broker of known capacity
+    #[arg(long, value_name = "RATE")]
+    pub at_most: Option<f64>,
 }
 
 impl Broker {
@@ -26,6 +30,9 @@ impl Broker {
         if let Some([certificate, key]) = self.tls.as_deref() {
             options.extend(["--tls-certificate".to_owned(), certificate.display().to_string()]);
             options.extend(["--tls-key".to_owned(), key.display().to_string()]);
+        }
+        if let Some(rate) = self.at_most {
+            options.extend(["--most-messages-per-s".to_owned(), rate.to_string()]);
         }
         match pubmark_broker::serve_process(options, &mut std::io::stdout()) {
             Ok(()) => Ok(ExitCode::Ok),

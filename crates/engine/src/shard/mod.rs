@@ -74,6 +74,8 @@ pub struct Setup {
     pub connects_per_s: f64,
     /// Ask for SCHED_FIFO.
     pub realtime: bool,
+    /// Least time of a send.
+    pub handicap: Option<Duration>,
     /// Pause between two turns, in a flood.
     pub pause: Option<Duration>,
     /// Draws of pauses before reconnects.
@@ -105,6 +107,7 @@ pub struct Shard {
     closed: bool,
     /// The shard is ending its sessions: what ends now was not lost.
     finishing: bool,
+    handicap: Option<Duration>,
     connects_per_s: f64,
     backoff: Stream,
     backoffs_drawn: u64,
@@ -153,6 +156,7 @@ impl Shard {
             writable: Vec::new(),
             closed: false,
             finishing: false,
+            handicap: setup.handicap,
             connects_per_s: setup.connects_per_s,
             backoff: setup.backoff,
             backoffs_drawn: 0,
@@ -200,7 +204,12 @@ impl Shard {
             let now_ns = clock::monotonic_ns();
             let Some((at_ns, task)) = self.timers.take(now_ns) else { break };
             match task {
-                Task::Send(publisher) => self.send_due(clients, publisher, now_ns),
+                Task::Send(publisher) => {
+                    self.send_due(clients, publisher, now_ns);
+                    if let Some(handicap) = self.handicap {
+                        spend(now_ns, handicap);
+                    }
+                }
                 Task::Churn(publisher) => self.change_connectivity(clients, publisher),
                 Task::Connect(session) => self.connect(clients, session, now_ns),
                 Task::AttemptLimit(session) => self.end_attempt(clients, session, at_ns),
@@ -280,6 +289,13 @@ impl Shard {
             wakeups,
             sessions: self.sessions.len() as u64,
         }
+    }
+}
+
+/// Keeps the thread busy until `time` after `since_ns` is over.
+fn spend(since_ns: u64, time: Duration) {
+    while clock::monotonic_ns().saturating_sub(since_ns) < time.as_nanos() as u64 {
+        std::hint::spin_loop();
     }
 }
 

@@ -1,0 +1,246 @@
+//! The highest load that a system carries within objectives: [`search`] decides what to try, [`trial`] tries it, and here
+//! both are brought together into a record.
+
+pub mod search;
+pub mod trial;
+
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use pubmark_record::capacity::{
+    Answer, CAPACITY_FILE, CAPACITY_SCHEMA_VERSION, CapacityLimit, CapacityRecord, Trial, TrialOutcome,
+};
+use pubmark_record::record::{Environment, Status, SystemInfo};
+use pubmark_record::store::{RunFolder, write_whole};
+use pubmark_record::time::UtcTime;
+use pubmark_report::numbers;
+use pubmark_systems::environment;
+
+use crate::exit_code::ExitCode;
+use crate::failure::Failure;
+use crate::measurement::Measured;
+use crate::printer::Printer;
+use crate::{recording, rendering};
+use search::{Bounds, Found, Search};
+use trial::{Made, Trials, is_doubtful};
+
+/// A search to be made.
+pub struct Capacity<'a> {
+    /// What is tried.
+    pub trials: Trials<'a>,
+    /// Where between.
+    pub bounds: Bounds,
+    /// Time after which no further trial is started.
+    pub within: Duration,
+    /// The objectives as written.
+    pub objectives: String,
+    /// Its folder.
+    pub folder: &'a RunFolder,
+    /// Who is told.
+    pub printer: &'a Printer,
+}
+
+/// What is known of the system after the first trial that reached it.
+#[derive(Default)]
+struct Seen {
+    system: Option<SystemInfo>,
+    protocol: String,
+    environment: Environment,
+}
+
+impl Capacity<'_> {
+    /// Searches, and writes the record into the folder.
+    pub fn perform(&self) -> Result<CapacityRecord, Failure> {
+        let began = Instant::now();
+        let started_at = UtcTime::from_system_time(recording::now()).rfc3339();
+        let mut search = Search::new(self.bounds);
+        let mut trials: Vec<Trial> = vec![];
+        let mut seen = Seen::default();
+        let (mut is_out_of_time, mut is_interrupted) = (false, false);
+        while let Some((factor, attempt)) = search.next() {
+            if began.elapsed() >= self.within {
+                is_out_of_time = true;
+                break;
+            }
+            let Some(mut made) = self.trials.make(factor, attempt, self.printer)? else {
+                is_interrupted = true;
+                break;
+            };
+            if trials.is_empty() && made.trial.outcome == TrialOutcome::Failed && made.measured.is_none() {
+                // It does not even start: there is nothing to search.
+                return Err(Failure::new(
+                    ExitCode::SystemFailed,
+                    made.trial.reason.unwrap_or_else(|| "the system did not start".to_owned()),
+                ));
+            }
+            self.keep(&mut made, trials.len() + 1, &mut seen)?;
+            self.printer.note(&line(trials.len() + 1, &made.trial));
+            search.tell(factor, made.verdict);
+            trials.push(made.trial);
+        }
+        let found = search.found(is_out_of_time || is_interrupted);
+        let status = if is_interrupted { Status::Interrupted } else { Status::Complete };
+        let record = self.record(&found, trials, seen, status, started_at, began.elapsed());
+        self.write(&record)?;
+        Ok(record)
+    }
+
+    /// Keeps a trial's record and notes what it tells of the system.
+    fn keep(&self, made: &mut Made, number: usize, seen: &mut Seen) -> Result<(), Failure> {
+        let Some(Measured { record, histograms, .. }) = made.measured.take() else { return Ok(()) };
+        let name = format!("trials/{number:02}");
+        let folder = RunFolder::at(&self.folder.path().join(&name)).map_err(|error| rendering::unstored(&error))?;
+        let mut record = record;
+        record.run = name.clone();
+        for (histogram, bytes) in &histograms {
+            let file = format!("{histogram}.hdr");
+            folder.write_file(&file, bytes).map_err(|error| rendering::unstored(&error))?;
+            record.files.insert(format!("{histogram} histogram (HdrHistogram V2, ns)"), file);
+        }
+        folder.write_record(&record).map_err(|error| rendering::unstored(&error))?;
+        made.trial.folder = Some(name);
+        if seen.system.is_none() {
+            seen.system = Some(record.system);
+            seen.protocol = record.protocol;
+            seen.environment = record.environment;
+        } else {
+            seen.environment.load_after = record.environment.load_after;
+        }
+        Ok(())
+    }
+
+    fn record(
+        &self,
+        found: &Found,
+        trials: Vec<Trial>,
+        seen: Seen,
+        status: Status,
+        started_at: String,
+        took: Duration,
+    ) -> CapacityRecord {
+        let answer = answer(found, &trials, &self.objectives);
+        CapacityRecord {
+            schema_version: CAPACITY_SCHEMA_VERSION,
+            pubmark_version: env!("CARGO_PKG_VERSION").to_owned(),
+            name: self.folder.name().to_owned(),
+            command: recording::command_line(),
+            started_at,
+            took_s: took.as_secs_f64(),
+            status,
+            workload: self.trials.run.workload.clone(),
+            seed: self.trials.run.seed,
+            knob: self.trials.knob,
+            objectives: self.objectives.clone(),
+            system: seen.system.unwrap_or_default(),
+            protocol: seen.protocol,
+            cautions: cautions(found, &trials, self.bounds.precision),
+            answer,
+            trials,
+            environment: if seen.environment.os.is_empty() { environment::read() } else { seen.environment },
+        }
+    }
+
+    fn write(&self, record: &CapacityRecord) -> Result<(), Failure> {
+        let mut json = serde_json::to_string_pretty(record).map_err(|error| {
+            Failure::from_error(ExitCode::Internal, &error).during("failed to write the record as JSON")
+        })?;
+        json.push('\n');
+        let write =
+            |path: &Path, text: &str| write_whole(path, text.as_bytes()).map_err(|error| rendering::unstored(&error));
+        for (name, text) in pubmark_report::exports::capacity(record) {
+            write(&self.folder.path().join(name), &text)?;
+        }
+        write(&self.folder.path().join(CAPACITY_FILE), &json)
+    }
+}
+
+/// The answer in a sentence.
+fn answer(found: &Found, trials: &[Trial], objectives: &str) -> Answer {
+    let at = |factor: Option<f64>| factor.and_then(|factor| trials.iter().find(|trial| trial.factor == factor));
+    let (holds, fails) = (at(found.holds), at(found.fails));
+    let rate = |trial: &Trial| format!("{} msg/s", numbers::count(trial.offered_per_s.round() as u64));
+    let why = fails.and_then(|trial| last_reason(trials, trial.factor)).unwrap_or_default();
+    let text = match (holds, found.limit) {
+        (Some(holds), CapacityLimit::System) => {
+            let above = fails.map(rate).unwrap_or_default();
+            format!("{objectives} holds up to {}; at {above} {why}", rate(holds))
+        }
+        (Some(holds), CapacityLimit::Generator) => {
+            let above = fails.map(rate).unwrap_or_default();
+            format!(
+                "{objectives} holds up to {} at least: at {above} pubmark itself was the limit ({why})",
+                rate(holds)
+            )
+        }
+        (Some(holds), CapacityLimit::Range) => {
+            format!("{objectives} holds up to {} at least, which is the end of the search", rate(holds))
+        }
+        (Some(holds), _) => format!("{objectives} holds up to {} at least: the search was not finished", rate(holds)),
+        (None, CapacityLimit::Generator) => {
+            format!("nothing is known of the system: pubmark itself was the limit at every load ({why})")
+        }
+        (None, CapacityLimit::Time) => "the search ended before any load was known to hold".to_owned(),
+        (None, _) => format!("{objectives} does not hold at any load tried: {why}"),
+    };
+    Answer {
+        holds_per_s: holds.map(|trial| trial.offered_per_s),
+        holds_factor: found.holds,
+        holds_devices: holds.map(|trial| trial.devices),
+        fails_per_s: fails.map(|trial| trial.offered_per_s),
+        limit: found.limit,
+        text,
+    }
+}
+
+fn last_reason(trials: &[Trial], factor: f64) -> Option<String> {
+    trials.iter().rev().filter(|trial| trial.factor == factor).find_map(|trial| trial.reason.clone())
+}
+
+fn cautions(found: &Found, trials: &[Trial], precision: f64) -> Vec<String> {
+    let mut cautions = vec![];
+    let doubtful = trials.iter().filter(|trial| is_doubtful(trial)).count();
+    if doubtful > 0 {
+        cautions.push(format!(
+            "in {doubtful} trials that held pubmark's own share of the latency was large: the objectives were met all the \
+             same, but latencies of the curve are upper bounds"
+        ));
+    }
+    let moved = |factor: f64| {
+        let tries: Vec<_> = trials.iter().filter(|trial| trial.factor == factor).map(|trial| trial.outcome).collect();
+        tries.contains(&TrialOutcome::Held) && tries.iter().any(|outcome| *outcome != TrialOutcome::Held)
+    };
+    if let Some(factor) = [found.holds, found.fails].into_iter().flatten().find(|factor| moved(*factor)) {
+        let rate = trials.iter().find(|trial| trial.factor == factor).map_or(0.0, |trial| trial.offered_per_s);
+        cautions.push(format!(
+            "at {} msg/s tries disagreed: the border is noisy there",
+            numbers::count(rate.round() as u64)
+        ));
+    }
+    if let (Some(holds), Some(fails)) = (found.holds, found.fails)
+        && fails / holds > precision
+        && found.limit == CapacityLimit::Time
+    {
+        cautions.push(format!(
+            "the answer lies anywhere up to {} % above: the time was over",
+            ((fails / holds - 1.0) * 100.0).round()
+        ));
+    }
+    cautions
+}
+
+/// A trial for who waits.
+fn line(number: usize, trial: &Trial) -> String {
+    let outcome = match trial.outcome {
+        TrialOutcome::Held => "held",
+        TrialOutcome::Missed => "missed",
+        TrialOutcome::GeneratorLimited => "generator-limited",
+        TrialOutcome::Failed => "failed",
+    };
+    let again = if trial.attempt > 1 { format!(" (try {})", trial.attempt) } else { String::new() };
+    let rate = numbers::count(trial.offered_per_s.round() as u64);
+    let detail = match &trial.reason {
+        Some(reason) => reason.clone(),
+        None => format!("p99 {}", numbers::time(trial.p99_us)),
+    };
+    format!("trial {number:>2}  {rate:>9} msg/s  {outcome}{again}: {detail}")
+}

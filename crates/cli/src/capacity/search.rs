@@ -1,0 +1,274 @@
+//! The search itself: which load to try next, and when the answer is known. Pure: it is told outcomes and nothing else.
+//!
+//! Loads are factors of the workload as written. First the factor is doubled (or halved) until one load holds and one
+//! does not; then the gap is halved on a logarithmic scale until it is narrower than asked for. A miss may be the
+//! machine's noise, so a load counts as failed only when it missed more often than it held over up to three tries, or
+//! when it missed by far; and what is given as the answer has held twice.
+
+use pubmark_record::capacity::{CapacityLimit, TrialOutcome};
+
+/// Tries of one load at most: two that agree decide.
+const MOST_TRIES: u32 = 3;
+
+/// Bounds of a search.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Bounds {
+    /// First factor tried.
+    pub first: f64,
+    /// Smallest factor worth trying.
+    pub least: f64,
+    /// Largest factor allowed.
+    pub most: f64,
+    /// The search ends when the failed load is at most this many times the held one, above 1.
+    pub precision: f64,
+    /// Factors are whole numbers (devices cannot be split).
+    pub whole: bool,
+}
+
+/// How sure an outcome is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Verdict {
+    /// What came out.
+    pub outcome: TrialOutcome,
+    /// It missed by so much that trying again would tell nothing new.
+    pub is_clear: bool,
+}
+
+/// Tries of one load.
+#[derive(Clone, Copy, Debug)]
+struct Load {
+    factor: f64,
+    held: u32,
+    /// Outcomes other than held.
+    missed: u32,
+    is_clear: bool,
+    last_miss: TrialOutcome,
+}
+
+impl Load {
+    fn new(factor: f64) -> Load {
+        Load { factor, held: 0, missed: 0, is_clear: false, last_miss: TrialOutcome::Missed }
+    }
+
+    fn has_failed(&self) -> bool {
+        self.is_clear || self.missed >= 2
+    }
+
+    /// Good enough to go on from; the answer itself must hold twice.
+    fn has_held(&self) -> bool {
+        !self.has_failed() && self.held > self.missed
+    }
+
+    fn is_confirmed(&self) -> bool {
+        !self.has_failed() && self.held >= 2
+    }
+
+    fn tries(&self) -> u32 {
+        self.held + self.missed
+    }
+}
+
+/// A search under way.
+#[derive(Clone, Debug)]
+pub struct Search {
+    bounds: Bounds,
+    loads: Vec<Load>,
+}
+
+/// What a search came to.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Found {
+    /// Highest factor that held below every one that failed.
+    pub holds: Option<f64>,
+    /// Lowest factor that failed.
+    pub fails: Option<f64>,
+    /// What set the limit.
+    pub limit: CapacityLimit,
+}
+
+impl Search {
+    /// A search that has tried nothing.
+    pub fn new(bounds: Bounds) -> Search {
+        Search { bounds, loads: Vec::new() }
+    }
+
+    /// The next load to try, with the number of this try at it from 1; `None` when the answer is known.
+    pub fn next(&self) -> Option<(f64, u32)> {
+        let factor = self.next_factor()?;
+        let tries = self.find(factor).map_or(0, Load::tries);
+        Some((factor, tries + 1))
+    }
+
+    fn next_factor(&self) -> Option<f64> {
+        let bounds = &self.bounds;
+        // A load that has neither held nor failed yet is tried again.
+        if let Some(open) = self.loads.iter().find(|load| !load.has_held() && !load.has_failed()) {
+            return Some(open.factor);
+        }
+        let (holds, fails) = (self.holds(), self.fails());
+        let (holds, fails) = match (holds, fails) {
+            (None, None) => return Some(self.rounded(bounds.first)),
+            (Some(holds), None) => {
+                let next = self.rounded((holds * 2.0).min(bounds.most));
+                return if next > holds { Some(next) } else { self.unconfirmed(holds) };
+            }
+            (None, Some(fails)) => {
+                let next = self.rounded((fails / 2.0).max(bounds.least));
+                return (next < fails).then_some(next);
+            }
+            (Some(holds), Some(fails)) => (holds, fails),
+        };
+        let middle = self.rounded((holds * fails).sqrt());
+        if fails / holds > bounds.precision && middle > holds && middle < fails {
+            return Some(middle);
+        }
+        self.unconfirmed(holds)
+    }
+
+    fn unconfirmed(&self, factor: f64) -> Option<f64> {
+        let load = self.find(factor)?;
+        (!load.is_confirmed() && load.tries() < MOST_TRIES).then_some(factor)
+    }
+
+    /// Tells how the load that [`Search::next`] named came out.
+    pub fn tell(&mut self, factor: f64, verdict: Verdict) {
+        let index = match self.loads.iter().position(|load| load.factor == factor) {
+            Some(index) => index,
+            None => {
+                self.loads.push(Load::new(factor));
+                self.loads.len() - 1
+            }
+        };
+        let load = &mut self.loads[index];
+        match verdict.outcome {
+            TrialOutcome::Held => load.held += 1,
+            miss => {
+                load.missed += 1;
+                load.is_clear |= verdict.is_clear && load.held == 0;
+                load.last_miss = miss;
+            }
+        }
+    }
+
+    /// Where the search stands; `is_out_of_time` if it was ended before its end.
+    pub fn found(&self, is_out_of_time: bool) -> Found {
+        let (holds, fails) = (self.holds(), self.fails());
+        let limit = if is_out_of_time {
+            CapacityLimit::Time
+        } else if holds.is_none() {
+            match self.lowest_failed().map(|load| load.last_miss) {
+                Some(TrialOutcome::GeneratorLimited) => CapacityLimit::Generator,
+                _ => CapacityLimit::NothingHeld,
+            }
+        } else {
+            match self.lowest_failed().map(|load| load.last_miss) {
+                None => CapacityLimit::Range,
+                Some(TrialOutcome::GeneratorLimited) => CapacityLimit::Generator,
+                Some(_) => CapacityLimit::System,
+            }
+        };
+        Found { holds, fails, limit }
+    }
+
+    fn find(&self, factor: f64) -> Option<&Load> {
+        self.loads.iter().find(|load| load.factor == factor)
+    }
+
+    fn lowest_failed(&self) -> Option<&Load> {
+        self.loads.iter().filter(|load| load.has_failed()).min_by(|a, b| a.factor.total_cmp(&b.factor))
+    }
+
+    fn fails(&self) -> Option<f64> {
+        self.lowest_failed().map(|load| load.factor)
+    }
+
+    /// The highest load that held below the lowest that failed: one that held by luck above it does not count.
+    fn holds(&self) -> Option<f64> {
+        let fails = self.fails().unwrap_or(f64::INFINITY);
+        let held = self.loads.iter().filter(|load| load.has_held() && load.factor < fails);
+        held.map(|load| load.factor).max_by(f64::total_cmp)
+    }
+
+    fn rounded(&self, factor: f64) -> f64 {
+        let factor = factor.clamp(self.bounds.least, self.bounds.most);
+        if self.bounds.whole { factor.round().max(1.0) } else { factor }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const BOUNDS: Bounds = Bounds { first: 1.0, least: 0.01, most: 1_000.0, precision: 1.03, whole: false };
+
+    const fn plain(outcome: TrialOutcome) -> Verdict {
+        Verdict { outcome, is_clear: false }
+    }
+
+    /// Searches a system that holds up to `capacity`; `noise` says of a try by its number whether it misses all the same.
+    fn search(bounds: Bounds, capacity: f64, noise: impl Fn(u32) -> bool) -> (Found, u32) {
+        let mut search = Search::new(bounds);
+        let mut tries = 0;
+        while let Some((factor, _)) = search.next() {
+            tries += 1;
+            assert!(tries < 60, "the search does not end: {search:?}");
+            let holds = factor <= capacity && !noise(tries);
+            let outcome = if holds { TrialOutcome::Held } else { TrialOutcome::Missed };
+            search.tell(factor, Verdict { outcome, is_clear: factor > capacity * 1.2 });
+        }
+        (search.found(false), tries)
+    }
+
+    #[test]
+    fn a_capacity_is_found_within_the_precision_in_few_tries() {
+        for capacity in [0.02, 0.7, 1.0, 4.99, 137.0, 999.0] {
+            let (found, tries) = search(BOUNDS, capacity, |_| false);
+            let (holds, fails) = (found.holds.unwrap_or(0.0), found.fails.unwrap_or(0.0));
+            assert!(holds <= capacity && fails > capacity && fails / holds <= 1.03, "{capacity}: {found:?}");
+            assert!(tries <= 26 && found.limit == CapacityLimit::System, "{capacity}: {tries} tries, {found:?}");
+        }
+    }
+
+    #[test]
+    fn a_miss_by_chance_does_not_move_the_answer() {
+        for unlucky in 1..20 {
+            let (found, _) = search(BOUNDS, 5.0, |number| number == unlucky);
+            let holds = found.holds.unwrap_or(0.0);
+            assert!((4.8..=5.0).contains(&holds), "miss in try {unlucky}: {found:?}");
+        }
+    }
+
+    #[test]
+    fn the_end_of_the_range_is_called_so() {
+        let (found, _) = search(Bounds { most: 8.0, ..BOUNDS }, 100.0, |_| false);
+        assert_eq!(found, Found { holds: Some(8.0), fails: None, limit: CapacityLimit::Range });
+        let (found, _) = search(BOUNDS, 0.001, |_| false);
+        assert_eq!((found.holds, found.limit), (None, CapacityLimit::NothingHeld));
+    }
+
+    #[test]
+    fn a_generator_that_cannot_keep_up_is_the_limit() {
+        let mut search = Search::new(BOUNDS);
+        while let Some((factor, _)) = search.next() {
+            let outcome = if factor > 3.0 { TrialOutcome::GeneratorLimited } else { TrialOutcome::Held };
+            search.tell(factor, plain(outcome));
+        }
+        let found = search.found(false);
+        assert!(found.limit == CapacityLimit::Generator && found.holds.is_some_and(|holds| holds > 2.9), "{found:?}");
+    }
+
+    #[test]
+    fn whole_factors_end_between_two_neighbours() {
+        let (found, _) = search(Bounds { whole: true, least: 1.0, ..BOUNDS }, 6.4, |_| false);
+        assert_eq!((found.holds, found.fails), (Some(6.0), Some(7.0)));
+    }
+
+    #[test]
+    fn a_search_that_is_stopped_says_what_it_knows() {
+        let mut search = Search::new(BOUNDS);
+        search.tell(1.0, plain(TrialOutcome::Held));
+        search.tell(2.0, plain(TrialOutcome::Held));
+        let found = search.found(true);
+        assert_eq!(found, Found { holds: Some(2.0), fails: None, limit: CapacityLimit::Time });
+    }
+}

@@ -1,0 +1,261 @@
+//! One trial: a short run at a load, held against the objectives.
+
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+use std::time::Duration;
+
+use pubmark_model::workload::{DeviceGroup, Workload};
+use pubmark_record::capacity::{Knob, Trial, TrialOutcome};
+use pubmark_record::experiment::FailureKind;
+use pubmark_record::figures::Unit;
+use pubmark_record::record::{Record, VerdictStatus};
+use pubmark_record::threshold::{Answer, Judged, Objectives, Operator};
+
+use super::search::Verdict;
+use crate::commands::run_arguments::Run;
+use crate::experiment::classify::{self, End};
+use crate::failure::Failure;
+use crate::measurement::Measured;
+use crate::printer::Printer;
+use crate::target::Wanted;
+
+/// Messages that a window should hold: a p99 needs 1,000, and twice as many make it steady.
+const WANTED_MESSAGES: f64 = 2_000.0;
+/// Length of the window where the load is high enough, and the longest that a low load makes it.
+const WINDOW: (Duration, Duration) = (Duration::from_secs(3), Duration::from_secs(30));
+/// Below this share of what was expected arriving within the window, a queue grows: no second try is needed.
+const CLEAR_SHARE: f64 = 0.95;
+
+/// What all trials of a search have in common.
+pub struct Trials<'a> {
+    /// The run as written, at factor 1.
+    pub run: Run,
+    /// What the factor multiplies.
+    pub knob: Knob,
+    /// What must hold.
+    pub objectives: &'a Objectives,
+    /// Length of the window, where it is fixed.
+    pub duration: Option<Duration>,
+    /// Set when the search is to be stopped.
+    pub stop: &'a Arc<AtomicBool>,
+}
+
+/// A trial that was made.
+pub struct Made {
+    /// For the record.
+    pub trial: Trial,
+    /// For the search.
+    pub verdict: Verdict,
+    /// What was measured, where it came to that.
+    pub measured: Option<Measured>,
+}
+
+impl Trials<'_> {
+    /// The run's arguments at a factor.
+    pub fn at(&self, factor: f64) -> Run {
+        let mut run = self.run.clone();
+        match self.knob {
+            Knob::Rate => run.rate *= factor,
+            Knob::Scale => run.scale = (f64::from(run.scale) * factor).round().clamp(1.0, f64::from(u32::MAX)) as u32,
+        }
+        run
+    }
+
+    /// Messages offered per second by a workload, devices that are offline included; `None` for a flood.
+    pub fn offered_per_s(workload: &Workload) -> Option<f64> {
+        let of_group = |group: &DeviceGroup| Some(f64::from(group.count) * group.arrival.mean_rate_per_s()?);
+        workload.devices.iter().map(of_group).sum()
+    }
+
+    /// Makes a trial; `None` if it was stopped.
+    pub fn make(&self, factor: f64, attempt: u32, printer: &Printer) -> Result<Option<Made>, Failure> {
+        let mut run = self.at(factor);
+        let protocol = run.protocol()?;
+        let workload = Arc::new(run.load()?);
+        let offered_per_s = Trials::offered_per_s(&workload).unwrap_or(0.0);
+        run.duration = self.duration.unwrap_or_else(|| window(offered_per_s));
+        let wanted = Wanted::of(&run, protocol, &workload, self.stop)?;
+        let measurement = run.measurement(Arc::clone(&workload), protocol, wanted)?;
+        let mut trial = Trial {
+            factor,
+            offered_per_s,
+            devices: measurement.fleet.devices().len() as u64,
+            duration_s: run.duration.as_secs_f64(),
+            attempt,
+            outcome: TrialOutcome::Failed,
+            reason: None,
+            delivered_per_s: None,
+            loss: None,
+            p50_us: None,
+            p99_us: None,
+            max_us: None,
+            latency_growth_us_per_s: None,
+            system_cores: None,
+            generator_cores: None,
+            system_rss_bytes: None,
+            verdict: None,
+            folder: None,
+        };
+        let measured = match measurement.repeat(1, &run.workload, printer, self.stop) {
+            Ok(measured) => measured,
+            Err(failure) => {
+                return match classify::failed(failure)? {
+                    End::Fails { text, .. } => {
+                        trial.reason = Some(text);
+                        let verdict = Verdict { outcome: TrialOutcome::Failed, is_clear: false };
+                        Ok(Some(Made { trial, verdict, measured: None }))
+                    }
+                    End::Stopped | End::Counts(_) => Ok(None),
+                };
+            }
+        };
+        let end = classify::measured(&measured);
+        if end == End::Stopped {
+            return Ok(None);
+        }
+        fill(&mut trial, &measured.record);
+        let (outcome, reason) = self.judge(&measured.record, &end);
+        trial.outcome = outcome;
+        trial.reason = reason;
+        let is_clear = outcome == TrialOutcome::Missed && falls_behind(&measured.record);
+        Ok(Some(Made { trial, verdict: Verdict { outcome, is_clear }, measured: Some(measured) }))
+    }
+
+    /// Latency counts from the due time, so what the generator adds only makes it worse: objectives that are met are met
+    /// whatever the generator's state. Missed ones are the system's only if the generator kept up.
+    fn judge(&self, record: &Record, end: &End) -> (TrialOutcome, Option<String>) {
+        let judged = self.objectives.judge(record);
+        let complaint = judged.iter().find_map(|judged| complaint(judged, record));
+        match end {
+            End::Fails { kind: FailureKind::GeneratorLimited, text } => match complaint {
+                Some(_) => (TrialOutcome::GeneratorLimited, Some(text.clone())),
+                None => (TrialOutcome::Held, None),
+            },
+            End::Fails { text, .. } => (TrialOutcome::Failed, Some(text.clone())),
+            _ => match complaint {
+                Some(complaint) => (TrialOutcome::Missed, Some(complaint)),
+                None => (TrialOutcome::Held, None),
+            },
+        }
+    }
+}
+
+/// What is wrong, if anything. A percentile of too few messages is kept all the same where even the largest latency is.
+fn complaint(judged: &Judged<'_>, record: &Record) -> Option<String> {
+    let is_upper_limit = matches!(judged.clause.operator, Operator::Below | Operator::AtMost);
+    let is_latency = judged.clause.metric.of_figure().unit == Unit::Microseconds;
+    if judged.answer == Answer::NotMeasured && is_upper_limit && is_latency {
+        let largest = record.latency_us.as_ref().map(|latency| latency.max);
+        if judged.clause.answer(largest, None) == Answer::True {
+            return None;
+        }
+    }
+    judged.complaint()
+}
+
+/// Long enough for a steady p99.
+fn window(offered_per_s: f64) -> Duration {
+    let needed = Duration::try_from_secs_f64(WANTED_MESSAGES / offered_per_s).unwrap_or(WINDOW.1);
+    needed.clamp(WINDOW.0, WINDOW.1)
+}
+
+/// Did so much less arrive within the window than was sent that a queue must have grown?
+fn falls_behind(record: &Record) -> bool {
+    let expected_per_s = record.delivery.expected as f64 / record.settings.duration_s;
+    let waits_to_be_sent = record.delivery.unsent as f64 > (1.0 - CLEAR_SHARE) * record.delivery.offered as f64;
+    waits_to_be_sent || record.throughput.delivered_per_s < CLEAR_SHARE * expected_per_s
+}
+
+fn fill(trial: &mut Trial, record: &Record) {
+    let latency = record.latency_us.as_ref();
+    trial.offered_per_s = record.throughput.offered_per_s;
+    trial.delivered_per_s = Some(record.throughput.delivered_per_s);
+    trial.loss = (record.delivery.expected > 0)
+        .then(|| (record.delivery.lost + record.delivery.unknown) as f64 / record.delivery.expected as f64);
+    trial.p50_us = latency.and_then(|latency| latency.p50);
+    trial.p99_us = latency.and_then(|latency| latency.p99);
+    trial.max_us = latency.map(|latency| latency.max);
+    trial.latency_growth_us_per_s = growth(record);
+    trial.system_cores = record.resources.system.map(|usage| usage.cores);
+    trial.generator_cores = record.resources.generator.map(|usage| usage.cores);
+    trial.system_rss_bytes = record.resources.system.map(|usage| usage.peak_rss_bytes);
+    trial.verdict = Some(record.verdict.status);
+}
+
+/// Growth of the largest latency of each second over the window, µs per second: the median of the slopes between all pairs
+/// of bins (Theil 1950, Sen 1968), which one stall does not move. `None` below three bins.
+fn growth(record: &Record) -> Option<f64> {
+    let bins: Vec<(f64, f64)> = record
+        .series
+        .iter()
+        .filter(|row| row.t_s >= 0.0 && row.t_s + row.width_s <= record.settings.duration_s + 1e-9)
+        .filter_map(|row| Some((row.t_s, row.p50_us.or(row.max_us)?)))
+        .collect();
+    if bins.len() < 3 {
+        return None;
+    }
+    let mut slopes = Vec::with_capacity(bins.len() * (bins.len() - 1) / 2);
+    for (index, first) in bins.iter().enumerate() {
+        slopes.extend(bins[index + 1..].iter().map(|second| (second.1 - first.1) / (second.0 - first.0)));
+    }
+    slopes.sort_by(f64::total_cmp);
+    let middle = slopes.len() / 2;
+    Some(if slopes.len() % 2 == 1 { slopes[middle] } else { (slopes[middle - 1] + slopes[middle]) / 2.0 })
+}
+
+/// Is a verdict below valid worth a word?
+pub fn is_doubtful(trial: &Trial) -> bool {
+    trial.outcome == TrialOutcome::Held && trial.verdict.is_some_and(|verdict| verdict != VerdictStatus::Valid)
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use pubmark_record::sample;
+
+    use super::*;
+
+    #[test]
+    fn a_window_is_as_long_as_a_percentile_needs() {
+        assert_eq!(window(10_000.0), Duration::from_secs(3));
+        assert_eq!(window(200.0), Duration::from_secs(10));
+        assert_eq!(window(0.0), Duration::from_secs(30));
+    }
+
+    #[test]
+    fn a_queue_that_grows_is_told_from_a_stall() {
+        let mut record = sample::record();
+        record.settings.duration_s = 10.0;
+        for (second, row) in record.series.iter_mut().enumerate() {
+            row.t_s = second as f64;
+            row.width_s = 1.0;
+            row.p50_us = Some(200.0 + 1_000.0 * second as f64);
+        }
+        assert!((growth(&record).unwrap() - 1_000.0).abs() < 1.0);
+        for row in &mut record.series {
+            row.p50_us = Some(200.0);
+        }
+        record.series[4].p50_us = Some(90_000.0);
+        assert_eq!(growth(&record), Some(0.0));
+    }
+
+    #[test]
+    fn objectives_that_are_met_are_met_whatever_the_generators_state() {
+        let objectives = Objectives::parse("p99<1s,loss=0").unwrap();
+        let stop = Arc::new(AtomicBool::new(false));
+        let trials =
+            Trials { run: Run::of("hello"), knob: Knob::Rate, objectives: &objectives, duration: None, stop: &stop };
+        let mut record = sample::record();
+        let limited = End::Fails { kind: FailureKind::GeneratorLimited, text: "V01: slow".to_owned() };
+        assert_eq!(trials.judge(&record, &limited).0, TrialOutcome::Held);
+        record.latency_us.as_mut().unwrap().p99 = Some(2e6);
+        assert_eq!(trials.judge(&record, &limited).0, TrialOutcome::GeneratorLimited);
+        assert_eq!(trials.judge(&record, &End::Counts(VerdictStatus::Valid)).0, TrialOutcome::Missed);
+        // Too few messages for a p99: the largest latency stands in where it helps.
+        record.latency_us.as_mut().unwrap().p99 = None;
+        record.latency_us.as_mut().unwrap().max = 900_000.0;
+        assert_eq!(trials.judge(&record, &End::Counts(VerdictStatus::Valid)).0, TrialOutcome::Held);
+        record.latency_us.as_mut().unwrap().max = 1_100_000.0;
+        assert_eq!(trials.judge(&record, &End::Counts(VerdictStatus::Valid)).0, TrialOutcome::Missed);
+    }
+}

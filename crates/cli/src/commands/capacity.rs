@@ -1,0 +1,273 @@
+//! `pubmark capacity`: the highest load that a system carries within objectives.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use clap::{Args, ValueEnum, builder::PossibleValuesParser};
+use pubmark_record::capacity::{CapacityLimit, CapacityRecord, Knob};
+use pubmark_record::record::Status;
+use pubmark_record::store::RunFolder;
+use pubmark_record::threshold::Objectives;
+use pubmark_report::terminal::{self, TerminalOptions};
+use pubmark_systems::TopologyChoice;
+use pubmark_systems::limits::ResourceLimits;
+
+use crate::capacity::search::Bounds;
+use crate::capacity::trial::Trials;
+use crate::commands::run_arguments::{BackEnd, Profile, Reading, Run, setting};
+use crate::exit_code::ExitCode;
+use crate::failure::{Failure, Outcome};
+use crate::placement::{self, limits, payload_bytes, rate_factor, topology};
+use crate::printer::Printer;
+use crate::units::{duration, positive_duration};
+use crate::{protocols, recording, rendering, signals, thresholds};
+
+/// Messages per second at which a search begins where the workload itself offers less.
+const FIRST_RATE_PER_S: f64 = 1_000.0;
+/// Connections that a search over devices goes to at most: what source ports and open files allow with room to spare.
+const MOST_DEVICES: f64 = 20_000.0;
+
+/// Find the highest load that a system carries within objectives.
+///
+/// Short runs with a fresh system each: the load is doubled until an objective is missed, then the gap is halved. A miss is
+/// tried again before it is believed, and the answer has held twice. Says when pubmark itself was the limit.
+#[derive(Clone, Debug, Args)]
+#[command(max_term_width = 80)]
+pub struct Capacity {
+    /// A built-in workload (`pubmark list workloads`) or the path of a workload file
+    pub workload: String,
+
+    /// What must hold, separated by commas: `p99<50ms,loss=0`
+    #[arg(long, value_name = "OBJECTIVES", default_value = "p99<50ms,loss=0")]
+    pub slo: String,
+
+    /// What is varied: how often devices send, or how many there are
+    #[arg(long, value_enum, default_value = "rate", help_heading = "Search")]
+    pub vary: Vary,
+
+    /// Stop when the answer is known to so many percent
+    #[arg(long, value_name = "PERCENT", default_value_t = 3.0, value_parser = percent, help_heading = "Search")]
+    pub precision: f64,
+
+    /// Start no further trial after this time
+    #[arg(long, value_name = "TIME", value_parser = positive_duration, default_value = "10m", help_heading = "Search")]
+    pub within: Duration,
+
+    /// Factor of the workload to begin with [default: 1, or what makes 1,000 messages a second]
+    #[arg(long, value_name = "FACTOR", value_parser = rate_factor, help_heading = "Search")]
+    pub first: Option<f64>,
+
+    /// Largest factor of the workload to try
+    #[arg(long, value_name = "FACTOR", value_parser = rate_factor, help_heading = "Search")]
+    pub most: Option<f64>,
+
+    /// System to start and measure (`pubmark list systems`) [default: builtin]
+    #[arg(long, value_name = "SYSTEM", help_heading = "What is measured")]
+    pub system: Option<String>,
+
+    /// System that runs already: mqtt://host:port; it is not started afresh for each trial
+    #[arg(long, value_name = "URL", help_heading = "What is measured")]
+    pub endpoint: Option<String>,
+
+    /// Protocol that clients speak [default: the first that the system offers]
+    #[arg(long, value_parser = PossibleValuesParser::new(protocols::names()), help_heading = "What is measured")]
+    pub protocol: Option<String>,
+
+    /// Configuration of the system: what the package ships, or tuned
+    #[arg(long, value_enum, default_value = "default", help_heading = "What is measured")]
+    pub profile: Profile,
+
+    /// What runs the system: a program of this machine, or a container
+    #[arg(long, value_enum, conflicts_with = "endpoint", help_heading = "What is measured")]
+    pub back_end: Option<BackEnd>,
+
+    /// Several brokers as one system: `3:bridge`, `3:cluster`, `5:shard`
+    #[arg(long, value_name = "N:MODE", value_parser = topology, conflicts_with = "endpoint",
+          help_heading = "What is measured")]
+    pub topology: Option<TopologyChoice>,
+
+    /// What each broker may use: `cpu=0.5,memory=256MB,cores=1`, or a set such as `mq-bench-1`
+    #[arg(long, value_name = "LIMITS", value_parser = limits, conflicts_with = "endpoint",
+          help_heading = "What is measured")]
+    pub limit: Option<ResourceLimits>,
+
+    /// Cores for one side: `system=0`, `generator=1-3`; once for each
+    #[arg(long, value_name = "SIDE=CORES", num_args = 1..=2, help_heading = "What is measured")]
+    pub pin: Vec<String>,
+
+    /// Delivery level of all devices and subscribers, in place of the workload's
+    #[arg(long, value_name = "0|1|2", value_parser = clap::value_parser!(u8).range(0..=2), help_heading = "Load")]
+    pub qos: Option<u8>,
+
+    /// Reading of a published workload
+    #[arg(long, value_enum, default_value = "corrected", help_heading = "Load")]
+    pub variant: Reading,
+
+    /// Size of every payload, in place of the workload's: `16`, `1KB`
+    #[arg(long, value_name = "SIZE", value_parser = payload_bytes, help_heading = "Load")]
+    pub payload: Option<u32>,
+
+    /// Change a value of the workload: a parameter, or a dotted path into its file
+    #[arg(long, value_name = "KEY=VALUE", value_parser = setting, help_heading = "Load")]
+    pub set: Vec<(String, String)>,
+
+    /// Seed of the schedules
+    #[arg(long, value_name = "N", default_value_t = 1, help_heading = "Load")]
+    pub seed: u64,
+
+    /// Length of each trial's window [default: 3 s, longer where few messages are sent]
+    #[arg(long, value_name = "TIME", value_parser = positive_duration, help_heading = "Load")]
+    pub duration: Option<Duration>,
+
+    /// Load before each window that is not measured
+    #[arg(long, value_name = "TIME", value_parser = duration, default_value = "1s", help_heading = "Load")]
+    pub warmup: Duration,
+
+    /// Longest wait for stragglers after each window
+    #[arg(long, value_name = "TIME", value_parser = duration, default_value = "2s", help_heading = "Load")]
+    pub drain: Duration,
+
+    /// Threads for publishers, and as many for subscribers
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..=256),
+          help_heading = "Generator")]
+    pub shards: u16,
+
+    /// Run the generator's threads under SCHED_FIFO, where the machine allows it
+    #[arg(long, help_heading = "Generator")]
+    pub realtime: bool,
+
+    /// Make each send take this long at least: a generator of known capacity
+    #[arg(long, value_name = "TIME", value_parser = positive_duration, hide = true)]
+    pub handicap: Option<Duration>,
+
+    /// Folder in which the folder of the search is made
+    #[arg(long, value_name = "DIR", default_value = "runs", help_heading = "Output")]
+    pub out: PathBuf,
+
+    /// Print the record of the search as JSON to standard output, and nothing else there
+    #[arg(long, help_heading = "Output")]
+    pub json: bool,
+
+    /// No progress and no notes on standard error
+    #[arg(long, short, help_heading = "Output")]
+    pub quiet: bool,
+}
+
+/// What a search varies.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Vary {
+    /// Messages per second, at the same number of devices
+    Rate,
+    /// Number of devices, at the same rate each
+    Scale,
+}
+
+fn percent(text: &str) -> Result<f64, String> {
+    match text.trim_end_matches('%').parse::<f64>() {
+        Ok(value) if (0.1..=50.0).contains(&value) => Ok(value),
+        _ => Err("a precision from 0.1 to 50 percent is expected".to_owned()),
+    }
+}
+
+impl Capacity {
+    /// Searches and shows what was found.
+    pub fn perform(self: Box<Self>, printer: &Printer) -> Outcome {
+        let objectives = Objectives::parse(&self.slo).map_err(|error| thresholds::unread("--slo", &error))?;
+        let run = self.run();
+        let bounds = self.bounds(&run)?;
+        placement::pin_generator(&placement::pins(&self.pin)?)?;
+        let stop = signals::watch()?;
+        // A path's slashes become hyphens in the folder's name.
+        let name = format!("capacity-{}", self.workload);
+        let folder =
+            RunFolder::create(&self.out, &name, recording::now()).map_err(|error| rendering::unstored(&error))?;
+        let capacity = crate::capacity::Capacity {
+            trials: Trials {
+                run,
+                knob: match self.vary {
+                    Vary::Rate => Knob::Rate,
+                    Vary::Scale => Knob::Scale,
+                },
+                objectives: &objectives,
+                duration: self.duration,
+                stop: &stop,
+            },
+            bounds,
+            within: self.within,
+            objectives: self.slo.clone(),
+            folder: &folder,
+            printer,
+        };
+        let record = capacity.perform().inspect_err(|_| {
+            // A search that never began leaves no folder; one with something in it stays.
+            let _ = std::fs::remove_dir(folder.path());
+        })?;
+        folder.mark_latest().map_err(|error| rendering::unstored(&error))?;
+        if self.json {
+            let json = serde_json::to_string_pretty(&record)
+                .map_err(|error| Failure::from_error(ExitCode::Internal, &error))?;
+            printer.result(&json)?;
+        } else {
+            let shown = folder.path().display().to_string();
+            let options = TerminalOptions { colour: printer.colours_result(), folder: Some(&shown) };
+            printer.result(&terminal::capacity(&record, &options))?;
+        }
+        Ok(exit(&record))
+    }
+
+    /// A trial's run at factor 1.
+    fn run(&self) -> Run {
+        Run {
+            system: self.system.clone(),
+            endpoint: self.endpoint.clone(),
+            protocol: self.protocol.clone(),
+            profile: self.profile,
+            back_end: self.back_end,
+            topology: self.topology,
+            limit: self.limit.clone(),
+            pin: self.pin.clone(),
+            qos: self.qos,
+            variant: self.variant,
+            payload: self.payload,
+            set: self.set.clone(),
+            seed: self.seed,
+            warmup: self.warmup,
+            drain: self.drain,
+            shards: self.shards,
+            realtime: self.realtime,
+            handicap: self.handicap,
+            ..Run::of(&self.workload)
+        }
+    }
+
+    fn bounds(&self, run: &Run) -> Result<Bounds, Failure> {
+        let workload = run.load()?;
+        let Some(offered_per_s) = Trials::offered_per_s(&workload).filter(|rate| *rate > 0.0) else {
+            return Err(Failure::usage(format!("`{}` sends as fast as it can: it has no load to vary", self.workload))
+                .hint("`pubmark run` with this workload shows the highest throughput itself"));
+        };
+        let devices: f64 = workload.devices.iter().map(|group| f64::from(group.count)).sum();
+        let whole = self.vary == Vary::Scale;
+        let most = match (self.most, whole) {
+            (Some(most), _) => most,
+            (None, true) => (MOST_DEVICES / devices).floor().max(1.0),
+            (None, false) => pubmark_model::adjust::LARGEST_RATE_FACTOR,
+        };
+        let least = if whole { 1.0 } else { (1.0 / pubmark_model::adjust::LARGEST_RATE_FACTOR).max(1e-3) };
+        let first = self.first.unwrap_or_else(|| (FIRST_RATE_PER_S / offered_per_s).max(1.0));
+        if most < least {
+            return Err(Failure::usage(format!("`--most {most}` is below {least}, the least that can be tried")));
+        }
+        Ok(Bounds { first: first.clamp(least, most), least, most, precision: 1.0 + self.precision / 100.0, whole })
+    }
+}
+
+/// The code that says most.
+fn exit(record: &CapacityRecord) -> ExitCode {
+    match (record.status, record.answer.holds_per_s, record.answer.limit) {
+        (Status::Interrupted, ..) => ExitCode::Interrupted,
+        (_, Some(_), _) => ExitCode::Ok,
+        (_, None, CapacityLimit::Generator) => ExitCode::InvalidRun,
+        (_, None, _) => ExitCode::ThresholdMissed,
+    }
+}
