@@ -1,0 +1,70 @@
+//! Capacity truth: a broker that takes 5,000 messages a second is found at 5,000 ± 5 %, within 90 s; a generator throttled
+//! to 3,000 a second is called the limit.
+
+use std::time::{Duration, Instant};
+
+use super::place::{Place, load, times};
+
+/// The built-in broker with a known capacity.
+const CAPPED: &str = "\
+name: capped
+title: broker of known capacity
+description: the built-in broker, which takes 5,000 messages a second
+ranked: false
+listeners:
+  mqtt: {scheme: mqtt}
+protocols:
+  mqtt5: {listener: mqtt, highest_qos: 2, retain: true, persistent_sessions: true}
+back_ends:
+  process:
+    program: \"{self}\"
+    install: this program
+    arguments:
+      - add: [broker, --listen, \"{host}:{port:mqtt}\", --at-most, \"5000\"]
+profiles:
+  default:
+    description: as it comes
+";
+
+const LOAD: [&str; 6] = ["--set", "pairs=20", "--set", "rate=10/s", "--set", "payload=100B"];
+/// Longest search.
+const LIMIT: Duration = Duration::from_secs(90);
+
+#[test]
+fn a_known_capacity_is_found() {
+    let place = Place::new();
+    let file = place.write("capped.yaml", CAPPED);
+    let count = times(1, 10);
+    let mut right = 0;
+    for number in 1..=count {
+        let began = Instant::now();
+        let seed = number.to_string();
+        let arguments = ["capacity", "pairs", "--system", &file, "--slo", "p99<50ms,loss=0", "--seed", &seed];
+        let found = place.json(&[&arguments[..], &LOAD, &["--json", "--quiet"]].concat());
+        let took = began.elapsed();
+        let holds = found["answer"]["holds_per_s"].as_f64().unwrap_or(0.0);
+        let limit = found["answer"]["limit"].as_str().unwrap_or("—").to_owned();
+        let trials = found["trials"].as_array().unwrap().len();
+        eprintln!(
+            "capacity {number:>2} of {count}: {holds:.0} msg/s, limit {limit}, {trials} trials in {:.0} s, load {}",
+            took.as_secs_f64(),
+            load()
+        );
+        right += u32::from((4_750.0..=5_250.0).contains(&holds) && limit == "system" && took <= LIMIT);
+    }
+    eprintln!("capacity: {right} of {count} searches found 5,000 ± 5 % within {} s", LIMIT.as_secs());
+    assert_eq!(right, count);
+}
+
+#[test]
+fn a_slow_generator_is_called_the_limit() {
+    let place = Place::new();
+    // Each send takes a third of a millisecond: 3,000 a second.
+    let arguments = ["capacity", "pairs", "--system", "builtin", "--handicap", "333us", "--most", "200"];
+    let found = place.json(&[&arguments[..], &LOAD, &["--json", "--quiet"]].concat());
+    let limit = found["answer"]["limit"].as_str().unwrap_or("—");
+    let holds = found["answer"]["holds_per_s"].as_f64().unwrap_or(0.0);
+    eprintln!("slow generator: limit {limit} above {holds:.0} msg/s: {}", found["answer"]["text"]);
+    assert_eq!(limit, "generator", "{}", found["answer"]);
+    assert!((2_000.0..=3_150.0).contains(&holds), "{}", found["answer"]);
+}

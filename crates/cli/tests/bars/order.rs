@@ -1,0 +1,51 @@
+//! Order: mosquitto limited to a fifth of a core is found worse than unlimited at the same load. Bar: 10 of 10.
+
+use super::place::{Place, load, times};
+
+/// A load of which a fifth of a core is less than mosquitto needs at once.
+const EXPERIMENT: &str = "\
+name: order
+title: mosquitto limited and not
+workload: pairs
+set: {pairs: 50, rate: 200/s, payload: 100B}
+duration: 2s
+warmup: 500ms
+drain: 2s
+repeat: 3
+seed: SEED
+axes:
+  system: [{label: mosquitto, system: mosquitto, profile: tuned}]
+  limit: [none, cpu=0.2]
+";
+
+#[test]
+fn a_limited_system_is_found_worse() {
+    if !can_limit() {
+        return eprintln!("skipped: this process may not make control groups, so CPU time cannot be limited");
+    }
+    let place = Place::new();
+    let count = times(1, 10);
+    let mut right = 0;
+    for number in 1..=count {
+        let file = place.write("order.yaml", &EXPERIMENT.replace("SEED", &number.to_string()));
+        let experiment = place.json(&["experiment", &file, "--json", "--quiet"]);
+        let contests = experiment["contests"].as_array().unwrap();
+        let by_p99 = contests.iter().find(|contest| contest["axis"] == "limit" && contest["figure"] == "latency p99");
+        let winner = by_p99.and_then(|contest| contest["winner"].as_str()).unwrap_or("nobody").to_owned();
+        let unlimited = experiment["cells"].as_array().unwrap().iter().find(|cell| cell["settings"]["limit"] == "none");
+        let is_right = unlimited.is_some_and(|cell| cell["id"] == winner.as_str());
+        eprintln!("order {number:>2} of {count}: better p99 of {winner}, load {}", load());
+        right += u32::from(is_right);
+    }
+    eprintln!("order: {right} of {count} times the limited mosquitto was found worse");
+    assert_eq!(right, count);
+}
+
+/// The same question that pubmark asks: may we make a control group with a quota?
+fn can_limit() -> bool {
+    let place = Place::new();
+    let run = ["run", "hello", "--system", "mosquitto", "--limit", "cpu=0.5", "--duration", "100ms", "--warmup", "0s"];
+    let output = place.command(&run).output().unwrap();
+    let errors = String::from_utf8_lossy(&output.stderr);
+    output.status.code() != Some(6) || !errors.contains("cgroup") && !errors.contains("control group")
+}

@@ -1,0 +1,48 @@
+//! A/A: mosquitto against itself has no winner. Bar: at most 2 of 40 comparisons name one, by any figure.
+
+use serde_json::Value;
+
+use super::place::{Place, load, times};
+
+/// Two cells that differ in their label alone.
+const EXPERIMENT: &str = "\
+name: same
+title: mosquitto against itself
+workload: pairs
+set: {pairs: 20, rate: 50/s, payload: 100B}
+duration: 2s
+warmup: 500ms
+repeat: 5
+seed: SEED
+axes:
+  system:
+    - {label: one, system: mosquitto, profile: tuned}
+    - {label: other, system: mosquitto, profile: tuned}
+";
+
+/// Figures by which an experiment names a winner.
+fn winners(experiment: &Value) -> Vec<String> {
+    let contests = experiment["contests"].as_array().unwrap();
+    assert!(!contests.is_empty(), "nothing was judged: {experiment}");
+    let named = contests.iter().filter(|contest| !contest["winner"].is_null());
+    named.map(|contest| contest["figure"].as_str().unwrap().to_owned()).collect()
+}
+
+#[test]
+fn a_system_does_not_win_against_itself() {
+    let place = Place::new();
+    let (count, most) = (times(4, 40), times(1, 2));
+    let mut named = 0;
+    for number in 1..=count {
+        let file = place.write("same.yaml", &EXPERIMENT.replace("SEED", &number.to_string()));
+        let experiment = place.json(&["experiment", &file, "--json", "--quiet"]);
+        for cell in experiment["cells"].as_array().unwrap() {
+            assert!(cell["runs"].as_array().unwrap().len() >= 3, "runs failed: {}", cell["failures"]);
+        }
+        let found = winners(&experiment);
+        eprintln!("A/A {number:>2} of {count}: winner by {found:?}, load {}", load());
+        named += u32::from(!found.is_empty());
+    }
+    eprintln!("A/A: {named} of {count} comparisons of mosquitto with itself named a winner, at most {most} may");
+    assert!(named <= most, "{named} of {count}");
+}
