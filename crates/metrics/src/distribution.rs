@@ -1,13 +1,38 @@
 //! A distribution of times: an HDR histogram with what it cannot hold counted beside it.
 
 use hdrhistogram::Histogram;
-use hdrhistogram::serialization::{Serializer, V2Serializer};
+use hdrhistogram::serialization::{Deserializer, Serializer, V2Serializer};
 
 /// Largest time held, ns: one hour. Longer ones are counted as clipped and held as this.
 pub const LARGEST_NS: u64 = 3_600_000_000_000;
 
 /// Samples that must lie beyond a percentile for it to be told (DESIGN: at least 10).
 pub const SAMPLES_BEYOND: u64 = 10;
+
+/// Why bytes are not a distribution of ours.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum NotAHistogram {
+    /// They are not in HdrHistogram's V2 format.
+    Unreadable {
+        /// What the reader found.
+        found: String,
+    },
+    /// They hold another range or precision.
+    OtherBounds,
+}
+
+impl std::fmt::Display for NotAHistogram {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            NotAHistogram::Unreadable { found } => {
+                write!(formatter, "not a histogram in HdrHistogram's V2 format: {found}")
+            }
+            NotAHistogram::OtherBounds => write!(formatter, "a histogram of another range or precision"),
+        }
+    }
+}
+
+impl std::error::Error for NotAHistogram {}
 
 /// How finely times are told apart.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -132,6 +157,23 @@ impl Distribution {
         V2Serializer::new().serialize(&self.histogram, &mut bytes).expect("writing to memory cannot fail");
         bytes
     }
+
+    /// Reads what [`to_hdr_v2`](Self::to_hdr_v2) wrote, of precision [`Precision::Total`]. The format keeps neither the
+    /// exact sum nor the counts of negative and clipped samples: the mean is then that of bucket middles, the counts are 0.
+    pub fn from_hdr_v2(bytes: &[u8]) -> Result<Distribution, NotAHistogram> {
+        let mut rest = bytes;
+        let histogram: Histogram<u64> = Deserializer::new()
+            .deserialize(&mut rest)
+            .map_err(|error| NotAHistogram::Unreadable { found: error.to_string() })?;
+        let mut distribution = Distribution::new(Precision::Total);
+        let ours = &distribution.histogram;
+        if (histogram.low(), histogram.high(), histogram.sigfig()) != (ours.low(), ours.high(), ours.sigfig()) {
+            return Err(NotAHistogram::OtherBounds);
+        }
+        distribution.sum_ns = (histogram.mean() * histogram.len() as f64) as u128;
+        distribution.histogram = histogram;
+        Ok(distribution)
+    }
 }
 
 #[cfg(test)]
@@ -161,6 +203,28 @@ mod tests {
         (0..19).for_each(|time| few.record(time));
         assert!(few.quantile_ns(0.5).is_some(), "9.5 rounds to 10");
         assert!(few.quantile_ns(0.25).is_none(), "5 samples below");
+    }
+
+    #[test]
+    fn a_distribution_comes_back_with_its_percentiles() {
+        let mut times = Distribution::new(Precision::Total);
+        (0..5_000).for_each(|time| times.record(time * time));
+        let mut back = Distribution::from_hdr_v2(&times.to_hdr_v2()).unwrap();
+        for fraction in [0.0, 0.5, 0.99, 1.0] {
+            assert_eq!(back.quantile_unguarded_ns(fraction), times.quantile_unguarded_ns(fraction));
+        }
+        assert!((back.mean_ns().unwrap() / times.mean_ns().unwrap() - 1.0).abs() < 1e-3);
+        back.merge(&times);
+        assert_eq!(back.count(), 10_000);
+    }
+
+    #[test]
+    fn what_is_not_ours_is_refused() {
+        let coarse = Distribution::new(Precision::Breakdown).to_hdr_v2();
+        assert_eq!(Distribution::from_hdr_v2(&coarse).err(), Some(NotAHistogram::OtherBounds));
+        for bytes in [&b""[..], b"not a histogram", &coarse[..20]] {
+            assert!(matches!(Distribution::from_hdr_v2(bytes), Err(NotAHistogram::Unreadable { .. })));
+        }
     }
 
     #[test]

@@ -3,7 +3,8 @@
 //! A best value is marked among runs that may be ranked: valid ones of a system that is not built in. One run each shows
 //! what was seen, not what would be seen again; [`Comparison::caution`] says so.
 
-use crate::record::{Record, Summary, VerdictStatus};
+pub use crate::figures::{Better, FIGURES, Figure, Judged, Unit};
+use crate::record::{Record, VerdictStatus};
 
 /// Runs side by side, at most: more curves in one chart cannot be told apart.
 pub const MOST_RUNS: usize = 8;
@@ -45,95 +46,6 @@ pub enum CompareError {
         /// Its workload with variant and scale.
         other_workload: String,
     },
-}
-
-/// Which values of a figure are better.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Better {
-    /// Low ones.
-    Lower,
-    /// High ones.
-    Higher,
-    /// Neither: it is shown for information.
-    Neither,
-}
-
-/// What a figure counts in.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Unit {
-    /// Messages, connections.
-    Count,
-    /// A share, 1.0 being 100 %.
-    Share,
-    /// µs.
-    Microseconds,
-    /// Per second.
-    PerSecond,
-    /// Cores, 1.0 being one.
-    Cores,
-    /// CPU seconds per million messages.
-    CpuSecondsPerMillion,
-    /// Bytes.
-    Bytes,
-}
-
-/// A figure by which runs are compared.
-pub struct Figure {
-    /// Its name, short enough for a column.
-    pub name: &'static str,
-    /// What it counts in.
-    pub unit: Unit,
-    /// Which values are better.
-    pub better: Better,
-    /// It is a latency, which a flood does not judge.
-    pub is_latency: bool,
-    /// Its value; `None` where it was not measured.
-    pub get: fn(&Record) -> Option<f64>,
-}
-
-/// Every figure, in order. A new one is a row here.
-pub const FIGURES: [Figure; 14] = [
-    figure("delivered", Unit::Share, Better::Higher, delivered_share),
-    figure("lost", Unit::Count, Better::Lower, |record| delivery_count(record, record.delivery.lost)),
-    figure("unknown", Unit::Count, Better::Lower, |record| delivery_count(record, record.delivery.unknown)),
-    figure("duplicated", Unit::Count, Better::Lower, |record| delivery_count(record, record.delivery.duplicated)),
-    latency("latency p50", |record| percentile(&record.latency_us, |latency| latency.p50)),
-    latency("latency p99", |record| percentile(&record.latency_us, |latency| latency.p99)),
-    latency("latency p99.9", |record| percentile(&record.latency_us, |latency| latency.p999)),
-    latency("latency max", |record| percentile(&record.latency_us, |latency| Some(latency.max))),
-    latency("service latency p99", |record| percentile(&record.service_latency_us, |latency| latency.p99)),
-    latency("back-pressure p99", |record| percentile(&record.backpressure_us, |wait| wait.p99)),
-    figure("delivered rate", Unit::PerSecond, Better::Higher, |record| Some(record.throughput.delivered_per_s)),
-    figure("system CPU", Unit::Cores, Better::Lower, |record| record.resources.system.map(|usage| usage.cores)),
-    figure("system CPU a million", Unit::CpuSecondsPerMillion, Better::Lower, cpu_per_million),
-    figure("system memory", Unit::Bytes, Better::Lower, |record| {
-        record.resources.system.map(|usage| usage.peak_rss_bytes as f64)
-    }),
-];
-
-const fn figure(name: &'static str, unit: Unit, better: Better, get: fn(&Record) -> Option<f64>) -> Figure {
-    Figure { name, unit, better, is_latency: false, get }
-}
-
-const fn latency(name: &'static str, get: fn(&Record) -> Option<f64>) -> Figure {
-    Figure { name, unit: Unit::Microseconds, better: Better::Lower, is_latency: true, get }
-}
-
-fn delivered_share(record: &Record) -> Option<f64> {
-    (record.delivery.expected > 0).then(|| record.delivery.delivered as f64 / record.delivery.expected as f64)
-}
-
-fn delivery_count(record: &Record, value: u64) -> Option<f64> {
-    (record.delivery.expected > 0).then_some(value as f64)
-}
-
-fn percentile(summary: &Option<Summary>, get: fn(&Summary) -> Option<f64>) -> Option<f64> {
-    summary.as_ref().and_then(get)
-}
-
-fn cpu_per_million(record: &Record) -> Option<f64> {
-    let usage = record.resources.system?;
-    (record.delivery.delivered > 0).then(|| usage.cpu_seconds * 1e6 / record.delivery.delivered as f64)
 }
 
 /// A run of a comparison.

@@ -2,19 +2,26 @@
 //!
 //! Start with [`record::Record`]. A value that was not measured is absent (`null`), never 0.
 //! [`verdict`] judges whether it may be believed, [`warnings`] says what a reader should know besides, [`store`] keeps it
-//! in a run folder, [`comparison`] puts several side by side.
+//! in a run folder, [`comparison`] puts several side by side,
+//! [`evaluation`] judges an experiment, [`threshold`] holds a record against limits.
 
 pub mod capacity;
 pub mod codes;
 pub mod comparison;
 pub mod cost;
+pub mod evaluation;
 pub mod experiment;
+pub mod figures;
 pub mod record;
 #[cfg(any(test, feature = "sample"))]
 pub mod sample;
+#[cfg(any(test, feature = "sample"))]
+pub mod sample_experiment;
 pub mod schema;
+pub mod statistics;
 pub mod store;
 pub mod tables;
+pub mod threshold;
 pub mod time;
 pub mod verdict;
 pub mod warnings;

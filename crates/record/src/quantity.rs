@@ -29,8 +29,18 @@ pub(crate) fn count(value: u64) -> String {
     text
 }
 
+/// Bytes in decimal units.
+pub(crate) fn bytes(value: f64) -> String {
+    for (size, symbol) in [(1e9, "GB"), (1e6, "MB"), (1e3, "KB")] {
+        if value.abs() >= size {
+            return format!("{} {symbol}", digits(value / size));
+        }
+    }
+    format!("{} B", digits(value))
+}
+
 /// Three significant digits, trailing zeros of a fraction cut.
-fn digits(value: f64) -> String {
+pub(crate) fn digits(value: f64) -> String {
     if value == 0.0 || !value.is_finite() {
         return format!("{value}");
     }

@@ -1,0 +1,114 @@
+//! What a reader of an experiment should know before quoting from it.
+
+use std::collections::BTreeSet;
+
+use super::{CellInput, why_left_out};
+use crate::experiment::{Contest, FailureKind};
+use crate::figures::FIGURES;
+use crate::record::VerdictStatus;
+use crate::statistics::FEWEST_REPETITIONS;
+
+/// Every caution, the gravest first.
+pub(super) fn all(cells: &[CellInput], contests: &[Contest]) -> Vec<String> {
+    let mut found = Vec::new();
+    found.extend(cells.iter().filter_map(left_out));
+    found.extend(few_repetitions(cells));
+    found.extend(lost_to_the_generator(cells));
+    found.extend(suspect_runs(cells));
+    found.extend(busy_machine(cells));
+    found.extend(not_measured(cells, contests));
+    found.extend(cells.iter().filter_map(other_version));
+    found.extend(cells.iter().filter_map(without_histogram));
+    found
+}
+
+fn left_out(cell: &CellInput) -> Option<String> {
+    why_left_out(cell).map(|why| format!("{} takes no part in the ranking: {why}", cell.label))
+}
+
+fn few_repetitions(cells: &[CellInput]) -> Option<String> {
+    let few: Vec<&str> = cells
+        .iter()
+        .filter(|cell| (1..FEWEST_REPETITIONS).contains(&cell.runs.len()))
+        .map(|cell| cell.label.as_str())
+        .collect();
+    if few.is_empty() {
+        return None;
+    }
+    let who = if few.len() == cells.len() { "every cell".to_owned() } else { few.join(", ") };
+    Some(format!(
+        "fewer than {FEWEST_REPETITIONS} repetitions in {who}: no interval, and no winner is named against it"
+    ))
+}
+
+/// `1 run`, `2 runs`.
+fn counted(count: usize, one: &str, many: &str) -> String {
+    format!("{count} {}", if count == 1 { one } else { many })
+}
+
+fn lost_to_the_generator(cells: &[CellInput]) -> Option<String> {
+    let is_ours =
+        |kind| matches!(kind, FailureKind::GeneratorLimited | FailureKind::Invalid | FailureKind::Interrupted);
+    let count = cells.iter().flat_map(|cell| &cell.failures).filter(|failure| is_ours(failure.kind)).count();
+    (count > 0).then(|| {
+        format!(
+            "{} left out as invalid: what is shown is of those that could be measured",
+            counted(count, "repetition is", "repetitions are")
+        )
+    })
+}
+
+fn suspect_runs(cells: &[CellInput]) -> Option<String> {
+    let runs = cells.iter().flat_map(|cell| &cell.runs);
+    let (mut all, mut suspect, mut codes) = (0, 0, BTreeSet::new());
+    for run in runs {
+        all += 1;
+        if run.run.verdict == VerdictStatus::Suspect {
+            suspect += 1;
+            codes.extend(run.record.verdict.reasons.iter().map(|reason| reason.code.as_str()));
+        }
+    }
+    let codes = codes.into_iter().collect::<Vec<_>>().join(", ");
+    (suspect > 0)
+        .then(|| format!("{suspect} of {} suspect, counted all the same: {codes}", counted(all, "run", "runs")))
+}
+
+fn busy_machine(cells: &[CellInput]) -> Option<String> {
+    let busy = cells.iter().flat_map(|cell| &cell.runs).filter(|run| run.run.busy).count();
+    (busy > 0).then(|| format!("{} on a machine that had not become quiet", counted(busy, "run began", "runs began")))
+}
+
+/// Cells that are missing from contests which they could have entered.
+fn not_measured(cells: &[CellInput], contests: &[Contest]) -> Vec<String> {
+    let mut found = Vec::new();
+    for figure in &FIGURES {
+        let held: Vec<&Contest> = contests.iter().filter(|contest| contest.figure == figure.name).collect();
+        if held.is_empty() {
+            continue;
+        }
+        let missing: Vec<&str> = cells
+            .iter()
+            .filter(|cell| why_left_out(cell).is_none())
+            .filter(|cell| cell.runs.iter().all(|run| (figure.get)(&run.record).is_none()))
+            .map(|cell| cell.label.as_str())
+            .collect();
+        if !missing.is_empty() {
+            found.push(format!("{} was not measured of {}: ranked without", figure.name, missing.join(", ")));
+        }
+    }
+    found
+}
+
+fn other_version(cell: &CellInput) -> Option<String> {
+    let versions: BTreeSet<&str> = cell.runs.iter().filter_map(|run| run.record.system.version.as_deref()).collect();
+    let versions: Vec<&str> = versions.into_iter().collect();
+    (versions.len() > 1).then(|| format!("{} changed its version between runs: {}", cell.label, versions.join(", ")))
+}
+
+fn without_histogram(cell: &CellInput) -> Option<String> {
+    let missing = cell.runs.iter().filter(|run| run.record.latency_us.is_some() && run.latency.is_none()).count();
+    (missing > 0).then(|| {
+        let runs = counted(missing, "run has", "runs have");
+        format!("{}: {runs} no latency histogram, so none is shown over all runs", cell.label)
+    })
+}

@@ -1,0 +1,284 @@
+//! Judges an experiment: from the records of its runs to cells with figures, contests with winners, and cautions.
+//!
+//! Start with [`evaluate`]. It reads no file and starts nothing: the same runs always get the same answer.
+
+mod cautions;
+pub mod contests;
+#[cfg(test)]
+mod honesty;
+mod merging;
+#[cfg(test)]
+mod tests;
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use pubmark_metrics::distribution::NotAHistogram;
+
+use crate::experiment::{Axis, Cell, CellFailure, CellFigure, CellRun, Contest, FailureKind};
+use crate::figures::{FIGURES, Figure};
+use crate::record::Record;
+use crate::statistics::description::{mean_on, median, quartiles};
+use crate::statistics::interval::interval;
+use contests::{Entrant, Match};
+
+/// Axes that leave the schedule as it is: cells that differ in nothing else must have been offered the same messages at the
+/// same times, and can be compared.
+pub const SAME_SCHEDULE_AXES: [&str; 6] = ["system", "protocol", "qos", "limit", "topology", "profile"];
+/// The axis along which contests are held first.
+const SYSTEM: &str = "system";
+
+/// One combination of settings with what its runs left.
+#[derive(Clone, Debug)]
+pub struct CellInput {
+    /// Stable id, as [`Cell::id`].
+    pub id: String,
+    /// For people, as [`Cell::label`].
+    pub label: String,
+    /// Its value on every axis.
+    pub settings: BTreeMap<String, String>,
+    /// Runs that count, in order of repetition.
+    pub runs: Vec<RunInput>,
+    /// Repetitions that gave no figures; invalid runs are among them.
+    pub failures: Vec<CellFailure>,
+}
+
+/// A run that counts.
+#[derive(Clone, Debug)]
+pub struct RunInput {
+    /// Its place in the experiment.
+    pub run: CellRun,
+    /// What it found.
+    pub record: Record,
+    /// Its latency histogram in HdrHistogram's V2 format, ns: the file `latency.hdr` of its folder. `None` where it has none.
+    pub latency: Option<Vec<u8>>,
+}
+
+/// What the runs come to.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Evaluation {
+    /// The cells, in the order given.
+    pub cells: Vec<Cell>,
+    /// Who is better, by every figure that is judged.
+    pub contests: Vec<Contest>,
+    /// What a reader should know before quoting, one sentence each.
+    pub cautions: Vec<String>,
+}
+
+/// Why an experiment cannot be judged.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum EvaluationError {
+    /// Runs that should have had the same schedule did not.
+    #[error("`{first}` and `{other}` had different schedules ({first_hash} and {other_hash}): they cannot be compared")]
+    DifferentSchedules {
+        /// Folder of a run.
+        first: String,
+        /// Its hash.
+        first_hash: String,
+        /// Folder of the first run that differs from it.
+        other: String,
+        /// Its hash.
+        other_hash: String,
+    },
+    /// A histogram cannot be read.
+    #[error("failed to read a latency histogram of `{cell}`")]
+    Histogram {
+        /// Id of the cell.
+        cell: String,
+        /// What is wrong with it.
+        #[source]
+        source: NotAHistogram,
+    },
+}
+
+/// Judges an experiment. `seed` makes the draws of bootstrap intervals.
+pub fn evaluate(axes: &[Axis], seed: u64, cells: &[CellInput]) -> Result<Evaluation, EvaluationError> {
+    same_schedules(cells)?;
+    let judged: Vec<Cell> = cells.iter().map(|cell| cell_of(cell, seed)).collect::<Result<_, _>>()?;
+    let contests = contests::decide(&matches(axes, cells));
+    let cautions = cautions::all(cells, &contests);
+    Ok(Evaluation { cells: judged, contests, cautions })
+}
+
+/// The id of a cell: its values on all axes joined by `_`, in order; characters that a file name should not have become `-`.
+pub fn cell_id(axes: &[Axis], settings: &BTreeMap<String, String>) -> String {
+    let kept =
+        |letter: char| if letter.is_ascii_alphanumeric() || matches!(letter, '.' | '-' | '=') { letter } else { '-' };
+    let values = axes.iter().filter_map(|axis| settings.get(&axis.name));
+    values.map(|value| value.chars().map(kept).collect::<String>()).collect::<Vec<_>>().join("_")
+}
+
+/// The label of a cell: its values on the axes that have more than one, or on the first axis if none has.
+pub fn cell_label(axes: &[Axis], settings: &BTreeMap<String, String>) -> String {
+    let value = |axis: &Axis| {
+        let value = settings.get(&axis.name)?;
+        // A bare number says nothing without its axis.
+        Some(if value.starts_with(|letter: char| letter.is_ascii_digit()) {
+            format!("{} {value}", axis.name)
+        } else {
+            value.clone()
+        })
+    };
+    let varied: Vec<String> = axes.iter().filter(|axis| axis.values.len() > 1).filter_map(value).collect();
+    if varied.is_empty() {
+        return axes.first().and_then(value).unwrap_or_default();
+    }
+    varied.join(", ")
+}
+
+/// Refuses runs of different schedules among cells that differ only in [`SAME_SCHEDULE_AXES`].
+fn same_schedules(cells: &[CellInput]) -> Result<(), EvaluationError> {
+    let mut first_of: BTreeMap<Vec<(&str, &str)>, (&str, &str)> = BTreeMap::new();
+    for cell in cells {
+        let load: Vec<(&str, &str)> = cell
+            .settings
+            .iter()
+            .filter(|(axis, _)| !SAME_SCHEDULE_AXES.contains(&axis.as_str()))
+            .map(|(axis, value)| (axis.as_str(), value.as_str()))
+            .collect();
+        for run in &cell.runs {
+            let (folder, hash) = (run.run.folder.as_str(), run.record.workload.schedule_hash.as_str());
+            let (first, first_hash) = *first_of.entry(load.clone()).or_insert((folder, hash));
+            if hash != first_hash {
+                return Err(EvaluationError::DifferentSchedules {
+                    first: first.to_owned(),
+                    first_hash: first_hash.to_owned(),
+                    other: folder.to_owned(),
+                    other_hash: hash.to_owned(),
+                });
+            }
+        }
+    }
+    Ok(())
+}
+
+fn cell_of(cell: &CellInput, seed: u64) -> Result<Cell, EvaluationError> {
+    let first = cell.runs.first().map(|run| &run.record);
+    let merged = merged(cell)?;
+    Ok(Cell {
+        id: cell.id.clone(),
+        label: cell.label.clone(),
+        settings: cell.settings.clone(),
+        system: first.map(|record| record.system.clone()),
+        schedule_hash: first.map(|record| record.workload.schedule_hash.clone()),
+        offered_per_s: first.map(|record| record.throughput.offered_per_s),
+        runs: cell.runs.iter().map(|run| run.run.clone()).collect(),
+        failures: cell.failures.clone(),
+        figures: if cell.runs.is_empty() {
+            Vec::new()
+        } else {
+            FIGURES.iter().map(|figure| cell_figure(figure, cell, seed)).collect()
+        },
+        latency_us: merged.as_ref().map(|(summary, _)| summary.clone()),
+        latency_curve: merged.map(|(_, curve)| curve),
+    })
+}
+
+/// Latency over all runs of a cell; `None` where a run's histogram is missing, for the rest would stand for the whole.
+fn merged(cell: &CellInput) -> Result<Option<(crate::record::Summary, crate::record::Curve)>, EvaluationError> {
+    let parts: Option<Vec<_>> = cell
+        .runs
+        .iter()
+        .filter(|run| run.record.latency_us.is_some())
+        .map(|run| Some((run.latency.as_deref()?, run.record.latency_us.as_ref()?)))
+        .collect();
+    let Some(parts) = parts else { return Ok(None) };
+    merging::merge(&parts).map_err(|source| EvaluationError::Histogram { cell: cell.id.clone(), source })
+}
+
+fn cell_figure(figure: &Figure, cell: &CellInput, seed: u64) -> CellFigure {
+    let values: Vec<Option<f64>> = cell.runs.iter().map(|run| (figure.get)(&run.record)).collect();
+    let measured: Vec<f64> = values.iter().flatten().copied().collect();
+    let scale = figure.scale.for_values(&measured);
+    CellFigure {
+        figure: figure.name.to_owned(),
+        values,
+        mean: mean_on(scale, &measured),
+        median: median(&measured),
+        quartiles: quartiles(&measured),
+        interval: interval(&measured, scale, seed),
+    }
+}
+
+/// What is judged: for every axis of contests and every combination of the other axes, each figure that applies.
+fn matches(axes: &[Axis], cells: &[CellInput]) -> Vec<Match> {
+    contest_axes(cells).into_iter().flat_map(|axis| matches_along(axis, axes, cells)).collect()
+}
+
+/// Axes along which contests are held: systems where there are several, otherwise whatever was varied at the same load.
+fn contest_axes(cells: &[CellInput]) -> Vec<&'static str> {
+    let is_varied =
+        |axis: &&str| cells.iter().filter_map(|cell| cell.settings.get(*axis)).collect::<BTreeSet<_>>().len() > 1;
+    if is_varied(&SYSTEM) {
+        return vec![SYSTEM];
+    }
+    SAME_SCHEDULE_AXES.into_iter().filter(is_varied).collect()
+}
+
+fn matches_along(axis: &str, axes: &[Axis], cells: &[CellInput]) -> Vec<Match> {
+    let mut groups: Vec<(BTreeMap<&str, &str>, Vec<&CellInput>)> = Vec::new();
+    for cell in cells {
+        let others: BTreeMap<&str, &str> = cell
+            .settings
+            .iter()
+            .filter(|(name, _)| *name != axis)
+            .map(|(name, value)| (name.as_str(), value.as_str()))
+            .collect();
+        match groups.iter_mut().find(|(known, _)| *known == others) {
+            Some((_, members)) => members.push(cell),
+            None => groups.push((others, vec![cell])),
+        }
+    }
+    let is_varied = |name: &str| axes.iter().any(|axis| axis.name == name && axis.values.len() > 1);
+    groups
+        .into_iter()
+        .flat_map(|(others, members)| {
+            let among: BTreeMap<String, String> = others
+                .into_iter()
+                .filter(|(name, _)| is_varied(name))
+                .map(|(name, value)| (name.to_owned(), value.to_owned()))
+                .collect();
+            FIGURES.iter().filter_map(move |figure| match_of(figure, axis, &among, &members))
+        })
+        .collect()
+}
+
+fn match_of(
+    figure: &'static Figure,
+    axis: &str,
+    among: &BTreeMap<String, String>,
+    cells: &[&CellInput],
+) -> Option<Match> {
+    let entrants: Vec<Entrant> = cells
+        .iter()
+        .filter(|cell| why_left_out(cell).is_none())
+        .filter(|cell| cell.runs.iter().all(|run| figure.judged.applies(run.record.settings.flood)))
+        .map(|cell| Entrant {
+            cell: cell.id.clone(),
+            values: cell.runs.iter().filter_map(|run| (figure.get)(&run.record)).collect(),
+        })
+        .filter(|entrant| !entrant.values.is_empty())
+        .collect();
+    (entrants.len() >= 2).then(|| Match { axis: axis.to_owned(), among: among.clone(), figure, entrants })
+}
+
+/// Why a cell takes no part in contests, if it doesn't.
+fn why_left_out(cell: &CellInput) -> Option<String> {
+    let by_the_system = |failure: &&CellFailure| {
+        matches!(
+            failure.kind,
+            FailureKind::DidNotStart | FailureKind::Refused | FailureKind::OutOfMemory | FailureKind::Ended
+        )
+    };
+    if cell.runs.is_empty() {
+        let why = cell.failures.first().map_or("nothing was run", |failure| failure.kind.words());
+        return Some(format!("it gave no figures ({why})"));
+    }
+    // The repetitions that a system survived would stand for those that it did not.
+    if let Some(failure) = cell.failures.iter().find(by_the_system) {
+        let failed = cell.failures.iter().filter(by_the_system).count();
+        let all = cell.runs.len() + cell.failures.len();
+        return Some(format!("it failed in {failed} of {all} repetitions ({})", failure.kind.words()));
+    }
+    let is_ranked = cell.runs.iter().all(|run| run.record.system.ranked);
+    (!is_ranked).then(|| "the built-in broker is a demonstration, never ranked".to_owned())
+}

@@ -1,0 +1,205 @@
+#![allow(clippy::unwrap_used)]
+
+use pubmark_metrics::distribution::{Distribution, Precision};
+
+use super::*;
+use crate::record::{Status, VerdictStatus};
+use crate::sample;
+
+fn axis(name: &str, values: &[&str]) -> Axis {
+    Axis { name: name.to_owned(), values: values.iter().map(|value| (*value).to_owned()).collect() }
+}
+
+fn settings(pairs: &[(&str, &str)]) -> BTreeMap<String, String> {
+    pairs.iter().map(|(axis, value)| ((*axis).to_owned(), (*value).to_owned())).collect()
+}
+
+/// A histogram of so many samples, all of about one time.
+fn histogram(time_us: f64, samples: u64) -> Vec<u8> {
+    let mut times = Distribution::new(Precision::Total);
+    (0..samples).for_each(|sample| times.record((time_us * 1e3) as i64 + sample as i64));
+    times.to_hdr_v2()
+}
+
+fn run(folder: &str, repetition: u32, p50_us: f64) -> RunInput {
+    let mut record = sample::record();
+    record.system.ranked = true;
+    let latency = record.latency_us.as_mut().unwrap();
+    let change = p50_us / latency.p50.unwrap();
+    latency.p50 = Some(p50_us);
+    latency.p99 = latency.p99.map(|p99| p99 * change);
+    RunInput {
+        run: CellRun {
+            repetition,
+            order: repetition,
+            folder: format!("{folder}-{repetition}"),
+            verdict: VerdictStatus::Valid,
+            waited_ms: 0,
+            busy: false,
+        },
+        latency: Some(histogram(p50_us, 100)),
+        record,
+    }
+}
+
+fn cell(system: &str, others: &[(&str, &str)], p50s_us: &[f64]) -> CellInput {
+    let mut settings = settings(others);
+    settings.insert("system".to_owned(), system.to_owned());
+    let id = settings.values().cloned().collect::<Vec<_>>().join("_");
+    let runs = (1..).zip(p50s_us).map(|(repetition, p50_us)| run(&id, repetition, *p50_us)).collect();
+    CellInput { label: id.clone(), id, settings, runs, failures: Vec::new() }
+}
+
+fn failure(kind: FailureKind) -> CellFailure {
+    CellFailure { repetition: 4, kind, text: "made up".to_owned(), folder: None }
+}
+
+fn contest<'a>(found: &'a Evaluation, figure: &str) -> &'a Contest {
+    found.contests.iter().find(|contest| contest.figure == figure).unwrap()
+}
+
+fn systems() -> Vec<Axis> {
+    vec![axis("system", &["fast", "slow"])]
+}
+
+#[test]
+fn the_faster_of_two_systems_wins_by_latency_and_by_nothing_else() {
+    let cells = [cell("fast", &[], &[100.0, 104.0, 98.0]), cell("slow", &[], &[300.0, 310.0, 305.0])];
+    let found = evaluate(&systems(), 1, &cells).unwrap();
+    assert_eq!(contest(&found, "latency p99").winner.as_deref(), Some("fast"));
+    assert_eq!(contest(&found, "system memory").winner, None);
+    assert!(found.contests.iter().all(|contest| contest.figure != "latency max"), "not judged");
+    assert_eq!(found.cautions, Vec::<String>::new());
+    let p50 = found.cells[1].figures.iter().find(|figure| figure.figure == "latency p50").unwrap();
+    assert!((p50.mean.unwrap() - 304.97).abs() < 0.1 && p50.quartiles.is_none(), "{p50:?}");
+    assert!(p50.interval.as_ref().unwrap().low < 305.0);
+}
+
+#[test]
+fn percentiles_over_all_runs_come_from_merged_histograms() {
+    let cells = [cell("fast", &[], &[100.0, 100.0, 900.0])];
+    let found = evaluate(&systems(), 1, &cells).unwrap();
+    let latency = found.cells[0].latency_us.as_ref().unwrap();
+    assert_eq!(latency.count, 300);
+    assert!((latency.p50.unwrap() - 100.0).abs() < 1.0 && (latency.p90.unwrap() - 900.0).abs() < 2.0, "{latency:?}");
+    assert!(latency.p99.is_none(), "3 samples beyond");
+    assert_eq!(found.cells[0].latency_curve.as_ref().unwrap().count, 300);
+}
+
+#[test]
+fn a_missing_histogram_is_said_and_a_broken_one_refused() {
+    let mut cells = [cell("fast", &[], &[100.0, 100.0, 100.0])];
+    cells[0].runs[1].latency = None;
+    let found = evaluate(&systems(), 1, &cells).unwrap();
+    assert_eq!(found.cells[0].latency_us, None);
+    assert!(found.cautions.iter().any(|caution| caution.contains("histogram")), "{:?}", found.cautions);
+    cells[0].runs[1].latency = Some(b"torn".to_vec());
+    assert!(matches!(evaluate(&systems(), 1, &cells), Err(EvaluationError::Histogram { .. })));
+}
+
+#[test]
+fn schedules_may_differ_between_loads_and_not_between_systems() {
+    let load = |system: &str, scale: &str, hash: &str| {
+        let mut cell = cell(system, &[("scale", scale)], &[100.0; 3]);
+        cell.runs.iter_mut().for_each(|run| run.record.workload.schedule_hash = hash.to_owned());
+        cell
+    };
+    let axes = [axis("system", &["a", "b"]), axis("scale", &["1", "2"])];
+    let fine = [load("a", "1", "aa"), load("b", "1", "aa"), load("a", "2", "bb"), load("b", "2", "bb")];
+    let found = evaluate(&axes, 1, &fine).unwrap();
+    assert_eq!(found.contests.iter().filter(|contest| contest.figure == "latency p50").count(), 2, "one a scale");
+    assert_eq!(found.contests[0].among, settings(&[("scale", "1")]));
+    let wrong = [load("a", "1", "aa"), load("b", "1", "cc")];
+    let message = evaluate(&axes, 1, &wrong).unwrap_err().to_string();
+    assert!(["1_a-1", "1_b-1", "aa", "cc"].iter().all(|part| message.contains(part)), "{message}");
+}
+
+#[test]
+fn limits_of_one_system_are_a_contest_too() {
+    let limited = |limit: &str, p50_us: f64| cell("one", &[("limit", limit)], &[p50_us, p50_us * 1.01, p50_us]);
+    let axes = [axis("system", &["one"]), axis("limit", &["none", "cpu=0.2"])];
+    let found = evaluate(&axes, 1, &[limited("none", 100.0), limited("cpu=0.2", 400.0)]).unwrap();
+    let contest = contest(&found, "latency p99");
+    assert_eq!((contest.axis.as_str(), contest.winner.as_deref()), ("limit", Some("none_one")));
+}
+
+#[test]
+fn who_failed_by_itself_is_not_ranked() {
+    let mut cells = [cell("fast", &[], &[100.0; 3]), cell("slow", &[], &[300.0, 301.0, 302.0])];
+    cells[0].failures.push(failure(FailureKind::OutOfMemory));
+    let found = evaluate(&systems(), 1, &cells).unwrap();
+    assert!(found.contests.is_empty());
+    assert!(
+        found.cautions[0].contains("1 of 4") && found.cautions[0].contains("out of memory"),
+        "{:?}",
+        found.cautions
+    );
+    cells[0].failures[0].kind = FailureKind::GeneratorLimited;
+    let found = evaluate(&systems(), 1, &cells).unwrap();
+    assert_eq!(contest(&found, "latency p50").winner.as_deref(), Some("fast"), "that was our fault");
+    assert!(found.cautions[0].starts_with("1 repetition is left out"), "{:?}", found.cautions);
+}
+
+#[test]
+fn a_cell_without_runs_has_no_figures() {
+    let mut cells = [cell("fast", &[], &[]), cell("slow", &[], &[300.0; 3])];
+    cells[0].failures.push(failure(FailureKind::NotInstalled));
+    let found = evaluate(&systems(), 1, &cells).unwrap();
+    assert!(found.cells[0].figures.is_empty() && found.cells[0].latency_us.is_none());
+    assert!(found.cautions[0].contains("not installed"), "{:?}", found.cautions);
+}
+
+#[test]
+fn the_built_in_broker_is_never_ranked() {
+    let mut cells = [cell("fast", &[], &[100.0; 3]), cell("slow", &[], &[300.0; 3])];
+    cells[0].runs.iter_mut().for_each(|run| run.record.system.ranked = false);
+    let found = evaluate(&systems(), 1, &cells).unwrap();
+    assert!(found.contests.is_empty() && found.cautions[0].contains("never ranked"), "{:?}", found.cautions);
+}
+
+#[test]
+fn a_flood_has_no_contest_of_latencies() {
+    let mut cells = [cell("fast", &[], &[100.0; 3]), cell("slow", &[], &[300.0; 3])];
+    for run in cells.iter_mut().flat_map(|cell| &mut cell.runs) {
+        run.record.settings.flood = true;
+        run.record.workload.schedule_hash = "none".to_owned();
+    }
+    let found = evaluate(&systems(), 1, &cells).unwrap();
+    assert!(found.contests.iter().all(|contest| !contest.figure.starts_with("latency")));
+    assert!(found.contests.iter().any(|contest| contest.figure == "delivered rate"));
+}
+
+#[test]
+fn what_weakens_the_result_is_said() {
+    let mut cells = [cell("fast", &[], &[100.0; 2]), cell("slow", &[], &[300.0; 2])];
+    cells[0].runs[0].run.verdict = VerdictStatus::Suspect;
+    cells[0].runs[1].run.busy = true;
+    cells[0].runs[1].record.system.version = Some("9.9".to_owned());
+    cells[1].runs.iter_mut().for_each(|run| run.record.resources.system = None);
+    let found = evaluate(&systems(), 1, &cells).unwrap();
+    assert!(found.contests.iter().all(|contest| contest.winner.is_none()));
+    let text = found.cautions.join("\n");
+    for part in ["fewer than 3 repetitions in every cell", "1 of 4 runs suspect", "1 run began", "9.9"] {
+        assert!(text.contains(part), "{part} is missing from {text}");
+    }
+    assert_eq!(cells[0].runs[0].record.status, Status::Complete);
+}
+
+#[test]
+fn a_figure_that_one_system_lacks_is_ranked_without_it_and_said() {
+    let mut cells = [cell("a", &[], &[100.0; 3]), cell("b", &[], &[300.0; 3]), cell("c", &[], &[300.0; 3])];
+    cells[2].runs.iter_mut().for_each(|run| run.record.resources.system = None);
+    let found = evaluate(&[axis("system", &["a", "b", "c"])], 1, &cells).unwrap();
+    assert_eq!(contest(&found, "system memory").ranking.len(), 2);
+    assert_eq!(contest(&found, "latency p50").ranking.len(), 3);
+    assert!(found.cautions.iter().any(|caution| caution.contains("system memory was not measured of c")));
+}
+
+#[test]
+fn ids_are_file_names_and_labels_are_words() {
+    let axes = [axis("system", &["a", "b"]), axis("qos", &["0", "2"]), axis("limit", &["cpu=0.5,memory=256MB"])];
+    let settings = settings(&[("system", "a"), ("qos", "2"), ("limit", "cpu=0.5,memory=256MB")]);
+    assert_eq!(cell_id(&axes, &settings), "a_2_cpu=0.5-memory=256MB");
+    assert_eq!(cell_label(&axes, &settings), "a, qos 2");
+    assert_eq!(cell_label(&axes[2..], &settings), "cpu=0.5,memory=256MB");
+}

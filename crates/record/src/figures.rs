@@ -1,0 +1,223 @@
+//! The figures by which runs and systems are compared: one table, [`FIGURES`].
+
+use crate::record::{Record, Summary};
+use crate::statistics::Scale;
+
+/// Which values of a figure are better.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Better {
+    /// Low ones.
+    Lower,
+    /// High ones.
+    Higher,
+    /// Neither: it is shown for information.
+    Neither,
+}
+
+/// What a figure counts in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Unit {
+    /// Messages, connections.
+    Count,
+    /// A share, 1.0 being 100 %.
+    Share,
+    /// µs.
+    Microseconds,
+    /// Per second.
+    PerSecond,
+    /// Cores, 1.0 being one.
+    Cores,
+    /// CPU seconds per million messages.
+    CpuSecondsPerMillion,
+    /// Bytes.
+    Bytes,
+}
+
+/// Whether a winner may be named by a figure. Each figure that is judged makes all of them harder to win, so those that say
+/// the same as another, or rest on a single message, are shown and not judged.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Judged {
+    /// Shown only.
+    Never,
+    /// Where messages are due at fixed times.
+    OpenLoop,
+    /// In floods: otherwise it follows from the load.
+    Flood,
+    /// Always.
+    Always,
+}
+
+impl Judged {
+    /// Is it judged in runs that are floods, or that are not?
+    pub fn applies(self, flood: bool) -> bool {
+        match self {
+            Judged::Never => false,
+            Judged::OpenLoop => !flood,
+            Judged::Flood => flood,
+            Judged::Always => true,
+        }
+    }
+}
+
+/// A figure by which runs are compared.
+#[derive(Debug)]
+pub struct Figure {
+    /// Its name, short enough for a column.
+    pub name: &'static str,
+    /// What it counts in.
+    pub unit: Unit,
+    /// Which values are better.
+    pub better: Better,
+    /// It is a latency, which a flood does not judge.
+    pub is_latency: bool,
+    /// May a winner be named by it?
+    pub judged: Judged,
+    /// Compared by ratios or by differences.
+    pub scale: Scale,
+    /// How finely it is measured: a share of its value on [`Scale::Logarithm`], in its unit otherwise. A spread or a
+    /// difference below that is the instrument's.
+    pub resolution: f64,
+    /// Its value; `None` where it was not measured.
+    pub get: fn(&Record) -> Option<f64>,
+}
+
+/// Histograms of totals hold three digits.
+const HISTOGRAM: f64 = 1e-3;
+/// CPU time is counted in ticks of 10 ms: 2 % of the half second that a short run uses.
+const CPU_TICKS: f64 = 0.02;
+/// A resident set grows in steps of 128 KiB (M_TOP_PAD of glibc's malloc): 2 % of the 6 MB of a small broker.
+const MEMORY_STEPS: f64 = 0.02;
+/// One message in ten thousand: below, a single stray event decides.
+const STRAY_MESSAGES: f64 = 1e-4;
+
+/// Every figure, in order. A new one is a row here.
+pub static FIGURES: [Figure; 16] = [
+    share("delivered", Better::Higher, delivered_share),
+    count("lost", |record| delivery_count(record, record.delivery.lost)),
+    count("unknown", |record| delivery_count(record, record.delivery.unknown)),
+    count("duplicated", |record| delivery_count(record, record.delivery.duplicated)),
+    latency("latency p50", Judged::OpenLoop, |record| percentile(&record.latency_us, |latency| latency.p50)),
+    latency("latency p95", Judged::Never, |record| percentile(&record.latency_us, |latency| latency.p95)),
+    latency("latency p99", Judged::OpenLoop, |record| percentile(&record.latency_us, |latency| latency.p99)),
+    latency("latency p99.9", Judged::Never, |record| percentile(&record.latency_us, |latency| latency.p999)),
+    latency("latency max", Judged::Never, |record| percentile(&record.latency_us, |latency| Some(latency.max))),
+    latency("service latency p99", Judged::Never, |record| {
+        percentile(&record.service_latency_us, |latency| latency.p99)
+    }),
+    latency("back-pressure p99", Judged::Never, |record| percentile(&record.backpressure_us, |wait| wait.p99)),
+    positive("delivered rate", Unit::PerSecond, Better::Higher, Judged::Flood, HISTOGRAM, |record| {
+        Some(record.throughput.delivered_per_s)
+    }),
+    positive("system CPU", Unit::Cores, Better::Lower, Judged::Never, CPU_TICKS, |record| {
+        record.resources.system.map(|usage| usage.cores)
+    }),
+    positive(
+        "system CPU a million",
+        Unit::CpuSecondsPerMillion,
+        Better::Lower,
+        Judged::Always,
+        CPU_TICKS,
+        cpu_per_million,
+    ),
+    positive("system memory", Unit::Bytes, Better::Lower, Judged::Always, MEMORY_STEPS, |record| {
+        record.resources.system.map(|usage| usage.peak_rss_bytes as f64)
+    }),
+    positive("memory per connection", Unit::Bytes, Better::Lower, Judged::Never, MEMORY_STEPS, |record| {
+        record.cost.system_bytes_per_connection
+    }),
+];
+
+/// The figure of a name in [`FIGURES`].
+pub fn figure(name: &str) -> Option<&'static Figure> {
+    FIGURES.iter().find(|figure| figure.name == name)
+}
+
+const fn share(name: &'static str, better: Better, get: fn(&Record) -> Option<f64>) -> Figure {
+    Figure {
+        name,
+        unit: Unit::Share,
+        better,
+        is_latency: false,
+        judged: Judged::Always,
+        scale: Scale::Plain,
+        resolution: STRAY_MESSAGES,
+        get,
+    }
+}
+
+const fn count(name: &'static str, get: fn(&Record) -> Option<f64>) -> Figure {
+    Figure {
+        name,
+        unit: Unit::Count,
+        better: Better::Lower,
+        is_latency: false,
+        judged: Judged::Never,
+        scale: Scale::Plain,
+        resolution: 1.0,
+        get,
+    }
+}
+
+const fn latency(name: &'static str, judged: Judged, get: fn(&Record) -> Option<f64>) -> Figure {
+    Figure {
+        name,
+        unit: Unit::Microseconds,
+        better: Better::Lower,
+        is_latency: true,
+        judged,
+        scale: Scale::Logarithm,
+        resolution: HISTOGRAM,
+        get,
+    }
+}
+
+const fn positive(
+    name: &'static str,
+    unit: Unit,
+    better: Better,
+    judged: Judged,
+    resolution: f64,
+    get: fn(&Record) -> Option<f64>,
+) -> Figure {
+    Figure { name, unit, better, is_latency: false, judged, scale: Scale::Logarithm, resolution, get }
+}
+
+fn delivered_share(record: &Record) -> Option<f64> {
+    (record.delivery.expected > 0).then(|| record.delivery.delivered as f64 / record.delivery.expected as f64)
+}
+
+fn delivery_count(record: &Record, value: u64) -> Option<f64> {
+    (record.delivery.expected > 0).then_some(value as f64)
+}
+
+fn percentile(summary: &Option<Summary>, get: fn(&Summary) -> Option<f64>) -> Option<f64> {
+    summary.as_ref().and_then(get)
+}
+
+fn cpu_per_million(record: &Record) -> Option<f64> {
+    let usage = record.resources.system?;
+    (record.delivery.delivered > 0).then(|| usage.cpu_seconds * 1e6 / record.delivery.delivered as f64)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_flood_is_judged_by_its_rate_and_an_open_loop_by_its_latency() {
+        let judged = |flood: bool| -> Vec<&str> {
+            FIGURES.iter().filter(|figure| figure.judged.applies(flood)).map(|figure| figure.name).collect()
+        };
+        assert_eq!(judged(false), ["delivered", "latency p50", "latency p99", "system CPU a million", "system memory"]);
+        assert_eq!(judged(true), ["delivered", "delivered rate", "system CPU a million", "system memory"]);
+    }
+
+    #[test]
+    fn names_are_different_and_found() {
+        for figure in &FIGURES {
+            assert_eq!(super::figure(figure.name).map(|found| found.name), Some(figure.name));
+            assert_eq!(FIGURES.iter().filter(|other| other.name == figure.name).count(), 1);
+        }
+        assert!(super::figure("beauty").is_none());
+    }
+}

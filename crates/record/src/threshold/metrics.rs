@@ -1,0 +1,101 @@
+//! What can be limited, by the names that people type.
+
+use crate::figures::{Figure, Unit, figure};
+use crate::quantity;
+use crate::record::Record;
+
+/// Something that can be limited.
+#[derive(Debug)]
+pub struct Metric {
+    /// Its name.
+    pub name: &'static str,
+    /// Other spellings that are taken.
+    pub also: &'static [&'static str],
+    /// What it is, for tables and messages.
+    pub meaning: &'static str,
+    /// Name of its figure in [`crate::figures::FIGURES`].
+    pub figure: &'static str,
+    /// It is what the figure lacks to 1: loss, where the figure is the delivered share.
+    pub is_complement: bool,
+}
+
+/// Everything that can be limited, in the order of help. A new one is a row here.
+pub static METRICS: [Metric; 16] = [
+    metric("p50", &["median"], "median latency", "latency p50"),
+    metric("p95", &[], "95th percentile of latency", "latency p95"),
+    metric("p99", &[], "99th percentile of latency", "latency p99"),
+    metric("p99.9", &["p999"], "99.9th percentile of latency", "latency p99.9"),
+    metric("max", &[], "largest latency", "latency max"),
+    metric("service_p99", &[], "99th percentile of service latency", "service latency p99"),
+    metric("backpressure_p99", &[], "99th percentile of back-pressure wait", "back-pressure p99"),
+    metric("delivered", &[], "share of expected messages that arrived", "delivered"),
+    Metric {
+        is_complement: true,
+        ..metric("loss", &[], "share of expected messages that are lost or unknown", "delivered")
+    },
+    metric("lost", &[], "messages lost", "lost"),
+    metric("duplicated", &["duplicates"], "further copies delivered", "duplicated"),
+    metric("rate", &["delivered_rate"], "messages delivered per second", "delivered rate"),
+    metric("cpu", &[], "cores that the system uses", "system CPU"),
+    metric("cpu_per_million", &[], "CPU seconds of the system per million messages", "system CPU a million"),
+    metric("memory", &["rss"], "largest resident set of the system", "system memory"),
+    metric("memory_per_connection", &[], "growth of the resident set per connection", "memory per connection"),
+];
+
+const fn metric(
+    name: &'static str,
+    also: &'static [&'static str],
+    meaning: &'static str,
+    figure: &'static str,
+) -> Metric {
+    Metric { name, also, meaning, figure, is_complement: false }
+}
+
+/// The metric of a name or another spelling of it, whatever its case.
+pub fn find(name: &str) -> Option<&'static Metric> {
+    let is_named = |known: &str| known.eq_ignore_ascii_case(name);
+    METRICS.iter().find(|metric| is_named(metric.name) || metric.also.iter().any(|other| is_named(other)))
+}
+
+/// All names, in order.
+pub fn names() -> impl Iterator<Item = &'static str> {
+    METRICS.iter().map(|metric| metric.name)
+}
+
+impl Metric {
+    /// Its figure.
+    pub fn of_figure(&self) -> &'static Figure {
+        figure(self.figure).expect("every row of the table names a figure, which a test checks")
+    }
+
+    /// Its value from its figure's.
+    pub fn from_figure(&self, value: f64) -> f64 {
+        if self.is_complement { 1.0 - value } else { value }
+    }
+
+    /// Its value in a record; `None` where it was not measured.
+    pub fn get(&self, record: &Record) -> Option<f64> {
+        (self.of_figure().get)(record).map(|value| self.from_figure(value))
+    }
+
+    /// What it counts in.
+    pub fn unit(&self) -> Unit {
+        self.of_figure().unit
+    }
+
+    /// A value with its unit, three significant digits. A share is 0 % or 100 % only when it is that exactly.
+    pub fn text(&self, value: f64) -> String {
+        match self.unit() {
+            Unit::Microseconds => quantity::micros(value),
+            Unit::Share if value < 1.0 && value > 0.99 => {
+                format!("{:.3} %", (value * 1e5).floor() / 1e3)
+            }
+            Unit::Share => quantity::percent(value),
+            Unit::Count => quantity::count(value.max(0.0) as u64),
+            Unit::PerSecond => format!("{}/s", quantity::count(value.max(0.0).round() as u64)),
+            Unit::Cores => format!("{} cores", quantity::digits(value)),
+            Unit::CpuSecondsPerMillion => format!("{} s a million", quantity::digits(value)),
+            Unit::Bytes => quantity::bytes(value),
+        }
+    }
+}

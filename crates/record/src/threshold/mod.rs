@@ -1,0 +1,178 @@
+//! Limits on figures, as people write them: `p99<50ms,loss=0`.
+//!
+//! [`Objectives`] must hold (`--require`, `--slo`). [`Conditions`] must not (`--fail-on`), and may be about the change from a
+//! baseline: `p99>+10%`. Both are lists of [`Clause`]s; what can be limited stands in one table, [`metrics::METRICS`].
+
+pub mod metrics;
+mod parse;
+#[cfg(test)]
+mod tests;
+
+pub use parse::ThresholdError;
+
+use crate::record::Record;
+use metrics::Metric;
+
+/// How a figure is held against a limit.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Operator {
+    /// `<`
+    Below,
+    /// `<=`, `≤`
+    AtMost,
+    /// `=`, `==`
+    Equal,
+    /// `>=`, `≥`
+    AtLeast,
+    /// `>`
+    Above,
+}
+
+impl Operator {
+    /// Is it true of a value and a limit? Numbers that differ by rounding alone (10⁻¹² of the limit) are equal.
+    pub fn is_true(self, value: f64, limit: f64) -> bool {
+        let is_equal = (value - limit).abs() <= 1e-12 * limit.abs().max(1e-3);
+        match self {
+            Operator::Below => value < limit && !is_equal,
+            Operator::AtMost => value <= limit || is_equal,
+            Operator::Equal => is_equal,
+            Operator::AtLeast => value >= limit || is_equal,
+            Operator::Above => value > limit && !is_equal,
+        }
+    }
+}
+
+/// What a figure is held against.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Bound {
+    /// A value in the figure's own unit.
+    Value(f64),
+    /// A change from the baseline, as a share of the baseline's value: 0.1 is 10 % more.
+    Change(f64),
+}
+
+/// One limit.
+#[derive(Clone, Debug)]
+pub struct Clause {
+    /// As it was written.
+    pub text: String,
+    /// What is limited.
+    pub metric: &'static Metric,
+    /// How.
+    pub operator: Operator,
+    /// By what.
+    pub bound: Bound,
+}
+
+/// What a clause came to on one value.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Answer {
+    /// It is true.
+    True,
+    /// It is not.
+    False,
+    /// The figure was not measured, so nobody knows.
+    NotMeasured,
+}
+
+impl Clause {
+    /// Is it true of a value? Of a change, `baseline` is the value that it starts from; without one, nobody knows.
+    pub fn answer(&self, value: Option<f64>, baseline: Option<f64>) -> Answer {
+        let answer = |is_true| if is_true { Answer::True } else { Answer::False };
+        match (self.bound, value, baseline) {
+            (Bound::Value(limit), Some(value), _) => answer(self.operator.is_true(value, limit)),
+            (Bound::Change(limit), Some(value), Some(baseline)) => {
+                answer(self.operator.is_true(change(baseline, value), limit))
+            }
+            _ => Answer::NotMeasured,
+        }
+    }
+}
+
+/// Change from `baseline` to `value` as a share of the baseline; infinite from 0 to anything else.
+pub fn change(baseline: f64, value: f64) -> f64 {
+    if value == baseline { 0.0 } else { (value - baseline) / baseline.abs() }
+}
+
+/// A clause with what it came to on one record.
+#[derive(Clone, Debug)]
+pub struct Judged<'a> {
+    /// The clause.
+    pub clause: &'a Clause,
+    /// The figure; `None` where it was not measured.
+    pub value: Option<f64>,
+    /// Is the clause true?
+    pub answer: Answer,
+}
+
+impl Judged<'_> {
+    /// What is wrong, in one sentence: `p99 is 61.2 ms, missing p99<50ms`, `p99 was not measured`; `None` where the clause is
+    /// true.
+    pub fn complaint(&self) -> Option<String> {
+        let name = self.clause.metric.name;
+        match (self.answer, self.value) {
+            (Answer::True, _) => None,
+            (Answer::False, Some(value)) => {
+                Some(format!("{name} is {}, missing {}", self.clause.metric.text(value), self.clause.text))
+            }
+            _ => Some(format!("{name} was not measured")),
+        }
+    }
+}
+
+/// Limits that must hold: `p99<50ms,loss=0`. At least one.
+#[derive(Clone, Debug)]
+pub struct Objectives {
+    clauses: Vec<Clause>,
+}
+
+impl Objectives {
+    /// Reads a list of limits, separated by commas. A change from a baseline is refused: it is no limit by itself.
+    pub fn parse(text: &str) -> Result<Objectives, ThresholdError> {
+        parse::list(text, false).map(|clauses| Objectives { clauses })
+    }
+
+    /// The limits, in the order written.
+    pub fn clauses(&self) -> &[Clause] {
+        &self.clauses
+    }
+
+    /// Holds a record against every limit. One whose figure was not measured is not kept.
+    pub fn judge(&self, record: &Record) -> Vec<Judged<'_>> {
+        self.clauses
+            .iter()
+            .map(|clause| {
+                let value = clause.metric.get(record);
+                Judged { clause, value, answer: clause.answer(value, None) }
+            })
+            .collect()
+    }
+
+    /// Are all limits kept?
+    pub fn hold(&self, record: &Record) -> bool {
+        self.judge(record).iter().all(|judged| judged.answer == Answer::True)
+    }
+}
+
+/// Conditions that must not come true: `p99>+10%,loss>0.1%`. At least one.
+#[derive(Clone, Debug)]
+pub struct Conditions {
+    clauses: Vec<Clause>,
+}
+
+impl Conditions {
+    /// Reads a list of conditions, separated by commas. A bound with a sign (`+10%`, `-5%`) is a change from the baseline.
+    pub fn parse(text: &str) -> Result<Conditions, ThresholdError> {
+        parse::list(text, true).map(|clauses| Conditions { clauses })
+    }
+
+    /// The conditions, in the order written.
+    pub fn clauses(&self) -> &[Clause] {
+        &self.clauses
+    }
+
+    /// Does one of them need a baseline?
+    pub fn need_baseline(&self) -> bool {
+        self.clauses.iter().any(|clause| matches!(clause.bound, Bound::Change(_)))
+    }
+}

@@ -1,0 +1,216 @@
+//! Reads limits.
+
+use pubmark_model::units::{self, UnitError};
+
+use super::metrics::{self, Metric, names};
+use super::{Bound, Clause, Operator};
+use crate::figures::Unit;
+
+/// Clauses in one list, at most.
+const MOST_CLAUSES: usize = 64;
+
+/// Why a text is not a list of limits, and where.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{message}")]
+pub struct ThresholdError {
+    /// What is wrong, value included.
+    pub message: String,
+    /// What to write instead.
+    pub hint: String,
+    /// The whole text that was read.
+    pub text: String,
+    /// First letter of the place, counted in characters from 0.
+    pub at: usize,
+    /// Letters of the place, 1 at least.
+    pub length: usize,
+    /// The name that is not known, if that is what is wrong.
+    pub unknown_name: Option<String>,
+}
+
+impl ThresholdError {
+    /// The text with the place underlined: two lines, without a final line end.
+    pub fn drawing(&self) -> String {
+        // Far into a long list, what comes before is cut.
+        let skipped = (self.at + self.length).saturating_sub(60).min(self.at);
+        let shown: String = self.text.chars().skip(skipped).take(70).collect();
+        let carets = self.length.min(70 - (self.at - skipped).min(69));
+        format!("  {shown}\n  {}{}", " ".repeat(self.at - skipped), "^".repeat(carets))
+    }
+}
+
+/// Operators, the longer ones first.
+const OPERATORS: [(&str, Operator); 8] = [
+    ("<=", Operator::AtMost),
+    (">=", Operator::AtLeast),
+    ("==", Operator::Equal),
+    ("≤", Operator::AtMost),
+    ("≥", Operator::AtLeast),
+    ("<", Operator::Below),
+    (">", Operator::Above),
+    ("=", Operator::Equal),
+];
+
+/// A part of the text, with its place in bytes.
+#[derive(Clone, Copy)]
+struct Piece<'a> {
+    whole: &'a str,
+    start: usize,
+    text: &'a str,
+}
+
+impl<'a> Piece<'a> {
+    fn trimmed(self) -> Piece<'a> {
+        let cut = self.text.len() - self.text.trim_start().len();
+        Piece { start: self.start + cut, text: self.text.trim(), ..self }
+    }
+
+    fn split_at(self, place: usize) -> (Piece<'a>, Piece<'a>) {
+        let (left, right) = self.text.split_at(place);
+        (Piece { text: left, ..self }, Piece { start: self.start + place, text: right, ..self })
+    }
+
+    fn error(self, message: impl Into<String>, hint: impl Into<String>) -> ThresholdError {
+        ThresholdError {
+            message: message.into(),
+            hint: hint.into(),
+            text: self.whole.chars().map(|letter| if letter.is_control() { ' ' } else { letter }).collect(),
+            at: self.whole[..self.start].chars().count(),
+            length: self.text.chars().count().max(1),
+            unknown_name: None,
+        }
+    }
+}
+
+/// Reads clauses separated by commas; `with_changes` takes bounds with a sign.
+pub(super) fn list(text: &str, with_changes: bool) -> Result<Vec<Clause>, ThresholdError> {
+    let whole = Piece { whole: text, start: 0, text };
+    let example = if with_changes { "write it like `p99>+10%,loss>0.1%`" } else { "write it like `p99<50ms,loss=0`" };
+    if text.trim().is_empty() {
+        return Err(whole.error("nothing is limited", example));
+    }
+    let mut clauses: Vec<Clause> = Vec::new();
+    let mut start = 0;
+    for part in text.split(',') {
+        let piece = Piece { whole: text, start, text: part }.trimmed();
+        start += part.len() + 1;
+        if piece.text.is_empty() {
+            return Err(piece.error("a limit is missing between the commas", example));
+        }
+        if clauses.len() == MOST_CLAUSES {
+            return Err(piece.error(format!("there are more than {MOST_CLAUSES} limits"), "leave some out"));
+        }
+        clauses.push(clause(piece, with_changes, example)?);
+    }
+    Ok(clauses)
+}
+
+fn clause(piece: Piece, with_changes: bool, example: &str) -> Result<Clause, ThresholdError> {
+    let Some(place) = piece.text.find(['<', '>', '=', '≤', '≥']) else {
+        let hint = match metrics::find(piece.text) {
+            Some(metric) => format!("say how much, like `{}`", example_of(metric)),
+            None => example.to_owned(),
+        };
+        return Err(piece.error(format!("`{}` limits nothing: it has no `<`, `>` or `=`", piece.text), hint));
+    };
+    let (name, rest) = piece.split_at(place);
+    let metric = metric(name.trimmed())?;
+    let (symbol, operator) = OPERATORS
+        .iter()
+        .find(|(symbol, _)| rest.text.starts_with(symbol))
+        .ok_or_else(|| rest.error("this is no comparison", "there are `<`, `<=`, `=`, `>=`, `>`"))?;
+    let (_, bound) = rest.split_at(symbol.len());
+    let bound = bound.trimmed();
+    if bound.text.is_empty() {
+        let hint = format!("write it like `{}`", example_of(metric));
+        return Err(piece.error(format!("`{}` has no value", piece.text), hint));
+    }
+    let bound = if bound.text.starts_with(['+', '-', '−']) {
+        change(bound, *operator, with_changes)?
+    } else {
+        Bound::Value(value(metric, bound)?)
+    };
+    Ok(Clause { text: piece.text.to_owned(), metric, operator: *operator, bound })
+}
+
+fn metric(name: Piece) -> Result<&'static Metric, ThresholdError> {
+    metrics::find(name.text).ok_or_else(|| {
+        let listed = names().map(|name| format!("`{name}`")).collect::<Vec<_>>().join(", ");
+        if name.text.is_empty() {
+            return name.error("it does not say what is limited", format!("there are: {listed}"));
+        }
+        ThresholdError {
+            unknown_name: Some(name.text.to_owned()),
+            ..name.error(format!("there is no figure `{}`", name.text), format!("there are: {listed}"))
+        }
+    })
+}
+
+fn change(bound: Piece, operator: Operator, with_changes: bool) -> Result<Bound, ThresholdError> {
+    if !with_changes {
+        return Err(bound.error(
+            format!("`{}` is a change, and there is nothing that it could start from", bound.text),
+            "write the value itself, or use `pubmark check --baseline … --fail-on …`",
+        ));
+    }
+    let mut letters = bound.text.chars();
+    let sign = if letters.next() == Some('+') { 1.0 } else { -1.0 };
+    let share = letters.as_str().strip_suffix('%').and_then(|number| units::chance(&format!("{number}%")).ok());
+    let Some(share) = share else {
+        return Err(bound.error(
+            format!("`{}` is not a change", bound.text),
+            "write changes from the baseline in percent: `+10%`, `-5%`",
+        ));
+    };
+    if operator == Operator::Equal {
+        return Err(bound.error("a change is never exact", "use `>` or `<`"));
+    }
+    Ok(Bound::Change(sign * share))
+}
+
+/// A bound in the metric's unit.
+fn value(metric: &Metric, bound: Piece) -> Result<f64, ThresholdError> {
+    let text = bound.text;
+    let plain = |what: &str| {
+        text.parse::<f64>()
+            .ok()
+            .filter(|number| number.is_finite() && text.starts_with(|c: char| c.is_ascii_digit()))
+            .ok_or_else(|| UnitError {
+                message: format!("`{text}` is not {what}"),
+                hint: Some(format!("write it like `{}`", example_of(metric))),
+            })
+    };
+    let read = match metric.unit() {
+        Unit::Microseconds => units::duration(text).map(|time| time.as_nanos() as f64 / 1e3),
+        Unit::Share => units::chance(text).and_then(|share| {
+            let too_large = || UnitError {
+                message: format!("`{text}` is more than everything"),
+                hint: Some("shares end at `100%`, which is 1".to_owned()),
+            };
+            if share <= 1.0 { Ok(share) } else { Err(too_large()) }
+        }),
+        Unit::Count => plain("a number of messages"),
+        Unit::PerSecond => units::rate(text),
+        Unit::Cores if text.ends_with('%') => units::chance(text),
+        Unit::Cores => plain("a number of cores"),
+        Unit::CpuSecondsPerMillion => plain("a number of seconds"),
+        Unit::Bytes => units::size(text),
+    };
+    read.map_err(|error| {
+        bound.error(error.message, error.hint.unwrap_or_else(|| format!("write it like `{}`", example_of(metric))))
+    })
+}
+
+/// A limit on a metric that reads well.
+fn example_of(metric: &Metric) -> String {
+    let bound = match metric.unit() {
+        Unit::Microseconds => "<50ms",
+        Unit::Share if metric.is_complement => "<=0.1%",
+        Unit::Share => ">=99.9%",
+        Unit::Count => "=0",
+        Unit::PerSecond => ">=5000/s",
+        Unit::Cores => "<0.5",
+        Unit::CpuSecondsPerMillion => "<20",
+        Unit::Bytes => "<100MB",
+    };
+    format!("{}{bound}", metric.name)
+}

@@ -1,0 +1,153 @@
+#![allow(clippy::unwrap_used)]
+
+use proptest::prelude::*;
+
+use super::metrics::METRICS;
+use super::*;
+use crate::figures::figure;
+use crate::sample;
+
+fn objective(text: &str) -> Clause {
+    Objectives::parse(text).unwrap().clauses()[0].clone()
+}
+
+#[test]
+fn each_way_to_write_a_limit_is_read() {
+    for (text, name, operator, bound) in [
+        ("p99<50ms", "p99", Operator::Below, 50_000.0),
+        ("loss=0", "loss", Operator::Equal, 0.0),
+        ("loss<=0.1%", "loss", Operator::AtMost, 0.001),
+        ("p50 <= 2ms", "p50", Operator::AtMost, 2_000.0),
+        ("P99.9≤1s", "p99.9", Operator::AtMost, 1e6),
+        ("delivered>=99.9%", "delivered", Operator::AtLeast, 0.999),
+        ("rate>=5000/s", "rate", Operator::AtLeast, 5_000.0),
+        ("cpu<0.5", "cpu", Operator::Below, 0.5),
+        ("cpu<50%", "cpu", Operator::Below, 0.5),
+        ("cpu_per_million<20", "cpu_per_million", Operator::Below, 20.0),
+        ("memory<100MB", "memory", Operator::Below, 1e8),
+        ("duplicated==0", "duplicated", Operator::Equal, 0.0),
+        ("max>1s", "max", Operator::Above, 1e6),
+    ] {
+        let found = objective(text);
+        assert_eq!((found.metric.name, found.operator, found.text.as_str()), (name, operator, text));
+        let Bound::Value(value) = found.bound else { panic!("{text} is no change") };
+        assert!((value - bound).abs() < 1e-9, "{text}: {value}");
+    }
+    assert_eq!(Objectives::parse(" p99<50ms , loss=0 ").unwrap().clauses().len(), 2);
+}
+
+#[test]
+fn changes_are_read_where_there_is_a_baseline() {
+    let found = Conditions::parse("p99>+10%,rate<-5%,loss>0.1%").unwrap();
+    let bounds: Vec<Bound> = found.clauses().iter().map(|clause| clause.bound).collect();
+    assert_eq!(bounds, [Bound::Change(0.1), Bound::Change(-0.05), Bound::Value(0.001)]);
+    assert!(found.need_baseline() && !Conditions::parse("loss>0").unwrap().need_baseline());
+    assert!(Objectives::parse("p99<+10%").unwrap_err().message.contains("nothing that it could start from"));
+}
+
+/// Text, the place as it is underlined, words of the message.
+const WRONG: [(&str, &str, &str); 13] = [
+    ("", "", "nothing is limited"),
+    ("p99", "p99", "no `<`"),
+    ("p99<50ms,,loss=0", "", "missing between the commas"),
+    ("p99<50ms,", "", "missing between the commas"),
+    ("p99<50ms, los=0", "los", "no figure `los`"),
+    ("<50ms", "", "what is limited"),
+    ("p99<", "p99<", "no value"),
+    ("p99<50", "50", "no unit"),
+    ("p99<<50ms", "<50ms", "not a duration"),
+    ("loss<=300%", "300%", "more than everything"),
+    ("memory<1parsec", "1parsec", "not a size"),
+    ("lost=few", "few", "not a number of messages"),
+    ("cpu<nan", "nan", "not a number of cores"),
+];
+
+#[test]
+fn what_is_wrong_is_underlined() {
+    for (text, place, words) in WRONG {
+        let error = Objectives::parse(text).unwrap_err();
+        assert!(error.message.contains(words), "{text}: {error}");
+        assert!(!error.hint.is_empty());
+        let underlined: String = error.text.chars().skip(error.at).take(error.length).collect();
+        if !place.is_empty() {
+            assert_eq!(underlined, place, "{text}");
+        }
+        let drawing = error.drawing();
+        let lines: Vec<&str> = drawing.lines().collect();
+        assert_eq!(lines.len(), 2, "{drawing}");
+        assert!(lines[1].trim_start().chars().all(|letter| letter == '^'));
+    }
+    let error = Objectives::parse("p99<50ms, los=0").unwrap_err();
+    assert_eq!(error.drawing(), "  p99<50ms, los=0\n            ^^^");
+    assert_eq!(error.unknown_name.as_deref(), Some("los"));
+    for text in ["p99>+ten%", "p99>+10", "p99=+10%", "p99>+-10%"] {
+        assert!(Conditions::parse(text).is_err(), "{text}");
+    }
+}
+
+#[test]
+fn a_record_is_held_against_each_limit() {
+    let record = sample::record();
+    let objectives = Objectives::parse("p50<=0.31ms,p99<1ms,loss=0,memory_per_connection<1MB").unwrap();
+    let answers: Vec<Answer> = objectives.judge(&record).iter().map(|judged| judged.answer).collect();
+    assert_eq!(answers, [Answer::True, Answer::True, Answer::True, Answer::NotMeasured]);
+    assert!(!objectives.hold(&record), "what was not measured is not kept");
+    let judged = objectives.judge(&record);
+    assert_eq!(judged[3].complaint().as_deref(), Some("memory_per_connection was not measured"));
+    let missed = Objectives::parse("p50<0.2ms").unwrap();
+    assert_eq!(missed.judge(&record)[0].complaint().as_deref(), Some("p50 is 310 µs, missing p50<0.2ms"));
+}
+
+#[test]
+fn a_limit_that_is_met_to_the_digit_is_met() {
+    let mut record = sample::record();
+    (record.delivery.delivered, record.delivery.lost) = (9_990, 10);
+    // 1 − 0.999 is 0.001 and a little in floating point.
+    assert!(Objectives::parse("loss<=0.1%,delivered>=99.9%,lost<=10").unwrap().hold(&record));
+    assert!(!Objectives::parse("loss<0.1%").unwrap().hold(&record));
+    assert!(!Objectives::parse("loss=0").unwrap().hold(&record));
+}
+
+#[test]
+fn a_change_counts_from_the_baseline() {
+    let clause = Conditions::parse("p99>+10%").unwrap().clauses()[0].clone();
+    assert_eq!(clause.answer(Some(111.0), Some(100.0)), Answer::True);
+    assert_eq!(clause.answer(Some(110.0), Some(100.0)), Answer::False);
+    assert_eq!(clause.answer(Some(111.0), None), Answer::NotMeasured);
+    assert_eq!(clause.answer(Some(0.0), Some(0.0)), Answer::False);
+    assert_eq!(clause.answer(Some(1.0), Some(0.0)), Answer::True, "from nothing to something is any change");
+}
+
+#[test]
+fn each_metric_has_a_figure_and_a_text_for_its_values() {
+    for metric in &METRICS {
+        assert!(figure(metric.figure).is_some(), "{} has no figure", metric.name);
+        assert!(metric.text(0.5).chars().any(|letter| letter.is_ascii_digit()));
+        assert_eq!(METRICS.iter().filter(|other| other.name == metric.name).count(), 1);
+    }
+    let delivered = metrics::find("delivered").unwrap();
+    assert_eq!((delivered.text(1.0), delivered.text(0.999_999)), ("100 %".to_owned(), "99.999 %".to_owned()));
+}
+
+proptest! {
+    #[test]
+    fn no_text_makes_the_reader_panic(text in "\\PC{0,40}") {
+        for error in [Objectives::parse(&text).err(), Conditions::parse(&text).err()].into_iter().flatten() {
+            prop_assert_eq!(error.drawing().lines().count(), 2);
+        }
+    }
+
+    #[test]
+    fn nearly_right_texts_do_not_either(text in "(p99|loss|cpu|max|ä)?(<|>=|=|≤|\\+)?[+−-]?[0-9.]{0,6}(ms|%|/s|µs)?,?( p50<1s)?") {
+        for error in [Objectives::parse(&text).err(), Conditions::parse(&text).err()].into_iter().flatten() {
+            prop_assert!(error.at <= error.text.chars().count());
+            prop_assert_eq!(error.drawing().lines().count(), 2);
+        }
+    }
+
+    #[test]
+    fn a_limit_below_and_one_at_least_are_never_both_true(value in 0.0f64..1e9, limit in 0.0f64..1e9) {
+        prop_assert!(Operator::Below.is_true(value, limit) != Operator::AtLeast.is_true(value, limit));
+        prop_assert!(Operator::Above.is_true(value, limit) != Operator::AtMost.is_true(value, limit));
+    }
+}
