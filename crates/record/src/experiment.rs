@@ -232,8 +232,9 @@ pub struct Duel {
     pub interval: Option<(f64, f64)>,
     /// Two-sided p value of the test that both are the same; `null` where repetitions are too few.
     pub p: Option<f64>,
-    /// The same after Holm's correction over all duels of the experiment that are judged.
+    /// The same after Holm's correction over every pair of cells in every judged figure of the experiment.
     pub p_adjusted: Option<f64>,
-    /// The difference exceeds the noise: adjusted p below 0.01 and above the resolution of the measurement.
+    /// The difference exceeds the noise: adjusted p below 0.01, the ranks agree, and it is above 1 % and the resolution of
+    /// the measurement.
     pub is_significant: bool,
 }
