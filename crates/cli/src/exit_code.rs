@@ -59,8 +59,8 @@ impl ExitCode {
             ExitCode::Ok => "Nothing. A *suspect* run ends with this code too: read its reasons before you quote it.",
             ExitCode::Internal => "Run it again; if it happens again, report it with the whole output.",
             ExitCode::Usage => "Read the message: it names the value and what would be accepted. Nothing was started.",
-            ExitCode::ThresholdMissed => "No verb uses it yet; it is kept for thresholds on a run.",
-            ExitCode::Regression => "No verb uses it yet; it is kept for comparisons against a baseline.",
+            ExitCode::ThresholdMissed => "`pubmark check` says which limit was missed, and by what figure.",
+            ExitCode::Regression => "`pubmark check` says what became worse than the baseline, and by how much.",
             ExitCode::InvalidRun => "Read the reasons: `pubmark explain CODE` says what each means and what to change.",
             ExitCode::SystemFailed => {
                 "Read the tail of the system's log, which the message shows, or check the endpoint."

@@ -1,0 +1,36 @@
+//! Checks for programs.
+
+use serde_json::{Value, json};
+
+use super::{Checked, Row};
+
+/// Version of the layout: changes only when a field changes its meaning or goes away.
+const SCHEMA_VERSION: u32 = 1;
+
+/// All checks as one JSON object.
+pub fn value(checked: &Checked) -> Value {
+    json!({
+        "schema_version": SCHEMA_VERSION,
+        "subject": checked.subject,
+        "baseline": checked.baseline,
+        "passed": checked.failed() == 0,
+        "exit_code": checked.exit().number(),
+        "checks": checked.rows.iter().map(row).collect::<Vec<Value>>(),
+        "notes": checked.notes,
+    })
+}
+
+fn row(row: &Row) -> Value {
+    json!({
+        "cell": if row.cell.is_empty() { None } else { Some(&row.cell) },
+        "name": row.name,
+        "kind": row.kind.name(),
+        "outcome": row.outcome.name(),
+        "value": row.value,
+        "baseline": row.baseline,
+        // A change from nothing is infinite, which JSON does not have.
+        "change": row.change.filter(|change| change.is_finite()),
+        "p": row.p,
+        "detail": row.detail,
+    })
+}

@@ -1,0 +1,251 @@
+//! Judges a subject: verdicts first, then limits, then changes from the baseline.
+
+use pubmark_record::evaluation::contests::Pair;
+use pubmark_record::record::VerdictStatus;
+use pubmark_record::statistics::description::mean_on;
+use pubmark_record::statistics::{FEWEST_REPETITIONS, holm};
+use pubmark_record::threshold::{Answer, Bound, Clause, Conditions, Objectives, Operator, change};
+
+use super::subject::{CellFacts, Subject};
+use super::{Checked, Kind, Outcome, Row};
+use crate::failure::Failure;
+
+/// What a subject is held against.
+#[derive(Default)]
+pub struct Demands {
+    /// Limits that must hold.
+    pub require: Option<Objectives>,
+    /// Conditions that must not come true.
+    pub fail_on: Option<Conditions>,
+    /// Suspect runs fail.
+    pub strict: bool,
+}
+
+/// Judges a subject, changes counted from `baseline`.
+pub fn judge(subject: &Subject, demands: &Demands, baseline: Option<&Subject>) -> Result<Checked, Failure> {
+    let mut rows: Vec<Row> = subject.cells.iter().flat_map(|cell| state(subject, cell, demands.strict)).collect();
+    if subject.is_interrupted {
+        let detail = "it was stopped before its end".to_owned();
+        rows.insert(0, Row::plain("", "came to its end", Kind::Verdict, Outcome::Failed, detail));
+    }
+    let required = demands.require.iter().flat_map(Objectives::clauses);
+    for clause in required {
+        rows.extend(subject.cells.iter().map(|cell| limit(cell, clause, Kind::Required)));
+    }
+    let conditions = || demands.fail_on.iter().flat_map(Conditions::clauses);
+    for clause in conditions().filter(|clause| matches!(clause.bound, Bound::Value(_))) {
+        rows.extend(subject.cells.iter().map(|cell| limit(cell, clause, Kind::FailOn)));
+    }
+    let mut notes = Vec::new();
+    if let Some(baseline) = baseline {
+        let clauses: Vec<&Clause> = conditions().filter(|clause| matches!(clause.bound, Bound::Change(_))).collect();
+        rows.extend(changes(subject, baseline, &clauses)?);
+        notes.extend(few_repetitions(subject, baseline));
+    }
+    Ok(Checked { subject: subject.name.clone(), baseline: baseline.map(|other| other.name.clone()), rows, notes })
+}
+
+/// May the runs of a cell be believed, and were all of them made?
+fn state(subject: &Subject, cell: &CellFacts, strict: bool) -> Vec<Row> {
+    let mut rows = Vec::new();
+    if let Some(worst) = cell.verdicts.iter().map(|(status, _)| *status).max() {
+        let outcome = match worst {
+            VerdictStatus::Valid => Outcome::Passed,
+            VerdictStatus::Suspect if !strict => Outcome::Warned,
+            VerdictStatus::Suspect | VerdictStatus::Invalid => Outcome::Failed,
+        };
+        rows.push(Row::plain(&cell.label, "may be believed", Kind::Verdict, outcome, verdict_text(cell, worst)));
+    }
+    let failed = cell.failures.len();
+    if failed > 0 || cell.verdicts.is_empty() {
+        let why = cell.failures.first().map_or_else(
+            || "nothing was run".to_owned(),
+            |failure| format!("{failed} of {} failed: {}: {}", subject.repetitions, failure.kind.words(), failure.text),
+        );
+        rows.push(Row::plain(&cell.label, "every repetition", Kind::Repetitions, Outcome::Failed, why));
+    }
+    rows
+}
+
+fn verdict_text(cell: &CellFacts, worst: VerdictStatus) -> String {
+    let word = match worst {
+        VerdictStatus::Valid => "valid",
+        VerdictStatus::Suspect => "suspect",
+        VerdictStatus::Invalid => "invalid",
+    };
+    let found: Vec<&Option<String>> =
+        cell.verdicts.iter().filter(|(status, _)| *status == worst).map(|(_, reason)| reason).collect();
+    match (found.as_slice(), cell.verdicts.len()) {
+        ([Some(reason)], 1) => format!("{word}: {reason}"),
+        (_, 1) => word.to_owned(),
+        (found, all) => format!("{} of {all} runs {word}", found.len()),
+    }
+}
+
+/// Holds every run of a cell against a limit on values: the worst one decides.
+fn limit(cell: &CellFacts, clause: &Clause, kind: Kind) -> Row {
+    let values = cell.values(clause.metric);
+    let row = |outcome, value: Option<f64>, detail| Row {
+        value,
+        ..Row::plain(&cell.label, &clause.text, kind, outcome, detail)
+    };
+    let missing = values.iter().filter(|value| value.is_none()).count();
+    let measured: Vec<f64> = values.iter().flatten().copied().collect();
+    let Some(decisive) = decisive(clause, &measured, kind) else {
+        return row(Outcome::NotMeasured, None, "not measured".to_owned());
+    };
+    let is_true = clause.answer(Some(decisive), None) == Answer::True;
+    let shown = clause.metric.text(decisive);
+    if is_true != (kind == Kind::Required) {
+        let among = if measured.len() > 1 { format!(" (the worst of {} runs)", measured.len()) } else { String::new() };
+        return row(Outcome::Failed, Some(decisive), format!("{shown}{among}"));
+    }
+    if missing > 0 {
+        let detail = format!("not measured in {missing} of {} runs", values.len());
+        return row(Outcome::NotMeasured, Some(decisive), detail);
+    }
+    let among = if measured.len() > 1 { " at worst" } else { "" };
+    row(Outcome::Passed, Some(decisive), format!("{shown}{among}"))
+}
+
+/// The value that is most likely to break a requirement, or to make a condition true.
+fn decisive(clause: &Clause, values: &[f64], kind: Kind) -> Option<f64> {
+    let Bound::Value(limit) = clause.bound else { return None };
+    let largest = || values.iter().copied().max_by(f64::total_cmp);
+    let smallest = || values.iter().copied().min_by(f64::total_cmp);
+    let distance = |value: &f64| (value - limit).abs();
+    let is_required = kind == Kind::Required;
+    match clause.operator {
+        Operator::Below | Operator::AtMost => {
+            if is_required {
+                largest()
+            } else {
+                smallest()
+            }
+        }
+        Operator::Above | Operator::AtLeast => {
+            if is_required {
+                smallest()
+            } else {
+                largest()
+            }
+        }
+        Operator::Equal if is_required => values.iter().copied().max_by(|a, b| distance(a).total_cmp(&distance(b))),
+        Operator::Equal => values.iter().copied().min_by(|a, b| distance(a).total_cmp(&distance(b))),
+    }
+}
+
+/// A change in one cell before it is judged together with the others.
+struct Change<'a> {
+    cell: &'a CellFacts,
+    clause: &'a Clause,
+    before: Option<f64>,
+    after: Option<f64>,
+    pair: Option<Pair>,
+}
+
+fn changes(subject: &Subject, baseline: &Subject, clauses: &[&Clause]) -> Result<Vec<Row>, Failure> {
+    let mut found = Vec::new();
+    for clause in clauses {
+        for cell in &subject.cells {
+            found.push(change_of(cell, counterpart(cell, subject, baseline)?, clause)?);
+        }
+    }
+    let p_values: Vec<f64> = found.iter().filter_map(|one| Some(one.pair?.tested?.p)).collect();
+    let mut adjusted = holm::adjust(&p_values).into_iter();
+    let rows = found.iter().map(|one| {
+        let tested = one.pair.is_some_and(|pair| pair.tested.is_some());
+        change_row(one, if tested { adjusted.next() } else { None })
+    });
+    Ok(rows.collect())
+}
+
+/// The cell of the baseline with the same settings; single ones on both sides belong together.
+fn counterpart<'a>(
+    cell: &CellFacts,
+    subject: &Subject,
+    baseline: &'a Subject,
+) -> Result<Option<&'a CellFacts>, Failure> {
+    if let ([_], [other]) = (&subject.cells[..], &baseline.cells[..]) {
+        return Ok(Some(other));
+    }
+    if subject.cells.iter().chain(&baseline.cells).any(|cell| cell.id.is_empty()) {
+        return Err(Failure::usage(format!(
+            "a run cannot be compared with an experiment of several cells (`{}` and `{}`)",
+            subject.name, baseline.name
+        ))
+        .hint("give an experiment of the same cells, or a run on both sides"));
+    }
+    Ok(baseline.cells.iter().find(|other| other.id == cell.id))
+}
+
+fn change_of<'a>(cell: &'a CellFacts, before: Option<&CellFacts>, clause: &'a Clause) -> Result<Change<'a>, Failure> {
+    let figure = clause.metric.of_figure();
+    let values = |cell: &CellFacts| cell.values(clause.metric).into_iter().flatten().collect::<Vec<f64>>();
+    let (old, new) = (before.map_or_else(Vec::new, values), values(cell));
+    if let (Some(one), Some(other)) = (&cell.schedule_hash, before.and_then(|before| before.schedule_hash.as_ref()))
+        && one != other
+    {
+        return Err(Failure::usage(format!(
+            "the baseline had another schedule ({other}, here {one}): changes would be the load's"
+        ))
+        .hint("run both with the same workload, `--seed` and `--duration`"));
+    }
+    let scale = figure.scale.for_values(old.iter().chain(&new));
+    let is_measured = !old.is_empty() && !new.is_empty();
+    Ok(Change {
+        cell,
+        clause,
+        before: mean_on(scale, &old),
+        after: mean_on(scale, &new),
+        pair: is_measured.then(|| Pair::of(figure, &old, &new)),
+    })
+}
+
+fn change_row(one: &Change, p_adjusted: Option<f64>) -> Row {
+    let metric = one.clause.metric;
+    let row = |outcome, detail| Row {
+        value: one.after,
+        baseline: one.before,
+        change: one.before.zip(one.after).map(|(before, after)| change(before, after)),
+        p: p_adjusted,
+        ..Row::plain(&one.cell.label, &one.clause.text, Kind::Regression, outcome, detail)
+    };
+    let (Some(pair), Some(before), Some(after)) = (one.pair, one.before, one.after) else {
+        let where_not = if one.before.is_none() { " in the baseline" } else { "" };
+        return row(Outcome::NotMeasured, format!("not measured{where_not}"));
+    };
+    let shown = format!("{} ({} → {})", change_text(change(before, after)), metric.text(before), metric.text(after));
+    if one.clause.answer(Some(after), Some(before)) != Answer::True {
+        return row(Outcome::Passed, shown);
+    }
+    match p_adjusted {
+        Some(p) if !pair.is_significant(p_adjusted) => {
+            row(Outcome::Passed, format!("{shown}, within the noise: p = {p:.2}"))
+        }
+        Some(p) if p < 0.001 => row(Outcome::Failed, format!("{shown}, p < 0.001")),
+        Some(p) => row(Outcome::Failed, format!("{shown}, p = {p:.3}")),
+        None => row(Outcome::Failed, shown),
+    }
+}
+
+/// `+12.3 %`, `−5 %`, `from nothing`.
+fn change_text(share: f64) -> String {
+    if !share.is_finite() {
+        return "from nothing".to_owned();
+    }
+    let sign = if share < 0.0 { "−" } else { "+" };
+    format!("{sign}{:.1} %", share.abs() * 100.0)
+}
+
+fn few_repetitions(subject: &Subject, baseline: &Subject) -> Option<String> {
+    let fewest = |subject: &Subject| subject.cells.iter().map(|cell| cell.verdicts.len()).min().unwrap_or(0);
+    let found = fewest(subject).min(fewest(baseline));
+    (found < FEWEST_REPETITIONS).then(|| {
+        let what = if found == 1 { "one run".to_owned() } else { format!("{found} runs") };
+        format!(
+            "{what} on a side cannot tell a change from noise: compare experiments of {FEWEST_REPETITIONS} repetitions \
+             or more"
+        )
+    })
+}

@@ -1,0 +1,32 @@
+//! Checks for continuous integration: JUnit XML, a test case each.
+
+use quick_junit::{NonSuccessKind, Report, SerializeError, TestCase, TestCaseStatus, TestSuite};
+
+use super::{Checked, Outcome, Row};
+
+/// All checks as one report with one suite. What was not measured is an error, not a failure: nobody knows how it would
+/// have come out.
+pub fn xml(checked: &Checked) -> Result<String, SerializeError> {
+    let mut suite = TestSuite::new(checked.subject.clone());
+    suite.add_test_cases(checked.rows.iter().map(case));
+    let mut report = Report::new("pubmark check");
+    report.add_test_suite(suite);
+    report.to_string()
+}
+
+fn case(row: &Row) -> TestCase {
+    let mut status = match row.outcome {
+        Outcome::Passed | Outcome::Warned => TestCaseStatus::success(),
+        Outcome::Failed => TestCaseStatus::non_success(NonSuccessKind::Failure),
+        Outcome::NotMeasured => TestCaseStatus::non_success(NonSuccessKind::Error),
+    };
+    if row.outcome.is_failure() {
+        status.set_message(row.detail.clone()).set_type(row.kind.name());
+    }
+    let mut case = TestCase::new(row.name.clone(), status);
+    case.set_classname(if row.cell.is_empty() { row.kind.name().to_owned() } else { row.cell.clone() });
+    if !row.outcome.is_failure() {
+        case.set_system_out(row.detail.clone());
+    }
+    case
+}

@@ -1,0 +1,113 @@
+//! What is judged: a run or an experiment, brought to one shape.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use pubmark_record::experiment::{CellFailure, EXPERIMENT_FILE, EXPERIMENT_SCHEMA_VERSION, ExperimentRecord};
+use pubmark_record::figures::FIGURES;
+use pubmark_record::record::{Record, Status, VerdictStatus};
+use pubmark_record::threshold::metrics::Metric;
+
+use crate::exit_code::ExitCode;
+use crate::failure::Failure;
+use crate::rendering;
+
+/// A run, or an experiment.
+pub struct Subject {
+    /// Its name.
+    pub name: String,
+    /// It was stopped before its end.
+    pub is_interrupted: bool,
+    /// Repetitions planned for each cell.
+    pub repetitions: usize,
+    /// Its cells; a run is one without a label.
+    pub cells: Vec<CellFacts>,
+}
+
+/// Runs of one combination of settings.
+pub struct CellFacts {
+    /// Stable id.
+    pub id: String,
+    /// For people; empty for a run.
+    pub label: String,
+    /// Hash of its schedule.
+    pub schedule_hash: Option<String>,
+    /// Verdict of each run, with its worst reason where it was read.
+    pub verdicts: Vec<(VerdictStatus, Option<String>)>,
+    /// Repetitions that gave no figures.
+    pub failures: Vec<CellFailure>,
+    /// One value a run, by figure.
+    figures: BTreeMap<String, Vec<Option<f64>>>,
+}
+
+impl CellFacts {
+    /// A metric's value in each run.
+    pub fn values(&self, metric: &Metric) -> Vec<Option<f64>> {
+        let of_figure = self.figures.get(metric.figure).cloned();
+        let values = of_figure.unwrap_or_else(|| vec![None; self.verdicts.len()]);
+        values.into_iter().map(|value| value.map(|value| metric.from_figure(value))).collect()
+    }
+}
+
+/// Loads a run or an experiment from its folder or file.
+pub fn load(path: &Path) -> Result<Subject, Failure> {
+    let file = if path.is_dir() { path.join(EXPERIMENT_FILE) } else { path.to_owned() };
+    if file.file_name().is_some_and(|name| name == EXPERIMENT_FILE) && file.exists() {
+        return experiment(&file).map(of_experiment);
+    }
+    rendering::load(path).map(|record| of_run(&record))
+}
+
+fn experiment(file: &Path) -> Result<ExperimentRecord, Failure> {
+    let failed = |error: &(dyn std::error::Error + 'static)| {
+        Failure::from_error(ExitCode::Usage, error)
+            .during(format!("failed to read `{}` as an experiment", file.display()))
+            .hint("give the folder of a run or of an experiment")
+    };
+    let text = std::fs::read_to_string(file).map_err(|error| failed(&error))?;
+    // The version is read first: another version need not have our fields.
+    let any: serde_json::Value = serde_json::from_str(&text).map_err(|error| failed(&error))?;
+    match any["schema_version"].as_u64() {
+        Some(found) if found != u64::from(EXPERIMENT_SCHEMA_VERSION) => Err(Failure::usage(format!(
+            "`{}` has schema version {found}, this pubmark reads version {EXPERIMENT_SCHEMA_VERSION}",
+            file.display()
+        ))
+        .hint("use the pubmark that wrote it, or run it again")),
+        _ => serde_json::from_str(&text).map_err(|error| failed(&error)),
+    }
+}
+
+fn of_run(record: &Record) -> Subject {
+    let reason = record.verdict.reasons.first().map(|reason| format!("{} {}", reason.code, reason.text));
+    let cell = CellFacts {
+        id: String::new(),
+        label: String::new(),
+        schedule_hash: Some(record.workload.schedule_hash.clone()),
+        verdicts: vec![(record.verdict.status, reason)],
+        failures: Vec::new(),
+        figures: FIGURES.iter().map(|figure| (figure.name.to_owned(), vec![(figure.get)(record)])).collect(),
+    };
+    Subject {
+        name: record.run.clone(),
+        is_interrupted: record.status == Status::Interrupted,
+        repetitions: 1,
+        cells: vec![cell],
+    }
+}
+
+fn of_experiment(record: ExperimentRecord) -> Subject {
+    let cells = record.cells.into_iter().map(|cell| CellFacts {
+        id: cell.id,
+        label: cell.label,
+        schedule_hash: cell.schedule_hash,
+        verdicts: cell.runs.iter().map(|run| (run.verdict, None)).collect(),
+        failures: cell.failures,
+        figures: cell.figures.into_iter().map(|figure| (figure.figure, figure.values)).collect(),
+    });
+    Subject {
+        name: record.name,
+        is_interrupted: record.status == Status::Interrupted,
+        repetitions: record.repetitions as usize,
+        cells: cells.collect(),
+    }
+}

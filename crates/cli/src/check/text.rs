@@ -1,0 +1,57 @@
+//! Checks for people: one line each.
+
+use super::{Checked, Kind, Outcome, Row};
+use crate::wrapping::wrap;
+
+/// Columns that the name of a check takes at least, so that details of short ones line up.
+const NAME: usize = 18;
+
+/// All checks as text, with a final line end.
+pub fn text(checked: &Checked, with_colour: bool) -> String {
+    let mut text = match &checked.baseline {
+        Some(baseline) => wrap("", 2, &format!("{} against {baseline}", checked.subject)),
+        None => format!("{}\n", checked.subject),
+    };
+    text.push('\n');
+    let mut cell = "";
+    let name_width = checked.rows.iter().map(|row| name(row).chars().count()).max().unwrap_or(0).clamp(NAME, 32);
+    for row in &checked.rows {
+        if row.cell != cell && !row.cell.is_empty() {
+            text.push_str(&format!("{}{}\n", if cell.is_empty() { "" } else { "\n" }, row.cell));
+            cell = &row.cell;
+        }
+        let head = format!("{} {:<name_width$} ", mark(row.outcome, with_colour), name(row));
+        text.push_str(&wrap(&head, name_width + 3, &row.detail));
+    }
+    text.push('\n');
+    for note in &checked.notes {
+        text.push_str(&wrap("note: ", 6, note));
+    }
+    text.push_str(&format!("{}\n", summary(checked)));
+    text
+}
+
+fn name(row: &Row) -> String {
+    match row.kind {
+        Kind::FailOn | Kind::Regression => format!("not {}", row.name),
+        Kind::Verdict | Kind::Repetitions | Kind::Required => row.name.clone(),
+    }
+}
+
+fn mark(outcome: Outcome, with_colour: bool) -> String {
+    let (mark, colour) = match outcome {
+        Outcome::Passed => ("✓", "32"),
+        Outcome::Warned => ("!", "33"),
+        Outcome::Failed | Outcome::NotMeasured => ("✗", "31"),
+    };
+    if with_colour { format!("\u{1b}[{colour}m{mark}\u{1b}[0m") } else { mark.to_owned() }
+}
+
+fn summary(checked: &Checked) -> String {
+    let all = checked.rows.len();
+    let checks = if all == 1 { "1 check".to_owned() } else { format!("{all} checks") };
+    match checked.failed() {
+        0 => format!("{checks} passed"),
+        failed => format!("{failed} of {checks} failed: {}", checked.exit().meaning()),
+    }
+}

@@ -1,0 +1,90 @@
+//! `pubmark check`: a run or an experiment against limits and a baseline, for continuous integration.
+
+use std::path::PathBuf;
+
+use clap::Args;
+use pubmark_record::threshold::{Conditions, Objectives};
+
+use crate::check::judging::{Demands, judge};
+use crate::check::{Checked, json, junit, subject, text};
+use crate::exit_code::ExitCode;
+use crate::failure::{Failure, Outcome};
+use crate::printer::Printer;
+use crate::{rendering, thresholds};
+
+/// Hold a run or an experiment against limits and a baseline.
+///
+/// Without limits, only whether it may be believed is checked. Of an experiment every run has to keep each limit; a change
+/// from the baseline counts only if it exceeds the noise. What was not measured fails.
+#[derive(Debug, Args)]
+pub struct Check {
+    /// Folder of a run or of an experiment, or the record in it
+    #[arg(value_name = "RUN_OR_EXPERIMENT")]
+    pub subject: PathBuf,
+
+    /// Limits that must hold, for instance 'p99<50ms,loss=0'
+    #[arg(long, value_name = "LIMITS")]
+    pub require: Option<String>,
+
+    /// Conditions that must not come true, for instance 'max>1s'; a sign makes it a change from the baseline: 'p99>+10%'
+    #[arg(long, value_name = "CONDITIONS")]
+    pub fail_on: Option<String>,
+
+    /// What changes count from: a run or an experiment of the same schedule
+    #[arg(long, value_name = "RUN_OR_EXPERIMENT")]
+    pub baseline: Option<PathBuf>,
+
+    /// Write the checks as JUnit XML too
+    #[arg(long, value_name = "FILE")]
+    pub junit: Option<PathBuf>,
+
+    /// Fail for suspect runs too
+    #[arg(long)]
+    pub strict: bool,
+
+    /// Print the checks as JSON
+    #[arg(long)]
+    pub json: bool,
+}
+
+impl Check {
+    /// Loads, judges, prints.
+    pub fn perform(self, printer: &Printer) -> Outcome {
+        let demands = self.demands()?;
+        let subject = subject::load(&self.subject)?;
+        let baseline = self.baseline.as_deref().map(subject::load).transpose()?;
+        let checked = judge(&subject, &demands, baseline.as_ref())?;
+        if let Some(file) = &self.junit {
+            let xml = junit::xml(&checked).map_err(|error| Failure::from_error(ExitCode::Internal, &error))?;
+            rendering::write(file, &xml)?;
+        }
+        printer.result(&self.shown(&checked, printer)?)?;
+        Ok(checked.exit())
+    }
+
+    fn demands(&self) -> Result<Demands, Failure> {
+        let require = self.require.as_deref().map(Objectives::parse).transpose();
+        let fail_on = self.fail_on.as_deref().map(Conditions::parse).transpose();
+        let demands = Demands {
+            require: require.map_err(|error| thresholds::unread("--require", &error))?,
+            fail_on: fail_on.map_err(|error| thresholds::unread("--fail-on", &error))?,
+            strict: self.strict,
+        };
+        let need_baseline = demands.fail_on.as_ref().is_some_and(Conditions::need_baseline);
+        match (&self.baseline, need_baseline) {
+            (None, true) => Err(Failure::usage("`--fail-on` names a change, and there is nothing it could start from")
+                .hint("say which run it counts from: `--baseline runs/before`")),
+            (Some(_), false) => Err(Failure::usage("`--baseline` is given, and no change from it is judged")
+                .hint("say what counts as a regression: `--fail-on 'p99>+10%'`")),
+            _ => Ok(demands),
+        }
+    }
+
+    fn shown(&self, checked: &Checked, printer: &Printer) -> Result<String, Failure> {
+        if !self.json {
+            return Ok(text::text(checked, printer.colours_result()));
+        }
+        serde_json::to_string_pretty(&json::value(checked))
+            .map_err(|error| Failure::from_error(ExitCode::Internal, &error))
+    }
+}
