@@ -19,6 +19,7 @@ pub mod launch;
 pub mod limits;
 pub mod meter;
 pub mod network;
+pub mod node_exporter;
 pub mod ports;
 pub mod private_directory;
 pub mod probe;
@@ -29,6 +30,7 @@ pub mod sampler;
 pub mod template;
 pub mod tree;
 
+pub use cgroup::{CgroupPlace, CostPlace};
 pub use definition::Definition;
 pub use error::SystemError;
 pub use launch::{BackEndChoice, Endpoint, StartOptions, TlsFiles, TopologyChoice, TopologyMode, start};

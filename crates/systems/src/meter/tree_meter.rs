@@ -11,13 +11,15 @@ use crate::tree;
 /// processes. What starts and ends in between is counted in its parent once that has waited for it.
 const ROUNDS_BETWEEN_SEARCHES: u32 = 4;
 
-/// What a side used until now.
+/// What a tree used until now.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Reading {
+pub struct TreeReading {
     /// CPU time since the start, ns.
     pub cpu_ns: u64,
     /// Resident set now, bytes; pages that processes share count once for each.
     pub rss_bytes: u64,
+    /// Threads now.
+    pub threads: u64,
 }
 
 /// Meters a process tree. Its CPU time never falls: what ended members used stays counted.
@@ -37,6 +39,9 @@ struct Member {
     /// Of its children that it waited for.
     children_ns: u64,
     rss_bytes: u64,
+    threads: u64,
+    /// Not ended: a zombie only waits for its parent to look.
+    alive: bool,
 }
 
 impl TreeMeter {
@@ -45,22 +50,37 @@ impl TreeMeter {
         TreeMeter { root, members: HashMap::new(), carried_ns: 0, round: 0 }
     }
 
-    /// Reads it now.
-    pub fn read(&mut self) -> Reading {
+    /// Reads it now; `None` if all of it ended.
+    pub fn read(&mut self) -> Option<TreeReading> {
         let pids = if self.round.is_multiple_of(ROUNDS_BETWEEN_SEARCHES) {
             tree::members(self.root)
         } else {
             self.members.keys().copied().collect()
         };
         self.round = self.round.wrapping_add(1);
+        self.read_these(pids)
+    }
+
+    /// Reads these processes as the tree, for those who know better who belongs to it.
+    pub fn read_these(&mut self, pids: Vec<u32>) -> Option<TreeReading> {
         let now: HashMap<u32, Member> = pids.into_iter().filter_map(|pid| Some((pid, Member::read(pid)?))).collect();
         self.account_for_ended(&now);
         self.members = now;
-        Reading {
-            cpu_ns: self.carried_ns
-                + self.members.values().map(|member| member.own_ns + member.children_ns).sum::<u64>(),
+        self.members.values().any(|member| member.alive).then(|| TreeReading {
+            cpu_ns: self.cpu_ns(),
             rss_bytes: self.members.values().map(|member| member.rss_bytes).sum(),
-        }
+            threads: self.members.values().map(|member| member.threads).sum(),
+        })
+    }
+
+    /// Ids of its processes, as of the last reading.
+    pub fn pids(&self) -> impl Iterator<Item = u32> {
+        self.members.keys().copied()
+    }
+
+    /// CPU time until the last reading, ns, of ended processes too.
+    fn cpu_ns(&self) -> u64 {
+        self.carried_ns + self.members.values().map(|member| member.own_ns + member.children_ns).sum::<u64>()
     }
 
     /// A member that ended is counted in its parent from then on, if that waited for it. What no parent took over is
@@ -85,14 +105,10 @@ impl Member {
             own_ns: process_cpu_ns(pid).unwrap_or_else(|| ticks_ns(stat.utime + stat.stime)),
             children_ns: ticks_ns(stat.cutime.max(0) as u64 + stat.cstime.max(0) as u64),
             rss_bytes: resident_bytes(&stat),
+            threads: stat.num_threads.max(0) as u64,
+            alive: !matches!(stat.state, 'Z' | 'X' | 'x'),
         })
     }
-}
-
-/// CPU time and memory of this process alone.
-pub fn own_reading() -> Option<Reading> {
-    let stat = Process::myself().ok()?.stat().ok()?;
-    Some(Reading { cpu_ns: clock::read_ns(libc::CLOCK_PROCESS_CPUTIME_ID)?, rss_bytes: resident_bytes(&stat) })
 }
 
 /// CPU time of all threads of a process, ended ones too, ns: `/proc/PID/stat` would give it in steps of 10 ms.
@@ -107,7 +123,7 @@ fn ticks_ns(ticks: u64) -> u64 {
     (ticks as f64 * 1e9 / procfs::ticks_per_second() as f64) as u64
 }
 
-fn resident_bytes(stat: &Stat) -> u64 {
+pub(super) fn resident_bytes(stat: &Stat) -> u64 {
     stat.rss * procfs::page_size()
 }
 
@@ -145,27 +161,41 @@ mod tests {
         let mut output = child.stdout.take().unwrap();
         let told = std::thread::spawn(move || std::io::Read::read(&mut output, &mut [0; 1]).unwrap());
         while !told.is_finished() {
-            let reading = meter.read();
+            let reading = meter.read().unwrap();
             assert!(reading.cpu_ns >= last, "{} after {last}", reading.cpu_ns);
             last = reading.cpu_ns;
             std::thread::yield_now();
         }
-        let alive = meter.read();
+        let alive = meter.read().unwrap();
         drop(child.stdin.take());
         let truth_ns = wait_for_usage(child.id());
-        let gone = meter.read();
+        assert_eq!(meter.read(), None);
         // Times taken over from children come in steps of 10 ms.
-        for (name, found) in [("alive", alive.cpu_ns), ("gone", gone.cpu_ns)] {
+        for (name, found) in [("alive", alive.cpu_ns), ("gone", meter.cpu_ns())] {
             assert!(
                 found.abs_diff(truth_ns) <= 40_000_000 + truth_ns / 20,
                 "{name}: {found} ns, the kernel says {truth_ns}"
             );
         }
-        assert!(alive.rss_bytes > 0 && gone.rss_bytes == 0);
+        assert!(alive.rss_bytes > 0 && alive.threads == 1, "{alive:?}");
     }
 
     #[test]
-    fn a_process_that_is_not_there_costs_nothing() {
-        assert_eq!(TreeMeter::new(u32::MAX >> 1).read(), Reading { cpu_ns: 0, rss_bytes: 0 });
+    fn a_process_that_is_not_there_has_no_cost_that_could_be_told() {
+        assert_eq!(TreeMeter::new(u32::MAX >> 1).read(), None);
+    }
+
+    #[test]
+    fn a_process_that_ended_and_waits_for_its_parent_is_gone() {
+        let mut child = Command::new("cat").stdin(Stdio::piped()).stdout(Stdio::null()).spawn().unwrap();
+        let mut meter = TreeMeter::new(child.id());
+        assert!(meter.read().is_some());
+        child.kill().unwrap();
+        let is_zombie = || Process::new(child.id() as i32).unwrap().stat().unwrap().state == 'Z';
+        while !is_zombie() {
+            std::thread::yield_now();
+        }
+        assert_eq!(meter.read(), None);
+        child.wait().unwrap();
     }
 }

@@ -1,0 +1,41 @@
+//! What a side of a run used until now: the processes of a system ([`SystemMeter`]), and this process ([`OwnMeter`]).
+//!
+//! CPU time, memory and threads are read on every beat. What costs more is read when the [`Ration`] of it allows.
+
+mod own_meter;
+mod proc_files;
+mod ration;
+mod switches;
+mod system_meter;
+mod tree_meter;
+
+pub use own_meter::OwnMeter;
+pub use ration::Ration;
+pub use switches::{SwitchMeter, Switches};
+pub use system_meter::SystemMeter;
+pub use tree_meter::{TreeMeter, TreeReading};
+
+use crate::network::Traffic;
+
+/// What a side used until now. `None` is what cannot be told, or was not looked at this time.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Reading {
+    /// CPU time since the start, ns.
+    pub cpu_ns: u64,
+    /// Resident set now, bytes; pages that processes share count once for each.
+    pub rss_bytes: u64,
+    /// Threads now.
+    pub threads: u64,
+    /// Proportional set now, bytes: a page shared by n processes counts 1/n for each.
+    pub pss_bytes: Option<u64>,
+    /// Memory charged to its control groups now, bytes.
+    pub cgroup_bytes: Option<u64>,
+    /// Largest memory ever charged to them, bytes; of several brokers, the sum of each one's largest.
+    pub cgroup_peak_bytes: Option<u64>,
+    /// Open descriptors now.
+    pub descriptors: Option<u64>,
+    /// Context switches until now.
+    pub switches: Option<Switches>,
+    /// Bytes of its TCP sockets since the meter began.
+    pub traffic: Option<Traffic>,
+}

@@ -1,0 +1,91 @@
+//! Context switches of processes, from `/proc/PID/task/TID/status`.
+
+use std::collections::HashMap;
+use std::fs;
+
+/// Context switches; they never fall.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Switches {
+    /// Because a thread waited.
+    pub voluntary: u64,
+    /// Because a thread's time was over, or a more urgent one came.
+    pub involuntary: u64,
+}
+
+/// Adds up the context switches of all threads of some processes.
+///
+/// The kernel counts a thread's switches with the thread, so those between the last look at a thread and its end are
+/// missed. Threads that last lose nothing.
+#[derive(Debug, Default)]
+pub struct SwitchMeter {
+    threads: HashMap<(u32, u32), Seen>,
+    round: u32,
+    total: Switches,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Seen {
+    switches: Switches,
+    round: u32,
+}
+
+impl SwitchMeter {
+    /// Looks at all threads of these processes; `None` if none can be read.
+    pub fn read(&mut self, pids: &[u32]) -> Option<Switches> {
+        self.round = self.round.wrapping_add(1);
+        let mut any = false;
+        for (pid, thread) in pids.iter().flat_map(|pid| threads(*pid).into_iter().map(move |thread| (*pid, thread))) {
+            let Some(now) = of_thread(pid, thread) else { continue };
+            any = true;
+            let seen = self.threads.insert((pid, thread), Seen { switches: now, round: self.round });
+            // A smaller count is another thread's that got the same number.
+            let since = seen.map(|seen| seen.switches).filter(|seen| seen.voluntary <= now.voluntary).unwrap_or_default();
+            self.total.voluntary += now.voluntary - since.voluntary;
+            self.total.involuntary += now.involuntary.saturating_sub(since.involuntary);
+        }
+        self.threads.retain(|_, seen| seen.round == self.round);
+        any.then_some(self.total)
+    }
+}
+
+fn threads(pid: u32) -> Vec<u32> {
+    let entries = fs::read_dir(format!("/proc/{pid}/task")).into_iter().flatten().flatten();
+    entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok()).collect()
+}
+
+fn of_thread(pid: u32, thread: u32) -> Option<Switches> {
+    let text = fs::read_to_string(format!("/proc/{pid}/task/{thread}/status")).ok()?;
+    // They stand at the end.
+    let of = |name: &str| text.lines().rev().find_map(|line| line.strip_prefix(name)?.trim().parse().ok());
+    Some(Switches { voluntary: of("voluntary_ctxt_switches:")?, involuntary: of("nonvoluntary_ctxt_switches:")? })
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use std::sync::mpsc;
+
+    use super::*;
+
+    #[test]
+    fn switches_of_a_thread_that_ended_stay_counted() {
+        let pid = [std::process::id()];
+        let mut meter = SwitchMeter::default();
+        let before = meter.read(&pid).unwrap();
+        let (to_thread, from_us) = mpsc::sync_channel(0);
+        let (to_us, from_thread) = mpsc::sync_channel(0);
+        let thread = std::thread::spawn(move || from_us.iter().for_each(|()| to_us.send(()).unwrap()));
+        for _ in 0..200 {
+            to_thread.send(()).unwrap();
+            from_thread.recv().unwrap();
+        }
+        let busy = meter.read(&pid).unwrap();
+        drop(to_thread);
+        thread.join().unwrap();
+        let after = meter.read(&pid).unwrap();
+        // Each round trip makes a thread wait at least once, if not both.
+        assert!(busy.voluntary >= before.voluntary + 200, "{before:?} {busy:?}");
+        assert!(after.voluntary >= busy.voluntary && after.involuntary >= busy.involuntary, "{busy:?} {after:?}");
+        assert_eq!(SwitchMeter::default().read(&[u32::MAX >> 1]), None);
+    }
+}

@@ -1,0 +1,166 @@
+//! What a system used: the sum over its brokers.
+
+use super::tree_meter::TreeMeter;
+use super::{Reading, SwitchMeter, Switches, proc_files};
+use crate::cgroup::CostPlace;
+use crate::cgroup::usage::{self, CgroupUsage, LimitCounters};
+
+/// Meters a system of one or more brokers.
+///
+/// CPU time is the control group's where a broker has one that counts it, which includes processes that came and went
+/// between two looks; otherwise that of the process tree. Which of the two is settled once, for the whole life of the meter.
+#[derive(Debug)]
+pub struct SystemMeter {
+    brokers: Vec<Broker>,
+    switches: SwitchMeter,
+}
+
+#[derive(Debug)]
+struct Broker {
+    place: CostPlace,
+    tree: TreeMeter,
+    cpu_by_cgroup: bool,
+}
+
+impl SystemMeter {
+    /// Of these brokers.
+    pub fn new(places: &[CostPlace]) -> SystemMeter {
+        SystemMeter { brokers: places.iter().map(Broker::new).collect(), switches: SwitchMeter::default() }
+    }
+
+    /// How many brokers it has.
+    pub fn brokers(&self) -> usize {
+        self.brokers.len()
+    }
+
+    /// Reads CPU time, memory, threads and control groups now. The reading is `None` if a broker's processes all ended: what
+    /// the others used is not the system's cost. What limits did is still told then, as long as the control group is there;
+    /// it is `None` without limits.
+    pub fn read(&mut self) -> (Option<Reading>, Option<LimitCounters>) {
+        let readings: Vec<(Option<Reading>, Option<LimitCounters>)> = self.brokers.iter_mut().map(Broker::read).collect();
+        let reading = add_up(readings.iter().map(|(reading, _)| *reading), add_readings);
+        let limits = add_up(readings.iter().map(|(_, limits)| *limits), add_limits);
+        (reading, limits)
+    }
+
+    /// Ids of its processes, as of the last reading.
+    pub fn pids(&self) -> Vec<u32> {
+        self.brokers.iter().flat_map(|broker| broker.tree.pids()).collect()
+    }
+
+    /// Proportional set of its processes, bytes; `None` if one is not ours to see.
+    pub fn proportional_bytes(&self) -> Option<u64> {
+        proc_files::sum(&self.pids(), proc_files::proportional_bytes)
+    }
+
+    /// Open descriptors of its processes; `None` if one is not ours to see.
+    pub fn descriptors(&self) -> Option<u64> {
+        proc_files::sum(&self.pids(), proc_files::descriptors)
+    }
+
+    /// Context switches of its processes until now.
+    pub fn switches(&mut self) -> Option<Switches> {
+        let pids = self.pids();
+        self.switches.read(&pids)
+    }
+}
+
+impl Broker {
+    fn new(place: &CostPlace) -> Broker {
+        let counted = place.cgroup.as_ref().and_then(|cgroup| CgroupUsage::read(cgroup).cpu_ns);
+        Broker { place: place.clone(), tree: TreeMeter::new(place.pid), cpu_by_cgroup: counted.is_some() }
+    }
+
+    fn read(&mut self) -> (Option<Reading>, Option<LimitCounters>) {
+        let cgroup = self.place.cgroup.as_ref();
+        let used = cgroup.map(CgroupUsage::read).unwrap_or_default();
+        let tree = match cgroup.and_then(usage::members) {
+            // Whoever was started in it is in it, daemons that left the tree too.
+            Some(pids) => self.tree.read_these(pids),
+            None => self.tree.read(),
+        };
+        let cpu_ns = if self.cpu_by_cgroup { used.cpu_ns } else { tree.map(|tree| tree.cpu_ns) };
+        let reading = tree.zip(cpu_ns).map(|(tree, cpu_ns)| Reading {
+            cpu_ns,
+            rss_bytes: tree.rss_bytes,
+            threads: tree.threads,
+            cgroup_bytes: used.memory_bytes,
+            cgroup_peak_bytes: used.memory_peak_bytes,
+            ..Reading::default()
+        });
+        (reading, used.limits)
+    }
+}
+
+/// The sum, or `None` if a part is missing or there is none.
+fn add_up<T>(parts: impl Iterator<Item = Option<T>>, add: impl Fn(T, T) -> T) -> Option<T> {
+    let mut sum = None;
+    for part in parts {
+        let part = part?;
+        sum = Some(match sum {
+            Some(sum) => add(sum, part),
+            None => part,
+        });
+    }
+    sum
+}
+
+fn both(a: Option<u64>, b: Option<u64>) -> Option<u64> {
+    Some(a? + b?)
+}
+
+fn add_readings(a: Reading, b: Reading) -> Reading {
+    Reading {
+        cpu_ns: a.cpu_ns + b.cpu_ns,
+        rss_bytes: a.rss_bytes + b.rss_bytes,
+        threads: a.threads + b.threads,
+        cgroup_bytes: both(a.cgroup_bytes, b.cgroup_bytes),
+        cgroup_peak_bytes: both(a.cgroup_peak_bytes, b.cgroup_peak_bytes),
+        ..Reading::default()
+    }
+}
+
+fn add_limits(a: LimitCounters, b: LimitCounters) -> LimitCounters {
+    LimitCounters {
+        periods: both(a.periods, b.periods),
+        throttled_periods: both(a.throttled_periods, b.throttled_periods),
+        throttled_ns: both(a.throttled_ns, b.throttled_ns),
+        memory_limit_hits: both(a.memory_limit_hits, b.memory_limit_hits),
+        out_of_memory_kills: both(a.out_of_memory_kills, b.out_of_memory_kills),
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use std::process::{Command, Stdio};
+
+    use super::*;
+
+    fn place(pid: u32) -> CostPlace {
+        CostPlace { pid, cgroup: None }
+    }
+
+    #[test]
+    fn brokers_are_added_up_and_one_that_ended_makes_the_sum_unknown() {
+        let start = || {
+            // `exec`, so that there is one process and one thread.
+            Command::new("sh").args(["-c", "exec cat"]).stdin(Stdio::piped()).stdout(Stdio::null()).spawn().unwrap()
+        };
+        let (mut one, mut two) = (start(), start());
+        let mut meter = SystemMeter::new(&[place(one.id()), place(two.id())]);
+        let (reading, limits) = meter.read();
+        let reading = reading.unwrap();
+        assert_eq!((reading.threads, meter.brokers(), limits), (2, 2, None));
+        assert!(reading.rss_bytes > 100_000 && reading.cgroup_bytes.is_none(), "{reading:?}");
+        assert!(meter.proportional_bytes().unwrap() <= reading.rss_bytes + (1 << 20));
+        assert!(meter.descriptors().unwrap() >= 6 && meter.switches().is_some());
+        one.kill().unwrap();
+        one.wait().unwrap();
+        assert_eq!(meter.read().0, None);
+        two.kill().unwrap();
+        two.wait().unwrap();
+        assert_eq!(meter.read().0, None);
+        assert_eq!(SystemMeter::new(&[]).read(), (None, None));
+    }
+}

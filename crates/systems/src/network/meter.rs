@@ -1,0 +1,222 @@
+//! Whose bytes they are.
+
+use std::collections::{HashMap, HashSet};
+use std::fs;
+use std::io;
+use std::os::unix::fs::MetadataExt;
+
+use super::diagnostics::{Carried, Diagnostics, Socket};
+
+/// Bytes of all TCP sockets of one side since its meter began. Never falls.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Traffic {
+    /// Received, bytes.
+    pub received_bytes: u64,
+    /// Sent and acknowledged, bytes.
+    pub sent_bytes: u64,
+}
+
+/// Adds up what the sockets of a system and of this process carried.
+///
+/// The system's sockets are those at its listening ports, and those that its processes opened to one of these (the links
+/// between its brokers). Ours are those that this process opened to the system; where the system is not on this machine,
+/// all of this process. What a socket carried between the last look and its end is missed: with a look a second and at
+/// both edges of the window, connections that last lose nothing.
+///
+/// Only this network namespace is seen.
+#[derive(Debug)]
+pub struct SocketMeter {
+    diagnostics: Diagnostics,
+    /// Ports that the system listens on; `None` where there is no system to see.
+    ports: Option<HashSet<u16>>,
+    known: HashMap<u64, Known>,
+    round: u32,
+    system: Traffic,
+    own: Traffic,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Known {
+    owner: Owner,
+    carried: Carried,
+    round: u32,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Owner {
+    System,
+    Ourselves,
+    Other,
+}
+
+impl SocketMeter {
+    /// Of a system with these processes, and of this process; `None` for the system if there is none to see. Its ports are
+    /// those it listens on now. What was carried before is not counted.
+    pub fn new(system: Option<&[u32]>) -> io::Result<SocketMeter> {
+        let mut diagnostics = Diagnostics::open()?;
+        let ports = match system {
+            Some(pids) => Some(listening_ports(&mut diagnostics, pids)?),
+            None => None,
+        };
+        SocketMeter::at(ports, system.unwrap_or_default(), diagnostics)
+    }
+
+    fn at(ports: Option<HashSet<u16>>, pids: &[u32], diagnostics: Diagnostics) -> io::Result<SocketMeter> {
+        let (system, own) = (Traffic::default(), Traffic::default());
+        let mut meter = SocketMeter { diagnostics, ports, known: HashMap::new(), round: 0, system, own };
+        meter.look(pids)?;
+        (meter.system, meter.own) = (Traffic::default(), Traffic::default());
+        Ok(meter)
+    }
+
+    /// Looks at all sockets and gives both sums: the system's (`None` if it listens on no port that can be seen), and ours.
+    /// `pids` are the system's processes now.
+    pub fn read(&mut self, pids: &[u32]) -> io::Result<(Option<Traffic>, Traffic)> {
+        self.look(pids)?;
+        let seen = self.ports.as_ref().is_some_and(|ports| !ports.is_empty());
+        Ok((seen.then_some(self.system), self.own))
+    }
+
+    fn look(&mut self, pids: &[u32]) -> io::Result<()> {
+        let sockets = self.diagnostics.connected()?;
+        self.round = self.round.wrapping_add(1);
+        let mut holders = Holders::new(pids);
+        for socket in &sockets {
+            let Some(carried) = socket.carried else { continue };
+            let before = self.known.get(&socket.cookie).copied();
+            let owner = match before {
+                Some(known) => known.owner,
+                None => match owner(socket, self.ports.as_ref(), &mut holders) {
+                    Some(owner) => owner,
+                    None => continue,
+                },
+            };
+            let since = before.map(|known| known.carried).unwrap_or_default();
+            let side = match owner {
+                Owner::System => Some(&mut self.system),
+                Owner::Ourselves => Some(&mut self.own),
+                Owner::Other => None,
+            };
+            if let Some(side) = side {
+                side.received_bytes += carried.received_bytes.saturating_sub(since.received_bytes);
+                side.sent_bytes += carried.acknowledged_bytes.saturating_sub(since.acknowledged_bytes);
+            }
+            self.known.insert(socket.cookie, Known { owner, carried, round: self.round });
+        }
+        self.known.retain(|_, known| known.round == self.round);
+        Ok(())
+    }
+}
+
+fn listening_ports(diagnostics: &mut Diagnostics, pids: &[u32]) -> io::Result<HashSet<u16>> {
+    let inodes = socket_inodes(pids);
+    let listening = diagnostics.listening()?;
+    let held = listening.iter().filter(|socket| inodes.contains(&u64::from(socket.inode)));
+    Ok(held.map(|socket| socket.local_port).collect())
+}
+
+/// Whose socket it is; `None` if that cannot be told (any more).
+fn owner(socket: &Socket, ports: Option<&HashSet<u16>>, holders: &mut Holders) -> Option<Owner> {
+    match ports {
+        Some(ports) if ports.contains(&socket.local_port) => Some(Owner::System),
+        Some(ports) if !ports.contains(&socket.remote_port) => Some(Owner::Other),
+        _ if socket.inode == 0 => None,
+        _ if holders.ourselves(socket.inode) => Some(Owner::Ourselves),
+        Some(_) if holders.system(socket.inode) => Some(Owner::System),
+        _ => Some(Owner::Other),
+    }
+}
+
+/// Who holds which socket, looked up once a round and only if it is asked for: it costs a call for each descriptor.
+struct Holders<'a> {
+    pids: &'a [u32],
+    own: Option<HashSet<u64>>,
+    system: Option<HashSet<u64>>,
+}
+
+impl Holders<'_> {
+    fn new(pids: &[u32]) -> Holders<'_> {
+        Holders { pids, own: None, system: None }
+    }
+
+    fn ourselves(&mut self, inode: u32) -> bool {
+        self.own.get_or_insert_with(|| socket_inodes(&[std::process::id()])).contains(&u64::from(inode))
+    }
+
+    fn system(&mut self, inode: u32) -> bool {
+        self.system.get_or_insert_with(|| socket_inodes(self.pids)).contains(&u64::from(inode))
+    }
+}
+
+/// Numbers of the sockets behind the descriptors of processes. Processes that end meanwhile or are not ours to see hold none.
+fn socket_inodes(pids: &[u32]) -> HashSet<u64> {
+    let descriptors = pids.iter().filter_map(|pid| fs::read_dir(format!("/proc/{pid}/fd")).ok()).flatten().flatten();
+    descriptors
+        .filter_map(|entry| fs::metadata(entry.path()).ok())
+        .filter(|found| found.mode() & libc::S_IFMT == libc::S_IFSOCK)
+        .map(|found| found.ino())
+        .collect()
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use std::io::{Read, Write};
+    use std::net::{TcpListener, TcpStream};
+
+    use super::*;
+
+    /// A connection to a listener of this process.
+    fn pair(listener: &TcpListener) -> (TcpStream, TcpStream) {
+        let client = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+        (client, listener.accept().unwrap().0)
+    }
+
+    /// A meter of what goes to and from this listener; other tests of this process have connections, too.
+    fn metering(listener: &TcpListener) -> SocketMeter {
+        let port = listener.local_addr().unwrap().port();
+        let mut diagnostics = Diagnostics::open().unwrap();
+        assert!(listening_ports(&mut diagnostics, &[std::process::id()]).unwrap().contains(&port));
+        SocketMeter::at(Some(HashSet::from([port])), &[std::process::id()], diagnostics).unwrap()
+    }
+
+    #[test]
+    fn increments_are_added_up_over_connections_that_come_and_go() {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let (mut early, mut early_peer) = pair(&listener);
+        early.write_all(&[0; 777]).unwrap();
+        early_peer.read_exact(&mut [0; 777]).unwrap();
+
+        // The system is this process here, so its side is told by the port and ours by the descriptor.
+        let pids = [std::process::id()];
+        let mut meter = metering(&listener);
+        assert_eq!(meter.read(&pids).unwrap(), (Some(Traffic::default()), Traffic::default()));
+        let mut last = Traffic::default();
+        for round in 1..=3u64 {
+            let (mut client, mut server) = pair(&listener);
+            client.write_all(&[0; 1_000]).unwrap();
+            server.read_exact(&mut [0; 1_000]).unwrap();
+            early_peer.write_all(&[0; 10]).unwrap();
+            early.read_exact(&mut [0; 10]).unwrap();
+            let (system, own) = meter.read(&pids).unwrap();
+            let system = system.unwrap();
+            assert_eq!((system.received_bytes, own.received_bytes), (round * 1_000, round * 10));
+            assert!(system.sent_bytes >= last.sent_bytes && system.sent_bytes <= own.received_bytes + round);
+            last = system;
+        }
+    }
+
+    #[test]
+    fn sockets_of_others_are_not_counted() {
+        let (listener, strange) = (TcpListener::bind("127.0.0.1:0").unwrap(), TcpListener::bind("127.0.0.1:0").unwrap());
+        let mut meter = metering(&listener);
+        let (mut client, mut server) = pair(&strange);
+        client.write_all(&[0; 100]).unwrap();
+        server.read_exact(&mut [0; 100]).unwrap();
+        let (system, own) = meter.read(&[]).unwrap();
+        assert_eq!((system.unwrap(), own), (Traffic::default(), Traffic::default()));
+        // A system that listens nowhere has no traffic that could be told; that is not 0.
+        meter.ports = Some(HashSet::new());
+        assert_eq!(meter.read(&[]).unwrap().0, None);
+    }
+}

@@ -1,0 +1,171 @@
+//! What a whole machine used, as its node_exporter tells it: for a system that runs on a machine where nothing else of ours
+//! does.
+//!
+//! [`Scraper`] asks once and gives a [`Snapshot`]; [`HostWatch`] asks every few seconds from a thread of its own and sums up.
+//! Only plain HTTP is spoken: an exporter behind TLS needs a forwarder.
+
+mod snapshot;
+mod watch;
+
+use std::time::Duration;
+
+use ureq::Agent;
+
+pub use snapshot::Snapshot;
+pub use watch::{HostReadings, HostWatch};
+
+/// Longest wait for an answer: look-up of the name, connect, and the whole text.
+const ANSWER_WITHIN: Duration = Duration::from_secs(2);
+/// Largest answer that is read, bytes. An exporter with all its collectors says about 0.1 MB on a small machine.
+const LARGEST_ANSWER: u64 = 8 << 20;
+/// Where exporters answer.
+const USUAL_PATH: &str = "/metrics";
+/// The collectors asked for, so that the machine under test does no more work than it must.
+const COLLECTORS: &str = "collect[]=cpu&collect[]=meminfo&collect[]=netdev";
+
+/// A node_exporter could not be asked, or did not answer as one.
+#[derive(Debug, thiserror::Error)]
+pub enum ScrapeError {
+    /// Not the address of an exporter.
+    #[error("`{url}` is not the address of a node_exporter: {reason}")]
+    Url {
+        /// As written, without password.
+        url: String,
+        /// What is wrong.
+        reason: &'static str,
+    },
+    /// No answer.
+    #[error("failed to read `{url}`")]
+    NoAnswer {
+        /// Where, without password.
+        url: String,
+        /// Why.
+        source: Box<ureq::Error>,
+    },
+    /// An answer that says nothing about the machine.
+    #[error("`{url}` answered, but not as a node_exporter: there is no `node_cpu_seconds_total` in it")]
+    NoMetrics {
+        /// Where, without password.
+        url: String,
+    },
+    /// No thread to ask from.
+    #[error("failed to start a thread that reads `{url}`")]
+    Thread {
+        /// Where, without password.
+        url: String,
+        /// Why.
+        source: std::io::Error,
+    },
+}
+
+/// Asks one exporter.
+#[derive(Debug)]
+pub struct Scraper {
+    agent: Agent,
+    /// What is asked, log-in included.
+    asked: String,
+    shown: String,
+}
+
+impl Scraper {
+    /// For an exporter at `http://[user:password@]host:port[/path[?query]]`. The scheme may be left out where there is no
+    /// log-in; the path is `/metrics` unless given. Without a query only the collectors that are needed are asked for. Nothing is sent yet.
+    pub fn new(url: &str) -> Result<Scraper, ScrapeError> {
+        let shown = without_log_in(url);
+        let wrong = |reason| ScrapeError::Url { url: shown.clone(), reason };
+        let rest = match url.split_once("://") {
+            Some(("http", rest)) => rest,
+            Some(("https", _)) => return Err(wrong("only plain http:// is spoken")),
+            Some(_) => return Err(wrong("it begins with http://")),
+            None => url,
+        };
+        if rest.contains(|c: char| c.is_whitespace() || c.is_control()) {
+            return Err(wrong("it holds a space"));
+        }
+        let (authority, path) = match rest.find(['/', '?']) {
+            Some(at) => rest.split_at(at),
+            None => (rest, ""),
+        };
+        if !url.contains("://") && authority.contains('@') {
+            // Command lines are recorded, and a log-in is told from other words by what stands before it.
+            return Err(wrong("a log-in needs http:// before it"));
+        }
+        if authority.rsplit('@').next().is_none_or(|host| host.is_empty() || host.starts_with(':')) {
+            return Err(wrong("there is no host in it"));
+        }
+        let (path, query) = path.split_once('?').unwrap_or((path, COLLECTORS));
+        let path = if matches!(path, "" | "/") { USUAL_PATH } else { path };
+        let agent = Agent::new_with_config(
+            Agent::config_builder()
+                .timeout_global(Some(ANSWER_WITHIN))
+                .max_redirects(0)
+                // A proxy of the surroundings is not asked for a machine of ours.
+                .proxy(None)
+                .build(),
+        );
+        Ok(Scraper { agent, asked: format!("http://{authority}{path}?{query}"), shown })
+    }
+
+    /// Where it asks, without password.
+    pub fn url(&self) -> &str {
+        &self.shown
+    }
+
+    /// Asks once, with one query. Answers or fails within 2 s; an answer above 8 MiB is a failure.
+    pub fn read(&self) -> Result<Snapshot, ScrapeError> {
+        let failed = |source| ScrapeError::NoAnswer { url: self.shown.clone(), source: Box::new(source) };
+        let mut answer = self.agent.get(&self.asked).call().map_err(failed)?;
+        let text = answer.body_mut().with_config().limit(LARGEST_ANSWER).read_to_string().map_err(failed)?;
+        let snapshot = Snapshot::parse(&text);
+        if snapshot.cpu_seconds.is_empty() {
+            return Err(ScrapeError::NoMetrics { url: self.shown.clone() });
+        }
+        Ok(snapshot)
+    }
+}
+
+/// A URL as it may be shown.
+fn without_log_in(url: &str) -> String {
+    let (scheme, rest) = url.split_once("://").map_or(("http", url), |(scheme, rest)| (scheme, rest));
+    let (authority, path) = rest.split_at(rest.find(['/', '?']).unwrap_or(rest.len()));
+    let host = authority.rsplit('@').next().unwrap_or(authority);
+    let path = path.split('?').next().unwrap_or(path);
+    format!("{scheme}://{host}{path}")
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_address_is_completed_and_its_password_never_shown() {
+        let scraper = Scraper::new("http://ann:secret@broker:9100").unwrap();
+        assert_eq!(scraper.url(), "http://broker:9100");
+        assert_eq!(
+            scraper.asked,
+            "http://ann:secret@broker:9100/metrics?collect[]=cpu&collect[]=meminfo&collect[]=netdev"
+        );
+        assert!(!format!("{}", Scraper::new("https://ann:secret@broker").unwrap_err()).contains("secret"));
+        for (written, asked) in [
+            ("broker:9100", "http://broker:9100/metrics?"),
+            ("[::1]:9100/", "http://[::1]:9100/metrics?"),
+            ("http://broker:9100/node/metrics", "http://broker:9100/node/metrics?"),
+        ] {
+            assert!(Scraper::new(written).unwrap().asked.starts_with(asked), "{written}");
+        }
+        assert_eq!(Scraper::new("http://a:1/m?x=1").unwrap().asked, "http://a:1/m?x=1");
+        for wrong in ["", "http://", "http://:9100", "https://broker:9100", "ftp://broker", "a b:9100", "http://x@/", "x:y@z:1"] {
+            assert!(matches!(Scraper::new(wrong), Err(ScrapeError::Url { .. })), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn nobody_there_is_an_error_that_names_the_address() {
+        // A port that was free a moment ago, and is below those the kernel gives to connections.
+        let port = crate::ports::free(1).unwrap()[0];
+        let scraper = Scraper::new(&format!("http://ann:secret@127.0.0.1:{port}")).unwrap();
+        let error = scraper.read().unwrap_err();
+        assert_eq!(error.to_string(), format!("failed to read `http://127.0.0.1:{port}`"));
+    }
+}

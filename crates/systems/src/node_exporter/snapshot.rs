@@ -1,0 +1,150 @@
+//! What an exporter said at one time.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::io;
+
+use prometheus_parse::{Scrape, Value};
+
+/// Names of the loopback, whose bytes never leave the machine.
+const LOOPBACK: &str = "lo";
+/// Time in which a core did nothing for this machine: it idled, waited for a disk, or was taken away by the hypervisor.
+const NOT_USED: &[&str] = &["idle", "iowait", "steal"];
+
+/// Counters and levels of a machine. What the exporter left out is `None` or missing.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Snapshot {
+    /// CPU time since the machine started, over all cores, seconds by mode (`user`, `idle`, …).
+    pub cpu_seconds: BTreeMap<String, f64>,
+    /// Cores.
+    pub cores: Option<u32>,
+    /// Memory, bytes.
+    pub memory_bytes: Option<u64>,
+    /// Memory that programs could still have, bytes.
+    pub available_bytes: Option<u64>,
+    /// Bytes received since the machine started, by network interface, without the loopback.
+    pub received_bytes: BTreeMap<String, u64>,
+    /// Bytes sent since the machine started, by network interface, without the loopback.
+    pub sent_bytes: BTreeMap<String, u64>,
+}
+
+impl Snapshot {
+    /// Takes what is needed out of the text format of Prometheus; lines of other metrics are left out unread.
+    pub fn parse(text: &str) -> Snapshot {
+        let wanted = |line: &&str| METRICS.iter().any(|(name, _)| line.starts_with(name));
+        let lines = text.lines().filter(wanted).map(|line| Ok::<_, io::Error>(line.to_owned()));
+        let mut snapshot = Snapshot::default();
+        let mut cores = BTreeSet::new();
+        // Reading lines from memory cannot fail; a line that is not understood is left out, and so is its figure.
+        let samples = Scrape::parse(lines).map(|scrape| scrape.samples).unwrap_or_default();
+        for sample in samples {
+            let value = match sample.value {
+                Value::Counter(value) | Value::Gauge(value) | Value::Untyped(value) => value,
+                Value::Histogram(_) | Value::Summary(_) => continue,
+            };
+            if !value.is_finite() || value < 0.0 {
+                continue;
+            }
+            let Some((_, take)) = METRICS.iter().find(|(name, _)| *name == sample.metric) else { continue };
+            if let Some(core) = sample.labels.get("cpu") {
+                cores.insert(core.to_owned());
+            }
+            take(&mut snapshot, &|label| sample.labels.get(label).map(str::to_owned), value);
+        }
+        snapshot.cores = u32::try_from(cores.len()).ok().filter(|cores| *cores > 0);
+        snapshot
+    }
+
+    /// CPU time in which the machine worked, since its start, seconds over all cores.
+    pub fn busy_seconds(&self) -> f64 {
+        let busy = self.cpu_seconds.iter().filter(|(mode, _)| !NOT_USED.contains(&mode.as_str()));
+        busy.map(|(_, seconds)| seconds).sum()
+    }
+
+    /// Memory in use: all but what is available, bytes.
+    pub fn used_bytes(&self) -> Option<u64> {
+        self.memory_bytes?.checked_sub(self.available_bytes?)
+    }
+
+    /// Bytes received on all interfaces; `None` if none is known.
+    pub fn all_received_bytes(&self) -> Option<u64> {
+        (!self.received_bytes.is_empty()).then(|| self.received_bytes.values().sum())
+    }
+
+    /// Bytes sent on all interfaces; `None` if none is known.
+    pub fn all_sent_bytes(&self) -> Option<u64> {
+        (!self.sent_bytes.is_empty()).then(|| self.sent_bytes.values().sum())
+    }
+}
+
+/// A label's value.
+type Label<'a> = &'a dyn Fn(&str) -> Option<String>;
+/// Puts a value where it belongs.
+type Take = fn(&mut Snapshot, Label<'_>, f64);
+
+/// Metrics that are read, by the names that node_exporter has used since 0.16, and where each goes.
+const METRICS: &[(&str, Take)] = &[
+    ("node_cpu_seconds_total", |snapshot, label, value| {
+        if let Some(mode) = label("mode") {
+            *snapshot.cpu_seconds.entry(mode).or_default() += value;
+        }
+    }),
+    ("node_memory_MemTotal_bytes", |snapshot, _, value| snapshot.memory_bytes = Some(value as u64)),
+    ("node_memory_MemAvailable_bytes", |snapshot, _, value| snapshot.available_bytes = Some(value as u64)),
+    ("node_network_receive_bytes_total", |snapshot, label, value| {
+        add_device(&mut snapshot.received_bytes, label, value);
+    }),
+    ("node_network_transmit_bytes_total", |snapshot, label, value| {
+        add_device(&mut snapshot.sent_bytes, label, value);
+    }),
+];
+
+fn add_device(devices: &mut BTreeMap<String, u64>, label: Label<'_>, value: f64) {
+    if let Some(device) = label("device").filter(|device| device != LOOPBACK) {
+        devices.insert(device, value as u64);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const TEXT: &str = r#"# HELP node_cpu_seconds_total Seconds the CPUs spent in each mode.
+# TYPE node_cpu_seconds_total counter
+node_cpu_seconds_total{cpu="0",mode="idle"} 7.128542e+06
+node_cpu_seconds_total{cpu="0",mode="iowait"} 10
+node_cpu_seconds_total{cpu="0",mode="steal"} 5
+node_cpu_seconds_total{cpu="0",mode="user"} 100.5
+node_cpu_seconds_total{cpu="1",mode="idle"} 1
+node_cpu_seconds_total{cpu="1",mode="user"} 20.25
+node_cpu_seconds_total{cpu="1",mode="system"} 4
+node_cpu_guest_seconds_total{cpu="7",mode="user"} 1000
+# TYPE node_memory_MemAvailable_bytes gauge
+node_memory_MemAvailable_bytes 2.1e+10
+node_memory_MemTotal_bytes 2.5e+10
+node_network_receive_bytes_total{device="eth0"} 5.49394e+05
+node_network_receive_bytes_total{device="lo"} 9e+09
+node_network_transmit_bytes_total{device="eth0"} 1000
+node_network_transmit_bytes_total{device="wlan0"} 500
+node_network_transmit_bytes_total{device="lo"} 9e+09
+node_scrape_collector_duration_seconds{collector="cpu"} 0.0001
+"#;
+
+    #[test]
+    fn an_exporter_s_text_is_read() {
+        let snapshot = Snapshot::parse(TEXT);
+        assert_eq!((snapshot.cores, snapshot.busy_seconds()), (Some(2), 124.75));
+        assert_eq!((snapshot.memory_bytes, snapshot.used_bytes()), (Some(25_000_000_000), Some(4_000_000_000)));
+        assert_eq!((snapshot.all_received_bytes(), snapshot.all_sent_bytes()), (Some(549_394), Some(1_500)));
+    }
+
+    #[test]
+    fn what_is_left_out_or_broken_is_not_known() {
+        assert_eq!(Snapshot::parse("<html>not found</html>"), Snapshot::default());
+        let broken = "node_memory_MemTotal_bytes lots\nnode_memory_MemAvailable_bytes NaN\n\
+                      node_cpu_seconds_total{cpu=\"0\"\nnode_network_receive_bytes_total 5\n\
+                      node_network_transmit_bytes_total{device=\"eth0\"} -4\n";
+        let snapshot = Snapshot::parse(broken);
+        assert_eq!((snapshot.memory_bytes, snapshot.used_bytes(), snapshot.cores), (None, None, None));
+        assert_eq!((snapshot.all_received_bytes(), snapshot.all_sent_bytes()), (None, None));
+    }
+}

@@ -1,0 +1,161 @@
+//! What a system and pubmark itself cost, sampled while a run goes on.
+//!
+//! A thread samples every [`INTERVAL`]; [`Sampler::sample_now`] adds a sample at an edge of the measured window, so that
+//! what was used between the edges is measured, and only what lies between two samples is interpolated. CPU time, memory,
+//! threads and control groups are in every sample. Descriptors, context switches, sockets' bytes and the proportional set
+//! cost more to find out: they are in a sample every second at most, less often the longer they take ([`Ration`]), and at
+//! the edges.
+//!
+//! [`Ration`]: crate::meter::Ration
+
+mod samples;
+mod taker;
+
+use std::io;
+use std::sync::{Arc, Condvar, Mutex, MutexGuard};
+use std::thread::{self, JoinHandle};
+use std::time::{Duration, Instant};
+
+use crate::cgroup::CostPlace;
+
+pub use samples::{Sample, Samples};
+use taker::Taker;
+
+/// Time between two samples.
+pub const INTERVAL: Duration = Duration::from_millis(250);
+
+/// Samples a system and this process until it is finished.
+#[derive(Debug)]
+pub struct Sampler {
+    shared: Arc<Shared>,
+    thread: Option<JoinHandle<()>>,
+}
+
+#[derive(Debug)]
+struct Shared {
+    state: Mutex<State>,
+    ended: Condvar,
+}
+
+#[derive(Debug)]
+struct State {
+    taker: Taker,
+    samples: Vec<Sample>,
+    ended: bool,
+}
+
+impl Shared {
+    fn lock(&self) -> MutexGuard<'_, State> {
+        // A sample that panicked half-way has pushed nothing, so the state is whole.
+        self.state.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
+    }
+}
+
+impl State {
+    fn sample(&mut self, occasion: Occasion) {
+        let sample = self.taker.take(occasion);
+        self.samples.push(sample);
+    }
+}
+
+/// Why a sample is taken.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Occasion {
+    /// The time has come.
+    Beat,
+    /// An edge of the window, or of the sampler's life: what costs more is looked at, too.
+    Edge,
+}
+
+impl Sampler {
+    /// Starts sampling, with a sample at once. `places` are the system's brokers, none where it is not on this machine. Start
+    /// it once the system is ready, whose listening ports are looked up now, and before clients connect: the memory of this
+    /// first sample is the idle one.
+    pub fn start(places: &[CostPlace]) -> io::Result<Sampler> {
+        let mut state = State { taker: Taker::new(places), samples: Vec::new(), ended: false };
+        state.sample(Occasion::Edge);
+        let shared = Arc::new(Shared { state: Mutex::new(state), ended: Condvar::new() });
+        let thread = thread::Builder::new().name("sampler".to_owned()).stack_size(256 << 10).spawn({
+            let shared = Arc::clone(&shared);
+            move || sample_until_ended(&shared)
+        })?;
+        Ok(Sampler { shared, thread: Some(thread) })
+    }
+
+    /// Takes a sample now, in the calling thread.
+    pub fn sample_now(&self) {
+        self.shared.lock().sample(Occasion::Edge);
+    }
+
+    /// Takes a last sample, ends, and gives all samples in order of time.
+    pub fn finish(mut self) -> Samples {
+        self.sample_now();
+        self.end();
+        let mut state = self.shared.lock();
+        let brokers = state.taker.brokers();
+        Samples::new(std::mem::take(&mut state.samples), brokers)
+    }
+
+    fn end(&mut self) {
+        self.shared.lock().ended = true;
+        self.shared.ended.notify_all();
+        if let Some(thread) = self.thread.take() {
+            // The thread has nothing to say; if it panicked, its samples are missing and the panic was printed.
+            let _ = thread.join();
+        }
+    }
+}
+
+impl Drop for Sampler {
+    fn drop(&mut self) {
+        self.end();
+    }
+}
+
+fn sample_until_ended(shared: &Shared) {
+    let mut next = Instant::now() + INTERVAL;
+    let mut state = shared.lock();
+    while !state.ended {
+        let now = Instant::now();
+        if now >= next {
+            state.sample(Occasion::Beat);
+            // On its beat; beats missed on a busy machine are left out.
+            while next <= now {
+                next += INTERVAL;
+            }
+        }
+        let wait = next.saturating_duration_since(Instant::now());
+        state = match shared.ended.wait_timeout(state, wait) {
+            Ok((state, _)) => state,
+            Err(poisoned) => poisoned.into_inner().0,
+        };
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+    use crate::clock;
+
+    #[test]
+    fn this_process_is_sampled_on_request_and_on_the_beat() {
+        let sampler = Sampler::start(&[]).unwrap();
+        let begin_ns = clock::monotonic_ns();
+        while clock::monotonic_ns() - begin_ns < 400_000_000 {
+            std::hint::black_box(begin_ns);
+        }
+        sampler.sample_now();
+        let samples = sampler.finish();
+        assert!(samples.all().len() >= 4, "start, beat, request, end: {}", samples.all().len());
+        let last_ns = samples.all().last().unwrap().at_ns;
+        let resources = samples.resources(begin_ns, last_ns);
+        let usage = resources.generator.unwrap();
+        assert!(usage.cpu_seconds > 0.0 && usage.peak_rss_bytes > 100_000, "{usage:?}");
+        assert!(usage.peak_pss_bytes > Some(100_000) && usage.idle_rss_bytes > Some(100_000), "{usage:?}");
+        assert!(usage.threads >= Some(2) && usage.descriptors >= Some(3), "{usage:?}");
+        assert!(usage.voluntary_switches.is_some() && usage.received_bytes.is_some(), "{usage:?}");
+        // Nothing was asked of a system.
+        assert_eq!((usage.cgroup_peak_bytes, resources.system, resources.limits), (None, None, None));
+    }
+}

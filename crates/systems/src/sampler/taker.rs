@@ -1,0 +1,101 @@
+//! Takes a single sample.
+
+use crate::cgroup::CostPlace;
+use crate::clock;
+use crate::meter::{OwnMeter, Ration, Reading, SystemMeter};
+use crate::network::SocketMeter;
+
+use super::{Occasion, Sample};
+
+/// Has a meter for each side, and knows what is due.
+#[derive(Debug)]
+pub(super) struct Taker {
+    system: Option<SystemMeter>,
+    own: OwnMeter,
+    /// `None` where the kernel does not list its sockets.
+    sockets: Option<SocketMeter>,
+    sockets_ration: Ration,
+    /// Of descriptors and context switches.
+    threads_ration: Ration,
+    /// Of the proportional set. The kernel holds the process's memory map meanwhile, so this disturbs it, too.
+    pages_ration: Ration,
+}
+
+impl Taker {
+    pub(super) fn new(places: &[CostPlace]) -> Taker {
+        let mut system = (!places.is_empty()).then(|| SystemMeter::new(places));
+        let pids = system.as_mut().map(|system| {
+            // Only to find out who they are.
+            system.read();
+            system.pids()
+        });
+        // What cannot be opened stays unknown in the record.
+        let sockets = SocketMeter::new(pids.as_deref()).ok();
+        let (sockets_ration, threads_ration, pages_ration) = Default::default();
+        Taker { system, own: OwnMeter, sockets, sockets_ration, threads_ration, pages_ration }
+    }
+
+    /// How many brokers the system has; 0 if it is not on this machine.
+    pub(super) fn brokers(&self) -> usize {
+        self.system.as_ref().map_or(0, SystemMeter::brokers)
+    }
+
+    pub(super) fn take(&mut self, occasion: Occasion) -> Sample {
+        let edge = occasion == Occasion::Edge;
+        let before_ns = clock::monotonic_ns();
+        let (mut system, limits) = self.system.as_mut().map(SystemMeter::read).unwrap_or_default();
+        let mut generator = self.own.read();
+        // The instant of what was just read; what follows takes longer and changes more slowly.
+        let at_ns = before_ns + (clock::monotonic_ns() - before_ns) / 2;
+        if edge || self.sockets_ration.is_due(at_ns) {
+            self.read_sockets(system.as_mut(), generator.as_mut());
+        }
+        if edge || self.threads_ration.is_due(at_ns) {
+            self.read_threads(system.as_mut(), generator.as_mut());
+        }
+        if self.pages_ration.is_due(at_ns) || edge && self.pages_ration.is_cheap() {
+            self.read_pages(system.as_mut(), generator.as_mut());
+        }
+        Sample { at_ns, system, generator, limits }
+    }
+
+    fn read_sockets(&mut self, system: Option<&mut Reading>, generator: Option<&mut Reading>) {
+        let Some(sockets) = &mut self.sockets else { return };
+        let start_ns = clock::monotonic_ns();
+        let pids = self.system.as_ref().map(SystemMeter::pids).unwrap_or_default();
+        // A look that failed is a gap, bridged by the looks around it.
+        if let Ok((of_system, own)) = sockets.read(&pids) {
+            if let Some(system) = system {
+                system.traffic = of_system;
+            }
+            if let Some(generator) = generator {
+                generator.traffic = Some(own);
+            }
+        }
+        self.sockets_ration.spend(start_ns, clock::monotonic_ns());
+    }
+
+    fn read_threads(&mut self, system: Option<&mut Reading>, generator: Option<&mut Reading>) {
+        let start_ns = clock::monotonic_ns();
+        if let (Some(reading), Some(meter)) = (system, &mut self.system) {
+            reading.descriptors = meter.descriptors();
+            reading.switches = meter.switches();
+        }
+        if let Some(reading) = generator {
+            reading.descriptors = self.own.descriptors();
+            reading.switches = self.own.switches();
+        }
+        self.threads_ration.spend(start_ns, clock::monotonic_ns());
+    }
+
+    fn read_pages(&mut self, system: Option<&mut Reading>, generator: Option<&mut Reading>) {
+        let start_ns = clock::monotonic_ns();
+        if let (Some(reading), Some(meter)) = (system, &self.system) {
+            reading.pss_bytes = meter.proportional_bytes();
+        }
+        if let Some(reading) = generator {
+            reading.pss_bytes = self.own.proportional_bytes();
+        }
+        self.pages_ration.spend(start_ns, clock::monotonic_ns());
+    }
+}
