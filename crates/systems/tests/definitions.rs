@@ -1,6 +1,7 @@
 //! The embedded definitions, and what is said of wrong ones.
 #![allow(clippy::unwrap_used, missing_docs)]
 
+use pubmark_systems::condition::{Condition, When};
 use pubmark_systems::{Definition, SystemError};
 
 #[test]
@@ -18,6 +19,56 @@ fn every_embedded_definition_is_right_and_has_both_profiles() {
     }
 }
 
+/// The conditions of everything that a definition writes or passes on.
+fn conditions(definition: &Definition) -> Vec<&When> {
+    let files = definition.files.iter().flat_map(|file| file.parts.iter().map(|part| &part.when).chain([&file.when]));
+    let process = definition.back_ends.process.iter().flat_map(|process| &process.arguments);
+    let container = definition.back_ends.container.iter().flat_map(|container| &container.arguments);
+    files.chain(process.chain(container).map(|part| &part.when)).collect()
+}
+
+#[test]
+fn what_a_condition_switches_on_is_a_named_deviation() {
+    for definition in Definition::embedded().unwrap().iter().filter(|definition| definition.ranked) {
+        for condition in
+            [Condition::Tls, Condition::Password, Condition::Raised, Condition::Bridge, Condition::Cluster]
+        {
+            let done = conditions(definition).iter().any(|when| when.needs(condition));
+            let named = definition.deviations.iter().any(|change| change.when.needs(condition));
+            assert_eq!(done, named, "{}: {condition:?}", definition.name);
+        }
+    }
+}
+
+#[test]
+fn what_a_definition_promises_it_says_how_to_do() {
+    for definition in Definition::embedded().unwrap() {
+        let name = &definition.name;
+        let has = |condition| conditions(&definition).iter().any(|when| when.needs(condition));
+        assert_eq!(definition.limits.raised_to_at_most_bytes.is_some(), has(Condition::Raised), "{name}: larger packets");
+        assert_eq!(definition.topology.bridge.is_some(), has(Condition::Bridge), "{name}: bridge");
+        assert_eq!(definition.topology.cluster.is_some(), has(Condition::Cluster), "{name}: cluster");
+        let encrypts = definition.listeners.values().any(|listener| listener.tls_scheme.is_some());
+        assert_eq!(encrypts, definition.encrypts(false) || definition.encrypts(true), "{name}: TLS");
+        let ways = &definition.back_ends;
+        assert_eq!(ways.brokerless.is_some(), ways.process.is_none() && ways.container.is_none(), "{name}");
+        if let Some(container) = &ways.container {
+            let tag = container.image.rsplit_once(':').map(|(_, tag)| tag);
+            assert!(tag.is_some_and(|tag| tag.starts_with(|first: char| first.is_ascii_digit())), "{}", container.image);
+        }
+    }
+}
+
+#[test]
+fn a_log_in_or_tls_is_offered_by_each_back_end_apart() {
+    // Mochi's own program encrypts and lets everybody in; the one in its image asks for a log-in and does not encrypt.
+    let mochi = Definition::load("mochi").unwrap();
+    assert_eq!((mochi.encrypts(false), mochi.asks_for_login(false)), (true, false));
+    assert_eq!((mochi.encrypts(true), mochi.asks_for_login(true)), (false, true));
+    let valkey = Definition::load("valkey").unwrap();
+    assert_eq!((valkey.encrypts(false), valkey.encrypts(true)), (false, true));
+}
+
 #[test]
 fn every_setting_of_mosquitto_is_a_named_deviation() {
     let definition = Definition::load("mosquitto").unwrap();
@@ -29,7 +80,9 @@ fn every_setting_of_mosquitto_is_a_named_deviation() {
         .chain(definition.profiles.values().flat_map(|profile| &profile.deviations))
         .map(|change| change.setting.as_str())
         .collect();
-    let lines = file.parts.iter().map(|part| part.text.as_str()).chain(profile).flat_map(str::lines);
+    // A bridge is one deviation, however many lines it has.
+    let parts = file.parts.iter().filter(|part| !part.when.needs(Condition::Bridge));
+    let lines = parts.map(|part| part.text.as_str()).chain(profile).flat_map(str::lines);
     for line in lines.filter(|line| *line != "{profile}") {
         let setting = line.split(' ').next().unwrap();
         // Refusing the anonymous is mosquitto's default.
@@ -40,7 +93,8 @@ fn every_setting_of_mosquitto_is_a_named_deviation() {
 #[test]
 fn an_unknown_system_is_answered_with_those_there_are() {
     let error = Definition::load("mosqito").unwrap_err().to_string();
-    assert_eq!(error, "unknown system `mosqito`: known are builtin, mosquitto, or the path of a definition");
+    let names = Definition::names().join(", ");
+    assert_eq!(error, format!("unknown system `mosqito`: known are {names}, or the path of a definition"));
 }
 
 #[test]
@@ -52,7 +106,7 @@ fn a_wrong_definition_says_where_and_what() {
         ("mqtt5: {listener: mqtt,", "mqtt5: {listener: web,", "names listener `web`, which is not defined"),
         ("highest_qos: 2", "highest_qos: 3", "highest_qos 3"),
         ("ready_within_s: 10", "ready_within_s: -1", "ready_within_s is -1"),
-        ("name: mosquitto.conf", "name: ../mosquitto.conf", "not a plain name"),
+        ("name: mosquitto.conf", "name: ../mosquitto.conf", "leaves the private directory"),
         ("\n  default:", "\n  defaults:", "profile `default` is missing"),
         ("when: tls", "when: maybe", "maybe"),
     ] {

@@ -1,60 +1,108 @@
 //! The table of systems.
 
-use pubmark_systems::Definition;
-use pubmark_systems::definition::Change;
+use std::thread;
+
+use pubmark_systems::definition::{Change, Offer};
+use pubmark_systems::{Definition, install};
 
 use crate::exit_code::ExitCode;
 use crate::failure::Failure;
+use crate::protocols;
+use crate::wrapping::wrap;
+
+/// Columns before what is said of a system.
+const INDENT: usize = 12;
 
 fn rows() -> Result<Vec<Definition>, Failure> {
     Definition::embedded().map_err(|error| Failure::from_error(ExitCode::Internal, &error))
 }
 
-fn protocols(system: &Definition) -> Vec<&str> {
-    system.protocols.keys().map(String::as_str).collect()
-}
-
-fn profiles(system: &Definition) -> Vec<&str> {
-    system.profiles.keys().map(String::as_str).collect()
-}
-
-/// For the terminal.
+/// For the terminal, at most 80 columns wide.
 pub fn text() -> Result<String, Failure> {
+    let systems = rows()?;
     let mut text = String::new();
-    for system in rows()? {
-        let ranked = if system.ranked { "" } else { "  (never ranked)" };
-        text.push_str(&format!("{:<11} {}{ranked}\n", system.name, system.title));
-        text.push_str(&format!("  {}\n", system.description));
-        text.push_str(&format!(
-            "  protocols {}   profiles {}\n",
-            protocols(&system).join(" "),
-            profiles(&system).join(" ")
-        ));
+    for (system, here) in systems.iter().zip(here(&systems)) {
+        let ranked = if system.ranked { "" } else { " (never ranked)" };
+        text.push_str(&format!("{:<INDENT$}{}{ranked}\n", system.name, system.title));
+        let spoken: Vec<String> = system.protocols.iter().map(|(name, offer)| spoken(name, offer)).collect();
+        for (head, words) in
+            [("", system.description.clone()), ("speaks", spoken.join(", ")), ("runs as", ways(system).join(", "))]
+        {
+            text.push_str(&wrap(&format!("  {head:<10}"), INDENT, &words));
+        }
+        if let Some(here) = here {
+            text.push_str(&wrap("  here      ", INDENT, &here));
+        }
     }
     text.push_str("endpoint    any system that runs already: `--endpoint mqtt://host:port`\n");
+    text.push_str(&wrap("* ", 2, &format!("pubmark's clients do not speak it yet; they speak {}", protocols::names().join(", "))));
     Ok(text)
 }
 
-/// The page `docs/reference/systems.md`.
+/// A protocol with its highest level; marked if no adapter speaks it.
+fn spoken(name: &str, offer: &Offer) -> String {
+    let mark = if protocols::find(name).is_some() { "" } else { "*" };
+    format!("{name}{mark} (QoS {})", levels(offer))
+}
+
+fn levels(offer: &Offer) -> String {
+    if offer.highest_qos == 0 { "0".to_owned() } else { format!("0–{}", offer.highest_qos) }
+}
+
+/// How it can be run.
+fn ways(system: &Definition) -> Vec<String> {
+    let mut ways = Vec::new();
+    if system.back_ends.process.is_some() {
+        ways.push("program".to_owned());
+    }
+    if system.back_ends.container.is_some() {
+        ways.push("container".to_owned());
+    }
+    if let Some(brokerless) = &system.back_ends.brokerless {
+        ways.push(format!("nothing: {}", brokerless.how));
+    }
+    if system.topology.bridge.is_some() {
+        ways.push("bridged brokers".to_owned());
+    }
+    if system.topology.cluster.is_some() {
+        ways.push("cluster".to_owned());
+    }
+    ways
+}
+
+/// Whether each is installed, and which version; `None` for those that are no program. All are asked at the same time: a
+/// version may take a second to be told.
+fn here(systems: &[Definition]) -> Vec<Option<String>> {
+    let ask = |system: &Definition| {
+        system.back_ends.process.as_ref()?;
+        Some(match install::found(system) {
+            Some(found) => {
+                let version = found.version.unwrap_or_else(|| "version unknown".to_owned());
+                format!("{version}, {}", found.program.display())
+            }
+            None => format!("no: `pubmark install {}`", system.name),
+        })
+    };
+    thread::scope(|scope| {
+        let asked: Vec<_> = systems.iter().map(|system| scope.spawn(move || ask(system))).collect();
+        asked.into_iter().map(|thread| thread.join().unwrap_or(None)).collect()
+    })
+}
+
+/// The page `docs/reference/systems.md`. The same on every machine.
 pub fn markdown() -> Result<String, Failure> {
     let mut text = String::from(
-        "# Systems\n\nWhat pubmark can start by itself. Each is one file in `systems/`; `--system path/to/file.yaml` takes \
-         another.\n",
+        "# Systems\n\nWhat pubmark can start by itself, and what it knows of systems without a broker. Each is one file in \
+         `systems/`; `--system path/to/file.yaml` takes another. `pubmark list systems` says which are installed here.\n",
     );
     for system in rows()? {
         text.push_str(&format!("\n## {}: {}\n\n{}\n", system.name, system.title, system.description));
         if let Some(homepage) = &system.homepage {
             text.push_str(&format!("<{homepage}>\n"));
         }
-        text.push_str("\n| protocol | highest QoS | retained | persistent sessions |\n|---|---|---|---|\n");
-        for (name, offer) in &system.protocols {
-            let yes = |has: bool| if has { "yes" } else { "no" };
-            let (retain, sessions) = (yes(offer.retain), yes(offer.persistent_sessions));
-            text.push_str(&format!("| `{name}` | {} | {retain} | {sessions} |\n", offer.highest_qos));
-        }
-        if let Some(limit) = system.limits.maximum_packet_bytes {
-            text.push_str(&format!("\nLargest packet: {limit} B.\n"));
-        }
+        text.push_str(&offers(&system));
+        text.push_str(&back_ends(&system));
+        text.push_str(&limits(&system));
         for paper in &system.papers {
             text.push_str(&format!("\nMeasured by {}: version {}.\n", paper.paper, paper.version));
         }
@@ -64,6 +112,61 @@ pub fn markdown() -> Result<String, Failure> {
         }
     }
     Ok(text)
+}
+
+fn offers(system: &Definition) -> String {
+    let mut text = String::from(
+        "\n| protocol | highest QoS | retained | persistent sessions | shared subscriptions | pubmark speaks it |\n\
+         |---|---|---|---|---|---|\n",
+    );
+    let yes = |has: bool| if has { "yes" } else { "no" };
+    for (name, offer) in &system.protocols {
+        let ours = match (protocols::find(name), &offer.probe) {
+            (Some(_), _) => "yes",
+            (None, Some(_)) => "only a probe",
+            (None, None) => "no",
+        };
+        text.push_str(&format!(
+            "| `{name}` | {} | {} | {} | {} | {ours} |\n",
+            offer.highest_qos,
+            yes(offer.retain),
+            yes(offer.persistent_sessions),
+            yes(offer.shared_subscriptions)
+        ));
+    }
+    for (name, note) in system.protocols.iter().filter_map(|(name, offer)| Some((name, offer.note.as_ref()?))) {
+        text.push_str(&format!("\n`{name}`: {note}.\n"));
+    }
+    text
+}
+
+fn back_ends(system: &Definition) -> String {
+    let mut text = String::new();
+    if let Some(process) = &system.back_ends.process {
+        text.push_str(&format!("\nAs a program, installed by:\n\n```sh\n{}\n```\n", process.install.trim_end()));
+    }
+    if let Some(container) = &system.back_ends.container {
+        text.push_str(&format!("\nIn a container: image `{}`.\n", container.image));
+    }
+    if let Some(brokerless) = &system.back_ends.brokerless {
+        text.push_str(&format!("\nNothing runs: {}.\n", brokerless.how));
+    }
+    for (mode, phrase) in [("bridge", &system.topology.bridge), ("cluster", &system.topology.cluster)] {
+        if let Some(phrase) = phrase {
+            text.push_str(&format!("\nSeveral brokers, `{mode}`: {phrase}.\n"));
+        }
+    }
+    text
+}
+
+fn limits(system: &Definition) -> String {
+    match (system.limits.maximum_packet_bytes, system.limits.raised_to_at_most_bytes) {
+        (Some(limit), Some(most)) => {
+            format!("\nLargest packet: {limit} B by default; raised to at most {most} B where a workload needs it.\n")
+        }
+        (Some(limit), None) => format!("\nLargest packet: {limit} B.\n"),
+        (None, _) => String::new(),
+    }
 }
 
 /// The table of settings that are not the system's defaults; empty where there are none.

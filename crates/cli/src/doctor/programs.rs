@@ -1,19 +1,58 @@
 //! Systems that pubmark can start by itself.
 
-use std::process::{Command, Stdio};
+use pubmark_systems::{Definition, SystemError, install};
 
 use super::Finding;
 
-/// Is the broker that most runs are made against installed, and which version is it?
-pub fn mosquitto() -> Finding {
-    // Debian puts it where only root's PATH looks.
-    for program in ["mosquitto", "/usr/sbin/mosquitto"] {
-        let output = Command::new(program).arg("-h").stdin(Stdio::null()).output();
-        if let Ok(output) = output {
-            let said = String::from_utf8_lossy(&output.stdout).into_owned();
-            let version = said.lines().next().unwrap_or("mosquitto, version unknown").to_owned();
-            return Finding::good(format!("{version}: `--system mosquitto` works"));
+/// Which systems can be started as programs here, and what installs the others?
+pub fn systems() -> Finding {
+    match Definition::embedded() {
+        Ok(definitions) => of(&definitions),
+        Err(error) => unreadable(&error),
+    }
+}
+
+fn unreadable(error: &SystemError) -> Finding {
+    Finding::bad(format!("definitions cannot be read: {error}"), "this is an error in pubmark: please report it")
+}
+
+fn of(definitions: &[Definition]) -> Finding {
+    let (mut here, mut missing) = (Vec::new(), Vec::new());
+    for definition in definitions.iter().filter(|definition| definition.back_ends.process.is_some()) {
+        match install::found(definition) {
+            Some(found) => here.push(match found.version {
+                Some(version) => format!("{} {version}", definition.name),
+                None => definition.name.clone(),
+            }),
+            None => missing.push(definition.name.as_str()),
         }
     }
-    Finding::limited("not installed: `--system mosquitto` cannot start it", "`apt-get install mosquitto` as root")
+    let can = format!("{} can be started", here.join(", "));
+    match missing.as_slice() {
+        [] => Finding::good(can),
+        missing => Finding::limited(
+            format!("{can}; not installed: {}", missing.join(", ")),
+            format!("`pubmark install {}`", missing.join(" ")),
+        ),
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+    use crate::doctor::Fitness;
+
+    #[test]
+    fn what_is_missing_comes_with_the_command_that_installs_it() {
+        let builtin = Definition::load("builtin").unwrap();
+        assert_eq!(of(std::slice::from_ref(&builtin)).fitness, Fitness::Good);
+        let mut absent = builtin.clone();
+        absent.name = "absent".to_owned();
+        absent.back_ends.process.as_mut().unwrap().program = "no-such-program".to_owned();
+        let finding = of(&[builtin, absent]);
+        assert_eq!(finding.fitness, Fitness::Limited);
+        assert!(finding.text.ends_with("not installed: absent"), "{}", finding.text);
+        assert_eq!(finding.fix.as_deref(), Some("`pubmark install absent`"));
+    }
 }

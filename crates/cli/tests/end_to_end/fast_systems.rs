@@ -1,0 +1,186 @@
+//! Every system that starts within a second, as it is installed here: each protocol, each level, TLS, log-ins, several
+//! brokers, large packets. Those that run in containers only are tested where an endpoint of one is given.
+
+use std::io::Write as _;
+use std::path::Path;
+
+use pubmark_conformance::certificates::Certificates;
+use pubmark_model::workload::Credentials;
+use pubmark_systems::{Definition, StartOptions, TlsFiles, install, start};
+use serde_json::Value;
+
+use crate::program::{assert_closed, call, record_of};
+
+const FAST: [&str; 8] = ["builtin", "mosquitto", "mochi", "nats", "redis", "valkey", "rumqttd", "aedes"];
+/// The protocols that pubmark's clients speak.
+const SPOKEN: [&str; 2] = ["mqtt5", "mqtt311"];
+const SHORT: &[&str] =
+    &["fan-in", "--set", "publishers=10", "--set", "rate=10/s", "--duration", "1s", "--warmup", "0s"];
+
+/// Not by `eprintln`, which the test harness keeps to itself when a test passes.
+fn skipped(reason: &str) {
+    std::io::stderr().write_all(format!("skipped: {reason}\n").as_bytes()).unwrap();
+}
+
+/// The definition if its program is installed; says so if it is not.
+fn here(name: &str) -> Option<Definition> {
+    let definition = Definition::load(name).unwrap();
+    // `{self}` would be this test.
+    if name == "builtin" || install::found(&definition).is_some() {
+        return Some(definition);
+    }
+    skipped(&format!("{name} is not installed (`pubmark install {name}`)"));
+    None
+}
+
+fn count(record: &Value, name: &str) -> u64 {
+    record["delivery"][name].as_u64().unwrap()
+}
+
+/// Does a run deliver each of its messages once, at the level asked for?
+fn assert_all_delivered(record: &Value, what: &str) {
+    assert_closed(record);
+    assert_eq!(count(record, "offered"), 100, "{what}");
+    assert_eq!(count(record, "delivered"), 100, "{what}: {}", record["delivery"]);
+    assert_eq!(count(record, "duplicated"), 0, "{what}");
+    assert_eq!(record["granted_qos_lower"], 0, "{what}: a lower level was granted");
+}
+
+#[test]
+fn each_level_that_a_system_grants_delivers_everything() {
+    let folder = tempfile::tempdir().unwrap();
+    for definition in FAST.into_iter().filter_map(here) {
+        for protocol in SPOKEN.into_iter().filter(|protocol| definition.protocols.contains_key(*protocol)) {
+            for qos in 0..=definition.protocols[protocol].highest_qos {
+                let qos = qos.to_string();
+                let options = ["--system", &definition.name, "--protocol", protocol, "--qos", &qos];
+                let record = record_of(folder.path(), &[SHORT, &options].concat());
+                assert_all_delivered(&record, &format!("{options:?}"));
+                assert_eq!(record["system"]["name"], *definition.name);
+                let version = record["system"]["version"].as_str().unwrap_or_default();
+                assert!(version.starts_with(|first: char| first.is_ascii_digit()), "{options:?}: {version}");
+            }
+        }
+    }
+}
+
+#[test]
+fn installing_what_is_here_tries_it_over_all_its_protocols() {
+    let folder = tempfile::tempdir().unwrap();
+    for definition in FAST.into_iter().filter_map(here) {
+        let output = call(folder.path(), &["install", &definition.name]);
+        let said = String::from_utf8(output.stdout).unwrap();
+        let errors = String::from_utf8(output.stderr).unwrap();
+        assert_eq!(output.status.code(), Some(0), "{said}{errors}");
+        let protocols = definition.protocols.keys().cloned().collect::<Vec<_>>().join(", ");
+        assert!(said.contains(&format!(" works over {protocols}: ")), "{said}");
+    }
+}
+
+/// Runs against an endpoint, at the protocol's highest level, and gives exit code and record.
+fn run_against(folder: &Path, url: &str, protocol: &str, qos: u8, further: &[&str]) -> Value {
+    let qos = qos.to_string();
+    let options = ["--endpoint", url, "--protocol", protocol, "--qos", &qos];
+    record_of(folder, &[SHORT, &options, further].concat())
+}
+
+#[test]
+fn tls_and_log_ins_work_where_they_are_offered() {
+    let folder = tempfile::tempdir().unwrap();
+    let certificates = Certificates::make(folder.path(), "fast");
+    let authority = certificates.authority.display().to_string();
+    for definition in FAST.into_iter().filter(|name| *name != "builtin").filter_map(here) {
+        for protocol in SPOKEN.into_iter().filter(|protocol| definition.protocols.contains_key(*protocol)) {
+            let login = Credentials { user: "ann".to_owned(), password: "open-sesame".to_owned() };
+            let asks = definition.asks_for_login(false);
+            let options = StartOptions {
+                tls: definition.encrypts(false).then(|| TlsFiles {
+                    authority: certificates.authority.clone(),
+                    certificate: certificates.server.clone(),
+                    key: certificates.key.clone(),
+                }),
+                credentials: asks.then_some(login),
+                keeper: Some(assert_cmd::cargo::cargo_bin("pubmark")),
+                ..StartOptions::new(protocol)
+            };
+            let what = format!("{} {protocol}", definition.name);
+            // It listens; whether it does its work is seen by the run below.
+            let running = start(&definition, &options, &mut |_| Ok(())).unwrap_or_else(|error| panic!("{what}: {error}"));
+            let place = running.endpoint();
+            assert_eq!(place.scheme, "mqtts", "{what}");
+            let url = |password: &str| match asks {
+                true => format!("mqtts://ann:{password}@{}", place.address),
+                false => format!("mqtts://{}", place.address),
+            };
+            let qos = definition.protocols[protocol].highest_qos;
+            let record = run_against(folder.path(), &url("open-sesame"), protocol, qos, &["--tls-ca", &authority]);
+            assert_all_delivered(&record, &what);
+            if asks {
+                let wrong = url("guessed");
+                let options = ["--endpoint", &wrong, "--protocol", protocol, "--tls-ca", &authority, "--drain", "1s"];
+                let output = call(folder.path(), &[&["run"], SHORT, &options].concat());
+                assert_eq!(output.status.code(), Some(6), "{what} lets a wrong password in: {output:?}");
+            }
+        }
+    }
+}
+
+#[test]
+fn three_nats_servers_act_as_one() {
+    if here("nats").is_none() {
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let options = ["--system", "nats", "--topology", "3:cluster", "--qos", "2"];
+    let record = record_of(folder.path(), &[SHORT, &options].concat());
+    assert_all_delivered(&record, "three NATS servers");
+    assert_eq!(record["system"]["topology"]["endpoints"].as_array().unwrap().len(), 3);
+    assert!(record["deviations"].to_string().contains("nats-cluster"), "{}", record["deviations"]);
+}
+
+#[test]
+fn a_limit_that_the_workload_exceeds_is_raised_and_named() {
+    let folder = tempfile::tempdir().unwrap();
+    for (name, payload) in [("nats", "2MB"), ("rumqttd", "100KB")] {
+        let Some(definition) = here(name) else { continue };
+        let load = ["pairs", "--set", "pairs=1", "--set", "rate=5/s", "--duration", "1s", "--warmup", "0s"];
+        let options = ["--system", name, "--payload", payload];
+        let record = record_of(folder.path(), &[&load[..], &options].concat());
+        assert_closed(&record);
+        assert!(count(&record, "offered") > 0 && count(&record, "delivered") == count(&record, "offered"), "{name}");
+        let deviation = format!("{name}-payload");
+        assert!(record["deviations"].to_string().contains(&deviation), "{name}: {}", record["deviations"]);
+        assert!(definition.limits.raised_to_at_most_bytes.is_some());
+    }
+}
+
+#[test]
+fn a_system_whose_protocol_no_client_speaks_yet_says_so() {
+    let folder = tempfile::tempdir().unwrap();
+    for name in ["redis", "zeromq"] {
+        let output = call(folder.path(), &[&["run"], SHORT, &["--system", name]].concat());
+        assert_eq!(output.status.code(), Some(2), "{output:?}");
+        let errors = String::from_utf8(output.stderr).unwrap();
+        let words = errors.split_whitespace().collect::<Vec<_>>().join(" ");
+        assert!(words.contains("which pubmark's clients do not speak yet: they speak mqtt5, mqtt311"), "{errors}");
+    }
+}
+
+#[test]
+fn systems_in_containers_are_measured_where_an_endpoint_is_given() {
+    let folder = tempfile::tempdir().unwrap();
+    for name in ["emqx", "nanomq", "vernemq"] {
+        let variable = format!("PUBMARK_TEST_{}", name.to_uppercase());
+        let Ok(url) = std::env::var(&variable) else {
+            skipped(&format!("no endpoint of {name}: set {variable} to its URL"));
+            continue;
+        };
+        let definition = Definition::load(name).unwrap();
+        for protocol in SPOKEN.into_iter().filter(|protocol| definition.protocols.contains_key(*protocol)) {
+            for qos in 0..=definition.protocols[protocol].highest_qos {
+                let record = run_against(folder.path(), &url, protocol, qos, &[]);
+                assert_all_delivered(&record, &format!("{name} {protocol} QoS {qos}"));
+            }
+        }
+    }
+}
