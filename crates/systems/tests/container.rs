@@ -108,11 +108,14 @@ impl Drop for Started {
     }
 }
 
-/// What a network other than the host's would change.
+/// What a network other than the host's would change: the packet filter's rules without their counters and times, and
+/// whether packets are forwarded.
 fn packet_filter() -> (String, String) {
-    let filter =
+    let rules =
         Command::new("iptables-save").output().map(|output| String::from_utf8_lossy(&output.stdout).into_owned());
-    (filter.unwrap_or_default(), std::fs::read_to_string("/proc/sys/net/ipv4/ip_forward").unwrap())
+    let lines = rules.unwrap_or_default();
+    let kept = lines.lines().filter(|line| !line.starts_with('#')).map(|line| line.split(" [").next().unwrap_or(line));
+    (kept.collect::<Vec<_>>().join("\n"), std::fs::read_to_string("/proc/sys/net/ipv4/ip_forward").unwrap())
 }
 
 #[test]
