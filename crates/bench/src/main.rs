@@ -32,6 +32,8 @@ fn main() -> ExitCode {
     let result = match words.as_slice() {
         ["child", kind, order] => serve(kind, order),
         ["loop", messages] => count_loop(messages),
+        // Asked by the systems that are started from here: see `pubmark_systems::keeper`.
+        ["keeper"] => pubmark_systems::keeper::serve().map_err(|error| error.to_string()),
         ["insert", table, page] => insert::insert(table, page),
         _ => table::print(&words),
     };

@@ -5,10 +5,9 @@ mod common;
 
 use std::process::{Command, Stdio};
 
-use common::{comes_true, is_alive, mosquitto_is_installed, mqtt_connect};
+use common::{comes_true, is_alive, mosquitto_is_installed, mqtt_connect, options};
 use pubmark_model::workload::Credentials;
 use pubmark_systems::process::Stopped;
-use pubmark_systems::sampler::Sampler;
 use pubmark_systems::{Definition, Endpoint, RunningSystem, StartOptions, TlsFiles, start};
 
 fn accepts(endpoint: &Endpoint) -> Result<(), String> {
@@ -19,7 +18,7 @@ fn accepts(endpoint: &Endpoint) -> Result<(), String> {
 }
 
 fn mosquitto(change: impl FnOnce(&mut StartOptions)) -> RunningSystem {
-    let mut options = StartOptions::new("mqtt5");
+    let mut options = options("mqtt5");
     change(&mut options);
     start(&Definition::load("mosquitto").unwrap(), &options, &mut accepts).unwrap()
 }
@@ -63,7 +62,7 @@ fn a_password_is_asked_for_and_kept_out_of_the_record() {
         return;
     }
     let login = Credentials { user: "sensor".to_owned(), password: "s3cret words".to_owned() };
-    let mut options = StartOptions::new("mqtt311");
+    let mut options = options("mqtt311");
     options.credentials = Some(login.clone());
     let running = start(&Definition::load("mosquitto").unwrap(), &options, &mut |endpoint| match mqtt_connect(
         endpoint,
@@ -93,7 +92,7 @@ fn a_tls_listener_uses_the_files_given() {
     };
     let certificate = write("server.crt", made.cert.pem());
     let key = write("server.key", made.signing_key.serialize_pem());
-    let mut options = StartOptions::new("mqtt5");
+    let mut options = options("mqtt5");
     options.tls = Some(TlsFiles { authority: certificate.clone(), certificate: certificate.clone(), key });
     // A TLS client hello (RFC 8446 §4.1.2) is answered by a TLS record; a plain CONNECT is not answered by a CONNACK.
     let running = start(&Definition::load("mosquitto").unwrap(), &options, &mut |endpoint| {
@@ -123,28 +122,13 @@ fn speaks_tls(endpoint: &Endpoint, authority: &std::path::Path) -> bool {
 }
 
 #[test]
-fn two_run_side_by_side_and_their_cost_is_measured() {
+fn two_run_side_by_side() {
     if !mosquitto_is_installed() {
         return;
     }
-    let (busy, idle) = (mosquitto(|_| {}), mosquitto(|_| {}));
-    assert_ne!(busy.endpoint().address, idle.endpoint().address);
-    let (busy_sampler, idle_sampler) =
-        (Sampler::start(Some(busy.pid())).unwrap(), Sampler::start(Some(idle.pid())).unwrap());
-    for _ in 0..2_000 {
-        assert_eq!(mqtt_connect(busy.endpoint(), None), Ok(0));
-    }
-    let cost = |sampler: Sampler| {
-        let samples = sampler.finish();
-        let (first, last) = (samples.all()[0].at_ns, samples.all()[samples.all().len() - 1].at_ns);
-        samples.resources(first, last).system.unwrap()
-    };
-    let (busy_cost, idle_cost) = (cost(busy_sampler), cost(idle_sampler));
-    assert!(
-        busy_cost.cpu_seconds > 0.01 && busy_cost.cpu_seconds > 5.0 * idle_cost.cpu_seconds,
-        "{busy_cost:?} {idle_cost:?}"
-    );
-    assert!((1 << 20..100 << 20).contains(&busy_cost.peak_rss_bytes), "{busy_cost:?}");
+    let (one, other) = (mosquitto(|_| {}), mosquitto(|_| {}));
+    assert_ne!(one.endpoint().address, other.endpoint().address);
+    assert_eq!((mqtt_connect(one.endpoint(), None), mqtt_connect(other.endpoint(), None)), (Ok(0), Ok(0)));
 }
 
 /// Runs itself in a process of its own, which starts mosquitto and is killed with SIGKILL.
@@ -180,9 +164,7 @@ fn nothing_runs_on_when_its_owner_is_killed() {
     owner.wait().unwrap();
     assert!(comes_true(|| !is_alive(broker)), "mosquitto {broker} runs on");
 
-    // What is left of its directory is removed by the next start.
+    // Its keeper takes back its directories too.
     let left = || std::fs::read_dir(folder.path()).unwrap().flatten().filter(|e| e.path().is_dir()).count();
-    assert_eq!(left(), 1);
-    drop(pubmark_systems::private_directory::PrivateDirectory::within(folder.path()).unwrap());
-    assert_eq!(left(), 0);
+    assert!(comes_true(|| left() == 0), "{} directories are left", left());
 }

@@ -7,16 +7,16 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use common::{comes_true, is_alive, script};
+use common::{comes_true, is_alive, options, script};
 use pubmark_model::workload::Credentials;
 use pubmark_systems::process::Stopped;
-use pubmark_systems::{Definition, Endpoint, RunningSystem, StartOptions, SystemError, TlsFiles, start};
+use pubmark_systems::{Definition, Endpoint, RunningSystem, SystemError, TlsFiles, start};
 
 /// Listens on its port with what every machine has that runs these tests.
 const LISTEN: &str = "exec python3 -c 'import socket,sys,time\ns=socket.create_server((\"127.0.0.1\",int(sys.argv[1])))\nwhile True: s.accept()' $1";
 
 fn begin(definition: &Definition) -> Result<RunningSystem, SystemError> {
-    start(definition, &StartOptions::new("mqtt5"), &mut |_| Ok(()))
+    start(definition, &options("mqtt5"), &mut |_| Ok(()))
 }
 
 #[test]
@@ -30,7 +30,7 @@ fn a_missing_program_is_answered_with_the_command_that_installs_it() {
 
 #[test]
 fn a_system_that_cannot_ask_for_a_login_is_not_started_open_to_all() {
-    let mut options = StartOptions::new("mqtt5");
+    let mut options = options("mqtt5");
     options.credentials = Some(Credentials { user: "a".to_owned(), password: "b".to_owned() });
     let error = start(&script(LISTEN, 4.0, 1.0), &options, &mut |_| Ok(())).unwrap_err().to_string();
     assert_eq!(error, "`script` cannot be started with a log-in: its definition has no part `when: password`");
@@ -66,7 +66,7 @@ fn a_program_that_never_listens_is_given_up_at_the_deadline_and_stopped() {
 fn a_round_trip_that_fails_at_first_is_tried_again() {
     let mut failures = vec!["no echo"; 3];
     let mut seen: Vec<Endpoint> = Vec::new();
-    let running = start(&script(LISTEN, 10.0, 1.0), &StartOptions::new("mqtt5"), &mut |endpoint| {
+    let running = start(&script(LISTEN, 10.0, 1.0), &options("mqtt5"), &mut |endpoint| {
         seen.push(endpoint.clone());
         failures.pop().map_or(Ok(()), |failure| Err(failure.to_owned()))
     })
@@ -74,7 +74,7 @@ fn a_round_trip_that_fails_at_first_is_tried_again() {
     assert_eq!(seen.len(), 4);
     assert_eq!(seen[3], *running.endpoint());
     assert!((20_000..32_768).contains(&running.endpoint().address.port()));
-    let error = start(&script(LISTEN, 4.0, 1.0), &StartOptions::new("mqtt5"), &mut |_| Err("no echo".to_owned()));
+    let error = start(&script(LISTEN, 4.0, 1.0), &options("mqtt5"), &mut |_| Err("no echo".to_owned()));
     assert!(error.unwrap_err().to_string().starts_with("`script` was not ready after 4 s: no echo; it said nothing"));
 }
 
@@ -102,7 +102,7 @@ fn a_port_that_somebody_else_takes_is_not_mistaken_for_the_system() {
             (0, taken)
         })
     };
-    let running = start(&definition, &StartOptions::new("mqtt5"), &mut |_| Ok(()));
+    let running = start(&definition, &options("mqtt5"), &mut |_| Ok(()));
     stop.store(true, Ordering::Relaxed);
     let (stolen, _taken) = ports.join().unwrap();
     let running = running.unwrap();
@@ -129,7 +129,7 @@ fn script_port(gate: &std::path::Path) -> Option<u16> {
 
 #[test]
 fn the_caller_can_give_up_while_a_system_starts() {
-    let mut options = StartOptions::new("mqtt5");
+    let mut options = options("mqtt5");
     let stop = Arc::new(AtomicBool::new(false));
     options.stop = Some(Arc::clone(&stop));
     let error = start(&script(LISTEN, 60.0, 1.0), &options, &mut |_| {
@@ -170,7 +170,7 @@ fn an_end_in_the_middle_is_seen() {
         "{}\necho stumbled",
         LISTEN.trim_start_matches("exec ").replace("while True: s.accept()", "s.accept(); s.accept()")
     );
-    let mut running = start(&script(&text, 10.0, 1.0), &StartOptions::new("mqtt5"), &mut |_| Ok(())).unwrap();
+    let mut running = start(&script(&text, 10.0, 1.0), &options("mqtt5"), &mut |_| Ok(())).unwrap();
     assert_eq!(running.ended(), None);
     drop(std::net::TcpStream::connect(running.endpoint().address).unwrap());
     let deadline = Instant::now() + Duration::from_secs(10);

@@ -15,6 +15,8 @@ mod starting;
 use std::ffi::CStr;
 use std::process::ExitCode;
 
+pub use serving::serve;
+
 /// What the keeper's process is called, by which [`crate::tree`] knows it. At most 15 bytes (prctl(2)).
 pub const NAME: &CStr = c"pubmark-keeper";
 /// Word by which any program with a keeper inside is asked to be one.
@@ -24,7 +26,7 @@ pub const MARK: &str = "PUBMARK_HELD_BY";
 
 /// What a keeper's program does, called without anything else running: it serves until its owner is gone.
 pub fn main() -> ExitCode {
-    match serving::serve() {
+    match serve() {
         Ok(()) => ExitCode::SUCCESS,
         // Its owner sees a keeper that never became ready.
         Err(_) => ExitCode::FAILURE,

@@ -6,7 +6,12 @@ use std::net::TcpStream;
 use std::time::{Duration, Instant};
 
 use pubmark_systems::launch::find_program;
-use pubmark_systems::{Definition, Endpoint};
+use pubmark_systems::{Definition, Endpoint, StartOptions};
+
+/// How the tests start a system: held by the keeper that is built beside them, as a test program is none itself.
+pub fn options(protocol: &str) -> StartOptions {
+    StartOptions { keeper: Some(env!("CARGO_BIN_EXE_pubmark-keeper").into()), ..StartOptions::new(protocol) }
+}
 
 /// Is mosquitto there? Says so if it is not.
 pub fn mosquitto_is_installed() -> bool {
@@ -18,19 +23,24 @@ pub fn mosquitto_is_installed() -> bool {
     found
 }
 
-/// A system that is a shell script, which finds its port in `$1`.
-pub fn script(text: &str, ready_within_s: f64, stop_within_s: f64) -> Definition {
+/// A system that is a shell script, which finds its port in `$1`, and how else it differs: `extra` goes into the back end.
+pub fn script_with(text: &str, ready_within_s: f64, stop_within_s: f64, extra: &str) -> Definition {
     let yaml = format!(
         "name: script\ntitle: script\ndescription: a script\nranked: false\n\
          listeners: {{mqtt: {{scheme: mqtt}}}}\n\
          protocols: {{mqtt5: {{listener: mqtt, highest_qos: 0}}}}\n\
          back_ends:\n  process:\n    program: sh\n    install: apt-get install dash\n    \
-         arguments: [{{add: [script, \"{{port:mqtt}}\"]}}]\n    \
-         files: [{{name: script, parts: [{{text: {text:?}}}]}}]\n    \
-         ready_within_s: {ready_within_s}\n    stop_within_s: {stop_within_s}\n\
+         arguments: [{{add: [\"{{directory}}/script\", \"{{port:mqtt}}\", \"{{index}}\"]}}]\n    \
+         ready_within_s: {ready_within_s}\n    stop_within_s: {stop_within_s}\n{extra}\
+         files: [{{name: script, parts: [{{text: {text:?}}}]}}]\n\
          profiles: {{default: {{description: as it is}}}}\n"
     );
     Definition::parse(&yaml, "script.yaml").unwrap()
+}
+
+/// The same, with nothing else.
+pub fn script(text: &str, ready_within_s: f64, stop_within_s: f64) -> Definition {
+    script_with(text, ready_within_s, stop_within_s, "")
 }
 
 /// Connects as an MQTT 3.1.1 client and gives the broker's return code (MQTT 3.1.1 §3.2.2.3).

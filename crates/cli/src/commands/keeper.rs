@@ -1,0 +1,19 @@
+//! `pubmark keeper`: holds one broker for the pubmark that started it, and takes everything back when that is gone.
+
+use clap::Args;
+
+use crate::exit_code::ExitCode;
+use crate::failure::{Failure, Outcome};
+
+/// Holds a broker; started by pubmark itself, spoken to over standard input and output.
+#[derive(Debug, Args)]
+pub struct Keeper {}
+
+impl Keeper {
+    /// Serves until standard input ends.
+    pub fn perform(self) -> Outcome {
+        pubmark_systems::keeper::serve().map(|()| ExitCode::Ok).map_err(|error| {
+            Failure::from_error(ExitCode::SystemFailed, &error).during("failed to hold a system".to_owned())
+        })
+    }
+}

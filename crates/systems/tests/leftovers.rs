@@ -1,0 +1,174 @@
+//! Nothing remains: whoever is killed, and whenever.
+#![allow(clippy::unwrap_used, clippy::print_stderr, missing_docs)]
+
+mod common;
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+
+use common::{comes_true, is_alive, options, script_with};
+use pubmark_systems::cgroup::layout::Layout;
+use pubmark_systems::{Definition, StartOptions, TopologyChoice, TopologyMode, start};
+
+/// Puts a program into the background in a session of its own, as daemons do, and leaves a second one behind in the
+/// usual session; then listens.
+const DAEMONS: &str = "(setsid sleep 1000 &)\nsleep 1000 &\nexec python3 -c 'import socket,sys\ns=socket.create_server((\"127.0.0.1\",int(sys.argv[1])))\nwhile True: s.accept()' $1";
+/// Environment variable by which all that a test starts is found again.
+const MARK: &str = "PUBMARK_TEST_MARK";
+/// Tells the program run by a test that it is the owner that will be killed.
+const OWNER: &str = "PUBMARK_TEST_OWNER";
+
+/// Two brokers with daemons, whose end is noted by a clean-up command in the folder of temporary files.
+fn daemons() -> Definition {
+    let clean_up = "    clean_up: [{program: sh, arguments: [-c, \"echo {name} >> $TMPDIR/cleaned\"]}]\n";
+    script_with(DAEMONS, 20.0, 2.0, clean_up)
+}
+
+fn two_of_them() -> StartOptions {
+    StartOptions { topology: TopologyChoice { brokers: 2, mode: TopologyMode::Shard }, ..options("mqtt5") }
+}
+
+/// Processes that carry the mark.
+fn marked(mark: &str) -> Vec<u32> {
+    pubmark_systems::tree::marked(MARK, mark).into_iter().filter(|pid| is_alive(*pid)).collect()
+}
+
+/// Control groups of ours that carry one of these process ids.
+fn groups_of(pids: &[u32]) -> Vec<PathBuf> {
+    let layout = Layout::read().unwrap();
+    let parents = layout.controllers.values().chain(&layout.unified).flat_map(|at| [Some(at.own.as_path()), at.own.parent()]);
+    let entries = parents.flatten().filter_map(|parent| std::fs::read_dir(parent).ok()).flatten().flatten();
+    let mut found: Vec<PathBuf> = entries.map(|entry| entry.path()).collect();
+    found.retain(|path| {
+        let name = path.file_name().unwrap().to_string_lossy().into_owned();
+        pids.iter().any(|pid| name.starts_with(&format!("pubmark-{pid}-")))
+    });
+    found
+}
+
+/// Folders that a system left in `folder`.
+fn folders_in(folder: &Path) -> Vec<PathBuf> {
+    std::fs::read_dir(folder).unwrap().flatten().map(|entry| entry.path()).filter(|path| path.is_dir()).collect()
+}
+
+#[test]
+fn nothing_remains_of_an_owner_killed_at_any_moment() {
+    if std::env::var_os(OWNER).is_some() {
+        // Killed somewhere in here.
+        loop {
+            let running = start(&daemons(), &two_of_them(), &mut |_| Ok(())).unwrap();
+            std::fs::write(std::env::temp_dir().join("started"), "").unwrap();
+            std::thread::sleep(Duration::from_millis(100));
+            running.stop();
+        }
+    }
+    let mut seen_groups = 0;
+    for kill in 0..10u64 {
+        let folder = tempfile::tempdir().unwrap();
+        let mark = format!("{}-{kill}", std::process::id());
+        let mut owner = Command::new(std::env::current_exe().unwrap())
+            .args(["nothing_remains_of_an_owner_killed_at_any_moment", "--exact"])
+            .envs([(MARK, mark.as_str()), (OWNER, "1"), ("TMPDIR", folder.path().to_str().unwrap())])
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .spawn()
+            .unwrap();
+        // Spread over what a start and a stop take; the last ones once it has surely been through a start.
+        if kill >= 7 {
+            assert!(comes_true(|| folder.path().join("started").exists()), "the owner never started its system");
+        }
+        let until = Instant::now() + Duration::from_micros(kill * 61_803 % 500_000);
+        while Instant::now() < until {
+            std::thread::sleep(Duration::from_micros(500));
+        }
+        let pids = marked(&mark);
+        seen_groups += groups_of(&pids).len();
+        owner.kill().unwrap();
+        owner.wait().unwrap();
+        assert!(comes_true(|| marked(&mark).is_empty()), "kill {kill}: {:?} still run", marked(&mark));
+        assert_eq!(groups_of(&pids), Vec::<PathBuf>::new(), "kill {kill}");
+        assert_eq!(folders_in(folder.path()), Vec::<PathBuf>::new(), "kill {kill}");
+        let cleaned = std::fs::read_to_string(folder.path().join("cleaned")).unwrap_or_default();
+        assert!(kill < 7 || cleaned.contains("script-1\n") && cleaned.contains("script-2\n"), "kill {kill}: {cleaned}");
+    }
+    if seen_groups == 0 {
+        eprintln!("skipped: control groups, as none can be made here");
+    }
+}
+
+#[test]
+fn nothing_remains_of_a_system_that_is_killed() {
+    let mut running = start(&daemons(), &options("mqtt5"), &mut |_| Ok(())).unwrap();
+    let tree = pubmark_systems::tree::members(running.pid());
+    // The listener, the background program of its session, the daemon of another.
+    assert!(tree.len() >= 3, "{tree:?}");
+    let folder = std::fs::read_link(format!("/proc/{}/cwd", running.pid())).unwrap();
+    assert!(folder.is_dir());
+    kill(running.pid());
+    assert!(wait_for_end(&mut running).starts_with("signal: 9"));
+    assert!(tree.iter().all(|pid| !is_alive(*pid)), "{tree:?}");
+    drop(running);
+    assert!(!folder.exists());
+}
+
+#[test]
+fn nothing_remains_when_the_keeper_is_killed() {
+    let mut running = start(&daemons(), &options("mqtt5"), &mut |_| Ok(())).unwrap();
+    let tree = pubmark_systems::tree::members(running.pid());
+    let keeper = parent_of(running.pid());
+    let folder = std::fs::read_link(format!("/proc/{}/cwd", running.pid())).unwrap();
+    assert_eq!(std::fs::read_to_string(format!("/proc/{keeper}/comm")).unwrap().trim(), "pubmark-keeper");
+    kill(keeper);
+    assert_eq!(wait_for_end(&mut running), "killed with the process that held it");
+    assert!(comes_true(|| tree.iter().all(|pid| !is_alive(*pid))), "{tree:?}");
+    assert!(!folder.exists());
+    assert_eq!(groups_of(&[keeper]), Vec::<PathBuf>::new());
+}
+
+#[test]
+fn a_keeper_outlives_the_signals_of_a_terminal() {
+    let mut running = start(&daemons(), &options("mqtt5"), &mut |_| Ok(())).unwrap();
+    let keeper = parent_of(running.pid());
+    for signal in [libc::SIGINT, libc::SIGTERM, libc::SIGHUP] {
+        // SAFETY: plain system call on a process that is ours.
+        unsafe { libc::kill(keeper as libc::pid_t, signal) };
+    }
+    // The broker begins with the default action: asked to end, it does.
+    assert!(is_alive(keeper) && running.ended().is_none());
+    assert!(matches!(running.stop(), pubmark_systems::process::Stopped::Asked(_)));
+    assert!(comes_true(|| !is_alive(keeper)));
+}
+
+#[test]
+fn a_program_that_is_no_keeper_is_not_waited_for() {
+    let begun = Instant::now();
+    let wrong = StartOptions { keeper: Some("/bin/true".into()), ..options("mqtt5") };
+    let error = start(&daemons(), &wrong, &mut |_| Ok(())).unwrap_err().to_string();
+    assert_eq!(error, "`/bin/true` cannot hold a system: it ended, or is not a keeper");
+    let missing = StartOptions { keeper: Some("/no/such/keeper".into()), ..options("mqtt5") };
+    let error = start(&daemons(), &missing, &mut |_| Ok(())).unwrap_err().to_string();
+    assert_eq!(error, "failed to run `/no/such/keeper`");
+    assert!(begun.elapsed() < Duration::from_secs(20), "{:?}", begun.elapsed());
+}
+
+fn kill(pid: u32) {
+    // SAFETY: plain system call on a process that is ours.
+    assert_eq!(unsafe { libc::kill(pid as libc::pid_t, libc::SIGKILL) }, 0);
+}
+
+fn wait_for_end(running: &mut pubmark_systems::RunningSystem) -> String {
+    let deadline = Instant::now() + Duration::from_secs(20);
+    loop {
+        match running.ended() {
+            Some(end) => return end,
+            None => assert!(Instant::now() < deadline, "its end was never seen"),
+        }
+        std::thread::sleep(Duration::from_millis(5));
+    }
+}
+
+fn parent_of(pid: u32) -> u32 {
+    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap();
+    stat.rsplit_once(") ").unwrap().1.split(' ').nth(1).unwrap().parse().unwrap()
+}
