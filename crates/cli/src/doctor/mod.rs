@@ -1,5 +1,6 @@
 //! Is this machine fit to measure? One file a group of checks, one row a check; each says what it found and how to mend it.
 
+mod containers;
 mod kernel;
 mod limits;
 mod programs;
@@ -67,6 +68,7 @@ pub const CHECKS: &[Check] = &[
     ("realtime", kernel::realtime),
     ("stamps", kernel::receive_stamps),
     ("mosquitto", programs::mosquitto),
+    ("containers", containers::containers),
     ("tun", kernel::tun),
 ];
 
