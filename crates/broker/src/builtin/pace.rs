@@ -26,16 +26,16 @@ impl Pace {
         self.busy_until_ns = self.busy_until_ns.max(now_ns as f64 - CREDIT_NS) + self.cost_ns;
     }
 
-    /// Is the time of what was taken not over yet?
-    pub(super) fn is_busy(&self, now_ns: u64) -> bool {
-        self.busy_until_ns > now_ns as f64
+    /// Time until what was taken is worked off; zero if it is.
+    fn left(&self, now_ns: u64) -> Duration {
+        Duration::from_nanos((self.busy_until_ns - now_ns as f64).max(0.0) as u64)
     }
 
     /// Stays busy until the time of what was taken is over. Meanwhile sockets fill, as they do before a slow broker.
     pub(super) fn work_off(&self) {
-        let now_ns = monotonic_ns() as f64;
-        if self.busy_until_ns > now_ns {
-            std::thread::sleep(Duration::from_nanos((self.busy_until_ns - now_ns) as u64));
+        let left = self.left(monotonic_ns());
+        if !left.is_zero() {
+            std::thread::sleep(left);
         }
     }
 }
@@ -51,8 +51,8 @@ mod tests {
             pace.charge(1_000_000_000);
         }
         // 50 ms of work, 10 ms of it made up for.
-        assert!(pace.is_busy(1_039_000_000) && !pace.is_busy(1_041_000_000));
+        assert_eq!(pace.left(1_000_000_000), Duration::from_millis(40));
         pace.charge(9_000_000_000);
-        assert!(!pace.is_busy(9_000_000_000), "one message after a pause is within the credit");
+        assert_eq!(pace.left(9_000_000_000), Duration::ZERO, "one message after a pause is within the credit");
     }
 }
