@@ -114,7 +114,7 @@ pub enum SystemError {
         value: String,
     },
     /// The program is not there.
-    #[error("{program} is not installed: `{install}`")]
+    #[error("{program} is not installed{}", by(.install))]
     Missing {
         /// The program.
         program: String,
@@ -190,6 +190,11 @@ pub enum SystemError {
     /// A container could not be started.
     #[error(transparent)]
     Container(#[from] ContainerError),
+}
+
+/// The command that installs a program, as the end of a message; a script is not shown.
+fn by(install: &str) -> String {
+    if install.trim_end().contains('\n') { String::new() } else { format!(": `{}`", install.trim_end()) }
 }
 
 /// What a program said, as the end of a message.

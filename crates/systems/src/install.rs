@@ -116,11 +116,7 @@ pub fn script(definition: &Definition) -> Result<&str, InstallError> {
 
 /// Runs the script, each line that it says handed to `line`, until it ends, `stop` is set or [`WITHIN`] is over; then
 /// looks for the program. Nothing of the script runs on afterwards.
-pub fn run(
-    definition: &Definition,
-    stop: &AtomicBool,
-    line: &mut dyn FnMut(&str),
-) -> Result<Installed, InstallError> {
+pub fn run(definition: &Definition, stop: &AtomicBool, line: &mut dyn FnMut(&str)) -> Result<Installed, InstallError> {
     run_under(&programs::folder(), definition, stop, line)
 }
 
@@ -248,7 +244,8 @@ mod tests {
     fn run_lines(definition: &Definition, stop: bool) -> (Result<Installed, InstallError>, Vec<String>) {
         let mut lines = Vec::new();
         let folder = tempfile::tempdir().unwrap();
-        let outcome = run_under(folder.path(), definition, &AtomicBool::new(stop), &mut |line| lines.push(line.to_owned()));
+        let outcome =
+            run_under(folder.path(), definition, &AtomicBool::new(stop), &mut |line| lines.push(line.to_owned()));
         (outcome, lines)
     }
 

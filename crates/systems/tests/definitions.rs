@@ -30,8 +30,7 @@ fn conditions(definition: &Definition) -> Vec<&When> {
 #[test]
 fn what_a_condition_switches_on_is_a_named_deviation() {
     for definition in Definition::embedded().unwrap().iter().filter(|definition| definition.ranked) {
-        for condition in
-            [Condition::Tls, Condition::Password, Condition::Raised, Condition::Bridge, Condition::Cluster]
+        for condition in [Condition::Tls, Condition::Password, Condition::Raised, Condition::Bridge, Condition::Cluster]
         {
             let done = conditions(definition).iter().any(|when| when.needs(condition));
             let named = definition.deviations.iter().any(|change| change.when.needs(condition));
@@ -45,7 +44,11 @@ fn what_a_definition_promises_it_says_how_to_do() {
     for definition in Definition::embedded().unwrap() {
         let name = &definition.name;
         let has = |condition| conditions(&definition).iter().any(|when| when.needs(condition));
-        assert_eq!(definition.limits.raised_to_at_most_bytes.is_some(), has(Condition::Raised), "{name}: larger packets");
+        assert_eq!(
+            definition.limits.raised_to_at_most_bytes.is_some(),
+            has(Condition::Raised),
+            "{name}: larger packets"
+        );
         assert_eq!(definition.topology.bridge.is_some(), has(Condition::Bridge), "{name}: bridge");
         assert_eq!(definition.topology.cluster.is_some(), has(Condition::Cluster), "{name}: cluster");
         let encrypts = definition.listeners.values().any(|listener| listener.tls_scheme.is_some());
@@ -54,7 +57,11 @@ fn what_a_definition_promises_it_says_how_to_do() {
         assert_eq!(ways.brokerless.is_some(), ways.process.is_none() && ways.container.is_none(), "{name}");
         if let Some(container) = &ways.container {
             let tag = container.image.rsplit_once(':').map(|(_, tag)| tag);
-            assert!(tag.is_some_and(|tag| tag.starts_with(|first: char| first.is_ascii_digit())), "{}", container.image);
+            assert!(
+                tag.is_some_and(|tag| tag.starts_with(|first: char| first.is_ascii_digit())),
+                "{}",
+                container.image
+            );
         }
     }
 }

@@ -76,7 +76,8 @@ fn redis_encrypts() {
         if said == "PONG" { Ok(()) } else { Err(said) }
     };
     let running =
-        start(&definition, &StartOptions { tls: Some(tls), ..options("redis") }, &mut |endpoint| ping(endpoint)).unwrap();
+        start(&definition, &StartOptions { tls: Some(tls), ..options("redis") }, &mut |endpoint| ping(endpoint))
+            .unwrap();
     assert_eq!(running.endpoint().scheme, "rediss");
     let error = probe::run(&definition, "redis", running.endpoint(), WITHIN).unwrap_err();
     assert_eq!(error, "the probe of `redis` for redis does not encrypt");

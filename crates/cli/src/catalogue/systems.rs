@@ -3,7 +3,7 @@
 use std::thread;
 
 use pubmark_systems::definition::{Change, Offer};
-use pubmark_systems::{Definition, install};
+use pubmark_systems::{Definition, install, programs};
 
 use crate::exit_code::ExitCode;
 use crate::failure::Failure;
@@ -35,7 +35,11 @@ pub fn text() -> Result<String, Failure> {
         }
     }
     text.push_str("endpoint    any system that runs already: `--endpoint mqtt://host:port`\n");
-    text.push_str(&wrap("* ", 2, &format!("pubmark's clients do not speak it yet; they speak {}", protocols::names().join(", "))));
+    text.push_str(&wrap(
+        "* ",
+        2,
+        &format!("pubmark's clients do not speak it yet; they speak {}", protocols::names().join(", ")),
+    ));
     Ok(text)
 }
 
@@ -78,7 +82,15 @@ fn here(systems: &[Definition]) -> Vec<Option<String>> {
         Some(match install::found(system) {
             Some(found) => {
                 let version = found.version.unwrap_or_else(|| "version unknown".to_owned());
-                format!("{version}, {}", found.program.display())
+                let place =
+                    if system.back_ends.process.as_ref().is_some_and(|process| process.program == programs::SELF) {
+                        "this program".to_owned()
+                    } else if found.program.starts_with(programs::folder()) {
+                        "installed by pubmark".to_owned()
+                    } else {
+                        found.program.display().to_string()
+                    };
+                format!("{version}, {place}")
             }
             None => format!("no: `pubmark install {}`", system.name),
         })

@@ -42,7 +42,8 @@ impl Install {
     /// Installs one after the other; the first failure ends it.
     pub fn perform(self, printer: &Printer) -> Outcome {
         // All names are judged before anything is run.
-        let definitions: Vec<Definition> = self.systems.iter().map(|name| definition(name)).collect::<Result<_, _>>()?;
+        let definitions: Vec<Definition> =
+            self.systems.iter().map(|name| definition(name)).collect::<Result<_, _>>()?;
         if self.print {
             printer.result(&commands(&definitions)?)?;
             return Ok(ExitCode::Ok);
@@ -67,16 +68,6 @@ impl Install {
         script.lines().for_each(|line| printer.note(&format!("  {line}")));
         install::run(definition, stop, &mut |line| printer.note(&format!("  | {line}"))).map_err(failure)
     }
-}
-
-/// The definition of that name or path.
-fn definition(name: &str) -> Result<Definition, Failure> {
-    Definition::load(name).map_err(|error| match error {
-        SystemError::Unknown { .. } => Failure::usage(format!("there is no system `{name}`"))
-            .hint(format!("{}; or the path of a definition", suggestion::choices(name, Definition::names()))),
-        _ => Failure::from_error(ExitCode::Usage, &error)
-            .hint("`pubmark list systems` shows what is built in; a definition of your own is given by its path"),
-    })
 }
 
 /// The commands of all, as a shell script.

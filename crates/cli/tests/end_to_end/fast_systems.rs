@@ -105,7 +105,8 @@ fn tls_and_log_ins_work_where_they_are_offered() {
             };
             let what = format!("{} {protocol}", definition.name);
             // It listens; whether it does its work is seen by the run below.
-            let running = start(&definition, &options, &mut |_| Ok(())).unwrap_or_else(|error| panic!("{what}: {error}"));
+            let running =
+                start(&definition, &options, &mut |_| Ok(())).unwrap_or_else(|error| panic!("{what}: {error}"));
             let place = running.endpoint();
             assert_eq!(place.scheme, "mqtts", "{what}");
             let url = |password: &str| match asks {
