@@ -67,7 +67,7 @@ pub const CHECKS: &[Check] = &[
     ("clock", kernel::clock_source),
     ("realtime", kernel::realtime),
     ("stamps", kernel::receive_stamps),
-    ("mosquitto", programs::mosquitto),
+    ("systems", programs::systems),
     ("containers", containers::containers),
     ("tun", kernel::tun),
 ];
