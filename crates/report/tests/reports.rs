@@ -1,6 +1,7 @@
 //! What readers see, from fixed records: snapshots to review as design, and limits that hold for any record.
 #![allow(clippy::unwrap_used)]
 
+mod experiments;
 mod fixtures;
 mod markup;
 

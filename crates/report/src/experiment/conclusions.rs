@@ -238,7 +238,7 @@ fn winners(view: &View, contests: &[&Contest]) -> String {
     let settings = view.groups.len();
     let phrase = |figures: &[(&str, usize)]| {
         let part = |(head, count): &(&str, usize)| {
-            if settings > 1 { format!("{head} ({count} of {settings})") } else { (*head).to_string() }
+            if *count < settings { format!("{head} ({count} of {settings})") } else { (*head).to_string() }
         };
         figures.iter().map(part).collect::<Vec<String>>().join(", ")
     };

@@ -44,7 +44,7 @@ fn answer(record: &CapacityRecord) -> Markup {
     };
     html! {
         section #verdict.(status) {
-            h2 { (words::capacity_headline(record)) }
+            h2 { (words::capitalised(&words::capacity_headline(record))) }
             p { (with_code(record.answer.text.trim_end_matches('.'))) "." }
             @if record.status == Status::Interrupted { p { "The search was interrupted: this is what was known then." } }
             p { "The limit: " (words::capacity_limit(record.answer.limit)) "." }

@@ -75,7 +75,7 @@ pub fn capacity(record: &CapacityRecord) -> String {
         "# Capacity of {} on {}\n\n**{}**\n\n{}\n\n",
         escaped(&words::system_name(&record.system)),
         escaped(&record.workload),
-        words::capacity_headline(record),
+        words::capitalised(&words::capacity_headline(record)),
         words::sentence(&escaped(&record.answer.text))
     );
     text.push_str(&format!("- Objectives: `{}`\n", record.objectives.replace('`', "'")));

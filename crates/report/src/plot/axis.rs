@@ -108,7 +108,7 @@ impl Axis {
         if smallest.is_finite() && largest > 20.0 * smallest && !values.contains(&0.0) {
             return Axis::log(smallest, largest, &format!("{title}, log scale"), label);
         }
-        Axis::from_zero(largest, title, label)
+        Axis { even: true, ..Axis::from_zero(largest, title, label) }
     }
 
     /// Named places, evenly spaced: the first at 0, the next at 1 and so on.

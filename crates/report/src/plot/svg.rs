@@ -98,9 +98,11 @@ impl Plot {
 
     fn rule(&self, frame: &Frame, rule: &super::Rule) -> Markup {
         let y = frame.y(self, rule.at);
+        // At the upper edge the name stands below its line, so that it does not meet the axis's title.
+        let label_y = if y < frame.top + NAME { y + NAME } else { y - 5.0 };
         html! {
             line class="rule" x1=(pixel(frame.left)) x2=(pixel(frame.right)) y1=(pixel(y)) y2=(pixel(y)) {}
-            text class="rule-label" x=(pixel(frame.left + 6.0)) y=(pixel(y - 5.0)) { (rule.label) }
+            text class="rule-label" x=(pixel(frame.left + 6.0)) y=(pixel(label_y)) { (rule.label) }
         }
     }
 

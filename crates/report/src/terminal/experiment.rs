@@ -14,6 +14,8 @@ const VALUE: usize = 9;
 const WITH_INTERVAL: usize = 15;
 /// The figure that is shown with half its interval.
 const PRECISE: &str = "latency p99";
+/// Columns of a name at most.
+const MOST_NAME: usize = 28;
 /// Columns of the runs that count.
 const RUNS: usize = 6;
 
@@ -42,7 +44,7 @@ pub fn experiment(record: &pubmark_record::experiment::ExperimentRecord, options
         }
     }
     page.blank();
-    conclusions(&mut page, &view);
+    conclusions(&mut page, &view, &columns);
     for caution in &record.cautions {
         page.paragraph("  caution: ", caution, 3, Tone::Caution);
     }
@@ -88,7 +90,8 @@ impl Column<'_> {
 }
 
 fn name_width(columns: &[Column]) -> usize {
-    COLUMNS - 2 - RUNS - columns.iter().map(Column::width).sum::<usize>()
+    // Where no cell has figures, the reasons take their place.
+    (COLUMNS - 2 - RUNS - columns.iter().map(Column::width).sum::<usize>()).min(MOST_NAME)
 }
 
 fn heads(page: &mut Page, view: &View, columns: &[Column]) {
@@ -99,7 +102,7 @@ fn heads(page: &mut Page, view: &View, columns: &[Column]) {
             // One column of each value is the mark's.
             line.push_str(&format!("{:>width$}", format!("{} ", text(column)), width = column.width()));
         }
-        format!("{line}{last:>RUNS$}")
+        at_the_right(&line, last)
     };
     page.line(&line(view.compared, &|column| column.head.to_string(), "runs"), Tone::Plain);
     page.line(&line("", &|column| column.unit.symbol.to_string(), ""), Tone::Plain);
@@ -110,10 +113,9 @@ fn row(page: &mut Page, view: &View, columns: &[Column], indent: &str, member: &
     let name = format!("{indent}{}", printable(&member.name_with_version()));
     let mut line = format!("{:<width$}", cut(&name, width - 1));
     let runs = format!("{}/{}", member.cell.runs.len(), view.record.repetitions);
-    if let Some(why) = member.failed() {
-        let text = member.cell.failures.first().map_or_else(String::new, |failure| format!(": {}", failure.text));
-        let room = COLUMNS - width - RUNS;
-        line.push_str(&format!("{:<room$}{runs:>RUNS$}", cut(&printable(&format!("  {why}{text}")), room)));
+    if let Some(why) = why_failed(member) {
+        let room = room_for_reason(columns);
+        line.push_str(&format!("{:<room$}{runs:>RUNS$}", cut(&printable(&format!("  {why}")), room)));
         page.line(&line, Tone::Bad);
         return;
     }
@@ -121,11 +123,29 @@ fn row(page: &mut Page, view: &View, columns: &[Column], indent: &str, member: &
         line.push_str(&format!("{:>width$}", column.value(view, member), width = column.width()));
     }
     let has_doubts = member.suspect_runs() > 0 || !member.cell.failures.is_empty();
-    line.push_str(&format!("{runs:>RUNS$}"));
+    let line = at_the_right(&line, &runs);
     page.line(&line, if has_doubts { Tone::Caution } else { Tone::Plain });
 }
 
-fn conclusions(page: &mut Page, view: &View) {
+/// A line with its last value at the last column.
+fn at_the_right(line: &str, last: &str) -> String {
+    let rest = COLUMNS.saturating_sub(line.chars().count());
+    format!("{line}{last:>rest$}")
+}
+
+/// Columns for the reason of a cell without figures.
+fn room_for_reason(columns: &[Column]) -> usize {
+    COLUMNS - name_width(columns) - 2 - RUNS
+}
+
+/// Why a cell has no figures: kind and cause.
+fn why_failed(member: &Member) -> Option<String> {
+    let why = member.failed()?;
+    let text = member.cell.failures.first().map_or_else(String::new, |failure| format!(": {}", failure.text));
+    Some(format!("{why}{text}"))
+}
+
+fn conclusions(page: &mut Page, view: &View, columns: &[Column]) {
     let conclusions = view.conclusions();
     let has_winner = conclusions.iter().any(|conclusion| conclusion.has_winner);
     page.paragraph("  ", &headline(view), 3, if has_winner { Tone::Good } else { Tone::Caution });
@@ -137,6 +157,12 @@ fn conclusions(page: &mut Page, view: &View) {
         let text =
             format!("{}: {} of {} runs suspect", member.cell.label, member.suspect_runs(), member.cell.runs.len());
         page.paragraph("  suspect: ", &text, 1, Tone::Caution);
+    }
+    for (member, why) in view.members().filter_map(|member| Some((member, why_failed(member)?))) {
+        // Reasons that were cut in the table stand here in full.
+        if why.chars().count() + 2 > room_for_reason(columns) {
+            page.paragraph("  failed: ", &format!("{}: {why}", member.cell.label), 4, Tone::Bad);
+        }
     }
     for member in view.members().filter(|member| !member.cell.runs.is_empty()) {
         for (kind, count) in failures(member) {

@@ -164,7 +164,7 @@ pub fn capacity_headline(record: &CapacityRecord) -> String {
         (Knob::Scale, Some(devices)) => format!(" ({} devices)", count(devices)),
         _ => String::new(),
     };
-    format!("{least}{} messages/s{of}", significant(holds))
+    format!("carries {least}{} messages/s{of}", significant(holds))
 }
 
 /// How many trials a search made.

@@ -17,12 +17,12 @@ pub(super) fn section(view: &View) -> Markup {
     let is_dense = view.record.cells.len() > DENSE;
     let with_papers = view.members().any(|member| papers(member).is_some());
     html! {
+        p.aside {
+            "Mean over the repetitions (geometric for times and costs)"
+            @if is_dense { "; intervals are in " code { "csv/cells.csv" } ". " } @else { ", below it the 95 % interval. " }
+            "★ is better than every other beyond the noise."
+        }
         div.scroll { table.cells.dense[is_dense] {
-            caption {
-                "Mean over the repetitions (geometric for times and costs)"
-                @if is_dense { "; intervals are in " code { "csv/cells.csv" } ". " } @else { ", below it the 95 % interval. " }
-                "★ is better than every other beyond the noise."
-            }
             thead { tr {
                 th { (view.compared) }
                 @for (column, unit) in &view.columns {
