@@ -67,14 +67,15 @@ impl LimitCounters {
         let Some(text) = text(place.cpu.as_deref().or(place.unified.as_deref()), "cpu.stat") else { return };
         self.periods = field(&text, "nr_periods");
         self.throttled_periods = field(&text, "nr_throttled");
-        self.throttled_ns =
-            field(&text, "throttled_time").or_else(|| field(&text, "throttled_usec").map(|us| us.saturating_mul(1_000)));
+        self.throttled_ns = field(&text, "throttled_time")
+            .or_else(|| field(&text, "throttled_usec").map(|us| us.saturating_mul(1_000)));
     }
 
     fn read_memory(&mut self, place: &CgroupPlace) {
         if let Some(folder) = place.memory.as_deref() {
             self.memory_limit_hits = number(Some(folder), "memory.failcnt");
-            self.out_of_memory_kills = text(Some(folder), "memory.oom_control").and_then(|text| field(&text, "oom_kill"));
+            self.out_of_memory_kills =
+                text(Some(folder), "memory.oom_control").and_then(|text| field(&text, "oom_kill"));
         } else if let Some(text) = text(place.unified.as_deref(), "memory.events") {
             self.memory_limit_hits = field(&text, "max");
             self.out_of_memory_kills = field(&text, "oom_kill");

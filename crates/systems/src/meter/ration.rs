@@ -2,11 +2,12 @@
 
 use std::time::Duration;
 
-/// Shortest time between two looks.
-const LEAST: Duration = Duration::from_secs(1);
-/// A look that took so long is followed by none for so many times as long: 0.25 % of a core.
+/// Shortest time between two looks; a little less than a second, so that beats of a quarter of one do not miss it.
+const LEAST: Duration = Duration::from_millis(990);
+/// A look that took so long is followed by none for so many times as long: 0.25 % of a core. CPU time counts, so
+/// that a busy machine does not change what is looked at.
 const TIMES: u64 = 400;
-/// A look as short as this is taken whenever somebody asks for it.
+/// A look as cheap as this is taken whenever somebody asks for it.
 const CHEAP: Duration = Duration::from_millis(2);
 
 /// Keeps a look from taking more than 0.25 % of a core: one that took 10 ms is followed by none for 4 s. So a system with
@@ -28,10 +29,10 @@ impl Ration {
         self.last_cost_ns <= CHEAP.as_nanos() as u64
     }
 
-    /// It was looked at, from one instant to another.
-    pub fn spend(&mut self, from_ns: u64, to_ns: u64) {
-        self.last_cost_ns = to_ns.saturating_sub(from_ns);
-        self.next_ns = from_ns + (self.last_cost_ns.saturating_mul(TIMES)).max(LEAST.as_nanos() as u64);
+    /// It was looked at, which took so much CPU time.
+    pub fn spend(&mut self, now_ns: u64, cpu_ns: u64) {
+        self.last_cost_ns = cpu_ns;
+        self.next_ns = now_ns + cpu_ns.saturating_mul(TIMES).max(LEAST.as_nanos() as u64);
     }
 }
 
@@ -46,8 +47,8 @@ mod tests {
         let mut ration = Ration::default();
         assert!(ration.is_due(0) && ration.is_cheap());
         ration.spend(0, MS / 10);
-        assert!(!ration.is_due(999 * MS) && ration.is_due(1_000 * MS) && ration.is_cheap());
-        ration.spend(1_000 * MS, 1_010 * MS);
+        assert!(!ration.is_due(989 * MS) && ration.is_due(990 * MS) && ration.is_cheap());
+        ration.spend(1_000 * MS, 10 * MS);
         assert!(!ration.is_due(4_999 * MS) && ration.is_due(5_000 * MS) && !ration.is_cheap());
     }
 }

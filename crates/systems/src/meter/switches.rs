@@ -39,7 +39,8 @@ impl SwitchMeter {
             any = true;
             let seen = self.threads.insert((pid, thread), Seen { switches: now, round: self.round });
             // A smaller count is another thread's that got the same number.
-            let since = seen.map(|seen| seen.switches).filter(|seen| seen.voluntary <= now.voluntary).unwrap_or_default();
+            let since =
+                seen.map(|seen| seen.switches).filter(|seen| seen.voluntary <= now.voluntary).unwrap_or_default();
             self.total.voluntary += now.voluntary - since.voluntary;
             self.total.involuntary += now.involuntary.saturating_sub(since.involuntary);
         }

@@ -37,7 +37,8 @@ impl SystemMeter {
     /// the others used is not the system's cost. What limits did is still told then, as long as the control group is there;
     /// it is `None` without limits.
     pub fn read(&mut self) -> (Option<Reading>, Option<LimitCounters>) {
-        let readings: Vec<(Option<Reading>, Option<LimitCounters>)> = self.brokers.iter_mut().map(Broker::read).collect();
+        let readings: Vec<(Option<Reading>, Option<LimitCounters>)> =
+            self.brokers.iter_mut().map(Broker::read).collect();
         let reading = add_up(readings.iter().map(|(reading, _)| *reading), add_readings);
         let limits = add_up(readings.iter().map(|(_, limits)| *limits), add_limits);
         (reading, limits)

@@ -47,7 +47,7 @@ pub struct Socket {
 pub struct Carried {
     /// Bytes received in order.
     pub received_bytes: u64,
-    /// Bytes sent that the other side acknowledged.
+    /// Bytes sent that the other side acknowledged; it may take 40 ms to do so.
     pub acknowledged_bytes: u64,
 }
 
@@ -63,8 +63,7 @@ impl Diagnostics {
     pub fn open() -> io::Result<Diagnostics> {
         // SAFETY: a plain call; its result is checked before it becomes an owned descriptor.
         let socket = unsafe {
-            let number =
-                libc::socket(libc::AF_NETLINK, libc::SOCK_DGRAM | libc::SOCK_CLOEXEC, libc::NETLINK_SOCK_DIAG);
+            let number = libc::socket(libc::AF_NETLINK, libc::SOCK_DGRAM | libc::SOCK_CLOEXEC, libc::NETLINK_SOCK_DIAG);
             if number < 0 {
                 return Err(io::Error::last_os_error());
             }
@@ -165,9 +164,9 @@ fn socket(message: &[u8]) -> Option<Socket> {
         let value = attributes.get(4..usize::from(length))?;
         if kind == INET_DIAG_INFO {
             // Kernels before 4.1 do not count bytes.
-            carried = u64_at(value, TCPI_BYTES_ACKED).zip(u64_at(value, TCPI_BYTES_RECEIVED)).map(
-                |(acknowledged_bytes, received_bytes)| Carried { received_bytes, acknowledged_bytes },
-            );
+            carried = u64_at(value, TCPI_BYTES_ACKED)
+                .zip(u64_at(value, TCPI_BYTES_RECEIVED))
+                .map(|(acknowledged_bytes, received_bytes)| Carried { received_bytes, acknowledged_bytes });
         }
         attributes = attributes.get(aligned(usize::from(length))..).unwrap_or_default();
     }

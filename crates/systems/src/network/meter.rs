@@ -208,7 +208,8 @@ mod tests {
 
     #[test]
     fn sockets_of_others_are_not_counted() {
-        let (listener, strange) = (TcpListener::bind("127.0.0.1:0").unwrap(), TcpListener::bind("127.0.0.1:0").unwrap());
+        let (listener, strange) =
+            (TcpListener::bind("127.0.0.1:0").unwrap(), TcpListener::bind("127.0.0.1:0").unwrap());
         let mut meter = metering(&listener);
         let (mut client, mut server) = pair(&strange);
         client.write_all(&[0; 100]).unwrap();

@@ -155,7 +155,9 @@ mod tests {
             assert!(Scraper::new(written).unwrap().asked.starts_with(asked), "{written}");
         }
         assert_eq!(Scraper::new("http://a:1/m?x=1").unwrap().asked, "http://a:1/m?x=1");
-        for wrong in ["", "http://", "http://:9100", "https://broker:9100", "ftp://broker", "a b:9100", "http://x@/", "x:y@z:1"] {
+        for wrong in
+            ["", "http://", "http://:9100", "https://broker:9100", "ftp://broker", "a b:9100", "http://x@/", "x:y@z:1"]
+        {
             assert!(matches!(Scraper::new(wrong), Err(ScrapeError::Url { .. })), "{wrong}");
         }
     }

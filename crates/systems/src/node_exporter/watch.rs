@@ -93,7 +93,11 @@ impl HostReadings {
             cores_total: last.and_then(|snapshot| snapshot.cores),
             cores: grown(|snapshot| Some(snapshot.busy_seconds())).map(|seconds| seconds / window_s),
             memory_bytes: last.and_then(|snapshot| snapshot.memory_bytes),
-            peak_used_bytes: self.around(start_ns, end_ns).iter().filter_map(|(_, snapshot)| snapshot.used_bytes()).max(),
+            peak_used_bytes: self
+                .around(start_ns, end_ns)
+                .iter()
+                .filter_map(|(_, snapshot)| snapshot.used_bytes())
+                .max(),
             received_bytes: bytes(|snapshot| snapshot.all_received_bytes().map(|bytes| bytes as f64)),
             sent_bytes: bytes(|snapshot| snapshot.all_sent_bytes().map(|bytes| bytes as f64)),
             failed_readings: self.failed,
@@ -101,7 +105,8 @@ impl HostReadings {
     }
 
     fn only_rises(&self, start_ns: u64, end_ns: u64, counter: fn(&Snapshot) -> Option<f64>) -> bool {
-        let values: Vec<f64> = self.around(start_ns, end_ns).iter().filter_map(|(_, snapshot)| counter(snapshot)).collect();
+        let values: Vec<f64> =
+            self.around(start_ns, end_ns).iter().filter_map(|(_, snapshot)| counter(snapshot)).collect();
         values.is_sorted()
     }
 

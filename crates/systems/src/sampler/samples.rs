@@ -191,13 +191,10 @@ mod tests {
 
     #[test]
     fn cpu_between_the_edges_is_measured_and_interpolated_only_between_samples() {
-        let samples = Samples::new(vec![
-            sample(0, 0, 9),
-            sample(250, 50, 1),
-            sample(500, 250, 4),
-            sample(750, 250, 2),
-            sample(1_000, 300, 9),
-        ], 1);
+        let samples = Samples::new(
+            vec![sample(0, 0, 9), sample(250, 50, 1), sample(500, 250, 4), sample(750, 250, 2), sample(1_000, 300, 9)],
+            1,
+        );
         let resources = samples.resources(375 * MS, 750 * MS);
         let usage = resources.system.unwrap();
         assert!((usage.cpu_seconds - 0.1).abs() < 1e-9 && (usage.cores - 0.1 / 0.375).abs() < 1e-9, "{usage:?}");
@@ -255,9 +252,8 @@ mod tests {
             })
         };
         let mut samples: Vec<Sample> = (0..=4).map(|n| sample(n * 250, n, 1)).collect();
-        for (index, limits) in [limits(0, 0, 0), limits(50, 0, 0), limits(100, 0, 0), limits(700, 64, 1), None]
-            .into_iter()
-            .enumerate()
+        for (index, limits) in
+            [limits(0, 0, 0), limits(50, 0, 0), limits(100, 0, 0), limits(700, 64, 1), None].into_iter().enumerate()
         {
             samples[index].limits = limits;
         }

@@ -61,7 +61,7 @@ impl Taker {
 
     fn read_sockets(&mut self, system: Option<&mut Reading>, generator: Option<&mut Reading>) {
         let Some(sockets) = &mut self.sockets else { return };
-        let start_ns = clock::monotonic_ns();
+        let started = Effort::start();
         let pids = self.system.as_ref().map(SystemMeter::pids).unwrap_or_default();
         // A look that failed is a gap, bridged by the looks around it.
         if let Ok((of_system, own)) = sockets.read(&pids) {
@@ -72,11 +72,11 @@ impl Taker {
                 generator.traffic = Some(own);
             }
         }
-        self.sockets_ration.spend(start_ns, clock::monotonic_ns());
+        started.charge(&mut self.sockets_ration);
     }
 
     fn read_threads(&mut self, system: Option<&mut Reading>, generator: Option<&mut Reading>) {
-        let start_ns = clock::monotonic_ns();
+        let started = Effort::start();
         if let (Some(reading), Some(meter)) = (system, &mut self.system) {
             reading.descriptors = meter.descriptors();
             reading.switches = meter.switches();
@@ -85,17 +85,36 @@ impl Taker {
             reading.descriptors = self.own.descriptors();
             reading.switches = self.own.switches();
         }
-        self.threads_ration.spend(start_ns, clock::monotonic_ns());
+        started.charge(&mut self.threads_ration);
     }
 
     fn read_pages(&mut self, system: Option<&mut Reading>, generator: Option<&mut Reading>) {
-        let start_ns = clock::monotonic_ns();
+        let started = Effort::start();
         if let (Some(reading), Some(meter)) = (system, &self.system) {
             reading.pss_bytes = meter.proportional_bytes();
         }
         if let Some(reading) = generator {
             reading.pss_bytes = self.own.proportional_bytes();
         }
-        self.pages_ration.spend(start_ns, clock::monotonic_ns());
+        started.charge(&mut self.pages_ration);
+    }
+}
+
+/// What a look costs this thread.
+struct Effort {
+    cpu_ns: u64,
+}
+
+impl Effort {
+    fn start() -> Effort {
+        Effort { cpu_ns: Effort::cpu_ns() }
+    }
+
+    fn charge(self, ration: &mut Ration) {
+        ration.spend(clock::monotonic_ns(), Effort::cpu_ns().saturating_sub(self.cpu_ns));
+    }
+
+    fn cpu_ns() -> u64 {
+        clock::read_ns(libc::CLOCK_THREAD_CPUTIME_ID).unwrap_or(0)
     }
 }
