@@ -124,9 +124,7 @@ pub fn parse(text: &str) -> Result<ResourceLimits, LimitError> {
 pub fn parse_for(text: &str, machine: Machine) -> Result<ResourceLimits, LimitError> {
     let asked = text.trim().to_owned();
     let limits = match LIMIT_SETS.iter().find(|set| set.name == asked) {
-        Some(set) => {
-            ResourceLimits { asked, cpu: None, memory_bytes: Some(set.memory_bytes), cores: Some(set.cores) }
-        }
+        Some(set) => ResourceLimits { asked, cpu: None, memory_bytes: Some(set.memory_bytes), cores: Some(set.cores) },
         None if asked == NO_LIMITS => ResourceLimits { asked, cpu: None, memory_bytes: None, cores: None },
         None => parse_list(&asked)?,
     };

@@ -52,6 +52,12 @@ impl Drop for PrivateDirectory {
     }
 }
 
+/// The folder for temporary files, by its full path: keepers work elsewhere.
+pub fn folder() -> Result<PathBuf, SystemError> {
+    let folder = std::env::temp_dir();
+    std::path::absolute(&folder).map_err(|source| SystemError::File { action: "find", path: folder, source })
+}
+
 /// A place in `folder` for a directory that nobody has made yet: so that whoever takes it back can be told before.
 pub fn planned(folder: &Path) -> PathBuf {
     folder.join(format!("{PREFIX}{:016x}", RandomState::new().hash_one(std::process::id())))

@@ -24,10 +24,12 @@ pub(crate) const VERSION_WITHIN: Duration = Duration::from_secs(30);
 /// `~/.local/share/pubmark/programs`; in the folder for temporary files if there is no home. It need not exist.
 pub fn folder() -> PathBuf {
     let variable = |name: &str| std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
-    variable(FOLDER_VARIABLE)
+    let chosen = variable(FOLDER_VARIABLE)
         .or_else(|| variable("XDG_DATA_HOME").map(|data| data.join("pubmark/programs")))
         .or_else(|| variable("HOME").map(|home| home.join(".local/share/pubmark/programs")))
-        .unwrap_or_else(|| std::env::temp_dir().join("pubmark/programs"))
+        .unwrap_or_else(|| std::env::temp_dir().join("pubmark/programs"));
+    // Fails only without a working directory; then a relative path is as good.
+    std::path::absolute(&chosen).unwrap_or(chosen)
 }
 
 /// Environment variable that overrides a program: `PUBMARK_PROGRAM_NATS_SERVER` for `nats-server`.
@@ -47,10 +49,9 @@ pub fn find_program(program: &str, back_end: &ProcessBackEnd) -> Result<PathBuf,
     let variable = variable_of(&program);
     if let Some(chosen) = std::env::var_os(&variable) {
         let path = PathBuf::from(&chosen);
-        return Some(path).filter(|path| is_executable(path)).ok_or_else(|| SystemError::NotAProgram {
-            variable,
-            value: chosen.to_string_lossy().into_owned(),
-        });
+        return Some(path)
+            .filter(|path| is_executable(path))
+            .ok_or_else(|| SystemError::NotAProgram { variable, value: chosen.to_string_lossy().into_owned() });
     }
     let missing = || SystemError::Missing { program: program.clone(), install: back_end.install.trim().to_owned() };
     if program.contains('/') {

@@ -20,7 +20,8 @@ pub fn members(root: u32) -> Vec<u32> {
     let mut open: Vec<i32> = stats.iter().filter(|stat| stat.session == root as i32).map(|stat| stat.pid).collect();
     open.push(root as i32);
     let parent = stats.iter().find(|stat| stat.pid == root as i32).map(|stat| stat.ppid);
-    if let Some(keeper) = stats.iter().find(|stat| Some(stat.pid) == parent && stat.comm.as_bytes() == NAME.to_bytes()) {
+    if let Some(keeper) = stats.iter().find(|stat| Some(stat.pid) == parent && stat.comm.as_bytes() == NAME.to_bytes())
+    {
         open.extend(children.get(&keeper.pid).into_iter().flatten());
     }
     descend(&children, open)

@@ -37,7 +37,8 @@ fn marked(mark: &str) -> Vec<u32> {
 /// Control groups of ours that carry one of these process ids.
 fn groups_of(pids: &[u32]) -> Vec<PathBuf> {
     let layout = Layout::read().unwrap();
-    let parents = layout.controllers.values().chain(&layout.unified).flat_map(|at| [Some(at.own.as_path()), at.own.parent()]);
+    let parents =
+        layout.controllers.values().chain(&layout.unified).flat_map(|at| [Some(at.own.as_path()), at.own.parent()]);
     let entries = parents.flatten().filter_map(|parent| std::fs::read_dir(parent).ok()).flatten().flatten();
     let mut found: Vec<PathBuf> = entries.map(|entry| entry.path()).collect();
     found.retain(|path| {

@@ -23,9 +23,10 @@ fn listen_and(what: &str) -> String {
 fn limits_can_be_held() -> bool {
     let wanted = Wanted { cpu: Some(0.5), memory_bytes: Some(64 << 20), cores: vec![] };
     let name = format!("pubmark-{}-probe", std::process::id());
-    match Layout::read().map_err(|error| error.to_string()).and_then(|layout| {
-        Plan::new(&layout, &name, &wanted).and_then(Plan::make).map_err(|error| error.to_string())
-    }) {
+    match Layout::read()
+        .map_err(|error| error.to_string())
+        .and_then(|layout| Plan::new(&layout, &name, &wanted).and_then(Plan::make).map_err(|error| error.to_string()))
+    {
         Ok(made) => {
             made.folders().iter().for_each(|folder| fs::remove_dir(folder).unwrap());
             true

@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use common::{comes_true, is_alive, options, script};
 use pubmark_model::workload::Credentials;
 use pubmark_systems::process::Stopped;
-use pubmark_systems::{Definition, Endpoint, RunningSystem, SystemError, TlsFiles, start};
+use pubmark_systems::{BackEndChoice, Definition, Endpoint, RunningSystem, SystemError, TlsFiles, start};
 
 /// Listens on its port with what every machine has that runs these tests.
 const LISTEN: &str = "exec python3 -c 'import socket,sys,time\ns=socket.create_server((\"127.0.0.1\",int(sys.argv[1])))\nwhile True: s.accept()' $1";
@@ -25,7 +25,44 @@ fn a_missing_program_is_answered_with_the_command_that_installs_it() {
     let definition =
         Definition::parse(&text.replace("program: mosquitto\n", "program: no-such-broker\n"), "mine.yaml").unwrap();
     let error = begin(&definition).unwrap_err();
-    assert_eq!(error.to_string(), "no-such-broker is not installed: `apt-get install mosquitto`");
+    let install = &definition.back_ends.process.as_ref().unwrap().install;
+    assert!(install.contains("mosquitto"), "{install}");
+    assert_eq!(error.to_string(), format!("no-such-broker is not installed: `{install}`"));
+}
+
+#[test]
+fn a_system_without_a_broker_or_with_a_container_alone_says_so() {
+    let broker = "back_ends:\n  process:";
+    let text = "name: peers\ntitle: peers\ndescription: peers\nranked: true\nlisteners: {any: {scheme: tcp}}\n\
+                protocols: {mqtt5: {listener: any, highest_qos: 0}}\nback_ends:\n  process:\n\
+                profiles: {default: {description: as it is}}\n";
+    let refuse = |back_ends: &str, change: &dyn Fn(&mut pubmark_systems::StartOptions)| {
+        let definition = Definition::parse(&text.replace(broker, back_ends), "peers.yaml").unwrap();
+        let mut options = options("mqtt5");
+        change(&mut options);
+        start(&definition, &options, &mut |_| Ok(())).unwrap_err().to_string()
+    };
+    assert_eq!(
+        refuse("back_ends: {brokerless: {how: clients find each other}}", &|_| {}),
+        "`peers` cannot be started: it has no broker: clients find each other"
+    );
+    assert_eq!(
+        refuse("back_ends: {}", &|_| {}),
+        "`peers` cannot be started: its definition has no back end; if it runs elsewhere, `--endpoint URL`"
+    );
+    let container = "back_ends: {container: {image: \"localhost/none:1\"}}";
+    assert_eq!(
+        refuse(container, &|options| options.back_end = Some(BackEndChoice::Process)),
+        "`peers` cannot be started: it runs in a container only: `--back-end container`"
+    );
+    let program = "back_ends: {process: {program: sh, install: dash}}";
+    for change in [Some(BackEndChoice::Process), None] {
+        let error = refuse(program, &|options| {
+            options.back_end = change;
+            options.image = Some("localhost/none:1".to_owned());
+        });
+        assert!(error.contains("container") && error.contains("image"), "{error}");
+    }
 }
 
 #[test]

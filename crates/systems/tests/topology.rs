@@ -93,7 +93,8 @@ fn each_broker_has_its_own_ports_and_folder_and_knows_the_others() {
             "name=trio-2 of 3; first=trio-1:{first}; others=trio-1@127.0.0.1:{first},trio-3@127.0.0.1:{third}; further; cluster"
         )
     );
-    let shared: BTreeSet<_> = pids.iter().map(|pid| fs::read_to_string(folder_of(*pid).join("twin")).unwrap()).collect();
+    let shared: BTreeSet<_> =
+        pids.iter().map(|pid| fs::read_to_string(folder_of(*pid).join("twin")).unwrap()).collect();
     let shared = shared.first().filter(|_| shared.len() == 1).expect("one shared folder").clone();
     assert!(fs::exists(&shared).unwrap());
 

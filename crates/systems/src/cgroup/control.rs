@@ -82,8 +82,7 @@ impl Plan {
     /// Where a group named `name` will lie. An error if a controller for what is wanted is not mounted.
     pub fn new(layout: &Layout, name: &str, wanted: &Wanted) -> Result<Plan, ControlError> {
         let version = layout.version();
-        let plan =
-            |place| Plan { place, wanted: wanted.clone(), version, name: name.to_owned() };
+        let plan = |place| Plan { place, wanted: wanted.clone(), version, name: name.to_owned() };
         if version == Version::Two {
             let own = layout.unified.as_ref().map(|unified| unified.own.clone()).unwrap_or_default();
             let top = layout.unified.as_ref().is_some_and(|unified| unified.top == unified.own);
@@ -266,11 +265,8 @@ fn can_hold(parent: &Path, name: &str, needed: &[&str]) -> Result<(), ControlErr
 fn enable(parent: &Path, needed: &[&str]) -> Result<(), ControlError> {
     let file = parent.join("cgroup.subtree_control");
     let there = words(&file);
-    let missing: Vec<String> = needed
-        .iter()
-        .filter(|name| !there.iter().any(|found| found == *name))
-        .map(|name| format!("+{name}"))
-        .collect();
+    let missing: Vec<String> =
+        needed.iter().filter(|name| !there.iter().any(|found| found == *name)).map(|name| format!("+{name}")).collect();
     if missing.is_empty() {
         return Ok(());
     }
@@ -289,7 +285,9 @@ fn enable(parent: &Path, needed: &[&str]) -> Result<(), ControlError> {
 fn move_to_leaf(group: &Path) -> Result<(), ControlError> {
     let leaf = group.join(OWN_LEAF);
     match fs::create_dir(&leaf) {
-        Err(error) if error.kind() != io::ErrorKind::AlreadyExists => return Err(ControlError::at("create", &leaf, error)),
+        Err(error) if error.kind() != io::ErrorKind::AlreadyExists => {
+            return Err(ControlError::at("create", &leaf, error));
+        }
         _ => {}
     }
     for pid in words(&group.join("cgroup.procs")) {

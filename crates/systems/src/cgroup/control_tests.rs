@@ -48,7 +48,10 @@ fn version_2_gets_its_limits_beside_our_own_group() {
     let made = plan.make().unwrap();
     assert_eq!(made.place.unified.as_deref(), Some(group.as_path()));
     assert_eq!(read(&folder.path().join("slice/cgroup.subtree_control")), "+cpu +memory");
-    assert_eq!((read(&group.join("cpu.max")), read(&group.join("memory.max"))), ("5000 10000".into(), "64000000".into()));
+    assert_eq!(
+        (read(&group.join("cpu.max")), read(&group.join("memory.max"))),
+        ("5000 10000".into(), "64000000".into())
+    );
 }
 
 #[test]
@@ -87,7 +90,10 @@ fn version_1_writes_each_controller_and_leaves_out_what_is_not_needed() {
     assert_eq!(file("cpu/pubmark-1-d/cpu.cfs_period_us"), "10000");
     assert_eq!(file("cpu/pubmark-1-d/cpu.cfs_quota_us"), "2000");
     assert_eq!(file("memory/pubmark-1-d/memory.limit_in_bytes"), "64000000");
-    assert_eq!((file("cpuset/pubmark-1-d/cpuset.mems"), file("cpuset/pubmark-1-d/cpuset.cpus")), ("0-1".into(), "0,2".into()));
+    assert_eq!(
+        (file("cpuset/pubmark-1-d/cpuset.mems"), file("cpuset/pubmark-1-d/cpuset.cpus")),
+        ("0-1".into(), "0,2".into())
+    );
     assert_eq!((made.place.cpuacct.clone(), made.folders().len()), (None, 3));
 
     let error = Plan::new(&Layout::default(), "pubmark-1-e", &wanted).unwrap_err().to_string();

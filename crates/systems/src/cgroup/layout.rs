@@ -86,7 +86,8 @@ pub fn parse(mountinfo: &str, groups: &str) -> Layout {
             layout.unified = layout.unified.or_else(|| group.map(|group| mount.hierarchy(group)));
             continue;
         }
-        for controller in CONTROLLERS.into_iter().filter(|name| mount.options.split(',').any(|option| option == *name)) {
+        for controller in CONTROLLERS.into_iter().filter(|name| mount.options.split(',').any(|option| option == *name))
+        {
             if let Some(group) = group_of(groups, controller) {
                 layout.controllers.entry(controller).or_insert_with(|| mount.hierarchy(group));
             }
@@ -137,7 +138,10 @@ impl<'a> Mount<'a> {
 
 /// Spaces, tabs, newlines and backslashes are written as octal numbers.
 fn unescaped(text: &str) -> String {
-    ["\\040", "\\011", "\\012", "\\134"].iter().zip([" ", "\t", "\n", "\\"]).fold(text.to_owned(), |text, (from, to)| text.replace(from, to))
+    ["\\040", "\\011", "\\012", "\\134"]
+        .iter()
+        .zip([" ", "\t", "\n", "\\"])
+        .fold(text.to_owned(), |text, (from, to)| text.replace(from, to))
 }
 
 #[cfg(test)]

@@ -61,10 +61,8 @@ pub struct Held {
 impl Held {
     /// Starts a keeper: `program` if given, otherwise the running program. It must answer to the word `keeper`.
     pub fn begin(program: Option<&Path>) -> Result<Held, SystemError> {
-        let program = match program {
-            Some(path) => path.to_owned(),
-            None => std::env::current_exe().map_err(|source| run_error("this program", source))?,
-        };
+        // Not by its path: that may lead to another program by now, if it was built anew.
+        let program = program.map_or_else(|| PathBuf::from("/proc/self/exe"), Path::to_owned);
         let wrong = |reason: &str| SystemError::Keeper { program: shown(&program), reason: reason.to_owned() };
         if std::env::var_os(MARK).is_some() {
             return Err(wrong("this process is itself held by a keeper"));
@@ -282,7 +280,7 @@ impl Drop for Held {
 
 /// The keeper in a session of its own: our terminal's Ctrl-C does not reach it.
 fn spawn(program: &Path, mark: &str) -> io::Result<Child> {
-    let mut command = Command::new(program.canonicalize()?);
+    let mut command = Command::new(std::path::absolute(program)?);
     command.arg(VERB).env(MARK, mark).current_dir("/");
     command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null());
     // SAFETY: setsid is allowed between fork and exec, and nothing is allocated.

@@ -65,7 +65,7 @@ pub(crate) struct Contained {
 /// Makes a keeper and the folder that it takes back.
 pub(super) fn begin(plan: &Plan) -> Result<(Held, PrivateDirectory), SystemError> {
     let mut held = Held::begin(plan.options.keeper.as_deref())?;
-    let path = private_directory::planned(&std::env::temp_dir());
+    let path = private_directory::planned(&private_directory::folder()?);
     held.hold(Holdings { directories: vec![path.clone()], ..Holdings::default() })?;
     Ok((held, PrivateDirectory::create(&path)?))
 }
@@ -82,7 +82,13 @@ impl Broker {
         let folders = folders(plan, directory.path(), shared)?;
         let values = values::values(plan, number, ports, &folders)?;
         let endpoint = values::endpoint(plan, &ports[number], &values)?;
-        let log_folder = plan.options.directory.as_deref().unwrap_or(directory.path());
+        // The keeper works elsewhere.
+        let log_folder = std::path::absolute(plan.options.directory.as_deref().unwrap_or(directory.path()));
+        let log_folder = log_folder.map_err(|source| SystemError::File {
+            action: "find",
+            path: plan.options.directory.clone().unwrap_or_default(),
+            source,
+        })?;
         let name = &plan.definition.name;
         let log =
             if plan.brokers() == 1 { format!("{name}.log") } else { format!("{}.log", values::name_of(plan, number)) };
@@ -178,12 +184,7 @@ impl Broker {
         Ok((status, String::from_utf8_lossy(&said).into_owned()))
     }
 
-    fn work_of(
-        &self,
-        plan: &Plan,
-        back_end: &ProcessBackEnd,
-        command: &PrepareCommand,
-    ) -> Result<Work, SystemError> {
+    fn work_of(&self, plan: &Plan, back_end: &ProcessBackEnd, command: &PrepareCommand) -> Result<Work, SystemError> {
         Ok(Work {
             program: find_program(&command.program, back_end)?,
             arguments: command.arguments.iter().map(|argument| self.values.fill(argument)).collect(),
@@ -340,11 +341,7 @@ fn folders(plan: &Plan, own: &Path, shared: &Path) -> Result<Folders, SystemErro
             key: copy(&tls.key, "key.pem")?,
         })
     });
-    Ok(Folders {
-        own: found.directory.clone(),
-        shared: shared_in_container(&found.directory),
-        tls: tls.transpose()?,
-    })
+    Ok(Folders { own: found.directory.clone(), shared: shared_in_container(&found.directory), tls: tls.transpose()? })
 }
 
 fn shared_in_container(directory: &str) -> String {

@@ -17,8 +17,8 @@ pub use options::{BackEndChoice, Endpoint, StartOptions, TlsFiles, TopologyChoic
 
 use crate::affinity;
 use crate::cgroup::CostPlace;
-use crate::cgroup::layout::Version;
 use crate::cgroup::control;
+use crate::cgroup::layout::Version;
 use crate::definition::Definition;
 use crate::error::SystemError;
 use crate::keeper::messages::{Holdings, Work};
@@ -48,7 +48,7 @@ pub fn start(
     ready: &mut dyn FnMut(&Endpoint) -> Result<(), String>,
 ) -> Result<RunningSystem, SystemError> {
     let plan = Plan::new(definition, options)?;
-    private_directory::remove_abandoned(&std::env::temp_dir());
+    private_directory::remove_abandoned(&private_directory::folder()?);
     let mut attempt = 1;
     loop {
         match start_once(&plan, ready) {
@@ -93,7 +93,7 @@ fn start_once(plan: &Plan, ready: waiting::Ready) -> Result<RunningSystem, Syste
 
 /// The folder that all brokers share; the first keeper takes it back.
 fn share(begun: &mut [(crate::keeper::held::Held, PrivateDirectory)]) -> Result<PrivateDirectory, SystemError> {
-    let path = private_directory::planned(&std::env::temp_dir());
+    let path = private_directory::planned(&private_directory::folder()?);
     if let Some((first, _)) = begun.first_mut() {
         first.hold(Holdings { directories: vec![path.clone()], ..Holdings::default() })?;
     }
@@ -119,10 +119,7 @@ fn version(plan: &Plan, first: &mut Broker) -> Result<Option<String>, SystemErro
 }
 
 fn cost_place(plan: &Plan, broker: &Broker) -> Result<CostPlace, SystemError> {
-    let own = CostPlace {
-        pid: broker.held.pid(),
-        cgroup: broker.cgroup.as_ref().map(|cgroup| cgroup.place.clone()),
-    };
+    let own = CostPlace { pid: broker.held.pid(), cgroup: broker.cgroup.as_ref().map(|cgroup| cgroup.place.clone()) };
     match (&plan.back_end, &broker.container) {
         (BackEnd::Container { engine, .. }, Some(container)) => {
             Ok(engine.cost_place(&container.name, PLACE_WITHIN)?.unwrap_or(own))

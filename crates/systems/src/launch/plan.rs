@@ -37,16 +37,9 @@ pub(super) struct Plan<'a> {
 #[derive(Debug)]
 pub(super) enum BackEnd<'a> {
     /// A program of this machine.
-    Process {
-        found: &'a ProcessBackEnd,
-        program: PathBuf,
-    },
+    Process { found: &'a ProcessBackEnd, program: PathBuf },
     /// A container.
-    Container {
-        found: &'a ContainerBackEnd,
-        image: String,
-        engine: Box<Engine>,
-    },
+    Container { found: &'a ContainerBackEnd, image: String, engine: Box<Engine> },
 }
 
 impl<'a> Plan<'a> {
@@ -100,6 +93,12 @@ fn wants_container(definition: &Definition, options: &StartOptions) -> Result<bo
     let there = &definition.back_ends;
     let refuse = |reason: String| Err(no_back_end(definition, reason));
     match options.back_end {
+        Some(BackEndChoice::Process) if options.image.is_some() => {
+            refuse("an image is for a container: `--back-end container`".to_owned())
+        }
+        None if options.image.is_some() && there.container.is_none() => {
+            refuse("its definition has no container to run an image in".to_owned())
+        }
         Some(BackEndChoice::Process) if there.process.is_none() && there.container.is_some() => {
             refuse("it runs in a container only: `--back-end container`".to_owned())
         }
@@ -111,7 +110,7 @@ fn wants_container(definition: &Definition, options: &StartOptions) -> Result<bo
             None => refuse("its definition has no back end; if it runs elsewhere, `--endpoint URL`".to_owned()),
         },
         // An image is asked for by its name, so a container is wanted.
-        None => Ok(there.process.is_none() || (options.image.is_some() && there.container.is_some())),
+        None => Ok(there.process.is_none() || options.image.is_some()),
         Some(choice) => Ok(choice == BackEndChoice::Container),
     }
 }
@@ -122,7 +121,11 @@ fn as_program(definition: &Definition) -> Result<BackEnd<'_>, SystemError> {
         .process
         .as_ref()
         .ok_or_else(|| no_back_end(definition, "its definition has no back end `process`".to_owned()))?;
-    Ok(BackEnd::Process { found, program: find_program(&found.program, found)? })
+    let program = find_program(&found.program, found)?;
+    // `PATH` may hold relative folders, and the keeper works elsewhere.
+    let program =
+        std::path::absolute(&program).map_err(|source| SystemError::File { action: "find", path: program, source })?;
+    Ok(BackEnd::Process { found, program })
 }
 
 fn in_container<'a>(definition: &'a Definition, options: &StartOptions) -> Result<BackEnd<'a>, SystemError> {
@@ -181,7 +184,10 @@ fn check_topology(definition: &Definition, options: &StartOptions) -> Result<(),
             system: definition.name.clone(),
             brokers: wanted.brokers,
             mode: wanted.mode.name(),
-            known: format!("1 broker, or 2 to {MOST_BROKERS} as {}", known.chain(["shard"]).collect::<Vec<_>>().join(" or ")),
+            known: format!(
+                "1 broker, or 2 to {MOST_BROKERS} as {}",
+                known.chain(["shard"]).collect::<Vec<_>>().join(" or ")
+            ),
         });
     }
     Ok(())
