@@ -330,8 +330,7 @@ fn settle(figure: &mut CellFigure) {
         return;
     }
     let on_logarithms = values[0] > 0.0 && figure.figure != "delivered";
-    let (forth, back): (fn(f64) -> f64, fn(f64) -> f64) =
-        if on_logarithms { (f64::ln, f64::exp) } else { (std::convert::identity, std::convert::identity) };
+    let (forth, back) = scale(on_logarithms);
     let (mean, error) = mean_and_error(&values, forth);
     let at = |fraction: f64| {
         let place = fraction * (count - 1) as f64;
@@ -347,6 +346,13 @@ fn settle(figure: &mut CellFigure) {
         level: 0.95,
         method: if on_logarithms { "t on logarithms" } else { "t" }.to_string(),
     });
+}
+
+/// Onto a scale and back.
+type Scale = (fn(f64) -> f64, fn(f64) -> f64);
+
+fn scale(on_logarithms: bool) -> Scale {
+    if on_logarithms { (f64::ln, f64::exp) } else { (std::convert::identity, std::convert::identity) }
 }
 
 /// The mean of the transformed values and its standard error.
@@ -385,7 +391,9 @@ fn contests(record: &ExperimentRecord) -> Vec<Contest> {
     for contest in &mut contests {
         for duel in &mut contest.duels {
             duel.p_adjusted = duel.p.map(|p| (p * count).min(1.0));
-            let is_larger = duel.interval.is_some_and(|(low, _)| if duel.is_ratio { low > 1.01 } else { low > 0.0 });
+            let is_larger = duel
+                .interval
+                .is_some_and(|(low, high)| if duel.is_ratio { low > 1.01 } else { low > 0.0 || high < 0.0 });
             duel.is_significant = duel.p_adjusted.is_some_and(|p| p < 0.01) && is_larger;
         }
         let beats_all = !contest.duels.is_empty() && contest.duels.iter().all(|duel| duel.is_significant);
@@ -426,18 +434,17 @@ fn contest(record: &ExperimentRecord, group: &BTreeMap<String, String>, name: &s
 
 /// A test on a normal distribution: near enough for a sample.
 fn duel(better: &(&Cell, &CellFigure), worse: &(&Cell, &CellFigure), is_ratio: bool) -> Duel {
-    let (forth, back): (fn(f64) -> f64, fn(f64) -> f64) =
-        if is_ratio { (f64::ln, f64::exp) } else { (std::convert::identity, std::convert::identity) };
+    let (forth, back) = scale(is_ratio);
     let values = |figure: &CellFigure| figure.values.iter().flatten().copied().collect::<Vec<f64>>();
     let (a, a_error) = mean_and_error(&values(better.1), forth);
     let (b, b_error) = mean_and_error(&values(worse.1), forth);
     let error = a_error.hypot(b_error).max(0.000_5);
     let distance = ((b - a) / error).abs();
-    let ends = [back(b - a - 2.31 * error), back(b - a + 2.31 * error)].map(|end| if is_ratio { end } else { -end });
+    let ends = [back(b - a - 2.31 * error), back(b - a + 2.31 * error)];
     Duel {
         better: better.0.id.clone(),
         worse: worse.0.id.clone(),
-        difference: if is_ratio { back(b - a) } else { (b - a).abs() },
+        difference: if is_ratio { back(b - a) } else { b - a },
         is_ratio,
         interval: Some((ends[0].min(ends[1]), ends[0].max(ends[1]))),
         p: Some((2.0 * (-0.717 * distance - 0.416 * distance * distance).exp()).clamp(1e-12, 1.0)),

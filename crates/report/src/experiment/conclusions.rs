@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use pubmark_record::comparison::Better;
+use pubmark_record::comparison::{Better, Unit};
 use pubmark_record::experiment::{Contest, Duel};
 use pubmark_record::record::Status;
 
@@ -144,21 +144,21 @@ impl View<'_> {
     /// How far the worse is behind, as the end of a sentence.
     pub fn difference(&self, duel: &Duel, name: &str) -> String {
         let print = |value: f64| if duel.is_ratio { significant(value) } else { self.plain_difference(name, value) };
-        let range =
-            duel.interval.map_or_else(String::new, |(low, high)| format!("{} to {}, ", print(low), print(high)));
-        let sure = format!("({range}{})", probability(duel.p_adjusted));
+        let range = |(low, high): (f64, f64)| format!("{} to {}, ", print(low), print(high));
+        let sure = probability(duel.p_adjusted);
         if duel.is_ratio {
-            format!("is {} times as high {sure}", print(duel.difference))
-        } else {
-            let side =
-                if figure(name).is_some_and(|figure| figure.better == Better::Higher) { "lower" } else { "higher" };
-            format!("is {} {side} {sure}", print(duel.difference.abs()))
+            let range = duel.interval.map_or_else(String::new, range);
+            return format!("is {} times as high ({range}{sure})", print(duel.difference));
         }
+        // The side is said in words, so the ends of an interval on that side need no sign.
+        let (side, sign) = if duel.difference < 0.0 { ("lower", -1.0) } else { ("higher", 1.0) };
+        let ends = duel.interval.map(|(low, high)| ((low * sign).min(high * sign), (low * sign).max(high * sign)));
+        let range = ends.map_or_else(String::new, range);
+        format!("is {} {side} ({range}{sure})", print(duel.difference.abs()))
     }
 
     /// A difference of two values of a figure; of two shares in percentage points.
     pub fn plain_difference(&self, name: &str, value: f64) -> String {
-        use pubmark_record::comparison::Unit;
         match figure(name).map(|figure| figure.unit) {
             Some(Unit::Share) => format!("{} points", significant(value * 100.0)),
             Some(_) => self.unit(name).map_or_else(|| significant(value), |unit| unit.with_symbol(value)),

@@ -67,7 +67,7 @@ fn verdict(view: &View) -> Markup {
             }
             p.aside {
                 "A winner is better than every other beyond the noise: p below 0.01 after Holm's correction over all that is \
-                 judged, and more than the measurement's resolution apart."
+                 judged, their ranks agree, and the difference is large enough to matter."
             }
         }
     }

@@ -146,6 +146,19 @@ fn a_conclusion_names_the_next_the_ratio_its_interval_and_how_sure_it_is() {
 }
 
 #[test]
+fn a_difference_of_shares_is_told_in_points_with_its_side() {
+    let mut record = sample_experiment::experiment_over(&Grid { systems: 2, ..Grid::default() });
+    let contest = record.contests.iter_mut().find(|contest| contest.figure == "delivered").unwrap();
+    contest.winner = contest.ranking.first().cloned();
+    contest.duels[0].difference = -0.09;
+    contest.duels[0].interval = Some((-0.095, -0.085));
+    contest.duels[0].p_adjusted = Some(0.004);
+    let view = View::of(&record);
+    let text = &view.conclusions()[0].text;
+    assert!(text.ends_with("is 9.00 points lower (8.50 points to 9.50 points, p 0.004)"), "{text}");
+}
+
+#[test]
 fn every_cell_of_a_grid_is_a_row_and_a_system_has_one_colour() {
     let sixty = fixtures::experiments().into_iter().find(|(name, _)| *name == "sixty").unwrap().1;
     let view = View::of(&sixty);
