@@ -1,0 +1,55 @@
+//! What a repetition costs: samples of the system and of pubmark, and readings of the system's machine where it has a
+//! node_exporter.
+
+use pubmark_record::cost::{ResourceRow, Resources};
+use pubmark_systems::node_exporter::{HostWatch, ScrapeError, Scraper};
+use pubmark_systems::sampler::Sampler;
+
+use crate::exit_code::ExitCode;
+use crate::failure::Failure;
+use crate::target::Target;
+
+/// Goes on while a repetition does.
+pub struct Sampling {
+    sampler: Sampler,
+    host: Option<HostWatch>,
+}
+
+impl Sampling {
+    /// Starts, before any client connects. `node_exporter` is the address of the system's machine's exporter; one that does
+    /// not answer now is a failure, one that stops answering later is counted.
+    pub fn start(target: &Target, node_exporter: Option<&str>) -> Result<Sampling, Failure> {
+        let host = node_exporter.map(watch).transpose()?;
+        let places = target.running.as_ref().map(|running| running.cost_places()).unwrap_or_default();
+        let sampler = Sampler::start(&places).map_err(|error| {
+            Failure::from_error(ExitCode::Internal, &error).during("failed to sample processor time and memory")
+        })?;
+        Ok(Sampling { sampler, host })
+    }
+
+    /// An edge of the measured window is now.
+    pub fn edge(&self) {
+        self.sampler.sample_now();
+        if let Some(host) = &self.host {
+            host.read_soon();
+        }
+    }
+
+    /// Ends, and gives the cost of the window between two instants of `CLOCK_MONOTONIC`, and the cost over time.
+    pub fn finish(self, (start_ns, end_ns): (u64, u64)) -> (Resources, Vec<ResourceRow>) {
+        let readings = self.host.and_then(HostWatch::finish);
+        let samples = self.sampler.finish();
+        let host = readings.map(|readings| readings.usage(start_ns, end_ns));
+        let rows = if end_ns > start_ns { samples.rows(start_ns, end_ns) } else { vec![] };
+        (Resources { host, ..samples.resources(start_ns, end_ns) }, rows)
+    }
+}
+
+fn watch(url: &str) -> Result<HostWatch, Failure> {
+    Scraper::new(url).and_then(HostWatch::start).map_err(|error| {
+        let exit = if matches!(error, ScrapeError::Url { .. }) { ExitCode::Usage } else { ExitCode::SystemFailed };
+        Failure::from_error(exit, &error).hint(
+            "`--node-exporter http://HOST:9100` takes the address at which a node_exporter of that machine answers",
+        )
+    })
+}
