@@ -95,7 +95,7 @@ fn probed(probe: &str) -> Definition {
 
 fn endpoint(listener: &TcpListener) -> Endpoint {
     let address = listener.local_addr().unwrap();
-    Endpoint { scheme: "x".to_owned(), address, authority: None, credentials: None }
+    Endpoint { scheme: "x".to_owned(), address, authority: None, credentials: None, values: Default::default() }
 }
 
 /// A listener below the range of outgoing connections.

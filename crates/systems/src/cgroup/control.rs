@@ -89,7 +89,7 @@ impl Plan {
             let parent = parent_of(&own, top, name, &needs(wanted))?;
             return Ok(plan(CgroupPlace { unified: Some(parent.join(name)), ..CgroupPlace::default() }));
         }
-        for controller in needs(wanted).into_iter().filter(|name| !layout.controllers.contains_key(name)) {
+        if let Some(controller) = needs(wanted).iter().find(|name| !layout.controllers.contains_key(*name)) {
             return Err(ControlError::new(format!("no control group with `{controller}` is mounted")));
         }
         let below = |controller: &str| layout.controllers.get(controller).map(|found| found.own.join(name));

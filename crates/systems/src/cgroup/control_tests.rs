@@ -43,7 +43,7 @@ fn version_2_gets_its_limits_beside_our_own_group() {
     let wanted = Wanted { cpu: Some(0.5), memory_bytes: Some(64_000_000), cores: vec![] };
     let plan = Plan::new(&layout, "pubmark-1-a", &wanted).unwrap();
     let group = folder.path().join("slice/pubmark-1-a");
-    assert_eq!(plan.folders(), [group.clone()]);
+    assert_eq!(plan.folders(), std::slice::from_ref(&group));
     assert!(!group.exists(), "nothing is made before it is held");
     let made = plan.make().unwrap();
     assert_eq!(made.place.unified.as_deref(), Some(group.as_path()));
