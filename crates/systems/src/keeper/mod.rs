@@ -1,7 +1,7 @@
 //! The process that holds a broker, so that nothing of it outlives us, however we end.
 //!
 //! pubmark starts itself again as `pubmark keeper`, one for each broker ([`held::Held`]), and tells it what to answer for
-//! before that is made ([`messages`]). The keeper ([`serving`]) is a child subreaper (prctl(2)): programs that put
+//! before that is made ([`messages`]). The keeper ([`serve`]) is a child subreaper (prctl(2)): programs that put
 //! themselves into the background, in a session of their own, come to it. When its standard input ends, it kills all that
 //! came from it, runs the clean-up commands, removes control groups and folders, and ends. A keeper that is killed takes
 //! its program with it (the kernel sees to that); what else it held, pubmark takes back.
