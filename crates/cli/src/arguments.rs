@@ -20,14 +20,20 @@ pub struct Arguments {
 pub enum Verb {
     Demo(commands::demo::Demo),
     Run(Box<commands::run_arguments::Run>),
-    Compare(commands::compare::Compare),
+    Compare(Box<commands::compare::Compare>),
+    Experiment(commands::experiment::Experiment),
+    Check(commands::check::Check),
+    Capacity(Box<commands::capacity::Capacity>),
     Report(commands::report::Report),
     List(commands::list::List),
+    Install(commands::install::Install),
     Explain(commands::explain::Explain),
     Doctor(commands::doctor::Doctor),
     Schema(commands::schema::Schema),
     #[command(hide = true)]
     Broker(commands::broker::Broker),
+    #[command(hide = true)]
+    Keeper(commands::keeper::Keeper),
     #[command(hide = true)]
     Reference(commands::reference::Reference),
 }

@@ -32,9 +32,14 @@ pub fn text(run: &Run, workload: &Workload, protocol: &Protocol, wanted: &Wanted
     text.push('\n');
     text.push_str(&needs(&plan));
     text.push('\n');
-    let machine = machine(calibrate()?)?;
+    let machine = this_machine()?;
     text.push_str(&judged(&plan.verdicts(&machine), plan.nodes));
     Ok(text)
+}
+
+/// What this machine has, and what its loopback carries: that takes a second to measure.
+pub fn this_machine() -> Result<Machine, Failure> {
+    machine(calibrate()?)
 }
 
 fn calibrate() -> Result<Calibration, Failure> {

@@ -3,24 +3,30 @@
 //! Start with [`arguments`] (the verbs) and `commands/<verb>.rs` (what each does). Nothing but [`printer`] prints.
 
 mod arguments;
+mod capacity;
 mod catalogue;
+mod check;
 mod commands;
 mod doctor;
 mod dry_run;
 mod endpoint;
 mod exit_code;
+mod experiment;
 mod failure;
 mod figures;
 mod measurement;
+mod placement;
 mod printer;
 mod progress;
 mod protocols;
 mod readiness;
 mod recording;
 mod rendering;
+mod sampling;
 mod signals;
 mod suggestion;
 mod target;
+mod thresholds;
 mod units;
 mod wrapping;
 

@@ -1,11 +1,26 @@
-//! The record's JSON Schema, derived from its types, so that it cannot say anything else than the code does.
+//! JSON Schemas of records, derived from their types, so that they cannot say anything else than the code does.
 
+use crate::capacity::CapacityRecord;
+use crate::experiment::ExperimentRecord;
 use crate::record::Record;
 
 /// The JSON Schema (draft 2020-12) of `record.json`, as indented JSON with a final newline.
 pub fn record_schema() -> String {
-    let schema = schemars::schema_for!(Record);
-    let mut text = serde_json::to_string_pretty(&schema).expect("a schema is plain JSON");
+    indented(&schemars::schema_for!(Record))
+}
+
+/// The same of `experiment.json`.
+pub fn experiment_schema() -> String {
+    indented(&schemars::schema_for!(ExperimentRecord))
+}
+
+/// The same of `capacity.json`.
+pub fn capacity_schema() -> String {
+    indented(&schemars::schema_for!(CapacityRecord))
+}
+
+fn indented(schema: &schemars::Schema) -> String {
+    let mut text = serde_json::to_string_pretty(schema).expect("a schema is plain JSON");
     text.push('\n');
     text
 }

@@ -6,8 +6,11 @@ use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
-use serde::Deserialize;
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
 
+use crate::capacity::{CAPACITY_FILE, CAPACITY_SCHEMA_VERSION, CapacityRecord};
+use crate::experiment::{EXPERIMENT_FILE, EXPERIMENT_SCHEMA_VERSION, ExperimentRecord};
 use crate::record::{Record, SCHEMA_VERSION};
 use crate::time::UtcTime;
 
@@ -99,6 +102,13 @@ impl RunFolder {
         Err(StoreError::NoFreeName { path: root.join(base) })
     }
 
+    /// Makes the folder `path`, or takes it as it is; the run is called as it is.
+    pub fn at(path: &Path) -> Result<RunFolder, StoreError> {
+        fs::create_dir_all(path).map_err(|source| failure("create", path, source))?;
+        let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+        Ok(RunFolder { path: path.to_owned(), name })
+    }
+
     /// The folder.
     pub fn path(&self) -> &Path {
         &self.path
@@ -145,16 +155,49 @@ impl RunFolder {
     }
 }
 
+/// A kind of record that is kept in a folder.
+pub trait Stored: Serialize + DeserializeOwned {
+    /// Name of its file.
+    const FILE: &'static str;
+    /// Version of its schema.
+    const VERSION: u32;
+}
+
+impl Stored for Record {
+    const FILE: &'static str = RECORD_FILE;
+    const VERSION: u32 = SCHEMA_VERSION;
+}
+
+impl Stored for ExperimentRecord {
+    const FILE: &'static str = EXPERIMENT_FILE;
+    const VERSION: u32 = EXPERIMENT_SCHEMA_VERSION;
+}
+
+impl Stored for CapacityRecord {
+    const FILE: &'static str = CAPACITY_FILE;
+    const VERSION: u32 = CAPACITY_SCHEMA_VERSION;
+}
+
 /// The record as indented JSON with a final newline.
-pub fn to_json(record: &Record) -> Result<String, StoreError> {
+pub fn to_json<Kind: Stored>(record: &Kind) -> Result<String, StoreError> {
     let mut text = serde_json::to_string_pretty(record).map_err(StoreError::NotJson)?;
     text.push('\n');
     Ok(text)
 }
 
-/// Reads the record at `path`: a run folder, a link to one, or a file.
+/// Does `path` name a record of this kind: a folder that holds one, or its file?
+pub fn is_a<Kind: Stored>(path: &Path) -> bool {
+    path.join(Kind::FILE).is_file() || path.is_file() && path.file_name().is_some_and(|name| name == Kind::FILE)
+}
+
+/// Reads the record of a run at `path`: a run folder, a link to one, or a file.
 pub fn load(path: &Path) -> Result<Record, StoreError> {
-    let file = if path.is_dir() { path.join(RECORD_FILE) } else { path.to_path_buf() };
+    load_as(path)
+}
+
+/// The same of any kind of record.
+pub fn load_as<Kind: Stored>(path: &Path) -> Result<Kind, StoreError> {
+    let file = if path.is_dir() { path.join(Kind::FILE) } else { path.to_path_buf() };
     let text = match fs::read_to_string(&file) {
         Ok(text) => text,
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Err(StoreError::NotFound { path: file }),
@@ -163,8 +206,8 @@ pub fn load(path: &Path) -> Result<Record, StoreError> {
     let not_a_record = |source| StoreError::NotARecord { path: file.clone(), source };
     // The version is read first: a record of another version need not have our fields.
     let found = serde_json::from_str::<Version>(&text).map_err(not_a_record)?.schema_version;
-    if found != u64::from(SCHEMA_VERSION) {
-        return Err(StoreError::OtherVersion { path: file, found, expected: SCHEMA_VERSION });
+    if found != u64::from(Kind::VERSION) {
+        return Err(StoreError::OtherVersion { path: file, found, expected: Kind::VERSION });
     }
     serde_json::from_str(&text).map_err(not_a_record)
 }

@@ -1,5 +1,6 @@
 //! What is built in, as tables for people (`pubmark list`) and as pages (`docs/reference`): one file a table.
 
+pub mod experiments;
 pub mod protocols;
 pub mod systems;
 pub mod workloads;

@@ -1,36 +1,93 @@
-//! `pubmark compare`: records of several runs side by side.
+//! `pubmark compare`: systems under one workload, or records of several runs side by side.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use clap::Args;
 use pubmark_record::comparison;
+use pubmark_record::experiment::EXPERIMENT_FILE;
 use pubmark_report::html;
 use pubmark_report::terminal::{self, TerminalOptions};
 
+use crate::commands::grid::Grid;
 use crate::exit_code::ExitCode;
+use crate::experiment::conduct::{self, Options};
 use crate::failure::{Failure, Outcome};
 use crate::printer::Printer;
 use crate::rendering;
 
-/// Put records of several runs side by side.
+/// Compare systems under a workload, or put records of runs side by side.
 ///
-/// Runs must have the same schedule (workload, seed, length); others are refused. The built-in broker and invalid runs are
-/// shown and never ranked.
+/// With a workload and `--systems` every combination of what is varied is run, each repetition in a random order, each run
+/// on a quiet machine with a fresh system; the report says who is better and how sure that is. With folders of runs their
+/// records are put side by side; they must have the same schedule. The built-in broker is shown and never ranked.
 #[derive(Debug, Args)]
+#[command(max_term_width = 80)]
 pub struct Compare {
-    /// Folders of the runs, or their record.json
-    #[arg(required = true, num_args = 2..=comparison::MOST_RUNS, value_name = "RUN")]
-    pub runs: Vec<PathBuf>,
+    /// A workload (`pubmark list workloads`, or a file); or 2 to 8 folders of runs
+    #[arg(required = true, num_args = 1.., value_name = "WORKLOAD|RUN")]
+    pub what: Vec<String>,
 
-    /// Write the comparison as one offline HTML file too
-    #[arg(long, value_name = "FILE")]
+    #[command(flatten)]
+    pub grid: Grid,
+
+    /// Print what would be run, how long it would take and what is not possible; start nothing
+    #[arg(long, requires = "systems", conflicts_with = "json", help_heading = "Instead of running")]
+    pub dry_run: bool,
+
+    /// With runs: write the comparison as one offline HTML file too
+    #[arg(long, value_name = "FILE", conflicts_with = "systems", help_heading = "Output")]
     pub html: Option<PathBuf>,
+
+    /// Folder in which the folder of the experiment is made
+    #[arg(long, value_name = "DIR", default_value = "runs", help_heading = "Output")]
+    pub out: PathBuf,
+
+    /// Print the experiment's record as JSON to standard output, and nothing else there
+    #[arg(long, requires = "systems", help_heading = "Output")]
+    pub json: bool,
+
+    /// No progress and no notes on standard error
+    #[arg(long, short, help_heading = "Output")]
+    pub quiet: bool,
 }
 
 impl Compare {
-    /// Loads the records and compares them.
-    pub fn perform(self, printer: &Printer) -> Outcome {
-        let records = self.runs.iter().map(|run| rendering::load(run)).collect::<Result<Vec<_>, Failure>>()?;
+    /// Runs the experiment, or compares the records.
+    pub fn perform(self: Box<Self>, printer: &Printer) -> Outcome {
+        if self.grid.systems.is_empty() {
+            return self.records(printer);
+        }
+        let [workload] = self.what.as_slice() else {
+            return Err(Failure::usage(format!("one workload is compared at a time, not {}", self.what.len()))
+                .hint(format!("`pubmark compare {} --systems …`", self.what[0])));
+        };
+        let experiment = self.grid.experiment(workload)?;
+        let options = Options { out: self.out, dry_run: self.dry_run, json: self.json };
+        conduct::conduct(experiment, None, &options, printer)
+    }
+
+    fn records(&self, printer: &Printer) -> Outcome {
+        let runs: Vec<&Path> = self.what.iter().map(Path::new).collect();
+        if let Some(path) = runs.iter().find(|path| is_experiment(path)) {
+            let path = path.display();
+            return Err(Failure::usage(format!("`{path}` is an experiment, not a run"))
+                .hint(format!("its runs are in `{path}/runs`; `pubmark report {path}` shows the experiment")));
+        }
+        if let [workload] = self.what.as_slice()
+            && !runs[0].exists()
+        {
+            return Err(Failure::usage(format!("no system is named to run `{workload}` on"))
+                .hint(format!("`pubmark compare {workload} --systems mosquitto,nats`; or give folders of two runs")));
+        }
+        if !(2..=comparison::MOST_RUNS).contains(&runs.len()) {
+            return Err(Failure::usage(format!(
+                "a comparison takes 2 to {} runs, not {}",
+                comparison::MOST_RUNS,
+                runs.len()
+            ))
+            .hint("give the folders of two runs, for instance `runs/*-smart-home`"));
+        }
+        let records = runs.iter().map(|run| rendering::load(run)).collect::<Result<Vec<_>, Failure>>()?;
         let compared = comparison::compare(&records).map_err(|error| {
             Failure::from_error(ExitCode::Usage, &error).hint("run each with the same workload, `--seed`, `--duration`")
         })?;
@@ -41,4 +98,9 @@ impl Compare {
         printer.result(&terminal::comparison(&compared, &options))?;
         Ok(ExitCode::Ok)
     }
+}
+
+/// Is it the folder or the record of an experiment?
+fn is_experiment(path: &Path) -> bool {
+    path.join(EXPERIMENT_FILE).is_file() || path.file_name().is_some_and(|name| name == EXPERIMENT_FILE)
 }

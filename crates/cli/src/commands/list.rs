@@ -7,7 +7,7 @@ use crate::exit_code::{self, ExitCode};
 use crate::failure::{Failure, Outcome};
 use crate::printer::Printer;
 
-/// Show what is built in: workloads, systems, protocols.
+/// Show what is built in: workloads, systems, protocols, experiments.
 #[derive(Debug, Args)]
 pub struct List {
     /// Which table; all of them if not given
@@ -27,6 +27,8 @@ pub enum Table {
     Systems,
     /// What clients can speak
     Protocols,
+    /// What `pubmark experiment` can run
+    Experiments,
     /// What the process answers
     ExitCodes,
 }
@@ -37,6 +39,7 @@ impl Table {
             Table::Workloads => catalogue::workloads::text(),
             Table::Systems => catalogue::systems::text(),
             Table::Protocols => Ok(catalogue::protocols::text()),
+            Table::Experiments => catalogue::experiments::text(),
             Table::ExitCodes => Ok(exit_code::help() + "\n"),
         }
     }
@@ -47,16 +50,19 @@ impl Table {
             Table::Workloads => catalogue::workloads::markdown(),
             Table::Systems => catalogue::systems::markdown(),
             Table::Protocols => Ok(catalogue::protocols::markdown()),
+            Table::Experiments => catalogue::experiments::markdown(),
             Table::ExitCodes => Ok(exit_code::markdown()),
         }
     }
 }
 
 impl List {
-    /// Prints the table, or the three of things that can be named in a run.
+    /// Prints the table, or those of things that can be named in a run or experiment.
     pub fn perform(self, printer: &Printer) -> Outcome {
-        let chosen =
-            self.table.map_or_else(|| vec![Table::Workloads, Table::Systems, Table::Protocols], |one| vec![one]);
+        let chosen = self.table.map_or_else(
+            || vec![Table::Workloads, Table::Systems, Table::Protocols, Table::Experiments],
+            |one| vec![one],
+        );
         let tables: Vec<String> = chosen
             .into_iter()
             .map(|table| if self.markdown { table.markdown() } else { table.text() })

@@ -1,10 +1,16 @@
 //! One file a verb: what it takes from the command line, and what it does.
 
 pub mod broker;
+pub mod capacity;
+pub mod check;
 pub mod compare;
 pub mod demo;
 pub mod doctor;
+pub mod experiment;
 pub mod explain;
+pub mod grid;
+pub mod install;
+pub mod keeper;
 pub mod list;
 pub mod reference;
 pub mod report;
@@ -22,12 +28,17 @@ pub fn perform(verb: Verb, printer: &Printer) -> Outcome {
         Verb::Demo(demo) => demo.perform(printer),
         Verb::Run(run) => run.perform(printer),
         Verb::Compare(compare) => compare.perform(printer),
+        Verb::Experiment(experiment) => experiment.perform(printer),
+        Verb::Check(check) => check.perform(printer),
+        Verb::Capacity(capacity) => capacity.perform(printer),
         Verb::Report(report) => report.perform(printer),
         Verb::List(list) => list.perform(printer),
+        Verb::Install(install) => install.perform(printer),
         Verb::Explain(explain) => explain.perform(printer),
         Verb::Doctor(doctor) => doctor.perform(printer),
         Verb::Schema(schema) => schema.perform(printer),
         Verb::Broker(broker) => broker.perform(),
+        Verb::Keeper(keeper) => keeper.perform(),
         Verb::Reference(reference) => reference.perform(printer),
     }
 }
@@ -37,6 +48,9 @@ pub fn is_quiet(verb: &Verb) -> bool {
     match verb {
         Verb::Demo(demo) => demo.quiet,
         Verb::Run(run) => run.quiet,
+        Verb::Compare(compare) => compare.quiet,
+        Verb::Experiment(experiment) => experiment.quiet,
+        Verb::Capacity(capacity) => capacity.quiet,
         _ => false,
     }
 }

@@ -32,10 +32,14 @@ const PAGES: &[Page] = &[
     ("workloads.md", || Table::Workloads.markdown()),
     ("systems.md", || Table::Systems.markdown()),
     ("protocols.md", || Table::Protocols.markdown()),
+    ("experiments.md", || Table::Experiments.markdown()),
     ("exit-codes.md", || Table::ExitCodes.markdown()),
     ("verdicts.md", || Ok(pubmark_record::codes::reference())),
     ("workload.schema.json", || Ok(Of::Workload.text())),
+    ("experiment.schema.json", || Ok(Of::Experiment.text())),
     ("record.schema.json", || Ok(Of::Record.text())),
+    ("capacity-record.schema.json", || Ok(Of::CapacityRecord.text())),
+    ("experiment-record.schema.json", || Ok(Of::ExperimentRecord.text())),
 ];
 
 impl Reference {

@@ -6,9 +6,10 @@ use crate::exit_code::ExitCode;
 use crate::failure::Outcome;
 use crate::printer::Printer;
 
-/// Print the JSON Schema of a workload file or of a record.
+/// Print the JSON Schema of a file that people write, or of a record.
 ///
-/// Editors use the first to complete and check workload files, programs the second to read record.json.
+/// Editors use the schemas of workload and experiment files to complete and check them, programs those of records to read
+/// record.json, experiment.json and capacity.json.
 #[derive(Debug, Args)]
 pub struct Schema {
     /// Which file's schema
@@ -20,8 +21,14 @@ pub struct Schema {
 pub enum Of {
     /// A workload file
     Workload,
+    /// An experiment's file
+    Experiment,
     /// record.json of a run
     Record,
+    /// experiment.json of an experiment
+    ExperimentRecord,
+    /// capacity.json of a search for capacity
+    CapacityRecord,
 }
 
 impl Of {
@@ -29,6 +36,9 @@ impl Of {
     pub fn text(self) -> String {
         match self {
             Of::Workload => pubmark_model::jsonschema::workload_schema(),
+            Of::Experiment => pubmark_model::jsonschema::experiment_schema(),
+            Of::ExperimentRecord => pubmark_record::schema::experiment_schema(),
+            Of::CapacityRecord => pubmark_record::schema::capacity_schema(),
             Of::Record => pubmark_record::schema::record_schema(),
         }
     }

@@ -1,0 +1,60 @@
+//! The table of built-in experiments.
+
+use std::time::Duration;
+
+use pubmark_model::experiment::{self, Experiment, Listed};
+
+use crate::exit_code::ExitCode;
+use crate::experiment::progress::about;
+use crate::failure::Failure;
+
+/// Time to start and stop a system and to look whether the machine is quiet.
+const STARTING: Duration = Duration::from_secs(3);
+
+fn rows() -> Result<Vec<Listed>, Failure> {
+    experiment::all()
+        .map_err(|error| Failure::from_error(ExitCode::Internal, &error).during("failed to load a built-in experiment"))
+}
+
+/// Time that it takes if every cell can be run.
+fn time(cells: usize, experiment: &Experiment) -> String {
+    about((experiment.warmup + experiment.duration + STARTING) * (cells as u32 * experiment.repeat))
+}
+
+/// For the terminal: a line of figures each, then what it is.
+pub fn text() -> Result<String, Failure> {
+    let mut text = String::new();
+    for row in rows()? {
+        let runs = row.cells as u32 * row.experiment.repeat;
+        let (full, quick) = (time(row.cells, &row.experiment), time(row.cells, &row.experiment.clone().quickly()));
+        text.push_str(&format!("{:<16}{runs:>4} runs, {full}; {quick} with --quick\n", row.name));
+        text.push_str(&format!("  {}\n", row.experiment.description));
+    }
+    Ok(text)
+}
+
+/// The page `docs/reference/experiments.md`.
+pub fn markdown() -> Result<String, Failure> {
+    let mut text = String::from(
+        "# Built-in experiments\n\n\
+         `pubmark experiment NAME` runs one; the files in `experiments/` hold all settings. Times are those of a quiet \
+         machine on which every cell can be run.\n\n\
+         | experiment | workload | varies | cells | repetitions | takes | with `--quick` | what it is |\n\
+         |---|---|---|---:|---:|---:|---:|---|\n",
+    );
+    for row in rows()? {
+        let experiment = &row.experiment;
+        text.push_str(&format!(
+            "| `{}` | `{}` | {} | {} | {} | {} | {} | {} |\n",
+            row.name,
+            experiment.workload,
+            row.varied.join(", "),
+            row.cells,
+            experiment.repeat,
+            time(row.cells, experiment),
+            time(row.cells, &experiment.clone().quickly()),
+            experiment.description,
+        ));
+    }
+    Ok(text)
+}

@@ -1,0 +1,254 @@
+//! What `pubmark compare` varies, and the experiment that it makes of it.
+
+use std::path::Path;
+use std::time::Duration;
+
+use clap::{Args, builder::PossibleValuesParser};
+use pubmark_model::experiment::{
+    Axes, Experiment, LARGEST_SEED, MOST_REPETITIONS, Pins, Quick, QuietMachine, SystemChoice, Topology, Word,
+};
+
+use crate::commands::run_arguments::{Profile, Reading};
+use crate::experiment::definition;
+use crate::failure::Failure;
+use crate::placement::{payload_bytes, rate_factor};
+use crate::protocols;
+use crate::units::{duration, positive_duration};
+
+const WHAT: &str = "What is compared; several values make several cells";
+const LOAD: &str = "Load";
+
+/// The axes, and what all runs have in common.
+#[derive(Clone, Debug, Args)]
+pub struct Grid {
+    /// Systems to start and measure (`pubmark list systems`, or paths of definitions), such as `mosquitto,nats`
+    #[arg(long, value_name = "SYSTEMS", value_delimiter = ',', help_heading = WHAT)]
+    pub systems: Vec<String>,
+
+    /// Protocols [default: the first that all systems offer]
+    #[arg(long, value_name = "PROTOCOLS", value_delimiter = ',', requires = "systems",
+          value_parser = PossibleValuesParser::new(protocols::names()), hide_possible_values = true, help_heading = WHAT)]
+    pub protocol: Vec<String>,
+
+    /// Profiles of the systems: `default,tuned`
+    #[arg(long, value_name = "PROFILES", value_enum, value_delimiter = ',', requires = "systems",
+          hide_possible_values = true, help_heading = WHAT)]
+    pub profile: Vec<Profile>,
+
+    /// Delivery levels of all devices and subscribers: `0,2`
+    #[arg(long, value_name = "LEVELS", value_delimiter = ',', requires = "systems",
+          value_parser = clap::value_parser!(u8).range(0..=2), help_heading = WHAT)]
+    pub qos: Vec<u8>,
+
+    /// Brokers as one system: `1,3:bridge,5:shard`
+    #[arg(long, value_name = "N:MODE", value_delimiter = ',', requires = "systems", value_parser = topology,
+          help_heading = WHAT)]
+    pub topology: Vec<Topology>,
+
+    /// What each broker may use: `none cpu=0.5,memory=256MB`, with spaces between
+    #[arg(long, value_name = "LIMITS", num_args = 1.., requires = "systems", help_heading = WHAT)]
+    pub limit: Vec<String>,
+
+    /// Multipliers of the number of devices: `1,10`
+    #[arg(long, value_name = "FACTORS", value_delimiter = ',', requires = "systems",
+          value_parser = clap::value_parser!(u32).range(1..), help_heading = WHAT)]
+    pub scale: Vec<u32>,
+
+    /// Multipliers of every device's rate: `0.5,1,2`
+    #[arg(long, value_name = "FACTORS", value_delimiter = ',', requires = "systems", value_parser = rate_factor,
+          help_heading = WHAT)]
+    pub rate: Vec<f64>,
+
+    /// Sizes of every payload: `16,1KB`
+    #[arg(long, value_name = "SIZES", value_delimiter = ',', requires = "systems", value_parser = payload,
+          help_heading = WHAT)]
+    pub payload: Vec<String>,
+
+    /// Values of a setting of the workload: `every=1s,10s`; once for each setting
+    #[arg(long, value_name = "KEY=VALUES", requires = "systems", value_parser = varied, help_heading = WHAT)]
+    pub vary: Vec<(String, Vec<String>)>,
+
+    /// Change a value of the workload in all runs: a parameter, or a dotted path into its file
+    #[arg(long, value_name = "KEY=VALUE", requires = "systems", value_parser = setting, help_heading = LOAD)]
+    pub set: Vec<(String, String)>,
+
+    /// Reading of a published workload
+    #[arg(long, value_enum, default_value = "corrected", requires = "systems", help_heading = LOAD)]
+    pub variant: Reading,
+
+    /// Seed of the schedule and of the order of runs
+    #[arg(long, value_name = "N", default_value_t = 1, requires = "systems",
+          value_parser = clap::value_parser!(u64).range(..=LARGEST_SEED), help_heading = LOAD)]
+    pub seed: u64,
+
+    /// Repetitions of each combination
+    #[arg(long, value_name = "N", default_value_t = 5, requires = "systems",
+          value_parser = clap::value_parser!(u32).range(1..=i64::from(MOST_REPETITIONS)), help_heading = LOAD)]
+    pub repeat: u32,
+
+    /// Length of each measured window
+    #[arg(long, value_name = "TIME", allow_hyphen_values = true, value_parser = positive_duration,
+          default_value = "60s", requires = "systems", help_heading = LOAD)]
+    pub duration: Duration,
+
+    /// Load before the window that is not measured
+    #[arg(long, value_name = "TIME", allow_hyphen_values = true, value_parser = duration, default_value = "5s",
+          requires = "systems", help_heading = LOAD)]
+    pub warmup: Duration,
+
+    /// Longest wait for stragglers after the window
+    #[arg(long, value_name = "TIME", allow_hyphen_values = true, value_parser = duration, default_value = "10s",
+          requires = "systems", help_heading = LOAD)]
+    pub drain: Duration,
+
+    /// Longest wait for a quiet machine before each run; then it is made all the same, and marked
+    #[arg(long, value_name = "TIME", allow_hyphen_values = true, value_parser = duration, default_value = "30s",
+          requires = "systems", help_heading = LOAD)]
+    pub wait: Duration,
+
+    /// Cores for one side: `system=0`, `generator=1-3`; once for each
+    #[arg(long, value_name = "SIDE=CORES", num_args = 1..=2, requires = "systems", help_heading = LOAD)]
+    pub pin: Vec<String>,
+}
+
+impl Grid {
+    /// The experiment, its names judged.
+    pub fn experiment(&self, workload: &str) -> Result<Experiment, Failure> {
+        let judged = |word: Word, text: &str| {
+            definition::judge(Path::new(""), word, text).map_err(|objection| {
+                let failure = Failure::usage(objection.message);
+                match objection.hint {
+                    Some(hint) => failure.hint(hint),
+                    None => failure,
+                }
+            })
+        };
+        judged(Word::Workload, workload)?;
+        self.systems.iter().try_for_each(|system| judged(Word::System, system))?;
+        let limits = self.limit.iter().filter(|limit| *limit != "none");
+        limits.clone().try_for_each(|limit| judged(Word::Limit, limit))?;
+        let pin = self.pins()?;
+        let experiment = Experiment {
+            name: format!("compare-{}", file_name_part(workload)),
+            title: format!("{} on {}", listed(&self.systems), SystemChoice::named(workload).label),
+            description: String::new(),
+            workload: workload.to_owned(),
+            variant: self.variant.into(),
+            set: self.set.clone(),
+            seed: self.seed,
+            order_seed: self.seed,
+            duration: self.duration,
+            warmup: self.warmup,
+            drain: self.drain,
+            repeat: self.repeat,
+            quiet_machine: QuietMachine { within: self.wait, ..QuietMachine::default() },
+            pin,
+            quick: Quick::default(),
+            axes: self.axes(),
+        };
+        // What a file could not say is refused in a file's words: too many cells, a value given twice.
+        definition::parse(&experiment.to_yaml(), Path::new(""))
+    }
+
+    fn axes(&self) -> Axes {
+        Axes {
+            system: choices(&self.systems),
+            protocol: self.protocol.clone(),
+            profile: self.profile.iter().map(|profile| profile.as_str().to_owned()).collect(),
+            qos: self.qos.clone(),
+            topology: self.topology.clone(),
+            limit: self.limit.clone(),
+            scale: self.scale.clone(),
+            rate: self.rate.clone(),
+            payload: self.payload.clone(),
+            set: self.vary.clone(),
+        }
+    }
+
+    fn pins(&self) -> Result<Pins, Failure> {
+        let read = pubmark_systems::affinity::parse_pins(&self.pin);
+        let read = read.map_err(|error| Failure::from_error(crate::exit_code::ExitCode::Usage, &error))?;
+        let shown = |cores: &[u32]| (!cores.is_empty()).then(|| pubmark_systems::affinity::shown(cores));
+        Ok(Pins { system: shown(&read.system), generator: shown(&read.generator) })
+    }
+}
+
+/// The systems, those named twice told apart by a number: comparing a system with itself shows what noise looks like.
+fn choices(systems: &[String]) -> Vec<SystemChoice> {
+    let mut found: Vec<SystemChoice> = vec![];
+    for system in systems {
+        let mut choice = SystemChoice::named(system);
+        let name = choice.label.clone();
+        let mut number = 2;
+        while found.iter().any(|known| known.label == choice.label) {
+            choice.label = format!("{name}-{number}");
+            number += 1;
+        }
+        found.push(choice);
+    }
+    found
+}
+
+/// `a`, `a and b`, `a, b and c`.
+fn listed(systems: &[String]) -> String {
+    let labels: Vec<String> = choices(systems).into_iter().map(|choice| choice.label).collect();
+    match labels.as_slice() {
+        [] => String::new(),
+        [one] => one.clone(),
+        [first @ .., last] => format!("{} and {last}", first.join(", ")),
+    }
+}
+
+fn file_name_part(workload: &str) -> String {
+    let safe = |c: char| if c.is_ascii_alphanumeric() || matches!(c, '-' | '_') { c } else { '-' };
+    SystemChoice::named(workload).label.chars().take(40).map(safe).collect()
+}
+
+fn topology(text: &str) -> Result<Topology, String> {
+    Topology::parse(text).map_err(|message| format!("{message}: write `1`, `3:bridge`, `3:cluster` or `5:shard`"))
+}
+
+fn payload(text: &str) -> Result<String, String> {
+    payload_bytes(text).map(|_| text.to_owned())
+}
+
+fn setting(text: &str) -> Result<(String, String), String> {
+    match text.split_once('=') {
+        Some((key, value)) if !key.trim().is_empty() => Ok((key.trim().to_owned(), value.trim().to_owned())),
+        _ => Err("a setting is written KEY=VALUE, for instance `interval=10ms`".to_owned()),
+    }
+}
+
+fn varied(text: &str) -> Result<(String, Vec<String>), String> {
+    let (key, values) = setting(text).map_err(|_| "values are written KEY=ONE,OTHER, for instance `every=1s,10s`")?;
+    let values: Vec<String> = values.split(',').map(|value| value.trim().to_owned()).collect();
+    match values.iter().all(|value| !value.is_empty()) {
+        true => Ok((key, values)),
+        false => Err("a value is empty; values are written KEY=ONE,OTHER".to_owned()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn words(systems: &[&str]) -> Vec<String> {
+        systems.iter().map(|system| (*system).to_owned()).collect()
+    }
+
+    #[test]
+    fn a_system_can_be_compared_with_itself() {
+        let labels: Vec<String> =
+            choices(&words(&["a", "b", "a", "a"])).into_iter().map(|choice| choice.label).collect();
+        assert_eq!(labels, ["a", "b", "a-2", "a-3"]);
+        assert_eq!(listed(&words(&["a", "a", "x/b.yaml"])), "a, a-2 and b");
+    }
+
+    #[test]
+    fn several_values_are_read_from_one_word() {
+        assert_eq!(varied("every=1s, 10s").unwrap(), ("every".to_owned(), words(&["1s", "10s"])));
+        for wrong in ["every", "=1s", "every=1s,,2s", "every="] {
+            assert!(varied(wrong).is_err(), "{wrong}");
+        }
+    }
+}

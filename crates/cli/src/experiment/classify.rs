@@ -1,0 +1,158 @@
+//! What a run came to: it counts, or it failed for a reason.
+
+use pubmark_record::experiment::FailureKind;
+use pubmark_record::record::{Record, Status, VerdictStatus};
+use pubmark_record::verdict::rules::RULES;
+
+use crate::exit_code::ExitCode;
+use crate::failure::Failure;
+use crate::measurement::Measured;
+
+/// A run's end.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum End {
+    /// Its figures are the system's, as far as can be told.
+    Counts(VerdictStatus),
+    /// It gives no figures.
+    Fails {
+        /// Why.
+        kind: FailureKind,
+        /// The cause in a sentence.
+        text: String,
+    },
+    /// It was stopped.
+    Stopped,
+}
+
+/// Judges a run that was measured.
+pub fn measured(measured: &Measured) -> End {
+    let record = &measured.record;
+    let fails = |kind, text: String| End::Fails { kind, text };
+    let kills = record.resources.limits.and_then(|limits| limits.out_of_memory_kills).unwrap_or(0);
+    if kills > 0 {
+        let limit = record.system.limits.as_ref().map_or("", |limits| limits.asked.as_str());
+        return fails(FailureKind::OutOfMemory, format!("killed for want of memory ({limit})"));
+    }
+    if let Some(ended) = &measured.system_ended {
+        return fails(
+            FailureKind::Ended,
+            format!("`{}` ended during the run: {}", record.system.name, one_line(ended)),
+        );
+    }
+    if record.status == Status::Interrupted {
+        return End::Stopped;
+    }
+    if measured.unreachable {
+        let cause = record.connections.causes.first().map_or("no cause was given", |cause| cause.cause.as_str());
+        return fails(FailureKind::Refused, format!("failed to connect to `{}`: {cause}", record.system.endpoint));
+    }
+    match record.verdict.status {
+        VerdictStatus::Invalid => invalid(record),
+        status => End::Counts(status),
+    }
+}
+
+/// The first reason that made a run invalid, and whether it was ours.
+fn invalid(record: &Record) -> End {
+    let reasons = || record.verdict.reasons.iter().filter(|reason| reason.status == VerdictStatus::Invalid);
+    let is_ours = |code: &str| RULES.iter().any(|rule| rule.code == code && rule.judges_generator);
+    let text = reasons().next().map_or_else(String::new, |reason| format!("{}: {}", reason.code, reason.text));
+    let ours = reasons().find(|reason| is_ours(&reason.code));
+    match ours {
+        Some(reason) => {
+            End::Fails { kind: FailureKind::GeneratorLimited, text: format!("{}: {}", reason.code, reason.text) }
+        }
+        None => End::Fails { kind: FailureKind::Invalid, text },
+    }
+}
+
+/// Judges a run that could not be made. What the user or pubmark did wrong is not the system's failure and is given back.
+pub fn failed(failure: Failure) -> Result<End, Failure> {
+    match failure.exit {
+        ExitCode::Interrupted => Ok(End::Stopped),
+        ExitCode::SystemFailed => {
+            Ok(End::Fails { kind: FailureKind::DidNotStart, text: one_line(&failure.chain.join(": ")) })
+        }
+        _ => Err(failure),
+    }
+}
+
+/// Longest text of a failure in characters: it is read in a table's cell; the log is in the run's folder.
+const LONGEST: usize = 300;
+
+/// Several lines as one, cut where it gets long.
+fn one_line(text: &str) -> String {
+    let joined = text.split_whitespace().collect::<Vec<_>>().join(" ");
+    match joined.char_indices().nth(LONGEST) {
+        Some((end, _)) => format!("{}…", joined[..end].trim_end()),
+        None => joined,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use pubmark_record::cost::LimitEffect;
+    use pubmark_record::record::Reason;
+    use pubmark_record::sample;
+
+    use super::*;
+
+    fn of(change: impl FnOnce(&mut Measured)) -> End {
+        let mut run = Measured { record: sample::record(), histograms: vec![], unreachable: false, system_ended: None };
+        run.record.verdict.status = VerdictStatus::Valid;
+        run.record.verdict.reasons.clear();
+        run.record.status = Status::Complete;
+        change(&mut run);
+        measured(&run)
+    }
+
+    fn reason(code: &str) -> Reason {
+        Reason { code: code.to_owned(), status: VerdictStatus::Invalid, text: "why".to_owned(), hint: String::new() }
+    }
+
+    fn kind(end: End) -> FailureKind {
+        match end {
+            End::Fails { kind, text } => {
+                assert!(!text.is_empty() && !text.contains('\n'), "{text}");
+                kind
+            }
+            other => panic!("no failure: {other:?}"),
+        }
+    }
+
+    #[test]
+    fn a_run_to_its_end_counts_with_its_verdict() {
+        assert_eq!(of(|_| ()), End::Counts(VerdictStatus::Valid));
+        assert_eq!(of(|run| run.record.verdict.status = VerdictStatus::Suspect), End::Counts(VerdictStatus::Suspect));
+    }
+
+    #[test]
+    fn each_failure_is_told_from_the_others() {
+        assert_eq!(kind(of(|run| run.system_ended = Some("signal 11\nlog".to_owned()))), FailureKind::Ended);
+        assert_eq!(kind(of(|run| run.unreachable = true)), FailureKind::Refused);
+        let killed = |run: &mut Measured| {
+            run.system_ended = Some("signal 9".to_owned());
+            run.record.resources.limits = Some(LimitEffect { out_of_memory_kills: Some(1), ..LimitEffect::default() });
+        };
+        assert_eq!(kind(of(killed)), FailureKind::OutOfMemory);
+        for (codes, expected) in [
+            (&["V01"][..], FailureKind::GeneratorLimited),
+            (&["V07"], FailureKind::Invalid),
+            (&["V13", "V04"], FailureKind::GeneratorLimited),
+        ] {
+            let invalid = |run: &mut Measured| {
+                run.record.verdict.status = VerdictStatus::Invalid;
+                run.record.verdict.reasons = codes.iter().map(|code| reason(code)).collect();
+            };
+            assert_eq!(kind(of(invalid)), expected, "{codes:?}");
+        }
+    }
+
+    #[test]
+    fn what_was_stopped_has_not_failed() {
+        assert_eq!(of(|run| run.record.status = Status::Interrupted), End::Stopped);
+        assert_eq!(failed(Failure::new(ExitCode::Interrupted, "x")).unwrap(), End::Stopped);
+        assert_eq!(kind(failed(Failure::new(ExitCode::SystemFailed, "a\nb")).unwrap()), FailureKind::DidNotStart);
+        assert!(failed(Failure::usage("x")).is_err());
+    }
+}

@@ -1,0 +1,170 @@
+//! Reading an experiment for this program: names are judged by what it knows, and files that it rests on are kept with it.
+
+use std::path::{Path, PathBuf};
+
+use pubmark_model::experiment::{self, Experiment, LoadError, Loaded, Objection, Word};
+use pubmark_model::load::{self as workloads, LoadOptions};
+use pubmark_systems::{Definition, affinity, limits};
+
+use super::arguments::in_folder;
+use crate::exit_code::ExitCode;
+use crate::failure::Failure;
+use crate::{protocols, rendering, suggestion};
+
+/// Name of the definition's file in the experiment's folder.
+pub const DEFINITION_FILE: &str = "experiment.yaml";
+
+/// Loads a built-in experiment or a file.
+pub fn load(name_or_path: &str) -> Result<Loaded, Failure> {
+    experiment::load(name_or_path, judge).map_err(|error| not_loaded(error, name_or_path))
+}
+
+/// Reads what is written like a file; paths count from `folder`.
+pub fn parse(text: &str, folder: &Path) -> Result<Experiment, Failure> {
+    experiment::parse(DEFINITION_FILE, text, &|word, text| judge(folder, word, text))
+        .map_err(|error| not_loaded(error, DEFINITION_FILE))
+}
+
+fn not_loaded(error: LoadError, name: &str) -> Failure {
+    match error {
+        LoadError::NotFound { ref name, ref hint } => {
+            Failure::usage(format!("there is no experiment `{name}`")).hint(hint.clone())
+        }
+        LoadError::Unreadable { .. } => Failure::from_error(ExitCode::Usage, &error)
+            .hint("give an experiment's file, or a built-in one: `pubmark list experiments`"),
+        found => Failure::in_file(found).during(format!("failed to load the experiment `{name}`")),
+    }
+}
+
+/// Judges names; paths count from `folder`.
+pub fn judge(folder: &Path, word: Word, text: &str) -> Result<(), Objection> {
+    match word {
+        Word::Workload => workload(&in_folder(text, folder)),
+        Word::System => system(text, folder),
+        Word::Protocol if protocols::find(text).is_none() => Err(Objection {
+            message: format!("there is no protocol `{text}`"),
+            hint: Some(suggestion::choices(text, protocols::names())),
+        }),
+        Word::Protocol => Ok(()),
+        Word::Limit => limits::parse(text).map(|_| ()).map_err(|error| plain(&error)),
+        Word::Cores => affinity::parse_pins(&[format!("system={text}")]).map(|_| ()).map_err(|error| plain(&error)),
+    }
+}
+
+/// Settings are checked with each cell; here it must only be there. Its own mistakes are shown when a cell loads it.
+fn workload(name: &str) -> Result<(), Objection> {
+    match workloads::load(name, &LoadOptions::default()) {
+        Err(workloads::LoadError::NotFound { name, hint }) => {
+            Err(Objection { message: format!("there is no workload `{name}`"), hint: Some(hint) })
+        }
+        Err(error @ workloads::LoadError::Unreadable { .. }) => Err(plain(&error)),
+        _ => Ok(()),
+    }
+}
+
+fn system(text: &str, folder: &Path) -> Result<(), Objection> {
+    let is_path = text.contains('/') || text.ends_with(".yaml");
+    if !is_path && !Definition::names().contains(&text) {
+        let choices = suggestion::choices(text, Definition::names());
+        return Err(Objection {
+            message: format!("there is no system `{text}`"),
+            hint: Some(format!("{choices}; or the path of a definition")),
+        });
+    }
+    Definition::load(&in_folder(text, folder)).map(|_| ()).map_err(|error| plain(&error))
+}
+
+fn plain(error: &dyn std::error::Error) -> Objection {
+    let mut message = error.to_string();
+    let mut cause = error.source();
+    while let Some(error) = cause {
+        message.push_str(&format!(": {error}"));
+        cause = error.source();
+    }
+    Objection { message, hint: None }
+}
+
+/// Files that an experiment rests on, with the names they get in its folder.
+pub struct Kept {
+    /// The experiment, naming the files as they are in its folder.
+    pub experiment: Experiment,
+    /// Name in the folder, and where the file is now.
+    pub files: Vec<(String, PathBuf)>,
+}
+
+/// Gives the workload's file and the systems' definitions places beside the experiment, so that its folder is enough to
+/// run it again, whatever becomes of them.
+pub fn kept(mut experiment: Experiment, folder: &Path) -> Kept {
+    let mut files: Vec<(String, PathBuf)> = vec![];
+    let mut keep = |name: &mut String, kind: &str| {
+        if !name.contains('/') && !name.ends_with(".yaml") {
+            return;
+        }
+        let source = folder.join(&*name);
+        let known = files.iter().find(|(_, known)| *known == source).map(|(kept, _)| kept.clone());
+        let kept = known.unwrap_or_else(|| {
+            let file = source.file_name().unwrap_or_default().to_string_lossy().into_owned();
+            let names = std::iter::once(format!("{kind}/{file}")).chain((2..).map(|n| format!("{kind}/{n}/{file}")));
+            let mut free = names.filter(|name| files.iter().all(|(taken, _)| taken != name));
+            let kept = free.next().expect("the numbers do not end before the files");
+            files.push((kept.clone(), source));
+            kept
+        });
+        *name = kept;
+    };
+    keep(&mut experiment.workload, "workloads");
+    for choice in &mut experiment.axes.system {
+        keep(&mut choice.system, "systems");
+    }
+    Kept { experiment, files }
+}
+
+impl Kept {
+    /// Writes the files and the definition into the experiment's folder.
+    pub fn write(&self, folder: &Path) -> Result<(), Failure> {
+        for (name, source) in &self.files {
+            let text = std::fs::read_to_string(source).map_err(|error| {
+                Failure::from_error(ExitCode::Usage, &error).during(format!("failed to read `{}`", source.display()))
+            })?;
+            rendering::write(&folder.join(name), &text)?;
+        }
+        rendering::write(&folder.join(DEFINITION_FILE), &self.experiment.to_yaml())
+    }
+}
+
+/// Reads the definition in an experiment's folder.
+pub fn in_experiment(folder: &Path) -> Result<Experiment, Failure> {
+    let path = folder.join(DEFINITION_FILE);
+    let text = std::fs::read_to_string(&path).map_err(|error| {
+        Failure::from_error(ExitCode::Usage, &error)
+            .during(format!("failed to read `{}`", path.display()))
+            .hint("give the folder of an experiment, for instance `runs/20260301-090507-brokers`")
+    })?;
+    parse(&text, folder)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn files_with_one_name_keep_apart() {
+        let text = "{name: t, workload: ./w.yaml, axes: {system: [a/mine.yaml, {system: b/mine.yaml, label: other}, \
+                    {system: a/mine.yaml, label: again}, mosquitto]}}";
+        let read = experiment::parse("t.yaml", text, &|_, _| Ok(())).unwrap();
+        let kept = kept(read, Path::new("/from"));
+        let systems: Vec<&str> = kept.experiment.axes.system.iter().map(|choice| choice.system.as_str()).collect();
+        assert_eq!(systems, ["systems/mine.yaml", "systems/2/mine.yaml", "systems/mine.yaml", "mosquitto"]);
+        assert_eq!(kept.experiment.workload, "workloads/w.yaml");
+        assert_eq!(kept.files.len(), 3);
+        let labels: Vec<&str> = kept.experiment.axes.system.iter().map(|choice| choice.label.as_str()).collect();
+        assert_eq!(labels, ["mine", "other", "again", "mosquitto"]);
+    }
+
+    #[test]
+    fn every_built_in_experiment_can_be_loaded_here() {
+        for name in experiment::names() {
+            assert!(load(name).is_ok(), "{name}: {:?}", load(name).err());
+        }
+    }
+}

@@ -1,0 +1,85 @@
+//! `--dry-run`: what an experiment would do and how long it would take; nothing is started.
+
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+use pubmark_model::plan::{Plan as RunPlan, PlanOptions};
+
+use super::planning::{Plan, Ready};
+use super::progress::about;
+use crate::dry_run;
+use crate::failure::Failure;
+use crate::units::seconds;
+
+/// Time to start and stop a system, as far as it can be known before.
+const STARTING: Duration = Duration::from_secs(3);
+
+/// The plan as text, and whether this machine can carry the loads, which takes a second to find out.
+pub fn text(plan: &Plan) -> Result<String, Failure> {
+    let experiment = &plan.experiment;
+    let mut text = String::new();
+    let mut field = |name: &str, value: String| text.push_str(&format!("  {name:<12}{value}\n"));
+    field("experiment", experiment.title.clone());
+    field("workload", format!("{}, {}, seed {}", experiment.workload, experiment.variant.as_str(), experiment.seed));
+    let times = [experiment.warmup, experiment.duration, experiment.drain].map(seconds);
+    field("each run", format!("{} warm-up, {} measured, up to {} for stragglers", times[0], times[1], times[2]));
+    let runs = plan.runs().count() as u32;
+    let refused = plan.cells.iter().filter(|cell| cell.ready.is_err()).count();
+    let without = if refused > 0 { format!(", {refused} of them not possible") } else { String::new() };
+    field("cells", format!("{}{without}", plan.cells.len()));
+    field(
+        "runs",
+        format!("{runs}: {} repetitions, interleaved, order seed {}", experiment.repeat, experiment.order_seed),
+    );
+    let each = experiment.warmup + experiment.duration + STARTING;
+    field("time", format!("about {} on a quiet machine", about(each * runs)));
+    text.push('\n');
+    for cell in &plan.cells {
+        match &cell.ready {
+            Ok(ready) => {
+                let (label, hash) = (&cell.planned.label, &ready.schedule_hash);
+                text.push_str(&format!("✓ {label:<54}schedule {hash}\n"));
+            }
+            Err(refusal) => {
+                text.push_str(&format!("✗ {}\n  {}: {}\n", cell.planned.label, refusal.kind.words(), refusal.text));
+            }
+        }
+    }
+    text.push_str(&machine(plan)?);
+    for caution in &plan.cautions {
+        text.push_str(&format!("\n{caution}\n"));
+    }
+    Ok(text)
+}
+
+/// Whether this machine can carry each load: once for cells with the same one.
+fn machine(plan: &Plan) -> Result<String, Failure> {
+    let mut seen = BTreeSet::new();
+    let ready: Vec<(&str, &Ready)> = plan
+        .cells
+        .iter()
+        .filter_map(|cell| Some((cell.planned.label.as_str(), cell.ready.as_ref().ok()?)))
+        .filter(|(_, ready)| seen.insert((ready.schedule_hash.clone(), ready.measurement.fleet.devices().len())))
+        .collect();
+    if ready.is_empty() {
+        return Ok("\n  nothing of it can be run here\n".to_owned());
+    }
+    let machine = dry_run::this_machine()?;
+    let mut text = String::from("\n");
+    for (label, ready) in ready {
+        let measurement = &ready.measurement;
+        let options = PlanOptions {
+            nodes: 1,
+            duration: plan.experiment.duration,
+            tls: measurement.wanted.is_encrypted(),
+            packet_limit_bytes: measurement.wanted.packet_limit_bytes(),
+        };
+        let verdicts = RunPlan::new(&measurement.workload, &options).verdicts(&machine);
+        let wanting: Vec<&str> = verdicts.iter().filter(|verdict| !verdict.ok).map(|verdict| &*verdict.what).collect();
+        text.push_str(&match wanting.is_empty() {
+            true => format!("  this machine can carry the load of `{label}`, as far as can be told\n"),
+            false => format!("  this machine cannot carry the load of `{label}`: {}\n", wanting.join(", ")),
+        });
+    }
+    Ok(text)
+}

@@ -1,0 +1,83 @@
+//! The folder of an experiment: its definition, its journal, a folder for each run, and what is made of them.
+
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use pubmark_record::record::Record;
+use pubmark_record::store::RunFolder;
+
+use super::journal::Place;
+use crate::exit_code::ExitCode;
+use crate::failure::Failure;
+use crate::measurement::Measured;
+use crate::{commands, rendering};
+
+/// Folder of the runs' folders, in the experiment's.
+const RUNS: &str = "runs";
+/// File of a run's latency histogram.
+const LATENCY_FILE: &str = "latency.hdr";
+
+/// The folder of an experiment.
+#[derive(Clone, Debug)]
+pub struct ExperimentFolder {
+    /// Where it is.
+    pub path: PathBuf,
+    /// Its name, which is the experiment's in records.
+    pub name: String,
+}
+
+impl ExperimentFolder {
+    /// An experiment's folder that is there.
+    pub fn at(path: &Path) -> ExperimentFolder {
+        let whole = path.canonicalize().unwrap_or_else(|_| path.to_owned());
+        let name = whole.file_name().unwrap_or_default().to_string_lossy().into_owned();
+        ExperimentFolder { path: path.to_owned(), name }
+    }
+
+    /// Name of a run's folder, relative to this one.
+    pub fn run_name(place: &Place) -> String {
+        format!("{RUNS}/{}-{}", place.cell, place.repetition)
+    }
+
+    /// Keeps a run in its folder; what an earlier, unfinished try left there goes. `words` are the command line that makes
+    /// the same run alone.
+    pub fn keep(&self, place: &Place, measured: &Measured, words: &[String]) -> Result<String, Failure> {
+        let name = ExperimentFolder::run_name(place);
+        let path = self.path.join(&name);
+        match fs::remove_dir_all(&path) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => {
+                return Err(Failure::from_error(ExitCode::Usage, &error)
+                    .during(format!("failed to clear `{}`", path.display())));
+            }
+            _ => {}
+        }
+        let folder = RunFolder::at(&path).map_err(|error| rendering::unstored(&error))?;
+        let mut record = measured.record.clone();
+        record.command = words.to_vec();
+        commands::run::keep(record, &measured.histograms, &folder)?;
+        Ok(name)
+    }
+
+    /// The record of a run that was kept.
+    pub fn record(&self, run: &str) -> Result<Record, Failure> {
+        rendering::load(&self.path.join(run))
+    }
+
+    /// The latency histogram of a run that was kept; `None` if it has none.
+    pub fn latency(&self, run: &str) -> Result<Option<Vec<u8>>, Failure> {
+        let path = self.path.join(run).join(LATENCY_FILE);
+        match fs::read(&path) {
+            Ok(bytes) => Ok(Some(bytes)),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+            Err(error) => {
+                Err(Failure::from_error(ExitCode::Usage, &error).during(format!("failed to read `{}`", path.display())))
+            }
+        }
+    }
+
+    /// Writes what is made of the record, the record itself last.
+    pub fn write(&self, files: &[(String, String)]) -> Result<(), Failure> {
+        files.iter().try_for_each(|(name, text)| rendering::write(&self.path.join(name), text))
+    }
+}

@@ -1,0 +1,356 @@
+//! The journal of an experiment: a line of JSON for everything that happened, on the disk before the next thing begins.
+//! Whatever ends an experiment, it goes on from there.
+
+use std::collections::BTreeMap;
+use std::fs::{File, OpenOptions};
+use std::io::{self, Read as _, Seek as _, SeekFrom, Write as _};
+use std::os::fd::AsRawFd as _;
+use std::path::{Path, PathBuf};
+
+use pubmark_record::experiment::FailureKind;
+use pubmark_record::record::VerdictStatus;
+use serde::{Deserialize, Serialize};
+
+/// Name of its file in the experiment's folder.
+pub const JOURNAL_FILE: &str = "journal.jsonl";
+/// Version of its lines.
+const VERSION: u32 = 1;
+/// Largest journal that is read: 500 cells × 1,000 repetitions × two lines of 300 bytes.
+const LARGEST_BYTES: u64 = 1 << 29;
+
+/// What happened.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "event", rename_all = "kebab-case")]
+pub enum Event {
+    /// The experiment was planned. The first line.
+    Planned(Planned),
+    /// pubmark was started on it, the first time or again.
+    Sitting {
+        /// When, RFC 3339, UTC.
+        at: String,
+        /// Its version.
+        pubmark_version: String,
+    },
+    /// A run began; its folder may hold anything until it ended.
+    Began(Place),
+    /// A run came to its end and may be counted.
+    Counted {
+        /// Which.
+        #[serde(flatten)]
+        place: Place,
+        /// Its folder, relative to the experiment's.
+        folder: String,
+        /// Its verdict.
+        verdict: VerdictStatus,
+        /// How it was before and how long it took.
+        #[serde(flatten)]
+        effort: Effort,
+    },
+    /// A run gave no figures.
+    Failed {
+        /// Which.
+        #[serde(flatten)]
+        place: Place,
+        /// Why.
+        kind: FailureKind,
+        /// The cause in a sentence.
+        text: String,
+        /// Its folder, where something was recorded.
+        folder: Option<String>,
+        /// How it was before and how long it took.
+        #[serde(flatten)]
+        effort: Effort,
+    },
+    /// A run was not made because its cell had failed before.
+    Skipped(Place),
+    /// A run was stopped; it is made again.
+    Stopped {
+        /// Which.
+        #[serde(flatten)]
+        place: Place,
+        /// Its folder, where something was recorded.
+        folder: Option<String>,
+        /// How it was before and how long it took.
+        #[serde(flatten)]
+        effort: Effort,
+    },
+}
+
+/// What was planned, to know whether the same is resumed.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Planned {
+    /// Version of the lines.
+    pub version: u32,
+    /// When, RFC 3339, UTC.
+    pub at: String,
+    /// The command line.
+    pub command: Vec<String>,
+    /// Hash of the schedule by cell; none for cells that cannot be run.
+    pub schedules: BTreeMap<String, String>,
+}
+
+impl Planned {
+    /// The first line of a journal written now.
+    pub fn new(at: String, command: Vec<String>, schedules: BTreeMap<String, String>) -> Planned {
+        Planned { version: VERSION, at, command, schedules }
+    }
+}
+
+/// One run of the plan.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub struct Place {
+    /// Place in the order, from 1.
+    pub order: u32,
+    /// Id of its cell.
+    pub cell: String,
+    /// Repetition, from 1.
+    pub repetition: u32,
+}
+
+/// What a run took.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Effort {
+    /// Time waited for a quiet machine, ms.
+    pub waited_ms: u64,
+    /// The machine did not become quiet.
+    pub busy: bool,
+    /// Time from the begin of the wait to the end of the run, seconds.
+    pub took_s: f64,
+}
+
+/// Why a journal cannot be used.
+#[derive(Debug, thiserror::Error)]
+pub enum JournalError {
+    /// There is none.
+    #[error("found no experiment in `{}`", folder.display())]
+    NotFound {
+        /// Where it was looked for.
+        folder: PathBuf,
+    },
+    /// Somebody else writes it.
+    #[error("another pubmark is running the experiment in `{}`", folder.display())]
+    InUse {
+        /// The experiment's folder.
+        folder: PathBuf,
+    },
+    /// A line that is not ours.
+    #[error("failed to read line {line} of `{}`", path.display())]
+    Line {
+        /// The journal.
+        path: PathBuf,
+        /// Its number, from 1.
+        line: usize,
+        /// What is wrong.
+        #[source]
+        source: serde_json::Error,
+    },
+    /// The first line is missing, or of another version.
+    #[error("`{}` does not begin as this pubmark's journals do", path.display())]
+    OtherVersion {
+        /// The journal.
+        path: PathBuf,
+    },
+    /// The operating system refused.
+    #[error("failed to {action} `{}`", path.display())]
+    Io {
+        /// What was tried.
+        action: &'static str,
+        /// On what.
+        path: PathBuf,
+        /// Its words.
+        #[source]
+        source: io::Error,
+    },
+}
+
+/// An open journal. Nobody else can open it meanwhile; the lock goes with the process, however that ends.
+#[derive(Debug)]
+pub struct Journal {
+    file: File,
+    path: PathBuf,
+    events: Vec<Event>,
+}
+
+impl Journal {
+    /// Begins one in a new folder.
+    pub fn create(folder: &Path, planned: Planned) -> Result<Journal, JournalError> {
+        let path = folder.join(JOURNAL_FILE);
+        let file = OpenOptions::new().read(true).append(true).create_new(true).open(&path);
+        let file = file.map_err(|source| JournalError::Io { action: "create", path: path.clone(), source })?;
+        let mut journal = Journal { file, path, events: vec![] };
+        journal.lock(folder)?;
+        journal.add(Event::Planned(planned))?;
+        // The file's name must be on the disk too.
+        let synced = File::open(folder).and_then(|folder| folder.sync_all());
+        synced.map_err(|source| JournalError::Io { action: "write", path: folder.to_owned(), source })?;
+        Ok(journal)
+    }
+
+    /// Opens the one in a folder to go on with it. A last line that was cut short is taken back: what it would have said
+    /// did not happen.
+    pub fn open(folder: &Path) -> Result<Journal, JournalError> {
+        let path = folder.join(JOURNAL_FILE);
+        let io = |action| {
+            let path = path.clone();
+            move |source| JournalError::Io { action, path, source }
+        };
+        let file = match OpenOptions::new().read(true).append(true).open(&path) {
+            Ok(file) => file,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                return Err(JournalError::NotFound { folder: folder.to_owned() });
+            }
+            Err(source) => return Err(io("open")(source)),
+        };
+        let mut journal = Journal { file, path: path.clone(), events: vec![] };
+        journal.lock(folder)?;
+        let mut text = String::new();
+        journal.file.seek(SeekFrom::Start(0)).map_err(io("read"))?;
+        (&mut journal.file).take(LARGEST_BYTES).read_to_string(&mut text).map_err(io("read"))?;
+        let whole = text.rfind('\n').map_or(0, |end| end + 1);
+        if whole < text.len() {
+            journal.file.set_len(whole as u64).map_err(io("mend"))?;
+        }
+        journal.events = parse(&text[..whole], &path)?;
+        Ok(journal)
+    }
+
+    /// What the journal in a folder says, without opening it to write.
+    #[cfg(test)]
+    pub fn read(folder: &Path) -> Vec<Event> {
+        Journal::open(folder).unwrap().events
+    }
+
+    fn lock(&self, folder: &Path) -> Result<(), JournalError> {
+        // SAFETY: a system call on a descriptor that is open; it touches no memory.
+        match unsafe { libc::flock(self.file.as_raw_fd(), libc::LOCK_EX | libc::LOCK_NB) } {
+            0 => Ok(()),
+            _ => Err(JournalError::InUse { folder: folder.to_owned() }),
+        }
+    }
+
+    /// Everything so far, in order.
+    pub fn events(&self) -> &[Event] {
+        &self.events
+    }
+
+    /// What was planned.
+    pub fn planned(&self) -> &Planned {
+        match self.events.first() {
+            Some(Event::Planned(planned)) => planned,
+            _ => unreachable!("a journal is only made with this line in front"),
+        }
+    }
+
+    /// Adds a line and waits until it is on the disk.
+    pub fn add(&mut self, event: Event) -> Result<(), JournalError> {
+        let failed = |source| JournalError::Io { action: "write", path: self.path.clone(), source };
+        let mut line = serde_json::to_string(&event).map_err(|error| failed(io::Error::other(error)))?;
+        line.push('\n');
+        self.file.write_all(line.as_bytes()).and_then(|()| self.file.sync_data()).map_err(failed)?;
+        self.events.push(event);
+        Ok(())
+    }
+}
+
+fn parse(text: &str, path: &Path) -> Result<Vec<Event>, JournalError> {
+    let events: Vec<Event> = text
+        .lines()
+        .zip(1..)
+        .map(|(line, number)| {
+            serde_json::from_str(line).map_err(|source| JournalError::Line {
+                path: path.to_owned(),
+                line: number,
+                source,
+            })
+        })
+        .collect::<Result<_, _>>()?;
+    match events.first() {
+        Some(Event::Planned(planned)) if planned.version == VERSION => Ok(events),
+        _ => Err(JournalError::OtherVersion { path: path.to_owned() }),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn planned() -> Planned {
+        Planned::new("2026-01-01T00:00:00Z".to_owned(), vec!["pubmark".to_owned()], BTreeMap::new())
+    }
+
+    fn place(order: u32) -> Place {
+        Place { order, cell: "a".to_owned(), repetition: 1 }
+    }
+
+    fn events() -> Vec<Event> {
+        let effort = Effort { waited_ms: 1_000, busy: true, took_s: 3.25 };
+        vec![
+            Event::Sitting { at: "2026-01-01T00:00:00Z".to_owned(), pubmark_version: "0".to_owned() },
+            Event::Began(place(1)),
+            Event::Counted { place: place(1), folder: "runs/a-1".to_owned(), verdict: VerdictStatus::Suspect, effort },
+            Event::Failed {
+                place: place(2),
+                kind: FailureKind::DidNotStart,
+                text: "a line\nand another".to_owned(),
+                folder: None,
+                effort,
+            },
+            Event::Skipped(place(3)),
+            Event::Stopped { place: place(4), folder: None, effort },
+        ]
+    }
+
+    #[test]
+    fn what_was_written_is_read_again() {
+        let folder = tempfile::tempdir().unwrap();
+        let mut journal = Journal::create(folder.path(), planned()).unwrap();
+        events().into_iter().for_each(|event| journal.add(event).unwrap());
+        let written = journal.events().to_vec();
+        drop(journal);
+        let read = Journal::open(folder.path()).unwrap();
+        assert_eq!(read.events(), written);
+        assert_eq!(read.planned(), &planned());
+    }
+
+    #[test]
+    fn a_line_cut_short_did_not_happen() {
+        let folder = tempfile::tempdir().unwrap();
+        let mut journal = Journal::create(folder.path(), planned()).unwrap();
+        events().into_iter().for_each(|event| journal.add(event).unwrap());
+        drop(journal);
+        let path = folder.path().join(JOURNAL_FILE);
+        let whole = std::fs::read(&path).unwrap();
+        let first_line = whole.iter().position(|byte| *byte == b'\n').unwrap() + 1;
+        for length in first_line..whole.len() {
+            std::fs::write(&path, &whole[..length]).unwrap();
+            let lines = whole[..length].iter().filter(|byte| **byte == b'\n').count();
+            let mut journal = Journal::open(folder.path()).unwrap();
+            assert_eq!(journal.events().len(), lines, "{length} bytes");
+            journal.add(Event::Skipped(place(9))).unwrap();
+            drop(journal);
+            assert_eq!(Journal::read(folder.path()).last(), Some(&Event::Skipped(place(9))));
+        }
+    }
+
+    #[test]
+    fn two_cannot_write_at_once() {
+        let folder = tempfile::tempdir().unwrap();
+        let journal = Journal::create(folder.path(), planned()).unwrap();
+        assert!(matches!(Journal::open(folder.path()), Err(JournalError::InUse { .. })));
+        drop(journal);
+        assert!(Journal::open(folder.path()).is_ok());
+    }
+
+    #[test]
+    fn what_is_not_a_journal_is_refused() {
+        let folder = tempfile::tempdir().unwrap();
+        assert!(matches!(Journal::open(folder.path()), Err(JournalError::NotFound { .. })));
+        let path = folder.path().join(JOURNAL_FILE);
+        std::fs::write(&path, "hello\n").unwrap();
+        assert!(matches!(Journal::open(folder.path()), Err(JournalError::Line { line: 1, .. })));
+        for other in ["", "{\"event\":\"skipped\",\"order\":1,\"cell\":\"a\",\"repetition\":1}\n"] {
+            std::fs::write(&path, other).unwrap();
+            assert!(matches!(Journal::open(folder.path()), Err(JournalError::OtherVersion { .. })));
+        }
+    }
+}

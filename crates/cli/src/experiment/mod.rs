@@ -1,0 +1,22 @@
+//! Experiments: many runs over a grid of settings, in seeded random order, that can be interrupted and resumed.
+//!
+//! Start with [`conduct`]. The way of an experiment: [`definition`] reads it and judges its names; [`planning`] makes a [`planning::Plan`], in
+//! which every cell is either ready to be run or refused with its reason, before anything is started; [`runner`] makes
+//! the runs and notes each in the [`journal`]; [`result`] puts the record together from the journal and the runs'
+//! folders, after every block, so that what is there can be read at any time.
+//!
+//! A cell is a call of `pubmark run`, word for word ([`arguments`]): an experiment can do what a run can.
+
+pub mod arguments;
+pub mod classify;
+pub mod conduct;
+pub mod definition;
+pub mod dry_run;
+pub mod folder;
+pub mod journal;
+pub mod planning;
+pub mod progress;
+pub mod quiet;
+pub mod refusal;
+pub mod result;
+pub mod runner;

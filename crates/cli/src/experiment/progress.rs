@@ -1,0 +1,88 @@
+//! How an experiment goes on: which run of how many, what the last one came to, and how long the rest may take.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+/// Guesses how long the rest takes from how long runs took.
+#[derive(Clone, Debug)]
+pub struct Pace {
+    /// Time that a run takes if all goes well, without start and stop of the system.
+    nominal: Duration,
+    /// By cell: time and number of its runs.
+    took: BTreeMap<usize, (Duration, u32)>,
+}
+
+impl Pace {
+    /// Knows only how long a run should take.
+    pub fn new(nominal: Duration) -> Pace {
+        Pace { nominal, took: BTreeMap::new() }
+    }
+
+    /// A run of a cell took so long.
+    pub fn add(&mut self, cell: usize, took: Duration) {
+        let (time, runs) = self.took.entry(cell).or_default();
+        *time += took;
+        *runs += 1;
+    }
+
+    /// Time that runs of these cells may take: as long as earlier runs of the same cell, else of all cells, else the nominal
+    /// time.
+    pub fn left(&self, cells: impl Iterator<Item = usize>) -> Duration {
+        let mean = |(time, runs): (Duration, u32)| time / runs.max(1);
+        let all = self.took.values().fold((Duration::ZERO, 0), |sum, (time, runs)| (sum.0 + *time, sum.1 + runs));
+        let of_any = if all.1 == 0 { self.nominal } else { mean(all) };
+        cells.map(|cell| self.took.get(&cell).map_or(of_any, |took| mean(*took))).sum()
+    }
+}
+
+/// A length for people, to what can be known of it: `40 s`, `12 min`, `3 h 20 min`.
+pub fn about(time: Duration) -> String {
+    let seconds = time.as_secs_f64();
+    if seconds < 90.0 {
+        // Steps of five seconds: nothing finer can be meant.
+        return format!("{} s", ((seconds / 5.0).ceil() * 5.0).max(5.0));
+    }
+    let minutes = (seconds / 60.0).round() as u64;
+    match (minutes / 60, minutes % 60) {
+        (0, minutes) => format!("{minutes} min"),
+        (hours, 0) => format!("{hours} h"),
+        (hours, minutes) => format!("{hours} h {minutes} min"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const fn s(seconds: u64) -> Duration {
+        Duration::from_secs(seconds)
+    }
+
+    #[test]
+    fn the_rest_is_guessed_from_what_was_seen() {
+        let mut pace = Pace::new(s(10));
+        assert_eq!(pace.left([0, 1, 1].into_iter()), s(30));
+        pace.add(0, s(20));
+        // Nothing is known of cell 1 but that runs take 20 s.
+        assert_eq!(pace.left([0, 1].into_iter()), s(40));
+        pace.add(1, s(2));
+        pace.add(1, s(4));
+        assert_eq!(pace.left([0, 1].into_iter()), s(23));
+        assert_eq!(pace.left([].into_iter()), s(0));
+    }
+
+    #[test]
+    fn times_are_rounded_to_what_can_be_known() {
+        for (seconds, shown) in [
+            (0, "5 s"),
+            (31, "35 s"),
+            (89, "90 s"),
+            (95, "2 min"),
+            (3_000, "50 min"),
+            (3_600, "1 h"),
+            (9_000, "2 h 30 min"),
+        ] {
+            assert_eq!(about(s(seconds)), shown);
+        }
+    }
+}

@@ -1,0 +1,87 @@
+//! What a cell asks for and cannot have, found before anything is started.
+
+use pubmark_model::workload::Workload;
+use pubmark_record::experiment::FailureKind;
+use pubmark_systems::{BackEndChoice, Definition, StartOptions, SystemError, TopologyMode, launch};
+
+/// Why a cell is not run.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Refusal {
+    /// `Unsupported` or `NotInstalled`.
+    pub kind: FailureKind,
+    /// One sentence.
+    pub text: String,
+}
+
+impl Refusal {
+    /// The system does not offer it.
+    pub fn unsupported(text: impl Into<String>) -> Refusal {
+        Refusal { kind: FailureKind::Unsupported, text: text.into() }
+    }
+}
+
+/// Does the system offer what is asked, and is it on this machine? `None` if nothing speaks against a start.
+pub fn of(definition: &Definition, options: &StartOptions, workload: &Workload) -> Option<Refusal> {
+    not_offered(definition, options, workload).or_else(|| not_installed(definition, options))
+}
+
+fn not_offered(definition: &Definition, options: &StartOptions, workload: &Workload) -> Option<Refusal> {
+    let name = &definition.name;
+    let offer = match definition.offer(&options.protocol) {
+        Ok(offer) => offer,
+        Err(error) => return Some(Refusal::unsupported(error.to_string())),
+    };
+    if let Err(error) = definition.profile(&options.profile) {
+        return Some(Refusal::unsupported(error.to_string()));
+    }
+    let asked = highest_level(workload);
+    if asked > offer.highest_qos {
+        let granted = offer.highest_qos;
+        let protocol = &options.protocol;
+        return Some(Refusal::unsupported(format!("`{name}` grants QoS {granted} at most over {protocol}")));
+    }
+    let topology = options.topology;
+    let missing = match topology.mode {
+        TopologyMode::Shard => None,
+        TopologyMode::Bridge if definition.topology.bridge.is_none() => Some("bridge"),
+        TopologyMode::Cluster if definition.topology.cluster.is_none() => Some("cluster"),
+        TopologyMode::Bridge | TopologyMode::Cluster => None,
+    };
+    match missing {
+        Some(mode) if topology.brokers > 1 => {
+            Some(Refusal::unsupported(format!("`{name}` cannot run {} brokers as a {mode}", topology.brokers)))
+        }
+        _ => None,
+    }
+}
+
+/// Highest delivery level that devices or subscribers ask for.
+fn highest_level(workload: &Workload) -> u8 {
+    let devices = workload.devices.iter().map(|group| group.qos.level());
+    devices.chain(workload.subscribers.iter().map(|group| group.qos.level())).max().unwrap_or(0)
+}
+
+/// Whether a container can be started is only known when it is.
+fn not_installed(definition: &Definition, options: &StartOptions) -> Option<Refusal> {
+    let ends = &definition.back_ends;
+    let wants = |choice| options.back_end.is_none_or(|asked| asked == choice);
+    match (&ends.process, &ends.container) {
+        (Some(process), _) if wants(BackEndChoice::Process) => {
+            match launch::find_program(&process.program, process) {
+                Err(error @ (SystemError::Missing { .. } | SystemError::NotAProgram { .. })) => {
+                    let name = &definition.name;
+                    let said = error.to_string();
+                    // The whole install script is `pubmark install`'s to print.
+                    let said = said.split(": ").next().unwrap_or(&said).to_owned();
+                    Some(Refusal {
+                        kind: FailureKind::NotInstalled,
+                        text: format!("{said} (`pubmark install {name}`)"),
+                    })
+                }
+                _ => None,
+            }
+        }
+        (_, Some(_)) if wants(BackEndChoice::Container) => None,
+        _ => Some(Refusal::unsupported(format!("`{}` has no back end that can be started here", definition.name))),
+    }
+}

@@ -1,0 +1,186 @@
+//! The record of an experiment, made from its journal and its runs' folders: at any time, whole or not.
+
+use std::collections::BTreeMap;
+
+use pubmark_record::evaluation::{self, CellInput, RunInput};
+use pubmark_record::experiment::{
+    CellFailure, CellRun, EXPERIMENT_FILE, EXPERIMENT_SCHEMA_VERSION, ExperimentRecord, FailureKind,
+};
+use pubmark_record::record::Status;
+use pubmark_systems::environment;
+
+use super::folder::ExperimentFolder;
+use super::journal::{Event, Journal, Place};
+use super::planning::{Cell, Plan};
+use super::runner::LEFT_OUT_AFTER;
+use crate::exit_code::ExitCode;
+use crate::failure::Failure;
+
+/// Puts the record together. `complete` says whether all runs that were planned have been made.
+pub fn record(
+    plan: &Plan,
+    journal: &Journal,
+    folder: &ExperimentFolder,
+    complete: bool,
+) -> Result<ExperimentRecord, Failure> {
+    let inputs: Vec<CellInput> =
+        plan.cells.iter().map(|cell| input(cell, journal, folder)).collect::<Result<_, _>>()?;
+    let experiment = &plan.experiment;
+    let judged = evaluation::evaluate(&plan.axes, experiment.order_seed, &inputs).map_err(|error| {
+        Failure::from_error(ExitCode::Usage, &error).hint("run the experiment again in a new folder")
+    })?;
+    let mut cells = judged.cells;
+    for (judged, planned) in cells.iter_mut().zip(&plan.cells) {
+        // Known before anything is run.
+        if let Ok(ready) = &planned.ready {
+            judged.schedule_hash.get_or_insert_with(|| ready.schedule_hash.clone());
+        }
+    }
+    let planned = journal.planned();
+    Ok(ExperimentRecord {
+        schema_version: EXPERIMENT_SCHEMA_VERSION,
+        pubmark_version: env!("CARGO_PKG_VERSION").to_owned(),
+        name: folder.name.clone(),
+        title: experiment.title.clone(),
+        command: planned.command.clone(),
+        started_at: planned.at.clone(),
+        took_s: took_s(journal.events()),
+        status: if complete { Status::Complete } else { Status::Interrupted },
+        workload: workload_name(plan),
+        variant: experiment.variant.as_str().to_owned(),
+        seed: experiment.seed,
+        order_seed: experiment.order_seed,
+        repetitions: experiment.repeat,
+        warmup_s: experiment.warmup.as_secs_f64(),
+        duration_s: experiment.duration.as_secs_f64(),
+        axes: plan.axes.clone(),
+        cells,
+        contests: judged.contests,
+        cautions: [judged.cautions, plan.cautions.clone(), left_out(plan, journal.events())].concat(),
+        environment: environment::read(),
+        definition: experiment.to_yaml(),
+    })
+}
+
+/// Writes the record and everything that is made of it into the experiment's folder.
+pub fn write(record: &ExperimentRecord, folder: &ExperimentFolder) -> Result<(), Failure> {
+    let mut text =
+        serde_json::to_string_pretty(record).map_err(|error| Failure::from_error(ExitCode::Internal, &error))?;
+    text.push('\n');
+    let mut files = pubmark_report::exports::experiment(record);
+    // The record last: who sees it finds the rest.
+    files.push((EXPERIMENT_FILE.to_owned(), text));
+    folder.write(&files)
+}
+
+/// The workload's own name, as records of runs have it; what was written where no cell could load it.
+fn workload_name(plan: &Plan) -> String {
+    let own = plan.cells.iter().find_map(|cell| Some(cell.ready.as_ref().ok()?.measurement.workload.name.clone()));
+    own.unwrap_or_else(|| plan.experiment.workload.clone())
+}
+
+fn input(cell: &Cell, journal: &Journal, folder: &ExperimentFolder) -> Result<CellInput, Failure> {
+    let id = cell.planned.id.as_str();
+    let mut runs: Vec<RunInput> = vec![];
+    let mut failures: Vec<CellFailure> = match &cell.ready {
+        Err(refusal) => {
+            vec![CellFailure { repetition: 0, kind: refusal.kind, text: refusal.text.clone(), folder: None }]
+        }
+        Ok(_) => vec![],
+    };
+    for (place, event) in ends(journal.events()).into_iter().filter(|(place, _)| place.cell == id) {
+        match event {
+            Event::Counted { folder: run, verdict, effort, .. } => runs.push(RunInput {
+                run: CellRun {
+                    repetition: place.repetition,
+                    order: place.order,
+                    folder: run.clone(),
+                    verdict: *verdict,
+                    waited_ms: effort.waited_ms,
+                    busy: effort.busy,
+                },
+                record: folder.record(run)?,
+                latency: folder.latency(run)?,
+            }),
+            Event::Failed { kind, text, folder, .. } => failures.push(CellFailure {
+                repetition: place.repetition,
+                kind: *kind,
+                text: text.clone(),
+                folder: folder.clone(),
+            }),
+            Event::Began(_) | Event::Stopped { .. } => failures.push(CellFailure {
+                repetition: place.repetition,
+                kind: FailureKind::Interrupted,
+                text: "it was stopped before its end; a resumed experiment makes it again".to_owned(),
+                folder: match event {
+                    Event::Stopped { folder, .. } => folder.clone(),
+                    _ => None,
+                },
+            }),
+            Event::Planned(_) | Event::Sitting { .. } | Event::Skipped(_) => {}
+        }
+    }
+    runs.sort_by_key(|run| run.run.repetition);
+    failures.sort_by_key(|failure| failure.repetition);
+    Ok(CellInput {
+        id: id.to_owned(),
+        label: cell.planned.label.clone(),
+        settings: cell.planned.values.clone(),
+        runs,
+        failures,
+    })
+}
+
+/// What became of each run last, by its place.
+pub fn ends(events: &[Event]) -> BTreeMap<&Place, &Event> {
+    let mut ends = BTreeMap::new();
+    for event in events {
+        match event {
+            Event::Began(place)
+            | Event::Skipped(place)
+            | Event::Counted { place, .. }
+            | Event::Failed { place, .. }
+            | Event::Stopped { place, .. } => {
+                ends.insert(place, event);
+            }
+            Event::Planned(_) | Event::Sitting { .. } => {}
+        }
+    }
+    ends
+}
+
+/// Time of all runs and waits, seconds, over all sittings.
+fn took_s(events: &[Event]) -> f64 {
+    events
+        .iter()
+        .map(|event| match event {
+            Event::Counted { effort, .. } | Event::Failed { effort, .. } | Event::Stopped { effort, .. } => {
+                effort.took_s
+            }
+            _ => 0.0,
+        })
+        .sum()
+}
+
+/// Says which repetitions were left out, and why.
+fn left_out(plan: &Plan, events: &[Event]) -> Vec<String> {
+    plan.cells
+        .iter()
+        .filter_map(|cell| {
+            let of_cell = |place: &Place| place.cell == cell.planned.id;
+            let left: Vec<String> = ends(events)
+                .into_iter()
+                .filter(|(place, event)| of_cell(place) && matches!(event, Event::Skipped(_)))
+                .map(|(place, _)| place.repetition.to_string())
+                .collect();
+            let kind = events.iter().rev().find_map(|event| match event {
+                Event::Failed { place, kind, .. } if of_cell(place) => Some(*kind),
+                _ => None,
+            })?;
+            (!left.is_empty()).then(|| {
+                let (label, left, words) = (&cell.planned.label, left.join(", "), kind.words());
+                format!("{label}: repetition {left} left out after {LEFT_OUT_AFTER} failures ({words}).")
+            })
+        })
+        .collect()
+}

@@ -1,0 +1,232 @@
+//! Makes the runs of an experiment in their order, notes each in the journal, and writes the results after every block.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use pubmark_model::experiment::Turn;
+use pubmark_record::experiment::{ExperimentRecord, FailureKind};
+use pubmark_record::record::{Record, VerdictStatus};
+use pubmark_record::time::UtcTime;
+use pubmark_report::numbers;
+
+use super::classify::{self, End};
+use super::folder::ExperimentFolder;
+use super::journal::{Effort, Event, Journal, JournalError, Place};
+use super::planning::{Cell, Plan, Ready};
+use super::progress::{Pace, about};
+use super::quiet::{self, Quiet};
+use super::result;
+use crate::exit_code::ExitCode;
+use crate::failure::Failure;
+use crate::printer::Printer;
+use crate::recording;
+
+/// Failures of one kind after which the rest of a cell's repetitions is left out: a system that never starts would cost
+/// its whole time limit each time and tell nothing new.
+pub const LEFT_OUT_AFTER: usize = 2;
+
+/// An experiment under way.
+pub struct Runner<'a> {
+    /// What is to be done.
+    pub plan: &'a Plan,
+    /// Where it is kept.
+    pub folder: &'a ExperimentFolder,
+    /// What was done.
+    pub journal: Journal,
+    /// Who is told.
+    pub printer: &'a Printer,
+    /// Set when it is to be stopped.
+    pub stop: &'a AtomicBool,
+}
+
+/// An experiment at its end, or stopped.
+pub struct Finished {
+    /// Its record, as it was written.
+    pub record: ExperimentRecord,
+    /// All runs that were planned have been made.
+    pub complete: bool,
+}
+
+impl Runner<'_> {
+    /// Makes every run that the journal does not know as done.
+    pub fn perform(mut self) -> Result<Finished, Failure> {
+        let at = UtcTime::from_system_time(recording::now()).rfc3339();
+        let pubmark_version = env!("CARGO_PKG_VERSION").to_owned();
+        self.note(Event::Sitting { at, pubmark_version })?;
+        let turns: Vec<Turn> = self.plan.runs().copied().collect();
+        let done = self.done();
+        let mut pace = self.pace();
+        for (position, turn) in turns.iter().enumerate() {
+            let cell = &self.plan.cells[turn.cell];
+            let place = self.place(turn);
+            if done.contains(&place) {
+                continue;
+            }
+            let Ok(ready) = &cell.ready else { continue };
+            if self.is_given_up(&place.cell) {
+                self.note(Event::Skipped(place))?;
+                continue;
+            }
+            let left = pace.left(turns[position..].iter().map(|turn| turn.cell));
+            let heading = format!("run {} of {}: {}", position + 1, turns.len(), cell.planned.label);
+            let took = self.make(cell, ready, &place, &heading, left)?;
+            let Some(took) = took else { break };
+            pace.add(turn.cell, took);
+            let block_ends = turns.get(position + 1).is_none_or(|next| next.repetition != turn.repetition);
+            if block_ends && position + 1 < turns.len() {
+                self.write(false)?;
+            }
+            if self.stop.load(Ordering::Relaxed) {
+                break;
+            }
+        }
+        self.finish()
+    }
+
+    /// Writes what came of it, whole or not.
+    fn finish(&self) -> Result<Finished, Failure> {
+        let done = self.done();
+        let complete = self.plan.runs().all(|turn| done.contains(&self.place(turn)));
+        let record = self.write(complete)?;
+        Ok(Finished { record, complete })
+    }
+
+    fn place(&self, turn: &Turn) -> Place {
+        let cell = self.plan.cells[turn.cell].planned.id.clone();
+        Place { order: turn.order, cell, repetition: turn.repetition }
+    }
+
+    fn write(&self, complete: bool) -> Result<ExperimentRecord, Failure> {
+        let record = result::record(self.plan, &self.journal, self.folder, complete)?;
+        result::write(&record, self.folder)?;
+        Ok(record)
+    }
+
+    fn note(&mut self, event: Event) -> Result<(), Failure> {
+        self.journal.add(event).map_err(unnoted)
+    }
+
+    /// Runs that need not be made again.
+    fn done(&self) -> BTreeSet<Place> {
+        let is_done = |event: &Event| matches!(event, Event::Counted { .. } | Event::Failed { .. } | Event::Skipped(_));
+        let ends = result::ends(self.journal.events());
+        ends.into_iter().filter(|(_, event)| is_done(event)).map(|(place, _)| place.clone()).collect()
+    }
+
+    fn pace(&self) -> Pace {
+        let experiment = &self.plan.experiment;
+        let mut pace = Pace::new(experiment.warmup + experiment.duration + STARTING);
+        for event in self.journal.events() {
+            let (Event::Counted { place, effort, .. } | Event::Failed { place, effort, .. }) = event else { continue };
+            if let Some(cell) = self.plan.cells.iter().position(|cell| cell.planned.id == place.cell) {
+                pace.add(cell, Duration::try_from_secs_f64(effort.took_s).unwrap_or_default());
+            }
+        }
+        pace
+    }
+
+    /// Has the cell failed so often in one way that it is left out? What fails because of us or of the machine may be
+    /// better next time, so it is given up only where no run has counted.
+    fn is_given_up(&self, cell: &str) -> bool {
+        let mut failures: BTreeMap<FailureKind, usize> = BTreeMap::new();
+        let mut has_counted = false;
+        for event in self.journal.events() {
+            match event {
+                Event::Failed { place, kind, .. } if place.cell == cell => *failures.entry(*kind).or_default() += 1,
+                Event::Counted { place, .. } if place.cell == cell => has_counted = true,
+                _ => {}
+            }
+        }
+        let may_pass = |kind: &FailureKind| matches!(kind, FailureKind::GeneratorLimited | FailureKind::Invalid);
+        failures.iter().any(|(kind, count)| *count >= LEFT_OUT_AFTER && !(has_counted && may_pass(kind)))
+    }
+
+    /// Makes one run; `None` if it was stopped.
+    fn make(
+        &mut self,
+        cell: &Cell,
+        ready: &Ready,
+        place: &Place,
+        heading: &str,
+        left: Duration,
+    ) -> Result<Option<Duration>, Failure> {
+        let printer = self.printer;
+        if printer.is_watched() {
+            let (repetition, all) = (place.repetition, self.plan.experiment.repeat);
+            printer.note(&format!("{heading} (repetition {repetition} of {all}; about {} left)", about(left)));
+        }
+        let began = Instant::now();
+        let quiet = self.wait_for_quiet();
+        let effort = |quiet: &Quiet| Effort {
+            waited_ms: quiet.waited.as_millis() as u64,
+            busy: quiet.busy,
+            took_s: began.elapsed().as_secs_f64(),
+        };
+        if self.stop.load(Ordering::Relaxed) {
+            self.note(Event::Stopped { place: place.clone(), folder: None, effort: effort(&quiet) })?;
+            return Ok(None);
+        }
+        self.note(Event::Began(place.clone()))?;
+        // Where progress cannot be redrawn, one line a run is enough.
+        let silent = Printer::new(true);
+        let shown = if printer.is_watched() { printer } else { &silent };
+        let name = ExperimentFolder::run_name(place);
+        let run_name = name.rsplit('/').next().unwrap_or(&name);
+        let (end, folder, p99) = match ready.measurement.repeat(place.repetition, run_name, shown, self.stop) {
+            Ok(measured) => {
+                let folder = self.folder.keep(place, &measured, &cell.words)?;
+                (classify::measured(&measured), Some(folder), Some(p99(&measured.record)))
+            }
+            Err(failure) => (classify::failed(failure)?, None, None),
+        };
+        let effort = effort(&quiet);
+        let line = match &end {
+            End::Counts(verdict) => format!("{}, p99 {}", verdict_word(*verdict), p99.unwrap_or_default()),
+            End::Fails { kind, text } => format!("{}: {text}", kind.words()),
+            End::Stopped => "stopped".to_owned(),
+        };
+        let busy = if effort.busy { "; the machine was busy" } else { "" };
+        printer.note(&format!(
+            "{}{line}{busy}",
+            if printer.is_watched() { "  ".to_owned() } else { format!("{heading}: ") }
+        ));
+        let (place, stopped) = (place.clone(), end == End::Stopped);
+        self.note(match (end, folder) {
+            (End::Counts(verdict), Some(folder)) => Event::Counted { place, folder, verdict, effort },
+            (End::Fails { kind, text }, folder) => Event::Failed { place, kind, text, folder, effort },
+            (_, folder) => Event::Stopped { place, folder, effort },
+        })?;
+        Ok((!stopped).then(|| began.elapsed()))
+    }
+
+    fn wait_for_quiet(&self) -> Quiet {
+        let wanted = &self.plan.experiment.quiet_machine;
+        let percent = |share: f64| (share * 100.0).round();
+        quiet::wait(wanted, self.stop, &mut |share| {
+            if self.printer.is_watched() {
+                self.printer.note(&format!(
+                    "  waiting for a quiet machine: others use {} % of it, more than {} %",
+                    percent(share),
+                    percent(wanted.below)
+                ));
+            }
+        })
+    }
+}
+
+/// Time to start and stop a system and to look whether the machine is quiet, as far as it can be known before.
+const STARTING: Duration = Duration::from_secs(3);
+
+fn p99(record: &Record) -> String {
+    numbers::time(record.latency_us.as_ref().and_then(|latency| latency.p99))
+}
+
+fn verdict_word(verdict: VerdictStatus) -> &'static str {
+    pubmark_report::words::verdict_word(verdict)
+}
+
+/// The journal cannot be written.
+pub fn unnoted(error: JournalError) -> Failure {
+    Failure::from_error(ExitCode::Usage, &error)
+}
