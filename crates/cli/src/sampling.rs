@@ -21,7 +21,8 @@ impl Sampling {
     pub fn start(target: &Target, node_exporter: Option<&str>) -> Result<Sampling, Failure> {
         let host = node_exporter.map(watch).transpose()?;
         let places = target.running.as_ref().map(|running| running.cost_places()).unwrap_or_default();
-        let sampler = Sampler::start(&places).map_err(|error| {
+        let ports: Vec<u16> = target.places.endpoints().iter().map(|endpoint| endpoint.address.port()).collect();
+        let sampler = Sampler::start(&places, &ports).map_err(|error| {
             Failure::from_error(ExitCode::Internal, &error).during("failed to sample processor time and memory")
         })?;
         Ok(Sampling { sampler, host })

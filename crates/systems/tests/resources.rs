@@ -178,7 +178,7 @@ fn bytes_of_a_known_transfer_are_told_to_the_byte() {
     let Some(broker) = Broker::start() else { return };
     let (mut publisher, mut subscriber) = (broker.connect("publisher"), broker.subscriber());
     let pids = [broker.child.id()];
-    let mut meter = SocketMeter::new(Some(&pids)).unwrap();
+    let mut meter = SocketMeter::new(&pids, &[]).unwrap();
     let bytes = load(&mut publisher, &mut subscriber, 20_000) as u64;
     // What was read is acknowledged within the kernel's delay of acknowledgements, 40 ms; so was the answer to CONNECT and
     // SUBSCRIBE, 4 and 5 bytes, perhaps only after the meter began.
@@ -204,7 +204,7 @@ fn bytes_of_a_known_transfer_are_told_to_the_byte() {
 #[test]
 fn samples_of_a_broker_under_load_hold_everything_and_only_rise() {
     let Some(broker) = Broker::start() else { return };
-    let sampler = Sampler::start(&[broker.place()]).unwrap();
+    let sampler = Sampler::start(&[broker.place()], &[broker.port]).unwrap();
     let (mut publisher, mut subscriber) = (broker.connect("publisher"), broker.subscriber());
     sampler.sample_now();
     let start = Instant::now();
@@ -250,7 +250,7 @@ fn samples_of_a_broker_under_load_hold_everything_and_only_rise() {
 #[test]
 fn a_broker_that_ends_within_the_window_has_no_cost() {
     let Some(mut broker) = Broker::start() else { return };
-    let sampler = Sampler::start(&[broker.place()]).unwrap();
+    let sampler = Sampler::start(&[broker.place()], &[broker.port]).unwrap();
     let (mut publisher, mut subscriber) = (broker.connect("publisher"), broker.subscriber());
     load(&mut publisher, &mut subscriber, 500);
     sampler.sample_now();
@@ -282,7 +282,7 @@ fn limits_that_hold_a_broker_back_are_told() {
         eprintln!("skipped: CPU time cannot be limited here ({error})");
         return;
     }
-    let sampler = Sampler::start(&[broker.place()]).unwrap();
+    let sampler = Sampler::start(&[broker.place()], &[broker.port]).unwrap();
     let (mut publisher, mut subscriber) = (broker.connect("publisher"), broker.subscriber());
     sampler.sample_now();
     let start = Instant::now();
@@ -318,7 +318,7 @@ fn sampler_cpu_s() -> f64 {
 fn cost_of_sampling(connections: usize) -> Option<f64> {
     let broker = Broker::start()?;
     let _streams: Vec<TcpStream> = (0..connections).map(|number| broker.connect(&format!("c{number}"))).collect();
-    let sampler = Sampler::start(&[broker.place()]).unwrap();
+    let sampler = Sampler::start(&[broker.place()], &[broker.port]).unwrap();
     std::thread::sleep(Duration::from_millis(100));
     let (start, before_s) = (Instant::now(), sampler_cpu_s());
     std::thread::sleep(Duration::from_secs(6));
@@ -343,7 +343,7 @@ fn print_single_looks(broker: &Broker) {
     cpu_ms("processes and control group", &mut || _ = black_box(system.read()));
     let pids = system.pids();
     let mut sockets = None;
-    cpu_ms("sockets, first look", &mut || sockets = Some(SocketMeter::new(Some(&pids)).unwrap()));
+    cpu_ms("sockets, first look", &mut || sockets = Some(SocketMeter::new(&pids, &[]).unwrap()));
     cpu_ms("sockets, second look", &mut || _ = black_box(sockets.as_mut().unwrap().read(&pids)));
     cpu_ms("descriptors", &mut || _ = black_box(system.descriptors()));
     cpu_ms("context switches", &mut || _ = black_box(system.switches()));

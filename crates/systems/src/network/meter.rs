@@ -19,16 +19,18 @@ pub struct Traffic {
 /// Adds up what the sockets of a system and of this process carried.
 ///
 /// The system's sockets are those at its listening ports, and those that its processes opened to one of these (the links
-/// between its brokers). Ours are those that this process opened to the system; where the system is not on this machine,
-/// all of this process. What a socket carried between the last look and its end is missed: with a look a second and at
-/// both edges of the window, connections that last lose nothing.
+/// between its brokers). Ours are those that this process opened to these ports or to others that clients use. What a socket
+/// carried between the last look and its end is missed: with a look a second and at both edges of the window, connections
+/// that last lose nothing.
 ///
 /// Only this network namespace is seen.
 #[derive(Debug)]
 pub struct SocketMeter {
     diagnostics: Diagnostics,
-    /// Ports that the system listens on; `None` where there is no system to see.
-    ports: Option<HashSet<u16>>,
+    /// Ports that the system listens on, and that clients connect to. Without any, all sockets of this process are counted.
+    ports: HashSet<u16>,
+    /// Are there processes of the system on this machine, whose listening ports can be told?
+    sees_system: bool,
     known: HashMap<u64, Known>,
     round: u32,
     system: Traffic,
@@ -50,20 +52,19 @@ enum Owner {
 }
 
 impl SocketMeter {
-    /// Of a system with these processes, and of this process; `None` for the system if there is none to see. Its ports are
-    /// those it listens on now. What was carried before is not counted.
-    pub fn new(system: Option<&[u32]>) -> io::Result<SocketMeter> {
+    /// Of a system with these processes (none if it is not on this machine), and of this process, whose clients connect to
+    /// `client_ports`. The system's ports are those it listens on now. What was carried before is not counted.
+    pub fn new(pids: &[u32], client_ports: &[u16]) -> io::Result<SocketMeter> {
         let mut diagnostics = Diagnostics::open()?;
-        let ports = match system {
-            Some(pids) => Some(listening_ports(&mut diagnostics, pids)?),
-            None => None,
-        };
-        SocketMeter::at(ports, system.unwrap_or_default(), diagnostics)
+        let listening = if pids.is_empty() { HashSet::new() } else { listening_ports(&mut diagnostics, pids)? };
+        let sees_system = !listening.is_empty();
+        let ports = listening.into_iter().chain(client_ports.iter().copied()).collect();
+        SocketMeter::at(ports, sees_system, pids, diagnostics)
     }
 
-    fn at(ports: Option<HashSet<u16>>, pids: &[u32], diagnostics: Diagnostics) -> io::Result<SocketMeter> {
+    fn at(ports: HashSet<u16>, sees_system: bool, pids: &[u32], diagnostics: Diagnostics) -> io::Result<SocketMeter> {
         let (system, own) = (Traffic::default(), Traffic::default());
-        let mut meter = SocketMeter { diagnostics, ports, known: HashMap::new(), round: 0, system, own };
+        let mut meter = SocketMeter { diagnostics, ports, sees_system, known: HashMap::new(), round: 0, system, own };
         meter.look(pids)?;
         (meter.system, meter.own) = (Traffic::default(), Traffic::default());
         Ok(meter)
@@ -73,8 +74,7 @@ impl SocketMeter {
     /// `pids` are the system's processes now.
     pub fn read(&mut self, pids: &[u32]) -> io::Result<(Option<Traffic>, Traffic)> {
         self.look(pids)?;
-        let seen = self.ports.as_ref().is_some_and(|ports| !ports.is_empty());
-        Ok((seen.then_some(self.system), self.own))
+        Ok((self.sees_system.then_some(self.system), self.own))
     }
 
     fn look(&mut self, pids: &[u32]) -> io::Result<()> {
@@ -86,7 +86,7 @@ impl SocketMeter {
             let before = self.known.get(&socket.cookie).copied();
             let owner = match before {
                 Some(known) => known.owner,
-                None => match owner(socket, self.ports.as_ref(), &mut holders) {
+                None => match owner(socket, &self.ports, self.sees_system, &mut holders) {
                     Some(owner) => owner,
                     None => continue,
                 },
@@ -116,15 +116,20 @@ fn listening_ports(diagnostics: &mut Diagnostics, pids: &[u32]) -> io::Result<Ha
 }
 
 /// Whose socket it is; `None` if that cannot be told (any more).
-fn owner(socket: &Socket, ports: Option<&HashSet<u16>>, holders: &mut Holders) -> Option<Owner> {
-    match ports {
-        Some(ports) if ports.contains(&socket.local_port) => Some(Owner::System),
-        Some(ports) if !ports.contains(&socket.remote_port) => Some(Owner::Other),
-        _ if socket.inode == 0 => None,
-        _ if holders.ourselves(socket.inode) => Some(Owner::Ourselves),
-        Some(_) if holders.system(socket.inode) => Some(Owner::System),
-        _ => Some(Owner::Other),
+fn owner(socket: &Socket, ports: &HashSet<u16>, sees_system: bool, holders: &mut Holders) -> Option<Owner> {
+    if sees_system && ports.contains(&socket.local_port) {
+        return Some(Owner::System);
     }
+    if !ports.is_empty() && !ports.contains(&socket.remote_port) {
+        return Some(Owner::Other);
+    }
+    if socket.inode == 0 {
+        return None;
+    }
+    if holders.ourselves(socket.inode) {
+        return Some(Owner::Ourselves);
+    }
+    Some(if sees_system && holders.system(socket.inode) { Owner::System } else { Owner::Other })
 }
 
 /// Who holds which socket, looked up once a round and only if it is asked for: it costs a call for each descriptor.
@@ -177,7 +182,7 @@ mod tests {
         let port = listener.local_addr().unwrap().port();
         let mut diagnostics = Diagnostics::open().unwrap();
         assert!(listening_ports(&mut diagnostics, &[std::process::id()]).unwrap().contains(&port));
-        SocketMeter::at(Some(HashSet::from([port])), &[std::process::id()], diagnostics).unwrap()
+        SocketMeter::at(HashSet::from([port]), true, &[std::process::id()], diagnostics).unwrap()
     }
 
     #[test]
@@ -216,8 +221,22 @@ mod tests {
         server.read_exact(&mut [0; 100]).unwrap();
         let (system, own) = meter.read(&[]).unwrap();
         assert_eq!((system.unwrap(), own), (Traffic::default(), Traffic::default()));
-        // A system that listens nowhere has no traffic that could be told; that is not 0.
-        meter.ports = Some(HashSet::new());
-        assert_eq!(meter.read(&[]).unwrap().0, None);
+    }
+
+    #[test]
+    fn a_system_that_is_not_here_has_no_traffic_and_ours_goes_to_its_port() {
+        let (listener, strange) =
+            (TcpListener::bind("127.0.0.1:0").unwrap(), TcpListener::bind("127.0.0.1:0").unwrap());
+        let port = listener.local_addr().unwrap().port();
+        let mut meter = SocketMeter::new(&[], &[port]).unwrap();
+        for (listener, bytes) in [(&listener, 30), (&strange, 5_000)] {
+            let (mut client, mut server) = pair(listener);
+            server.write_all(&vec![0; bytes]).unwrap();
+            client.read_exact(&mut vec![0; bytes]).unwrap();
+            let (system, own) = meter.read(&[]).unwrap();
+            assert_eq!((system, own.received_bytes), (None, 30));
+        }
+        // A process that listens nowhere and is no system: unknown, not 0.
+        assert_eq!(SocketMeter::new(&[u32::MAX >> 1], &[port]).unwrap().read(&[]).unwrap().0, None);
     }
 }

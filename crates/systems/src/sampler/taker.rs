@@ -22,7 +22,7 @@ pub(super) struct Taker {
 }
 
 impl Taker {
-    pub(super) fn new(places: &[CostPlace]) -> Taker {
+    pub(super) fn new(places: &[CostPlace], client_ports: &[u16]) -> Taker {
         let mut system = (!places.is_empty()).then(|| SystemMeter::new(places));
         let pids = system.as_mut().map(|system| {
             // Only to find out who they are.
@@ -30,7 +30,7 @@ impl Taker {
             system.pids()
         });
         // What cannot be opened stays unknown in the record.
-        let sockets = SocketMeter::new(pids.as_deref()).ok();
+        let sockets = SocketMeter::new(&pids.unwrap_or_default(), client_ports).ok();
         let (sockets_ration, threads_ration, pages_ration) = Default::default();
         Taker { system, own: OwnMeter, sockets, sockets_ration, threads_ration, pages_ration }
     }
