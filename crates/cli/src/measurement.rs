@@ -18,7 +18,6 @@ use pubmark_protocol::clients::OpenError;
 use pubmark_protocol::clock;
 use pubmark_record::record::{Environment, Record};
 use pubmark_systems::environment::{self, CpuTimes};
-use pubmark_systems::sampler::Sampler;
 
 use crate::exit_code::ExitCode;
 use crate::failure::Failure;
@@ -26,6 +25,7 @@ use crate::printer::Printer;
 use crate::progress::Progress;
 use crate::protocols::Protocol;
 use crate::recording::{self, Surroundings};
+use crate::sampling::Sampling;
 use crate::target::{Target, Wanted};
 
 /// Connections started a second, at most: what small brokers accept without refusing.
@@ -59,8 +59,12 @@ pub struct Measurement {
     pub shards: usize,
     /// SCHED_FIFO asked for.
     pub realtime: bool,
+    /// Least time of each send, for tests.
+    pub handicap: Option<Duration>,
     /// Repetitions of the call.
     pub repetitions: u32,
+    /// Address of the node_exporter of the system's machine.
+    pub node_exporter: Option<String>,
 }
 
 /// What a repetition came to.
@@ -78,7 +82,7 @@ pub struct Measured {
 /// Watches the engine: shows progress, samples at the edges of the window.
 struct Watch<'a> {
     progress: Progress<'a>,
-    sampler: &'a Sampler,
+    sampling: &'a Sampling,
     cpu_before: Option<CpuTimes>,
     steal: Option<f64>,
 }
@@ -93,12 +97,12 @@ impl Observer for Watch<'_> {
     }
 
     fn window_began(&mut self) {
-        self.sampler.sample_now();
+        self.sampling.edge();
         self.cpu_before = CpuTimes::read();
     }
 
     fn window_ended(&mut self) {
-        self.sampler.sample_now();
+        self.sampling.edge();
         let now = CpuTimes::read();
         self.steal = self.cpu_before.zip(now).and_then(|(before, now)| now.steal_since(&before));
     }
@@ -110,11 +114,9 @@ impl Measurement {
         let mut target = self.wanted.reach(self.protocol)?;
         let plan = self.plan(&target);
         let mut environment = environment::read();
-        let sampler = Sampler::start(target.running.as_ref().map(|running| running.pid())).map_err(|error| {
-            Failure::from_error(ExitCode::Internal, &error).during("failed to sample processor time and memory")
-        })?;
+        let sampling = Sampling::start(&target, self.node_exporter.as_deref())?;
         let progress = Progress::new(printer);
-        let mut watch = Watch { progress, sampler: &sampler, cpu_before: None, steal: None };
+        let mut watch = Watch { progress, sampling: &sampling, cpu_before: None, steal: None };
         let outcome = (self.protocol.run)(&plan, stop, &mut watch);
         environment.steal = watch.steal;
         drop(watch);
@@ -124,7 +126,7 @@ impl Measurement {
             let status = running.ended()?;
             Some(format!("{status}; its log ends with:\n{}", running.log_tail()))
         });
-        let record = self.record(&plan, &outcome, &target, environment, sampler, number, run);
+        let record = self.record(&plan, &outcome, &target, environment, sampling, number, run);
         let histograms = sections::histograms(&outcome);
         Ok(Measured { record, histograms, unreachable: outcome.unreachable, system_ended })
     }
@@ -139,12 +141,13 @@ impl Measurement {
             run_id: run_id(),
             timeline: self.timeline,
             drain_limit: self.drain_limit,
-            endpoint: target.endpoint.clone(),
+            places: target.places.clone(),
             publisher_shards: shards(self.fleet.devices().len()),
             subscriber_shards: shards(self.fleet.subscribers().len()),
             connects_per_s: CONNECTS_PER_S,
             connect_limit: CONNECT_LIMIT,
             realtime: self.realtime,
+            handicap: self.handicap,
             receive_stamps: true,
             maximum_packet_bytes: (largest + PACKET_ROOM).max(FOREIGN_ROOM),
             keep_alive_s: KEEP_ALIVE_S,
@@ -158,12 +161,11 @@ impl Measurement {
         outcome: &Outcome,
         target: &Target,
         environment: Environment,
-        sampler: Sampler,
+        sampling: Sampling,
         repetition: u32,
         run: &str,
     ) -> Record {
-        let samples = sampler.finish();
-        let (start_ns, end_ns) = outcome.window_ns;
+        let (resources, resource_series) = sampling.finish(outcome.window_ns);
         recording::record(
             plan,
             outcome,
@@ -172,8 +174,8 @@ impl Measurement {
                 protocol: &self.protocol.capabilities,
                 system: target.info.clone(),
                 deviations: target.deviations.clone(),
-                resources: samples.resources(start_ns, end_ns),
-                resource_series: if end_ns > start_ns { samples.rows(start_ns, end_ns) } else { vec![] },
+                resources,
+                resource_series,
                 environment,
                 repetition,
                 repetitions: self.repetitions,

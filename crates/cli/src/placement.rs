@@ -68,7 +68,7 @@ pub fn pins(values: &[String]) -> Result<Pins, Failure> {
 /// Reads a factor of rates.
 pub fn rate_factor(text: &str) -> Result<f64, String> {
     match text.trim_end_matches(['x', '×']).parse::<f64>() {
-        Ok(factor) if factor >= 1.0 / LARGEST_RATE_FACTOR && factor <= LARGEST_RATE_FACTOR => Ok(factor),
+        Ok(factor) if (1.0 / LARGEST_RATE_FACTOR..=LARGEST_RATE_FACTOR).contains(&factor) => Ok(factor),
         _ => Err(format!(
             "a factor between 1/{LARGEST_RATE_FACTOR} and {LARGEST_RATE_FACTOR} is expected, `2` for twice as often"
         )),

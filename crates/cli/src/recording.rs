@@ -88,7 +88,7 @@ pub fn record(plan: &RunPlan, outcome: &Outcome, around: Surroundings<'_>) -> Re
 }
 
 /// The exact command line, but for a password.
-fn command_line() -> Vec<String> {
+pub fn command_line() -> Vec<String> {
     let mut words: Vec<String> = Vec::new();
     for word in std::env::args_os() {
         let word = word.to_string_lossy().into_owned();
@@ -169,7 +169,7 @@ fn settings(plan: &RunPlan, outcome: &Outcome, repetition: u32, repetitions: u32
         publisher_shards: plan.publisher_shards as u32,
         subscriber_shards: plan.subscriber_shards as u32,
         realtime: outcome.realtime,
-        tls: plan.endpoint.tls.is_some(),
+        tls: plan.places.are_encrypted(),
         flood: plan.is_flood(),
         repetition,
         repetitions,

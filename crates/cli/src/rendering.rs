@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use pubmark_record::record::Record;
-use pubmark_record::store::{self, StoreError};
+use pubmark_record::store::{self, StoreError, Stored};
 use pubmark_report::exports;
 use pubmark_report::terminal::{self, TerminalOptions};
 
@@ -13,7 +13,12 @@ use crate::printer::Printer;
 
 /// Loads the record of a run from its folder or file.
 pub fn load(run: &Path) -> Result<Record, Failure> {
-    store::load(run).map_err(|error| {
+    load_as(run)
+}
+
+/// The same of any kind of record.
+pub fn load_as<Kind: Stored>(run: &Path) -> Result<Kind, Failure> {
+    store::load_as(run).map_err(|error| {
         let failure = Failure::from_error(ExitCode::Usage, &error);
         match error {
             StoreError::NotFound { .. } => failure.hint("give the folder of a run, for instance `runs/latest`"),
@@ -48,7 +53,12 @@ pub fn write(path: &Path, text: &str) -> Result<(), Failure> {
 
 /// Writes everything that is made from a record into a folder.
 pub fn write_exports(record: &Record, folder: &Path) -> Result<(), Failure> {
-    exports::all(record).iter().try_for_each(|(name, text)| write(&folder.join(name), text))
+    write_files(&exports::all(record), folder)
+}
+
+/// Writes files below a folder.
+pub fn write_files(files: &[(String, String)], folder: &Path) -> Result<(), Failure> {
+    files.iter().try_for_each(|(name, text)| write(&folder.join(name), text))
 }
 
 /// The summary for the terminal.

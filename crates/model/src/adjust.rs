@@ -41,7 +41,7 @@ pub fn set_payload(workload: &mut Workload, bytes: u32) {
 /// Multiplies the rate of every device: its intervals, recorded send times and jitter become shorter by `factor`. Times on
 /// and off and churn stay.
 pub fn multiply_rate(workload: &mut Workload, factor: f64) -> Result<(), AdjustError> {
-    if !(factor >= 1.0 / LARGEST_RATE_FACTOR && factor <= LARGEST_RATE_FACTOR) {
+    if !(1.0 / LARGEST_RATE_FACTOR..=LARGEST_RATE_FACTOR).contains(&factor) {
         return Err(AdjustError::Factor { factor });
     }
     if let Some(group) = workload.devices.iter().find(|group| group.arrival == Arrival::Flood) {

@@ -4,14 +4,13 @@
 pub mod search;
 pub mod trial;
 
-use std::path::Path;
 use std::time::{Duration, Instant};
 
 use pubmark_record::capacity::{
     Answer, CAPACITY_FILE, CAPACITY_SCHEMA_VERSION, CapacityLimit, CapacityRecord, Trial, TrialOutcome,
 };
 use pubmark_record::record::{Environment, Status, SystemInfo};
-use pubmark_record::store::{RunFolder, write_whole};
+use pubmark_record::store::{self, RunFolder};
 use pubmark_record::time::UtcTime;
 use pubmark_report::numbers;
 use pubmark_systems::environment;
@@ -20,7 +19,7 @@ use crate::exit_code::ExitCode;
 use crate::failure::Failure;
 use crate::measurement::Measured;
 use crate::printer::Printer;
-use crate::{recording, rendering};
+use crate::{commands, recording, rendering};
 use search::{Bounds, Found, Search};
 use trial::{Made, Trials, is_doubtful};
 
@@ -92,12 +91,7 @@ impl Capacity<'_> {
         let folder = RunFolder::at(&self.folder.path().join(&name)).map_err(|error| rendering::unstored(&error))?;
         let mut record = record;
         record.run = name.clone();
-        for (histogram, bytes) in &histograms {
-            let file = format!("{histogram}.hdr");
-            folder.write_file(&file, bytes).map_err(|error| rendering::unstored(&error))?;
-            record.files.insert(format!("{histogram} histogram (HdrHistogram V2, ns)"), file);
-        }
-        folder.write_record(&record).map_err(|error| rendering::unstored(&error))?;
+        let record = commands::run::keep(record, &histograms, &folder)?;
         made.trial.folder = Some(name);
         if seen.system.is_none() {
             seen.system = Some(record.system);
@@ -141,16 +135,11 @@ impl Capacity<'_> {
     }
 
     fn write(&self, record: &CapacityRecord) -> Result<(), Failure> {
-        let mut json = serde_json::to_string_pretty(record).map_err(|error| {
-            Failure::from_error(ExitCode::Internal, &error).during("failed to write the record as JSON")
-        })?;
-        json.push('\n');
-        let write =
-            |path: &Path, text: &str| write_whole(path, text.as_bytes()).map_err(|error| rendering::unstored(&error));
-        for (name, text) in pubmark_report::exports::capacity(record) {
-            write(&self.folder.path().join(name), &text)?;
-        }
-        write(&self.folder.path().join(CAPACITY_FILE), &json)
+        let folder = self.folder.path();
+        rendering::write_files(&pubmark_report::exports::capacity(record), folder)?;
+        let json = store::to_json(record).map_err(|error| rendering::unstored(&error))?;
+        // The record last: who sees it finds the rest.
+        rendering::write(&folder.join(CAPACITY_FILE), &json)
     }
 }
 

@@ -3,12 +3,12 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use pubmark_record::experiment::{CellFailure, EXPERIMENT_FILE, EXPERIMENT_SCHEMA_VERSION, ExperimentRecord};
+use pubmark_record::experiment::{CellFailure, ExperimentRecord};
 use pubmark_record::figures::FIGURES;
 use pubmark_record::record::{Record, Status, VerdictStatus};
+use pubmark_record::store;
 use pubmark_record::threshold::metrics::Metric;
 
-use crate::exit_code::ExitCode;
 use crate::failure::Failure;
 use crate::rendering;
 
@@ -51,30 +51,10 @@ impl CellFacts {
 
 /// Loads a run or an experiment from its folder or file.
 pub fn load(path: &Path) -> Result<Subject, Failure> {
-    let file = if path.is_dir() { path.join(EXPERIMENT_FILE) } else { path.to_owned() };
-    if file.file_name().is_some_and(|name| name == EXPERIMENT_FILE) && file.exists() {
-        return experiment(&file).map(of_experiment);
+    if store::is_a::<ExperimentRecord>(path) {
+        return rendering::load_as(path).map(of_experiment);
     }
     rendering::load(path).map(|record| of_run(&record))
-}
-
-fn experiment(file: &Path) -> Result<ExperimentRecord, Failure> {
-    let failed = |error: &(dyn std::error::Error + 'static)| {
-        Failure::from_error(ExitCode::Usage, error)
-            .during(format!("failed to read `{}` as an experiment", file.display()))
-            .hint("give the folder of a run or of an experiment")
-    };
-    let text = std::fs::read_to_string(file).map_err(|error| failed(&error))?;
-    // The version is read first: another version need not have our fields.
-    let any: serde_json::Value = serde_json::from_str(&text).map_err(|error| failed(&error))?;
-    match any["schema_version"].as_u64() {
-        Some(found) if found != u64::from(EXPERIMENT_SCHEMA_VERSION) => Err(Failure::usage(format!(
-            "`{}` has schema version {found}, this pubmark reads version {EXPERIMENT_SCHEMA_VERSION}",
-            file.display()
-        ))
-        .hint("use the pubmark that wrote it, or run it again")),
-        _ => serde_json::from_str(&text).map_err(|error| failed(&error)),
-    }
 }
 
 fn of_run(record: &Record) -> Subject {

@@ -3,22 +3,27 @@
 use std::path::PathBuf;
 
 use clap::Args;
-use pubmark_record::store;
+use pubmark_record::capacity::CapacityRecord;
+use pubmark_record::experiment::ExperimentRecord;
+use pubmark_record::record::Record;
+use pubmark_record::store::{self, Stored};
+use pubmark_report::exports;
+use pubmark_report::terminal::{self, TerminalOptions};
 
 use crate::exit_code::ExitCode;
 use crate::failure::Outcome;
 use crate::printer::Printer;
 use crate::rendering;
 
-/// Rebuild the report of a run from its record.
+/// Rebuild the report of a run, an experiment or a search for capacity from its record.
 ///
-/// Prints the summary and writes report.html and the tables into the run's folder.
+/// Prints the summary and writes the HTML report and the tables into the folder.
 #[derive(Debug, Args)]
 pub struct Report {
-    /// Folder of the run, or its record.json
+    /// Folder of the run, experiment or search; or its record.json, experiment.json, capacity.json
     pub run: PathBuf,
 
-    /// Folder to write into, in place of the run's
+    /// Folder to write into, in place of its own
     #[arg(long, value_name = "DIR")]
     pub out: Option<PathBuf>,
 
@@ -27,17 +32,35 @@ pub struct Report {
     pub json: bool,
 }
 
+/// How a kind of record is shown.
+struct Kind<Source> {
+    files: fn(&Source) -> Vec<(String, String)>,
+    summary: fn(&Source, &TerminalOptions<'_>) -> String,
+}
+
 impl Report {
     /// Renders the record again.
     pub fn perform(self, printer: &Printer) -> Outcome {
-        let record = rendering::load(&self.run)?;
+        if store::is_a::<ExperimentRecord>(&self.run) {
+            return self.show(&Kind { files: exports::experiment, summary: terminal::experiment }, printer);
+        }
+        if store::is_a::<CapacityRecord>(&self.run) {
+            return self.show(&Kind { files: exports::capacity, summary: terminal::capacity }, printer);
+        }
+        self.show(&Kind::<Record> { files: exports::all, summary: terminal::summary }, printer)
+    }
+
+    fn show<Source: Stored>(&self, kind: &Kind<Source>, printer: &Printer) -> Outcome {
+        let record: Source = rendering::load_as(&self.run)?;
         if self.json {
             printer.result(&store::to_json(&record).map_err(|error| rendering::unstored(&error))?)?;
             return Ok(ExitCode::Ok);
         }
-        let folder = self.out.unwrap_or_else(|| rendering::folder_of(&self.run));
-        rendering::write_exports(&record, &folder)?;
-        printer.result(&rendering::summary(&record, printer, Some(&folder)))?;
+        let folder = self.out.clone().unwrap_or_else(|| rendering::folder_of(&self.run));
+        rendering::write_files(&(kind.files)(&record), &folder)?;
+        let shown = folder.display().to_string();
+        let options = TerminalOptions { colour: printer.colours_result(), folder: Some(&shown) };
+        printer.result(&(kind.summary)(&record, &options))?;
         Ok(ExitCode::Ok)
     }
 }

@@ -21,8 +21,8 @@ use crate::failure::{Failure, Outcome};
 use crate::measurement::{Measured, Measurement};
 use crate::printer::Printer;
 use crate::protocols::{self, Protocol};
-use crate::target::Wanted;
-use crate::{dry_run, recording, rendering, signals, suggestion};
+use crate::target::{self, Wanted};
+use crate::{dry_run, placement, recording, rendering, signals, suggestion};
 
 /// Descriptors that pubmark needs besides its connections.
 const OTHER_DESCRIPTORS: u64 = 64;
@@ -36,27 +36,47 @@ impl Run {
             return self.dump(&workload, file);
         }
         let stop = signals::watch()?;
-        let wanted = Wanted::of(&self, protocol, &stop)?;
+        let wanted = Wanted::of(&self, protocol, &workload, &stop)?;
+        self.note_protocol(protocol, printer);
         if self.dry_run {
             printer.result(&dry_run::text(&self, &workload, protocol, &wanted)?)?;
             return Ok(ExitCode::Ok);
         }
-        self.measure(workload, protocol, wanted, printer, &stop)
+        placement::pin_generator(&placement::pins(&self.pin)?)?;
+        self.measure(&self.measurement(workload, protocol, wanted)?, printer, &stop)
     }
 
-    fn protocol(&self) -> Result<&'static Protocol, Failure> {
-        protocols::find(&self.protocol).ok_or_else(|| {
-            Failure::usage(format!("there is no protocol `{}`", self.protocol))
-                .hint(suggestion::choices(&self.protocol, protocols::names()))
-        })
+    /// What clients speak: what was asked for, otherwise the first of our protocols that the system offers.
+    pub fn protocol(&self) -> Result<&'static Protocol, Failure> {
+        match (&self.protocol, &self.endpoint) {
+            (Some(name), _) => protocols::find(name).ok_or_else(|| {
+                Failure::usage(format!("there is no protocol `{name}`"))
+                    .hint(suggestion::choices(name, protocols::names()))
+            }),
+            (None, Some(_)) => Ok(&protocols::PROTOCOLS[0]),
+            (None, None) => target::first_protocol(self),
+        }
     }
 
-    fn load(&self) -> Result<Workload, Failure> {
+    /// Says which protocol was chosen where it is not the one that most runs speak.
+    fn note_protocol(&self, protocol: &Protocol, printer: &Printer) {
+        let usual = protocols::PROTOCOLS[0].capabilities.name;
+        if self.protocol.is_none() && protocol.capabilities.name != usual {
+            let system = self.system.as_deref().unwrap_or_default();
+            let chosen = protocol.capabilities.name;
+            printer.note(&format!("`{system}` does not speak {usual}: clients speak {chosen}"));
+        }
+    }
+
+    /// Who sends and listens.
+    pub fn load(&self) -> Result<Workload, Failure> {
         let options = LoadOptions {
             variant: self.variant.into(),
             scale: self.scale,
             qos: self.qos.and_then(Qos::from_level),
             set: self.set.clone(),
+            payload: self.payload,
+            rate: self.rate,
         };
         load::load(&self.workload, &options).map_err(|error| match error {
             LoadError::NotFound { ref name, ref hint } => {
@@ -92,18 +112,17 @@ impl Run {
         }
     }
 
-    fn measure(
+    /// What each repetition measures. Says at once what cannot be carried out or exceeds the limit of open files.
+    pub fn measurement(
         &self,
         workload: Arc<Workload>,
         protocol: &'static Protocol,
         wanted: Wanted,
-        printer: &Printer,
-        stop: &AtomicBool,
-    ) -> Outcome {
+    ) -> Result<Measurement, Failure> {
         refuse_what_is_not_carried_out(&workload)?;
         let fleet = Arc::new(Fleet::new(&workload, 1));
-        raise_descriptors(&fleet)?;
-        let measurement = Measurement {
+        raise_descriptors(&fleet, wanted.sessions_per_subscriber())?;
+        Ok(Measurement {
             timeline: self.timeline(),
             workload,
             fleet,
@@ -113,8 +132,13 @@ impl Run {
             seed: self.seed,
             shards: usize::from(self.shards),
             realtime: self.realtime,
+            handicap: self.handicap,
             repetitions: self.repeat,
-        };
+            node_exporter: self.node_exporter.clone(),
+        })
+    }
+
+    fn measure(&self, measurement: &Measurement, printer: &Printer, stop: &AtomicBool) -> Outcome {
         let mut worst = ExitCode::Ok;
         let mut records = Vec::new();
         for number in 1..=self.repeat {
@@ -131,7 +155,8 @@ impl Run {
                     return Err(failure);
                 }
             };
-            let record = keep(&measured, &folder)?;
+            let record = keep(measured.record.clone(), &measured.histograms, &folder)?;
+            folder.mark_latest().map_err(|error| rendering::unstored(&error))?;
             if self.json {
                 records.push(record);
             } else {
@@ -162,11 +187,11 @@ fn refuse_what_is_not_carried_out(workload: &Workload) -> Result<(), Failure> {
 }
 
 /// Raises the limit of open files, and says at once if it is too low for the fleet.
-fn raise_descriptors(fleet: &Fleet) -> Result<(), Failure> {
+fn raise_descriptors(fleet: &Fleet, sessions_per_subscriber: u64) -> Result<(), Failure> {
     let limit = descriptors::raise().map_err(|error| {
         Failure::from_error(ExitCode::Internal, &error).during("failed to raise the limit of open files")
     })?;
-    let connections = fleet.devices().len() as u64 + fleet.subscribers().len() as u64;
+    let connections = fleet.devices().len() as u64 + fleet.subscribers().len() as u64 * sessions_per_subscriber;
     let needed = connections + OTHER_DESCRIPTORS;
     if needed > limit.soft {
         return Err(Failure::usage(format!(
@@ -179,17 +204,15 @@ fn raise_descriptors(fleet: &Fleet) -> Result<(), Failure> {
 }
 
 /// Writes the run's folder: the record names its files, and they are made from the record as it is kept.
-fn keep(measured: &Measured, folder: &RunFolder) -> Result<Record, Failure> {
-    let mut record = measured.record.clone();
+pub fn keep(mut record: Record, histograms: &[(&str, Vec<u8>)], folder: &RunFolder) -> Result<Record, Failure> {
     record.files = exports::all(&record).into_iter().map(|(name, _)| (name.clone(), name)).collect();
-    for (name, bytes) in &measured.histograms {
+    for (name, bytes) in histograms {
         let file = format!("{name}.hdr");
         folder.write_file(&file, bytes).map_err(|error| rendering::unstored(&error))?;
         record.files.insert(format!("{name} histogram (HdrHistogram V2, ns)"), file);
     }
     rendering::write_exports(&record, folder.path())?;
     folder.write_record(&record).map_err(|error| rendering::unstored(&error))?;
-    folder.mark_latest().map_err(|error| rendering::unstored(&error))?;
     Ok(record)
 }
 
