@@ -1,0 +1,72 @@
+//! Every level of every MQTT version that each broker offers.
+
+use std::process::Command;
+
+use crate::system::{has_clients, installed, options, record_of, start, stop};
+
+/// Runs each level from 0 to the highest granted, with both profiles, and sees that all arrives and what the record says.
+fn every_level_delivers(name: &str) {
+    let Some(definition) = installed(name) else { return };
+    let folder = tempfile::tempdir().unwrap();
+    for (protocol, offer) in definition.protocols.iter().filter(|(protocol, _)| protocol.starts_with("mqtt")) {
+        for qos in 0..=offer.highest_qos {
+            let profile = if qos == 1 { "default" } else { "tuned" };
+            let level = qos.to_string();
+            let options = ["--system", name, "--protocol", protocol, "--qos", &level, "--profile", profile];
+            let record = record_of(folder.path(), &options);
+            let system = &record["system"];
+            assert_eq!(system["name"], name);
+            assert!(system["version"].is_string(), "its version is not known: {system}");
+            assert_eq!(system["ranked"], true);
+            let listener = format!("{name}-listener");
+            assert!(record["deviations"].to_string().contains(&listener), "{}", record["deviations"]);
+            assert!(record["resources"]["system"]["peak_rss_bytes"].as_u64().unwrap() > 50_000_000);
+        }
+    }
+}
+
+#[test]
+#[ignore = "slow: make test-all"]
+fn rabbitmq_delivers_at_every_level_it_grants() {
+    every_level_delivers("rabbitmq");
+}
+
+#[test]
+#[ignore = "slow: make test-all"]
+fn artemis_delivers_at_every_level_it_grants() {
+    every_level_delivers("artemis");
+}
+
+#[test]
+#[ignore = "slow: make test-all"]
+fn hivemq_delivers_at_every_level_it_grants() {
+    every_level_delivers("hivemq");
+}
+
+/// Asks for the highest level there is and sees that exactly what the definition says is granted.
+fn grants_what_its_definition_says(name: &str) {
+    let Some(definition) = installed(name).filter(|_| has_clients()) else { return };
+    let versions = definition.protocols.iter().filter(|(protocol, _)| protocol.starts_with("mqtt"));
+    for (protocol, offer) in versions {
+        let system = start(&definition, &options(protocol));
+        let version = if protocol == "mqtt5" { "5" } else { "311" };
+        let port = system.endpoint().address.port().to_string();
+        // `-E` ends it once the subscription is granted, `-d` shows what was.
+        let client = Command::new("mosquitto_sub")
+            .args(["-h", "127.0.0.1", "-p", &port, "-V", version, "-q", "2", "-t", "level", "-d", "-E", "-W", "30"])
+            .output()
+            .unwrap();
+        let said = String::from_utf8_lossy(&client.stdout);
+        let granted = format!("Subscribed (mid: 1): {}", offer.highest_qos);
+        assert!(said.contains(&granted), "{name} over {protocol}: expected `{granted}` in\n{said}");
+        stop(system);
+    }
+}
+
+#[test]
+#[ignore = "slow: make test-all"]
+fn each_broker_grants_what_its_definition_says() {
+    for name in ["mosquitto", "rabbitmq", "artemis", "hivemq"] {
+        grants_what_its_definition_says(name);
+    }
+}

@@ -1,0 +1,12 @@
+//! The systems that take seconds to start, or that `make test` does not install: RabbitMQ, Artemis, HiveMQ, the Zenoh
+//! router, and several brokers as one. `make test-all` runs them: `cargo test --test slow_systems -- --ignored`.
+//! A system that is not installed is skipped aloud, with what installs it.
+
+#![allow(clippy::unwrap_used, reason = "a failed unwrap is a failed test")]
+
+mod encrypted;
+mod leftovers;
+mod levels;
+mod several;
+mod system;
+mod words;
