@@ -23,7 +23,7 @@ pub struct Demands {
 
 /// Judges a subject, changes counted from `baseline`.
 pub fn judge(subject: &Subject, demands: &Demands, baseline: Option<&Subject>) -> Result<Checked, Failure> {
-    let mut rows: Vec<Row> = subject.cells.iter().flat_map(|cell| state(subject, cell, demands.strict)).collect();
+    let mut rows: Vec<Row> = subject.cells.iter().flat_map(|cell| state(cell, demands.strict)).collect();
     if subject.is_interrupted {
         let detail = "it was stopped before its end".to_owned();
         rows.insert(0, Row::plain("", "came to its end", Kind::Verdict, Outcome::Failed, detail));
@@ -42,11 +42,13 @@ pub fn judge(subject: &Subject, demands: &Demands, baseline: Option<&Subject>) -
         rows.extend(changes(subject, baseline, &clauses)?);
         notes.extend(few_repetitions(subject, baseline));
     }
+    // All checks of a cell together; the sort keeps their order.
+    rows.sort_by_key(|row| subject.cells.iter().position(|cell| cell.label == row.cell));
     Ok(Checked { subject: subject.name.clone(), baseline: baseline.map(|other| other.name.clone()), rows, notes })
 }
 
 /// May the runs of a cell be believed, and were all of them made?
-fn state(subject: &Subject, cell: &CellFacts, strict: bool) -> Vec<Row> {
+fn state(cell: &CellFacts, strict: bool) -> Vec<Row> {
     let mut rows = Vec::new();
     if let Some(worst) = cell.verdicts.iter().map(|(status, _)| *status).max() {
         let outcome = match worst {
@@ -57,10 +59,11 @@ fn state(subject: &Subject, cell: &CellFacts, strict: bool) -> Vec<Row> {
         rows.push(Row::plain(&cell.label, "may be believed", Kind::Verdict, outcome, verdict_text(cell, worst)));
     }
     let failed = cell.failures.len();
+    let made = failed + cell.verdicts.len();
     if failed > 0 || cell.verdicts.is_empty() {
         let why = cell.failures.first().map_or_else(
             || "nothing was run".to_owned(),
-            |failure| format!("{failed} of {} failed: {}: {}", subject.repetitions, failure.kind.words(), failure.text),
+            |failure| format!("{failed} of {made} failed: {}: {}", failure.kind.words(), failure.text),
         );
         rows.push(Row::plain(&cell.label, "every repetition", Kind::Repetitions, Outcome::Failed, why));
     }

@@ -18,8 +18,6 @@ pub struct Subject {
     pub name: String,
     /// It was stopped before its end.
     pub is_interrupted: bool,
-    /// Repetitions planned for each cell.
-    pub repetitions: usize,
     /// Its cells; a run is one without a label.
     pub cells: Vec<CellFacts>,
 }
@@ -67,12 +65,7 @@ fn of_run(record: &Record) -> Subject {
         failures: Vec::new(),
         figures: FIGURES.iter().map(|figure| (figure.name.to_owned(), vec![(figure.get)(record)])).collect(),
     };
-    Subject {
-        name: record.run.clone(),
-        is_interrupted: record.status == Status::Interrupted,
-        repetitions: 1,
-        cells: vec![cell],
-    }
+    Subject { name: record.run.clone(), is_interrupted: record.status == Status::Interrupted, cells: vec![cell] }
 }
 
 fn of_experiment(record: ExperimentRecord) -> Subject {
@@ -84,10 +77,5 @@ fn of_experiment(record: ExperimentRecord) -> Subject {
         failures: cell.failures,
         figures: cell.figures.into_iter().map(|figure| (figure.figure, figure.values)).collect(),
     });
-    Subject {
-        name: record.name,
-        is_interrupted: record.status == Status::Interrupted,
-        repetitions: record.repetitions as usize,
-        cells: cells.collect(),
-    }
+    Subject { name: record.name, is_interrupted: record.status == Status::Interrupted, cells: cells.collect() }
 }

@@ -1,0 +1,103 @@
+//! Folders with made-up records.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::Path;
+
+use pubmark_record::evaluation::{CellInput, RunInput, evaluate};
+use pubmark_record::experiment::{
+    Axis, CellFailure, CellRun, EXPERIMENT_FILE, EXPERIMENT_SCHEMA_VERSION, ExperimentRecord, FailureKind,
+};
+use pubmark_record::record::{Reason, Record, Status, VerdictStatus};
+use pubmark_record::sample;
+use pubmark_record::store::{RECORD_FILE, to_json};
+
+/// A record of a system that may be ranked, with a p99 of so many µs.
+pub fn record(p99_us: f64) -> Record {
+    let mut record = sample::record();
+    record.system.name = "mosquitto".to_owned();
+    record.system.ranked = true;
+    record.latency_us.as_mut().unwrap().p99 = Some(p99_us);
+    record
+}
+
+/// Makes its verdict the given one, with a reason.
+pub fn judged(mut record: Record, status: VerdictStatus) -> Record {
+    record.verdict.status = status;
+    record.verdict.reasons = vec![Reason {
+        code: "V01".to_owned(),
+        status,
+        text: "scheduler lag p99 is 3.1 ms".to_owned(),
+        hint: "use `--realtime`".to_owned(),
+    }];
+    record
+}
+
+/// Writes a run folder.
+pub fn run(folder: &Path, name: &str, record: &Record) {
+    fs::create_dir_all(folder.join(name)).unwrap();
+    let record = Record { run: name.to_owned(), ..record.clone() };
+    fs::write(folder.join(name).join(RECORD_FILE), to_json(&record).unwrap()).unwrap();
+}
+
+/// Writes an experiment's folder: by system, the p99 of each run in µs; `failed` systems fail once besides.
+pub fn experiment(folder: &Path, name: &str, systems: &[(&str, &[f64])], failed: &[&str]) {
+    let cells: Vec<CellInput> = systems.iter().map(|(system, p99s)| cell(system, p99s, failed)).collect();
+    let values = systems.iter().map(|(system, _)| (*system).to_owned()).collect();
+    let axes = vec![Axis { name: "system".to_owned(), values }];
+    let found = evaluate(&axes, 1, &cells).unwrap();
+    let one = sample::record();
+    let record = ExperimentRecord {
+        schema_version: EXPERIMENT_SCHEMA_VERSION,
+        pubmark_version: one.pubmark_version,
+        name: name.to_owned(),
+        title: "made up".to_owned(),
+        command: vec!["pubmark".to_owned()],
+        started_at: one.started_at,
+        took_s: 60.0,
+        status: Status::Complete,
+        workload: one.workload.name,
+        variant: one.workload.variant,
+        seed: 42,
+        order_seed: 1,
+        repetitions: cells[0].runs.len() as u32,
+        warmup_s: 2.0,
+        duration_s: 10.0,
+        axes,
+        cells: found.cells,
+        contests: found.contests,
+        cautions: found.cautions,
+        environment: one.environment,
+        definition: String::new(),
+    };
+    fs::create_dir_all(folder.join(name)).unwrap();
+    fs::write(folder.join(name).join(EXPERIMENT_FILE), serde_json::to_string_pretty(&record).unwrap()).unwrap();
+}
+
+fn cell(system: &str, p99s_us: &[f64], failed: &[&str]) -> CellInput {
+    let run = |(repetition, p99_us): (u32, &f64)| RunInput {
+        run: CellRun {
+            repetition,
+            order: repetition,
+            folder: format!("{system}-{repetition}"),
+            verdict: VerdictStatus::Valid,
+            waited_ms: 0,
+            busy: false,
+        },
+        record: record(*p99_us),
+        latency: None,
+    };
+    let failure = CellFailure {
+        repetition: 4,
+        kind: FailureKind::OutOfMemory,
+        text: "killed at 256 MB".to_owned(),
+        folder: None,
+    };
+    CellInput {
+        id: system.to_owned(),
+        label: system.to_owned(),
+        settings: BTreeMap::from([("system".to_owned(), system.to_owned())]),
+        runs: (1..).zip(p99s_us).map(run).collect(),
+        failures: if failed.contains(&system) { vec![failure] } else { Vec::new() },
+    }
+}

@@ -1,0 +1,113 @@
+//! A single run.
+
+use std::fs;
+
+use pubmark_record::record::{Status, VerdictStatus};
+
+use crate::call::{assert_fits, call_in};
+use crate::folders::{judged, record, run};
+
+/// Calls, and fails unless it fits a terminal and answers `code`.
+fn checked(folder: &std::path::Path, arguments: &[&str], code: u8) -> String {
+    let text = call_in(folder, arguments);
+    assert_fits(&text);
+    assert!(text.ends_with(&format!("[exit code {code}]\n")), "not {code}: {text}");
+    text
+}
+
+#[test]
+fn limits_that_hold_and_limits_that_do_not() {
+    let folder = tempfile::tempdir().unwrap();
+    run(folder.path(), "after", &record(840.0));
+    let kept = checked(folder.path(), &["check", "after", "--require", "p99<1ms,loss=0,rate>=900/s,memory<15MB"], 0);
+    insta::assert_snapshot!("kept", kept);
+    run(folder.path(), "now", &record(840.0));
+    let limits = ["--require", "p99<1us,memory_per_connection<1MB", "--fail-on", "p50>0s"];
+    let missed = checked(folder.path(), &[&["check", "now"], &limits[..]].concat(), 3);
+    insta::assert_snapshot!("missed", missed);
+    checked(folder.path(), &["check", "after/record.json"], 0);
+}
+
+#[test]
+fn changes_between_single_runs_are_plain_ratios_and_it_says_so() {
+    let folder = tempfile::tempdir().unwrap();
+    run(folder.path(), "before", &record(840.0));
+    run(folder.path(), "after", &record(1_033.0));
+    let arguments = ["check", "after", "--baseline", "before", "--fail-on", "p99>+10%,rate<-5%,loss>+1%"];
+    let worse = checked(folder.path(), &arguments, 4);
+    insta::assert_snapshot!("regression", worse);
+    let back = ["check", "before", "--baseline", "after", "--fail-on", "p99>+10%"];
+    assert!(checked(folder.path(), &back, 0).contains("−18.7 %"));
+}
+
+#[test]
+fn a_run_that_cannot_be_believed_fails_before_anything_else() {
+    let folder = tempfile::tempdir().unwrap();
+    run(folder.path(), "invalid", &judged(record(840.0), VerdictStatus::Invalid));
+    run(folder.path(), "suspect", &judged(record(840.0), VerdictStatus::Suspect));
+    let mut stopped = record(840.0);
+    stopped.status = Status::Interrupted;
+    run(folder.path(), "stopped", &stopped);
+    let invalid = checked(folder.path(), &["check", "invalid", "--require", "p99<0.5ms"], 5);
+    insta::assert_snapshot!("invalid", invalid);
+    assert!(checked(folder.path(), &["check", "suspect"], 0).contains("! may be believed"));
+    checked(folder.path(), &["check", "suspect", "--strict"], 5);
+    assert!(checked(folder.path(), &["check", "stopped"], 5).contains("stopped before its end"));
+}
+
+#[test]
+fn what_cannot_be_read_is_underlined() {
+    let folder = tempfile::tempdir().unwrap();
+    run(folder.path(), "after", &record(840.0));
+    for (name, arguments) in [
+        ("no-such-figure", &["check", "after", "--require", "p99<50ms, los=0"][..]),
+        ("no-unit", &["check", "after", "--require", "p99<50"]),
+        ("change-as-a-limit", &["check", "after", "--require", "p99<+10%"]),
+        ("no-baseline", &["check", "after", "--fail-on", "p99>+10%"]),
+        ("baseline-without-change", &["check", "after", "--baseline", "after", "--fail-on", "p99>1s"]),
+        ("no-such-run", &["check", "yesterday"]),
+    ] {
+        insta::assert_snapshot!(format!("wrong-{name}"), checked(folder.path(), arguments, 2));
+    }
+}
+
+#[test]
+fn another_schedule_is_no_baseline() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut other = record(840.0);
+    other.workload.schedule_hash = "beef".to_owned();
+    run(folder.path(), "before", &other);
+    run(folder.path(), "after", &record(840.0));
+    let text = checked(folder.path(), &["check", "after", "--baseline", "before", "--fail-on", "p99>+10%"], 2);
+    assert!(text.contains("beef") && text.contains("schedule"), "{text}");
+}
+
+#[test]
+fn programs_get_the_same_as_json() {
+    let folder = tempfile::tempdir().unwrap();
+    run(folder.path(), "before", &record(840.0));
+    run(folder.path(), "after", &record(1_680.0));
+    let arguments =
+        ["check", "after", "--baseline", "before", "--fail-on", "p99>+10%,memory_per_connection>+1%", "--json"];
+    let text = call_in(folder.path(), &arguments);
+    let body: String = text.lines().skip(1).take_while(|line| !line.starts_with('[')).collect();
+    let found: serde_json::Value = serde_json::from_str(&body).unwrap();
+    assert_eq!((found["passed"].as_bool(), found["exit_code"].as_u64()), (Some(false), Some(4)));
+    assert_eq!(found["checks"][1]["change"].as_f64(), Some(1.0));
+    assert_eq!(found["checks"][2]["outcome"], "not-measured");
+    assert!(found["checks"][2]["value"].is_null());
+}
+
+#[test]
+fn a_real_run_is_checked_as_its_record_says() {
+    let folder = tempfile::tempdir().unwrap();
+    let arguments = ["run", "hello", "--system", "builtin", "--duration", "2s", "--warmup", "1s", "--quiet"];
+    let made = call_in(folder.path(), &arguments);
+    assert!(made.ends_with("[exit code 0]\n") || made.ends_with("[exit code 5]\n"), "{made}");
+    let json = fs::read_to_string(folder.path().join("runs/latest/record.json")).unwrap();
+    let record: serde_json::Value = serde_json::from_str(&json).unwrap();
+    // A busy machine may make the run invalid; the check must then say so.
+    let code = if record["verdict"]["status"] == "invalid" { 5 } else { 0 };
+    let text = checked(folder.path(), &["check", "runs/latest", "--require", "delivered=100%,max<60s"], code);
+    assert!(text.contains("✓ delivered=100%"), "{text}");
+}
