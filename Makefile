@@ -3,10 +3,15 @@
 
 CARGO ?= cargo
 # Debian packages that the tests drive or measure with.
-TEST_PACKAGES := mosquitto mosquitto-clients valgrind python3
+TEST_PACKAGES := mosquitto mosquitto-clients redis-server python3-venv podman runc prometheus-node-exporter valgrind python3
+# More of them for the systems that start slowly.
+SLOW_PACKAGES := rabbitmq-server maven default-jdk-headless
+# Systems that pubmark installs by itself: all tests need them, and those that `make test-all` adds.
+TEST_SYSTEMS := mochi nats
+SLOW_SYSTEMS := valkey rumqttd aedes artemis hivemq zenoh
 
 .DEFAULT_GOAL := help
-.PHONY: help run bench bench-write test test-packages check check-format check-lints check-docs check-sizes reference
+.PHONY: help run bench bench-write bars test test-all test-packages test-systems check check-format check-lints check-docs check-sizes reference
 
 help: ## show the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -24,11 +29,24 @@ bench-write: ## the same, and put the table into README.md
 	target/demo/pubmark-bench --markdown > target/bench.md
 	target/demo/pubmark-bench insert target/bench.md README.md
 
-test: test-packages ## install what the tests need and run all of them
-	$(CARGO) build --workspace --bins
+test: test-packages test-systems ## install what the tests need and run all but the slow ones
 	$(CARGO) test --workspace --no-fail-fast
 	@echo
 	@echo "make test: ALL TESTS PASSED"
+
+test-systems:
+	$(CARGO) build --workspace --bins
+	@sh .ci/install-systems target/debug/pubmark $(TEST_SYSTEMS)
+
+test-all: test ## the same and the systems that start slowly (RabbitMQ, Artemis, HiveMQ, Zenoh)
+	@sh .ci/install-packages $(SLOW_PACKAGES)
+	@sh .ci/install-systems target/debug/pubmark $(SLOW_SYSTEMS)
+	$(CARGO) test -p pubmark-cli --no-fail-fast --test slow_systems -- --ignored
+	@echo
+	@echo "make test-all: ALL TESTS PASSED"
+
+bars: test-packages ## the statistical bars, as often as they say; on a quiet machine, about an hour
+	PUBMARK_BARS=full $(CARGO) test -p pubmark-cli --test bars -- --nocapture --test-threads 1
 
 test-packages:
 	@sh .ci/install-packages $(TEST_PACKAGES)

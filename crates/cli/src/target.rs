@@ -45,7 +45,7 @@ pub enum Wanted {
         /// What it is.
         definition: Box<Definition>,
         /// How it is started.
-        options: StartOptions,
+        options: Box<StartOptions>,
     },
 }
 
@@ -222,7 +222,7 @@ fn started(
         packet_bytes: (!run.strict_defaults).then(|| largest_packet_bytes(workload)),
         ..StartOptions::new(protocol.capabilities.name)
     };
-    Ok(Wanted::Started { definition: Box::new(definition), options })
+    Ok(Wanted::Started { definition: Box::new(definition), options: Box::new(options) })
 }
 
 /// The definition of that name or path.

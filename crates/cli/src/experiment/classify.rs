@@ -56,14 +56,21 @@ pub fn measured(measured: &Measured) -> End {
 fn invalid(record: &Record) -> End {
     let reasons = || record.verdict.reasons.iter().filter(|reason| reason.status == VerdictStatus::Invalid);
     let is_ours = |code: &str| RULES.iter().any(|rule| rule.code == code && rule.judges_generator);
-    let text = reasons().next().map_or_else(String::new, |reason| format!("{}: {}", reason.code, reason.text));
+    let text =
+        reasons().next().map_or_else(String::new, |reason| format!("{}: {}", reason.code, words_of(&reason.text)));
     let ours = reasons().find(|reason| is_ours(&reason.code));
     match ours {
-        Some(reason) => {
-            End::Fails { kind: FailureKind::GeneratorLimited, text: format!("{}: {}", reason.code, reason.text) }
-        }
+        Some(reason) => End::Fails {
+            kind: FailureKind::GeneratorLimited,
+            text: format!("{}: {}", reason.code, words_of(&reason.text)),
+        },
         None => End::Fails { kind: FailureKind::Invalid, text },
     }
+}
+
+/// A reason's text without the words that the kind of the failure says already.
+fn words_of(text: &str) -> &str {
+    text.strip_prefix("generator-limited: ").unwrap_or(text)
 }
 
 /// Judges a run that could not be made. What the user or pubmark did wrong is not the system's failure and is given back.
