@@ -15,6 +15,7 @@ use pubmark_systems::{Definition, RunningSystem, StartOptions, SystemError, Topo
 use crate::commands::run_arguments::Run;
 use crate::endpoint::Written;
 use crate::exit_code::ExitCode;
+use crate::experiment::refusal;
 use crate::failure::Failure;
 use crate::protocols::{self, Protocol};
 use crate::{placement, suggestion};
@@ -222,6 +223,9 @@ fn started(
         packet_bytes: (!run.strict_defaults).then(|| largest_packet_bytes(workload)),
         ..StartOptions::new(protocol.capabilities.name)
     };
+    if let Some(refusal) = refusal::not_offered(&definition, &options, workload) {
+        return Err(Failure::usage(refusal.text).hint("`pubmark list systems` says what each system offers"));
+    }
     Ok(Wanted::Started { definition: Box::new(definition), options: Box::new(options) })
 }
 

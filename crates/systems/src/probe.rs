@@ -46,7 +46,8 @@ fn token() -> String {
 }
 
 fn values(endpoint: &Endpoint, listener: &str) -> Values {
-    let mut values = Values::default();
+    // All that the start knew, its folders included.
+    let mut values = endpoint.values.clone();
     values.set("token", token());
     values.set("host", endpoint.address.ip().to_string());
     values.set(&format!("port:{listener}"), endpoint.address.port().to_string());

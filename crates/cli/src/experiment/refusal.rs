@@ -25,7 +25,8 @@ pub fn of(definition: &Definition, options: &StartOptions, workload: &Workload) 
     not_offered(definition, options, workload).or_else(|| not_installed(definition, options))
 }
 
-fn not_offered(definition: &Definition, options: &StartOptions, workload: &Workload) -> Option<Refusal> {
+/// Does the system offer what is asked? `None` if it does.
+pub fn not_offered(definition: &Definition, options: &StartOptions, workload: &Workload) -> Option<Refusal> {
     let name = &definition.name;
     let offer = match definition.offer(&options.protocol) {
         Ok(offer) => offer,
