@@ -3,9 +3,9 @@
 //! A winner is named where the best mean is better than every other beyond the noise. For each pair that takes all of:
 //!
 //! 1. three repetitions on either side;
-//! 2. Welch's test, with a floor under the spread ([`smallest_spread`]), p < 0.01 after Holm's correction over every pair of
+//! 2. Welch's test, with a floor under the spread (`smallest_spread`), p < 0.01 after Holm's correction over every pair of
 //!    every judged figure of the experiment, not only over those that are shown;
-//! 3. a rank test that agrees ([`ranks_agree`]), whatever the noise looks like;
+//! 3. a rank test that agrees (`ranks_agree`), whatever the noise looks like;
 //! 4. a difference of at least 1 %, and of more than the measurement's resolution.
 //!
 //! How often that is wrong, and how large a difference it finds, was simulated: `docs/design/winners.md`.
