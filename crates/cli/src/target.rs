@@ -63,8 +63,24 @@ pub struct Target {
 }
 
 impl Wanted {
-    /// Checks the arguments that say what is measured.
+    /// Checks the arguments that say what is measured, and whether the system offers it.
     pub fn of(run: &Run, protocol: &Protocol, workload: &Workload, stop: &Arc<AtomicBool>) -> Result<Wanted, Failure> {
+        let wanted = Wanted::asked(run, protocol, workload, stop)?;
+        if let Wanted::Started { definition, options } = &wanted
+            && let Some(refusal) = refusal::not_offered(definition, options, workload)
+        {
+            return Err(Failure::usage(refusal.text).hint("`pubmark list systems` says what each system offers"));
+        }
+        Ok(wanted)
+    }
+
+    /// Checks the arguments that say what is measured.
+    pub fn asked(
+        run: &Run,
+        protocol: &Protocol,
+        workload: &Workload,
+        stop: &Arc<AtomicBool>,
+    ) -> Result<Wanted, Failure> {
         let login = login(run)?;
         match &run.endpoint {
             Some(url) => external(url, run, protocol, login),
@@ -223,9 +239,6 @@ fn started(
         packet_bytes: (!run.strict_defaults).then(|| largest_packet_bytes(workload)),
         ..StartOptions::new(protocol.capabilities.name)
     };
-    if let Some(refusal) = refusal::not_offered(&definition, &options, workload) {
-        return Err(Failure::usage(refusal.text).hint("`pubmark list systems` says what each system offers"));
-    }
     Ok(Wanted::Started { definition: Box::new(definition), options: Box::new(options) })
 }
 

@@ -1,15 +1,10 @@
 //! The table of built-in experiments.
 
-use std::time::Duration;
-
 use pubmark_model::experiment::{self, Experiment, Listed};
 
 use crate::exit_code::ExitCode;
-use crate::experiment::progress::about;
+use crate::experiment::progress::{STARTING, about};
 use crate::failure::Failure;
-
-/// Time to start and stop a system and to look whether the machine is quiet.
-const STARTING: Duration = Duration::from_secs(3);
 
 fn rows() -> Result<Vec<Listed>, Failure> {
     experiment::all()

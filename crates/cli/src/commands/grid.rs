@@ -64,7 +64,7 @@ pub struct Grid {
           help_heading = WHAT)]
     pub payload: Vec<String>,
 
-    /// Values of a setting of the workload: `every=1s,10s`; once for each setting
+    /// Values of a setting of the workload: `rate=1/s,10/s`; once for each setting
     #[arg(long, value_name = "KEY=VALUES", requires = "systems", value_parser = varied, help_heading = WHAT)]
     pub vary: Vec<(String, Vec<String>)>,
 
@@ -220,7 +220,7 @@ fn setting(text: &str) -> Result<(String, String), String> {
 }
 
 fn varied(text: &str) -> Result<(String, Vec<String>), String> {
-    let (key, values) = setting(text).map_err(|_| "values are written KEY=ONE,OTHER, for instance `every=1s,10s`")?;
+    let (key, values) = setting(text).map_err(|_| "values are written KEY=ONE,OTHER, for instance `rate=1/s,10/s`")?;
     let values: Vec<String> = values.split(',').map(|value| value.trim().to_owned()).collect();
     match values.iter().all(|value| !value.is_empty()) {
         true => Ok((key, values)),

@@ -1,18 +1,14 @@
 //! `--dry-run`: what an experiment would do and how long it would take; nothing is started.
 
 use std::collections::BTreeSet;
-use std::time::Duration;
 
 use pubmark_model::plan::{Plan as RunPlan, PlanOptions};
 
 use super::planning::{Plan, Ready};
-use super::progress::about;
+use super::progress::{STARTING, about};
 use crate::dry_run;
 use crate::failure::Failure;
 use crate::units::seconds;
-
-/// Time to start and stop a system, as far as it can be known before.
-const STARTING: Duration = Duration::from_secs(3);
 
 /// The plan as text, and whether this machine can carry the loads, which takes a second to find out.
 pub fn text(plan: &Plan) -> Result<String, Failure> {

@@ -153,7 +153,7 @@ impl Ready {
         if let Err(error) = definition.profile(run.profile.as_str()) {
             return Ok(Err(Refusal::unsupported(error.to_string())));
         }
-        let wanted = Wanted::of(&run, protocol, &workload, stop)?;
+        let wanted = Wanted::asked(&run, protocol, &workload, stop)?;
         if let Wanted::Started { definition, options } = &wanted
             && let Some(refusal) = refusal::of(definition, options, &workload)
         {

@@ -3,6 +3,9 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
+/// Time to start and stop a system and to look whether the machine is quiet, as far as it can be known before.
+pub const STARTING: Duration = Duration::from_secs(3);
+
 /// Guesses how long the rest takes from how long runs took.
 #[derive(Clone, Debug)]
 pub struct Pace {

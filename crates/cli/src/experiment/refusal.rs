@@ -2,6 +2,7 @@
 
 use pubmark_model::workload::Workload;
 use pubmark_record::experiment::FailureKind;
+use pubmark_systems::container::Engine;
 use pubmark_systems::{BackEndChoice, Definition, StartOptions, SystemError, TopologyMode, launch};
 
 /// Why a cell is not run.
@@ -62,27 +63,29 @@ fn highest_level(workload: &Workload) -> u8 {
     devices.chain(workload.subscribers.iter().map(|group| group.qos.level())).max().unwrap_or(0)
 }
 
-/// Whether a container can be started is only known when it is.
+/// Is what starts it on this machine? An image that is not here yet may still be pulled, so only the engine is asked for.
 fn not_installed(definition: &Definition, options: &StartOptions) -> Option<Refusal> {
-    let ends = &definition.back_ends;
-    let wants = |choice| options.back_end.is_none_or(|asked| asked == choice);
+    let (name, ends) = (&definition.name, &definition.back_ends);
+    // An image is asked for by its name, so a container is wanted.
+    let asked = options.back_end.or(options.image.as_ref().map(|_| BackEndChoice::Container));
+    let wants = |choice| asked.is_none_or(|asked| asked == choice);
+    let refused = |text| Some(Refusal { kind: FailureKind::NotInstalled, text });
     match (&ends.process, &ends.container) {
         (Some(process), _) if wants(BackEndChoice::Process) => {
             match launch::find_program(&process.program, process) {
                 Err(error @ (SystemError::Missing { .. } | SystemError::NotAProgram { .. })) => {
-                    let name = &definition.name;
+                    // The whole script is `pubmark install`'s to print.
                     let said = error.to_string();
-                    // The whole install script is `pubmark install`'s to print.
-                    let said = said.split(": ").next().unwrap_or(&said).to_owned();
-                    Some(Refusal {
-                        kind: FailureKind::NotInstalled,
-                        text: format!("{said} (`pubmark install {name}`)"),
-                    })
+                    let said = said.split(": ").next().unwrap_or(&said);
+                    refused(format!("{said} (`pubmark install {name}`)"))
                 }
                 _ => None,
             }
         }
-        (_, Some(_)) if wants(BackEndChoice::Container) => None,
-        _ => Some(Refusal::unsupported(format!("`{}` has no back end that can be started here", definition.name))),
+        (_, Some(_)) if wants(BackEndChoice::Container) => match Engine::find() {
+            Ok(_) => None,
+            Err(error) => refused(format!("`{name}` runs in a container only: {error}")),
+        },
+        _ => Some(Refusal::unsupported(format!("`{name}` has no back end that can be started here"))),
     }
 }

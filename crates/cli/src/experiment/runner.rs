@@ -6,15 +6,14 @@ use std::time::{Duration, Instant};
 
 use pubmark_model::experiment::Turn;
 use pubmark_record::experiment::{ExperimentRecord, FailureKind};
-use pubmark_record::record::{Record, VerdictStatus};
 use pubmark_record::time::UtcTime;
-use pubmark_report::numbers;
+use pubmark_report::{numbers, words};
 
 use super::classify::{self, End};
 use super::folder::ExperimentFolder;
 use super::journal::{Effort, Event, Journal, JournalError, Place};
 use super::planning::{Cell, Plan, Ready};
-use super::progress::{Pace, about};
+use super::progress::{Pace, STARTING, about};
 use super::quiet::{self, Quiet};
 use super::result;
 use crate::exit_code::ExitCode;
@@ -127,18 +126,21 @@ impl Runner<'_> {
     }
 
     /// Has the cell failed so often in one way that it is left out? What fails because of us or of the machine may be
-    /// better next time, so it is given up only where no run has counted.
+    /// better next time, so it is given up only where no run has counted, and failures on a busy machine do not matter.
     fn is_given_up(&self, cell: &str) -> bool {
         let mut failures: BTreeMap<FailureKind, usize> = BTreeMap::new();
         let mut has_counted = false;
+        let may_pass = |kind: &FailureKind| matches!(kind, FailureKind::GeneratorLimited | FailureKind::Invalid);
         for event in self.journal.events() {
             match event {
-                Event::Failed { place, kind, .. } if place.cell == cell => *failures.entry(*kind).or_default() += 1,
+                Event::Failed { place, kind, effort, .. } if place.cell == cell => {
+                    let matters = !(effort.busy && may_pass(kind));
+                    *failures.entry(*kind).or_default() += usize::from(matters);
+                }
                 Event::Counted { place, .. } if place.cell == cell => has_counted = true,
                 _ => {}
             }
         }
-        let may_pass = |kind: &FailureKind| matches!(kind, FailureKind::GeneratorLimited | FailureKind::Invalid);
         failures.iter().any(|(kind, count)| *count >= LEFT_OUT_AFTER && !(has_counted && may_pass(kind)))
     }
 
@@ -158,46 +160,43 @@ impl Runner<'_> {
         }
         let began = Instant::now();
         let quiet = self.wait_for_quiet();
-        let effort = |quiet: &Quiet| Effort {
-            waited_ms: quiet.waited.as_millis() as u64,
-            busy: quiet.busy,
-            took_s: began.elapsed().as_secs_f64(),
-        };
         if self.stop.load(Ordering::Relaxed) {
-            self.note(Event::Stopped { place: place.clone(), folder: None, effort: effort(&quiet) })?;
             return Ok(None);
         }
         self.note(Event::Began(place.clone()))?;
-        // Where progress cannot be redrawn, one line a run is enough.
-        let silent = Printer::new(true);
-        let shown = if printer.is_watched() { printer } else { &silent };
-        let name = ExperimentFolder::run_name(place);
-        let run_name = name.rsplit('/').next().unwrap_or(&name);
-        let (end, folder, p99) = match ready.measurement.repeat(place.repetition, run_name, shown, self.stop) {
-            Ok(measured) => {
-                let folder = self.folder.keep(place, &measured, &cell.words)?;
-                (classify::measured(&measured), Some(folder), Some(p99(&measured.record)))
-            }
-            Err(failure) => (classify::failed(failure)?, None, None),
-        };
-        let effort = effort(&quiet);
-        let line = match &end {
-            End::Counts(verdict) => format!("{}, p99 {}", verdict_word(*verdict), p99.unwrap_or_default()),
-            End::Fails { kind, text } => format!("{}: {text}", kind.words()),
+        let made = self.measure(cell, ready, place)?;
+        let took = began.elapsed();
+        let line = match &made.end {
+            End::Counts(verdict) => format!("{}, p99 {}", words::verdict_word(*verdict), made.p99),
+            End::Fails { kind, text } => format!("{}: {}", kind.words(), beginning(text)),
             End::Stopped => "stopped".to_owned(),
         };
-        let busy = if effort.busy { "; the machine was busy" } else { "" };
-        printer.note(&format!(
-            "{}{line}{busy}",
-            if printer.is_watched() { "  ".to_owned() } else { format!("{heading}: ") }
-        ));
-        let (place, stopped) = (place.clone(), end == End::Stopped);
-        self.note(match (end, folder) {
-            (End::Counts(verdict), Some(folder)) => Event::Counted { place, folder, verdict, effort },
-            (End::Fails { kind, text }, folder) => Event::Failed { place, kind, text, folder, effort },
-            (_, folder) => Event::Stopped { place, folder, effort },
-        })?;
-        Ok((!stopped).then(|| began.elapsed()))
+        let busy = if quiet.busy { "; the machine was busy" } else { "" };
+        printer.note(&match printer.is_watched() {
+            true => format!("  {line}{busy}"),
+            false => format!("{heading}: {line}{busy}; about {} left", about(left.saturating_sub(took))),
+        });
+        let stopped = made.end == End::Stopped;
+        let effort =
+            Effort { waited_ms: quiet.waited.as_millis() as u64, busy: quiet.busy, took_s: took.as_secs_f64() };
+        self.note(made.event(place.clone(), effort))?;
+        Ok((!stopped).then_some(took))
+    }
+
+    fn measure(&self, cell: &Cell, ready: &Ready, place: &Place) -> Result<Made, Failure> {
+        // Where progress cannot be redrawn, one line a run is enough.
+        let silent = Printer::new(true);
+        let shown = if self.printer.is_watched() { self.printer } else { &silent };
+        let name = ExperimentFolder::run_name(place);
+        let run_name = name.rsplit('/').next().unwrap_or(&name);
+        match ready.measurement.repeat(place.repetition, run_name, shown, self.stop) {
+            Ok(measured) => Ok(Made {
+                folder: Some(self.folder.keep(place, &measured, &cell.words)?),
+                p99: numbers::time(measured.record.latency_us.as_ref().and_then(|latency| latency.p99)),
+                end: classify::measured(&measured),
+            }),
+            Err(failure) => Ok(Made { folder: None, p99: numbers::time(None), end: classify::failed(failure)? }),
+        }
     }
 
     fn wait_for_quiet(&self) -> Quiet {
@@ -215,18 +214,36 @@ impl Runner<'_> {
     }
 }
 
-/// Time to start and stop a system and to look whether the machine is quiet, as far as it can be known before.
-const STARTING: Duration = Duration::from_secs(3);
+/// Most characters of a failure's text in a line on the way; the record has all of it.
+const SHOWN: usize = 80;
 
-fn p99(record: &Record) -> String {
-    numbers::time(record.latency_us.as_ref().and_then(|latency| latency.p99))
+fn beginning(text: &str) -> String {
+    match text.char_indices().nth(SHOWN) {
+        Some((end, _)) => format!("{}…", text[..end].trim_end()),
+        None => text.to_owned(),
+    }
 }
 
-fn verdict_word(verdict: VerdictStatus) -> &'static str {
-    pubmark_report::words::verdict_word(verdict)
+/// A run that was made.
+struct Made {
+    end: End,
+    folder: Option<String>,
+    p99: String,
+}
+
+impl Made {
+    fn event(self, place: Place, effort: Effort) -> Event {
+        let folder = self.folder;
+        match (self.end, folder) {
+            (End::Counts(verdict), Some(folder)) => Event::Counted { place, folder, verdict, effort },
+            (End::Fails { kind, text }, folder) => Event::Failed { place, kind, text, folder, effort },
+            // What counts has a folder.
+            (End::Counts(_) | End::Stopped, folder) => Event::Stopped { place, folder, effort },
+        }
+    }
 }
 
 /// The journal cannot be written.
-pub fn unnoted(error: JournalError) -> Failure {
+fn unnoted(error: JournalError) -> Failure {
     Failure::from_error(ExitCode::Usage, &error)
 }

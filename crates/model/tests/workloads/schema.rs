@@ -1,6 +1,6 @@
 //! The JSON Schema allows every built-in file and forbids what the loader forbids, by a small check of our own.
 
-use pubmark_model::{builtin, jsonschema};
+use pubmark_model::{builtin, experiment, jsonschema};
 use serde_json::Value;
 
 fn schema() -> Value {
@@ -106,6 +106,41 @@ fn every_builtin_file_is_allowed() {
     }
 }
 
+fn experiment_schema() -> Value {
+    serde_json::from_str(&jsonschema::experiment_schema()).unwrap()
+}
+
+#[test]
+fn every_built_in_experiment_is_allowed_as_its_file_and_as_it_is_written() {
+    let schema = experiment_schema();
+    let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../../experiments");
+    for listed in experiment::all().unwrap() {
+        let file = std::fs::read_to_string(format!("{folder}/{}.yaml", listed.name)).unwrap();
+        for text in [file, listed.experiment.to_yaml()] {
+            let found = problems(&schema, &schema, &json(&text), listed.name);
+            assert!(found.is_empty(), "{found:#?}");
+        }
+    }
+}
+
+#[test]
+fn what_the_loader_refuses_in_an_experiment_is_forbidden() {
+    let schema = experiment_schema();
+    for (axes, place) in [
+        ("{}", "system"),
+        ("{system: a, qoss: 0}", "qoss"),
+        ("{system: a, qos: [0, 3]}", "3"),
+        ("{system: a, topology: 3 ring}", "3 ring"),
+        ("{system: {label: b}}", "system"),
+        ("{system: a, payload: 3 parsec}", "3 parsec"),
+    ] {
+        let text = format!("{{name: t, workload: hello, axes: {axes}}}");
+        let found = problems(&schema, &schema, &json(&text), "file").join("\n");
+        assert!(found.contains(place), "{text} gave {found:?}");
+        assert!(experiment::parse("t.yaml", &text, &|_, _| Ok(())).is_err(), "{text}");
+    }
+}
+
 #[test]
 fn what_the_loader_refuses_by_shape_is_forbidden() {
     let schema = schema();
@@ -137,5 +172,6 @@ fn every_key_is_described() {
     }
     let mut bare = Vec::new();
     walk(&schema(), "workload", &mut bare);
+    walk(&experiment_schema(), "experiment", &mut bare);
     assert!(bare.is_empty(), "{bare:?}");
 }
