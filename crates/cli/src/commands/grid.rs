@@ -5,7 +5,8 @@ use std::time::Duration;
 
 use clap::{Args, builder::PossibleValuesParser};
 use pubmark_model::experiment::{
-    Axes, Experiment, LARGEST_SEED, MOST_REPETITIONS, Pins, Quick, QuietMachine, SystemChoice, Topology, Word,
+    Axes, Experiment, Generator, LARGEST_SEED, MOST_REPETITIONS, Pins, Quick, QuietMachine, SystemChoice, Topology,
+    Word,
 };
 
 use crate::commands::run_arguments::{Profile, Reading};
@@ -106,6 +107,19 @@ pub struct Grid {
           requires = "systems", help_heading = LOAD)]
     pub wait: Duration,
 
+    /// Threads for publishers, and as many for subscribers
+    #[arg(long, value_name = "N", default_value_t = 1, requires = "systems",
+          value_parser = clap::value_parser!(u16).range(1..=256), help_heading = LOAD)]
+    pub shards: u16,
+
+    /// Run the generator's threads under SCHED_FIFO, where the machine allows it
+    #[arg(long, requires = "systems", help_heading = LOAD)]
+    pub realtime: bool,
+
+    /// Leave limits of the systems as they are, even if the workload's messages are too large for them
+    #[arg(long, requires = "systems", help_heading = LOAD)]
+    pub strict_defaults: bool,
+
     /// Cores for one side: `system=0`, `generator=1-3`; once for each
     #[arg(long, value_name = "SIDE=CORES", num_args = 1..=2, requires = "systems", help_heading = LOAD)]
     pub pin: Vec<String>,
@@ -143,6 +157,8 @@ impl Grid {
             repeat: self.repeat,
             quiet_machine: QuietMachine { within: self.wait, ..QuietMachine::default() },
             pin,
+            generator: Generator { shards: self.shards, realtime: self.realtime },
+            strict_defaults: self.strict_defaults,
             quick: Quick::default(),
             axes: self.axes(),
         };

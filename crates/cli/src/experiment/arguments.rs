@@ -41,6 +41,9 @@ pub fn words(experiment: &Experiment, settings: &Settings, protocol: &str, folde
     option("duration", time(experiment.duration));
     option("warmup", time(experiment.warmup));
     option("drain", time(experiment.drain));
+    option("shards", experiment.generator.shards.to_string());
+    let flags = [("--realtime", experiment.generator.realtime), ("--strict-defaults", experiment.strict_defaults)];
+    words.extend(flags.into_iter().filter(|(_, set)| *set).map(|(flag, _)| flag.to_owned()));
     words
 }
 
@@ -71,7 +74,7 @@ mod tests {
 
     #[test]
     fn a_cell_is_read_as_the_run_that_it_is() {
-        let text = "{name: t, workload: ./w.yaml, seed: 7, duration: 2s, warmup: 0s, set: {every: 1s}, \
+        let text = "{name: t, workload: ./w.yaml, seed: 7, duration: 2s, warmup: 0s, generator: {shards: 2, realtime: true}, set: {every: 1s}, \
                     axes: {system: {system: mosquitto, profile: tuned}, qos: 2, scale: 3, rate: 0.5, payload: 1KB}}";
         let experiment = parse("t.yaml", text, &|_, _| Ok(())).unwrap();
         let words = words(&experiment, &cells(&experiment)[0].settings, "mqtt311", Path::new("/folder"));
@@ -80,6 +83,7 @@ mod tests {
         assert_eq!((run.seed, run.scale, run.qos, run.rate, run.payload), (7, 3, Some(2), 0.5, Some(1_000)));
         assert_eq!(run.system.as_deref(), Some("mosquitto"));
         assert_eq!(run.set, [("every".to_owned(), "1s".to_owned())]);
+        assert_eq!((run.shards, run.realtime, run.strict_defaults), (2, true, false));
         assert_eq!((run.duration.as_secs(), run.warmup.as_secs()), (2, 0));
     }
 

@@ -3,10 +3,10 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-use super::definition::{Axes, Experiment, Pins, Quick, QuietMachine, SystemChoice, Topology};
+use super::definition::{Axes, Experiment, Generator, Pins, Quick, QuietMachine, SystemChoice, Topology};
 use super::raw::{
-    BytesText, FactorText, LevelText, LimitText, RawAxes, RawExperiment, RawPins, RawQuick, RawQuietMachine, RawSystem,
-    ShareText, TimeText, TopologyText, VariantWord, WholeText,
+    BytesText, FactorText, LevelText, LimitText, RawAxes, RawExperiment, RawGenerator, RawPins, RawQuick,
+    RawQuietMachine, RawSystem, ShareText, TimeText, TopologyText, VariantWord, WholeText,
 };
 use super::{Judge, LARGEST_SEED, MOST_CELLS, MOST_REPETITIONS, Word, axes};
 use crate::load::diagnostic::{Problem, ProblemKind, Span};
@@ -21,6 +21,8 @@ const REPETITIONS: u32 = 5;
 pub(super) const NO_LIMIT: &str = "none";
 /// Back ends by their words.
 const BACK_ENDS: [&str; 2] = ["process", "container"];
+/// Most threads on each side of the generator.
+const MOST_SHARDS: u32 = 256;
 /// Largest multiplier of devices.
 const LARGEST_SCALE: u32 = 1_000_000;
 
@@ -48,6 +50,8 @@ pub(super) fn checked(raw: &RawExperiment, judge: Judge<'_>) -> Result<Experimen
         repeat: repetitions(raw.repeat.as_ref(), REPETITIONS)?,
         quiet_machine: raw.quiet_machine.as_ref().map_or(Ok(QuietMachine::default()), quiet_machine)?,
         pin: raw.pin.as_ref().map_or(Ok(Pins::default()), |pin| pins(pin, judge))?,
+        generator: raw.generator.as_ref().map_or(Ok(Generator::default()), generator)?,
+        strict_defaults: raw.strict_defaults,
         quick: raw.quick.as_ref().map_or(Ok(default), |quick| self::quick(quick, default))?,
         axes: all_axes(&raw.axes.value, judge)?,
     };
@@ -141,6 +145,11 @@ fn pins(raw: &RawPins, judge: Judge<'_>) -> Result<Pins, Problem> {
         Some(text) => judged(judge, Word::Cores, &text.text, text.span).map(|()| Some(text.text.clone())),
     };
     Ok(Pins { system: cores(&raw.system)?, generator: cores(&raw.generator)? })
+}
+
+fn generator(raw: &RawGenerator) -> Result<Generator, Problem> {
+    let shards = raw.shards.as_ref().map_or(Ok(1), |text| whole(text, "a number of threads", MOST_SHARDS))?;
+    Ok(Generator { shards: shards as u16, realtime: raw.realtime })
 }
 
 fn quick(raw: &RawQuick, default: Quick) -> Result<Quick, Problem> {

@@ -35,6 +35,10 @@ pub struct Experiment {
     pub quiet_machine: QuietMachine,
     /// Which cores who may use.
     pub pin: Pins,
+    /// How the load is made.
+    pub generator: Generator,
+    /// Leave limits of the systems as they are, even if messages are too large for them.
+    pub strict_defaults: bool,
     /// What `--quick` changes.
     pub quick: Quick,
     /// What is varied.
@@ -71,6 +75,22 @@ impl Pins {
     pub fn words(&self) -> Vec<String> {
         let word = |name: &str, cores: &Option<String>| cores.as_ref().map(|cores| format!("{name}={cores}"));
         [word("system", &self.system), word("generator", &self.generator)].into_iter().flatten().collect()
+    }
+}
+
+/// How the load is made.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Generator {
+    /// Threads for publishers, and as many for subscribers, 1 to 256.
+    pub shards: u16,
+    /// SCHED_FIFO asked for.
+    pub realtime: bool,
+}
+
+impl Default for Generator {
+    /// One thread on each side, scheduled like any other.
+    fn default() -> Generator {
+        Generator { shards: 1, realtime: false }
     }
 }
 

@@ -91,6 +91,11 @@ pub(crate) struct RawExperiment {
     pub quiet_machine: Option<RawQuietMachine>,
     /// Cores that who may use.
     pub pin: Option<RawPins>,
+    /// How the load is made.
+    pub generator: Option<RawGenerator>,
+    /// Leave limits of the systems as they are, even if messages are too large for them; `false` by default.
+    #[serde(default)]
+    pub strict_defaults: bool,
     /// Lengths of `pubmark experiment --quick`.
     pub quick: Option<RawQuick>,
     /// What is varied: every combination is a cell.
@@ -125,6 +130,17 @@ pub(crate) struct RawPins {
     pub system: Option<Text<AnyText>>,
     /// Of pubmark's own threads.
     pub generator: Option<Text<AnyText>>,
+}
+
+/// How the load is made.
+#[derive(Clone, Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, expecting = "a mapping with `shards`, `realtime`")]
+pub(crate) struct RawGenerator {
+    /// Threads for publishers, and as many for subscribers; 1 by default.
+    pub shards: Option<Text<WholeText>>,
+    /// Run them under SCHED_FIFO, where the machine allows it; `false` by default.
+    #[serde(default)]
+    pub realtime: bool,
 }
 
 /// Lengths for a first look.

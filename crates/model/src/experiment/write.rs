@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 use std::time::Duration;
 
-use super::definition::{Axes, Experiment, SystemChoice};
+use super::definition::{Axes, Experiment, Generator, SystemChoice};
 
 impl Experiment {
     /// The YAML of a file that [`super::parse`] reads as this experiment.
@@ -39,6 +39,9 @@ impl Experiment {
         if !pins.is_empty() {
             line("pin", format!("{{{}}}", pins.join(", ")));
         }
+        let Generator { shards, realtime } = self.generator;
+        line("generator", format!("{{shards: {shards}, realtime: {realtime}}}"));
+        line("strict_defaults", self.strict_defaults.to_string());
         let quick = &self.quick;
         let lengths = (time(quick.duration), time(quick.warmup), quick.repeat);
         line("quick", format!("{{duration: {}, warmup: {}, repeat: {}}}", lengths.0, lengths.1, lengths.2));
@@ -155,7 +158,8 @@ mod tests {
                 seed, order_seed: seed / 2,
                 duration: Duration::from_nanos(duration_ns), warmup: Duration::ZERO, drain: Duration::from_secs(10),
                 repeat, quiet_machine: QuietMachine::default(), quick: Quick::default(),
-                pin: Pins { system: cores, generator: None },
+                pin: Pins { system: cores, generator: None }, strict_defaults: tuned,
+                generator: Generator { shards: repeat as u16, realtime: tuned },
                 axes: Axes {
                     system: systems.iter().map(choice)
                         .filter(|choice| !choice.label.trim().is_empty() && choice.label.trim() == choice.label)

@@ -129,7 +129,7 @@ fn what_the_loader_refuses_in_an_experiment_is_forbidden() {
     for (axes, place) in [
         ("{}", "system"),
         ("{system: a, qoss: 0}", "qoss"),
-        ("{system: a, qos: [0, 3]}", "3"),
+        ("{system: a, qos: [0, high]}", "high"),
         ("{system: a, topology: 3 ring}", "3 ring"),
         ("{system: {label: b}}", "system"),
         ("{system: a, payload: 3 parsec}", "3 parsec"),
