@@ -13,6 +13,7 @@ warmup: 500ms
 drain: 2s
 repeat: 3
 seed: SEED
+quiet_machine: {below: 20%, within: 3s}
 axes:
   system: [{label: mosquitto, system: mosquitto, profile: tuned}]
   limit: [none, cpu=0.2]

@@ -14,6 +14,7 @@ duration: 2s
 warmup: 500ms
 repeat: 5
 seed: SEED
+quiet_machine: {below: 20%, within: 3s}
 axes:
   system:
     - {label: one, system: mosquitto, profile: tuned}

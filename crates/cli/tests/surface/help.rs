@@ -3,8 +3,23 @@
 use crate::call::{assert_fits, call};
 
 /// Every verb, the hidden ones too.
-const VERBS: &[&str] =
-    &["demo", "run", "compare", "report", "list", "explain", "doctor", "schema", "broker", "reference"];
+const VERBS: &[&str] = &[
+    "demo",
+    "run",
+    "compare",
+    "experiment",
+    "check",
+    "capacity",
+    "report",
+    "list",
+    "install",
+    "explain",
+    "doctor",
+    "schema",
+    "broker",
+    "keeper",
+    "reference",
+];
 
 #[test]
 fn the_program_says_what_it_does_and_what_it_answers() {

@@ -4,7 +4,7 @@ use crate::call::{assert_fits, call};
 
 #[test]
 fn each_table_fits_a_terminal() {
-    for table in ["workloads", "systems", "protocols", "exit-codes"] {
+    for table in ["workloads", "systems", "protocols", "experiments", "exit-codes"] {
         let text = call(&["list", table]);
         assert_fits(&text);
         insta::assert_snapshot!(format!("list-{table}"), without_what_is_here(&text));
@@ -34,9 +34,9 @@ fn a_system_is_listed_with_whether_it_is_installed() {
 }
 
 #[test]
-fn without_a_name_the_three_tables_of_a_run_are_listed() {
+fn without_a_name_the_tables_of_what_can_be_named_are_listed() {
     let all = call(&["list"]);
-    for table in ["workloads", "systems", "protocols"] {
+    for table in ["workloads", "systems", "protocols", "experiments"] {
         let one = call(&["list", table]);
         let body = one.lines().skip(1).take_while(|line| !line.starts_with('[')).collect::<Vec<_>>().join("\n");
         assert!(all.contains(&body), "{table} is missing from\n{all}");
@@ -55,7 +55,7 @@ fn codes_are_listed_and_explained() {
 
 #[test]
 fn a_schema_is_json_that_names_its_dialect() {
-    for of in ["workload", "record"] {
+    for of in ["workload", "experiment", "record", "experiment-record", "capacity-record"] {
         let text = call(&["schema", of]);
         let body: String = text.lines().skip(1).take_while(|line| !line.starts_with('[')).collect();
         let schema: serde_json::Value = serde_json::from_str(&body).unwrap();
@@ -68,5 +68,5 @@ fn the_doctor_gives_each_check_a_mark() {
     let text = call(&["doctor"]);
     assert_fits(&text);
     let marks = text.lines().filter(|line| line.starts_with(['✓', '!', '✗'])).count();
-    assert_eq!(marks, 10, "{text}");
+    assert_eq!(marks, 11, "{text}");
 }

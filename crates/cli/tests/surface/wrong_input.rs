@@ -14,7 +14,18 @@ const WRONG: &[(&str, &[&str])] = &[
     ("no-unit", &["run", "smart-home", "--duration", "60"]),
     ("wrong-unit", &["run", "smart-home", "--duration", "60parsec"]),
     ("zero-duration", &["run", "smart-home", "--duration", "0s"]),
-    ("system-and-endpoint", &["run", "smart-home", "--system", "builtin", "--endpoint", "mqtt://localhost"]),
+    ("limit-and-endpoint", &["run", "smart-home", "--limit", "cpu=1", "--endpoint", "mqtt://localhost"]),
+    ("no-such-limit", &["run", "smart-home", "--limit", "cpus=1"]),
+    ("limit-without-value", &["run", "smart-home", "--limit", "memory=much"]),
+    ("no-such-topology", &["run", "smart-home", "--topology", "3:star"]),
+    ("topology-not-offered", &["run", "hello", "--system", "mosquitto", "--topology", "3:cluster"]),
+    ("no-such-side", &["run", "smart-home", "--pin", "broker=0"]),
+    ("rate-of-a-flood", &["run", "pairs", "--set", "arrival=flood", "--rate", "2", "--dry-run"]),
+    ("capacity-of-a-flood", &["capacity", "pairs", "--set", "arrival=flood"]),
+    ("no-such-objective", &["capacity", "pairs", "--slo", "p98<50ms"]),
+    ("objective-without-unit", &["capacity", "pairs", "--slo", "p99<50"]),
+    ("level-not-offered", &["run", "hello", "--system", "rabbitmq", "--qos", "2"]),
+    ("protocol-not-spoken", &["run", "hello", "--system", "redis"]),
     ("endpoint-without-scheme", &["run", "smart-home", "--endpoint", "localhost:1883"]),
     ("endpoint-of-another-protocol", &["run", "smart-home", "--endpoint", "amqp://localhost"]),
     ("endpoint-with-a-wrong-port", &["run", "smart-home", "--endpoint", "mqtt://localhost:99999"]),
@@ -29,6 +40,16 @@ const WRONG: &[(&str, &[&str])] = &[
     ("no-such-code", &["explain", "V99"]),
     ("no-such-run", &["report", "runs/yesterday"]),
     ("one-run-to-compare", &["compare", "runs/a"]),
+    ("no-such-experiment", &["experiment", "broker"]),
+    ("no-experiment", &["experiment"]),
+    ("no-experiment-to-resume", &["experiment", "--resume", "runs/yesterday"]),
+    ("compare-without-systems", &["compare", "smart-home"]),
+    ("compare-no-such-system", &["compare", "hello", "--systems", "builtin,mosquito"]),
+    ("compare-no-such-workload", &["compare", "helo", "--systems", "builtin"]),
+    ("compare-no-such-limit", &["compare", "hello", "--systems", "builtin", "--limit", "none", "cpus=1"]),
+    ("compare-no-such-topology", &["compare", "hello", "--systems", "builtin", "--topology", "3"]),
+    ("compare-value-twice", &["compare", "hello", "--systems", "builtin", "--qos", "1,1"]),
+    ("compare-runs-with-options", &["compare", "runs/a", "runs/b", "--repeat", "3"]),
     ("no-such-schema", &["schema", "worklod"]),
 ];
 
@@ -52,6 +73,27 @@ fn a_mistake_in_a_workload_file_is_underlined() {
     assert!(text.ends_with("[exit code 2]\n"), "{text}");
     assert_fits(&text);
     insta::assert_snapshot!("wrong-workload-file", text);
+}
+
+#[test]
+fn a_mistake_in_an_experiment_file_is_underlined() {
+    let folder = tempfile::tempdir().unwrap();
+    let axes = [
+        ("system", "{system: [builtin, mosquito]}"),
+        ("axis", "{system: builtin, qoss: [0]}"),
+        ("level", "{system: builtin, qos: [0, 3]}"),
+        ("limit", "{system: builtin, limit: [none, cpu=0.5,memory=256MB, cpus=1]}"),
+        ("label", "{system: [builtin, builtin]}"),
+        ("both", "{system: [{system: builtin, limit: cpu=1}], limit: [none]}"),
+    ];
+    for (name, axes) in axes {
+        let file = format!("name: mine\nworkload: hello\nrepeat: 3\naxes: {axes}\n");
+        fs::write(folder.path().join("mine.yaml"), file).unwrap();
+        let text = call_in(folder.path(), &["experiment", "mine.yaml", "--dry-run"]);
+        assert!(text.ends_with("[exit code 2]\n"), "{name}: {text}");
+        assert_fits(&text);
+        insta::assert_snapshot!(format!("wrong-experiment-{name}"), text);
+    }
 }
 
 #[test]
