@@ -1,7 +1,7 @@
 //! Experiments: what is varied, how often each combination is repeated, and in which order. Pure data, like workloads.
 //!
 //! The way of a file: [`load()`] finds it, [`parse`] reads it into the shape of `raw` and checks every value (`check`);
-//! [`cells`] makes the combinations, [`order()`] the order of their runs, [`Experiment::to_yaml`] a file again.
+//! [`cells()`] makes the combinations, [`order()`] the order of their runs, [`Experiment::to_yaml`] a file again.
 //! Names that only the rest of the program knows (systems, protocols, limits) are judged by the caller's [`Judge`], so
 //! that a wrong one is underlined like any other mistake.
 
