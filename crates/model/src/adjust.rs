@@ -79,7 +79,10 @@ fn faster(arrival: &Arrival, factor: f64) -> Arrival {
             Arrival::OnOff { interval: shorter(*interval), mean_on: *mean_on, mean_off: *mean_off }
         }
         Arrival::Trace { offsets_ns, period } => Arrival::Trace {
-            offsets_ns: offsets_ns.iter().map(|offset| (*offset as f64 / factor).round() as u64).collect::<Arc<[u64]>>(),
+            offsets_ns: offsets_ns
+                .iter()
+                .map(|offset| (*offset as f64 / factor).round() as u64)
+                .collect::<Arc<[u64]>>(),
             period: period.map(shorter),
         },
         Arrival::Flood => Arrival::Flood,

@@ -125,9 +125,6 @@ impl Broker {
             }
             self.tick().map_err(failed)?;
             self.flush_dirty();
-            if let Some(pace) = &self.pace {
-                pace.work_off();
-            }
         }
         self.end_all();
         Ok(())
@@ -274,6 +271,17 @@ impl Broker {
                 peer.is_dirty = false;
             }
             self.flush(key);
+        }
+    }
+
+    /// Takes the time that a message costs where the capacity is limited. What is ready goes out before.
+    pub(super) fn work_off(&mut self) {
+        if self.pace.as_ref().is_some_and(Pace::is_behind) {
+            self.flush_dirty();
+            if let Some(pace) = &self.pace {
+                pace.work_off();
+            }
+            self.now_ns = monotonic_ns();
         }
     }
 

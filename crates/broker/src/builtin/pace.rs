@@ -7,6 +7,9 @@ use pubmark_protocol::clock::monotonic_ns;
 /// Time lost to late wake-ups that is made up for, ns: without it the capacity would be lower than set.
 const CREDIT_NS: f64 = 10e6;
 
+/// Shortest sleep: below it, waking up late would cost more than it lasts.
+const SHORTEST: Duration = Duration::from_micros(500);
+
 /// Paces a broker.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Pace {
@@ -29,6 +32,11 @@ impl Pace {
     /// Time until what was taken is worked off; zero if it is.
     fn left(&self, now_ns: u64) -> Duration {
         Duration::from_nanos((self.busy_until_ns - now_ns as f64).max(0.0) as u64)
+    }
+
+    /// Has it taken so much that it should stop for a while? Not for less than a sleep is good for.
+    pub(super) fn is_behind(&self) -> bool {
+        self.left(monotonic_ns()) >= SHORTEST
     }
 
     /// Stays busy until the time of what was taken is over. Meanwhile sockets fill, as they do before a slow broker.

@@ -55,6 +55,7 @@ impl Broker {
             pace.charge(self.now_ns);
         }
         self.spread(Some(session), &publish);
+        self.work_off();
         Ok(())
     }
 

@@ -64,6 +64,21 @@ pub fn times(few: u32, full: u32) -> u32 {
     if std::env::var_os("PUBMARK_BARS").is_some_and(|value| value == "full") { full } else { few }
 }
 
+/// Is this the full bar?
+pub fn is_full() -> bool {
+    times(0, 1) == 1
+}
+
+/// Cells of an experiment with fewer runs that count than a judgement needs, and why.
+pub fn unjudged(experiment: &Value) -> Vec<String> {
+    let cells = experiment["cells"].as_array().unwrap().iter();
+    let few = cells.filter(|cell| cell["runs"].as_array().unwrap().len() < FEWEST_RUNS);
+    few.map(|cell| format!("{}: {}", cell["label"], cell["failures"][0]["text"])).collect()
+}
+
+/// Runs of a cell that a judgement needs.
+const FEWEST_RUNS: usize = 3;
+
 /// Load average over the last minute, for the table.
 pub fn load() -> String {
     let text = std::fs::read_to_string("/proc/loadavg").unwrap_or_default();

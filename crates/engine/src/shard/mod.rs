@@ -26,7 +26,7 @@ use pubmark_protocol::clock;
 
 use crate::error::EngineError;
 use crate::outcome::{Counters, ShardOutcome, TYPE_LIMIT, Times, TypeTimes};
-use crate::plan::REALTIME_LEAD;
+use crate::plan::{READER_BEAT, REALTIME_LEAD};
 use crate::progress::{Progress, ShardProgress};
 use crate::worker::Command;
 use publisher::Publisher;
@@ -309,6 +309,7 @@ pub fn run<C: Clients>(
     let (mut shard, config, sessions, realtime) = Shard::new(setup);
     let claimed = realtime && crate::realtime::claim().is_ok();
     shard.shown().realtime.store(claimed, Relaxed);
+    let receives = shard.receiver.has_subscribers();
     let lead_ns = if claimed { REALTIME_LEAD.as_nanos() as u64 } else { 0 };
     let mut clients = C::open(config)?;
     for session in sessions {
@@ -324,6 +325,12 @@ pub fn run<C: Clients>(
             Err(TryRecvError::Empty) => {
                 let until_ns = if shard.writable.is_empty() { shard.next_ns() } else { Some(0) };
                 let until_ns = until_ns.map(|until_ns| until_ns.saturating_sub(lead_ns));
+                let until_ns = if receives {
+                    let beat_ns = clock::monotonic_ns() + READER_BEAT.as_nanos() as u64;
+                    Some(until_ns.map_or(beat_ns, |until_ns| until_ns.min(beat_ns)))
+                } else {
+                    until_ns
+                };
                 clients
                     .poll(until_ns, &mut shard)
                     .map_err(|source| EngineError::Poll { shard: shard.name.clone(), source })?;

@@ -49,11 +49,8 @@ impl Streams {
         match self {
             Streams::Regular { first, step, base, count } => {
                 let distance = publisher.checked_sub(*first)?;
-                let place = if *step == 1 {
-                    distance
-                } else {
-                    distance.is_multiple_of(*step).then(|| distance / step)?
-                };
+                let place =
+                    if *step == 1 { distance } else { distance.is_multiple_of(*step).then(|| distance / step)? };
                 (place < *count).then_some((base + place, 1))
             }
             Streams::Sparse { rows, .. } => rows.get(&publisher).copied(),
@@ -125,6 +122,11 @@ impl Receiver {
             groups,
             run,
         }
+    }
+
+    /// Does anybody listen on this shard?
+    pub fn has_subscribers(&self) -> bool {
+        !self.numbers.is_empty()
     }
 
     /// What the ledger's streams are.

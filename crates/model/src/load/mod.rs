@@ -53,14 +53,7 @@ pub struct LoadOptions {
 
 impl Default for LoadOptions {
     fn default() -> LoadOptions {
-        LoadOptions {
-            variant: Variant::default(),
-            scale: 1,
-            qos: None,
-            set: Vec::new(),
-            payload: None,
-            rate: 1.0,
-        }
+        LoadOptions { variant: Variant::default(), scale: 1, qos: None, set: Vec::new(), payload: None, rate: 1.0 }
     }
 }
 
