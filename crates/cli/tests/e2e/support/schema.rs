@@ -61,13 +61,15 @@ fn problems_of(root: &Value, part: &Value, keyword: &str, rule: &Value, value: &
             };
             value.as_object().into_iter().flatten().flat_map(described).collect()
         }
+        // Keys beside `properties` are found there.
+        "additionalProperties" if rule == false => vec![],
         "additionalProperties" => {
             assert!(part.get("properties").is_none(), "this check knows it only for maps");
             let items = value.as_object().into_iter().flatten();
             items.flat_map(|(key, item)| problems(root, rule, item, &format!("{place}.{key}"))).collect()
         }
-        // `format` narrows numbers to Rust's types, which `minimum` and `type` say as well.
-        "$schema" | "$defs" | "title" | "description" | "format" => vec![],
+        // `default` says what an older record without the field means; `format` narrows numbers to Rust's types, which `minimum` and `type` say as well.
+        "$schema" | "$defs" | "title" | "description" | "default" | "format" => vec![],
         other => panic!("the schema uses `{other}`, which this check does not know"),
     }
 }
