@@ -84,7 +84,7 @@ fn a_system_that_is_not_installed_says_how_to_install_it() {
     let output = call(folder.path(), &[&["run"], SHORT, &["--system", "./mine.yaml"]].concat());
     assert_eq!(output.status.code(), Some(6), "{output:?}");
     let errors = String::from_utf8(output.stderr).unwrap();
-    assert!(errors.contains("apt-get install mosquitto"), "{errors}");
+    assert!(errors.contains("apt-get install") && errors.contains("`pubmark install mosquitto`"), "{errors}");
     let kept = std::fs::read_dir(folder.path().join("runs")).map_or(0, Iterator::count);
     assert_eq!(kept, 0, "a run that never began leaves no folder");
 }
