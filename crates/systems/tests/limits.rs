@@ -5,6 +5,7 @@ mod common;
 
 use std::fs;
 use std::path::Path;
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
 use common::{options, script};
@@ -22,7 +23,9 @@ fn listen_and(what: &str) -> String {
 /// Can limits be held here? Says so if not.
 fn limits_can_be_held() -> bool {
     let wanted = Wanted { cpu: Some(0.5), memory_bytes: Some(64 << 20), cores: vec![] };
-    let name = format!("pubmark-{}-probe", std::process::id());
+    // Tests run side by side: each probes with a group of its own.
+    static PROBES: AtomicU32 = AtomicU32::new(0);
+    let name = format!("pubmark-{}-probe-{}", std::process::id(), PROBES.fetch_add(1, Ordering::Relaxed));
     match Layout::read()
         .map_err(|error| error.to_string())
         .and_then(|layout| Plan::new(&layout, &name, &wanted).and_then(Plan::make).map_err(|error| error.to_string()))
