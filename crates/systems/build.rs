@@ -1,22 +1,7 @@
-//! Embeds every `systems/*.yaml`, so that a system is added by its file alone.
+//! Embeds the definitions of systems.
 
-use std::fmt::Write as _;
-use std::path::{Path, PathBuf};
-use std::{env, fs, io};
+include!("../embed.rs");
 
 fn main() -> io::Result<()> {
-    let folder =
-        Path::new(&env::var("CARGO_MANIFEST_DIR").expect("cargo sets it")).join("../../systems").canonicalize()?;
-    println!("cargo::rerun-if-changed={}", folder.display());
-    let mut files: Vec<PathBuf> = fs::read_dir(&folder)?.map(|entry| Ok(entry?.path())).collect::<io::Result<_>>()?;
-    files.retain(|path| path.extension().is_some_and(|extension| extension == "yaml"));
-    files.sort();
-    let mut table = String::from("&[\n");
-    for path in &files {
-        let name = path.file_stem().unwrap_or_default().to_string_lossy();
-        writeln!(table, "    ({name:?}, include_str!({:?})),", path.display().to_string())
-            .expect("a string takes text");
-    }
-    table.push_str("]\n");
-    fs::write(Path::new(&env::var("OUT_DIR").expect("cargo sets it")).join("embedded.rs"), table)
+    embed("systems")
 }

@@ -25,7 +25,7 @@ pub fn text(run: &Run, workload: &Workload, protocol: &Protocol, wanted: &Wanted
     let mut text = String::new();
     let mut field = |name: &str, value: String| text.push_str(&format!("  {name:<10}{value}\n"));
     let (scale, variant) = (workload.scale, workload.variant.as_str());
-    field("workload", format!("{}, {variant}, scale {scale}, seed {}", workload.name, run.seed));
+    field("workload", format!("{}, {variant}, scale {scale}, seed {}", workload.name, run.setup.seed));
     field("system", format!("{} over {}", wanted.shown(), protocol.capabilities.title));
     let times = [run.warmup, run.duration, run.drain].map(seconds);
     field("time", format!("{} warm-up, {} measured, up to {} for stragglers", times[0], times[1], times[2]));

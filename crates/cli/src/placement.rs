@@ -6,37 +6,12 @@ use pubmark_model::adjust::LARGEST_RATE_FACTOR;
 use pubmark_model::units;
 use pubmark_systems::affinity::{self, Pins};
 use pubmark_systems::limits::{self, ResourceLimits};
-use pubmark_systems::{TopologyChoice, TopologyMode};
 
 use crate::exit_code::ExitCode;
 use crate::failure::Failure;
 
-/// Most brokers of one system: each is a process with ports of its own on this machine.
-const MOST_BROKERS: u32 = 64;
 /// Largest payload: MQTT's largest packet (MQTT 5.0 §1.5.5) with room for its head.
 const LARGEST_PAYLOAD_BYTES: u32 = 268_000_000;
-
-/// Reads `3:bridge`; `1` is a single broker.
-pub fn topology(text: &str) -> Result<TopologyChoice, String> {
-    let wanted = "a topology is written N:MODE with the mode bridge, cluster or shard, for instance `3:bridge`";
-    let (brokers, mode) = match text.split_once([':', ' ']) {
-        Some((brokers, mode)) => (brokers, mode.trim()),
-        None => (text, ""),
-    };
-    let brokers: u32 = brokers.trim().parse().map_err(|_| wanted.to_owned())?;
-    if !(1..=MOST_BROKERS).contains(&brokers) {
-        return Err(format!("{brokers} brokers: from 1 to {MOST_BROKERS} can be started"));
-    }
-    let mode = match mode {
-        "bridge" => TopologyMode::Bridge,
-        "cluster" => TopologyMode::Cluster,
-        "shard" => TopologyMode::Shard,
-        "" if brokers == 1 => TopologyMode::Shard,
-        "" => return Err(format!("{brokers} brokers, but not how they act together: {wanted}")),
-        other => return Err(format!("there is no mode `{other}`: {wanted}")),
-    };
-    Ok(TopologyChoice { brokers, mode })
-}
 
 /// Reads limits.
 pub fn limits(text: &str) -> Result<ResourceLimits, String> {
@@ -91,16 +66,6 @@ pub fn payload_bytes(text: &str) -> Result<u32, String> {
 #[allow(clippy::unwrap_used)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn a_topology_names_brokers_and_mode() {
-        assert_eq!(topology("3:bridge").unwrap(), TopologyChoice { brokers: 3, mode: TopologyMode::Bridge });
-        assert_eq!(topology("5 shard").unwrap(), TopologyChoice { brokers: 5, mode: TopologyMode::Shard });
-        assert_eq!(topology("1").unwrap().brokers, 1);
-        for wrong in ["", "0:shard", "65:shard", "3", "3:star", "x:bridge", "-1:bridge"] {
-            assert!(topology(wrong).is_err(), "{wrong}");
-        }
-    }
 
     #[test]
     fn factors_and_sizes_have_bounds() {

@@ -10,6 +10,7 @@ use pubmark_model::qos::Qos;
 use pubmark_model::{schedule, workload};
 use pubmark_protocol::capabilities::Capabilities;
 use pubmark_record::cost::{Cost, ResourceRow, Resources};
+use pubmark_record::distribution;
 use pubmark_record::record::{
     Deviation, Environment, Record, SCHEMA_VERSION, Settings, Status, SystemInfo, Verdict, VerdictStatus, WorkloadInfo,
 };
@@ -64,12 +65,12 @@ pub fn record(plan: &RunPlan, outcome: &Outcome, around: Surroundings<'_>) -> Re
         resent: outcome.counters.resent,
         socket_unsent_bytes: outcome.unsent_bytes,
         delivery: outcome.books.delivery,
-        latency_us: sections::summary(&times.latency),
-        service_latency_us: sections::summary(&times.service_latency),
-        scheduler_lag_us: sections::summary(&times.scheduler_lag),
-        backpressure_us: sections::summary(&times.backpressure),
-        receive_lateness_us: sections::summary(&times.receive_lateness),
-        kernel_receive_lateness_us: sections::summary(&times.kernel_lateness),
+        latency_us: distribution::summary(&times.latency),
+        service_latency_us: distribution::summary(&times.service_latency),
+        scheduler_lag_us: distribution::summary(&times.scheduler_lag),
+        backpressure_us: distribution::summary(&times.backpressure),
+        receive_lateness_us: distribution::summary(&times.receive_lateness),
+        kernel_receive_lateness_us: distribution::summary(&times.kernel_lateness),
         without_write_start: outcome.counters.without_write_start,
         throughput: sections::throughput(outcome),
         cost: cost(&around.resources, outcome),

@@ -6,11 +6,12 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use pubmark_engine::places::Places;
+use pubmark_model::topology::TopologyMode;
 use pubmark_model::workload::{Credentials, Workload};
 use pubmark_protocol::clock;
 use pubmark_protocol::endpoint::{Endpoint, Tls};
 use pubmark_record::record::{Deviation, SystemInfo};
-use pubmark_systems::{Definition, RunningSystem, StartOptions, SystemError, TopologyMode};
+use pubmark_systems::{Definition, RunningSystem, StartOptions, SystemError};
 
 use crate::commands::run_arguments::Run;
 use crate::endpoint::Written;
@@ -82,7 +83,7 @@ impl Wanted {
         stop: &Arc<AtomicBool>,
     ) -> Result<Wanted, Failure> {
         let login = login(run)?;
-        match &run.endpoint {
+        match &run.setup.endpoint {
             Some(url) => external(url, run, protocol, login),
             None => started(run, protocol, workload, login, stop),
         }
@@ -152,8 +153,8 @@ fn crossings(brokers: usize) -> impl Iterator<Item = (usize, usize)> {
 }
 
 fn login(run: &Run) -> Result<Option<Credentials>, Failure> {
-    let Some(user) = run.user.clone() else { return Ok(None) };
-    let password = match (&run.password, &run.password_env) {
+    let Some(user) = run.setup.user.clone() else { return Ok(None) };
+    let password = match (&run.setup.password, &run.setup.password_env) {
         (Some(password), _) => password.clone(),
         (None, Some(variable)) => std::env::var(variable).map_err(|error| {
             Failure::from_error(ExitCode::Usage, &error)
@@ -172,19 +173,19 @@ fn external(url: &str, run: &Run, protocol: &Protocol, login: Option<Credentials
         return Err(Failure::usage("the log-in is given twice: in `--endpoint` and with `--user`"));
     }
     written.credentials = written.credentials.or(login);
-    if !written.encrypted && (run.tls_ca.is_some() || run.tls_insecure) {
+    if !written.encrypted && (run.setup.tls_ca.is_some() || run.setup.tls_insecure) {
         let encrypted = protocol.capabilities.tls_schemes.first().copied().unwrap_or("");
         return Err(Failure::usage(format!("`{}` is not encrypted, so no certificate is checked", written.shown()))
             .hint(format!("`--endpoint {encrypted}://{}`", written.host)));
     }
-    let authorities = match &run.tls_ca {
+    let authorities = match &run.setup.tls_ca {
         Some(file) => Some(file.clone()),
-        None if written.encrypted && !run.tls_insecure => Some(machine_authorities(&written)?),
+        None if written.encrypted && !run.setup.tls_insecure => Some(machine_authorities(&written)?),
         None => None,
     };
     let endpoint = written.resolve(authorities)?;
-    let definition = run.system.as_deref().map(definition).transpose()?.map(Box::new);
-    Ok(Wanted::External { endpoint, unchecked: run.tls_insecure, definition })
+    let definition = run.setup.system.as_deref().map(definition).transpose()?.map(Box::new);
+    Ok(Wanted::External { endpoint, unchecked: run.setup.tls_insecure, definition })
 }
 
 /// The authorities that this machine trusts.
@@ -224,19 +225,19 @@ fn started(
     login: Option<Credentials>,
     stop: &Arc<AtomicBool>,
 ) -> Result<Wanted, Failure> {
-    let definition = definition(run.system.as_deref().unwrap_or(DEFAULT_SYSTEM))?;
+    let definition = definition(run.setup.system.as_deref().unwrap_or(DEFAULT_SYSTEM))?;
     definition.offer(protocol.capabilities.name).map_err(usage)?;
-    definition.profile(run.profile.as_str()).map_err(usage)?;
+    definition.profile(run.setup.profile.as_str()).map_err(usage)?;
     let options = StartOptions {
-        profile: run.profile.as_str().to_owned(),
+        profile: run.setup.profile.as_str().to_owned(),
         credentials: login,
         stop: Some(Arc::clone(stop)),
-        back_end: run.back_end.map(Into::into),
-        image: run.image.clone(),
-        topology: run.topology.unwrap_or_default(),
-        limits: run.limit.clone(),
-        pinned_cores: placement::pins(&run.pin)?.system,
-        packet_bytes: (!run.strict_defaults).then(|| largest_packet_bytes(workload)),
+        back_end: run.setup.back_end.map(Into::into),
+        image: run.setup.image.clone(),
+        topology: run.setup.topology.unwrap_or_default(),
+        limits: run.setup.limit.clone(),
+        pinned_cores: placement::pins(&run.setup.pin)?.system,
+        packet_bytes: (!run.setup.strict_defaults).then(|| largest_packet_bytes(workload)),
         ..StartOptions::new(protocol.capabilities.name)
     };
     Ok(Wanted::Started { definition: Box::new(definition), options: Box::new(options) })
@@ -258,7 +259,7 @@ fn usage(error: SystemError) -> Failure {
 
 /// The first of our protocols that the run's system offers.
 pub fn first_protocol(run: &Run) -> Result<&'static Protocol, Failure> {
-    let definition = definition(run.system.as_deref().unwrap_or(DEFAULT_SYSTEM))?;
+    let definition = definition(run.setup.system.as_deref().unwrap_or(DEFAULT_SYSTEM))?;
     protocols::PROTOCOLS.iter().find(|ours| definition.protocols.contains_key(ours.capabilities.name)).ok_or_else(
         || {
             let theirs = definition.protocols.keys().cloned().collect::<Vec<_>>().join(", ");
@@ -337,7 +338,14 @@ impl Wanted {
     pub fn packet_limit_bytes(&self) -> Option<u32> {
         match self {
             Wanted::External { .. } => None,
-            Wanted::Started { definition, .. } => definition.limits.maximum_packet_bytes,
+            // As the start does: raised as far as allowed, unless limits are to stay as they are.
+            Wanted::Started { definition, options } => {
+                let limits = &definition.limits;
+                limits.maximum_packet_bytes.map(|most| match options.packet_bytes {
+                    Some(_) => limits.raised_to_at_most_bytes.unwrap_or(most).max(most),
+                    None => most,
+                })
+            }
         }
     }
 }

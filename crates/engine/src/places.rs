@@ -32,7 +32,7 @@ impl Places {
         &self.endpoints
     }
 
-    /// Do connections to the first, and so to all, encrypt?
+    /// Does any connection encrypt?
     pub fn are_encrypted(&self) -> bool {
         self.endpoints.iter().any(|endpoint| endpoint.tls.is_some())
     }

@@ -2,8 +2,9 @@
 
 use pubmark_metrics::distribution::Distribution;
 use pubmark_metrics::series::Series;
+use pubmark_record::distribution::{curve, micros, summary};
 use pubmark_record::record::{
-    CauseCount, Connections, Curve, Delivery, GeneratorHealth, ShardHealth, Summary, Throughput, Windows,
+    CauseCount, Connections, Curve, Delivery, GeneratorHealth, ShardHealth, Throughput, Windows,
 };
 use pubmark_record::tables::{Breakdown, PairRow, SeriesRow};
 
@@ -12,50 +13,6 @@ use crate::outcome::{CAUSE_LIMIT, Outcome, TYPE_LIMIT, Times, TypeTimes};
 use crate::plan::RunPlan;
 
 const SECOND_NS: u64 = 1_000_000_000;
-
-/// Points of a curve per power of ten of the samples beyond.
-const POINTS_PER_NINE: u32 = 24;
-
-fn micros(time_ns: u64) -> f64 {
-    time_ns as f64 / 1e3
-}
-
-/// A distribution as records show it; `None` without samples.
-pub fn summary(times: &Distribution) -> Option<Summary> {
-    let quantile = |fraction| times.quantile_ns(fraction).map(micros);
-    Some(Summary {
-        mean: times.mean_ns()? / 1e3,
-        count: times.count(),
-        stddev: times.stddev_ns() / 1e3,
-        min: micros(times.min_ns()),
-        p25: quantile(0.25),
-        p50: quantile(0.5),
-        p75: quantile(0.75),
-        p90: quantile(0.9),
-        p95: quantile(0.95),
-        p99: quantile(0.99),
-        p999: quantile(0.999),
-        max: micros(times.max_ns()),
-        negative: times.negative(),
-        clipped: times.clipped(),
-    })
-}
-
-/// Points of a percentile curve, evenly over the powers of ten of the samples beyond, down to the last sample.
-pub fn curve(name: &str, times: &Distribution) -> Option<Curve> {
-    let count = times.count();
-    if count == 0 {
-        return None;
-    }
-    let nines = (count as f64).log10();
-    let steps = (nines * f64::from(POINTS_PER_NINE)).floor() as u32;
-    let mut points: Vec<(f64, f64)> = (0..=steps)
-        .map(|step| 1.0 - 10f64.powf(-f64::from(step) / f64::from(POINTS_PER_NINE)))
-        .map(|fraction| (fraction, micros(times.quantile_unguarded_ns(fraction))))
-        .collect();
-    points.push((1.0, micros(times.max_ns())));
-    Some(Curve { name: name.to_owned(), points, count })
-}
 
 /// The distributions of a run that are kept whole, by name.
 fn distributions(times: &Times) -> [(&'static str, &Distribution); 5] {

@@ -160,15 +160,14 @@ impl Common<'_> {
         let mut heard = vec![];
         for subscriber in plan.fleet.subscribers().iter().skip(shard).step_by(shards) {
             let streams = &self.streams[subscriber.number as usize];
-            for place in plan.places.of_subscriber(subscriber) {
+            for (nth, place) in (0u32..).zip(plan.places.of_subscriber(subscriber)) {
                 sessions.push(SessionSetup {
                     config: self.listener_session(subscriber, place),
                     publishers: 0..0,
                     subscriber: Some(heard.len() as u32),
                 });
                 // Its sessions come and go apart from each other, so each has a number of its own in the books.
-                let session = subscriber.number * plan.places.sessions_per_subscriber() as u32
-                    + if plan.places.sessions_per_subscriber() > 1 { u32::from(place) } else { 0 };
+                let session = subscriber.number * plan.places.sessions_per_subscriber() as u32 + nth;
                 heard.push((session, plan.places.heard_at(place, streams)));
             }
         }

@@ -39,16 +39,16 @@ pub fn set_payload(workload: &mut Workload, bytes: u32) {
 }
 
 /// Multiplies the rate of every device: its intervals, recorded send times and jitter become shorter by `factor`. Times on
-/// and off and churn stay.
+/// and off and churn stay. A factor of 1 asks nothing of the workload, not even that it has a rate.
 pub fn multiply_rate(workload: &mut Workload, factor: f64) -> Result<(), AdjustError> {
+    if factor == 1.0 {
+        return Ok(());
+    }
     if !(1.0 / LARGEST_RATE_FACTOR..=LARGEST_RATE_FACTOR).contains(&factor) {
         return Err(AdjustError::Factor { factor });
     }
     if let Some(group) = workload.devices.iter().find(|group| group.arrival == Arrival::Flood) {
         return Err(AdjustError::Flood { group: group.name.clone() });
-    }
-    if factor == 1.0 {
-        return Ok(());
     }
     for group in &mut workload.devices {
         group.arrival = faster(&group.arrival, factor);
@@ -58,11 +58,6 @@ pub fn multiply_rate(workload: &mut Workload, factor: f64) -> Result<(), AdjustE
         detail: format!("every device sends {factor} times as often as the workload says"),
     });
     Ok(())
-}
-
-/// Likewise, but a factor of 1 asks nothing of the workload, not even that it has a rate.
-pub(crate) fn multiply_rate_unless_one(workload: &mut Workload, factor: f64) -> Result<(), AdjustError> {
-    if factor == 1.0 { Ok(()) } else { multiply_rate(workload, factor) }
 }
 
 fn faster(arrival: &Arrival, factor: f64) -> Arrival {

@@ -17,5 +17,6 @@ pub mod qos;
 pub mod random;
 pub mod schedule;
 pub mod topic;
+pub mod topology;
 pub mod units;
 pub mod workload;

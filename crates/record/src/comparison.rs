@@ -204,11 +204,19 @@ fn best(figure: &Figure, runs: &[ComparedRun], values: &[Option<f64>]) -> Option
 type Setting = (&'static str, fn(&Record) -> String);
 
 fn differences(records: &[Record]) -> Vec<Difference> {
-    let settings: [Setting; 12] = [
+    let settings: [Setting; 15] = [
         ("protocol", |record| record.protocol.clone()),
         ("delivery level", |record| record.workload.qos.join(", ")),
         ("profile", |record| record.system.profile.clone().unwrap_or_else(|| "—".to_string())),
         ("back end", |record| record.system.back_end.clone()),
+        ("brokers", |record| match &record.system.topology {
+            Some(topology) => format!("{}:{}", topology.brokers, topology.mode),
+            None => "1".to_string(),
+        }),
+        ("limits", |record| {
+            record.system.limits.as_ref().map_or_else(|| "none".to_string(), |limits| limits.asked.clone())
+        }),
+        ("cores of the system", |record| record.system.pinned_cores.clone().unwrap_or_else(|| "all".to_string())),
         ("TLS", |record| yes_no(record.settings.tls)),
         ("real-time", |record| yes_no(record.settings.realtime)),
         ("shards", |record| format!("{} + {}", record.settings.publisher_shards, record.settings.subscriber_shards)),
@@ -269,6 +277,19 @@ mod tests {
         let comparison = compare(&records).unwrap();
         assert_eq!(figure_of(&comparison, "latency p99").best, None);
         assert!(comparison.caution().starts_with("no best value"));
+    }
+
+    #[test]
+    fn limits_brokers_and_cores_that_differ_are_named() {
+        let mut records = pair();
+        let limits = crate::record::LimitInfo { asked: "cpu=0.5".to_string(), ..Default::default() };
+        records[1].system.limits = Some(limits);
+        let topology = crate::record::TopologyInfo { brokers: 3, mode: "bridge".to_string(), endpoints: vec![] };
+        records[1].system.topology = Some(topology);
+        records[1].system.pinned_cores = Some("0".to_string());
+        let comparison = compare(&records).unwrap();
+        let named: Vec<_> = comparison.differences.iter().map(|found| (found.name, found.values[1].as_str())).collect();
+        assert_eq!(named, [("brokers", "3:bridge"), ("limits", "cpu=0.5"), ("cores of the system", "0")]);
     }
 
     #[test]

@@ -9,6 +9,7 @@ pub mod capacity;
 pub mod codes;
 pub mod comparison;
 pub mod cost;
+pub mod distribution;
 pub mod evaluation;
 pub mod experiment;
 pub mod figures;

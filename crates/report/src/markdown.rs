@@ -24,7 +24,7 @@ pub fn run(record: &Record) -> String {
         escaped(&words::phases(record)),
         escaped(&record.started_at)
     ));
-    text.push_str(&format!("- **Command:** `{}`\n", record.command.join(" ").replace('`', "'")));
+    text.push_str(&format!("- **Command:** `{}`\n", words::command_line(&record.command).replace('`', "'")));
     verdict(&mut text, record);
     delivery(&mut text, record);
     latencies(&mut text, record);

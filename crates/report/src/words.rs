@@ -1,12 +1,14 @@
 //! Sentences that several reports share, made from a record.
 
 mod facts;
+mod shared;
 
 use pubmark_record::record::{Delivery, Record, Status, Summary, VerdictStatus};
 
 use crate::numbers::{count, counted, significant};
 
 pub use facts::*;
+pub use shared::*;
 
 /// The verdict in one word.
 pub fn verdict_word(status: VerdictStatus) -> &'static str {

@@ -33,5 +33,5 @@ pub mod tree;
 pub use cgroup::{CgroupPlace, CostPlace};
 pub use definition::Definition;
 pub use error::SystemError;
-pub use launch::{BackEndChoice, Endpoint, StartOptions, TlsFiles, TopologyChoice, TopologyMode, start};
+pub use launch::{BackEndChoice, Endpoint, StartOptions, TlsFiles, start};
 pub use running::RunningSystem;

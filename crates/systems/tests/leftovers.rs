@@ -8,8 +8,9 @@ use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 use common::{comes_true, is_alive, options, script_with};
+use pubmark_model::topology::{Topology, TopologyMode};
 use pubmark_systems::cgroup::layout::Layout;
-use pubmark_systems::{Definition, StartOptions, TopologyChoice, TopologyMode, start};
+use pubmark_systems::{Definition, StartOptions, start};
 
 /// Puts a program into the background in a session of its own, as daemons do, and leaves a second one behind in the
 /// usual session; then listens.
@@ -26,7 +27,7 @@ fn daemons() -> Definition {
 }
 
 fn two_of_them() -> StartOptions {
-    StartOptions { topology: TopologyChoice { brokers: 2, mode: TopologyMode::Shard }, ..options("mqtt5") }
+    StartOptions { topology: Topology { brokers: 2, mode: TopologyMode::Shard }, ..options("mqtt5") }
 }
 
 /// Processes that carry the mark.

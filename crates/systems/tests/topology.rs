@@ -7,7 +7,8 @@ use std::collections::BTreeSet;
 use std::fs;
 
 use common::{comes_true, is_alive, mosquitto_is_installed, mqtt_connect, options};
-use pubmark_systems::{Definition, Endpoint, StartOptions, TopologyChoice, TopologyMode, start};
+use pubmark_model::topology::{Topology, TopologyMode};
+use pubmark_systems::{Definition, Endpoint, StartOptions, start};
 
 /// Brokers that listen on two ports and are told of each other; the second ends with status 3 if it finds `fail`.
 const YAML: &str = r#"
@@ -57,7 +58,7 @@ fn trio() -> Definition {
 }
 
 fn brokers(brokers: u32, mode: TopologyMode) -> StartOptions {
-    StartOptions { topology: TopologyChoice { brokers, mode }, ..options("mqtt5") }
+    StartOptions { topology: Topology { brokers, mode }, ..options("mqtt5") }
 }
 
 fn folder_of(pid: u32) -> std::path::PathBuf {

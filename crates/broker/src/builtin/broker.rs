@@ -276,10 +276,11 @@ impl Broker {
 
     /// Takes the time that a message costs where the capacity is limited. What is ready goes out before.
     pub(super) fn work_off(&mut self) {
-        if self.pace.as_ref().is_some_and(Pace::is_behind) {
+        if self.pace.as_ref().is_some_and(|pace| pace.debt().is_some()) {
             self.flush_dirty();
-            if let Some(pace) = &self.pace {
-                pace.work_off();
+            // Read again: what went out took time as well.
+            if let Some(left) = self.pace.as_ref().and_then(Pace::debt) {
+                std::thread::sleep(left);
             }
             self.now_ns = monotonic_ns();
         }

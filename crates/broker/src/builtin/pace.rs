@@ -34,17 +34,10 @@ impl Pace {
         Duration::from_nanos((self.busy_until_ns - now_ns as f64).max(0.0) as u64)
     }
 
-    /// Has it taken so much that it should stop for a while? Not for less than a sleep is good for.
-    pub(super) fn is_behind(&self) -> bool {
-        self.left(monotonic_ns()) >= SHORTEST
-    }
-
-    /// Stays busy until the time of what was taken is over. Meanwhile sockets fill, as they do before a slow broker.
-    pub(super) fn work_off(&self) {
-        let left = self.left(monotonic_ns());
-        if !left.is_zero() {
-            std::thread::sleep(left);
-        }
+    /// How long it should take nothing, to work off what it took; `None` for less than a sleep is good for. Meanwhile
+    /// sockets fill, as they do before a slow broker.
+    pub(super) fn debt(&self) -> Option<Duration> {
+        Some(self.left(monotonic_ns())).filter(|left| *left >= SHORTEST)
     }
 }
 

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use pubmark_record::capacity::{
     Answer, CAPACITY_FILE, CAPACITY_SCHEMA_VERSION, CapacityLimit, CapacityRecord, Trial, TrialOutcome,
 };
-use pubmark_record::record::{Environment, Status, SystemInfo};
+use pubmark_record::record::{Environment, Record, Status, SystemInfo};
 use pubmark_record::store::{self, RunFolder};
 use pubmark_record::time::UtcTime;
 use pubmark_report::numbers;
@@ -40,9 +40,8 @@ pub struct Capacity<'a> {
 }
 
 /// What is known of the system after the first trial that reached it.
-#[derive(Default)]
 struct Seen {
-    system: Option<SystemInfo>,
+    system: SystemInfo,
     protocol: String,
     environment: Environment,
 }
@@ -54,7 +53,7 @@ impl Capacity<'_> {
         let started_at = UtcTime::from_system_time(recording::now()).rfc3339();
         let mut search = Search::new(self.bounds);
         let mut trials: Vec<Trial> = vec![];
-        let mut seen = Seen::default();
+        let mut seen: Option<Seen> = None;
         let (mut is_out_of_time, mut is_interrupted) = (false, false);
         while let Some((factor, attempt)) = search.next() {
             if began.elapsed() >= self.within {
@@ -85,7 +84,7 @@ impl Capacity<'_> {
     }
 
     /// Keeps a trial's record and notes what it tells of the system.
-    fn keep(&self, made: &mut Made, number: usize, seen: &mut Seen) -> Result<(), Failure> {
+    fn keep(&self, made: &mut Made, number: usize, seen: &mut Option<Seen>) -> Result<(), Failure> {
         let Some(Measured { record, histograms, .. }) = made.measured.take() else { return Ok(()) };
         let name = format!("trials/{number:02}");
         let folder = RunFolder::at(&self.folder.path().join(&name)).map_err(|error| rendering::unstored(&error))?;
@@ -93,12 +92,12 @@ impl Capacity<'_> {
         record.run = name.clone();
         let record = commands::run::keep(record, &histograms, &folder)?;
         made.trial.folder = Some(name);
-        if seen.system.is_none() {
-            seen.system = Some(record.system);
-            seen.protocol = record.protocol;
-            seen.environment = record.environment;
-        } else {
-            seen.environment.load_after = record.environment.load_after;
+        match seen {
+            Some(seen) => seen.environment.load_after = record.environment.load_after,
+            None => {
+                let Record { system, protocol, environment, .. } = record;
+                *seen = Some(Seen { system, protocol, environment });
+            }
         }
         Ok(())
     }
@@ -107,12 +106,17 @@ impl Capacity<'_> {
         &self,
         found: &Found,
         trials: Vec<Trial>,
-        seen: Seen,
+        seen: Option<Seen>,
         status: Status,
         started_at: String,
         took: Duration,
     ) -> CapacityRecord {
         let answer = answer(found, &trials, &self.objectives);
+        let seen = seen.unwrap_or_else(|| Seen {
+            system: SystemInfo::default(),
+            protocol: String::new(),
+            environment: environment::read(),
+        });
         CapacityRecord {
             schema_version: CAPACITY_SCHEMA_VERSION,
             pubmark_version: env!("CARGO_PKG_VERSION").to_owned(),
@@ -122,15 +126,15 @@ impl Capacity<'_> {
             took_s: took.as_secs_f64(),
             status,
             workload: self.trials.run.workload.clone(),
-            seed: self.trials.run.seed,
+            seed: self.trials.run.setup.seed,
             knob: self.trials.knob,
             objectives: self.objectives.clone(),
-            system: seen.system.unwrap_or_default(),
+            system: seen.system,
             protocol: seen.protocol,
             cautions: cautions(found, &trials, self.bounds.precision),
             answer,
             trials,
-            environment: if seen.environment.os.is_empty() { environment::read() } else { seen.environment },
+            environment: seen.environment,
         }
     }
 

@@ -3,24 +3,23 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use clap::{Args, ValueEnum, builder::PossibleValuesParser};
+use clap::{Args, ValueEnum};
 use pubmark_record::capacity::{CapacityLimit, CapacityRecord, Knob};
 use pubmark_record::record::Status;
 use pubmark_record::store::RunFolder;
 use pubmark_record::threshold::Objectives;
 use pubmark_report::terminal::{self, TerminalOptions};
-use pubmark_systems::TopologyChoice;
-use pubmark_systems::limits::ResourceLimits;
 
 use crate::capacity::search::Bounds;
 use crate::capacity::trial::Trials;
-use crate::commands::run_arguments::{BackEnd, Profile, Reading, Run, setting};
+use crate::commands::run_arguments::Run;
+use crate::commands::setup::Setup;
 use crate::exit_code::ExitCode;
 use crate::failure::{Failure, Outcome};
-use crate::placement::{self, limits, payload_bytes, rate_factor, topology};
+use crate::placement::{self, rate_factor};
 use crate::printer::Printer;
 use crate::units::{duration, positive_duration};
-use crate::{protocols, recording, rendering, signals, thresholds};
+use crate::{recording, rendering, signals, thresholds};
 
 /// Messages per second at which a search begins where the workload itself offers less.
 const FIRST_RATE_PER_S: f64 = 1_000.0;
@@ -30,7 +29,8 @@ const MOST_DEVICES: f64 = 20_000.0;
 /// Find the highest load that a system carries within objectives.
 ///
 /// Short runs with a fresh system each: the load is doubled until an objective is missed, then the gap is halved. A miss is
-/// tried again before it is believed, and the answer has held twice. Says when pubmark itself was the limit.
+/// tried again before it is believed, and the answer has held twice. Says when pubmark itself was the
+/// limit. A system that runs already (`--endpoint`) is not started afresh.
 #[derive(Clone, Debug, Args)]
 #[command(max_term_width = 80)]
 pub struct Capacity {
@@ -61,59 +61,8 @@ pub struct Capacity {
     #[arg(long, value_name = "FACTOR", value_parser = rate_factor, help_heading = "Search")]
     pub most: Option<f64>,
 
-    /// System to start and measure (`pubmark list systems`) [default: builtin]
-    #[arg(long, value_name = "SYSTEM", help_heading = "What is measured")]
-    pub system: Option<String>,
-
-    /// System that runs already: mqtt://host:port; it is not started afresh for each trial
-    #[arg(long, value_name = "URL", help_heading = "What is measured")]
-    pub endpoint: Option<String>,
-
-    /// Protocol that clients speak [default: the first that the system offers]
-    #[arg(long, value_parser = PossibleValuesParser::new(protocols::names()), help_heading = "What is measured")]
-    pub protocol: Option<String>,
-
-    /// Configuration of the system: what the package ships, or tuned
-    #[arg(long, value_enum, default_value = "default", help_heading = "What is measured")]
-    pub profile: Profile,
-
-    /// What runs the system: a program of this machine, or a container
-    #[arg(long, value_enum, conflicts_with = "endpoint", help_heading = "What is measured")]
-    pub back_end: Option<BackEnd>,
-
-    /// Several brokers as one system: `3:bridge`, `3:cluster`, `5:shard`
-    #[arg(long, value_name = "N:MODE", value_parser = topology, conflicts_with = "endpoint",
-          help_heading = "What is measured")]
-    pub topology: Option<TopologyChoice>,
-
-    /// What each broker may use: `cpu=0.5,memory=256MB,cores=1`, or a set such as `mq-bench-1`
-    #[arg(long, value_name = "LIMITS", value_parser = limits, conflicts_with = "endpoint",
-          help_heading = "What is measured")]
-    pub limit: Option<ResourceLimits>,
-
-    /// Cores for one side: `system=0`, `generator=1-3`; once for each
-    #[arg(long, value_name = "SIDE=CORES", num_args = 1..=2, help_heading = "What is measured")]
-    pub pin: Vec<String>,
-
-    /// Delivery level of all devices and subscribers, in place of the workload's
-    #[arg(long, value_name = "0|1|2", value_parser = clap::value_parser!(u8).range(0..=2), help_heading = "Load")]
-    pub qos: Option<u8>,
-
-    /// Reading of a published workload
-    #[arg(long, value_enum, default_value = "corrected", help_heading = "Load")]
-    pub variant: Reading,
-
-    /// Size of every payload, in place of the workload's: `16`, `1KB`
-    #[arg(long, value_name = "SIZE", value_parser = payload_bytes, help_heading = "Load")]
-    pub payload: Option<u32>,
-
-    /// Change a value of the workload: a parameter, or a dotted path into its file
-    #[arg(long, value_name = "KEY=VALUE", value_parser = setting, help_heading = "Load")]
-    pub set: Vec<(String, String)>,
-
-    /// Seed of the schedules
-    #[arg(long, value_name = "N", default_value_t = 1, help_heading = "Load")]
-    pub seed: u64,
+    #[command(flatten)]
+    pub setup: Setup,
 
     /// Length of each trial's window [default: 3 s, longer where few messages are sent]
     #[arg(long, value_name = "TIME", value_parser = positive_duration, help_heading = "Load")]
@@ -126,19 +75,6 @@ pub struct Capacity {
     /// Longest wait for stragglers after each window
     #[arg(long, value_name = "TIME", value_parser = duration, default_value = "2s", help_heading = "Load")]
     pub drain: Duration,
-
-    /// Threads for publishers, and as many for subscribers
-    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..=256),
-          help_heading = "Generator")]
-    pub shards: u16,
-
-    /// Run the generator's threads under SCHED_FIFO, where the machine allows it
-    #[arg(long, help_heading = "Generator")]
-    pub realtime: bool,
-
-    /// Make each send take this long at least: a generator of known capacity
-    #[arg(long, value_name = "TIME", value_parser = positive_duration, hide = true)]
-    pub handicap: Option<Duration>,
 
     /// Folder in which the folder of the search is made
     #[arg(long, value_name = "DIR", default_value = "runs", help_heading = "Output")]
@@ -175,7 +111,7 @@ impl Capacity {
         let objectives = Objectives::parse(&self.slo).map_err(|error| thresholds::unread("--slo", &error))?;
         let run = self.run();
         let bounds = self.bounds(&run)?;
-        placement::pin_generator(&placement::pins(&self.pin)?)?;
+        placement::pin_generator(&placement::pins(&self.setup.pin)?)?;
         let stop = signals::watch()?;
         // A path's slashes become hyphens in the folder's name.
         let name = format!("capacity-{}", self.workload);
@@ -217,27 +153,7 @@ impl Capacity {
 
     /// A trial's run at factor 1.
     fn run(&self) -> Run {
-        Run {
-            system: self.system.clone(),
-            endpoint: self.endpoint.clone(),
-            protocol: self.protocol.clone(),
-            profile: self.profile,
-            back_end: self.back_end,
-            topology: self.topology,
-            limit: self.limit.clone(),
-            pin: self.pin.clone(),
-            qos: self.qos,
-            variant: self.variant,
-            payload: self.payload,
-            set: self.set.clone(),
-            seed: self.seed,
-            warmup: self.warmup,
-            drain: self.drain,
-            shards: self.shards,
-            realtime: self.realtime,
-            handicap: self.handicap,
-            ..Run::of(&self.workload)
-        }
+        Run { setup: self.setup.clone(), warmup: self.warmup, drain: self.drain, ..Run::of(&self.workload) }
     }
 
     fn bounds(&self, run: &Run) -> Result<Bounds, Failure> {

@@ -6,6 +6,7 @@ use std::time::Duration;
 use clap::Args;
 
 use crate::commands::run_arguments::Run;
+use crate::commands::setup::Setup;
 use crate::failure::Outcome;
 use crate::printer::Printer;
 use crate::units::positive_duration;
@@ -41,8 +42,6 @@ impl Demo {
     /// Runs the demonstration.
     pub fn perform(self, printer: &Printer) -> Outcome {
         let run = Run {
-            system: Some("builtin".to_owned()),
-            qos: self.qos,
             duration: self.duration,
             warmup: Duration::from_secs(2),
             out: self.out,
@@ -50,6 +49,8 @@ impl Demo {
             quiet: self.quiet,
             ..Run::of("smart-home")
         };
+        let setup = Setup { system: Some("builtin".to_owned()), qos: self.qos, ..run.setup.clone() };
+        let run = Run { setup, ..run };
         run.perform(printer)
     }
 }

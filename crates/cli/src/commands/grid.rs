@@ -5,11 +5,11 @@ use std::time::Duration;
 
 use clap::{Args, builder::PossibleValuesParser};
 use pubmark_model::experiment::{
-    Axes, Experiment, Generator, LARGEST_SEED, MOST_REPETITIONS, Pins, Quick, QuietMachine, SystemChoice, Topology,
-    Word,
+    Axes, Experiment, Generator, LARGEST_SEED, MOST_REPETITIONS, Pins, Quick, QuietMachine, SystemChoice, Word,
 };
+use pubmark_model::topology::Topology;
 
-use crate::commands::run_arguments::{Profile, Reading};
+use crate::commands::setup::{Profile, Reading, setting};
 use crate::experiment::definition;
 use crate::failure::Failure;
 use crate::placement::{payload_bytes, rate_factor};
@@ -42,7 +42,7 @@ pub struct Grid {
     pub qos: Vec<u8>,
 
     /// Brokers as one system: `1,3:bridge,5:shard`
-    #[arg(long, value_name = "N:MODE", value_delimiter = ',', requires = "systems", value_parser = topology,
+    #[arg(long, value_name = "N:MODE", value_delimiter = ',', requires = "systems", value_parser = Topology::parse,
           help_heading = WHAT)]
     pub topology: Vec<Topology>,
 
@@ -220,19 +220,8 @@ fn file_name_part(workload: &str) -> String {
     SystemChoice::named(workload).label.chars().take(40).map(safe).collect()
 }
 
-fn topology(text: &str) -> Result<Topology, String> {
-    Topology::parse(text).map_err(|message| format!("{message}: write `1`, `3:bridge`, `3:cluster` or `5:shard`"))
-}
-
 fn payload(text: &str) -> Result<String, String> {
     payload_bytes(text).map(|_| text.to_owned())
-}
-
-fn setting(text: &str) -> Result<(String, String), String> {
-    match text.split_once('=') {
-        Some((key, value)) if !key.trim().is_empty() => Ok((key.trim().to_owned(), value.trim().to_owned())),
-        _ => Err("a setting is written KEY=VALUE, for instance `interval=10ms`".to_owned()),
-    }
 }
 
 fn varied(text: &str) -> Result<(String, Vec<String>), String> {

@@ -17,6 +17,7 @@ pub mod report;
 pub mod run;
 pub mod run_arguments;
 pub mod schema;
+pub mod setup;
 
 use crate::arguments::Verb;
 use crate::failure::Outcome;

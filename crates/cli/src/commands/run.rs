@@ -42,13 +42,13 @@ impl Run {
             printer.result(&dry_run::text(&self, &workload, protocol, &wanted)?)?;
             return Ok(ExitCode::Ok);
         }
-        placement::pin_generator(&placement::pins(&self.pin)?)?;
+        placement::pin_generator(&placement::pins(&self.setup.pin)?)?;
         self.measure(&self.measurement(workload, protocol, wanted)?, printer, &stop)
     }
 
     /// What clients speak: what was asked for, otherwise the first of our protocols that the system offers.
     pub fn protocol(&self) -> Result<&'static Protocol, Failure> {
-        match (&self.protocol, &self.endpoint) {
+        match (&self.setup.protocol, &self.setup.endpoint) {
             (Some(name), _) => protocols::find(name).ok_or_else(|| {
                 Failure::usage(format!("there is no protocol `{name}`"))
                     .hint(suggestion::choices(name, protocols::names()))
@@ -61,8 +61,8 @@ impl Run {
     /// Says which protocol was chosen where it is not the one that most runs speak.
     fn note_protocol(&self, protocol: &Protocol, printer: &Printer) {
         let usual = protocols::PROTOCOLS[0].capabilities.name;
-        if self.protocol.is_none() && protocol.capabilities.name != usual {
-            let system = self.system.as_deref().unwrap_or_default();
+        if self.setup.protocol.is_none() && protocol.capabilities.name != usual {
+            let system = self.setup.system.as_deref().unwrap_or_default();
             let chosen = protocol.capabilities.name;
             printer.note(&format!("`{system}` does not speak {usual}: clients speak {chosen}"));
         }
@@ -71,11 +71,11 @@ impl Run {
     /// Who sends and listens.
     pub fn load(&self) -> Result<Workload, Failure> {
         let options = LoadOptions {
-            variant: self.variant.into(),
+            variant: self.setup.variant.into(),
             scale: self.scale,
-            qos: self.qos.and_then(Qos::from_level),
-            set: self.set.clone(),
-            payload: self.payload,
+            qos: self.setup.qos.and_then(Qos::from_level),
+            set: self.setup.set.clone(),
+            payload: self.setup.payload,
             rate: self.rate,
         };
         load::load(&self.workload, &options).map_err(|error| match error {
@@ -96,11 +96,11 @@ impl Run {
         let fleet = Fleet::new(workload, 1);
         let dumped = if file == Path::new("-") {
             let mut out = BufWriter::new(std::io::stdout().lock());
-            schedule::dump(workload, &fleet, self.seed, &self.timeline(), &mut out)
+            schedule::dump(workload, &fleet, self.setup.seed, &self.timeline(), &mut out)
         } else {
             std::fs::File::create(file).and_then(|file| {
                 let mut out = BufWriter::new(file);
-                schedule::dump(workload, &fleet, self.seed, &self.timeline(), &mut out).and_then(|()| out.flush())
+                schedule::dump(workload, &fleet, self.setup.seed, &self.timeline(), &mut out).and_then(|()| out.flush())
             })
         };
         match dumped {
@@ -129,12 +129,12 @@ impl Run {
             protocol,
             wanted,
             drain_limit: self.drain,
-            seed: self.seed,
-            shards: usize::from(self.shards),
-            realtime: self.realtime,
-            handicap: self.handicap,
+            seed: self.setup.seed,
+            shards: usize::from(self.setup.shards),
+            realtime: self.setup.realtime,
+            handicap: self.setup.handicap,
             repetitions: self.repeat,
-            node_exporter: self.node_exporter.clone(),
+            node_exporter: self.setup.node_exporter.clone(),
         })
     }
 

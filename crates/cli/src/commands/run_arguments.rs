@@ -3,13 +3,10 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use clap::{Args, ValueEnum, builder::PossibleValuesParser};
-use pubmark_model::workload::Variant;
-use pubmark_systems::limits::ResourceLimits;
-use pubmark_systems::{BackEndChoice, TopologyChoice};
+use clap::Args;
 
-use crate::placement::{limits, payload_bytes, rate_factor, topology};
-use crate::protocols;
+use crate::commands::setup::Setup;
+use crate::placement::rate_factor;
 use crate::units::{duration, positive_duration};
 
 /// Run a workload against a system and record what happened.
@@ -23,64 +20,8 @@ pub struct Run {
     /// A built-in workload (`pubmark list workloads`) or the path of a workload file
     pub workload: String,
 
-    /// System to start and measure (`pubmark list systems`) [default: builtin]
-    #[arg(long, value_name = "SYSTEM", help_heading = "What is measured")]
-    pub system: Option<String>,
-
-    // Not as a doc comment, which would take the brackets for links.
-    #[arg(
-        long,
-        value_name = "URL",
-        help_heading = "What is measured",
-        help = "System that runs already: mqtt://[user[:password]@]host[:port] or mqtts://…"
-    )]
-    pub endpoint: Option<String>,
-
-    /// node_exporter of the endpoint's machine, for what the whole machine used: `http://host:9100`
-    #[arg(long, value_name = "URL", requires = "endpoint", help_heading = "What is measured")]
-    pub node_exporter: Option<String>,
-
-    /// Protocol that clients speak [default: the first of these that the system offers]
-    #[arg(long, value_parser = PossibleValuesParser::new(protocols::names()), help_heading = "What is measured")]
-    pub protocol: Option<String>,
-
-    /// Configuration of a system that pubmark starts: what the package ships, or tuned
-    #[arg(long, value_enum, default_value = "default", help_heading = "What is measured")]
-    pub profile: Profile,
-
-    /// What runs a system that pubmark starts: a program of this machine, or a container
-    #[arg(long, value_enum, conflicts_with = "endpoint", help_heading = "What is measured")]
-    pub back_end: Option<BackEnd>,
-
-    /// Image of the container, in place of the system's own
-    #[arg(long, value_name = "IMAGE", conflicts_with = "endpoint", help_heading = "What is measured")]
-    pub image: Option<String>,
-
-    /// Several brokers as one system: `3:bridge`, `3:cluster`, or `5:shard` for independent ones
-    #[arg(long, value_name = "N:MODE", value_parser = topology, conflicts_with = "endpoint",
-          help_heading = "What is measured")]
-    pub topology: Option<TopologyChoice>,
-
-    /// What each broker may use: `cpu=0.5,memory=256MB,cores=1`, or a set such as `mq-bench-1`
-    #[arg(long, value_name = "LIMITS", value_parser = limits, conflicts_with = "endpoint",
-          help_heading = "What is measured")]
-    pub limit: Option<ResourceLimits>,
-
-    /// Cores for one side: `system=0`, `generator=1-3`; once for each
-    #[arg(long, value_name = "SIDE=CORES", num_args = 1..=2, help_heading = "What is measured")]
-    pub pin: Vec<String>,
-
-    /// Leave limits of the system as they are, even if the workload's messages are too large for it
-    #[arg(long, conflicts_with = "endpoint", help_heading = "What is measured")]
-    pub strict_defaults: bool,
-
-    /// Delivery level of all devices and subscribers, in place of the workload's
-    #[arg(long, value_name = "0|1|2", value_parser = clap::value_parser!(u8).range(0..=2), help_heading = "Load")]
-    pub qos: Option<u8>,
-
-    /// Reading of a published workload: with the errors its figures were made with, or as its text means it
-    #[arg(long, value_enum, default_value = "corrected", help_heading = "Load")]
-    pub variant: Reading,
+    #[command(flatten)]
+    pub setup: Setup,
 
     /// Multiply the number of devices
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..),
@@ -90,18 +31,6 @@ pub struct Run {
     /// Multiply the rate of every device
     #[arg(long, value_name = "FACTOR", default_value_t = 1.0, value_parser = rate_factor, help_heading = "Load")]
     pub rate: f64,
-
-    /// Size of every payload, in place of the workload's: `16`, `1KB`
-    #[arg(long, value_name = "SIZE", value_parser = payload_bytes, help_heading = "Load")]
-    pub payload: Option<u32>,
-
-    /// Change a value of the workload: a parameter, or a dotted path into its file
-    #[arg(long, value_name = "KEY=VALUE", value_parser = setting, help_heading = "Load")]
-    pub set: Vec<(String, String)>,
-
-    /// Seed of the schedule: the same seed and workload give the same schedule
-    #[arg(long, value_name = "N", default_value_t = 1, help_heading = "Load")]
-    pub seed: u64,
 
     /// Length of the measured window
     #[arg(long, value_name = "TIME", allow_hyphen_values = true, value_parser = positive_duration, default_value = "60s",
@@ -122,45 +51,6 @@ pub struct Run {
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=1000),
           help_heading = "Load")]
     pub repeat: u32,
-
-    /// Authorities (PEM) that the server's certificate is checked against [default: the machine's]
-    #[arg(
-        long,
-        value_name = "FILE",
-        conflicts_with = "tls_insecure",
-        requires = "endpoint",
-        help_heading = "Connection"
-    )]
-    pub tls_ca: Option<PathBuf>,
-
-    /// Accept any certificate of the server; the record says so
-    #[arg(long, requires = "endpoint", help_heading = "Connection")]
-    pub tls_insecure: bool,
-
-    /// User name of all clients that have none of their own
-    #[arg(long, value_name = "NAME", help_heading = "Connection")]
-    pub user: Option<String>,
-
-    /// Environment variable that holds the password
-    #[arg(long, value_name = "VARIABLE", requires = "user", conflicts_with = "password", help_heading = "Connection")]
-    pub password_env: Option<String>,
-
-    /// The password; others on this machine can see it, `--password-env` is safer
-    #[arg(long, value_name = "PASSWORD", requires = "user", help_heading = "Connection")]
-    pub password: Option<String>,
-
-    /// Threads for publishers, and as many for subscribers
-    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..=256),
-          help_heading = "Generator")]
-    pub shards: u16,
-
-    /// Run the generator's threads under SCHED_FIFO, where the machine allows it
-    #[arg(long, help_heading = "Generator")]
-    pub realtime: bool,
-
-    /// Make each send take this long at least: a generator of known capacity
-    #[arg(long, value_name = "TIME", value_parser = positive_duration, hide = true)]
-    pub handicap: Option<Duration>,
 
     /// Print what the run would need, and whether this machine can give it; start nothing
     #[arg(long, conflicts_with_all = ["dump_schedule", "json"], help_heading = "Instead of running")]
@@ -187,69 +77,6 @@ pub struct Run {
     /// No progress and no notes on standard error
     #[arg(long, short, help_heading = "Output")]
     pub quiet: bool,
-}
-
-/// Configuration of a system that pubmark starts.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub enum Profile {
-    /// What the package ships, with a listener, anonymous access, no persistence
-    Default,
-    /// Set for the load, each change named in the record
-    Tuned,
-}
-
-impl Profile {
-    /// The word used in definitions and records.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Profile::Default => "default",
-            Profile::Tuned => "tuned",
-        }
-    }
-}
-
-/// What runs a system.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub enum BackEnd {
-    /// A program of this machine
-    Process,
-    /// A container, by podman or docker
-    Container,
-}
-
-impl From<BackEnd> for BackEndChoice {
-    fn from(back_end: BackEnd) -> BackEndChoice {
-        match back_end {
-            BackEnd::Process => BackEndChoice::Process,
-            BackEnd::Container => BackEndChoice::Container,
-        }
-    }
-}
-
-/// [`Variant`] on the command line.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub enum Reading {
-    /// With the errors the paper's figures were made with
-    Published,
-    /// As the paper's text means it
-    Corrected,
-}
-
-impl From<Reading> for Variant {
-    fn from(reading: Reading) -> Variant {
-        match reading {
-            Reading::Published => Variant::Published,
-            Reading::Corrected => Variant::Corrected,
-        }
-    }
-}
-
-/// Reads `KEY=VALUE`.
-pub fn setting(text: &str) -> Result<(String, String), String> {
-    match text.split_once('=') {
-        Some((key, value)) if !key.trim().is_empty() => Ok((key.trim().to_owned(), value.trim().to_owned())),
-        _ => Err("a setting is written KEY=VALUE, for instance `interval=10ms`".to_owned()),
-    }
 }
 
 impl Run {

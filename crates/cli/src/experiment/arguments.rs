@@ -3,7 +3,8 @@
 use std::path::Path;
 
 use clap::{Args as _, FromArgMatches as _};
-use pubmark_model::experiment::{Experiment, Settings, Topology, time};
+use pubmark_model::experiment::{Experiment, Settings, time};
+use pubmark_model::topology::Topology;
 
 use crate::commands::run_arguments::Run;
 use crate::failure::Failure;
@@ -80,10 +81,13 @@ mod tests {
         let words = words(&experiment, &cells(&experiment)[0].settings, "mqtt311", Path::new("/folder"));
         let run = read(&words).unwrap();
         assert_eq!(run.workload, "/folder/./w.yaml");
-        assert_eq!((run.seed, run.scale, run.qos, run.rate, run.payload), (7, 3, Some(2), 0.5, Some(1_000)));
-        assert_eq!(run.system.as_deref(), Some("mosquitto"));
-        assert_eq!(run.set, [("every".to_owned(), "1s".to_owned())]);
-        assert_eq!((run.shards, run.realtime, run.strict_defaults), (2, true, false));
+        assert_eq!(
+            (run.setup.seed, run.scale, run.setup.qos, run.rate, run.setup.payload),
+            (7, 3, Some(2), 0.5, Some(1_000))
+        );
+        assert_eq!(run.setup.system.as_deref(), Some("mosquitto"));
+        assert_eq!(run.setup.set, [("every".to_owned(), "1s".to_owned())]);
+        assert_eq!((run.setup.shards, run.setup.realtime, run.setup.strict_defaults), (2, true, false));
         assert_eq!((run.duration.as_secs(), run.warmup.as_secs()), (2, 0));
     }
 

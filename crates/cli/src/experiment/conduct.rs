@@ -84,7 +84,7 @@ fn perform(
     plan.cautions.iter().for_each(|caution| printer.note(caution));
     // The same for all cells: one process makes their load.
     if let Some(ready) = plan.cells.iter().find_map(|cell| cell.ready.as_ref().ok()) {
-        placement::pin_generator(&placement::pins(&ready.run.pin)?)?;
+        placement::pin_generator(&placement::pins(&ready.run.setup.pin)?)?;
     }
     let Finished { record, complete } = Runner { plan, folder, journal, printer, stop }.perform()?;
     if json {

@@ -150,7 +150,7 @@ impl Ready {
         if let Err(error) = definition.offer(protocol.capabilities.name) {
             return Ok(Err(Refusal::unsupported(error.to_string())));
         }
-        if let Err(error) = definition.profile(run.profile.as_str()) {
+        if let Err(error) = definition.profile(run.setup.profile.as_str()) {
             return Ok(Err(Refusal::unsupported(error.to_string())));
         }
         let wanted = Wanted::asked(&run, protocol, &workload, stop)?;

@@ -1,9 +1,10 @@
 //! What a cell asks for and cannot have, found before anything is started.
 
+use pubmark_model::topology::TopologyMode;
 use pubmark_model::workload::Workload;
 use pubmark_record::experiment::FailureKind;
 use pubmark_systems::container::Engine;
-use pubmark_systems::{BackEndChoice, Definition, StartOptions, SystemError, TopologyMode, launch};
+use pubmark_systems::{BackEndChoice, Definition, StartOptions, SystemError, launch};
 
 /// Why a cell is not run.
 #[derive(Clone, Debug, PartialEq, Eq)]

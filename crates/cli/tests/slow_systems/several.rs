@@ -2,7 +2,8 @@
 
 use std::process::{Child, Command, Stdio};
 
-use pubmark_systems::{Definition, Endpoint, RunningSystem, StartOptions, TopologyChoice, TopologyMode};
+use pubmark_model::topology::{Topology, TopologyMode};
+use pubmark_systems::{Definition, Endpoint, RunningSystem, StartOptions};
 
 use crate::system::{LOGIN, PATIENCE, has_clients, installed, options, secured, start, stop, wait_for};
 
@@ -10,7 +11,7 @@ use crate::system::{LOGIN, PATIENCE, has_clients, installed, options, secured, s
 const WAYS: [(usize, usize); 3] = [(1, 2), (0, 1), (2, 0)];
 
 fn three(definition: &Definition, mode: TopologyMode, options: StartOptions) -> RunningSystem {
-    let system = start(definition, &StartOptions { topology: TopologyChoice { brokers: 3, mode }, ..options });
+    let system = start(definition, &StartOptions { topology: Topology { brokers: 3, mode }, ..options });
     assert_eq!(system.endpoints().len(), 3);
     assert_eq!(system.info().topology.map(|found| found.brokers), Some(3));
     system

@@ -3,7 +3,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::check::NO_LIMIT;
-use super::definition::{Experiment, SystemChoice, Topology};
+use super::definition::{Experiment, SystemChoice};
+use crate::topology::Topology;
 use crate::units;
 
 /// Values of an axis as they are shown, in order.

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-use super::definition::{Axes, Experiment, Generator, Pins, Quick, QuietMachine, SystemChoice, Topology};
+use super::definition::{Axes, Experiment, Generator, Pins, Quick, QuietMachine, SystemChoice};
 use super::raw::{
     BytesText, FactorText, LevelText, LimitText, RawAxes, RawExperiment, RawGenerator, RawPins, RawQuick,
     RawQuietMachine, RawSystem, ShareText, TimeText, TopologyText, VariantWord, WholeText,
@@ -12,6 +12,7 @@ use super::{Judge, LARGEST_SEED, MOST_CELLS, MOST_REPETITIONS, Word, axes};
 use crate::load::diagnostic::{Problem, ProblemKind, Span};
 use crate::load::shape::{AnyText, Form, OneOrMany, Spanned, Text};
 use crate::load::value::{impossible, too_many, unit};
+use crate::topology::Topology;
 use crate::units;
 use crate::workload::Variant;
 
@@ -246,9 +247,7 @@ fn level(text: &Text<LevelText>) -> Result<u8, Problem> {
 }
 
 fn topology(text: &Text<TopologyText>) -> Result<Topology, Problem> {
-    Topology::parse(&text.text).map_err(|message| {
-        impossible(message).at(text.span, "here").help("write `1`, `3:bridge`, `3:cluster` or `5:shard`")
-    })
+    Topology::parse(&text.text).map_err(|message| impossible(message).at(text.span, "here"))
 }
 
 fn limit(text: &Text<LimitText>, judge: Judge<'_>) -> Result<String, Problem> {

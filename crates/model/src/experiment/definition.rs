@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use crate::topology::Topology;
 use crate::workload::Variant;
 
 /// An experiment: one workload, some axes, repetitions.
@@ -167,76 +168,6 @@ impl SystemChoice {
     }
 }
 
-/// Brokers and how they know each other.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Topology {
-    /// Brokers, from 1.
-    pub brokers: u32,
-    /// How they act together; of a single one `shard`, which says nothing.
-    pub mode: TopologyMode,
-}
-
-/// How several brokers act together.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum TopologyMode {
-    /// Each forwards to the first, and the first to each.
-    Bridge,
-    /// As the system's own cluster.
-    Cluster,
-    /// Devices are dealt out over brokers that know nothing of each other.
-    Shard,
-}
-
-/// Most brokers.
-const MOST_BROKERS: u32 = 64;
-
-impl TopologyMode {
-    /// The modes with their words.
-    pub const ALL: [(TopologyMode, &'static str); 3] =
-        [(TopologyMode::Bridge, "bridge"), (TopologyMode::Cluster, "cluster"), (TopologyMode::Shard, "shard")];
-
-    /// The word in files.
-    pub fn as_str(self) -> &'static str {
-        TopologyMode::ALL.iter().find(|(mode, _)| *mode == self).map_or("", |(_, word)| word)
-    }
-}
-
-impl Topology {
-    /// One broker.
-    pub const ONE: Topology = Topology { brokers: 1, mode: TopologyMode::Shard };
-
-    /// Reads `1`, `3:bridge`, `3:cluster`, `5:shard`; a space does as well as the colon.
-    pub fn parse(text: &str) -> Result<Topology, String> {
-        let words: Vec<&str> = text.split([':', ' ']).filter(|word| !word.is_empty()).collect();
-        let (number, mode) = match words.as_slice() {
-            [number] => (*number, None),
-            [number, mode] => (*number, Some(*mode)),
-            _ => return Err(format!("`{text}` is not a topology")),
-        };
-        let brokers = number
-            .parse::<u32>()
-            .ok()
-            .filter(|brokers| (1..=MOST_BROKERS).contains(brokers))
-            .ok_or_else(|| format!("`{number}` is not a number of brokers from 1 to {MOST_BROKERS}"))?;
-        match mode.map(|word| (word, TopologyMode::ALL.iter().find(|(_, known)| *known == word))) {
-            None if brokers == 1 => Ok(Topology::ONE),
-            None => Err(format!("`{text}` does not say how {brokers} brokers know each other")),
-            Some((word, None)) => Err(format!("`{word}` is not a way to connect brokers")),
-            Some((_, Some(_))) if brokers == 1 => Ok(Topology::ONE),
-            Some((_, Some((mode, _)))) => Ok(Topology { brokers, mode: *mode }),
-        }
-    }
-}
-
-impl std::fmt::Display for Topology {
-    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        match self.brokers {
-            1 => formatter.write_str("1"),
-            brokers => write!(formatter, "{brokers}:{}", self.mode.as_str()),
-        }
-    }
-}
-
 impl Experiment {
     /// The same in the lengths of `--quick`.
     pub fn quickly(mut self) -> Experiment {
@@ -249,18 +180,6 @@ impl Experiment {
 #[allow(clippy::unwrap_used)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn a_topology_reads_what_it_writes() {
-        for text in ["1", "3:bridge", "2:cluster", "5:shard"] {
-            assert_eq!(Topology::parse(text).unwrap().to_string(), text);
-        }
-        assert_eq!(Topology::parse("1 bridge"), Ok(Topology::ONE));
-        assert_eq!(Topology::parse("5 shard"), Topology::parse("5:shard"));
-        for wrong in ["", "0", "3", "3:ring", "x:bridge", "3:bridge:now", "65:shard"] {
-            assert!(Topology::parse(wrong).is_err(), "{wrong}");
-        }
-    }
 
     #[test]
     fn a_file_gives_a_system_its_name() {

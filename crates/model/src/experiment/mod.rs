@@ -16,7 +16,7 @@ mod write;
 
 pub use builtin::{Listed, all, names};
 pub use cells::{AxisValues, PlannedCell, Settings, axes, cells};
-pub use definition::{Axes, Experiment, Generator, Pins, Quick, QuietMachine, SystemChoice, Topology, TopologyMode};
+pub use definition::{Axes, Experiment, Generator, Pins, Quick, QuietMachine, SystemChoice};
 pub use load::{LoadError, Loaded, load, parse};
 pub use order::{Turn, order};
 pub use write::time;

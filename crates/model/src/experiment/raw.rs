@@ -4,56 +4,27 @@
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use crate::load::shape::{AnyText, Form, Named, OneOrMany, Spanned, Text, TextKind};
+use crate::load::shape::{AnyText, Form, Named, OneOrMany, Spanned, Text, TextKind, text_kinds};
 
-/// Declares a kind of scalar; files of experiments have no parameters, so its texts are all that is taken.
-macro_rules! kind {
-    ($(#[$about:meta])* $kind:ident = $name:literal, $expected:literal, $pattern:literal, $types:expr) => {
-        $(#[$about])*
-        #[derive(Clone, Debug)]
-        pub(crate) enum $kind {}
-
-        impl TextKind for $kind {
-            const EXPECTED: &'static str = $expected;
-            const NAME: &'static str = $name;
-            const PATTERN: &'static str = $pattern;
-            const TYPES: &'static [&'static str] = $types;
-        }
-    };
-}
-
-kind! {
+// Files of experiments have no parameters: the texts are all that is taken.
+text_kinds! {
     /// `10ms`, `1.5s`, `2m`, `1h`.
-    TimeText = "Time", "a duration such as `60s`", r"^[0-9]*\.?[0-9]+(ns|us|ms|s|m|h)$", &["string"]
-}
-kind! {
+    TimeText = "Time", "a duration such as `60s`", r"^[0-9]*\.?[0-9]+(ns|us|ms|s|m|h)$", &["string"];
     /// A whole number.
-    WholeText = "Whole", "a whole number", r"^[0-9]+$", &["string", "integer"]
-}
-kind! {
+    WholeText = "Whole", "a whole number", r"^[0-9]+$", &["string", "integer"];
     /// A number above zero.
-    FactorText = "Factor", "a number above zero", r"^[0-9]*\.?[0-9]+$", &["string", "number"]
-}
-kind! {
+    FactorText = "Factor", "a number above zero", r"^[0-9]*\.?[0-9]+$", &["string", "number"];
     /// `0`, `1`, `2`.
-    LevelText = "Level", "a delivery level: `0`, `1`, `2`", r"^[012]$", &["string", "integer"]
-}
-kind! {
+    LevelText = "Level", "a delivery level: `0`, `1`, `2`", r"^[012]$", &["string", "integer"];
     /// `16B`, `1KB`.
-    BytesText = "Bytes", "a size such as `1KB`", r"^[0-9]*\.?[0-9]+(B|KB|KiB|MB|MiB|GB|GiB)?$", &["string", "number"]
-}
-kind! {
+    BytesText = "Bytes", "a size such as `1KB`", r"^[0-9]*\.?[0-9]+(B|KB|KiB|MB|MiB|GB|GiB)?$", &["string", "number"];
     /// `10%` or `0.1`.
-    ShareText = "Share", "a share such as `10%`", r"^[0-9]*\.?[0-9]+%?$", &["string", "number"]
-}
-kind! {
+    ShareText = "Share", "a share such as `10%`", r"^[0-9]*\.?[0-9]+%?$", &["string", "number"];
     /// `1`, `3:bridge`, `5:shard`.
     TopologyText = "Topology", "brokers and how they know each other, such as `3:bridge`",
-    r"^(1|[0-9]+[: ](bridge|cluster|shard))$", &["string", "integer"]
-}
-kind! {
+    r"^(1|[0-9]+[: ](bridge|cluster|shard))$", &["string", "integer"];
     /// `none`, `cpu=0.5,memory=256MB`, or the name of a set.
-    LimitText = "Limit", "limits such as `cpu=0.5,memory=256MB`, or `none`", "", &["string"]
+    LimitText = "Limit", "limits such as `cpu=0.5,memory=256MB`, or `none`", "", &["string"];
 }
 
 /// A pubmark experiment: one workload, what is varied, how often it is repeated.

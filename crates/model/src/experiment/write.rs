@@ -127,7 +127,8 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::experiment::{Pins, Quick, QuietMachine, Topology, TopologyMode, parse};
+    use crate::experiment::{Pins, Quick, QuietMachine, parse};
+    use crate::topology::{Topology, TopologyMode};
     use crate::workload::Variant;
 
     fn text() -> impl Strategy<Value = String> {

@@ -142,7 +142,7 @@ pub fn parse(file_name: &str, text: &str, options: &LoadOptions) -> Result<Workl
     if let Some(bytes) = options.payload {
         adjust::set_payload(&mut workload, bytes);
     }
-    adjust::multiply_rate_unless_one(&mut workload, options.rate)?;
+    adjust::multiply_rate(&mut workload, options.rate)?;
     Ok(workload)
 }
 

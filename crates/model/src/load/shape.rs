@@ -125,6 +125,7 @@ macro_rules! text_kinds {
         }
     )*};
 }
+pub(crate) use text_kinds;
 
 text_kinds! {
     /// `10ms`, `1.5s`, `2m`, `1h`.

@@ -9,10 +9,11 @@ mod tails;
 
 use pubmark_record::experiment::CellFigure;
 
-use super::Chart;
+use super::{Chart, Picture};
 use crate::columns::ColumnUnit;
 use crate::experiment::{Member, View};
-use crate::plot::rows::{Content, Row, RowGroup};
+use crate::plot::Axis;
+use crate::plot::rows::{Content, Row, RowGroup, RowPanel, Rows};
 
 /// The file with the figures of all cells, relative to the page.
 const CELLS: &str = "csv/cells.csv";
@@ -48,6 +49,33 @@ fn rows(view: &View, contents: impl Fn(&Member) -> Vec<Content>, panels: usize) 
         rows: group.members.iter().map(row).collect(),
     };
     view.groups.iter().map(group).collect()
+}
+
+/// A figure in a panel of its own.
+struct Shown {
+    /// Its name in records.
+    name: &'static str,
+    /// Head of the panel.
+    head: &'static str,
+    unit: ColumnUnit,
+}
+
+/// Of these figures (name, head), those that the experiment has.
+fn shown(view: &View, figures: &[(&'static str, &'static str)]) -> Vec<Shown> {
+    figures.iter().filter_map(|&(name, head)| Some(Shown { name, head, unit: view.unit(name)? })).collect()
+}
+
+/// A chart of panels side by side, a row for each cell; `None` without figures.
+fn panels(
+    view: &View,
+    shown: &[Shown],
+    axis: impl Fn(&Shown) -> Axis,
+    content: impl Fn(&Member, &Shown) -> Content,
+) -> Option<Picture> {
+    let panels: Vec<RowPanel> =
+        shown.iter().map(|shown| RowPanel { name: shown.head.to_string(), axis: axis(shown) }).collect();
+    let contents = |member: &Member| shown.iter().map(|shown| content(member, shown)).collect();
+    (!panels.is_empty()).then(|| Picture::Rows(Rows { groups: rows(view, contents, panels.len()), panels }))
 }
 
 /// Every value of a figure over all cells, in the unit of its column.

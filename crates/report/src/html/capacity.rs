@@ -4,7 +4,7 @@ use maud::{Markup, html};
 use pubmark_record::capacity::{CapacityLimit, CapacityRecord, Knob, Trial};
 use pubmark_record::record::Status;
 
-use super::reproduction::{command_line, machine};
+use super::reproduction::{facts, machine};
 use super::{figure, page, with_code};
 use crate::charts::capacity::{CAPACITY_CHARTS, OUTCOMES, outcome};
 use crate::columns::ColumnUnit;
@@ -156,14 +156,7 @@ fn reproduce(record: &CapacityRecord) -> Markup {
     ];
     rows.extend(machine(&record.environment));
     html! {
-        p { "The exact command:" }
-        pre { code { (command_line(&record.command)) } }
-        div.scroll { table.facts { tbody {
-            @for (name, value) in &rows { tr { th scope="row" { (name) } td { (value) } } }
-        } } }
-        @if let Some(configuration) = &record.system.configuration {
-            details { summary { "Configuration of " (record.system.name) } pre { code { (configuration) } } }
-        }
+        (facts(&record.command, &rows, &record.system))
         p { "Files beside this page: " a href="capacity.json" { "capacity.json" } ", " a href="csv/trials.csv" { "csv/trials.csv" } "." }
     }
 }

@@ -98,7 +98,7 @@ fn commands(comparison: &Comparison) -> Markup {
     html! {
         @for run in &comparison.runs {
             p { (run.label) ", seed " (run.record.workload.seed) ":" }
-            pre { code { (run.record.command.join(" ")) } }
+            pre { code { (words::command_line(&run.record.command)) } }
         }
     }
 }

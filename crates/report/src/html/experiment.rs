@@ -11,11 +11,12 @@ use maud::{Markup, html};
 use pubmark_record::experiment::ExperimentRecord;
 use pubmark_record::record::Status;
 
-use super::reproduction::{command_line, machine};
+use super::reproduction::machine;
 use super::{figure, page, with_code};
 use crate::charts::experiment::EXPERIMENT_CHARTS;
 use crate::experiment::{View, headline};
 use crate::numbers::{duration, seconds};
+use crate::words;
 
 /// The page of an experiment.
 pub fn experiment(record: &ExperimentRecord) -> String {
@@ -85,7 +86,7 @@ fn reproduce(record: &ExperimentRecord) -> Markup {
     rows.extend(machine(&record.environment));
     html! {
         p { "The exact command:" }
-        pre { code { (command_line(&record.command)) } }
+        pre { code { (words::command_line(&record.command)) } }
         @if !record.definition.is_empty() {
             details open {
                 summary { "The whole definition: save it as a file for " code { "pubmark experiment FILE" } }

@@ -1,28 +1,34 @@
 //! What it takes to run it again: command, seed, versions, machine, configuration.
 
 use maud::{Markup, html};
-use pubmark_record::record::{Environment, Record};
+use pubmark_record::record::{Environment, Record, SystemInfo};
 
 use crate::numbers::{MISSING, bytes, count, seconds, short};
-use crate::words::system_facts;
+use crate::words::{command_line, system_facts};
 
 pub(super) fn section(record: &Record) -> Markup {
-    let rows = rows(record);
     html! {
-        p { "The exact command:" }
-        pre { code { (command_line(&record.command)) } }
-        div.scroll { table.facts { tbody {
-            @for (name, value) in &rows { tr { th scope="row" { (name) } td { (value) } } }
-        } } }
-        @if let Some(configuration) = &record.system.configuration {
-            details { summary { "Configuration of " (record.system.name) } pre { code { (configuration) } } }
-        }
+        (facts(&record.command, &rows(record), &record.system))
         @if !record.generator.shards.is_empty() {
             details { summary { "Threads of pubmark" } (shards(record)) }
         }
         p { "Files beside this page: " a href="record.json" { "record.json" } ", "
             @for (holds, file) in &record.files { a href=(file) { (file) } " (" (holds) "), " }
             "and one CSV file a table. " code { "pubmark report RUN" } " makes this page again." }
+    }
+}
+
+/// The command, what else it takes, and the system's configuration.
+pub(super) fn facts(command: &[String], rows: &[(&'static str, String)], system: &SystemInfo) -> Markup {
+    html! {
+        p { "The exact command:" }
+        pre { code { (command_line(command)) } }
+        div.scroll { table.facts { tbody {
+            @for (name, value) in rows { tr { th scope="row" { (name) } td { (value) } } }
+        } } }
+        @if let Some(configuration) = &system.configuration {
+            details { summary { "Configuration of " (system.name) } pre { code { (configuration) } } }
+        }
     }
 }
 
@@ -119,24 +125,5 @@ fn shards(record: &Record) -> Markup {
                 }
             }
         } }
-    }
-}
-
-/// The words of a command as a shell reads them.
-pub(super) fn command_line(words: &[String]) -> String {
-    let plain =
-        |word: &str| !word.is_empty() && word.chars().all(|c| c.is_ascii_alphanumeric() || "-_./=:,@%+".contains(c));
-    let quoted = |word: &String| if plain(word) { word.clone() } else { format!("'{}'", word.replace('\'', "'\\''")) };
-    words.iter().map(quoted).collect::<Vec<String>>().join(" ")
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_command_is_quoted_as_a_shell_needs_it() {
-        let words = ["pubmark", "run", "my file.yaml", "--set", "a='b'"].map(String::from);
-        assert_eq!(command_line(&words), "pubmark run 'my file.yaml' --set 'a='\\''b'\\'''");
     }
 }

@@ -6,7 +6,7 @@ use pubmark_record::experiment::ExperimentRecord;
 use super::{escaped, table};
 use crate::charts::capacity::outcome;
 use crate::experiment::{Group, Member, View, headline};
-use crate::numbers::{MISSING, TimeUnit, duration, significant};
+use crate::numbers::{TimeUnit, duration};
 use crate::words;
 
 /// An experiment: who wins, then a table for each setting.
@@ -26,7 +26,7 @@ pub fn experiment(record: &ExperimentRecord) -> String {
     text.push_str(
         "\nMean over the repetitions with its 95 % interval; bold is better than every other beyond the noise.\n",
     );
-    text.push_str(&format!("\nCommand: `{}`\n", record.command.join(" ").replace('`', "'")));
+    text.push_str(&format!("\nCommand: `{}`\n", words::command_line(&record.command).replace('`', "'")));
     text
 }
 
@@ -85,21 +85,12 @@ pub fn capacity(record: &CapacityRecord) -> String {
     }
     text.push('\n');
     let unit = TimeUnit::for_value(record.trials.iter().filter_map(|trial| trial.p99_us).fold(0.0, f64::max));
-    let optional = |value: Option<f64>| value.map_or_else(|| MISSING.to_string(), significant);
     let rows: Vec<Vec<String>> = record
         .trials
         .iter()
         .map(|trial| {
-            vec![
-                significant(trial.offered_per_s),
-                optional(trial.delivered_per_s),
-                trial.loss.map_or_else(|| MISSING.to_string(), words::loss_share),
-                unit.number(trial.p50_us),
-                unit.number(trial.p99_us),
-                optional(trial.system_cores),
-                optional(trial.generator_cores),
-                outcome(trial.outcome).0.to_string(),
-            ]
+            let outcome = outcome(trial.outcome).0.to_string();
+            words::trial_numbers(trial, unit).into_iter().chain([outcome]).collect()
         })
         .collect();
     let time = |name: &str| format!("{name}, {}", unit.symbol());
@@ -108,6 +99,6 @@ pub fn capacity(record: &CapacityRecord) -> String {
             .map(String::from)
             .to_vec();
     table(&mut text, &header, &rows);
-    text.push_str(&format!("\nCommand: `{}`\n", record.command.join(" ").replace('`', "'")));
+    text.push_str(&format!("\nCommand: `{}`\n", words::command_line(&record.command).replace('`', "'")));
     text
 }

@@ -1,12 +1,12 @@
 //! A search for capacity on a terminal: the answer, then every load that was tried.
 
-use pubmark_record::capacity::{CapacityLimit, CapacityRecord, Trial, TrialOutcome};
+use pubmark_record::capacity::{CapacityLimit, CapacityRecord, TrialOutcome};
 use pubmark_record::record::Status;
 
 use super::layout::{Page, Tone, cut};
 use super::{COLUMNS, TerminalOptions};
 use crate::charts::capacity::outcome;
-use crate::numbers::{MISSING, TimeUnit, duration, significant};
+use crate::numbers::{TimeUnit, duration};
 use crate::words;
 
 /// Columns of the values.
@@ -65,19 +65,6 @@ fn table(page: &mut Page, record: &CapacityRecord) {
             TrialOutcome::GeneratorLimited => Tone::Caution,
             TrialOutcome::Missed | TrialOutcome::Failed => Tone::Bad,
         };
-        page.line(&line(&values(trial, unit), outcome(trial.outcome).0), tone);
+        page.line(&line(&words::trial_numbers(trial, unit), outcome(trial.outcome).0), tone);
     }
-}
-
-fn values(trial: &Trial, unit: TimeUnit) -> [String; 7] {
-    let optional = |value: Option<f64>| value.map_or_else(|| MISSING.to_string(), significant);
-    [
-        significant(trial.offered_per_s),
-        optional(trial.delivered_per_s),
-        trial.loss.map_or_else(|| MISSING.to_string(), words::loss_share),
-        unit.number(trial.p50_us),
-        unit.number(trial.p99_us),
-        optional(trial.system_cores),
-        optional(trial.generator_cores),
-    ]
 }

@@ -20,7 +20,7 @@ use crate::condition::{Condition, When};
 use crate::error::SystemError;
 
 /// File name (without `.yaml`) and text of every definition in `systems/`.
-const EMBEDDED: &[(&str, &str)] = include!(concat!(env!("OUT_DIR"), "/embedded.rs"));
+const EMBEDDED: &[(&str, &str)] = include!(concat!(env!("OUT_DIR"), "/systems.rs"));
 /// Profile that every system has.
 pub const DEFAULT_PROFILE: &str = "default";
 /// Profile for benchmarks: without defaults that mislead.

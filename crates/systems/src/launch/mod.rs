@@ -13,7 +13,7 @@ use pubmark_record::record::{Deviation, LimitInfo, SystemInfo, TopologyInfo};
 
 pub(crate) use broker::{Broker, Contained};
 pub use command_line::{CommandLine, ContainerOrder};
-pub use options::{BackEndChoice, Endpoint, StartOptions, TlsFiles, TopologyChoice, TopologyMode};
+pub use options::{BackEndChoice, Endpoint, StartOptions, TlsFiles};
 
 use crate::affinity;
 use crate::cgroup::CostPlace;
@@ -160,7 +160,7 @@ fn info(plan: &Plan, brokers: &[Broker], version: Option<String>) -> SystemInfo 
         },
         topology: (brokers.len() > 1).then(|| TopologyInfo {
             brokers: plan.options.topology.brokers,
-            mode: plan.options.topology.mode.name().to_owned(),
+            mode: plan.options.topology.mode.as_str().to_owned(),
             endpoints: brokers.iter().map(|broker| broker.endpoint.to_string()).collect(),
         }),
         limits: limit_info(plan, &brokers[0]),

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
+use pubmark_model::topology::Topology;
 use pubmark_model::workload::Credentials;
 
 use crate::definition::DEFAULT_PROFILE;
@@ -42,7 +43,7 @@ pub struct StartOptions {
     /// Image in place of the definition's.
     pub image: Option<String>,
     /// Brokers and how they know each other.
-    pub topology: TopologyChoice,
+    pub topology: Topology,
     /// What each broker may use of the machine.
     pub limits: Option<ResourceLimits>,
     /// Cores that the system may run on; all if empty.
@@ -63,43 +64,6 @@ pub enum BackEndChoice {
     Container,
 }
 
-/// Brokers of a system and how they know each other.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct TopologyChoice {
-    /// Brokers, from 1.
-    pub brokers: u32,
-    /// How they act together.
-    pub mode: TopologyMode,
-}
-
-/// How several brokers act together.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum TopologyMode {
-    /// Each forwards to the first, and the first to each.
-    Bridge,
-    /// As the system's own cluster.
-    Cluster,
-    /// They know nothing of each other: devices are dealt out over them, subscribers listen on all.
-    Shard,
-}
-
-impl TopologyMode {
-    /// As written on the command line and in records.
-    pub fn name(self) -> &'static str {
-        match self {
-            TopologyMode::Bridge => "bridge",
-            TopologyMode::Cluster => "cluster",
-            TopologyMode::Shard => "shard",
-        }
-    }
-}
-
-impl Default for TopologyChoice {
-    fn default() -> TopologyChoice {
-        TopologyChoice { brokers: 1, mode: TopologyMode::Shard }
-    }
-}
-
 impl StartOptions {
     /// The default profile, plain, for everybody.
     pub fn new(protocol: &str) -> StartOptions {
@@ -112,7 +76,7 @@ impl StartOptions {
             stop: None,
             back_end: None,
             image: None,
-            topology: TopologyChoice::default(),
+            topology: Topology::default(),
             limits: None,
             pinned_cores: vec![],
             packet_bytes: None,

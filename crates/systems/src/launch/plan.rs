@@ -2,18 +2,17 @@
 
 use std::path::PathBuf;
 
+use pubmark_model::topology::{MOST_BROKERS, TopologyMode};
 use pubmark_model::workload::Credentials;
 
 use crate::condition::{Neighbours, Situation};
 use crate::container::Engine;
 use crate::definition::{ContainerBackEnd, Definition, Offer, ProcessBackEnd, Profile};
 use crate::error::SystemError;
-use crate::launch::{BackEndChoice, StartOptions, TopologyMode};
+use crate::launch::{BackEndChoice, StartOptions};
 use crate::limits::ResourceLimits;
 use crate::programs::find_program;
 
-/// Most brokers of one system: each is a process tree of its own on this machine.
-const MOST_BROKERS: u32 = 64;
 /// Packets are raised in steps of this many bytes.
 const PACKET_STEP: u32 = 1_000_000;
 
@@ -183,7 +182,7 @@ fn check_topology(definition: &Definition, options: &StartOptions) -> Result<(),
         return Err(SystemError::Topology {
             system: definition.name.clone(),
             brokers: wanted.brokers,
-            mode: wanted.mode.name(),
+            mode: wanted.mode.as_str(),
             known: format!(
                 "1 broker, or 2 to {MOST_BROKERS} as {}",
                 known.chain(["shard"]).collect::<Vec<_>>().join(" or ")

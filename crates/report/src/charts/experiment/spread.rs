@@ -1,11 +1,11 @@
 //! How much did repetitions differ: a box plot of each cell for the figures by which it is judged most.
 
-use super::{CELLS, Member, View, all_values, rows};
-use crate::charts::{Chart, Picture};
+use super::{CELLS, Member, Shown, View, all_values, panels, shown};
+use crate::charts::Chart;
 use crate::columns::ColumnUnit;
 use crate::numbers::{MISSING, short};
 use crate::plot::Axis;
-use crate::plot::rows::{Content, RowPanel, Rows, Spread};
+use crate::plot::rows::{Content, Spread};
 use crate::words::sentence;
 
 /// Figures shown: name, head of the panel.
@@ -16,20 +16,10 @@ const SHOWN: [(&str, &str); 3] = [
 ];
 
 pub(super) fn draw(view: &View) -> Option<Chart> {
-    let shown: Vec<(&str, &str, ColumnUnit)> =
-        SHOWN.iter().filter_map(|(name, head)| Some((*name, *head, view.unit(name)?))).collect();
-    if shown.is_empty() {
-        return None;
-    }
-    let panels: Vec<RowPanel> = shown
-        .iter()
-        .map(|(name, head, unit)| RowPanel {
-            name: (*head).to_string(),
-            axis: Axis::fitting(&all_values(view, name, *unit), unit.symbol, short),
-        })
-        .collect();
-    let contents = |member: &Member| shown.iter().map(|(name, _, unit)| spread(member, name, *unit)).collect();
+    let axis = |shown: &Shown| Axis::fitting(&all_values(view, shown.name, shown.unit), shown.unit.symbol, short);
+    let content = |member: &Member, shown: &Shown| spread(member, shown.name, shown.unit);
     Some(Chart {
+        picture: panels(view, &shown(view, &SHOWN), axis, content)?,
         title: "How much do repetitions differ?",
         finding: finding(view),
         notes: vec![
@@ -37,7 +27,6 @@ pub(super) fn draw(view: &View) -> Option<Chart> {
             "lower is better".to_string(),
         ],
         csv: CELLS,
-        picture: Picture::Rows(Rows { groups: rows(view, contents, panels.len()), panels }),
     })
 }
 

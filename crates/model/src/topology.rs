@@ -1,0 +1,102 @@
+//! Brokers of a system and how they know each other, as written `3:bridge` in experiments, on the command line, in records.
+
+/// Most brokers of one system: each is a process tree with ports of its own on one machine.
+pub const MOST_BROKERS: u32 = 64;
+
+/// How a topology is written: the end of every message about one that is not.
+const WANTED: &str = "a topology is written N:MODE with the mode bridge, cluster or shard, for instance `3:bridge`";
+
+/// Brokers and how they know each other.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Topology {
+    /// Brokers, from 1 to [`MOST_BROKERS`].
+    pub brokers: u32,
+    /// How they act together; of a single one `shard`, which says nothing.
+    pub mode: TopologyMode,
+}
+
+/// How several brokers act together.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum TopologyMode {
+    /// Each forwards to the first, and the first to each.
+    Bridge,
+    /// As the system's own cluster.
+    Cluster,
+    /// They know nothing of each other: devices are dealt out over them, subscribers listen on all.
+    Shard,
+}
+
+impl TopologyMode {
+    /// The modes with their words.
+    pub const ALL: [(TopologyMode, &'static str); 3] =
+        [(TopologyMode::Bridge, "bridge"), (TopologyMode::Cluster, "cluster"), (TopologyMode::Shard, "shard")];
+
+    /// The word for it.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            TopologyMode::Bridge => "bridge",
+            TopologyMode::Cluster => "cluster",
+            TopologyMode::Shard => "shard",
+        }
+    }
+}
+
+impl Topology {
+    /// One broker.
+    pub const ONE: Topology = Topology { brokers: 1, mode: TopologyMode::Shard };
+
+    /// Reads `1`, `3:bridge`, `3:cluster`, `5:shard`; a space does as well as the colon. The error is a clause for the
+    /// user.
+    pub fn parse(text: &str) -> Result<Topology, String> {
+        let (number, mode) = match text.split_once([':', ' ']) {
+            Some((number, mode)) => (number.trim(), mode.trim()),
+            None => (text, ""),
+        };
+        let brokers: u32 = number.parse().map_err(|_| WANTED.to_owned())?;
+        if !(1..=MOST_BROKERS).contains(&brokers) {
+            return Err(format!("{brokers} brokers: from 1 to {MOST_BROKERS} can be started"));
+        }
+        let known = TopologyMode::ALL.iter().find(|(_, word)| *word == mode).map(|(known, _)| *known);
+        match known {
+            None if mode.is_empty() && brokers == 1 => Ok(Topology::ONE),
+            None if mode.is_empty() => Err(format!("how {brokers} brokers act together: {WANTED}")),
+            None => Err(format!("there is no mode `{mode}`: {WANTED}")),
+            Some(_) if brokers == 1 => Ok(Topology::ONE),
+            Some(mode) => Ok(Topology { brokers, mode }),
+        }
+    }
+}
+
+impl Default for Topology {
+    fn default() -> Topology {
+        Topology::ONE
+    }
+}
+
+impl std::fmt::Display for Topology {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self.brokers {
+            1 => formatter.write_str("1"),
+            brokers => write!(formatter, "{brokers}:{}", self.mode.as_str()),
+        }
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_topology_reads_what_it_writes() {
+        for text in ["1", "3:bridge", "2:cluster", "5:shard"] {
+            assert_eq!(Topology::parse(text).unwrap().to_string(), text);
+        }
+        assert_eq!(Topology::parse("1 bridge"), Ok(Topology::ONE));
+        assert_eq!(Topology::parse("5 shard"), Topology::parse("5:shard"));
+        for wrong in ["", "0", "3", "3:ring", "1:ring", "x:bridge", "-1:bridge", "0:shard", "3:bridge:now", "65:shard"]
+        {
+            assert!(Topology::parse(wrong).is_err(), "{wrong}");
+        }
+    }
+}

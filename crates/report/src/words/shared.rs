@@ -1,0 +1,39 @@
+//! The words of the command line, and of a search's trials.
+
+use pubmark_record::capacity::Trial;
+
+use super::loss_share;
+use crate::numbers::{MISSING, TimeUnit, significant};
+
+/// A trial's numbers: offered and delivered per second, lost, p50, p99, cores of the system and of pubmark.
+pub fn trial_numbers(trial: &Trial, unit: TimeUnit) -> [String; 7] {
+    let optional = |value: Option<f64>| value.map_or_else(|| MISSING.to_string(), significant);
+    [
+        significant(trial.offered_per_s),
+        optional(trial.delivered_per_s),
+        trial.loss.map_or_else(|| MISSING.to_string(), loss_share),
+        unit.number(trial.p50_us),
+        unit.number(trial.p99_us),
+        optional(trial.system_cores),
+        optional(trial.generator_cores),
+    ]
+}
+
+/// The words of a command as a shell reads them.
+pub fn command_line(words: &[String]) -> String {
+    let plain =
+        |word: &str| !word.is_empty() && word.chars().all(|c| c.is_ascii_alphanumeric() || "-_./=:,@%+".contains(c));
+    let quoted = |word: &String| if plain(word) { word.clone() } else { format!("'{}'", word.replace('\'', "'\\''")) };
+    words.iter().map(quoted).collect::<Vec<String>>().join(" ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_command_is_quoted_as_a_shell_needs_it() {
+        let words = ["pubmark", "run", "my file.yaml", "--set", "a='b'"].map(String::from);
+        assert_eq!(command_line(&words), "pubmark run 'my file.yaml' --set 'a='\\''b'\\'''");
+    }
+}
