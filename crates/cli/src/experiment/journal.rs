@@ -15,8 +15,8 @@ use serde::{Deserialize, Serialize};
 pub const JOURNAL_FILE: &str = "journal.jsonl";
 /// Version of its lines.
 const VERSION: u32 = 1;
-/// Largest journal that is read: 500 cells × 1,000 repetitions × two lines of 300 bytes.
-const LARGEST_BYTES: u64 = 1 << 29;
+/// Largest journal that is read: 500 cells × 1,000 repetitions, and as many again, × two lines of 300 bytes.
+const LARGEST_BYTES: u64 = 1 << 30;
 
 /// What happened.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]

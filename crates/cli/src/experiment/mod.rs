@@ -3,7 +3,7 @@
 //! Start with [`conduct`]. The way of an experiment: [`definition`] reads it and judges its names; [`planning`] makes a [`planning::Plan`], in
 //! which every cell is either ready to be run or refused with its reason, before anything is started; [`runner`] makes
 //! the runs and notes each in the [`journal`]; [`result`] puts the record together from the journal and the runs'
-//! folders, after every block, so that what is there can be read at any time.
+//! folders, after every block, so that what is there can be read at any time. Which runs are owed is told by [`standing`].
 //!
 //! A cell is a call of `pubmark run`, word for word ([`arguments`]): an experiment can do what a run can.
 
@@ -20,3 +20,4 @@ pub mod quiet;
 pub mod refusal;
 pub mod result;
 pub mod runner;
+pub mod standing;

@@ -63,7 +63,8 @@ impl Plan {
             .collect::<Result<_, _>>()?;
         let turns = experiment::order(
             &cells.iter().map(|cell| cell.planned.clone()).collect::<Vec<_>>(),
-            experiment.repeat,
+            // As many blocks again, for runs in place of those that do not count.
+            experiment.repeat * 2,
             experiment.order_seed,
         );
         let mut axes: Vec<Axis> = experiment::axes(&experiment)
@@ -84,9 +85,20 @@ impl Plan {
         self.cells.iter().filter_map(hash).collect()
     }
 
-    /// Runs of cells that can be run.
+    /// Runs that were asked for, of cells that can be run.
     pub fn runs(&self) -> impl Iterator<Item = &Turn> {
-        self.turns.iter().filter(|turn| self.cells[turn.cell].ready.is_ok())
+        self.turns
+            .iter()
+            .filter(|turn| turn.repetition <= self.experiment.repeat && self.cells[turn.cell].ready.is_ok())
+    }
+
+    /// Blocks beyond those that were asked for, of cells that can be run: for what has to be made up for.
+    pub fn further_blocks(&self) -> impl Iterator<Item = Vec<Turn>> {
+        let further = self.experiment.repeat + 1..=self.experiment.repeat * 2;
+        further.map(|repetition| {
+            let of_block = |turn: &&Turn| turn.repetition == repetition && self.cells[turn.cell].ready.is_ok();
+            self.turns.iter().filter(of_block).copied().collect()
+        })
     }
 
     /// Cells that differ in nothing that changes the load must be offered the same.

@@ -12,7 +12,7 @@ use pubmark_systems::environment;
 use super::folder::ExperimentFolder;
 use super::journal::{Event, Journal, Place};
 use super::planning::{Cell, Plan};
-use super::runner::LEFT_OUT_AFTER;
+use super::standing::LEFT_OUT_AFTER;
 use crate::exit_code::ExitCode;
 use crate::failure::Failure;
 

@@ -1,11 +1,10 @@
 //! Makes the runs of an experiment in their order, notes each in the journal, and writes the results after every block.
 
-use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use pubmark_model::experiment::Turn;
-use pubmark_record::experiment::{ExperimentRecord, FailureKind};
+use pubmark_record::experiment::ExperimentRecord;
 use pubmark_record::time::UtcTime;
 use pubmark_report::{numbers, words};
 
@@ -15,15 +14,11 @@ use super::journal::{Effort, Event, Journal, JournalError, Place};
 use super::planning::{Cell, Plan, Ready};
 use super::progress::{Pace, STARTING, about};
 use super::quiet::{self, Quiet};
-use super::result;
+use super::{result, standing};
 use crate::exit_code::ExitCode;
 use crate::failure::Failure;
 use crate::printer::Printer;
 use crate::recording;
-
-/// Failures of one kind after which the rest of a cell's repetitions is left out: a system that never starts would cost
-/// its whole time limit each time and tell nothing new.
-pub const LEFT_OUT_AFTER: usize = 2;
 
 /// An experiment under way.
 pub struct Runner<'a> {
@@ -53,9 +48,17 @@ impl Runner<'_> {
         let at = UtcTime::from_system_time(recording::now()).rfc3339();
         let pubmark_version = env!("CARGO_PKG_VERSION").to_owned();
         self.note(Event::Sitting { at, pubmark_version })?;
-        let turns: Vec<Turn> = self.plan.runs().copied().collect();
-        let done = self.done();
         let mut pace = self.pace();
+        let turns: Vec<Turn> = self.plan.runs().copied().collect();
+        if self.go_through(&turns, &mut pace)? {
+            self.make_up(&mut pace)?;
+        }
+        self.finish()
+    }
+
+    /// Makes the runs of these turns that are not done; false if it was stopped.
+    fn go_through(&mut self, turns: &[Turn], pace: &mut Pace) -> Result<bool, Failure> {
+        let done = standing::done(self.journal.events());
         for (position, turn) in turns.iter().enumerate() {
             let cell = &self.plan.cells[turn.cell];
             let place = self.place(turn);
@@ -63,30 +66,56 @@ impl Runner<'_> {
                 continue;
             }
             let Ok(ready) = &cell.ready else { continue };
-            if self.is_given_up(&place.cell) {
+            if standing::is_given_up(self.journal.events(), &place.cell) {
                 self.note(Event::Skipped(place))?;
                 continue;
             }
             let left = pace.left(turns[position..].iter().map(|turn| turn.cell));
             let heading = format!("run {} of {}: {}", position + 1, turns.len(), cell.planned.label);
             let took = self.make(cell, ready, &place, &heading, left)?;
-            let Some(took) = took else { break };
+            let Some(took) = took else { return Ok(false) };
             pace.add(turn.cell, took);
             let block_ends = turns.get(position + 1).is_none_or(|next| next.repetition != turn.repetition);
             if block_ends && position + 1 < turns.len() {
                 self.write(false)?;
             }
             if self.stop.load(Ordering::Relaxed) {
+                return Ok(false);
+            }
+        }
+        Ok(true)
+    }
+
+    /// Makes runs in place of those that we or the machine spoilt, in further blocks, as many at most as were planned.
+    fn make_up(&mut self, pace: &mut Pace) -> Result<(), Failure> {
+        for block in self.plan.further_blocks() {
+            let turns: Vec<Turn> = block.into_iter().filter(|turn| self.is_owed(turn)).collect();
+            if turns.is_empty() {
+                continue;
+            }
+            self.write(false)?;
+            self.printer.note(&format!(
+                "{} in place of those that could not be measured",
+                numbers::counted(turns.len() as u64, "more run", "more runs")
+            ));
+            if !self.go_through(&turns, pace)? {
                 break;
             }
         }
-        self.finish()
+        Ok(())
+    }
+
+    /// Is a run of a further block to be made?
+    fn is_owed(&self, turn: &Turn) -> bool {
+        let (place, events) = (self.place(turn), self.journal.events());
+        !standing::done(events).contains(&place) && standing::is_short(events, &place.cell, self.plan.experiment.repeat)
     }
 
     /// Writes what came of it, whole or not.
     fn finish(&self) -> Result<Finished, Failure> {
-        let done = self.done();
-        let complete = self.plan.runs().all(|turn| done.contains(&self.place(turn)));
+        let done = standing::done(self.journal.events());
+        let complete = self.plan.runs().all(|turn| done.contains(&self.place(turn)))
+            && !self.plan.further_blocks().flatten().any(|turn| self.is_owed(&turn));
         let record = self.write(complete)?;
         Ok(Finished { record, complete })
     }
@@ -106,13 +135,6 @@ impl Runner<'_> {
         self.journal.add(event).map_err(unnoted)
     }
 
-    /// Runs that need not be made again.
-    fn done(&self) -> BTreeSet<Place> {
-        let is_done = |event: &Event| matches!(event, Event::Counted { .. } | Event::Failed { .. } | Event::Skipped(_));
-        let ends = result::ends(self.journal.events());
-        ends.into_iter().filter(|(_, event)| is_done(event)).map(|(place, _)| place.clone()).collect()
-    }
-
     fn pace(&self) -> Pace {
         let experiment = &self.plan.experiment;
         let mut pace = Pace::new(experiment.warmup + experiment.duration + STARTING);
@@ -123,25 +145,6 @@ impl Runner<'_> {
             }
         }
         pace
-    }
-
-    /// Has the cell failed so often in one way that it is left out? What fails because of us or of the machine may be
-    /// better next time, so it is given up only where no run has counted, and failures on a busy machine do not matter.
-    fn is_given_up(&self, cell: &str) -> bool {
-        let mut failures: BTreeMap<FailureKind, usize> = BTreeMap::new();
-        let mut has_counted = false;
-        let may_pass = |kind: &FailureKind| matches!(kind, FailureKind::GeneratorLimited | FailureKind::Invalid);
-        for event in self.journal.events() {
-            match event {
-                Event::Failed { place, kind, effort, .. } if place.cell == cell => {
-                    let matters = !(effort.busy && may_pass(kind));
-                    *failures.entry(*kind).or_default() += usize::from(matters);
-                }
-                Event::Counted { place, .. } if place.cell == cell => has_counted = true,
-                _ => {}
-            }
-        }
-        failures.iter().any(|(kind, count)| *count >= LEFT_OUT_AFTER && !(has_counted && may_pass(kind)))
     }
 
     /// Makes one run; `None` if it was stopped.
@@ -155,8 +158,7 @@ impl Runner<'_> {
     ) -> Result<Option<Duration>, Failure> {
         let printer = self.printer;
         if printer.is_watched() {
-            let (repetition, all) = (place.repetition, self.plan.experiment.repeat);
-            printer.note(&format!("{heading} (repetition {repetition} of {all}; about {} left)", about(left)));
+            printer.note(&format!("{heading} (repetition {}; about {} left)", place.repetition, about(left)));
         }
         let began = Instant::now();
         let quiet = self.wait_for_quiet();

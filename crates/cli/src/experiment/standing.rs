@@ -1,0 +1,104 @@
+//! How the cells of an experiment stand, told from its journal: what is done, what is given up, what is still short of runs.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use pubmark_record::experiment::FailureKind;
+
+use super::journal::{Event, Place};
+use super::result;
+
+/// Failures of one kind after which the rest of a cell's repetitions is left out: a system that never starts would cost
+/// its whole time limit each time and tell nothing new.
+pub const LEFT_OUT_AFTER: usize = 2;
+
+/// Runs that need not be made again.
+pub fn done(events: &[Event]) -> BTreeSet<Place> {
+    let is_done = |event: &Event| matches!(event, Event::Counted { .. } | Event::Failed { .. } | Event::Skipped(_));
+    result::ends(events).into_iter().filter(|(_, event)| is_done(event)).map(|(place, _)| place.clone()).collect()
+}
+
+/// What fails because of us or of the machine may be better next time.
+fn may_pass(kind: FailureKind) -> bool {
+    matches!(kind, FailureKind::GeneratorLimited | FailureKind::Invalid)
+}
+
+/// Has the cell failed so often in one way that it is left out? What may pass is given up only where no run has counted,
+/// and failures on a busy machine do not matter.
+pub fn is_given_up(events: &[Event], cell: &str) -> bool {
+    let mut failures: BTreeMap<FailureKind, usize> = BTreeMap::new();
+    for event in events {
+        if let Event::Failed { place, kind, effort, .. } = event
+            && place.cell == cell
+        {
+            let matters = !(effort.busy && may_pass(*kind));
+            *failures.entry(*kind).or_default() += usize::from(matters);
+        }
+    }
+    let has_counted = counted(events, cell) > 0;
+    failures.iter().any(|(kind, count)| *count >= LEFT_OUT_AFTER && !(has_counted && may_pass(*kind)))
+}
+
+/// Should runs be made in place of some that do not count? Only where nothing but us or the machine was in the way: what a
+/// system did is a result, and running until it does better would be choosing.
+pub fn is_short(events: &[Event], cell: &str, repetitions: u32) -> bool {
+    let failed = |passing: bool| {
+        events.iter().any(|event| matches!(event, Event::Failed { place, kind, .. } if place.cell == cell && may_pass(*kind) == passing))
+    };
+    counted(events, cell) < repetitions as usize && failed(true) && !failed(false) && !is_given_up(events, cell)
+}
+
+/// Runs of a cell that count.
+fn counted(events: &[Event], cell: &str) -> usize {
+    events.iter().filter(|event| matches!(event, Event::Counted { place, .. } if place.cell == cell)).count()
+}
+
+#[cfg(test)]
+mod tests {
+    use pubmark_record::record::VerdictStatus;
+
+    use super::*;
+    use crate::experiment::journal::Effort;
+
+    fn place(repetition: u32) -> Place {
+        Place { order: repetition, cell: "a".to_owned(), repetition }
+    }
+
+    fn counts(repetition: u32) -> Event {
+        let (place, folder, effort) = (place(repetition), String::new(), Effort::default());
+        Event::Counted { place, folder, verdict: VerdictStatus::Valid, effort }
+    }
+
+    fn fails(repetition: u32, kind: FailureKind) -> Event {
+        let effort = Effort::default();
+        Event::Failed { place: place(repetition), kind, text: String::new(), folder: None, effort }
+    }
+
+    #[test]
+    fn runs_that_we_spoilt_are_made_again_and_what_the_system_did_stays() {
+        let ours = FailureKind::GeneratorLimited;
+        assert!(!is_short(&[counts(1), counts(2), counts(3)], "a", 3));
+        assert!(is_short(&[counts(1), fails(2, ours), counts(3)], "a", 3));
+        assert!(!is_short(&[counts(1), fails(2, ours), counts(3), counts(4)], "a", 3), "it was made up for");
+        assert!(is_short(&[counts(1), fails(2, ours), fails(3, ours), fails(4, ours)], "a", 3));
+        assert!(!is_short(&[fails(1, ours), fails(2, ours)], "a", 3), "nothing ever counted: given up");
+        assert!(!is_short(&[counts(1), fails(2, ours), fails(3, FailureKind::OutOfMemory)], "a", 3));
+        assert!(!is_short(&[counts(1), counts(2)], "a", 3), "it was only stopped: its own turns are left");
+        assert!(!is_short(&[counts(1), fails(2, ours)], "b", 3));
+    }
+
+    #[test]
+    fn two_failures_of_a_kind_are_enough_unless_the_machine_was_busy() {
+        let twice = |kind| [fails(1, kind), fails(2, kind)];
+        assert!(is_given_up(&twice(FailureKind::DidNotStart), "a"));
+        assert!(is_given_up(&twice(FailureKind::Invalid), "a"));
+        assert!(!is_given_up(&[fails(1, FailureKind::Invalid), fails(2, FailureKind::GeneratorLimited)], "a"));
+        let mut busy = twice(FailureKind::Invalid);
+        for event in &mut busy {
+            if let Event::Failed { effort, .. } = event {
+                effort.busy = true;
+            }
+        }
+        assert!(!is_given_up(&busy, "a"));
+        assert_eq!(done(&[Event::Began(place(1)), counts(2), Event::Skipped(place(3))]), [place(2), place(3)].into());
+    }
+}
