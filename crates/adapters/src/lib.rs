@@ -1,3 +1,10 @@
 //! Adapters: one module a protocol, each with [`pubmark_protocol::clients::Clients`] and its capabilities.
+//!
+//! Protocols over stream sockets that we speak ourselves share [`connection`].
 
+pub mod connection;
 pub mod mqtt;
+pub mod nats;
+pub mod redis;
+
+mod payload;

@@ -9,7 +9,7 @@ use pubmark_model::qos::Qos;
 use pubmark_protocol::clients::{Clients, SessionConfig, SessionId, ShardConfig, Subscription};
 use pubmark_protocol::clock;
 use pubmark_protocol::endpoint::{Endpoint, Tls};
-use pubmark_protocol::events::{Cause, Connected, Delivery, Sink, Token};
+use pubmark_protocol::events::{Cause, Connected, Delivery, Said, Sink, Token};
 use serde::{Deserialize, Serialize};
 
 use crate::usage;
@@ -47,14 +47,14 @@ struct Count {
 
 impl Sink for Count {
     fn connected(&mut self, _: SessionId, _: Connected) {}
-    fn subscribed(&mut self, _: SessionId, _: usize, _: Result<Qos, u8>) {
+    fn subscribed(&mut self, _: SessionId, _: usize, _: Result<Qos, Said>) {
         self.up += 1;
     }
     fn closed(&mut self, _: SessionId, cause: Cause) {
         self.failure = Some(format!("{cause:?}"));
     }
     fn written(&mut self, _: SessionId, _: Token, _: u64, _: u64) {}
-    fn acknowledged(&mut self, _: SessionId, _: Token, _: Result<(), u8>) {}
+    fn acknowledged(&mut self, _: SessionId, _: Token, _: Result<(), Said>) {}
     fn abandoned(&mut self, _: SessionId, _: Token) {}
     fn unanswered(&mut self, _: SessionId, _: Token) {}
     fn resent(&mut self, _: SessionId, _: Token) {}

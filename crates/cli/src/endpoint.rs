@@ -239,6 +239,8 @@ mod tests {
         ends_sessions: true,
         sent_means: SentMeans::Wire,
         maximum_payload_bytes: 268_435_455,
+        check_topic: any_topic,
+        hears: heard_as_mqtt_says,
     };
 
     fn parse(text: &str) -> Result<Written, EndpointError> {

@@ -25,6 +25,7 @@ mod rendering;
 mod sampling;
 mod signals;
 mod suggestion;
+mod suitability;
 mod target;
 mod thresholds;
 mod units;

@@ -2,7 +2,10 @@
 
 use std::sync::atomic::AtomicBool;
 
-use pubmark_adapters::mqtt::{Mqtt5, Mqtt311, ProtocolVersion, V5, V311};
+use pubmark_adapters::connection::{Dialect, StreamClients};
+use pubmark_adapters::mqtt::{Mqtt, V5, V311};
+use pubmark_adapters::nats::Nats;
+use pubmark_adapters::redis::Redis;
 use pubmark_engine::error::EngineError;
 use pubmark_engine::outcome::Outcome;
 use pubmark_engine::plan::RunPlan;
@@ -29,14 +32,25 @@ pub struct Protocol {
 }
 
 /// All protocols, in the order of help and reference; the first is the default. A new one is a row here.
-pub const PROTOCOLS: &[Protocol] = &[
-    Protocol { capabilities: V5::CAPABILITIES, run: run::run::<Mqtt5>, round_trip: round_trip::<Mqtt5> },
-    Protocol { capabilities: V311::CAPABILITIES, run: run::run::<Mqtt311>, round_trip: round_trip::<Mqtt311> },
-];
+pub const PROTOCOLS: &[Protocol] = &[row::<Mqtt<V5>>(), row::<Mqtt<V311>>(), row::<Nats>(), row::<Redis>()];
+
+/// A protocol that we speak ourselves over stream sockets.
+const fn row<D: Dialect>() -> Protocol {
+    Protocol {
+        capabilities: D::CAPABILITIES,
+        run: run::run::<StreamClients<D>>,
+        round_trip: round_trip::<StreamClients<D>>,
+    }
+}
 
 /// Their names.
 pub fn names() -> Vec<&'static str> {
     PROTOCOLS.iter().map(|protocol| protocol.capabilities.name).collect()
+}
+
+/// The protocol whose endpoints have this scheme.
+pub fn of_scheme(scheme: &str) -> Option<&'static Protocol> {
+    PROTOCOLS.iter().find(|protocol| protocol.capabilities.schemes.contains(&scheme))
 }
 
 /// The protocol of that name.

@@ -7,7 +7,7 @@ use pubmark_protocol::clients::{
     Clients, Goodbye, Outgoing, Publication, SessionConfig, SessionId, ShardConfig, Subscription, Taken,
 };
 use pubmark_protocol::endpoint::Endpoint;
-use pubmark_protocol::events::{Cause, Connected, Delivery, Sink, Token};
+use pubmark_protocol::events::{Cause, Connected, Delivery, Said, Sink, Token};
 use pubmark_protocol::{clock, header};
 use pubmark_systems::{Definition, probe};
 
@@ -35,10 +35,10 @@ impl Sink for Seen {
         self.connected += 1;
     }
 
-    fn subscribed(&mut self, _: SessionId, _: usize, granted: Result<Qos, u8>) {
+    fn subscribed(&mut self, _: SessionId, _: usize, granted: Result<Qos, Said>) {
         match granted {
             Ok(_) => self.subscribed = true,
-            Err(code) => self.failure = Some(format!("it refused a subscription with code 0x{code:02x}")),
+            Err(said) => self.failure = Some(format!("it refused a subscription: {said}")),
         }
     }
 
@@ -50,9 +50,9 @@ impl Sink for Seen {
 
     fn written(&mut self, _: SessionId, _: Token, _: u64, _: u64) {}
 
-    fn acknowledged(&mut self, _: SessionId, _: Token, outcome: Result<(), u8>) {
-        if let Err(code) = outcome {
-            self.failure = Some(format!("it refused a message with code 0x{code:02x}"));
+    fn acknowledged(&mut self, _: SessionId, _: Token, outcome: Result<(), Said>) {
+        if let Err(said) = outcome {
+            self.failure = Some(format!("it refused a message: {said}"));
         }
     }
 
@@ -74,10 +74,10 @@ fn words(cause: &Cause) -> String {
     match cause {
         Cause::Ours => "we closed the connection".to_owned(),
         Cause::Unreachable(why) => format!("no connection: {why}"),
-        Cause::Refused { code, reason } => format!("it refused the session: {reason} (0x{code:02x})"),
-        Cause::NotAuthorized { code, reason } => format!("it refused the log-in: {reason} (0x{code:02x})"),
+        Cause::Refused(said) => format!("it refused the session: {said}"),
+        Cause::NotAuthorized(said) => format!("it refused the log-in: {said}"),
         Cause::Tls(why) => format!("TLS was not agreed: {why}"),
-        Cause::Server { code, reason, .. } => format!("it ended the connection: {reason} (0x{code:02x})"),
+        Cause::Server { said, .. } => format!("it ended the connection: {said}"),
         Cause::Dropped(why) => format!("the connection was dropped: {why}"),
         Cause::Silent => "it stopped answering".to_owned(),
         Cause::Protocol(what) => format!("it broke the protocol: {what}"),

@@ -9,7 +9,10 @@
 pub mod cases;
 pub mod certificates;
 pub mod mosquitto;
+pub mod nats;
 pub mod peer;
 pub mod ports;
+pub mod processes;
 pub mod recorder;
+pub mod redis;
 pub mod server;

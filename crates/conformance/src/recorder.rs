@@ -2,7 +2,7 @@
 
 use pubmark_model::qos::Qos;
 use pubmark_protocol::clients::SessionId;
-use pubmark_protocol::events::{Cause, Connected, Delivery, Sink, Token};
+use pubmark_protocol::events::{Cause, Connected, Delivery, Said, Sink, Token};
 use pubmark_protocol::header::{self, Header};
 
 use crate::peer::RUN;
@@ -37,13 +37,13 @@ pub enum Event {
     /// See [`Sink::connected`].
     Connected(SessionId, Connected),
     /// See [`Sink::subscribed`].
-    Subscribed(SessionId, usize, Result<Qos, u8>),
+    Subscribed(SessionId, usize, Result<Qos, Said>),
     /// See [`Sink::closed`].
     Closed(SessionId, Cause),
     /// See [`Sink::written`].
     Written(SessionId, Token, u64, u64),
     /// See [`Sink::acknowledged`].
-    Acknowledged(SessionId, Token, Result<(), u8>),
+    Acknowledged(SessionId, Token, Result<(), Said>),
     /// See [`Sink::abandoned`].
     Abandoned(SessionId, Token),
     /// See [`Sink::unanswered`].
@@ -118,7 +118,7 @@ impl Sink for Recorder {
         self.events.push(Event::Connected(session, connected));
     }
 
-    fn subscribed(&mut self, session: SessionId, index: usize, granted: Result<Qos, u8>) {
+    fn subscribed(&mut self, session: SessionId, index: usize, granted: Result<Qos, Said>) {
         self.events.push(Event::Subscribed(session, index, granted));
     }
 
@@ -130,7 +130,7 @@ impl Sink for Recorder {
         self.events.push(Event::Written(session, token, write_start_ns, written_ns));
     }
 
-    fn acknowledged(&mut self, session: SessionId, token: Token, outcome: Result<(), u8>) {
+    fn acknowledged(&mut self, session: SessionId, token: Token, outcome: Result<(), Said>) {
         self.events.push(Event::Acknowledged(session, token, outcome));
     }
 

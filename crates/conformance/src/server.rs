@@ -18,6 +18,11 @@ pub enum Listener {
     Guarded,
 }
 
+impl Listener {
+    /// All of them, in the order of their numbers.
+    pub const ALL: [Listener; 3] = [Listener::Plain, Listener::Encrypted, Listener::Guarded];
+}
+
 /// What a server takes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Limits {

@@ -1,6 +1,7 @@
 //! What an adapter and its library can do; differences between protocols are asked here, never by name.
 
 use pubmark_model::qos::Qos;
+use pubmark_model::topic::TopicFilter;
 
 /// What `sent` means for an adapter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -12,7 +13,7 @@ pub enum SentMeans {
 }
 
 /// What an adapter can do.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug)]
 pub struct Capabilities {
     /// Name on the command line and in records, for instance `mqtt5`.
     pub name: &'static str,
@@ -40,4 +41,19 @@ pub struct Capabilities {
     pub sent_means: SentMeans,
     /// Largest payload that the protocol can carry.
     pub maximum_payload_bytes: u32,
+    /// Can a topic or filter in MQTT's syntax be said in this protocol's? Why not, otherwise.
+    pub check_topic: fn(&str) -> Result<(), String>,
+    /// Does a message with the second, a topic, get to who subscribes to the first, a filter? Other than MQTT says
+    /// ([`heard_as_mqtt_says`]) only where the protocol has no words for the difference.
+    pub hears: fn(&str, &str) -> bool,
+}
+
+/// Every topic can be said: those that MQTT cannot say are refused with the workload.
+pub fn any_topic(_: &str) -> Result<(), String> {
+    Ok(())
+}
+
+/// Filters choose as MQTT says (MQTT 5.0 §4.7).
+pub fn heard_as_mqtt_says(filter: &str, topic: &str) -> bool {
+    TopicFilter(filter.to_owned()).matches(topic)
 }

@@ -1,5 +1,7 @@
 //! What an adapter tells the engine.
 
+use std::borrow::Cow;
+
 use pubmark_model::qos::Qos;
 
 use crate::clients::SessionId;
@@ -26,6 +28,34 @@ pub struct Connected {
     pub maximum_qos: Option<Qos>,
 }
 
+/// A server's words, with the protocol's code if it has codes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Said {
+    /// The code.
+    pub code: Option<u8>,
+    /// The code's name, or the words themselves.
+    pub reason: Cow<'static, str>,
+}
+
+impl Said {
+    /// A code and its name.
+    pub fn code(code: u8, reason: &'static str) -> Said {
+        Said { code: Some(code), reason: Cow::Borrowed(reason) }
+    }
+
+    /// Words alone.
+    pub fn words(reason: impl Into<Cow<'static, str>>) -> Said {
+        Said { code: None, reason: reason.into() }
+    }
+}
+
+impl std::fmt::Display for Said {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        formatter.write_str(&self.reason)?;
+        self.code.map_or(Ok(()), |code| write!(formatter, " (0x{code:02x})"))
+    }
+}
+
 /// Why a connection ended, or was never made.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Cause {
@@ -33,28 +63,16 @@ pub enum Cause {
     Ours,
     /// No connection: refused, unreachable, timed out.
     Unreachable(String),
-    /// The server refused the session, not for its log-in; its code and words.
-    Refused {
-        /// The protocol's code.
-        code: u8,
-        /// The code's name.
-        reason: &'static str,
-    },
+    /// The server refused the session, not for its log-in.
+    Refused(Said),
     /// Wrong or missing user name or password.
-    NotAuthorized {
-        /// The protocol's code.
-        code: u8,
-        /// The code's name.
-        reason: &'static str,
-    },
+    NotAuthorized(Said),
     /// TLS could not be agreed.
     Tls(String),
-    /// The server said goodbye, with its code.
+    /// The server said goodbye.
     Server {
-        /// The protocol's code.
-        code: u8,
-        /// The code's name.
-        reason: &'static str,
+        /// Why.
+        said: Said,
         /// The server calls one of our packets too large.
         too_large: bool,
     },
@@ -86,14 +104,14 @@ pub struct Delivery<'a> {
 pub trait Sink {
     /// The server accepted the session.
     fn connected(&mut self, session: SessionId, connected: Connected);
-    /// The server answered subscription `index` (of the session's list) with a level, or refused it with a code.
-    fn subscribed(&mut self, session: SessionId, index: usize, granted: Result<Qos, u8>);
+    /// The server answered subscription `index` (of the session's list) with a level, or refused it.
+    fn subscribed(&mut self, session: SessionId, index: usize, granted: Result<Qos, Said>);
     /// The connection ended or was not made.
     fn closed(&mut self, session: SessionId, cause: Cause);
     /// The last byte of a message was accepted by the socket at `written_ns`; the write of its first byte began at `write_start_ns`.
     fn written(&mut self, session: SessionId, token: Token, write_start_ns: u64, written_ns: u64);
-    /// The server took responsibility for a message (QoS 1: PUBACK, QoS 2: PUBREC), or refused it with a code.
-    fn acknowledged(&mut self, session: SessionId, token: Token, outcome: Result<(), u8>);
+    /// The server took responsibility for a message (QoS 1: PUBACK, QoS 2: PUBREC), or refused it.
+    fn acknowledged(&mut self, session: SessionId, token: Token, outcome: Result<(), Said>);
     /// The message was handed over but its last byte never reached the socket: its connection ended first.
     fn abandoned(&mut self, session: SessionId, token: Token);
     /// Written, not acknowledged, and the session is gone: nobody can know. Comes when the session is known to be lost

@@ -70,9 +70,14 @@ pub struct Stream {
 }
 
 impl Stream {
-    /// A connection over `socket`, encrypted if there is `tls`.
-    pub fn new(socket: TcpSocket, tls: Option<ClientConnection>) -> Stream {
-        Stream { socket, tls: tls.map(Box::new) }
+    /// A connection over `socket`, in the clear.
+    pub fn new(socket: TcpSocket) -> Stream {
+        Stream { socket, tls: None }
+    }
+
+    /// Everything from here on goes through `tls`; it is agreed with the next writes and reads.
+    pub fn encrypt(&mut self, tls: ClientConnection) {
+        self.tls = Some(Box::new(tls));
     }
 
     /// Has the TCP connection been made? Its failure is the error.

@@ -3,3 +3,7 @@
 //! Start with [`mqtt`].
 
 pub mod mqtt;
+pub mod nats;
+pub mod resp;
+
+mod decimal;

@@ -1,18 +1,17 @@
-//! From nothing to an open session: TCP, TLS, CONNECT and its answer, SUBSCRIBE and its answer.
+//! From TCP to an open session: CONNECT and its answer, SUBSCRIBE and its answer.
 
 use std::time::Duration;
 
 use pubmark_model::qos::Qos;
-use pubmark_protocol::clock;
-use pubmark_protocol::events::{Cause, Connected, Sink};
-use pubmark_protocol::stream::Stream;
+use pubmark_protocol::events::{Cause, Connected, Said, Sink};
 use pubmark_wire::mqtt::{
-    Connack, Connect, DecodeError, Filters, Frame, PacketType, Properties, Property, Suback, Subscribe,
-    SubscribeRequest, Version, connack_return_name, decode_connack, encode_connect, encode_subscribe, reason,
-    reason_name,
+    Connack, Connect, DecodeError, Filters, Frame, Properties, Property, Suback, Subscribe, SubscribeRequest, Version,
+    connack_return_name, decode_connack, encode_connect, encode_subscribe, reason, reason_name,
 };
 
-use super::session::{Phase, Session, Shared};
+use super::session::Mqtt;
+use super::version::ProtocolVersion;
+use crate::connection::{Dialect, Link, Shared};
 
 /// How long a server keeps a persistent session for us (MQTT 5.0): longer than any run, but not for ever.
 const SESSION_EXPIRY: Duration = Duration::from_secs(24 * 3_600);
@@ -21,79 +20,57 @@ const FILTERS_AT_A_TIME: usize = 64;
 /// SUBSCRIBE packets take the identifiers from here down, messages those from 1 up.
 const LAST_PACKET_ID: u16 = u16::MAX;
 
-impl Session {
-    /// Starts connecting.
-    pub fn connect(&mut self, shared: &mut Shared, sink: &mut impl Sink) {
-        if self.phase != Phase::Closed {
-            return;
-        }
-        self.empty_at_ns = clock::monotonic_ns();
-        self.received_at_ns = self.empty_at_ns;
-        match self.open_stream(shared) {
-            Ok(stream) => {
-                self.stream = Some(stream);
-                self.phase = Phase::Connecting;
-            }
-            Err(cause) => self.end(shared, cause, sink),
-        }
-    }
-
-    fn open_stream(&self, shared: &Shared) -> Result<Stream, Cause> {
-        let unreachable = |error: std::io::Error| Cause::Unreachable(error.to_string());
-        let place = usize::from(self.config.endpoint);
-        let socket = shared.sockets.connect(shared.config.endpoints[place].address).map_err(unreachable)?;
-        let tls = shared.tls[place].as_ref().map(|setup| setup.connection()).transpose();
-        let stream = Stream::new(socket, tls.map_err(|error| Cause::Tls(error.to_string()))?);
-        shared.reactor.add(std::os::fd::AsFd::as_fd(&stream), self.key()).map_err(unreachable)?;
-        Ok(stream)
-    }
-
-    /// TCP is connected, or failed to be: CONNECT comes next.
-    pub fn begin(&mut self, shared: &mut Shared) -> Result<(), Cause> {
-        let Some(stream) = &self.stream else { return Ok(()) };
-        stream.connected().map_err(|error| Cause::Unreachable(error.to_string()))?;
-        self.phase = Phase::Opening;
-        let endpoint = &shared.config.endpoints[usize::from(self.config.endpoint)];
-        let credentials = self.config.credentials.as_ref().or(endpoint.credentials.as_ref());
+impl<V: ProtocolVersion> Mqtt<V> {
+    /// Appends CONNECT.
+    pub(super) fn say_connect(&mut self, link: &mut Link, shared: &mut Shared) -> Result<(), Cause> {
+        let config = &link.config;
+        let endpoint = &shared.config.endpoints[usize::from(config.endpoint)];
+        let credentials = config.credentials.as_ref().or(endpoint.credentials.as_ref());
         let expiry = [Property::SessionExpiryInterval(SESSION_EXPIRY.as_secs() as u32)];
         let connect = Connect {
-            version: shared.version,
-            clean_start: !self.config.persistent,
+            version: V::VERSION,
+            clean_start: !config.persistent,
             keep_alive_s: shared.config.keep_alive_s,
-            client_id: &self.config.client_id,
+            client_id: &config.client_id,
             will: None,
             user: credentials.map(|credentials| credentials.user.as_str()),
             password: credentials.map(|credentials| credentials.password.as_bytes()),
-            properties: if self.config.persistent { Properties::new(&expiry) } else { Properties::NONE },
+            properties: if config.persistent { Properties::new(&expiry) } else { Properties::NONE },
         };
         let mut encoded = Ok(());
-        self.outbox.append(&mut shared.pool, |out| encoded = encode_connect(&connect, out));
+        link.outbox.append(&mut shared.pool, |out| encoded = encode_connect(&connect, out));
         encoded.map_err(|error| Cause::Dropped(format!("ended by us: CONNECT cannot be sent: {error}")))
     }
 
     /// The server's answer to CONNECT.
-    pub fn on_connack(&mut self, shared: &mut Shared, frame: &Frame<'_>, sink: &mut impl Sink) -> Result<(), Cause> {
-        let connack = match (shared.version, decode_connack(shared.version, frame)) {
+    pub(super) fn on_connack(
+        &mut self,
+        link: &mut Link,
+        shared: &mut Shared,
+        frame: &Frame<'_>,
+        sink: &mut impl Sink,
+    ) -> Result<(), Cause> {
+        let connack = match (V::VERSION, decode_connack(V::VERSION, frame)) {
             (_, Ok(connack)) => connack,
             // A server that knows no 5.0 answers with a return code of 3.1.1.
             (Version::V5, Err(DecodeError::Value { field: "code", value, .. })) if frame.body.len() == 2 => {
                 let code = value as u8;
-                return Err(Cause::Refused { code, reason: connack_return_name(code) });
+                return Err(Cause::Refused(Said::code(code, connack_return_name(code))));
             }
             (_, Err(error)) => return Err(Cause::Protocol(error.to_string())),
         };
         if connack.code != 0 {
-            return Err(refusal(shared.version, connack.code));
+            return Err(refusal(V::VERSION, connack.code));
         }
-        if connack.session_present && !self.config.persistent {
+        if connack.session_present && !link.config.persistent {
             return Err(Cause::Protocol("CONNACK has a session after a clean start".to_owned()));
         }
-        self.take_limits(shared, &connack);
-        self.phase = Phase::Open;
+        self.take_limits(link, &connack);
+        link.opened(shared, connack.properties.server_keep_alive_s().unwrap_or(shared.config.keep_alive_s));
         let properties = &connack.properties;
-        let wanted = self.config.publications.iter().map(|publication| publication.qos).max();
+        let wanted = link.config.publications.iter().map(|publication| publication.qos).max();
         sink.connected(
-            self.id,
+            link.id,
             Connected {
                 session_present: connack.session_present,
                 receive_maximum: properties.receive_maximum(),
@@ -104,21 +81,21 @@ impl Session {
         if connack.session_present {
             self.in_flight.hold_all();
         } else {
-            self.forget(sink);
+            self.forget(link.id, sink);
         }
-        if self.answered < self.config.subscriptions.len() {
-            self.subscribe(shared)?;
+        if self.answered < link.config.subscriptions.len() {
+            self.subscribe(link, shared)?;
         }
-        self.send_held(shared, sink);
+        self.send_held(link, shared, sink);
         Ok(())
     }
 
-    /// The limits and the keep-alive of this connection.
-    fn take_limits(&mut self, shared: &mut Shared, connack: &Connack<'_>) {
+    /// The limits of this connection.
+    fn take_limits(&mut self, link: &Link, connack: &Connack<'_>) {
         let properties = &connack.properties;
-        let subscribe_packets = self.config.subscriptions.len().div_ceil(FILTERS_AT_A_TIME);
+        let subscribe_packets = link.config.subscriptions.len().div_ceil(FILTERS_AT_A_TIME);
         let identifiers = usize::from(LAST_PACKET_ID).saturating_sub(subscribe_packets) as u16;
-        let window = properties.receive_maximum().unwrap_or(u16::MAX).min(self.config.in_flight_window);
+        let window = properties.receive_maximum().unwrap_or(u16::MAX).min(link.config.in_flight_window);
         self.in_flight.set_limit(window.clamp(1, identifiers.max(1)));
         self.maximum_packet_bytes = properties.maximum_packet_bytes().unwrap_or(u32::MAX);
         self.maximum_qos = match properties.maximum_qos() {
@@ -126,44 +103,48 @@ impl Session {
             Some(true) => Qos::AtLeastOnce,
             None => Qos::ExactlyOnce,
         };
-        let keep_alive_s = properties.server_keep_alive_s().unwrap_or(shared.config.keep_alive_s);
-        self.keep_alive_ns = u64::from(keep_alive_s) * 1_000_000_000;
-        self.pinged_at_ns = None;
-        if self.keep_alive_ns > 0 {
-            self.check_at_ns = shared.wheel.set(self.id.0, clock::monotonic_ns() + self.keep_alive_ns);
-        }
     }
 
     /// Asks for all subscriptions of the session.
-    fn subscribe(&mut self, shared: &mut Shared) -> Result<(), Cause> {
+    fn subscribe(&mut self, link: &mut Link, shared: &mut Shared) -> Result<(), Cause> {
         self.answered = 0;
-        let version = shared.version;
-        for (index, part) in self.config.subscriptions.chunks(FILTERS_AT_A_TIME).enumerate() {
+        for (index, part) in link.config.subscriptions.chunks(FILTERS_AT_A_TIME).enumerate() {
             let requests: Vec<SubscribeRequest<'_>> =
                 part.iter().map(|entry| SubscribeRequest::new(&entry.filter, entry.qos)).collect();
             let packet_id = LAST_PACKET_ID.saturating_sub(index as u16);
             let subscribe = Subscribe { packet_id, properties: Properties::NONE, filters: Filters::new(&requests) };
             let mut encoded = Ok(());
-            self.outbox.append(&mut shared.pool, |out| encoded = encode_subscribe(version, &subscribe, out));
+            link.outbox.append(&mut shared.pool, |out| encoded = encode_subscribe(V::VERSION, &subscribe, out));
             encoded.map_err(|error| Cause::Dropped(format!("ended by us: a filter cannot be sent: {error}")))?;
         }
         Ok(())
     }
 
     /// The server's answer to a SUBSCRIBE.
-    pub fn on_suback(&mut self, suback: &Suback<'_>, sink: &mut impl Sink) -> Result<(), Cause> {
+    pub(super) fn on_suback(
+        &mut self,
+        link: &Link,
+        suback: &Suback<'_>,
+        sink: &mut impl Sink,
+    ) -> Result<(), Cause> {
         let first = usize::from(LAST_PACKET_ID - suback.packet_id) * FILTERS_AT_A_TIME;
-        let asked = self.config.subscriptions.len().saturating_sub(first).min(FILTERS_AT_A_TIME);
+        let asked = link.config.subscriptions.len().saturating_sub(first).min(FILTERS_AT_A_TIME);
         if asked == 0 || suback.codes.len() != asked {
             let (id, codes) = (suback.packet_id, suback.codes.len());
             return Err(Cause::Protocol(format!("SUBACK {id} has {codes} codes for {asked} filters")));
         }
         for (offset, &code) in suback.codes.iter().enumerate() {
-            sink.subscribed(self.id, first + offset, Qos::from_level(code).ok_or(code));
+            let refused = || Said::code(code, suback_name(V::VERSION, code));
+            sink.subscribed(link.id, first + offset, Qos::from_level(code).ok_or_else(refused));
         }
         self.answered += asked;
         Ok(())
     }
+}
+
+/// The name of a refusal; MQTT 3.1.1 has but one, 0x80 (§3.9.3).
+fn suback_name(version: Version, code: u8) -> &'static str {
+    if version == Version::V311 { "failure" } else { reason_name(code) }
 }
 
 fn refusal(version: Version, code: u8) -> Cause {
@@ -174,11 +155,6 @@ fn refusal(version: Version, code: u8) -> Cause {
             (reason_name(code), login.contains(&code))
         }
     };
-    if login { Cause::NotAuthorized { code, reason } } else { Cause::Refused { code, reason } }
-}
-
-/// Packets that only a server may not send us at this point.
-pub fn unexpected(packet: PacketType, phase: Phase) -> Cause {
-    let when = if phase == Phase::Open { "in an open session" } else { "before CONNACK" };
-    Cause::Protocol(format!("{packet} {when}"))
+    let said = Said::code(code, reason);
+    if login { Cause::NotAuthorized(said) } else { Cause::Refused(said) }
 }

@@ -1,18 +1,19 @@
 //! Messages on their way to the server: handed over, sent again, acknowledged.
 
 use pubmark_model::qos::Qos;
-use pubmark_protocol::clients::{Body, Outgoing, Publication, Taken};
-use pubmark_protocol::events::{Cause, Sink, Token};
-use pubmark_protocol::header::{self, COMPACT};
-use pubmark_protocol::outbox::{FULL_BYTES, Message};
+use pubmark_protocol::clients::{Outgoing, Publication, ShardConfig};
+use pubmark_protocol::events::{Cause, Said, Sink, Token};
+use pubmark_protocol::header::COMPACT;
+use pubmark_protocol::outbox::Message;
 use pubmark_wire::mqtt::{
     Ack, AckKind, EncodeError, MAXIMUM_REMAINING_LENGTH, Properties, PublishHead, Version, encode_ack,
-    encode_publish_head, reason,
+    encode_publish_head, reason, reason_name,
 };
 
-use super::body;
-use super::in_flight::Progress;
-use super::session::{Blocked, Phase, Session, Shared};
+use super::session::Mqtt;
+use super::version::ProtocolVersion;
+use crate::connection::{Blocked, Link, Progress, Refusal, Shared};
+use crate::payload;
 
 /// A message with all that its packet depends on.
 struct Packet<'a> {
@@ -27,7 +28,7 @@ struct Packet<'a> {
 
 impl Packet<'_> {
     /// Appends the packet; returns where its payload header begins.
-    fn encode(&self, version: Version, run: u32, pool: &[u8], out: &mut Vec<u8>) -> Result<usize, EncodeError> {
+    fn encode(&self, version: Version, config: &ShardConfig, out: &mut Vec<u8>) -> Result<usize, EncodeError> {
         let head = PublishHead {
             dup: self.dup,
             qos: self.qos,
@@ -38,14 +39,7 @@ impl Packet<'_> {
         };
         encode_publish_head(version, &head, self.payload_bytes, out)?;
         let at = out.len();
-        let publisher = self.publication.publisher;
-        let header_bytes = header::write(out, self.payload_bytes, run, publisher, self.sequence, self.due_ns);
-        let body_bytes = self.payload_bytes - header_bytes;
-        match &self.publication.body {
-            None => body::append(pool, publisher, self.sequence, body_bytes, out),
-            Some(Body::Pool(pool)) => body::append(pool, publisher, self.sequence, body_bytes, out),
-            Some(Body::Document(document)) => body::append_document(document, body_bytes, out),
-        }
+        payload::append(config, self.publication, self.sequence, self.due_ns, self.payload_bytes, out);
         Ok(at)
     }
 }
@@ -63,30 +57,29 @@ fn packet_bytes(version: Version, topic: &str, qos: Qos, payload_bytes: usize) -
     (1 + length_bytes + remaining, remaining)
 }
 
-impl Session {
-    /// Takes a message over, or says why not.
-    pub fn send(&mut self, shared: &mut Shared, message: Outgoing) -> Taken {
-        if self.phase != Phase::Open {
-            return self.not_ready(Blocked::NotOpen);
-        }
-        let publication = &self.config.publications[usize::from(message.publication)];
+impl<V: ProtocolVersion> Mqtt<V> {
+    /// Appends a message, or says why not.
+    pub(super) fn publish(
+        &mut self,
+        link: &mut Link,
+        shared: &mut Shared,
+        message: Outgoing,
+    ) -> Result<(), Refusal> {
+        let publication = &link.config.publications[usize::from(message.publication)];
         let qos = publication.qos.min(self.maximum_qos);
         let payload_bytes = (message.payload_bytes as usize).max(COMPACT);
-        let (bytes, remaining) = packet_bytes(shared.version, &publication.topic, qos, payload_bytes);
+        let (bytes, remaining) = packet_bytes(V::VERSION, &publication.topic, qos, payload_bytes);
         if publication.topic.len() > usize::from(u16::MAX) {
-            return Taken::TooLarge(u16::MAX.into());
+            return Err(Refusal::TooLarge(u16::MAX.into()));
         }
         if remaining > MAXIMUM_REMAINING_LENGTH {
-            return Taken::TooLarge(MAXIMUM_REMAINING_LENGTH as u32);
+            return Err(Refusal::TooLarge(MAXIMUM_REMAINING_LENGTH as u32));
         }
         if bytes > self.maximum_packet_bytes as usize {
-            return Taken::TooLarge(self.maximum_packet_bytes);
-        }
-        if self.outbox.pending_bytes() >= FULL_BYTES {
-            return self.not_ready(Blocked::Outbox);
+            return Err(Refusal::TooLarge(self.maximum_packet_bytes));
         }
         if qos != Qos::BestEffort && !self.in_flight.has_room() {
-            return self.not_ready(Blocked::Window);
+            return Err(Refusal::Blocked(Blocked::Window));
         }
         let token = Token { publication: message.publication, sequence: message.sequence };
         let packet_id =
@@ -101,28 +94,23 @@ impl Session {
             dup: false,
         };
         let entry = Message { token, due_ns: message.due_ns, tag: packet_id.unwrap_or(0), repeated: false };
-        let (version, config) = (shared.version, &shared.config);
-        self.outbox.append_message(&mut shared.pool, entry, |out| {
-            packet.encode(version, config.run, &config.body_pool, out).expect("topic and length were checked")
+        let config = &shared.config;
+        link.outbox.append_message(&mut shared.pool, entry, |out| {
+            packet.encode(V::VERSION, config, out).expect("topic and length were checked")
         });
-        Taken::Yes
-    }
-
-    fn not_ready(&mut self, blocked: Blocked) -> Taken {
-        self.blocked = Some(blocked);
-        Taken::NotReady
+        Ok(())
     }
 
     /// Sends messages of an earlier connection again, as far as the window allows.
-    pub fn send_held(&mut self, shared: &mut Shared, sink: &mut impl Sink) {
+    pub(super) fn send_held(&mut self, link: &mut Link, shared: &mut Shared, sink: &mut impl Sink) {
         while let Some(packet_id) = self.in_flight.next_held() {
             let Some(entry) = self.in_flight.get(packet_id).copied() else { continue };
             if entry.progress == Progress::Released {
-                self.answer(shared, AckKind::Pubrel, packet_id, reason::SUCCESS);
+                self.answer(link, shared, AckKind::Pubrel, packet_id, reason::SUCCESS);
                 continue;
             }
             let packet = Packet {
-                publication: &self.config.publications[usize::from(entry.token.publication)],
+                publication: &link.config.publications[usize::from(entry.token.publication)],
                 sequence: entry.token.sequence,
                 due_ns: entry.due_ns,
                 payload_bytes: entry.payload_bytes as usize,
@@ -131,54 +119,71 @@ impl Session {
                 dup: true,
             };
             let message = Message { token: entry.token, due_ns: entry.due_ns, tag: packet_id, repeated: true };
-            let (version, config) = (shared.version, &shared.config);
-            self.outbox.append_message(&mut shared.pool, message, |out| {
-                packet.encode(version, config.run, &config.body_pool, out).expect("it was encoded before")
+            let config = &shared.config;
+            link.outbox.append_message(&mut shared.pool, message, |out| {
+                packet.encode(V::VERSION, config, out).expect("it was encoded before")
             });
-            sink.resent(self.id, entry.token);
+            sink.resent(link.id, entry.token);
         }
     }
 
     /// Appends an acknowledgement; it leaves with the next write.
-    pub fn answer(&mut self, shared: &mut Shared, kind: AckKind, packet_id: u16, reason: u8) {
-        let version = shared.version;
-        self.outbox.append(&mut shared.pool, |out| {
-            encode_ack(version, &Ack::new(kind, packet_id, reason), out).expect("packet identifiers read are not 0");
+    pub(super) fn answer(
+        &mut self,
+        link: &mut Link,
+        shared: &mut Shared,
+        kind: AckKind,
+        packet_id: u16,
+        reason: u8,
+    ) {
+        link.outbox.append(&mut shared.pool, |out| {
+            encode_ack(V::VERSION, &Ack::new(kind, packet_id, reason), out).expect("packet identifiers read are not 0");
         });
     }
 
     /// A step of the server's about a message of ours or of its own.
-    pub fn on_ack(&mut self, shared: &mut Shared, ack: &Ack<'_>, sink: &mut impl Sink) -> Result<(), Cause> {
+    pub(super) fn on_ack(
+        &mut self,
+        link: &mut Link,
+        shared: &mut Shared,
+        ack: &Ack<'_>,
+        sink: &mut impl Sink,
+    ) -> Result<(), Cause> {
         match ack.kind {
-            AckKind::Puback => self.on_puback(ack, sink)?,
-            AckKind::Pubrec => self.on_pubrec(shared, ack, sink)?,
+            AckKind::Puback => self.on_puback(link, ack, sink)?,
+            AckKind::Pubrec => self.on_pubrec(link, shared, ack, sink)?,
             AckKind::Pubcomp => self.on_pubcomp(ack)?,
             AckKind::Pubrel => {
                 let known = self.received_ids.remove(ack.packet_id);
                 let reason = if known { reason::SUCCESS } else { reason::PACKET_IDENTIFIER_NOT_FOUND };
-                self.answer(shared, AckKind::Pubcomp, ack.packet_id, reason);
+                self.answer(link, shared, AckKind::Pubcomp, ack.packet_id, reason);
                 return Ok(());
             }
         }
-        self.send_held(shared, sink);
+        self.send_held(link, shared, sink);
         Ok(())
     }
 
-    fn on_puback(&mut self, ack: &Ack<'_>, sink: &mut impl Sink) -> Result<(), Cause> {
+    fn on_puback(&mut self, link: &Link, ack: &Ack<'_>, sink: &mut impl Sink) -> Result<(), Cause> {
         let expected = |qos, progress| qos == Qos::AtLeastOnce && progress == Progress::Written;
         match self.in_flight.get(ack.packet_id) {
             Some(entry) if expected(entry.qos, entry.progress) => {
                 let token = entry.token;
                 self.in_flight.remove(ack.packet_id);
-                sink.acknowledged(self.id, token, outcome(ack));
+                sink.acknowledged(link.id, token, outcome(ack));
                 Ok(())
             }
             _ => Err(not_in_flight(ack)),
         }
     }
 
-    fn on_pubrec(&mut self, shared: &mut Shared, ack: &Ack<'_>, sink: &mut impl Sink) -> Result<(), Cause> {
-        let id = self.id;
+    fn on_pubrec(
+        &mut self,
+        link: &mut Link,
+        shared: &mut Shared,
+        ack: &Ack<'_>,
+        sink: &mut impl Sink,
+    ) -> Result<(), Cause> {
         match self.in_flight.get(ack.packet_id) {
             Some(entry) if entry.qos != Qos::ExactlyOnce || entry.progress == Progress::Handed => {
                 return Err(not_in_flight(ack));
@@ -188,16 +193,16 @@ impl Session {
                 let news = entry.progress == Progress::Written;
                 entry.progress = Progress::Released;
                 if news {
-                    sink.acknowledged(id, token, outcome(ack));
+                    sink.acknowledged(link.id, token, outcome(ack));
                 }
                 if outcome(ack).is_err() {
                     // A refused message has no second step (MQTT 5.0 §4.3.3).
                     self.in_flight.remove(ack.packet_id);
                     return Ok(());
                 }
-                self.answer(shared, AckKind::Pubrel, ack.packet_id, reason::SUCCESS);
+                self.answer(link, shared, AckKind::Pubrel, ack.packet_id, reason::SUCCESS);
             }
-            None => self.answer(shared, AckKind::Pubrel, ack.packet_id, reason::PACKET_IDENTIFIER_NOT_FOUND),
+            None => self.answer(link, shared, AckKind::Pubrel, ack.packet_id, reason::PACKET_IDENTIFIER_NOT_FOUND),
         }
         Ok(())
     }
@@ -216,8 +221,9 @@ impl Session {
 }
 
 /// What an acknowledgement says: codes from 0x80 on are refusals (MQTT 5.0 §2.4).
-fn outcome(ack: &Ack<'_>) -> Result<(), u8> {
-    if ack.reason < reason::UNSPECIFIED_ERROR { Ok(()) } else { Err(ack.reason) }
+fn outcome(ack: &Ack<'_>) -> Result<(), Said> {
+    let code = ack.reason;
+    if code < reason::UNSPECIFIED_ERROR { Ok(()) } else { Err(Said::code(code, reason_name(code))) }
 }
 
 fn not_in_flight(ack: &Ack<'_>) -> Cause {
@@ -231,6 +237,14 @@ mod tests {
 
     #[test]
     fn the_length_of_a_packet_is_known_before_it_is_encoded() {
+        let config = ShardConfig {
+            endpoints: [].into(),
+            run: 1,
+            body_pool: [7; 100].into(),
+            maximum_packet_bytes: 0,
+            receive_stamps: false,
+            keep_alive_s: 0,
+        };
         for version in [Version::V311, Version::V5] {
             for (qos, packet_id) in
                 [(Qos::BestEffort, None), (Qos::AtLeastOnce, Some(1)), (Qos::ExactlyOnce, Some(65_535))]
@@ -247,7 +261,7 @@ mod tests {
                         dup: false,
                     };
                     let mut out = Vec::new();
-                    packet.encode(version, 1, &[7; 100], &mut out).unwrap();
+                    packet.encode(version, &config, &mut out).unwrap();
                     assert_eq!(packet_bytes(version, "a/b", qos, payload_bytes).0, out.len());
                 }
             }

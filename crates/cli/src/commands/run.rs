@@ -22,7 +22,7 @@ use crate::measurement::{Measured, Measurement};
 use crate::printer::Printer;
 use crate::protocols::{self, Protocol};
 use crate::target::{self, Wanted};
-use crate::{dry_run, placement, recording, rendering, signals, suggestion};
+use crate::{dry_run, placement, recording, rendering, signals, suggestion, suitability};
 
 /// Descriptors that pubmark needs besides its connections.
 const OTHER_DESCRIPTORS: u64 = 64;
@@ -53,7 +53,11 @@ impl Run {
                 Failure::usage(format!("there is no protocol `{name}`"))
                     .hint(suggestion::choices(name, protocols::names()))
             }),
-            (None, Some(_)) => Ok(&protocols::PROTOCOLS[0]),
+            // A scheme that nobody has is the endpoint's own error to tell.
+            (None, Some(endpoint)) => {
+                let scheme = endpoint.split_once("://").map_or("", |(scheme, _)| scheme).to_ascii_lowercase();
+                Ok(protocols::of_scheme(&scheme).unwrap_or(&protocols::PROTOCOLS[0]))
+            }
             (None, None) => target::first_protocol(self),
         }
     }
@@ -121,6 +125,11 @@ impl Run {
     ) -> Result<Measurement, Failure> {
         refuse_what_is_not_carried_out(&workload)?;
         let fleet = Arc::new(Fleet::new(&workload, 1));
+        if let Some(lacks) = suitability::missing(&workload, &fleet, protocol) {
+            return Err(Failure::usage(lacks).hint(
+                "`pubmark list protocols` shows what each can do; `--qos` sets the level of all devices and subscribers",
+            ));
+        }
         raise_descriptors(&fleet, wanted.sessions_per_subscriber())?;
         Ok(Measurement {
             timeline: self.timeline(),

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 use pubmark_model::experiment::{self, Experiment, PlannedCell, Turn};
+use pubmark_model::fleet::Fleet;
 use pubmark_model::schedule;
 use pubmark_record::experiment::Axis;
 use pubmark_systems::Definition;
@@ -16,6 +17,7 @@ use crate::commands::run_arguments::Run;
 use crate::failure::Failure;
 use crate::measurement::Measurement;
 use crate::protocols::{self, PROTOCOLS};
+use crate::suitability;
 use crate::target::Wanted;
 
 /// An experiment, worked out.
@@ -170,6 +172,9 @@ impl Ready {
             && let Some(refusal) = refusal::of(definition, options, &workload)
         {
             return Ok(Err(refusal));
+        }
+        if let Some(lacks) = suitability::missing(&workload, &Fleet::new(&workload, 1), protocol) {
+            return Ok(Err(Refusal::unsupported(lacks)));
         }
         let measurement = run.measurement(workload, protocol, wanted)?;
         let schedule_hash =

@@ -15,7 +15,7 @@ use pubmark_model::qos::Qos;
 use pubmark_protocol::clients::{Clients, Outgoing, Publication, SessionConfig, SessionId, ShardConfig, Taken};
 use pubmark_protocol::clock;
 use pubmark_protocol::endpoint::{Endpoint, Tls};
-use pubmark_protocol::events::{Cause, Connected, Delivery, Sink, Token};
+use pubmark_protocol::events::{Cause, Connected, Delivery, Said, Sink, Token};
 
 const IDLE_CONNECTIONS: u32 = 5_000;
 const FLOOD_CONNECTIONS: u32 = 100;
@@ -100,14 +100,14 @@ impl Sink for Counts {
         self.connected += 1;
         self.writable.push(session);
     }
-    fn subscribed(&mut self, _: SessionId, _: usize, _: Result<Qos, u8>) {}
+    fn subscribed(&mut self, _: SessionId, _: usize, _: Result<Qos, Said>) {}
     fn closed(&mut self, session: SessionId, cause: Cause) {
         panic!("{session:?} ended: {cause:?}");
     }
     fn written(&mut self, _: SessionId, _: Token, _: u64, _: u64) {
         self.written += 1;
     }
-    fn acknowledged(&mut self, _: SessionId, _: Token, _: Result<(), u8>) {}
+    fn acknowledged(&mut self, _: SessionId, _: Token, _: Result<(), Said>) {}
     fn abandoned(&mut self, _: SessionId, _: Token) {}
     fn unanswered(&mut self, _: SessionId, _: Token) {}
     fn resent(&mut self, _: SessionId, _: Token) {}

@@ -1,6 +1,5 @@
 //! Connections that are not made, and why.
 
-use pubmark_model::qos::Qos;
 use pubmark_protocol::clients::Clients;
 use pubmark_protocol::endpoint::{Endpoint, Tls};
 use pubmark_protocol::events::Cause;
@@ -22,13 +21,13 @@ pub fn wrong_password<C: Clients, S: Server>(target: &mut Target<S>) {
             credentials: login,
             ..session("password-wrong")
         });
-        assert!(matches!(cause, Cause::NotAuthorized { .. }), "{cause:?}");
+        assert!(matches!(cause, Cause::NotAuthorized(_)), "{cause:?}");
     }
-    let mut config = publisher("password-right", "password", Qos::AtLeastOnce);
+    let mut config = publisher("password-right", "password", target.acknowledged_level());
     config.credentials = credentials(LOGIN.0, LOGIN.1);
     let says = peer.join(config);
     peer.send(says, 16);
-    peer.wait("acknowledged", |record| record.acknowledged() == 1);
+    target.settle(&mut peer, 1);
     // The endpoint's log-in serves sessions that have none.
     let mut peer = Peer::<C>::open(Endpoint { credentials: credentials(LOGIN.0, LOGIN.1), ..endpoint });
     peer.join(session("password-of-endpoint"));

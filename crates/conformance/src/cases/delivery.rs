@@ -1,7 +1,6 @@
 //! Messages arrive: every size, level, filter; the window is kept.
 
 use pubmark_model::qos::Qos;
-use pubmark_model::topic::TopicFilter;
 use pubmark_protocol::clients::{Clients, Publication, SessionId, Taken};
 
 use super::Target;
@@ -86,7 +85,7 @@ pub fn filters_choose<C: Clients, S: Server>(target: &mut Target<S>) {
     peer.flush(says);
     let expected = filters.map(|filter| {
         let matches =
-            |(index, topic): (usize, &&str)| TopicFilter(filter.to_owned()).matches(topic).then_some(index as u32 + 1);
+            |(index, topic): (usize, &&str)| (target.capabilities.hears)(filter, topic).then_some(index as u32 + 1);
         topics.iter().enumerate().filter_map(matches).collect::<Vec<_>>()
     });
     let total: usize = expected.iter().map(Vec::len).sum();
@@ -117,6 +116,9 @@ pub fn retained_is_marked<C: Clients, S: Server>(target: &mut Target<S>) {
 
 pub fn the_window_is_kept<C: Clients, S: Server>(target: &mut Target<S>) {
     const WINDOW: u16 = 3;
+    if target.has_no_acknowledgements() {
+        return;
+    }
     for &qos in target.capabilities.qos.iter().filter(|qos| **qos != Qos::BestEffort) {
         let mut peer = Peer::<C>::open(target.endpoint());
         let mut config = publisher("window-out", "window", qos);

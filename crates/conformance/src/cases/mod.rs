@@ -6,10 +6,12 @@ mod losing;
 mod sessions;
 mod stamps;
 
+use pubmark_model::qos::Qos;
 use pubmark_protocol::capabilities::Capabilities;
 use pubmark_protocol::clients::Clients;
 use pubmark_protocol::endpoint::Endpoint;
 
+use crate::peer::Peer;
 use crate::server::{Limits, Listener, Missing, Server};
 
 /// A server with the listener to be used, and what the adapter can do.
@@ -23,6 +25,30 @@ pub struct Target<S> {
 }
 
 impl<S: Server> Target<S> {
+    /// The level at which messages are acknowledged, or best effort where none are.
+    pub fn acknowledged_level(&self) -> Qos {
+        if self.acknowledges() { Qos::AtLeastOnce } else { Qos::BestEffort }
+    }
+
+    /// Are messages acknowledged at all?
+    pub fn acknowledges(&self) -> bool {
+        self.capabilities.qos.contains(&Qos::AtLeastOnce)
+    }
+
+    /// Says that a case needs acknowledgements; true if there are none.
+    pub fn has_no_acknowledgements(&self) -> bool {
+        if !self.acknowledges() {
+            eprintln!("skipped: {} acknowledges no messages", self.capabilities.name);
+        }
+        !self.acknowledges()
+    }
+
+    /// Waits until so many messages are the server's: acknowledged, or written where nothing is.
+    pub fn settle<C: Clients>(&self, peer: &mut Peer<C>, count: usize) {
+        let acknowledges = self.acknowledges();
+        peer.wait("settled", |record| if acknowledges { record.acknowledged() } else { record.written() } == count);
+    }
+
     /// Where the adapter is to connect.
     pub fn endpoint(&self) -> Endpoint {
         self.server.endpoint(self.listener).expect("the listener was there when the case began")

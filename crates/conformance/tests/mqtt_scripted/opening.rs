@@ -5,7 +5,7 @@ use pubmark_conformance::peer::{Peer, publisher, session, subscriber};
 use pubmark_conformance::recorder::Event;
 use pubmark_model::qos::Qos;
 use pubmark_protocol::clients::{Clients, Goodbye, SessionConfig, Subscription, Taken};
-use pubmark_protocol::events::Cause;
+use pubmark_protocol::events::{Cause, Said};
 use pubmark_wire::mqtt::{Packet, PacketType, Version};
 
 use crate::script::{Script, packet};
@@ -23,17 +23,17 @@ fn cause_of<C: Clients>(version: Version, answer: impl Fn(&Script) -> Vec<u8>) -
 fn refusals_are_told_apart() {
     for (code, login) in [(1, false), (2, false), (3, false), (4, true), (5, true)] {
         let cause = cause_of::<Mqtt311>(Version::V311, |script| script.connack(false, code, &[]));
-        assert_eq!(matches!(cause, Cause::NotAuthorized { code: told, .. } if told == code), login, "{cause:?}");
-        assert_eq!(matches!(cause, Cause::Refused { code: told, .. } if told == code), !login, "{cause:?}");
+        assert_eq!(matches!(&cause, Cause::NotAuthorized(said) if said.code == Some(code)), login, "{cause:?}");
+        assert_eq!(matches!(&cause, Cause::Refused(said) if said.code == Some(code)), !login, "{cause:?}");
     }
     for (code, login) in [(0x80, false), (0x86, true), (0x87, true), (0x8a, false), (0x97, false)] {
         let cause = cause_of::<Mqtt5>(Version::V5, |script| script.connack(false, code, &[]));
-        assert_eq!(matches!(cause, Cause::NotAuthorized { code: told, .. } if told == code), login, "{cause:?}");
-        assert_eq!(matches!(cause, Cause::Refused { code: told, .. } if told == code), !login, "{cause:?}");
+        assert_eq!(matches!(&cause, Cause::NotAuthorized(said) if said.code == Some(code)), login, "{cause:?}");
+        assert_eq!(matches!(&cause, Cause::Refused(said) if said.code == Some(code)), !login, "{cause:?}");
     }
     // A server that speaks 3.1.1 only.
     let cause = cause_of::<Mqtt5>(Version::V5, |_| packet(0x20, &[0, 1]));
-    assert_eq!(cause, Cause::Refused { code: 1, reason: "unacceptable protocol version" });
+    assert_eq!(cause, Cause::Refused(Said::code(1, "unacceptable protocol version")));
 }
 
 #[test]
@@ -112,11 +112,11 @@ fn many_subscriptions_are_asked_for_in_parts_and_answered_by_number() {
     }
     peer.wait("all answers", |record| record.count(|event| matches!(event, Event::Subscribed(..))) == COUNT);
     let answers = peer.record.all(|event| match event {
-        Event::Subscribed(_, index, granted) => Some((*index, *granted)),
+        Event::Subscribed(_, index, granted) => Some((*index, granted.clone())),
         _ => None,
     });
     for (position, (index, granted)) in answers.into_iter().enumerate() {
-        let expected = if index % 3 == 0 { Err(0x80) } else { Ok(Qos::AtLeastOnce) };
+        let expected = if index % 3 == 0 { Err(Said::code(0x80, "unspecified error")) } else { Ok(Qos::AtLeastOnce) };
         assert_eq!((index, granted), (position, expected));
     }
     assert!(peer.record.causes(id).is_empty());

@@ -92,17 +92,17 @@ impl Shard {
         let words = match cause {
             Cause::Ours => return,
             Cause::Unreachable(words) => format!("unreachable: {words}"),
-            Cause::Refused { code, reason } => format!("refused: {reason} (0x{code:02x})"),
-            Cause::NotAuthorized { code, reason } => format!("not authorized: {reason} (0x{code:02x})"),
+            Cause::Refused(said) => format!("refused: {said}"),
+            Cause::NotAuthorized(said) => format!("not authorized: {said}"),
             Cause::Tls(words) => format!("TLS: {words}"),
-            Cause::Server { code, reason, .. } => format!("ended by the server: {reason} (0x{code:02x})"),
+            Cause::Server { said, .. } => format!("ended by the server: {said}"),
             Cause::Dropped(words) => format!("dropped: {words}"),
             Cause::Silent => "dropped: the server stopped answering".to_owned(),
             Cause::Protocol(words) => format!("protocol error of the server: {words}"),
         };
         match cause {
             _ if was_up => counters.dropped += 1,
-            Cause::NotAuthorized { .. } => counters.auth_failed += 1,
+            Cause::NotAuthorized(_) => counters.auth_failed += 1,
             Cause::Tls(_) => counters.tls_failed += 1,
             _ => counters.refused += 1,
         }

@@ -5,7 +5,7 @@ use std::sync::atomic::Ordering::Relaxed;
 use pubmark_model::qos::Qos;
 use pubmark_protocol::clients::SessionId;
 use pubmark_protocol::clock;
-use pubmark_protocol::events::{Cause, Connected, Delivery, Sink, Token};
+use pubmark_protocol::events::{Cause, Connected, Delivery, Said, Sink, Token};
 
 use super::Shard;
 use super::publisher::{Pending, Publisher};
@@ -98,14 +98,14 @@ impl Sink for Shard {
         self.unblock(session);
     }
 
-    fn subscribed(&mut self, session: SessionId, index: usize, granted: Result<Qos, u8>) {
+    fn subscribed(&mut self, session: SessionId, index: usize, granted: Result<Qos, Said>) {
         let Some((asked, count)) = self.sessions[session.0 as usize].asked else { return };
         match granted {
             Ok(level) if level < asked => self.counters.granted_lower += 1,
             Ok(_) => {}
-            Err(code) => {
+            Err(said) => {
                 self.counters.subscriptions_refused += 1;
-                self.counters.count_cause(format!("subscription refused (0x{code:02x})"));
+                self.counters.count_cause(format!("subscription refused: {said}"));
             }
         }
         if index + 1 == count {
@@ -149,7 +149,7 @@ impl Sink for Shard {
         self.note_settled(session);
     }
 
-    fn acknowledged(&mut self, session: SessionId, token: Token, outcome: Result<(), u8>) {
+    fn acknowledged(&mut self, session: SessionId, token: Token, outcome: Result<(), Said>) {
         self.last_event_ns = clock::monotonic_ns();
         let Some(publisher) = self.publisher_of(session, token) else { return };
         if publisher.unacknowledged > 0 {
@@ -157,12 +157,12 @@ impl Sink for Shard {
         }
         let fan_out = u64::from(publisher.fan_out);
         let measured = publisher.is_measured(token.sequence);
-        if let Err(code) = outcome {
+        if let Err(said) = outcome {
             if measured {
                 publisher.book.refused.push(token.sequence);
             }
             self.expected_ever = self.expected_ever.saturating_sub(fan_out);
-            self.counters.count_cause(format!("message refused (0x{code:02x})"));
+            self.counters.count_cause(format!("message refused: {said}"));
         }
         self.in_flight = self.in_flight.saturating_sub(1);
         self.note_settled(session);

@@ -1,10 +1,30 @@
-//! What fills a payload behind its header: bytes of the pool, from a place that publisher and sequence number give, so
-//! that a message can be made again for a repetition without being kept.
+//! Payloads: the header, and behind it bytes of a pool, from a place that publisher and sequence number give, or a
+//! document; so that a message can be made again for a repetition without being kept.
 
 use pubmark_model::random::mix;
+use pubmark_protocol::clients::{Body, Publication, ShardConfig};
+use pubmark_protocol::header;
+
+/// Appends a whole payload of `payload_bytes` (at least [`header::COMPACT`]), header first.
+pub fn append(
+    config: &ShardConfig,
+    publication: &Publication,
+    sequence: u32,
+    due_ns: u64,
+    payload_bytes: usize,
+    out: &mut Vec<u8>,
+) {
+    let publisher = publication.publisher;
+    let body_bytes = payload_bytes - header::write(out, payload_bytes, config.run, publisher, sequence, due_ns);
+    match &publication.body {
+        None => append_pool(&config.body_pool, publisher, sequence, body_bytes, out),
+        Some(Body::Pool(pool)) => append_pool(pool, publisher, sequence, body_bytes, out),
+        Some(Body::Document(document)) => append_document(document, body_bytes, out),
+    }
+}
 
 /// Appends `bytes` bytes of the pool, going round where it ends; zeros if the pool is empty.
-pub fn append(pool: &[u8], publisher: u32, sequence: u32, bytes: usize, out: &mut Vec<u8>) {
+fn append_pool(pool: &[u8], publisher: u32, sequence: u32, bytes: usize, out: &mut Vec<u8>) {
     if bytes == 0 {
         return;
     }
@@ -25,7 +45,7 @@ pub fn append(pool: &[u8], publisher: u32, sequence: u32, bytes: usize, out: &mu
 }
 
 /// Appends the first `bytes` bytes of a document, padded with spaces if it is shorter.
-pub fn append_document(document: &[u8], bytes: usize, out: &mut Vec<u8>) {
+fn append_document(document: &[u8], bytes: usize, out: &mut Vec<u8>) {
     let part = &document[..bytes.min(document.len())];
     out.extend_from_slice(part);
     out.resize(out.len() + bytes - part.len(), b' ');
@@ -39,9 +59,9 @@ mod tests {
     fn a_body_goes_round_a_pool_smaller_than_itself_and_can_be_made_again() {
         let pool: Vec<u8> = (0..100).collect();
         let (mut first, mut again, mut other) = (Vec::new(), Vec::new(), Vec::new());
-        append(&pool, 3, 7, 1_000, &mut first);
-        append(&pool, 3, 7, 1_000, &mut again);
-        append(&pool, 3, 8, 1_000, &mut other);
+        append_pool(&pool, 3, 7, 1_000, &mut first);
+        append_pool(&pool, 3, 7, 1_000, &mut again);
+        append_pool(&pool, 3, 8, 1_000, &mut other);
         assert_eq!((first.len(), &first), (1_000, &again));
         assert_ne!(first, other);
         assert!(first.windows(2).all(|pair| pair[1] == (pair[0] + 1) % 100));
@@ -58,7 +78,7 @@ mod tests {
     #[test]
     fn without_a_pool_a_body_is_zeros() {
         let mut out = vec![1];
-        append(&[], 3, 7, 2, &mut out);
+        append_pool(&[], 3, 7, 2, &mut out);
         assert_eq!(out, [1, 0, 0]);
     }
 }

@@ -1,6 +1,4 @@
-//! All MQTT sessions of a shard, and the loop that serves them.
-
-use std::marker::PhantomData;
+//! All sessions of a shard, and the loop that serves them.
 
 use pubmark_protocol::capabilities::Capabilities;
 use pubmark_protocol::clients::{
@@ -16,31 +14,31 @@ use pubmark_protocol::stream::ReadBuffers;
 use pubmark_protocol::tls::TlsSetup;
 use pubmark_protocol::wheel::Wheel;
 
-use super::session::{Session, Shared};
-use super::version::ProtocolVersion;
+use super::dialect::Dialect;
+use super::link::Shared;
+use super::session::Session;
 
-/// All sessions of a shard over one version of MQTT.
-pub struct MqttClients<V> {
+/// All sessions of a shard over one dialect.
+pub struct StreamClients<D> {
     shared: Shared,
-    sessions: Vec<Session>,
+    sessions: Vec<Session<D>>,
     ready: Vec<Ready>,
     /// Sessions whose time for a sign of life has come.
     due: Vec<u32>,
-    version: PhantomData<V>,
 }
 
-impl<V: ProtocolVersion> MqttClients<V> {
+impl<D: Dialect> StreamClients<D> {
     /// What these clients can do.
     pub const fn capabilities() -> Capabilities {
-        V::CAPABILITIES
+        D::CAPABILITIES
     }
 
     fn serve_ready(&mut self, sink: &mut impl Sink) {
         for position in 0..self.ready.len() {
             let ready = self.ready[position];
-            // The lower half of a key is the session, see `Session::key`.
+            // The lower half of a key is the session, see `Link::key`.
             let session = &mut self.sessions[ready.key as u32 as usize];
-            if session.key() == ready.key {
+            if session.link.key() == ready.key {
                 session.on_ready(&mut self.shared, ready, sink);
             }
         }
@@ -50,7 +48,7 @@ impl<V: ProtocolVersion> MqttClients<V> {
     fn serve_unread(&mut self, unread: Vec<u32>, sink: &mut impl Sink) {
         for index in unread {
             let session = &mut self.sessions[index as usize];
-            if !session.drained {
+            if !session.link.drained {
                 session.read_on(&mut self.shared, sink);
             }
         }
@@ -68,12 +66,11 @@ impl<V: ProtocolVersion> MqttClients<V> {
     }
 }
 
-impl<V: ProtocolVersion> Clients for MqttClients<V> {
-    fn open(config: ShardConfig) -> Result<MqttClients<V>, OpenError> {
+impl<D: Dialect> Clients for StreamClients<D> {
+    fn open(config: ShardConfig) -> Result<StreamClients<D>, OpenError> {
         let reactor =
             Reactor::new().map_err(|source| OpenError::System { what: "open epoll and its timer", source })?;
         let shared = Shared {
-            version: V::VERSION,
             reactor,
             sockets: SocketFactory { source: None, receive_stamps: config.receive_stamps },
             tls: config
@@ -89,7 +86,7 @@ impl<V: ProtocolVersion> Clients for MqttClients<V> {
             unread: Vec::new(),
             config,
         };
-        Ok(MqttClients { shared, sessions: Vec::new(), ready: Vec::new(), due: Vec::new(), version: PhantomData })
+        Ok(StreamClients { shared, sessions: Vec::new(), ready: Vec::new(), due: Vec::new() })
     }
 
     fn add_session(&mut self, config: SessionConfig) -> SessionId {
@@ -138,7 +135,7 @@ impl<V: ProtocolVersion> Clients for MqttClients<V> {
     }
 
     fn unsent_bytes(&self) -> u64 {
-        self.sessions.iter().map(Session::unsent_bytes).sum()
+        self.sessions.iter().map(|session| session.link.unsent_bytes()).sum()
     }
 
     fn finish(&mut self, sink: &mut impl Sink) {

@@ -1,7 +1,7 @@
-//! Messages of ours at QoS 1 and 2 between hand-over and their last acknowledgement.
+//! Messages of ours that are acknowledged, between hand-over and their last acknowledgement.
 //!
-//! A packet identifier is a place in a list plus one, so that an acknowledgement costs no search. An entry holds what it
-//! takes to make the message again, not its bytes.
+//! An identifier (MQTT's packet identifier) is a place in a list plus one, so that an acknowledgement costs no search. An
+//! entry holds what it takes to make the message again, not its bytes.
 
 use pubmark_model::qos::Qos;
 use pubmark_protocol::events::Token;

@@ -1,0 +1,108 @@
+//! What a protocol adds to a connection.
+
+use pubmark_protocol::capabilities::Capabilities;
+use pubmark_protocol::clients::{Goodbye, Outgoing, SessionConfig, SessionId};
+use pubmark_protocol::events::{Cause, Sink};
+
+use super::link::{Blocked, Link, Shared};
+use super::receiving::Times;
+
+/// The packet at the front of some bytes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Measured<P> {
+    /// All of it is there.
+    Whole {
+        /// The packet.
+        packet: P,
+        /// Its bytes: where the next one begins.
+        bytes: usize,
+    },
+    /// The rest has not come. Bytes of the whole as far as its front tells: it has that many at least, and all that is
+    /// still missing of them can be waited for.
+    Partial(Option<usize>),
+}
+
+/// Why a message is not taken.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Refusal {
+    /// Not now.
+    Blocked(Blocked),
+    /// Never: more than the system allows, which is this many bytes.
+    TooLarge(u32),
+}
+
+/// A protocol over a byte stream; a value for each session, which outlives its connections.
+pub trait Dialect: Sized {
+    /// What its clients can do.
+    const CAPABILITIES: Capabilities;
+    /// TLS is agreed before the first word; otherwise the dialect calls [`Link::encrypt`] when its time has come.
+    const TLS_FIRST: bool = true;
+    /// What the server's welcome is called, for an end that comes before it.
+    const WELCOME: &'static str;
+
+    /// A packet of the server's, still in the buffer it was read into.
+    type Packet<'a>;
+
+    /// A session that has not been connected.
+    fn new(config: &SessionConfig) -> Self;
+
+    /// TCP is connected: the first words.
+    fn begin(&mut self, link: &mut Link, shared: &mut Shared) -> Result<(), Cause>;
+
+    /// The packet at the front of `bytes`, which are not empty. An error as soon as it is known to be larger than
+    /// `most_bytes` or no packet at all, so that nobody has to hold more.
+    fn measure(bytes: &[u8], most_bytes: usize) -> Result<Measured<Self::Packet<'_>>, Cause>;
+
+    /// How many of the bytes that follow belong to a front that does not tell its length yet: one at least, and none that
+    /// could be the next packet's. `bytes` are not empty.
+    fn belonging(bytes: &[u8]) -> usize {
+        let _ = bytes;
+        1
+    }
+
+    /// Does what a packet of the server's asks for.
+    fn handle(
+        &mut self,
+        link: &mut Link,
+        shared: &mut Shared,
+        packet: &Self::Packet<'_>,
+        times: Times,
+        sink: &mut impl Sink,
+    ) -> Result<(), Cause>;
+
+    /// Appends a message to the outbox; the session is open and the outbox has room.
+    fn send(&mut self, link: &mut Link, shared: &mut Shared, message: Outgoing) -> Result<(), Refusal>;
+
+    /// Is there room in the window?
+    fn has_room(&self) -> bool {
+        true
+    }
+
+    /// The last byte of the message with this tag is in the socket; tags that are 0 are not reported.
+    fn written(&mut self, tag: u16) {
+        let _ = tag;
+    }
+
+    /// The message with this tag never left; tags that are 0 are not reported.
+    fn abandoned(&mut self, tag: u16) {
+        let _ = tag;
+    }
+
+    /// A ping: the server answers it with something.
+    fn ping(out: &mut Vec<u8>);
+
+    /// Appends the protocol's last words; the session is open. `goodbye` is not [`Goodbye::Cut`].
+    fn say_goodbye(&mut self, link: &mut Link, shared: &mut Shared, goodbye: Goodbye) {
+        let _ = (link, shared, goodbye);
+    }
+
+    /// The server has nothing of the session any more: tells of messages whose fate nobody can know.
+    fn forget(&mut self, session: SessionId, sink: &mut impl Sink) {
+        let _ = (session, sink);
+    }
+}
+
+/// [`Dialect::belonging`] of protocols made of lines.
+pub fn up_to_line_end(bytes: &[u8]) -> usize {
+    bytes.iter().position(|byte| *byte == b'\n').map_or(bytes.len(), |end| end + 1)
+}

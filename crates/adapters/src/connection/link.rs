@@ -1,0 +1,180 @@
+//! A session's connection and its buffers, and what the connections of a shard share.
+
+use std::os::fd::AsFd;
+
+use pubmark_protocol::clients::{SessionConfig, SessionId, ShardConfig};
+use pubmark_protocol::clock;
+use pubmark_protocol::events::Cause;
+use pubmark_protocol::outbox::{BufferPool, Outbox};
+use pubmark_protocol::reactor::Reactor;
+use pubmark_protocol::receive::WallOffset;
+use pubmark_protocol::socket::SocketFactory;
+use pubmark_protocol::stream::{ReadBuffers, Stream, StreamError};
+use pubmark_protocol::tls::TlsSetup;
+use pubmark_protocol::wheel::Wheel;
+
+/// What all sessions of a shard share.
+pub struct Shared {
+    pub config: ShardConfig,
+    pub pool: BufferPool,
+    pub(super) reactor: Reactor,
+    pub(super) sockets: SocketFactory,
+    pub(super) tls: Vec<Option<TlsSetup>>,
+    pub(super) buffers: ReadBuffers,
+    pub(super) wheel: Wheel,
+    pub(super) offset: WallOffset,
+    /// Memory of the last incomplete packet, for the next one.
+    pub(super) spare: Vec<u8>,
+    /// Sessions whose sockets were not read empty yet.
+    pub(super) unread: Vec<u32>,
+}
+
+/// How far a connection has come.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Phase {
+    /// There is none.
+    Closed,
+    /// TCP is being connected.
+    Connecting,
+    /// TLS is being agreed, or the first words are on their way; the server's welcome is awaited.
+    Opening,
+    /// The server has accepted the session.
+    Open,
+}
+
+/// Why a message was not taken: what must change before the next try.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Blocked {
+    /// The session is not open.
+    NotOpen,
+    /// Too many bytes wait for the socket.
+    Outbox,
+    /// Too many messages wait for their acknowledgement.
+    Window,
+}
+
+/// A session's connection, as it is at present.
+pub struct Link {
+    pub id: SessionId,
+    pub config: SessionConfig,
+    pub phase: Phase,
+    pub outbox: Outbox,
+    pub(super) stream: Option<Stream>,
+    /// Counts connections, so that an event of an earlier one is told apart.
+    pub(super) generation: u32,
+    /// The socket took less than it was offered.
+    pub(super) full: bool,
+    pub(super) blocked: Option<Blocked>,
+    /// The front of a packet whose rest has not come.
+    pub(super) partial: Vec<u8>,
+    /// The end of the stream is behind the bytes in the socket: it must be read up to there.
+    pub(super) ended: bool,
+    /// The last read left the socket empty, and a time when it was empty.
+    pub(super) drained: bool,
+    pub(super) empty_at_ns: u64,
+    /// 0 for no keep-alive.
+    pub(super) keep_alive_ns: u64,
+    pub(super) sent_at_ns: u64,
+    pub(super) received_at_ns: u64,
+    pub(super) pinged_at_ns: Option<u64>,
+    /// When the wheel brings this session next; entries for other times are out of date.
+    pub(super) check_at_ns: u64,
+}
+
+impl Link {
+    pub(super) fn new(id: SessionId, config: SessionConfig) -> Link {
+        Link {
+            id,
+            config,
+            phase: Phase::Closed,
+            outbox: Outbox::default(),
+            stream: None,
+            generation: 0,
+            full: false,
+            blocked: None,
+            partial: Vec::new(),
+            ended: false,
+            drained: true,
+            empty_at_ns: 0,
+            keep_alive_ns: 0,
+            sent_at_ns: 0,
+            received_at_ns: 0,
+            pinged_at_ns: None,
+            check_at_ns: 0,
+        }
+    }
+
+    /// The key of the present connection's events.
+    pub(super) fn key(&self) -> u64 {
+        u64::from(self.generation) << 32 | u64::from(self.id.0)
+    }
+
+    /// Starts connecting.
+    pub(super) fn open(&mut self, shared: &Shared, tls_first: bool) -> Result<(), Cause> {
+        self.empty_at_ns = clock::monotonic_ns();
+        self.received_at_ns = self.empty_at_ns;
+        let unreachable = |error: std::io::Error| Cause::Unreachable(error.to_string());
+        let place = usize::from(self.config.endpoint);
+        let socket = shared.sockets.connect(shared.config.endpoints[place].address).map_err(unreachable)?;
+        let mut stream = Stream::new(socket);
+        if tls_first {
+            encrypt(&mut stream, shared, place)?;
+        }
+        shared.reactor.add(stream.as_fd(), self.key()).map_err(unreachable)?;
+        self.stream = Some(stream);
+        self.phase = Phase::Connecting;
+        Ok(())
+    }
+
+    /// Agrees on TLS from here on, where the endpoint asks for it; for protocols that begin in the clear.
+    pub fn encrypt(&mut self, shared: &Shared) -> Result<(), Cause> {
+        let place = usize::from(self.config.endpoint);
+        self.stream.as_mut().map_or(Ok(()), |stream| encrypt(stream, shared, place))
+    }
+
+    /// Is the endpoint one that is to be encrypted?
+    pub fn wants_tls(&self, shared: &Shared) -> bool {
+        shared.tls[usize::from(self.config.endpoint)].is_some()
+    }
+
+    /// The server has accepted the session; silence of this length is ended by a ping, 0 for never.
+    pub fn opened(&mut self, shared: &mut Shared, keep_alive_s: u16) {
+        self.phase = Phase::Open;
+        self.keep_alive_ns = u64::from(keep_alive_s) * 1_000_000_000;
+        self.pinged_at_ns = None;
+        if self.keep_alive_ns > 0 {
+            self.check_at_ns = shared.wheel.set(self.id.0, clock::monotonic_ns() + self.keep_alive_ns);
+        }
+    }
+
+    /// The connection is gone.
+    pub(super) fn close(&mut self) {
+        self.stream = None;
+        self.phase = Phase::Closed;
+        self.generation = self.generation.wrapping_add(1);
+        self.partial = Vec::new();
+        (self.full, self.ended, self.drained, self.pinged_at_ns) = (false, false, true, None);
+    }
+
+    /// The words for a connection that failed.
+    pub(super) fn cause_of(&self, error: StreamError) -> Cause {
+        match error {
+            StreamError::Tls(error) => Cause::Tls(error.to_string()),
+            StreamError::Socket(error) if self.stream.as_ref().is_some_and(Stream::is_handshaking) => {
+                Cause::Tls(error.to_string())
+            }
+            StreamError::Socket(error) => Cause::Dropped(error.to_string()),
+        }
+    }
+
+    /// Bytes that have not reached the server for all we know.
+    pub(super) fn unsent_bytes(&self) -> u64 {
+        self.stream.as_ref().map_or(0, Stream::unsent_bytes) + self.outbox.pending_bytes() as u64
+    }
+}
+
+fn encrypt(stream: &mut Stream, shared: &Shared, place: usize) -> Result<(), Cause> {
+    let Some(setup) = &shared.tls[place] else { return Ok(()) };
+    stream.encrypt(setup.connection().map_err(|error| Cause::Tls(error.to_string()))?);
+    Ok(())
+}

@@ -1,0 +1,16 @@
+//! Sessions over stream sockets, whatever is spoken on them: connecting, TLS, reading in turns, writing, signs of life,
+//! ends. What a protocol adds is its [`Dialect`]; one more of them is one more module beside this one.
+
+mod clients;
+mod dialect;
+mod in_flight;
+mod keep_alive;
+mod link;
+mod receiving;
+mod session;
+
+pub use clients::StreamClients;
+pub use dialect::{Dialect, Measured, Refusal, up_to_line_end};
+pub use in_flight::{InFlight, Progress};
+pub use link::{Blocked, Link, Phase, Shared};
+pub use receiving::Times;

@@ -1,0 +1,182 @@
+//! Bytes from the server: cut into packets and handed to the dialect.
+//!
+//! A read goes into the shard's shared buffer and is handled there; a session keeps only the front of a packet whose rest
+//! has not come. The kernel's receive stamp is that of the last byte of a read, so it is passed on with a packet that
+//! ends there and with no other.
+
+use std::ops::ControlFlow;
+
+use pubmark_protocol::events::{Cause, Delivery, Sink};
+use pubmark_protocol::stream::ReadBuffers;
+
+use super::dialect::{Dialect, Measured};
+use super::link::{Phase, Shared};
+use super::session::Session;
+
+/// Reads of one session before the others have their turn.
+const READS_AT_A_TIME: usize = 16;
+
+/// When a packet arrived.
+#[derive(Clone, Copy, Debug)]
+pub struct Times {
+    at_ns: u64,
+    empty_at_ns: u64,
+    /// Of the last byte of the read.
+    kernel_ns: Option<u64>,
+    /// The packet ends where the read ends.
+    ends_the_read: bool,
+}
+
+impl Times {
+    fn of(self, ends_the_read: bool) -> Times {
+        Times { ends_the_read, ..self }
+    }
+
+    /// Does nothing follow the packet in its read?
+    pub fn ends_the_read(&self) -> bool {
+        self.ends_the_read
+    }
+
+    /// A message that came with the packet. The kernel's stamp goes with it only if the packet ends where the read ends.
+    pub fn delivery<'a>(&self, payload: &'a [u8], retained: bool) -> Delivery<'a> {
+        let kernel_ns = self.kernel_ns.filter(|_| self.ends_the_read);
+        Delivery { payload, retained, at_ns: self.at_ns, empty_at_ns: self.empty_at_ns, kernel_ns }
+    }
+}
+
+impl<D: Dialect> Session<D> {
+    /// Reads until the socket is empty or it is the others' turn.
+    pub(super) fn receive(&mut self, shared: &mut Shared, sink: &mut impl Sink) -> Result<(), Cause> {
+        // The buffers leave `shared` so that packets in them can be handled with it.
+        let mut buffers = std::mem::take(&mut shared.buffers);
+        let mut result = Ok(());
+        for _ in 0..READS_AT_A_TIME {
+            match self.receive_once(shared, &mut buffers, sink) {
+                Ok(ControlFlow::Continue(())) => {}
+                Ok(ControlFlow::Break(())) => break,
+                Err(cause) => {
+                    result = Err(cause);
+                    break;
+                }
+            }
+        }
+        shared.buffers = buffers;
+        if result.is_ok() && !self.link.drained {
+            shared.unread.push(self.link.id.0);
+        }
+        result
+    }
+
+    fn receive_once(
+        &mut self,
+        shared: &mut Shared,
+        buffers: &mut ReadBuffers,
+        sink: &mut impl Sink,
+    ) -> Result<ControlFlow<()>, Cause> {
+        let Some(stream) = &mut self.link.stream else { return Ok(ControlFlow::Break(())) };
+        let handshaking = stream.is_handshaking();
+        let received = match stream.read(buffers) {
+            Ok(received) => received,
+            Err(error) => return Err(self.link.cause_of(error)),
+        };
+        if !received.bytes.is_empty() {
+            self.link.received_at_ns = received.at_ns;
+            let kernel_ns =
+                received.stamp_realtime_ns.map(|stamp_ns| shared.offset.to_monotonic_ns(stamp_ns, received.at_ns));
+            let empty_at_ns = self.link.empty_at_ns;
+            let times = Times { at_ns: received.at_ns, empty_at_ns, kernel_ns, ends_the_read: false };
+            self.consume(shared, received.bytes, times, sink)?;
+        }
+        if received.ended {
+            return Err(self.cause_of_end(handshaking));
+        }
+        self.link.drained = received.emptied;
+        if received.emptied {
+            // The begin of this read counts: what the next one finds came after that moment, while a time taken after
+            // the read could be later than an arrival, if this thread was held up in between.
+            self.link.empty_at_ns = received.began_ns;
+        }
+        let done = received.emptied && !self.link.ended;
+        Ok(if done { ControlFlow::Break(()) } else { ControlFlow::Continue(()) })
+    }
+
+    fn cause_of_end(&self, handshaking: bool) -> Cause {
+        if handshaking {
+            return Cause::Tls("closed by the server during the handshake".to_owned());
+        }
+        Cause::Dropped(match self.link.phase {
+            Phase::Open => "closed by the server".to_owned(),
+            _ => format!("closed by the server before {}", D::WELCOME),
+        })
+    }
+
+    /// Handles all packets that are complete now.
+    fn consume(
+        &mut self,
+        shared: &mut Shared,
+        mut bytes: &[u8],
+        times: Times,
+        sink: &mut impl Sink,
+    ) -> Result<(), Cause> {
+        if !self.link.partial.is_empty() {
+            bytes = self.complete_partial(shared, bytes, times, sink)?;
+        }
+        while !bytes.is_empty() {
+            match D::measure(bytes, shared.config.maximum_packet_bytes)? {
+                Measured::Whole { packet, bytes: total } => {
+                    bytes = &bytes[total..];
+                    self.dialect.handle(&mut self.link, shared, &packet, times.of(bytes.is_empty()), sink)?;
+                }
+                Measured::Partial(total) => {
+                    self.link.partial = std::mem::take(&mut shared.spare);
+                    self.keep(bytes, total);
+                    break;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Adds to the packet begun earlier; returns the bytes behind it.
+    fn complete_partial<'a>(
+        &mut self,
+        shared: &mut Shared,
+        mut bytes: &'a [u8],
+        times: Times,
+        sink: &mut impl Sink,
+    ) -> Result<&'a [u8], Cause> {
+        let mut whole = std::mem::take(&mut self.link.partial);
+        let most_bytes = shared.config.maximum_packet_bytes;
+        loop {
+            match D::measure(&whole, most_bytes)? {
+                Measured::Whole { packet, bytes: total } => {
+                    debug_assert_eq!(total, whole.len(), "no more than what was missing was added");
+                    self.dialect.handle(&mut self.link, shared, &packet, times.of(bytes.is_empty()), sink)?;
+                    whole.clear();
+                    shared.spare = whole;
+                    return Ok(bytes);
+                }
+                Measured::Partial(total) if bytes.is_empty() => {
+                    self.link.partial = whole;
+                    self.keep(&[], total);
+                    return Ok(bytes);
+                }
+                Measured::Partial(total) => {
+                    let missing = total.map_or_else(|| D::belonging(bytes), |total| total - whole.len());
+                    let (more, rest) = bytes.split_at(missing.min(bytes.len()));
+                    whole.extend_from_slice(more);
+                    bytes = rest;
+                }
+            }
+        }
+    }
+
+    /// Keeps bytes of an incomplete packet, with room for the rest of it.
+    fn keep(&mut self, bytes: &[u8], total: Option<usize>) {
+        let partial = &mut self.link.partial;
+        partial.extend_from_slice(bytes);
+        if let Some(total) = total {
+            partial.reserve_exact(total.saturating_sub(partial.len()));
+        }
+    }
+}

@@ -1,0 +1,183 @@
+//! One session: its connection, its dialect, and how a connection begins and ends.
+
+use pubmark_protocol::clients::{Goodbye, Outgoing, SessionConfig, SessionId, Taken};
+use pubmark_protocol::events::{Cause, Sink};
+use pubmark_protocol::outbox::FULL_BYTES;
+use pubmark_protocol::reactor::Ready;
+
+use super::dialect::{Dialect, Refusal};
+use super::link::{Blocked, Link, Phase, Shared};
+
+/// A session.
+pub(super) struct Session<D> {
+    pub(super) link: Link,
+    pub(super) dialect: D,
+}
+
+impl<D: Dialect> Session<D> {
+    pub(super) fn new(id: SessionId, config: SessionConfig) -> Session<D> {
+        Session { dialect: D::new(&config), link: Link::new(id, config) }
+    }
+
+    /// Starts connecting.
+    pub(super) fn connect(&mut self, shared: &mut Shared, sink: &mut impl Sink) {
+        if self.link.phase != Phase::Closed {
+            return;
+        }
+        if let Err(cause) = self.link.open(shared, D::TLS_FIRST) {
+            self.end(shared, cause, sink);
+        }
+    }
+
+    /// Goes on where the socket can.
+    pub(super) fn on_ready(&mut self, shared: &mut Shared, ready: Ready, sink: &mut impl Sink) {
+        if let Err(cause) = self.go_on(shared, ready, sink) {
+            self.end(shared, cause, sink);
+        }
+        self.tell_if_writable(sink);
+    }
+
+    fn go_on(&mut self, shared: &mut Shared, ready: Ready, sink: &mut impl Sink) -> Result<(), Cause> {
+        if self.link.phase == Phase::Connecting {
+            if !ready.writable {
+                return Ok(());
+            }
+            self.begin(shared)?;
+        }
+        let link = &mut self.link;
+        if ready.writable {
+            link.full = false;
+        }
+        link.ended |= ready.ended;
+        // A socket not read empty last time is among the unread ones already, and has its turn there.
+        if ready.readable && link.drained {
+            link.empty_at_ns = link.empty_at_ns.max(shared.reactor.quiet_at_ns());
+            self.receive(shared, sink)?;
+        }
+        self.write(shared, sink)
+    }
+
+    /// TCP is connected, or failed to be.
+    fn begin(&mut self, shared: &mut Shared) -> Result<(), Cause> {
+        let Some(stream) = &self.link.stream else { return Ok(()) };
+        stream.connected().map_err(|error| Cause::Unreachable(error.to_string()))?;
+        self.link.phase = Phase::Opening;
+        self.dialect.begin(&mut self.link, shared)
+    }
+
+    /// Goes on reading a socket that was not read empty last time.
+    pub(super) fn read_on(&mut self, shared: &mut Shared, sink: &mut impl Sink) {
+        if let Err(cause) = self.receive(shared, sink).and_then(|()| self.write(shared, sink)) {
+            self.end(shared, cause, sink);
+        }
+        self.tell_if_writable(sink);
+    }
+
+    /// Takes a message over, or says why not.
+    pub(super) fn send(&mut self, shared: &mut Shared, message: Outgoing) -> Taken {
+        let refusal = match self.link.phase {
+            Phase::Open if self.link.outbox.pending_bytes() >= FULL_BYTES => Err(Refusal::Blocked(Blocked::Outbox)),
+            Phase::Open => self.dialect.send(&mut self.link, shared, message),
+            _ => Err(Refusal::Blocked(Blocked::NotOpen)),
+        };
+        match refusal {
+            Ok(()) => Taken::Yes,
+            Err(Refusal::TooLarge(bytes)) => Taken::TooLarge(bytes),
+            Err(Refusal::Blocked(blocked)) => {
+                self.link.blocked = Some(blocked);
+                Taken::NotReady
+            }
+        }
+    }
+
+    /// Writes what waits, if the socket is not known to be full.
+    pub(super) fn flush(&mut self, shared: &mut Shared, sink: &mut impl Sink) {
+        if let Err(cause) = self.write(shared, sink) {
+            self.end(shared, cause, sink);
+        }
+        self.tell_if_writable(sink);
+    }
+
+    fn write(&mut self, shared: &mut Shared, sink: &mut impl Sink) -> Result<(), Cause> {
+        let Session { link, dialect } = self;
+        let Some(stream) = &mut link.stream else { return Ok(()) };
+        let idle = link.outbox.is_empty() && !stream.wants_write();
+        if link.full || idle || link.phase == Phase::Connecting {
+            return Ok(());
+        }
+        let id = link.id;
+        let wrote = stream.write(&mut link.outbox, &mut shared.pool, |message, write_start_ns, written_ns| {
+            if message.tag != 0 {
+                dialect.written(message.tag);
+            }
+            sink.written(id, message.token, write_start_ns, written_ns);
+        });
+        match wrote {
+            Ok(wrote) => {
+                link.full = wrote.full;
+                link.sent_at_ns = wrote.at_ns.unwrap_or(link.sent_at_ns);
+                Ok(())
+            }
+            // What the server said before it closed explains more than the failed write.
+            Err(error) => {
+                self.receive(shared, sink)?;
+                Err(self.link.cause_of(error))
+            }
+        }
+    }
+
+    /// Tells the engine that a message can be tried again, if it was told that none could.
+    pub(super) fn tell_if_writable(&mut self, sink: &mut impl Sink) {
+        let Some(blocked) = self.link.blocked else { return };
+        let free = self.link.phase == Phase::Open
+            && match blocked {
+                Blocked::NotOpen => true,
+                Blocked::Outbox => self.link.outbox.pending_bytes() < FULL_BYTES,
+                Blocked::Window => self.dialect.has_room(),
+            };
+        if free {
+            self.link.blocked = None;
+            sink.writable(self.link.id);
+        }
+    }
+
+    /// Ends the connection because we want to. With the protocol's words if the session is open and the socket takes them;
+    /// otherwise the socket is just closed, and the server sees the end of the stream (or a reset, if it had more to say).
+    pub(super) fn disconnect(&mut self, shared: &mut Shared, goodbye: Goodbye, sink: &mut impl Sink) {
+        if self.link.phase == Phase::Closed {
+            return;
+        }
+        if goodbye != Goodbye::Cut && self.link.phase == Phase::Open {
+            self.dialect.say_goodbye(&mut self.link, shared, goodbye);
+            // If this finds the connection broken, what was not written is abandoned below like anything else.
+            let _ = self.write(shared, sink);
+            let link = &mut self.link;
+            if let Some(stream) = link.stream.as_mut().filter(|_| link.outbox.is_empty()) {
+                stream.close_notify();
+            }
+        }
+        self.end(shared, Cause::Ours, sink);
+    }
+
+    /// Ends the connection and says what became of everything in it.
+    pub(super) fn end(&mut self, shared: &mut Shared, cause: Cause, sink: &mut impl Sink) {
+        let Session { link, dialect } = self;
+        link.close();
+        let id = link.id;
+        link.outbox.abandon(&mut shared.pool, |message| {
+            if message.tag != 0 {
+                dialect.abandoned(message.tag);
+            }
+            sink.abandoned(id, message.token);
+        });
+        if !link.config.persistent {
+            dialect.forget(id, sink);
+        }
+        sink.closed(id, cause);
+    }
+
+    /// The run is over: what was written and not acknowledged nobody will know.
+    pub(super) fn forget(&mut self, sink: &mut impl Sink) {
+        self.dialect.forget(self.link.id, sink);
+    }
+}

@@ -1,0 +1,12 @@
+//! NATS at wire level: at most once, as the server's core gives it. Streams with acknowledgements are another protocol
+//! (JetStream).
+
+mod opening;
+mod session;
+
+pub use session::Nats;
+
+use crate::connection::StreamClients;
+
+/// Clients that speak NATS.
+pub type NatsClients = StreamClients<Nats>;

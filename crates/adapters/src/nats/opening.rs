@@ -1,0 +1,115 @@
+//! From TCP to a log-in: INFO, TLS, CONNECT. What NATS and JetStream have in common.
+
+use pubmark_protocol::events::{Cause, Connected, Said};
+use pubmark_wire::nats::{Connect, Found, Info, Operation, PING, encode_connect, next, subjects};
+
+use crate::connection::{Link, Measured, Phase, Refusal, Shared, Times};
+
+/// What clients in Rust call themselves.
+const LANGUAGE: &str = "rust";
+/// Largest `max_payload` that a server can be set to, bytes (nats-server, `MAX_PAYLOAD_MAX_SIZE`).
+pub const LARGEST_PAYLOAD_BYTES: u32 = 64 << 20;
+
+/// What is known of the server, and of ourselves.
+#[derive(Debug, Default)]
+pub struct Opening {
+    /// Why a topic or a filter has no subject.
+    unusable: Option<String>,
+    maximum_payload_bytes: u32,
+}
+
+impl Opening {
+    /// The subjects of a topic or filter; none if it has none, which [`Opening::begin`] tells.
+    pub fn subjects(&mut self, topic: &str) -> Vec<String> {
+        subjects(topic).unwrap_or_else(|error| {
+            self.unusable = Some(error.to_string());
+            vec![]
+        })
+    }
+
+    /// TCP is connected: the server begins.
+    pub fn begin(&self) -> Result<(), Cause> {
+        self.unusable.as_ref().map_or(Ok(()), |why| Err(Cause::Dropped(format!("ended by us: {why}"))))
+    }
+
+    /// What the server is; the first time it waits for our words.
+    pub fn on_info(&mut self, link: &mut Link, shared: &mut Shared, json: &[u8], times: Times) -> Result<(), Cause> {
+        let info = Info::read(json).map_err(|error| Cause::Protocol(error.to_string()))?;
+        self.maximum_payload_bytes = info.max_payload;
+        if link.phase == Phase::Open {
+            return Ok(());
+        }
+        let encrypts = link.wants_tls(shared);
+        if encrypts && !info.tls_required && !info.tls_available {
+            return Err(Cause::Tls("the server offers none".to_owned()));
+        }
+        if info.tls_required && !encrypts {
+            return Err(Cause::Refused(Said::words("it takes connections with TLS only")));
+        }
+        if encrypts {
+            // What somebody slipped in behind INFO would be taken for the server's encrypted words.
+            if !times.ends_the_read() {
+                return Err(Cause::Protocol("bytes in the clear behind the INFO that begins TLS".to_owned()));
+            }
+            link.encrypt(shared)?;
+        }
+        say_connect(link, shared, encrypts);
+        Ok(())
+    }
+
+    /// What the server is, for the engine.
+    pub fn connected(&self) -> Connected {
+        Connected { maximum_packet_bytes: Some(self.maximum_payload_bytes), ..Connected::default() }
+    }
+
+    /// Does the server take a payload of this size?
+    pub fn check_size(&self, payload_bytes: usize) -> Result<(), Refusal> {
+        let most = self.maximum_payload_bytes;
+        if payload_bytes > most as usize { Err(Refusal::TooLarge(most)) } else { Ok(()) }
+    }
+}
+
+/// CONNECT, and a PING whose PONG says that it was taken.
+fn say_connect(link: &mut Link, shared: &mut Shared, encrypts: bool) {
+    let endpoint = &shared.config.endpoints[usize::from(link.config.endpoint)];
+    let credentials = link.config.credentials.as_ref().or(endpoint.credentials.as_ref());
+    let connect = Connect {
+        verbose: false,
+        pedantic: false,
+        tls_required: encrypts,
+        name: &link.config.client_id,
+        lang: LANGUAGE,
+        version: env!("CARGO_PKG_VERSION"),
+        protocol: 1,
+        echo: true,
+        headers: true,
+        no_responders: true,
+        user: credentials.map(|credentials| credentials.user.as_str()),
+        pass: credentials.map(|credentials| credentials.password.as_str()),
+    };
+    link.outbox.append(&mut shared.pool, |out| {
+        encode_connect(&connect, out);
+        out.extend_from_slice(PING);
+    });
+}
+
+/// The line at the front of some bytes.
+pub fn measure(bytes: &[u8], most_bytes: usize) -> Result<Measured<Operation<'_>>, Cause> {
+    match next(bytes, most_bytes) {
+        Ok(Found::Whole { operation, bytes }) => Ok(Measured::Whole { packet: operation, bytes }),
+        Ok(Found::Partial(bytes)) => Ok(Measured::Partial(bytes)),
+        Err(error) => Err(Cause::Protocol(error.to_string())),
+    }
+}
+
+/// What an error of the server's means; as a rule it ends the connection itself.
+pub fn cause(phase: Phase, words: &str) -> Cause {
+    let lower = words.to_ascii_lowercase();
+    let said = Said::words(words.to_owned());
+    let logins = ["authorization violation", "authentication timeout", "user authentication"];
+    match phase {
+        Phase::Open => Cause::Server { said, too_large: lower.starts_with("maximum payload") },
+        _ if logins.iter().any(|start| lower.starts_with(start)) => Cause::NotAuthorized(said),
+        _ => Cause::Refused(said),
+    }
+}

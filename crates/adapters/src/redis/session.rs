@@ -1,0 +1,236 @@
+//! What Redis adds to a connection: HELLO, SUBSCRIBE and PSUBSCRIBE, PUBLISH.
+//!
+//! Commands are answered in their order; a PUBLISH by the number of subscribers that got it, which is not looked at: what
+//! arrived is counted where it arrives. Messages come as pushes between the answers (RESP3), so one connection can
+//! publish and subscribe.
+
+use pubmark_model::qos::Qos;
+use pubmark_protocol::capabilities::{Capabilities, SentMeans, any_topic};
+use pubmark_protocol::clients::{Outgoing, SessionConfig};
+use pubmark_protocol::events::{Cause, Connected, Said, Sink, Token};
+use pubmark_protocol::header::COMPACT;
+use pubmark_protocol::outbox::Message;
+use pubmark_wire::resp::{END, Found, Parts, Reply, append_bulk_front, encode_command, hears, next, pattern};
+
+use crate::connection::{Dialect, Link, Measured, Phase, Refusal, Shared, Times, up_to_line_end};
+use crate::payload;
+
+/// Largest bulk string (`proto-max-bulk-len`, 512 MB unless set otherwise).
+const LARGEST_PAYLOAD_BYTES: u32 = 512 << 20;
+/// User of a server whose log-in is a password alone.
+const DEFAULT_USER: &str = "default";
+
+/// A session's memory.
+pub struct Redis {
+    /// Of each publication: the command up to the payload's length.
+    fronts: Vec<Box<[u8]>>,
+    /// Subscriptions in the order in which they are asked for.
+    asked: Vec<Asked>,
+    /// How many of them were answered.
+    answered: usize,
+}
+
+/// One word of SUBSCRIBE or PSUBSCRIBE.
+struct Asked {
+    /// Index of the session's subscription; `None` for the second word of one.
+    subscription: Option<usize>,
+    command: &'static str,
+    word: Box<str>,
+}
+
+impl Dialect for Redis {
+    const CAPABILITIES: Capabilities = Capabilities {
+        name: "redis",
+        title: "Redis publish/subscribe (RESP3)",
+        schemes: &["redis", "rediss"],
+        tls_schemes: &["rediss"],
+        default_port: 6379,
+        default_tls_port: 6379,
+        qos: &[Qos::BestEffort],
+        wildcards: true,
+        retain: false,
+        persistent_sessions: false,
+        ends_sessions: false,
+        sent_means: SentMeans::Wire,
+        maximum_payload_bytes: LARGEST_PAYLOAD_BYTES,
+        check_topic: any_topic,
+        hears,
+    };
+    const WELCOME: &'static str = "its answer to HELLO";
+
+    type Packet<'a> = Reply<'a>;
+
+    fn new(config: &SessionConfig) -> Redis {
+        let mut asked = vec![];
+        for (index, subscription) in config.subscriptions.iter().enumerate() {
+            let subscription_of = Some(index);
+            match pattern(&subscription.filter) {
+                None => asked.push(Asked {
+                    subscription: subscription_of,
+                    command: "SUBSCRIBE",
+                    word: subscription.filter.clone(),
+                }),
+                Some((pattern, parent)) => {
+                    // The second word first: the subscription is answered with its last.
+                    asked.extend(parent.map(|parent| Asked {
+                        subscription: None,
+                        command: "SUBSCRIBE",
+                        word: parent.into(),
+                    }));
+                    let word = pattern.into();
+                    asked.push(Asked { subscription: subscription_of, command: "PSUBSCRIBE", word });
+                }
+            }
+        }
+        let front = |topic: &str| {
+            let mut out = Vec::new();
+            // The command with a payload of no bytes, less the payload.
+            encode_command(&[b"PUBLISH", topic.as_bytes(), b""], &mut out);
+            out.truncate(out.len() - b"$0\r\n\r\n".len());
+            out.into_boxed_slice()
+        };
+        let fronts = config.publications.iter().map(|publication| front(&publication.topic)).collect();
+        Redis { fronts, asked, answered: 0 }
+    }
+
+    fn begin(&mut self, link: &mut Link, shared: &mut Shared) -> Result<(), Cause> {
+        self.answered = 0;
+        let endpoint = &shared.config.endpoints[usize::from(link.config.endpoint)];
+        let credentials = link.config.credentials.as_ref().or(endpoint.credentials.as_ref());
+        let mut words: Vec<&[u8]> = vec![b"HELLO", b"3"];
+        if let Some(credentials) = credentials {
+            let user = if credentials.user.is_empty() { DEFAULT_USER } else { &credentials.user };
+            words.extend([&b"AUTH"[..], user.as_bytes(), credentials.password.as_bytes()]);
+        }
+        // The name that CLIENT LIST shows; it may have no blanks.
+        let name: String = link.config.client_id.chars().map(|c| if c.is_ascii_graphic() { c } else { '-' }).collect();
+        words.extend([&b"SETNAME"[..], name.as_bytes()]);
+        link.outbox.append(&mut shared.pool, |out| encode_command(&words, out));
+        Ok(())
+    }
+
+    fn measure(bytes: &[u8], most_bytes: usize) -> Result<Measured<Reply<'_>>, Cause> {
+        match next(bytes, most_bytes) {
+            Ok(Found::Whole { reply, bytes }) => Ok(Measured::Whole { packet: reply, bytes }),
+            Ok(Found::Partial(bytes)) => Ok(Measured::Partial(bytes)),
+            Err(error) => Err(Cause::Protocol(error.to_string())),
+        }
+    }
+
+    /// Up to the end of the line: a string whose length is known is waited for as a whole.
+    fn belonging(bytes: &[u8]) -> usize {
+        up_to_line_end(bytes)
+    }
+
+    fn handle(
+        &mut self,
+        link: &mut Link,
+        shared: &mut Shared,
+        reply: &Reply<'_>,
+        times: Times,
+        sink: &mut impl Sink,
+    ) -> Result<(), Cause> {
+        match (link.phase, reply) {
+            (Phase::Open, Reply::Push(parts)) => self.on_push(link, parts, times, sink),
+            (Phase::Open, Reply::Error(words)) => self.on_error(link, words, sink),
+            // Answers to PUBLISH and PING.
+            (Phase::Open, Reply::Integer(_) | Reply::Simple(_) | Reply::Other) => Ok(()),
+            // HELLO is answered by a map.
+            (_, Reply::Other) => {
+                self.on_hello(link, shared, sink);
+                Ok(())
+            }
+            (_, Reply::Error(words)) => Err(refusal(words)),
+            (_, other) => Err(Cause::Protocol(format!("{other:?} before {}", Redis::WELCOME))),
+        }
+    }
+
+    fn send(&mut self, link: &mut Link, shared: &mut Shared, message: Outgoing) -> Result<(), Refusal> {
+        let payload_bytes = (message.payload_bytes as usize).max(COMPACT);
+        if payload_bytes > LARGEST_PAYLOAD_BYTES as usize {
+            return Err(Refusal::TooLarge(LARGEST_PAYLOAD_BYTES));
+        }
+        let place = usize::from(message.publication);
+        let (front, publication) = (&self.fronts[place], &link.config.publications[place]);
+        let token = Token { publication: message.publication, sequence: message.sequence };
+        let entry = Message { token, due_ns: message.due_ns, tag: 0, repeated: false };
+        let config = &shared.config;
+        link.outbox.append_message(&mut shared.pool, entry, |out| {
+            out.extend_from_slice(front);
+            append_bulk_front(payload_bytes, out);
+            let at = out.len();
+            payload::append(config, publication, message.sequence, message.due_ns, payload_bytes, out);
+            out.extend_from_slice(END);
+            at
+        });
+        Ok(())
+    }
+
+    fn ping(out: &mut Vec<u8>) {
+        encode_command(&[b"PING"], out);
+    }
+}
+
+impl Redis {
+    fn on_hello(&mut self, link: &mut Link, shared: &mut Shared, sink: &mut impl Sink) {
+        let keep_alive_s = shared.config.keep_alive_s;
+        link.opened(shared, keep_alive_s);
+        sink.connected(link.id, Connected::default());
+        if !self.asked.is_empty() {
+            link.outbox.append(&mut shared.pool, |out| {
+                for asked in &self.asked {
+                    encode_command(&[asked.command.as_bytes(), asked.word.as_bytes()], out);
+                }
+            });
+        }
+    }
+
+    fn on_push(
+        &mut self,
+        link: &Link,
+        parts: &Parts<'_>,
+        times: Times,
+        sink: &mut impl Sink,
+    ) -> Result<(), Cause> {
+        match *parts.as_slice() {
+            [b"message", _, payload] | [b"pmessage", _, _, payload] => {
+                sink.delivered(link.id, times.delivery(payload, false));
+                Ok(())
+            }
+            [b"subscribe" | b"psubscribe", _, _] => {
+                self.on_subscribed(link, Ok(Qos::BestEffort), sink);
+                Ok(())
+            }
+            // News of other kinds (client tracking) are not asked for.
+            _ => Ok(()),
+        }
+    }
+
+    /// The answer to the next word asked for.
+    fn on_subscribed(&mut self, link: &Link, granted: Result<Qos, Said>, sink: &mut impl Sink) {
+        let Some(asked) = self.asked.get(self.answered) else { return };
+        self.answered += 1;
+        if let Some(index) = asked.subscription {
+            sink.subscribed(link.id, index, granted);
+        }
+    }
+
+    /// An error while subscriptions are awaited is the answer to one; any other ends the connection, for what it answers
+    /// is a message that nobody got.
+    fn on_error(&mut self, link: &Link, words: &str, sink: &mut impl Sink) -> Result<(), Cause> {
+        let said = Said::words(words.to_owned());
+        if self.answered < self.asked.len() {
+            self.on_subscribed(link, Err(said), sink);
+            return Ok(());
+        }
+        Err(Cause::Server { said, too_large: words.contains("invalid bulk length") })
+    }
+}
+
+fn refusal(words: &str) -> Cause {
+    let said = Said::words(words.to_owned());
+    match words.split(' ').next() {
+        Some("WRONGPASS" | "NOAUTH" | "NOPERM") => Cause::NotAuthorized(said),
+        _ => Cause::Refused(said),
+    }
+}

@@ -1,0 +1,21 @@
+//! The NATS client protocol (<https://docs.nats.io/reference/reference-protocols/nats-protocol>): what a server says, and
+//! what a client writes. Lines end with CR LF; a payload follows its line and has a CR LF of its own.
+
+mod error;
+mod operation;
+mod parse;
+mod subject;
+mod write;
+
+pub use error::DecodeError;
+pub use operation::{Info, Message, Operation};
+pub use parse::{Found, LONGEST_LINE_BYTES, next};
+pub use subject::{SubjectError, subjects};
+pub use write::{Connect, encode_connect, encode_publish, encode_subscribe, encode_unsubscribe};
+
+/// What asks for a sign of life.
+pub const PING: &[u8] = b"PING\r\n";
+/// The answer to it.
+pub const PONG: &[u8] = b"PONG\r\n";
+/// The end of a line, and of a payload.
+pub const END: &[u8] = b"\r\n";

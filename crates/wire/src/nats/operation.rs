@@ -1,0 +1,66 @@
+//! What a server says.
+
+use serde::Deserialize;
+
+use super::error::DecodeError;
+
+/// A line of the server's, with the payload behind it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Operation<'a> {
+    /// What the server is: JSON, see [`Info::read`]. The first line, and again when something changed.
+    Info(&'a [u8]),
+    /// A message for one of our subscriptions (`MSG`, `HMSG`).
+    Message(Message<'a>),
+    /// Asks for a sign of life.
+    Ping,
+    /// Answers ours.
+    Pong,
+    /// Agrees (`+OK`); only if asked to.
+    Ok,
+    /// Refuses (`-ERR`); the words without their quotes.
+    Error(&'a str),
+}
+
+/// A message.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Message<'a> {
+    /// Where it was published.
+    pub subject: &'a str,
+    /// Our number of the subscription.
+    pub subscription: u64,
+    /// Where an answer is expected.
+    pub reply: Option<&'a str>,
+    /// Its headers with their version line and the empty line at the end; empty without headers.
+    pub headers: &'a [u8],
+    /// What was published.
+    pub payload: &'a [u8],
+}
+
+/// What a server says of itself, as far as a client needs it.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+pub struct Info {
+    /// Its version.
+    #[serde(default)]
+    pub version: String,
+    /// Largest payload that it takes, bytes.
+    pub max_payload: u32,
+    /// It takes connections with TLS only.
+    #[serde(default)]
+    pub tls_required: bool,
+    /// It takes connections with TLS, too.
+    #[serde(default)]
+    pub tls_available: bool,
+    /// It asks for a log-in.
+    #[serde(default)]
+    pub auth_required: bool,
+    /// It carries headers.
+    #[serde(default)]
+    pub headers: bool,
+}
+
+impl Info {
+    /// Reads the JSON of an INFO line.
+    pub fn read(json: &[u8]) -> Result<Info, DecodeError> {
+        serde_json::from_slice(json).map_err(|error| DecodeError::Info(error.to_string()))
+    }
+}

@@ -1,0 +1,113 @@
+//! What a client writes.
+
+use serde::Serialize;
+
+/// The words with which a client begins.
+#[derive(Clone, Copy, Debug, Serialize)]
+pub struct Connect<'a> {
+    /// `+OK` for each line.
+    pub verbose: bool,
+    /// Stricter checks of subjects.
+    pub pedantic: bool,
+    /// TLS is used.
+    pub tls_required: bool,
+    /// What the server calls the client.
+    pub name: &'a str,
+    /// What the client is written in.
+    pub lang: &'a str,
+    /// Its version.
+    pub version: &'a str,
+    /// 1: the server may send INFO again.
+    pub protocol: u8,
+    /// Get one's own messages where one is subscribed to them.
+    pub echo: bool,
+    /// Headers are understood.
+    pub headers: bool,
+    /// A request that nobody would answer is answered by the server.
+    pub no_responders: bool,
+    /// User name.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub user: Option<&'a str>,
+    /// Password.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub pass: Option<&'a str>,
+}
+
+/// Appends `CONNECT {…}`.
+pub fn encode_connect(connect: &Connect<'_>, out: &mut Vec<u8>) {
+    out.extend_from_slice(b"CONNECT ");
+    serde_json::to_writer(&mut *out, connect).expect("texts and truth values are all JSON has");
+    out.extend_from_slice(super::END);
+}
+
+/// Appends `SUB subject sid`.
+pub fn encode_subscribe(subject: &str, subscription: u64, out: &mut Vec<u8>) {
+    out.extend_from_slice(b"SUB ");
+    out.extend_from_slice(subject.as_bytes());
+    out.push(b' ');
+    crate::decimal::append(subscription, out);
+    out.extend_from_slice(super::END);
+}
+
+/// Appends `UNSUB sid`.
+pub fn encode_unsubscribe(subscription: u64, out: &mut Vec<u8>) {
+    out.extend_from_slice(b"UNSUB ");
+    crate::decimal::append(subscription, out);
+    out.extend_from_slice(super::END);
+}
+
+/// Appends the line of a message: `PUB subject [reply] bytes`. The payload and [`super::END`] follow.
+#[inline]
+pub fn encode_publish(subject: &str, reply: Option<&str>, payload_bytes: usize, out: &mut Vec<u8>) {
+    out.extend_from_slice(b"PUB ");
+    out.extend_from_slice(subject.as_bytes());
+    out.push(b' ');
+    if let Some(reply) = reply {
+        out.extend_from_slice(reply.as_bytes());
+        out.push(b' ');
+    }
+    crate::decimal::append(payload_bytes as u64, out);
+    out.extend_from_slice(super::END);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn text(encode: impl FnOnce(&mut Vec<u8>)) -> String {
+        let mut out = Vec::new();
+        encode(&mut out);
+        String::from_utf8_lossy(&out).into_owned()
+    }
+
+    #[test]
+    fn lines_are_those_of_the_documentation() {
+        assert_eq!(text(|out| encode_subscribe("FOO", 1, out)), "SUB FOO 1\r\n");
+        assert_eq!(text(|out| encode_unsubscribe(18_446_744_073_709_551_615, out)), "UNSUB 18446744073709551615\r\n");
+        assert_eq!(text(|out| encode_publish("FOO", None, 11, out)), "PUB FOO 11\r\n");
+        assert_eq!(text(|out| encode_publish("NOTIFY", Some("INBOX.1"), 0, out)), "PUB NOTIFY INBOX.1 0\r\n");
+    }
+
+    #[test]
+    fn a_log_in_is_there_only_if_given_and_is_quoted() {
+        let connect = Connect {
+            verbose: false,
+            pedantic: false,
+            tls_required: false,
+            name: "a\"b",
+            lang: "rust",
+            version: "0.1.0",
+            protocol: 1,
+            echo: true,
+            headers: true,
+            no_responders: true,
+            user: None,
+            pass: None,
+        };
+        let without = text(|out| encode_connect(&connect, out));
+        assert!(without.starts_with("CONNECT {\"verbose\":false") && without.ends_with("}\r\n"), "{without}");
+        assert!(without.contains("\"name\":\"a\\\"b\"") && !without.contains("user"), "{without}");
+        let with = text(|out| encode_connect(&Connect { user: Some("me"), pass: Some("x'\"y"), ..connect }, out));
+        assert!(with.contains("\"user\":\"me\",\"pass\":\"x'\\\"y\""), "{with}");
+    }
+}

@@ -1,0 +1,247 @@
+//! Cuts replies and pushes out of a stream of bytes.
+
+use super::error::DecodeError;
+
+/// Longest line that we take, bytes: lengths, numbers, errors.
+const LONGEST_LINE_BYTES: usize = 64 * 1024;
+/// Parts of a push that are kept; a message by a pattern has four.
+pub const MOST_PARTS: usize = 4;
+/// Least bytes of a value: `_`, CR, LF.
+const LEAST_BYTES: usize = 3;
+
+/// The parts of a push or an array, where they are few and plain.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Parts<'a> {
+    parts: [&'a [u8]; MOST_PARTS],
+    count: usize,
+}
+
+impl<'a> Parts<'a> {
+    /// The parts in order.
+    pub fn as_slice(&self) -> &[&'a [u8]] {
+        &self.parts[..self.count]
+    }
+}
+
+/// A value of the server's, as far as a client looks at it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Reply<'a> {
+    /// A short text (`+OK`).
+    Simple(&'a str),
+    /// Refuses (`-ERR …`); the first word is its kind.
+    Error(&'a str),
+    /// A number.
+    Integer(i64),
+    /// Sent without being asked for: messages, answers to subscriptions.
+    Push(Parts<'a>),
+    /// Anything else, skipped.
+    Other,
+}
+
+/// What is at the front of some bytes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Found<'a> {
+    /// All of a value.
+    Whole {
+        /// The value.
+        reply: Reply<'a>,
+        /// Its bytes: where the next one begins.
+        bytes: usize,
+    },
+    /// Not yet all of it; it has at least so many bytes, if that can be told.
+    Partial(Option<usize>),
+}
+
+/// One value without what is in it.
+enum Head<'a> {
+    /// A line: type, text.
+    Line(u8, &'a [u8]),
+    /// A string.
+    Bulk(&'a [u8]),
+    /// So many values follow.
+    Aggregate(u8, usize),
+}
+
+/// What is at the front of `buffer`, which is not empty.
+///
+/// # Errors
+/// As soon as a value cannot be one, or announces more than `most_bytes`, so that a reader never has to hold more than that or
+/// a line of 64 KiB.
+#[inline]
+pub fn next(buffer: &[u8], most_bytes: usize) -> Result<Found<'_>, DecodeError> {
+    let mut at = 0;
+    let first = match head(buffer, &mut at, most_bytes)? {
+        Ok(found) => found,
+        Err(partial) => return Ok(partial),
+    };
+    let (kind, mut open) = match first {
+        Head::Line(b'+', text) => return Ok(Found::Whole { reply: Reply::Simple(utf8(text)?), bytes: at }),
+        Head::Line(b'-', text) => return Ok(Found::Whole { reply: Reply::Error(utf8(text)?), bytes: at }),
+        Head::Line(b':', text) => return Ok(Found::Whole { reply: Reply::Integer(integer(text)?), bytes: at }),
+        Head::Line(..) | Head::Bulk(_) => return Ok(Found::Whole { reply: Reply::Other, bytes: at }),
+        Head::Aggregate(kind, count) => (kind, count),
+    };
+    let mut parts: [&[u8]; MOST_PARTS] = [&[]; MOST_PARTS];
+    let (mut count, mut is_plain) = (0, kind == b'>' && open <= MOST_PARTS);
+    while open > 0 {
+        open -= 1;
+        let part = match head(buffer, &mut at, most_bytes)? {
+            Ok(Head::Aggregate(_, more)) => {
+                open += more;
+                is_plain = false;
+                &[]
+            }
+            Ok(Head::Line(_, text) | Head::Bulk(text)) => text,
+            Err(Found::Partial(None)) => return Ok(Found::Partial(None)),
+            Err(partial) => return Ok(partial),
+        };
+        if at.saturating_add(open.saturating_mul(LEAST_BYTES)) > most_bytes {
+            return Err(DecodeError::TooLarge { bytes: at.saturating_add(open.saturating_mul(LEAST_BYTES)), limit: most_bytes });
+        }
+        if is_plain {
+            parts[count] = part;
+            count += 1;
+        }
+    }
+    let reply = if is_plain { Reply::Push(Parts { parts, count }) } else { Reply::Other };
+    Ok(Found::Whole { reply, bytes: at })
+}
+
+/// The value at `at` without what is in it, and `at` behind it; or how much is there of it.
+#[inline]
+fn head<'a>(
+    buffer: &'a [u8],
+    at: &mut usize,
+    most_bytes: usize,
+) -> Result<Result<Head<'a>, Found<'a>>, DecodeError> {
+    let front = &buffer[*at..];
+    let Some(kind) = front.first().copied() else { return Ok(Err(Found::Partial(None))) };
+    if !b"+-:$*_,#!=(%~|>".contains(&kind) {
+        return Err(DecodeError::Type(kind));
+    }
+    let Some(end) = front.iter().position(|byte| *byte == b'\n') else {
+        if front.len() > LONGEST_LINE_BYTES {
+            return Err(DecodeError::Line { limit: LONGEST_LINE_BYTES });
+        }
+        return Ok(Err(Found::Partial(None)));
+    };
+    let line = front[1..end].strip_suffix(b"\r").ok_or(DecodeError::Number)?;
+    let behind = *at + end + 1;
+    match kind {
+        b'$' | b'!' | b'=' => {
+            let Some(length) = length(line)? else {
+                *at = behind;
+                return Ok(Ok(Head::Bulk(&[])));
+            };
+            let bytes = behind.saturating_add(length).saturating_add(super::END.len());
+            if bytes > most_bytes {
+                return Err(DecodeError::TooLarge { bytes, limit: most_bytes });
+            }
+            let Some(body) = buffer.get(behind..bytes) else { return Ok(Err(Found::Partial(Some(bytes)))) };
+            let text = body.strip_suffix(super::END).ok_or(DecodeError::BulkEnd)?;
+            *at = bytes;
+            Ok(Ok(Head::Bulk(text)))
+        }
+        b'*' | b'%' | b'~' | b'|' | b'>' => {
+            let count = length(line)?.unwrap_or(0);
+            // A map has two values an entry; an attribute too, and it belongs to the value behind it.
+            let values = match kind {
+                b'%' => count.saturating_mul(2),
+                b'|' => count.saturating_mul(2).saturating_add(1),
+                _ => count,
+            };
+            if values.saturating_mul(LEAST_BYTES) > most_bytes {
+                return Err(DecodeError::TooLarge { bytes: values.saturating_mul(LEAST_BYTES), limit: most_bytes });
+            }
+            *at = behind;
+            Ok(Ok(Head::Aggregate(kind, values)))
+        }
+        _ => {
+            *at = behind;
+            Ok(Ok(Head::Line(kind, line)))
+        }
+    }
+}
+
+fn utf8(text: &[u8]) -> Result<&str, DecodeError> {
+    std::str::from_utf8(text).map_err(|_| DecodeError::Text)
+}
+
+fn integer(text: &[u8]) -> Result<i64, DecodeError> {
+    utf8(text)?.parse().map_err(|_| DecodeError::Number)
+}
+
+/// A length; `None` for the null of RESP2, -1.
+fn length(text: &[u8]) -> Result<Option<usize>, DecodeError> {
+    if text == b"-1" {
+        return Ok(None);
+    }
+    if text.is_empty() || text.len() > 10 || !text.iter().all(u8::is_ascii_digit) {
+        return Err(DecodeError::Number);
+    }
+    Ok(Some(text.iter().fold(0, |sum, digit| sum * 10 + usize::from(digit - b'0'))))
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+
+    fn whole(bytes: &[u8]) -> (Reply<'_>, usize) {
+        match next(bytes, 1_000_000).unwrap() {
+            Found::Whole { reply, bytes } => (reply, bytes),
+            other => panic!("{other:?}"),
+        }
+    }
+
+    const MESSAGE: &[u8] = b">3\r\n$7\r\nmessage\r\n$4\r\na/b\n\r\n$5\r\nhe\r\no\r\n";
+
+    #[test]
+    fn replies_and_pushes_are_read() {
+        assert_eq!(whole(b"+PONG\r\n+OK\r\n"), (Reply::Simple("PONG"), 7));
+        assert_eq!(whole(b"-WRONGPASS no\r\n").0, Reply::Error("WRONGPASS no"));
+        assert_eq!(whole(b":-12\r\n").0, Reply::Integer(-12));
+        let (Reply::Push(parts), bytes) = whole(MESSAGE) else { panic!("no push") };
+        assert_eq!((parts.as_slice(), bytes), (&[&b"message"[..], b"a/b\n", b"he\r\no"][..], MESSAGE.len()));
+        let (Reply::Push(parts), _) = whole(b">3\r\n$9\r\nsubscribe\r\n$1\r\na\r\n:1\r\n") else { panic!("no push") };
+        assert_eq!(parts.as_slice()[2], b"1");
+        // What HELLO answers: a map with an array of maps in it.
+        let hello = b"%2\r\n$6\r\nserver\r\n$5\r\nredis\r\n$7\r\nmodules\r\n*1\r\n%1\r\n+name\r\n_\r\n";
+        assert_eq!(whole(hello), (Reply::Other, hello.len()));
+        assert_eq!(whole(b"$-1\r\n").0, Reply::Other);
+        assert_eq!(whole(b"|1\r\n+a\r\n,1.5\r\n:7\r\n"), (Reply::Other, 19));
+    }
+
+    #[test]
+    fn every_front_waits_for_more_and_never_for_too_much() {
+        for length in 1..MESSAGE.len() {
+            match next(&MESSAGE[..length], 1_000) {
+                Ok(Found::Partial(Some(least))) => assert!(least > length && least <= MESSAGE.len(), "{length}"),
+                other => assert_eq!(other, Ok(Found::Partial(None)), "{length}"),
+            }
+        }
+    }
+
+    #[test]
+    fn what_is_no_resp_is_refused() {
+        for wrong in [
+            &b"HTTP/1.1 400"[..],
+            b"$x\r\n",
+            b"$-2\r\n",
+            b"$3\r\nabcde",
+            b"$99999999999\r\n",
+            b":x\r\n",
+            b"+\xff\r\n",
+            b"*999\r\n",
+            b">3\r\n$5\r\nhello\r\nX",
+            b"+OK\n",
+        ] {
+            assert!(next(wrong, 1_000).is_err(), "{}", wrong.escape_ascii());
+        }
+        assert_eq!(next(b"$1000\r\n", 1_000), Err(DecodeError::TooLarge { bytes: 1_009, limit: 1_000 }));
+        // Arrays in arrays that would never end.
+        assert!(next(&b"*300\r\n".repeat(100), 1_000).is_err());
+        let endless = [b"+".to_vec(), vec![b'x'; LONGEST_LINE_BYTES]].concat();
+        assert_eq!(next(&endless, 1_000), Err(DecodeError::Line { limit: LONGEST_LINE_BYTES }));
+    }
+}
