@@ -223,7 +223,7 @@ fn decode(text: &str) -> Result<String, EndpointError> {
 mod tests {
     use super::*;
     use pubmark_model::qos::Qos;
-    use pubmark_protocol::capabilities::SentMeans;
+    use pubmark_protocol::capabilities::{SentMeans, any_topic, heard_as_mqtt_says};
 
     const PROTOCOL: Capabilities = Capabilities {
         name: "mqtt5",

@@ -103,8 +103,13 @@ impl<K: Kind> Processes<K> {
         for _ in 0..START_TRIES {
             let folder = TempDir::with_prefix_in(K::NAME, self._folder.path()).unwrap();
             let address = ports::free();
-            let place =
-                Place { listener, address, limits: self.limits, folder: folder.path(), certificates: &self.certificates };
+            let place = Place {
+                listener,
+                address,
+                limits: self.limits,
+                folder: folder.path(),
+                certificates: &self.certificates,
+            };
             let child = self.spawn(&place)?;
             let mut process = Process { listener, address, folder, child };
             if process.listens() {
@@ -176,8 +181,7 @@ impl<K: Kind> Server for Processes<K> {
         for index in 0..self.processes.len() {
             let process = &self.processes[index];
             let (listener, address, folder) = (process.listener, process.address, process.folder.path());
-            let place =
-                Place { listener, address, limits: self.limits, folder, certificates: &self.certificates };
+            let place = Place { listener, address, limits: self.limits, folder, certificates: &self.certificates };
             let child = self.spawn(&place).expect("it was there before");
             self.processes[index].child = child;
             assert!(self.processes[index].listens(), "{} did not start again", K::NAME);

@@ -15,7 +15,9 @@ use pubmark_protocol::wheel::Wheel;
 
 /// What all sessions of a shard share.
 pub struct Shared {
+    /// The shard's settings.
     pub config: ShardConfig,
+    /// Buffers for outboxes.
     pub pool: BufferPool,
     pub(super) reactor: Reactor,
     pub(super) sockets: SocketFactory,
@@ -55,9 +57,13 @@ pub enum Blocked {
 
 /// A session's connection, as it is at present.
 pub struct Link {
+    /// The session.
     pub id: SessionId,
+    /// Its settings.
     pub config: SessionConfig,
+    /// How far it has come.
     pub phase: Phase,
+    /// Bytes on their way out.
     pub outbox: Outbox,
     pub(super) stream: Option<Stream>,
     /// Counts connections, so that an event of an earlier one is told apart.

@@ -148,26 +148,28 @@ impl<D: Dialect> Session<D> {
         let mut whole = std::mem::take(&mut self.link.partial);
         let most_bytes = shared.config.maximum_packet_bytes;
         loop {
-            match D::measure(&whole, most_bytes)? {
+            let partial = match D::measure(&whole, most_bytes)? {
+                Measured::Partial(total) => Some(total),
                 Measured::Whole { packet, bytes: total } => {
                     debug_assert_eq!(total, whole.len(), "no more than what was missing was added");
                     self.dialect.handle(&mut self.link, shared, &packet, times.of(bytes.is_empty()), sink)?;
-                    whole.clear();
-                    shared.spare = whole;
-                    return Ok(bytes);
+                    None
                 }
-                Measured::Partial(total) if bytes.is_empty() => {
-                    self.link.partial = whole;
-                    self.keep(&[], total);
-                    return Ok(bytes);
-                }
-                Measured::Partial(total) => {
-                    let missing = total.map_or_else(|| D::belonging(bytes), |total| total - whole.len());
-                    let (more, rest) = bytes.split_at(missing.min(bytes.len()));
-                    whole.extend_from_slice(more);
-                    bytes = rest;
-                }
+            };
+            let Some(total) = partial else {
+                whole.clear();
+                shared.spare = whole;
+                return Ok(bytes);
+            };
+            if bytes.is_empty() {
+                self.link.partial = whole;
+                self.keep(&[], total);
+                return Ok(bytes);
             }
+            let missing = total.map_or_else(|| D::belonging(bytes), |total| total - whole.len());
+            let (more, rest) = bytes.split_at(missing.min(bytes.len()));
+            whole.extend_from_slice(more);
+            bytes = rest;
         }
     }
 

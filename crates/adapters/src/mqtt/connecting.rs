@@ -121,12 +121,7 @@ impl<V: ProtocolVersion> Mqtt<V> {
     }
 
     /// The server's answer to a SUBSCRIBE.
-    pub(super) fn on_suback(
-        &mut self,
-        link: &Link,
-        suback: &Suback<'_>,
-        sink: &mut impl Sink,
-    ) -> Result<(), Cause> {
+    pub(super) fn on_suback(&mut self, link: &Link, suback: &Suback<'_>, sink: &mut impl Sink) -> Result<(), Cause> {
         let first = usize::from(LAST_PACKET_ID - suback.packet_id) * FILTERS_AT_A_TIME;
         let asked = link.config.subscriptions.len().saturating_sub(first).min(FILTERS_AT_A_TIME);
         if asked == 0 || suback.codes.len() != asked {

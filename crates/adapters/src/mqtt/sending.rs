@@ -59,12 +59,7 @@ fn packet_bytes(version: Version, topic: &str, qos: Qos, payload_bytes: usize) -
 
 impl<V: ProtocolVersion> Mqtt<V> {
     /// Appends a message, or says why not.
-    pub(super) fn publish(
-        &mut self,
-        link: &mut Link,
-        shared: &mut Shared,
-        message: Outgoing,
-    ) -> Result<(), Refusal> {
+    pub(super) fn publish(&mut self, link: &mut Link, shared: &mut Shared, message: Outgoing) -> Result<(), Refusal> {
         let publication = &link.config.publications[usize::from(message.publication)];
         let qos = publication.qos.min(self.maximum_qos);
         let payload_bytes = (message.payload_bytes as usize).max(COMPACT);
@@ -128,14 +123,7 @@ impl<V: ProtocolVersion> Mqtt<V> {
     }
 
     /// Appends an acknowledgement; it leaves with the next write.
-    pub(super) fn answer(
-        &mut self,
-        link: &mut Link,
-        shared: &mut Shared,
-        kind: AckKind,
-        packet_id: u16,
-        reason: u8,
-    ) {
+    pub(super) fn answer(&mut self, link: &mut Link, shared: &mut Shared, kind: AckKind, packet_id: u16, reason: u8) {
         link.outbox.append(&mut shared.pool, |out| {
             encode_ack(V::VERSION, &Ack::new(kind, packet_id, reason), out).expect("packet identifiers read are not 0");
         });

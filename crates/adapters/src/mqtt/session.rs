@@ -19,12 +19,12 @@ use crate::connection::{Dialect, InFlight, Link, Measured, Phase, Progress, Refu
 /// A session's memory.
 pub struct Mqtt<V> {
     /// The server's limits.
-    pub maximum_packet_bytes: u32,
-    pub maximum_qos: Qos,
-    pub in_flight: InFlight,
-    pub received_ids: ReceivedIds,
+    pub(super) maximum_packet_bytes: u32,
+    pub(super) maximum_qos: Qos,
+    pub(super) in_flight: InFlight,
+    pub(super) received_ids: ReceivedIds,
     /// Subscriptions answered since the server last had no session.
-    pub answered: usize,
+    pub(super) answered: usize,
     version: PhantomData<V>,
 }
 

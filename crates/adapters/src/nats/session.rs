@@ -176,7 +176,9 @@ impl Nats {
         let lower = words.to_ascii_lowercase();
         if lower.starts_with("permissions violation for subscription") {
             let named = |(_, subject): &&(usize, Box<str>)| words.contains(&format!("\"{subject}\""));
-            self.refused.extend(self.subscriptions.iter().find(named).map(|(index, _)| (*index, Said::words(words.to_owned()))));
+            self.refused.extend(
+                self.subscriptions.iter().find(named).map(|(index, _)| (*index, Said::words(words.to_owned()))),
+            );
             return Ok(());
         }
         Err(opening::cause(link.phase, words))

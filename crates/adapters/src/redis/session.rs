@@ -185,13 +185,7 @@ impl Redis {
         }
     }
 
-    fn on_push(
-        &mut self,
-        link: &Link,
-        parts: &Parts<'_>,
-        times: Times,
-        sink: &mut impl Sink,
-    ) -> Result<(), Cause> {
+    fn on_push(&mut self, link: &Link, parts: &Parts<'_>, times: Times, sink: &mut impl Sink) -> Result<(), Cause> {
         match *parts.as_slice() {
             [b"message", _, payload] | [b"pmessage", _, _, payload] => {
                 sink.delivered(link.id, times.delivery(payload, false));

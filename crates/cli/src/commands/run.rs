@@ -53,11 +53,7 @@ impl Run {
                 Failure::usage(format!("there is no protocol `{name}`"))
                     .hint(suggestion::choices(name, protocols::names()))
             }),
-            // A scheme that nobody has is the endpoint's own error to tell.
-            (None, Some(endpoint)) => {
-                let scheme = endpoint.split_once("://").map_or("", |(scheme, _)| scheme).to_ascii_lowercase();
-                Ok(protocols::of_scheme(&scheme).unwrap_or(&protocols::PROTOCOLS[0]))
-            }
+            (None, Some(endpoint)) => protocol_of(endpoint),
             (None, None) => target::first_protocol(self),
         }
     }
@@ -65,8 +61,8 @@ impl Run {
     /// Says which protocol was chosen where it is not the one that most runs speak.
     fn note_protocol(&self, protocol: &Protocol, printer: &Printer) {
         let usual = protocols::PROTOCOLS[0].capabilities.name;
-        if self.setup.protocol.is_none() && protocol.capabilities.name != usual {
-            let system = self.setup.system.as_deref().unwrap_or_default();
+        let Some(system) = &self.setup.system else { return };
+        if self.setup.protocol.is_none() && self.setup.endpoint.is_none() && protocol.capabilities.name != usual {
             let chosen = protocol.capabilities.name;
             printer.note(&format!("`{system}` does not speak {usual}: clients speak {chosen}"));
         }
@@ -184,6 +180,19 @@ impl Run {
 }
 
 /// What a workload may say and a run does not do yet is refused, not left out in silence.
+/// The protocol whose endpoints have this one's scheme; an endpoint without any is the endpoint's own error to tell.
+fn protocol_of(endpoint: &str) -> Result<&'static Protocol, Failure> {
+    let Some((scheme, _)) = endpoint.split_once("://") else { return Ok(&protocols::PROTOCOLS[0]) };
+    protocols::of_scheme(&scheme.to_ascii_lowercase()).ok_or_else(|| {
+        let schemes = protocols::PROTOCOLS.iter().flat_map(|protocol| protocol.capabilities.schemes);
+        let mut all: Vec<String> = schemes.map(|scheme| format!("`{scheme}`")).collect();
+        all.sort();
+        all.dedup();
+        Failure::usage(format!("endpoint scheme `{scheme}` is none that pubmark speaks"))
+            .hint(format!("there are: {}", all.join(", ")))
+    })
+}
+
 fn refuse_what_is_not_carried_out(workload: &Workload) -> Result<(), Failure> {
     match workload.subscribers.iter().find(|group| !group.processing.is_zero()) {
         Some(group) => Err(Failure::usage(format!(

@@ -25,7 +25,7 @@ pub struct Setup {
         long,
         value_name = "URL",
         help_heading = "What is measured",
-        help = "System that runs already: mqtt://[user[:password]@]host[:port] or mqtts://…"
+        help = "System that runs already: scheme://[user[:password]@]host[:port] (`pubmark list protocols`)"
     )]
     pub endpoint: Option<String>,
 
@@ -33,7 +33,7 @@ pub struct Setup {
     #[arg(long, value_name = "URL", requires = "endpoint", help_heading = "What is measured")]
     pub node_exporter: Option<String>,
 
-    /// Protocol that clients speak [default: the first of these that the system offers]
+    /// Protocol that clients speak [default: by the endpoint's scheme, or the first of these that the system offers]
     #[arg(long, value_parser = PossibleValuesParser::new(protocols::names()), help_heading = "What is measured")]
     pub protocol: Option<String>,
 

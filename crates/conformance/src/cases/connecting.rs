@@ -59,6 +59,15 @@ pub fn wrong_authority<C: Clients, S: Server>(target: &mut Target<S>) {
     // TLS to a listener that speaks none.
     let plain = target.server.endpoint(Listener::Plain).unwrap();
     let mut peer = Peer::<C>::open(Endpoint { address: plain.address, ..target.endpoint() });
-    let cause = peer.fail_to_connect(session("tls-to-plain"));
-    assert!(matches!(cause, Cause::Tls(_)), "{cause:?}");
+    let id = peer.clients.add_session(session("tls-to-plain"));
+    peer.clients.connect(id, &mut peer.record);
+    peer.linger(1_000);
+    match &peer.record.causes(id)[..] {
+        // A server may wait for the end of what it takes for a line: the engine's time limit for connects ends that.
+        [] => {
+            eprintln!("skipped: {} says nothing to a TLS hello", target.capabilities.name);
+            assert_eq!(peer.record.connects(id), []);
+        }
+        causes => assert!(matches!(causes, [Cause::Tls(_)]), "{causes:?}"),
+    }
 }

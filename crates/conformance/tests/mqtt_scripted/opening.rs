@@ -116,7 +116,7 @@ fn many_subscriptions_are_asked_for_in_parts_and_answered_by_number() {
         _ => None,
     });
     for (position, (index, granted)) in answers.into_iter().enumerate() {
-        let expected = if index % 3 == 0 { Err(Said::code(0x80, "unspecified error")) } else { Ok(Qos::AtLeastOnce) };
+        let expected = if index % 3 == 0 { Err(Said::code(0x80, "failure")) } else { Ok(Qos::AtLeastOnce) };
         assert_eq!((index, granted), (position, expected));
     }
     assert!(peer.record.causes(id).is_empty());

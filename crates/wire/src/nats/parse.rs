@@ -42,8 +42,8 @@ pub fn next(buffer: &[u8], most_bytes: usize) -> Result<Found<'_>, DecodeError> 
         (b"+OK", b"") => whole(Operation::Ok),
         (b"INFO", rest) => whole(Operation::Info(rest)),
         (b"-ERR", rest) => {
-            let words = std::str::from_utf8(rest)
-                .map_err(|_| DecodeError::Field { operation: "-ERR", field: "text" })?;
+            let words =
+                std::str::from_utf8(rest).map_err(|_| DecodeError::Field { operation: "-ERR", field: "text" })?;
             whole(Operation::Error(words.trim().trim_matches('\'')))
         }
         _ => Err(unknown(line)),
@@ -54,7 +54,7 @@ pub fn next(buffer: &[u8], most_bytes: usize) -> Result<Found<'_>, DecodeError> 
 fn partial_line(front: &[u8]) -> Result<Found<'_>, DecodeError> {
     const BEGINNINGS: [&[u8]; 7] = [b"MSG ", b"HMSG ", b"PING\r", b"PONG\r", b"+OK\r", b"INFO ", b"-ERR"];
     let fits = |beginning: &&[u8]| beginning.iter().zip(front).all(|(expected, found)| expected == found);
-    if !BEGINNINGS.iter().any(|beginning| fits(beginning)) {
+    if !BEGINNINGS.iter().any(fits) {
         return Err(unknown(front));
     }
     if front.len() > LONGEST_LINE_BYTES {

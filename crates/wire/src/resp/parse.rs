@@ -96,7 +96,10 @@ pub fn next(buffer: &[u8], most_bytes: usize) -> Result<Found<'_>, DecodeError> 
             Err(partial) => return Ok(partial),
         };
         if at.saturating_add(open.saturating_mul(LEAST_BYTES)) > most_bytes {
-            return Err(DecodeError::TooLarge { bytes: at.saturating_add(open.saturating_mul(LEAST_BYTES)), limit: most_bytes });
+            return Err(DecodeError::TooLarge {
+                bytes: at.saturating_add(open.saturating_mul(LEAST_BYTES)),
+                limit: most_bytes,
+            });
         }
         if is_plain {
             parts[count] = part;
@@ -109,11 +112,7 @@ pub fn next(buffer: &[u8], most_bytes: usize) -> Result<Found<'_>, DecodeError> 
 
 /// The value at `at` without what is in it, and `at` behind it; or how much is there of it.
 #[inline]
-fn head<'a>(
-    buffer: &'a [u8],
-    at: &mut usize,
-    most_bytes: usize,
-) -> Result<Result<Head<'a>, Found<'a>>, DecodeError> {
+fn head<'a>(buffer: &'a [u8], at: &mut usize, most_bytes: usize) -> Result<Result<Head<'a>, Found<'a>>, DecodeError> {
     let front = &buffer[*at..];
     let Some(kind) = front.first().copied() else { return Ok(Err(Found::Partial(None))) };
     if !b"+-:$*_,#!=(%~|>".contains(&kind) {
@@ -209,7 +208,7 @@ mod tests {
         let hello = b"%2\r\n$6\r\nserver\r\n$5\r\nredis\r\n$7\r\nmodules\r\n*1\r\n%1\r\n+name\r\n_\r\n";
         assert_eq!(whole(hello), (Reply::Other, hello.len()));
         assert_eq!(whole(b"$-1\r\n").0, Reply::Other);
-        assert_eq!(whole(b"|1\r\n+a\r\n,1.5\r\n:7\r\n"), (Reply::Other, 19));
+        assert_eq!(whole(b"|1\r\n+a\r\n,1.5\r\n:7\r\n"), (Reply::Other, 18));
     }
 
     #[test]

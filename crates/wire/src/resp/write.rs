@@ -22,7 +22,6 @@ pub fn append_bulk_front(bytes: usize, out: &mut Vec<u8>) {
     out.extend_from_slice(END);
 }
 
-
 #[cfg(test)]
 mod tests {
     use super::*;
