@@ -135,6 +135,10 @@ fn workload_info(plan: &RunPlan) -> WorkloadInfo {
     }
 }
 
+/// Connections from which on memory is divided among them: the growth of a resident set by some pages says nothing about
+/// each of twenty.
+const FEWEST_CONNECTIONS: u64 = 100;
+
 /// Cost per message and per connection, where both parts were measured.
 fn cost(resources: &Resources, outcome: &Outcome) -> Cost {
     let delivered = outcome.books.delivery.delivered;
@@ -143,7 +147,7 @@ fn cost(resources: &Resources, outcome: &Outcome) -> Cost {
     let grown = resources
         .system
         .and_then(|usage| Some(usage.peak_rss_bytes.saturating_sub(usage.idle_rss_bytes?)))
-        .filter(|_| connections > 0);
+        .filter(|_| connections >= FEWEST_CONNECTIONS);
     Cost {
         system_cpu_s_per_million: resources.system.and_then(|usage| per_million(usage.cpu_seconds)),
         generator_cpu_s_per_million: resources.generator.and_then(|usage| per_million(usage.cpu_seconds)),

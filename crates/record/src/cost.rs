@@ -108,7 +108,8 @@ pub struct Cost {
     pub system_cpu_s_per_million: Option<f64>,
     /// CPU seconds of pubmark per million messages delivered.
     pub generator_cpu_s_per_million: Option<f64>,
-    /// Growth of the system's resident set from idle to its peak, over the connections established, bytes.
+    /// Growth of the system's resident set from idle to its peak, over the connections established, bytes; `null` below
+    /// 100 connections, among which some pages of memory cannot be divided.
     pub system_bytes_per_connection: Option<f64>,
 }
 

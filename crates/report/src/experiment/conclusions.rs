@@ -53,10 +53,15 @@ impl View<'_> {
             self.members().find(|member| member.cell.id == *id).map_or(id.clone(), |m| m.name.to_string())
         };
         let Some(winner) = &contest.winner else {
-            let why = if contest.duels.iter().all(|duel| duel.p.is_none()) {
-                "too few repetitions to tell"
-            } else {
-                "differences within the noise"
+            let why = match lacking(contest) {
+                Lacking::Everything => "too few repetitions to tell".to_string(),
+                Lacking::Some(who) => {
+                    format!(
+                        "too few repetitions of {} to tell",
+                        who.into_iter().map(name).collect::<Vec<_>>().join(", ")
+                    )
+                }
+                Lacking::Nothing => "differences within the noise".to_string(),
             };
             let values: Vec<Option<f64>> = contest.ranking.iter().map(|id| self.mean_of(id, &contest.figure)).collect();
             if let ([Some(first), ..], Some(unit)) = (&values[..], self.unit(&contest.figure))
@@ -191,6 +196,28 @@ pub fn probability(p: Option<f64>) -> String {
     }
 }
 
+/// What keeps a contest from having a winner besides noise.
+enum Lacking<'a> {
+    /// Nobody has enough repetitions.
+    Everything,
+    /// The best is better than every other that can be told; these (ids) cannot.
+    Some(Vec<&'a String>),
+    /// All that can be told is told, and it is not enough.
+    Nothing,
+}
+
+fn lacking(contest: &Contest) -> Lacking<'_> {
+    let told = |duel: &&Duel| duel.p.is_some();
+    if !contest.duels.iter().any(|duel| told(&duel)) {
+        return Lacking::Everything;
+    }
+    let untold: Vec<&String> = contest.duels.iter().filter(|duel| !told(duel)).map(|duel| &duel.worse).collect();
+    if untold.is_empty() || !contest.duels.iter().filter(told).all(|duel| duel.is_significant) {
+        return Lacking::Nothing;
+    }
+    Lacking::Some(untold)
+}
+
 /// The whole experiment in one line: who wins by which figures, or that nobody does.
 pub fn headline(view: &View) -> String {
     let counting = view.members().filter(|member| member.failed().is_none()).count();
@@ -205,8 +232,10 @@ pub fn headline(view: &View) -> String {
     }
     let contests: Vec<&Contest> = view.record.contests.iter().filter(|contest| contest.ranking.len() > 1).collect();
     let line = if contests.iter().all(|contest| contest.winner.is_none()) {
-        if contests.iter().flat_map(|contest| &contest.duels).all(|duel| duel.p.is_none()) {
+        if contests.iter().all(|contest| matches!(lacking(contest), Lacking::Everything)) {
             "No winner: too few repetitions to tell differences from noise".to_string()
+        } else if contests.iter().any(|contest| matches!(lacking(contest), Lacking::Some(_))) {
+            "No winner: too few runs of some can be counted to tell".to_string()
         } else {
             "No winner: differences within the noise".to_string()
         }

@@ -126,6 +126,15 @@ fn the_headline_says_who_wins_or_that_nobody_does() {
         duel.p_adjusted = None;
     }
     assert_eq!(say(few), "No winner: too few repetitions to tell differences from noise");
+    let mut untold = sample_experiment::experiment_over(&Grid::default());
+    for contest in &mut untold.contests {
+        contest.winner = None;
+        contest.duels.iter_mut().for_each(|duel| duel.is_significant = true);
+        let last = contest.duels.last_mut().unwrap();
+        (last.p, last.p_adjusted, last.is_significant) = (None, None, false);
+    }
+    assert!(View::of(&untold).conclusions().iter().all(|found| found.text.contains("too few repetitions of ")));
+    assert_eq!(say(untold), "No winner: too few runs of some can be counted to tell");
     let mut alone = sample_experiment::experiment_over(&Grid { systems: 1, ..Grid::default() });
     alone.contests.clear();
     assert_eq!(say(alone), "Nothing to compare: one cell has figures");

@@ -1,7 +1,7 @@
 //! Filters in MQTT's syntax as the patterns of PSUBSCRIBE, and what those match.
 //!
 //! A pattern's `*` does not stop at a slash, so `+` can be said only as far as no channel has more levels; whoever knows the
-//! channels asks [`matches`].
+//! channels asks [`hears`].
 
 /// The pattern for a filter with wildcards, `None` for one without; and the channel `a` that `a/#` means besides `a/*`. A
 /// parent with wildcards of its own is left out: its pattern would match what lies below as well, a second time.

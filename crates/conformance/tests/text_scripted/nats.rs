@@ -1,0 +1,107 @@
+//! NATS.
+
+use pubmark_adapters::nats::NatsClients;
+use pubmark_conformance::peer::{RUN, publisher, session, subscriber};
+use pubmark_conformance::recorder::Event;
+use pubmark_model::qos::Qos;
+use pubmark_protocol::clients::{SessionConfig, SessionId, Subscription, Taken};
+use pubmark_protocol::events::{Cause, Said};
+use pubmark_protocol::header;
+
+use crate::script::{Meeting, Script};
+
+const INFO: &[u8] = b"INFO {\"server_id\":\"x\",\"max_payload\":1000}\r\n";
+
+/// A session that is open.
+fn opened(config: SessionConfig) -> (Meeting<NatsClients>, SessionId, Script) {
+    let mut meeting = Meeting::new(false);
+    let (id, mut script) = meeting.accept(config);
+    script.say(INFO);
+    script.expect(&mut meeting.peer, b"PING\r\n");
+    script.say(b"PONG\r\n");
+    meeting.peer.wait("connected", |record| !record.connects(id).is_empty());
+    (meeting, id, script)
+}
+
+#[test]
+fn what_a_server_says_before_its_welcome_is_told_apart() {
+    let end = |words: &[u8]| Meeting::<NatsClients>::new(false).end_after(session("ends"), words);
+    let with = |words: &str| [INFO, words.as_bytes()].concat();
+    assert!(matches!(end(&with("-ERR 'Authorization Violation'\r\n")), Cause::NotAuthorized(_)));
+    let full = end(&with("-ERR 'maximum connections exceeded'\r\n"));
+    assert_eq!(full, Cause::Refused(Said::words("maximum connections exceeded")));
+    for wrong in ["HTTP/1.1 400 Bad Request\r\n", "INFO {}\r\n", "INFO nothing\r\n", "\x16\x03\x01"] {
+        assert!(matches!(end(wrong.as_bytes()), Cause::Protocol(_)), "{wrong}");
+    }
+    assert!(matches!(end(&with("MSG a 1 0\r\n\r\n")), Cause::Protocol(_)), "a message before the welcome");
+    assert!(matches!(end(&with("MSG a 1 99999999\r\n")), Cause::Protocol(_)), "larger than we take");
+}
+
+#[test]
+fn tls_is_agreed_only_where_both_want_it_and_nobody_slips_words_in() {
+    let end = |tls, words: &str| Meeting::<NatsClients>::new(tls).end_after(session("tls"), words.as_bytes());
+    let none = end(true, "INFO {\"max_payload\":1}\r\n");
+    assert_eq!(none, Cause::Tls("the server offers none".to_owned()));
+    let required = "INFO {\"max_payload\":1,\"tls_required\":true}\r\n";
+    assert!(matches!(end(false, required), Cause::Refused(said) if said.reason.contains("TLS only")));
+    let slipped_in = end(true, &format!("{required}PONG\r\n"));
+    assert!(matches!(&slipped_in, Cause::Protocol(words) if words.contains("in the clear")), "{slipped_in:?}");
+}
+
+#[test]
+fn a_refused_subscription_leaves_the_rest() {
+    let filter = |filter: &str| Subscription { filter: filter.into(), qos: Qos::BestEffort };
+    let subscriptions = vec![filter("open/#"), filter("secret"), filter("also/+")];
+    let (mut meeting, id, mut script) = opened(SessionConfig { subscriptions, ..session("some") });
+    let said = script.expect(&mut meeting.peer, b"PING\r\n");
+    assert_eq!(said, "SUB open 1\r\nSUB open.> 2\r\nSUB secret 3\r\nSUB also.* 4\r\nPING\r\n");
+    script.say(b"-ERR 'Permissions Violation for Subscription to \"secret\"'\r\nPONG\r\n");
+    meeting.peer.wait("answers", |record| record.count(|event| matches!(event, Event::Subscribed(..))) == 3);
+    let answers = meeting.peer.record.all(|event| match event {
+        Event::Subscribed(of, index, granted) if *of == id => Some((*index, granted.is_ok())),
+        _ => None,
+    });
+    assert_eq!(answers, [(0, true), (1, false), (2, true)]);
+    assert_eq!(meeting.peer.record.causes(id), []);
+}
+
+#[test]
+fn a_message_arrives_once_wherever_it_is_cut() {
+    let (mut meeting, id, mut script) = opened(subscriber("cut", "a", Qos::BestEffort));
+    script.expect(&mut meeting.peer, b"PING\r\n");
+    script.say(b"PONG\r\n");
+    let mut payload = Vec::new();
+    header::write(&mut payload, 24, RUN, 7, 1, 1);
+    let message =
+        [&b"HMSG a 1 12 36\r\nNATS/1.0\r\n\r\n"[..], &payload, b"\r\nMSG a 1 24\r\n", &payload, b"\r\n"].concat();
+    for cut in 1..message.len() {
+        let before = meeting.peer.record.sequences(id).len();
+        script.say(&message[..cut]);
+        meeting.peer.linger(1);
+        script.say(&message[cut..]);
+        meeting.peer.wait("both", |record| record.sequences(id).len() == before + 2);
+    }
+    assert_eq!(meeting.peer.record.foreign, 0);
+}
+
+#[test]
+fn pings_are_answered_and_errors_end_the_connection_with_their_words() {
+    let (mut meeting, id, mut script) = opened(publisher("ping", "a/b", Qos::BestEffort));
+    script.say(b"PING\r\n");
+    assert_eq!(script.expect(&mut meeting.peer, b"\r\n"), "PONG\r\n");
+    assert_eq!(meeting.peer.offer(id, 1_001), Taken::TooLarge(1_000));
+    script.say(b"INFO {\"max_payload\":2000}\r\nPING\r\n");
+    script.expect(&mut meeting.peer, b"PONG\r\n");
+    assert_eq!(meeting.peer.offer(id, 1_001), Taken::Yes, "the server changed its mind");
+    script.say(b"-ERR 'Maximum Payload Violation'\r\n");
+    meeting.peer.wait("closed", |record| !record.causes(id).is_empty());
+    let said = Said::words("Maximum Payload Violation");
+    assert_eq!(meeting.peer.record.causes(id), [Cause::Server { said, too_large: true }]);
+}
+
+#[test]
+fn a_topic_without_a_subject_is_never_sent() {
+    let mut meeting = Meeting::<NatsClients>::new(false);
+    let cause = meeting.end_after(publisher("dots", "a.b", Qos::BestEffort), INFO);
+    assert!(matches!(&cause, Cause::Dropped(words) if words.contains("`a.b` has `.` in it")), "{cause:?}");
+}

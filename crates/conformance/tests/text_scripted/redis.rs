@@ -1,0 +1,115 @@
+//! Redis publish/subscribe.
+
+use pubmark_adapters::redis::RedisClients;
+use pubmark_conformance::peer::{RUN, publisher, session, subscriber};
+use pubmark_conformance::recorder::Event;
+use pubmark_model::qos::Qos;
+use pubmark_protocol::clients::{SessionConfig, SessionId, Subscription};
+use pubmark_protocol::events::{Cause, Said};
+use pubmark_protocol::header;
+
+use crate::script::{Meeting, Script};
+
+const HELLO: &[u8] = b"%1\r\n$5\r\nproto\r\n:3\r\n";
+
+/// A session that is open.
+fn opened(config: SessionConfig) -> (Meeting<RedisClients>, SessionId, Script) {
+    let mut meeting = Meeting::new(false);
+    let (id, mut script) = meeting.accept(config);
+    script.expect(&mut meeting.peer, b"\r\n");
+    script.say(HELLO);
+    meeting.peer.wait("connected", |record| !record.connects(id).is_empty());
+    (meeting, id, script)
+}
+
+#[test]
+fn what_a_server_says_before_its_welcome_is_told_apart() {
+    let end = |words: &[u8]| Meeting::<RedisClients>::new(false).end_after(session("ends"), words);
+    assert!(matches!(end(b"-WRONGPASS invalid username-password pair\r\n"), Cause::NotAuthorized(_)));
+    assert!(matches!(
+        end(b"-NOAUTH HELLO must be called with the client already authenticated\r\n"),
+        Cause::NotAuthorized(_)
+    ));
+    let old = end(b"-ERR unknown command `HELLO`\r\n");
+    assert_eq!(old, Cause::Refused(Said::words("ERR unknown command `HELLO`")));
+    for wrong in
+        [&b"HTTP/1.1 400 Bad Request\r\n"[..], b"+OK\r\n", b":1\r\n", b"$x\r\n", b"*99999999\r\n", b"\x16\x03\x01"]
+    {
+        assert!(matches!(end(wrong), Cause::Protocol(_)), "{}", wrong.escape_ascii());
+    }
+}
+
+#[test]
+fn a_log_in_and_a_name_go_with_hello() {
+    let mut meeting = Meeting::<RedisClients>::new(false);
+    let config = SessionConfig {
+        credentials: pubmark_conformance::peer::credentials("me", "two words"),
+        ..session("a name\nwith more")
+    };
+    let (_, mut script) = meeting.accept(config);
+    let said = script.expect(&mut meeting.peer, b"more\r\n");
+    assert_eq!(
+        said,
+        "*7\r\n$5\r\nHELLO\r\n$1\r\n3\r\n$4\r\nAUTH\r\n$2\r\nme\r\n$9\r\ntwo words\r\n$7\r\nSETNAME\r\n$16\r\n\
+         a-name-with-more\r\n"
+    );
+}
+
+#[test]
+fn each_subscription_is_answered_once_and_a_refused_one_leaves_the_rest() {
+    let filter = |filter: &str| Subscription { filter: filter.into(), qos: Qos::BestEffort };
+    let subscriptions = vec![filter("open/#"), filter("secret"), filter("also")];
+    let (mut meeting, id, mut script) = opened(SessionConfig { subscriptions, ..session("some") });
+    let said = script.expect(&mut meeting.peer, b"also\r\n");
+    assert!(said.contains("PSUBSCRIBE\r\n$6\r\nopen/*\r\n") && said.contains("SUBSCRIBE\r\n$4\r\nopen\r\n"), "{said}");
+    let answer =
+        |kind: &str, word: &str| format!(">3\r\n${}\r\n{kind}\r\n${}\r\n{word}\r\n:1\r\n", kind.len(), word.len());
+    script.say(answer("subscribe", "open").as_bytes());
+    script.say(answer("psubscribe", "open/*").as_bytes());
+    script.say(b"-NOPERM No permissions to access a channel\r\n");
+    script.say(answer("subscribe", "also").as_bytes());
+    meeting.peer.wait("answers", |record| record.count(|event| matches!(event, Event::Subscribed(..))) == 3);
+    let answers = meeting.peer.record.all(|event| match event {
+        Event::Subscribed(of, index, granted) if *of == id => Some((*index, granted.is_ok())),
+        _ => None,
+    });
+    assert_eq!(answers, [(0, true), (1, false), (2, true)]);
+}
+
+#[test]
+fn a_message_arrives_once_wherever_it_is_cut() {
+    let (mut meeting, id, mut script) = opened(subscriber("cut", "a", Qos::BestEffort));
+    script.expect(&mut meeting.peer, b"$1\r\na\r\n");
+    script.say(b">3\r\n$9\r\nsubscribe\r\n$1\r\na\r\n:1\r\n");
+    let mut payload = Vec::new();
+    header::write(&mut payload, 24, RUN, 7, 1, 1);
+    let message = [
+        &b">3\r\n$7\r\nmessage\r\n$1\r\na\r\n$24\r\n"[..],
+        &payload,
+        b"\r\n>4\r\n$8\r\npmessage\r\n$1\r\n*\r\n$1\r\na\r\n$24\r\n",
+        &payload,
+        b"\r\n",
+    ]
+    .concat();
+    for cut in 1..message.len() {
+        let before = meeting.peer.record.sequences(id).len();
+        script.say(&message[..cut]);
+        meeting.peer.linger(1);
+        script.say(&message[cut..]);
+        meeting.peer.wait("both", |record| record.sequences(id).len() == before + 2);
+    }
+    assert_eq!(meeting.peer.record.foreign, 0);
+}
+
+#[test]
+fn a_message_that_is_refused_ends_the_connection_with_the_servers_words() {
+    let (mut meeting, id, mut script) = opened(publisher("refused", "a", Qos::BestEffort));
+    meeting.peer.send(id, 16);
+    script.say(b":1\r\n-OOM command not allowed when used memory > 'maxmemory'.\r\n");
+    meeting.peer.wait("closed", |record| !record.causes(id).is_empty());
+    let causes = meeting.peer.record.causes(id);
+    assert!(
+        matches!(&causes[..], [Cause::Server { said, too_large: false }] if said.reason.starts_with("OOM")),
+        "{causes:?}"
+    );
+}

@@ -1,0 +1,75 @@
+//! A server of lines whose every byte the test decides; it lives in the test's thread and turns with the client's loop.
+
+use std::io::{ErrorKind, Read, Write};
+use std::net::{TcpListener, TcpStream};
+use std::time::{Duration, Instant};
+
+use pubmark_conformance::peer::Peer;
+use pubmark_protocol::clients::{Clients, SessionConfig, SessionId};
+use pubmark_protocol::endpoint::{Endpoint, Tls};
+use pubmark_protocol::events::Cause;
+
+const PATIENCE: Duration = Duration::from_secs(20);
+
+/// The server's side of one connection.
+pub struct Script {
+    stream: TcpStream,
+    received: Vec<u8>,
+}
+
+/// Clients and the listener that they will connect to.
+pub struct Meeting<C> {
+    pub peer: Peer<C>,
+    listener: TcpListener,
+}
+
+impl<C: Clients> Meeting<C> {
+    /// Clients that connect in the clear, or ask for TLS.
+    pub fn new(tls: bool) -> Meeting<C> {
+        let listener = TcpListener::bind(pubmark_conformance::ports::free()).unwrap();
+        let address = listener.local_addr().unwrap();
+        let tls = tls.then(|| Tls { server_name: "localhost".to_owned(), authorities: None });
+        let endpoint = Endpoint { shown: address.to_string(), address, tls, credentials: None };
+        Meeting { peer: Peer::open(endpoint), listener }
+    }
+
+    /// Lets a session connect; nothing is said yet.
+    pub fn accept(&mut self, config: SessionConfig) -> (SessionId, Script) {
+        let session = self.peer.clients.add_session(config);
+        self.peer.clients.connect(session, &mut self.peer.record);
+        let (stream, _) = self.listener.accept().unwrap();
+        stream.set_nonblocking(true).unwrap();
+        stream.set_nodelay(true).unwrap();
+        (session, Script { stream, received: Vec::new() })
+    }
+
+    /// Lets a session connect, says this at once, and gives the cause with which the connection ends.
+    pub fn end_after(&mut self, config: SessionConfig, words: &[u8]) -> Cause {
+        let (session, mut script) = self.accept(config);
+        script.say(words);
+        self.peer.wait("closed", |record| !record.causes(session).is_empty());
+        self.peer.record.causes(session).remove(0)
+    }
+}
+
+impl Script {
+    /// Says bytes.
+    pub fn say(&mut self, bytes: &[u8]) {
+        self.stream.write_all(bytes).unwrap();
+    }
+
+    /// Waits for the client to have said something that ends with `ending`, and takes it.
+    pub fn expect<C: Clients>(&mut self, peer: &mut Peer<C>, ending: &[u8]) -> String {
+        let deadline = Instant::now() + PATIENCE;
+        while !self.received.ends_with(ending) {
+            assert!(Instant::now() < deadline, "gave up; so far: {}", self.received.escape_ascii());
+            peer.linger(1);
+            let mut bytes = [0; 4_096];
+            match self.stream.read(&mut bytes) {
+                Ok(count) => self.received.extend_from_slice(&bytes[..count]),
+                Err(error) => assert_eq!(error.kind(), ErrorKind::WouldBlock, "{error}"),
+            }
+        }
+        String::from_utf8(std::mem::take(&mut self.received)).unwrap()
+    }
+}
