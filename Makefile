@@ -11,7 +11,7 @@ TEST_SYSTEMS := mochi nats
 SLOW_SYSTEMS := valkey rumqttd aedes artemis hivemq zenoh
 
 .DEFAULT_GOAL := help
-.PHONY: help run bench bench-write bars test test-all test-packages test-systems check check-format check-lints check-docs check-sizes reference
+.PHONY: help run bench bench-write bars build-tests test test-all test-packages test-systems check check-format check-lints check-docs check-sizes reference
 
 help: ## show the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -29,13 +29,17 @@ bench-write: ## the same, and put the table into README.md
 	target/demo/pubmark-bench --markdown > target/bench.md
 	target/demo/pubmark-bench insert target/bench.md README.md
 
+# Everything that the tests need, built once. Other selections of packages unify features in another way and would build much
+# of it again, so the binary that this leaves in target/debug is the one that checks and tests use.
+build-tests:
+	$(CARGO) test --workspace --no-run
+
 test: test-packages test-systems ## install what the tests need and run all but the slow ones
 	$(CARGO) test --workspace --no-fail-fast
 	@echo
 	@echo "make test: ALL TESTS PASSED"
 
-test-systems:
-	$(CARGO) build --workspace --bins
+test-systems: build-tests
 	@sh .ci/install-systems target/debug/pubmark $(TEST_SYSTEMS)
 
 test-all: test ## the same and the systems that start slowly (RabbitMQ, Artemis, HiveMQ, Zenoh)
@@ -61,9 +65,9 @@ check-format:
 check-lints:
 	$(CARGO) clippy --workspace --all-targets -- -D warnings
 
-check-docs:
+check-docs: build-tests
 	RUSTDOCFLAGS="-D warnings" $(CARGO) doc --workspace --no-deps --document-private-items
-	$(CARGO) run -q -p pubmark-cli --bin pubmark -- reference --check docs/reference
+	target/debug/pubmark reference --check docs/reference
 
 check-sizes:
 	@sh .ci/file-sizes

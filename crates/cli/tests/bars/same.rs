@@ -9,12 +9,12 @@ const EXPERIMENT: &str = "\
 name: same
 title: mosquitto against itself
 workload: pairs
-set: {pairs: 20, rate: 50/s, payload: 100B}
-duration: 2s
-warmup: 500ms
+set: {pairs: 20, rate: 75/s, payload: 100B}
+duration: 1s
+warmup: 300ms
 repeat: 5
 seed: SEED
-quiet_machine: {below: 20%, within: 3s}
+quiet_machine: {below: 20%, within: 2s}
 axes:
   system:
     - {label: one, system: mosquitto, profile: tuned}
