@@ -6,6 +6,7 @@ use std::fs::{File, OpenOptions};
 use std::io::{self, Read as _, Seek as _, SeekFrom, Write as _};
 use std::os::fd::AsRawFd as _;
 use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
 
 use pubmark_record::experiment::FailureKind;
 use pubmark_record::record::VerdictStatus;
@@ -17,6 +18,10 @@ pub const JOURNAL_FILE: &str = "journal.jsonl";
 const VERSION: u32 = 1;
 /// Largest journal that is read: 500 cells × 1,000 repetitions, and as many again, × two lines of 300 bytes.
 const LARGEST_BYTES: u64 = 1 << 30;
+
+/// How long a lock is waited for. It goes with the last copy of its descriptor, and a child of whoever had it holds one until
+/// it runs its own program (flock(2), fork(2)).
+const LOCK_PATIENCE: Duration = Duration::from_millis(500);
 
 /// What happened.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -221,10 +226,16 @@ impl Journal {
     }
 
     fn lock(&self, folder: &Path) -> Result<(), JournalError> {
-        // SAFETY: a system call on a descriptor that is open; it touches no memory.
-        match unsafe { libc::flock(self.file.as_raw_fd(), libc::LOCK_EX | libc::LOCK_NB) } {
-            0 => Ok(()),
-            _ => Err(JournalError::InUse { folder: folder.to_owned() }),
+        let deadline = Instant::now() + LOCK_PATIENCE;
+        loop {
+            // SAFETY: a system call on a descriptor that is open; it touches no memory.
+            if unsafe { libc::flock(self.file.as_raw_fd(), libc::LOCK_EX | libc::LOCK_NB) } == 0 {
+                return Ok(());
+            }
+            if Instant::now() >= deadline {
+                return Err(JournalError::InUse { folder: folder.to_owned() });
+            }
+            std::thread::sleep(Duration::from_millis(5));
         }
     }
 
