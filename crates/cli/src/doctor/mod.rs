@@ -1,6 +1,7 @@
 //! Is this machine fit to measure? One file a group of checks, one row a check; each says what it found and how to mend it.
 
 mod containers;
+mod isolation;
 mod kernel;
 mod limits;
 mod programs;
@@ -63,13 +64,17 @@ pub const CHECKS: &[Check] = &[
     ("ports", limits::ports),
     ("memory", limits::memory),
     ("load", limits::load),
+    ("cores", isolation::cores),
     ("governor", kernel::governor),
     ("clock", kernel::clock_source),
     ("realtime", kernel::realtime),
     ("stamps", kernel::receive_stamps),
     ("systems", programs::systems),
     ("containers", containers::containers),
+    ("cgroups", isolation::control_groups),
+    ("namespaces", isolation::namespaces),
     ("tun", kernel::tun),
+    ("netem", isolation::netem),
 ];
 
 /// Makes every check and lays the findings out, at most 80 columns wide; the worst fitness beside it.

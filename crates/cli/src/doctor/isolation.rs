@@ -1,0 +1,92 @@
+//! What keeps a system apart from pubmark and from the rest of the machine: cores, control groups, namespaces, netem.
+
+use std::fs;
+use std::os::unix::process::CommandExt as _;
+use std::process::{Command, Stdio};
+
+use pubmark_systems::affinity;
+use pubmark_systems::cgroup::control::{Plan, Wanted};
+use pubmark_systems::cgroup::layout::{Layout, Version};
+
+use super::{Finding, read};
+
+/// With a single core the system and pubmark take it from each other.
+pub fn cores() -> Finding {
+    let own = affinity::own_cores();
+    let present = std::thread::available_parallelism().map_or(own.len(), |count| count.get().max(own.len()));
+    let text = format!("{} of them may be used: {}", own.len(), affinity::shown(&own));
+    match own.len() {
+        0 | 1 => Finding::limited(
+            format!("{text}: the system and pubmark share it"),
+            "a machine, or `taskset`, with at least two cores; `--pin` gives each side its own",
+        ),
+        _ => Finding::good(format!("{text} (of {present}); `--pin` gives each side its own")),
+    }
+}
+
+/// May limits be held? Tried with a group that is removed at once.
+pub fn control_groups() -> Finding {
+    let fix = "run as root, or where systemd delegates: `systemd-run --user --scope -p Delegate=yes pubmark …`";
+    let layout = match Layout::read() {
+        Ok(layout) => layout,
+        Err(error) => return Finding::limited(format!("none can be read ({error}): `--limit` is refused"), fix),
+    };
+    let version = match layout.version() {
+        Version::None => return Finding::limited("none are mounted: `--limit` is refused", fix),
+        version => version.shown(),
+    };
+    let wanted = Wanted { cpu: Some(0.5), memory_bytes: Some(64 << 20), cores: vec![] };
+    let name = format!("pubmark-{}-doctor", std::process::id());
+    match Plan::new(&layout, &name, &wanted).and_then(Plan::make) {
+        Ok(made) => {
+            // A group without processes; one that stays is taken for abandoned by the next run.
+            made.folders().iter().for_each(|folder| drop(fs::remove_dir(folder)));
+            Finding::good(format!("{version}: `--limit` can hold CPU time and memory"))
+        }
+        Err(error) => Finding::limited(format!("{version}, but `--limit` is refused: {error}"), fix),
+    }
+}
+
+/// May a network of its own be made? Tried by a child that ends at once.
+pub fn namespaces() -> Finding {
+    // SAFETY: asks for a number, touches no memory.
+    let flags = match unsafe { libc::geteuid() } {
+        0 => libc::CLONE_NEWNET,
+        _ => libc::CLONE_NEWUSER | libc::CLONE_NEWNET,
+    };
+    let mut child = Command::new("true");
+    child.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+    // SAFETY: between fork and exec only one system call is made, which is allowed there.
+    unsafe {
+        child.pre_exec(move || match libc::unshare(flags) {
+            0 => Ok(()),
+            _ => Err(std::io::Error::last_os_error()),
+        });
+    }
+    match child.status() {
+        Ok(status) if status.success() => Finding::good(match flags & libc::CLONE_NEWUSER {
+            0 => "networks of their own can be made, as root",
+            _ => "networks of their own can be made, in a user namespace",
+        }),
+        Ok(status) => Finding::limited(format!("a child in one ended with {status}"), "run as root"),
+        Err(error) => Finding::limited(
+            format!("no network of its own can be made: {error}"),
+            "run as root, or allow user namespaces: `sysctl kernel.unprivileged_userns_clone=1`",
+        ),
+    }
+}
+
+/// The kernel's own link emulation: told from the kernel's lists of what it has.
+pub fn netem() -> Finding {
+    let release = read("/proc/sys/kernel/osrelease").unwrap_or_default();
+    let has = |file: &str, words: &str| fs::read_to_string(file).is_ok_and(|text| text.contains(words));
+    let modules = format!("/lib/modules/{release}");
+    let found = has(&format!("{modules}/modules.builtin"), "/sch_netem.ko")
+        || has(&format!("{modules}/modules.dep"), "/sch_netem.ko")
+        || has(&format!("/boot/config-{release}"), "CONFIG_NET_SCH_NETEM=");
+    Finding::good(if found {
+        "the kernel has it"
+    } else {
+        "not in this kernel, as far as can be seen; nothing needs it"
+    })
+}
