@@ -1,4 +1,7 @@
 //! Order: mosquitto limited to a fifth of a core is found worse than unlimited at the same load. Bar: 10 of 10.
+//!
+//! Worse means a longer latency, by the median or the 99th percentile: on a machine where a stall of the generator's can
+//! make the unlimited p99 as long as the limited one, the median still tells, and neither may say the contrary.
 
 use super::place::{Place, is_full, load, times, unjudged};
 
@@ -11,7 +14,7 @@ set: {pairs: 50, rate: 200/s, payload: 100B}
 duration: 2s
 warmup: 500ms
 drain: 2s
-repeat: 3
+repeat: 5
 seed: SEED
 quiet_machine: {below: 20%, within: 3s}
 axes:
@@ -35,11 +38,16 @@ fn a_limited_system_is_found_worse() {
             return eprintln!("skipped: too few runs counted on this machine: {unjudged:?}");
         }
         let contests = experiment["contests"].as_array().unwrap();
-        let by_p99 = contests.iter().find(|contest| contest["axis"] == "limit" && contest["figure"] == "latency p99");
-        let winner = by_p99.and_then(|contest| contest["winner"].as_str()).unwrap_or("nobody").to_owned();
+        let winner_by = |figure: &str| {
+            let mut of_limits = contests.iter().filter(|contest| contest["axis"] == "limit");
+            of_limits.find(|contest| contest["figure"] == figure).and_then(|contest| contest["winner"].as_str())
+        };
+        let by_latency: Vec<Option<&str>> = ["latency p50", "latency p99"].map(winner_by).to_vec();
         let unlimited = experiment["cells"].as_array().unwrap().iter().find(|cell| cell["settings"]["limit"] == "none");
-        let is_right = unlimited.is_some_and(|cell| cell["id"] == winner.as_str());
-        eprintln!("order {number:>2} of {count}: better p99 of {winner}, load {}", load());
+        let unlimited = unlimited.and_then(|cell| cell["id"].as_str()).unwrap();
+        let mut named = by_latency.iter().flatten().peekable();
+        let is_right = named.peek().is_some() && named.all(|winner| *winner == unlimited);
+        eprintln!("order {number:>2} of {count}: better p50 and p99 of {by_latency:?}, load {}", load());
         right += u32::from(is_right);
     }
     eprintln!("order: {right} of {count} times the limited mosquitto was found worse");
