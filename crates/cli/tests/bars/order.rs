@@ -11,10 +11,10 @@ name: order
 title: mosquitto limited and not
 workload: pairs
 set: {pairs: 50, rate: 200/s, payload: 100B}
-duration: 2s
+duration: 1500ms
 warmup: 500ms
 drain: 2s
-repeat: 5
+repeat: 8
 seed: SEED
 quiet_machine: {below: 20%, within: 3s}
 axes:
