@@ -223,7 +223,7 @@ fn decode(text: &str) -> Result<String, EndpointError> {
 mod tests {
     use super::*;
     use pubmark_model::qos::Qos;
-    use pubmark_protocol::capabilities::{SentMeans, any_topic, heard_as_mqtt_says};
+    use pubmark_protocol::capabilities::SentMeans;
 
     const PROTOCOL: Capabilities = Capabilities {
         name: "mqtt5",
@@ -239,8 +239,8 @@ mod tests {
         ends_sessions: true,
         sent_means: SentMeans::Wire,
         maximum_payload_bytes: 268_435_455,
-        check_topic: any_topic,
-        hears: heard_as_mqtt_says,
+        check_topic: None,
+        hears: None,
     };
 
     fn parse(text: &str) -> Result<Written, EndpointError> {

@@ -1,6 +1,7 @@
 //! Can a protocol carry a workload? Asked before anything starts: what it cannot do is refused, never done by halves.
 
 use std::collections::BTreeSet;
+use std::sync::Arc;
 
 use pubmark_model::fleet::Fleet;
 use pubmark_model::qos::Qos;
@@ -9,12 +10,30 @@ use pubmark_model::workload::{SessionKind, Workload};
 
 use crate::protocols::Protocol;
 
-/// The first thing that the protocol cannot do, in a sentence; `None` if it can carry the workload.
-pub fn missing(workload: &Workload, fleet: &Fleet, protocol: &Protocol) -> Option<String> {
-    lacking_level(workload, protocol)
-        .or_else(|| lacking_feature(workload, protocol))
-        .or_else(|| unspeakable_topic(workload, fleet, protocol))
-        .or_else(|| other_meaning(workload, fleet, protocol))
+/// The workload counted out on one node.
+///
+/// # Errors
+/// The first thing that the protocol cannot do, in a sentence.
+pub fn fleet(workload: &Workload, protocol: &Protocol) -> Result<Arc<Fleet>, String> {
+    let fleet = Fleet::new(workload, 1);
+    let missing = lacking_for_all(workload, protocol).or_else(|| lacking_for_topics(workload, &fleet, protocol));
+    missing.map_or_else(|| Ok(Arc::new(fleet)), Err)
+}
+
+/// The first thing that the protocol cannot do, for a fleet that is not to be run: it may be larger than this machine could
+/// hold, and is counted out only for protocols that look at its topics.
+pub fn lacking(workload: &Workload, protocol: &Protocol) -> Option<String> {
+    let looks_at_topics = protocol.capabilities.check_topic.is_some() || protocol.capabilities.hears.is_some();
+    lacking_for_all(workload, protocol)
+        .or_else(|| lacking_for_topics(workload, &looks_at_topics.then(|| Fleet::new(workload, 1))?, protocol))
+}
+
+fn lacking_for_all(workload: &Workload, protocol: &Protocol) -> Option<String> {
+    lacking_level(workload, protocol).or_else(|| lacking_feature(workload, protocol))
+}
+
+fn lacking_for_topics(workload: &Workload, fleet: &Fleet, protocol: &Protocol) -> Option<String> {
+    unspeakable_topic(workload, fleet, protocol).or_else(|| other_meaning(workload, fleet, protocol))
 }
 
 fn lacking_level(workload: &Workload, protocol: &Protocol) -> Option<String> {
@@ -58,25 +77,24 @@ fn lacking_feature(workload: &Workload, protocol: &Protocol) -> Option<String> {
 }
 
 fn unspeakable_topic(workload: &Workload, fleet: &Fleet, protocol: &Protocol) -> Option<String> {
+    let check = protocol.capabilities.check_topic?;
     let topics = fleet.devices().iter().map(|device| fleet.topic(workload, device));
     let filters = fleet.subscribers().iter().flat_map(|subscriber| fleet.filters(workload, subscriber));
-    let why = topics.chain(filters).find_map(|topic| (protocol.capabilities.check_topic)(&topic).err())?;
+    let why = topics.chain(filters).find_map(|topic| check(&topic).err())?;
     Some(format!("{} has no such topic: {why}", protocol.capabilities.name))
 }
 
 /// A filter that would hear more or less of this workload's topics than the standard says.
 fn other_meaning(workload: &Workload, fleet: &Fleet, protocol: &Protocol) -> Option<String> {
+    let hears = protocol.capabilities.hears?;
     let filters = fleet.subscribers().iter().flat_map(|subscriber| fleet.filters(workload, subscriber));
     let wild: BTreeSet<String> = filters.filter(|filter| filter.contains(['+', '#'])).collect();
     let topics: BTreeSet<String> = fleet.devices().iter().map(|device| fleet.topic(workload, device)).collect();
-    let differs = |filter: &str, topic: &str| {
-        (protocol.capabilities.hears)(filter, topic) != TopicFilter(filter.to_owned()).matches(topic)
-    };
-    let pairs = wild.iter().flat_map(|filter| topics.iter().map(move |topic| (filter, topic)));
-    let (filter, topic) = pairs.into_iter().find(|(filter, topic)| differs(filter, topic))?;
-    let name = protocol.capabilities.name;
-    let verb = if (protocol.capabilities.hears)(filter, topic) { "would hear" } else { "would not hear" };
-    Some(format!("{name} cannot say `{filter}`: it {verb} `{topic}`"))
+    wild.into_iter().map(TopicFilter).find_map(|filter| {
+        let topic = topics.iter().find(|topic| hears(&filter.0, topic) != filter.matches(topic))?;
+        let verb = if hears(&filter.0, topic) { "would hear" } else { "would not hear" };
+        Some(format!("{} cannot say `{}`: it {verb} `{topic}`", protocol.capabilities.name, filter.0))
+    })
 }
 
 #[cfg(test)]
@@ -88,7 +106,9 @@ mod tests {
     use crate::protocols;
 
     fn missing_in(workload: &Workload) -> Option<String> {
-        missing(workload, &Fleet::new(workload, 1), protocols::find("nats").unwrap())
+        let nats = protocols::find("nats").unwrap();
+        assert_eq!(fleet(workload, nats).err(), lacking(workload, nats));
+        lacking(workload, nats)
     }
 
     #[test]

@@ -7,12 +7,12 @@ use crate::processes::{Kind, Place, Processes, find};
 use crate::server::{LOGIN, Limits, Listener, Missing, SMALL_PACKET_BYTES};
 
 /// A running mosquitto.
-pub type Mosquitto = Processes<Kinds>;
+pub type Mosquitto = Processes<MosquittoBroker>;
 
 /// The kind.
-pub enum Kinds {}
+pub enum MosquittoBroker {}
 
-impl Kind for Kinds {
+impl Kind for MosquittoBroker {
     const NAME: &'static str = "mosquitto";
     const SCHEMES: [&'static str; 2] = ["mqtt", "mqtts"];
 

@@ -7,12 +7,12 @@ use crate::processes::{Kind, Place, Processes, find, installed};
 use crate::server::{LOGIN, Limits, Listener, Missing, SMALL_PACKET_BYTES};
 
 /// A running nats-server.
-pub type Nats = Processes<Kinds>;
+pub type Nats = Processes<NatsServer>;
 
 /// The kind.
-pub enum Kinds {}
+pub enum NatsServer {}
 
-impl Kind for Kinds {
+impl Kind for NatsServer {
     const NAME: &'static str = "nats-server";
     const SCHEMES: [&'static str; 2] = ["nats", "tls"];
 

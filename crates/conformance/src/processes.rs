@@ -63,7 +63,7 @@ pub struct Processes<K> {
     processes: Vec<Process>,
     certificates: Certificates,
     limits: Limits,
-    _folder: TempDir,
+    folder: TempDir,
     kind: std::marker::PhantomData<K>,
 }
 
@@ -101,7 +101,7 @@ impl<K: Kind> Processes<K> {
     /// Starts the process of a listener; tries other ports where somebody was faster.
     fn start_one(&self, listener: Listener) -> Result<Process, Missing> {
         for _ in 0..START_TRIES {
-            let folder = TempDir::with_prefix_in(K::NAME, self._folder.path()).unwrap();
+            let folder = TempDir::with_prefix_in(K::NAME, self.folder.path()).unwrap();
             let address = ports::free();
             let place = Place {
                 listener,
@@ -151,7 +151,7 @@ impl<K: Kind> Server for Processes<K> {
         let folder = TempDir::with_prefix("pubmark-conformance-").unwrap();
         let certificates = Certificates::make(folder.path(), "server");
         let kind = std::marker::PhantomData;
-        let mut server = Processes { processes: vec![], certificates, limits, _folder: folder, kind };
+        let mut server = Processes { processes: vec![], certificates, limits, folder, kind };
         for listener in Listener::ALL {
             let process = server.start_one(listener)?;
             server.processes.push(process);

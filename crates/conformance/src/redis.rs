@@ -6,12 +6,12 @@ use crate::processes::{Kind, Place, Processes, find};
 use crate::server::{LOGIN, Limits, Listener, Missing};
 
 /// A running redis-server.
-pub type Redis = Processes<Kinds>;
+pub type Redis = Processes<RedisServer>;
 
 /// The kind.
-pub enum Kinds {}
+pub enum RedisServer {}
 
-impl Kind for Kinds {
+impl Kind for RedisServer {
     const NAME: &'static str = "redis-server";
     const SCHEMES: [&'static str; 2] = ["redis", "rediss"];
 

@@ -41,19 +41,16 @@ pub struct Capabilities {
     pub sent_means: SentMeans,
     /// Largest payload that the protocol can carry.
     pub maximum_payload_bytes: u32,
-    /// Can a topic or filter in MQTT's syntax be said in this protocol's? Why not, otherwise.
-    pub check_topic: fn(&str) -> Result<(), String>,
-    /// Does a message with the second, a topic, get to who subscribes to the first, a filter? Other than MQTT says
-    /// ([`heard_as_mqtt_says`]) only where the protocol has no words for the difference.
-    pub hears: fn(&str, &str) -> bool,
+    /// Can a topic or filter in MQTT's syntax be said in this protocol's? Why not, otherwise. `None`: every one can.
+    pub check_topic: Option<fn(&str) -> Result<(), String>>,
+    /// Does a message with the second, a topic, get to who subscribes to the first, a filter? Only for protocols that have
+    /// no words for some differences. `None`: always as MQTT says (MQTT 5.0 §4.7).
+    pub hears: Option<fn(&str, &str) -> bool>,
 }
 
-/// Every topic can be said: those that MQTT cannot say are refused with the workload.
-pub fn any_topic(_: &str) -> Result<(), String> {
-    Ok(())
-}
-
-/// Filters choose as MQTT says (MQTT 5.0 §4.7).
-pub fn heard_as_mqtt_says(filter: &str, topic: &str) -> bool {
-    TopicFilter(filter.to_owned()).matches(topic)
+impl Capabilities {
+    /// Does a message with this topic get to who subscribes to that filter?
+    pub fn hears(&self, filter: &str, topic: &str) -> bool {
+        self.hears.map_or_else(|| TopicFilter(filter.to_owned()).matches(topic), |hears| hears(filter, topic))
+    }
 }

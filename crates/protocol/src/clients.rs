@@ -81,6 +81,13 @@ pub struct SessionConfig {
     pub subscriptions: Vec<Subscription>,
 }
 
+impl SessionConfig {
+    /// Log-in at its endpoint: its own, or the endpoint's.
+    pub fn log_in<'a>(&'a self, shard: &'a ShardConfig) -> Option<&'a Credentials> {
+        self.credentials.as_ref().or(shard.endpoints[usize::from(self.endpoint)].credentials.as_ref())
+    }
+}
+
 /// A message to send.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Outgoing {

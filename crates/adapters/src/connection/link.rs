@@ -2,16 +2,18 @@
 
 use std::os::fd::AsFd;
 
-use pubmark_protocol::clients::{SessionConfig, SessionId, ShardConfig};
+use pubmark_protocol::clients::{Outgoing, SessionConfig, SessionId, ShardConfig};
 use pubmark_protocol::clock;
-use pubmark_protocol::events::Cause;
-use pubmark_protocol::outbox::{BufferPool, Outbox};
+use pubmark_protocol::events::{Cause, Token};
+use pubmark_protocol::outbox::{BufferPool, Message, Outbox};
 use pubmark_protocol::reactor::Reactor;
 use pubmark_protocol::receive::WallOffset;
 use pubmark_protocol::socket::SocketFactory;
 use pubmark_protocol::stream::{ReadBuffers, Stream, StreamError};
 use pubmark_protocol::tls::TlsSetup;
 use pubmark_protocol::wheel::Wheel;
+
+use crate::payload;
 
 /// What all sessions of a shard share.
 pub struct Shared {
@@ -151,6 +153,28 @@ impl Link {
         if self.keep_alive_ns > 0 {
             self.check_at_ns = shared.wheel.set(self.id.0, clock::monotonic_ns() + self.keep_alive_ns);
         }
+    }
+
+    /// Appends a message: what `front` writes, a payload of `payload_bytes`, and `end`. `tag` comes back when it is written
+    /// or abandoned.
+    pub fn append_message(
+        &mut self,
+        shared: &mut Shared,
+        message: Outgoing,
+        (tag, payload_bytes): (u16, usize),
+        front: impl FnOnce(&mut Vec<u8>),
+        end: &[u8],
+    ) {
+        let Outgoing { publication, sequence, due_ns, .. } = message;
+        let entry = Message { token: Token { publication, sequence }, due_ns, tag, repeated: false };
+        let (config, publication) = (&shared.config, &self.config.publications[usize::from(publication)]);
+        self.outbox.append_message(&mut shared.pool, entry, |out| {
+            front(out);
+            let at = out.len();
+            payload::append(config, publication, sequence, due_ns, payload_bytes, out);
+            out.extend_from_slice(end);
+            at
+        });
     }
 
     /// The connection is gone.

@@ -24,8 +24,7 @@ impl<V: ProtocolVersion> Mqtt<V> {
     /// Appends CONNECT.
     pub(super) fn say_connect(&mut self, link: &mut Link, shared: &mut Shared) -> Result<(), Cause> {
         let config = &link.config;
-        let endpoint = &shared.config.endpoints[usize::from(config.endpoint)];
-        let credentials = config.credentials.as_ref().or(endpoint.credentials.as_ref());
+        let credentials = config.log_in(&shared.config);
         let expiry = [Property::SessionExpiryInterval(SESSION_EXPIRY.as_secs() as u32)];
         let connect = Connect {
             version: V::VERSION,

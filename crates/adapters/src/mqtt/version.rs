@@ -1,7 +1,7 @@
 //! The two versions, and what each can do.
 
 use pubmark_model::qos::Qos;
-use pubmark_protocol::capabilities::{Capabilities, SentMeans, any_topic, heard_as_mqtt_says};
+use pubmark_protocol::capabilities::{Capabilities, SentMeans};
 use pubmark_wire::mqtt::{MAXIMUM_REMAINING_LENGTH, Version};
 
 /// Bytes that a PUBLISH can have besides its payload: topic with its length, packet id, property length.
@@ -21,8 +21,8 @@ const MQTT_311: Capabilities = Capabilities {
     ends_sessions: false,
     sent_means: SentMeans::Wire,
     maximum_payload_bytes: MAXIMUM_REMAINING_LENGTH as u32 - LARGEST_HEAD_BYTES,
-    check_topic: any_topic,
-    hears: heard_as_mqtt_says,
+    check_topic: None,
+    hears: None,
 };
 
 /// A version of MQTT, as a type.

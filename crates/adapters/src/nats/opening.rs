@@ -16,6 +16,8 @@ pub struct Opening {
     /// Why a topic or a filter has no subject.
     unusable: Option<String>,
     maximum_payload_bytes: u32,
+    /// The server's first INFO of this connection was answered: a PONG may be that of the log-in.
+    greeted: bool,
 }
 
 impl Opening {
@@ -28,7 +30,8 @@ impl Opening {
     }
 
     /// TCP is connected: the server begins.
-    pub fn begin(&self) -> Result<(), Cause> {
+    pub fn begin(&mut self) -> Result<(), Cause> {
+        self.greeted = false;
         self.unusable.as_ref().map_or(Ok(()), |why| Err(Cause::Dropped(format!("ended by us: {why}"))))
     }
 
@@ -36,7 +39,8 @@ impl Opening {
     pub fn on_info(&mut self, link: &mut Link, shared: &mut Shared, json: &[u8], times: Times) -> Result<(), Cause> {
         let info = Info::read(json).map_err(|error| Cause::Protocol(error.to_string()))?;
         self.maximum_payload_bytes = info.max_payload;
-        if link.phase == Phase::Open {
+        // Later ones bring news of limits; TLS is not agreed twice.
+        if std::mem::replace(&mut self.greeted, true) {
             return Ok(());
         }
         let encrypts = link.wants_tls(shared);
@@ -57,6 +61,11 @@ impl Opening {
         Ok(())
     }
 
+    /// Was CONNECT said? A PONG that comes earlier answers nothing, and must not open a session that is to be encrypted.
+    pub fn is_greeted(&self) -> bool {
+        self.greeted
+    }
+
     /// What the server is, for the engine.
     pub fn connected(&self) -> Connected {
         Connected { maximum_packet_bytes: Some(self.maximum_payload_bytes), ..Connected::default() }
@@ -71,8 +80,7 @@ impl Opening {
 
 /// CONNECT, and a PING whose PONG says that it was taken.
 fn say_connect(link: &mut Link, shared: &mut Shared, encrypts: bool) {
-    let endpoint = &shared.config.endpoints[usize::from(link.config.endpoint)];
-    let credentials = link.config.credentials.as_ref().or(endpoint.credentials.as_ref());
+    let credentials = link.config.log_in(&shared.config);
     let connect = Connect {
         verbose: false,
         pedantic: false,

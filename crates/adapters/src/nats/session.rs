@@ -4,16 +4,14 @@
 //! everything before, and errors come ahead of it.
 
 use pubmark_model::qos::Qos;
-use pubmark_protocol::capabilities::{Capabilities, SentMeans, heard_as_mqtt_says};
+use pubmark_protocol::capabilities::{Capabilities, SentMeans};
 use pubmark_protocol::clients::{Outgoing, SessionConfig};
-use pubmark_protocol::events::{Cause, Said, Sink, Token};
+use pubmark_protocol::events::{Cause, Said, Sink};
 use pubmark_protocol::header::COMPACT;
-use pubmark_protocol::outbox::Message;
 use pubmark_wire::nats::{END, Operation, PING, PONG, encode_publish, encode_subscribe, subjects};
 
 use super::opening::{self, LARGEST_PAYLOAD_BYTES, Opening};
 use crate::connection::{Dialect, Link, Measured, Phase, Refusal, Shared, Times, up_to_line_end};
-use crate::payload;
 
 /// Which PONG is awaited.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -53,8 +51,8 @@ impl Dialect for Nats {
         ends_sessions: false,
         sent_means: SentMeans::Wire,
         maximum_payload_bytes: LARGEST_PAYLOAD_BYTES,
-        check_topic: |topic| subjects(topic).map(|_| ()).map_err(|error| error.to_string()),
-        hears: heard_as_mqtt_says,
+        check_topic: Some(|topic| subjects(topic).map(|_| ()).map_err(|error| error.to_string())),
+        hears: None,
     };
     const TLS_FIRST: bool = false;
     const WELCOME: &'static str = "its welcome";
@@ -106,7 +104,11 @@ impl Dialect for Nats {
                 link.outbox.append(&mut shared.pool, |out| out.extend_from_slice(PONG));
                 Ok(())
             }
-            Operation::Pong => self.on_pong(link, shared, sink),
+            Operation::Pong if self.opening.is_greeted() => {
+                self.on_pong(link, shared, sink);
+                Ok(())
+            }
+            Operation::Pong => Err(Cause::Protocol(format!("PONG before {}", Nats::WELCOME))),
             Operation::Info(json) => self.opening.on_info(link, shared, json, times),
             Operation::Error(words) => self.on_error(link, words),
             Operation::Ok => Ok(()),
@@ -117,18 +119,9 @@ impl Dialect for Nats {
     fn send(&mut self, link: &mut Link, shared: &mut Shared, message: Outgoing) -> Result<(), Refusal> {
         let payload_bytes = (message.payload_bytes as usize).max(COMPACT);
         self.opening.check_size(payload_bytes)?;
-        let place = usize::from(message.publication);
-        let (subject, publication) = (&self.subjects[place], &link.config.publications[place]);
-        let token = Token { publication: message.publication, sequence: message.sequence };
-        let entry = Message { token, due_ns: message.due_ns, tag: 0, repeated: false };
-        let config = &shared.config;
-        link.outbox.append_message(&mut shared.pool, entry, |out| {
-            encode_publish(subject, None, payload_bytes, out);
-            let at = out.len();
-            payload::append(config, publication, message.sequence, message.due_ns, payload_bytes, out);
-            out.extend_from_slice(END);
-            at
-        });
+        let subject = &self.subjects[usize::from(message.publication)];
+        let front = |out: &mut Vec<u8>| encode_publish(subject, None, payload_bytes, out);
+        link.append_message(shared, message, (0, payload_bytes), front, END);
         Ok(())
     }
 
@@ -138,7 +131,7 @@ impl Dialect for Nats {
 }
 
 impl Nats {
-    fn on_pong(&mut self, link: &mut Link, shared: &mut Shared, sink: &mut impl Sink) -> Result<(), Cause> {
+    fn on_pong(&mut self, link: &mut Link, shared: &mut Shared, sink: &mut impl Sink) {
         match std::mem::replace(&mut self.awaited, Awaited::Nothing) {
             Awaited::LogIn => {
                 let keep_alive_s = shared.config.keep_alive_s;
@@ -157,7 +150,6 @@ impl Nats {
             }
             Awaited::Nothing => {}
         }
-        Ok(())
     }
 
     fn subscribe(&mut self, link: &mut Link, shared: &mut Shared) {
@@ -176,10 +168,10 @@ impl Nats {
         let lower = words.to_ascii_lowercase();
         if lower.starts_with("permissions violation for subscription") {
             let named = |(_, subject): &&(usize, Box<str>)| words.contains(&format!("\"{subject}\""));
-            self.refused.extend(
-                self.subscriptions.iter().find(named).map(|(index, _)| (*index, Said::words(words.to_owned()))),
-            );
-            return Ok(());
+            if let Some((index, _)) = self.subscriptions.iter().find(named) {
+                self.refused.push((*index, Said::words(words.to_owned())));
+                return Ok(());
+            }
         }
         Err(opening::cause(link.phase, words))
     }

@@ -5,15 +5,13 @@
 //! publish and subscribe.
 
 use pubmark_model::qos::Qos;
-use pubmark_protocol::capabilities::{Capabilities, SentMeans, any_topic};
+use pubmark_protocol::capabilities::{Capabilities, SentMeans};
 use pubmark_protocol::clients::{Outgoing, SessionConfig};
-use pubmark_protocol::events::{Cause, Connected, Said, Sink, Token};
+use pubmark_protocol::events::{Cause, Connected, Said, Sink};
 use pubmark_protocol::header::COMPACT;
-use pubmark_protocol::outbox::Message;
 use pubmark_wire::resp::{END, Found, Parts, Reply, append_bulk_front, encode_command, hears, next, pattern};
 
 use crate::connection::{Dialect, Link, Measured, Phase, Refusal, Shared, Times, up_to_line_end};
-use crate::payload;
 
 /// Largest bulk string (`proto-max-bulk-len`, 512 MB unless set otherwise).
 const LARGEST_PAYLOAD_BYTES: u32 = 512 << 20;
@@ -28,6 +26,8 @@ pub struct Redis {
     asked: Vec<Asked>,
     /// How many of them were answered.
     answered: usize,
+    /// The refusal of a subscription's first word, until its last is answered.
+    refused: Option<Said>,
 }
 
 /// One word of SUBSCRIBE or PSUBSCRIBE.
@@ -53,8 +53,8 @@ impl Dialect for Redis {
         ends_sessions: false,
         sent_means: SentMeans::Wire,
         maximum_payload_bytes: LARGEST_PAYLOAD_BYTES,
-        check_topic: any_topic,
-        hears,
+        check_topic: None,
+        hears: Some(hears),
     };
     const WELCOME: &'static str = "its answer to HELLO";
 
@@ -90,15 +90,13 @@ impl Dialect for Redis {
             out.into_boxed_slice()
         };
         let fronts = config.publications.iter().map(|publication| front(&publication.topic)).collect();
-        Redis { fronts, asked, answered: 0 }
+        Redis { fronts, asked, answered: 0, refused: None }
     }
 
     fn begin(&mut self, link: &mut Link, shared: &mut Shared) -> Result<(), Cause> {
-        self.answered = 0;
-        let endpoint = &shared.config.endpoints[usize::from(link.config.endpoint)];
-        let credentials = link.config.credentials.as_ref().or(endpoint.credentials.as_ref());
+        (self.answered, self.refused) = (0, None);
         let mut words: Vec<&[u8]> = vec![b"HELLO", b"3"];
-        if let Some(credentials) = credentials {
+        if let Some(credentials) = link.config.log_in(&shared.config) {
             let user = if credentials.user.is_empty() { DEFAULT_USER } else { &credentials.user };
             words.extend([&b"AUTH"[..], user.as_bytes(), credentials.password.as_bytes()]);
         }
@@ -150,19 +148,12 @@ impl Dialect for Redis {
         if payload_bytes > LARGEST_PAYLOAD_BYTES as usize {
             return Err(Refusal::TooLarge(LARGEST_PAYLOAD_BYTES));
         }
-        let place = usize::from(message.publication);
-        let (front, publication) = (&self.fronts[place], &link.config.publications[place]);
-        let token = Token { publication: message.publication, sequence: message.sequence };
-        let entry = Message { token, due_ns: message.due_ns, tag: 0, repeated: false };
-        let config = &shared.config;
-        link.outbox.append_message(&mut shared.pool, entry, |out| {
-            out.extend_from_slice(front);
+        let fixed = &self.fronts[usize::from(message.publication)];
+        let front = |out: &mut Vec<u8>| {
+            out.extend_from_slice(fixed);
             append_bulk_front(payload_bytes, out);
-            let at = out.len();
-            payload::append(config, publication, message.sequence, message.due_ns, payload_bytes, out);
-            out.extend_from_slice(END);
-            at
-        });
+        };
+        link.append_message(shared, message, (0, payload_bytes), front, END);
         Ok(())
     }
 
@@ -200,12 +191,13 @@ impl Redis {
         }
     }
 
-    /// The answer to the next word asked for.
+    /// The answer to the next word asked for. A subscription of two words is granted only if both are.
     fn on_subscribed(&mut self, link: &Link, granted: Result<Qos, Said>, sink: &mut impl Sink) {
         let Some(asked) = self.asked.get(self.answered) else { return };
         self.answered += 1;
-        if let Some(index) = asked.subscription {
-            sink.subscribed(link.id, index, granted);
+        match asked.subscription {
+            None => self.refused = granted.err(),
+            Some(index) => sink.subscribed(link.id, index, self.refused.take().map_or(granted, Err)),
         }
     }
 

@@ -75,7 +75,8 @@ impl Trials<'_> {
         let offered_per_s = Trials::offered_per_s(&workload).unwrap_or(0.0);
         run.duration = self.duration.unwrap_or_else(|| window(offered_per_s));
         let wanted = Wanted::of(&run, protocol, &workload, self.stop)?;
-        let measurement = run.measurement(Arc::clone(&workload), protocol, wanted)?;
+        let fleet = run.fleet(&workload, protocol)?;
+        let measurement = run.measurement(Arc::clone(&workload), fleet, protocol, wanted)?;
         let mut trial = Trial {
             factor,
             offered_per_s,

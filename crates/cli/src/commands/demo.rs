@@ -6,7 +6,6 @@ use std::time::Duration;
 use clap::Args;
 
 use crate::commands::run_arguments::Run;
-use crate::commands::setup::Setup;
 use crate::failure::Outcome;
 use crate::printer::Printer;
 use crate::units::positive_duration;
@@ -41,7 +40,7 @@ pub struct Demo {
 impl Demo {
     /// Runs the demonstration.
     pub fn perform(self, printer: &Printer) -> Outcome {
-        let run = Run {
+        let mut run = Run {
             duration: self.duration,
             warmup: Duration::from_secs(2),
             out: self.out,
@@ -49,8 +48,8 @@ impl Demo {
             quiet: self.quiet,
             ..Run::of("smart-home")
         };
-        let setup = Setup { system: Some("builtin".to_owned()), qos: self.qos, ..run.setup.clone() };
-        let run = Run { setup, ..run };
+        run.setup.system = Some("builtin".to_owned());
+        run.setup.qos = self.qos;
         run.perform(printer)
     }
 }

@@ -1,5 +1,6 @@
 //! `pubmark run`: a workload against a system.
 
+use std::collections::BTreeSet;
 use std::io::{BufWriter, Write as _};
 use std::path::Path;
 use std::sync::Arc;
@@ -39,11 +40,13 @@ impl Run {
         let wanted = Wanted::of(&self, protocol, &workload, &stop)?;
         self.note_protocol(protocol, printer);
         if self.dry_run {
+            suitability::lacking(&workload, protocol).map_or(Ok(()), |lacks| Err(unsuitable(lacks)))?;
             printer.result(&dry_run::text(&self, &workload, protocol, &wanted)?)?;
             return Ok(ExitCode::Ok);
         }
+        let fleet = self.fleet(&workload, protocol)?;
         placement::pin_generator(&placement::pins(&self.setup.pin)?)?;
-        self.measure(&self.measurement(workload, protocol, wanted)?, printer, &stop)
+        self.measure(&self.measurement(workload, fleet, protocol, wanted)?, printer, &stop)
     }
 
     /// What clients speak: what was asked for, otherwise the first of our protocols that the system offers.
@@ -112,20 +115,20 @@ impl Run {
         }
     }
 
+    /// The workload counted out. Says at once what the protocol cannot carry.
+    pub fn fleet(&self, workload: &Workload, protocol: &Protocol) -> Result<Arc<Fleet>, Failure> {
+        suitability::fleet(workload, protocol).map_err(unsuitable)
+    }
+
     /// What each repetition measures. Says at once what cannot be carried out or exceeds the limit of open files.
     pub fn measurement(
         &self,
         workload: Arc<Workload>,
+        fleet: Arc<Fleet>,
         protocol: &'static Protocol,
         wanted: Wanted,
     ) -> Result<Measurement, Failure> {
         refuse_what_is_not_carried_out(&workload)?;
-        let fleet = Arc::new(Fleet::new(&workload, 1));
-        if let Some(lacks) = suitability::missing(&workload, &fleet, protocol) {
-            return Err(Failure::usage(lacks).hint(
-                "`pubmark list protocols` shows what each can do; `--qos` sets the level of all devices and subscribers",
-            ));
-        }
         raise_descriptors(&fleet, wanted.sessions_per_subscriber())?;
         Ok(Measurement {
             timeline: self.timeline(),
@@ -179,20 +182,25 @@ impl Run {
     }
 }
 
-/// What a workload may say and a run does not do yet is refused, not left out in silence.
+/// The protocol cannot carry the workload.
+fn unsuitable(lacks: String) -> Failure {
+    Failure::usage(lacks).hint(
+        "`pubmark list protocols` shows what each can do; `--qos` sets the level of all devices and subscribers",
+    )
+}
+
 /// The protocol whose endpoints have this one's scheme; an endpoint without any is the endpoint's own error to tell.
 fn protocol_of(endpoint: &str) -> Result<&'static Protocol, Failure> {
     let Some((scheme, _)) = endpoint.split_once("://") else { return Ok(&protocols::PROTOCOLS[0]) };
     protocols::of_scheme(&scheme.to_ascii_lowercase()).ok_or_else(|| {
         let schemes = protocols::PROTOCOLS.iter().flat_map(|protocol| protocol.capabilities.schemes);
-        let mut all: Vec<String> = schemes.map(|scheme| format!("`{scheme}`")).collect();
-        all.sort();
-        all.dedup();
+        let all: BTreeSet<String> = schemes.map(|scheme| format!("`{scheme}`")).collect();
         Failure::usage(format!("endpoint scheme `{scheme}` is none that pubmark speaks"))
-            .hint(format!("there are: {}", all.join(", ")))
+            .hint(format!("there are: {}", Vec::from_iter(all).join(", ")))
     })
 }
 
+/// What a workload may say and a run does not do yet is refused, not left out in silence.
 fn refuse_what_is_not_carried_out(workload: &Workload) -> Result<(), Failure> {
     match workload.subscribers.iter().find(|group| !group.processing.is_zero()) {
         Some(group) => Err(Failure::usage(format!(

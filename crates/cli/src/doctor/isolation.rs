@@ -13,14 +13,15 @@ use super::{Finding, read};
 /// With a single core the system and pubmark take it from each other.
 pub fn cores() -> Finding {
     let own = affinity::own_cores();
-    let present = std::thread::available_parallelism().map_or(own.len(), |count| count.get().max(own.len()));
-    let text = format!("{} of them may be used: {}", own.len(), affinity::shown(&own));
+    // "0-3": affinity may leave us fewer than are there.
+    let present = read("/sys/devices/system/cpu/online").map_or_else(|| "—".to_owned(), |text| text.trim().to_owned());
+    let text = format!("{} may be used: {}, of those online: {present}", own.len(), affinity::shown(&own));
     match own.len() {
         0 | 1 => Finding::limited(
             format!("{text}: the system and pubmark share it"),
             "a machine, or `taskset`, with at least two cores; `--pin` gives each side its own",
         ),
-        _ => Finding::good(format!("{text} (of {present}); `--pin` gives each side its own")),
+        _ => Finding::good(format!("{text}; `--pin` gives each side its own")),
     }
 }
 

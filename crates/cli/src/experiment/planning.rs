@@ -6,7 +6,6 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 use pubmark_model::experiment::{self, Experiment, PlannedCell, Turn};
-use pubmark_model::fleet::Fleet;
 use pubmark_model::schedule;
 use pubmark_record::experiment::Axis;
 use pubmark_systems::Definition;
@@ -94,15 +93,6 @@ impl Plan {
             .filter(|turn| turn.repetition <= self.experiment.repeat && self.cells[turn.cell].ready.is_ok())
     }
 
-    /// Blocks beyond those that were asked for, of cells that can be run: for what has to be made up for.
-    pub fn further_blocks(&self) -> impl Iterator<Item = Vec<Turn>> {
-        let further = self.experiment.repeat + 1..=self.experiment.repeat * 2;
-        further.map(|repetition| {
-            let of_block = |turn: &&Turn| turn.repetition == repetition && self.cells[turn.cell].ready.is_ok();
-            self.turns.iter().filter(of_block).copied().collect()
-        })
-    }
-
     /// Cells that differ in nothing that changes the load must be offered the same.
     fn refuse_unequal_schedules(&self) -> Result<(), Failure> {
         let mut first_of: BTreeMap<Vec<(&str, &str)>, (&str, &str)> = BTreeMap::new();
@@ -173,10 +163,11 @@ impl Ready {
         {
             return Ok(Err(refusal));
         }
-        if let Some(lacks) = suitability::missing(&workload, &Fleet::new(&workload, 1), protocol) {
-            return Ok(Err(Refusal::unsupported(lacks)));
-        }
-        let measurement = run.measurement(workload, protocol, wanted)?;
+        let fleet = match suitability::fleet(&workload, protocol) {
+            Ok(fleet) => fleet,
+            Err(lacks) => return Ok(Err(Refusal::unsupported(lacks))),
+        };
+        let measurement = run.measurement(workload, fleet, protocol, wanted)?;
         let schedule_hash =
             schedule::hash(&measurement.workload, &measurement.fleet, measurement.seed, &measurement.timeline);
         Ok(Ok(Ready { measurement, schedule_hash, run }))

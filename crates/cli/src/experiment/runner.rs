@@ -14,7 +14,8 @@ use super::journal::{Effort, Event, Journal, JournalError, Place};
 use super::planning::{Cell, Plan, Ready};
 use super::progress::{Pace, STARTING, about};
 use super::quiet::{self, Quiet};
-use super::{result, standing};
+use super::standing::{self, Tally};
+use super::result;
 use crate::exit_code::ExitCode;
 use crate::failure::Failure;
 use crate::printer::Printer;
@@ -66,7 +67,8 @@ impl Runner<'_> {
                 continue;
             }
             let Ok(ready) = &cell.ready else { continue };
-            if standing::is_given_up(self.journal.events(), &place.cell) {
+            let tallies = standing::tallies(self.journal.events());
+            if tallies.get(place.cell.as_str()).is_some_and(Tally::is_given_up) {
                 self.note(Event::Skipped(place))?;
                 continue;
             }
@@ -88,10 +90,10 @@ impl Runner<'_> {
 
     /// Makes runs in place of those that we or the machine spoilt, in further blocks, as many at most as were planned.
     fn make_up(&mut self, pace: &mut Pace) -> Result<(), Failure> {
-        for block in self.plan.further_blocks() {
-            let turns: Vec<Turn> = block.into_iter().filter(|turn| self.is_owed(turn)).collect();
+        loop {
+            let turns = self.owed();
             if turns.is_empty() {
-                continue;
+                return Ok(());
             }
             self.write(false)?;
             self.printer.note(&format!(
@@ -99,23 +101,31 @@ impl Runner<'_> {
                 numbers::counted(turns.len() as u64, "more run", "more runs")
             ));
             if !self.go_through(&turns, pace)? {
-                break;
+                return Ok(());
             }
         }
-        Ok(())
     }
 
-    /// Is a run of a further block to be made?
-    fn is_owed(&self, turn: &Turn) -> bool {
-        let (place, events) = (self.place(turn), self.journal.events());
-        !standing::done(events).contains(&place) && standing::is_short(events, &place.cell, self.plan.experiment.repeat)
+    /// The next block of runs to be made in place of others; empty if none are owed. Every run made is done, so that each
+    /// block is returned once.
+    fn owed(&self) -> Vec<Turn> {
+        let (events, planned) = (self.journal.events(), self.plan.experiment.repeat);
+        let (done, tallies) = (standing::done(events), standing::tallies(events));
+        let is_short = |cell: &Cell| {
+            let tally = tallies.get(cell.planned.id.as_str());
+            cell.ready.is_ok() && tally.is_some_and(|tally| tally.is_short(planned))
+        };
+        let short: Vec<bool> = self.plan.cells.iter().map(is_short).collect();
+        let further = self.plan.turns.iter().filter(|turn| turn.repetition > planned && short[turn.cell]);
+        let left: Vec<Turn> = further.filter(|turn| !done.contains(&self.place(turn))).copied().collect();
+        let block = left.iter().map(|turn| turn.repetition).min();
+        left.into_iter().filter(|turn| Some(turn.repetition) == block).collect()
     }
 
     /// Writes what came of it, whole or not.
     fn finish(&self) -> Result<Finished, Failure> {
         let done = standing::done(self.journal.events());
-        let complete = self.plan.runs().all(|turn| done.contains(&self.place(turn)))
-            && !self.plan.further_blocks().flatten().any(|turn| self.is_owed(&turn));
+        let complete = self.plan.runs().all(|turn| done.contains(&self.place(turn))) && self.owed().is_empty();
         let record = self.write(complete)?;
         Ok(Finished { record, complete })
     }

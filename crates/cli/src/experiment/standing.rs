@@ -22,34 +22,51 @@ fn may_pass(kind: FailureKind) -> bool {
     matches!(kind, FailureKind::GeneratorLimited | FailureKind::Invalid)
 }
 
-/// Has the cell failed so often in one way that it is left out? What may pass is given up only where no run has counted,
-/// and failures on a busy machine do not matter.
-pub fn is_given_up(events: &[Event], cell: &str) -> bool {
-    let mut failures: BTreeMap<FailureKind, usize> = BTreeMap::new();
+/// What came of a cell's runs so far.
+#[derive(Debug, Default)]
+pub struct Tally {
+    /// Runs that count.
+    counted: usize,
+    /// Runs that failed, by how; those on a busy machine, which may pass, apart.
+    failed: BTreeMap<FailureKind, usize>,
+    failed_while_busy: usize,
+}
+
+/// What came of the runs of every cell that had any, by its id.
+pub fn tallies(events: &[Event]) -> BTreeMap<&str, Tally> {
+    let mut tallies: BTreeMap<&str, Tally> = BTreeMap::new();
     for event in events {
-        if let Event::Failed { place, kind, effort, .. } = event
-            && place.cell == cell
-        {
-            let matters = !(effort.busy && may_pass(*kind));
-            *failures.entry(*kind).or_default() += usize::from(matters);
+        match event {
+            Event::Counted { place, .. } => tallies.entry(&place.cell).or_default().counted += 1,
+            Event::Failed { place, kind, effort, .. } => {
+                let tally = tallies.entry(&place.cell).or_default();
+                match effort.busy && may_pass(*kind) {
+                    true => tally.failed_while_busy += 1,
+                    false => *tally.failed.entry(*kind).or_default() += 1,
+                }
+            }
+            Event::Planned(_) | Event::Sitting { .. } | Event::Began(_) => {}
+            Event::Skipped(_) | Event::Stopped { .. } => {}
         }
     }
-    let has_counted = counted(events, cell) > 0;
-    failures.iter().any(|(kind, count)| *count >= LEFT_OUT_AFTER && !(has_counted && may_pass(*kind)))
+    tallies
 }
 
-/// Should runs be made in place of some that do not count? Only where nothing but us or the machine was in the way: what a
-/// system did is a result, and running until it does better would be choosing.
-pub fn is_short(events: &[Event], cell: &str, repetitions: u32) -> bool {
-    let failed = |passing: bool| {
-        events.iter().any(|event| matches!(event, Event::Failed { place, kind, .. } if place.cell == cell && may_pass(*kind) == passing))
-    };
-    counted(events, cell) < repetitions as usize && failed(true) && !failed(false) && !is_given_up(events, cell)
-}
+impl Tally {
+    /// Has the cell failed so often in one way that it is left out? What may pass is given up only where no run has counted,
+    /// and failures on a busy machine do not matter.
+    pub fn is_given_up(&self) -> bool {
+        let matters = |kind: FailureKind| self.counted == 0 || !may_pass(kind);
+        self.failed.iter().any(|(kind, count)| *count >= LEFT_OUT_AFTER && matters(*kind))
+    }
 
-/// Runs of a cell that count.
-fn counted(events: &[Event], cell: &str) -> usize {
-    events.iter().filter(|event| matches!(event, Event::Counted { place, .. } if place.cell == cell)).count()
+    /// Should runs be made in place of some that do not count? Only where nothing but us or the machine was in the way: what
+    /// a system did is a result, and running until it does better would be choosing.
+    pub fn is_short(&self, repetitions: u32) -> bool {
+        let has_failed = self.failed_while_busy > 0 || !self.failed.is_empty();
+        let all_may_pass = self.failed.keys().all(|kind| may_pass(*kind));
+        self.counted < repetitions as usize && has_failed && all_may_pass && !self.is_given_up()
+    }
 }
 
 #[cfg(test)]
@@ -73,6 +90,14 @@ mod tests {
         Event::Failed { place: place(repetition), kind, text: String::new(), folder: None, effort }
     }
 
+    fn is_short(events: &[Event], cell: &str, repetitions: u32) -> bool {
+        tallies(events).get(cell).is_some_and(|tally| tally.is_short(repetitions))
+    }
+
+    fn is_given_up(events: &[Event]) -> bool {
+        tallies(events)["a"].is_given_up()
+    }
+
     #[test]
     fn runs_that_we_spoilt_are_made_again_and_what_the_system_did_stays() {
         let ours = FailureKind::GeneratorLimited;
@@ -89,16 +114,17 @@ mod tests {
     #[test]
     fn two_failures_of_a_kind_are_enough_unless_the_machine_was_busy() {
         let twice = |kind| [fails(1, kind), fails(2, kind)];
-        assert!(is_given_up(&twice(FailureKind::DidNotStart), "a"));
-        assert!(is_given_up(&twice(FailureKind::Invalid), "a"));
-        assert!(!is_given_up(&[fails(1, FailureKind::Invalid), fails(2, FailureKind::GeneratorLimited)], "a"));
+        assert!(is_given_up(&twice(FailureKind::DidNotStart)));
+        assert!(is_given_up(&twice(FailureKind::Invalid)));
+        assert!(!is_given_up(&[fails(1, FailureKind::Invalid), fails(2, FailureKind::GeneratorLimited)]));
         let mut busy = twice(FailureKind::Invalid);
         for event in &mut busy {
             if let Event::Failed { effort, .. } = event {
                 effort.busy = true;
             }
         }
-        assert!(!is_given_up(&busy, "a"));
+        assert!(!is_given_up(&busy));
+        assert!(is_short(&busy, "a", 3), "a quieter moment may come");
         assert_eq!(done(&[Event::Began(place(1)), counts(2), Event::Skipped(place(3))]), [place(2), place(3)].into());
     }
 }

@@ -85,7 +85,7 @@ pub fn filters_choose<C: Clients, S: Server>(target: &mut Target<S>) {
     peer.flush(says);
     let expected = filters.map(|filter| {
         let matches =
-            |(index, topic): (usize, &&str)| (target.capabilities.hears)(filter, topic).then_some(index as u32 + 1);
+            |(index, topic): (usize, &&str)| target.capabilities.hears(filter, topic).then_some(index as u32 + 1);
         topics.iter().enumerate().filter_map(matches).collect::<Vec<_>>()
     });
     let total: usize = expected.iter().map(Vec::len).sum();

@@ -46,6 +46,30 @@ fn tls_is_agreed_only_where_both_want_it_and_nobody_slips_words_in() {
     assert!(matches!(end(false, required), Cause::Refused(said) if said.reason.contains("TLS only")));
     let slipped_in = end(true, &format!("{required}PONG\r\n"));
     assert!(matches!(&slipped_in, Cause::Protocol(words) if words.contains("in the clear")), "{slipped_in:?}");
+    let early = end(true, "PONG\r\n");
+    assert!(matches!(&early, Cause::Protocol(words) if words.contains("before its welcome")), "{early:?}");
+}
+
+#[test]
+fn what_a_server_tells_of_itself_later_is_not_answered_again() {
+    let mut meeting = Meeting::<NatsClients>::new(false);
+    let (id, mut script) = meeting.accept(session("twice"));
+    script.say(&INFO.repeat(2));
+    let said = script.expect(&mut meeting.peer, b"PING\r\n");
+    assert_eq!(said.matches("CONNECT").count(), 1, "{said}");
+    script.say(b"PONG\r\nPING\r\n");
+    assert_eq!(script.expect(&mut meeting.peer, b"PONG\r\n"), "PONG\r\n");
+    assert_eq!(meeting.peer.record.connects(id).len(), 1);
+}
+
+#[test]
+fn a_refusal_that_names_no_subscription_ends_the_connection() {
+    let (mut meeting, id, mut script) = opened(subscriber("whose", "a", Qos::BestEffort));
+    script.expect(&mut meeting.peer, b"PING\r\n");
+    script.say(b"-ERR 'Permissions Violation for Subscription to \"other\"'\r\nPONG\r\n");
+    meeting.peer.wait("closed", |record| !record.causes(id).is_empty());
+    assert!(matches!(&meeting.peer.record.causes(id)[..], [Cause::Server { .. }]));
+    assert_eq!(meeting.peer.record.count(|event| matches!(event, Event::Subscribed(..))), 0);
 }
 
 #[test]
@@ -74,13 +98,7 @@ fn a_message_arrives_once_wherever_it_is_cut() {
     header::write(&mut payload, 24, RUN, 7, 1, 1);
     let message =
         [&b"HMSG a 1 12 36\r\nNATS/1.0\r\n\r\n"[..], &payload, b"\r\nMSG a 1 24\r\n", &payload, b"\r\n"].concat();
-    for cut in 1..message.len() {
-        let before = meeting.peer.record.sequences(id).len();
-        script.say(&message[..cut]);
-        meeting.peer.linger(1);
-        script.say(&message[cut..]);
-        meeting.peer.wait("both", |record| record.sequences(id).len() == before + 2);
-    }
+    script.say_cut_anywhere(&mut meeting.peer, id, &message, 2);
     assert_eq!(meeting.peer.record.foreign, 0);
 }
 

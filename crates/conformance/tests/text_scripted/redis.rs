@@ -77,6 +77,16 @@ fn each_subscription_is_answered_once_and_a_refused_one_leaves_the_rest() {
 }
 
 #[test]
+fn a_subscription_of_two_words_is_refused_if_either_is() {
+    let (mut meeting, id, mut script) = opened(subscriber("half", "open/#", Qos::BestEffort));
+    script.expect(&mut meeting.peer, b"open/*\r\n");
+    script.say(b"-NOPERM No permissions to access a channel\r\n>3\r\n$10\r\npsubscribe\r\n$6\r\nopen/*\r\n:1\r\n");
+    meeting.peer.wait("the answer", |record| record.count(|event| matches!(event, Event::Subscribed(..))) == 1);
+    let refused = |event: &Event| matches!(event, Event::Subscribed(of, 0, Err(_)) if *of == id);
+    assert_eq!(meeting.peer.record.count(refused), 1);
+}
+
+#[test]
 fn a_message_arrives_once_wherever_it_is_cut() {
     let (mut meeting, id, mut script) = opened(subscriber("cut", "a", Qos::BestEffort));
     script.expect(&mut meeting.peer, b"$1\r\na\r\n");
@@ -91,13 +101,7 @@ fn a_message_arrives_once_wherever_it_is_cut() {
         b"\r\n",
     ]
     .concat();
-    for cut in 1..message.len() {
-        let before = meeting.peer.record.sequences(id).len();
-        script.say(&message[..cut]);
-        meeting.peer.linger(1);
-        script.say(&message[cut..]);
-        meeting.peer.wait("both", |record| record.sequences(id).len() == before + 2);
-    }
+    script.say_cut_anywhere(&mut meeting.peer, id, &message, 2);
     assert_eq!(meeting.peer.record.foreign, 0);
 }
 

@@ -58,6 +58,17 @@ impl Script {
         self.stream.write_all(bytes).unwrap();
     }
 
+    /// Says bytes with `messages` messages in them in two parts, cut behind every byte in turn; each time all arrive.
+    pub fn say_cut_anywhere<C: Clients>(&mut self, peer: &mut Peer<C>, at: SessionId, bytes: &[u8], messages: usize) {
+        for cut in 1..bytes.len() {
+            let before = peer.record.sequences(at).len();
+            self.say(&bytes[..cut]);
+            peer.linger(1);
+            self.say(&bytes[cut..]);
+            peer.wait("all", |record| record.sequences(at).len() == before + messages);
+        }
+    }
+
     /// Waits for the client to have said something that ends with `ending`, and takes it.
     pub fn expect<C: Clients>(&mut self, peer: &mut Peer<C>, ending: &[u8]) -> String {
         let deadline = Instant::now() + PATIENCE;

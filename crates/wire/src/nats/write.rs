@@ -49,13 +49,6 @@ pub fn encode_subscribe(subject: &str, subscription: u64, out: &mut Vec<u8>) {
     out.extend_from_slice(super::END);
 }
 
-/// Appends `UNSUB sid`.
-pub fn encode_unsubscribe(subscription: u64, out: &mut Vec<u8>) {
-    out.extend_from_slice(b"UNSUB ");
-    crate::decimal::append(subscription, out);
-    out.extend_from_slice(super::END);
-}
-
 /// Appends the line of a message: `PUB subject [reply] bytes`. The payload and [`super::END`] follow.
 #[inline]
 pub fn encode_publish(subject: &str, reply: Option<&str>, payload_bytes: usize, out: &mut Vec<u8>) {
@@ -83,7 +76,6 @@ mod tests {
     #[test]
     fn lines_are_those_of_the_documentation() {
         assert_eq!(text(|out| encode_subscribe("FOO", 1, out)), "SUB FOO 1\r\n");
-        assert_eq!(text(|out| encode_unsubscribe(18_446_744_073_709_551_615, out)), "UNSUB 18446744073709551615\r\n");
         assert_eq!(text(|out| encode_publish("FOO", None, 11, out)), "PUB FOO 11\r\n");
         assert_eq!(text(|out| encode_publish("NOTIFY", Some("INBOX.1"), 0, out)), "PUB NOTIFY INBOX.1 0\r\n");
     }

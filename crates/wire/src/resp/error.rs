@@ -23,6 +23,12 @@ pub enum DecodeError {
         /// Largest taken, bytes.
         limit: usize,
     },
+    /// A reply of more values than we take.
+    #[error("a reply of more than {limit} values")]
+    Values {
+        /// Most taken.
+        limit: usize,
+    },
     /// A bulk string is not followed by the end of a line.
     #[error("a bulk string without its end")]
     BulkEnd,

@@ -38,7 +38,7 @@ pub fn hears(filter: &str, channel: &str) -> bool {
 
 /// Does a pattern that [`pattern`] made match a channel? As the server does: `*` is any number of any characters, `\` takes
 /// the next character as it is.
-pub fn matches(pattern: &str, channel: &str) -> bool {
+fn matches(pattern: &str, channel: &str) -> bool {
     let (pattern, channel) = (pattern.as_bytes(), channel.as_bytes());
     let (mut at, mut from) = (0, 0);
     // Where to go on if what follows the last `*` does not fit: behind it, one character further.

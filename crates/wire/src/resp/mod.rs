@@ -7,7 +7,7 @@ mod parse;
 mod write;
 
 pub use error::DecodeError;
-pub use glob::{hears, matches, pattern};
+pub use glob::{hears, pattern};
 pub use parse::{Found, MOST_PARTS, Parts, Reply, next};
 pub use write::{append_bulk_front, encode_command};
 
