@@ -23,6 +23,7 @@ impl Kind for NatsServer {
         // The largest payload of the suite is above the default of 1 MB.
         let most = if place.limits == Limits::Small { SMALL_PACKET_BYTES } else { 8 << 20 };
         writeln!(text, "max_payload: {most}").unwrap();
+        writeln!(text, "jetstream {{store_dir: {:?}}}", place.folder.join("store")).unwrap();
         match place.listener {
             Listener::Plain => {}
             Listener::Encrypted => {

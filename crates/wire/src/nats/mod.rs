@@ -2,6 +2,7 @@
 //! what a client writes. Lines end with CR LF; a payload follows its line and has a CR LF of its own.
 
 mod error;
+pub mod jetstream;
 mod operation;
 mod parse;
 mod subject;

@@ -1,0 +1,190 @@
+//! What JetStream adds to NATS (<https://docs.nats.io/reference/reference-protocols/nats_api_reference>): requests in JSON,
+//! acknowledgements of messages published and of messages delivered.
+
+use serde::{Deserialize, Serialize};
+
+use super::END;
+
+/// Header with which a server tells repetitions from news (`Nats-Msg-Id`).
+const MESSAGE_ID: &str = "Nats-Msg-Id";
+/// First line of a message's headers.
+const HEADER_VERSION: &str = "NATS/1.0";
+/// What acknowledges a delivery.
+pub const ACK: &[u8] = b"+ACK";
+
+/// A stream: what is published to its subjects is kept until every consumer has acknowledged it.
+#[derive(Clone, Debug, Serialize)]
+pub struct Stream<'a> {
+    /// Its name: no dots, no blanks.
+    pub name: &'a str,
+    /// What it keeps.
+    pub subjects: &'a [String],
+    /// `interest`: as long as a consumer wants it.
+    pub retention: &'a str,
+    /// `file` or `memory`.
+    pub storage: &'a str,
+}
+
+impl Stream<'_> {
+    /// Where it is created; the same again changes nothing.
+    pub fn create_subject(&self) -> String {
+        format!("$JS.API.STREAM.CREATE.{}", self.name)
+    }
+}
+
+/// A consumer that the server sends messages to.
+#[derive(Clone, Debug, Serialize)]
+pub struct Consumer<'a> {
+    /// Kept under this name while nobody listens; gone with the listener if `None`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub durable_name: Option<&'a str>,
+    /// Where its messages are sent.
+    pub deliver_subject: &'a str,
+    /// What it wants of the stream.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub filter_subject: Option<&'a str>,
+    /// The same where it is more than one (nats-server 2.10).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub filter_subjects: Option<&'a [String]>,
+    /// `new`: nothing from before.
+    pub deliver_policy: &'a str,
+    /// `explicit`: every message is acknowledged.
+    pub ack_policy: &'a str,
+    /// Messages on their way at most.
+    pub max_ack_pending: u32,
+}
+
+/// What creates a consumer.
+#[derive(Clone, Debug, Serialize)]
+pub struct CreateConsumer<'a> {
+    /// Its stream.
+    pub stream_name: &'a str,
+    /// What it is.
+    pub config: Consumer<'a>,
+}
+
+impl CreateConsumer<'_> {
+    /// Where it is created; the same again changes nothing.
+    pub fn create_subject(&self) -> String {
+        match self.config.durable_name {
+            Some(name) => format!("$JS.API.CONSUMER.DURABLE.CREATE.{}.{name}", self.stream_name),
+            None => format!("$JS.API.CONSUMER.CREATE.{}", self.stream_name),
+        }
+    }
+}
+
+/// What a server answers.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
+pub struct Answer {
+    /// Why not.
+    pub error: Option<ApiError>,
+    /// A message published: its number in the stream.
+    pub seq: Option<u64>,
+}
+
+/// Why a request was refused.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+pub struct ApiError {
+    /// As in HTTP.
+    pub code: u16,
+    /// The server's own number.
+    #[serde(default)]
+    pub err_code: u32,
+    /// Its words.
+    #[serde(default)]
+    pub description: String,
+}
+
+impl Answer {
+    /// Reads the JSON; the error says what is wrong with it.
+    pub fn read(json: &[u8]) -> Result<Answer, String> {
+        serde_json::from_slice(json).map_err(|error| error.to_string())
+    }
+}
+
+/// Appends a request: its JSON to `subject`, the answer to `reply`.
+pub fn encode_request(subject: &str, reply: &str, json: &impl Serialize, out: &mut Vec<u8>) {
+    let body = serde_json::to_vec(json).expect("texts and numbers are all JSON has");
+    super::encode_publish(subject, Some(reply), body.len(), out);
+    out.extend_from_slice(&body);
+    out.extend_from_slice(END);
+}
+
+/// Appends an acknowledgement of a delivery to the subject that came with it; the server confirms it to `reply`.
+pub fn encode_ack(to: &str, reply: Option<&str>, out: &mut Vec<u8>) {
+    super::encode_publish(to, reply, ACK.len(), out);
+    out.extend_from_slice(ACK);
+    out.extend_from_slice(END);
+}
+
+/// Appends the line and the headers of a message with an id. The payload and [`END`] follow.
+pub fn encode_publish_with_id(subject: &str, reply: &str, id: &str, payload_bytes: usize, out: &mut Vec<u8>) {
+    let header_bytes = HEADER_VERSION.len() + MESSAGE_ID.len() + id.len() + ": ".len() + 3 * END.len();
+    out.extend_from_slice(b"HPUB ");
+    out.extend_from_slice(subject.as_bytes());
+    out.push(b' ');
+    out.extend_from_slice(reply.as_bytes());
+    out.push(b' ');
+    crate::decimal::append(header_bytes as u64, out);
+    out.push(b' ');
+    crate::decimal::append((header_bytes + payload_bytes) as u64, out);
+    for part in ["\r\n", HEADER_VERSION, "\r\n", MESSAGE_ID, ": ", id, "\r\n\r\n"] {
+        out.extend_from_slice(part.as_bytes());
+    }
+}
+
+/// A message's number in its stream, from the subject of its acknowledgement:
+/// `$JS.ACK.stream.consumer.delivered.stream number.consumer number.time.pending`, with domain and account ahead of the stream on
+/// servers that have them.
+pub fn stream_sequence(ack_subject: &str) -> Option<u64> {
+    let words: Vec<&str> = ack_subject.strip_prefix("$JS.ACK.")?.split('.').collect();
+    let at = match words.len() {
+        7 => 3,
+        9.. => 5,
+        _ => return None,
+    };
+    words.get(at)?.parse().ok()
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+    use crate::nats::{Found, Operation, next};
+
+    #[test]
+    fn a_message_with_an_id_announces_its_headers_and_all() {
+        let mut out = Vec::new();
+        encode_publish_with_id("a.b", "_INBOX.1", "7-9", 5, &mut out);
+        out.extend_from_slice(b"hello\r\n");
+        assert_eq!(
+            String::from_utf8(out.clone()).unwrap(),
+            "HPUB a.b _INBOX.1 30 35\r\nNATS/1.0\r\nNats-Msg-Id: 7-9\r\n\r\nhello\r\n"
+        );
+        // As the server hands it on.
+        let text = String::from_utf8(out).unwrap().replacen("HPUB a.b _INBOX.1", "HMSG a.b 1", 1);
+        let Ok(Found::Whole { operation: Operation::Message(message), .. }) = next(text.as_bytes(), 1_000) else {
+            panic!("{text}");
+        };
+        assert_eq!((message.headers.len(), message.payload), (30, &b"hello"[..]));
+    }
+
+    #[test]
+    fn the_number_of_a_message_is_read_from_both_forms() {
+        assert_eq!(stream_sequence("$JS.ACK.S.C.1.42.7.1700000000.0"), Some(42));
+        assert_eq!(stream_sequence("$JS.ACK._.ACC.S.C.1.42.7.1700000000.0"), Some(42));
+        assert_eq!(stream_sequence("$JS.ACK._.ACC.S.C.1.42.7.1700000000.0.token"), Some(42));
+        for wrong in ["", "_INBOX.1", "$JS.ACK.S.C.1", "$JS.ACK.S.C.1.x.7.1.0"] {
+            assert_eq!(stream_sequence(wrong), None, "{wrong}");
+        }
+    }
+
+    #[test]
+    fn answers_and_errors_are_read() {
+        let good = Answer::read(b"{\"stream\":\"S\",\"seq\":12,\"duplicate\":true}").unwrap();
+        assert_eq!((good.error, good.seq), (None, Some(12)));
+        let bad = b"{\"error\":{\"code\":503,\"err_code\":10077,\"description\":\"maximum messages exceeded\"}}";
+        assert_eq!(Answer::read(bad).unwrap().error.unwrap().description, "maximum messages exceeded");
+        assert!(Answer::read(b"nothing").is_err());
+    }
+}
