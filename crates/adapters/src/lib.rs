@@ -3,6 +3,7 @@
 //! Protocols over stream sockets that we speak ourselves share [`connection`].
 
 pub mod connection;
+pub mod jetstream;
 pub mod mqtt;
 pub mod nats;
 pub mod redis;

@@ -3,8 +3,9 @@
 use std::sync::atomic::AtomicBool;
 
 use pubmark_adapters::connection::{Dialect, StreamClients};
+use pubmark_adapters::jetstream::JetStream;
 use pubmark_adapters::mqtt::{Mqtt, V5, V311};
-use pubmark_adapters::nats::{JetStream, Nats};
+use pubmark_adapters::nats::Nats;
 use pubmark_adapters::redis::Redis;
 use pubmark_engine::error::EngineError;
 use pubmark_engine::outcome::Outcome;
@@ -32,7 +33,8 @@ pub struct Protocol {
 }
 
 /// All protocols, in the order of help and reference; the first is the default. A new one is a row here.
-pub const PROTOCOLS: &[Protocol] = &[row::<Mqtt<V5>>(), row::<Mqtt<V311>>(), row::<Nats>(), row::<JetStream>(), row::<Redis>()];
+pub const PROTOCOLS: &[Protocol] =
+    &[row::<Mqtt<V5>>(), row::<Mqtt<V311>>(), row::<Nats>(), row::<JetStream>(), row::<Redis>()];
 
 /// A protocol that we speak ourselves over stream sockets.
 const fn row<D: Dialect>() -> Protocol {

@@ -11,7 +11,7 @@ use pubmark_protocol::header::COMPACT;
 use pubmark_wire::nats::{END, Operation, PING, PONG, encode_publish, encode_subscribe, subjects};
 
 use super::opening::{self, LARGEST_PAYLOAD_BYTES, Opening};
-use crate::connection::{Dialect, Link, Measured, Phase, Refusal, Shared, Times, up_to_line_end};
+use crate::connection::{Dialect, Link, Measured, Phase, Refusal, Sending, Shared, Times, up_to_line_end};
 
 /// Which PONG is awaited.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -121,7 +121,7 @@ impl Dialect for Nats {
         self.opening.check_size(payload_bytes)?;
         let subject = &self.subjects[usize::from(message.publication)];
         let front = |out: &mut Vec<u8>| encode_publish(subject, None, payload_bytes, out);
-        link.append_message(shared, message, (0, payload_bytes), front, END);
+        link.append_message(shared, message, Sending::once(payload_bytes), front, END);
         Ok(())
     }
 

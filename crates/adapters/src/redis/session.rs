@@ -11,7 +11,7 @@ use pubmark_protocol::events::{Cause, Connected, Said, Sink};
 use pubmark_protocol::header::COMPACT;
 use pubmark_wire::resp::{END, Found, Parts, Reply, append_bulk_front, encode_command, hears, next, pattern};
 
-use crate::connection::{Dialect, Link, Measured, Phase, Refusal, Shared, Times, up_to_line_end};
+use crate::connection::{Dialect, Link, Measured, Phase, Refusal, Sending, Shared, Times, up_to_line_end};
 
 /// Largest bulk string (`proto-max-bulk-len`, 512 MB unless set otherwise).
 const LARGEST_PAYLOAD_BYTES: u32 = 512 << 20;
@@ -153,7 +153,7 @@ impl Dialect for Redis {
             out.extend_from_slice(fixed);
             append_bulk_front(payload_bytes, out);
         };
-        link.append_message(shared, message, (0, payload_bytes), front, END);
+        link.append_message(shared, message, Sending::once(payload_bytes), front, END);
         Ok(())
     }
 

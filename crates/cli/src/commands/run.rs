@@ -184,9 +184,8 @@ impl Run {
 
 /// The protocol cannot carry the workload.
 fn unsuitable(lacks: String) -> Failure {
-    Failure::usage(lacks).hint(
-        "`pubmark list protocols` shows what each can do; `--qos` sets the level of all devices and subscribers",
-    )
+    Failure::usage(lacks)
+        .hint("`pubmark list protocols` shows what each can do; `--qos` sets the level of all devices and subscribers")
 }
 
 /// The protocol whose endpoints have this one's scheme; an endpoint without any is the endpoint's own error to tell.
