@@ -9,7 +9,7 @@ use pubmark_engine::outcome::Outcome;
 use pubmark_engine::places::Places;
 use pubmark_engine::plan::RunPlan;
 use pubmark_engine::progress::Totals;
-use pubmark_engine::run::{self, Observer, Phase};
+use pubmark_engine::run::{self, Observer, Phase, Sides};
 use pubmark_model::fleet::Fleet;
 use pubmark_model::load::{self, LoadOptions};
 use pubmark_model::qos::Qos;
@@ -99,11 +99,11 @@ pub fn carry_out(order: &Order) -> Result<Finding, String> {
     let plan = plan(order)?;
     let stop = AtomicBool::new(false);
     let mut meter = Meter::default();
-    let outcome = match order.protocol.as_str() {
-        "mqtt311" => run::run::<Mqtt311>(&plan, &stop, &mut meter),
-        _ => run::run::<Mqtt5>(&plan, &stop, &mut meter),
+    let sides = match order.protocol.as_str() {
+        "mqtt311" => Sides::both::<Mqtt311>(),
+        _ => Sides::both::<Mqtt5>(),
     };
-    let outcome = outcome.map_err(|error| error.to_string())?;
+    let outcome = run::run(&plan, sides, &stop, &mut meter).map_err(|error| error.to_string())?;
     if outcome.unreachable {
         return Err(format!("no connection to {}: {:?}", order.address, outcome.counters.causes));
     }
@@ -128,6 +128,7 @@ fn plan(order: &Order) -> Result<RunPlan, String> {
         workload.devices.iter_mut().for_each(|group| group.in_flight_window = window);
     }
     let address = order.address.parse().map_err(|error| format!("{}: {error}", order.address))?;
+    let places = Places::one(Endpoint { shown: order.address.clone(), address, tls: None, credentials: None });
     Ok(RunPlan {
         fleet: Arc::new(Fleet::new(&workload, 1)),
         workload: Arc::new(workload),
@@ -135,7 +136,8 @@ fn plan(order: &Order) -> Result<RunPlan, String> {
         run_id: std::process::id(),
         timeline: Timeline { warmup_ns: (order.warmup_s * 1e9) as u64, duration_ns: (order.duration_s * 1e9) as u64 },
         drain_limit: Duration::from_secs(30),
-        places: Places::one(Endpoint { shown: order.address.clone(), address, tls: None, credentials: None }),
+        publish_at: places.clone(),
+        subscribe_at: places,
         publisher_shards: 1,
         subscriber_shards: 1,
         connects_per_s: 2_000.0,

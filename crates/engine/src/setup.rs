@@ -10,6 +10,7 @@ use pubmark_model::schedule::{ChurnCursor, Rules};
 use pubmark_model::workload::SessionKind;
 use pubmark_protocol::clients::{self, Publication, SessionConfig, ShardConfig, Subscription};
 
+use crate::places::Places;
 use crate::plan::RunPlan;
 use crate::progress::Progress;
 use crate::shard::publisher::Publisher;
@@ -37,7 +38,8 @@ struct Common<'a> {
     streams: Vec<Arc<[Heard]>>,
     /// By publisher: subscriptions that hear it.
     fan_out: Vec<u32>,
-    config: ShardConfig,
+    /// Of publishers' shards and of subscribers'.
+    configs: [ShardConfig; 2],
     /// Words that fill text payloads.
     text: Arc<[u8]>,
     progress: Arc<Progress>,
@@ -66,7 +68,7 @@ pub fn shards(plan: &RunPlan, progress: &Arc<Progress>) -> Vec<Setup> {
         groups: plan.fleet.devices().iter().map(|device| device.group).collect(),
         streams,
         fan_out,
-        config: shard_config(plan),
+        configs: [&plan.publish_at, &plan.subscribe_at].map(|places| shard_config(plan, places)),
         text: text_pool(plan.seed),
         progress: Arc::clone(progress),
     };
@@ -75,11 +77,11 @@ pub fn shards(plan: &RunPlan, progress: &Arc<Progress>) -> Vec<Setup> {
     publishers.chain(subscribers).collect()
 }
 
-fn shard_config(plan: &RunPlan) -> ShardConfig {
+fn shard_config(plan: &RunPlan, places: &Places) -> ShardConfig {
     let draws = Stream::new(plan.seed, purpose::BODY);
     let words = (0..BODY_POOL_BYTES as u64 / 8).flat_map(|index| draws.bits(index).to_le_bytes());
     ShardConfig {
-        endpoints: Arc::clone(plan.places.endpoints()),
+        endpoints: Arc::clone(places.endpoints()),
         run: plan.run_id,
         body_pool: words.collect(),
         maximum_packet_bytes: plan.maximum_packet_bytes,
@@ -130,7 +132,7 @@ impl Common<'_> {
         let group = &workload.devices[usize::from(device.group)];
         SessionConfig {
             client_id: self.plan.fleet.client_id(self.plan.run_id, device).into(),
-            endpoint: self.plan.places.of_device(device),
+            endpoint: self.plan.publish_at.of_device(device),
             credentials: group.credentials.clone(),
             persistent: group.session == SessionKind::Persistent,
             in_flight_window: group.in_flight_window,
@@ -160,15 +162,15 @@ impl Common<'_> {
         let mut heard = vec![];
         for subscriber in plan.fleet.subscribers().iter().skip(shard).step_by(shards) {
             let streams = &self.streams[subscriber.number as usize];
-            for (nth, place) in (0u32..).zip(plan.places.of_subscriber(subscriber)) {
+            for (nth, place) in (0u32..).zip(plan.subscribe_at.of_subscriber(subscriber)) {
                 sessions.push(SessionSetup {
                     config: self.listener_session(subscriber, place),
                     publishers: 0..0,
                     subscriber: Some(heard.len() as u32),
                 });
                 // Its sessions come and go apart from each other, so each has a number of its own in the books.
-                let session = subscriber.number * plan.places.sessions_per_subscriber() as u32 + nth;
-                heard.push((session, plan.places.heard_at(place, streams)));
+                let session = subscriber.number * plan.subscribe_at.sessions_per_subscriber() as u32 + nth;
+                heard.push((session, plan.subscribe_at.heard_at(place, streams)));
             }
         }
         let index = plan.publisher_shards + shard;
@@ -179,7 +181,7 @@ impl Common<'_> {
         let plan = self.plan;
         let group = &plan.workload.subscribers[usize::from(subscriber.group)];
         let mut client_id = plan.fleet.subscriber_client_id(plan.run_id, subscriber);
-        if plan.places.sessions_per_subscriber() > 1 {
+        if plan.subscribe_at.sessions_per_subscriber() > 1 {
             client_id.push_str(&format!("b{place}"));
         }
         let filters = plan.fleet.filters(&plan.workload, subscriber);
@@ -210,7 +212,7 @@ impl Common<'_> {
         Setup {
             name,
             index,
-            config: self.config.clone(),
+            config: self.configs[usize::from(index >= plan.publisher_shards)].clone(),
             workload: Arc::clone(&plan.workload),
             rules: Arc::clone(&self.rules),
             sessions,

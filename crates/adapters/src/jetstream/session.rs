@@ -11,7 +11,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use pubmark_model::qos::Qos;
-use pubmark_protocol::capabilities::{Capabilities, SentMeans};
+use pubmark_protocol::capabilities::{Capabilities, Level, SentMeans};
 use pubmark_protocol::clients::{Goodbye, Outgoing, SessionConfig, SessionId};
 use pubmark_protocol::events::{Cause, Sink, Token};
 use pubmark_protocol::header::COMPACT;
@@ -77,7 +77,14 @@ impl Dialect for JetStream {
         tls_schemes: &["tls"],
         default_port: 4222,
         default_tls_port: 4222,
-        qos: &[Qos::BestEffort, Qos::AtLeastOnce, Qos::ExactlyOnce],
+        levels: &[
+            Level { qos: Qos::BestEffort, means: "message without acknowledgement; consumer with AckPolicy none" },
+            Level { qos: Qos::AtLeastOnce, means: "acknowledged by the stream; consumer acknowledges each" },
+            Level {
+                qos: Qos::ExactlyOnce,
+                means: "Nats-Msg-Id and acknowledged; consumer has its acknowledgement confirmed",
+            },
+        ],
         wildcards: true,
         retain: false,
         persistent_sessions: true,

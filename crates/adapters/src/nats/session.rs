@@ -4,7 +4,7 @@
 //! everything before, and errors come ahead of it.
 
 use pubmark_model::qos::Qos;
-use pubmark_protocol::capabilities::{Capabilities, SentMeans};
+use pubmark_protocol::capabilities::{Capabilities, Level, SentMeans};
 use pubmark_protocol::clients::{Outgoing, SessionConfig};
 use pubmark_protocol::events::{Cause, Said, Sink};
 use pubmark_protocol::header::COMPACT;
@@ -44,7 +44,7 @@ impl Dialect for Nats {
         tls_schemes: &["tls"],
         default_port: 4222,
         default_tls_port: 4222,
-        qos: &[Qos::BestEffort],
+        levels: &[Level { qos: Qos::BestEffort, means: "PUB to SUB" }],
         wildcards: true,
         retain: false,
         persistent_sessions: false,

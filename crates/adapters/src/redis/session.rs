@@ -5,7 +5,7 @@
 //! publish and subscribe.
 
 use pubmark_model::qos::Qos;
-use pubmark_protocol::capabilities::{Capabilities, SentMeans};
+use pubmark_protocol::capabilities::{Capabilities, Level, SentMeans};
 use pubmark_protocol::clients::{Outgoing, SessionConfig};
 use pubmark_protocol::events::{Cause, Connected, Said, Sink};
 use pubmark_protocol::header::COMPACT;
@@ -46,7 +46,7 @@ impl Dialect for Redis {
         tls_schemes: &["rediss"],
         default_port: 6379,
         default_tls_port: 6379,
-        qos: &[Qos::BestEffort],
+        levels: &[Level { qos: Qos::BestEffort, means: "PUBLISH to SUBSCRIBE and PSUBSCRIBE" }],
         wildcards: true,
         retain: false,
         persistent_sessions: false,
