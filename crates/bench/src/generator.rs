@@ -4,12 +4,11 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
-use pubmark_adapters::mqtt::{Mqtt5, Mqtt311};
 use pubmark_engine::outcome::Outcome;
 use pubmark_engine::places::Places;
 use pubmark_engine::plan::RunPlan;
 use pubmark_engine::progress::Totals;
-use pubmark_engine::run::{self, Observer, Phase, Sides};
+use pubmark_engine::run::{self, Observer, Phase};
 use pubmark_model::fleet::Fleet;
 use pubmark_model::load::{self, LoadOptions};
 use pubmark_model::qos::Qos;
@@ -17,7 +16,7 @@ use pubmark_model::schedule::Timeline;
 use pubmark_protocol::endpoint::Endpoint;
 use serde::{Deserialize, Serialize};
 
-use crate::usage;
+use crate::{protocols, usage};
 
 /// What a child is to do.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -30,7 +29,7 @@ pub struct Order {
     pub address: String,
     /// 0, 1 or 2.
     pub qos: u8,
-    /// `mqtt5` or `mqtt311`.
+    /// One of [`crate::protocols`].
     pub protocol: String,
     /// Seconds.
     pub warmup_s: f64,
@@ -99,10 +98,7 @@ pub fn carry_out(order: &Order) -> Result<Finding, String> {
     let plan = plan(order)?;
     let stop = AtomicBool::new(false);
     let mut meter = Meter::default();
-    let sides = match order.protocol.as_str() {
-        "mqtt311" => Sides::both::<Mqtt311>(),
-        _ => Sides::both::<Mqtt5>(),
-    };
+    let sides = (protocols::find(&order.protocol)?.sides)();
     let outcome = run::run(&plan, sides, &stop, &mut meter).map_err(|error| error.to_string())?;
     if outcome.unreachable {
         return Err(format!("no connection to {}: {:?}", order.address, outcome.counters.causes));
