@@ -7,5 +7,6 @@ pub mod jetstream;
 pub mod mqtt;
 pub mod nats;
 pub mod redis;
+pub mod redis_streams;
 
 mod payload;

@@ -5,6 +5,7 @@ use pubmark_adapters::jetstream::JetStream;
 use pubmark_adapters::mqtt::{Mqtt, V5, V311};
 use pubmark_adapters::nats::Nats;
 use pubmark_adapters::redis::Redis;
+use pubmark_adapters::redis_streams::RedisStreams;
 use pubmark_engine::worker::{self, ShardRun};
 use pubmark_protocol::capabilities::Capabilities;
 use pubmark_protocol::endpoint::Endpoint;
@@ -26,7 +27,7 @@ pub struct Protocol {
 
 /// All protocols, in the order of help and reference; the first is the default. A new one is a row here.
 pub const PROTOCOLS: &[Protocol] =
-    &[row::<Mqtt<V5>>(), row::<Mqtt<V311>>(), row::<Nats>(), row::<JetStream>(), row::<Redis>()];
+    &[row::<Mqtt<V5>>(), row::<Mqtt<V311>>(), row::<Nats>(), row::<JetStream>(), row::<Redis>(), row::<RedisStreams>()];
 
 /// A protocol that we speak ourselves over stream sockets.
 const fn row<D: Dialect>() -> Protocol {
