@@ -95,7 +95,8 @@ impl Capacity<'_> {
         match seen {
             Some(seen) => seen.environment.load_after = record.environment.load_after,
             None => {
-                let Record { system, protocol, environment, .. } = record;
+                let protocol = record.protocols();
+                let Record { system, environment, .. } = record;
                 *seen = Some(Seen { system, protocol, environment });
             }
         }
@@ -130,7 +131,7 @@ impl Capacity<'_> {
             knob: self.trials.knob,
             objectives: self.objectives.clone(),
             system: seen.system,
-            protocol: seen.protocols(),
+            protocol: seen.protocol,
             cautions: cautions(found, &trials, self.bounds.precision),
             answer,
             trials,
