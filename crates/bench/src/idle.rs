@@ -65,7 +65,7 @@ impl Sink for Count {
 /// Carries out an order in this process.
 pub fn carry_out(order: &Order) -> Result<Finding, String> {
     let address = order.address.parse().map_err(|error| format!("{}: {error}", order.address))?;
-    let tls = order.authority.clone().map(|path| Tls { server_name: "localhost".to_owned(), authorities: Some(path) });
+    let tls = order.authority.clone().map(|path| Tls { server_name: "localhost".to_owned(), authorities: Some(path), identity: None });
     let mut clients = Mqtt5::open(ShardConfig {
         endpoints: [Endpoint { shown: order.address.clone(), address, tls, credentials: None }].into(),
         run: 1,

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use pubmark_model::workload::Credentials;
 use pubmark_protocol::capabilities::Capabilities;
-use pubmark_protocol::endpoint::{Endpoint, Tls};
+use pubmark_protocol::endpoint::{Endpoint, Identity, Tls};
 
 use crate::exit_code::ExitCode;
 use crate::failure::Failure;
@@ -143,7 +143,7 @@ impl Written {
 
     /// Looks the host up. Of several addresses the first that answers is taken, the first of all if none does:
     /// `localhost` often is `::1` and `127.0.0.1`, and a broker listens on one of them.
-    pub fn resolve(self, authorities: Option<PathBuf>) -> Result<Endpoint, Failure> {
+    pub fn resolve(self, authorities: Option<PathBuf>, identity: Option<Identity>) -> Result<Endpoint, Failure> {
         let shown = self.shown();
         let addresses: Vec<SocketAddr> = (self.host.as_str(), self.port)
             .to_socket_addrs()
@@ -158,7 +158,7 @@ impl Written {
         let Some(address) = addresses.iter().find(answers).or(addresses.first()).copied() else {
             return Err(Failure::usage(format!("`{}` has no address", self.host)));
         };
-        let tls = self.encrypted.then(|| Tls { server_name: self.host.clone(), authorities });
+        let tls = self.encrypted.then(|| Tls { server_name: self.host.clone(), authorities, identity });
         Ok(Endpoint { shown, address, tls, credentials: self.credentials })
     }
 }

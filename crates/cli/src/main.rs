@@ -5,6 +5,7 @@
 mod arguments;
 mod capacity;
 mod catalogue;
+mod certificates;
 mod check;
 mod commands;
 mod doctor;

@@ -14,11 +14,11 @@ use pubmark_model::fleet::Fleet;
 use pubmark_model::random::mix;
 use pubmark_model::schedule::Timeline;
 use pubmark_model::workload::Workload;
-use pubmark_protocol::clients::OpenError;
 use pubmark_protocol::clock;
 use pubmark_record::record::{Environment, Record};
 use pubmark_systems::environment::{self, CpuTimes};
 
+use crate::certificates;
 use crate::exit_code::ExitCode;
 use crate::failure::Failure;
 use crate::printer::Printer;
@@ -186,16 +186,10 @@ impl Measurement {
 
 /// What the user wrote cannot be used, or pubmark itself failed.
 fn not_carried_out(error: EngineError) -> Failure {
-    let exit = match error {
-        EngineError::Open(OpenError::Certificates { .. }) | EngineError::Unsupported(_) => ExitCode::Usage,
-        _ => ExitCode::Internal,
-    };
-    let failure = Failure::from_error(exit, &error);
-    match error {
-        EngineError::Open(OpenError::Certificates { .. }) => {
-            failure.hint("`--tls-ca FILE` takes the certificate of an authority as PEM (`-----BEGIN CERTIFICATE-----`)")
-        }
-        _ => failure,
+    match &error {
+        EngineError::Open(open) if certificates::hint(open).is_some() => certificates::unusable(open),
+        EngineError::Unsupported(_) => Failure::from_error(ExitCode::Usage, &error),
+        _ => Failure::from_error(ExitCode::Internal, &error),
     }
 }
 

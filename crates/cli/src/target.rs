@@ -9,7 +9,8 @@ use pubmark_engine::places::Places;
 use pubmark_model::topology::TopologyMode;
 use pubmark_model::workload::{Credentials, Workload};
 use pubmark_protocol::clock;
-use pubmark_protocol::endpoint::{Endpoint, Tls};
+use pubmark_protocol::endpoint::{Endpoint, Identity, Tls};
+use pubmark_protocol::tls::TlsSetup;
 use pubmark_record::record::{Deviation, SystemInfo};
 use pubmark_systems::{Definition, RunningSystem, StartOptions, SystemError};
 
@@ -19,7 +20,7 @@ use crate::exit_code::ExitCode;
 use crate::experiment::refusal;
 use crate::failure::Failure;
 use crate::protocols::{self, Protocol};
-use crate::{placement, suggestion};
+use crate::{certificates, placement, suggestion};
 
 /// System of a run that names none.
 const DEFAULT_SYSTEM: &str = "builtin";
@@ -173,9 +174,11 @@ fn external(url: &str, run: &Run, protocol: &Protocol, login: Option<Credentials
         return Err(Failure::usage("the log-in is given twice: in `--endpoint` and with `--user`"));
     }
     written.credentials = written.credentials.or(login);
-    if !written.encrypted && (run.setup.tls_ca.is_some() || run.setup.tls_insecure) {
+    let setup = &run.setup;
+    if !written.encrypted && (setup.tls_ca.is_some() || setup.tls_insecure || setup.tls_cert.is_some()) {
         let encrypted = protocol.capabilities.tls_schemes.first().copied().unwrap_or("");
-        return Err(Failure::usage(format!("`{}` is not encrypted, so no certificate is checked", written.shown()))
+        let what = if setup.tls_cert.is_some() { "asked for" } else { "checked" };
+        return Err(Failure::usage(format!("`{}` is not encrypted, so no certificate is {what}", written.shown()))
             .hint(format!("`--endpoint {encrypted}://{}`", written.host)));
     }
     let authorities = match &run.setup.tls_ca {
@@ -183,7 +186,13 @@ fn external(url: &str, run: &Run, protocol: &Protocol, login: Option<Credentials
         None if written.encrypted && !run.setup.tls_insecure => Some(machine_authorities(&written)?),
         None => None,
     };
-    let endpoint = written.resolve(authorities)?;
+    let identity = setup.tls_cert.clone().zip(setup.tls_key.clone());
+    let identity = identity.map(|(certificate, key)| Identity { certificate, key });
+    let endpoint = written.resolve(authorities, identity)?;
+    if let Some(tls) = &endpoint.tls {
+        // What cannot be read is said before anything else begins.
+        TlsSetup::new(tls).map_err(|error| certificates::unusable(&error))?;
+    }
     let definition = run.setup.system.as_deref().map(definition).transpose()?.map(Box::new);
     Ok(Wanted::External { endpoint, unchecked: run.setup.tls_insecure, definition })
 }
@@ -288,7 +297,7 @@ pub fn connectable(found: &pubmark_systems::Endpoint) -> Endpoint {
     Endpoint {
         shown: found.to_string(),
         address: found.address,
-        tls: found.authority.clone().map(|authority| Tls { server_name, authorities: Some(authority) }),
+        tls: found.authority.clone().map(|authority| Tls { server_name, authorities: Some(authority), identity: None }),
         credentials: found.credentials.clone(),
     }
 }

@@ -82,6 +82,13 @@ pub fn installed(system: &str) -> PathBuf {
     data.unwrap_or_else(home).join("pubmark/programs").join(system)
 }
 
+impl<K> Processes<K> {
+    /// The server's certificates, and a client's of the same authority.
+    pub fn certificates(&self) -> &Certificates {
+        &self.certificates
+    }
+}
+
 impl<K: Kind> Processes<K> {
     fn spawn(&self, place: &Place<'_>) -> Result<Child, Missing> {
         let log = std::fs::File::create(place.folder.join("log")).unwrap();
@@ -164,6 +171,7 @@ impl<K: Kind> Server for Processes<K> {
         let tls = (listener == Listener::Encrypted).then(|| Tls {
             server_name: "localhost".to_owned(),
             authorities: Some(self.certificates.authority.clone()),
+            identity: None,
         });
         let scheme = K::SCHEMES[usize::from(tls.is_some())];
         Ok(Endpoint { shown: format!("{scheme}://{address}"), address, tls, credentials: None })

@@ -143,6 +143,24 @@ pub enum OpenError {
         /// What is wrong with it.
         reason: String,
     },
+    /// A key that cannot be used.
+    #[error("failed to read a private key from `{path}`: {reason}")]
+    Key {
+        /// The file.
+        path: String,
+        /// What is wrong with it.
+        reason: String,
+    },
+    /// A key and a certificate that do not go together.
+    #[error("failed to use `{key}` as the key of `{certificate}`: {reason}")]
+    Identity {
+        /// File of the certificate.
+        certificate: String,
+        /// File of the key.
+        key: String,
+        /// Why not.
+        reason: String,
+    },
 }
 
 /// All client sessions of one shard over one protocol. One thread; nothing here blocks but [`Clients::poll`].

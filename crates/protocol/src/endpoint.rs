@@ -25,4 +25,15 @@ pub struct Tls {
     pub server_name: String,
     /// PEM file of the authorities trusted; `None` accepts any certificate (recorded as a deviation).
     pub authorities: Option<PathBuf>,
+    /// What we show to a server that asks who we are.
+    pub identity: Option<Identity>,
+}
+
+/// A certificate of ours.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Identity {
+    /// PEM file of the certificate, with its chain behind it.
+    pub certificate: PathBuf,
+    /// PEM file of its key, not encrypted.
+    pub key: PathBuf,
 }

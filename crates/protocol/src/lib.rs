@@ -5,6 +5,7 @@
 //! [`outbox`] (messages on their way out) and [`wheel`] (keep-alive). The engine sees only the trait.
 
 pub mod capabilities;
+pub mod client_certificate;
 pub mod clients;
 pub mod clock;
 pub mod endpoint;

@@ -268,6 +268,9 @@ pub struct Settings {
     pub realtime: bool,
     /// TLS.
     pub tls: bool,
+    /// Clients had a certificate of their own to show.
+    #[serde(default)]
+    pub client_certificate: bool,
     /// Due = ready, no latency verdict.
     pub flood: bool,
     /// First instant of the measured window, ns of `CLOCK_MONOTONIC` of the machine that ran it; 0 if it never began.

@@ -2,6 +2,7 @@
 
 use std::os::fd::AsFd;
 
+use pubmark_protocol::client_certificate::WANTED;
 use pubmark_protocol::clients::{Outgoing, SessionConfig, SessionId, ShardConfig};
 use pubmark_protocol::clock;
 use pubmark_protocol::events::{Cause, Token};
@@ -140,6 +141,11 @@ impl Link {
         self.stream.as_mut().map_or(Ok(()), |stream| encrypt(stream, shared, place))
     }
 
+    /// Did the server ask for a certificate of ours, and there is none?
+    pub(super) fn lacks_certificate(&self, shared: &Shared) -> bool {
+        shared.tls[usize::from(self.config.endpoint)].as_ref().is_some_and(TlsSetup::lacks_certificate)
+    }
+
     /// Is the endpoint one that is to be encrypted?
     pub fn wants_tls(&self, shared: &Shared) -> bool {
         shared.tls[usize::from(self.config.endpoint)].is_some()
@@ -187,9 +193,15 @@ impl Link {
     }
 
     /// The words for a connection that failed.
-    pub(super) fn cause_of(&self, error: StreamError) -> Cause {
+    pub(super) fn cause_of(&self, shared: &Shared, error: StreamError) -> Cause {
         match error {
-            StreamError::Tls(error) => Cause::Tls(error.to_string()),
+            StreamError::Tls(error) => {
+                let setup = &shared.tls[usize::from(self.config.endpoint)];
+                Cause::Tls(setup.as_ref().map_or_else(|| error.to_string(), |setup| setup.explain(&error)))
+            }
+            StreamError::Socket(error) if self.phase != Phase::Open && self.lacks_certificate(shared) => {
+                Cause::Tls(format!("{WANTED} ({error})"))
+            }
             StreamError::Socket(error) if self.stream.as_ref().is_some_and(Stream::is_handshaking) => {
                 Cause::Tls(error.to_string())
             }

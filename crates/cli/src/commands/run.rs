@@ -23,7 +23,7 @@ use crate::measurement::{Measured, Measurement};
 use crate::printer::Printer;
 use crate::protocols::{self, Protocol};
 use crate::target::{self, Wanted};
-use crate::{dry_run, placement, recording, rendering, signals, suggestion, suitability};
+use crate::{certificates, dry_run, placement, recording, rendering, signals, suggestion, suitability};
 
 /// Descriptors that pubmark needs besides its connections.
 const OTHER_DESCRIPTORS: u64 = 64;
@@ -269,7 +269,10 @@ fn exit_of(measured: &Measured, printer: &Printer) -> ExitCode {
             ExitCode::SystemFailed,
             format!("failed to connect to `{}`: nothing was measured", record.system.endpoint),
         );
-        failure.chain.extend(record.connections.causes.first().map(|cause| cause.cause.clone()));
+        if let Some(first) = record.connections.causes.first() {
+            failure.chain.push(first.cause.clone());
+            failure.hint = certificates::hint_for_cause(&first.cause).map(str::to_owned);
+        }
         printer.failure(&failure);
         return failure.exit;
     }

@@ -101,6 +101,14 @@ pub struct Setup {
     #[arg(long, requires = "endpoint", help_heading = "Connection")]
     pub tls_insecure: bool,
 
+    /// Certificate (PEM, its chain behind it) that clients show to a server that asks who they are
+    #[arg(long, value_name = "FILE", requires_all = ["tls_key", "endpoint"], help_heading = "Connection")]
+    pub tls_cert: Option<PathBuf>,
+
+    /// Key (PEM, not encrypted) of the certificate
+    #[arg(long, value_name = "FILE", requires = "tls_cert", help_heading = "Connection")]
+    pub tls_key: Option<PathBuf>,
+
     /// User name of all clients that have none of their own
     #[arg(long, value_name = "NAME", help_heading = "Connection")]
     pub user: Option<String>,

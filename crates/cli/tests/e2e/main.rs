@@ -5,6 +5,7 @@
 
 #![allow(clippy::unwrap_used, reason = "a failed unwrap is a failed test")]
 
+mod client_certificates;
 mod connections;
 mod experiment;
 mod interrupt;

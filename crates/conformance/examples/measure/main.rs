@@ -75,7 +75,7 @@ impl RunningSink {
         let mut line = String::new();
         BufReader::new(process.stdout.take().unwrap()).read_line(&mut line).unwrap();
         let tls =
-            files.map(|files| Tls { server_name: "localhost".to_owned(), authorities: Some(files.authority.clone()) });
+            files.map(|files| Tls { server_name: "localhost".to_owned(), authorities: Some(files.authority.clone()), identity: None });
         let address = line.trim().parse().unwrap();
         RunningSink(process, Endpoint { shown: line, address, tls, credentials: None })
     }

@@ -28,7 +28,7 @@ impl<C: Clients> Meeting<C> {
     pub fn new(tls: bool) -> Meeting<C> {
         let listener = TcpListener::bind(pubmark_conformance::ports::free()).unwrap();
         let address = listener.local_addr().unwrap();
-        let tls = tls.then(|| Tls { server_name: "localhost".to_owned(), authorities: None });
+        let tls = tls.then(|| Tls { server_name: "localhost".to_owned(), authorities: None, identity: None });
         let endpoint = Endpoint { shown: address.to_string(), address, tls, credentials: None };
         Meeting { peer: Peer::open(endpoint), listener }
     }
