@@ -223,7 +223,7 @@ fn decode(text: &str) -> Result<String, EndpointError> {
 mod tests {
     use super::*;
     use pubmark_model::qos::Qos;
-    use pubmark_protocol::capabilities::SentMeans;
+    use pubmark_protocol::capabilities::{Features, SentMeans};
 
     const PROTOCOL: Capabilities = Capabilities {
         name: "mqtt5",
@@ -237,6 +237,7 @@ mod tests {
         retain: true,
         persistent_sessions: true,
         ends_sessions: true,
+        features: Features::NONE,
         sent_means: SentMeans::Wire,
         maximum_payload_bytes: 268_435_455,
         check_topic: None,

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use pubmark_model::qos::Qos;
 use pubmark_protocol::clients::{
-    Clients, Goodbye, Outgoing, Publication, SessionConfig, SessionId, ShardConfig, Subscription, Taken,
+    Clients, Goodbye, Outgoing, Publication, SessionConfig, SessionId, SessionOptions, ShardConfig, Subscription, Taken,
 };
 use pubmark_protocol::endpoint::Endpoint;
 use pubmark_protocol::events::{Cause, Connected, Delivery, Said, Sink, Token};
@@ -152,6 +152,7 @@ fn session(role: &str, endpoint: u16) -> SessionConfig {
         in_flight_window: 1,
         publications: vec![],
         subscriptions: vec![],
+        options: SessionOptions::default(),
     }
 }
 

@@ -8,6 +8,8 @@ use pubmark_model::qos::Qos;
 use pubmark_model::topic::TopicFilter;
 use pubmark_model::workload::{SessionKind, Workload};
 
+use pubmark_protocol::capabilities::Capabilities;
+
 use crate::protocols::Protocol;
 
 /// The workload counted out on one node.
@@ -71,9 +73,36 @@ fn lacking_feature(workload: &Workload, protocol: &Protocol) -> Option<String> {
     if let Some(group) = devices.chain(subscribers).next() {
         return Some(format!("group `{group}` has persistent sessions, {name} keeps none"));
     }
+    if let Some(lacks) = lacking_option(workload, can) {
+        return Some(lacks);
+    }
     let filters = workload.subscribers.iter().flat_map(|group| &group.filters);
     let wild = filters.map(|filter| &filter.0).find(|filter| filter.contains(['+', '#']))?;
     (!can.wildcards).then(|| format!("filter `{wild}` has a wildcard, {name} has none"))
+}
+
+/// What only some protocols have.
+fn lacking_option(workload: &Workload, can: &Capabilities) -> Option<String> {
+    let (name, features) = (can.name, &can.features);
+    let mut shared = workload.subscribers.iter().filter(|group| group.shared.is_some());
+    if let Some(group) = shared.next().filter(|_| !features.shared_subscriptions) {
+        return Some(format!("subscriber group `{}` shares its subscription, {name} shares none", group.name));
+    }
+    workload.devices.iter().find_map(|group| {
+        let waits = group.will.as_ref().is_some_and(|will| !will.delay.is_zero());
+        let lacks = if group.will.is_some() && !features.wills {
+            "leave a will: {name} has none"
+        } else if waits && !features.will_delay {
+            "leave a will with a delay: {name} publishes wills at once"
+        } else if group.mqtt.message_expiry.is_some() && !features.message_expiry {
+            "ask for `message_expiry`: messages do not expire in {name}"
+        } else if group.mqtt.topic_alias && !features.topic_alias {
+            "ask for `topic_alias`: {name} has none"
+        } else {
+            return None;
+        };
+        Some(format!("devices of `{}` {}", group.name, lacks.replace("{name}", name)))
+    })
 }
 
 fn unspeakable_topic(workload: &Workload, fleet: &Fleet, protocol: &Protocol) -> Option<String> {
@@ -124,6 +153,14 @@ mod tests {
         let mut asked = plain.clone();
         asked.subscribers[0].session = SessionKind::Persistent;
         assert!(missing_in(&asked).unwrap().contains("persistent"));
+        let mut asked = plain.clone();
+        asked.subscribers[0].shared = Some("workers".to_owned());
+        assert!(missing_in(&asked).unwrap().contains("shares its subscription, nats shares none"));
+        let mut asked = plain.clone();
+        asked.devices[0].mqtt.topic_alias = true;
+        assert!(missing_in(&asked).unwrap().contains("ask for `topic_alias`: nats has none"));
+        assert!(lacking(&asked, protocols::find("mqtt311").unwrap()).unwrap().contains("mqtt311 has none"));
+        assert_eq!(lacking(&asked, protocols::find("mqtt5").unwrap()), None);
         let mut asked = plain.clone();
         asked.subscribers[0].filters[0].0 = "a.b/#".to_owned();
         assert!(missing_in(&asked).unwrap().contains("`a.b/#` has `.` in it"));

@@ -3,7 +3,7 @@
 use pubmark_model::qos::Qos;
 use pubmark_model::workload::Credentials;
 use pubmark_protocol::clients::{
-    Clients, Goodbye, Outgoing, Publication, SessionConfig, SessionId, ShardConfig, Subscription, Taken,
+    Clients, Goodbye, Outgoing, Publication, SessionConfig, SessionId, SessionOptions, ShardConfig, Subscription, Taken,
 };
 use pubmark_protocol::clock;
 use pubmark_protocol::endpoint::Endpoint;
@@ -46,6 +46,7 @@ pub fn session(client_id: &str) -> SessionConfig {
         in_flight_window: 20,
         publications: Vec::new(),
         subscriptions: Vec::new(),
+        options: SessionOptions::default(),
     }
 }
 

@@ -53,7 +53,7 @@ pub struct PublisherBook {
 /// A time during which a subscription held no session.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Absence {
-    /// The subscriber's number in the fleet.
+    /// The audience's number in the books.
     pub subscriber: u32,
     /// First epoch of it.
     pub from_epoch: u32,
@@ -61,10 +61,10 @@ pub struct Absence {
     pub to_epoch: Option<u32>,
 }
 
-/// Streams of one subscriber from one publisher, as the ledger numbers them.
+/// Streams of one audience from one publisher, as the ledger numbers them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct StreamRow {
-    /// The subscriber's number in the fleet.
+    /// The audience's number in the books.
     pub subscriber: u32,
     /// The publisher's number in the fleet.
     pub publisher: u32,

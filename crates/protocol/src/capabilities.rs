@@ -12,6 +12,32 @@ pub enum SentMeans {
     HandedOver,
 }
 
+/// What only some protocols have.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Features {
+    /// A message goes to one session of a group ([`crate::clients::SessionOptions::shared`]).
+    pub shared_subscriptions: bool,
+    /// The system publishes for who goes without a goodbye ([`crate::clients::SessionOptions::will`]).
+    pub wills: bool,
+    /// It can be made to wait with that.
+    pub will_delay: bool,
+    /// Messages can be told to be dropped when they are old ([`crate::clients::SessionOptions::message_expiry_s`]).
+    pub message_expiry: bool,
+    /// A number can stand for a topic ([`crate::clients::SessionOptions::topic_alias`]).
+    pub topic_alias: bool,
+}
+
+impl Features {
+    /// None of them.
+    pub const NONE: Features = Features {
+        shared_subscriptions: false,
+        wills: false,
+        will_delay: false,
+        message_expiry: false,
+        topic_alias: false,
+    };
+}
+
 /// What an adapter can do.
 #[derive(Clone, Copy, Debug)]
 pub struct Capabilities {
@@ -37,6 +63,8 @@ pub struct Capabilities {
     pub persistent_sessions: bool,
     /// A goodbye can end such a session ([`crate::clients::Goodbye::Final`]).
     pub ends_sessions: bool,
+    /// What only some protocols have.
+    pub features: Features,
     /// What `sent` means.
     pub sent_means: SentMeans,
     /// Largest payload that the protocol can carry.

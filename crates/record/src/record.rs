@@ -346,7 +346,7 @@ pub struct Delivery {
     pub refused: u64,
     /// Still waiting at the deadline.
     pub unsent: u64,
-    /// Sent, once for each subscription that held a session then.
+    /// Sent, once for each subscription that held a session then; a shared group is one subscription.
     pub expected: u64,
     /// Of these, arrived (first copies).
     pub delivered: u64,

@@ -1,8 +1,10 @@
 //! From TCP to an open session: CONNECT and its answer, SUBSCRIBE and its answer.
 
+use std::borrow::Cow;
 use std::time::Duration;
 
 use pubmark_model::qos::Qos;
+use pubmark_protocol::clients::{SessionOptions, Subscription};
 use pubmark_protocol::events::{Cause, Connected, Said, Sink};
 use pubmark_wire::mqtt::{
     Connack, Connect, DecodeError, Filters, Frame, Properties, Property, Suback, Subscribe, SubscribeRequest, Version,
@@ -83,7 +85,14 @@ impl<V: ProtocolVersion> Mqtt<V> {
             self.forget(link.id, sink);
         }
         if self.answered < link.config.subscriptions.len() {
-            self.subscribe(link, shared)?;
+            let shares = properties.find(|property| match property {
+                Property::SharedSubscriptionAvailable(shares) => Some(shares),
+                _ => None,
+            });
+            match (&link.config.options.shared, shares) {
+                (Some(_), Some(false)) => self.give_up_sharing(link, sink),
+                _ => self.subscribe(link, shared)?,
+            }
         }
         self.send_held(link, shared, sink);
         Ok(())
@@ -104,12 +113,21 @@ impl<V: ProtocolVersion> Mqtt<V> {
         };
     }
 
+    /// The server said that it takes no shared subscriptions: asking all the same would be against the rules (MQTT 5.0
+    /// §3.2.2.3.13), so the answer to each is known.
+    fn give_up_sharing(&mut self, link: &Link, sink: &mut impl Sink) {
+        let code = reason::SHARED_SUBSCRIPTIONS_NOT_SUPPORTED;
+        self.answered = link.config.subscriptions.len();
+        (0..self.answered).for_each(|index| sink.subscribed(link.id, index, Err(Said::code(code, reason_name(code)))));
+    }
+
     /// Asks for all subscriptions of the session.
     fn subscribe(&mut self, link: &mut Link, shared: &mut Shared) -> Result<(), Cause> {
         self.answered = 0;
         for (index, part) in link.config.subscriptions.chunks(FILTERS_AT_A_TIME).enumerate() {
+            let filters: Vec<Cow<'_, str>> = part.iter().map(|entry| written(&link.config.options, entry)).collect();
             let requests: Vec<SubscribeRequest<'_>> =
-                part.iter().map(|entry| SubscribeRequest::new(&entry.filter, entry.qos)).collect();
+                filters.iter().zip(part).map(|(filter, entry)| SubscribeRequest::new(filter, entry.qos)).collect();
             let packet_id = LAST_PACKET_ID.saturating_sub(index as u16);
             let subscribe = Subscribe { packet_id, properties: Properties::NONE, filters: Filters::new(&requests) };
             let mut encoded = Ok(());
@@ -133,6 +151,14 @@ impl<V: ProtocolVersion> Mqtt<V> {
         }
         self.answered += asked;
         Ok(())
+    }
+}
+
+/// A filter as it is asked for: that of a shared group names it (MQTT 5.0 §4.8.2; several servers take it in 3.1.1 too).
+fn written<'a>(options: &SessionOptions, subscription: &'a Subscription) -> Cow<'a, str> {
+    match &options.shared {
+        None => Cow::Borrowed(&*subscription.filter),
+        Some(name) => Cow::Owned(format!("$share/{name}/{}", subscription.filter)),
     }
 }
 

@@ -1,7 +1,7 @@
 //! The two versions, and what each can do.
 
 use pubmark_model::qos::Qos;
-use pubmark_protocol::capabilities::{Capabilities, SentMeans};
+use pubmark_protocol::capabilities::{Capabilities, Features, SentMeans};
 use pubmark_wire::mqtt::{MAXIMUM_REMAINING_LENGTH, Version};
 
 /// Bytes that a PUBLISH can have besides its payload: topic with its length, packet id, property length.
@@ -19,6 +19,7 @@ const MQTT_311: Capabilities = Capabilities {
     retain: true,
     persistent_sessions: true,
     ends_sessions: false,
+    features: Features { shared_subscriptions: true, wills: true, ..Features::NONE },
     sent_means: SentMeans::Wire,
     maximum_payload_bytes: MAXIMUM_REMAINING_LENGTH as u32 - LARGEST_HEAD_BYTES,
     check_topic: None,
@@ -48,6 +49,11 @@ pub enum V5 {}
 
 impl ProtocolVersion for V5 {
     const VERSION: Version = Version::V5;
-    const CAPABILITIES: Capabilities =
-        Capabilities { name: "mqtt5", title: "MQTT 5.0", ends_sessions: true, ..MQTT_311 };
+    const CAPABILITIES: Capabilities = Capabilities {
+        name: "mqtt5",
+        title: "MQTT 5.0",
+        ends_sessions: true,
+        features: Features { will_delay: true, message_expiry: true, topic_alias: true, ..MQTT_311.features },
+        ..MQTT_311
+    };
 }

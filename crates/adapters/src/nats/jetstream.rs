@@ -82,6 +82,7 @@ impl Dialect for JetStream {
         retain: false,
         persistent_sessions: false,
         ends_sessions: false,
+        features: Features::NONE,
         sent_means: SentMeans::Wire,
         maximum_payload_bytes: LARGEST_PAYLOAD_BYTES,
         check_topic,

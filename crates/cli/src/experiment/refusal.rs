@@ -43,6 +43,14 @@ pub fn not_offered(definition: &Definition, options: &StartOptions, workload: &W
         let protocol = &options.protocol;
         return Some(Refusal::unsupported(format!("`{name}` grants QoS {granted} at most over {protocol}")));
     }
+    if let Some(group) = workload.subscribers.iter().find(|group| group.shared.is_some())
+        && !offer.shared_subscriptions
+    {
+        let (protocol, group) = (&options.protocol, &group.name);
+        return Some(Refusal::unsupported(format!(
+            "`{name}` has no shared subscriptions over {protocol}, which subscriber group `{group}` asks for"
+        )));
+    }
     let topology = options.topology;
     let missing = match topology.mode {
         TopologyMode::Shard => None,

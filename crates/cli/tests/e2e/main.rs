@@ -11,5 +11,6 @@ mod experiment;
 mod interrupt;
 mod persistence;
 mod run;
+mod shared_groups;
 mod support;
 mod wrong_input;

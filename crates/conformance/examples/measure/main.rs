@@ -12,7 +12,7 @@ use std::process::{Child, Command, Stdio};
 use pubmark_adapters::mqtt::Mqtt5;
 use pubmark_conformance::certificates::Certificates;
 use pubmark_model::qos::Qos;
-use pubmark_protocol::clients::{Clients, Outgoing, Publication, SessionConfig, SessionId, ShardConfig, Taken};
+use pubmark_protocol::clients::{Clients, Outgoing, Publication, SessionConfig, SessionOptions, SessionId, ShardConfig, Taken};
 use pubmark_protocol::clock;
 use pubmark_protocol::endpoint::{Endpoint, Tls};
 use pubmark_protocol::events::{Cause, Connected, Delivery, Said, Sink, Token};
@@ -144,6 +144,7 @@ fn connect_all(endpoint: &Endpoint, count: u32) -> (Mqtt5, Counts) {
             in_flight_window: 20,
             publications: vec![publication],
             subscriptions: Vec::new(),
+            options: SessionOptions::default(),
         });
         clients.connect(session, &mut counts);
         while number + 1 - counts.connected >= CONNECTING {

@@ -41,8 +41,10 @@ pub struct Session {
     pub subscriber: Option<u32>,
     /// Level that its subscriptions ask for, and how many there are.
     pub asked: Option<(Qos, usize)>,
-    /// It holds its subscriptions now.
+    /// It is connected and holds its subscriptions.
     pub subscribed: bool,
+    /// The system holds its subscriptions, connected or not.
+    pub held: bool,
     /// Keeps its state on the server.
     pub persistent: bool,
     /// Handed over and not yet written.
@@ -63,6 +65,7 @@ impl Session {
             subscriber,
             asked: config.subscriptions.first().map(|first| (first.qos, config.subscriptions.len())),
             subscribed: false,
+            held: false,
             persistent: config.persistent,
             pending: PendingQueue::new(),
         }
