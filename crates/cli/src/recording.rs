@@ -12,7 +12,8 @@ use pubmark_protocol::capabilities::Capabilities;
 use pubmark_record::cost::{Cost, ResourceRow, Resources};
 use pubmark_record::distribution;
 use pubmark_record::record::{
-    Deviation, Environment, Record, SCHEMA_VERSION, Settings, Status, SystemInfo, Verdict, VerdictStatus, WorkloadInfo,
+    Deviation, Environment, Record, SCHEMA_VERSION, Settings, Status, SystemInfo, Verdict, VerdictStatus, WillCounts,
+    WorkloadInfo,
 };
 use pubmark_record::time::UtcTime;
 use pubmark_record::verdict::{self, VerdictInput};
@@ -63,6 +64,7 @@ pub fn record(plan: &RunPlan, outcome: &Outcome, around: Surroundings<'_>) -> Re
         too_large: outcome.books.too_large,
         sizes_raised: outcome.books.sizes_raised,
         resent: outcome.counters.resent,
+        wills: wills(plan, outcome),
         socket_unsent_bytes: outcome.unsent_bytes,
         delivery: outcome.books.delivery,
         latency_us: distribution::summary(&times.latency),
@@ -135,6 +137,11 @@ fn workload_info(plan: &RunPlan) -> WorkloadInfo {
     }
 }
 
+fn wills(plan: &RunPlan, outcome: &Outcome) -> Option<WillCounts> {
+    let left = plan.workload.devices.iter().any(|group| group.will.is_some());
+    left.then(|| WillCounts { due: outcome.counters.wills_due, delivered: outcome.counters.wills })
+}
+
 /// Connections from which on memory is divided among them: the growth of a resident set by some pages says nothing about
 /// each of twenty.
 const FEWEST_CONNECTIONS: u64 = 100;
@@ -198,7 +205,8 @@ const EXTERNAL: &str = "external";
 fn leftovers(plan: &RunPlan, protocol: &Capabilities) -> Vec<Deviation> {
     let workload = &plan.workload;
     let mut left = vec![];
-    if workload.devices.iter().any(|group| group.retain) {
+    let retains = |group: &workload::DeviceGroup| group.retain || group.will.as_ref().is_some_and(|will| will.retain);
+    if workload.devices.iter().any(retains) {
         let detail =
             "the last message of each topic stays on the system as a retained one; the next run counts it as foreign";
         left.push(Deviation { name: "retained-left-behind".to_owned(), detail: detail.to_owned() });
@@ -230,6 +238,16 @@ fn own_deviations(plan: &RunPlan, outcome: &Outcome) -> Vec<Deviation> {
             detail: format!(
                 "on {lowered} connections the server takes messages at a lower QoS level only than the workload asks for; \
                  they were sent at its level"
+            ),
+        });
+    }
+    let refused = outcome.counters.topic_alias_refused;
+    if refused > 0 {
+        deviations.push(Deviation {
+            name: "topic-alias-refused".to_owned(),
+            detail: format!(
+                "on {refused} connections the server takes no topic alias, which the workload asks for; every message \
+                 named its topic"
             ),
         });
     }

@@ -50,6 +50,9 @@ pub struct Record {
     pub sizes_raised: u64,
     /// Messages sent again after a reconnect.
     pub resent: u64,
+    /// What became of wills; `null` where no device leaves one.
+    #[serde(default)]
+    pub wills: Option<WillCounts>,
     /// Bytes still unsent in our sockets at the end.
     pub socket_unsent_bytes: u64,
     /// The books.
@@ -319,6 +322,16 @@ pub struct Connections {
     pub causes: Vec<CauseCount>,
     /// Time from connect to the server's acceptance.
     pub connect_us: Option<Summary>,
+}
+
+/// Wills: messages that the system publishes for devices that go without a goodbye. No schedule offers them, so they are not in
+/// the books.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct WillCounts {
+    /// Connections with a will that were open and ended without a goodbye of ours.
+    pub due: u64,
+    /// Wills that arrived, once for each subscription that got one.
+    pub delivered: u64,
 }
 
 /// How often a cause was met.

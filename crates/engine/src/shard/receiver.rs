@@ -200,7 +200,12 @@ impl Receiver {
         let stream =
             header.and_then(|header| Some((header, self.streams[subscriber as usize].find(header.publisher)?)));
         let Some((header, (stream, filters))) = stream else {
-            figures.counters.foreign += 1;
+            let counters = &mut *figures.counters;
+            *match (header::is_will_of_run(delivery.payload, self.run), delivery.retained) {
+                (true, false) => &mut counters.wills,
+                (true, true) => &mut counters.retained_replay,
+                (false, _) => &mut counters.foreign,
+            } += 1;
             return false;
         };
         if delivery.retained {
@@ -326,6 +331,23 @@ mod tests {
         assert_eq!((counters.out_of_order, counters.duplicated), (0, 1));
         let counters = counted(&mut receiver(false), &[1, 3, 2, 1]);
         assert_eq!((counters.out_of_order, counters.duplicated), (1, 1));
+    }
+
+    #[test]
+    fn a_will_is_counted_apart() {
+        let mut receiver = receiver(false);
+        let (mut times, mut types, mut counters) = (Times::new(), vec![None], Counters::default());
+        let mut series = Series::new(0);
+        for (run, retained) in [(RUN, false), (RUN, false), (RUN, true), (RUN + 1, false)] {
+            let mut payload = Vec::new();
+            header::write_will(&mut payload, run, 0);
+            payload.resize(30, 0);
+            let delivery = Delivery { payload: &payload, retained, at_ns: 2_000, empty_at_ns: 1_500, kernel_ns: None };
+            let mut figures =
+                Figures { times: &mut times, types: &mut types, counters: &mut counters, series: &mut series };
+            assert!(!receiver.enter(0, &delivery, &Window::new(0, 1_000_000), &mut figures));
+        }
+        assert_eq!((counters.wills, counters.retained_replay, counters.foreign), (2, 1, 1));
     }
 
     #[test]

@@ -47,6 +47,8 @@ pub struct Session {
     pub held: bool,
     /// Keeps its state on the server.
     pub persistent: bool,
+    /// It left a will, which the server publishes if it goes without a goodbye.
+    pub has_will: bool,
     /// Handed over and not yet written.
     pub pending: PendingQueue,
 }
@@ -67,6 +69,7 @@ impl Session {
             subscribed: false,
             held: false,
             persistent: config.persistent,
+            has_will: config.options.will.is_some(),
             pending: PendingQueue::new(),
         }
     }

@@ -88,6 +88,7 @@ impl Sink for Shard {
         self.counters.established += 1;
         self.last_event_ns = now_ns;
         self.counters.publish_level_lower += u64::from(connected.maximum_qos.is_some());
+        self.counters.topic_alias_refused += u64::from(connected.topic_alias_refused);
         if connected.maximum_qos == Some(Qos::BestEffort) {
             // Messages go out at the level the server takes: nothing will be acknowledged.
             for index in self.sessions[session.0 as usize].publishers.clone() {
