@@ -13,4 +13,5 @@ mod persistence;
 mod run;
 mod shared_groups;
 mod support;
+mod wills;
 mod wrong_input;

@@ -5,5 +5,6 @@
 mod hostile;
 mod incoming;
 mod opening;
+mod options;
 mod outgoing;
 mod script;
