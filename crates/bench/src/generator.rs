@@ -136,6 +136,7 @@ fn plan(order: &Order) -> Result<RunPlan, String> {
         timeline: Timeline { warmup_ns: (order.warmup_s * 1e9) as u64, duration_ns: (order.duration_s * 1e9) as u64 },
         drain_limit: Duration::from_secs(30),
         places: Places::one(Endpoint { shown: order.address.clone(), address, tls: None, credentials: None }),
+        sources: [].into(),
         publisher_shards: 1,
         subscriber_shards: 1,
         connects_per_s: 2_000.0,

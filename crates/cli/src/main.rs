@@ -25,6 +25,7 @@ mod recording;
 mod rendering;
 mod sampling;
 mod signals;
+mod sources;
 mod suggestion;
 mod suitability;
 mod target;

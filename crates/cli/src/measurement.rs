@@ -1,5 +1,6 @@
 //! One repetition of a run: reach the system, drive it, sample what it costs, put the record together.
 
+use std::net::IpAddr;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
@@ -53,6 +54,8 @@ pub struct Measurement {
     pub timeline: Timeline,
     /// Longest wait for stragglers.
     pub drain_limit: Duration,
+    /// Addresses that connections come from, in turn; the kernel's choice if empty.
+    pub sources: Arc<[IpAddr]>,
     /// Seed of every draw.
     pub seed: u64,
     /// Threads on each side.
@@ -142,6 +145,7 @@ impl Measurement {
             timeline: self.timeline,
             drain_limit: self.drain_limit,
             places: target.places.clone(),
+            sources: Arc::clone(&self.sources),
             publisher_shards: shards(self.fleet.devices().len()),
             subscriber_shards: shards(self.fleet.subscribers().len()),
             connects_per_s: CONNECTS_PER_S,

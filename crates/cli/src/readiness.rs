@@ -101,6 +101,7 @@ pub fn over(definition: &Definition, protocol: &str, found: &pubmark_systems::En
 pub fn round_trip<C: Clients>(from: &Endpoint, to: &Endpoint) -> Result<(), String> {
     let config = ShardConfig {
         endpoints: [from.clone(), to.clone()].into(),
+        sources: [].into(),
         run: 0,
         body_pool: vec![0; header::FULL].into(),
         maximum_packet_bytes: 1 << 16,

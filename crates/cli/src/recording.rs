@@ -182,6 +182,7 @@ fn settings(plan: &RunPlan, outcome: &Outcome, repetition: u32, repetitions: u32
         subscriber_shards: plan.subscriber_shards as u32,
         realtime: outcome.realtime,
         tls: plan.places.are_encrypted(),
+        source_addresses: plan.sources.len() as u32,
         client_certificate: plan.places.have_identity(),
         flood: plan.is_flood(),
         repetition,

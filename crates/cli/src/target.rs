@@ -1,5 +1,6 @@
 //! What a run is made against: a system that runs already, or one that is started for it.
 
+use std::net::{IpAddr, Ipv4Addr};
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -20,7 +21,7 @@ use crate::exit_code::ExitCode;
 use crate::experiment::refusal;
 use crate::failure::Failure;
 use crate::protocols::{self, Protocol};
-use crate::{certificates, placement, suggestion};
+use crate::{certificates, placement, sources, suggestion};
 
 /// System of a run that names none.
 const DEFAULT_SYSTEM: &str = "builtin";
@@ -84,10 +85,12 @@ impl Wanted {
         stop: &Arc<AtomicBool>,
     ) -> Result<Wanted, Failure> {
         let login = login(run)?;
-        match &run.setup.endpoint {
+        let wanted = match &run.setup.endpoint {
             Some(url) => external(url, run, protocol, login),
             None => started(run, protocol, workload, login, stop),
-        }
+        }?;
+        run.setup.source_addresses.as_ref().map_or(Ok(()), |sources| sources::check(sources, &wanted))?;
+        Ok(wanted)
     }
 
     /// Starts what is to be started.
@@ -330,6 +333,22 @@ impl Wanted {
         match self {
             Wanted::External { endpoint, .. } => endpoint.tls.is_some(),
             Wanted::Started { options, .. } => options.tls.is_some(),
+        }
+    }
+
+    /// Where it listens, as far as that is known before anything starts.
+    pub fn addresses(&self) -> Vec<IpAddr> {
+        match self {
+            Wanted::External { endpoint, .. } => vec![endpoint.address.ip()],
+            Wanted::Started { .. } => vec![Ipv4Addr::LOCALHOST.into()],
+        }
+    }
+
+    /// Its brokers.
+    pub fn brokers(&self) -> u64 {
+        match self {
+            Wanted::External { .. } => 1,
+            Wanted::Started { options, .. } => u64::from(options.topology.brokers.max(1)),
         }
     }
 

@@ -1,5 +1,6 @@
 //! What a run is to do, decided before anything starts.
 
+use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -27,6 +28,8 @@ pub struct RunPlan {
     pub drain_limit: Duration,
     /// Where clients connect.
     pub places: Places,
+    /// Addresses that they connect from, in turn; the kernel's choice if empty.
+    pub sources: Arc<[IpAddr]>,
     /// Threads for publishers, ≥ 1.
     pub publisher_shards: usize,
     /// Threads for subscribers, ≥ 1.

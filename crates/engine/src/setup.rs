@@ -93,6 +93,7 @@ fn shard_config(plan: &RunPlan) -> ShardConfig {
     let words = (0..BODY_POOL_BYTES as u64 / 8).flat_map(|index| draws.bits(index).to_le_bytes());
     ShardConfig {
         endpoints: Arc::clone(plan.places.endpoints()),
+        sources: Arc::clone(&plan.sources),
         run: plan.run_id,
         body_pool: words.collect(),
         maximum_packet_bytes: plan.maximum_packet_bytes,

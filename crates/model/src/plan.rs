@@ -38,11 +38,15 @@ pub struct PlanOptions {
     pub tls: bool,
     /// Largest packet that the system takes, in bytes, where it is known.
     pub packet_limit_bytes: Option<u32>,
+    /// Addresses that connections come from in turn, at least 1.
+    pub source_addresses: u32,
+    /// Endpoints that connections are dealt out over, at least 1.
+    pub endpoints: u32,
 }
 
 impl Default for PlanOptions {
     fn default() -> PlanOptions {
-        PlanOptions { nodes: 1, duration: Duration::from_secs(60), tls: false, packet_limit_bytes: None }
+        PlanOptions { nodes: 1, duration: Duration::from_secs(60), tls: false, packet_limit_bytes: None, source_addresses: 1, endpoints: 1 }
     }
 }
 
@@ -130,6 +134,10 @@ pub struct Plan {
     pub deaf_subscribers: Vec<String>,
     /// Share of a second that a subscriber spends on the messages of one second, where its processing takes time: the busiest group.
     pub processing: Option<Processing>,
+    /// Addresses that a node's connections come from.
+    pub source_addresses: u32,
+    /// Endpoints that they go to.
+    pub endpoints: u32,
     /// The largest node's share.
     pub node: NodeShare,
 }
@@ -178,6 +186,8 @@ impl Plan {
             deliveries: heard.total.map(|flow| flow.mean_messages_per_s * seconds),
             deaf_subscribers: heard.deaf,
             processing: heard.processing,
+            source_addresses: options.source_addresses.max(1),
+            endpoints: options.endpoints.max(1),
             node: NodeShare {
                 devices: 0,
                 subscribers: 0,

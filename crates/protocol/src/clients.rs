@@ -1,5 +1,6 @@
 //! The trait: all client sessions of one shard over one protocol.
 
+use std::net::IpAddr;
 use std::sync::Arc;
 
 use pubmark_model::qos::Qos;
@@ -17,6 +18,8 @@ pub struct SessionId(pub u32);
 pub struct ShardConfig {
     /// Where sessions connect; [`SessionConfig::endpoint`] counts in this list.
     pub endpoints: Arc<[Endpoint]>,
+    /// Addresses that sessions connect from, in turn; the kernel's choice if empty.
+    pub sources: Arc<[IpAddr]>,
     /// Number of this run; goes into every header.
     pub run: u32,
     /// Bytes that fill the payloads of publications without a body of their own, as a [`Body::Pool`].

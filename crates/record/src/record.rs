@@ -274,6 +274,9 @@ pub struct Settings {
     /// Clients had a certificate of their own to show.
     #[serde(default)]
     pub client_certificate: bool,
+    /// Addresses of ours that connections came from in turn; 0 for the kernel's choice.
+    #[serde(default)]
+    pub source_addresses: u32,
     /// Due = ready, no latency verdict.
     pub flood: bool,
     /// First instant of the measured window, ns of `CLOCK_MONOTONIC` of the machine that ran it; 0 if it never began.

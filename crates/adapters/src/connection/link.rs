@@ -119,7 +119,7 @@ impl Link {
     }
 
     /// Starts connecting.
-    pub(super) fn open(&mut self, shared: &Shared, tls_first: bool) -> Result<(), Cause> {
+    pub(super) fn open(&mut self, shared: &mut Shared, tls_first: bool) -> Result<(), Cause> {
         self.empty_at_ns = clock::monotonic_ns();
         self.received_at_ns = self.empty_at_ns;
         let unreachable = |error: std::io::Error| Cause::Unreachable(error.to_string());

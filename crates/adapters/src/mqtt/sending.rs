@@ -275,6 +275,7 @@ mod tests {
     fn the_length_of_a_packet_is_known_before_it_is_encoded() {
         let config = ShardConfig {
             endpoints: [].into(),
+            sources: [].into(),
             run: 1,
             body_pool: [7; 100].into(),
             maximum_packet_bytes: 0,

@@ -23,7 +23,7 @@ use crate::measurement::{Measured, Measurement};
 use crate::printer::Printer;
 use crate::protocols::{self, Protocol};
 use crate::target::{self, Wanted};
-use crate::{certificates, dry_run, placement, recording, rendering, signals, suggestion, suitability};
+use crate::{certificates, dry_run, placement, recording, rendering, signals, sources, suggestion, suitability};
 
 /// Descriptors that pubmark needs besides its connections.
 const OTHER_DESCRIPTORS: u64 = 64;
@@ -130,6 +130,8 @@ impl Run {
     ) -> Result<Measurement, Failure> {
         refuse_what_is_not_carried_out(&workload)?;
         raise_descriptors(&fleet, wanted.sessions_per_subscriber())?;
+        let sources = self.setup.source_addresses.clone();
+        sources::check_ports(sources.as_ref(), sources::connections_to_one(&fleet, &wanted))?;
         Ok(Measurement {
             timeline: self.timeline(),
             workload,
@@ -137,6 +139,7 @@ impl Run {
             protocol,
             wanted,
             drain_limit: self.drain,
+            sources: sources.map_or_else(|| [].into(), |sources| sources.0),
             seed: self.setup.seed,
             shards: usize::from(self.setup.shards),
             realtime: self.setup.realtime,

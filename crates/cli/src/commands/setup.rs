@@ -11,6 +11,7 @@ use pubmark_systems::limits::ResourceLimits;
 
 use crate::placement::{limits, payload_bytes};
 use crate::protocols;
+use crate::sources::Sources;
 use crate::units::positive_duration;
 
 /// What is measured, by what load, over which connections; how much of the load and how long is the command's own.
@@ -120,6 +121,11 @@ pub struct Setup {
     /// The password; others on this machine can see it, `--password-env` is safer
     #[arg(long, value_name = "PASSWORD", requires = "user", help_heading = "Connection")]
     pub password: Option<String>,
+
+    /// Addresses of this machine that connections come from, in turn: `127.0.0.1-127.0.0.8`, `10.0.0.0/28`, or a list with
+    /// commas; each has about 28,000 ports
+    #[arg(long, value_name = "ADDRESSES", value_parser = Sources::parse, help_heading = "Connection")]
+    pub source_addresses: Option<Sources>,
 
     /// Threads for publishers, and as many for subscribers
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..=256),

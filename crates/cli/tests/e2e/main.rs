@@ -12,6 +12,7 @@ mod interrupt;
 mod persistence;
 mod run;
 mod shared_groups;
+mod source_addresses;
 mod support;
 mod wills;
 mod wrong_input;

@@ -120,6 +120,7 @@ impl Sink for Counts {
 fn connect_all(endpoint: &Endpoint, count: u32) -> (Mqtt5, Counts) {
     let config = ShardConfig {
         endpoints: [endpoint.clone()].into(),
+        sources: [].into(),
         run: 1,
         body_pool: vec![b'x'; 64 * 1024].into(),
         maximum_packet_bytes: 1 << 20,
