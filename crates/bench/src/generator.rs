@@ -135,7 +135,7 @@ fn plan(order: &Order) -> Result<RunPlan, String> {
         run_id: std::process::id(),
         timeline: Timeline { warmup_ns: (order.warmup_s * 1e9) as u64, duration_ns: (order.duration_s * 1e9) as u64 },
         drain_limit: Duration::from_secs(30),
-        places: Places::one(Endpoint { shown: order.address.clone(), address, tls: None, credentials: None }),
+        places: Places::one(Endpoint { shown: order.address.clone(), address, tls: None, credentials: None, upgrade: None }),
         sources: [].into(),
         publisher_shards: 1,
         subscriber_shards: 1,

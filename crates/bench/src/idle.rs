@@ -67,7 +67,7 @@ pub fn carry_out(order: &Order) -> Result<Finding, String> {
     let address = order.address.parse().map_err(|error| format!("{}: {error}", order.address))?;
     let tls = order.authority.clone().map(|path| Tls { server_name: "localhost".to_owned(), authorities: Some(path), identity: None });
     let mut clients = Mqtt5::open(ShardConfig {
-        endpoints: [Endpoint { shown: order.address.clone(), address, tls, credentials: None }].into(),
+        endpoints: [Endpoint { shown: order.address.clone(), address, tls, credentials: None, upgrade: None }].into(),
         sources: [].into(),
         run: 1,
         body_pool: Arc::from(&[0u8; 64][..]),

@@ -10,12 +10,13 @@ use pubmark_engine::places::Places;
 use pubmark_model::topology::TopologyMode;
 use pubmark_model::workload::{Credentials, Workload};
 use pubmark_protocol::clock;
-use pubmark_protocol::endpoint::{Endpoint, Identity, Tls};
+use pubmark_protocol::endpoint::{Endpoint, Identity, Tls, Upgrade};
 use pubmark_protocol::tls::TlsSetup;
 use pubmark_record::record::{Deviation, SystemInfo};
 use pubmark_systems::{Definition, RunningSystem, StartOptions, SystemError};
 
 use crate::commands::run_arguments::Run;
+use crate::commands::setup::Transport;
 use crate::endpoint::Written;
 use crate::exit_code::ExitCode;
 use crate::experiment::refusal;
@@ -179,7 +180,9 @@ fn external(url: &str, run: &Run, protocol: &Protocol, login: Option<Credentials
     written.credentials = written.credentials.or(login);
     let setup = &run.setup;
     if !written.encrypted && (setup.tls_ca.is_some() || setup.tls_insecure || setup.tls_cert.is_some()) {
-        let encrypted = protocol.capabilities.tls_schemes.first().copied().unwrap_or("");
+        let plain = protocol.capabilities.tls_schemes.first().copied().unwrap_or("");
+        let over = protocol.capabilities.features.websocket.filter(|_| written.upgrade.is_some());
+        let encrypted = over.map_or(plain, |over| over.schemes[1]);
         let what = if setup.tls_cert.is_some() { "asked for" } else { "checked" };
         return Err(Failure::usage(format!("`{}` is not encrypted, so no certificate is {what}", written.shown()))
             .hint(format!("`--endpoint {encrypted}://{}`", written.host)));
@@ -248,6 +251,7 @@ fn started(
         image: run.setup.image.clone(),
         topology: run.setup.topology.unwrap_or_default(),
         limits: run.setup.limit.clone(),
+        websocket: run.setup.transport == Transport::Websocket,
         pinned_cores: placement::pins(&run.setup.pin)?.system,
         packet_bytes: (!run.setup.strict_defaults).then(|| largest_packet_bytes(workload)),
         ..StartOptions::new(protocol.capabilities.name)
@@ -297,11 +301,19 @@ fn largest_packet_bytes(workload: &Workload) -> u32 {
 /// An endpoint as adapters take it.
 pub fn connectable(found: &pubmark_systems::Endpoint) -> Endpoint {
     let server_name = found.address.ip().to_string();
+    let offers = protocols::PROTOCOLS.iter().filter_map(|protocol| protocol.capabilities.features.websocket);
+    let over = offers.into_iter().find(|over| over.schemes.contains(&found.scheme.as_str()));
+    let upgrade = over.map(|over| Upgrade {
+        host: found.address.to_string(),
+        path: over.path.to_owned(),
+        subprotocol: over.subprotocol,
+    });
     Endpoint {
         shown: found.to_string(),
         address: found.address,
         tls: found.authority.clone().map(|authority| Tls { server_name, authorities: Some(authority), identity: None }),
         credentials: found.credentials.clone(),
+        upgrade,
     }
 }
 

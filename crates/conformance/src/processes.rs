@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-use pubmark_protocol::endpoint::{Endpoint, Tls};
+use pubmark_protocol::endpoint::{Endpoint, Tls, Upgrade};
 use tempfile::TempDir;
 
 use crate::certificates::Certificates;
@@ -45,6 +45,9 @@ pub trait Kind {
     const NAME: &'static str;
     /// Scheme of its endpoints, plain and encrypted.
     const SCHEMES: [&'static str; 2];
+
+    /// The subprotocol that its listeners speak over WebSocket, if that is how they speak.
+    const WEBSOCKET: Option<&'static str> = None;
 
     /// The command that serves one listener.
     fn command(place: &Place<'_>) -> Result<Command, Missing>;
@@ -174,7 +177,12 @@ impl<K: Kind> Server for Processes<K> {
             identity: None,
         });
         let scheme = K::SCHEMES[usize::from(tls.is_some())];
-        Ok(Endpoint { shown: format!("{scheme}://{address}"), address, tls, credentials: None })
+        let upgrade = K::WEBSOCKET.map(|subprotocol| Upgrade {
+            host: address.to_string(),
+            path: "/mqtt".to_owned(),
+            subprotocol,
+        });
+        Ok(Endpoint { shown: format!("{scheme}://{address}"), address, tls, credentials: None, upgrade })
     }
 
     fn kill(&mut self) {

@@ -25,6 +25,24 @@ pub struct Features {
     pub message_expiry: bool,
     /// A number can stand for a topic ([`crate::clients::SessionOptions::topic_alias`]).
     pub topic_alias: bool,
+    /// It is spoken over WebSocket too.
+    pub websocket: Option<OverWebSocket>,
+}
+
+/// How a protocol is spoken over WebSocket.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct OverWebSocket {
+    /// Schemes of its endpoints, plain and encrypted; they are among [`Capabilities::schemes`].
+    pub schemes: [&'static str; 2],
+    /// Its registered name as a subprotocol.
+    pub subprotocol: &'static str,
+    /// Path of endpoints that name none.
+    pub path: &'static str,
+}
+
+impl OverWebSocket {
+    /// Ports of endpoints that name none, plain and encrypted (RFC 6455 §3).
+    pub const PORTS: [u16; 2] = [80, 443];
 }
 
 impl Features {
@@ -35,6 +53,7 @@ impl Features {
         will_delay: false,
         message_expiry: false,
         topic_alias: false,
+        websocket: None,
     };
 }
 

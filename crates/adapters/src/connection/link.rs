@@ -5,13 +5,14 @@ use std::os::fd::AsFd;
 use pubmark_protocol::client_certificate::WANTED;
 use pubmark_protocol::clients::{Outgoing, SessionConfig, SessionId, ShardConfig};
 use pubmark_protocol::clock;
-use pubmark_protocol::events::{Cause, Token};
+use pubmark_protocol::events::{Cause, Said, Token};
 use pubmark_protocol::outbox::{BufferPool, Message, Outbox};
 use pubmark_protocol::reactor::Reactor;
 use pubmark_protocol::receive::WallOffset;
 use pubmark_protocol::socket::SocketFactory;
 use pubmark_protocol::stream::{ReadBuffers, Stream, StreamError};
 use pubmark_protocol::tls::TlsSetup;
+use pubmark_protocol::websocket::{Fault, WebSocket};
 use pubmark_protocol::wheel::Wheel;
 
 use crate::payload;
@@ -129,6 +130,9 @@ impl Link {
         if tls_first {
             encrypt(&mut stream, shared, place)?;
         }
+        if let Some(upgrade) = &shared.config.endpoints[place].upgrade {
+            stream.upgrade(WebSocket::new(upgrade));
+        }
         shared.reactor.add(stream.as_fd(), self.key()).map_err(unreachable)?;
         self.stream = Some(stream);
         self.phase = Phase::Connecting;
@@ -207,6 +211,26 @@ impl Link {
             }
             StreamError::Socket(error) => Cause::Dropped(error.to_string()),
         }
+    }
+
+    /// The words for a WebSocket that is over; `None` while it is not.
+    pub(super) fn cause_of_fault(&self) -> Option<Cause> {
+        Some(match self.stream.as_ref()?.fault()? {
+            Fault::Refused { status, reason } => {
+                let said = Said::words(format!("HTTP {status} {reason}").trim_end().to_owned());
+                // RFC 9110 §15.5.2, §15.5.4.
+                if matches!(status, 401 | 403) { Cause::NotAuthorized(said) } else { Cause::Refused(said) }
+            }
+            Fault::Handshake(what) => Cause::Protocol(format!("{what} to the WebSocket handshake")),
+            Fault::Frame(what) => Cause::Protocol(format!("WebSocket: {what}")),
+            Fault::Closed { code, reason } => {
+                let code_text = code.map_or_else(String::new, |code| format!(" with code {code}"));
+                let reason = if reason.is_empty() { String::new() } else { format!(": {reason}") };
+                let said = Said::words(format!("it closed the WebSocket{code_text}{reason}"));
+                // RFC 6455 §7.4.1: a message too big to process.
+                Cause::Server { said, too_large: *code == Some(1_009) }
+            }
+        })
     }
 
     /// Bytes that have not reached the server for all we know.

@@ -8,7 +8,7 @@ use std::ops::ControlFlow;
 
 use pubmark_protocol::client_certificate::WANTED;
 use pubmark_protocol::events::{Cause, Delivery, Sink};
-use pubmark_protocol::stream::ReadBuffers;
+use pubmark_protocol::stream::{ReadBuffers, Stream};
 
 use super::dialect::{Dialect, Measured};
 use super::link::{Phase, Shared};
@@ -102,12 +102,18 @@ impl<D: Dialect> Session<D> {
     }
 
     fn cause_of_end(&self, shared: &Shared, handshaking: bool) -> Cause {
+        if let Some(cause) = self.link.cause_of_fault() {
+            return cause;
+        }
         // In TLS 1.3 our side of the handshake is over before a server looks for the certificate (RFC 8446 §4.4.2.4).
         if self.link.phase != Phase::Open && self.link.lacks_certificate(shared) {
             return Cause::Tls(format!("{WANTED} (it closed the connection)"));
         }
         if handshaking {
             return Cause::Tls("closed by the server during the handshake".to_owned());
+        }
+        if self.link.stream.as_ref().is_some_and(Stream::is_upgrading) {
+            return Cause::Dropped("closed by the server during the WebSocket handshake".to_owned());
         }
         Cause::Dropped(match self.link.phase {
             Phase::Open => "closed by the server".to_owned(),

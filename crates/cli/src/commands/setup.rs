@@ -42,6 +42,10 @@ pub struct Setup {
     #[arg(long, value_enum, default_value = "default", help_heading = "What is measured")]
     pub profile: Profile,
 
+    /// What carries the protocol to a system that pubmark starts; an endpoint says it with its scheme (`ws://`)
+    #[arg(long, value_enum, default_value = "tcp", conflicts_with = "endpoint", help_heading = "What is measured")]
+    pub transport: Transport,
+
     /// What runs a system that pubmark starts: a program of this machine, or a container
     #[arg(long, value_enum, conflicts_with = "endpoint", help_heading = "What is measured")]
     pub back_end: Option<BackEnd>,
@@ -158,6 +162,15 @@ impl Profile {
             Profile::Tuned => "tuned",
         }
     }
+}
+
+/// What carries a protocol.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Transport {
+    /// TCP alone
+    Tcp,
+    /// WebSocket over TCP
+    Websocket,
 }
 
 /// What runs a system.

@@ -51,6 +51,10 @@ pub fn not_offered(definition: &Definition, options: &StartOptions, workload: &W
             "`{name}` has no shared subscriptions over {protocol}, which subscriber group `{group}` asks for"
         )));
     }
+    if options.websocket && offer.websocket_listener.is_none() {
+        let protocol = &options.protocol;
+        return Some(Refusal::unsupported(format!("`{name}` does not offer {protocol} over WebSocket")));
+    }
     let topology = options.topology;
     let missing = match topology.mode {
         TopologyMode::Shard => None,

@@ -14,5 +14,6 @@ mod run;
 mod shared_groups;
 mod source_addresses;
 mod support;
+mod websocket;
 mod wills;
 mod wrong_input;

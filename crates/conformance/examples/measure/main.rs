@@ -77,7 +77,7 @@ impl RunningSink {
         let tls =
             files.map(|files| Tls { server_name: "localhost".to_owned(), authorities: Some(files.authority.clone()), identity: None });
         let address = line.trim().parse().unwrap();
-        RunningSink(process, Endpoint { shown: line, address, tls, credentials: None })
+        RunningSink(process, Endpoint { shown: line, address, tls, credentials: None, upgrade: None })
     }
 }
 

@@ -8,3 +8,4 @@ mod opening;
 mod options;
 mod outgoing;
 mod script;
+mod websocket;

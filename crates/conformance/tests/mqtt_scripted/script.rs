@@ -29,7 +29,8 @@ impl Script {
     pub fn with_peer_from<C: Clients>(version: Version, sources: &[IpAddr]) -> (Script, Peer<C>) {
         let listener = TcpListener::bind(pubmark_conformance::ports::free()).unwrap();
         let address = listener.local_addr().unwrap();
-        let endpoint = Endpoint { shown: format!("mqtt://{address}"), address, tls: None, credentials: None };
+        let shown = format!("mqtt://{address}");
+        let endpoint = Endpoint { shown, address, tls: None, credentials: None, upgrade: None };
         (Script { version, listener, stream: None, received: Vec::new() }, Peer::from_sources(endpoint, sources))
     }
 

@@ -32,6 +32,8 @@ pub struct StartOptions {
     pub profile: String,
     /// Encrypt with these.
     pub tls: Option<TlsFiles>,
+    /// Clients will speak over WebSocket.
+    pub websocket: bool,
     /// Ask clients for this log-in; `None` lets everybody in.
     pub credentials: Option<Credentials>,
     /// Folder that gets the system's log; `None` keeps it in the private directory, which goes away.
@@ -71,6 +73,7 @@ impl StartOptions {
             protocol: protocol.to_owned(),
             profile: DEFAULT_PROFILE.to_owned(),
             tls: None,
+            websocket: false,
             credentials: None,
             directory: None,
             stop: None,

@@ -95,7 +95,10 @@ pub(super) fn endpoint(plan: &Plan, ports: &Ports, values: &Values) -> Result<En
         system: plan.definition.name.clone(),
         reason: format!("protocol {} {reason}", plan.options.protocol),
     };
-    let listener = &plan.offer.listener;
+    let listener = match plan.options.websocket {
+        false => &plan.offer.listener,
+        true => plan.offer.websocket_listener.as_ref().ok_or_else(|| missing("has no listener for WebSocket"))?,
+    };
     let schemes = plan.definition.listeners.get(listener).ok_or_else(|| missing("has no listener"))?;
     let (_, port) = ports.iter().find(|(name, _)| name == listener).ok_or_else(|| missing("has no port"))?;
     let scheme = match &plan.options.tls {
