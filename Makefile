@@ -42,15 +42,16 @@ test: test-packages test-systems ## install what the tests need and run all but 
 test-systems: build-tests
 	@sh .ci/install-systems target/debug/pubmark $(TEST_SYSTEMS)
 
-test-all: test ## the same and the systems that start slowly (RabbitMQ, Artemis, HiveMQ, Zenoh)
+test-all: test ## the same, the systems that start slowly (RabbitMQ, Artemis, HiveMQ, Zenoh), ten minutes of fuzzing a parser
 	@sh .ci/install-packages $(SLOW_PACKAGES)
 	@sh .ci/install-systems target/debug/pubmark $(SLOW_SYSTEMS)
-	$(CARGO) test -p pubmark-cli --no-fail-fast --test slow_systems -- --ignored
+	$(CARGO) test --workspace --no-fail-fast --test slow_systems -- --ignored
+	PUBMARK_FUZZ_S=600 $(CARGO) test --workspace --test fuzz -- --nocapture
 	@echo
 	@echo "make test-all: ALL TESTS PASSED"
 
 bars: test-packages ## the statistical bars, as often as they say; on a quiet machine, about an hour
-	PUBMARK_BARS=full $(CARGO) test -p pubmark-cli --test bars -- --nocapture --test-threads 1
+	PUBMARK_BARS=full $(CARGO) test --workspace --test bars -- --nocapture --test-threads 1
 
 test-packages:
 	@sh .ci/install-packages $(TEST_PACKAGES)

@@ -3,8 +3,10 @@
 //! Protocols over stream sockets that we speak ourselves share [`connection`].
 
 pub mod connection;
+pub mod jetstream;
 pub mod mqtt;
 pub mod nats;
 pub mod redis;
+pub mod redis_streams;
 
 mod payload;

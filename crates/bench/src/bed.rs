@@ -1,4 +1,4 @@
-//! Brokers to measure against.
+//! Systems to measure against.
 
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
@@ -6,8 +6,8 @@ use std::path::{Path, PathBuf};
 use pubmark_systems::{Definition, RunningSystem, StartOptions, TlsFiles};
 use tempfile::TempDir;
 
-/// A mosquitto of our own, stopped when dropped.
-pub struct Mosquitto {
+/// A system of our own, stopped when dropped.
+pub struct Bed {
     /// Where it listens.
     pub address: SocketAddr,
     /// PEM file of its authority, if it encrypts.
@@ -16,18 +16,24 @@ pub struct Mosquitto {
     _directory: TempDir,
 }
 
-impl Mosquitto {
-    /// Starts one with the tuned profile.
-    pub fn start(tls: bool) -> Result<Mosquitto, String> {
+impl Bed {
+    /// A mosquitto.
+    pub fn mosquitto(tls: bool) -> Result<Bed, String> {
+        Bed::start("mosquitto", "mqtt5", tls)
+    }
+
+    /// A system with its tuned profile.
+    pub fn start(system: &str, protocol: &str, tls: bool) -> Result<Bed, String> {
         let directory = tempfile::tempdir().map_err(|error| error.to_string())?;
         let files = if tls { Some(certificates(directory.path())?) } else { None };
         let authority = files.as_ref().map(|files| files.authority.clone());
-        let definition = Definition::load("mosquitto").map_err(|error| error.to_string())?;
-        let options = StartOptions { profile: "tuned".to_owned(), tls: files, ..StartOptions::new("mqtt5") };
+        let definition = Definition::load(system).map_err(|error| error.to_string())?;
+        let options = StartOptions { profile: "tuned".to_owned(), tls: files, ..StartOptions::new(protocol) };
+        // What a start asks itself, that the port is open and the system's own, is enough here: the first connect shows more.
         let mut ready = |_: &pubmark_systems::Endpoint| Ok(());
         let system = pubmark_systems::start(&definition, &options, &mut ready).map_err(|error| error.to_string())?;
         let address = system.endpoint().address;
-        Ok(Mosquitto { address, authority, _system: system, _directory: directory })
+        Ok(Bed { address, authority, _system: system, _directory: directory })
     }
 }
 

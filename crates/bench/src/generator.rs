@@ -4,7 +4,6 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
-use pubmark_adapters::mqtt::{Mqtt5, Mqtt311};
 use pubmark_engine::outcome::Outcome;
 use pubmark_engine::places::Places;
 use pubmark_engine::plan::RunPlan;
@@ -17,7 +16,7 @@ use pubmark_model::schedule::Timeline;
 use pubmark_protocol::endpoint::Endpoint;
 use serde::{Deserialize, Serialize};
 
-use crate::usage;
+use crate::{protocols, usage};
 
 /// What a child is to do.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -30,7 +29,7 @@ pub struct Order {
     pub address: String,
     /// 0, 1 or 2.
     pub qos: u8,
-    /// `mqtt5` or `mqtt311`.
+    /// One of [`crate::protocols`].
     pub protocol: String,
     /// Seconds.
     pub warmup_s: f64,
@@ -99,11 +98,8 @@ pub fn carry_out(order: &Order) -> Result<Finding, String> {
     let plan = plan(order)?;
     let stop = AtomicBool::new(false);
     let mut meter = Meter::default();
-    let outcome = match order.protocol.as_str() {
-        "mqtt311" => run::run::<Mqtt311>(&plan, &stop, &mut meter),
-        _ => run::run::<Mqtt5>(&plan, &stop, &mut meter),
-    };
-    let outcome = outcome.map_err(|error| error.to_string())?;
+    let sides = (protocols::find(&order.protocol)?.sides)();
+    let outcome = run::run(&plan, sides, &stop, &mut meter).map_err(|error| error.to_string())?;
     if outcome.unreachable {
         return Err(format!("no connection to {}: {:?}", order.address, outcome.counters.causes));
     }
@@ -128,6 +124,9 @@ fn plan(order: &Order) -> Result<RunPlan, String> {
         workload.devices.iter_mut().for_each(|group| group.in_flight_window = window);
     }
     let address = order.address.parse().map_err(|error| format!("{}: {error}", order.address))?;
+    let endpoint =
+        Endpoint { shown: order.address.clone(), address, tls: None, credentials: None, upgrade: None };
+    let places = Places::one(endpoint);
     Ok(RunPlan {
         fleet: Arc::new(Fleet::new(&workload, 1)),
         workload: Arc::new(workload),
@@ -135,8 +134,9 @@ fn plan(order: &Order) -> Result<RunPlan, String> {
         run_id: std::process::id(),
         timeline: Timeline { warmup_ns: (order.warmup_s * 1e9) as u64, duration_ns: (order.duration_s * 1e9) as u64 },
         drain_limit: Duration::from_secs(30),
-        places: Places::one(Endpoint { shown: order.address.clone(), address, tls: None, credentials: None, upgrade: None }),
         sources: [].into(),
+        publish_at: places.clone(),
+        subscribe_at: places,
         publisher_shards: 1,
         subscriber_shards: 1,
         connects_per_s: 2_000.0,

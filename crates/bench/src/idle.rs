@@ -1,10 +1,9 @@
-//! Idle sessions of the MQTT adapter in a process of their own: what one costs in memory.
+//! Idle sessions of an adapter in a process of their own: what one costs in memory.
 
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use pubmark_adapters::mqtt::Mqtt5;
 use pubmark_model::qos::Qos;
 use pubmark_protocol::clients::{Clients, SessionConfig, SessionId, ShardConfig, Subscription};
 use pubmark_protocol::clock;
@@ -12,11 +11,13 @@ use pubmark_protocol::endpoint::{Endpoint, Tls};
 use pubmark_protocol::events::{Cause, Connected, Delivery, Said, Sink, Token};
 use serde::{Deserialize, Serialize};
 
-use crate::usage;
+use crate::{protocols, usage};
 
 /// What the child is to do.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Order {
+    /// One of [`crate::protocols`].
+    pub protocol: String,
     /// Where.
     pub address: String,
     /// Sessions.
@@ -64,9 +65,18 @@ impl Sink for Count {
 
 /// Carries out an order in this process.
 pub fn carry_out(order: &Order) -> Result<Finding, String> {
+    (protocols::find(&order.protocol)?.idle)(order)
+}
+
+/// Brings the sessions up over an adapter.
+pub fn bring_up_all<C: Clients>(order: &Order) -> Result<Finding, String> {
     let address = order.address.parse().map_err(|error| format!("{}: {error}", order.address))?;
-    let tls = order.authority.clone().map(|path| Tls { server_name: "localhost".to_owned(), authorities: Some(path), identity: None });
-    let mut clients = Mqtt5::open(ShardConfig {
+    let tls = order.authority.clone().map(|path| Tls {
+        server_name: "localhost".to_owned(),
+        authorities: Some(path),
+        identity: None,
+    });
+    let mut clients = C::open(ShardConfig {
         endpoints: [Endpoint { shown: order.address.clone(), address, tls, credentials: None, upgrade: None }].into(),
         sources: [].into(),
         run: 1,
@@ -84,7 +94,7 @@ pub fn carry_out(order: &Order) -> Result<Finding, String> {
     Ok(Finding { bytes_per_session: (after - before) as f64 / f64::from(order.sessions - FIRST) })
 }
 
-fn bring_up(clients: &mut Mqtt5, count: &mut Count, sessions: std::ops::Range<u32>) -> Result<(), String> {
+fn bring_up<C: Clients>(clients: &mut C, count: &mut Count, sessions: std::ops::Range<u32>) -> Result<(), String> {
     let deadline_ns = clock::monotonic_ns() + LIMIT.as_nanos() as u64;
     let mut next = sessions.start;
     while count.up < sessions.end {

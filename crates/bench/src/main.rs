@@ -13,7 +13,9 @@ mod insert;
 #[path = "../../report/tests/fixtures/mod.rs"]
 mod large_record;
 mod memory_loop;
+mod native;
 mod out;
+mod protocols;
 mod row;
 mod rows;
 mod rumqttc_client;

@@ -9,12 +9,12 @@ use crate::commands::run_arguments::Run;
 use crate::exit_code::ExitCode;
 use crate::failure::Failure;
 use crate::figures::{bytes, count, three_digits};
-use crate::protocols::Protocol;
+use crate::protocols::Spoken;
 use crate::target::Wanted;
 use crate::units::seconds;
 
 /// Works the plan out and judges it against this machine, which takes a second.
-pub fn text(run: &Run, workload: &Workload, protocol: &Protocol, wanted: &Wanted) -> Result<String, Failure> {
+pub fn text(run: &Run, workload: &Workload, spoken: Spoken, wanted: &Wanted) -> Result<String, Failure> {
     let options = PlanOptions {
         nodes: run.nodes.unwrap_or(1),
         duration: run.duration,
@@ -28,7 +28,7 @@ pub fn text(run: &Run, workload: &Workload, protocol: &Protocol, wanted: &Wanted
     let mut field = |name: &str, value: String| text.push_str(&format!("  {name:<10}{value}\n"));
     let (scale, variant) = (workload.scale, workload.variant.as_str());
     field("workload", format!("{}, {variant}, scale {scale}, seed {}", workload.name, run.setup.seed));
-    field("system", format!("{} over {}", wanted.shown(), protocol.capabilities.title));
+    field("system", format!("{} over {}", wanted.shown(), spoken.title()));
     let times = [run.warmup, run.duration, run.drain].map(seconds);
     field("time", format!("{} warm-up, {} measured, up to {} for stragglers", times[0], times[1], times[2]));
     text.push('\n');

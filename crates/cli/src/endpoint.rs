@@ -264,7 +264,6 @@ fn decode(text: &str) -> Result<String, EndpointError> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use pubmark_model::qos::Qos;
     use pubmark_protocol::capabilities::{Features, SentMeans};
 
     const PROTOCOL: Capabilities = Capabilities {
@@ -274,7 +273,7 @@ mod tests {
         tls_schemes: &["mqtts", "wss"],
         default_port: 1883,
         default_tls_port: 8883,
-        qos: &Qos::ALL,
+        levels: &[],
         wildcards: true,
         retain: true,
         persistent_sessions: true,

@@ -9,7 +9,7 @@ use pubmark_engine::error::EngineError;
 use pubmark_engine::outcome::Outcome;
 use pubmark_engine::plan::RunPlan;
 use pubmark_engine::progress::Totals;
-use pubmark_engine::run::{Observer, Phase};
+use pubmark_engine::run::{self, Observer, Phase, Sides};
 use pubmark_engine::sections;
 use pubmark_model::fleet::Fleet;
 use pubmark_model::random::mix;
@@ -24,7 +24,7 @@ use crate::exit_code::ExitCode;
 use crate::failure::Failure;
 use crate::printer::Printer;
 use crate::progress::Progress;
-use crate::protocols::Protocol;
+use crate::protocols::Spoken;
 use crate::recording::{self, Surroundings};
 use crate::sampling::Sampling;
 use crate::target::{Target, Wanted};
@@ -47,7 +47,7 @@ pub struct Measurement {
     /// The same counted out.
     pub fleet: Arc<Fleet>,
     /// Over what.
-    pub protocol: &'static Protocol,
+    pub spoken: Spoken,
     /// Against what.
     pub wanted: Wanted,
     /// Warm-up and measured window.
@@ -112,15 +112,16 @@ impl Observer for Watch<'_> {
 }
 
 impl Measurement {
-    /// Does repetition `number` (from 1); `run` is its name.
-    pub fn repeat(&self, number: u32, run: &str, printer: &Printer, stop: &AtomicBool) -> Result<Measured, Failure> {
-        let mut target = self.wanted.reach(self.protocol)?;
+    /// Does repetition `number` (from 1) of that name.
+    pub fn repeat(&self, number: u32, name: &str, printer: &Printer, stop: &AtomicBool) -> Result<Measured, Failure> {
+        let mut target = self.wanted.reach(self.spoken)?;
         let plan = self.plan(&target);
         let mut environment = environment::read();
         let sampling = Sampling::start(&target, self.node_exporter.as_deref())?;
         let progress = Progress::new(printer);
         let mut watch = Watch { progress, sampling: &sampling, cpu_before: None, steal: None };
-        let outcome = (self.protocol.run)(&plan, stop, &mut watch);
+        let sides = Sides { publish: self.spoken.publish.shard, subscribe: self.spoken.subscribe.shard };
+        let outcome = run::run(&plan, sides, stop, &mut watch);
         environment.steal = watch.steal;
         drop(watch);
         environment.load_after = environment::load();
@@ -129,7 +130,7 @@ impl Measurement {
             let status = running.ended()?;
             Some(format!("{status}; its log ends with:\n{}", running.log_tail()))
         });
-        let record = self.record(&plan, &outcome, &target, environment, sampling, number, run);
+        let record = self.record(&plan, &outcome, &target, environment, sampling, number, name);
         let histograms = sections::histograms(&outcome);
         Ok(Measured { record, histograms, unreachable: outcome.unreachable, system_ended })
     }
@@ -144,7 +145,8 @@ impl Measurement {
             run_id: run_id(),
             timeline: self.timeline,
             drain_limit: self.drain_limit,
-            places: target.places.clone(),
+            publish_at: target.publish_at.clone(),
+            subscribe_at: target.subscribe_at.clone(),
             sources: Arc::clone(&self.sources),
             publisher_shards: shards(self.fleet.devices().len()),
             subscriber_shards: shards(self.fleet.subscribers().len()),
@@ -175,7 +177,7 @@ impl Measurement {
             outcome,
             Surroundings {
                 run: run.to_owned(),
-                protocol: &self.protocol.capabilities,
+                spoken: self.spoken,
                 system: target.info.clone(),
                 deviations: target.deviations.clone(),
                 resources,

@@ -1,22 +1,16 @@
 //! The protocols that clients can speak: a row each, with what its adapter can do and how the engine is run over it.
 
-use std::sync::atomic::AtomicBool;
-
 use pubmark_adapters::connection::{Dialect, StreamClients};
+use pubmark_adapters::jetstream::JetStream;
 use pubmark_adapters::mqtt::{Mqtt, V5, V311};
-use pubmark_adapters::nats::{JetStream, Nats};
+use pubmark_adapters::nats::Nats;
 use pubmark_adapters::redis::Redis;
-use pubmark_engine::error::EngineError;
-use pubmark_engine::outcome::Outcome;
-use pubmark_engine::plan::RunPlan;
-use pubmark_engine::run::{self, Observer};
+use pubmark_adapters::redis_streams::RedisStreams;
+use pubmark_engine::worker::{self, ShardRun};
 use pubmark_protocol::capabilities::Capabilities;
 use pubmark_protocol::endpoint::Endpoint;
 
 use crate::readiness::round_trip;
-
-/// Does a run over the row's adapter.
-pub type Runner = fn(&RunPlan, &AtomicBool, &mut dyn Observer) -> Result<Outcome, EngineError>;
 
 /// Sends one message in at an endpoint and waits for it at another, or the same.
 pub type RoundTrip = fn(&Endpoint, &Endpoint) -> Result<(), String>;
@@ -25,20 +19,21 @@ pub type RoundTrip = fn(&Endpoint, &Endpoint) -> Result<(), String>;
 pub struct Protocol {
     /// What its adapter can do; its name is the one of the command line.
     pub capabilities: Capabilities,
-    /// The engine over its adapter.
-    pub run: Runner,
+    /// What the engine's shards do over its adapter.
+    pub shard: ShardRun,
     /// One message there and back, to see whether a system is ready.
     pub round_trip: RoundTrip,
 }
 
 /// All protocols, in the order of help and reference; the first is the default. A new one is a row here.
-pub const PROTOCOLS: &[Protocol] = &[row::<Mqtt<V5>>(), row::<Mqtt<V311>>(), row::<Nats>(), row::<JetStream>(), row::<Redis>()];
+pub const PROTOCOLS: &[Protocol] =
+    &[row::<Mqtt<V5>>(), row::<Mqtt<V311>>(), row::<Nats>(), row::<JetStream>(), row::<Redis>(), row::<RedisStreams>()];
 
 /// A protocol that we speak ourselves over stream sockets.
 const fn row<D: Dialect>() -> Protocol {
     Protocol {
         capabilities: D::CAPABILITIES,
-        run: run::run::<StreamClients<D>>,
+        shard: worker::over::<StreamClients<D>>(),
         round_trip: round_trip::<StreamClients<D>>,
     }
 }
@@ -56,4 +51,26 @@ pub fn of_scheme(scheme: &str) -> Option<&'static Protocol> {
 /// The protocol of that name.
 pub fn find(name: &str) -> Option<&'static Protocol> {
     PROTOCOLS.iter().find(|protocol| protocol.capabilities.name == name)
+}
+
+/// What clients speak: devices and subscribers, each a protocol of their own where a system hands messages on between two.
+#[derive(Clone, Copy)]
+pub struct Spoken {
+    /// By devices.
+    pub publish: &'static Protocol,
+    /// By subscribers.
+    pub subscribe: &'static Protocol,
+}
+
+impl Spoken {
+    /// The subscribers' protocol, where it is another than the devices'.
+    pub fn second(self) -> Option<&'static Protocol> {
+        (self.publish.capabilities.name != self.subscribe.capabilities.name).then_some(self.subscribe)
+    }
+
+    /// For people.
+    pub fn title(self) -> String {
+        let title = self.publish.capabilities.title;
+        self.second().map_or_else(|| title.to_owned(), |second| format!("{title} to {}", second.capabilities.title))
+    }
 }

@@ -8,7 +8,6 @@ use pubmark_engine::plan::RunPlan;
 use pubmark_engine::sections;
 use pubmark_model::qos::Qos;
 use pubmark_model::{schedule, workload};
-use pubmark_protocol::capabilities::Capabilities;
 use pubmark_record::cost::{Cost, ResourceRow, Resources};
 use pubmark_record::distribution;
 use pubmark_record::record::{
@@ -18,12 +17,14 @@ use pubmark_record::record::{
 use pubmark_record::time::UtcTime;
 use pubmark_record::verdict::{self, VerdictInput};
 
+use crate::protocols::Spoken;
+
 /// Everything around the engine's outcome that a record holds.
-pub struct Surroundings<'a> {
+pub struct Surroundings {
     /// Name of the run: its folder's name.
     pub run: String,
     /// What the clients spoke.
-    pub protocol: &'a Capabilities,
+    pub spoken: Spoken,
     /// What was measured.
     pub system: SystemInfo,
     /// Differences from what was asked, besides the workload's.
@@ -41,9 +42,10 @@ pub struct Surroundings<'a> {
 }
 
 /// Puts the record together and judges it.
-pub fn record(plan: &RunPlan, outcome: &Outcome, around: Surroundings<'_>) -> Record {
+pub fn record(plan: &RunPlan, outcome: &Outcome, around: Surroundings) -> Record {
     let times = &outcome.times;
-    let leftovers = if around.system.back_end == EXTERNAL { leftovers(plan, around.protocol) } else { vec![] };
+    let publish = &around.spoken.publish.capabilities;
+    let leftovers = if around.system.back_end == EXTERNAL { leftovers(plan, around.spoken) } else { vec![] };
     let mut record = Record {
         schema_version: SCHEMA_VERSION,
         pubmark_version: env!("CARGO_PKG_VERSION").to_owned(),
@@ -55,8 +57,9 @@ pub fn record(plan: &RunPlan, outcome: &Outcome, around: Surroundings<'_>) -> Re
         verdict: Verdict { status: VerdictStatus::Valid, reasons: vec![], checks: vec![] },
         workload: workload_info(plan),
         system: around.system,
-        protocol: around.protocol.name.to_owned(),
-        sent_means: crate::catalogue::protocols::sent_means(around.protocol.sent_means).to_owned(),
+        protocol: publish.name.to_owned(),
+        subscribe_protocol: around.spoken.second().map(|second| second.capabilities.name.to_owned()),
+        sent_means: crate::catalogue::protocols::sent_means(publish.sent_means).to_owned(),
         settings: settings(plan, outcome, around.repetition, around.repetitions),
         deviations: [workload_deviations(plan), around.deviations, own_deviations(plan, outcome), leftovers].concat(),
         connections: sections::connections(outcome),
@@ -181,9 +184,9 @@ fn settings(plan: &RunPlan, outcome: &Outcome, repetition: u32, repetitions: u32
         publisher_shards: plan.publisher_shards as u32,
         subscriber_shards: plan.subscriber_shards as u32,
         realtime: outcome.realtime,
-        tls: plan.places.are_encrypted(),
+        tls: plan.publish_at.are_encrypted() || plan.subscribe_at.are_encrypted(),
+        client_certificate: plan.publish_at.have_identity() || plan.subscribe_at.have_identity(),
         source_addresses: plan.sources.len() as u32,
-        client_certificate: plan.places.have_identity(),
         flood: plan.is_flood(),
         repetition,
         repetitions,
@@ -203,7 +206,7 @@ fn workload_deviations(plan: &RunPlan) -> Vec<Deviation> {
 const EXTERNAL: &str = "external";
 
 /// What a run leaves on a system that it did not start.
-fn leftovers(plan: &RunPlan, protocol: &Capabilities) -> Vec<Deviation> {
+fn leftovers(plan: &RunPlan, spoken: Spoken) -> Vec<Deviation> {
     let workload = &plan.workload;
     let mut left = vec![];
     let retains = |group: &workload::DeviceGroup| group.retain || group.will.as_ref().is_some_and(|will| will.retain);
@@ -213,9 +216,11 @@ fn leftovers(plan: &RunPlan, protocol: &Capabilities) -> Vec<Deviation> {
         left.push(Deviation { name: "retained-left-behind".to_owned(), detail: detail.to_owned() });
     }
     let persistent = |kind: workload::SessionKind| kind == workload::SessionKind::Persistent;
-    let keeps = workload.devices.iter().any(|group| persistent(group.session))
-        || workload.subscribers.iter().any(|group| persistent(group.session));
-    if keeps && !protocol.ends_sessions {
+    let of_devices = workload.devices.iter().any(|group| persistent(group.session));
+    let of_subscribers = workload.subscribers.iter().any(|group| persistent(group.session));
+    let [of_devices, of_subscribers] = [(of_devices, spoken.publish), (of_subscribers, spoken.subscribe)]
+        .map(|(keeps, protocol)| keeps && !protocol.capabilities.ends_sessions);
+    if of_devices || of_subscribers {
         let detail = "persistent sessions stay on the system: this protocol has no words to end them with a goodbye";
         left.push(Deviation { name: "sessions-left-behind".to_owned(), detail: detail.to_owned() });
     }

@@ -1,6 +1,8 @@
 //! What a repetition costs: samples of the system and of pubmark, and readings of the system's machine where it has a
 //! node_exporter.
 
+use std::collections::BTreeSet;
+
 use pubmark_record::cost::{ResourceRow, Resources};
 use pubmark_systems::node_exporter::{HostWatch, ScrapeError, Scraper};
 use pubmark_systems::sampler::Sampler;
@@ -21,7 +23,10 @@ impl Sampling {
     pub fn start(target: &Target, node_exporter: Option<&str>) -> Result<Sampling, Failure> {
         let host = node_exporter.map(watch).transpose()?;
         let places = target.running.as_ref().map(|running| running.cost_places()).unwrap_or_default();
-        let ports: Vec<u16> = target.places.endpoints().iter().map(|endpoint| endpoint.address.port()).collect();
+        let both = target.publish_at.endpoints().iter().chain(target.subscribe_at.endpoints().iter());
+        // Each once, or traffic would be counted twice.
+        let ports: BTreeSet<u16> = both.map(|endpoint| endpoint.address.port()).collect();
+        let ports: Vec<u16> = ports.into_iter().collect();
         let sampler = Sampler::start(&places, &ports).map_err(|error| {
             Failure::from_error(ExitCode::Internal, &error).during("failed to sample processor time and memory")
         })?;

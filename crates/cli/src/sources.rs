@@ -95,14 +95,16 @@ pub fn check(sources: &Sources, wanted: &Wanted) -> Result<(), Failure> {
             Failure::usage(why).hint("`ip address` shows those it has; all of 127.0.0.0/8 are there, for systems on this machine")
         })?;
     }
-    let (Some(to), Some(from)) = (wanted.addresses().first().copied(), sources.0.first().copied()) else { return Ok(()) };
-    if to.is_ipv4() != from.is_ipv4() {
-        return Err(Failure::usage(format!("a connection from `{from}` to `{to}` would have two families of addresses"))
-            .hint(format!("source addresses like `{to}`")));
-    }
-    if let Some(local) = sources.0.iter().find(|source| source.is_loopback() && !to.is_loopback()) {
-        return Err(Failure::usage(format!("`{local}` reaches this machine only, the system is at `{to}`"))
-            .hint("addresses of the interface that reaches the system: `ip address`"));
+    let Some(from) = sources.0.first() else { return Ok(()) };
+    for to in wanted.addresses() {
+        if to.is_ipv4() != from.is_ipv4() {
+            let why = format!("a connection from `{from}` to `{to}` would have two families of addresses");
+            return Err(Failure::usage(why).hint(format!("source addresses like `{to}`")));
+        }
+        if let Some(local) = sources.0.iter().find(|source| source.is_loopback() && !to.is_loopback()) {
+            return Err(Failure::usage(format!("`{local}` reaches this machine only, the system is at `{to}`"))
+                .hint("addresses of the interface that reaches the system: `ip address`"));
+        }
     }
     Ok(())
 }
@@ -113,7 +115,8 @@ pub fn connections_to_one(fleet: &Fleet, wanted: &Wanted) -> u64 {
     let (devices, subscribers) = (fleet.devices().len() as u64, fleet.subscribers().len() as u64);
     // On independent brokers, each subscriber listens on every one.
     let listeners = if wanted.sessions_per_subscriber() > 1 { subscribers } else { subscribers.div_ceil(brokers) };
-    devices.div_ceil(brokers) + listeners
+    let devices = devices.div_ceil(brokers);
+    if wanted.has_one_endpoint() { devices + listeners } else { devices.max(listeners) }
 }
 
 /// Refuses a fleet that needs more ports than its source addresses have.

@@ -6,51 +6,81 @@ use std::sync::Arc;
 use pubmark_model::fleet::Fleet;
 use pubmark_model::qos::Qos;
 use pubmark_model::topic::TopicFilter;
-use pubmark_model::workload::{SessionKind, Workload};
+use pubmark_model::workload::{DeviceGroup, SessionKind, SubscriberGroup, Workload};
 
-use pubmark_protocol::capabilities::Capabilities;
-
-use crate::protocols::Protocol;
+use crate::protocols::{Protocol, Spoken};
 
 /// The workload counted out on one node.
 ///
 /// # Errors
-/// The first thing that the protocol cannot do, in a sentence.
-pub fn fleet(workload: &Workload, protocol: &Protocol) -> Result<Arc<Fleet>, String> {
+/// The first thing that a protocol cannot do, in a sentence.
+pub fn fleet(workload: &Workload, spoken: Spoken) -> Result<Arc<Fleet>, String> {
     let fleet = Fleet::new(workload, 1);
-    let missing = lacking_for_all(workload, protocol).or_else(|| lacking_for_topics(workload, &fleet, protocol));
+    let missing = lacking_for_groups(workload, spoken).or_else(|| lacking_for_topics(workload, &fleet, spoken));
     missing.map_or_else(|| Ok(Arc::new(fleet)), Err)
 }
 
-/// The first thing that the protocol cannot do, for a fleet that is not to be run: it may be larger than this machine could
+/// The first thing that a protocol cannot do, for a fleet that is not to be run: it may be larger than this machine could
 /// hold, and is counted out only for protocols that look at its topics.
-pub fn lacking(workload: &Workload, protocol: &Protocol) -> Option<String> {
-    let looks_at_topics = protocol.capabilities.check_topic.is_some() || protocol.capabilities.hears.is_some();
-    lacking_for_all(workload, protocol)
-        .or_else(|| lacking_for_topics(workload, &looks_at_topics.then(|| Fleet::new(workload, 1))?, protocol))
+pub fn lacking(workload: &Workload, spoken: Spoken) -> Option<String> {
+    let looks =
+        |protocol: &Protocol| protocol.capabilities.check_topic.is_some() || protocol.capabilities.hears.is_some();
+    let looks_at_topics = looks(spoken.publish) || looks(spoken.subscribe);
+    lacking_for_groups(workload, spoken)
+        .or_else(|| lacking_for_topics(workload, &looks_at_topics.then(|| Fleet::new(workload, 1))?, spoken))
 }
 
-fn lacking_for_all(workload: &Workload, protocol: &Protocol) -> Option<String> {
-    lacking_level(workload, protocol).or_else(|| lacking_feature(workload, protocol))
+fn lacking_for_groups(workload: &Workload, spoken: Spoken) -> Option<String> {
+    let of_devices = |group: &DeviceGroup| {
+        let kind = format!("device group `{}`", group.name);
+        lacking_in_group(&kind, group.qos, group.session, spoken.publish).or_else(|| {
+            let keeps_none = group.retain && !spoken.publish.capabilities.retain;
+            let retains = || format!("{kind} retains its messages, {} keeps none", spoken.publish.capabilities.name);
+            keeps_none.then(retains).or_else(|| lacking_option(&kind, group, spoken.publish))
+        })
+    };
+    let of_subscribers = |group: &SubscriberGroup| {
+        let kind = format!("subscriber group `{}`", group.name);
+        let can = &spoken.subscribe.capabilities;
+        lacking_in_group(&kind, group.qos, group.session, spoken.subscribe).or_else(|| {
+            if group.shared.is_some() && !can.features.shared_subscriptions {
+                return Some(format!("{kind} shares its subscription, {} shares none", can.name));
+            }
+            let wild = group.filters.iter().find(|filter| filter.0.contains(['+', '#']) && !can.wildcards)?;
+            Some(format!("filter `{}` of {kind} has a wildcard, {} has none", wild.0, can.name))
+        })
+    };
+    workload.devices.iter().find_map(of_devices).or_else(|| workload.subscribers.iter().find_map(of_subscribers))
 }
 
-fn lacking_for_topics(workload: &Workload, fleet: &Fleet, protocol: &Protocol) -> Option<String> {
-    unspeakable_topic(workload, fleet, protocol).or_else(|| other_meaning(workload, fleet, protocol))
+/// What only some protocols have for devices.
+fn lacking_option(kind: &str, group: &DeviceGroup, protocol: &Protocol) -> Option<String> {
+    let (name, features) = (protocol.capabilities.name, &protocol.capabilities.features);
+    let waits = group.will.as_ref().is_some_and(|will| !will.delay.is_zero());
+    let lacks = if group.will.is_some() && !features.wills {
+        format!("leaves a will, {name} has none")
+    } else if waits && !features.will_delay {
+        format!("leaves a will with a delay, {name} publishes wills at once")
+    } else if group.mqtt.message_expiry.is_some() && !features.message_expiry {
+        format!("asks for `message_expiry`, messages do not expire in {name}")
+    } else if group.mqtt.topic_alias && !features.topic_alias {
+        format!("asks for `topic_alias`, {name} has none")
+    } else {
+        return None;
+    };
+    Some(format!("{kind} {lacks}"))
 }
 
-fn lacking_level(workload: &Workload, protocol: &Protocol) -> Option<String> {
-    let levels = protocol.capabilities.qos;
-    let devices = workload.devices.iter().map(|group| ("device group", &group.name, group.qos));
-    let subscribers = workload.subscribers.iter().map(|group| ("subscriber group", &group.name, group.qos));
-    let (kind, name, qos) = devices.chain(subscribers).find(|(_, _, qos)| !levels.contains(qos))?;
-    let offered: Vec<String> = levels.iter().map(|qos| qos.level().to_string()).collect();
-    Some(format!(
-        "{kind} `{name}` asks for QoS {} ({}), {} offers QoS {}",
-        qos.level(),
-        level_name(qos),
-        protocol.capabilities.name,
-        offered.join(", ")
-    ))
+/// What a group of either kind may ask for.
+fn lacking_in_group(kind: &str, qos: Qos, session: SessionKind, protocol: &Protocol) -> Option<String> {
+    let can = &protocol.capabilities;
+    if !can.offers(qos) {
+        let offered: Vec<String> = can.qos().map(|qos| qos.level().to_string()).collect();
+        let (level, word) = (qos.level(), level_name(qos));
+        return Some(format!("{kind} asks for QoS {level} ({word}), {} offers QoS {}", can.name, offered.join(", ")));
+    }
+    let keeps_none = session == SessionKind::Persistent && !can.persistent_sessions;
+    keeps_none.then(|| format!("{kind} has persistent sessions, {} keeps none", can.name))
 }
 
 fn level_name(qos: Qos) -> &'static str {
@@ -61,65 +91,27 @@ fn level_name(qos: Qos) -> &'static str {
     }
 }
 
-fn lacking_feature(workload: &Workload, protocol: &Protocol) -> Option<String> {
-    let (can, name) = (&protocol.capabilities, protocol.capabilities.name);
-    let retains = workload.devices.iter().find(|group| group.retain && !can.retain);
-    if let Some(group) = retains {
-        return Some(format!("device group `{}` retains its messages, {name} keeps none", group.name));
-    }
-    let kept = |session: SessionKind| session == SessionKind::Persistent && !can.persistent_sessions;
-    let devices = workload.devices.iter().filter(|group| kept(group.session)).map(|group| &group.name);
-    let subscribers = workload.subscribers.iter().filter(|group| kept(group.session)).map(|group| &group.name);
-    if let Some(group) = devices.chain(subscribers).next() {
-        return Some(format!("group `{group}` has persistent sessions, {name} keeps none"));
-    }
-    if let Some(lacks) = lacking_option(workload, can) {
-        return Some(lacks);
-    }
-    let filters = workload.subscribers.iter().flat_map(|group| &group.filters);
-    let wild = filters.map(|filter| &filter.0).find(|filter| filter.contains(['+', '#']))?;
-    (!can.wildcards).then(|| format!("filter `{wild}` has a wildcard, {name} has none"))
-}
-
-/// What only some protocols have.
-fn lacking_option(workload: &Workload, can: &Capabilities) -> Option<String> {
-    let (name, features) = (can.name, &can.features);
-    let mut shared = workload.subscribers.iter().filter(|group| group.shared.is_some());
-    if let Some(group) = shared.next().filter(|_| !features.shared_subscriptions) {
-        return Some(format!("subscriber group `{}` shares its subscription, {name} shares none", group.name));
-    }
-    workload.devices.iter().find_map(|group| {
-        let waits = group.will.as_ref().is_some_and(|will| !will.delay.is_zero());
-        let lacks = if group.will.is_some() && !features.wills {
-            "leave a will: {name} has none"
-        } else if waits && !features.will_delay {
-            "leave a will with a delay: {name} publishes wills at once"
-        } else if group.mqtt.message_expiry.is_some() && !features.message_expiry {
-            "ask for `message_expiry`: messages do not expire in {name}"
-        } else if group.mqtt.topic_alias && !features.topic_alias {
-            "ask for `topic_alias`: {name} has none"
-        } else {
-            return None;
-        };
-        Some(format!("devices of `{}` {}", group.name, lacks.replace("{name}", name)))
-    })
-}
-
-fn unspeakable_topic(workload: &Workload, fleet: &Fleet, protocol: &Protocol) -> Option<String> {
-    let check = protocol.capabilities.check_topic?;
-    let topics = fleet.devices().iter().map(|device| fleet.topic(workload, device));
+fn lacking_for_topics(workload: &Workload, fleet: &Fleet, spoken: Spoken) -> Option<String> {
+    let topics: BTreeSet<String> = fleet.devices().iter().map(|device| fleet.topic(workload, device)).collect();
     let filters = fleet.subscribers().iter().flat_map(|subscriber| fleet.filters(workload, subscriber));
-    let why = topics.chain(filters).find_map(|topic| check(&topic).err())?;
+    let filters: BTreeSet<String> = filters.collect();
+    // What is published in one protocol's words has to be heard in the other's.
+    unspeakable(&topics, spoken.publish)
+        .or_else(|| unspeakable(topics.union(&filters), spoken.subscribe))
+        .or_else(|| other_meaning(&filters, &topics, spoken.subscribe))
+}
+
+fn unspeakable<'a>(topics: impl IntoIterator<Item = &'a String>, protocol: &Protocol) -> Option<String> {
+    let check = protocol.capabilities.check_topic?;
+    let why = topics.into_iter().find_map(|topic| check(topic).err())?;
     Some(format!("{} has no such topic: {why}", protocol.capabilities.name))
 }
 
 /// A filter that would hear more or less of this workload's topics than the standard says.
-fn other_meaning(workload: &Workload, fleet: &Fleet, protocol: &Protocol) -> Option<String> {
+fn other_meaning(filters: &BTreeSet<String>, topics: &BTreeSet<String>, protocol: &Protocol) -> Option<String> {
     let hears = protocol.capabilities.hears?;
-    let filters = fleet.subscribers().iter().flat_map(|subscriber| fleet.filters(workload, subscriber));
-    let wild: BTreeSet<String> = filters.filter(|filter| filter.contains(['+', '#'])).collect();
-    let topics: BTreeSet<String> = fleet.devices().iter().map(|device| fleet.topic(workload, device)).collect();
-    wild.into_iter().map(TopicFilter).find_map(|filter| {
+    let wild = filters.iter().filter(|filter| filter.contains(['+', '#'])).cloned().map(TopicFilter);
+    wild.into_iter().find_map(|filter| {
         let topic = topics.iter().find(|topic| hears(&filter.0, topic) != filter.matches(topic))?;
         let verb = if hears(&filter.0, topic) { "would hear" } else { "would not hear" };
         Some(format!("{} cannot say `{}`: it {verb} `{topic}`", protocol.capabilities.name, filter.0))
@@ -135,9 +127,14 @@ mod tests {
     use crate::protocols;
 
     fn missing_in(workload: &Workload) -> Option<String> {
-        let nats = protocols::find("nats").unwrap();
-        assert_eq!(fleet(workload, nats).err(), lacking(workload, nats));
-        lacking(workload, nats)
+        missing_between(workload, "nats", "nats")
+    }
+
+    fn missing_between(workload: &Workload, publish: &str, subscribe: &str) -> Option<String> {
+        let [publish, subscribe] = [publish, subscribe].map(|name| protocols::find(name).unwrap());
+        let spoken = Spoken { publish, subscribe };
+        assert_eq!(fleet(workload, spoken).err(), lacking(workload, spoken));
+        lacking(workload, spoken)
     }
 
     #[test]
@@ -158,11 +155,13 @@ mod tests {
         assert!(missing_in(&asked).unwrap().contains("shares its subscription, nats shares none"));
         let mut asked = plain.clone();
         asked.devices[0].mqtt.topic_alias = true;
-        assert!(missing_in(&asked).unwrap().contains("ask for `topic_alias`: nats has none"));
-        assert!(lacking(&asked, protocols::find("mqtt311").unwrap()).unwrap().contains("mqtt311 has none"));
-        assert_eq!(lacking(&asked, protocols::find("mqtt5").unwrap()), None);
+        assert!(missing_in(&asked).unwrap().contains("asks for `topic_alias`, nats has none"));
+        assert!(missing_between(&asked, "mqtt311", "mqtt5").unwrap().contains("mqtt311 has none"));
+        assert_eq!(missing_between(&asked, "mqtt5", "mqtt311"), None);
         let mut asked = plain.clone();
         asked.subscribers[0].filters[0].0 = "a.b/#".to_owned();
         assert!(missing_in(&asked).unwrap().contains("`a.b/#` has `.` in it"));
+        assert_eq!(missing_between(&asked, "nats", "mqtt5"), None, "each side is asked about its own");
+        assert!(missing_between(&asked, "mqtt5", "nats").unwrap().contains("nats has no such topic"));
     }
 }

@@ -21,7 +21,7 @@ use crate::endpoint::Written;
 use crate::exit_code::ExitCode;
 use crate::experiment::refusal;
 use crate::failure::Failure;
-use crate::protocols::{self, Protocol};
+use crate::protocols::{self, Protocol, Spoken};
 use crate::{certificates, placement, sources, suggestion};
 
 /// System of a run that names none.
@@ -40,6 +40,8 @@ pub enum Wanted {
     External {
         /// Where it is.
         endpoint: Endpoint,
+        /// Where subscribers find it.
+        subscribe_endpoint: Endpoint,
         /// TLS without a check.
         unchecked: bool,
         /// What it is said to be.
@@ -56,8 +58,10 @@ pub enum Wanted {
 
 /// A system that can be reached.
 pub struct Target {
-    /// Where clients connect.
-    pub places: Places,
+    /// Where devices connect.
+    pub publish_at: Places,
+    /// Where subscribers connect.
+    pub subscribe_at: Places,
     /// What the record says of it.
     pub info: SystemInfo,
     /// What differs from its defaults.
@@ -68,8 +72,8 @@ pub struct Target {
 
 impl Wanted {
     /// Checks the arguments that say what is measured, and whether the system offers it.
-    pub fn of(run: &Run, protocol: &Protocol, workload: &Workload, stop: &Arc<AtomicBool>) -> Result<Wanted, Failure> {
-        let wanted = Wanted::asked(run, protocol, workload, stop)?;
+    pub fn of(run: &Run, spoken: Spoken, workload: &Workload, stop: &Arc<AtomicBool>) -> Result<Wanted, Failure> {
+        let wanted = Wanted::asked(run, spoken, workload, stop)?;
         if let Wanted::Started { definition, options } = &wanted
             && let Some(refusal) = refusal::not_offered(definition, options, workload)
         {
@@ -79,43 +83,49 @@ impl Wanted {
     }
 
     /// Checks the arguments that say what is measured.
-    pub fn asked(
-        run: &Run,
-        protocol: &Protocol,
-        workload: &Workload,
-        stop: &Arc<AtomicBool>,
-    ) -> Result<Wanted, Failure> {
+    pub fn asked(run: &Run, spoken: Spoken, workload: &Workload, stop: &Arc<AtomicBool>) -> Result<Wanted, Failure> {
         let login = login(run)?;
         let wanted = match &run.setup.endpoint {
-            Some(url) => external(url, run, protocol, login),
-            None => started(run, protocol, workload, login, stop),
+            Some(url) => external(url, run, spoken, login),
+            None => started(run, spoken, workload, login, stop),
         }?;
         run.setup.source_addresses.as_ref().map_or(Ok(()), |sources| sources::check(sources, &wanted))?;
         Ok(wanted)
     }
 
     /// Starts what is to be started.
-    pub fn reach(&self, protocol: &Protocol) -> Result<Target, Failure> {
+    pub fn reach(&self, spoken: Spoken) -> Result<Target, Failure> {
         match self {
-            Wanted::External { endpoint, unchecked, definition } => {
-                Ok(external_target(endpoint, *unchecked, definition.as_deref()))
+            Wanted::External { endpoint, subscribe_endpoint, unchecked, definition } => {
+                Ok(external_target([endpoint, subscribe_endpoint], *unchecked, definition.as_deref()))
             }
             Wanted::Started { definition, options } => {
                 let mut ready = |found: &pubmark_systems::Endpoint| {
                     let endpoint = connectable(found);
-                    (protocol.round_trip)(&endpoint, &endpoint)
+                    (spoken.publish.round_trip)(&endpoint, &endpoint)
                 };
                 let running = pubmark_systems::start(definition, options, &mut ready)
                     .map_err(|error| not_started(error, &definition.name))?;
                 let endpoints: Vec<Endpoint> = running.endpoints().iter().map(connectable).collect();
+                let second: Vec<Endpoint> = running.second_endpoints().iter().map(connectable).collect();
+                let title = &definition.title;
+                for endpoint in &second {
+                    let nothing =
+                        || format!("`{title}` carried no message over {}", spoken.subscribe.capabilities.title);
+                    keep_trying(options, title, nothing, || (spoken.subscribe.round_trip)(endpoint, endpoint))?;
+                }
                 let independent = options.topology.mode == TopologyMode::Shard;
                 if !independent {
-                    wait_for_each_other(protocol, &endpoints, options, &definition.title)?;
+                    wait_for_each_other(spoken.publish, &endpoints, options, title)?;
                 }
-                let places = Places::several(endpoints, independent)
-                    .ok_or_else(|| Failure::new(ExitCode::Internal, "a started system has no endpoint"))?;
+                let several = |endpoints| {
+                    Places::several(endpoints, independent)
+                        .ok_or_else(|| Failure::new(ExitCode::Internal, "a started system has no endpoint"))
+                };
+                let publish_at = several(endpoints)?;
                 Ok(Target {
-                    places,
+                    subscribe_at: if second.is_empty() { publish_at.clone() } else { several(second)? },
+                    publish_at,
                     info: running.info(),
                     deviations: running.deviations().to_vec(),
                     running: Some(running),
@@ -132,21 +142,29 @@ fn wait_for_each_other(
     options: &StartOptions,
     title: &str,
 ) -> Result<(), Failure> {
-    let deadline_ns = clock::monotonic_ns() + CROSSING.as_nanos() as u64;
-    let stopped = || options.stop.as_ref().is_some_and(|stop| stop.load(Ordering::Relaxed));
     for (from, to) in crossings(endpoints.len()) {
-        while let Err(reason) = (protocol.round_trip)(&endpoints[from], &endpoints[to]) {
-            if stopped() {
-                return Err(Failure::new(ExitCode::Interrupted, format!("interrupted while `{title}` was starting")));
-            }
-            if clock::monotonic_ns() >= deadline_ns {
-                let mut failure = Failure::new(
-                    ExitCode::SystemFailed,
-                    format!("messages of broker {} of `{title}` did not reach broker {}", from + 1, to + 1),
-                );
-                failure.chain.push(reason);
-                return Err(failure);
-            }
+        let lost = || format!("messages of broker {} of `{title}` did not reach broker {}", from + 1, to + 1);
+        keep_trying(options, title, lost, || (protocol.round_trip)(&endpoints[from], &endpoints[to]))?;
+    }
+    Ok(())
+}
+
+/// Tries until it works, the run is stopped, or the time for crossings is over.
+fn keep_trying(
+    options: &StartOptions,
+    title: &str,
+    what_failed: impl Fn() -> String,
+    attempt: impl Fn() -> Result<(), String>,
+) -> Result<(), Failure> {
+    let deadline_ns = clock::monotonic_ns() + CROSSING.as_nanos() as u64;
+    while let Err(reason) = attempt() {
+        if options.stop.as_ref().is_some_and(|stop| stop.load(Ordering::Relaxed)) {
+            return Err(Failure::new(ExitCode::Interrupted, format!("interrupted while `{title}` was starting")));
+        }
+        if clock::monotonic_ns() >= deadline_ns {
+            let mut failure = Failure::new(ExitCode::SystemFailed, what_failed());
+            failure.chain.push(reason);
+            return Err(failure);
         }
     }
     Ok(())
@@ -172,35 +190,55 @@ fn login(run: &Run) -> Result<Option<Credentials>, Failure> {
 }
 
 /// A system that runs already; with `--system` it has that system's name and may be ranked as that.
-fn external(url: &str, run: &Run, protocol: &Protocol, login: Option<Credentials>) -> Result<Wanted, Failure> {
-    let mut written = Written::parse(url, &protocol.capabilities)?;
-    if written.credentials.is_some() && login.is_some() {
-        return Err(Failure::usage("the log-in is given twice: in `--endpoint` and with `--user`"));
-    }
-    written.credentials = written.credentials.or(login);
+fn external(url: &str, run: &Run, spoken: Spoken, login: Option<Credentials>) -> Result<Wanted, Failure> {
+    let written = Written::parse(url, &spoken.publish.capabilities)?;
+    let second = run.setup.subscribe_endpoint.as_deref();
+    let subscribe = match second {
+        Some(url) => Written::parse(url, &spoken.subscribe.capabilities)?,
+        None => Written::parse(url, &spoken.subscribe.capabilities).map_err(|failure| match spoken.second() {
+            Some(protocol) => failure.hint(format!(
+                "subscribers speak {}: `--subscribe-endpoint {}://…` says where",
+                protocol.capabilities.name,
+                protocol.capabilities.schemes.first().unwrap_or(&"")
+            )),
+            None => failure,
+        })?,
+    };
     let setup = &run.setup;
-    if !written.encrypted && (setup.tls_ca.is_some() || setup.tls_insecure || setup.tls_cert.is_some()) {
-        let plain = protocol.capabilities.tls_schemes.first().copied().unwrap_or("");
-        let over = protocol.capabilities.features.websocket.filter(|_| written.upgrade.is_some());
-        let encrypted = over.map_or(plain, |over| over.schemes[1]);
+    let checks = setup.tls_ca.is_some() || setup.tls_insecure || setup.tls_cert.is_some();
+    if checks && !written.encrypted && !subscribe.encrypted {
+        let can = &spoken.publish.capabilities;
+        let over = can.features.websocket.filter(|_| written.upgrade.is_some());
+        let encrypted = over.map(|over| over.schemes[1]).or(can.tls_schemes.first().copied()).unwrap_or("");
         let what = if setup.tls_cert.is_some() { "asked for" } else { "checked" };
         return Err(Failure::usage(format!("`{}` is not encrypted, so no certificate is {what}", written.shown()))
             .hint(format!("`--endpoint {encrypted}://{}`", written.host)));
     }
+    let subscribe_endpoint = resolved(subscribe, run, login.clone())?;
+    let definition = run.setup.system.as_deref().map(definition).transpose()?.map(Box::new);
+    let endpoint = resolved(written, run, login)?;
+    Ok(Wanted::External { endpoint, subscribe_endpoint, unchecked: run.setup.tls_insecure, definition })
+}
+
+/// An endpoint with its log-in, its authorities, its name looked up.
+fn resolved(mut written: Written, run: &Run, login: Option<Credentials>) -> Result<Endpoint, Failure> {
+    if written.credentials.is_some() && login.is_some() {
+        return Err(Failure::usage("the log-in is given twice: in `--endpoint` and with `--user`"));
+    }
+    written.credentials = written.credentials.or(login);
     let authorities = match &run.setup.tls_ca {
-        Some(file) => Some(file.clone()),
+        Some(file) if written.encrypted => Some(file.clone()),
         None if written.encrypted && !run.setup.tls_insecure => Some(machine_authorities(&written)?),
-        None => None,
+        _ => None,
     };
-    let identity = setup.tls_cert.clone().zip(setup.tls_key.clone());
+    let identity = run.setup.tls_cert.clone().zip(run.setup.tls_key.clone());
     let identity = identity.map(|(certificate, key)| Identity { certificate, key });
     let endpoint = written.resolve(authorities, identity)?;
     if let Some(tls) = &endpoint.tls {
         // What cannot be read is said before anything else begins.
         TlsSetup::new(tls).map_err(|error| certificates::unusable(&error))?;
     }
-    let definition = run.setup.system.as_deref().map(definition).transpose()?.map(Box::new);
-    Ok(Wanted::External { endpoint, unchecked: run.setup.tls_insecure, definition })
+    Ok(endpoint)
 }
 
 /// The authorities that this machine trusts.
@@ -211,13 +249,18 @@ fn machine_authorities(written: &Written) -> Result<PathBuf, Failure> {
     })
 }
 
-fn external_target(endpoint: &Endpoint, unchecked: bool, definition: Option<&Definition>) -> Target {
+fn external_target(
+    [endpoint, subscribe_endpoint]: [&Endpoint; 2],
+    unchecked: bool,
+    definition: Option<&Definition>,
+) -> Target {
     let deviation = Deviation {
         name: "tls-unchecked".to_owned(),
         detail: "the server's certificate was not checked (--tls-insecure): anybody could have answered".to_owned(),
     };
     Target {
-        places: Places::one(endpoint.clone()),
+        publish_at: Places::one(endpoint.clone()),
+        subscribe_at: Places::one(subscribe_endpoint.clone()),
         info: SystemInfo {
             name: definition.map_or("external", |definition| &definition.name).to_owned(),
             version: None,
@@ -235,13 +278,14 @@ fn external_target(endpoint: &Endpoint, unchecked: bool, definition: Option<&Def
 
 fn started(
     run: &Run,
-    protocol: &Protocol,
+    spoken: Spoken,
     workload: &Workload,
     login: Option<Credentials>,
     stop: &Arc<AtomicBool>,
 ) -> Result<Wanted, Failure> {
     let definition = definition(run.setup.system.as_deref().unwrap_or(DEFAULT_SYSTEM))?;
-    definition.offer(protocol.capabilities.name).map_err(usage)?;
+    definition.offer(spoken.publish.capabilities.name).map_err(usage)?;
+    definition.offer(spoken.subscribe.capabilities.name).map_err(usage)?;
     definition.profile(run.setup.profile.as_str()).map_err(usage)?;
     let options = StartOptions {
         profile: run.setup.profile.as_str().to_owned(),
@@ -254,7 +298,8 @@ fn started(
         websocket: run.setup.transport == Transport::Websocket,
         pinned_cores: placement::pins(&run.setup.pin)?.system,
         packet_bytes: (!run.setup.strict_defaults).then(|| largest_packet_bytes(workload)),
-        ..StartOptions::new(protocol.capabilities.name)
+        second_protocol: spoken.second().map(|second| second.capabilities.name.to_owned()),
+        ..StartOptions::new(spoken.publish.capabilities.name)
     };
     Ok(Wanted::Started { definition: Box::new(definition), options: Box::new(options) })
 }
@@ -343,16 +388,28 @@ impl Wanted {
     /// Are connections encrypted?
     pub fn is_encrypted(&self) -> bool {
         match self {
-            Wanted::External { endpoint, .. } => endpoint.tls.is_some(),
+            Wanted::External { endpoint, subscribe_endpoint, .. } => {
+                endpoint.tls.is_some() || subscribe_endpoint.tls.is_some()
+            }
             Wanted::Started { options, .. } => options.tls.is_some(),
         }
     }
 
-    /// Where it listens, as far as that is known before anything starts.
-    pub fn addresses(&self) -> Vec<IpAddr> {
+    /// Where it listens, as far as that is known before anything starts: for devices, for subscribers.
+    pub fn addresses(&self) -> [IpAddr; 2] {
         match self {
-            Wanted::External { endpoint, .. } => vec![endpoint.address.ip()],
-            Wanted::Started { .. } => vec![Ipv4Addr::LOCALHOST.into()],
+            Wanted::External { endpoint, subscribe_endpoint, .. } => {
+                [endpoint, subscribe_endpoint].map(|endpoint| endpoint.address.ip())
+            }
+            Wanted::Started { .. } => [Ipv4Addr::LOCALHOST.into(); 2],
+        }
+    }
+
+    /// Do devices and subscribers connect to the same endpoint?
+    pub fn has_one_endpoint(&self) -> bool {
+        match self {
+            Wanted::External { endpoint, subscribe_endpoint, .. } => endpoint.address == subscribe_endpoint.address,
+            Wanted::Started { options, .. } => options.second_protocol.is_none(),
         }
     }
 

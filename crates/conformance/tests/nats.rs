@@ -1,6 +1,7 @@
 //! NATS and JetStream against nats-server, plain and encrypted.
 
-use pubmark_adapters::nats::{JetStreamClients, NatsClients};
+use pubmark_adapters::jetstream::JetStreamClients;
+use pubmark_adapters::nats::NatsClients;
 use pubmark_conformance::cases::run_all;
 use pubmark_conformance::nats::Nats;
 use pubmark_conformance::server::Listener;

@@ -26,9 +26,11 @@ pub struct RunPlan {
     pub timeline: Timeline,
     /// Longest wait for stragglers after the window.
     pub drain_limit: Duration,
-    /// Where clients connect.
-    pub places: Places,
-    /// Addresses that they connect from, in turn; the kernel's choice if empty.
+    /// Where devices connect.
+    pub publish_at: Places,
+    /// Where subscribers connect: the same brokers, over another protocol perhaps.
+    pub subscribe_at: Places,
+    /// Addresses that all of them connect from, in turn; the kernel's choice if empty.
     pub sources: Arc<[IpAddr]>,
     /// Threads for publishers, ≥ 1.
     pub publisher_shards: usize,
@@ -82,7 +84,7 @@ const FLOOD_PAUSES: (Duration, Duration) = (Duration::from_millis(1), Duration::
 impl RunPlan {
     /// Sessions that listen: more than subscribers where each listens on several brokers.
     pub fn listening_sessions(&self) -> usize {
-        self.fleet.subscribers().len() * self.places.sessions_per_subscriber()
+        self.fleet.subscribers().len() * self.subscribe_at.sessions_per_subscriber()
     }
 
     /// Does any device send as fast as it can?

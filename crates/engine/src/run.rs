@@ -13,7 +13,7 @@ use crate::outcome::{Outcome, PublisherBook, ShardOutcome, ThreadHealth, Times};
 use crate::plan::RunPlan;
 use crate::progress::{Progress, Totals};
 use crate::setup;
-use crate::worker::{Command, Worker};
+use crate::worker::{self, Command, ShardRun, Worker};
 use pubmark_metrics::series::Series;
 
 /// Time between two looks at the shards' progress.
@@ -64,8 +64,29 @@ struct Conductor<'a> {
     observer: &'a mut dyn Observer,
 }
 
-/// Does a run over one adapter. `stop` ends it early at any moment; what was measured until then is in the outcome.
-pub fn run<C: Clients>(plan: &RunPlan, stop: &AtomicBool, observer: &mut dyn Observer) -> Result<Outcome, EngineError> {
+/// What each side's shards do: one adapter for both, or one for each.
+#[derive(Clone, Copy)]
+pub struct Sides {
+    /// Devices.
+    pub publish: ShardRun,
+    /// Subscribers.
+    pub subscribe: ShardRun,
+}
+
+impl Sides {
+    /// Both sides over one adapter.
+    pub fn both<C: Clients>() -> Sides {
+        Sides { publish: worker::over::<C>(), subscribe: worker::over::<C>() }
+    }
+}
+
+/// Does a run. `stop` ends it early at any moment; what was measured until then is in the outcome.
+pub fn run(
+    plan: &RunPlan,
+    sides: Sides,
+    stop: &AtomicBool,
+    observer: &mut dyn Observer,
+) -> Result<Outcome, EngineError> {
     if let Some(group) = plan.workload.subscribers.iter().find(|group| !group.processing.is_zero()) {
         let name = &group.name;
         let text = format!("subscriber group `{name}` has a processing time, which this version cannot emulate");
@@ -73,7 +94,9 @@ pub fn run<C: Clients>(plan: &RunPlan, stop: &AtomicBool, observer: &mut dyn Obs
     }
     let progress = Arc::new(Progress::new(plan.publisher_shards + plan.subscriber_shards));
     let setups = setup::shards(plan, &progress);
-    let worker = Worker::start::<C>(setups, Arc::clone(&progress))?;
+    let side = |index: usize| if index < plan.publisher_shards { sides.publish } else { sides.subscribe };
+    let setups = setups.into_iter().enumerate().map(|(index, setup)| (setup, side(index))).collect();
+    let worker = Worker::start(setups, Arc::clone(&progress))?;
     Conductor { plan, worker, stop, observer }.conduct()
 }
 

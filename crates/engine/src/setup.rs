@@ -13,6 +13,7 @@ use pubmark_protocol::clients::{
     self, Publication, SessionConfig, SessionOptions, ShardConfig, Subscription, Will,
 };
 
+use crate::places::Places;
 use crate::plan::RunPlan;
 use crate::progress::Progress;
 use crate::shard::publisher::Publisher;
@@ -43,7 +44,8 @@ struct Common<'a> {
     audiences: Vec<u32>,
     /// By publisher: audiences that hear it.
     fan_out: Vec<u32>,
-    config: ShardConfig,
+    /// Of publishers' shards and of subscribers'.
+    configs: [ShardConfig; 2],
     /// Words that fill text payloads.
     text: Arc<[u8]>,
     progress: Arc<Progress>,
@@ -79,7 +81,7 @@ pub fn shards(plan: &RunPlan, progress: &Arc<Progress>) -> Vec<Setup> {
         streams,
         audiences,
         fan_out,
-        config: shard_config(plan),
+        configs: [&plan.publish_at, &plan.subscribe_at].map(|places| shard_config(plan, places)),
         text: text_pool(plan.seed),
         progress: Arc::clone(progress),
     };
@@ -88,11 +90,11 @@ pub fn shards(plan: &RunPlan, progress: &Arc<Progress>) -> Vec<Setup> {
     publishers.chain(subscribers).collect()
 }
 
-fn shard_config(plan: &RunPlan) -> ShardConfig {
+fn shard_config(plan: &RunPlan, places: &Places) -> ShardConfig {
     let draws = Stream::new(plan.seed, purpose::BODY);
     let words = (0..BODY_POOL_BYTES as u64 / 8).flat_map(|index| draws.bits(index).to_le_bytes());
     ShardConfig {
-        endpoints: Arc::clone(plan.places.endpoints()),
+        endpoints: Arc::clone(places.endpoints()),
         sources: Arc::clone(&plan.sources),
         run: plan.run_id,
         body_pool: words.collect(),
@@ -144,7 +146,7 @@ impl Common<'_> {
         let group = &workload.devices[usize::from(device.group)];
         SessionConfig {
             client_id: self.plan.fleet.client_id(self.plan.run_id, device).into(),
-            endpoint: self.plan.places.of_device(device),
+            endpoint: self.plan.publish_at.of_device(device),
             credentials: group.credentials.clone(),
             persistent: group.session == SessionKind::Persistent,
             in_flight_window: group.in_flight_window,
@@ -203,12 +205,12 @@ impl Common<'_> {
                 continue;
             }
             let streams = &self.streams[subscriber.number as usize];
-            for (nth, place) in (0u32..).zip(plan.places.of_subscriber(subscriber)) {
+            for (nth, place) in (0u32..).zip(plan.subscribe_at.of_subscriber(subscriber)) {
                 // Sessions on independent brokers come and go apart from each other and hear different publishers, so each
                 // broker's part of an audience has a number of its own in the books.
-                let number = audience * plan.places.sessions_per_subscriber() as u32 + nth;
+                let number = audience * plan.subscribe_at.sessions_per_subscriber() as u32 + nth;
                 let index = *known.entry(number).or_insert_with(|| {
-                    let heard = plan.places.heard_at(place, streams);
+                    let heard = plan.subscribe_at.heard_at(place, streams);
                     let shared = plan.workload.subscribers[usize::from(subscriber.group)].shared.is_some();
                     audiences.push(Audience { number, heard, shared });
                     audiences.len() as u32 - 1
@@ -228,7 +230,7 @@ impl Common<'_> {
         let plan = self.plan;
         let group = &plan.workload.subscribers[usize::from(subscriber.group)];
         let mut client_id = plan.fleet.subscriber_client_id(plan.run_id, subscriber);
-        if plan.places.sessions_per_subscriber() > 1 {
+        if plan.subscribe_at.sessions_per_subscriber() > 1 {
             client_id.push_str(&format!("b{place}"));
         }
         let filters = plan.fleet.filters(&plan.workload, subscriber);
@@ -260,7 +262,7 @@ impl Common<'_> {
         Setup {
             name,
             index,
-            config: self.config.clone(),
+            config: self.configs[usize::from(index >= plan.publisher_shards)].clone(),
             workload: Arc::clone(&plan.workload),
             rules: Arc::clone(&self.rules),
             sessions,

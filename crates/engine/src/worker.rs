@@ -2,7 +2,7 @@
 //! process and commands go over channels; a worker process takes the same commands from a socket.
 
 use std::sync::Arc;
-use std::sync::mpsc::{self, Sender};
+use std::sync::mpsc::{self, Receiver, Sender};
 use std::thread::{Builder, JoinHandle};
 
 use pubmark_protocol::clients::{Clients, Waker};
@@ -31,6 +31,14 @@ pub enum Command {
     Finish,
 }
 
+/// What the thread of a shard does over one adapter, until it is told to finish; it tells its waker when the adapter is open.
+pub type ShardRun = fn(Setup, &Receiver<Command>, &Sender<Waker>) -> Result<ShardOutcome, EngineError>;
+
+/// [`ShardRun`] over an adapter.
+pub const fn over<C: Clients>() -> ShardRun {
+    shard::run::<C>
+}
+
 struct Thread {
     name: String,
     commands: Sender<Command>,
@@ -46,18 +54,17 @@ pub struct Worker {
 }
 
 impl Worker {
-    /// Starts the shards and waits until each has opened its adapter.
-    pub fn start<C: Clients>(setups: Vec<Setup>, progress: Arc<Progress>) -> Result<Worker, EngineError> {
+    /// Starts the shards, each with what it does over its adapter, and waits until each has opened it.
+    pub fn start(setups: Vec<(Setup, ShardRun)>, progress: Arc<Progress>) -> Result<Worker, EngineError> {
         let mut worker = Worker { threads: Vec::with_capacity(setups.len()), progress };
         let mut opened = Vec::with_capacity(setups.len());
-        for setup in setups {
+        for (setup, run) in setups {
             let name = setup.name.clone();
             let (commands, inbox) = mpsc::channel();
             let (tell_opened, when_opened) = mpsc::channel();
-            let run = move || shard::run::<C>(setup, &inbox, |waker| drop(tell_opened.send(waker)));
             let handle = Builder::new()
                 .name(name.replace(' ', "-"))
-                .spawn(run)
+                .spawn(move || run(setup, &inbox, &tell_opened))
                 .map_err(|source| EngineError::Thread { shard: name.clone(), source })?;
             worker.threads.push(Thread { name, commands, waker: None, handle });
             opened.push(when_opened);

@@ -57,6 +57,15 @@ impl Features {
     };
 }
 
+/// How a protocol keeps the promise of a delivery level.
+#[derive(Clone, Copy, Debug)]
+pub struct Level {
+    /// The level.
+    pub qos: Qos,
+    /// What publishers and subscribers do for it, in the protocol's own words.
+    pub means: &'static str,
+}
+
 /// What an adapter can do.
 #[derive(Clone, Copy, Debug)]
 pub struct Capabilities {
@@ -72,8 +81,8 @@ pub struct Capabilities {
     pub default_port: u16,
     /// Port of the encrypted schemes where the endpoint names none.
     pub default_tls_port: u16,
-    /// Levels offered.
-    pub qos: &'static [Qos],
+    /// Levels offered, the lowest first.
+    pub levels: &'static [Level],
     /// Wildcards in filters.
     pub wildcards: bool,
     /// Retained messages.
@@ -96,6 +105,16 @@ pub struct Capabilities {
 }
 
 impl Capabilities {
+    /// The levels that it offers, the lowest first.
+    pub fn qos(&self) -> impl Iterator<Item = Qos> {
+        self.levels.iter().map(|level| level.qos)
+    }
+
+    /// Does it offer a level?
+    pub fn offers(&self, qos: Qos) -> bool {
+        self.qos().any(|offered| offered == qos)
+    }
+
     /// Does a message with this topic get to who subscribes to that filter?
     pub fn hears(&self, filter: &str, topic: &str) -> bool {
         self.hears.map_or_else(|| TopicFilter(filter.to_owned()).matches(topic), |hears| hears(filter, topic))

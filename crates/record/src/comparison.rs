@@ -205,7 +205,7 @@ type Setting = (&'static str, fn(&Record) -> String);
 
 fn differences(records: &[Record]) -> Vec<Difference> {
     let settings: [Setting; 15] = [
-        ("protocol", |record| record.protocol.clone()),
+        ("protocol", Record::protocols),
         ("delivery level", |record| record.workload.qos.join(", ")),
         ("profile", |record| record.system.profile.clone().unwrap_or_else(|| "—".to_string())),
         ("back end", |record| record.system.back_end.clone()),

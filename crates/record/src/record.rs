@@ -34,6 +34,9 @@ pub struct Record {
     pub system: SystemInfo,
     /// The protocol's name, for instance `mqtt5`.
     pub protocol: String,
+    /// The protocol of subscribers, where it is another one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub subscribe_protocol: Option<String>,
     /// What `sent` means: `wire` or `handed-over`.
     pub sent_means: String,
     /// Settings of the run.
@@ -94,6 +97,14 @@ pub struct Record {
     pub files: std::collections::BTreeMap<String, String>,
     /// The machine.
     pub environment: Environment,
+}
+
+impl Record {
+    /// What clients spoke, for people: one protocol, or the devices' and the subscribers'.
+    pub fn protocols(&self) -> String {
+        let publish = &self.protocol;
+        self.subscribe_protocol.as_ref().map_or_else(|| publish.clone(), |second| format!("{publish} to {second}"))
+    }
 }
 
 /// Did the run come to its end?

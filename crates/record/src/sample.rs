@@ -91,6 +91,7 @@ pub fn record() -> Record {
         workload: workload(),
         system: system(),
         protocol: "mqtt5".to_string(),
+        subscribe_protocol: None,
         sent_means: "wire".to_string(),
         settings: settings(),
         deviations: Vec::new(),

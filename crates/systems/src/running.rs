@@ -25,6 +25,8 @@ pub struct RunningSystem {
     pub(crate) deviations: Vec<Deviation>,
     /// At least one.
     pub(crate) endpoints: Vec<Endpoint>,
+    /// As many, or none.
+    pub(crate) second_endpoints: Vec<Endpoint>,
     pub(crate) places: Vec<CostPlace>,
     pub(crate) stop_within: Duration,
     pub(crate) stopped: bool,
@@ -37,6 +39,11 @@ impl RunningSystem {
     /// Where its brokers listen, at least one.
     pub fn endpoints(&self) -> &[Endpoint] {
         &self.endpoints
+    }
+
+    /// Where its brokers listen for the second protocol; none if only one was asked for.
+    pub fn second_endpoints(&self) -> &[Endpoint] {
+        &self.second_endpoints
     }
 
     /// Where the first broker listens.

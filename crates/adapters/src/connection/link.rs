@@ -59,6 +59,24 @@ pub enum Blocked {
     Window,
 }
 
+/// How a message goes out.
+#[derive(Clone, Copy, Debug)]
+pub struct Sending {
+    /// Comes back when it is written or abandoned; 0 if nobody wants to know.
+    pub tag: u16,
+    /// Whole payload, at least [`pubmark_protocol::header::COMPACT`].
+    pub payload_bytes: usize,
+    /// It was reported as written before.
+    pub repeated: bool,
+}
+
+impl Sending {
+    /// For the first time, and nothing of it is kept.
+    pub fn once(payload_bytes: usize) -> Sending {
+        Sending { tag: 0, payload_bytes, repeated: false }
+    }
+}
+
 /// A session's connection, as it is at present.
 pub struct Link {
     /// The session.
@@ -165,18 +183,18 @@ impl Link {
         }
     }
 
-    /// Appends a message: what `front` writes, a payload of `payload_bytes`, and `end`. `tag` comes back when it is written
-    /// or abandoned.
+    /// Appends a message: what `front` writes, its payload, and `end`.
     pub fn append_message(
         &mut self,
         shared: &mut Shared,
         message: Outgoing,
-        (tag, payload_bytes): (u16, usize),
+        sending: Sending,
         front: impl FnOnce(&mut Vec<u8>),
         end: &[u8],
     ) {
         let Outgoing { publication, sequence, due_ns, .. } = message;
-        let entry = Message { token: Token { publication, sequence }, due_ns, tag, repeated: false };
+        let Sending { tag, payload_bytes, repeated } = sending;
+        let entry = Message { token: Token { publication, sequence }, due_ns, tag, repeated };
         let (config, publication) = (&shared.config, &self.config.publications[usize::from(publication)]);
         self.outbox.append_message(&mut shared.pool, entry, |out| {
             front(out);

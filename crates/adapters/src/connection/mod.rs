@@ -12,5 +12,5 @@ mod session;
 pub use clients::StreamClients;
 pub use dialect::{Dialect, Measured, Refusal, up_to_line_end};
 pub use in_flight::{InFlight, Progress};
-pub use link::{Blocked, Link, Phase, Shared};
+pub use link::{Blocked, Link, Phase, Sending, Shared};
 pub use receiving::Times;

@@ -33,6 +33,11 @@ impl Times {
         Times { ends_the_read, ..self }
     }
 
+    /// Times of a message with another one behind it in the same packet.
+    pub fn of_no_end(self) -> Times {
+        self.of(false)
+    }
+
     /// Does nothing follow the packet in its read?
     pub fn ends_the_read(&self) -> bool {
         self.ends_the_read

@@ -1,7 +1,7 @@
 //! The two versions, and what each can do.
 
 use pubmark_model::qos::Qos;
-use pubmark_protocol::capabilities::{Capabilities, Features, OverWebSocket, SentMeans};
+use pubmark_protocol::capabilities::{Capabilities, Features, Level, OverWebSocket, SentMeans};
 use pubmark_wire::mqtt::{MAXIMUM_REMAINING_LENGTH, Version};
 
 /// Bytes that a PUBLISH can have besides its payload: topic with its length, packet id, property length.
@@ -14,7 +14,11 @@ const MQTT_311: Capabilities = Capabilities {
     tls_schemes: &["mqtts", "wss"],
     default_port: 1883,
     default_tls_port: 8883,
-    qos: &Qos::ALL,
+    levels: &[
+        Level { qos: Qos::BestEffort, means: "QoS 0" },
+        Level { qos: Qos::AtLeastOnce, means: "QoS 1: PUBACK" },
+        Level { qos: Qos::ExactlyOnce, means: "QoS 2: PUBREC, PUBREL, PUBCOMP" },
+    ],
     wildcards: true,
     retain: true,
     persistent_sessions: true,

@@ -1,15 +1,12 @@
-//! NATS at wire level: at most once, as the server's core gives it, and JetStream on top of it, with acknowledgements.
+//! NATS at wire level: at most once, as the server's core gives it. Streams with acknowledgements are another protocol
+//! ([`crate::jetstream`]), which begins in the same way.
 
-mod jetstream;
-mod opening;
+pub(crate) mod opening;
 mod session;
 
-pub use jetstream::JetStream;
 pub use session::Nats;
 
 use crate::connection::StreamClients;
 
-/// Clients that speak JetStream.
-pub type JetStreamClients = StreamClients<JetStream>;
 /// Clients that speak NATS.
 pub type NatsClients = StreamClients<Nats>;

@@ -4,14 +4,14 @@
 //! everything before, and errors come ahead of it.
 
 use pubmark_model::qos::Qos;
-use pubmark_protocol::capabilities::{Capabilities, Features, SentMeans};
+use pubmark_protocol::capabilities::{Capabilities, Features, Level, SentMeans};
 use pubmark_protocol::clients::{Outgoing, SessionConfig};
 use pubmark_protocol::events::{Cause, Said, Sink};
 use pubmark_protocol::header::COMPACT;
 use pubmark_wire::nats::{END, Operation, PING, PONG, encode_publish, encode_subscribe, subjects};
 
 use super::opening::{self, LARGEST_PAYLOAD_BYTES, Opening};
-use crate::connection::{Dialect, Link, Measured, Phase, Refusal, Shared, Times, up_to_line_end};
+use crate::connection::{Dialect, Link, Measured, Phase, Refusal, Sending, Shared, Times, up_to_line_end};
 
 /// Which PONG is awaited.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -44,7 +44,7 @@ impl Dialect for Nats {
         tls_schemes: &["tls"],
         default_port: 4222,
         default_tls_port: 4222,
-        qos: &[Qos::BestEffort],
+        levels: &[Level { qos: Qos::BestEffort, means: "PUB to SUB" }],
         wildcards: true,
         retain: false,
         persistent_sessions: false,
@@ -122,7 +122,7 @@ impl Dialect for Nats {
         self.opening.check_size(payload_bytes)?;
         let subject = &self.subjects[usize::from(message.publication)];
         let front = |out: &mut Vec<u8>| encode_publish(subject, None, payload_bytes, out);
-        link.append_message(shared, message, (0, payload_bytes), front, END);
+        link.append_message(shared, message, Sending::once(payload_bytes), front, END);
         Ok(())
     }
 

@@ -5,18 +5,14 @@
 //! publish and subscribe.
 
 use pubmark_model::qos::Qos;
-use pubmark_protocol::capabilities::{Capabilities, Features, SentMeans};
+use pubmark_protocol::capabilities::{Capabilities, Features, Level, SentMeans};
 use pubmark_protocol::clients::{Outgoing, SessionConfig};
 use pubmark_protocol::events::{Cause, Connected, Said, Sink};
 use pubmark_protocol::header::COMPACT;
-use pubmark_wire::resp::{END, Found, Parts, Reply, append_bulk_front, encode_command, hears, next, pattern};
+use pubmark_wire::resp::{END, Parts, Reply, append_bulk_front, encode_command, hears, pattern};
 
-use crate::connection::{Dialect, Link, Measured, Phase, Refusal, Shared, Times, up_to_line_end};
-
-/// Largest bulk string (`proto-max-bulk-len`, 512 MB unless set otherwise).
-const LARGEST_PAYLOAD_BYTES: u32 = 512 << 20;
-/// User of a server whose log-in is a password alone.
-const DEFAULT_USER: &str = "default";
+use super::opening::{self, LARGEST_PAYLOAD_BYTES};
+use crate::connection::{Dialect, Link, Measured, Phase, Refusal, Sending, Shared, Times, up_to_line_end};
 
 /// A session's memory.
 pub struct Redis {
@@ -46,7 +42,7 @@ impl Dialect for Redis {
         tls_schemes: &["rediss"],
         default_port: 6379,
         default_tls_port: 6379,
-        qos: &[Qos::BestEffort],
+        levels: &[Level { qos: Qos::BestEffort, means: "PUBLISH to SUBSCRIBE and PSUBSCRIBE" }],
         wildcards: true,
         retain: false,
         persistent_sessions: false,
@@ -96,24 +92,12 @@ impl Dialect for Redis {
 
     fn begin(&mut self, link: &mut Link, shared: &mut Shared) -> Result<(), Cause> {
         (self.answered, self.refused) = (0, None);
-        let mut words: Vec<&[u8]> = vec![b"HELLO", b"3"];
-        if let Some(credentials) = link.config.log_in(&shared.config) {
-            let user = if credentials.user.is_empty() { DEFAULT_USER } else { &credentials.user };
-            words.extend([&b"AUTH"[..], user.as_bytes(), credentials.password.as_bytes()]);
-        }
-        // The name that CLIENT LIST shows; it may have no blanks.
-        let name: String = link.config.client_id.chars().map(|c| if c.is_ascii_graphic() { c } else { '-' }).collect();
-        words.extend([&b"SETNAME"[..], name.as_bytes()]);
-        link.outbox.append(&mut shared.pool, |out| encode_command(&words, out));
+        opening::say_hello(link, shared);
         Ok(())
     }
 
     fn measure(bytes: &[u8], most_bytes: usize) -> Result<Measured<Reply<'_>>, Cause> {
-        match next(bytes, most_bytes) {
-            Ok(Found::Whole { reply, bytes }) => Ok(Measured::Whole { packet: reply, bytes }),
-            Ok(Found::Partial(bytes)) => Ok(Measured::Partial(bytes)),
-            Err(error) => Err(Cause::Protocol(error.to_string())),
-        }
+        opening::measure(bytes, most_bytes)
     }
 
     /// Up to the end of the line: a string whose length is known is waited for as a whole.
@@ -133,13 +117,13 @@ impl Dialect for Redis {
             (Phase::Open, Reply::Push(parts)) => self.on_push(link, parts, times, sink),
             (Phase::Open, Reply::Error(words)) => self.on_error(link, words, sink),
             // Answers to PUBLISH and PING.
-            (Phase::Open, Reply::Integer(_) | Reply::Simple(_) | Reply::Other) => Ok(()),
+            (Phase::Open, _) => Ok(()),
             // HELLO is answered by a map.
-            (_, Reply::Other) => {
+            (_, Reply::Aggregate(_)) => {
                 self.on_hello(link, shared, sink);
                 Ok(())
             }
-            (_, Reply::Error(words)) => Err(refusal(words)),
+            (_, Reply::Error(words)) => Err(opening::refusal(words)),
             (_, other) => Err(Cause::Protocol(format!("{other:?} before {}", Redis::WELCOME))),
         }
     }
@@ -154,7 +138,7 @@ impl Dialect for Redis {
             out.extend_from_slice(fixed);
             append_bulk_front(payload_bytes, out);
         };
-        link.append_message(shared, message, (0, payload_bytes), front, END);
+        link.append_message(shared, message, Sending::once(payload_bytes), front, END);
         Ok(())
     }
 
@@ -211,13 +195,5 @@ impl Redis {
             return Ok(());
         }
         Err(Cause::Server { said, too_large: words.contains("invalid bulk length") })
-    }
-}
-
-fn refusal(words: &str) -> Cause {
-    let said = Said::words(words.to_owned());
-    match words.split(' ').next() {
-        Some("WRONGPASS" | "NOAUTH" | "NOPERM") => Cause::NotAuthorized(said),
-        _ => Cause::Refused(said),
     }
 }

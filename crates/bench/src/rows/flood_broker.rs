@@ -1,6 +1,6 @@
 //! Cost of sending and receiving through a broker.
 
-use crate::bed::Mosquitto;
+use crate::bed::Bed;
 use crate::child;
 use crate::generator::{Finding, Order};
 use crate::row::{Reading, Row};
@@ -23,7 +23,7 @@ fn run(repetitions: usize) -> Result<Vec<Reading>, String> {
     for (case, qos, payload, bar) in cases {
         let mut values = vec![];
         for _ in 0..repetitions {
-            let broker = Mosquitto::start(false)?;
+            let broker = Bed::mosquitto(false)?;
             let order = Order {
                 workload: "fan-in".to_owned(),
                 set: vec!["arrival=flood".to_owned(), "publishers=1".to_owned(), format!("payload={payload}")],

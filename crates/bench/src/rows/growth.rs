@@ -1,6 +1,6 @@
 //! Memory does not grow with messages.
 
-use crate::bed::Mosquitto;
+use crate::bed::Bed;
 use crate::child;
 use crate::generator::{Finding, Order};
 use crate::row::{Reading, Row};
@@ -16,7 +16,7 @@ fn run(repetitions: usize) -> Result<Vec<Reading>, String> {
     let mut values = vec![];
     let mut messages = 0;
     for _ in 0..repetitions.min(3) {
-        let broker = Mosquitto::start(false)?;
+        let broker = Bed::mosquitto(false)?;
         let order = Order {
             workload: "fan-in".to_owned(),
             set: vec!["arrival=flood".to_owned(), "publishers=10".to_owned(), "payload=16B".to_owned()],

@@ -1,6 +1,6 @@
 //! Memory of an idle connection.
 
-use crate::bed::Mosquitto;
+use crate::bed::Bed;
 use crate::row::{Reading, Row};
 use crate::{child, idle};
 
@@ -16,8 +16,9 @@ fn run(repetitions: usize) -> Result<Vec<Reading>, String> {
     for (case, tls, bar) in [("TCP", false, 2.5), ("TLS", true, 30.0)] {
         let mut values = vec![];
         for _ in 0..repetitions {
-            let broker = Mosquitto::start(tls)?;
+            let broker = Bed::mosquitto(tls)?;
             let order = idle::Order {
+                protocol: "mqtt5".to_owned(),
                 address: broker.address.to_string(),
                 sessions: 5_000,
                 authority: broker.authority.clone(),

@@ -10,6 +10,7 @@ mod idle;
 mod lag;
 mod paced;
 mod pairs;
+mod protocols;
 mod report;
 
 /// All rows.
@@ -21,6 +22,10 @@ pub const ROWS: &[Row] = &[
     lag::ROW,
     books::ROW,
     pairs::ROW,
+    protocols::FLOOD,
+    protocols::PACED,
+    protocols::PUBLISH,
+    protocols::IDLE,
     growth::ROW,
     report::ROW,
 ];

@@ -1,6 +1,6 @@
 //! Paced sending against a client library, in the same call.
 
-use crate::bed::Mosquitto;
+use crate::bed::Bed;
 use crate::child;
 use crate::generator::{Finding, Order};
 use crate::row::{Reading, Row};
@@ -38,7 +38,7 @@ fn run(repetitions: usize) -> Result<Vec<Reading>, String> {
 }
 
 fn own_cost() -> Result<f64, String> {
-    let broker = Mosquitto::start(false)?;
+    let broker = Bed::mosquitto(false)?;
     let order = Order {
         workload: "fan-in".to_owned(),
         set: vec!["publishers=100".to_owned(), "rate=200/s".to_owned(), "payload=1KB".to_owned()],
@@ -56,7 +56,7 @@ fn own_cost() -> Result<f64, String> {
 }
 
 fn rumqttc_cost(exact: bool) -> Result<f64, String> {
-    let broker = Mosquitto::start(false)?;
+    let broker = Bed::mosquitto(false)?;
     let order = rumqttc_client::Order {
         port: broker.address.port(),
         publishers: 100,

@@ -1,6 +1,6 @@
 //! Many slow pairs.
 
-use crate::bed::Mosquitto;
+use crate::bed::Bed;
 use crate::child;
 use crate::generator::{Finding, Order};
 use crate::row::{Reading, Row};
@@ -11,7 +11,7 @@ pub const ROW: Row =
 fn run(repetitions: usize) -> Result<Vec<Reading>, String> {
     let (mut memory, mut lost, mut lag, mut lateness) = (vec![], vec![], vec![], vec![]);
     for _ in 0..repetitions {
-        let broker = Mosquitto::start(false)?;
+        let broker = Bed::mosquitto(false)?;
         let order = Order {
             workload: "pairs".to_owned(),
             set: vec!["pairs=5000".to_owned(), "rate=1/s".to_owned(), "payload=1KB".to_owned()],

@@ -70,13 +70,13 @@ impl Trials<'_> {
     /// Makes a trial; `None` if it was stopped.
     pub fn make(&self, factor: f64, attempt: u32, printer: &Printer) -> Result<Option<Made>, Failure> {
         let mut run = self.at(factor);
-        let protocol = run.protocol()?;
+        let spoken = run.spoken()?;
         let workload = Arc::new(run.load()?);
         let offered_per_s = Trials::offered_per_s(&workload).unwrap_or(0.0);
         run.duration = self.duration.unwrap_or_else(|| window(offered_per_s));
-        let wanted = Wanted::of(&run, protocol, &workload, self.stop)?;
-        let fleet = run.fleet(&workload, protocol)?;
-        let measurement = run.measurement(Arc::clone(&workload), fleet, protocol, wanted)?;
+        let wanted = Wanted::of(&run, spoken, &workload, self.stop)?;
+        let fleet = run.fleet(&workload, spoken)?;
+        let measurement = run.measurement(Arc::clone(&workload), fleet, spoken, wanted)?;
         let mut trial = Trial {
             factor,
             offered_per_s,

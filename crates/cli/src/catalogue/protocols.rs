@@ -1,5 +1,6 @@
 //! The table of protocols.
 
+use pubmark_model::qos::Qos;
 use pubmark_protocol::capabilities::{Capabilities, SentMeans};
 
 use crate::protocols::PROTOCOLS;
@@ -13,7 +14,7 @@ const COLUMNS: &[Column] = &[
     ("endpoints", |protocol| {
         protocol.schemes.iter().map(|scheme| format!("{scheme}://")).collect::<Vec<_>>().join(" ")
     }),
-    ("QoS", |protocol| protocol.qos.iter().map(|qos| qos.level().to_string()).collect::<Vec<_>>().join(" ")),
+    ("QoS", |protocol| protocol.qos().map(|qos| qos.level().to_string()).collect::<Vec<_>>().join(" ")),
     ("wildcards", |protocol| yes(protocol.wildcards)),
     ("retained", |protocol| yes(protocol.retain)),
     ("persistent sessions", |protocol| yes(protocol.persistent_sessions)),
@@ -48,6 +49,9 @@ pub fn text() -> String {
         for (head, value) in COLUMNS {
             text.push_str(&format!("  {head:<20} {}\n", value(&protocol.capabilities)));
         }
+        for level in protocol.capabilities.levels {
+            text.push_str(&format!("  {:<20} {}\n", format!("QoS {} by", level.qos.level()), level.means));
+        }
     }
     text
 }
@@ -71,6 +75,21 @@ pub fn markdown() -> String {
     text.push_str(
         "\n*Sent means*: `wire`, the last byte was accepted by our socket; `handed-over`, a library that queues has the \
          message. Service latencies of the two kinds are not compared.\n",
+    );
+    text.push_str(
+        "\n## Delivery levels\n\nA workload asks for a level; each protocol keeps its promise in its own way.\n\n",
+    );
+    text.push_str("| `--protocol` | 0: best-effort | 1: at-least-once | 2: exactly-once |\n|---|---|---|---|\n");
+    for protocol in PROTOCOLS {
+        text.push_str(&format!("| `{}` |", protocol.capabilities.name));
+        for qos in Qos::ALL {
+            let level = protocol.capabilities.levels.iter().find(|level| level.qos == qos);
+            text.push_str(&format!(" {} |", level.map_or("—", |level| level.means)));
+        }
+        text.push('\n');
+    }
+    text.push_str(
+        "\n—: not offered. A workload that asks for it is refused before the run; nothing is lowered in silence.\n",
     );
     text
 }

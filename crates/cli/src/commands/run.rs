@@ -21,7 +21,7 @@ use crate::exit_code::ExitCode;
 use crate::failure::{Failure, Outcome};
 use crate::measurement::{Measured, Measurement};
 use crate::printer::Printer;
-use crate::protocols::{self, Protocol};
+use crate::protocols::{self, Protocol, Spoken};
 use crate::target::{self, Wanted};
 use crate::{certificates, dry_run, placement, recording, rendering, signals, sources, suggestion, suitability};
 
@@ -31,27 +31,36 @@ const OTHER_DESCRIPTORS: u64 = 64;
 impl Run {
     /// Runs, or does what was asked for instead.
     pub fn perform(self, printer: &Printer) -> Outcome {
-        let protocol = self.protocol()?;
+        let spoken = self.spoken()?;
         let workload = Arc::new(self.load()?);
         if let Some(file) = &self.dump_schedule {
             return self.dump(&workload, file);
         }
         let stop = signals::watch()?;
-        let wanted = Wanted::of(&self, protocol, &workload, &stop)?;
-        self.note_protocol(protocol, printer);
+        let wanted = Wanted::of(&self, spoken, &workload, &stop)?;
+        self.note_protocol(spoken, printer);
         if self.dry_run {
-            suitability::lacking(&workload, protocol).map_or(Ok(()), |lacks| Err(unsuitable(lacks)))?;
-            printer.result(&dry_run::text(&self, &workload, protocol, &wanted)?)?;
+            suitability::lacking(&workload, spoken).map_or(Ok(()), |lacks| Err(unsuitable(lacks)))?;
+            printer.result(&dry_run::text(&self, &workload, spoken, &wanted)?)?;
             return Ok(ExitCode::Ok);
         }
-        let fleet = self.fleet(&workload, protocol)?;
+        let fleet = self.fleet(&workload, spoken)?;
         placement::pin_generator(&placement::pins(&self.setup.pin)?)?;
-        self.measure(&self.measurement(workload, fleet, protocol, wanted)?, printer, &stop)
+        self.measure(&self.measurement(workload, fleet, spoken, wanted)?, printer, &stop)
     }
 
-    /// What clients speak: what was asked for, otherwise the first of our protocols that the system offers.
-    pub fn protocol(&self) -> Result<&'static Protocol, Failure> {
-        match (&self.setup.protocol, &self.setup.endpoint) {
+    /// What clients speak.
+    pub fn spoken(&self) -> Result<Spoken, Failure> {
+        let setup = &self.setup;
+        let publish = self.protocol(setup.publish_protocol.as_deref(), setup.endpoint.as_deref())?;
+        let at = setup.subscribe_endpoint.as_deref().or(setup.endpoint.as_deref());
+        let subscribe = self.protocol(setup.subscribe_protocol.as_deref(), at)?;
+        Ok(Spoken { publish, subscribe })
+    }
+
+    /// What one side speaks: what was asked for, otherwise the first of our protocols that the system offers.
+    fn protocol(&self, own: Option<&str>, endpoint: Option<&str>) -> Result<&'static Protocol, Failure> {
+        match (own.or(self.setup.protocol.as_deref()), endpoint) {
             (Some(name), _) => protocols::find(name).ok_or_else(|| {
                 Failure::usage(format!("there is no protocol `{name}`"))
                     .hint(suggestion::choices(name, protocols::names()))
@@ -62,11 +71,12 @@ impl Run {
     }
 
     /// Says which protocol was chosen where it is not the one that most runs speak.
-    fn note_protocol(&self, protocol: &Protocol, printer: &Printer) {
+    fn note_protocol(&self, spoken: Spoken, printer: &Printer) {
         let usual = protocols::PROTOCOLS[0].capabilities.name;
         let Some(system) = &self.setup.system else { return };
-        if self.setup.protocol.is_none() && self.setup.endpoint.is_none() && protocol.capabilities.name != usual {
-            let chosen = protocol.capabilities.name;
+        let chosen = spoken.publish.capabilities.name;
+        let is_asked = self.setup.protocol.is_some() || self.setup.publish_protocol.is_some();
+        if !is_asked && self.setup.endpoint.is_none() && chosen != usual {
             printer.note(&format!("`{system}` does not speak {usual}: clients speak {chosen}"));
         }
     }
@@ -116,8 +126,8 @@ impl Run {
     }
 
     /// The workload counted out. Says at once what the protocol cannot carry.
-    pub fn fleet(&self, workload: &Workload, protocol: &Protocol) -> Result<Arc<Fleet>, Failure> {
-        suitability::fleet(workload, protocol).map_err(unsuitable)
+    pub fn fleet(&self, workload: &Workload, spoken: Spoken) -> Result<Arc<Fleet>, Failure> {
+        suitability::fleet(workload, spoken).map_err(unsuitable)
     }
 
     /// What each repetition measures. Says at once what cannot be carried out or exceeds the limit of open files.
@@ -125,7 +135,7 @@ impl Run {
         &self,
         workload: Arc<Workload>,
         fleet: Arc<Fleet>,
-        protocol: &'static Protocol,
+        spoken: Spoken,
         wanted: Wanted,
     ) -> Result<Measurement, Failure> {
         refuse_what_is_not_carried_out(&workload)?;
@@ -136,7 +146,7 @@ impl Run {
             timeline: self.timeline(),
             workload,
             fleet,
-            protocol,
+            spoken,
             wanted,
             drain_limit: self.drain,
             sources: sources.map_or_else(|| [].into(), |sources| sources.0),
@@ -187,9 +197,8 @@ impl Run {
 
 /// The protocol cannot carry the workload.
 fn unsuitable(lacks: String) -> Failure {
-    Failure::usage(lacks).hint(
-        "`pubmark list protocols` shows what each can do; `--qos` sets the level of all devices and subscribers",
-    )
+    Failure::usage(lacks)
+        .hint("`pubmark list protocols` shows what each can do; `--qos` sets the level of all devices and subscribers")
 }
 
 /// The protocol whose endpoints have this one's scheme; an endpoint without any is the endpoint's own error to tell.

@@ -38,6 +38,20 @@ pub struct Setup {
     #[arg(long, value_parser = PossibleValuesParser::new(protocols::names()), help_heading = "What is measured")]
     pub protocol: Option<String>,
 
+    /// Protocol of devices alone, where the system hands messages on between two
+    #[arg(long, value_name = "PROTOCOL", value_parser = PossibleValuesParser::new(protocols::names()), hide_possible_values = true,
+          help_heading = "What is measured")]
+    pub publish_protocol: Option<String>,
+
+    /// Protocol of subscribers alone
+    #[arg(long, value_name = "PROTOCOL", value_parser = PossibleValuesParser::new(protocols::names()), hide_possible_values = true,
+          help_heading = "What is measured")]
+    pub subscribe_protocol: Option<String>,
+
+    /// Where subscribers connect, if their protocol has an endpoint of its own
+    #[arg(long, value_name = "URL", requires = "endpoint", help_heading = "What is measured")]
+    pub subscribe_endpoint: Option<String>,
+
     /// Configuration of a system that pubmark starts: what the package ships, or tuned
     #[arg(long, value_enum, default_value = "default", help_heading = "What is measured")]
     pub profile: Profile,

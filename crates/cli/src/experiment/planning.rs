@@ -149,25 +149,25 @@ impl Cell {
 
 impl Ready {
     fn new(run: Run, definition: &Definition, stop: &Arc<AtomicBool>) -> Result<Result<Ready, Refusal>, Failure> {
-        let protocol = run.protocol()?;
+        let spoken = run.spoken()?;
         let workload = Arc::new(run.load()?);
-        if let Err(error) = definition.offer(protocol.capabilities.name) {
+        if let Err(error) = definition.offer(spoken.publish.capabilities.name) {
             return Ok(Err(Refusal::unsupported(error.to_string())));
         }
         if let Err(error) = definition.profile(run.setup.profile.as_str()) {
             return Ok(Err(Refusal::unsupported(error.to_string())));
         }
-        let wanted = Wanted::asked(&run, protocol, &workload, stop)?;
+        let wanted = Wanted::asked(&run, spoken, &workload, stop)?;
         if let Wanted::Started { definition, options } = &wanted
             && let Some(refusal) = refusal::of(definition, options, &workload)
         {
             return Ok(Err(refusal));
         }
-        let fleet = match suitability::fleet(&workload, protocol) {
+        let fleet = match suitability::fleet(&workload, spoken) {
             Ok(fleet) => fleet,
             Err(lacks) => return Ok(Err(Refusal::unsupported(lacks))),
         };
-        let measurement = run.measurement(workload, fleet, protocol, wanted)?;
+        let measurement = run.measurement(workload, fleet, spoken, wanted)?;
         let schedule_hash =
             schedule::hash(&measurement.workload, &measurement.fleet, measurement.seed, &measurement.timeline);
         Ok(Ok(Ready { measurement, schedule_hash, run }))

@@ -30,30 +30,34 @@ pub fn of(definition: &Definition, options: &StartOptions, workload: &Workload) 
 /// Does the system offer what is asked? `None` if it does.
 pub fn not_offered(definition: &Definition, options: &StartOptions, workload: &Workload) -> Option<Refusal> {
     let name = &definition.name;
-    let offer = match definition.offer(&options.protocol) {
-        Ok(offer) => offer,
-        Err(error) => return Some(Refusal::unsupported(error.to_string())),
-    };
+    let devices = workload.devices.iter().map(|group| group.qos.level()).max().unwrap_or(0);
+    let subscribers = workload.subscribers.iter().map(|group| group.qos.level()).max().unwrap_or(0);
+    let listens_over = options.second_protocol.as_ref().unwrap_or(&options.protocol);
+    for (protocol, asked) in [(&options.protocol, devices), (listens_over, subscribers)] {
+        match definition.offer(protocol) {
+            Err(error) => return Some(Refusal::unsupported(error.to_string())),
+            Ok(offer) if asked > offer.highest_qos => {
+                let granted = offer.highest_qos;
+                return Some(Refusal::unsupported(format!("`{name}` grants QoS {granted} at most over {protocol}")));
+            }
+            Ok(_) => {}
+        }
+    }
     if let Err(error) = definition.profile(&options.profile) {
         return Some(Refusal::unsupported(error.to_string()));
     }
-    let asked = highest_level(workload);
-    if asked > offer.highest_qos {
-        let granted = offer.highest_qos;
-        let protocol = &options.protocol;
-        return Some(Refusal::unsupported(format!("`{name}` grants QoS {granted} at most over {protocol}")));
-    }
     if let Some(group) = workload.subscribers.iter().find(|group| group.shared.is_some())
-        && !offer.shared_subscriptions
+        && definition.offer(listens_over).is_ok_and(|offer| !offer.shared_subscriptions)
     {
-        let (protocol, group) = (&options.protocol, &group.name);
         return Some(Refusal::unsupported(format!(
-            "`{name}` has no shared subscriptions over {protocol}, which subscriber group `{group}` asks for"
+            "`{name}` has no shared subscriptions over {listens_over}, which subscriber group `{}` asks for",
+            group.name
         )));
     }
-    if options.websocket && offer.websocket_listener.is_none() {
-        let protocol = &options.protocol;
-        return Some(Refusal::unsupported(format!("`{name}` does not offer {protocol} over WebSocket")));
+    for protocol in [&options.protocol, listens_over] {
+        if options.websocket && definition.offer(protocol).is_ok_and(|offer| offer.websocket_listener.is_none()) {
+            return Some(Refusal::unsupported(format!("`{name}` does not offer {protocol} over WebSocket")));
+        }
     }
     let topology = options.topology;
     let missing = match topology.mode {
@@ -68,12 +72,6 @@ pub fn not_offered(definition: &Definition, options: &StartOptions, workload: &W
         }
         _ => None,
     }
-}
-
-/// Highest delivery level that devices or subscribers ask for.
-fn highest_level(workload: &Workload) -> u8 {
-    let devices = workload.devices.iter().map(|group| group.qos.level());
-    devices.chain(workload.subscribers.iter().map(|group| group.qos.level())).max().unwrap_or(0)
 }
 
 /// Is what starts it on this machine? An image that is not here yet may still be pulled, so only the engine is asked for.

@@ -2,6 +2,7 @@
 
 #![allow(clippy::unwrap_used, reason = "a failed unwrap is a failed test")]
 
+mod between_protocols;
 mod ending;
 mod fast_systems;
 mod program;

@@ -3,6 +3,7 @@
 mod connecting;
 mod delivery;
 mod losing;
+mod many;
 mod sessions;
 mod stamps;
 
@@ -32,7 +33,7 @@ impl<S: Server> Target<S> {
 
     /// Are messages acknowledged at all?
     pub fn acknowledges(&self) -> bool {
-        self.capabilities.qos.contains(&Qos::AtLeastOnce)
+        self.capabilities.offers(Qos::AtLeastOnce)
     }
 
     /// Says that a case needs acknowledgements; true if there are none.
@@ -75,6 +76,7 @@ pub fn all<C: Clients, S: Server>() -> Vec<Case<S>> {
         large("filters choose as the standard says", delivery::filters_choose::<C, S>),
         large("a retained message is replayed and marked", delivery::retained_is_marked::<C, S>),
         large("the in-flight window is kept", delivery::the_window_is_kept::<C, S>),
+        large("many clients hear many, and leave no socket", many::many_to_many::<C, S>),
         large("stamps are in order", stamps::stamps_are_in_order::<C, S>),
         large("a reader held up shows in its stamps", stamps::a_reader_held_up::<C, S>),
         large("a persistent session gets what it missed", sessions::persistent_gets_what_it_missed::<C, S>),

@@ -2,6 +2,8 @@
 
 #![allow(clippy::unwrap_used)]
 
+mod jetstream;
 mod nats;
 mod redis;
+mod redis_streams;
 mod script;

@@ -36,11 +36,16 @@ impl<C: Clients> Meeting<C> {
     /// Lets a session connect; nothing is said yet.
     pub fn accept(&mut self, config: SessionConfig) -> (SessionId, Script) {
         let session = self.peer.clients.add_session(config);
+        (session, self.accept_again(session))
+    }
+
+    /// Lets a session connect once more.
+    pub fn accept_again(&mut self, session: SessionId) -> Script {
         self.peer.clients.connect(session, &mut self.peer.record);
         let (stream, _) = self.listener.accept().unwrap();
         stream.set_nonblocking(true).unwrap();
         stream.set_nodelay(true).unwrap();
-        (session, Script { stream, received: Vec::new() })
+        Script { stream, received: Vec::new() }
     }
 
     /// Lets a session connect, says this at once, and gives the cause with which the connection ends.

@@ -14,14 +14,14 @@ pub mod window;
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
-use std::sync::mpsc::{Receiver as Commands, TryRecvError};
+use std::sync::mpsc::{Receiver as Commands, Sender, TryRecvError};
 use std::time::Duration;
 
 use pubmark_metrics::series::Series;
 use pubmark_model::random::Stream;
 use pubmark_model::schedule::Rules;
 use pubmark_model::workload::Workload;
-use pubmark_protocol::clients::{Clients, Goodbye, SessionConfig, SessionId, ShardConfig};
+use pubmark_protocol::clients::{Clients, Goodbye, SessionConfig, SessionId, ShardConfig, Waker};
 use pubmark_protocol::clock;
 
 use crate::error::EngineError;
@@ -303,7 +303,7 @@ fn spend(since_ns: u64, time: Duration) {
 pub fn run<C: Clients>(
     setup: Setup,
     commands: &Commands<Command>,
-    opened: impl FnOnce(pubmark_protocol::clients::Waker),
+    opened: &Sender<Waker>,
 ) -> Result<ShardOutcome, EngineError> {
     let pause = setup.pause;
     let (mut shard, config, sessions, realtime) = Shard::new(setup);
@@ -315,7 +315,8 @@ pub fn run<C: Clients>(
     for session in sessions {
         clients.add_session(session);
     }
-    opened(clients.waker());
+    // Nobody waits for it where the run has ended already.
+    let _ = opened.send(clients.waker());
     loop {
         match commands.try_recv() {
             Ok(Command::Connect) => shard.connect_all(clock::monotonic_ns()),

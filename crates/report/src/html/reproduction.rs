@@ -56,7 +56,7 @@ fn rows(record: &Record) -> Vec<(&'static str, String)> {
             ),
         ),
         ("endpoint", record.system.endpoint.clone()),
-        ("protocol", format!("{}; sent means {}", record.protocol, record.sent_means)),
+        ("protocol", format!("{}; sent means {}", record.protocols(), record.sent_means)),
         ("delivery levels", workload.qos.join(", ")),
         (
             "phases",

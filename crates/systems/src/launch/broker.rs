@@ -39,6 +39,8 @@ pub(crate) struct Broker {
     pub(crate) held: Held,
     directory: PrivateDirectory,
     pub(crate) endpoint: Endpoint,
+    /// Where it listens for the second protocol, if there is one.
+    pub(crate) second_endpoint: Option<Endpoint>,
     pub(crate) log: PathBuf,
     /// The first configuration file as written, the password left out.
     pub(crate) configuration: Option<String>,
@@ -81,7 +83,12 @@ impl Broker {
     ) -> Result<Broker, SystemError> {
         let folders = folders(plan, directory.path(), shared)?;
         let values = values::values(plan, number, ports, &folders)?;
-        let endpoint = values::endpoint(plan, &ports[number], &values)?;
+        let listens = |protocol: &str, offer| values::endpoint(plan, (protocol, offer), &ports[number], &values);
+        let endpoint = listens(&plan.options.protocol, plan.offer)?;
+        let second_endpoint = match &plan.options.second_protocol {
+            Some(protocol) => Some(listens(protocol, plan.definition.offer(protocol)?)?),
+            None => None,
+        };
         // The keeper works elsewhere.
         let log_folder = std::path::absolute(plan.options.directory.as_deref().unwrap_or(directory.path()));
         let log_folder = log_folder.map_err(|source| SystemError::File {
@@ -95,6 +102,7 @@ impl Broker {
         let mut broker = Broker {
             held,
             endpoint,
+            second_endpoint,
             log: log_folder.join(log),
             configuration: None,
             cgroup: None,

@@ -80,6 +80,7 @@ fn start_once(plan: &Plan, ready: waiting::Ready) -> Result<RunningSystem, Syste
         info: info(plan, &brokers, version),
         deviations: deviations(plan, &brokers[0]),
         endpoints: brokers.iter().map(|broker| broker.endpoint.clone()).collect(),
+        second_endpoints: brokers.iter().filter_map(|broker| broker.second_endpoint.clone()).collect(),
         places,
         stop_within: match &plan.back_end {
             BackEnd::Process { found, .. } => found.stop_within(),

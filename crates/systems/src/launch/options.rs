@@ -28,6 +28,8 @@ pub struct TlsFiles {
 pub struct StartOptions {
     /// Protocol that will be spoken; its listener's endpoint is the one given back.
     pub protocol: String,
+    /// Another one that will be spoken besides; its endpoints are given apart.
+    pub second_protocol: Option<String>,
     /// Name of the profile.
     pub profile: String,
     /// Encrypt with these.
@@ -71,6 +73,7 @@ impl StartOptions {
     pub fn new(protocol: &str) -> StartOptions {
         StartOptions {
             protocol: protocol.to_owned(),
+            second_protocol: None,
             profile: DEFAULT_PROFILE.to_owned(),
             tls: None,
             websocket: false,

@@ -48,6 +48,9 @@ impl<'a> Plan<'a> {
         check_topology(definition, options)?;
         let container = wants_container(definition, options)?;
         check_listeners(definition, options, offer, container)?;
+        if let Some(second) = &options.second_protocol {
+            check_listeners(definition, options, definition.offer(second)?, container)?;
+        }
         let login = login(definition, options, offer, container)?;
         let raised = raised(definition, options)?;
         let limits = options.limits.as_ref().filter(|limits| !limits.is_empty());
@@ -168,10 +171,15 @@ fn login(
         }
         return Ok(options.credentials.clone());
     }
-    Ok(offer.fixed_login.as_ref().map(|written| {
+    Ok(fixed_login(offer))
+}
+
+/// The log-in without which a listener lets nobody in.
+pub(super) fn fixed_login(offer: &Offer) -> Option<Credentials> {
+    offer.fixed_login.as_ref().map(|written| {
         let (user, password) = written.split_once(':').unwrap_or((written, ""));
         Credentials { user: user.to_owned(), password: password.to_owned() }
-    }))
+    })
 }
 
 fn check_topology(definition: &Definition, options: &StartOptions) -> Result<(), SystemError> {

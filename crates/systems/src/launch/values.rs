@@ -4,8 +4,9 @@ use std::fs;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::{Path, PathBuf};
 
+use crate::definition::Offer;
 use crate::error::SystemError;
-use crate::launch::plan::{BackEnd, Plan};
+use crate::launch::plan::{self, BackEnd, Plan};
 use crate::launch::{Endpoint, TlsFiles};
 use crate::ports;
 use crate::programs;
@@ -89,15 +90,20 @@ pub(super) fn with_other(plan: &Plan, values: &Values, other: usize, ports: &[Po
     values
 }
 
-/// Where a broker listens for the protocol that will be spoken.
-pub(super) fn endpoint(plan: &Plan, ports: &Ports, values: &Values) -> Result<Endpoint, SystemError> {
+/// Where a broker listens for a protocol that will be spoken.
+pub(super) fn endpoint(
+    plan: &Plan,
+    (protocol, offer): (&str, &Offer),
+    ports: &Ports,
+    values: &Values,
+) -> Result<Endpoint, SystemError> {
     let missing = |reason: &str| SystemError::NoBackEnd {
         system: plan.definition.name.clone(),
-        reason: format!("protocol {} {reason}", plan.options.protocol),
+        reason: format!("protocol {protocol} {reason}"),
     };
     let listener = match plan.options.websocket {
-        false => &plan.offer.listener,
-        true => plan.offer.websocket_listener.as_ref().ok_or_else(|| missing("has no listener for WebSocket"))?,
+        false => &offer.listener,
+        true => offer.websocket_listener.as_ref().ok_or_else(|| missing("has no listener for WebSocket"))?,
     };
     let schemes = plan.definition.listeners.get(listener).ok_or_else(|| missing("has no listener"))?;
     let (_, port) = ports.iter().find(|(name, _)| name == listener).ok_or_else(|| missing("has no port"))?;
@@ -105,14 +111,14 @@ pub(super) fn endpoint(plan: &Plan, ports: &Ports, values: &Values) -> Result<En
         None => schemes.scheme.clone(),
         Some(_) => schemes.tls_scheme.clone().ok_or_else(|| SystemError::NoTls {
             system: plan.definition.name.clone(),
-            protocol: plan.options.protocol.clone(),
+            protocol: protocol.to_owned(),
         })?,
     };
     Ok(Endpoint {
         scheme,
         address: SocketAddr::from((HOST, *port)),
         authority: plan.options.tls.as_ref().map(|tls| tls.authority.clone()),
-        credentials: plan.login.clone(),
+        credentials: plan.options.credentials.clone().or_else(|| plan::fixed_login(offer)),
         values: values.clone(),
     })
 }

@@ -9,6 +9,8 @@ use super::END;
 const MESSAGE_ID: &str = "Nats-Msg-Id";
 /// First line of a message's headers.
 const HEADER_VERSION: &str = "NATS/1.0";
+/// Bytes of the headers of a message with an id of three words of eight hexadecimal digits, `NATS/1.0` and empty line included.
+pub const ID_HEADER_BYTES: usize = 10 + 13 + 26 + 4;
 /// What acknowledges a delivery.
 pub const ACK: &[u8] = b"+ACK";
 
@@ -48,10 +50,11 @@ pub struct Consumer<'a> {
     pub filter_subjects: Option<&'a [String]>,
     /// `new`: nothing from before.
     pub deliver_policy: &'a str,
-    /// `explicit`: every message is acknowledged.
+    /// `explicit`: every message is acknowledged; `none`: no message is.
     pub ack_policy: &'a str,
-    /// Messages on their way at most.
-    pub max_ack_pending: u32,
+    /// Messages on their way at most, where they are acknowledged.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub max_ack_pending: Option<u32>,
 }
 
 /// What creates a consumer.
@@ -80,6 +83,9 @@ pub struct Answer {
     pub error: Option<ApiError>,
     /// A message published: its number in the stream.
     pub seq: Option<u64>,
+    /// A stream created: it was not there before.
+    #[serde(default)]
+    pub did_create: bool,
 }
 
 /// Why a request was refused.
@@ -100,6 +106,22 @@ impl Answer {
     pub fn read(json: &[u8]) -> Result<Answer, String> {
         serde_json::from_slice(json).map_err(|error| error.to_string())
     }
+}
+
+/// Where a server tells of a consumer.
+pub fn consumer_info_subject(stream: &str, consumer: &str) -> String {
+    format!("$JS.API.CONSUMER.INFO.{stream}.{consumer}")
+}
+
+/// Where a consumer is taken away.
+pub fn delete_consumer_subject(stream: &str, consumer: &str) -> String {
+    format!("$JS.API.CONSUMER.DELETE.{stream}.{consumer}")
+}
+
+/// Appends a request without words.
+pub fn encode_empty_request(subject: &str, reply: &str, out: &mut Vec<u8>) {
+    super::encode_publish(subject, Some(reply), 0, out);
+    out.extend_from_slice(END);
 }
 
 /// Appends a request: its JSON to `subject`, the answer to `reply`.

@@ -33,6 +33,12 @@ pub enum Reply<'a> {
     Error(&'a str),
     /// A number.
     Integer(i64),
+    /// A string.
+    Bulk(&'a [u8]),
+    /// Nothing: a string or a list that is not there.
+    Null,
+    /// A list or a map, whole; [`super::Values`] goes through it.
+    Aggregate(&'a [u8]),
     /// Sent without being asked for: messages, answers to subscriptions.
     Push(Parts<'a>),
     /// Anything else, skipped.
@@ -54,9 +60,11 @@ pub enum Found<'a> {
 }
 
 /// One value without what is in it.
-enum Head<'a> {
+pub(super) enum Head<'a> {
     /// A line: type, text.
     Line(u8, &'a [u8]),
+    /// A string or a list of length -1 (RESP2).
+    Null,
     /// A string.
     Bulk(&'a [u8]),
     /// So many values follow.
@@ -79,7 +87,9 @@ pub fn next(buffer: &[u8], most_bytes: usize) -> Result<Found<'_>, DecodeError> 
         Head::Line(b'+', text) => return Ok(Found::Whole { reply: Reply::Simple(utf8(text)?), bytes: at }),
         Head::Line(b'-', text) => return Ok(Found::Whole { reply: Reply::Error(utf8(text)?), bytes: at }),
         Head::Line(b':', text) => return Ok(Found::Whole { reply: Reply::Integer(integer(text)?), bytes: at }),
-        Head::Line(..) | Head::Bulk(_) => return Ok(Found::Whole { reply: Reply::Other, bytes: at }),
+        Head::Line(b'_', _) | Head::Null => return Ok(Found::Whole { reply: Reply::Null, bytes: at }),
+        Head::Line(..) => return Ok(Found::Whole { reply: Reply::Other, bytes: at }),
+        Head::Bulk(text) => return Ok(Found::Whole { reply: Reply::Bulk(text), bytes: at }),
         Head::Aggregate(kind, count) => (kind, count),
     };
     let mut parts: [&[u8]; MOST_PARTS] = [&[]; MOST_PARTS];
@@ -94,6 +104,7 @@ pub fn next(buffer: &[u8], most_bytes: usize) -> Result<Found<'_>, DecodeError> 
                 &[]
             }
             Ok(Head::Line(_, text) | Head::Bulk(text)) => text,
+            Ok(Head::Null) => &[],
             Err(partial) => return Ok(partial),
         };
         values += 1;
@@ -105,13 +116,21 @@ pub fn next(buffer: &[u8], most_bytes: usize) -> Result<Found<'_>, DecodeError> 
             count += 1;
         }
     }
-    let reply = if is_plain { Reply::Push(Parts { parts, count }) } else { Reply::Other };
+    let reply = match kind {
+        b'>' if is_plain => Reply::Push(Parts { parts, count }),
+        b'*' | b'%' | b'~' => Reply::Aggregate(&buffer[..at]),
+        _ => Reply::Other,
+    };
     Ok(Found::Whole { reply, bytes: at })
 }
 
 /// The value at `at` without what is in it, and `at` behind it; or how much is there of it.
 #[inline]
-fn head<'a>(buffer: &'a [u8], at: &mut usize, most_bytes: usize) -> Result<Result<Head<'a>, Found<'a>>, DecodeError> {
+pub(super) fn head<'a>(
+    buffer: &'a [u8],
+    at: &mut usize,
+    most_bytes: usize,
+) -> Result<Result<Head<'a>, Found<'a>>, DecodeError> {
     let front = &buffer[*at..];
     let Some(kind) = front.first().copied() else { return Ok(Err(Found::Partial(None))) };
     if !b"+-:$*_,#!=(%~|>".contains(&kind) {
@@ -129,7 +148,7 @@ fn head<'a>(buffer: &'a [u8], at: &mut usize, most_bytes: usize) -> Result<Resul
         b'$' | b'!' | b'=' => {
             let Some(length) = length(line)? else {
                 *at = behind;
-                return Ok(Ok(Head::Bulk(&[])));
+                return Ok(Ok(Head::Null));
             };
             let bytes = behind.saturating_add(length).saturating_add(super::END.len());
             if bytes > most_bytes {
@@ -141,7 +160,10 @@ fn head<'a>(buffer: &'a [u8], at: &mut usize, most_bytes: usize) -> Result<Resul
             Ok(Ok(Head::Bulk(text)))
         }
         b'*' | b'%' | b'~' | b'|' | b'>' => {
-            let count = length(line)?.unwrap_or(0);
+            let Some(count) = length(line)? else {
+                *at = behind;
+                return Ok(Ok(Head::Null));
+            };
             // A map has two values an entry; an attribute too, and it belongs to the value behind it.
             let values = match kind {
                 b'%' => count.saturating_mul(2),
@@ -205,8 +227,11 @@ mod tests {
         assert_eq!(parts.as_slice()[2], b"1");
         // What HELLO answers: a map with an array of maps in it.
         let hello = b"%2\r\n$6\r\nserver\r\n$5\r\nredis\r\n$7\r\nmodules\r\n*1\r\n%1\r\n+name\r\n_\r\n";
-        assert_eq!(whole(hello), (Reply::Other, hello.len()));
-        assert_eq!(whole(b"$-1\r\n").0, Reply::Other);
+        assert_eq!(whole(hello), (Reply::Aggregate(hello), hello.len()));
+        for null in [&b"$-1\r\n"[..], b"*-1\r\n", b"_\r\n"] {
+            assert_eq!(whole(null), (Reply::Null, null.len()));
+        }
+        assert_eq!(whole(b"$4\r\n17-0\r\n").0, Reply::Bulk(b"17-0"));
         assert_eq!(whole(b"|1\r\n+a\r\n,1.5\r\n:7\r\n"), (Reply::Other, 18));
     }
 

@@ -1,0 +1,136 @@
+//! What the server answers to our inbox: to requests, to messages, to acknowledgements.
+
+use pubmark_protocol::events::{Cause, Said, Sink};
+use pubmark_wire::nats::Message;
+use pubmark_wire::nats::jetstream::Answer;
+
+use super::session::{JetStream, Step};
+use crate::connection::{Link, Progress, Shared};
+
+impl JetStream {
+    /// Something came to our inbox.
+    pub(super) fn on_answer(
+        &mut self,
+        link: &mut Link,
+        shared: &mut Shared,
+        message: &Message<'_>,
+        sink: &mut impl Sink,
+    ) -> Result<(), Cause> {
+        let awaits_none = || Cause::Protocol(format!("an answer to `{}`, which awaits none", message.subject));
+        let (kind, number) = self.of_inbox(message.subject).ok_or_else(awaits_none)?;
+        match (kind, self.step) {
+            ("s", Step::Streams(left)) => self.on_stream(link, shared, message, left, sink),
+            ("i", Step::Consumers(left)) => self.on_consumer_info(link, shared, message, left, sink),
+            ("c", Step::Ready) => self.on_consumer(link, message, number, sink),
+            ("p", Step::Ready) => self.on_published(link, shared, message, number, sink),
+            // A message's acknowledgement is confirmed; `number` holds listener and number in the stream.
+            ("k", Step::Ready) => {
+                let confirmed = message.subject.rsplit('.').nth(1).and_then(|listener| listener.parse().ok());
+                confirmed
+                    .map(|listener| self.unconfirmed.remove(&(listener, number)))
+                    .map(|_| ())
+                    .ok_or_else(awaits_none)
+            }
+            _ => Err(awaits_none()),
+        }
+    }
+
+    /// Kind and last number of a subject of our inbox: `_INBOX.name.connection.kind[…].number`.
+    fn of_inbox<'a>(&self, subject: &'a str) -> Option<(&'a str, u64)> {
+        let ours = subject.strip_prefix("_INBOX.")?.strip_prefix(self.name.as_str())?.strip_prefix('.')?;
+        let (connection, ours) = ours.split_once('.')?;
+        let is_ours = connection.parse() == Ok(self.connection);
+        let (kind, _) = ours.split_once('.').filter(|_| is_ours)?;
+        Some((kind, ours.rsplit('.').next()?.parse().ok()?))
+    }
+
+    fn on_stream(
+        &mut self,
+        link: &mut Link,
+        shared: &mut Shared,
+        message: &Message<'_>,
+        left: usize,
+        sink: &mut impl Sink,
+    ) -> Result<(), Cause> {
+        let answer = read(message)?.map_err(Cause::Refused)?;
+        // A stream that had to be made again has lost what it kept for us.
+        self.is_kept &= !answer.did_create;
+        self.step = Step::Streams(left.saturating_sub(1));
+        if left <= 1 {
+            self.on_streams(link, shared, sink);
+        }
+        Ok(())
+    }
+
+    fn on_consumer_info(
+        &mut self,
+        link: &mut Link,
+        shared: &mut Shared,
+        message: &Message<'_>,
+        left: usize,
+        sink: &mut impl Sink,
+    ) -> Result<(), Cause> {
+        self.is_kept &= read(message)?.is_ok();
+        self.step = Step::Consumers(left.saturating_sub(1));
+        if left <= 1 {
+            self.open(link, shared, sink);
+        }
+        Ok(())
+    }
+
+    fn on_consumer(
+        &mut self,
+        link: &Link,
+        message: &Message<'_>,
+        index: u64,
+        sink: &mut impl Sink,
+    ) -> Result<(), Cause> {
+        let answer = read(message)?;
+        let index = usize::try_from(index).unwrap_or(usize::MAX);
+        let Some(listener) = self.listeners.get(index) else {
+            return Err(Cause::Protocol(format!("an answer about consumer {index}, which there is not")));
+        };
+        self.made += usize::from(answer.is_ok());
+        self.is_kept = link.config.persistent && self.made == self.listeners.len();
+        sink.subscribed(link.id, index, answer.map(|_| listener.qos));
+        Ok(())
+    }
+
+    fn on_published(
+        &mut self,
+        link: &mut Link,
+        shared: &mut Shared,
+        message: &Message<'_>,
+        tag: u64,
+        sink: &mut impl Sink,
+    ) -> Result<(), Cause> {
+        let outcome = read(message)?.map(|_| ());
+        let tag = u16::try_from(tag).unwrap_or_default();
+        let is_awaited = self.in_flight.get(tag).is_some_and(|entry| entry.progress == Progress::Written);
+        let Some(entry) = self.in_flight.remove(tag).filter(|_| is_awaited) else {
+            return Err(Cause::Protocol(format!("an acknowledgement of message {tag}, which awaits none")));
+        };
+        sink.acknowledged(link.id, entry.token, outcome);
+        self.send_held(link, shared, sink);
+        Ok(())
+    }
+}
+
+/// What an answer says: agreed, or refused with words. A status without a body is a refusal: nobody answers here.
+fn read(message: &Message<'_>) -> Result<Result<Answer, Said>, Cause> {
+    if message.payload.is_empty() {
+        let status = message.headers.split(|byte| *byte == b'\r').next().unwrap_or_default();
+        let words = String::from_utf8_lossy(status).replacen("NATS/1.0", "", 1);
+        let words = match words.trim() {
+            "503" => "503: nobody answers: no stream keeps the subject, or JetStream is off",
+            words => words,
+        };
+        return Ok(Err(Said::words(words.to_owned())));
+    }
+    let answer =
+        Answer::read(message.payload).map_err(|why| Cause::Protocol(format!("an answer that is none: {why}")))?;
+    Ok(match &answer.error {
+        None => Ok(answer),
+        Some(error) => Err(Said::words(format!("{} ({})", error.description, error.err_code))),
+    })
+}

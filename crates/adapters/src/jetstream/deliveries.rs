@@ -1,0 +1,53 @@
+//! Messages of our consumers: acknowledged as the level asks for.
+
+use pubmark_model::qos::Qos;
+use pubmark_protocol::events::{Cause, Sink};
+use pubmark_wire::nats::Message;
+use pubmark_wire::nats::jetstream::{encode_ack, stream_sequence};
+
+use super::opening::MAX_ACK_PENDING;
+use super::session::{INBOX, JetStream};
+use crate::connection::{Link, Shared, Times};
+
+impl JetStream {
+    /// A message of a consumer.
+    pub(super) fn on_delivery(
+        &mut self,
+        link: &mut Link,
+        shared: &mut Shared,
+        message: &Message<'_>,
+        times: Times,
+        sink: &mut impl Sink,
+    ) -> Result<(), Cause> {
+        let number = message.subscription.checked_sub(INBOX + 1).and_then(|index| usize::try_from(index).ok());
+        let Some((index, listener)) = number.and_then(|index| Some((index, self.listeners.get(index)?))) else {
+            return Err(Cause::Protocol(format!(
+                "a message of subscription {}, which there is not",
+                message.subscription
+            )));
+        };
+        if listener.qos == Qos::BestEffort {
+            sink.delivered(link.id, times.delivery(message.payload, false));
+            return Ok(());
+        }
+        let Some((to, sequence)) = message.reply.and_then(|to| Some((to, stream_sequence(to)?))) else {
+            return Err(Cause::Protocol("a message that says not where to acknowledge it".to_owned()));
+        };
+        if listener.qos == Qos::AtLeastOnce {
+            link.outbox.append(&mut shared.pool, |out| encode_ack(to, None, out));
+            sink.delivered(link.id, times.delivery(message.payload, false));
+            return Ok(());
+        }
+        let confirmed_to = self.inbox(&format!("k.{index}"), sequence);
+        link.outbox.append(&mut shared.pool, |out| encode_ack(to, Some(&confirmed_to), out));
+        if self.unconfirmed.insert((index, sequence)) {
+            sink.delivered(link.id, times.delivery(message.payload, false));
+        }
+        if self.unconfirmed.len() > MAX_ACK_PENDING as usize * self.listeners.len() {
+            return Err(Cause::Protocol(
+                "more messages without confirmed acknowledgements than were agreed".to_owned(),
+            ));
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,14 @@
+//! NATS JetStream at wire level: messages kept in streams and acknowledged, on the same connection as NATS.
+
+mod answers;
+mod deliveries;
+mod names;
+mod opening;
+mod session;
+
+pub use session::JetStream;
+
+use crate::connection::StreamClients;
+
+/// Clients that speak JetStream.
+pub type JetStreamClients = StreamClients<JetStream>;

@@ -1,0 +1,111 @@
+//! From a log-in to an open session: streams, what is left of a kept session, consumers.
+
+use pubmark_model::qos::Qos;
+use pubmark_protocol::clients::Outgoing;
+use pubmark_protocol::events::{Connected, Sink};
+use pubmark_wire::nats::encode_subscribe;
+use pubmark_wire::nats::jetstream::{
+    Consumer, CreateConsumer, Stream, consumer_info_subject, encode_empty_request, encode_request,
+};
+
+use super::session::{INBOX, JetStream, Step};
+use crate::connection::{Dialect as _, Link, Shared};
+
+/// Messages on their way to a consumer at most, unless acknowledged.
+pub(super) const MAX_ACK_PENDING: u32 = 65_536;
+
+impl JetStream {
+    /// The log-in was taken: asks for the streams.
+    pub(super) fn on_pong(&mut self, link: &mut Link, shared: &mut Shared, sink: &mut impl Sink) {
+        if self.step != Step::LogIn {
+            return;
+        }
+        self.step = Step::Streams(self.streams.len());
+        if self.streams.is_empty() {
+            return self.on_streams(link, shared, sink);
+        }
+        link.outbox.append(&mut shared.pool, |out| {
+            encode_subscribe(&format!("_INBOX.{}.{}.>", self.name, self.connection), INBOX, out);
+            for (number, (name, subjects)) in (0..).zip(&self.streams) {
+                let stream = Stream { name, subjects, retention: "interest", storage: "file" };
+                encode_request(&stream.create_subject(), &self.inbox("s", number), &stream, out);
+            }
+        });
+    }
+
+    /// All streams are there. Asks whether consumers of a session that should be kept still are.
+    pub(super) fn on_streams(&mut self, link: &mut Link, shared: &mut Shared, sink: &mut impl Sink) {
+        if !self.is_kept || self.listeners.is_empty() {
+            return self.open(link, shared, sink);
+        }
+        self.step = Step::Consumers(self.listeners.len());
+        link.outbox.append(&mut shared.pool, |out| {
+            for (index, listener) in self.listeners.iter().enumerate() {
+                let subject = consumer_info_subject(&listener.stream, &self.durable(index));
+                encode_empty_request(&subject, &self.inbox("i", index as u64), out);
+            }
+        });
+    }
+
+    /// The server has told all that it had to: the session is open.
+    pub(super) fn open(&mut self, link: &mut Link, shared: &mut Shared, sink: &mut impl Sink) {
+        self.step = Step::Ready;
+        let keep_alive_s = shared.config.keep_alive_s;
+        link.opened(shared, keep_alive_s);
+        let session_present = self.is_kept;
+        sink.connected(link.id, Connected { session_present, ..self.opening.connected() });
+        if session_present {
+            self.in_flight.hold_all();
+        } else {
+            self.forget(link.id, sink);
+        }
+        self.is_kept = link.config.persistent && self.made == self.listeners.len();
+        self.listen(link, shared, !session_present);
+        self.send_held(link, shared, sink);
+    }
+
+    /// Subscribes to what consumers send, and makes the consumers if they are to be made.
+    fn listen(&self, link: &mut Link, shared: &mut Shared, makes: bool) {
+        let persistent = link.config.persistent;
+        link.outbox.append(&mut shared.pool, |out| {
+            for (index, listener) in self.listeners.iter().enumerate() {
+                let deliver_subject = format!("_INBOX.{}.d.{index}", self.name);
+                encode_subscribe(&deliver_subject, INBOX + 1 + index as u64, out);
+                if !makes {
+                    continue;
+                }
+                let durable = persistent.then(|| self.durable(index));
+                let several = listener.subjects.len() > 1;
+                let is_acknowledged = listener.qos != Qos::BestEffort;
+                let create = CreateConsumer {
+                    stream_name: &listener.stream,
+                    config: Consumer {
+                        durable_name: durable.as_deref(),
+                        deliver_subject: &deliver_subject,
+                        filter_subject: listener.subjects.first().map(String::as_str).filter(|_| !several),
+                        filter_subjects: several.then_some(&listener.subjects),
+                        deliver_policy: "new",
+                        ack_policy: if is_acknowledged { "explicit" } else { "none" },
+                        max_ack_pending: is_acknowledged.then_some(MAX_ACK_PENDING),
+                    },
+                };
+                encode_request(&create.create_subject(), &self.inbox("c", index as u64), &create, out);
+            }
+        });
+    }
+
+    /// Sends messages of an earlier connection again, as far as the window allows.
+    pub(super) fn send_held(&mut self, link: &mut Link, shared: &mut Shared, sink: &mut impl Sink) {
+        while let Some(tag) = self.in_flight.next_held() {
+            let Some(entry) = self.in_flight.get(tag).copied() else { continue };
+            let message = Outgoing {
+                publication: entry.token.publication,
+                sequence: entry.token.sequence,
+                due_ns: entry.due_ns,
+                payload_bytes: entry.payload_bytes,
+            };
+            self.append(link, shared, message, tag, true);
+            sink.resent(link.id, entry.token);
+        }
+    }
+}

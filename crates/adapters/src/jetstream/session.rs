@@ -1,0 +1,261 @@
+//! What JetStream adds to NATS: streams, publishing with acknowledgements, consumers.
+//!
+//! A publisher asks for an acknowledgement of each message, which comes to its inbox. A subscriber is a consumer that the
+//! server pushes to and that acknowledges every message. Streams are made by whoever connects: one for each first level of
+//! topics, keeping messages as long as a consumer wants them, which is publish/subscribe with acknowledgements and nothing
+//! more.
+//!
+//! Exactly once: publishers give each message an id, by which the server knows repetitions; subscribers have their
+//! acknowledgements confirmed, and until then know the message if it comes again.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use pubmark_model::qos::Qos;
+use pubmark_protocol::capabilities::{Capabilities, Features, Level, SentMeans};
+use pubmark_protocol::clients::{Goodbye, Outgoing, SessionConfig, SessionId};
+use pubmark_protocol::events::{Cause, Sink, Token};
+use pubmark_protocol::header::COMPACT;
+use pubmark_wire::nats::jetstream::{ID_HEADER_BYTES, delete_consumer_subject, encode_publish_with_id};
+use pubmark_wire::nats::{END, Operation, PING, PONG, encode_publish};
+
+use super::names;
+use crate::connection::{
+    Blocked, Dialect, InFlight, Link, Measured, Phase, Progress, Refusal, Sending, Shared, Times, up_to_line_end,
+};
+use crate::nats::opening::{self, LARGEST_PAYLOAD_BYTES, Opening};
+
+/// Number of the subscription to our inbox; those of consumers follow.
+pub(super) const INBOX: u64 = 1;
+
+/// What is awaited.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Step {
+    /// The PONG of the log-in.
+    LogIn,
+    /// Answers about so many streams.
+    Streams(usize),
+    /// Answers about so many consumers that should be there.
+    Consumers(usize),
+    /// Nothing: the session is open.
+    Ready,
+}
+
+/// A subscription as the server knows it.
+pub(super) struct Listener {
+    pub(super) stream: String,
+    pub(super) subjects: Vec<String>,
+    pub(super) qos: Qos,
+}
+
+/// A session's memory.
+pub struct JetStream {
+    pub(super) opening: Opening,
+    pub(super) step: Step,
+    /// Name of this client in inboxes and of what is kept for it.
+    pub(super) name: String,
+    /// Counts connections: answers of an earlier one come to another inbox.
+    pub(super) connection: u32,
+    /// Of each publication.
+    subjects: Vec<Box<str>>,
+    /// Streams that have to be there: name, subjects.
+    pub(super) streams: BTreeMap<String, Vec<String>>,
+    pub(super) listeners: Vec<Listener>,
+    pub(super) in_flight: InFlight,
+    /// The server has all of the session that was there when its last connection ended, as far as its answers tell.
+    pub(super) is_kept: bool,
+    /// Consumers that were made.
+    pub(super) made: usize,
+    /// Exactly once: messages delivered whose acknowledgement was not confirmed, by listener and number in the stream.
+    pub(super) unconfirmed: BTreeSet<(usize, u64)>,
+}
+
+impl Dialect for JetStream {
+    const CAPABILITIES: Capabilities = Capabilities {
+        name: "jetstream",
+        title: "NATS JetStream",
+        schemes: &["nats", "tls"],
+        tls_schemes: &["tls"],
+        default_port: 4222,
+        default_tls_port: 4222,
+        levels: &[
+            Level { qos: Qos::BestEffort, means: "message without acknowledgement; consumer with AckPolicy none" },
+            Level { qos: Qos::AtLeastOnce, means: "acknowledged by the stream; consumer acknowledges each" },
+            Level {
+                qos: Qos::ExactlyOnce,
+                means: "Nats-Msg-Id and acknowledged; consumer has its acknowledgement confirmed",
+            },
+        ],
+        wildcards: true,
+        retain: false,
+        persistent_sessions: true,
+        ends_sessions: true,
+        features: Features::NONE,
+        sent_means: SentMeans::Wire,
+        maximum_payload_bytes: LARGEST_PAYLOAD_BYTES,
+        check_topic: Some(names::check_topic),
+        hears: None,
+    };
+    const TLS_FIRST: bool = false;
+    const WELCOME: &'static str = "its welcome";
+
+    type Packet<'a> = Operation<'a>;
+
+    fn new(config: &SessionConfig) -> JetStream {
+        let mut opening = Opening::default();
+        let of_topic = |subjects: Vec<String>| subjects.into_iter().next().unwrap_or_default().into();
+        let subjects = config.publications.iter().map(|entry| of_topic(opening.subjects(&entry.topic))).collect();
+        let mut listener =
+            |filter: &str, qos| Listener { stream: names::stream(filter), subjects: opening.subjects(filter), qos };
+        let listeners = config.subscriptions.iter().map(|entry| listener(&entry.filter, entry.qos)).collect();
+        let topics = config.publications.iter().map(|publication| &publication.topic);
+        let filters = config.subscriptions.iter().map(|subscription| &subscription.filter);
+        let of_stream = |topic: &Box<str>| (names::stream(topic), names::stream_subjects(topic));
+        JetStream {
+            opening,
+            step: Step::LogIn,
+            name: names::escaped(&config.client_id),
+            connection: 0,
+            subjects,
+            streams: topics.chain(filters).map(of_stream).collect(),
+            listeners,
+            in_flight: InFlight::new(config.in_flight_window.max(1)),
+            is_kept: false,
+            made: 0,
+            unconfirmed: BTreeSet::new(),
+        }
+    }
+
+    /// The server begins.
+    fn begin(&mut self, _: &mut Link, _: &mut Shared) -> Result<(), Cause> {
+        self.step = Step::LogIn;
+        self.connection = self.connection.wrapping_add(1);
+        self.opening.begin()
+    }
+
+    fn measure(bytes: &[u8], most_bytes: usize) -> Result<Measured<Operation<'_>>, Cause> {
+        opening::measure(bytes, most_bytes)
+    }
+
+    /// Up to the end of the line.
+    fn belonging(bytes: &[u8]) -> usize {
+        up_to_line_end(bytes)
+    }
+
+    fn handle(
+        &mut self,
+        link: &mut Link,
+        shared: &mut Shared,
+        operation: &Operation<'_>,
+        times: Times,
+        sink: &mut impl Sink,
+    ) -> Result<(), Cause> {
+        match operation {
+            Operation::Message(message) if message.subscription == INBOX => self.on_answer(link, shared, message, sink),
+            Operation::Message(message) if link.phase == Phase::Open => {
+                self.on_delivery(link, shared, message, times, sink)
+            }
+            Operation::Message(_) => Err(Cause::Protocol("a message before its welcome".to_owned())),
+            Operation::Ping => {
+                link.outbox.append(&mut shared.pool, |out| out.extend_from_slice(PONG));
+                Ok(())
+            }
+            Operation::Pong if self.opening.is_greeted() => {
+                self.on_pong(link, shared, sink);
+                Ok(())
+            }
+            Operation::Pong => Err(Cause::Protocol(format!("PONG before {}", JetStream::WELCOME))),
+            Operation::Info(json) => self.opening.on_info(link, shared, json, times),
+            Operation::Error(words) => Err(opening::cause(link.phase, words)),
+            Operation::Ok => Ok(()),
+        }
+    }
+
+    fn send(&mut self, link: &mut Link, shared: &mut Shared, message: Outgoing) -> Result<(), Refusal> {
+        let qos = link.config.publications[usize::from(message.publication)].qos;
+        let payload_bytes = (message.payload_bytes as usize).max(COMPACT);
+        // The limit of the server's is for headers and payload together.
+        let header_bytes = if qos == Qos::ExactlyOnce { ID_HEADER_BYTES } else { 0 };
+        self.opening.check_size(payload_bytes + header_bytes)?;
+        let mut tag = 0;
+        if qos != Qos::BestEffort {
+            if !self.in_flight.has_room() {
+                return Err(Refusal::Blocked(Blocked::Window));
+            }
+            let token = Token { publication: message.publication, sequence: message.sequence };
+            tag = self.in_flight.add(token, message.due_ns, payload_bytes as u32, qos);
+        }
+        self.append(link, shared, message, tag, false);
+        Ok(())
+    }
+
+    fn has_room(&self) -> bool {
+        self.in_flight.has_room()
+    }
+
+    fn written(&mut self, tag: u16) {
+        self.in_flight.written(tag);
+    }
+
+    fn abandoned(&mut self, tag: u16) {
+        self.in_flight.remove(tag);
+    }
+
+    fn ping(out: &mut Vec<u8>) {
+        out.extend_from_slice(PING);
+    }
+
+    /// The end of a connection is no word of NATS's; consumers that are kept are taken away by a request.
+    fn say_goodbye(&mut self, link: &mut Link, shared: &mut Shared, goodbye: Goodbye) {
+        if goodbye != Goodbye::Final || !link.config.persistent {
+            return;
+        }
+        link.outbox.append(&mut shared.pool, |out| {
+            for (index, listener) in self.listeners.iter().enumerate() {
+                let subject = delete_consumer_subject(&listener.stream, &self.durable(index));
+                encode_publish(&subject, None, 0, out);
+                out.extend_from_slice(END);
+            }
+        });
+        self.is_kept = false;
+    }
+
+    fn forget(&mut self, session: SessionId, sink: &mut impl Sink) {
+        for entry in self.in_flight.drain() {
+            if entry.progress == Progress::Written {
+                sink.unanswered(session, entry.token);
+            }
+        }
+        self.unconfirmed.clear();
+        (self.is_kept, self.made) = (false, 0);
+    }
+}
+
+impl JetStream {
+    /// Name of a listener's consumer, where it is kept.
+    pub(super) fn durable(&self, listener: usize) -> String {
+        format!("{}-{listener}", self.name)
+    }
+
+    /// Where answers of this connection come to: `kind` and `number` say to what.
+    pub(super) fn inbox(&self, kind: &str, number: u64) -> String {
+        format!("_INBOX.{}.{}.{kind}.{number}", self.name, self.connection)
+    }
+
+    /// Appends a message; `message.publication` and its level say how.
+    pub(super) fn append(&self, link: &mut Link, shared: &mut Shared, message: Outgoing, tag: u16, repeated: bool) {
+        let publication = &link.config.publications[usize::from(message.publication)];
+        let (qos, publisher) = (publication.qos, publication.publisher);
+        let payload_bytes = (message.payload_bytes as usize).max(COMPACT);
+        let subject = &self.subjects[usize::from(message.publication)];
+        let run = shared.config.run;
+        let front = |out: &mut Vec<u8>| match qos {
+            Qos::BestEffort => encode_publish(subject, None, payload_bytes, out),
+            Qos::AtLeastOnce => encode_publish(subject, Some(&self.inbox("p", tag.into())), payload_bytes, out),
+            Qos::ExactlyOnce => {
+                let id = format!("{run:08x}-{publisher:08x}-{:08x}", message.sequence);
+                encode_publish_with_id(subject, &self.inbox("p", tag.into()), &id, payload_bytes, out);
+            }
+        };
+        link.append_message(shared, message, Sending { tag, payload_bytes, repeated }, front, END);
+    }
+}

@@ -1,0 +1,42 @@
+//! From TCP to a log-in: HELLO. What publish/subscribe and streams have in common.
+
+use pubmark_protocol::events::{Cause, Said};
+use pubmark_wire::resp::{Found, Reply, encode_command, next};
+
+use crate::connection::{Link, Measured, Shared};
+
+/// Largest bulk string (`proto-max-bulk-len`, 512 MB unless set otherwise).
+pub const LARGEST_PAYLOAD_BYTES: u32 = 512 << 20;
+/// User of a server whose log-in is a password alone.
+const DEFAULT_USER: &str = "default";
+
+/// Asks for RESP3, logs in, says who we are; a map answers.
+pub fn say_hello(link: &mut Link, shared: &mut Shared) {
+    let mut words: Vec<&[u8]> = vec![b"HELLO", b"3"];
+    if let Some(credentials) = link.config.log_in(&shared.config) {
+        let user = if credentials.user.is_empty() { DEFAULT_USER } else { &credentials.user };
+        words.extend([&b"AUTH"[..], user.as_bytes(), credentials.password.as_bytes()]);
+    }
+    // The name that CLIENT LIST shows; it may have no blanks.
+    let name: String = link.config.client_id.chars().map(|c| if c.is_ascii_graphic() { c } else { '-' }).collect();
+    words.extend([&b"SETNAME"[..], name.as_bytes()]);
+    link.outbox.append(&mut shared.pool, |out| encode_command(&words, out));
+}
+
+/// The value at the front of some bytes.
+pub fn measure(bytes: &[u8], most_bytes: usize) -> Result<Measured<Reply<'_>>, Cause> {
+    match next(bytes, most_bytes) {
+        Ok(Found::Whole { reply, bytes }) => Ok(Measured::Whole { packet: reply, bytes }),
+        Ok(Found::Partial(bytes)) => Ok(Measured::Partial(bytes)),
+        Err(error) => Err(Cause::Protocol(error.to_string())),
+    }
+}
+
+/// What an error in place of the welcome means.
+pub fn refusal(words: &str) -> Cause {
+    let said = Said::words(words.to_owned());
+    match words.split(' ').next() {
+        Some("WRONGPASS" | "NOAUTH" | "NOPERM") => Cause::NotAuthorized(said),
+        _ => Cause::Refused(said),
+    }
+}

@@ -1,0 +1,165 @@
+//! Answers in their order: to HELLO, to groups, to messages.
+
+use pubmark_model::qos::Qos;
+use pubmark_protocol::clients::Outgoing;
+use pubmark_protocol::events::{Cause, Connected, Said, Sink};
+use pubmark_wire::resp::{Reply, encode_command};
+
+use super::session::{Awaited, RedisStreams};
+use crate::connection::{Dialect as _, Link, Progress, Sending, Shared, Times};
+use crate::redis::opening;
+
+impl RedisStreams {
+    pub(super) fn on_reply(
+        &mut self,
+        link: &mut Link,
+        shared: &mut Shared,
+        reply: &Reply<'_>,
+        times: Times,
+        sink: &mut impl Sink,
+    ) -> Result<(), Cause> {
+        // The answer to PING, which no other command has; and news that nobody asked for.
+        if matches!(reply, Reply::Simple("PONG") | Reply::Push(_)) {
+            return Ok(());
+        }
+        let Some(awaited) = self.awaited.pop_front() else {
+            return Err(Cause::Protocol(format!("{} that answers nothing", kind(reply))));
+        };
+        match (awaited, reply) {
+            (Awaited::Hello, Reply::Aggregate(_)) => {
+                self.on_hello(link, shared, sink);
+                Ok(())
+            }
+            (Awaited::Hello, Reply::Error(words)) => Err(opening::refusal(words)),
+            // A stream that is not there has no group to end; anything else is told when the group is asked for.
+            (Awaited::Destroyed, Reply::Integer(_) | Reply::Error(_)) => Ok(()),
+            (Awaited::Group(stream), Reply::Simple(_) | Reply::Error(_)) => {
+                self.on_group(stream, reply);
+                if self.answered == self.asked {
+                    self.open(link, shared, sink);
+                }
+                Ok(())
+            }
+            (Awaited::Added(tag), Reply::Bulk(_)) => self.on_added(link, shared, tag, Ok(()), sink),
+            (Awaited::Added(tag), Reply::Error(words)) => {
+                self.on_added(link, shared, tag, Err(Said::words((*words).to_owned())), sink)
+            }
+            (Awaited::Read { again }, Reply::Aggregate(values)) => {
+                let entries = self.on_entries(link, shared, values, times, sink)?;
+                self.read(link, shared, again && entries > 0);
+                Ok(())
+            }
+            (Awaited::Read { .. }, Reply::Null) => {
+                self.read(link, shared, false);
+                Ok(())
+            }
+            (Awaited::Acknowledged, Reply::Integer(_)) => Ok(()),
+            (_, Reply::Error(words)) => Err(Cause::Server { said: Said::words((*words).to_owned()), too_large: false }),
+            (awaited, other) => Err(Cause::Protocol(format!("{} in answer to {awaited:?}", kind(other)))),
+        }
+    }
+
+    /// The log-in was taken: asks for groups. A session that is not kept begins with new ones; one that is has a group on
+    /// what it writes, too, by which a server that has forgotten it is known.
+    fn on_hello(&mut self, link: &mut Link, shared: &mut Shared, sink: &mut impl Sink) {
+        let persistent = link.config.persistent;
+        self.asked = if persistent { self.streams.len() } else { self.read };
+        if self.asked == 0 {
+            return self.open(link, shared, sink);
+        }
+        let awaited = &mut self.awaited;
+        link.outbox.append(&mut shared.pool, |out| {
+            let group = self.group.as_bytes();
+            for (index, key) in self.streams.iter().take(self.asked).enumerate() {
+                if !persistent {
+                    encode_command(&[b"XGROUP", b"DESTROY", key.as_bytes(), group], out);
+                    awaited.push_back(Awaited::Destroyed);
+                }
+                encode_command(&[b"XGROUP", b"CREATE", key.as_bytes(), group, b"$", b"MKSTREAM"], out);
+                awaited.push_back(Awaited::Group(index));
+            }
+        });
+    }
+
+    fn on_group(&mut self, stream: usize, reply: &Reply<'_>) {
+        self.answered += 1;
+        if let Reply::Error(words) = reply {
+            match words.starts_with("BUSYGROUP") {
+                true => self.found += 1,
+                false => self.refused.push((stream, Said::words((*words).to_owned()))),
+            }
+        }
+    }
+
+    /// Every group is answered for: the session is open.
+    fn open(&mut self, link: &mut Link, shared: &mut Shared, sink: &mut impl Sink) {
+        let session_present = link.config.persistent && self.asked > 0 && self.found == self.asked;
+        let keep_alive_s = shared.config.keep_alive_s;
+        link.opened(shared, keep_alive_s);
+        sink.connected(link.id, Connected { session_present, ..Connected::default() });
+        if session_present {
+            self.in_flight.hold_all();
+        } else {
+            self.forget(link.id, sink);
+            for (index, listener) in self.listeners.iter().enumerate() {
+                let refused = self.refused.iter().find(|(stream, _)| *stream == listener.stream);
+                let granted = refused.map_or(Ok(listener.qos), |(_, said)| Err(said.clone()));
+                sink.subscribed(link.id, index, granted);
+            }
+        }
+        self.send_held(link, shared, sink);
+        self.read(link, shared, session_present);
+    }
+
+    fn on_added(
+        &mut self,
+        link: &mut Link,
+        shared: &mut Shared,
+        tag: u16,
+        outcome: Result<(), Said>,
+        sink: &mut impl Sink,
+    ) -> Result<(), Cause> {
+        if tag == 0 {
+            // At QoS 0 nobody waits for the answer; but a refused message is not one that was sent and lost.
+            return outcome.map_err(|said| Cause::Server { said, too_large: false });
+        }
+        let is_awaited = self.in_flight.get(tag).is_some_and(|entry| entry.progress == Progress::Written);
+        let Some(entry) = self.in_flight.remove(tag).filter(|_| is_awaited) else {
+            return Err(Cause::Protocol("an answer to XADD before all of it was written".to_owned()));
+        };
+        sink.acknowledged(link.id, entry.token, outcome);
+        self.send_held(link, shared, sink);
+        Ok(())
+    }
+
+    /// Sends messages of an earlier connection again, as far as the window allows.
+    fn send_held(&mut self, link: &mut Link, shared: &mut Shared, sink: &mut impl Sink) {
+        while let Some(tag) = self.in_flight.next_held() {
+            let Some(entry) = self.in_flight.get(tag).copied() else { continue };
+            debug_assert!(entry.qos > Qos::BestEffort, "others are not kept");
+            let message = Outgoing {
+                publication: entry.token.publication,
+                sequence: entry.token.sequence,
+                due_ns: entry.due_ns,
+                payload_bytes: entry.payload_bytes,
+            };
+            let payload_bytes = entry.payload_bytes as usize;
+            self.append(link, shared, message, Sending { tag, payload_bytes, repeated: true });
+            sink.resent(link.id, entry.token);
+        }
+    }
+}
+
+/// What kind of answer it is; its contents may be a message of any size.
+fn kind(reply: &Reply<'_>) -> &'static str {
+    match reply {
+        Reply::Simple(_) => "a word",
+        Reply::Error(_) => "an error",
+        Reply::Integer(_) => "a number",
+        Reply::Bulk(_) => "a string",
+        Reply::Null => "nothing",
+        Reply::Aggregate(_) => "a list",
+        Reply::Push(_) => "a push",
+        Reply::Other => "something else",
+    }
+}

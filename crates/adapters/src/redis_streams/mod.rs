@@ -1,0 +1,12 @@
+//! Redis Streams at wire level: messages kept in a list and acknowledged, over RESP3.
+
+mod answers;
+mod reading;
+mod session;
+
+pub use session::RedisStreams;
+
+use crate::connection::StreamClients;
+
+/// Clients that speak Redis Streams.
+pub type RedisStreamsClients = StreamClients<RedisStreams>;

@@ -1,0 +1,124 @@
+//! Entries of streams: asked for, delivered, acknowledged.
+
+use pubmark_model::qos::Qos;
+use pubmark_protocol::events::{Cause, Sink};
+use pubmark_wire::resp::{Value, Values, encode_command};
+
+use super::session::{Awaited, PAYLOAD, READ_BYTES, RedisStreams, TOPIC};
+use crate::connection::{Link, Shared, Times};
+
+/// Entries in one answer at most, over all streams; the parser takes 1,024 values, an entry has seven.
+const MOST_ENTRIES: usize = 100;
+/// Longest time that the server waits for news before it answers with nothing, where no keep-alive asks for less.
+const BLOCK_MS: u64 = 5_000;
+
+/// An entry of a stream.
+struct Entry<'a> {
+    id: &'a [u8],
+    /// None if it was trimmed away.
+    message: Option<(&'a [u8], &'a [u8])>,
+}
+
+impl RedisStreams {
+    /// Asks for entries: those read before and not acknowledged if `again`, otherwise new ones, for which the server waits. A
+    /// sign of life while it waits would not be answered, so it waits for less than the keep-alive.
+    pub(super) fn read(&mut self, link: &mut Link, shared: &mut Shared, again: bool) {
+        let granted: Vec<&String> = (0..self.read)
+            .filter(|index| self.refused.iter().all(|(refused, _)| refused != index))
+            .map(|index| &self.streams[index])
+            .collect();
+        if granted.is_empty() {
+            return;
+        }
+        let entries = (READ_BYTES / shared.config.maximum_packet_bytes.max(1)).min(MOST_ENTRIES) / granted.len();
+        let entries = entries.max(1).to_string();
+        let keep_alive_ms = u64::from(shared.config.keep_alive_s) * 1_000;
+        let block_ms = if keep_alive_ms == 0 { BLOCK_MS } else { BLOCK_MS.min(keep_alive_ms / 2) }.to_string();
+        let mut words: Vec<&[u8]> = vec![b"XREADGROUP", b"GROUP", self.group.as_bytes(), self.group.as_bytes()];
+        words.extend([&b"COUNT"[..], entries.as_bytes()]);
+        if !again {
+            words.extend([&b"BLOCK"[..], block_ms.as_bytes()]);
+        }
+        if !self.acknowledges() {
+            words.push(b"NOACK");
+        }
+        words.push(b"STREAMS");
+        words.extend(granted.iter().map(|key| key.as_bytes()));
+        words.extend(granted.iter().map(|_| if again { &b"0"[..] } else { b">" }));
+        link.outbox.append(&mut shared.pool, |out| encode_command(&words, out));
+        self.awaited.push_back(Awaited::Read { again });
+    }
+
+    fn acknowledges(&self) -> bool {
+        self.listeners.iter().any(|listener| listener.qos > Qos::BestEffort)
+    }
+
+    /// Delivers and acknowledges the entries of an answer; how many there are.
+    pub(super) fn on_entries(
+        &mut self,
+        link: &mut Link,
+        shared: &mut Shared,
+        values: &[u8],
+        times: Times,
+        sink: &mut impl Sink,
+    ) -> Result<usize, Cause> {
+        let broken = || Cause::Protocol("an answer to XREADGROUP that is none".to_owned());
+        let mut values = Values::new(values);
+        let streams = values.open().ok_or_else(broken)? / 2;
+        let mut chosen: Vec<&[u8]> = vec![];
+        let mut count = 0;
+        for _ in 0..streams {
+            let key = values.text().ok_or_else(broken)?;
+            let stream = self.streams[..self.read].iter().position(|stream| stream.as_bytes() == key);
+            let stream = stream.ok_or_else(broken)?;
+            let entries = values.open().ok_or_else(broken)?;
+            let mut ids: Vec<&[u8]> = Vec::with_capacity(entries);
+            for _ in 0..entries {
+                let entry = entry(&mut values).ok_or_else(broken)?;
+                ids.push(entry.id);
+                chosen
+                    .extend(entry.message.filter(|(topic, _)| self.chooses(stream, topic)).map(|(_, payload)| payload));
+            }
+            count += ids.len();
+            if self.acknowledges() && !ids.is_empty() {
+                let words: Vec<&[u8]> = [&b"XACK"[..], key, self.group.as_bytes()].into_iter().chain(ids).collect();
+                link.outbox.append(&mut shared.pool, |out| encode_command(&words, out));
+                self.awaited.push_back(Awaited::Acknowledged);
+            }
+        }
+        let last = chosen.len();
+        for (nth, payload) in (1..).zip(chosen) {
+            // Only the last of them ends where the read ends.
+            let times = if nth == last { times } else { times.of_no_end() };
+            sink.delivered(link.id, times.delivery(payload, false));
+        }
+        Ok(count)
+    }
+
+    /// Does a filter of the session choose an entry of a stream?
+    fn chooses(&self, stream: usize, topic: &[u8]) -> bool {
+        let Ok(topic) = std::str::from_utf8(topic) else { return false };
+        self.listeners.iter().any(|listener| listener.stream == stream && listener.filter.matches(topic))
+    }
+}
+
+/// `id` and its fields; `None` if it is something else. Entries of others may have other fields.
+fn entry<'a>(values: &mut Values<'a>) -> Option<Entry<'a>> {
+    let parts = values.open().filter(|parts| *parts == 2);
+    parts?;
+    let id = values.text()?;
+    let fields = match values.next()? {
+        Value::Open(fields) => fields,
+        Value::Null => return Some(Entry { id, message: None }),
+        Value::Text(_) => return None,
+    };
+    let (mut topic, mut payload) = (None, None);
+    for _ in 0..fields / 2 {
+        match (values.text()?, values.text()?) {
+            (TOPIC, value) => topic = Some(value),
+            (PAYLOAD, value) => payload = Some(value),
+            _ => {}
+        }
+    }
+    Some(Entry { id, message: topic.zip(payload) })
+}

@@ -1,0 +1,259 @@
+//! What Redis Streams add to a connection: XADD, consumer groups, XREADGROUP, XACK.
+//!
+//! A stream has a key, and no filter chooses among its entries. So there is one for each first level of topics, every entry
+//! holds its topic, and a subscriber reads all of a stream and skips what its filters do not choose. Each session that
+//! subscribes is a consumer group of its own: that is publish/subscribe. Commands are answered in their order; what is awaited
+//! is kept in a queue.
+
+use std::collections::{BTreeSet, VecDeque};
+
+use pubmark_model::qos::Qos;
+use pubmark_model::topic::TopicFilter;
+use pubmark_protocol::capabilities::{Capabilities, Features, Level, SentMeans};
+use pubmark_protocol::clients::{Outgoing, SessionConfig, SessionId};
+use pubmark_protocol::events::{Cause, Said, Sink, Token};
+use pubmark_protocol::header::COMPACT;
+use pubmark_wire::resp::{END, Reply, append_bulk_front, encode_command};
+
+use crate::connection::{
+    Blocked, Dialect, InFlight, Link, Measured, Progress, Refusal, Sending, Shared, Times, up_to_line_end,
+};
+use crate::redis::opening::{self, LARGEST_PAYLOAD_BYTES};
+
+/// Start of the keys of streams.
+const KEY_PREFIX: &str = "pubmark:";
+/// Entries that a stream keeps, about: without a limit the server's memory would grow for as long as a run lasts. A reader
+/// that falls further behind loses messages, which the books show.
+const STREAM_ENTRIES: &str = "100000";
+/// Largest answer to a read, bytes, unless one message may be larger.
+pub(super) const READ_BYTES: usize = 32 << 20;
+/// The field of an entry that holds its topic.
+pub(super) const TOPIC: &[u8] = b"t";
+/// The field that holds its payload.
+pub(super) const PAYLOAD: &[u8] = b"p";
+
+/// A command whose answer is awaited.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Awaited {
+    /// HELLO.
+    Hello,
+    /// The end of a group that an earlier session left.
+    Destroyed,
+    /// A group on the stream with this index.
+    Group(usize),
+    /// XADD of the message with this tag; 0 at QoS 0.
+    Added(u16),
+    /// XREADGROUP, of what was read before and not acknowledged, or of what is new.
+    Read { again: bool },
+    /// XACK.
+    Acknowledged,
+}
+
+/// A subscription.
+pub(super) struct Listener {
+    pub(super) filter: TopicFilter,
+    pub(super) qos: Qos,
+    /// Index of its stream.
+    pub(super) stream: usize,
+}
+
+/// A session's memory.
+pub struct RedisStreams {
+    /// Of each publication: the command up to the payload's length.
+    fronts: Vec<Box<[u8]>>,
+    /// Keys of all streams that the session reads or writes, those that it reads first.
+    pub(super) streams: Vec<String>,
+    /// How many of them it reads.
+    pub(super) read: usize,
+    pub(super) listeners: Vec<Listener>,
+    /// Name of the session's group.
+    pub(super) group: String,
+    pub(super) awaited: VecDeque<Awaited>,
+    pub(super) in_flight: InFlight,
+    /// Groups asked for, those answered for, and those of them that were there already.
+    pub(super) asked: usize,
+    pub(super) answered: usize,
+    pub(super) found: usize,
+    /// Streams on which no group was granted.
+    pub(super) refused: Vec<(usize, Said)>,
+}
+
+impl Dialect for RedisStreams {
+    const CAPABILITIES: Capabilities = Capabilities {
+        name: "redis-streams",
+        title: "Redis Streams (RESP3)",
+        schemes: &["redis", "rediss"],
+        tls_schemes: &["rediss"],
+        default_port: 6379,
+        default_tls_port: 6379,
+        levels: &[
+            Level { qos: Qos::BestEffort, means: "XADD; XREADGROUP NOACK" },
+            Level { qos: Qos::AtLeastOnce, means: "XADD answered with an id; XREADGROUP, XACK" },
+        ],
+        wildcards: true,
+        retain: false,
+        persistent_sessions: true,
+        ends_sessions: false,
+        features: Features::NONE,
+        sent_means: SentMeans::Wire,
+        maximum_payload_bytes: LARGEST_PAYLOAD_BYTES,
+        check_topic: Some(check_topic),
+        hears: None,
+    };
+    const WELCOME: &'static str = "its answer to HELLO";
+
+    type Packet<'a> = Reply<'a>;
+
+    fn new(config: &SessionConfig) -> RedisStreams {
+        let read: BTreeSet<String> = config.subscriptions.iter().map(|entry| key(&entry.filter)).collect();
+        let written: BTreeSet<String> = config.publications.iter().map(|entry| key(&entry.topic)).collect();
+        let mut streams: Vec<String> = read.iter().cloned().collect();
+        streams.extend(written.difference(&read).cloned());
+        let stream_of = |filter: &str| {
+            let key = key(filter);
+            streams.iter().position(|stream| *stream == key).unwrap_or_default()
+        };
+        let listener = |entry: &pubmark_protocol::clients::Subscription| Listener {
+            filter: TopicFilter(entry.filter.to_string()),
+            qos: entry.qos,
+            stream: stream_of(&entry.filter),
+        };
+        RedisStreams {
+            fronts: config.publications.iter().map(|entry| front(&entry.topic)).collect(),
+            listeners: config.subscriptions.iter().map(listener).collect(),
+            read: read.len(),
+            streams,
+            group: config.client_id.to_string(),
+            awaited: VecDeque::new(),
+            in_flight: InFlight::new(config.in_flight_window.max(1)),
+            asked: 0,
+            answered: 0,
+            found: 0,
+            refused: vec![],
+        }
+    }
+
+    fn begin(&mut self, link: &mut Link, shared: &mut Shared) -> Result<(), Cause> {
+        self.awaited.clear();
+        (self.asked, self.answered, self.found) = (0, 0, 0);
+        self.refused.clear();
+        opening::say_hello(link, shared);
+        self.awaited.push_back(Awaited::Hello);
+        Ok(())
+    }
+
+    /// Several entries come in one answer.
+    fn measure(bytes: &[u8], most_bytes: usize) -> Result<Measured<Reply<'_>>, Cause> {
+        opening::measure(bytes, most_bytes.max(READ_BYTES))
+    }
+
+    /// Up to the end of the line: a string whose length is known is waited for as a whole.
+    fn belonging(bytes: &[u8]) -> usize {
+        up_to_line_end(bytes)
+    }
+
+    fn handle(
+        &mut self,
+        link: &mut Link,
+        shared: &mut Shared,
+        reply: &Reply<'_>,
+        times: Times,
+        sink: &mut impl Sink,
+    ) -> Result<(), Cause> {
+        self.on_reply(link, shared, reply, times, sink)
+    }
+
+    fn send(&mut self, link: &mut Link, shared: &mut Shared, message: Outgoing) -> Result<(), Refusal> {
+        let payload_bytes = (message.payload_bytes as usize).max(COMPACT);
+        if payload_bytes > LARGEST_PAYLOAD_BYTES as usize {
+            return Err(Refusal::TooLarge(LARGEST_PAYLOAD_BYTES));
+        }
+        let qos = link.config.publications[usize::from(message.publication)].qos;
+        let mut tag = 0;
+        if qos != Qos::BestEffort {
+            if !self.in_flight.has_room() {
+                return Err(Refusal::Blocked(Blocked::Window));
+            }
+            let token = Token { publication: message.publication, sequence: message.sequence };
+            tag = self.in_flight.add(token, message.due_ns, payload_bytes as u32, qos);
+        }
+        self.append(link, shared, message, Sending { tag, payload_bytes, repeated: false });
+        Ok(())
+    }
+
+    fn has_room(&self) -> bool {
+        self.in_flight.has_room()
+    }
+
+    fn written(&mut self, tag: u16) {
+        self.in_flight.written(tag);
+    }
+
+    fn abandoned(&mut self, tag: u16) {
+        self.in_flight.remove(tag);
+    }
+
+    /// Answered by a word that nothing else is answered by.
+    fn ping(out: &mut Vec<u8>) {
+        encode_command(&[b"PING"], out);
+    }
+
+    fn forget(&mut self, session: SessionId, sink: &mut impl Sink) {
+        for entry in self.in_flight.drain() {
+            if entry.progress == Progress::Written {
+                sink.unanswered(session, entry.token);
+            }
+        }
+    }
+}
+
+impl RedisStreams {
+    /// Appends an XADD.
+    pub(super) fn append(&mut self, link: &mut Link, shared: &mut Shared, message: Outgoing, sending: Sending) {
+        let fixed = &self.fronts[usize::from(message.publication)];
+        let front = |out: &mut Vec<u8>| {
+            out.extend_from_slice(fixed);
+            append_bulk_front(sending.payload_bytes, out);
+        };
+        link.append_message(shared, message, sending, front, END);
+        self.awaited.push_back(Awaited::Added(sending.tag));
+    }
+}
+
+fn first_level(topic: &str) -> &str {
+    topic.split_once('/').map_or(topic, |(level, _)| level)
+}
+
+/// The key of the stream that has a topic's messages, or those that a filter chooses.
+fn key(topic: &str) -> String {
+    format!("{KEY_PREFIX}{}", first_level(topic))
+}
+
+/// Has a topic or filter a stream?
+fn check_topic(topic: &str) -> Result<(), String> {
+    match first_level(topic) {
+        "+" | "#" => Err(format!("`{topic}` has a wildcard in its first level, by which streams are made")),
+        _ => Ok(()),
+    }
+}
+
+/// XADD up to the payload's length.
+fn front(topic: &str) -> Box<[u8]> {
+    let mut out = Vec::new();
+    let key = key(topic);
+    let words: [&[u8]; 10] = [
+        b"XADD",
+        key.as_bytes(),
+        b"MAXLEN",
+        b"~",
+        STREAM_ENTRIES.as_bytes(),
+        b"*",
+        TOPIC,
+        topic.as_bytes(),
+        PAYLOAD,
+        b"",
+    ];
+    encode_command(&words, &mut out);
+    out.truncate(out.len() - b"$0\r\n\r\n".len());
+    out.into_boxed_slice()
+}

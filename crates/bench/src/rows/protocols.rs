@@ -1,0 +1,144 @@
+//! What each protocol costs the generator, over its own server.
+
+use crate::bed::Bed;
+use crate::generator::{Finding, Order};
+use crate::row::{Reading, Row};
+use crate::{child, idle, native};
+
+pub const FLOOD: Row = Row {
+    name: "protocols-flood",
+    measure: "flood over each protocol's server, publishers + subscriber, CPU-s per million delivered",
+    known: "nats bench 0.78 (16 B), 2.15 (1 KB)",
+    run: flood,
+};
+
+pub const PACED: Row = Row {
+    name: "protocols-paced",
+    measure: "paced 10,000 msg/s, 100 → 1, 16 B, CPU-s per million delivered",
+    known: "—",
+    run: paced,
+};
+
+pub const PUBLISH: Row = Row {
+    name: "redis-publish",
+    measure: "publish alone into Redis, 1 connection, 16 B, CPU-s per million: ours beside redis-benchmark -P 16",
+    known: "redis-benchmark 2.02",
+    run: publish,
+};
+
+pub const IDLE: Row = Row {
+    name: "protocols-idle",
+    measure: "RSS per idle connection with a subscription, 2,000 of them",
+    known: "nats bench 36 KB, redis-benchmark 1.3 KB",
+    run: idle_sessions,
+};
+
+/// A protocol, the system it is measured on, the level.
+struct Case {
+    protocol: &'static str,
+    system: &'static str,
+    qos: u8,
+}
+
+const CASES: [Case; 4] = [
+    Case { protocol: "mqtt5", system: "mosquitto", qos: 0 },
+    Case { protocol: "nats", system: "nats", qos: 0 },
+    Case { protocol: "jetstream", system: "nats", qos: 1 },
+    Case { protocol: "redis", system: "redis", qos: 0 },
+];
+
+fn order(case: &Case, bed: &Bed, set: &[&str]) -> Order {
+    Order {
+        workload: "fan-in".to_owned(),
+        set: set.iter().map(|pair| (*pair).to_owned()).collect(),
+        address: bed.address.to_string(),
+        qos: case.qos,
+        protocol: case.protocol.to_owned(),
+        warmup_s: 0.5,
+        duration_s: 3.0,
+        realtime: false,
+        publish_only: false,
+        in_flight_window: None,
+    }
+}
+
+/// One value a repetition: CPU seconds per million, and millions a second.
+fn measure(case: &Case, set: &[&str], repetitions: usize) -> Result<(Vec<f64>, Vec<f64>), String> {
+    let (mut costs, mut rates) = (vec![], vec![]);
+    for _ in 0..repetitions {
+        let bed = Bed::start(case.system, case.protocol, false)?;
+        let found: Finding = child::ask("generator", &order(case, &bed, set))?;
+        if found.delivered == 0 {
+            return Err(format!("{} delivered nothing", case.protocol));
+        }
+        costs.push(found.cpu_s / (found.delivered as f64 / 1e6));
+        rates.push(found.delivered as f64 / found.window_s / 1e3);
+    }
+    Ok((costs, rates))
+}
+
+fn flood(repetitions: usize) -> Result<Vec<Reading>, String> {
+    let mut readings = vec![];
+    for case in CASES {
+        for (publishers, payload) in [(1, "16B"), (1, "1KB"), (100, "16B")] {
+            let set = ["arrival=flood", &format!("publishers={publishers}"), &format!("payload={payload}")];
+            let (costs, rates) = measure(&case, &set, repetitions)?;
+            let name = format!("{} QoS {}, {publishers} → 1, {payload}", case.protocol, case.qos);
+            // What the native tool takes (peers that no package has are measured elsewhere).
+            let bar = (case.protocol == "nats" && payload == "16B").then_some(0.78);
+            readings.push(Reading::new(&name, costs, "s", bar));
+            readings.push(Reading::new(&format!("{name}, thousand messages a second"), rates, "k/s", None));
+        }
+    }
+    Ok(readings)
+}
+
+fn paced(repetitions: usize) -> Result<Vec<Reading>, String> {
+    let mut readings = vec![];
+    for case in CASES {
+        let (costs, _) = measure(&case, &["publishers=100", "rate=100/s", "payload=16B"], repetitions)?;
+        readings.push(Reading::new(&format!("{} QoS {}", case.protocol, case.qos), costs, "s", None));
+    }
+    Ok(readings)
+}
+
+fn publish(repetitions: usize) -> Result<Vec<Reading>, String> {
+    let case = Case { protocol: "redis", system: "redis", qos: 0 };
+    let (mut ours, mut theirs, mut ratios) = (vec![], vec![], vec![]);
+    for _ in 0..repetitions {
+        let bed = Bed::start(case.system, case.protocol, false)?;
+        let set = ["arrival=flood", "publishers=1", "payload=16B"];
+        let alone = Order { publish_only: true, ..order(&case, &bed, &set) };
+        let found: Finding = child::ask("generator", &alone)?;
+        let own = found.cpu_s / (found.sent as f64 / 1e6);
+        let other = native::redis_benchmark(bed.address)?;
+        ours.push(own);
+        theirs.push(other);
+        ratios.push(own / other);
+    }
+    Ok(vec![
+        Reading::new("pubmark", ours, "s", None),
+        Reading::new("redis-benchmark", theirs, "s", None),
+        Reading::new("ratio", ratios, "×", Some(1.0)),
+    ])
+}
+
+fn idle_sessions(repetitions: usize) -> Result<Vec<Reading>, String> {
+    let mut readings = vec![];
+    for case in CASES {
+        let mut values = vec![];
+        for _ in 0..repetitions {
+            let bed = Bed::start(case.system, case.protocol, false)?;
+            let order = idle::Order {
+                protocol: case.protocol.to_owned(),
+                address: bed.address.to_string(),
+                sessions: 2_000,
+                authority: None,
+            };
+            let found: idle::Finding = child::ask("idle", &order)?;
+            values.push(found.bytes_per_session / 1e3);
+        }
+        readings.push(Reading::new(case.protocol, values, "KB", Some(8.0)));
+    }
+    Ok(readings)
+}

@@ -1,0 +1,128 @@
+//! Redis Streams.
+
+use pubmark_adapters::redis_streams::RedisStreamsClients;
+use pubmark_conformance::peer::{RUN, publisher, session, subscriber};
+use pubmark_conformance::recorder::Event;
+use pubmark_model::qos::Qos;
+use pubmark_protocol::clients::{SessionConfig, SessionId};
+use pubmark_protocol::events::Cause;
+use pubmark_protocol::header;
+
+use crate::script::{Meeting, Script};
+
+const HELLO: &[u8] = b"%1\r\n$5\r\nproto\r\n:3\r\n";
+
+/// A session that was welcomed.
+fn welcomed(config: SessionConfig) -> (Meeting<RedisStreamsClients>, SessionId, Script) {
+    let mut meeting = Meeting::new(false);
+    let (id, mut script) = meeting.accept(config);
+    script.expect(&mut meeting.peer, b"\r\n");
+    script.say(HELLO);
+    (meeting, id, script)
+}
+
+/// A subscriber that waits for entries of `pubmark:level`.
+fn reading(qos: Qos) -> (Meeting<RedisStreamsClients>, SessionId, Script) {
+    let (mut meeting, id, mut script) = welcomed(subscriber("reads", "level/+", qos));
+    let said = script.expect(&mut meeting.peer, b"MKSTREAM\r\n");
+    assert!(said.contains("DESTROY") && said.contains("pubmark:level"), "{said}");
+    script.say(b"-ERR The XGROUP subcommand requires the key to exist\r\n+OK\r\n");
+    script.expect(&mut meeting.peer, b">\r\n");
+    meeting.peer.wait("subscribed", |record| {
+        record.count(|event| matches!(event, Event::Subscribed(_, 0, Ok(granted)) if *granted == qos)) == 1
+    });
+    (meeting, id, script)
+}
+
+fn bulk(bytes: &[u8]) -> Vec<u8> {
+    [format!("${}\r\n", bytes.len()).as_bytes(), bytes, b"\r\n"].concat()
+}
+
+fn payload() -> Vec<u8> {
+    let mut payload = Vec::new();
+    header::write(&mut payload, 24, RUN, 7, 1, 1);
+    payload
+}
+
+/// An entry with a topic.
+fn entry(id: &str, topic: &str) -> Vec<u8> {
+    let fields = [bulk(b"t"), bulk(topic.as_bytes()), bulk(b"p"), bulk(&payload())].concat();
+    [b"*2\r\n".to_vec(), bulk(id.as_bytes()), b"*4\r\n".to_vec(), fields].concat()
+}
+
+fn entries(entries: &[Vec<u8>]) -> Vec<u8> {
+    let head = format!("*{}\r\n", entries.len()).into_bytes();
+    [b"%1\r\n".to_vec(), bulk(b"pubmark:level"), head, entries.concat()].concat()
+}
+
+#[test]
+fn entries_are_chosen_by_topic_and_all_are_acknowledged() {
+    let (mut meeting, id, mut script) = reading(Qos::AtLeastOnce);
+    let trimmed = [b"*2\r\n".to_vec(), bulk(b"3-0"), b"*-1\r\n".to_vec()].concat();
+    let others = [b"*2\r\n".to_vec(), bulk(b"4-0"), b"*2\r\n".to_vec(), bulk(b"x"), bulk(b"y")].concat();
+    let all = [entry("1-0", "level/a"), entry("2-0", "level/a/deeper"), trimmed, others, entry("5-0", "level/b")];
+    script.say(&entries(&all));
+    meeting.peer.wait("both", |record| record.sequences(id).len() == 2);
+    let said = script.expect(&mut meeting.peer, b">\r\n");
+    assert!(said.contains("XACK") && ["1-0", "2-0", "3-0", "4-0", "5-0"].iter().all(|id| said.contains(id)), "{said}");
+    // The answer to XACK, and none for a read without news.
+    script.say(b":5\r\n_\r\n");
+    script.expect(&mut meeting.peer, b">\r\n");
+    assert_eq!(meeting.peer.record.causes(id), []);
+}
+
+#[test]
+fn at_best_effort_nothing_is_acknowledged() {
+    let (mut meeting, id, mut script) = reading(Qos::BestEffort);
+    script.say(&entries(&[entry("1-0", "level/a")]));
+    meeting.peer.wait("it", |record| record.sequences(id).len() == 1);
+    let said = script.expect(&mut meeting.peer, b">\r\n");
+    assert!(said.contains("NOACK") && !said.contains("XACK"), "{said}");
+}
+
+#[test]
+fn entries_arrive_wherever_they_are_cut() {
+    let (mut meeting, id, mut script) = reading(Qos::BestEffort);
+    let bytes = entries(&[entry("1-0", "level/a"), entry("2-0", "level/b")]);
+    script.say_cut_anywhere(&mut meeting.peer, id, &bytes, 2);
+}
+
+#[test]
+fn answers_go_to_messages_in_their_order() {
+    let (mut meeting, id, mut script) = welcomed(publisher("adds", "level/a", Qos::AtLeastOnce));
+    meeting.peer.wait("connected", |record| !record.connects(id).is_empty());
+    for _ in 0..3 {
+        meeting.peer.send(id, 24);
+    }
+    script.say(b"$3\r\n1-0\r\n-OOM command not allowed when used memory > 'maxmemory'.\r\n$3\r\n2-0\r\n");
+    meeting.peer.wait("all", |record| record.count(|event| matches!(event, Event::Acknowledged(..))) == 3);
+    let outcomes = meeting.peer.record.all(|event| match event {
+        Event::Acknowledged(_, token, outcome) => Some((token.sequence, outcome.is_ok())),
+        _ => None,
+    });
+    assert_eq!(outcomes, [(1, true), (2, false), (3, true)]);
+    script.say(b"$3\r\n3-0\r\n");
+    meeting.peer.wait("closed", |record| !record.causes(id).is_empty());
+    let causes = meeting.peer.record.causes(id);
+    assert!(matches!(&causes[..], [Cause::Protocol(words)] if words.contains("answers nothing")), "{causes:?}");
+}
+
+#[test]
+fn what_a_server_says_in_place_of_a_welcome_is_told_apart() {
+    let end = |words: &[u8]| Meeting::<RedisStreamsClients>::new(false).end_after(session("ends"), words);
+    assert!(matches!(end(b"-WRONGPASS invalid username-password pair\r\n"), Cause::NotAuthorized(_)));
+    assert!(matches!(end(b"-ERR unknown command `HELLO`\r\n"), Cause::Refused(_)));
+    for wrong in [&b"+OK\r\n"[..], b":1\r\n", b"HTTP/1.1 400\r\n"] {
+        assert!(matches!(end(wrong), Cause::Protocol(_)), "{}", wrong.escape_ascii());
+    }
+}
+
+#[test]
+fn a_list_that_is_no_list_of_entries_ends_the_connection() {
+    for wrong in [&b"*1\r\n:1\r\n"[..], b"%1\r\n$5\r\nother\r\n*0\r\n", b"%1\r\n$13\r\npubmark:level\r\n:1\r\n"] {
+        let (mut meeting, id, mut script) = reading(Qos::AtLeastOnce);
+        script.say(wrong);
+        meeting.peer.wait("closed", |record| !record.causes(id).is_empty());
+        assert!(matches!(meeting.peer.record.causes(id)[..], [Cause::Protocol(_)]), "{}", wrong.escape_ascii());
+    }
+}

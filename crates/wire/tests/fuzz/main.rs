@@ -1,0 +1,111 @@
+//! Fuzzing of every parser that reads what a server or a client sent: nothing may panic, announce more than is allowed, or
+//! read what is not there. `PUBMARK_FUZZ_S` sets the seconds of each target.
+
+#![allow(clippy::unwrap_used, reason = "a failed unwrap is a failed test")]
+
+mod mutation;
+
+use mutation::fuzz;
+use pubmark_model::qos::Qos;
+use pubmark_wire::mqtt::{self, Version};
+use pubmark_wire::{nats, resp};
+
+/// Largest packet that is taken, bytes.
+const MOST_BYTES: usize = 1_000;
+
+fn mqtt_corpus(version: Version) -> Vec<Vec<u8>> {
+    let head = mqtt::PublishHead {
+        dup: false,
+        qos: Qos::AtLeastOnce,
+        retain: true,
+        topic: "a/b",
+        packet_id: Some(7),
+        properties: mqtt::Properties::NONE,
+    };
+    let mut publish = vec![];
+    mqtt::encode_publish_head(version, &head, 5, &mut publish).unwrap();
+    publish.extend_from_slice(b"hello");
+    let connect = mqtt::Connect {
+        version,
+        clean_start: true,
+        keep_alive_s: 60,
+        client_id: "client",
+        will: None,
+        user: Some("user"),
+        password: Some(b"password"),
+        properties: mqtt::Properties::NONE,
+    };
+    let mut first = vec![];
+    mqtt::encode_connect(&connect, &mut first).unwrap();
+    let mut ping = vec![];
+    mqtt::encode_pingreq(&mut ping);
+    // CONNACK with Receive Maximum, Maximum QoS, Assigned Client Identifier; SUBACK; PUBACK; DISCONNECT with a reason string.
+    let connack: &[u8] = &[0x20, 13, 0, 0, 10, 0x21, 0, 20, 0x24, 1, 0x12, 0, 2, b'i', b'd'];
+    let others: [&[u8]; 4] =
+        [connack, &[0x90, 5, 0, 1, 0, 0, 0x80], &[0x40, 4, 0, 7, 0x10, 0], &[0xe0, 7, 0x8b, 5, 0x1f, 0, 2, b'n', b'o']];
+    [publish, first, ping].into_iter().chain(others.map(<[u8]>::to_vec)).collect()
+}
+
+fn fuzz_mqtt(version: Version) {
+    fuzz(&format!("MQTT {version:?}"), &mqtt_corpus(version), |bytes| {
+        if let Ok(Some(frame)) = mqtt::frame(bytes, MOST_BYTES) {
+            assert!(frame.total_bytes <= bytes.len() && frame.total_bytes <= MOST_BYTES);
+            let _ = mqtt::decode(version, &frame);
+            let _ = mqtt::decode_connack(version, &frame);
+            let _ = mqtt::decode_ack(version, &frame);
+        }
+    });
+}
+
+#[test]
+fn mqtt_311() {
+    fuzz_mqtt(Version::V311);
+}
+
+#[test]
+fn mqtt_5() {
+    fuzz_mqtt(Version::V5);
+}
+
+#[test]
+fn nats() {
+    let corpus = [
+        "INFO {\"server_id\":\"x\",\"max_payload\":1000,\"tls_required\":true}\r\n",
+        "MSG a.b 1 reply 5\r\nhello\r\n",
+        "HMSG a.b 1 12 17\r\nNATS/1.0\r\n\r\nhello\r\n",
+        "PING\r\nPONG\r\n+OK\r\n",
+        "-ERR 'Permissions Violation for Subscription to \"a\"'\r\n",
+    ]
+    .map(|text| text.as_bytes().to_vec());
+    fuzz("NATS", &corpus, |bytes| {
+        match nats::next(bytes, MOST_BYTES) {
+            Ok(nats::Found::Whole { bytes: whole, operation }) => {
+                assert!(whole > 0 && whole <= bytes.len());
+                if let nats::Operation::Info(json) = operation {
+                    let _ = nats::Info::read(json);
+                }
+            }
+            Ok(nats::Found::Partial(Some(announced))) => assert!(announced > bytes.len() && announced <= MOST_BYTES),
+            Ok(nats::Found::Partial(None)) | Err(_) => {}
+        }
+        let _ = nats::jetstream::Answer::read(bytes);
+        let _ = std::str::from_utf8(bytes).map(nats::jetstream::stream_sequence);
+    });
+}
+
+#[test]
+fn resp() {
+    let corpus = [
+        ">3\r\n$7\r\nmessage\r\n$1\r\na\r\n$5\r\nhello\r\n",
+        ">4\r\n$8\r\npmessage\r\n$1\r\n*\r\n$1\r\na\r\n$5\r\nhello\r\n",
+        "%2\r\n$6\r\nserver\r\n$5\r\nredis\r\n$7\r\nmodules\r\n*1\r\n%1\r\n+name\r\n_\r\n",
+        "-WRONGPASS no\r\n+OK\r\n:12\r\n$-1\r\n",
+        "|1\r\n+a\r\n,1.5\r\n:7\r\n",
+    ]
+    .map(|text| text.as_bytes().to_vec());
+    fuzz("RESP", &corpus, |bytes| match resp::next(bytes, MOST_BYTES) {
+        Ok(resp::Found::Whole { bytes: whole, .. }) => assert!(whole > 0 && whole <= bytes.len()),
+        Ok(resp::Found::Partial(Some(announced))) => assert!(announced > bytes.len() && announced <= MOST_BYTES),
+        Ok(resp::Found::Partial(None)) | Err(_) => {}
+    });
+}
