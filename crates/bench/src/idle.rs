@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use pubmark_model::qos::Qos;
-use pubmark_protocol::clients::{Clients, SessionConfig, SessionId, ShardConfig, Subscription};
+use pubmark_protocol::clients::{Clients, SessionConfig, SessionId, SessionOptions, ShardConfig, Subscription};
 use pubmark_protocol::clock;
 use pubmark_protocol::endpoint::{Endpoint, Tls};
 use pubmark_protocol::events::{Cause, Connected, Delivery, Said, Sink, Token};
@@ -107,6 +107,7 @@ fn bring_up<C: Clients>(clients: &mut C, count: &mut Count, sessions: std::ops::
                 in_flight_window: 20,
                 publications: vec![],
                 subscriptions: vec![Subscription { filter: format!("idle/{next}").into(), qos: Qos::BestEffort }],
+                options: SessionOptions::default(),
             });
             clients.connect(session, count);
             next += 1;
