@@ -26,7 +26,8 @@ struct Extras {
 impl Extras {
     /// Bytes of its properties, without their length.
     fn property_bytes(self) -> usize {
-        if self.expiry_s.is_some() { 5 } else { 0 } + if self.alias.is_some() { 3 } else { 0 }
+        // A number and four bytes; a number and two.
+        self.expiry_s.map_or(0, |_| 5) + self.alias.map_or(0, |_| 3)
     }
 
     /// The topic as it is written: an alias that the server knows stands for it.
