@@ -6,7 +6,7 @@ use pubmark_adapters::mqtt::{Mqtt, V5, V311};
 use pubmark_adapters::nats::Nats;
 use pubmark_adapters::redis::Redis;
 use pubmark_adapters::redis_streams::RedisStreams;
-use pubmark_engine::worker::{self, ShardRun};
+use pubmark_engine::run::{self, ShardRun};
 use pubmark_protocol::capabilities::Capabilities;
 use pubmark_protocol::endpoint::Endpoint;
 
@@ -33,7 +33,7 @@ pub const PROTOCOLS: &[Protocol] =
 const fn row<D: Dialect>() -> Protocol {
     Protocol {
         capabilities: D::CAPABILITIES,
-        shard: worker::over::<StreamClients<D>>(),
+        shard: run::over::<StreamClients<D>>(),
         round_trip: round_trip::<StreamClients<D>>,
     }
 }

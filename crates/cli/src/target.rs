@@ -195,13 +195,13 @@ fn external(url: &str, run: &Run, spoken: Spoken, login: Option<Credentials>) ->
     let second = run.setup.subscribe_endpoint.as_deref();
     let subscribe = match second {
         Some(url) => Written::parse(url, &spoken.subscribe.capabilities)?,
-        None => Written::parse(url, &spoken.subscribe.capabilities).map_err(|failure| match spoken.second() {
-            Some(protocol) => failure.hint(format!(
+        None => Written::parse(url, &spoken.subscribe.capabilities).map_err(|error| match spoken.second() {
+            Some(protocol) => Failure::from(error).hint(format!(
                 "subscribers speak {}: `--subscribe-endpoint {}://…` says where",
                 protocol.capabilities.name,
                 protocol.capabilities.schemes.first().unwrap_or(&"")
             )),
-            None => failure,
+            None => Failure::from(error),
         })?,
     };
     let setup = &run.setup;

@@ -13,7 +13,8 @@ use crate::outcome::{Outcome, PublisherBook, ShardOutcome, ThreadHealth, Times};
 use crate::plan::RunPlan;
 use crate::progress::{Progress, Totals};
 use crate::setup;
-use crate::worker::{self, Command, ShardRun, Worker};
+use crate::worker::{Command, Worker};
+pub use crate::worker::{ShardRun, over};
 use pubmark_metrics::series::Series;
 
 /// Time between two looks at the shards' progress.
@@ -76,7 +77,7 @@ pub struct Sides {
 impl Sides {
     /// Both sides over one adapter.
     pub fn both<C: Clients>() -> Sides {
-        Sides { publish: worker::over::<C>(), subscribe: worker::over::<C>() }
+        Sides { publish: over::<C>(), subscribe: over::<C>() }
     }
 }
 

@@ -130,7 +130,7 @@ impl Capacity<'_> {
             knob: self.trials.knob,
             objectives: self.objectives.clone(),
             system: seen.system,
-            protocol: seen.protocols(),
+            protocol: seen.protocol,
             cautions: cautions(found, &trials, self.bounds.precision),
             answer,
             trials,
