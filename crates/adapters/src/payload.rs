@@ -2,7 +2,7 @@
 //! document; so that a message can be made again for a repetition without being kept.
 
 use pubmark_model::random::mix;
-use pubmark_protocol::clients::{Body, Publication, ShardConfig};
+use pubmark_protocol::clients::{Body, Publication, ShardConfig, Will};
 use pubmark_protocol::header;
 
 /// Appends a whole payload of `payload_bytes` (at least [`header::COMPACT`]), header first.
@@ -21,6 +21,13 @@ pub fn append(
         Some(Body::Pool(pool)) => append_pool(pool, publisher, sequence, body_bytes, out),
         Some(Body::Document(document)) => append_document(document, body_bytes, out),
     }
+}
+
+/// Appends the payload of a will: its header, and behind it bytes of the shard's pool.
+pub fn append_will(config: &ShardConfig, will: &Will, out: &mut Vec<u8>) {
+    header::write_will(out, config.run, will.publisher);
+    let body_bytes = usize::from(will.payload_bytes).saturating_sub(header::WILL);
+    append_pool(&config.body_pool, will.publisher, 0, body_bytes, out);
 }
 
 /// Appends `bytes` bytes of the pool, going round where it ends; zeros if the pool is empty.

@@ -124,7 +124,9 @@ fn plan(order: &Order) -> Result<RunPlan, String> {
         workload.devices.iter_mut().for_each(|group| group.in_flight_window = window);
     }
     let address = order.address.parse().map_err(|error| format!("{}: {error}", order.address))?;
-    let places = Places::one(Endpoint { shown: order.address.clone(), address, tls: None, credentials: None });
+    let endpoint =
+        Endpoint { shown: order.address.clone(), address, tls: None, credentials: None, upgrade: None };
+    let places = Places::one(endpoint);
     Ok(RunPlan {
         fleet: Arc::new(Fleet::new(&workload, 1)),
         workload: Arc::new(workload),
@@ -132,6 +134,7 @@ fn plan(order: &Order) -> Result<RunPlan, String> {
         run_id: std::process::id(),
         timeline: Timeline { warmup_ns: (order.warmup_s * 1e9) as u64, duration_ns: (order.duration_s * 1e9) as u64 },
         drain_limit: Duration::from_secs(30),
+        sources: [].into(),
         publish_at: places.clone(),
         subscribe_at: places,
         publisher_shards: 1,

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use pubmark_model::qos::Qos;
-use pubmark_protocol::clients::{Clients, SessionConfig, SessionId, ShardConfig, Subscription};
+use pubmark_protocol::clients::{Clients, SessionConfig, SessionId, SessionOptions, ShardConfig, Subscription};
 use pubmark_protocol::clock;
 use pubmark_protocol::endpoint::{Endpoint, Tls};
 use pubmark_protocol::events::{Cause, Connected, Delivery, Said, Sink, Token};
@@ -71,9 +71,14 @@ pub fn carry_out(order: &Order) -> Result<Finding, String> {
 /// Brings the sessions up over an adapter.
 pub fn bring_up_all<C: Clients>(order: &Order) -> Result<Finding, String> {
     let address = order.address.parse().map_err(|error| format!("{}: {error}", order.address))?;
-    let tls = order.authority.clone().map(|path| Tls { server_name: "localhost".to_owned(), authorities: Some(path) });
+    let tls = order.authority.clone().map(|path| Tls {
+        server_name: "localhost".to_owned(),
+        authorities: Some(path),
+        identity: None,
+    });
     let mut clients = C::open(ShardConfig {
-        endpoints: [Endpoint { shown: order.address.clone(), address, tls, credentials: None }].into(),
+        endpoints: [Endpoint { shown: order.address.clone(), address, tls, credentials: None, upgrade: None }].into(),
+        sources: [].into(),
         run: 1,
         body_pool: Arc::from(&[0u8; 64][..]),
         maximum_packet_bytes: 1 << 20,
@@ -102,6 +107,7 @@ fn bring_up<C: Clients>(clients: &mut C, count: &mut Count, sessions: std::ops::
                 in_flight_window: 20,
                 publications: vec![],
                 subscriptions: vec![Subscription { filter: format!("idle/{next}").into(), qos: Qos::BestEffort }],
+                options: SessionOptions::default(),
             });
             clients.connect(session, count);
             next += 1;

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use pubmark_engine::outcome::{Counters, Times, TypeTimes};
-use pubmark_engine::receiver::{Figures, Receiver};
+use pubmark_engine::receiver::{Audience, Figures, Receiver};
 use pubmark_engine::window::Window;
 use pubmark_metrics::series::Series;
 use pubmark_model::fleet::Heard;
@@ -32,7 +32,7 @@ impl Books {
         let heard: Arc<[Heard]> = (0..publishers).map(|publisher| Heard { publisher, filters: 1 }).collect();
         let groups = (0..publishers).map(|publisher| (publisher % u32::from(types)) as u16).collect();
         Books {
-            receiver: Receiver::new(&[(0, heard)], groups, RUN),
+            receiver: Receiver::new(&[Audience { number: 0, heard, shared: false }], groups, RUN),
             window: Window::new(START_NS, 3_600_000_000_000),
             times: Times::new(),
             types: vec![None; usize::from(types)],

@@ -20,6 +20,8 @@ pub fn text(run: &Run, workload: &Workload, spoken: Spoken, wanted: &Wanted) -> 
         duration: run.duration,
         tls: wanted.is_encrypted(),
         packet_limit_bytes: wanted.packet_limit_bytes(),
+        endpoints: wanted.brokers() as u32,
+        source_addresses: run.setup.source_addresses.as_ref().map_or(1, |sources| sources.0.len() as u32),
     };
     let plan = Plan::new(workload, &options);
     let mut text = String::new();
@@ -55,6 +57,7 @@ fn machine(found: Calibration) -> Result<Machine, Failure> {
     let here = environment::read();
     Ok(Machine {
         descriptor_limit: limit.hard,
+        source_ports: pubmark_systems::ports::outgoing(),
         memory_bytes: here.memory_bytes,
         cores: here.cores,
         calibrated_bytes_per_s: found.bytes_per_s,
@@ -149,6 +152,9 @@ fn judged(verdicts: &[Verdict], nodes: u32) -> String {
     for verdict in wanting {
         let times = three_digits(verdict.needed / verdict.available);
         text.push_str(&format!("    {}: needs {times} times what there is\n", verdict.what));
+        if verdict.note.contains("`--") {
+            text.push_str(&format!("      {}\n", verdict.note));
+        }
     }
     text.push_str("  the loopback is an upper bound: no broker copies bytes for free\n");
     text
@@ -176,6 +182,7 @@ mod tests {
     fn machine() -> Machine {
         Machine {
             descriptor_limit: 20_000,
+            source_ports: Some(28_232),
             memory_bytes: 24 << 30,
             cores: 2,
             calibrated_bytes_per_s: 3e9,
@@ -197,6 +204,22 @@ mod tests {
         assert!(text.contains("✗ link of the system"), "{text}");
         assert!(text.contains("    link of the system: needs 1.94 times what there is"), "{text}");
         assert!(text.lines().all(|line| line.chars().count() <= COLUMNS), "{text}");
+    }
+
+    #[test]
+    fn too_few_ports_say_how_to_have_more() {
+        let options = LoadOptions { scale: 2_000, ..LoadOptions::default() };
+        let workload = load::load("smart-home", &options).expect("a built-in workload");
+        let judge = |source_addresses| {
+            let plan = Plan::new(&workload, &PlanOptions { source_addresses, ..PlanOptions::default() });
+            judged(&plan.verdicts(&machine()), 1)
+        };
+        let text = judge(1);
+        assert!(text.contains("    local ports here: needs 1.42 times what there is"), "{text}");
+        assert!(text.contains("      one a connection; `--source-addresses` with more addresses has more"), "{text}");
+        assert!(text.lines().all(|line| line.chars().count() <= COLUMNS), "{text}");
+        let text = judge(2);
+        assert!(text.contains("✓ local ports here"), "{text}");
     }
 
     #[test]

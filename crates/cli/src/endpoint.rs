@@ -5,8 +5,8 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use pubmark_model::workload::Credentials;
-use pubmark_protocol::capabilities::Capabilities;
-use pubmark_protocol::endpoint::{Endpoint, Tls};
+use pubmark_protocol::capabilities::{Capabilities, OverWebSocket};
+use pubmark_protocol::endpoint::{Endpoint, Identity, Tls, Upgrade};
 
 use crate::exit_code::ExitCode;
 use crate::failure::Failure;
@@ -26,6 +26,8 @@ pub struct Written {
     pub port: u16,
     /// The scheme asks for TLS.
     pub encrypted: bool,
+    /// The scheme asks for a WebSocket.
+    pub upgrade: Option<Upgrade>,
     /// Log-in named before the host.
     pub credentials: Option<Credentials>,
 }
@@ -77,6 +79,12 @@ pub enum EndpointError {
         /// What stands there.
         rest: String,
     },
+    /// A path of a WebSocket that no request can name.
+    #[error("endpoint path `{path}` cannot be asked for")]
+    BadPath {
+        /// The path written.
+        path: String,
+    },
     /// A `%` in the log-in that is not followed by two hexadecimal digits, or bytes that are no UTF-8.
     #[error("endpoint log-in is not percent-encoded")]
     BadEncoding,
@@ -92,6 +100,9 @@ impl EndpointError {
             EndpointError::BadPort { .. } => "leave it out for the protocol's own port".to_owned(),
             EndpointError::BadAddress { .. } => "an IPv6 address stands in brackets: `mqtt://[::1]:1883`".to_owned(),
             EndpointError::Trailing { .. } => "an endpoint ends with its port: `mqtt://host:1883`".to_owned(),
+            EndpointError::BadPath { .. } => {
+                "a path has letters, digits and signs without `#`; others are written `%` and two digits".to_owned()
+            }
             EndpointError::BadEncoding => {
                 "write `%` as `%25`, `@` as `%40`, `:` as `%3A`; or use `--user` and `--password-env`".to_owned()
             }
@@ -106,7 +117,8 @@ impl From<EndpointError> for Failure {
 }
 
 impl Written {
-    /// Reads `scheme://[user[:password]@]host[:port][/]` for the protocol with these capabilities.
+    /// Reads `scheme://[user[:password]@]host[:port][/]` for the protocol with these capabilities; over WebSocket a path may
+    /// follow.
     pub fn parse(text: &str, protocol: &Capabilities) -> Result<Written, EndpointError> {
         let Some((scheme, rest)) = text.split_once("://") else {
             let shown = text.rsplit_once('@').map_or(text, |(_, shown)| shown).to_owned();
@@ -118,32 +130,41 @@ impl Written {
             let (protocol, schemes) = (protocol.name, protocol.schemes);
             return Err(EndpointError::OtherScheme { scheme, protocol, schemes });
         }
+        let over = protocol.features.websocket.filter(|over| over.schemes.contains(&scheme.as_str()));
+        // A path may hold an `@`, a log-in holds no `/`.
+        let (rest, path) = match rest.find('/').filter(|_| over.is_some()) {
+            Some(at) => rest.split_at(at),
+            None => (rest, ""),
+        };
         let (login, place) = match rest.rsplit_once('@') {
             Some((login, place)) => (Some(login), place),
             None => (None, rest),
         };
         let place = place.strip_suffix('/').unwrap_or(place);
-        let default_port = if encrypted { protocol.default_tls_port } else { protocol.default_port };
+        let default_port = match over {
+            Some(_) => OverWebSocket::PORTS[usize::from(encrypted)],
+            None if encrypted => protocol.default_tls_port,
+            None => protocol.default_port,
+        };
         let (host, port) = split_place(place)?;
         if host.is_empty() {
             return Err(EndpointError::NoHost { shown: format!("{scheme}://{place}"), scheme });
         }
         let port = port.map_or(Ok(default_port), read_port)?;
         let credentials = login.map(read_login).transpose()?;
-        Ok(Written { scheme, host, port, encrypted, credentials })
+        let upgrade = over.map(|over| upgrade(&over, &host, port, path)).transpose()?;
+        Ok(Written { scheme, host, port, encrypted, upgrade, credentials })
     }
 
     /// Without the log-in; for messages and records.
     pub fn shown(&self) -> String {
-        match self.host.parse::<IpAddr>() {
-            Ok(IpAddr::V6(_)) => format!("{}://[{}]:{}", self.scheme, self.host, self.port),
-            _ => format!("{}://{}:{}", self.scheme, self.host, self.port),
-        }
+        let path = self.upgrade.as_ref().map_or("", |upgrade| upgrade.path.as_str());
+        format!("{}://{}{path}", self.scheme, authority(&self.host, self.port))
     }
 
     /// Looks the host up. Of several addresses the first that answers is taken, the first of all if none does:
     /// `localhost` often is `::1` and `127.0.0.1`, and a broker listens on one of them.
-    pub fn resolve(self, authorities: Option<PathBuf>) -> Result<Endpoint, Failure> {
+    pub fn resolve(self, authorities: Option<PathBuf>, identity: Option<Identity>) -> Result<Endpoint, Failure> {
         let shown = self.shown();
         let addresses: Vec<SocketAddr> = (self.host.as_str(), self.port)
             .to_socket_addrs()
@@ -158,9 +179,30 @@ impl Written {
         let Some(address) = addresses.iter().find(answers).or(addresses.first()).copied() else {
             return Err(Failure::usage(format!("`{}` has no address", self.host)));
         };
-        let tls = self.encrypted.then(|| Tls { server_name: self.host.clone(), authorities });
-        Ok(Endpoint { shown, address, tls, credentials: self.credentials })
+        let tls = self.encrypted.then(|| Tls { server_name: self.host.clone(), authorities, identity });
+        Ok(Endpoint { shown, address, tls, credentials: self.credentials, upgrade: self.upgrade })
     }
+}
+
+/// Host and port, as URLs write them.
+fn authority(host: &str, port: u16) -> String {
+    match host.parse::<IpAddr>() {
+        Ok(IpAddr::V6(_)) => format!("[{host}]:{port}"),
+        _ => format!("{host}:{port}"),
+    }
+}
+
+/// The request for a WebSocket. Whatever stands in it was written into one line of HTTP, so it must not end that line.
+pub fn upgrade(over: &OverWebSocket, host: &str, port: u16, path: &str) -> Result<Upgrade, EndpointError> {
+    let can_be_asked_for = |text: &str| text.bytes().all(|byte| byte.is_ascii_graphic() && byte != b'#');
+    if !can_be_asked_for(path) {
+        return Err(EndpointError::BadPath { path: path.to_owned() });
+    }
+    if !can_be_asked_for(host) {
+        return Err(EndpointError::BadAddress { host: host.to_owned() });
+    }
+    let path = if path.len() > 1 { path } else { over.path };
+    Ok(Upgrade { host: authority(host, port), path: path.to_owned(), subprotocol: over.subprotocol })
 }
 
 fn split_place(place: &str) -> Result<(String, Option<&str>), EndpointError> {
@@ -222,13 +264,13 @@ fn decode(text: &str) -> Result<String, EndpointError> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use pubmark_protocol::capabilities::SentMeans;
+    use pubmark_protocol::capabilities::{Features, SentMeans};
 
     const PROTOCOL: Capabilities = Capabilities {
         name: "mqtt5",
         title: "MQTT 5.0",
-        schemes: &["mqtt", "mqtts"],
-        tls_schemes: &["mqtts"],
+        schemes: &["mqtt", "mqtts", "ws", "wss"],
+        tls_schemes: &["mqtts", "wss"],
         default_port: 1883,
         default_tls_port: 8883,
         levels: &[],
@@ -236,6 +278,10 @@ mod tests {
         retain: true,
         persistent_sessions: true,
         ends_sessions: true,
+        features: Features {
+            websocket: Some(OverWebSocket { schemes: ["ws", "wss"], subprotocol: "mqtt", path: "/mqtt" }),
+            ..Features::NONE
+        },
         sent_means: SentMeans::Wire,
         maximum_payload_bytes: 268_435_455,
         check_topic: None,
@@ -262,6 +308,26 @@ mod tests {
     }
 
     #[test]
+    fn a_websocket_has_a_path_and_ports_of_its_own() {
+        for (text, shown, host, path) in [
+            ("ws://broker.example", "ws://broker.example:80/mqtt", "broker.example:80", "/mqtt"),
+            ("wss://broker.example/", "wss://broker.example:443/mqtt", "broker.example:443", "/mqtt"),
+            ("ws://ann:pw@[::1]:9001/a/b?c=@d", "ws://[::1]:9001/a/b?c=@d", "[::1]:9001", "/a/b?c=@d"),
+        ] {
+            let written = parse(text).expect(text);
+            let upgrade = written.upgrade.clone().expect("a WebSocket");
+            assert_eq!((written.shown().as_str(), upgrade.host.as_str(), upgrade.path.as_str()), (shown, host, path));
+            assert_eq!(upgrade.subprotocol, "mqtt");
+        }
+        assert_eq!(parse("mqtt://h").expect("an endpoint").upgrade, None);
+        for wrong in ["ws://h/a b", "ws://h/a\r\nX: y", "ws://h/a#b", "ws://h/ä"] {
+            let error = parse(wrong).expect_err(wrong);
+            assert!(error.to_string().contains("cannot be asked for"), "{error}");
+        }
+        assert!(parse("ws://a b/").is_err());
+    }
+
+    #[test]
     fn the_log_in_is_decoded_and_never_shown() {
         let written = parse("mqtt://ann:p%40ss%3Aw@host:1").expect("an endpoint");
         assert_eq!(written.credentials, Some(Credentials { user: "ann".into(), password: "p@ss:w".into() }));
@@ -276,7 +342,7 @@ mod tests {
     fn each_fault_says_what_to_type() {
         for (wrong, message, hint) in [
             ("localhost:1883", "endpoint `localhost:1883` has no scheme", "`--endpoint mqtt://localhost:1883`"),
-            ("mqt://h", "endpoint scheme `mqt` is not one of mqtt5", "did you mean `mqtt`? There are: `mqtt`, `mqtts`"),
+            ("mqt://h", "endpoint scheme `mqt` is not one of mqtt5", "did you mean `mqtt`? There are: `mqtt`, `mqtts`, `ws`, `wss`"),
             ("mqtt://", "endpoint `mqtt://` names no host", "`--endpoint mqtt://localhost`"),
             ("mqtt://h:70000", "endpoint port `70000` is not a number from 1 to 65535", "leave it out"),
             ("mqtt://h:+1", "endpoint port `+1` is not", "leave it out"),

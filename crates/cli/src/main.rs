@@ -5,6 +5,7 @@
 mod arguments;
 mod capacity;
 mod catalogue;
+mod certificates;
 mod check;
 mod commands;
 mod doctor;
@@ -24,6 +25,7 @@ mod recording;
 mod rendering;
 mod sampling;
 mod signals;
+mod sources;
 mod suggestion;
 mod suitability;
 mod target;

@@ -1,5 +1,6 @@
 //! One repetition of a run: reach the system, drive it, sample what it costs, put the record together.
 
+use std::net::IpAddr;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
@@ -14,11 +15,11 @@ use pubmark_model::fleet::Fleet;
 use pubmark_model::random::mix;
 use pubmark_model::schedule::Timeline;
 use pubmark_model::workload::Workload;
-use pubmark_protocol::clients::OpenError;
 use pubmark_protocol::clock;
 use pubmark_record::record::{Environment, Record};
 use pubmark_systems::environment::{self, CpuTimes};
 
+use crate::certificates;
 use crate::exit_code::ExitCode;
 use crate::failure::Failure;
 use crate::printer::Printer;
@@ -53,6 +54,8 @@ pub struct Measurement {
     pub timeline: Timeline,
     /// Longest wait for stragglers.
     pub drain_limit: Duration,
+    /// Addresses that connections come from, in turn; the kernel's choice if empty.
+    pub sources: Arc<[IpAddr]>,
     /// Seed of every draw.
     pub seed: u64,
     /// Threads on each side.
@@ -144,6 +147,7 @@ impl Measurement {
             drain_limit: self.drain_limit,
             publish_at: target.publish_at.clone(),
             subscribe_at: target.subscribe_at.clone(),
+            sources: Arc::clone(&self.sources),
             publisher_shards: shards(self.fleet.devices().len()),
             subscriber_shards: shards(self.fleet.subscribers().len()),
             connects_per_s: CONNECTS_PER_S,
@@ -188,16 +192,10 @@ impl Measurement {
 
 /// What the user wrote cannot be used, or pubmark itself failed.
 fn not_carried_out(error: EngineError) -> Failure {
-    let exit = match error {
-        EngineError::Open(OpenError::Certificates { .. }) | EngineError::Unsupported(_) => ExitCode::Usage,
-        _ => ExitCode::Internal,
-    };
-    let failure = Failure::from_error(exit, &error);
-    match error {
-        EngineError::Open(OpenError::Certificates { .. }) => {
-            failure.hint("`--tls-ca FILE` takes the certificate of an authority as PEM (`-----BEGIN CERTIFICATE-----`)")
-        }
-        _ => failure,
+    match &error {
+        EngineError::Open(open) if certificates::hint(open).is_some() => certificates::unusable(open),
+        EngineError::Unsupported(_) => Failure::from_error(ExitCode::Usage, &error),
+        _ => Failure::from_error(ExitCode::Internal, &error),
     }
 }
 

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use pubmark_model::qos::Qos;
 use pubmark_protocol::clients::{
-    Clients, Goodbye, Outgoing, Publication, SessionConfig, SessionId, ShardConfig, Subscription, Taken,
+    Clients, Goodbye, Outgoing, Publication, SessionConfig, SessionId, SessionOptions, ShardConfig, Subscription, Taken,
 };
 use pubmark_protocol::endpoint::Endpoint;
 use pubmark_protocol::events::{Cause, Connected, Delivery, Said, Sink, Token};
@@ -101,6 +101,7 @@ pub fn over(definition: &Definition, protocol: &str, found: &pubmark_systems::En
 pub fn round_trip<C: Clients>(from: &Endpoint, to: &Endpoint) -> Result<(), String> {
     let config = ShardConfig {
         endpoints: [from.clone(), to.clone()].into(),
+        sources: [].into(),
         run: 0,
         body_pool: vec![0; header::FULL].into(),
         maximum_packet_bytes: 1 << 16,
@@ -152,6 +153,7 @@ fn session(role: &str, endpoint: u16) -> SessionConfig {
         in_flight_window: 1,
         publications: vec![],
         subscriptions: vec![],
+        options: SessionOptions::default(),
     }
 }
 

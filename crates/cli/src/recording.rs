@@ -11,7 +11,8 @@ use pubmark_model::{schedule, workload};
 use pubmark_record::cost::{Cost, ResourceRow, Resources};
 use pubmark_record::distribution;
 use pubmark_record::record::{
-    Deviation, Environment, Record, SCHEMA_VERSION, Settings, Status, SystemInfo, Verdict, VerdictStatus, WorkloadInfo,
+    Deviation, Environment, Record, SCHEMA_VERSION, Settings, Status, SystemInfo, Verdict, VerdictStatus, WillCounts,
+    WorkloadInfo,
 };
 use pubmark_record::time::UtcTime;
 use pubmark_record::verdict::{self, VerdictInput};
@@ -66,6 +67,7 @@ pub fn record(plan: &RunPlan, outcome: &Outcome, around: Surroundings) -> Record
         too_large: outcome.books.too_large,
         sizes_raised: outcome.books.sizes_raised,
         resent: outcome.counters.resent,
+        wills: wills(plan, outcome),
         socket_unsent_bytes: outcome.unsent_bytes,
         delivery: outcome.books.delivery,
         latency_us: distribution::summary(&times.latency),
@@ -138,6 +140,11 @@ fn workload_info(plan: &RunPlan) -> WorkloadInfo {
     }
 }
 
+fn wills(plan: &RunPlan, outcome: &Outcome) -> Option<WillCounts> {
+    let left = plan.workload.devices.iter().any(|group| group.will.is_some());
+    left.then(|| WillCounts { due: outcome.counters.wills_due, delivered: outcome.counters.wills })
+}
+
 /// Connections from which on memory is divided among them: the growth of a resident set by some pages says nothing about
 /// each of twenty.
 const FEWEST_CONNECTIONS: u64 = 100;
@@ -178,6 +185,8 @@ fn settings(plan: &RunPlan, outcome: &Outcome, repetition: u32, repetitions: u32
         subscriber_shards: plan.subscriber_shards as u32,
         realtime: outcome.realtime,
         tls: plan.publish_at.are_encrypted() || plan.subscribe_at.are_encrypted(),
+        client_certificate: plan.publish_at.have_identity() || plan.subscribe_at.have_identity(),
+        source_addresses: plan.sources.len() as u32,
         flood: plan.is_flood(),
         repetition,
         repetitions,
@@ -200,7 +209,8 @@ const EXTERNAL: &str = "external";
 fn leftovers(plan: &RunPlan, spoken: Spoken) -> Vec<Deviation> {
     let workload = &plan.workload;
     let mut left = vec![];
-    if workload.devices.iter().any(|group| group.retain) {
+    let retains = |group: &workload::DeviceGroup| group.retain || group.will.as_ref().is_some_and(|will| will.retain);
+    if workload.devices.iter().any(retains) {
         let detail =
             "the last message of each topic stays on the system as a retained one; the next run counts it as foreign";
         left.push(Deviation { name: "retained-left-behind".to_owned(), detail: detail.to_owned() });
@@ -234,6 +244,16 @@ fn own_deviations(plan: &RunPlan, outcome: &Outcome) -> Vec<Deviation> {
             detail: format!(
                 "on {lowered} connections the server takes messages at a lower QoS level only than the workload asks for; \
                  they were sent at its level"
+            ),
+        });
+    }
+    let refused = outcome.counters.topic_alias_refused;
+    if refused > 0 {
+        deviations.push(Deviation {
+            name: "topic-alias-refused".to_owned(),
+            detail: format!(
+                "on {refused} connections the server takes no topic alias, which the workload asks for; every message \
+                 named its topic"
             ),
         });
     }

@@ -35,18 +35,40 @@ fn lacking_for_groups(workload: &Workload, spoken: Spoken) -> Option<String> {
         let kind = format!("device group `{}`", group.name);
         lacking_in_group(&kind, group.qos, group.session, spoken.publish).or_else(|| {
             let keeps_none = group.retain && !spoken.publish.capabilities.retain;
-            keeps_none.then(|| format!("{kind} retains its messages, {} keeps none", spoken.publish.capabilities.name))
+            let retains = || format!("{kind} retains its messages, {} keeps none", spoken.publish.capabilities.name);
+            keeps_none.then(retains).or_else(|| lacking_option(&kind, group, spoken.publish))
         })
     };
     let of_subscribers = |group: &SubscriberGroup| {
         let kind = format!("subscriber group `{}`", group.name);
         let can = &spoken.subscribe.capabilities;
         lacking_in_group(&kind, group.qos, group.session, spoken.subscribe).or_else(|| {
+            if group.shared.is_some() && !can.features.shared_subscriptions {
+                return Some(format!("{kind} shares its subscription, {} shares none", can.name));
+            }
             let wild = group.filters.iter().find(|filter| filter.0.contains(['+', '#']) && !can.wildcards)?;
             Some(format!("filter `{}` of {kind} has a wildcard, {} has none", wild.0, can.name))
         })
     };
     workload.devices.iter().find_map(of_devices).or_else(|| workload.subscribers.iter().find_map(of_subscribers))
+}
+
+/// What only some protocols have for devices.
+fn lacking_option(kind: &str, group: &DeviceGroup, protocol: &Protocol) -> Option<String> {
+    let (name, features) = (protocol.capabilities.name, &protocol.capabilities.features);
+    let waits = group.will.as_ref().is_some_and(|will| !will.delay.is_zero());
+    let lacks = if group.will.is_some() && !features.wills {
+        format!("leaves a will, {name} has none")
+    } else if waits && !features.will_delay {
+        format!("leaves a will with a delay, {name} publishes wills at once")
+    } else if group.mqtt.message_expiry.is_some() && !features.message_expiry {
+        format!("asks for `message_expiry`, messages do not expire in {name}")
+    } else if group.mqtt.topic_alias && !features.topic_alias {
+        format!("asks for `topic_alias`, {name} has none")
+    } else {
+        return None;
+    };
+    Some(format!("{kind} {lacks}"))
 }
 
 /// What a group of either kind may ask for.
@@ -128,6 +150,14 @@ mod tests {
         let mut asked = plain.clone();
         asked.subscribers[0].session = SessionKind::Persistent;
         assert!(missing_in(&asked).unwrap().contains("persistent"));
+        let mut asked = plain.clone();
+        asked.subscribers[0].shared = Some("workers".to_owned());
+        assert!(missing_in(&asked).unwrap().contains("shares its subscription, nats shares none"));
+        let mut asked = plain.clone();
+        asked.devices[0].mqtt.topic_alias = true;
+        assert!(missing_in(&asked).unwrap().contains("asks for `topic_alias`, nats has none"));
+        assert!(missing_between(&asked, "mqtt311", "mqtt5").unwrap().contains("mqtt311 has none"));
+        assert_eq!(missing_between(&asked, "mqtt5", "mqtt311"), None);
         let mut asked = plain.clone();
         asked.subscribers[0].filters[0].0 = "a.b/#".to_owned();
         assert!(missing_in(&asked).unwrap().contains("`a.b/#` has `.` in it"));

@@ -1,5 +1,6 @@
 //! What a run is made against: a system that runs already, or one that is started for it.
 
+use std::net::{IpAddr, Ipv4Addr};
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -9,17 +10,19 @@ use pubmark_engine::places::Places;
 use pubmark_model::topology::TopologyMode;
 use pubmark_model::workload::{Credentials, Workload};
 use pubmark_protocol::clock;
-use pubmark_protocol::endpoint::{Endpoint, Tls};
+use pubmark_protocol::endpoint::{Endpoint, Identity, Tls, Upgrade};
+use pubmark_protocol::tls::TlsSetup;
 use pubmark_record::record::{Deviation, SystemInfo};
 use pubmark_systems::{Definition, RunningSystem, StartOptions, SystemError};
 
 use crate::commands::run_arguments::Run;
+use crate::commands::setup::Transport;
 use crate::endpoint::Written;
 use crate::exit_code::ExitCode;
 use crate::experiment::refusal;
 use crate::failure::Failure;
 use crate::protocols::{self, Protocol, Spoken};
-use crate::{placement, suggestion};
+use crate::{certificates, placement, sources, suggestion};
 
 /// System of a run that names none.
 const DEFAULT_SYSTEM: &str = "builtin";
@@ -82,10 +85,12 @@ impl Wanted {
     /// Checks the arguments that say what is measured.
     pub fn asked(run: &Run, spoken: Spoken, workload: &Workload, stop: &Arc<AtomicBool>) -> Result<Wanted, Failure> {
         let login = login(run)?;
-        match &run.setup.endpoint {
+        let wanted = match &run.setup.endpoint {
             Some(url) => external(url, run, spoken, login),
             None => started(run, spoken, workload, login, stop),
-        }
+        }?;
+        run.setup.source_addresses.as_ref().map_or(Ok(()), |sources| sources::check(sources, &wanted))?;
+        Ok(wanted)
     }
 
     /// Starts what is to be started.
@@ -199,10 +204,14 @@ fn external(url: &str, run: &Run, spoken: Spoken, login: Option<Credentials>) ->
             None => Failure::from(error),
         })?,
     };
-    let checks = run.setup.tls_ca.is_some() || run.setup.tls_insecure;
+    let setup = &run.setup;
+    let checks = setup.tls_ca.is_some() || setup.tls_insecure || setup.tls_cert.is_some();
     if checks && !written.encrypted && !subscribe.encrypted {
-        let encrypted = spoken.publish.capabilities.tls_schemes.first().copied().unwrap_or("");
-        return Err(Failure::usage(format!("`{}` is not encrypted, so no certificate is checked", written.shown()))
+        let can = &spoken.publish.capabilities;
+        let over = can.features.websocket.filter(|_| written.upgrade.is_some());
+        let encrypted = over.map(|over| over.schemes[1]).or(can.tls_schemes.first().copied()).unwrap_or("");
+        let what = if setup.tls_cert.is_some() { "asked for" } else { "checked" };
+        return Err(Failure::usage(format!("`{}` is not encrypted, so no certificate is {what}", written.shown()))
             .hint(format!("`--endpoint {encrypted}://{}`", written.host)));
     }
     let subscribe_endpoint = resolved(subscribe, run, login.clone())?;
@@ -222,7 +231,14 @@ fn resolved(mut written: Written, run: &Run, login: Option<Credentials>) -> Resu
         None if written.encrypted && !run.setup.tls_insecure => Some(machine_authorities(&written)?),
         _ => None,
     };
-    written.resolve(authorities)
+    let identity = run.setup.tls_cert.clone().zip(run.setup.tls_key.clone());
+    let identity = identity.map(|(certificate, key)| Identity { certificate, key });
+    let endpoint = written.resolve(authorities, identity)?;
+    if let Some(tls) = &endpoint.tls {
+        // What cannot be read is said before anything else begins.
+        TlsSetup::new(tls).map_err(|error| certificates::unusable(&error))?;
+    }
+    Ok(endpoint)
 }
 
 /// The authorities that this machine trusts.
@@ -279,6 +295,7 @@ fn started(
         image: run.setup.image.clone(),
         topology: run.setup.topology.unwrap_or_default(),
         limits: run.setup.limit.clone(),
+        websocket: run.setup.transport == Transport::Websocket,
         pinned_cores: placement::pins(&run.setup.pin)?.system,
         packet_bytes: (!run.setup.strict_defaults).then(|| largest_packet_bytes(workload)),
         second_protocol: spoken.second().map(|second| second.capabilities.name.to_owned()),
@@ -329,11 +346,19 @@ fn largest_packet_bytes(workload: &Workload) -> u32 {
 /// An endpoint as adapters take it.
 pub fn connectable(found: &pubmark_systems::Endpoint) -> Endpoint {
     let server_name = found.address.ip().to_string();
+    let offers = protocols::PROTOCOLS.iter().filter_map(|protocol| protocol.capabilities.features.websocket);
+    let over = offers.into_iter().find(|over| over.schemes.contains(&found.scheme.as_str()));
+    let upgrade = over.map(|over| Upgrade {
+        host: found.address.to_string(),
+        path: over.path.to_owned(),
+        subprotocol: over.subprotocol,
+    });
     Endpoint {
         shown: found.to_string(),
         address: found.address,
-        tls: found.authority.clone().map(|authority| Tls { server_name, authorities: Some(authority) }),
+        tls: found.authority.clone().map(|authority| Tls { server_name, authorities: Some(authority), identity: None }),
         credentials: found.credentials.clone(),
+        upgrade,
     }
 }
 
@@ -367,6 +392,32 @@ impl Wanted {
                 endpoint.tls.is_some() || subscribe_endpoint.tls.is_some()
             }
             Wanted::Started { options, .. } => options.tls.is_some(),
+        }
+    }
+
+    /// Where it listens, as far as that is known before anything starts: for devices, for subscribers.
+    pub fn addresses(&self) -> [IpAddr; 2] {
+        match self {
+            Wanted::External { endpoint, subscribe_endpoint, .. } => {
+                [endpoint, subscribe_endpoint].map(|endpoint| endpoint.address.ip())
+            }
+            Wanted::Started { .. } => [Ipv4Addr::LOCALHOST.into(); 2],
+        }
+    }
+
+    /// Do devices and subscribers connect to the same endpoint?
+    pub fn has_one_endpoint(&self) -> bool {
+        match self {
+            Wanted::External { endpoint, subscribe_endpoint, .. } => endpoint.address == subscribe_endpoint.address,
+            Wanted::Started { options, .. } => options.second_protocol.is_none(),
+        }
+    }
+
+    /// Its brokers.
+    pub fn brokers(&self) -> u64 {
+        match self {
+            Wanted::External { .. } => 1,
+            Wanted::Started { options, .. } => u64::from(options.topology.brokers.max(1)),
         }
     }
 

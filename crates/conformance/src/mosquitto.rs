@@ -9,6 +9,22 @@ use crate::server::{LOGIN, Limits, Listener, Missing, SMALL_PACKET_BYTES};
 /// A running mosquitto.
 pub type Mosquitto = Processes<MosquittoBroker>;
 
+/// A running mosquitto whose listeners speak over WebSocket.
+pub type MosquittoOverWebSocket = Processes<WebSocketBroker>;
+
+/// The kind.
+pub enum WebSocketBroker {}
+
+impl Kind for WebSocketBroker {
+    const NAME: &'static str = "mosquitto";
+    const SCHEMES: [&'static str; 2] = ["ws", "wss"];
+    const WEBSOCKET: Option<&'static str> = Some("mqtt");
+
+    fn command(place: &Place<'_>) -> Result<Command, Missing> {
+        command(place, "protocol websockets\n")
+    }
+}
+
 /// The kind.
 pub enum MosquittoBroker {}
 
@@ -17,36 +33,42 @@ impl Kind for MosquittoBroker {
     const SCHEMES: [&'static str; 2] = ["mqtt", "mqtts"];
 
     fn command(place: &Place<'_>) -> Result<Command, Missing> {
-        let missing = |name: &str| Missing(format!("{name} is not installed (`apt-get install mosquitto`)"));
-        let program = find("mosquitto", &[]).ok_or_else(|| missing("mosquitto"))?;
-        let mut text = String::from("set_tcp_nodelay true\nmax_queued_messages 1000000\npersistence false\n");
-        text.push_str("log_dest stderr\nlog_type error\n");
-        // Started as root it would change to a user who cannot read the test's files.
-        // SAFETY: asks for a number, touches no memory.
-        if unsafe { libc::geteuid() } == 0 {
-            text.push_str("user root\n");
-        }
-        if place.limits == Limits::Small {
-            writeln!(text, "max_packet_size {SMALL_PACKET_BYTES}").unwrap();
-        }
-        writeln!(text, "listener {} 127.0.0.1", place.address.port()).unwrap();
-        writeln!(text, "allow_anonymous {}", place.listener != Listener::Guarded).unwrap();
-        match place.listener {
-            Listener::Plain => {}
-            Listener::Encrypted => {
-                writeln!(text, "certfile {}", place.certificates.server.display()).unwrap();
-                writeln!(text, "keyfile {}", place.certificates.key.display()).unwrap();
-            }
-            Listener::Guarded => {
-                let passwd = find("mosquitto_passwd", &[]).ok_or_else(|| missing("mosquitto_passwd"))?;
-                let file = place.folder.join("passwords");
-                let made = Command::new(&passwd).arg("-b").arg("-c").arg(&file).args([LOGIN.0, LOGIN.1]).output();
-                assert!(made.unwrap().status.success(), "mosquitto_passwd failed");
-                writeln!(text, "password_file {}", file.display()).unwrap();
-            }
-        }
-        let mut command = Command::new(program);
-        command.arg("-c").arg(place.write("mosquitto.conf", text));
-        Ok(command)
+        command(place, "")
     }
+}
+
+/// The command for one listener; `settings` stand behind its port.
+fn command(place: &Place<'_>, settings: &str) -> Result<Command, Missing> {
+    let missing = |name: &str| Missing(format!("{name} is not installed (`apt-get install mosquitto`)"));
+    let program = find("mosquitto", &[]).ok_or_else(|| missing("mosquitto"))?;
+    let mut text = String::from("set_tcp_nodelay true\nmax_queued_messages 1000000\npersistence false\n");
+    text.push_str("log_dest stderr\nlog_type error\n");
+    // Started as root it would change to a user who cannot read the test's files.
+    // SAFETY: asks for a number, touches no memory.
+    if unsafe { libc::geteuid() } == 0 {
+        text.push_str("user root\n");
+    }
+    if place.limits == Limits::Small {
+        writeln!(text, "max_packet_size {SMALL_PACKET_BYTES}").unwrap();
+    }
+    writeln!(text, "listener {} 127.0.0.1", place.address.port()).unwrap();
+    text.push_str(settings);
+    writeln!(text, "allow_anonymous {}", place.listener != Listener::Guarded).unwrap();
+    match place.listener {
+        Listener::Plain => {}
+        Listener::Encrypted => {
+            writeln!(text, "certfile {}", place.certificates.server.display()).unwrap();
+            writeln!(text, "keyfile {}", place.certificates.key.display()).unwrap();
+        }
+        Listener::Guarded => {
+            let passwd = find("mosquitto_passwd", &[]).ok_or_else(|| missing("mosquitto_passwd"))?;
+            let file = place.folder.join("passwords");
+            let made = Command::new(&passwd).arg("-b").arg("-c").arg(&file).args([LOGIN.0, LOGIN.1]).output();
+            assert!(made.unwrap().status.success(), "mosquitto_passwd failed");
+            writeln!(text, "password_file {}", file.display()).unwrap();
+        }
+    }
+    let mut command = Command::new(program);
+    command.arg("-c").arg(place.write("mosquitto.conf", text));
+    Ok(command)
 }

@@ -1,9 +1,11 @@
 //! An adapter under test with the recorder of its events.
 
+use std::net::IpAddr;
+
 use pubmark_model::qos::Qos;
 use pubmark_model::workload::Credentials;
 use pubmark_protocol::clients::{
-    Clients, Goodbye, Outgoing, Publication, SessionConfig, SessionId, ShardConfig, Subscription, Taken,
+    Clients, Goodbye, Outgoing, Publication, SessionConfig, SessionId, SessionOptions, ShardConfig, Subscription, Taken,
 };
 use pubmark_protocol::clock;
 use pubmark_protocol::endpoint::Endpoint;
@@ -46,6 +48,7 @@ pub fn session(client_id: &str) -> SessionConfig {
         in_flight_window: 20,
         publications: Vec::new(),
         subscriptions: Vec::new(),
+        options: SessionOptions::default(),
     }
 }
 
@@ -60,16 +63,29 @@ impl<C: Clients> Peer<C> {
         Peer::with_keep_alive(endpoint, 60)
     }
 
+    /// Clients for an endpoint that connect from these addresses in turn.
+    pub fn from_sources(endpoint: Endpoint, sources: &[IpAddr]) -> Peer<C> {
+        Peer::with(ShardConfig { sources: sources.into(), ..Peer::<C>::config(endpoint, 60) })
+    }
+
     /// Clients for an endpoint.
     pub fn with_keep_alive(endpoint: Endpoint, keep_alive_s: u16) -> Peer<C> {
-        let config = ShardConfig {
+        Peer::with(Peer::<C>::config(endpoint, keep_alive_s))
+    }
+
+    fn config(endpoint: Endpoint, keep_alive_s: u16) -> ShardConfig {
+        ShardConfig {
             endpoints: [endpoint].into(),
+            sources: [].into(),
             run: RUN,
             body_pool: (0..POOL_BYTES).map(|byte| byte as u8).collect(),
             maximum_packet_bytes: 8 << 20,
             receive_stamps: true,
             keep_alive_s,
-        };
+        }
+    }
+
+    fn with(config: ShardConfig) -> Peer<C> {
         Peer { clients: C::open(config).unwrap(), record: Recorder::default(), sequences: 0 }
     }
 

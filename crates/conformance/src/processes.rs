@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-use pubmark_protocol::endpoint::{Endpoint, Tls};
+use pubmark_protocol::endpoint::{Endpoint, Tls, Upgrade};
 use tempfile::TempDir;
 
 use crate::certificates::Certificates;
@@ -46,6 +46,9 @@ pub trait Kind {
     /// Scheme of its endpoints, plain and encrypted.
     const SCHEMES: [&'static str; 2];
 
+    /// The subprotocol that its listeners speak over WebSocket, if that is how they speak.
+    const WEBSOCKET: Option<&'static str> = None;
+
     /// The command that serves one listener.
     fn command(place: &Place<'_>) -> Result<Command, Missing>;
 }
@@ -80,6 +83,13 @@ pub fn installed(system: &str) -> PathBuf {
     let data = std::env::var_os("XDG_DATA_HOME").map(PathBuf::from);
     let home = || PathBuf::from(std::env::var_os("HOME").unwrap_or_default()).join(".local/share");
     data.unwrap_or_else(home).join("pubmark/programs").join(system)
+}
+
+impl<K> Processes<K> {
+    /// The server's certificates, and a client's of the same authority.
+    pub fn certificates(&self) -> &Certificates {
+        &self.certificates
+    }
 }
 
 impl<K: Kind> Processes<K> {
@@ -164,9 +174,15 @@ impl<K: Kind> Server for Processes<K> {
         let tls = (listener == Listener::Encrypted).then(|| Tls {
             server_name: "localhost".to_owned(),
             authorities: Some(self.certificates.authority.clone()),
+            identity: None,
         });
         let scheme = K::SCHEMES[usize::from(tls.is_some())];
-        Ok(Endpoint { shown: format!("{scheme}://{address}"), address, tls, credentials: None })
+        let upgrade = K::WEBSOCKET.map(|subprotocol| Upgrade {
+            host: address.to_string(),
+            path: "/mqtt".to_owned(),
+            subprotocol,
+        });
+        Ok(Endpoint { shown: format!("{scheme}://{address}"), address, tls, credentials: None, upgrade })
     }
 
     fn kill(&mut self) {

@@ -61,6 +61,8 @@ pub struct Recorder {
     pub events: Vec<Event>,
     /// Arrivals, in order.
     pub arrived: Vec<Arrived>,
+    /// Wills of the suite that arrived.
+    pub wills: usize,
     /// Arrivals that are no messages of the suite.
     pub foreign: usize,
 }
@@ -153,7 +155,8 @@ impl Sink for Recorder {
     fn delivered(&mut self, session: SessionId, delivery: Delivery<'_>) {
         let payload = delivery.payload;
         let Some(header) = header::read(payload, delivery.at_ns).filter(|header| header::is_of_run(header, RUN)) else {
-            self.foreign += 1;
+            let is_will = header::is_will_of_run(payload, RUN);
+            *if is_will { &mut self.wills } else { &mut self.foreign } += 1;
             return;
         };
         let body = &payload[header::length_for(payload.len()).unwrap_or(0)..];

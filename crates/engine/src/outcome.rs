@@ -53,7 +53,7 @@ pub struct PublisherBook {
 /// A time during which a subscription held no session.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Absence {
-    /// The subscriber's number in the fleet.
+    /// The audience's number in the books.
     pub subscriber: u32,
     /// First epoch of it.
     pub from_epoch: u32,
@@ -61,10 +61,10 @@ pub struct Absence {
     pub to_epoch: Option<u32>,
 }
 
-/// Streams of one subscriber from one publisher, as the ledger numbers them.
+/// Streams of one audience from one publisher, as the ledger numbers them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct StreamRow {
-    /// The subscriber's number in the fleet.
+    /// The audience's number in the books.
     pub subscriber: u32,
     /// The publisher's number in the fleet.
     pub publisher: u32,
@@ -209,6 +209,12 @@ pub struct Counters {
     pub retained_replay: u64,
     /// Messages not of this run, or not ours.
     pub foreign: u64,
+    /// Connections with a will that ended without a goodbye.
+    pub wills_due: u64,
+    /// Wills that arrived, once for each audience that heard one.
+    pub wills: u64,
+    /// Connections whose server takes no number in place of a topic, although one was asked for.
+    pub topic_alias_refused: u64,
     /// Messages sent again.
     pub resent: u64,
     /// Deliveries with a header too small for a write start.
@@ -255,6 +261,9 @@ impl Counters {
         }
         self.retained_replay += other.retained_replay;
         self.foreign += other.foreign;
+        self.wills_due += other.wills_due;
+        self.wills += other.wills;
+        self.topic_alias_refused += other.topic_alias_refused;
         self.resent += other.resent;
         self.without_write_start += other.without_write_start;
         self.delivered_in_window += other.delivered_in_window;

@@ -37,6 +37,11 @@ impl Places {
         self.endpoints.iter().any(|endpoint| endpoint.tls.is_some())
     }
 
+    /// Do clients have a certificate to show?
+    pub fn have_identity(&self) -> bool {
+        self.endpoints.iter().filter_map(|endpoint| endpoint.tls.as_ref()).any(|tls| tls.identity.is_some())
+    }
+
     /// Broker of a device: dealt out one by one, so that each broker gets its share of every group.
     pub fn of_device(&self, device: &Device) -> u16 {
         self.dealt_to(device.publisher)
@@ -75,7 +80,7 @@ mod tests {
     use super::*;
 
     fn endpoint(port: u16) -> Endpoint {
-        Endpoint { shown: String::new(), address: ([127, 0, 0, 1], port).into(), tls: None, credentials: None }
+        Endpoint { shown: String::new(), address: ([127, 0, 0, 1], port).into(), tls: None, credentials: None, upgrade: None }
     }
 
     fn device(publisher: u32) -> Device {

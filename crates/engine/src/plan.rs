@@ -1,5 +1,6 @@
 //! What a run is to do, decided before anything starts.
 
+use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -29,6 +30,8 @@ pub struct RunPlan {
     pub publish_at: Places,
     /// Where subscribers connect: the same brokers, over another protocol perhaps.
     pub subscribe_at: Places,
+    /// Addresses that all of them connect from, in turn; the kernel's choice if empty.
+    pub sources: Arc<[IpAddr]>,
     /// Threads for publishers, ≥ 1.
     pub publisher_shards: usize,
     /// Threads for subscribers, ≥ 1.

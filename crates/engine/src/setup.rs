@@ -1,5 +1,6 @@
 //! Deals a fleet out over shards. Where a device runs changes nothing about what it does.
 
+use std::collections::HashMap;
 use std::sync::Arc;
 
 use pubmark_model::fleet::{Device, Heard, Subscriber};
@@ -8,13 +9,15 @@ use pubmark_model::qos::Qos;
 use pubmark_model::random::Stream;
 use pubmark_model::schedule::{ChurnCursor, Rules};
 use pubmark_model::workload::SessionKind;
-use pubmark_protocol::clients::{self, Publication, SessionConfig, ShardConfig, Subscription};
+use pubmark_protocol::clients::{
+    self, Publication, SessionConfig, SessionOptions, ShardConfig, Subscription, Will,
+};
 
 use crate::places::Places;
 use crate::plan::RunPlan;
 use crate::progress::Progress;
 use crate::shard::publisher::Publisher;
-use crate::shard::receiver::Receiver;
+use crate::shard::receiver::{Audience, Receiver};
 use crate::shard::{SessionSetup, Setup};
 
 /// Bytes that fill payloads: as large as the largest payload's need for not repeating within a message of usual size.
@@ -35,8 +38,11 @@ struct Common<'a> {
     plan: &'a RunPlan,
     rules: Arc<[Rules]>,
     groups: Arc<[u16]>,
+    /// By subscriber: whom it hears.
     streams: Vec<Arc<[Heard]>>,
-    /// By publisher: subscriptions that hear it.
+    /// By subscriber: its audience.
+    audiences: Vec<u32>,
+    /// By publisher: audiences that hear it.
     fan_out: Vec<u32>,
     /// Of publishers' shards and of subscribers'.
     configs: [ShardConfig; 2],
@@ -58,15 +64,22 @@ pub fn online_at_start(plan: &RunPlan) -> u64 {
 /// The shards of a run: first those of publishers, then those of subscribers.
 pub fn shards(plan: &RunPlan, progress: &Arc<Progress>) -> Vec<Setup> {
     let streams = plan.fleet.streams(&plan.workload);
+    let audiences = plan.fleet.audiences(&plan.workload);
     let mut fan_out = vec![0u32; plan.fleet.devices().len()];
-    for heard in &streams {
-        heard.iter().for_each(|entry| fan_out[entry.publisher as usize] += 1);
+    let mut counted = 0;
+    for (heard, audience) in streams.iter().zip(&audiences) {
+        // They are numbered in the order of their first members.
+        if *audience == counted {
+            heard.iter().for_each(|entry| fan_out[entry.publisher as usize] += 1);
+            counted += 1;
+        }
     }
     let common = Common {
         plan,
         rules: Rules::all(&plan.workload, plan.seed, &plan.timeline).into(),
         groups: plan.fleet.devices().iter().map(|device| device.group).collect(),
         streams,
+        audiences,
         fan_out,
         configs: [&plan.publish_at, &plan.subscribe_at].map(|places| shard_config(plan, places)),
         text: text_pool(plan.seed),
@@ -82,6 +95,7 @@ fn shard_config(plan: &RunPlan, places: &Places) -> ShardConfig {
     let words = (0..BODY_POOL_BYTES as u64 / 8).flat_map(|index| draws.bits(index).to_le_bytes());
     ShardConfig {
         endpoints: Arc::clone(places.endpoints()),
+        sources: Arc::clone(&plan.sources),
         run: plan.run_id,
         body_pool: words.collect(),
         maximum_packet_bytes: plan.maximum_packet_bytes,
@@ -144,6 +158,28 @@ impl Common<'_> {
                 body: self.body(&group.body),
             }],
             subscriptions: vec![],
+            options: self.device_options(device),
+        }
+    }
+
+    fn device_options(&self, device: &Device) -> SessionOptions {
+        let workload = &self.plan.workload;
+        let group = &workload.devices[usize::from(device.group)];
+        let will = group.will.as_ref().zip(self.plan.fleet.will_topic(workload, device)).map(|(will, topic)| {
+            Box::new(Will {
+                publisher: device.publisher,
+                topic: topic.into(),
+                qos: will.qos,
+                retain: will.retain,
+                payload_bytes: u16::try_from(will.payload_bytes).unwrap_or(u16::MAX),
+                delay_s: will.delay.as_secs() as u32,
+            })
+        });
+        SessionOptions {
+            shared: None,
+            will,
+            message_expiry_s: group.mqtt.message_expiry.map(|expiry| expiry.as_secs() as u32),
+            topic_alias: group.mqtt.topic_alias,
         }
     }
 
@@ -159,22 +195,35 @@ impl Common<'_> {
     fn subscriber_shard(&self, shard: usize) -> Setup {
         let (plan, shards) = (self.plan, self.plan.subscriber_shards);
         let mut sessions = vec![];
-        let mut heard = vec![];
-        for subscriber in plan.fleet.subscribers().iter().skip(shard).step_by(shards) {
+        let mut audiences: Vec<Audience> = vec![];
+        // By number in the books: index on this shard.
+        let mut known: HashMap<u32, u32> = HashMap::new();
+        for subscriber in plan.fleet.subscribers() {
+            let audience = self.audiences[subscriber.number as usize];
+            // Members of a shared group are on one shard: see docs/design/shared-subscriptions.md.
+            if audience as usize % shards != shard {
+                continue;
+            }
             let streams = &self.streams[subscriber.number as usize];
             for (nth, place) in (0u32..).zip(plan.subscribe_at.of_subscriber(subscriber)) {
+                // Sessions on independent brokers come and go apart from each other and hear different publishers, so each
+                // broker's part of an audience has a number of its own in the books.
+                let number = audience * plan.subscribe_at.sessions_per_subscriber() as u32 + nth;
+                let index = *known.entry(number).or_insert_with(|| {
+                    let heard = plan.subscribe_at.heard_at(place, streams);
+                    let shared = plan.workload.subscribers[usize::from(subscriber.group)].shared.is_some();
+                    audiences.push(Audience { number, heard, shared });
+                    audiences.len() as u32 - 1
+                });
                 sessions.push(SessionSetup {
                     config: self.listener_session(subscriber, place),
                     publishers: 0..0,
-                    subscriber: Some(heard.len() as u32),
+                    subscriber: Some(index),
                 });
-                // Its sessions come and go apart from each other, so each has a number of its own in the books.
-                let session = subscriber.number * plan.subscribe_at.sessions_per_subscriber() as u32 + nth;
-                heard.push((session, plan.subscribe_at.heard_at(place, streams)));
             }
         }
         let index = plan.publisher_shards + shard;
-        self.setup(format!("subscriber {shard}"), index, shards, sessions, vec![], &heard)
+        self.setup(format!("subscriber {shard}"), index, shards, sessions, vec![], &audiences)
     }
 
     fn listener_session(&self, subscriber: &Subscriber, place: u16) -> SessionConfig {
@@ -196,6 +245,7 @@ impl Common<'_> {
                 .into_iter()
                 .map(|filter| Subscription { filter: filter.into(), qos: group.qos })
                 .collect(),
+            options: SessionOptions { shared: group.shared.as_deref().map(Into::into), ..SessionOptions::default() },
         }
     }
 
@@ -206,7 +256,7 @@ impl Common<'_> {
         shards_of_its_side: usize,
         sessions: Vec<SessionSetup>,
         publishers: Vec<Publisher>,
-        heard: &[(u32, Arc<[Heard]>)],
+        audiences: &[Audience],
     ) -> Setup {
         let plan = self.plan;
         Setup {
@@ -217,7 +267,7 @@ impl Common<'_> {
             rules: Arc::clone(&self.rules),
             sessions,
             publishers,
-            receiver: Receiver::new(heard, Arc::clone(&self.groups), plan.run_id),
+            receiver: Receiver::new(audiences, Arc::clone(&self.groups), plan.run_id),
             series_start_ns: plan.timeline.start_ns(),
             duration_ns: plan.timeline.duration_ns,
             connects_per_s: plan.connects_per_s / shards_of_its_side as f64,

@@ -11,7 +11,7 @@ use pubmark_model::payload::{Body, SizeDistribution};
 use pubmark_model::qos::Qos;
 use pubmark_model::schedule::{ChurnCursor, Cursor, DeviceHash, Rules, Timeline};
 use pubmark_model::topic::{TopicFilter, TopicTemplate};
-use pubmark_model::workload::{DeviceGroup, Placement, SessionKind, SubscriberGroup, Variant, Workload};
+use pubmark_model::workload::{DeviceGroup, MqttSettings, Placement, SessionKind, SubscriberGroup, Variant, Workload};
 
 fn main() {
     println!("size of a cursor: {} B, of a churn cursor: {} B", size_of::<Cursor>(), size_of::<ChurnCursor>());
@@ -61,6 +61,8 @@ fn group(arrival: Arrival, size: SizeDistribution, churn: Option<Churn>) -> Devi
         retain: false,
         session: SessionKind::Clean,
         churn,
+        will: None,
+        mqtt: MqttSettings::default(),
         in_flight_window: 20,
         credentials: None,
     }
@@ -109,6 +111,7 @@ fn streams_cost(name: &str, topic: &str, publishers: u32, subscribers: u32, filt
         qos: Qos::BestEffort,
         session: SessionKind::Clean,
         credentials: None,
+        shared: None,
         processing: Duration::ZERO,
     };
     let workload = Workload {

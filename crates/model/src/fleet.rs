@@ -110,6 +110,13 @@ impl Fleet {
         fill(&group.topic.0, |name| device_word(name, workload, group, device))
     }
 
+    /// Topic of a device's will, filled in like its own; `None` if it leaves none.
+    pub fn will_topic(&self, workload: &Workload, device: &Device) -> Option<String> {
+        let group = &workload.devices[usize::from(device.group)];
+        let will = group.will.as_ref()?;
+        Some(fill(&will.topic.0, |name| device_word(name, workload, group, device)))
+    }
+
     /// Filters of a subscriber, `{index}`, `{copy}` and `{workload}` filled in, repeated ones left out (a system keeps one
     /// subscription a filter).
     pub fn filters(&self, workload: &Workload, subscriber: &Subscriber) -> Vec<String> {
@@ -152,6 +159,25 @@ impl Fleet {
                 known.entry(filters).or_insert_with_key(|filters| topics.heard_by(filters)).clone()
             })
             .collect()
+    }
+
+    /// By subscriber number: its audience, which is itself or, with a shared subscription, all members of its group. A message
+    /// is for an audience once. Audiences are numbered densely from 0, in the order of their first subscribers.
+    pub fn audiences(&self, workload: &Workload) -> Vec<u32> {
+        let mut shared: HashMap<(u16, Vec<String>), u32> = HashMap::new();
+        let mut next = 0;
+        let mut fresh = || {
+            next += 1;
+            next - 1
+        };
+        let audience = |subscriber: &Subscriber| match workload.subscribers[usize::from(subscriber.group)].shared {
+            None => fresh(),
+            // Members differ in their filters only where these name the copy of the workload.
+            Some(_) => *shared
+                .entry((subscriber.group, self.filters(workload, subscriber)))
+                .or_insert_with(&mut fresh),
+        };
+        self.subscribers.iter().map(audience).collect()
     }
 
     /// Number of different topics that devices publish to.

@@ -101,6 +101,18 @@ fn overlapping_filters_are_counted_and_repeated_ones_are_not() {
 }
 
 #[test]
+fn members_of_a_shared_group_are_one_audience() {
+    let mut groups = vec![listeners("a", 2, &["t"]), listeners("b", 3, &["t", "u"]), listeners("c", 2, &["{copy}"])];
+    groups[1].shared = Some("w".to_owned());
+    groups[2].shared = Some("v".to_owned());
+    let mut workload = workload(vec![devices("a/x", 1, "t")], groups);
+    assert_eq!(Fleet::new(&workload, 1).audiences(&workload), [0, 1, 2, 2, 2, 3, 3]);
+    // Copies share where their filters are the same.
+    workload.subscribers_on_every_node = true;
+    assert_eq!(Fleet::new(&workload, 2).audiences(&workload), [0, 1, 2, 2, 2, 3, 3, 4, 5, 2, 2, 2, 6, 6]);
+}
+
+#[test]
 fn subscribers_with_the_same_filters_share_their_list() {
     let workload = workload(vec![devices("a/x", 10_000, "a/{index}")], vec![listeners("s", 5, &["#", "a/+"])]);
     let streams = Fleet::new(&workload, 1).streams(&workload);

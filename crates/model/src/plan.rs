@@ -38,11 +38,15 @@ pub struct PlanOptions {
     pub tls: bool,
     /// Largest packet that the system takes, in bytes, where it is known.
     pub packet_limit_bytes: Option<u32>,
+    /// Addresses that connections come from in turn, at least 1.
+    pub source_addresses: u32,
+    /// Endpoints that connections are dealt out over, at least 1.
+    pub endpoints: u32,
 }
 
 impl Default for PlanOptions {
     fn default() -> PlanOptions {
-        PlanOptions { nodes: 1, duration: Duration::from_secs(60), tls: false, packet_limit_bytes: None }
+        PlanOptions { nodes: 1, duration: Duration::from_secs(60), tls: false, packet_limit_bytes: None, source_addresses: 1, endpoints: 1 }
     }
 }
 
@@ -130,6 +134,10 @@ pub struct Plan {
     pub deaf_subscribers: Vec<String>,
     /// Share of a second that a subscriber spends on the messages of one second, where its processing takes time: the busiest group.
     pub processing: Option<Processing>,
+    /// Addresses that a node's connections come from.
+    pub source_addresses: u32,
+    /// Endpoints that they go to.
+    pub endpoints: u32,
     /// The largest node's share.
     pub node: NodeShare,
 }
@@ -178,6 +186,8 @@ impl Plan {
             deliveries: heard.total.map(|flow| flow.mean_messages_per_s * seconds),
             deaf_subscribers: heard.deaf,
             processing: heard.processing,
+            source_addresses: options.source_addresses.max(1),
+            endpoints: options.endpoints.max(1),
             node: NodeShare {
                 devices: 0,
                 subscribers: 0,
@@ -264,27 +274,39 @@ impl Hearing {
         let mut hearing =
             Hearing { total: Some(Traffic::default()), streams: 0, overlapping: 0, deaf: Vec::new(), processing: None };
         let mut heard_by_group = vec![0_u64; workload.subscribers.len()];
-        for (subscriber, list) in fleet.subscribers().iter().zip(&lists) {
+        // A shared group is one audience, of which each member gets its part.
+        let audiences = fleet.audiences(workload);
+        let mut members = vec![0_u32; fleet.subscribers().len()];
+        audiences.iter().for_each(|audience| members[*audience as usize] += 1);
+        let mut counted = vec![false; members.len()];
+        for ((subscriber, list), audience) in fleet.subscribers().iter().zip(&lists).zip(audiences) {
             let (flow, overlapping) = *known.entry(Arc::as_ptr(list).cast()).or_insert_with(|| {
                 let of = |heard: &Heard| flows[usize::from(fleet.devices()[heard.publisher as usize].group)];
                 let flow = list.iter().map(of).try_fold(Traffic::default(), sum);
                 (flow, list.iter().filter(|heard| heard.filters > 1).count() as u64)
             });
-            hearing.total = hearing.total.and_then(|total| sum(total, flow));
-            hearing.streams += list.len() as u64;
-            hearing.overlapping += overlapping;
+            if !std::mem::replace(&mut counted[audience as usize], true) {
+                hearing.total = hearing.total.and_then(|total| sum(total, flow));
+                hearing.streams += list.len() as u64;
+                hearing.overlapping += overlapping;
+            }
             let group = usize::from(subscriber.group);
             heard_by_group[group] += list.len() as u64;
-            hearing.note_processing(&workload.subscribers[group], flow);
+            hearing.note_processing(&workload.subscribers[group], flow, members[audience as usize]);
         }
         let groups = workload.subscribers.iter().zip(heard_by_group);
         hearing.deaf = groups.filter(|(_, heard)| *heard == 0).map(|(group, _)| group.name.clone()).collect();
         hearing
     }
 
-    fn note_processing(&mut self, group: &crate::workload::SubscriberGroup, flow: Option<Traffic>) {
+    fn note_processing(
+        &mut self,
+        group: &crate::workload::SubscriberGroup,
+        flow: Option<Traffic>,
+        members: u32,
+    ) {
         let Some(flow) = flow.filter(|_| !group.processing.is_zero()) else { return };
-        let share = flow.messages_per_s * group.processing.as_secs_f64();
+        let share = flow.messages_per_s * group.processing.as_secs_f64() / f64::from(members);
         if self.processing.as_ref().is_none_or(|known| known.share < share) {
             self.processing = Some(Processing { group: group.name.clone(), share });
         }

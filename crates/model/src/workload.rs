@@ -47,6 +47,33 @@ pub struct Credentials {
     pub password: String,
 }
 
+/// Bytes at the front of a will's payload that say whose it is.
+pub const WILL_HEADER_BYTES: u32 = 8;
+
+/// A message that the system publishes in a device's name when its connection ends without a goodbye.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Will {
+    /// Where to.
+    pub topic: TopicTemplate,
+    /// Whole payload, [`WILL_HEADER_BYTES`] to 65,535.
+    pub payload_bytes: u32,
+    /// Delivery level.
+    pub qos: Qos,
+    /// Kept as a retained message.
+    pub retain: bool,
+    /// Whole seconds in which a device that comes back keeps it from being published.
+    pub delay: Duration,
+}
+
+/// Settings of MQTT alone.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct MqttSettings {
+    /// The system drops a message that it could not deliver within this time; whole seconds, at least one.
+    pub message_expiry: Option<Duration>,
+    /// A number stands for the topic from the second message on a connection on.
+    pub topic_alias: bool,
+}
+
 /// A group of like devices.
 #[derive(Clone, Debug, PartialEq)]
 pub struct DeviceGroup {
@@ -70,6 +97,10 @@ pub struct DeviceGroup {
     pub session: SessionKind,
     /// Planned leaving and coming back; `None` is always online.
     pub churn: Option<Churn>,
+    /// Published for a device whose connection ends without a goodbye.
+    pub will: Option<Will>,
+    /// Settings of MQTT alone.
+    pub mqtt: MqttSettings,
     /// Messages sent and not yet acknowledged at most (QoS 1, 2); the server may allow less.
     pub in_flight_window: u16,
     /// Log-in, if the system asks for one.
@@ -91,6 +122,8 @@ pub struct SubscriberGroup {
     pub session: SessionKind,
     /// Log-in, if the system asks for one.
     pub credentials: Option<Credentials>,
+    /// Name of the shared group that its subscribers are: each message goes to one of them.
+    pub shared: Option<String>,
     /// Time a subscriber spends on a message before it takes the next; zero for none.
     pub processing: Duration,
 }

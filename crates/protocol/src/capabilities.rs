@@ -12,6 +12,51 @@ pub enum SentMeans {
     HandedOver,
 }
 
+/// What only some protocols have.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Features {
+    /// A message goes to one session of a group ([`crate::clients::SessionOptions::shared`]).
+    pub shared_subscriptions: bool,
+    /// The system publishes for who goes without a goodbye ([`crate::clients::SessionOptions::will`]).
+    pub wills: bool,
+    /// It can be made to wait with that.
+    pub will_delay: bool,
+    /// Messages can be told to be dropped when they are old ([`crate::clients::SessionOptions::message_expiry_s`]).
+    pub message_expiry: bool,
+    /// A number can stand for a topic ([`crate::clients::SessionOptions::topic_alias`]).
+    pub topic_alias: bool,
+    /// It is spoken over WebSocket too.
+    pub websocket: Option<OverWebSocket>,
+}
+
+/// How a protocol is spoken over WebSocket.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct OverWebSocket {
+    /// Schemes of its endpoints, plain and encrypted; they are among [`Capabilities::schemes`].
+    pub schemes: [&'static str; 2],
+    /// Its registered name as a subprotocol.
+    pub subprotocol: &'static str,
+    /// Path of endpoints that name none.
+    pub path: &'static str,
+}
+
+impl OverWebSocket {
+    /// Ports of endpoints that name none, plain and encrypted (RFC 6455 §3).
+    pub const PORTS: [u16; 2] = [80, 443];
+}
+
+impl Features {
+    /// None of them.
+    pub const NONE: Features = Features {
+        shared_subscriptions: false,
+        wills: false,
+        will_delay: false,
+        message_expiry: false,
+        topic_alias: false,
+        websocket: None,
+    };
+}
+
 /// How a protocol keeps the promise of a delivery level.
 #[derive(Clone, Copy, Debug)]
 pub struct Level {
@@ -46,6 +91,8 @@ pub struct Capabilities {
     pub persistent_sessions: bool,
     /// A goodbye can end such a session ([`crate::clients::Goodbye::Final`]).
     pub ends_sessions: bool,
+    /// What only some protocols have.
+    pub features: Features,
     /// What `sent` means.
     pub sent_means: SentMeans,
     /// Largest payload that the protocol can carry.

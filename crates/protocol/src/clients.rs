@@ -1,5 +1,6 @@
 //! The trait: all client sessions of one shard over one protocol.
 
+use std::net::IpAddr;
 use std::sync::Arc;
 
 use pubmark_model::qos::Qos;
@@ -17,6 +18,8 @@ pub struct SessionId(pub u32);
 pub struct ShardConfig {
     /// Where sessions connect; [`SessionConfig::endpoint`] counts in this list.
     pub endpoints: Arc<[Endpoint]>,
+    /// Addresses that sessions connect from, in turn; the kernel's choice if empty.
+    pub sources: Arc<[IpAddr]>,
     /// Number of this run; goes into every header.
     pub run: u32,
     /// Bytes that fill the payloads of publications without a body of their own, as a [`Body::Pool`].
@@ -62,6 +65,36 @@ pub struct Subscription {
     pub qos: Qos,
 }
 
+/// A message that the server publishes when a session's connection ends without a goodbye.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Will {
+    /// Number of the publisher in whose name; goes into its header.
+    pub publisher: u32,
+    /// Where to.
+    pub topic: Box<str>,
+    /// Delivery level.
+    pub qos: Qos,
+    /// Retain flag.
+    pub retain: bool,
+    /// Whole payload, bytes; at least [`crate::header::WILL`].
+    pub payload_bytes: u16,
+    /// Seconds that the server waits, in case the session is taken up again.
+    pub delay_s: u32,
+}
+
+/// What a session may ask for besides, where its protocol has it ([`crate::capabilities::Features`]).
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct SessionOptions {
+    /// Name of a shared group, to which all its subscriptions belong: each message goes to one of the group's sessions.
+    pub shared: Option<Box<str>>,
+    /// Its will.
+    pub will: Option<Box<Will>>,
+    /// Seconds after which the server drops a message of the session's that it could not deliver.
+    pub message_expiry_s: Option<u32>,
+    /// Let a number stand for a topic from its second message on a connection on, as far as the server allows.
+    pub topic_alias: bool,
+}
+
 /// A session to be made.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SessionConfig {
@@ -79,6 +112,8 @@ pub struct SessionConfig {
     pub publications: Vec<Publication>,
     /// What it subscribes to after each connect that finds no session.
     pub subscriptions: Vec<Subscription>,
+    /// What it asks for besides.
+    pub options: SessionOptions,
 }
 
 impl SessionConfig {
@@ -141,6 +176,24 @@ pub enum OpenError {
         /// The file.
         path: String,
         /// What is wrong with it.
+        reason: String,
+    },
+    /// A key that cannot be used.
+    #[error("failed to read a private key from `{path}`: {reason}")]
+    Key {
+        /// The file.
+        path: String,
+        /// What is wrong with it.
+        reason: String,
+    },
+    /// A key and a certificate that do not go together.
+    #[error("failed to use `{key}` as the key of `{certificate}`: {reason}")]
+    Identity {
+        /// File of the certificate.
+        certificate: String,
+        /// File of the key.
+        key: String,
+        /// Why not.
         reason: String,
     },
 }

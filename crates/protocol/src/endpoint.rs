@@ -16,6 +16,19 @@ pub struct Endpoint {
     pub tls: Option<Tls>,
     /// Log-in for sessions that bring none of their own.
     pub credentials: Option<Credentials>,
+    /// Speak over a WebSocket.
+    pub upgrade: Option<Upgrade>,
+}
+
+/// The request that turns a connection into a WebSocket (RFC 6455 §4.1).
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Upgrade {
+    /// `Host`: name or address, and the port where it is not the scheme's own. Printable ASCII.
+    pub host: String,
+    /// What is asked for, from `/` on. Printable ASCII.
+    pub path: String,
+    /// What is spoken on it, by its registered name.
+    pub subprotocol: &'static str,
 }
 
 /// How a TLS connection is checked.
@@ -25,4 +38,15 @@ pub struct Tls {
     pub server_name: String,
     /// PEM file of the authorities trusted; `None` accepts any certificate (recorded as a deviation).
     pub authorities: Option<PathBuf>,
+    /// What we show to a server that asks who we are.
+    pub identity: Option<Identity>,
+}
+
+/// A certificate of ours.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Identity {
+    /// PEM file of the certificate, with its chain behind it.
+    pub certificate: PathBuf,
+    /// PEM file of its key, not encrypted.
+    pub key: PathBuf,
 }

@@ -26,6 +26,8 @@ pub struct Connected {
     pub maximum_packet_bytes: Option<u32>,
     /// Highest level the server takes for publishing, if below ours.
     pub maximum_qos: Option<Qos>,
+    /// A number in place of topics was asked for, and the server takes none.
+    pub topic_alias_refused: bool,
 }
 
 /// A server's words, with the protocol's code if it has codes.

@@ -2,6 +2,7 @@
 //!
 //! Little-endian. *Full*, 24 B: version 1, run 3, publisher 4, sequence 4, due 8 (ns, `CLOCK_MONOTONIC`), write start − due 4 (µs).
 //! *Compact*, 16 B, for smaller payloads: version 1, run 2, publisher 3, sequence 4, due 6 (ns, lower 48 bits).
+//! *Will*, 8 B, for messages that the system publishes in a device's name: version 1, run 3, publisher 4.
 //! Wrap rules: `run` is the lower bits of the run's number; write start − due saturates at `u32::MAX` µs (71 minutes; such a
 //! service latency is counted as clipped); the compact due is completed with the reader's clock, right within ± 39 hours.
 
@@ -9,11 +10,14 @@
 pub const FULL: usize = 24;
 /// Bytes of a compact header: the smallest payload there is.
 pub const COMPACT: usize = 16;
+/// Bytes of a will's header.
+pub const WILL: usize = 8;
 /// Largest publisher number that a compact header can carry.
 pub const COMPACT_PUBLISHERS: u32 = 1 << 24;
 
 const VERSION_FULL: u8 = 0xb1;
 const VERSION_COMPACT: u8 = 0xb2;
+const VERSION_WILL: u8 = 0xb3;
 const COMPACT_DUE_BITS: u32 = 48;
 /// Where write start − due stands in a full header.
 const WRITE_START_AT: usize = 20;
@@ -113,6 +117,19 @@ fn complete_due(low: u64, now_ns: u64) -> u64 {
     }
 }
 
+/// Writes the header of a publisher's will to the end of `out`. A will has no sequence number and no due time: nobody knows
+/// when it will be published.
+pub fn write_will(out: &mut Vec<u8>, run: u32, publisher: u32) {
+    out.push(VERSION_WILL);
+    out.extend_from_slice(&run.to_le_bytes()[..3]);
+    out.extend_from_slice(&publisher.to_le_bytes());
+}
+
+/// Is `payload` a will of the run numbered `run`?
+pub fn is_will_of_run(payload: &[u8], run: u32) -> bool {
+    payload.len() >= WILL && payload[0] == VERSION_WILL && payload[1..4] == run.to_le_bytes()[..3]
+}
+
 /// Is `header` of the run numbered `run`? A compact header shows 16 bits of it, a full one 24.
 pub fn is_of_run(header: &Header, run: u32) -> bool {
     let mask = if header.write_start_us.is_some() { 0x00ff_ffff } else { 0x0000_ffff };
@@ -144,6 +161,20 @@ mod tests {
             assert_eq!(write(&mut out, 16, 1, 2, 3, due), COMPACT);
             assert_eq!(read(&out, now).expect("a header").due_ns, due);
         }
+    }
+
+    #[test]
+    fn a_will_is_a_will_of_its_run_and_no_message() {
+        let mut out = Vec::new();
+        write_will(&mut out, 0x0112_2334, 7);
+        assert_eq!(out.len(), WILL);
+        assert!(is_will_of_run(&out, 0x0112_2334) && !is_will_of_run(&out, 0x0112_2335));
+        assert!(!is_will_of_run(&out[..7], 0x0112_2334));
+        out.resize(100, 0);
+        assert_eq!(read(&out, 0), None);
+        let mut message = Vec::new();
+        write(&mut message, 24, 1, 7, 1, 0);
+        assert!(!is_will_of_run(&message, 1));
     }
 
     #[test]

@@ -1,10 +1,11 @@
 //! What a protocol's adapter implements, and what all adapters share.
 //!
 //! Start with [`clients::Clients`], the trait, and [`events::Sink`], where its events go. A wire-level adapter is
-//! built from [`reactor`] (readiness and time), [`stream`] (TCP and TLS without blocking, with receive stamps),
+//! built from [`reactor`] (readiness and time), [`stream`] (TCP, TLS and WebSocket without blocking, with receive stamps),
 //! [`outbox`] (messages on their way out) and [`wheel`] (keep-alive). The engine sees only the trait.
 
 pub mod capabilities;
+pub mod client_certificate;
 pub mod clients;
 pub mod clock;
 pub mod endpoint;
@@ -16,4 +17,5 @@ pub mod receive;
 pub mod socket;
 pub mod stream;
 pub mod tls;
+pub mod websocket;
 pub mod wheel;

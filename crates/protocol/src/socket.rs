@@ -3,22 +3,37 @@
 use std::io;
 use std::net::{IpAddr, SocketAddr, TcpStream};
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
+use std::sync::Arc;
 
 use crate::receive::{self, RawRead};
 
 /// Makes the sockets of a shard. The seam for emulated links: whoever knows a link's namespace or address sets it here.
 #[derive(Clone, Debug, Default)]
 pub struct SocketFactory {
-    /// Address to connect from; the kernel's choice if `None`.
-    pub source: Option<IpAddr>,
+    /// Addresses to connect from, one after the other; the kernel's choice if empty.
+    pub sources: Arc<[IpAddr]>,
+    /// The next of them.
+    next: usize,
     /// Take the kernel's receive stamps.
     pub receive_stamps: bool,
 }
 
 impl SocketFactory {
+    /// Sockets of a shard.
+    pub fn new(sources: Arc<[IpAddr]>, receive_stamps: bool) -> SocketFactory {
+        SocketFactory { sources, next: 0, receive_stamps }
+    }
+
+    /// The address whose turn it is.
+    fn take_source(&mut self) -> Option<IpAddr> {
+        let source = self.sources.get(self.next).copied()?;
+        self.next = (self.next + 1) % self.sources.len();
+        Some(source)
+    }
+
     /// Starts connecting. The socket is writable once it is connected or has failed; [`TcpSocket::connected`] says which.
     /// Small writes leave at once (`TCP_NODELAY`).
-    pub fn connect(&self, address: SocketAddr) -> io::Result<TcpSocket> {
+    pub fn connect(&mut self, address: SocketAddr) -> io::Result<TcpSocket> {
         let family = if address.is_ipv4() { libc::AF_INET } else { libc::AF_INET6 };
         let kind = libc::SOCK_STREAM | libc::SOCK_NONBLOCK | libc::SOCK_CLOEXEC;
         // SAFETY: no pointers are passed; the result is checked.
@@ -32,7 +47,7 @@ impl SocketFactory {
         if self.receive_stamps {
             receive::enable_stamps(stream.as_fd())?;
         }
-        if let Some(source) = self.source {
+        if let Some(source) = self.take_source() {
             // The port is chosen by `connect`, so that a source address can be used by more connections than ports.
             set_option(stream.as_fd(), libc::IPPROTO_IP, libc::IP_BIND_ADDRESS_NO_PORT)?;
             with_address(SocketAddr::new(source, 0), |pointer, length| {
@@ -161,7 +176,7 @@ mod tests {
     use super::*;
     use crate::reactor::Reactor;
 
-    fn connect(factory: &SocketFactory, address: SocketAddr) -> io::Result<TcpSocket> {
+    fn connect(factory: &mut SocketFactory, address: SocketAddr) -> io::Result<TcpSocket> {
         let mut reactor = Reactor::new()?;
         let socket = factory.connect(address)?;
         reactor.add(socket.as_fd(), 1)?;
@@ -170,12 +185,16 @@ mod tests {
     }
 
     #[test]
-    fn connects_from_the_source_address_asked_for() {
+    fn connects_from_the_source_addresses_asked_for_in_turn() {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-        let factory = SocketFactory { source: Some([127, 0, 0, 9].into()), receive_stamps: true };
-        let socket = connect(&factory, listener.local_addr().unwrap()).unwrap();
-        let (_, peer) = listener.accept().unwrap();
-        assert_eq!(peer.ip(), IpAddr::from([127, 0, 0, 9]));
+        let sources = [[127, 0, 0, 9].into(), [127, 0, 0, 7].into()];
+        let mut factory = SocketFactory::new(sources.into(), true);
+        for last in [9, 7, 9] {
+            connect(&mut factory, listener.local_addr().unwrap()).unwrap();
+            let (_, peer) = listener.accept().unwrap();
+            assert_eq!(peer.ip(), IpAddr::from([127, 0, 0, last]));
+        }
+        let socket = connect(&mut factory, listener.local_addr().unwrap()).unwrap();
         socket.write(b"0123456789").unwrap();
         assert!(socket.unsent_bytes() <= 10);
     }
@@ -185,7 +204,9 @@ mod tests {
         let Ok(listener) = TcpListener::bind("[::1]:0") else {
             return eprintln!("skipped: this machine has no IPv6 loopback");
         };
-        connect(&SocketFactory::default(), listener.local_addr().unwrap()).unwrap();
+        let own = listener.local_addr().unwrap();
+        connect(&mut SocketFactory::default(), own).unwrap();
+        connect(&mut SocketFactory::new([own.ip()].into(), false), own).unwrap();
     }
 
     #[test]
@@ -193,7 +214,7 @@ mod tests {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let address = listener.local_addr().unwrap();
         drop(listener);
-        let error = connect(&SocketFactory::default(), address).unwrap_err();
+        let error = connect(&mut SocketFactory::default(), address).unwrap_err();
         assert_eq!(error.kind(), io::ErrorKind::ConnectionRefused);
     }
 }

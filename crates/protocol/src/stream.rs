@@ -1,8 +1,8 @@
-//! A connection without blocking, plain or encrypted: bytes in with their times, an [`Outbox`] out.
+//! A connection without blocking, plain or encrypted, bare or inside a WebSocket: bytes in with their times, an [`Outbox`] out.
 //!
-//! TLS is driven by hand over the same socket. One record (16 KiB of plain bytes at most) is handed to TLS at a time and
-//! counts as written when TLS has no bytes left to write, so a message is *written* when the kernel has all of the
-//! records that carry it, and a record that was cut short carries nothing for the server.
+//! TLS and WebSocket are driven by hand over the same socket. One record or frame (16 KiB at most) is handed to them at a time
+//! and counts as written when they have no bytes left to write, so a message is *written* when the kernel has all of the
+//! records and frames that carry it, and one that was cut short carries nothing for the server.
 
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
@@ -12,6 +12,7 @@ use rustls::ClientConnection;
 use crate::clock;
 use crate::outbox::{BufferPool, Message, Outbox};
 use crate::socket::TcpSocket;
+use crate::websocket::{FRAME_BYTES, Fault, WebSocket};
 
 /// Bytes read at a time.
 pub const READ_BYTES: usize = 64 * 1024;
@@ -34,12 +35,13 @@ pub enum StreamError {
 pub struct ReadBuffers {
     raw: Vec<u8>,
     plain: Vec<u8>,
+    unframed: Vec<u8>,
 }
 
 /// What one read of a connection found.
 #[derive(Debug)]
 pub struct Received<'a> {
-    /// Bytes for the protocol; may be empty although TLS had some.
+    /// Bytes for the protocol; may be empty although TLS or WebSocket had some.
     pub bytes: &'a [u8],
     /// Time just before the read, ns of `CLOCK_MONOTONIC`.
     pub began_ns: u64,
@@ -47,7 +49,8 @@ pub struct Received<'a> {
     pub at_ns: u64,
     /// The read left the socket empty.
     pub emptied: bool,
-    /// The kernel's stamp of the last byte read, ns of `CLOCK_REALTIME`; only where the read left the socket empty.
+    /// The kernel's stamp of the last byte read, ns of `CLOCK_REALTIME`; only where the read left the socket empty and that byte
+    /// is the protocol's own.
     pub stamp_realtime_ns: Option<u64>,
     /// The peer has ended the stream behind these bytes.
     pub ended: bool,
@@ -67,17 +70,23 @@ pub struct Wrote {
 pub struct Stream {
     socket: TcpSocket,
     tls: Option<Box<ClientConnection>>,
+    websocket: Option<Box<WebSocket>>,
 }
 
 impl Stream {
     /// A connection over `socket`, in the clear.
     pub fn new(socket: TcpSocket) -> Stream {
-        Stream { socket, tls: None }
+        Stream { socket, tls: None, websocket: None }
     }
 
     /// Everything from here on goes through `tls`; it is agreed with the next writes and reads.
     pub fn encrypt(&mut self, tls: ClientConnection) {
         self.tls = Some(Box::new(tls));
+    }
+
+    /// Everything from here on goes through `websocket`, inside TLS if there is one.
+    pub fn upgrade(&mut self, websocket: WebSocket) {
+        self.websocket = Some(Box::new(websocket));
     }
 
     /// Has the TCP connection been made? Its failure is the error.
@@ -90,14 +99,31 @@ impl Stream {
         self.tls.as_ref().is_some_and(|tls| tls.is_handshaking())
     }
 
-    /// Has TLS bytes of its own to write (an answer in the handshake, a key update, an alert)?
-    pub fn wants_write(&self) -> bool {
-        self.tls.as_ref().is_some_and(|tls| tls.wants_write())
+    /// Is the server's answer to the WebSocket handshake awaited?
+    pub fn is_upgrading(&self) -> bool {
+        self.websocket.as_ref().is_some_and(|websocket| websocket.is_opening())
     }
 
-    /// Bytes that the kernel holds unsent or unacknowledged.
+    /// Why the WebSocket is over, if it is.
+    pub fn fault(&self) -> Option<&Fault> {
+        self.websocket.as_ref().and_then(|websocket| websocket.fault())
+    }
+
+    /// Have TLS (an answer in the handshake, a key update, an alert) or WebSocket bytes of their own to write?
+    pub fn wants_write(&self) -> bool {
+        self.tls.as_ref().is_some_and(|tls| tls.wants_write())
+            || self.websocket.as_ref().is_some_and(|websocket| websocket.wants_write())
+    }
+
+    /// Bytes that the kernel holds unsent or unacknowledged, and those that wait inside a frame.
     pub fn unsent_bytes(&self) -> u64 {
-        self.socket.unsent_bytes()
+        let framed = self.websocket.as_ref().map_or(0, |websocket| websocket.waiting_bytes());
+        self.socket.unsent_bytes() + framed as u64
+    }
+
+    /// Have TLS and WebSocket, where there are any, been agreed on?
+    fn is_agreed(&self) -> bool {
+        !self.is_handshaking() && self.websocket.as_ref().is_none_or(|websocket| websocket.is_open())
     }
 
     /// Reads once. An empty socket is `emptied` without bytes, the end of the stream is `ended`.
@@ -123,7 +149,7 @@ impl Stream {
         };
         let emptied = read.bytes < buffers.raw.len();
         let mut ended = read.bytes == 0;
-        let bytes = match &mut self.tls {
+        let mut bytes = match &mut self.tls {
             None => &buffers.raw[..read.bytes],
             Some(tls) => {
                 buffers.plain.clear();
@@ -131,12 +157,24 @@ impl Stream {
                 &buffers.plain
             }
         };
-        let stamp_realtime_ns = read.stamp_realtime_ns.filter(|_| emptied);
+        let mut own_stamp = emptied;
+        if let Some(websocket) = &mut self.websocket {
+            buffers.unframed.clear();
+            let over = websocket.read(bytes, &mut buffers.unframed);
+            own_stamp &= websocket.ends_with_data();
+            bytes = &buffers.unframed;
+            if over {
+                ended = true;
+                // An answer to a goodbye, as far as the socket takes it: the connection is closed right behind this.
+                let _ = self.flush();
+            }
+        }
+        let stamp_realtime_ns = read.stamp_realtime_ns.filter(|_| own_stamp);
         Ok(Received { bytes, began_ns, at_ns, emptied, stamp_realtime_ns, ended })
     }
 
     /// Writes until the outbox is empty or the socket is full. Every message whose last byte was accepted goes to
-    /// `report`, with its write start and the time after the write. While TLS is being agreed the outbox waits.
+    /// `report`, with its write start and the time after the write. While TLS or WebSocket is being agreed the outbox waits.
     pub fn write(
         &mut self,
         outbox: &mut Outbox,
@@ -145,19 +183,18 @@ impl Stream {
     ) -> Result<Wrote, StreamError> {
         let mut wrote = Wrote { at_ns: None, full: false };
         loop {
-            if let Some(tls) = &mut self.tls {
-                wrote.full = !flush_records(tls, &self.socket)?;
+            if self.tls.is_some() || self.websocket.is_some() {
+                wrote.full = !self.flush()?;
                 if wrote.full {
                     return Ok(wrote);
                 }
                 let now_ns = clock::monotonic_ns();
                 wrote.at_ns = Some(now_ns);
                 outbox.settle(pool, |message, write_start_ns| report(message, write_start_ns, now_ns));
-                if tls.is_handshaking() || outbox.is_empty() {
+                if !self.is_agreed() || outbox.is_empty() {
                     return Ok(wrote);
                 }
-                let taken = io::Write::write(&mut tls.writer(), outbox.prepare(now_ns, RECORD_BYTES))?;
-                outbox.hand_over(taken);
+                self.seal(outbox, now_ns)?;
             } else {
                 if outbox.is_empty() {
                     return Ok(wrote);
@@ -178,11 +215,56 @@ impl Stream {
         }
     }
 
-    /// Says goodbye in TLS, as far as the socket takes it at once.
+    /// Hands the next bytes of the outbox to WebSocket, or to TLS.
+    fn seal(&mut self, outbox: &mut Outbox, now_ns: u64) -> Result<(), StreamError> {
+        if let Some(websocket) = &mut self.websocket {
+            let plain = outbox.prepare(now_ns, FRAME_BYTES);
+            let taken = plain.len();
+            websocket.put(plain);
+            outbox.hand_over(taken);
+        } else if let Some(tls) = &mut self.tls {
+            let taken = io::Write::write(&mut tls.writer(), outbox.prepare(now_ns, RECORD_BYTES))?;
+            outbox.hand_over(taken);
+        }
+        Ok(())
+    }
+
+    /// Writes what WebSocket and TLS have ready; false if the socket is full.
+    fn flush(&mut self) -> Result<bool, StreamError> {
+        loop {
+            if let Some(tls) = &mut self.tls
+                && !flush_records(tls, &self.socket)?
+            {
+                return Ok(false);
+            }
+            let Some(websocket) = &mut self.websocket else { return Ok(true) };
+            let framed = websocket.outgoing();
+            if framed.is_empty() {
+                return Ok(true);
+            }
+            let taken = match &mut self.tls {
+                Some(tls) if tls.is_handshaking() => return Ok(true),
+                Some(tls) => io::Write::write(&mut tls.writer(), framed)?,
+                None => match self.socket.write(framed) {
+                    Ok(taken) => taken,
+                    Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(false),
+                    Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
+                    Err(error) => return Err(error.into()),
+                },
+            };
+            websocket.took(taken);
+        }
+    }
+
+    /// Says goodbye in WebSocket and in TLS, as far as the socket takes it at once.
     pub fn close_notify(&mut self) {
+        if let Some(websocket) = &mut self.websocket {
+            websocket.close();
+        }
+        // The connection is closed right behind this: what the socket does not take now is not sent.
+        let _ = self.flush();
         if let Some(tls) = &mut self.tls {
             tls.send_close_notify();
-            // The connection is closed right behind this: what the socket does not take now is not sent.
             let _ = flush_records(tls, &self.socket);
         }
     }

@@ -1,14 +1,15 @@
-//! How TLS connections are set up: authorities from a PEM file, or any certificate where the user said so.
+//! How TLS connections are set up: authorities from a PEM file, or any certificate where the user said so; and a certificate of
+//! our own for servers that ask for one.
 
 use std::path::Path;
 use std::sync::Arc;
 
 use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
 use rustls::crypto::{CryptoProvider, verify_tls12_signature, verify_tls13_signature};
-use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
 use rustls::{ClientConfig, ClientConnection, DigitallySignedStruct, RootCertStore, SignatureScheme};
 
+use crate::client_certificate::{self, ClientCertificate};
 use crate::clients::OpenError;
 use crate::endpoint::Tls;
 
@@ -17,25 +18,35 @@ use crate::endpoint::Tls;
 pub struct TlsSetup {
     config: Arc<ClientConfig>,
     server_name: ServerName<'static>,
+    own: Arc<ClientCertificate>,
 }
 
 impl TlsSetup {
-    /// Reads the authorities. Fails on a file that cannot be read or holds no certificate, and on a bad server name.
+    /// Reads the authorities and our own certificate. Fails on files that cannot be read or used, and on a bad server name.
     pub fn new(tls: &Tls) -> Result<TlsSetup, OpenError> {
         let provider = Arc::new(rustls::crypto::ring::default_provider());
         let builder = ClientConfig::builder_with_provider(Arc::clone(&provider))
             .with_safe_default_protocol_versions()
             .map_err(|error| unusable("the built-in cipher suites", &error))?;
-        let config = match &tls.authorities {
-            Some(path) => builder.with_root_certificates(authorities(path)?).with_no_client_auth(),
-            None => builder
-                .dangerous()
-                .with_custom_certificate_verifier(Arc::new(AnyCertificate(provider)))
-                .with_no_client_auth(),
+        let own = Arc::new(ClientCertificate::load(tls.identity.as_ref(), &provider)?);
+        let builder = match &tls.authorities {
+            Some(path) => builder.with_root_certificates(authorities(path)?),
+            None => builder.dangerous().with_custom_certificate_verifier(Arc::new(AnyCertificate(provider))),
         };
+        let config = builder.with_client_cert_resolver(Arc::<ClientCertificate>::clone(&own));
         let server_name = ServerName::try_from(tls.server_name.clone())
             .map_err(|error| unusable(&format!("server name {}", tls.server_name), &error))?;
-        Ok(TlsSetup { config: Arc::new(config), server_name })
+        Ok(TlsSetup { config: Arc::new(config), server_name, own })
+    }
+
+    /// An error of a connection in words; what is about our certificate says so.
+    pub fn explain(&self, error: &rustls::Error) -> String {
+        self.own.explain(error)
+    }
+
+    /// Did a server ask for a certificate of ours, and there is none?
+    pub fn lacks_certificate(&self) -> bool {
+        self.own.was_missing()
     }
 
     /// A connection that has not said anything yet.
@@ -49,15 +60,9 @@ fn unusable(path: &str, reason: &dyn std::fmt::Display) -> OpenError {
 }
 
 fn authorities(path: &Path) -> Result<RootCertStore, OpenError> {
-    let shown = path.display().to_string();
     let mut store = RootCertStore::empty();
-    let certificates = CertificateDer::pem_file_iter(path).map_err(|error| unusable(&shown, &error))?;
-    for certificate in certificates {
-        let certificate = certificate.map_err(|error| unusable(&shown, &error))?;
-        store.add(certificate).map_err(|error| unusable(&shown, &error))?;
-    }
-    if store.is_empty() {
-        return Err(unusable(&shown, &"no certificate in it"));
+    for certificate in client_certificate::certificates(path)? {
+        store.add(certificate).map_err(|error| unusable(&path.display().to_string(), &error))?;
     }
     Ok(store)
 }
@@ -111,7 +116,7 @@ mod tests {
     #[test]
     fn a_missing_or_empty_file_of_authorities_is_named() {
         for path in ["/nonexistent/authorities.pem", "/dev/null"] {
-            let tls = Tls { server_name: "localhost".into(), authorities: Some(PathBuf::from(path)) };
+            let tls = Tls { server_name: "localhost".into(), authorities: Some(PathBuf::from(path)), identity: None };
             let error = TlsSetup::new(&tls).unwrap_err().to_string();
             assert!(error.contains(path), "{error}");
         }
@@ -120,7 +125,7 @@ mod tests {
     #[test]
     fn addresses_and_names_are_server_names_and_spaces_are_not() {
         for (name, good) in [("localhost", true), ("127.0.0.1", true), ("::1", true), ("a b", false)] {
-            let tls = Tls { server_name: name.into(), authorities: None };
+            let tls = Tls { server_name: name.into(), authorities: None, identity: None };
             assert_eq!(TlsSetup::new(&tls).is_ok(), good, "{name}");
         }
     }

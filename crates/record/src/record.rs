@@ -53,6 +53,9 @@ pub struct Record {
     pub sizes_raised: u64,
     /// Messages sent again after a reconnect.
     pub resent: u64,
+    /// What became of wills; `null` where no device leaves one.
+    #[serde(default)]
+    pub wills: Option<WillCounts>,
     /// Bytes still unsent in our sockets at the end.
     pub socket_unsent_bytes: u64,
     /// The books.
@@ -279,6 +282,12 @@ pub struct Settings {
     pub realtime: bool,
     /// TLS.
     pub tls: bool,
+    /// Clients had a certificate of their own to show.
+    #[serde(default)]
+    pub client_certificate: bool,
+    /// Addresses of ours that connections came from in turn; 0 for the kernel's choice.
+    #[serde(default)]
+    pub source_addresses: u32,
     /// Due = ready, no latency verdict.
     pub flood: bool,
     /// First instant of the measured window, ns of `CLOCK_MONOTONIC` of the machine that ran it; 0 if it never began.
@@ -329,6 +338,16 @@ pub struct Connections {
     pub connect_us: Option<Summary>,
 }
 
+/// Wills: messages that the system publishes for devices that go without a goodbye. No schedule offers them, so they are not in
+/// the books.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct WillCounts {
+    /// Connections with a will that were open and ended without a goodbye of ours.
+    pub due: u64,
+    /// Wills that arrived, once for each subscription that got one.
+    pub delivered: u64,
+}
+
 /// How often a cause was met.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct CauseCount {
@@ -354,7 +373,7 @@ pub struct Delivery {
     pub refused: u64,
     /// Still waiting at the deadline.
     pub unsent: u64,
-    /// Sent, once for each subscription that held a session then.
+    /// Sent, once for each subscription that held a session then; a shared group is one subscription.
     pub expected: u64,
     /// Of these, arrived (first copies).
     pub delivered: u64,

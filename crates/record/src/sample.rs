@@ -105,6 +105,7 @@ pub fn record() -> Record {
         too_large: 0,
         sizes_raised: 0,
         resent: 0,
+        wills: None,
         socket_unsent_bytes: 0,
         delivery: all_delivered(10_000),
         latency_us: Some(latency.summary()),

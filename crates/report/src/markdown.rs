@@ -100,6 +100,7 @@ fn delivery(text: &mut String, record: &Record) {
     add("expected", books.expected, books.expected);
     words::delivery_outcomes(books).iter().for_each(|part| add(part.name, part.count, books.expected));
     words::further_counts(books).iter().for_each(|part| add(part.name, part.count, books.expected));
+    words::will_counts(record).iter().for_each(|part| add(part.name, part.count, 0));
     table(text, &["messages", "count", "share"].map(String::from), &rows);
 }
 

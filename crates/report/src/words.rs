@@ -122,6 +122,16 @@ pub fn further_counts(books: &Delivery) -> Vec<Outcome> {
     ]
 }
 
+/// Counts of wills; none where no device leaves one.
+pub fn will_counts(record: &Record) -> Vec<Outcome> {
+    record.wills.map_or_else(Vec::new, |wills| {
+        vec![
+            outcome("wills due", "connections with a will that ended without a goodbye", wills.due),
+            outcome("wills heard", "wills that arrived, once for each subscription", wills.delivered),
+        ]
+    })
+}
+
 fn outcome(name: &'static str, meaning: &'static str, count: u64) -> Outcome {
     Outcome { name, meaning, count }
 }

@@ -12,6 +12,8 @@ pub enum Condition {
     Tls,
     /// The listeners do not encrypt.
     Plain,
+    /// Clients speak over WebSocket.
+    Websocket,
     /// Clients log in.
     Password,
     /// Clients do not log in.
@@ -73,6 +75,8 @@ pub enum Neighbours {
 pub struct Situation {
     /// The listeners encrypt.
     pub tls: bool,
+    /// Clients speak over WebSocket.
+    pub websocket: bool,
     /// Clients log in.
     pub password: bool,
     /// It runs in a container.
@@ -92,6 +96,7 @@ impl Condition {
             Condition::Always => true,
             Condition::Tls => now.tls,
             Condition::Plain => !now.tls,
+            Condition::Websocket => now.websocket,
             Condition::Password => now.password,
             Condition::Anonymous => !now.password,
             Condition::Process => !now.container,
@@ -131,6 +136,7 @@ mod tests {
 
     const PLAIN: Situation = Situation {
         tls: false,
+        websocket: false,
         password: false,
         container: false,
         neighbours: Neighbours::None,

@@ -51,6 +51,14 @@ pub enum SystemError {
         /// The protocol asked for.
         protocol: String,
     },
+    /// The system has no listener for this protocol over WebSocket.
+    #[error("`{system}` does not offer {protocol} over WebSocket")]
+    NoWebSocket {
+        /// The system.
+        system: String,
+        /// The protocol asked for.
+        protocol: String,
+    },
     /// The system cannot be made to ask for a log-in.
     #[error("`{system}` cannot be started with a log-in: its definition has no part `when: password`")]
     NoLogin {

@@ -1,4 +1,4 @@
-//! Free ports on the loopback address, below the range that connections take theirs from.
+//! Free ports on the loopback address, below the range that connections take theirs from; and how many that range has.
 
 use std::collections::hash_map::RandomState;
 use std::hash::BuildHasher;
@@ -10,6 +10,14 @@ use crate::error::SystemError;
 pub const FIRST: u16 = 20_000;
 /// Last port that is tried: Linux gives connections theirs from 32768 on (`ip_local_port_range`).
 pub const LAST: u16 = 32_767;
+
+/// Ports that connections of one source address to one endpoint can have; `None` where the kernel does not say.
+pub fn outgoing() -> Option<u64> {
+    let text = std::fs::read_to_string("/proc/sys/net/ipv4/ip_local_port_range").ok()?;
+    let mut ends = text.split_whitespace().map(str::parse::<u64>);
+    let (first, last) = (ends.next()?.ok()?, ends.next()?.ok()?);
+    Some((last + 1).saturating_sub(first))
+}
 
 /// `count` different free ports. They are free now; a start that finds one taken after all tries others.
 pub fn free(count: usize) -> Result<Vec<u16>, SystemError> {

@@ -62,6 +62,7 @@ fn values(endpoint: &Endpoint, listener: &str) -> Values {
 fn dialogue(lines: &[Line], endpoint: &Endpoint, values: &Values, within: Duration) -> Result<(), String> {
     let now = Situation {
         tls: false,
+        websocket: false,
         password: endpoint.credentials.is_some(),
         container: false,
         neighbours: Neighbours::None,

@@ -1,5 +1,7 @@
 //! All sessions of a shard, and the loop that serves them.
 
+use std::sync::Arc;
+
 use pubmark_protocol::capabilities::Capabilities;
 use pubmark_protocol::clients::{
     Clients, Goodbye, OpenError, Outgoing, SessionConfig, SessionId, ShardConfig, Taken, Waker,
@@ -72,7 +74,7 @@ impl<D: Dialect> Clients for StreamClients<D> {
             Reactor::new().map_err(|source| OpenError::System { what: "open epoll and its timer", source })?;
         let shared = Shared {
             reactor,
-            sockets: SocketFactory { source: None, receive_stamps: config.receive_stamps },
+            sockets: SocketFactory::new(Arc::clone(&config.sources), config.receive_stamps),
             tls: config
                 .endpoints
                 .iter()

@@ -2,15 +2,17 @@
 
 use std::os::fd::AsFd;
 
+use pubmark_protocol::client_certificate::WANTED;
 use pubmark_protocol::clients::{Outgoing, SessionConfig, SessionId, ShardConfig};
 use pubmark_protocol::clock;
-use pubmark_protocol::events::{Cause, Token};
+use pubmark_protocol::events::{Cause, Said, Token};
 use pubmark_protocol::outbox::{BufferPool, Message, Outbox};
 use pubmark_protocol::reactor::Reactor;
 use pubmark_protocol::receive::WallOffset;
 use pubmark_protocol::socket::SocketFactory;
 use pubmark_protocol::stream::{ReadBuffers, Stream, StreamError};
 use pubmark_protocol::tls::TlsSetup;
+use pubmark_protocol::websocket::{Fault, WebSocket};
 use pubmark_protocol::wheel::Wheel;
 
 use crate::payload;
@@ -136,7 +138,7 @@ impl Link {
     }
 
     /// Starts connecting.
-    pub(super) fn open(&mut self, shared: &Shared, tls_first: bool) -> Result<(), Cause> {
+    pub(super) fn open(&mut self, shared: &mut Shared, tls_first: bool) -> Result<(), Cause> {
         self.empty_at_ns = clock::monotonic_ns();
         self.received_at_ns = self.empty_at_ns;
         let unreachable = |error: std::io::Error| Cause::Unreachable(error.to_string());
@@ -145,6 +147,9 @@ impl Link {
         let mut stream = Stream::new(socket);
         if tls_first {
             encrypt(&mut stream, shared, place)?;
+        }
+        if let Some(upgrade) = &shared.config.endpoints[place].upgrade {
+            stream.upgrade(WebSocket::new(upgrade));
         }
         shared.reactor.add(stream.as_fd(), self.key()).map_err(unreachable)?;
         self.stream = Some(stream);
@@ -156,6 +161,11 @@ impl Link {
     pub fn encrypt(&mut self, shared: &Shared) -> Result<(), Cause> {
         let place = usize::from(self.config.endpoint);
         self.stream.as_mut().map_or(Ok(()), |stream| encrypt(stream, shared, place))
+    }
+
+    /// Did the server ask for a certificate of ours, and there is none?
+    pub(super) fn lacks_certificate(&self, shared: &Shared) -> bool {
+        shared.tls[usize::from(self.config.endpoint)].as_ref().is_some_and(TlsSetup::lacks_certificate)
     }
 
     /// Is the endpoint one that is to be encrypted?
@@ -205,14 +215,40 @@ impl Link {
     }
 
     /// The words for a connection that failed.
-    pub(super) fn cause_of(&self, error: StreamError) -> Cause {
+    pub(super) fn cause_of(&self, shared: &Shared, error: StreamError) -> Cause {
         match error {
-            StreamError::Tls(error) => Cause::Tls(error.to_string()),
+            StreamError::Tls(error) => {
+                let setup = &shared.tls[usize::from(self.config.endpoint)];
+                Cause::Tls(setup.as_ref().map_or_else(|| error.to_string(), |setup| setup.explain(&error)))
+            }
+            StreamError::Socket(error) if self.phase != Phase::Open && self.lacks_certificate(shared) => {
+                Cause::Tls(format!("{WANTED} ({error})"))
+            }
             StreamError::Socket(error) if self.stream.as_ref().is_some_and(Stream::is_handshaking) => {
                 Cause::Tls(error.to_string())
             }
             StreamError::Socket(error) => Cause::Dropped(error.to_string()),
         }
+    }
+
+    /// The words for a WebSocket that is over; `None` while it is not.
+    pub(super) fn cause_of_fault(&self) -> Option<Cause> {
+        Some(match self.stream.as_ref()?.fault()? {
+            Fault::Refused { status, reason } => {
+                let said = Said::words(format!("HTTP {status} {reason}").trim_end().to_owned());
+                // RFC 9110 §15.5.2, §15.5.4.
+                if matches!(status, 401 | 403) { Cause::NotAuthorized(said) } else { Cause::Refused(said) }
+            }
+            Fault::Handshake(what) => Cause::Protocol(format!("{what} to the WebSocket handshake")),
+            Fault::Frame(what) => Cause::Protocol(format!("WebSocket: {what}")),
+            Fault::Closed { code, reason } => {
+                let code_text = code.map_or_else(String::new, |code| format!(" with code {code}"));
+                let reason = if reason.is_empty() { String::new() } else { format!(": {reason}") };
+                let said = Said::words(format!("it closed the WebSocket{code_text}{reason}"));
+                // RFC 6455 §7.4.1: a message too big to process.
+                Cause::Server { said, too_large: *code == Some(1_009) }
+            }
+        })
     }
 
     /// Bytes that have not reached the server for all we know.

@@ -6,8 +6,9 @@
 
 use std::ops::ControlFlow;
 
+use pubmark_protocol::client_certificate::WANTED;
 use pubmark_protocol::events::{Cause, Delivery, Sink};
-use pubmark_protocol::stream::ReadBuffers;
+use pubmark_protocol::stream::{ReadBuffers, Stream};
 
 use super::dialect::{Dialect, Measured};
 use super::link::{Phase, Shared};
@@ -82,7 +83,7 @@ impl<D: Dialect> Session<D> {
         let handshaking = stream.is_handshaking();
         let received = match stream.read(buffers) {
             Ok(received) => received,
-            Err(error) => return Err(self.link.cause_of(error)),
+            Err(error) => return Err(self.link.cause_of(shared, error)),
         };
         if !received.bytes.is_empty() {
             self.link.received_at_ns = received.at_ns;
@@ -93,7 +94,7 @@ impl<D: Dialect> Session<D> {
             self.consume(shared, received.bytes, times, sink)?;
         }
         if received.ended {
-            return Err(self.cause_of_end(handshaking));
+            return Err(self.cause_of_end(shared, handshaking));
         }
         self.link.drained = received.emptied;
         if received.emptied {
@@ -105,9 +106,19 @@ impl<D: Dialect> Session<D> {
         Ok(if done { ControlFlow::Break(()) } else { ControlFlow::Continue(()) })
     }
 
-    fn cause_of_end(&self, handshaking: bool) -> Cause {
+    fn cause_of_end(&self, shared: &Shared, handshaking: bool) -> Cause {
+        if let Some(cause) = self.link.cause_of_fault() {
+            return cause;
+        }
+        // In TLS 1.3 our side of the handshake is over before a server looks for the certificate (RFC 8446 §4.4.2.4).
+        if self.link.phase != Phase::Open && self.link.lacks_certificate(shared) {
+            return Cause::Tls(format!("{WANTED} (it closed the connection)"));
+        }
         if handshaking {
             return Cause::Tls("closed by the server during the handshake".to_owned());
+        }
+        if self.link.stream.as_ref().is_some_and(Stream::is_upgrading) {
+            return Cause::Dropped("closed by the server during the WebSocket handshake".to_owned());
         }
         Cause::Dropped(match self.link.phase {
             Phase::Open => "closed by the server".to_owned(),

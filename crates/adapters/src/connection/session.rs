@@ -121,7 +121,7 @@ impl<D: Dialect> Session<D> {
             // What the server said before it closed explains more than the failed write.
             Err(error) => {
                 self.receive(shared, sink)?;
-                Err(self.link.cause_of(error))
+                Err(self.link.cause_of(shared, error))
             }
         }
     }

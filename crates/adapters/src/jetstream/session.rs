@@ -11,7 +11,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use pubmark_model::qos::Qos;
-use pubmark_protocol::capabilities::{Capabilities, Level, SentMeans};
+use pubmark_protocol::capabilities::{Capabilities, Features, Level, SentMeans};
 use pubmark_protocol::clients::{Goodbye, Outgoing, SessionConfig, SessionId};
 use pubmark_protocol::clock;
 use pubmark_protocol::events::{Cause, Sink, Token};
@@ -100,6 +100,7 @@ impl Dialect for JetStream {
         retain: false,
         persistent_sessions: true,
         ends_sessions: true,
+        features: Features::NONE,
         sent_means: SentMeans::Wire,
         maximum_payload_bytes: LARGEST_PAYLOAD_BYTES,
         check_topic: Some(names::check_topic),

@@ -1,17 +1,20 @@
 //! From TCP to an open session: CONNECT and its answer, SUBSCRIBE and its answer.
 
+use std::borrow::Cow;
 use std::time::Duration;
 
 use pubmark_model::qos::Qos;
+use pubmark_protocol::clients::{SessionOptions, Subscription};
 use pubmark_protocol::events::{Cause, Connected, Said, Sink};
 use pubmark_wire::mqtt::{
     Connack, Connect, DecodeError, Filters, Frame, Properties, Property, Suback, Subscribe, SubscribeRequest, Version,
-    connack_return_name, decode_connack, encode_connect, encode_subscribe, reason, reason_name,
+    Will, connack_return_name, decode_connack, encode_connect, encode_subscribe, reason, reason_name,
 };
 
 use super::session::Mqtt;
 use super::version::ProtocolVersion;
 use crate::connection::{Dialect, Link, Shared};
+use crate::payload;
 
 /// How long a server keeps a persistent session for us (MQTT 5.0): longer than any run, but not for ever.
 const SESSION_EXPIRY: Duration = Duration::from_secs(24 * 3_600);
@@ -26,12 +29,25 @@ impl<V: ProtocolVersion> Mqtt<V> {
         let config = &link.config;
         let credentials = config.log_in(&shared.config);
         let expiry = [Property::SessionExpiryInterval(SESSION_EXPIRY.as_secs() as u32)];
+        let mut will_payload = Vec::new();
+        let delay = config.options.will.as_ref().map_or(0, |will| will.delay_s);
+        let delay = [Property::WillDelayInterval(delay)];
+        let will = config.options.will.as_ref().map(|will| {
+            payload::append_will(&shared.config, will, &mut will_payload);
+            Will {
+                qos: will.qos,
+                retain: will.retain,
+                topic: &will.topic,
+                payload: &will_payload,
+                properties: if will.delay_s > 0 { Properties::new(&delay) } else { Properties::NONE },
+            }
+        });
         let connect = Connect {
             version: V::VERSION,
             clean_start: !config.persistent,
             keep_alive_s: shared.config.keep_alive_s,
             client_id: &config.client_id,
-            will: None,
+            will,
             user: credentials.map(|credentials| credentials.user.as_str()),
             password: credentials.map(|credentials| credentials.password.as_bytes()),
             properties: if config.persistent { Properties::new(&expiry) } else { Properties::NONE },
@@ -74,6 +90,7 @@ impl<V: ProtocolVersion> Mqtt<V> {
                 session_present: connack.session_present,
                 receive_maximum: properties.receive_maximum(),
                 maximum_packet_bytes: properties.maximum_packet_bytes(),
+                topic_alias_refused: link.config.options.topic_alias && properties.topic_alias_maximum().unwrap_or(0) == 0,
                 maximum_qos: wanted.is_some_and(|qos| qos > self.maximum_qos).then_some(self.maximum_qos),
             },
         );
@@ -83,7 +100,14 @@ impl<V: ProtocolVersion> Mqtt<V> {
             self.forget(link.id, sink);
         }
         if self.answered < link.config.subscriptions.len() {
-            self.subscribe(link, shared)?;
+            let shares = properties.find(|property| match property {
+                Property::SharedSubscriptionAvailable(shares) => Some(shares),
+                _ => None,
+            });
+            match (&link.config.options.shared, shares) {
+                (Some(_), Some(false)) => self.give_up_sharing(link, sink),
+                _ => self.subscribe(link, shared)?,
+            }
         }
         self.send_held(link, shared, sink);
         Ok(())
@@ -96,6 +120,8 @@ impl<V: ProtocolVersion> Mqtt<V> {
         let identifiers = usize::from(LAST_PACKET_ID).saturating_sub(subscribe_packets) as u16;
         let window = properties.receive_maximum().unwrap_or(u16::MAX).min(link.config.in_flight_window);
         self.in_flight.set_limit(window.clamp(1, identifiers.max(1)));
+        let aliases = if link.config.options.topic_alias { properties.topic_alias_maximum() } else { None };
+        self.aliases.begin(aliases.unwrap_or(0));
         self.maximum_packet_bytes = properties.maximum_packet_bytes().unwrap_or(u32::MAX);
         self.maximum_qos = match properties.maximum_qos() {
             Some(false) => Qos::BestEffort,
@@ -104,12 +130,21 @@ impl<V: ProtocolVersion> Mqtt<V> {
         };
     }
 
+    /// The server said that it takes no shared subscriptions: asking all the same would be against the rules (MQTT 5.0
+    /// §3.2.2.3.13), so the answer to each is known.
+    fn give_up_sharing(&mut self, link: &Link, sink: &mut impl Sink) {
+        let code = reason::SHARED_SUBSCRIPTIONS_NOT_SUPPORTED;
+        self.answered = link.config.subscriptions.len();
+        (0..self.answered).for_each(|index| sink.subscribed(link.id, index, Err(Said::code(code, reason_name(code)))));
+    }
+
     /// Asks for all subscriptions of the session.
     fn subscribe(&mut self, link: &mut Link, shared: &mut Shared) -> Result<(), Cause> {
         self.answered = 0;
         for (index, part) in link.config.subscriptions.chunks(FILTERS_AT_A_TIME).enumerate() {
+            let filters: Vec<Cow<'_, str>> = part.iter().map(|entry| written(&link.config.options, entry)).collect();
             let requests: Vec<SubscribeRequest<'_>> =
-                part.iter().map(|entry| SubscribeRequest::new(&entry.filter, entry.qos)).collect();
+                filters.iter().zip(part).map(|(filter, entry)| SubscribeRequest::new(filter, entry.qos)).collect();
             let packet_id = LAST_PACKET_ID.saturating_sub(index as u16);
             let subscribe = Subscribe { packet_id, properties: Properties::NONE, filters: Filters::new(&requests) };
             let mut encoded = Ok(());
@@ -133,6 +168,14 @@ impl<V: ProtocolVersion> Mqtt<V> {
         }
         self.answered += asked;
         Ok(())
+    }
+}
+
+/// A filter as it is asked for: that of a shared group names it (MQTT 5.0 §4.8.2; several servers take it in 3.1.1 too).
+fn written<'a>(options: &SessionOptions, subscription: &'a Subscription) -> Cow<'a, str> {
+    match &options.shared {
+        None => Cow::Borrowed(&*subscription.filter),
+        Some(name) => Cow::Owned(format!("$share/{name}/{}", subscription.filter)),
     }
 }
 

@@ -6,18 +6,40 @@ use pubmark_protocol::events::{Cause, Said, Sink, Token};
 use pubmark_protocol::header::COMPACT;
 use pubmark_protocol::outbox::Message;
 use pubmark_wire::mqtt::{
-    Ack, AckKind, EncodeError, MAXIMUM_REMAINING_LENGTH, Properties, PublishHead, Version, encode_ack,
+    Ack, AckKind, EncodeError, MAXIMUM_REMAINING_LENGTH, Properties, Property, PublishHead, Version, encode_ack,
     encode_publish_head, reason, reason_name,
 };
 
+use super::aliases::Alias;
 use super::session::Mqtt;
 use super::version::ProtocolVersion;
 use crate::connection::{Blocked, Link, Progress, Refusal, Shared};
 use crate::payload;
 
+/// What a message carries besides its topic and payload (5.0).
+#[derive(Clone, Copy, Default)]
+struct Extras {
+    expiry_s: Option<u32>,
+    alias: Option<Alias>,
+}
+
+impl Extras {
+    /// Bytes of its properties, without their length.
+    fn property_bytes(self) -> usize {
+        // A number and four bytes; a number and two.
+        self.expiry_s.map_or(0, |_| 5) + self.alias.map_or(0, |_| 3)
+    }
+
+    /// The topic as it is written: an alias that the server knows stands for it.
+    fn topic(self, publication: &Publication) -> &str {
+        if self.alias.is_some_and(|alias| !alias.is_new) { "" } else { &publication.topic }
+    }
+}
+
 /// A message with all that its packet depends on.
 struct Packet<'a> {
     publication: &'a Publication,
+    extras: Extras,
     sequence: u32,
     due_ns: u64,
     payload_bytes: usize,
@@ -29,13 +51,18 @@ struct Packet<'a> {
 impl Packet<'_> {
     /// Appends the packet; returns where its payload header begins.
     fn encode(&self, version: Version, config: &ShardConfig, out: &mut Vec<u8>) -> Result<usize, EncodeError> {
+        let Extras { expiry_s, alias } = self.extras;
+        let both = [
+            Property::MessageExpiryInterval(expiry_s.unwrap_or(0)),
+            Property::TopicAlias(alias.map_or(0, |alias| alias.number)),
+        ];
         let head = PublishHead {
             dup: self.dup,
             qos: self.qos,
             retain: self.publication.retain,
-            topic: &self.publication.topic,
+            topic: self.extras.topic(self.publication),
             packet_id: self.packet_id,
-            properties: Properties::NONE,
+            properties: Properties::new(&both[usize::from(expiry_s.is_none())..1 + usize::from(alias.is_some())]),
         };
         encode_publish_head(version, &head, self.payload_bytes, out)?;
         let at = out.len();
@@ -44,10 +71,17 @@ impl Packet<'_> {
     }
 }
 
-/// Bytes of a whole PUBLISH without properties, and those behind its fixed header.
-fn packet_bytes(version: Version, topic: &str, qos: Qos, payload_bytes: usize) -> (usize, usize) {
+/// Bytes of a whole PUBLISH, and those behind its fixed header.
+fn packet_bytes(
+    version: Version,
+    publication: &Publication,
+    extras: Extras,
+    qos: Qos,
+    payload_bytes: usize,
+) -> (usize, usize) {
     let identifier_bytes = if qos == Qos::BestEffort { 0 } else { 2 };
-    let remaining = 2 + topic.len() + identifier_bytes + usize::from(version == Version::V5) + payload_bytes;
+    let property_bytes = if version == Version::V5 { 1 + extras.property_bytes() } else { 0 };
+    let remaining = 2 + extras.topic(publication).len() + identifier_bytes + property_bytes + payload_bytes;
     let length_bytes = match remaining {
         0..0x80 => 1,
         0x80..0x4000 => 2,
@@ -63,7 +97,9 @@ impl<V: ProtocolVersion> Mqtt<V> {
         let publication = &link.config.publications[usize::from(message.publication)];
         let qos = publication.qos.min(self.maximum_qos);
         let payload_bytes = (message.payload_bytes as usize).max(COMPACT);
-        let (bytes, remaining) = packet_bytes(V::VERSION, &publication.topic, qos, payload_bytes);
+        let alias = self.aliases.of(message.publication);
+        let extras = Extras { expiry_s: link.config.options.message_expiry_s, alias };
+        let (bytes, remaining) = packet_bytes(V::VERSION, publication, extras, qos, payload_bytes);
         if publication.topic.len() > usize::from(u16::MAX) {
             return Err(Refusal::TooLarge(u16::MAX.into()));
         }
@@ -81,6 +117,7 @@ impl<V: ProtocolVersion> Mqtt<V> {
             (qos != Qos::BestEffort).then(|| self.in_flight.add(token, message.due_ns, payload_bytes as u32, qos));
         let packet = Packet {
             publication,
+            extras,
             sequence: message.sequence,
             due_ns: message.due_ns,
             payload_bytes,
@@ -93,6 +130,9 @@ impl<V: ProtocolVersion> Mqtt<V> {
         link.outbox.append_message(&mut shared.pool, entry, |out| {
             packet.encode(V::VERSION, config, out).expect("topic and length were checked")
         });
+        if alias.is_some_and(|alias| alias.is_new) {
+            self.aliases.note(message.publication);
+        }
         Ok(())
     }
 
@@ -104,8 +144,10 @@ impl<V: ProtocolVersion> Mqtt<V> {
                 self.answer(link, shared, AckKind::Pubrel, packet_id, reason::SUCCESS);
                 continue;
             }
+            // Its first connection's alias means nothing on this one, so the topic is written out.
             let packet = Packet {
                 publication: &link.config.publications[usize::from(entry.token.publication)],
+                extras: Extras { expiry_s: link.config.options.message_expiry_s, alias: None },
                 sequence: entry.token.sequence,
                 due_ns: entry.due_ns,
                 payload_bytes: entry.payload_bytes as usize,
@@ -223,10 +265,18 @@ fn not_in_flight(ack: &Ack<'_>) -> Cause {
 mod tests {
     use super::*;
 
+    fn every_extra() -> Vec<Extras> {
+        let alias = |is_new| Some(Alias { number: 7, is_new });
+        let aliases = [None, alias(true), alias(false)];
+        let both = |alias| [None, Some(10)].map(|expiry_s| Extras { expiry_s, alias });
+        aliases.into_iter().flat_map(both).collect()
+    }
+
     #[test]
     fn the_length_of_a_packet_is_known_before_it_is_encoded() {
         let config = ShardConfig {
             endpoints: [].into(),
+            sources: [].into(),
             run: 1,
             body_pool: [7; 100].into(),
             maximum_packet_bytes: 0,
@@ -239,18 +289,14 @@ mod tests {
             {
                 for payload_bytes in [16, 100, 119, 120, 121, 122, 16_370, 16_380, 16_384, 2_097_152] {
                     let publication = Publication { publisher: 1, topic: "a/b".into(), qos, retain: false, body: None };
-                    let packet = Packet {
-                        publication: &publication,
-                        sequence: 1,
-                        due_ns: 0,
-                        payload_bytes,
-                        qos,
-                        packet_id,
-                        dup: false,
-                    };
-                    let mut out = Vec::new();
-                    packet.encode(version, &config, &mut out).unwrap();
-                    assert_eq!(packet_bytes(version, "a/b", qos, payload_bytes).0, out.len());
+                    let publication = &publication;
+                    for extras in every_extra() {
+                        let packet =
+                            Packet { publication, extras, sequence: 1, due_ns: 0, payload_bytes, qos, packet_id, dup: false };
+                        let mut out = Vec::new();
+                        packet.encode(version, &config, &mut out).unwrap();
+                        assert_eq!(packet_bytes(version, publication, extras, qos, payload_bytes).0, out.len());
+                    }
                 }
             }
         }

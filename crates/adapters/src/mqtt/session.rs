@@ -11,6 +11,7 @@ use pubmark_wire::mqtt::{
     encode_disconnect, encode_pingreq, frame, reason,
 };
 
+use super::aliases::Aliases;
 use super::received_ids::ReceivedIds;
 use super::receiving::said_goodbye;
 use super::version::ProtocolVersion;
@@ -23,6 +24,7 @@ pub struct Mqtt<V> {
     pub(super) maximum_qos: Qos,
     pub(super) in_flight: InFlight,
     pub(super) received_ids: ReceivedIds,
+    pub(super) aliases: Aliases,
     /// Subscriptions answered since the server last had no session.
     pub(super) answered: usize,
     version: PhantomData<V>,
@@ -40,6 +42,7 @@ impl<V: ProtocolVersion> Dialect for Mqtt<V> {
             maximum_qos: Qos::ExactlyOnce,
             in_flight: InFlight::new(0),
             received_ids: ReceivedIds::default(),
+            aliases: Aliases::default(),
             answered: 0,
             version: PhantomData,
         }

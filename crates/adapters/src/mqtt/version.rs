@@ -1,7 +1,7 @@
 //! The two versions, and what each can do.
 
 use pubmark_model::qos::Qos;
-use pubmark_protocol::capabilities::{Capabilities, Level, SentMeans};
+use pubmark_protocol::capabilities::{Capabilities, Features, Level, OverWebSocket, SentMeans};
 use pubmark_wire::mqtt::{MAXIMUM_REMAINING_LENGTH, Version};
 
 /// Bytes that a PUBLISH can have besides its payload: topic with its length, packet id, property length.
@@ -10,8 +10,8 @@ const LARGEST_HEAD_BYTES: u32 = 2 + 65_535 + 2 + 1;
 const MQTT_311: Capabilities = Capabilities {
     name: "mqtt311",
     title: "MQTT 3.1.1",
-    schemes: &["mqtt", "mqtts"],
-    tls_schemes: &["mqtts"],
+    schemes: &["mqtt", "mqtts", "ws", "wss"],
+    tls_schemes: &["mqtts", "wss"],
     default_port: 1883,
     default_tls_port: 8883,
     levels: &[
@@ -23,6 +23,13 @@ const MQTT_311: Capabilities = Capabilities {
     retain: true,
     persistent_sessions: true,
     ends_sessions: false,
+    features: Features {
+        shared_subscriptions: true,
+        wills: true,
+        // MQTT 5.0 §6; the path is what most servers listen at.
+        websocket: Some(OverWebSocket { schemes: ["ws", "wss"], subprotocol: "mqtt", path: "/mqtt" }),
+        ..Features::NONE
+    },
     sent_means: SentMeans::Wire,
     maximum_payload_bytes: MAXIMUM_REMAINING_LENGTH as u32 - LARGEST_HEAD_BYTES,
     check_topic: None,
@@ -52,6 +59,11 @@ pub enum V5 {}
 
 impl ProtocolVersion for V5 {
     const VERSION: Version = Version::V5;
-    const CAPABILITIES: Capabilities =
-        Capabilities { name: "mqtt5", title: "MQTT 5.0", ends_sessions: true, ..MQTT_311 };
+    const CAPABILITIES: Capabilities = Capabilities {
+        name: "mqtt5",
+        title: "MQTT 5.0",
+        ends_sessions: true,
+        features: Features { will_delay: true, message_expiry: true, topic_alias: true, ..MQTT_311.features },
+        ..MQTT_311
+    };
 }

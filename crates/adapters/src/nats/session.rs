@@ -4,7 +4,7 @@
 //! everything before, and errors come ahead of it.
 
 use pubmark_model::qos::Qos;
-use pubmark_protocol::capabilities::{Capabilities, Level, SentMeans};
+use pubmark_protocol::capabilities::{Capabilities, Features, Level, SentMeans};
 use pubmark_protocol::clients::{Outgoing, SessionConfig};
 use pubmark_protocol::events::{Cause, Said, Sink};
 use pubmark_protocol::header::COMPACT;
@@ -49,6 +49,7 @@ impl Dialect for Nats {
         retain: false,
         persistent_sessions: false,
         ends_sessions: false,
+        features: Features::NONE,
         sent_means: SentMeans::Wire,
         maximum_payload_bytes: LARGEST_PAYLOAD_BYTES,
         check_topic: Some(|topic| subjects(topic).map(|_| ()).map_err(|error| error.to_string())),

@@ -5,7 +5,7 @@
 //! publish and subscribe.
 
 use pubmark_model::qos::Qos;
-use pubmark_protocol::capabilities::{Capabilities, Level, SentMeans};
+use pubmark_protocol::capabilities::{Capabilities, Features, Level, SentMeans};
 use pubmark_protocol::clients::{Outgoing, SessionConfig};
 use pubmark_protocol::events::{Cause, Connected, Said, Sink};
 use pubmark_protocol::header::COMPACT;
@@ -47,6 +47,7 @@ impl Dialect for Redis {
         retain: false,
         persistent_sessions: false,
         ends_sessions: false,
+        features: Features::NONE,
         sent_means: SentMeans::Wire,
         maximum_payload_bytes: LARGEST_PAYLOAD_BYTES,
         check_topic: None,

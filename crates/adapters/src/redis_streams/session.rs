@@ -9,7 +9,7 @@ use std::collections::{BTreeSet, VecDeque};
 
 use pubmark_model::qos::Qos;
 use pubmark_model::topic::TopicFilter;
-use pubmark_protocol::capabilities::{Capabilities, Level, SentMeans};
+use pubmark_protocol::capabilities::{Capabilities, Features, Level, SentMeans};
 use pubmark_protocol::clients::{Outgoing, SessionConfig, SessionId};
 use pubmark_protocol::events::{Cause, Said, Sink, Token};
 use pubmark_protocol::header::COMPACT;
@@ -94,6 +94,7 @@ impl Dialect for RedisStreams {
         retain: false,
         persistent_sessions: true,
         ends_sessions: false,
+        features: Features::NONE,
         sent_means: SentMeans::Wire,
         maximum_payload_bytes: LARGEST_PAYLOAD_BYTES,
         check_topic: Some(check_topic),

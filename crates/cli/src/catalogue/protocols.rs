@@ -18,6 +18,13 @@ const COLUMNS: &[Column] = &[
     ("wildcards", |protocol| yes(protocol.wildcards)),
     ("retained", |protocol| yes(protocol.retain)),
     ("persistent sessions", |protocol| yes(protocol.persistent_sessions)),
+    ("shared groups", |protocol| yes(protocol.features.shared_subscriptions)),
+    ("wills", |protocol| {
+        let features = protocol.features;
+        if features.will_delay { "yes, with delay".to_owned() } else { yes(features.wills) }
+    }),
+    ("message expiry", |protocol| yes(protocol.features.message_expiry)),
+    ("topic alias", |protocol| yes(protocol.features.topic_alias)),
     ("sent means", |protocol| sent_means(protocol.sent_means).to_owned()),
 ];
 

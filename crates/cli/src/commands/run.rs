@@ -23,7 +23,7 @@ use crate::measurement::{Measured, Measurement};
 use crate::printer::Printer;
 use crate::protocols::{self, Protocol, Spoken};
 use crate::target::{self, Wanted};
-use crate::{dry_run, placement, recording, rendering, signals, suggestion, suitability};
+use crate::{certificates, dry_run, placement, recording, rendering, signals, sources, suggestion, suitability};
 
 /// Descriptors that pubmark needs besides its connections.
 const OTHER_DESCRIPTORS: u64 = 64;
@@ -140,6 +140,8 @@ impl Run {
     ) -> Result<Measurement, Failure> {
         refuse_what_is_not_carried_out(&workload)?;
         raise_descriptors(&fleet, wanted.sessions_per_subscriber())?;
+        let sources = self.setup.source_addresses.clone();
+        sources::check_ports(sources.as_ref(), sources::connections_to_one(&fleet, &wanted))?;
         Ok(Measurement {
             timeline: self.timeline(),
             workload,
@@ -147,6 +149,7 @@ impl Run {
             spoken,
             wanted,
             drain_limit: self.drain,
+            sources: sources.map_or_else(|| [].into(), |sources| sources.0),
             seed: self.setup.seed,
             shards: usize::from(self.setup.shards),
             realtime: self.setup.realtime,
@@ -278,7 +281,10 @@ fn exit_of(measured: &Measured, printer: &Printer) -> ExitCode {
             ExitCode::SystemFailed,
             format!("failed to connect to `{}`: nothing was measured", record.system.endpoint),
         );
-        failure.chain.extend(record.connections.causes.first().map(|cause| cause.cause.clone()));
+        if let Some(first) = record.connections.causes.first() {
+            failure.chain.push(first.cause.clone());
+            failure.hint = certificates::hint_for_cause(&first.cause).map(str::to_owned);
+        }
         printer.failure(&failure);
         return failure.exit;
     }

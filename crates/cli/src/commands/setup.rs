@@ -11,6 +11,7 @@ use pubmark_systems::limits::ResourceLimits;
 
 use crate::placement::{limits, payload_bytes};
 use crate::protocols;
+use crate::sources::Sources;
 use crate::units::positive_duration;
 
 /// What is measured, by what load, over which connections; how much of the load and how long is the command's own.
@@ -54,6 +55,10 @@ pub struct Setup {
     /// Configuration of a system that pubmark starts: what the package ships, or tuned
     #[arg(long, value_enum, default_value = "default", help_heading = "What is measured")]
     pub profile: Profile,
+
+    /// What carries the protocol to a system that pubmark starts; an endpoint says it with its scheme (`ws://`)
+    #[arg(long, value_enum, default_value = "tcp", conflicts_with = "endpoint", help_heading = "What is measured")]
+    pub transport: Transport,
 
     /// What runs a system that pubmark starts: a program of this machine, or a container
     #[arg(long, value_enum, conflicts_with = "endpoint", help_heading = "What is measured")]
@@ -115,6 +120,14 @@ pub struct Setup {
     #[arg(long, requires = "endpoint", help_heading = "Connection")]
     pub tls_insecure: bool,
 
+    /// Certificate (PEM, its chain behind it) that clients show to a server that asks who they are
+    #[arg(long, value_name = "FILE", requires_all = ["tls_key", "endpoint"], help_heading = "Connection")]
+    pub tls_cert: Option<PathBuf>,
+
+    /// Key (PEM, not encrypted) of the certificate
+    #[arg(long, value_name = "FILE", requires = "tls_cert", help_heading = "Connection")]
+    pub tls_key: Option<PathBuf>,
+
     /// User name of all clients that have none of their own
     #[arg(long, value_name = "NAME", help_heading = "Connection")]
     pub user: Option<String>,
@@ -126,6 +139,11 @@ pub struct Setup {
     /// The password; others on this machine can see it, `--password-env` is safer
     #[arg(long, value_name = "PASSWORD", requires = "user", help_heading = "Connection")]
     pub password: Option<String>,
+
+    /// Addresses of this machine that connections come from, in turn: `127.0.0.1-127.0.0.8`, `10.0.0.0/28`, or a list with
+    /// commas; each has about 28,000 ports
+    #[arg(long, value_name = "ADDRESSES", value_parser = Sources::parse, help_heading = "Connection")]
+    pub source_addresses: Option<Sources>,
 
     /// Threads for publishers, and as many for subscribers
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..=256),
@@ -158,6 +176,15 @@ impl Profile {
             Profile::Tuned => "tuned",
         }
     }
+}
+
+/// What carries a protocol.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Transport {
+    /// TCP alone
+    Tcp,
+    /// WebSocket over TCP
+    Websocket,
 }
 
 /// What runs a system.

@@ -69,6 +69,8 @@ fn machine(plan: &Plan) -> Result<String, Failure> {
             duration: plan.experiment.duration,
             tls: measurement.wanted.is_encrypted(),
             packet_limit_bytes: measurement.wanted.packet_limit_bytes(),
+            endpoints: measurement.wanted.brokers() as u32,
+            source_addresses: 1,
         };
         let verdicts = RunPlan::new(&measurement.workload, &options).verdicts(&machine);
         let wanting: Vec<&str> = verdicts.iter().filter(|verdict| !verdict.ok).map(|verdict| &*verdict.what).collect();

@@ -46,6 +46,19 @@ pub fn not_offered(definition: &Definition, options: &StartOptions, workload: &W
     if let Err(error) = definition.profile(&options.profile) {
         return Some(Refusal::unsupported(error.to_string()));
     }
+    if let Some(group) = workload.subscribers.iter().find(|group| group.shared.is_some())
+        && definition.offer(listens_over).is_ok_and(|offer| !offer.shared_subscriptions)
+    {
+        return Some(Refusal::unsupported(format!(
+            "`{name}` has no shared subscriptions over {listens_over}, which subscriber group `{}` asks for",
+            group.name
+        )));
+    }
+    for protocol in [&options.protocol, listens_over] {
+        if options.websocket && definition.offer(protocol).is_ok_and(|offer| offer.websocket_listener.is_none()) {
+            return Some(Refusal::unsupported(format!("`{name}` does not offer {protocol} over WebSocket")));
+        }
+    }
     let topology = options.topology;
     let missing = match topology.mode {
         TopologyMode::Shard => None,

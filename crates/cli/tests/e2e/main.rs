@@ -5,10 +5,15 @@
 
 #![allow(clippy::unwrap_used, reason = "a failed unwrap is a failed test")]
 
+mod client_certificates;
 mod connections;
 mod experiment;
 mod interrupt;
 mod persistence;
 mod run;
+mod shared_groups;
+mod source_addresses;
 mod support;
+mod websocket;
+mod wills;
 mod wrong_input;

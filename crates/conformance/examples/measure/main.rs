@@ -12,7 +12,7 @@ use std::process::{Child, Command, Stdio};
 use pubmark_adapters::mqtt::Mqtt5;
 use pubmark_conformance::certificates::Certificates;
 use pubmark_model::qos::Qos;
-use pubmark_protocol::clients::{Clients, Outgoing, Publication, SessionConfig, SessionId, ShardConfig, Taken};
+use pubmark_protocol::clients::{Clients, Outgoing, Publication, SessionConfig, SessionOptions, SessionId, ShardConfig, Taken};
 use pubmark_protocol::clock;
 use pubmark_protocol::endpoint::{Endpoint, Tls};
 use pubmark_protocol::events::{Cause, Connected, Delivery, Said, Sink, Token};
@@ -75,9 +75,9 @@ impl RunningSink {
         let mut line = String::new();
         BufReader::new(process.stdout.take().unwrap()).read_line(&mut line).unwrap();
         let tls =
-            files.map(|files| Tls { server_name: "localhost".to_owned(), authorities: Some(files.authority.clone()) });
+            files.map(|files| Tls { server_name: "localhost".to_owned(), authorities: Some(files.authority.clone()), identity: None });
         let address = line.trim().parse().unwrap();
-        RunningSink(process, Endpoint { shown: line, address, tls, credentials: None })
+        RunningSink(process, Endpoint { shown: line, address, tls, credentials: None, upgrade: None })
     }
 }
 
@@ -120,6 +120,7 @@ impl Sink for Counts {
 fn connect_all(endpoint: &Endpoint, count: u32) -> (Mqtt5, Counts) {
     let config = ShardConfig {
         endpoints: [endpoint.clone()].into(),
+        sources: [].into(),
         run: 1,
         body_pool: vec![b'x'; 64 * 1024].into(),
         maximum_packet_bytes: 1 << 20,
@@ -144,6 +145,7 @@ fn connect_all(endpoint: &Endpoint, count: u32) -> (Mqtt5, Counts) {
             in_flight_window: 20,
             publications: vec![publication],
             subscriptions: Vec::new(),
+            options: SessionOptions::default(),
         });
         clients.connect(session, &mut counts);
         while number + 1 - counts.connected >= CONNECTING {

@@ -46,7 +46,7 @@ pub fn wrong_authority<C: Clients, S: Server>(target: &mut Target<S>) {
     let directory = tempfile::tempdir().unwrap();
     let other = Certificates::make(directory.path(), "other");
     let with = |server_name: &str, authorities| {
-        let tls = Some(Tls { server_name: server_name.to_owned(), authorities });
+        let tls = Some(Tls { server_name: server_name.to_owned(), authorities, identity: None });
         Peer::<C>::open(Endpoint { tls, ..target.endpoint() })
     };
     let cause = with("localhost", Some(other.authority)).fail_to_connect(session("wrong-authority"));

@@ -5,5 +5,7 @@
 mod hostile;
 mod incoming;
 mod opening;
+mod options;
 mod outgoing;
 mod script;
+mod websocket;

@@ -154,3 +154,24 @@ fn a_graceful_end_has_words_and_a_cut_has_none() {
     assert_eq!(peer.record.count(|event| matches!(event, Event::Abandoned(..))), 1);
     assert_eq!(peer.record.written(), 0);
 }
+
+#[test]
+fn sessions_connect_from_their_addresses_in_turn() {
+    let sources = [[127, 0, 0, 2].into(), [127, 0, 0, 3].into()];
+    let (script, mut peer) = Script::with_peer_from::<Mqtt5>(Version::V5, &sources);
+    let mut seen = Vec::new();
+    for number in 0..4 {
+        let mut script = script.another();
+        script.accept(&mut peer, session(&format!("source-{number}")), &[]);
+        seen.push(script.client());
+    }
+    assert_eq!(seen, [sources, sources].concat());
+}
+
+#[test]
+fn an_address_that_is_not_ours_is_unreachable() {
+    // 192.0.2.0/24 is for documentation (RFC 5737): nobody has it.
+    let (_script, mut peer) = Script::with_peer_from::<Mqtt5>(Version::V5, &[[192, 0, 2, 1].into()]);
+    let cause = peer.fail_to_connect(session("stranger"));
+    assert!(matches!(&cause, Cause::Unreachable(words) if words.contains("assign requested address")), "{cause:?}");
+}

@@ -1,7 +1,7 @@
 //! A server whose every byte the test decides; it lives in the test's thread and turns with the client's loop.
 
 use std::io::{ErrorKind, Read, Write};
-use std::net::{TcpListener, TcpStream};
+use std::net::{IpAddr, TcpListener, TcpStream};
 use std::time::{Duration, Instant};
 
 use pubmark_conformance::peer::Peer;
@@ -22,10 +22,16 @@ pub struct Script {
 impl Script {
     /// A server and clients that will connect to it.
     pub fn with_peer<C: Clients>(version: Version) -> (Script, Peer<C>) {
+        Script::with_peer_from(version, &[])
+    }
+
+    /// The same; the clients connect from these addresses in turn.
+    pub fn with_peer_from<C: Clients>(version: Version, sources: &[IpAddr]) -> (Script, Peer<C>) {
         let listener = TcpListener::bind(pubmark_conformance::ports::free()).unwrap();
         let address = listener.local_addr().unwrap();
-        let endpoint = Endpoint { shown: format!("mqtt://{address}"), address, tls: None, credentials: None };
-        (Script { version, listener, stream: None, received: Vec::new() }, Peer::open(endpoint))
+        let shown = format!("mqtt://{address}");
+        let endpoint = Endpoint { shown, address, tls: None, credentials: None, upgrade: None };
+        (Script { version, listener, stream: None, received: Vec::new() }, Peer::from_sources(endpoint, sources))
     }
 
     /// The server's side of one more session of the same clients.
@@ -74,6 +80,11 @@ impl Script {
         }
         body.extend_from_slice(payload);
         packet(first_byte, &body)
+    }
+
+    /// Where the client connected from.
+    pub fn client(&self) -> IpAddr {
+        self.stream.as_ref().unwrap().peer_addr().unwrap().ip()
     }
 
     /// Says bytes.

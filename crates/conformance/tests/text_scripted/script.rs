@@ -28,8 +28,8 @@ impl<C: Clients> Meeting<C> {
     pub fn new(tls: bool) -> Meeting<C> {
         let listener = TcpListener::bind(pubmark_conformance::ports::free()).unwrap();
         let address = listener.local_addr().unwrap();
-        let tls = tls.then(|| Tls { server_name: "localhost".to_owned(), authorities: None });
-        let endpoint = Endpoint { shown: address.to_string(), address, tls, credentials: None };
+        let tls = tls.then(|| Tls { server_name: "localhost".to_owned(), authorities: None, identity: None });
+        let endpoint = Endpoint { shown: address.to_string(), address, tls, credentials: None, upgrade: None };
         Meeting { peer: Peer::open(endpoint), listener }
     }
 

@@ -61,6 +61,7 @@ impl Shard {
         self.count_cause(was_up, cause);
         let session = &mut self.sessions[index as usize];
         session.lost |= session.was_up;
+        self.counters.wills_due += u64::from(was_up && session.has_will);
         if session.failures == 0 && !was_up {
             self.failing += 1;
         }
@@ -149,7 +150,10 @@ impl Shard {
             State::Waiting => session.state = State::Offline,
             State::Offline => {}
             State::Connecting(_) => clients.disconnect(SessionId(index), Goodbye::Cut, self),
-            State::Online if leave == Leave::Cut => clients.disconnect(SessionId(index), Goodbye::Cut, self),
+            State::Online if leave == Leave::Cut => {
+                self.counters.wills_due += u64::from(session.has_will);
+                clients.disconnect(SessionId(index), Goodbye::Cut, self);
+            }
             State::Online => {
                 session.leaving = true;
                 if self.is_busy(index) {

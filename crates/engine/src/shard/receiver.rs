@@ -69,16 +69,31 @@ impl Streams {
     }
 }
 
-/// The subscribers of a shard.
+/// Who a message is for once: a subscriber, or the members of a shared group together.
+#[derive(Clone, Debug)]
+pub struct Audience {
+    /// Its number in the books.
+    pub number: u32,
+    /// Whom it hears.
+    pub heard: Arc<[Heard]>,
+    /// It is a shared group. Its members' sockets are read in any order, and no order is promised to them (MQTT 5.0 §4.6).
+    pub shared: bool,
+}
+
+/// The audiences of a shard.
 pub struct Receiver {
-    /// Number in the fleet, by index on this shard.
+    /// Number in the books, by index on this shard.
     numbers: Vec<u32>,
+    /// Is it a shared group?
+    shared: Vec<bool>,
+    /// Sessions of each that the system holds.
+    held: Vec<u32>,
     streams: Vec<Streams>,
     /// Books of all their streams.
     pub ledger: Ledger,
     /// Times without a session that are over.
     absences: Vec<Absence>,
-    /// By subscriber: the epoch since which it holds no session; from the start until it is first subscribed.
+    /// By audience: the epoch since which no session of it is held; from the start until one first is.
     absent_since: Vec<Option<u32>>,
     /// Group of each publisher of the fleet.
     groups: Arc<[u16]>,
@@ -104,21 +119,23 @@ pub fn type_row(types: &mut [Option<Box<TypeTimes>>], group: u16) -> &mut TypeTi
 }
 
 impl Receiver {
-    /// Books for subscribers, given by number in the fleet and what they hear.
-    pub fn new(subscribers: &[(u32, Arc<[Heard]>)], groups: Arc<[u16]>, run: u32) -> Receiver {
+    /// Books for audiences.
+    pub fn new(audiences: &[Audience], groups: Arc<[u16]>, run: u32) -> Receiver {
         let mut base = 0;
-        let mut streams = Vec::with_capacity(subscribers.len());
-        for (_, heard) in subscribers {
-            let (entry, count) = Streams::new(heard, base);
+        let mut streams = Vec::with_capacity(audiences.len());
+        for audience in audiences {
+            let (entry, count) = Streams::new(&audience.heard, base);
             streams.push(entry);
             base += count;
         }
         Receiver {
-            numbers: subscribers.iter().map(|(number, _)| *number).collect(),
+            numbers: audiences.iter().map(|audience| audience.number).collect(),
+            shared: audiences.iter().map(|audience| audience.shared).collect(),
+            held: vec![0; audiences.len()],
             streams,
             ledger: Ledger::new(base as usize),
             absences: Vec::new(),
-            absent_since: vec![Some(0); subscribers.len()],
+            absent_since: vec![Some(0); audiences.len()],
             groups,
             run,
         }
@@ -139,13 +156,18 @@ impl Receiver {
         self.numbers.iter().zip(&self.streams).flat_map(rows).collect()
     }
 
-    /// A subscriber lost its session, from this epoch on.
+    /// A session of an audience was lost. If it was the last, the audience is absent from this epoch on.
     pub fn absent_from(&mut self, subscriber: u32, epoch: u32) {
-        self.absent_since[subscriber as usize].get_or_insert(epoch);
+        let held = &mut self.held[subscriber as usize];
+        *held = held.saturating_sub(1);
+        if *held == 0 {
+            self.absent_since[subscriber as usize].get_or_insert(epoch);
+        }
     }
 
-    /// It holds one again, from this epoch on.
+    /// One more session of an audience is held, from this epoch on.
     pub fn present_from(&mut self, subscriber: u32, epoch: u32) {
+        self.held[subscriber as usize] += 1;
         if let Some(from_epoch) = self.absent_since[subscriber as usize].take() {
             let subscriber = self.numbers[subscriber as usize];
             self.absences.push(Absence { subscriber, from_epoch, to_epoch: Some(epoch) });
@@ -178,7 +200,12 @@ impl Receiver {
         let stream =
             header.and_then(|header| Some((header, self.streams[subscriber as usize].find(header.publisher)?)));
         let Some((header, (stream, filters))) = stream else {
-            figures.counters.foreign += 1;
+            let counters = &mut *figures.counters;
+            *match (header::is_will_of_run(delivery.payload, self.run), delivery.retained) {
+                (true, false) => &mut counters.wills,
+                (true, true) => &mut counters.retained_replay,
+                (false, _) => &mut counters.foreign,
+            } += 1;
             return false;
         };
         if delivery.retained {
@@ -204,6 +231,7 @@ impl Receiver {
                 false
             }
             order => {
+                let order = if self.shared[subscriber as usize] { Arrival::InOrder } else { order };
                 self.first_copy(delivery, &header, group, measured, order, window, figures);
                 true
             }
@@ -261,5 +289,78 @@ impl Receiver {
             figures.counters.late += 1;
             row.late += 1;
         }
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+
+    const RUN: u32 = 7;
+
+    fn receiver(shared: bool) -> Receiver {
+        let heard: Arc<[Heard]> = [Heard { publisher: 0, filters: 1 }].into();
+        Receiver::new(&[Audience { number: 5, heard, shared }], [0].into(), RUN)
+    }
+
+    /// Enters messages of publisher 0 and gives the counters.
+    fn counted(receiver: &mut Receiver, sequences: &[u32]) -> Counters {
+        let (mut times, mut types, mut counters) = (Times::new(), vec![None], Counters::default());
+        let mut series = Series::new(0);
+        for sequence in sequences {
+            let mut payload = Vec::new();
+            header::write(&mut payload, 16, RUN, 0, *sequence, 1_000);
+            let delivery =
+                Delivery { payload: &payload, retained: false, at_ns: 2_000, empty_at_ns: 1_500, kernel_ns: None };
+            let mut figures = Figures {
+                times: &mut times,
+                types: &mut types,
+                counters: &mut counters,
+                series: &mut series,
+            };
+            receiver.enter(0, &delivery, &Window::new(0, 1_000_000), &mut figures);
+        }
+        counters
+    }
+
+    #[test]
+    fn a_shared_group_is_judged_as_one_and_promised_no_order() {
+        // Two members, whichever got what: 3 came before 2, 1 came twice.
+        let counters = counted(&mut receiver(true), &[1, 3, 2, 1]);
+        assert_eq!((counters.out_of_order, counters.duplicated), (0, 1));
+        let counters = counted(&mut receiver(false), &[1, 3, 2, 1]);
+        assert_eq!((counters.out_of_order, counters.duplicated), (1, 1));
+    }
+
+    #[test]
+    fn a_will_is_counted_apart() {
+        let mut receiver = receiver(false);
+        let (mut times, mut types, mut counters) = (Times::new(), vec![None], Counters::default());
+        let mut series = Series::new(0);
+        for (run, retained) in [(RUN, false), (RUN, false), (RUN, true), (RUN + 1, false)] {
+            let mut payload = Vec::new();
+            header::write_will(&mut payload, run, 0);
+            payload.resize(30, 0);
+            let delivery = Delivery { payload: &payload, retained, at_ns: 2_000, empty_at_ns: 1_500, kernel_ns: None };
+            let mut figures =
+                Figures { times: &mut times, types: &mut types, counters: &mut counters, series: &mut series };
+            assert!(!receiver.enter(0, &delivery, &Window::new(0, 1_000_000), &mut figures));
+        }
+        assert_eq!((counters.wills, counters.retained_replay, counters.foreign), (2, 1, 1));
+    }
+
+    #[test]
+    fn an_audience_is_absent_while_none_of_its_sessions_is_held() {
+        let mut receiver = receiver(true);
+        receiver.present_from(0, 1);
+        receiver.present_from(0, 2);
+        receiver.begin();
+        receiver.absent_from(0, 3);
+        assert_eq!(receiver.absences(), []);
+        receiver.absent_from(0, 4);
+        assert_eq!(receiver.absences(), [Absence { subscriber: 5, from_epoch: 4, to_epoch: None }]);
+        receiver.present_from(0, 6);
+        assert_eq!(receiver.absences(), [Absence { subscriber: 5, from_epoch: 4, to_epoch: Some(6) }]);
     }
 }

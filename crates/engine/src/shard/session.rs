@@ -41,10 +41,14 @@ pub struct Session {
     pub subscriber: Option<u32>,
     /// Level that its subscriptions ask for, and how many there are.
     pub asked: Option<(Qos, usize)>,
-    /// It holds its subscriptions now.
+    /// It is connected and holds its subscriptions.
     pub subscribed: bool,
+    /// The system holds its subscriptions, connected or not.
+    pub held: bool,
     /// Keeps its state on the server.
     pub persistent: bool,
+    /// It left a will, which the server publishes if it goes without a goodbye.
+    pub has_will: bool,
     /// Handed over and not yet written.
     pub pending: PendingQueue,
 }
@@ -63,7 +67,9 @@ impl Session {
             subscriber,
             asked: config.subscriptions.first().map(|first| (first.qos, config.subscriptions.len())),
             subscribed: false,
+            held: false,
             persistent: config.persistent,
+            has_will: config.options.will.is_some(),
             pending: PendingQueue::new(),
         }
     }

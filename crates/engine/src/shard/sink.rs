@@ -35,8 +35,10 @@ impl Shard {
         let entry = &mut self.sessions[session.0 as usize];
         let Some(subscriber) = entry.subscriber.filter(|_| !entry.subscribed) else { return };
         entry.subscribed = true;
-        let epoch = self.progress.epoch.fetch_add(1, Relaxed) + 1;
-        self.receiver.present_from(subscriber, epoch);
+        if !std::mem::replace(&mut entry.held, true) {
+            let epoch = self.progress.epoch.fetch_add(1, Relaxed) + 1;
+            self.receiver.present_from(subscriber, epoch);
+        }
         self.subscribed += 1;
     }
 
@@ -46,6 +48,7 @@ impl Shard {
         entry.subscribed = false;
         self.subscribed -= 1;
         if !entry.persistent && !self.finishing {
+            entry.held = false;
             let epoch = self.progress.epoch.fetch_add(1, Relaxed) + 1;
             self.receiver.absent_from(subscriber, epoch);
         }
@@ -85,6 +88,7 @@ impl Sink for Shard {
         self.counters.established += 1;
         self.last_event_ns = now_ns;
         self.counters.publish_level_lower += u64::from(connected.maximum_qos.is_some());
+        self.counters.topic_alias_refused += u64::from(connected.topic_alias_refused);
         if connected.maximum_qos == Some(Qos::BestEffort) {
             // Messages go out at the level the server takes: nothing will be acknowledged.
             for index in self.sessions[session.0 as usize].publishers.clone() {

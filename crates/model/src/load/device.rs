@@ -7,7 +7,7 @@ use super::raw::{
     ArrivalWord, ChecksWord, LeaveWord, PhaseWord, RawArrival, RawChurn, RawCredentials, RawGroup, SessionWord,
 };
 use super::shape::{Form, Spanned, Word};
-use super::{payload, topics, value};
+use super::{options, payload, topics, value};
 use crate::arrival::{Arrival, Phase};
 use crate::churn::{CheckPhase, Churn, Leave};
 use crate::qos::Qos;
@@ -41,6 +41,7 @@ pub(crate) fn group(raw: &RawGroup, place: Span) -> Result<DeviceGroup, Problem>
     let count = raw.count.as_ref().map_or(Ok(1), |count| value::count(count, "a group's count", 1, MOST_DEVICES))?;
     let window = |count| value::count(count, "`in_flight_window`", 1, u32::from(u16::MAX));
     let window = raw.in_flight_window.as_ref().map(window).transpose()?;
+    let session = session(raw.session.as_ref());
     Ok(DeviceGroup {
         name: name.value.clone(),
         count,
@@ -50,11 +51,13 @@ pub(crate) fn group(raw: &RawGroup, place: Span) -> Result<DeviceGroup, Problem>
         topic: raw.topic.as_ref().map_or_else(|| Ok(TopicTemplate(DEFAULT_TOPIC.to_owned())), topics::template)?,
         qos: raw.qos.as_ref().map_or(Ok(Qos::BestEffort), value::qos)?,
         retain: raw.retain.as_ref().is_some_and(|retain| retain.value),
-        session: session(raw.session.as_ref()),
+        session,
         churn: match &raw.churn {
             Some(Form::Full(churn)) => Some(self::churn(&churn.value, churn.span)?),
             Some(Form::Short(_)) | None => None,
         },
+        will: options::will(raw, session)?,
+        mqtt: options::mqtt(raw.mqtt.as_ref())?,
         in_flight_window: window.map_or(DEFAULT_IN_FLIGHT_WINDOW, |window| window as u16),
         credentials: raw.credentials.as_ref().map(credentials),
     })

@@ -16,6 +16,7 @@ use crate::workload::{Variant, Workload};
 mod device;
 pub(crate) mod diagnostic;
 mod node;
+mod options;
 mod overlay;
 mod payload;
 pub(crate) mod raw;

@@ -83,6 +83,11 @@ macro_rules! with_device_fields {
             pub session: Option<Word<SessionWord>>,
             /// Planned leaving and coming back.
             pub churn: Option<Form<Word<ChurnWord>, Spanned<RawChurn>>>,
+            /// Message that the system publishes when a device's connection ends without a goodbye: a mapping with its `topic`,
+            /// such as `{topic: "{workload}/gone/{device}", qos: 1}`, or `none`.
+            pub will: Option<Form<Word<WillWord>, Spanned<RawWill>>>,
+            /// Settings of MQTT alone, such as `{message_expiry: 10s, topic_alias: true}`.
+            pub mqtt: Option<RawMqtt>,
             /// Messages sent and not yet acknowledged at most (QoS 1, 2); 20 by default.
             pub in_flight_window: Option<Text<CountText>>,
             /// User name and password.
@@ -246,6 +251,41 @@ pub(crate) enum LeaveWord {
     Cut,
 }
 
+/// No will, where a type or the defaults have one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub(crate) enum WillWord {
+    /// Nothing is published.
+    None,
+}
+
+/// A will: published in a device's name when its connection ends without a goodbye, as with `leave: cut`.
+#[derive(Clone, Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, expecting = "a mapping with `topic`")]
+pub(crate) struct RawWill {
+    /// Topic, with the placeholders of `topic`.
+    pub topic: Spanned<String>,
+    /// Size of its payload: `16B` by default, at least `8B`, at most `65535B`.
+    pub payload: Option<Text<SizeText>>,
+    /// Its delivery level: `0` (default), `1`, `2`.
+    pub qos: Option<Text<QosText>>,
+    /// Keep it as a retained message.
+    pub retain: Option<Word<bool>>,
+    /// Time in which a device that comes back keeps it from being published (MQTT 5, `session: persistent`); none by default.
+    pub delay: Option<Text<DurationText>>,
+}
+
+/// Settings of MQTT 5.
+#[derive(Clone, Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, expecting = "a mapping")]
+pub(crate) struct RawMqtt {
+    /// A message that could not be delivered within this time, in whole seconds, is dropped by the system.
+    pub message_expiry: Option<Text<DurationText>>,
+    /// On each connection only the first message names its topic; the others carry a number in its place, as far as the
+    /// system allows.
+    pub topic_alias: Option<Word<bool>>,
+}
+
 /// Log-in.
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, expecting = "a mapping")]
@@ -274,6 +314,8 @@ pub(crate) struct RawSubscriber {
     pub session: Option<Word<SessionWord>>,
     /// User name and password.
     pub credentials: Option<RawCredentials>,
+    /// Name of a shared group: each message goes to one of the group's subscribers, not to all of them.
+    pub shared: Option<Spanned<String>>,
     /// Time spent on a message before the next is taken; none by default.
     pub processing: Option<Text<DurationText>>,
 }
@@ -295,6 +337,8 @@ pub(crate) struct RawSubscriberChange {
     pub session: Option<Word<SessionWord>>,
     /// See `subscribers`.
     pub credentials: Option<RawCredentials>,
+    /// See `subscribers`.
+    pub shared: Option<Spanned<String>>,
     /// See `subscribers`.
     pub processing: Option<Text<DurationText>>,
 }

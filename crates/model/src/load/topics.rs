@@ -46,6 +46,12 @@ pub(crate) fn filter(filter: &Spanned<String>) -> Result<TopicFilter, Problem> {
     if let Some((why, help)) = bad_text(text) {
         return bad(why, help.to_owned());
     }
+    if text.starts_with("$share/") {
+        return bad(
+            "shared subscriptions have a key of their own",
+            "write `shared: NAME` beside `filters`, and the filter without `$share/NAME/`".to_owned(),
+        );
+    }
     let mut before = Vec::new();
     let mut levels = text.split('/').peekable();
     while let Some(level) = levels.next() {

@@ -9,7 +9,7 @@ use super::node::Node;
 use super::raw::{PlacementWord, RawPublished, RawSubscriber, RawWorkload, SubscribersWord};
 use super::reader::Reader;
 use super::shape::Spanned;
-use super::{LoadOptions, device, overlay, payload, topics, value};
+use super::{LoadOptions, device, options, overlay, payload, topics, value};
 use crate::qos::Qos;
 use crate::workload::{Deviation, DeviceGroup, Placement, SubscriberGroup, Variant, Workload};
 
@@ -143,11 +143,17 @@ impl Names {
 
 fn subscriber_groups(raw: &RawWorkload) -> Result<Vec<SubscriberGroup>, Problem> {
     let mut names = Names::default();
+    let mut shared = std::collections::HashMap::new();
     let mut groups = Vec::with_capacity(raw.subscribers.len());
     for (number, subscriber) in (1..).zip(&raw.subscribers) {
         let group = subscriber_group(subscriber, number)?;
         let span = subscriber.name.as_ref().map_or(subscriber.filters.span, |name| name.span);
         names.add("subscriber group", &group.name, span)?;
+        if let Some(name) = &subscriber.shared
+            && let Some(first) = shared.insert(&name.value, name.span)
+        {
+            return Err(options::shared_twice(&name.value, name.span, first));
+        }
         groups.push(group);
     }
     if groups.len() > MOST_GROUPS {
@@ -177,6 +183,7 @@ fn subscriber_group(raw: &RawSubscriber, number: u32) -> Result<SubscriberGroup,
         qos: raw.qos.as_ref().map_or(Ok(Qos::BestEffort), value::qos)?,
         session: device::session(raw.session.as_ref()),
         credentials: raw.credentials.as_ref().map(device::credentials),
+        shared: raw.shared.as_ref().map(|name| options::shared(name, &raw.filters.value)).transpose()?,
         processing: raw.processing.as_ref().map_or(Ok(Duration::ZERO), value::duration)?,
     })
 }
@@ -207,6 +214,9 @@ fn apply_scale(
 }
 
 fn apply_qos(devices: &mut [DeviceGroup], subscribers: &mut [SubscriberGroup], qos: Qos) {
-    devices.iter_mut().for_each(|group| group.qos = qos);
+    for group in devices {
+        group.qos = qos;
+        group.will.iter_mut().for_each(|will| will.qos = qos);
+    }
     subscribers.iter_mut().for_each(|group| group.qos = qos);
 }

@@ -14,6 +14,8 @@ const MEMORY_SHARE: f64 = 0.5;
 pub struct Machine {
     /// Descriptors that one process may open.
     pub descriptor_limit: u64,
+    /// Ports that connections of one source address to one endpoint can have, where the kernel says.
+    pub source_ports: Option<u64>,
     /// Memory, bytes.
     pub memory_bytes: u64,
     /// Cores that we may use.
@@ -88,6 +90,7 @@ impl Plan {
                 "estimate, against half the memory",
             ),
         ];
+        verdicts.extend(machine.source_ports.map(|ports| self.port_verdict(ports, node)));
         verdicts.extend(self.packet_verdict());
         verdicts.extend(self.traffic_verdicts(machine));
         verdicts.extend(self.link_verdict(machine));
@@ -96,6 +99,17 @@ impl Plan {
             Verdict::new(what, Unit::Share, processing.share, 1.0, "processing of one second's messages")
         }));
         verdicts
+    }
+
+    /// Each connection takes a port of its source address.
+    fn port_verdict(&self, ports_per_address: u64, node: &str) -> Verdict {
+        let available = ports_per_address as f64 * f64::from(self.source_addresses);
+        let note = match self.source_addresses {
+            1 => "one a connection; `--source-addresses` with more addresses has more".to_owned(),
+            addresses => format!("one a connection, from {addresses} source addresses"),
+        };
+        let needed = self.node.connections.div_ceil(u64::from(self.endpoints)) as f64;
+        Verdict::new(format!("local ports {node}"), Unit::Count, needed, available, note)
     }
 
     fn packet_verdict(&self) -> Option<Verdict> {

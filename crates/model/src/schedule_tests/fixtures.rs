@@ -9,7 +9,7 @@ use crate::payload::{Body, SizeDistribution};
 use crate::qos::Qos;
 use crate::schedule::{Cursor, Due, Rules, Timeline};
 use crate::topic::{TopicFilter, TopicTemplate};
-use crate::workload::{DeviceGroup, Placement, SessionKind, SubscriberGroup, Variant, Workload};
+use crate::workload::{DeviceGroup, MqttSettings, Placement, SessionKind, SubscriberGroup, Variant, Workload};
 
 pub(crate) const SECOND: i64 = 1_000_000_000;
 
@@ -29,6 +29,8 @@ pub(crate) fn group(name: &str, count: u32, arrival: Arrival) -> DeviceGroup {
         retain: false,
         session: SessionKind::Clean,
         churn: None,
+        will: None,
+        mqtt: MqttSettings::default(),
         in_flight_window: 20,
         credentials: None,
     }
@@ -42,6 +44,7 @@ pub(crate) fn listeners(name: &str, count: u32, filters: &[&str]) -> SubscriberG
         qos: Qos::BestEffort,
         session: SessionKind::Clean,
         credentials: None,
+        shared: None,
         processing: Duration::ZERO,
     }
 }

@@ -4,6 +4,7 @@
 mod diagnostics;
 mod forms;
 mod hostile;
+mod options;
 mod plans;
 mod psmark;
 mod schema;

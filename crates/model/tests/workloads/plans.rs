@@ -20,6 +20,7 @@ fn published(name: &str) -> Workload {
 /// Two cores that move 2 GB/s and a million messages per second over loopback.
 const MACHINE: Machine = Machine {
     descriptor_limit: 20_000,
+    source_ports: Some(28_232),
     memory_bytes: 24 << 30,
     cores: 2,
     calibrated_bytes_per_s: 2e9,

@@ -90,6 +90,7 @@ pub(super) fn books(record: &Record) -> Markup {
                 (outcome_rows(&words::delivery_outcomes(books), &outcomes::DELIVERY, books.expected))
                 tr.whole { th scope="row" colspan="4" { "beside them" } }
                 (outcome_rows(&words::further_counts(books), &none, books.expected))
+                (outcome_rows(&words::will_counts(record), &none, 0))
             }
         } }
         @if books.approximate { p.hint { "A cap was reached: the counts of missing and further copies may be off." } }

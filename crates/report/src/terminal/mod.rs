@@ -143,6 +143,7 @@ fn delivery(page: &mut Page, record: &Record) {
             items.push(named(part));
         }
     }
+    items.extend(words::will_counts(record).iter().map(named));
     page.items("delivery", &items, 4);
 }
 

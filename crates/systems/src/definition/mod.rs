@@ -96,6 +96,9 @@ pub struct Listener {
 pub struct Offer {
     /// Name of the listener.
     pub listener: String,
+    /// Name of the listener that speaks it over WebSocket, if there is one; parts `when: websocket` set it up.
+    #[serde(default)]
+    pub websocket_listener: Option<String>,
     /// Highest MQTT-like level granted, 0 to 2.
     pub highest_qos: u8,
     /// Keeps retained messages.
@@ -205,8 +208,10 @@ impl Definition {
             return Err(format!("profile `{DEFAULT_PROFILE}` is missing"));
         }
         for (name, offer) in &self.protocols {
-            if !self.listeners.contains_key(&offer.listener) {
-                return Err(format!("protocol `{name}` names listener `{}`, which is not defined", offer.listener));
+            for listener in [Some(&offer.listener), offer.websocket_listener.as_ref()].into_iter().flatten() {
+                if !self.listeners.contains_key(listener) {
+                    return Err(format!("protocol `{name}` names listener `{listener}`, which is not defined"));
+                }
             }
             if offer.highest_qos > 2 {
                 return Err(format!("protocol `{name}` has highest_qos {}, at most 2 is known", offer.highest_qos));

@@ -34,6 +34,8 @@ pub struct StartOptions {
     pub profile: String,
     /// Encrypt with these.
     pub tls: Option<TlsFiles>,
+    /// Clients will speak over WebSocket.
+    pub websocket: bool,
     /// Ask clients for this log-in; `None` lets everybody in.
     pub credentials: Option<Credentials>,
     /// Folder that gets the system's log; `None` keeps it in the private directory, which goes away.
@@ -74,6 +76,7 @@ impl StartOptions {
             second_protocol: None,
             profile: DEFAULT_PROFILE.to_owned(),
             tls: None,
+            websocket: false,
             credentials: None,
             directory: None,
             stop: None,

@@ -73,6 +73,7 @@ impl<'a> Plan<'a> {
         };
         Situation {
             tls: self.options.tls.is_some(),
+            websocket: self.options.websocket,
             password: self.options.credentials.is_some(),
             container: self.is_container(),
             neighbours,
@@ -146,8 +147,12 @@ fn check_listeners(
     offer: &Offer,
     container: bool,
 ) -> Result<(), SystemError> {
+    let wanted = if options.websocket { offer.websocket_listener.as_ref() } else { Some(&offer.listener) };
+    let Some(listener) = wanted else {
+        return Err(SystemError::NoWebSocket { system: definition.name.clone(), protocol: options.protocol.clone() });
+    };
     // The definition's check has seen that the listener is there.
-    let encrypts = definition.listeners.get(&offer.listener).is_some_and(|listener| listener.tls_scheme.is_some());
+    let encrypts = definition.listeners.get(listener).is_some_and(|listener| listener.tls_scheme.is_some());
     if options.tls.is_some() && !(encrypts && definition.encrypts(container)) {
         return Err(SystemError::NoTls { system: definition.name.clone(), protocol: options.protocol.clone() });
     }

@@ -101,7 +101,10 @@ pub(super) fn endpoint(
         system: plan.definition.name.clone(),
         reason: format!("protocol {protocol} {reason}"),
     };
-    let listener = &offer.listener;
+    let listener = match plan.options.websocket {
+        false => &offer.listener,
+        true => offer.websocket_listener.as_ref().ok_or_else(|| missing("has no listener for WebSocket"))?,
+    };
     let schemes = plan.definition.listeners.get(listener).ok_or_else(|| missing("has no listener"))?;
     let (_, port) = ports.iter().find(|(name, _)| name == listener).ok_or_else(|| missing("has no port"))?;
     let scheme = match &plan.options.tls {

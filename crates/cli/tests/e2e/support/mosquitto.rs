@@ -104,6 +104,11 @@ impl Mosquitto {
         !ended
     }
 
+    /// What it has written to its log.
+    pub fn log(&self) -> String {
+        std::fs::read_to_string(self.folder.path().join("log")).unwrap()
+    }
+
     /// Kills it without a word.
     pub fn kill(&mut self) {
         if let Some(mut process) = self.process.take() {

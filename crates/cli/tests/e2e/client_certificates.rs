@@ -1,0 +1,79 @@
+//! A broker that asks clients who they are: with a certificate, without one, and with files that cannot be used.
+
+use pubmark_conformance::certificates::Certificates;
+
+use crate::support::books::{assert_closed, assert_delivered_once, connections, count, names_cause};
+use crate::support::mosquitto::Mosquitto;
+use crate::support::place::Place;
+use crate::support::schema;
+
+const SMALL: &[&str] =
+    &["run", "fan-in", "--set", "publishers=10", "--set", "rate=10/s", "--duration", "1s", "--warmup", "0s"];
+
+/// mosquitto that lets nobody in without a certificate, and the certificates.
+fn strict() -> Option<(Mosquitto, Certificates, tempfile::TempDir)> {
+    let folder = tempfile::tempdir().unwrap();
+    let files = Certificates::make(folder.path(), "own");
+    let settings = format!(
+        "cafile {}\ncertfile {}\nkeyfile {}\nrequire_certificate true",
+        files.authority.display(),
+        files.server.display(),
+        files.key.display()
+    );
+    Some((Mosquitto::start(&settings)?, files, folder))
+}
+
+#[test]
+fn a_run_with_a_certificate_delivers_all_and_one_without_says_what_to_give() {
+    let Some((broker, files, _folder)) = strict() else { return };
+    let endpoint = format!("mqtts://localhost:{}", broker.port);
+    let (authority, certificate, key) =
+        (files.authority.display().to_string(), files.client.display().to_string(), files.client_key.display().to_string());
+    let trusting = ["--endpoint", &endpoint, "--tls-ca", &authority];
+    let place = Place::new();
+    let record = place.record(&[&SMALL[1..], &trusting, &["--tls-cert", &certificate, "--tls-key", &key]].concat());
+    assert_closed(&record);
+    assert_delivered_once(&record);
+    assert_eq!(count(&record, "delivered"), 100);
+    assert_eq!(record["settings"]["client_certificate"], true);
+    assert_eq!(connections(&record, "tls_failed"), 0);
+    schema::assert_agrees(&record);
+
+    let place = Place::new();
+    let called = place.call(&[SMALL, &trusting].concat());
+    assert_eq!(called.code(), 6, "{called:?}");
+    let words = called.errors.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(words.contains("the server asks for a client certificate and was given none"), "{words}");
+    assert!(words.contains("--tls-cert FILE --tls-key FILE"), "{words}");
+    let record = place.only_record();
+    assert!(names_cause(&record, "TLS: the server asks for a client certificate"), "{}", record["connections"]);
+    assert_eq!(connections(&record, "tls_failed"), connections(&record, "attempted"));
+    assert_eq!(record["settings"]["client_certificate"], false);
+}
+
+#[test]
+fn files_that_cannot_be_used_are_refused_before_anything_begins() {
+    let folder = tempfile::tempdir().unwrap();
+    let own = Certificates::make(folder.path(), "own");
+    let other = Certificates::make(folder.path(), "other");
+    let place = Place::new();
+    // Nobody listens there: what is wrong is said before anybody tries.
+    for (endpoint, certificate, key, expected) in [
+        ("mqtts://127.0.0.1:9", &own.client, &other.client_key, "it belongs to another certificate"),
+        ("mqtts://127.0.0.1:9", &own.client, &own.client, "it holds a certificate and no private key"),
+        ("mqtts://127.0.0.1:9", &own.client_key, &own.client_key, "it holds a private key and no certificate"),
+        ("mqtts://127.0.0.1:9", &folder.path().join("none.pem"), &own.client_key, "No such file"),
+        ("mqtt://127.0.0.1:9", &own.client, &own.client_key, "is not encrypted, so no certificate is asked for"),
+    ] {
+        let (certificate, key) = (certificate.display().to_string(), key.display().to_string());
+        let options = ["--endpoint", endpoint, "--tls-insecure", "--tls-cert", &certificate, "--tls-key", &key];
+        let called = place.call(&[SMALL, &options].concat());
+        assert_eq!(called.code(), 2, "{called:?}");
+        let words = called.errors.split_whitespace().collect::<Vec<_>>().join(" ");
+        assert!(words.contains(expected), "{words}");
+        assert!(place.runs().is_empty());
+    }
+    let called = place.call(&[SMALL, &["--endpoint", "mqtts://127.0.0.1:9", "--tls-cert", "a.pem"]].concat());
+    assert_eq!(called.code(), 2, "{called:?}");
+    assert!(called.errors.contains("--tls-key"), "{}", called.errors);
+}

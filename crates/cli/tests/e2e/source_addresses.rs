@@ -1,0 +1,45 @@
+//! Connections from several addresses of this machine: seen by mosquitto, named in the record; wrong ones refused.
+
+use crate::support::books::{assert_closed, assert_delivered_once};
+use crate::support::mosquitto::Mosquitto;
+use crate::support::place::Place;
+
+const SMALL: &[&str] =
+    &["run", "fan-in", "--set", "publishers=10", "--set", "rate=10/s", "--duration", "1s", "--warmup", "0s"];
+
+#[test]
+fn the_broker_sees_each_address_and_the_record_their_number() {
+    let Some(broker) = Mosquitto::start("log_type notice") else { return };
+    let endpoint = broker.endpoint();
+    let place = Place::new();
+    let options = ["--endpoint", &endpoint, "--source-addresses", "127.0.0.2-127.0.0.3", "--shards", "2"];
+    let record = place.record(&[&SMALL[1..], &options].concat());
+    assert_closed(&record);
+    assert_delivered_once(&record);
+    assert_eq!(record["settings"]["source_addresses"], 2);
+    let log = broker.log();
+    let from = |address: &str| log.matches(&format!("connection from {address}:")).count();
+    // 5 publishers on each of two shards, and a subscriber on one.
+    assert_eq!((from("127.0.0.2"), from("127.0.0.3")), (7, 4), "{log}");
+    let record = place.record(&[&SMALL[1..], &["--endpoint", &endpoint]].concat());
+    assert_eq!(record["settings"]["source_addresses"], 0);
+}
+
+#[test]
+fn addresses_that_cannot_be_used_are_refused_before_the_run() {
+    let place = Place::new();
+    for (endpoint, addresses, expected) in [
+        ("mqtt://127.0.0.1:9", "192.0.2.1-192.0.2.4", "this machine has no address `192.0.2.1`"),
+        ("mqtt://127.0.0.1:9", "127.0.0.9-127.0.0.1", "ends before it begins"),
+        ("mqtt://127.0.0.1:9", "127.0.0.0/8", "more than 4096 addresses"),
+        ("mqtt://127.0.0.1:9", "here", "`here` is not an address"),
+        ("mqtt://[::1]:9", "127.0.0.1", "two families of addresses"),
+        ("mqtt://192.0.2.7:9", "127.0.0.2", "`127.0.0.2` reaches this machine only"),
+    ] {
+        let called = place.call(&[SMALL, &["--endpoint", endpoint, "--source-addresses", addresses]].concat());
+        assert_eq!(called.code(), 2, "{called:?}");
+        let words = called.errors.split_whitespace().collect::<Vec<_>>().join(" ");
+        assert!(words.contains(expected), "{addresses}: {words}");
+        assert!(place.runs().is_empty());
+    }
+}

@@ -1,0 +1,85 @@
+//! Wills against real mosquitto: published for devices that churn cuts off, counted apart, in no books.
+
+use serde_json::Value;
+
+use crate::support::books::{assert_closed, connections, count};
+use crate::support::mosquitto::Mosquitto;
+use crate::support::place::Place;
+use crate::support::schema;
+
+/// Twenty devices that leave in the middle, each once as a rule; everything is heard, wills too.
+fn workload(leave: &str) -> String {
+    format!(
+        "name: mortals
+devices:
+  - name: test/mortal
+    count: 20
+    every: 100ms
+    payload: 100B
+    topic: \"mortals/{{device}}\"
+    churn: {{disconnect: 30% every 500ms, reconnect: 100% every 600ms, leave: {leave}}}
+    will: {{topic: \"mortals/gone/{{device}}\", payload: 40B, qos: 1}}
+subscribers:
+  - {{name: everything, filters: [\"mortals/#\"], qos: 1}}
+"
+    )
+}
+
+fn run(broker: &Mosquitto, leave: &str, protocol: &str) -> Value {
+    let place = Place::new();
+    place.write("mortals.yaml", workload(leave));
+    let endpoint = broker.endpoint();
+    let load = ["mortals.yaml", "--duration", "3s", "--warmup", "0s", "--endpoint", &endpoint, "--protocol", protocol];
+    let record = place.record(&load);
+    assert_closed(&record);
+    schema::assert_agrees(&record);
+    assert_eq!(count(&record, "foreign"), 0, "{}", record["delivery"]);
+    assert_eq!(count(&record, "lost"), 0, "{}", record["delivery"]);
+    assert!(connections(&record, "planned_leaves") > 10, "{}", record["connections"]);
+    record
+}
+
+#[test]
+fn a_cut_device_leaves_its_will_and_one_that_says_goodbye_does_not() {
+    let Some(broker) = Mosquitto::start("") else { return };
+    for protocol in ["mqtt5", "mqtt311"] {
+        let record = run(&broker, "cut", protocol);
+        let due = record["wills"]["due"].as_u64().unwrap();
+        assert!(due > 10, "{}", record["wills"]);
+        assert_eq!(record["wills"]["delivered"], due, "{}", record["wills"]);
+        let record = run(&broker, "graceful", protocol);
+        assert_eq!((&record["wills"]["due"], &record["wills"]["delivered"]), (&Value::from(0), &Value::from(0)));
+    }
+}
+
+#[test]
+fn a_run_without_wills_does_not_speak_of_them() {
+    let Some(broker) = Mosquitto::start("") else { return };
+    let place = Place::new();
+    let endpoint = broker.endpoint();
+    let record = place.record(&["hello", "--duration", "1s", "--warmup", "0s", "--endpoint", &endpoint]);
+    assert_eq!(record["wills"], Value::Null);
+}
+
+#[test]
+fn numbers_for_topics_and_expiry_lose_nothing() {
+    let Some(broker) = Mosquitto::start("") else { return };
+    let place = Place::new();
+    let text = "name: numbered
+devices:
+  - {name: test/a, count: 5, every: 20ms, payload: 100B, topic: \"numbered/{device}\", qos: 1,
+     mqtt: {topic_alias: true, message_expiry: 10s}}
+subscribers:
+  - {name: everything, filters: [\"numbered/#\"], qos: 1}
+";
+    place.write("numbered.yaml", text);
+    let endpoint = broker.endpoint();
+    let options = ["numbered.yaml", "--duration", "2s", "--warmup", "0s", "--endpoint", &endpoint];
+    let record = place.record(&options);
+    assert_closed(&record);
+    assert_eq!((count(&record, "delivered"), count(&record, "lost")), (500, 0));
+    let refused = place.call(&[&["run"], &options[..], &["--protocol", "mqtt311"]].concat());
+    assert_eq!(refused.code(), 2, "{refused:?}");
+    let words = refused.errors.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(words.contains("`message_expiry`: messages do not expire in mqtt311"), "{words}");
+}

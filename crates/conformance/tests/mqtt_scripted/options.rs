@@ -1,0 +1,104 @@
+//! What MQTT has besides: numbers for topics, expiry, shared groups, on the wire.
+
+use pubmark_adapters::mqtt::{Mqtt5, Mqtt311};
+use pubmark_conformance::peer::{publisher, subscriber};
+use pubmark_conformance::recorder::Event;
+use pubmark_model::qos::Qos;
+use pubmark_protocol::clients::{Clients, SessionConfig, SessionOptions, Taken};
+use pubmark_protocol::events::Said;
+use pubmark_wire::mqtt::{Packet, PacketType, Version};
+
+use crate::script::{Script, packet};
+
+/// A PUBLISH's topic, alias, expiry, and whether it is a repetition.
+type Seen = (String, Option<u16>, Option<u32>, bool);
+
+fn seen(found: Packet<'_>) -> Seen {
+    let Packet::Publish(publish) = found else { unreachable!() };
+    let head = publish.head;
+    (head.topic.to_owned(), head.properties.topic_alias(), head.properties.message_expiry_s(), head.dup)
+}
+
+fn with(config: SessionConfig, options: SessionOptions) -> SessionConfig {
+    SessionConfig { options, ..config }
+}
+
+#[test]
+fn a_number_stands_for_a_topic_on_its_connection_only() {
+    let (mut script, mut peer) = Script::with_peer::<Mqtt5>(Version::V5);
+    let config = SessionConfig { persistent: true, ..publisher("alias", "topic", Qos::AtLeastOnce) };
+    let options = SessionOptions { topic_alias: true, message_expiry_s: Some(10), ..SessionOptions::default() };
+    // Topic alias maximum 1.
+    let id = script.accept(&mut peer, with(config, options), &[0x22, 0, 1]);
+    assert!(!peer.record.connects(id)[0].topic_alias_refused);
+    let full = |alias, dup| ("topic".to_owned(), alias, Some(10), dup);
+    let short = (String::new(), Some(1), Some(10), false);
+    for expected in [full(Some(1), false), short.clone(), short.clone()] {
+        assert_eq!(peer.offer(id, 100), Taken::Yes);
+        peer.flush(id);
+        assert_eq!(script.expect(&mut peer, PacketType::Publish, seen), expected);
+    }
+    script.close();
+    peer.wait("closed", |record| record.causes(id).len() == 1);
+    // The session is there: what was not acknowledged is sent again with its topic, and the next message makes the number
+    // known to this connection.
+    let answer = script.connack(true, 0, &[0x22, 0, 1]);
+    script.meet(&mut peer, id, &answer);
+    for _ in 0..3 {
+        assert_eq!(script.expect(&mut peer, PacketType::Publish, seen), full(None, true));
+    }
+    for expected in [full(Some(1), false), short] {
+        assert_eq!(peer.offer(id, 100), Taken::Yes);
+        peer.flush(id);
+        assert_eq!(script.expect(&mut peer, PacketType::Publish, seen), expected);
+    }
+}
+
+#[test]
+fn a_server_without_numbers_for_topics_gets_topics_and_it_is_told() {
+    for properties in [&[][..], &[0x22, 0, 0]] {
+        let (mut script, mut peer) = Script::with_peer::<Mqtt5>(Version::V5);
+        let options = SessionOptions { topic_alias: true, ..SessionOptions::default() };
+        let id = script.accept(&mut peer, with(publisher("none", "topic", Qos::BestEffort), options), properties);
+        assert!(peer.record.connects(id)[0].topic_alias_refused);
+        for _ in 0..2 {
+            assert_eq!(peer.offer(id, 100), Taken::Yes);
+            peer.flush(id);
+            let expected = ("topic".to_owned(), None, None, false);
+            assert_eq!(script.expect(&mut peer, PacketType::Publish, seen), expected);
+        }
+    }
+}
+
+fn filter_asked_for<C: Clients>(version: Version) -> String {
+    let (mut script, mut peer) = Script::with_peer::<C>(version);
+    let options = SessionOptions { shared: Some("workers".into()), ..SessionOptions::default() };
+    script.accept(&mut peer, with(subscriber("shared", "a/+", Qos::AtLeastOnce), options), &[]);
+    script.expect(&mut peer, PacketType::Subscribe, |found| {
+        let Packet::Subscribe(subscribe) = found else { unreachable!() };
+        subscribe.filters.iter().next().unwrap().filter.to_owned()
+    })
+}
+
+#[test]
+fn a_shared_group_stands_in_the_filter() {
+    assert_eq!(filter_asked_for::<Mqtt5>(Version::V5), "$share/workers/a/+");
+    assert_eq!(filter_asked_for::<Mqtt311>(Version::V311), "$share/workers/a/+");
+}
+
+#[test]
+fn a_server_that_shares_nothing_is_not_asked() {
+    let (mut script, mut peer) = Script::with_peer::<Mqtt5>(Version::V5);
+    let options = SessionOptions { shared: Some("workers".into()), ..SessionOptions::default() };
+    // Shared subscription available: 0.
+    let id = script.accept(&mut peer, with(subscriber("alone", "a", Qos::BestEffort), options), &[0x2a, 0]);
+    let refused = Err(Said::code(0x9e, "shared subscriptions not supported"));
+    peer.wait("an answer", |record| record.count(|event| matches!(event, Event::Subscribed(..))) == 1);
+    assert_eq!(peer.record.count(|event| *event == Event::Subscribed(id, 0, refused.clone())), 1);
+    peer.linger(20);
+    script.read();
+    assert!(script.received().is_empty());
+    script.say(&packet(0xd0, &[]));
+    peer.linger(20);
+    assert!(peer.record.causes(id).is_empty());
+}

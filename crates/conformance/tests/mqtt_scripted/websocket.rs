@@ -1,0 +1,263 @@
+//! WebSocket under MQTT: what a server says in frames, cut anywhere, and what it should not say.
+
+use std::io::{ErrorKind, Read, Write};
+use std::net::{TcpListener, TcpStream};
+use std::time::{Duration, Instant};
+
+use pubmark_adapters::mqtt::Mqtt5;
+use pubmark_conformance::peer::{Peer, publisher, session, subscriber};
+use pubmark_model::qos::Qos;
+use pubmark_protocol::clients::{Goodbye, SessionConfig, SessionId, Taken};
+use pubmark_protocol::endpoint::{Endpoint, Upgrade};
+use pubmark_protocol::events::Cause;
+use pubmark_protocol::websocket::accept_key;
+
+use crate::script::{packet, payload};
+
+const PATIENCE: Duration = Duration::from_secs(20);
+
+/// The server's side of one connection.
+struct Frames {
+    stream: TcpStream,
+    received: Vec<u8>,
+}
+
+struct Meeting {
+    peer: Peer<Mqtt5>,
+    listener: TcpListener,
+}
+
+impl Meeting {
+    fn new() -> Meeting {
+        let listener = TcpListener::bind(pubmark_conformance::ports::free()).unwrap();
+        let address = listener.local_addr().unwrap();
+        let upgrade = Upgrade { host: address.to_string(), path: "/mqtt".to_owned(), subprotocol: "mqtt" };
+        let endpoint =
+            Endpoint { shown: format!("ws://{address}"), address, tls: None, credentials: None, upgrade: Some(upgrade) };
+        Meeting { peer: Peer::open(endpoint), listener }
+    }
+
+    /// Lets a session connect and takes its request; returns its key too.
+    fn meet(&mut self, config: SessionConfig) -> (SessionId, Frames, String) {
+        let session = self.peer.clients.add_session(config);
+        self.peer.clients.connect(session, &mut self.peer.record);
+        let (stream, _) = self.listener.accept().unwrap();
+        stream.set_nonblocking(true).unwrap();
+        stream.set_nodelay(true).unwrap();
+        let mut frames = Frames { stream, received: Vec::new() };
+        let request = frames.take(&mut self.peer, |bytes| bytes.windows(4).position(|four| four == b"\r\n\r\n").map(|at| at + 4));
+        let request = String::from_utf8(request).unwrap();
+        let key = request.lines().find_map(|line| line.strip_prefix("Sec-WebSocket-Key: ")).unwrap().to_owned();
+        (session, frames, key)
+    }
+
+    /// Lets a session connect and accepts it, and MQTT's CONNECT with it.
+    fn accept(&mut self, config: SessionConfig) -> (SessionId, Frames) {
+        let (session, mut frames, key) = self.meet(config);
+        frames.say(answer(&key).as_bytes());
+        let connect = frames.frame(&mut self.peer);
+        assert_eq!((connect.0, connect.1[0]), (0x82, 0x10));
+        frames.say(&frame(0x82, &CONNACK));
+        self.peer.wait("connected", |record| !record.connects(session).is_empty());
+        (session, frames)
+    }
+
+    /// Lets a session connect, says this to its request, and gives the cause with which the connection ends.
+    fn end_after(&mut self, say: impl Fn(&str) -> Vec<u8>) -> Cause {
+        let (session, mut frames, key) = self.meet(session("refused"));
+        frames.say(&say(&key));
+        self.peer.wait("closed", |record| !record.causes(session).is_empty());
+        self.peer.record.causes(session).remove(0)
+    }
+}
+
+const CONNACK: [u8; 5] = [0x20, 3, 0, 0, 0];
+
+fn answer(key: &str) -> String {
+    format!(
+        "HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n\
+         Sec-WebSocket-Accept: {}\r\nSec-WebSocket-Protocol: mqtt\r\n\r\n",
+        accept_key(key)
+    )
+}
+
+fn frame(first: u8, payload: &[u8]) -> Vec<u8> {
+    let mut out = vec![first];
+    match u8::try_from(payload.len()) {
+        Ok(length @ 0..126) => out.push(length),
+        _ => {
+            out.push(126);
+            out.extend(u16::try_from(payload.len()).unwrap().to_be_bytes());
+        }
+    }
+    out.extend_from_slice(payload);
+    out
+}
+
+impl Frames {
+    fn say(&mut self, bytes: &[u8]) {
+        self.stream.write_all(bytes).unwrap();
+    }
+
+    /// Turns the client's loop until what came is `long_enough`, and takes that.
+    fn take(&mut self, peer: &mut Peer<Mqtt5>, long_enough: impl Fn(&[u8]) -> Option<usize>) -> Vec<u8> {
+        let deadline = Instant::now() + PATIENCE;
+        loop {
+            if let Some(bytes) = long_enough(&self.received) {
+                return self.received.drain(..bytes).collect();
+            }
+            assert!(Instant::now() < deadline, "gave up; so far: {}", self.received.escape_ascii());
+            peer.linger(1);
+            let mut bytes = [0; 65_536];
+            match self.stream.read(&mut bytes) {
+                Ok(count) => self.received.extend_from_slice(&bytes[..count]),
+                Err(error) => assert_eq!(error.kind(), ErrorKind::WouldBlock, "{error}"),
+            }
+        }
+    }
+
+    /// The client's next frame: its first byte and its payload.
+    fn frame(&mut self, peer: &mut Peer<Mqtt5>) -> (u8, Vec<u8>) {
+        let sizes = |bytes: &[u8]| {
+            let (at, length) = match bytes.get(1)? & 0x7f {
+                126 => (4, usize::from(u16::from_be_bytes([*bytes.get(2)?, *bytes.get(3)?]))),
+                length => (2, usize::from(length)),
+            };
+            (bytes.len() >= at + 4 + length).then_some((at, at + 4 + length))
+        };
+        let whole = self.take(peer, |bytes| sizes(bytes).map(|(_, end)| end));
+        let (at, end) = sizes(&whole).unwrap();
+        let mask = whole[at..at + 4].to_vec();
+        (whole[0], whole[at + 4..end].iter().zip(mask.iter().cycle()).map(|(byte, mask)| byte ^ mask).collect())
+    }
+}
+
+/// Three messages, spread over frames that end where they like, with a ping between.
+fn three_messages() -> Vec<u8> {
+    let publish = |sequence| packet(0x30, &[b"\0\x05topic\0".as_slice(), &payload(sequence, 100)].concat());
+    let [first, second, third] = [publish(1), publish(2), publish(3)];
+    [
+        frame(0x82, &first[..1]),
+        frame(0x02, &first[1..50]),
+        frame(0x89, b"ping"),
+        frame(0x80, &[&first[50..], &second[..10]].concat()),
+        frame(0x82, b""),
+        frame(0x82, &[&second[10..], third.as_slice()].concat()),
+    ]
+    .concat()
+}
+
+#[test]
+fn messages_arrive_whole_wherever_frames_and_reads_end() {
+    let bytes = three_messages();
+    let mut meeting = Meeting::new();
+    let (session, mut frames) = meeting.accept(subscriber("cut", "topic", Qos::BestEffort));
+    frames.frame(&mut meeting.peer);
+    for cut in 0..bytes.len() {
+        let before = meeting.peer.record.arrived.len();
+        frames.say(&bytes[..cut]);
+        meeting.peer.linger(1);
+        frames.say(&bytes[cut..]);
+        meeting.peer.wait("three messages", |record| record.arrived.len() == before + 3);
+        assert_eq!(frames.frame(&mut meeting.peer), (0x8a, b"ping".to_vec()));
+    }
+    assert!(meeting.peer.record.arrived.iter().all(|one| one.intact));
+    assert!(meeting.peer.record.causes(session).is_empty());
+}
+
+#[test]
+fn what_we_send_is_in_masked_binary_frames_and_written_when_the_socket_has_it() {
+    let mut meeting = Meeting::new();
+    let (session, mut frames) = meeting.accept(publisher("out", "topic", Qos::BestEffort));
+    assert_eq!(meeting.peer.offer(session, 40_000), Taken::Yes);
+    meeting.peer.flush(session);
+    meeting.peer.wait("written", |record| record.written() == 1);
+    let mut bytes = Vec::new();
+    while bytes.len() < 40_000 {
+        let (first, part) = frames.frame(&mut meeting.peer);
+        assert_eq!(first, 0x82);
+        bytes.extend(part);
+    }
+    assert_eq!((bytes[0], bytes.len()), (0x30, 1 + 3 + 7 + 1 + 40_000));
+    // A goodbye: MQTT's, then WebSocket's.
+    meeting.peer.leave(session, Goodbye::Graceful);
+    assert_eq!(frames.frame(&mut meeting.peer), (0x82, vec![0xe0, 0]));
+    assert_eq!(frames.frame(&mut meeting.peer), (0x88, vec![3, 0xe8]));
+}
+
+#[test]
+fn a_server_that_does_not_read_leaves_messages_in_our_hands() {
+    let mut meeting = Meeting::new();
+    let (session, _frames) = meeting.accept(publisher("stuck", "topic", Qos::BestEffort));
+    let mut handed = 0;
+    loop {
+        let before = handed;
+        while meeting.peer.offer(session, 1_000) == Taken::Yes {
+            handed += 1;
+        }
+        if handed == before {
+            break;
+        }
+        meeting.peer.flush(session);
+        meeting.peer.linger(10);
+    }
+    assert!(meeting.peer.clients.unsent_bytes() > 100_000);
+    meeting.peer.leave(session, Goodbye::Cut);
+    let abandoned =
+        meeting.peer.record.count(|event| matches!(event, pubmark_conformance::recorder::Event::Abandoned(..)));
+    assert!(abandoned > 0);
+    assert_eq!(meeting.peer.record.written() + abandoned, handed);
+}
+
+#[test]
+fn answers_to_the_handshake_are_told_apart() {
+    let mut meeting = Meeting::new();
+    let cause = meeting.end_after(|_| b"HTTP/1.1 404 Not Found\r\n\r\n".to_vec());
+    assert!(matches!(&cause, Cause::Refused(said) if said.to_string() == "HTTP 404 Not Found"), "{cause:?}");
+    let cause = meeting.end_after(|_| b"HTTP/1.1 401 Unauthorized\r\n\r\n".to_vec());
+    assert!(matches!(&cause, Cause::NotAuthorized(said) if said.to_string() == "HTTP 401 Unauthorized"), "{cause:?}");
+    let cause = meeting.end_after(|_| CONNACK.to_vec());
+    assert_eq!(cause, Cause::Protocol("no answer of HTTP/1.1 to the WebSocket handshake".to_owned()));
+    let cause = meeting.end_after(|key| answer(key).replace("mqtt", "chat").into_bytes());
+    assert!(matches!(&cause, Cause::Protocol(words) if words.contains("another subprotocol than `mqtt`")), "{cause:?}");
+    let cause = meeting.end_after(|_| answer("another").into_bytes());
+    assert!(matches!(&cause, Cause::Protocol(words) if words.contains("another key than ours")), "{cause:?}");
+    // Nothing of MQTT may come before the frames are agreed on.
+    let (session, frames, _) = meeting.meet(session("hung-up"));
+    drop(frames);
+    meeting.peer.wait("closed", |record| !record.causes(session).is_empty());
+    let expected = Cause::Dropped("closed by the server during the WebSocket handshake".to_owned());
+    assert_eq!(meeting.peer.record.causes(session), [expected]);
+}
+
+#[test]
+fn frames_against_the_rules_end_the_connection() {
+    for (bytes, words) in [
+        (vec![0x82, 0x81, 0, 0, 0, 0, 0], "WebSocket: a masked frame of the server's"),
+        (frame(0x81, b"x"), "WebSocket: a frame of text"),
+        (vec![0x82, 127, 255, 255, 255, 255, 255, 255, 255, 255], "WebSocket: a length with its highest bit"),
+        (frame(0x82, &packet(0xf0, &[0x18, 0])), ""),
+        (frame(0x82, &[0x30, 0xff, 0xff, 0xff, 0x7f]), "packet of 268435460 B exceeds the limit of 8388608 B"),
+    ] {
+        let mut meeting = Meeting::new();
+        let (session, mut frames) = meeting.accept(session("hostile"));
+        frames.say(&bytes);
+        meeting.peer.wait("closed", |record| !record.causes(session).is_empty());
+        let cause = meeting.peer.record.causes(session).remove(0);
+        assert!(matches!(&cause, Cause::Protocol(found) if found.contains(words)), "{cause:?}");
+    }
+}
+
+#[test]
+fn a_close_tells_why_behind_what_was_said_before_it() {
+    let mut meeting = Meeting::new();
+    let (session, mut frames) = meeting.accept(subscriber("closed", "topic", Qos::BestEffort));
+    frames.frame(&mut meeting.peer);
+    let bytes = [three_messages(), frame(0x88, b"\x03\xe9maintenance")].concat();
+    frames.say(&bytes);
+    meeting.peer.wait("closed", |record| !record.causes(session).is_empty());
+    assert_eq!(meeting.peer.record.arrived.len(), 3);
+    let cause = meeting.peer.record.causes(session).remove(0);
+    let expected = "it closed the WebSocket with code 1001: maintenance";
+    assert!(matches!(&cause, Cause::Server { said, .. } if said.to_string() == expected), "{cause:?}");
+}

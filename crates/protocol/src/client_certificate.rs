@@ -1,0 +1,141 @@
+//! Who we are in TLS: a certificate with its key, shown to servers that ask for one.
+
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+
+use rustls::client::ResolvesClientCert;
+use rustls::crypto::CryptoProvider;
+use rustls::pki_types::pem::{self, PemObject};
+use rustls::pki_types::{CertificateDer, PrivateKeyDer};
+use rustls::sign::CertifiedKey;
+use rustls::{AlertDescription, Error, InconsistentKeys, SignatureScheme};
+
+use crate::clients::OpenError;
+use crate::endpoint::Identity;
+
+/// How the words begin with which a connection ends whose server wants a certificate that it did not get.
+pub const WANTED: &str = "the server asks for a client certificate and was given none";
+/// How they begin where it got one and does not take it.
+pub const NOT_TAKEN: &str = "the server did not take our client certificate";
+
+/// Answers servers that ask for a certificate, and remembers that one asked: in TLS 1.2 the alert for a missing one is the
+/// same as for other failures (RFC 5246 §7.4.6).
+#[derive(Debug, Default)]
+pub(crate) struct ClientCertificate {
+    own: Option<Arc<CertifiedKey>>,
+    asked: AtomicBool,
+}
+
+impl ResolvesClientCert for ClientCertificate {
+    fn resolve(&self, _issuers: &[&[u8]], _schemes: &[SignatureScheme]) -> Option<Arc<CertifiedKey>> {
+        self.asked.store(true, Relaxed);
+        self.own.clone()
+    }
+
+    fn has_certs(&self) -> bool {
+        self.own.is_some()
+    }
+}
+
+impl ClientCertificate {
+    /// Reads certificate and key. Fails on files that cannot be read, on one in place of the other, and on a key that does not
+    /// fit the certificate.
+    pub(crate) fn load(
+        identity: Option<&Identity>,
+        provider: &CryptoProvider,
+    ) -> Result<ClientCertificate, OpenError> {
+        let Some(identity) = identity else { return Ok(ClientCertificate::default()) };
+        let chain = certificates(&identity.certificate)?;
+        let key = private_key(&identity.key)?;
+        let own = CertifiedKey::from_der(chain, key, provider).map_err(|error| OpenError::Identity {
+            certificate: shown(&identity.certificate),
+            key: shown(&identity.key),
+            reason: match error {
+                Error::InconsistentKeys(InconsistentKeys::KeyMismatch) => "it belongs to another certificate".to_owned(),
+                error => error.to_string(),
+            },
+        })?;
+        Ok(ClientCertificate { own: Some(Arc::new(own)), asked: AtomicBool::new(false) })
+    }
+
+    /// Did a server ask for a certificate and get none?
+    pub(crate) fn was_missing(&self) -> bool {
+        self.own.is_none() && self.asked.load(Relaxed)
+    }
+
+    /// An error of TLS in words; alerts that are about our certificate say so.
+    pub(crate) fn explain(&self, error: &Error) -> String {
+        let Error::AlertReceived(alert) = error else { return error.to_string() };
+        if !self.asked.load(Relaxed) || !is_about_certificates(*alert) {
+            return error.to_string();
+        }
+        let start = if self.own.is_none() { WANTED } else { NOT_TAKEN };
+        format!("{start} ({error})")
+    }
+}
+
+/// Alerts with which servers answer a certificate that is missing or not good enough (RFC 8446 §6.2, RFC 5246 §7.2.2).
+fn is_about_certificates(alert: AlertDescription) -> bool {
+    matches!(
+        alert,
+        AlertDescription::HandshakeFailure
+            | AlertDescription::NoCertificate
+            | AlertDescription::BadCertificate
+            | AlertDescription::UnsupportedCertificate
+            | AlertDescription::CertificateRevoked
+            | AlertDescription::CertificateExpired
+            | AlertDescription::CertificateUnknown
+            | AlertDescription::UnknownCA
+            | AlertDescription::AccessDenied
+            | AlertDescription::DecryptError
+            | AlertDescription::CertificateRequired
+    )
+}
+
+fn shown(path: &Path) -> String {
+    path.display().to_string()
+}
+
+/// What is wrong with a PEM file, as people say it.
+fn words(error: pem::Error) -> String {
+    match error {
+        pem::Error::Io(error) => error.to_string(),
+        error => error.to_string(),
+    }
+}
+
+/// The certificates of a PEM file, at least one.
+pub(crate) fn certificates(path: &Path) -> Result<Vec<CertificateDer<'static>>, OpenError> {
+    let unusable = |reason: String| OpenError::Certificates { path: shown(path), reason };
+    let found: Vec<CertificateDer<'static>> = CertificateDer::pem_file_iter(path)
+        .and_then(Iterator::collect)
+        .map_err(|error| unusable(words(error)))?;
+    match found.is_empty() {
+        true if holds(path, "PRIVATE KEY") => Err(unusable("it holds a private key and no certificate".to_owned())),
+        true => Err(unusable("no certificate in it".to_owned())),
+        false => Ok(found),
+    }
+}
+
+fn private_key(path: &Path) -> Result<PrivateKeyDer<'static>, OpenError> {
+    PrivateKeyDer::from_pem_file(path).map_err(|error| {
+        let shown = shown(path);
+        // Both ways of saying it: PKCS #8 (RFC 5958) and the header of older files (RFC 1421 §4.6.1.1).
+        let reason = if holds(path, "ENCRYPTED") {
+            format!("it is encrypted; `openssl pkey -in {shown} -out PLAIN` writes it in the clear")
+        } else if matches!(error, pem::Error::NoItemsFound) && holds(path, "BEGIN CERTIFICATE") {
+            "it holds a certificate and no private key".to_owned()
+        } else if matches!(error, pem::Error::NoItemsFound) {
+            "no private key in it".to_owned()
+        } else {
+            words(error)
+        };
+        OpenError::Key { path: shown, reason }
+    })
+}
+
+/// Does a file hold a text? For the words of an error: a file that cannot be read holds none.
+fn holds(path: &Path, text: &str) -> bool {
+    std::fs::read_to_string(path).is_ok_and(|found| found.contains(text))
+}
