@@ -58,14 +58,7 @@ fn append_pool(pool: &[u8], publisher: u32, sequence: u32, bytes: usize, out: &m
 }
 
 /// The same from `skipped` bytes further on.
-fn append_pool_from(
-    pool: &[u8],
-    publisher: u32,
-    sequence: u32,
-    skipped: usize,
-    bytes: usize,
-    out: &mut Vec<u8>,
-) {
+fn append_pool_from(pool: &[u8], publisher: u32, sequence: u32, skipped: usize, bytes: usize, out: &mut Vec<u8>) {
     if bytes == 0 {
         return;
     }

@@ -24,11 +24,15 @@ fn resident_bytes() -> f64 {
 
 #[test]
 fn an_idle_session_costs_at_most_8_kb() {
-    let mut broker = CoapBroker::bind(CoapSettings::new("127.0.0.1:0".parse().unwrap())).unwrap();
-    let address = broker.local_address().unwrap();
     let stop = Arc::new(AtomicBool::new(false));
     let seen = Arc::clone(&stop);
-    let thread = std::thread::spawn(move || broker.run(&seen).unwrap());
+    let (tell, told) = std::sync::mpsc::channel();
+    let thread = std::thread::spawn(move || {
+        let mut broker = CoapBroker::bind(CoapSettings::new("127.0.0.1:0".parse().unwrap())).unwrap();
+        tell.send(broker.local_address().unwrap()).unwrap();
+        broker.run(&seen).unwrap();
+    });
+    let address = told.recv().unwrap();
     let shown = format!("coap://{address}");
     let mut peer = Peer::<CoapClients>::open(Endpoint { shown, address, tls: None, credentials: None });
     let mut before = 0.0;

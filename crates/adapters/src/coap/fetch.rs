@@ -45,7 +45,7 @@ enum Next {
 }
 
 fn etag_of(message: &Message<'_>) -> ([u8; LONGEST_ETAG_BYTES], usize) {
-    let value = message.options.find(number::ETAG).unwrap_or(&[]);
+    let value = message.options.get(number::ETAG).unwrap_or(&[]);
     let mut bytes = [0; LONGEST_ETAG_BYTES];
     let length = value.len().min(LONGEST_ETAG_BYTES);
     bytes[..length].copy_from_slice(&value[..length]);
@@ -60,11 +60,12 @@ impl Fetch {
         if message.code != Code::CONTENT || etag_of(message) != self.etag {
             return Next::Drop;
         }
-        let Some(block) = message.options.find(number::BLOCK2).and_then(Block::read) else { return Next::Drop };
+        let Some(block) = message.options.get(number::BLOCK2).and_then(Block::read) else { return Next::Drop };
         if block.offset() != self.body.len() {
             return Next::Ignore;
         }
-        let fits = if block.more { message.payload.len() == block.bytes() } else { message.payload.len() <= block.bytes() };
+        let fits =
+            if block.more { message.payload.len() == block.bytes() } else { message.payload.len() <= block.bytes() };
         if !fits || block.exponent > self.exponent || self.body.len() + message.payload.len() > most_bytes {
             return Next::Drop;
         }

@@ -9,9 +9,7 @@
 use pubmark_model::qos::Qos;
 use pubmark_protocol::clients::SessionConfig;
 use pubmark_protocol::events::{Cause, Delivery, Said, Sink};
-use pubmark_wire::coap::{
-    Block, Code, Exchange, Kind, Message, Step, encode_path, is_fresh, number, uint,
-};
+use pubmark_wire::coap::{Block, Code, Exchange, Kind, Message, Step, encode_path, is_fresh, number, uint};
 
 use super::fetch::Fetch;
 use super::link::{Link, Shared};
@@ -96,7 +94,7 @@ impl Observing {
         sink: &mut impl Sink,
     ) -> Result<bool, Cause> {
         let Some(observation) = self.observations.get_mut(usize::from(index)) else { return Ok(false) };
-        let sequence = message.options.find(number::OBSERVE).and_then(uint).filter(|_| message.code == Code::CONTENT);
+        let sequence = message.options.get(number::OBSERVE).and_then(uint).filter(|_| message.code == Code::CONTENT);
         match (observation.state, sequence) {
             (State::None, _) => Ok(false),
             (State::Asked { .. }, sequence) => {
@@ -130,7 +128,7 @@ impl Observing {
     ) -> Result<(), Cause> {
         // What was being fetched is no longer the server's state.
         self.drop_fetch(shared, index);
-        match message.options.find(number::BLOCK2) {
+        match message.options.get(number::BLOCK2) {
             None => sink.delivered(link.id, delivery),
             Some(value) => match Block::read(value) {
                 Some(block) if !block.more && block.number == 0 => sink.delivered(link.id, delivery),

@@ -19,7 +19,7 @@ use super::request::{MOST_IN_FLIGHT, Request};
 use super::transfer::Transfer;
 use crate::payload;
 
-/// Messages waiting for a socket beyond which it takes no more.
+/// Messages waiting for a socket beyond which it takes no more; the window's, if that is larger.
 const MOST_QUEUED: usize = 64;
 /// RFC 7967: no answer that says "done", but every refusal.
 const NO_SUCCESS: u32 = 2;
@@ -79,8 +79,7 @@ impl Publishing {
         let blocks = message.payload_bytes as usize > BLOCK_BYTES;
         self.transfer_queued = blocks;
         let token = Token { publication: message.publication, sequence: message.sequence };
-        let place =
-            (acknowledged && !blocks).then(|| self.in_flight.add(token, message.due_ns, message.payload_bytes));
+        let place = (acknowledged && !blocks).then(|| self.in_flight.add(token, message.due_ns, message.payload_bytes));
         self.queue.push_back(Queued { message, place });
         Ok(Taken::Yes)
     }
@@ -89,7 +88,7 @@ impl Publishing {
     pub(super) fn has_room(&self, blocked: Blocked) -> bool {
         match blocked {
             Blocked::NotOpen => true,
-            Blocked::Queue => self.queue.len() < MOST_QUEUED,
+            Blocked::Queue => self.queue.len() < MOST_QUEUED.max(self.window.into()),
             Blocked::Window => self.in_flight.has_room(),
             Blocked::Transfer => self.transfer.is_none() && !self.transfer_queued,
         }
@@ -125,10 +124,7 @@ impl Publishing {
         let entry = place.and_then(|place| self.in_flight.get_mut(place).map(|entry| (place, entry)));
         let (kind, request) = match &entry {
             Some((place, entry)) => (Kind::Confirmable, Request::Publish { place: *place, salt: entry.salt }),
-            None => (
-                Kind::NonConfirmable,
-                Request::Once { publication: token.publication, sequence: token.sequence },
-            ),
+            None => (Kind::NonConfirmable, Request::Once { publication: token.publication, sequence: token.sequence }),
         };
         let message_id = link.message_id();
         let write_start_ns = clock::monotonic_ns();
@@ -154,7 +150,9 @@ impl Publishing {
         sink: &mut impl Sink,
     ) -> Result<bool, Cause> {
         self.transfer_count = self.transfer_count.wrapping_add(1);
-        let Some(transfer) = Transfer::begin(link, shared, message, self.transfer_count, sink)? else { return Ok(false) };
+        let Some(transfer) = Transfer::begin(link, shared, message, self.transfer_count, sink)? else {
+            return Ok(false);
+        };
         self.transfer = Some(Box::new(transfer));
         self.transfer_queued = false;
         Ok(true)

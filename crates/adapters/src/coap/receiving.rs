@@ -126,7 +126,8 @@ impl Session {
             return self.reject(shared, Some((message.kind, message.message_id)));
         }
         let confirmable = message.kind == Kind::Confirmable;
-        let lifetime_ns = if confirmable { shared.times.exchange_lifetime_ns() } else { shared.times.once_lifetime_ns() };
+        let lifetime_ns =
+            if confirmable { shared.times.exchange_lifetime_ns() } else { shared.times.once_lifetime_ns() };
         if self.link.recent.is_repetition(message.message_id, times.at_ns, lifetime_ns) {
             return if confirmable { self.acknowledge(shared, message.message_id) } else { Ok(()) };
         }
@@ -186,9 +187,7 @@ impl Session {
             Some(Request::Fetch { index, salt }) => {
                 observing.on_block(link, shared, (index, salt), message, delivery, sink)
             }
-            Some(Request::Publish { place, salt }) => {
-                Ok(publishing.on_response(link, (place, salt), message, sink))
-            }
+            Some(Request::Publish { place, salt }) => Ok(publishing.on_response(link, (place, salt), message, sink)),
             Some(Request::Transfer { salt }) => publishing.on_block_answered(link, shared, salt, message, sink),
             Some(Request::Once { publication, sequence }) => {
                 Ok(publishing.on_refusal(link, publication, sequence, message, sink))

@@ -148,9 +148,8 @@ mod tests {
     #[test]
     fn a_request_is_found_again_from_its_token() {
         let publications = [0, 31, 32, 65_535].into_iter();
-        let once = publications.flat_map(|publication| {
-            [0, 255, 256, u32::MAX].map(|sequence| Request::Once { publication, sequence })
-        });
+        let once = publications
+            .flat_map(|publication| [0, 255, 256, u32::MAX].map(|sequence| Request::Once { publication, sequence }));
         let others = [
             Request::Publish { place: 0, salt: 0 },
             Request::Publish { place: MOST_IN_FLIGHT - 1, salt: 65_535 },

@@ -57,7 +57,12 @@ impl Session {
     }
 
     /// A reset or an acknowledgement for this message came: is it the answer to a ping?
-    pub(super) fn on_pong(&mut self, shared: &mut Shared, message_id: u16, sink: &mut impl Sink) -> Result<bool, Cause> {
+    pub(super) fn on_pong(
+        &mut self,
+        shared: &mut Shared,
+        message_id: u16,
+        sink: &mut impl Sink,
+    ) -> Result<bool, Cause> {
         if self.ping.is_none_or(|ping| ping.message_id != message_id) {
             return Ok(false);
         }

@@ -88,7 +88,12 @@ impl Transfer {
     }
 
     /// Sends the present block, again or for the first time.
-    pub(super) fn send_block(&mut self, link: &mut Link, shared: &mut Shared, sink: &mut impl Sink) -> Result<(), Cause> {
+    pub(super) fn send_block(
+        &mut self,
+        link: &mut Link,
+        shared: &mut Shared,
+        sink: &mut impl Sink,
+    ) -> Result<(), Cause> {
         let taken = self.put(link, shared)?;
         self.waits &= !taken;
         if taken && self.is_last() && !self.written {
@@ -126,7 +131,7 @@ impl Transfer {
         if acknowledges(message).is_some_and(|message_id| message_id != self.message_id) {
             return Next::Ignore;
         }
-        let block = message.options.find(number::BLOCK1).and_then(Block::read);
+        let block = message.options.get(number::BLOCK1).and_then(Block::read);
         // A server may answer with smaller blocks; it counts them in its own size then, from the same place.
         if block.is_some_and(|block| block.offset() != self.offset) {
             return Next::Ignore;

@@ -30,8 +30,8 @@ impl CoapBroker {
         if !decode_topic(message, &mut topic) {
             return self.answer(request, Code::NOT_FOUND);
         }
-        let block = message.options.find(number::BLOCK2).map(Block::read);
-        match (message.options.find(number::OBSERVE).and_then(uint), block) {
+        let block = message.options.get(number::BLOCK2).map(Block::read);
+        match (message.options.get(number::OBSERVE).and_then(uint), block) {
             (_, Some(None)) => self.answer(request, Code::BAD_REQUEST),
             (_, Some(Some(block))) if block.number > 0 => self.send_block(request, &topic, block),
             (Some(REGISTER), _) => self.register(request, &topic),
@@ -95,13 +95,7 @@ impl CoapBroker {
         }
     }
 
-    fn send_content(
-        &mut self,
-        request: Request<'_>,
-        publication: &Publication,
-        sequence: Option<u32>,
-        offset: usize,
-    ) {
+    fn send_content(&mut self, request: Request<'_>, publication: &Publication, sequence: Option<u32>, offset: usize) {
         let Some((kind, message_id)) = self.answer_head(request) else { return };
         self.out.clear();
         write_content(kind, message_id, request.message.token, sequence, publication, offset, &mut self.out);

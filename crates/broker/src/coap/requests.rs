@@ -77,14 +77,14 @@ impl CoapBroker {
         if topic.split('/').any(|level| matches!(level, "+" | "#")) {
             return Code::BAD_REQUEST;
         }
-        let Some(value) = message.options.find(number::BLOCK1) else {
+        let Some(value) = message.options.get(number::BLOCK1) else {
             if message.payload.len() > self.settings.maximum_payload_bytes {
                 return Code::REQUEST_ENTITY_TOO_LARGE;
             }
             return published(self.publish(&topic, message.payload));
         };
         let Some(block) = Block::read(value) else { return Code::BAD_REQUEST };
-        let announced = message.options.find(number::SIZE1).and_then(uint).unwrap_or(0);
+        let announced = message.options.get(number::SIZE1).and_then(uint).unwrap_or(0);
         if announced as usize > self.settings.maximum_payload_bytes {
             return Code::REQUEST_ENTITY_TOO_LARGE;
         }
@@ -159,7 +159,7 @@ impl CoapBroker {
         let most_bytes = self.settings.maximum_payload_bytes;
         self.out.clear();
         let mut writer = Writer::new(kind, code, message_id, message.token, &mut self.out);
-        if let Some(block) = message.options.find(number::BLOCK1).and_then(Block::read) {
+        if let Some(block) = message.options.get(number::BLOCK1).and_then(Block::read) {
             writer.uint(number::BLOCK1, Block { more: code == Code::CONTINUE, ..block }.value());
         }
         if code == Code::REQUEST_ENTITY_TOO_LARGE {
@@ -194,6 +194,6 @@ fn unacceptable(message: &Message<'_>) -> Option<Code> {
 
 /// RFC 7967: the client does without answers of this class.
 fn is_unwanted(message: &Message<'_>, code: Code) -> bool {
-    let unwanted = message.options.find(number::NO_RESPONSE).and_then(uint).unwrap_or(0);
-    unwanted & (1 << (code.class() - 1)) != 0
+    let unwanted = message.options.get(number::NO_RESPONSE).and_then(uint).unwrap_or(0);
+    unwanted & 1u32 << code.class().saturating_sub(1) != 0
 }

@@ -65,8 +65,10 @@ impl Broker {
         let options = ["--listen".to_owned(), self.listen];
         match pubmark_broker::coap::serve_process(options, &mut std::io::stdout()) {
             Ok(()) => Ok(ExitCode::Ok),
-            Err(error) => Err(Failure::from_error(ExitCode::SystemFailed, &error)
-                .hint("`--listen 127.0.0.1:0` takes a free port")),
+            Err(error) => {
+                Err(Failure::from_error(ExitCode::SystemFailed, &error)
+                    .hint("`--listen 127.0.0.1:0` takes a free port"))
+            }
         }
     }
 }

@@ -36,15 +36,16 @@ struct Running {
 impl Running {
     fn start() -> Running {
         let listen = "127.0.0.1:0".parse().unwrap();
-        let mut broker = CoapBroker::bind(CoapSettings { times: QUICK, ..CoapSettings::new(listen) }).unwrap();
-        let address = broker.local_address().unwrap();
         let stop = Arc::new(AtomicBool::new(false));
         let seen = Arc::clone(&stop);
+        let (tell, told) = std::sync::mpsc::channel();
         let thread = Some(std::thread::spawn(move || {
+            let mut broker = CoapBroker::bind(CoapSettings { times: QUICK, ..CoapSettings::new(listen) }).unwrap();
+            tell.send(broker.local_address().unwrap()).unwrap();
             broker.run(&seen).unwrap();
             broker.statistics()
         }));
-        Running { address, stop, thread }
+        Running { address: told.recv().unwrap(), stop, thread }
     }
 
     fn end(mut self) -> CoapStatistics {

@@ -57,10 +57,9 @@ fn a_subscription_is_asked_for_at_its_level_until_it_is_answered() {
 
 #[test]
 fn a_refused_subscription_is_told() {
-    for (code, options, expected) in [
-        (Code::NOT_FOUND, &[][..], "4.04 Not Found"),
-        (Code::CONTENT, &[], "2.05 Content without observing"),
-    ] {
+    for (code, options, expected) in
+        [(Code::NOT_FOUND, &[][..], "4.04 Not Found"), (Code::CONTENT, &[], "2.05 Content without observing")]
+    {
         let mut stage = Stage::new();
         let id = stage.open(subscriber("refused", "a", Qos::AtLeastOnce));
         let asked = stage.hear();
@@ -111,7 +110,11 @@ fn garbage_and_cut_notifications_leave_the_session_as_it_is() {
     assert!(stage.hear().is_empty(Kind::Reset, 7), "a ping is answered");
     stage.say(&notification(&asked, Kind::NonConfirmable, 60, 20, &payload(20, 24)));
     stage.peer.wait("the next", |record| record.sequences(id) == [20]);
-    assert_eq!((stage.peer.record.causes(id), stage.peer.record.foreign), (vec![], 1), "one was cut before its payload");
+    assert_eq!(
+        (stage.peer.record.causes(id), stage.peer.record.foreign),
+        (vec![], 1),
+        "one was cut before its payload"
+    );
 }
 
 fn block(number: u32, more: bool) -> [u8; 1] {
@@ -121,15 +124,14 @@ fn block(number: u32, more: bool) -> [u8; 1] {
 /// Notifies of the first block and answers the requests for the rest with these tags.
 fn fetch(stage: &mut Stage, asked: &Heard, number: u8, tags: &[&[u8]]) {
     let body = payload(number.into(), 1_024 * tags.len() - 500);
-    let options =
-        [(number::ETAG, tags[0]), (number::OBSERVE, &[number][..]), (number::BLOCK2, &block(0, true)[..])];
+    let options = [(number::ETAG, tags[0]), (number::OBSERVE, &[number][..]), (number::BLOCK2, &block(0, true)[..])];
     let first = response(Kind::Confirmable, Code::CONTENT, number.into(), asked.token(), &options, &body[..1_024]);
     stage.say(&first);
     assert!(stage.hear().is_empty(Kind::Acknowledgement, number.into()));
     for (index, tag) in tags.iter().enumerate().skip(1) {
         let request = stage.hear();
-        let wanted = request.message().options.find(number::BLOCK2).and_then(Block::read).unwrap();
-        assert_eq!((wanted.number, request.message().options.find(number::OBSERVE)), (index as u32, None));
+        let wanted = request.message().options.get(number::BLOCK2).and_then(Block::read).unwrap();
+        assert_eq!((wanted.number, request.message().options.get(number::OBSERVE)), (index as u32, None));
         let part = &body[index * 1_024..body.len().min((index + 1) * 1_024)];
         let value = block(index as u32, index + 1 < tags.len());
         stage.answer(&request, Code::CONTENT, &[(number::ETAG, tag), (number::BLOCK2, &value)], part);
@@ -182,5 +184,5 @@ fn who_leaves_says_so() {
     let said = stage.hear();
     let message = said.message();
     assert_eq!((message.kind, message.token), (Kind::NonConfirmable, asked.token()));
-    assert_eq!(message.options.find(number::OBSERVE), Some(&[1][..]));
+    assert_eq!(message.options.get(number::OBSERVE), Some(&[1][..]));
 }

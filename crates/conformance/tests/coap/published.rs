@@ -38,7 +38,7 @@ fn nobody_is_open_before_the_server_has_answered() {
     assert_eq!(stage.peer.record.connects(id), []);
     stage.say_empty(Kind::Reset, ping.id());
     stage.peer.wait("connected", |record| record.connects(id).len() == 1);
-    for garbage in [&b"HTTP/1.1 400 Bad Request\r\n"[..], &[0x40], &[], &[0x49, 1, 0, 0]] {
+    for garbage in [&b"+OK\r\n"[..], b"\x16\x03\x01\x02\x00", &[0x40], &[], &[0x49, 1, 0, 0]] {
         let (id, _) = stage.begin(session("garbage"));
         stage.say(garbage);
         stage.peer.wait("closed", |record| !record.causes(id).is_empty());
@@ -112,12 +112,8 @@ fn refusals_are_told_in_the_servers_words() {
     let sent = publish(&mut stage, id, 16);
     stage.answer(&sent, Code::CONTINUE, &[], b"");
     stage.peer.wait("all", |record| record.count(|event| matches!(event, Event::Acknowledged(..))) == 4);
-    let words = [
-        "4.04 Not Found",
-        "5.00 Internal Server Error: out of memory",
-        "rejected with a reset",
-        "2.31 Continue",
-    ];
+    let words =
+        ["4.04 Not Found", "5.00 Internal Server Error: out of memory", "rejected with a reset", "2.31 Continue"];
     assert_eq!(outcomes(&stage), words.map(|words| Err(Said::words(words))));
 }
 
@@ -127,7 +123,7 @@ fn at_best_effort_only_refusals_are_heard() {
     let id = stage.open(says(Qos::BestEffort));
     let sent = publish(&mut stage, id, 16);
     let message = sent.message();
-    assert_eq!((message.kind, message.options.find(number::NO_RESPONSE)), (Kind::NonConfirmable, Some(&[2][..])));
+    assert_eq!((message.kind, message.options.get(number::NO_RESPONSE)), (Kind::NonConfirmable, Some(&[2][..])));
     let non = Kind::NonConfirmable;
     stage.say(&response(non, Code::CHANGED, 1, sent.token(), &[], b""));
     stage.say(&response(non, Code::new(4, 3), 2, sent.token(), &[], b""));
@@ -147,7 +143,7 @@ fn a_large_message_goes_in_blocks_of_the_size_that_the_server_wants() {
     let mut sizes = Vec::new();
     loop {
         let message = block.message();
-        let found = message.options.find(number::BLOCK1).and_then(Block::read).unwrap();
+        let found = message.options.get(number::BLOCK1).and_then(Block::read).unwrap();
         assert_eq!((found.offset(), message.kind), (whole.len(), Kind::Confirmable));
         whole.extend_from_slice(message.payload);
         sizes.push(message.payload.len());
@@ -179,7 +175,7 @@ fn a_large_message_refused_at_its_first_block_is_refused_at_every_level() {
         let mut stage = Stage::new();
         let id = stage.open(says(qos));
         let block = publish(&mut stage, id, 3_000);
-        assert_eq!(block.message().options.find(number::SIZE1), Some(&[0x0b, 0xb8][..]));
+        assert_eq!(block.message().options.get(number::SIZE1), Some(&[0x0b, 0xb8][..]));
         stage.answer(&block, Code::REQUEST_ENTITY_TOO_LARGE, &[], b"");
         stage.peer.wait("refused", |record| record.count(|event| matches!(event, Event::Acknowledged(..))) == 1);
         assert_eq!(outcomes(&stage), [Err(Said::words("4.13 Request Entity Too Large"))]);
@@ -200,12 +196,14 @@ fn what_is_never_answered_is_unknown_and_a_silent_server_ends_the_session() {
     while stage.peer.record.unanswered() == 0 {
         stage.peer.linger(5);
         match stage.look() {
-            Some(heard) if heard.bytes == first.bytes => copies += 1,
+            Some(heard) if heard.bytes == first.bytes => {
+                copies += 1;
+                if copies == 4 {
+                    stage.answer(&second, Code::CHANGED, &[], b"");
+                }
+            }
             Some(heard) => assert!(heard.bytes == second.bytes || heard.message().code == Code::EMPTY),
             None => {}
-        }
-        if copies == 4 {
-            stage.answer(&second, Code::CHANGED, &[], b"");
         }
         assert!(copies <= 4, "more than MAX_RETRANSMIT");
     }

@@ -4,10 +4,10 @@ use std::io::ErrorKind;
 use std::net::{SocketAddr, UdpSocket};
 use std::time::{Duration, Instant};
 
-use pubmark_conformance::peer::Peer;
-use pubmark_protocol::clients::{SessionConfig, SessionId};
-use pubmark_protocol::endpoint::Endpoint;
 use pubmark_adapters::coap::{CoapClients, Timing};
+use pubmark_conformance::peer::Peer;
+use pubmark_protocol::clients::{Clients as _, SessionConfig, SessionId};
+use pubmark_protocol::endpoint::Endpoint;
 use pubmark_wire::coap::{Code, Kind, Message, Times, Writer, decode, encode_empty, number};
 
 const PATIENCE: Duration = Duration::from_secs(20);
@@ -141,7 +141,7 @@ impl Stage {
     /// Answers a subscription with sequence number 1.
     pub fn grant(&mut self) -> Heard {
         let asked = self.hear();
-        assert_eq!((asked.message().code, asked.message().options.find(number::OBSERVE)), (Code::GET, Some(&[][..])));
+        assert_eq!((asked.message().code, asked.message().options.get(number::OBSERVE)), (Code::GET, Some(&[][..])));
         let kind = asked.message().kind;
         let (kind, id) = if kind == Kind::Confirmable { (Kind::Acknowledgement, asked.id()) } else { (kind, 1) };
         self.say(&response(kind, Code::CONTENT, id, asked.token(), &[(number::OBSERVE, &[1])], b""));

@@ -117,7 +117,7 @@ impl<'a> Options<'a> {
     }
 
     /// The first value of an option.
-    pub fn find(self, number: u16) -> Option<&'a [u8]> {
+    pub fn get(self, number: u16) -> Option<&'a [u8]> {
         let mut upto = self.take_while(|(found, _)| *found <= number);
         upto.find(|(found, _)| *found == number).map(|(_, value)| value)
     }

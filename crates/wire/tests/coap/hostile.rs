@@ -18,7 +18,7 @@ proptest! {
         prop_assert_eq!(peek(&bytes), Some((parts.kind, parts.message_id)));
         for (number, _) in &parts.options {
             let first = parts.options.iter().find(|(other, _)| other == number).map(|(_, value)| value.as_slice());
-            prop_assert_eq!(message.options.find(*number), first);
+            prop_assert_eq!(message.options.get(*number), first);
         }
     }
 
@@ -96,7 +96,9 @@ fn each_format_error_is_told() {
         assert_eq!(decode(bytes), Err(expected), "{bytes:02x?}");
     }
     let mut topic = String::new();
-    for options in [&[0xb1, b'a'][..], &[0xb2, b'p', b's'], &[0xb2, b'p', b's', 0x01, 0xff], &[0xb2, b'p', b's', 0x01, b'/']] {
+    for options in
+        [&[0xb1, b'a'][..], &[0xb2, b'p', b's'], &[0xb2, b'p', b's', 0x01, 0xff], &[0xb2, b'p', b's', 0x01, b'/']]
+    {
         let bytes = [&[0x40, 1, 0, 0][..], options].concat();
         assert!(!decode_topic(&decode(&bytes).unwrap(), &mut topic), "{options:02x?}");
     }
