@@ -49,7 +49,7 @@ const fn row<D: Dialect>() -> Protocol {
 /// CoAP, over datagrams.
 const COAP: Protocol = Protocol {
     capabilities: CoapClients::<Standard>::capabilities(),
-    shard: worker::over::<CoapClients>(),
+    shard: run::over::<CoapClients>(),
     round_trip: round_trip::<CoapClients>,
 };
 
