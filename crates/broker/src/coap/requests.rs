@@ -195,5 +195,5 @@ fn unacceptable(message: &Message<'_>) -> Option<Code> {
 /// RFC 7967: the client does without answers of this class.
 fn is_unwanted(message: &Message<'_>, code: Code) -> bool {
     let unwanted = message.options.get(number::NO_RESPONSE).and_then(uint).unwrap_or(0);
-    unwanted & 1u32 << code.class().saturating_sub(1) != 0
+    unwanted & (1u32 << code.class().saturating_sub(1)) != 0
 }

@@ -54,7 +54,7 @@ pub struct Exchange {
 impl Exchange {
     /// First sent at `now_ns`; `random` is any number, of which the upper half is used.
     pub fn start(times: &Times, now_ns: u64, random: u64) -> Exchange {
-        let stretch = u128::from(times.acknowledge_ns / 2) * u128::from(random >> 32) >> 32;
+        let stretch = (u128::from(times.acknowledge_ns / 2) * u128::from(random >> 32)) >> 32;
         let timeout_ns = times.acknowledge_ns + stretch as u64;
         Exchange { due_ns: now_ns + timeout_ns, timeout_ns, repeated: 0, acknowledged: false }
     }
