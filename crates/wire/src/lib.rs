@@ -2,6 +2,7 @@
 //!
 //! Start with [`mqtt`].
 
+pub mod coap;
 pub mod mqtt;
 pub mod nats;
 pub mod resp;

@@ -42,6 +42,10 @@ fn assert_granted(record: &Recorder, session: SessionId, qos: Qos) {
 pub fn a_flood_in_order<C: Clients, S: Server>(target: &mut Target<S>) {
     const COUNT: u32 = 20_000;
     for qos in target.capabilities.qos() {
+        if qos == Qos::BestEffort && target.server.may_lose() {
+            eprintln!("skipped: {} at best effort loses what finds no room in a socket", target.capabilities.name);
+            continue;
+        }
         let count = if qos == Qos::BestEffort { COUNT } else { COUNT / 10 };
         let mut peer = Peer::<C>::open(target.endpoint());
         let hears = peer.join(subscriber("flood-in", "flood", qos));

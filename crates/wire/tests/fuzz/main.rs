@@ -8,7 +8,7 @@ mod mutation;
 use mutation::fuzz;
 use pubmark_model::qos::Qos;
 use pubmark_wire::mqtt::{self, Version};
-use pubmark_wire::{nats, resp};
+use pubmark_wire::{coap, nats, resp};
 
 /// Largest packet that is taken, bytes.
 const MOST_BYTES: usize = 1_000;
@@ -107,5 +107,29 @@ fn resp() {
         Ok(resp::Found::Whole { bytes: whole, .. }) => assert!(whole > 0 && whole <= bytes.len()),
         Ok(resp::Found::Partial(Some(announced))) => assert!(announced > bytes.len() && announced <= MOST_BYTES),
         Ok(resp::Found::Partial(None)) | Err(_) => {}
+    });
+}
+
+#[test]
+fn coap() {
+    let corpus: [&[u8]; 4] = [
+        // PUT /ps/a in blocks; a notification with an ETag and a first block; a ping; a GET that observes.
+        &[0x44, 3, 0, 1, 0x40, 0, 0, 1, 0xb2, b'p', b's', 0x01, b'a', 0xd1, 3, 0x0e, 0xd2, 20, 4, 0, 0xff, b'x'],
+        &[0x53, 0x45, 0, 2, 0x80, 0, 0, 0x41, 7, 0x21, 9, 0xd1, 4, 0x0e, 0xff, b'x'],
+        &[0x40, 0, 0, 3],
+        &[0x43, 1, 0, 4, 0x80, 0, 0, 0x60, 0x52, b'p', b's', 0x01, b'+'],
+    ];
+    fuzz("CoAP", &corpus.map(<[u8]>::to_vec), |bytes| {
+        let _ = coap::peek(bytes);
+        if let Ok(message) = coap::decode(bytes) {
+            assert!(message.token.len() <= coap::LONGEST_TOKEN_BYTES && message.payload.len() < bytes.len());
+            for (_, value) in message.options {
+                let _ = (coap::uint(value), coap::Block::read(value).map(coap::Block::offset));
+            }
+            let mut topic = String::new();
+            if coap::decode_topic(&message, &mut topic) {
+                assert!(coap::check_topic(&topic).is_ok());
+            }
+        }
     });
 }
