@@ -4,7 +4,7 @@
 //! the server confirms, because a channel confirms either all or none of its messages.
 
 use pubmark_model::qos::Qos;
-use pubmark_protocol::capabilities::{Capabilities, SentMeans};
+use pubmark_protocol::capabilities::{Capabilities, Level, SentMeans};
 use pubmark_protocol::clients::{Goodbye, Outgoing, SessionConfig, SessionId};
 use pubmark_protocol::events::{Cause, Sink};
 use pubmark_wire::amqp091::{
@@ -62,7 +62,10 @@ impl Dialect for Amqp091 {
         tls_schemes: &["amqps"],
         default_port: 5672,
         default_tls_port: 5671,
-        qos: &[Qos::BestEffort, Qos::AtLeastOnce],
+        levels: &[
+            Level { qos: Qos::BestEffort, means: "basic.publish without confirm; consumer with no-ack" },
+            Level { qos: Qos::AtLeastOnce, means: "publisher confirm, delivery mode 2; consumer with basic.ack" },
+        ],
         wildcards: true,
         retain: false,
         persistent_sessions: true,
