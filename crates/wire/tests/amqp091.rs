@@ -40,9 +40,8 @@ fn method() -> impl Strategy<Value = Vec<u8>> {
         8 => proptest::sample::select(vec![10u16, 11, 20, 21, 30, 31, 40, 41, 50, 51, 60, 61, 80, 120]),
         1 => any::<u16>(),
     ];
-    (class, number, proptest::collection::vec(prop_oneof![0u8..6, any::<u8>()], 0..40)).prop_map(
-        |(class, number, arguments)| [&class.to_be_bytes()[..], &number.to_be_bytes(), &arguments].concat(),
-    )
+    (class, number, proptest::collection::vec(prop_oneof![0u8..6, any::<u8>()], 0..40))
+        .prop_map(|(class, number, arguments)| [&class.to_be_bytes()[..], &number.to_be_bytes(), &arguments].concat())
 }
 
 /// All frames of some bytes, which are whole.

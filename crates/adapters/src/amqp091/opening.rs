@@ -166,8 +166,7 @@ impl Amqp091 {
             return Err(Cause::Refused(Said::words(words)));
         }
         let given = link.config.log_in(&shared.config);
-        let (user, password) =
-            given.map_or(DEFAULT_LOGIN, |login| (login.user.as_str(), login.password.as_str()));
+        let (user, password) = given.map_or(DEFAULT_LOGIN, |login| (login.user.as_str(), login.password.as_str()));
         let login = Login {
             connection_name: &link.config.client_id,
             product: "pubmark",
@@ -184,7 +183,9 @@ impl Amqp091 {
     fn on_tune(&mut self, link: &mut Link, shared: &mut Shared, tune: Tune) -> Result<(), Cause> {
         let theirs = tune.frame_max as usize;
         if theirs != 0 && theirs < LEAST_FRAME_BYTES {
-            return Err(Cause::Protocol(format!("frames of {theirs} B at most, {LEAST_FRAME_BYTES} B must be possible")));
+            return Err(Cause::Protocol(format!(
+                "frames of {theirs} B at most, {LEAST_FRAME_BYTES} B must be possible"
+            )));
         }
         let needed = self.opening.highest_channel();
         if tune.channel_max != 0 && tune.channel_max < needed {

@@ -135,7 +135,13 @@ impl Amqp091 {
         answer: Answer,
         sink: &mut impl Sink,
     ) -> Result<(), Cause> {
-        self.on_answer(link, shared, answer, Err(Said::words("the server took no responsibility for it (basic.nack)")), sink)
+        self.on_answer(
+            link,
+            shared,
+            answer,
+            Err(Said::words("the server took no responsibility for it (basic.nack)")),
+            sink,
+        )
     }
 
     /// The server has taken messages, or refuses them.

@@ -98,7 +98,9 @@ fn a_message_before_its_consumer_or_for_nobody_is_refused() {
 
 #[test]
 fn confirms_of_what_was_never_sent_end_the_connection() {
-    for (number, tag, multiple) in [(80, 1, false), (120, 1, false), (80, 0, true), (80, 0, false), (80, u64::MAX, true)] {
+    for (number, tag, multiple) in
+        [(80, 1, false), (120, 1, false), (80, 0, true), (80, 0, false), (80, u64::MAX, true)]
+    {
         let mut meeting = Meeting::new();
         let (id, mut script) = meeting.confirmed(publisher("none", "a", Qos::AtLeastOnce));
         script.say(&answer(number, tag, multiple));

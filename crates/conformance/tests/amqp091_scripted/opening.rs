@@ -101,7 +101,9 @@ fn a_session_opens_however_its_words_are_cut() {
 
 #[test]
 fn the_smaller_limits_hold() {
-    for (theirs, ours) in [((2_047, 4_096, 10), (2, 4_096, 10)), ((0, 0, 0), (2, 131_072, 60)), ((2, 1 << 20, 600), (2, 131_072, 60))] {
+    for (theirs, ours) in
+        [((2_047, 4_096, 10), (2, 4_096, 10)), ((0, 0, 0), (2, 131_072, 60)), ((2, 1 << 20, 600), (2, 131_072, 60))]
+    {
         let mut meeting = Meeting::new();
         let (_, mut script) = meeting.accept(publisher("limits", "a", Qos::AtLeastOnce));
         script.say(&start(9, "PLAIN"));
@@ -129,7 +131,9 @@ fn the_smaller_limits_hold() {
 
 #[test]
 fn the_log_in_is_the_sessions_or_rabbitmqs_own() {
-    for (login, expected) in [(credentials("me", "two words"), &b"\x00me\x00two words"[..]), (None, b"\x00guest\x00guest")] {
+    for (login, expected) in
+        [(credentials("me", "two words"), &b"\x00me\x00two words"[..]), (None, b"\x00guest\x00guest")]
+    {
         let mut meeting = Meeting::new();
         let (_, mut script) = meeting.accept(SessionConfig { credentials: login, ..session("a name") });
         script.say(&start(9, "PLAIN"));
@@ -150,9 +154,12 @@ fn what_cannot_be_said_is_never_sent() {
     let dots = publisher("dots", "a.b", Qos::BestEffort);
     let stars = subscriber("stars", "a/b*", Qos::BestEffort);
     let endless = publisher("endless", &long, Qos::BestEffort);
-    for (config, words) in
-        [(dots, "`a.b` has `.`"), (stars, "`a/b*` has `*`"), (endless, "256 B"), (kept, "too long for the name of a queue")]
-    {
+    for (config, words) in [
+        (dots, "`a.b` has `.`"),
+        (stars, "`a/b*` has `*`"),
+        (endless, "256 B"),
+        (kept, "too long for the name of a queue"),
+    ] {
         let id = pubmark_protocol::clients::Clients::add_session(&mut meeting.peer.clients, config);
         pubmark_protocol::clients::Clients::connect(&mut meeting.peer.clients, id, &mut meeting.peer.record);
         let cause = meeting.end_of(id);

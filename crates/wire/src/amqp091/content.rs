@@ -30,6 +30,9 @@ mod tests {
         assert_eq!(read_content_header(header), Ok(256));
         assert_eq!(read_content_header(&header[..14]), Ok(256));
         assert_eq!(read_content_header(&header[..13]), Err(DecodeError::ContentHeader));
-        assert_eq!(read_content_header(b"\x00\x3d\x00\x00\x00\x00\x00\x00\x00\x00\x01\x00\x10\x00"), Err(DecodeError::ContentHeader));
+        assert_eq!(
+            read_content_header(b"\x00\x3d\x00\x00\x00\x00\x00\x00\x00\x00\x01\x00\x10\x00"),
+            Err(DecodeError::ContentHeader)
+        );
     }
 }

@@ -154,9 +154,11 @@ mod tests {
 
     #[test]
     fn a_server_of_another_version_names_it() {
-        for (header, shown) in
-            [(b"AMQP\x00\x00\x09\x01", "AMQP 0-9-1"), (b"AMQP\x00\x01\x00\x00", "AMQP 1.0.0"), (b"AMQP\x03\x01\x00\x00", "AMQP 1.0 of kind 3")]
-        {
+        for (header, shown) in [
+            (b"AMQP\x00\x00\x09\x01", "AMQP 0-9-1"),
+            (b"AMQP\x00\x01\x00\x00", "AMQP 1.0.0"),
+            (b"AMQP\x03\x01\x00\x00", "AMQP 1.0 of kind 3"),
+        ] {
             let Ok(Found::Whole { item: Item::Version(version), bytes: 8 }) = next(header, 100) else {
                 panic!("{}", header.escape_ascii());
             };

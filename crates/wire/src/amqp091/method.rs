@@ -261,10 +261,7 @@ fn closing<'a>(method: &'static str, reader: &mut Reader<'a>) -> Result<Closing<
     Ok(Closing {
         code: reader.short().ok_or_else(wrong("reply-code"))?,
         text: reader.short_text().ok_or_else(wrong("reply-text"))?,
-        method: (
-            reader.short().ok_or_else(wrong("class-id"))?,
-            reader.short().ok_or_else(wrong("method-id"))?,
-        ),
+        method: (reader.short().ok_or_else(wrong("class-id"))?, reader.short().ok_or_else(wrong("method-id"))?),
     })
 }
 
@@ -282,7 +279,8 @@ mod tests {
 
     #[test]
     fn methods_are_read() {
-        let start = b"\x00\x0a\x00\x0a\x00\x09\x00\x00\x00\x04\x01at\x01\x00\x00\x00\x0ePLAIN AMQPLAIN\x00\x00\x00\x05en_US";
+        let start =
+            b"\x00\x0a\x00\x0a\x00\x09\x00\x00\x00\x04\x01at\x01\x00\x00\x00\x0ePLAIN AMQPLAIN\x00\x00\x00\x05en_US";
         let expected = Start { version: (0, 9), mechanisms: b"PLAIN AMQPLAIN" };
         assert_eq!(Method::read(start), Ok(Method::ConnectionStart(expected)));
         let tune = b"\x00\x0a\x00\x1e\x07\xff\x00\x02\x00\x00\x00\x3c";

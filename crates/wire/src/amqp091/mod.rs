@@ -22,9 +22,9 @@ pub use publish::{Publish, append_body};
 pub use reply::{code, reply_name};
 pub use routing_key::{LONGEST_BYTES, RoutingKeyError, hears, routing_key};
 pub use write::{
-    Declare, Login, encode_ack, encode_bind, encode_channel_close_ok, encode_channel_open, encode_close, encode_consume,
-    encode_declare, encode_delete, encode_flow_ok, encode_open, encode_qos, encode_select, encode_start_ok,
-    encode_tune_ok,
+    Declare, Login, encode_ack, encode_bind, encode_channel_close_ok, encode_channel_open, encode_close,
+    encode_consume, encode_declare, encode_delete, encode_flow_ok, encode_open, encode_qos, encode_select,
+    encode_start_ok, encode_tune_ok,
 };
 
 /// What a client says first (§4.2.2).

@@ -66,9 +66,15 @@ mod tests {
 
     #[test]
     fn topics_and_filters_have_the_keys_of_the_plug_in() {
-        for (topic, key) in
-            [("a/b", "a.b"), ("a/+/c", "a.*.c"), ("a/#", "a.#"), ("#", "#"), ("a//b", "a..b"), ("/a", ".a"), ("a b", "a b")]
-        {
+        for (topic, key) in [
+            ("a/b", "a.b"),
+            ("a/+/c", "a.*.c"),
+            ("a/#", "a.#"),
+            ("#", "#"),
+            ("a//b", "a..b"),
+            ("/a", ".a"),
+            ("a b", "a b"),
+        ] {
             assert_eq!(routing_key(topic).as_deref(), Ok(key));
         }
     }
