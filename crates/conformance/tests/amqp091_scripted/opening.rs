@@ -2,7 +2,7 @@
 
 use pubmark_conformance::peer::{credentials, publisher, session, subscriber};
 use pubmark_model::qos::Qos;
-use pubmark_protocol::clients::SessionConfig;
+use pubmark_protocol::clients::{Clients as _, SessionConfig};
 use pubmark_protocol::events::Cause;
 
 use crate::script::{Meeting, Script, channel_ok, close, method, open_ok, start, tune};
@@ -160,8 +160,8 @@ fn what_cannot_be_said_is_never_sent() {
         (endless, "256 B"),
         (kept, "too long for the name of a queue"),
     ] {
-        let id = pubmark_protocol::clients::Clients::add_session(&mut meeting.peer.clients, config);
-        pubmark_protocol::clients::Clients::connect(&mut meeting.peer.clients, id, &mut meeting.peer.record);
+        let id = meeting.peer.clients.add_session(config);
+        meeting.peer.clients.connect(id, &mut meeting.peer.record);
         let cause = meeting.end_of(id);
         assert!(matches!(&cause, Cause::Dropped(said) if said.contains(words)), "{cause:?}");
     }

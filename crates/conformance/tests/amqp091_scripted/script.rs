@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use pubmark_adapters::amqp091::Amqp091Clients;
 use pubmark_conformance::peer::{Peer, RUN};
-use pubmark_protocol::clients::{SessionConfig, SessionId};
+use pubmark_protocol::clients::{Clients as _, SessionConfig, SessionId};
 use pubmark_protocol::endpoint::Endpoint;
 use pubmark_protocol::events::Cause;
 use pubmark_protocol::header;
@@ -152,7 +152,6 @@ impl Meeting {
 
     /// Lets a session connect that did before.
     pub fn accept_again(&mut self, session: SessionId) -> Script {
-        use pubmark_protocol::clients::Clients as _;
         self.peer.clients.connect(session, &mut self.peer.record);
         let (stream, _) = self.listener.accept().unwrap();
         stream.set_nonblocking(true).unwrap();
