@@ -135,15 +135,20 @@ impl RabbitMq {
         unsafe { libc::kill(-(self.node.id() as libc::pid_t), signal) };
     }
 
-    /// Waits until it listens; false if it ends before.
+    /// How many of its addresses take connections.
+    fn listening(&self) -> usize {
+        let all = [self.addresses.amqp, self.addresses.amqps, self.addresses.mqtt];
+        all.iter().filter(|address| TcpStream::connect(address).is_ok()).count()
+    }
+
+    /// Waits until it listens everywhere; false if it ends before.
     fn listens(&mut self) -> bool {
         let deadline = Instant::now() + START_TIMEOUT;
         while Instant::now() < deadline {
             if self.node.try_wait().unwrap().is_some() {
                 return false;
             }
-            let all = [self.addresses.amqp, self.addresses.amqps, self.addresses.mqtt];
-            if all.iter().all(|address| TcpStream::connect(address).is_ok()) {
+            if self.listening() == 3 {
                 return true;
             }
             std::thread::sleep(Duration::from_millis(50));
@@ -202,6 +207,12 @@ impl Server for RabbitMq {
     fn kill(&mut self) {
         self.signal(libc::SIGKILL);
         self.node.wait().unwrap();
+        // The script is gone at once; what it started takes a moment, in which it would be taken for the next one.
+        let deadline = Instant::now() + START_TIMEOUT;
+        while self.listening() > 0 {
+            assert!(Instant::now() < deadline, "RabbitMQ was killed and still listens");
+            std::thread::sleep(Duration::from_millis(10));
+        }
     }
 
     fn restart(&mut self) {
