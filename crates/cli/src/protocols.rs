@@ -1,5 +1,6 @@
 //! The protocols that clients can speak: a row each, with what its adapter can do and how the engine is run over it.
 
+use pubmark_adapters::amqp091::Amqp091;
 use pubmark_adapters::coap::{CoapClients, Standard};
 use pubmark_adapters::connection::{Dialect, StreamClients};
 use pubmark_adapters::jetstream::JetStream;
@@ -34,6 +35,7 @@ pub const PROTOCOLS: &[Protocol] = &[
     row::<JetStream>(),
     row::<Redis>(),
     row::<RedisStreams>(),
+    row::<Amqp091>(),
     COAP,
 ];
 

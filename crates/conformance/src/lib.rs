@@ -13,6 +13,7 @@ pub mod nats;
 pub mod peer;
 pub mod ports;
 pub mod processes;
+pub mod rabbitmq;
 pub mod recorder;
 pub mod redis;
 pub mod server;

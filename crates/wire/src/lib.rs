@@ -2,6 +2,7 @@
 //!
 //! Start with [`mqtt`].
 
+pub mod amqp091;
 pub mod coap;
 pub mod mqtt;
 pub mod nats;

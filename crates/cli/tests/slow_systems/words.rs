@@ -16,7 +16,7 @@ fn probes_succeed(name: &str) {
 
 #[test]
 #[ignore = "slow: make test-all"]
-fn rabbitmq_passes_messages_of_amqp_and_stomp() {
+fn rabbitmq_passes_messages_of_stomp() {
     probes_succeed("rabbitmq");
 }
 

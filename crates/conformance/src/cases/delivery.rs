@@ -148,7 +148,7 @@ pub fn the_window_is_kept<C: Clients, S: Server>(target: &mut Target<S>) {
     }
     let mut peer = Peer::<C>::open(target.endpoint());
     let mut config = publisher("window-wide", "window", Qos::AtLeastOnce);
-    // Small enough for an outbox.
+    // So many that all of them are fewer bytes than wait for a socket at most.
     config.in_flight_window = 500;
     let says = peer.join(config);
     let allowed = peer.record.connects(says)[0].receive_maximum.unwrap_or(u16::MAX).min(500);

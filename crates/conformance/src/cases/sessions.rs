@@ -134,7 +134,10 @@ pub fn lost_session<C: Clients, S: Server>(target: &mut Target<S>) {
     let clean = peer.join(publisher("lost-clean", "lost", Qos::AtLeastOnce));
     let sessions = target.capabilities.persistent_sessions;
     let kept = sessions.then(|| {
-        let config = publisher("lost-kept", "lost", target.capabilities.qos().last().unwrap_or(Qos::BestEffort));
+        let highest = target.capabilities.qos().last().expect("it offers a level");
+        // It listens, too: a server that keeps nothing for a session that only publishes has nothing to lose.
+        let subscriptions = subscriber("lost-kept", "lost-kept", Qos::AtLeastOnce).subscriptions;
+        let config = SessionConfig { subscriptions, ..publisher("lost-kept", "lost", highest) };
         peer.join(keeping(config, target.listener, target.capabilities.name))
     });
     for session in [Some(clean), kept].into_iter().flatten() {

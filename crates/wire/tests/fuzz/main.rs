@@ -8,7 +8,7 @@ mod mutation;
 use mutation::fuzz;
 use pubmark_model::qos::Qos;
 use pubmark_wire::mqtt::{self, Version};
-use pubmark_wire::{coap, nats, resp};
+use pubmark_wire::{amqp091, coap, nats, resp};
 
 /// Largest packet that is taken, bytes.
 const MOST_BYTES: usize = 1_000;
@@ -131,5 +131,44 @@ fn coap() {
                 assert!(coap::check_topic(&topic).is_ok());
             }
         }
+    });
+}
+
+#[test]
+fn amqp091() {
+    let answer: &[u8] = b"\x01\x00\x02\x00\x00\x00\x0d\x00\x3c\x00\x50\x00\x00\x00\x00\x00\x00\x00\x09\x01\xce";
+    let message: &[u8] = b"\x01\x00\x01\x00\x00\x00\x1d\x00\x3c\x00\x3c\x01c\x00\x00\x00\x00\x00\x00\x00\x07\x00\x09amq.topic\x03a.b\xce\
+        \x02\x00\x01\x00\x00\x00\x0f\x00\x3c\x00\x00\x00\x00\x00\x00\x00\x00\x00\x05\x10\x00\x01\xce\
+        \x03\x00\x01\x00\x00\x00\x05hello\xce";
+    let start: &[u8] =
+        b"\x01\x00\x00\x00\x00\x00\x24\x00\x0a\x00\x0a\x00\x09\x00\x00\x00\x04\x01at\x01\x00\x00\x00\x05PLAIN\
+        \x00\x00\x00\x05en_US\xce";
+    let close: &[u8] = b"\x01\x00\x01\x00\x00\x00\x0d\x00\x14\x00\x28\x01\x94\x02no\x00\x32\x00\x0a\xce";
+    let declared: &[u8] = b"\x01\x00\x01\x00\x00\x00\x0e\x00\x32\x00\x0b\x01q\x00\x00\x00\x00\x00\x00\x00\x00\xce";
+    let corpus =
+        [answer, message, start, close, declared, amqp091::HEARTBEAT, amqp091::PROTOCOL_HEADER].map(<[u8]>::to_vec);
+    fuzz("AMQP 0-9-1", &corpus, |bytes| {
+        // Whole frames one after another, as a connection reads them.
+        let mut rest = bytes;
+        while !rest.is_empty() {
+            match amqp091::next(rest, MOST_BYTES) {
+                Ok(amqp091::Found::Whole { item, bytes: whole }) => {
+                    assert!(whole > 0 && whole <= rest.len() && whole <= MOST_BYTES);
+                    if let amqp091::Item::Frame(frame) = item {
+                        assert_eq!(frame.payload.len() + amqp091::FRAME_EXTRA_BYTES, whole);
+                        let _ = amqp091::Method::read(frame.payload);
+                        let _ = amqp091::read_content_header(frame.payload);
+                    }
+                    rest = &rest[whole..];
+                }
+                Ok(amqp091::Found::Partial(Some(announced))) => {
+                    assert!(announced > rest.len() && announced <= MOST_BYTES);
+                    break;
+                }
+                Ok(amqp091::Found::Partial(None)) | Err(_) => break,
+            }
+        }
+        let _ = amqp091::Method::read(bytes);
+        let _ = std::str::from_utf8(bytes).map(amqp091::routing_key);
     });
 }
