@@ -2,6 +2,7 @@
 //!
 //! Protocols over stream sockets that we speak ourselves share [`connection`].
 
+pub mod amqp10;
 pub mod connection;
 pub mod jetstream;
 pub mod mqtt;

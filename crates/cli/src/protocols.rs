@@ -1,5 +1,6 @@
 //! The protocols that clients can speak: a row each, with what its adapter can do and how the engine is run over it.
 
+use pubmark_adapters::amqp10::Amqp10;
 use pubmark_adapters::connection::{Dialect, StreamClients};
 use pubmark_adapters::jetstream::JetStream;
 use pubmark_adapters::mqtt::{Mqtt, V5, V311};
@@ -26,8 +27,15 @@ pub struct Protocol {
 }
 
 /// All protocols, in the order of help and reference; the first is the default. A new one is a row here.
-pub const PROTOCOLS: &[Protocol] =
-    &[row::<Mqtt<V5>>(), row::<Mqtt<V311>>(), row::<Nats>(), row::<JetStream>(), row::<Redis>(), row::<RedisStreams>()];
+pub const PROTOCOLS: &[Protocol] = &[
+    row::<Mqtt<V5>>(),
+    row::<Mqtt<V311>>(),
+    row::<Nats>(),
+    row::<JetStream>(),
+    row::<Redis>(),
+    row::<RedisStreams>(),
+    row::<Amqp10>(),
+];
 
 /// A protocol that we speak ourselves over stream sockets.
 const fn row<D: Dialect>() -> Protocol {

@@ -2,6 +2,7 @@
 //!
 //! Start with [`mqtt`].
 
+pub mod amqp10;
 pub mod mqtt;
 pub mod nats;
 pub mod resp;

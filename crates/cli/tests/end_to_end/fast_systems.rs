@@ -13,7 +13,7 @@ use crate::program::{assert_closed, call, record_of};
 
 const FAST: [&str; 8] = ["builtin", "mosquitto", "mochi", "nats", "redis", "valkey", "rumqttd", "aedes"];
 /// The protocols that pubmark's clients speak.
-const SPOKEN: [&str; 5] = ["mqtt5", "mqtt311", "nats", "jetstream", "redis"];
+const SPOKEN: [&str; 6] = ["mqtt5", "mqtt311", "nats", "jetstream", "redis", "amqp10"];
 const SHORT: &[&str] =
     &["fan-in", "--set", "publishers=10", "--set", "rate=10/s", "--duration", "1s", "--warmup", "0s"];
 
