@@ -1,5 +1,6 @@
 //! The protocols that clients can speak: a row each, with what its adapter can do and how the engine is run over it.
 
+use pubmark_adapters::amqp10::Amqp10;
 use pubmark_adapters::amqp091::Amqp091;
 use pubmark_adapters::coap::{CoapClients, Standard};
 use pubmark_adapters::connection::{Dialect, StreamClients};
@@ -36,6 +37,7 @@ pub const PROTOCOLS: &[Protocol] = &[
     row::<Redis>(),
     row::<RedisStreams>(),
     row::<Amqp091>(),
+    row::<Amqp10>(),
     COAP,
 ];
 

@@ -6,6 +6,7 @@
 // A failed expectation is what a suite is for; the binary never links this crate.
 #![allow(clippy::unwrap_used, clippy::print_stderr)]
 
+pub mod artemis;
 pub mod cases;
 pub mod certificates;
 pub mod mosquitto;

@@ -1,5 +1,5 @@
-//! Debian's RabbitMQ, with a private configuration: one node for all listeners, as it starts slowly. All of them ask for a
-//! log-in; where none is needed, the endpoint brings it.
+//! Debian's RabbitMQ with its plug-ins for MQTT and AMQP 1.0, and a private configuration: one node for all listeners, as it
+//! starts slowly. All of them ask for a log-in; where none is needed, the endpoint brings it.
 
 use std::fmt::Write as _;
 use std::net::{SocketAddr, TcpStream};
@@ -113,7 +113,10 @@ impl RabbitMq {
             // In place of the machine's own.
             ("RABBITMQ_CONF_ENV_FILE", self.write("rabbitmq-env.conf", "").display().to_string()),
             ("RABBITMQ_CONFIG_FILE", self.write("rabbitmq.conf", &self.configuration()).display().to_string()),
-            ("RABBITMQ_ENABLED_PLUGINS_FILE", self.write("plugins", "[rabbitmq_mqtt].\n").display().to_string()),
+            (
+                "RABBITMQ_ENABLED_PLUGINS_FILE",
+                self.write("plugins", "[rabbitmq_mqtt,rabbitmq_amqp1_0].\n").display().to_string(),
+            ),
             ("RABBITMQ_NODENAME", "pubmark@localhost".to_owned()),
             ("RABBITMQ_DIST_PORT", self.addresses.distribution.port().to_string()),
             ("RABBITMQ_SERVER_ADDITIONAL_ERL_ARGS", interface.to_owned()),

@@ -46,14 +46,21 @@ impl<D: Dialect> Session<D> {
     /// their own, and two missing ones in a row are the end (AMQP 0-9-1 §4.2.7). When to look again; `None` at the end.
     fn beat(&mut self, shared: &mut Shared, now_ns: u64) -> Option<u64> {
         let link = &mut self.link;
-        let (half_ns, end_ns) = (link.keep_alive_ns / 2, link.received_at_ns + 2 * link.keep_alive_ns);
+        let heard_within_ns = match link.heard_within_ns {
+            0 => link.keep_alive_ns.saturating_mul(2),
+            within_ns => within_ns,
+        };
+        let (half_ns, end_ns) = (link.keep_alive_ns / 2, link.received_at_ns.saturating_add(heard_within_ns));
         if now_ns >= end_ns {
             return None;
         }
         if now_ns < link.sent_at_ns + half_ns {
             return Some(end_ns.min(link.sent_at_ns + half_ns));
         }
-        link.outbox.append(&mut shared.pool, D::ping);
+        // Bytes that wait for the socket will be a sign of life, too.
+        if link.outbox.is_empty() {
+            link.outbox.append(&mut shared.pool, D::ping);
+        }
         Some(end_ns.min(now_ns + half_ns))
     }
 }

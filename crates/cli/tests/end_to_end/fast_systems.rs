@@ -13,8 +13,8 @@ use crate::program::{assert_closed, call, record_of};
 
 const FAST: [&str; 9] = ["builtin", "coap", "mosquitto", "mochi", "nats", "redis", "valkey", "rumqttd", "aedes"];
 /// The protocols that pubmark's clients speak.
-const SPOKEN: [&str; 8] =
-    ["mqtt5", "mqtt311", "nats", "jetstream", "redis", "redis-streams", "amqp091", "coap"];
+const SPOKEN: [&str; 9] =
+    ["mqtt5", "mqtt311", "nats", "jetstream", "redis", "redis-streams", "amqp091", "amqp10", "coap"];
 const SHORT: &[&str] =
     &["fan-in", "--set", "publishers=10", "--set", "rate=10/s", "--duration", "1s", "--warmup", "0s"];
 

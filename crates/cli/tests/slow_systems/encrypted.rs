@@ -26,12 +26,14 @@ fn encrypts_and_asks_who_is_there(name: &str, protocol: &str) {
 fn rabbitmq_encrypts_and_asks_who_is_there() {
     encrypts_and_asks_who_is_there("rabbitmq", "mqtt311");
     encrypts_and_asks_who_is_there("rabbitmq", "amqp091");
+    encrypts_and_asks_who_is_there("rabbitmq", "amqp10");
 }
 
 #[test]
 #[ignore = "slow: make test-all"]
 fn artemis_encrypts_and_asks_who_is_there() {
     encrypts_and_asks_who_is_there("artemis", "mqtt5");
+    encrypts_and_asks_who_is_there("artemis", "amqp10");
 }
 
 #[test]

@@ -8,7 +8,7 @@ use crate::system::{has_clients, installed, options, record_of, start, stop};
 fn every_level_delivers(name: &str) {
     let Some(definition) = installed(name) else { return };
     let folder = tempfile::tempdir().unwrap();
-    let spoken = |protocol: &str| ["mqtt5", "mqtt311", "amqp091"].contains(&protocol);
+    let spoken = |protocol: &str| ["mqtt5", "mqtt311", "amqp091", "amqp10"].contains(&protocol);
     for (protocol, offer) in definition.protocols.iter().filter(|(protocol, _)| spoken(protocol)) {
         for qos in 0..=offer.highest_qos {
             let profile = if qos == 1 { "default" } else { "tuned" };
@@ -46,16 +46,16 @@ fn hivemq_delivers_at_every_level_it_grants() {
 
 #[test]
 #[ignore = "slow: make test-all"]
-fn rabbitmq_hands_messages_on_between_mqtt_and_amqp() {
-    if installed("rabbitmq").is_none() {
-        return;
-    }
+fn what_is_published_in_one_protocol_is_heard_in_the_other() {
+    let between = [("rabbitmq", "amqp091"), ("rabbitmq", "amqp10"), ("artemis", "amqp10")];
     let folder = tempfile::tempdir().unwrap();
-    for (publish, subscribe) in [("mqtt311", "amqp091"), ("amqp091", "mqtt311")] {
-        for qos in ["0", "1"] {
-            let sides = ["--publish-protocol", publish, "--subscribe-protocol", subscribe];
-            let record = record_of(folder.path(), &[&["--system", "rabbitmq", "--qos", qos], &sides[..]].concat());
-            assert_eq!(record["granted_qos_lower"], 0, "{sides:?} at level {qos}");
+    for (system, amqp) in between.into_iter().filter(|(system, _)| installed(system).is_some()) {
+        for (publish, subscribe) in [("mqtt311", amqp), (amqp, "mqtt311")] {
+            for qos in ["0", "1"] {
+                let sides = ["--publish-protocol", publish, "--subscribe-protocol", subscribe];
+                let record = record_of(folder.path(), &[&["--system", system, "--qos", qos], &sides[..]].concat());
+                assert_eq!(record["granted_qos_lower"], 0, "{system}: {sides:?} at level {qos}");
+            }
         }
     }
 }

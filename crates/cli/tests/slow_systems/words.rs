@@ -22,7 +22,7 @@ fn rabbitmq_passes_messages_of_stomp() {
 
 #[test]
 #[ignore = "slow: make test-all"]
-fn artemis_passes_messages_of_amqp_and_stomp() {
+fn artemis_passes_messages_of_stomp() {
     probes_succeed("artemis");
 }
 
