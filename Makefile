@@ -45,7 +45,7 @@ test-systems: build-tests
 test-all: test ## the same, the systems that start slowly (RabbitMQ, Artemis, HiveMQ, Zenoh), ten minutes of fuzzing a parser
 	@sh .ci/install-packages $(SLOW_PACKAGES)
 	@sh .ci/install-systems target/debug/pubmark $(SLOW_SYSTEMS)
-	$(CARGO) test --workspace --no-fail-fast --test slow_systems -- --ignored
+	$(CARGO) test --workspace --no-fail-fast --test slow_systems --test rabbitmq --test amqp10 -- --ignored
 	PUBMARK_FUZZ_S=600 $(CARGO) test --workspace --test fuzz -- --nocapture
 	@echo
 	@echo "make test-all: ALL TESTS PASSED"

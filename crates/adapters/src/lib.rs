@@ -2,6 +2,9 @@
 //!
 //! Protocols over stream sockets that we speak ourselves share [`connection`].
 
+pub mod amqp091;
+pub mod amqp10;
+pub mod coap;
 pub mod connection;
 pub mod jetstream;
 pub mod mqtt;

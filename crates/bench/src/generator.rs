@@ -124,8 +124,7 @@ fn plan(order: &Order) -> Result<RunPlan, String> {
         workload.devices.iter_mut().for_each(|group| group.in_flight_window = window);
     }
     let address = order.address.parse().map_err(|error| format!("{}: {error}", order.address))?;
-    let endpoint =
-        Endpoint { shown: order.address.clone(), address, tls: None, credentials: None, upgrade: None };
+    let endpoint = Endpoint { shown: order.address.clone(), address, tls: None, credentials: None, upgrade: None };
     let places = Places::one(endpoint);
     Ok(RunPlan {
         fleet: Arc::new(Fleet::new(&workload, 1)),

@@ -1,5 +1,6 @@
 //! The protocols that are measured: a row each.
 
+use pubmark_adapters::amqp091::Amqp091Clients;
 use pubmark_adapters::jetstream::JetStreamClients;
 use pubmark_adapters::mqtt::{Mqtt5, Mqtt311};
 use pubmark_adapters::nats::NatsClients;
@@ -26,6 +27,7 @@ const PROTOCOLS: &[Protocol] = &[
     row::<NatsClients>("nats"),
     row::<JetStreamClients>("jetstream"),
     row::<RedisClients>("redis"),
+    row::<Amqp091Clients>("amqp091"),
 ];
 
 const fn row<C: Clients>(name: &'static str) -> Protocol {

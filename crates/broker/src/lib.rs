@@ -1,9 +1,11 @@
-//! Two MQTT brokers of our own.
+//! Brokers of our own: two for MQTT, one for CoAP.
 //!
 //! [`Broker`] is the built-in one: what `pubmark demo` runs against, in a process of its own ([`serve_process`]).
+//! [`coap::CoapBroker`] is the same for CoAP publish/subscribe.
 //! The lying broker ([`liar`]) does what a script tells it and writes down what it did; the truth tests hold a run's record against it.
 
 mod builtin;
+pub mod coap;
 mod error;
 pub mod liar;
 mod net;

@@ -19,10 +19,12 @@ pub const OPTIONS: &str = "--listen ADDRESS:PORT [--tls-certificate FILE --tls-k
 #[derive(Debug, thiserror::Error)]
 pub enum ProcessError {
     /// An option that does not exist, or without its value.
-    #[error("option `{option}` is unknown or lacks its value; options are {OPTIONS}")]
+    #[error("option `{option}` is unknown or lacks its value; options are {known}")]
     Option {
         /// The option.
         option: String,
+        /// Those that there are.
+        known: &'static str,
     },
     /// A value that is none.
     #[error("`{value}` is no value for `{option}`")]
@@ -92,7 +94,7 @@ fn read_options(arguments: impl IntoIterator<Item = String>) -> Result<Settings,
     let (mut user, mut password) = (None, None);
     let mut arguments = arguments.into_iter();
     while let Some(option) = arguments.next() {
-        let unknown = || ProcessError::Option { option: option.clone() };
+        let unknown = || ProcessError::Option { option: option.clone(), known: OPTIONS };
         let mut value = || arguments.next().ok_or_else(unknown);
         match option.as_str() {
             "--listen" => settings.listen = number(&option, value()?)?,

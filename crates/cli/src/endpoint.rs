@@ -342,7 +342,11 @@ mod tests {
     fn each_fault_says_what_to_type() {
         for (wrong, message, hint) in [
             ("localhost:1883", "endpoint `localhost:1883` has no scheme", "`--endpoint mqtt://localhost:1883`"),
-            ("mqt://h", "endpoint scheme `mqt` is not one of mqtt5", "did you mean `mqtt`? There are: `mqtt`, `mqtts`, `ws`, `wss`"),
+            (
+                "mqt://h",
+                "endpoint scheme `mqt` is not one of mqtt5",
+                "did you mean `mqtt`? There are: `mqtt`, `mqtts`, `ws`, `wss`",
+            ),
             ("mqtt://", "endpoint `mqtt://` names no host", "`--endpoint mqtt://localhost`"),
             ("mqtt://h:70000", "endpoint port `70000` is not a number from 1 to 65535", "leave it out"),
             ("mqtt://h:+1", "endpoint port `+1` is not", "leave it out"),

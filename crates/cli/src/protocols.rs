@@ -1,5 +1,8 @@
 //! The protocols that clients can speak: a row each, with what its adapter can do and how the engine is run over it.
 
+use pubmark_adapters::amqp10::Amqp10;
+use pubmark_adapters::amqp091::Amqp091;
+use pubmark_adapters::coap::{CoapClients, Standard};
 use pubmark_adapters::connection::{Dialect, StreamClients};
 use pubmark_adapters::jetstream::JetStream;
 use pubmark_adapters::mqtt::{Mqtt, V5, V311};
@@ -26,8 +29,17 @@ pub struct Protocol {
 }
 
 /// All protocols, in the order of help and reference; the first is the default. A new one is a row here.
-pub const PROTOCOLS: &[Protocol] =
-    &[row::<Mqtt<V5>>(), row::<Mqtt<V311>>(), row::<Nats>(), row::<JetStream>(), row::<Redis>(), row::<RedisStreams>()];
+pub const PROTOCOLS: &[Protocol] = &[
+    row::<Mqtt<V5>>(),
+    row::<Mqtt<V311>>(),
+    row::<Nats>(),
+    row::<JetStream>(),
+    row::<Redis>(),
+    row::<RedisStreams>(),
+    row::<Amqp091>(),
+    row::<Amqp10>(),
+    COAP,
+];
 
 /// A protocol that we speak ourselves over stream sockets.
 const fn row<D: Dialect>() -> Protocol {
@@ -37,6 +49,13 @@ const fn row<D: Dialect>() -> Protocol {
         round_trip: round_trip::<StreamClients<D>>,
     }
 }
+
+/// CoAP, over datagrams.
+const COAP: Protocol = Protocol {
+    capabilities: CoapClients::<Standard>::capabilities(),
+    shard: run::over::<CoapClients>(),
+    round_trip: round_trip::<CoapClients>,
+};
 
 /// Their names.
 pub fn names() -> Vec<&'static str> {

@@ -43,14 +43,18 @@ impl Sources {
 fn ends(part: &str) -> Result<(IpAddr, IpAddr), String> {
     let read = |text: &str| {
         text.trim().parse::<IpAddr>().map_err(|_| {
-            format!("`{}` is not an address; write `127.0.0.1-127.0.0.8`, `10.0.0.0/28`, or addresses with commas", text.trim())
+            format!(
+                "`{}` is not an address; write `127.0.0.1-127.0.0.8`, `10.0.0.0/28`, or addresses with commas",
+                text.trim()
+            )
         })
     };
     if let Some((base, length)) = part.split_once('/') {
         let base = read(base)?;
         let bits = if base.is_ipv4() { 32 } else { 128 };
         let length = length.parse::<u32>().ok().filter(|length| *length <= bits);
-        let length = length.ok_or_else(|| format!("`{part}` is no block: behind `/` stands a number from 0 to {bits}"))?;
+        let length =
+            length.ok_or_else(|| format!("`{part}` is no block: behind `/` stands a number from 0 to {bits}"))?;
         let below = if length == bits { 0 } else { (u128::MAX >> (128 - bits)) >> length };
         let begin = number(base) & !below;
         return Ok((address(base, begin), address(base, begin | below)));
@@ -92,7 +96,8 @@ pub fn check(sources: &Sources, wanted: &Wanted) -> Result<(), Failure> {
                 std::io::ErrorKind::AddrNotAvailable => format!("this machine has no address `{source}`"),
                 _ => format!("failed to use the source address `{source}`: {error}"),
             };
-            Failure::usage(why).hint("`ip address` shows those it has; all of 127.0.0.0/8 are there, for systems on this machine")
+            Failure::usage(why)
+                .hint("`ip address` shows those it has; all of 127.0.0.0/8 are there, for systems on this machine")
         })?;
     }
     let Some(from) = sources.0.first() else { return Ok(()) };

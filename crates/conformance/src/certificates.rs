@@ -39,7 +39,8 @@ impl Certificates {
         let names = ["localhost".to_owned(), "127.0.0.1".to_owned()];
         let server = CertificateParams::new(names).unwrap().signed_by(&server_key, &issuer).unwrap();
         let client_key = KeyPair::generate().unwrap();
-        let client = CertificateParams::new(["client.test".to_owned()]).unwrap().signed_by(&client_key, &issuer).unwrap();
+        let client =
+            CertificateParams::new(["client.test".to_owned()]).unwrap().signed_by(&client_key, &issuer).unwrap();
         let write = |kind: &str, text: String| {
             let path = directory.join(format!("{name}-{kind}.pem"));
             std::fs::write(&path, text).unwrap();

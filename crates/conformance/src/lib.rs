@@ -6,6 +6,7 @@
 // A failed expectation is what a suite is for; the binary never links this crate.
 #![allow(clippy::unwrap_used, clippy::print_stderr)]
 
+pub mod artemis;
 pub mod cases;
 pub mod certificates;
 pub mod mosquitto;
@@ -13,6 +14,7 @@ pub mod nats;
 pub mod peer;
 pub mod ports;
 pub mod processes;
+pub mod rabbitmq;
 pub mod recorder;
 pub mod redis;
 pub mod server;

@@ -1,6 +1,6 @@
 //! Free loopback ports below the range from which the kernel takes ports for outgoing connections.
 
-use std::net::{SocketAddr, TcpListener};
+use std::net::{SocketAddr, TcpListener, UdpSocket};
 use std::sync::atomic::{AtomicU32, Ordering};
 
 const LOWEST: u32 = 20_000;
@@ -15,7 +15,7 @@ pub fn free() -> SocketAddr {
     for _ in 0..spread {
         let offset = start.wrapping_add(NEXT.fetch_add(1, Ordering::Relaxed).wrapping_mul(7)) % spread;
         let address = SocketAddr::from(([127, 0, 0, 1], (LOWEST + offset) as u16));
-        if TcpListener::bind(address).is_ok() {
+        if TcpListener::bind(address).is_ok() && UdpSocket::bind(address).is_ok() {
             return address;
         }
     }

@@ -45,6 +45,15 @@ pub trait Kind {
     const NAME: &'static str;
     /// Scheme of its endpoints, plain and encrypted.
     const SCHEMES: [&'static str; 2];
+    /// The listeners that it can have.
+    const LISTENERS: &'static [Listener] = &Listener::ALL;
+    /// Messages at best effort may be lost though nothing is wrong: they are datagrams.
+    const MAY_LOSE: bool = false;
+
+    /// Does somebody listen there?
+    fn listens(address: SocketAddr) -> bool {
+        TcpStream::connect(address).is_ok()
+    }
 
     /// The subprotocol that its listeners speak over WebSocket, if that is how they speak.
     const WEBSOCKET: Option<&'static str> = None;
@@ -122,7 +131,7 @@ impl<K: Kind> Processes<K> {
             };
             let child = self.spawn(&place)?;
             let mut process = Process { listener, address, folder, child };
-            if process.listens() {
+            if process.listens(K::listens) {
                 return Ok(process);
             }
             let log = std::fs::read_to_string(process.folder.path().join("log")).unwrap_or_default();
@@ -141,13 +150,13 @@ impl<K: Kind> Processes<K> {
 
 impl Process {
     /// Waits until it listens; false if it ends before.
-    fn listens(&mut self) -> bool {
+    fn listens(&mut self, listens: fn(SocketAddr) -> bool) -> bool {
         let deadline = Instant::now() + START_TIMEOUT;
         while Instant::now() < deadline {
             if self.child.try_wait().unwrap().is_some() {
                 return false;
             }
-            if TcpStream::connect(self.address).is_ok() {
+            if listens(self.address) {
                 return true;
             }
             std::thread::sleep(Duration::from_millis(1));
@@ -162,15 +171,19 @@ impl<K: Kind> Server for Processes<K> {
         let certificates = Certificates::make(folder.path(), "server");
         let kind = std::marker::PhantomData;
         let mut server = Processes { processes: vec![], certificates, limits, folder, kind };
-        for listener in Listener::ALL {
-            let process = server.start_one(listener)?;
+        for listener in K::LISTENERS {
+            let process = server.start_one(*listener)?;
             server.processes.push(process);
         }
         Ok(server)
     }
 
     fn endpoint(&self, listener: Listener) -> Result<Endpoint, Missing> {
-        let address = self.processes[listener as usize].address;
+        let process = self.processes.iter().find(|process| process.listener == listener);
+        let Some(Process { address, .. }) = process else {
+            return Err(Missing(format!("{} has no such listener", K::NAME)));
+        };
+        let address = *address;
         let tls = (listener == Listener::Encrypted).then(|| Tls {
             server_name: "localhost".to_owned(),
             authorities: Some(self.certificates.authority.clone()),
@@ -200,8 +213,12 @@ impl<K: Kind> Server for Processes<K> {
             let place = Place { listener, address, limits: self.limits, folder, certificates: &self.certificates };
             let child = self.spawn(&place).expect("it was there before");
             self.processes[index].child = child;
-            assert!(self.processes[index].listens(), "{} did not start again", K::NAME);
+            assert!(self.processes[index].listens(K::listens), "{} did not start again", K::NAME);
         }
+    }
+
+    fn may_lose(&self) -> bool {
+        K::MAY_LOSE
     }
 
     fn pause(&self) -> bool {

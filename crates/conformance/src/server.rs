@@ -50,6 +50,11 @@ pub trait Server: Sized {
     /// Starts it again at the same addresses.
     fn restart(&mut self);
 
+    /// May messages at best effort be lost though nothing is wrong?
+    fn may_lose(&self) -> bool {
+        false
+    }
+
     /// Stops it from doing anything until [`Server::resume`]; false where that is not possible.
     fn pause(&self) -> bool;
 

@@ -113,12 +113,18 @@ fn a_certificate_is_demanded<C: Clients, K: Kind>() {
     assert_eq!(peer.record.sequences(hears), (1..=100).collect::<Vec<_>>());
 
     let cause = Peer::<C>::open(with(&endpoint, None)).fail_to_connect(session("unknown"));
-    assert!(matches!(&cause, Cause::Tls(words) if words.starts_with("the server asks for a client certificate")), "{cause:?}");
+    assert!(
+        matches!(&cause, Cause::Tls(words) if words.starts_with("the server asks for a client certificate")),
+        "{cause:?}"
+    );
 
     let folder = tempfile::tempdir().unwrap();
     let other = Certificates::make(folder.path(), "other").identity();
     let cause = Peer::<C>::open(with(&endpoint, Some(other))).fail_to_connect(session("stranger"));
-    assert!(matches!(&cause, Cause::Tls(words) if words.starts_with("the server did not take our client")), "{cause:?}");
+    assert!(
+        matches!(&cause, Cause::Tls(words) if words.starts_with("the server did not take our client")),
+        "{cause:?}"
+    );
 }
 
 #[test]

@@ -80,7 +80,13 @@ mod tests {
     use super::*;
 
     fn endpoint(port: u16) -> Endpoint {
-        Endpoint { shown: String::new(), address: ([127, 0, 0, 1], port).into(), tls: None, credentials: None, upgrade: None }
+        Endpoint {
+            shown: String::new(),
+            address: ([127, 0, 0, 1], port).into(),
+            tls: None,
+            credentials: None,
+            upgrade: None,
+        }
     }
 
     fn device(publisher: u32) -> Device {

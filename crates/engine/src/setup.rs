@@ -9,9 +9,7 @@ use pubmark_model::qos::Qos;
 use pubmark_model::random::Stream;
 use pubmark_model::schedule::{ChurnCursor, Rules};
 use pubmark_model::workload::SessionKind;
-use pubmark_protocol::clients::{
-    self, Publication, SessionConfig, SessionOptions, ShardConfig, Subscription, Will,
-};
+use pubmark_protocol::clients::{self, Publication, SessionConfig, SessionOptions, ShardConfig, Subscription, Will};
 
 use crate::places::Places;
 use crate::plan::RunPlan;

@@ -173,9 +173,7 @@ impl Fleet {
         let audience = |subscriber: &Subscriber| match workload.subscribers[usize::from(subscriber.group)].shared {
             None => fresh(),
             // Members differ in their filters only where these name the copy of the workload.
-            Some(_) => *shared
-                .entry((subscriber.group, self.filters(workload, subscriber)))
-                .or_insert_with(&mut fresh),
+            Some(_) => *shared.entry((subscriber.group, self.filters(workload, subscriber))).or_insert_with(&mut fresh),
         };
         self.subscribers.iter().map(audience).collect()
     }

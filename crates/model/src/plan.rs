@@ -46,7 +46,14 @@ pub struct PlanOptions {
 
 impl Default for PlanOptions {
     fn default() -> PlanOptions {
-        PlanOptions { nodes: 1, duration: Duration::from_secs(60), tls: false, packet_limit_bytes: None, source_addresses: 1, endpoints: 1 }
+        PlanOptions {
+            nodes: 1,
+            duration: Duration::from_secs(60),
+            tls: false,
+            packet_limit_bytes: None,
+            source_addresses: 1,
+            endpoints: 1,
+        }
     }
 }
 
@@ -299,12 +306,7 @@ impl Hearing {
         hearing
     }
 
-    fn note_processing(
-        &mut self,
-        group: &crate::workload::SubscriberGroup,
-        flow: Option<Traffic>,
-        members: u32,
-    ) {
+    fn note_processing(&mut self, group: &crate::workload::SubscriberGroup, flow: Option<Traffic>, members: u32) {
         let Some(flow) = flow.filter(|_| !group.processing.is_zero()) else { return };
         let share = flow.messages_per_s * group.processing.as_secs_f64() / f64::from(members);
         if self.processing.as_ref().is_none_or(|known| known.share < share) {

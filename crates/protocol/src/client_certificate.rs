@@ -41,10 +41,7 @@ impl ResolvesClientCert for ClientCertificate {
 impl ClientCertificate {
     /// Reads certificate and key. Fails on files that cannot be read, on one in place of the other, and on a key that does not
     /// fit the certificate.
-    pub(crate) fn load(
-        identity: Option<&Identity>,
-        provider: &CryptoProvider,
-    ) -> Result<ClientCertificate, OpenError> {
+    pub(crate) fn load(identity: Option<&Identity>, provider: &CryptoProvider) -> Result<ClientCertificate, OpenError> {
         let Some(identity) = identity else { return Ok(ClientCertificate::default()) };
         let chain = certificates(&identity.certificate)?;
         let key = private_key(&identity.key)?;
@@ -52,7 +49,9 @@ impl ClientCertificate {
             certificate: shown(&identity.certificate),
             key: shown(&identity.key),
             reason: match error {
-                Error::InconsistentKeys(InconsistentKeys::KeyMismatch) => "it belongs to another certificate".to_owned(),
+                Error::InconsistentKeys(InconsistentKeys::KeyMismatch) => {
+                    "it belongs to another certificate".to_owned()
+                }
                 error => error.to_string(),
             },
         })?;
@@ -108,9 +107,8 @@ fn words(error: pem::Error) -> String {
 /// The certificates of a PEM file, at least one.
 pub(crate) fn certificates(path: &Path) -> Result<Vec<CertificateDer<'static>>, OpenError> {
     let unusable = |reason: String| OpenError::Certificates { path: shown(path), reason };
-    let found: Vec<CertificateDer<'static>> = CertificateDer::pem_file_iter(path)
-        .and_then(Iterator::collect)
-        .map_err(|error| unusable(words(error)))?;
+    let found: Vec<CertificateDer<'static>> =
+        CertificateDer::pem_file_iter(path).and_then(Iterator::collect).map_err(|error| unusable(words(error)))?;
     match found.is_empty() {
         true if holds(path, "PRIVATE KEY") => Err(unusable("it holds a private key and no certificate".to_owned())),
         true => Err(unusable("no certificate in it".to_owned())),

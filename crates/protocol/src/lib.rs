@@ -1,13 +1,15 @@
 //! What a protocol's adapter implements, and what all adapters share.
 //!
 //! Start with [`clients::Clients`], the trait, and [`events::Sink`], where its events go. A wire-level adapter is
-//! built from [`reactor`] (readiness and time), [`stream`] (TCP, TLS and WebSocket without blocking, with receive stamps),
+//! built from [`reactor`] (readiness and time), [`stream`] (TCP, TLS and WebSocket without blocking, with receive stamps) or
+//! [`datagram`] (UDP),
 //! [`outbox`] (messages on their way out) and [`wheel`] (keep-alive). The engine sees only the trait.
 
 pub mod capabilities;
 pub mod client_certificate;
 pub mod clients;
 pub mod clock;
+pub mod datagram;
 pub mod endpoint;
 pub mod events;
 pub mod header;

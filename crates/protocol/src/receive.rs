@@ -52,17 +52,29 @@ pub fn read(socket: BorrowedFd<'_>, buffer: &mut [u8]) -> io::Result<RawRead> {
 
 /// Room for control messages, aligned as the kernel's headers are.
 #[repr(C, align(8))]
-struct Control([u8; CONTROL_BYTES]);
+pub(crate) struct Control([u8; CONTROL_BYTES]);
+
+impl Control {
+    pub(crate) const BYTES: usize = CONTROL_BYTES;
+
+    pub(crate) const fn new() -> Control {
+        Control([0; CONTROL_BYTES])
+    }
+
+    pub(crate) fn pointer(&mut self) -> *mut libc::c_void {
+        self.0.as_mut_ptr().cast()
+    }
+}
 
 /// Reads once, with the kernel's stamp of the last byte.
 pub fn read_stamped(socket: BorrowedFd<'_>, buffer: &mut [u8]) -> io::Result<RawRead> {
-    let mut control = Control([0; CONTROL_BYTES]);
+    let mut control = Control::new();
     let mut part = libc::iovec { iov_base: buffer.as_mut_ptr().cast(), iov_len: buffer.len() };
     // SAFETY: an all-zero msghdr is a valid one with nothing in it.
     let mut message: libc::msghdr = unsafe { std::mem::zeroed() };
     message.msg_iov = &mut part;
     message.msg_iovlen = 1;
-    message.msg_control = control.0.as_mut_ptr().cast();
+    message.msg_control = control.pointer();
     message.msg_controllen = CONTROL_BYTES as _;
     // SAFETY: `message` points to live memory of the lengths given.
     let bytes = unsafe { libc::recvmsg(socket.as_raw_fd(), &mut message, 0) };
@@ -70,7 +82,8 @@ pub fn read_stamped(socket: BorrowedFd<'_>, buffer: &mut [u8]) -> io::Result<Raw
     Ok(RawRead { bytes, stamp_realtime_ns: stamp_of(&message) })
 }
 
-fn stamp_of(message: &libc::msghdr) -> Option<u64> {
+/// The software stamp among the control messages of a read.
+pub(crate) fn stamp_of(message: &libc::msghdr) -> Option<u64> {
     // SAFETY: the kernel filled `msg_control` and `msg_controllen`; the CMSG functions stay inside them, and the stamp
     // (an array of three timespec, the first for software stamps) is read only where the length says that it is there.
     unsafe {

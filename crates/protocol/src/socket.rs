@@ -1,4 +1,4 @@
-//! Non-blocking TCP sockets, and where they come from.
+//! Non-blocking TCP sockets, and where all sockets come from; those of UDP are in [`crate::datagram`].
 
 use std::io;
 use std::net::{IpAddr, SocketAddr, TcpStream};
@@ -49,7 +49,7 @@ impl SocketFactory {
         }
         if let Some(source) = self.take_source() {
             // The port is chosen by `connect`, so that a source address can be used by more connections than ports.
-            set_option(stream.as_fd(), libc::IPPROTO_IP, libc::IP_BIND_ADDRESS_NO_PORT)?;
+            set_option(stream.as_fd(), libc::IPPROTO_IP, libc::IP_BIND_ADDRESS_NO_PORT, 1)?;
             with_address(SocketAddr::new(source, 0), |pointer, length| {
                 // SAFETY: `pointer` is a socket address of `length` bytes.
                 unsafe { libc::bind(stream.as_raw_fd(), pointer, length) }
@@ -66,16 +66,21 @@ impl SocketFactory {
     }
 }
 
-fn set_option(socket: BorrowedFd<'_>, level: libc::c_int, option: libc::c_int) -> io::Result<()> {
-    let on: libc::c_int = 1;
+/// Sets an option whose value is a number.
+pub(crate) fn set_option(
+    socket: BorrowedFd<'_>,
+    level: libc::c_int,
+    option: libc::c_int,
+    value: libc::c_int,
+) -> io::Result<()> {
     let length = size_of::<libc::c_int>() as libc::socklen_t;
     // SAFETY: the value is a live c_int of the length given.
-    let result = unsafe { libc::setsockopt(socket.as_raw_fd(), level, option, (&raw const on).cast(), length) };
+    let result = unsafe { libc::setsockopt(socket.as_raw_fd(), level, option, (&raw const value).cast(), length) };
     if result < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
 }
 
 /// Calls `call` with `address` as the kernel writes it; a negative result is the call's error.
-fn with_address(
+pub(crate) fn with_address(
     address: SocketAddr,
     call: impl FnOnce(*const libc::sockaddr, libc::socklen_t) -> libc::c_int,
 ) -> io::Result<()> {

@@ -1,13 +1,14 @@
 //! Coarse deadlines for many connections at little cost: keep-alive, time limits. Nothing that is measured goes through it.
 
-/// Length of a tick.
+/// Length of a tick, unless another one is asked for.
 const TICK_NS: u64 = 250_000_000;
 const SLOTS: u64 = 64;
 
-/// Deadlines in ticks of 250 ms; one entry is four bytes. A deadline beyond the wheel comes back early, to be set again.
+/// Deadlines in ticks, of 250 ms as a rule; one entry is four bytes. A deadline beyond the wheel comes back early, to be set again.
 #[derive(Debug)]
 pub struct Wheel {
     slots: Vec<Vec<u32>>,
+    tick_ns: u64,
     /// The next tick to be handled.
     tick: u64,
     /// When something comes back next.
@@ -17,15 +18,20 @@ pub struct Wheel {
 impl Wheel {
     /// An empty wheel at `now_ns`.
     pub fn new(now_ns: u64) -> Wheel {
-        Wheel { slots: vec![Vec::new(); SLOTS as usize], tick: now_ns / TICK_NS + 1, next_ns: None }
+        Wheel::with_tick(now_ns, TICK_NS)
+    }
+
+    /// An empty wheel with ticks of this length; they must not be 0.
+    pub fn with_tick(now_ns: u64, tick_ns: u64) -> Wheel {
+        Wheel { slots: vec![Vec::new(); SLOTS as usize], tick_ns, tick: now_ns / tick_ns + 1, next_ns: None }
     }
 
     /// Sets `key` to come back at `at_ns` or up to a tick later; returns when it will come, which for a time beyond the
-    /// wheel (16 s) is earlier than asked.
+    /// wheel (64 ticks, 16 s) is earlier than asked.
     pub fn set(&mut self, key: u32, at_ns: u64) -> u64 {
-        let tick = at_ns.div_ceil(TICK_NS).clamp(self.tick, self.tick + SLOTS - 1);
+        let tick = at_ns.div_ceil(self.tick_ns).clamp(self.tick, self.tick + SLOTS - 1);
         self.slots[(tick % SLOTS) as usize].push(key);
-        let comes_ns = tick * TICK_NS;
+        let comes_ns = tick * self.tick_ns;
         self.next_ns = Some(self.next_ns.map_or(comes_ns, |next| next.min(comes_ns)));
         comes_ns
     }
@@ -37,14 +43,14 @@ impl Wheel {
 
     /// Moves all keys whose time has come by `now_ns` to `due`.
     pub fn advance(&mut self, now_ns: u64, due: &mut Vec<u32>) {
-        let last = now_ns / TICK_NS;
+        let last = now_ns / self.tick_ns;
         for tick in (self.tick..=last).take(SLOTS as usize) {
             due.append(&mut self.slots[(tick % SLOTS) as usize]);
         }
         self.tick = self.tick.max(last + 1);
         self.next_ns = (self.tick..self.tick + SLOTS)
             .find(|tick| !self.slots[(tick % SLOTS) as usize].is_empty())
-            .map(|tick| tick * TICK_NS);
+            .map(|tick| tick * self.tick_ns);
     }
 }
 

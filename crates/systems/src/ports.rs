@@ -2,7 +2,7 @@
 
 use std::collections::hash_map::RandomState;
 use std::hash::BuildHasher;
-use std::net::{Ipv4Addr, TcpListener};
+use std::net::{Ipv4Addr, TcpListener, UdpSocket};
 
 use crate::error::SystemError;
 
@@ -26,10 +26,16 @@ pub fn free(count: usize) -> Result<Vec<u16>, SystemError> {
     let begin = (RandomState::new().hash_one(0) % u64::from(candidates)) as u16;
     let found: Vec<u16> = (0..candidates)
         .map(|step| FIRST + (begin + step) % candidates)
-        .filter(|port| TcpListener::bind((Ipv4Addr::LOCALHOST, *port)).is_ok())
+        .filter(|port| is_free(*port))
         .take(count)
         .collect();
     if found.len() == count { Ok(found) } else { Err(SystemError::NoPort { first: FIRST, last: LAST }) }
+}
+
+/// For TCP and for UDP: one or the other is wanted.
+fn is_free(port: u16) -> bool {
+    let place = (Ipv4Addr::LOCALHOST, port);
+    TcpListener::bind(place).is_ok() && UdpSocket::bind(place).is_ok()
 }
 
 #[cfg(test)]

@@ -2,6 +2,9 @@
 //!
 //! Start with [`mqtt`].
 
+pub mod amqp091;
+pub mod amqp10;
+pub mod coap;
 pub mod mqtt;
 pub mod nats;
 pub mod resp;

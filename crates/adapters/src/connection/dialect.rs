@@ -37,6 +37,8 @@ pub trait Dialect: Sized {
     const CAPABILITIES: Capabilities;
     /// TLS is agreed before the first word; otherwise the dialect calls [`Link::encrypt`] when its time has come.
     const TLS_FIRST: bool = true;
+    /// The server answers a ping. Otherwise each side gives signs of life unasked (AMQP's heartbeats).
+    const ANSWERS_PINGS: bool = true;
     /// What the server's welcome is called, for an end that comes before it.
     const WELCOME: &'static str;
 
@@ -88,7 +90,7 @@ pub trait Dialect: Sized {
         let _ = tag;
     }
 
-    /// A ping: the server answers it with something.
+    /// A ping: the server answers it with something, or ([`Dialect::ANSWERS_PINGS`]) gives a sign of life as often as we do.
     fn ping(out: &mut Vec<u8>);
 
     /// Appends the protocol's last words; the session is open. `goodbye` is not [`Goodbye::Cut`].

@@ -8,32 +8,59 @@ use super::session::Session;
 
 impl<D: Dialect> Session<D> {
     /// The wheel brought this session: pings, gives up, or looks again later.
-    ///
-    /// A silence in either direction is ended by a ping: MQTT asks for it where we say nothing, and without it a server
-    /// that has gone would not be noticed by a client that only sends.
     pub(super) fn check_life(&mut self, shared: &mut Shared, now_ns: u64, sink: &mut impl Sink) {
-        let link = &mut self.link;
+        let link = &self.link;
         if link.phase != Phase::Open || link.keep_alive_ns == 0 || now_ns < link.check_at_ns {
             return;
         }
+        let next_ns = if D::ANSWERS_PINGS { self.ping(shared, now_ns) } else { self.beat(shared, now_ns) };
+        let Some(next_ns) = next_ns else {
+            self.end(shared, Cause::Silent, sink);
+            return;
+        };
+        self.link.check_at_ns = shared.wheel.set(self.link.id.0, next_ns);
+        self.flush(shared, sink);
+    }
+
+    /// A silence in either direction is ended by a ping: MQTT asks for it where we say nothing, and without it a server
+    /// that has gone would not be noticed by a client that only sends. When to look again; `None` if nothing answered.
+    fn ping(&mut self, shared: &mut Shared, now_ns: u64) -> Option<u64> {
+        let link = &mut self.link;
         if link.pinged_at_ns.is_some_and(|pinged_at_ns| link.received_at_ns >= pinged_at_ns) {
             link.pinged_at_ns = None;
         }
         let silent_since_ns = link.sent_at_ns.min(link.received_at_ns);
-        let next_ns = match link.pinged_at_ns {
-            Some(pinged_at_ns) if now_ns >= pinged_at_ns + link.keep_alive_ns => {
-                self.end(shared, Cause::Silent, sink);
-                return;
-            }
-            Some(pinged_at_ns) => pinged_at_ns + link.keep_alive_ns,
+        match link.pinged_at_ns {
+            Some(pinged_at_ns) if now_ns >= pinged_at_ns + link.keep_alive_ns => None,
+            Some(pinged_at_ns) => Some(pinged_at_ns + link.keep_alive_ns),
             None if now_ns >= silent_since_ns + link.keep_alive_ns => {
                 link.pinged_at_ns = Some(now_ns);
                 link.outbox.append(&mut shared.pool, D::ping);
-                now_ns + link.keep_alive_ns
+                Some(now_ns + link.keep_alive_ns)
             }
-            None => silent_since_ns + link.keep_alive_ns,
+            None => Some(silent_since_ns + link.keep_alive_ns),
+        }
+    }
+
+    /// A sign of life after half a keep-alive without a word of ours, as servers expect one in each. They give theirs on
+    /// their own, and two missing ones in a row are the end (AMQP 0-9-1 §4.2.7). When to look again; `None` at the end.
+    fn beat(&mut self, shared: &mut Shared, now_ns: u64) -> Option<u64> {
+        let link = &mut self.link;
+        let heard_within_ns = match link.heard_within_ns {
+            0 => link.keep_alive_ns.saturating_mul(2),
+            within_ns => within_ns,
         };
-        link.check_at_ns = shared.wheel.set(link.id.0, next_ns);
-        self.flush(shared, sink);
+        let (half_ns, end_ns) = (link.keep_alive_ns / 2, link.received_at_ns.saturating_add(heard_within_ns));
+        if now_ns >= end_ns {
+            return None;
+        }
+        if now_ns < link.sent_at_ns + half_ns {
+            return Some(end_ns.min(link.sent_at_ns + half_ns));
+        }
+        // Bytes that wait for the socket will be a sign of life, too.
+        if link.outbox.is_empty() {
+            link.outbox.append(&mut shared.pool, D::ping);
+        }
+        Some(end_ns.min(now_ns + half_ns))
     }
 }

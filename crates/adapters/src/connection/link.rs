@@ -104,6 +104,8 @@ pub struct Link {
     pub(super) keep_alive_ns: u64,
     pub(super) sent_at_ns: u64,
     pub(super) received_at_ns: u64,
+    /// The longest silence of a server that answers no pings; 0 for two keep-alives.
+    pub(super) heard_within_ns: u64,
     pub(super) pinged_at_ns: Option<u64>,
     /// When the wheel brings this session next; entries for other times are out of date.
     pub(super) check_at_ns: u64,
@@ -127,6 +129,7 @@ impl Link {
             keep_alive_ns: 0,
             sent_at_ns: 0,
             received_at_ns: 0,
+            heard_within_ns: 0,
             pinged_at_ns: None,
             check_at_ns: 0,
         }
@@ -177,10 +180,21 @@ impl Link {
     pub fn opened(&mut self, shared: &mut Shared, keep_alive_s: u16) {
         self.phase = Phase::Open;
         self.keep_alive_ns = u64::from(keep_alive_s) * 1_000_000_000;
+        self.heard_within_ns = 0;
         self.pinged_at_ns = None;
         if self.keep_alive_ns > 0 {
             self.check_at_ns = shared.wheel.set(self.id.0, clock::monotonic_ns() + self.keep_alive_ns);
         }
+    }
+
+    /// The server has accepted the session, and each side gives signs of life unasked: the server gives up after a silence
+    /// of ours of `allowed_ms`, 0 for never, and has gone after one of its own of `heard_within_ms`, 0 for never.
+    pub fn opened_with_heartbeats(&mut self, shared: &mut Shared, allowed_ms: u64, heard_within_ms: u64) {
+        let ns = |ms: u64| if ms == 0 { u64::MAX / 4 } else { ms.saturating_mul(1_000_000).min(u64::MAX / 4) };
+        self.opened(shared, 0);
+        (self.keep_alive_ns, self.heard_within_ns) = (ns(allowed_ms), ns(heard_within_ms));
+        let first_ns = (self.keep_alive_ns / 2).min(self.heard_within_ns);
+        self.check_at_ns = shared.wheel.set(self.id.0, clock::monotonic_ns() + first_ns);
     }
 
     /// Appends a message: what `front` writes, its payload, and `end`.

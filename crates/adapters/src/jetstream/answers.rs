@@ -19,7 +19,7 @@ impl JetStream {
         let awaits_none = || Cause::Protocol(format!("an answer to `{}`, which awaits none", message.subject));
         let (kind, number) = self.of_inbox(message.subject).ok_or_else(awaits_none)?;
         match (kind, self.step) {
-            ("s", Step::Streams(left)) => self.on_stream(link, shared, message, left, sink),
+            ("s", Step::Streams(left)) => self.on_stream(link, shared, message, (number, left), sink),
             ("i", Step::Consumers(left)) => self.on_consumer_info(link, shared, message, left, sink),
             ("c", Step::Ready) => self.on_consumer(link, message, number, sink),
             ("p", Step::Ready) => self.on_published(link, shared, message, number, sink),
@@ -35,12 +35,10 @@ impl JetStream {
         }
     }
 
-    /// Kind and last number of a subject of our inbox: `_INBOX.name.connection.kind[…].number`.
+    /// Kind and last number of a subject of our inbox, as [`JetStream::inbox`] makes it.
     fn of_inbox<'a>(&self, subject: &'a str) -> Option<(&'a str, u64)> {
-        let ours = subject.strip_prefix("_INBOX.")?.strip_prefix(self.name.as_str())?.strip_prefix('.')?;
-        let (connection, ours) = ours.split_once('.')?;
-        let is_ours = connection.parse() == Ok(self.connection);
-        let (kind, _) = ours.split_once('.').filter(|_| is_ours)?;
+        let ours = subject.strip_prefix(self.own().as_str())?.strip_prefix(".a.")?;
+        let (kind, _) = ours.split_once('.')?;
         Some((kind, ours.rsplit('.').next()?.parse().ok()?))
     }
 
@@ -49,12 +47,15 @@ impl JetStream {
         link: &mut Link,
         shared: &mut Shared,
         message: &Message<'_>,
-        left: usize,
+        (number, left): (u64, usize),
         sink: &mut impl Sink,
     ) -> Result<(), Cause> {
         let answer = read(message)?.map_err(Cause::Refused)?;
-        // A stream that had to be made again has lost what it kept for us.
-        self.is_kept &= !answer.did_create;
+        let Some(kept) = usize::try_from(number).ok().and_then(|number| self.streams.values_mut().nth(number)) else {
+            return Err(Cause::Protocol(format!("an answer about stream {number}, which there is not")));
+        };
+        self.is_kept &= kept.created == answer.created;
+        kept.created = answer.created;
         self.step = Step::Streams(left.saturating_sub(1));
         if left <= 1 {
             self.on_streams(link, shared, sink);

@@ -14,6 +14,10 @@ use crate::connection::{Dialect as _, Link, Shared};
 /// Messages on their way to a consumer at most, unless acknowledged.
 pub(super) const MAX_ACK_PENDING: u32 = 65_536;
 
+/// Time until a message that was not acknowledged is sent again: what was pushed into a connection that had ended. The server's
+/// own 30 s are longer than most runs wait for stragglers.
+const ACK_WAIT_NS: u64 = 5_000_000_000;
+
 impl JetStream {
     /// The log-in was taken: asks for the streams.
     pub(super) fn on_pong(&mut self, link: &mut Link, shared: &mut Shared, sink: &mut impl Sink) {
@@ -25,9 +29,9 @@ impl JetStream {
             return self.on_streams(link, shared, sink);
         }
         link.outbox.append(&mut shared.pool, |out| {
-            encode_subscribe(&format!("_INBOX.{}.{}.>", self.name, self.connection), INBOX, out);
-            for (number, (name, subjects)) in (0..).zip(&self.streams) {
-                let stream = Stream { name, subjects, retention: "interest", storage: "file" };
+            encode_subscribe(&format!("{}.a.>", self.own()), INBOX, out);
+            for (number, (name, kept)) in (0..).zip(&self.streams) {
+                let stream = Stream { name, subjects: &kept.subjects, retention: "interest", storage: "file" };
                 encode_request(&stream.create_subject(), &self.inbox("s", number), &stream, out);
             }
         });
@@ -69,7 +73,7 @@ impl JetStream {
         let persistent = link.config.persistent;
         link.outbox.append(&mut shared.pool, |out| {
             for (index, listener) in self.listeners.iter().enumerate() {
-                let deliver_subject = format!("_INBOX.{}.d.{index}", self.name);
+                let deliver_subject = self.delivery(index, persistent);
                 encode_subscribe(&deliver_subject, INBOX + 1 + index as u64, out);
                 if !makes {
                     continue;
@@ -86,6 +90,7 @@ impl JetStream {
                         filter_subjects: several.then_some(&listener.subjects),
                         deliver_policy: "new",
                         ack_policy: if is_acknowledged { "explicit" } else { "none" },
+                        ack_wait: is_acknowledged.then_some(ACK_WAIT_NS),
                         max_ack_pending: is_acknowledged.then_some(MAX_ACK_PENDING),
                     },
                 };

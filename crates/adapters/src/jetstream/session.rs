@@ -13,6 +13,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use pubmark_model::qos::Qos;
 use pubmark_protocol::capabilities::{Capabilities, Features, Level, SentMeans};
 use pubmark_protocol::clients::{Goodbye, Outgoing, SessionConfig, SessionId};
+use pubmark_protocol::clock;
 use pubmark_protocol::events::{Cause, Sink, Token};
 use pubmark_protocol::header::COMPACT;
 use pubmark_wire::nats::jetstream::{ID_HEADER_BYTES, delete_consumer_subject, encode_publish_with_id};
@@ -40,6 +41,14 @@ pub(super) enum Step {
     Ready,
 }
 
+/// A stream.
+pub(super) struct Kept {
+    /// What it keeps.
+    pub(super) subjects: Vec<String>,
+    /// When it was made, as the server says: another time is another stream, which has lost what was kept for us.
+    pub(super) created: Option<String>,
+}
+
 /// A subscription as the server knows it.
 pub(super) struct Listener {
     pub(super) stream: String,
@@ -53,12 +62,14 @@ pub struct JetStream {
     pub(super) step: Step,
     /// Name of this client in inboxes and of what is kept for it.
     pub(super) name: String,
+    /// Tells the session from others of that name, which may have been there before.
+    mark: u64,
     /// Counts connections: answers of an earlier one come to another inbox.
-    pub(super) connection: u32,
+    connection: u32,
     /// Of each publication.
     subjects: Vec<Box<str>>,
-    /// Streams that have to be there: name, subjects.
-    pub(super) streams: BTreeMap<String, Vec<String>>,
+    /// Streams that have to be there, by name.
+    pub(super) streams: BTreeMap<String, Kept>,
     pub(super) listeners: Vec<Listener>,
     pub(super) in_flight: InFlight,
     /// The server has all of the session that was there when its last connection ended, as far as its answers tell.
@@ -109,11 +120,13 @@ impl Dialect for JetStream {
         let listeners = config.subscriptions.iter().map(|entry| listener(&entry.filter, entry.qos)).collect();
         let topics = config.publications.iter().map(|publication| &publication.topic);
         let filters = config.subscriptions.iter().map(|subscription| &subscription.filter);
-        let of_stream = |topic: &Box<str>| (names::stream(topic), names::stream_subjects(topic));
+        let of_stream =
+            |topic: &Box<str>| (names::stream(topic), Kept { subjects: names::stream_subjects(topic), created: None });
         JetStream {
             opening,
             step: Step::LogIn,
             name: names::escaped(&config.client_id),
+            mark: clock::monotonic_ns(),
             connection: 0,
             subjects,
             streams: topics.chain(filters).map(of_stream).collect(),
@@ -236,9 +249,23 @@ impl JetStream {
         format!("{}-{listener}", self.name)
     }
 
+    /// Start of the subjects that are this connection's alone.
+    pub(super) fn own(&self) -> String {
+        format!("_INBOX.{}.{:x}-{}", self.name, self.mark, self.connection)
+    }
+
     /// Where answers of this connection come to: `kind` and `number` say to what.
     pub(super) fn inbox(&self, kind: &str, number: u64) -> String {
-        format!("_INBOX.{}.{}.{kind}.{number}", self.name, self.connection)
+        format!("{}.a.{kind}.{number}", self.own())
+    }
+
+    /// Where a listener's consumer sends messages. A consumer that is kept sends them to the same place always; one that is
+    /// not may outlive its connection for some seconds, and must not send to the next.
+    pub(super) fn delivery(&self, listener: usize, persistent: bool) -> String {
+        match persistent {
+            true => format!("_INBOX.{}.d.{listener}", self.name),
+            false => format!("{}.d.{listener}", self.own()),
+        }
     }
 
     /// Appends a message; `message.publication` and its level say how.

@@ -90,7 +90,8 @@ impl<V: ProtocolVersion> Mqtt<V> {
                 session_present: connack.session_present,
                 receive_maximum: properties.receive_maximum(),
                 maximum_packet_bytes: properties.maximum_packet_bytes(),
-                topic_alias_refused: link.config.options.topic_alias && properties.topic_alias_maximum().unwrap_or(0) == 0,
+                topic_alias_refused: link.config.options.topic_alias
+                    && properties.topic_alias_maximum().unwrap_or(0) == 0,
                 maximum_qos: wanted.is_some_and(|qos| qos > self.maximum_qos).then_some(self.maximum_qos),
             },
         );

@@ -291,8 +291,16 @@ mod tests {
                     let publication = Publication { publisher: 1, topic: "a/b".into(), qos, retain: false, body: None };
                     let publication = &publication;
                     for extras in every_extra() {
-                        let packet =
-                            Packet { publication, extras, sequence: 1, due_ns: 0, payload_bytes, qos, packet_id, dup: false };
+                        let packet = Packet {
+                            publication,
+                            extras,
+                            sequence: 1,
+                            due_ns: 0,
+                            payload_bytes,
+                            qos,
+                            packet_id,
+                            dup: false,
+                        };
                         let mut out = Vec::new();
                         packet.encode(version, &config, &mut out).unwrap();
                         assert_eq!(packet_bytes(version, publication, extras, qos, payload_bytes).0, out.len());

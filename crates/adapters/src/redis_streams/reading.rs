@@ -64,7 +64,7 @@ impl RedisStreams {
     ) -> Result<usize, Cause> {
         let broken = || Cause::Protocol("an answer to XREADGROUP that is none".to_owned());
         let mut values = Values::new(values);
-        let streams = values.open().ok_or_else(broken)? / 2;
+        let streams = values.open().filter(|parts| parts % 2 == 0).ok_or_else(broken)? / 2;
         let mut chosen: Vec<&[u8]> = vec![];
         let mut count = 0;
         for _ in 0..streams {

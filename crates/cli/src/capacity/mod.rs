@@ -95,7 +95,8 @@ impl Capacity<'_> {
         match seen {
             Some(seen) => seen.environment.load_after = record.environment.load_after,
             None => {
-                let Record { system, protocol, environment, .. } = record;
+                let protocol = record.protocols();
+                let Record { system, environment, .. } = record;
                 *seen = Some(Seen { system, protocol, environment });
             }
         }

@@ -1,31 +1,47 @@
-//! `pubmark broker`: the built-in broker as a process of its own; how `--system builtin` is started.
+//! `pubmark broker`: the built-in brokers as a process of their own; how `--system builtin` and `--system coap` are started.
 
 use std::path::PathBuf;
 
-use clap::Args;
+use clap::{Args, ValueEnum};
 
 use crate::exit_code::ExitCode;
 use crate::failure::{Failure, Outcome};
 
-/// The built-in MQTT broker: prints `listening ADDRESS` and runs until SIGTERM.
+/// A built-in broker: prints `listening ADDRESS` and runs until SIGTERM.
 #[derive(Debug, Args)]
 pub struct Broker {
+    /// What it speaks: MQTT 3.1.1 and 5, or CoAP publish/subscribe over UDP
+    #[arg(long, value_enum, default_value = "mqtt")]
+    pub protocol: Spoken,
+
     /// Address and port; port 0 takes a free one
     #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:0")]
     pub listen: String,
 
-    /// Certificate chain and key (PEM): encrypt
+    /// Certificate chain and key (PEM): encrypt; MQTT only
     #[arg(long, num_args = 2, value_names = ["CERTIFICATE", "KEY"])]
     pub tls: Option<Vec<PathBuf>>,
 
-    /// Take so many messages a second at most: a broker of known capacity
+    /// Take so many messages a second at most, a broker of known capacity; MQTT only
     #[arg(long, value_name = "RATE")]
     pub at_most: Option<f64>,
+}
+
+/// What a built-in broker speaks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Spoken {
+    /// MQTT 3.1.1 and 5.
+    Mqtt,
+    /// CoAP publish/subscribe.
+    Coap,
 }
 
 impl Broker {
     /// Serves until it is told to stop, or until the process that started it is gone.
     pub fn perform(self) -> Outcome {
+        if self.protocol == Spoken::Coap {
+            return self.serve_coap();
+        }
         let mut options = vec!["--listen".to_owned(), self.listen];
         if let Some([certificate, key]) = self.tls.as_deref() {
             options.extend(["--tls-certificate".to_owned(), certificate.display().to_string()]);
@@ -38,6 +54,21 @@ impl Broker {
             Ok(()) => Ok(ExitCode::Ok),
             Err(error) => Err(Failure::from_error(ExitCode::SystemFailed, &error)
                 .hint("`--listen 127.0.0.1:0` takes a free port; `--tls` wants PEM files")),
+        }
+    }
+
+    fn serve_coap(self) -> Outcome {
+        if self.tls.is_some() || self.at_most.is_some() {
+            return Err(Failure::usage("`--tls` and `--at-most` are for `--protocol mqtt`".to_owned())
+                .hint("the CoAP broker neither encrypts nor holds back: leave them out"));
+        }
+        let options = ["--listen".to_owned(), self.listen];
+        match pubmark_broker::coap::serve_process(options, &mut std::io::stdout()) {
+            Ok(()) => Ok(ExitCode::Ok),
+            Err(error) => {
+                Err(Failure::from_error(ExitCode::SystemFailed, &error)
+                    .hint("`--listen 127.0.0.1:0` takes a free port"))
+            }
         }
     }
 }

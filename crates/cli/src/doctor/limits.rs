@@ -38,7 +38,9 @@ pub fn ports() -> Finding {
         return Finding::limited(format!("`{path}` cannot be read"), "run on Linux with /proc mounted");
     };
     let count = (last + 1).saturating_sub(*first);
-    let text = format!("{count} local ports ({first} to {last}): as many connections to one endpoint from one address; `--source-addresses` adds more");
+    let text = format!(
+        "{count} local ports ({first} to {last}): as many connections to one endpoint from one address; `--source-addresses` adds more"
+    );
     if count >= 16_384 {
         Finding::good(text)
     } else {

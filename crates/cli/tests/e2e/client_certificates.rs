@@ -27,8 +27,11 @@ fn strict() -> Option<(Mosquitto, Certificates, tempfile::TempDir)> {
 fn a_run_with_a_certificate_delivers_all_and_one_without_says_what_to_give() {
     let Some((broker, files, _folder)) = strict() else { return };
     let endpoint = format!("mqtts://localhost:{}", broker.port);
-    let (authority, certificate, key) =
-        (files.authority.display().to_string(), files.client.display().to_string(), files.client_key.display().to_string());
+    let (authority, certificate, key) = (
+        files.authority.display().to_string(),
+        files.client.display().to_string(),
+        files.client_key.display().to_string(),
+    );
     let trusting = ["--endpoint", &endpoint, "--tls-ca", &authority];
     let place = Place::new();
     let record = place.record(&[&SMALL[1..], &trusting, &["--tls-cert", &certificate, "--tls-key", &key]].concat());

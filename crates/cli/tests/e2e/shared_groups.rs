@@ -27,7 +27,9 @@ fn load<'a>(endpoint: &'a str, protocol: &'a str, qos: &'a str, shards: &'a str)
 fn each_message_is_expected_once_for_a_group_and_arrives_once() {
     let Some(broker) = Mosquitto::start("max_queued_messages 1000000") else { return };
     let endpoint = broker.endpoint();
-    for (protocol, qos, shards) in [("mqtt5", "0", "1"), ("mqtt311", "1", "2"), ("mqtt5", "2", "2"), ("mqtt311", "0", "1")] {
+    for (protocol, qos, shards) in
+        [("mqtt5", "0", "1"), ("mqtt311", "1", "2"), ("mqtt5", "2", "2"), ("mqtt311", "0", "1")]
+    {
         let place = Place::new();
         place.write("jobs.yaml", WORKLOAD);
         let record = place.record(&load(&endpoint, protocol, qos, shards));

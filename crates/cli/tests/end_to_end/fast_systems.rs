@@ -11,9 +11,10 @@ use serde_json::Value;
 
 use crate::program::{assert_closed, call, record_of};
 
-const FAST: [&str; 8] = ["builtin", "mosquitto", "mochi", "nats", "redis", "valkey", "rumqttd", "aedes"];
+const FAST: [&str; 9] = ["builtin", "coap", "mosquitto", "mochi", "nats", "redis", "valkey", "rumqttd", "aedes"];
 /// The protocols that pubmark's clients speak.
-const SPOKEN: [&str; 5] = ["mqtt5", "mqtt311", "nats", "jetstream", "redis"];
+const SPOKEN: [&str; 9] =
+    ["mqtt5", "mqtt311", "nats", "jetstream", "redis", "redis-streams", "amqp091", "amqp10", "coap"];
 const SHORT: &[&str] =
     &["fan-in", "--set", "publishers=10", "--set", "rate=10/s", "--duration", "1s", "--warmup", "0s"];
 
@@ -22,11 +23,15 @@ fn skipped(reason: &str) {
     std::io::stderr().write_all(format!("skipped: {reason}\n").as_bytes()).unwrap();
 }
 
+/// Is it pubmark itself? `{self}` would be this test.
+fn is_own(name: &str) -> bool {
+    ["builtin", "coap"].contains(&name)
+}
+
 /// The definition if its program is installed; says so if it is not.
 fn here(name: &str) -> Option<Definition> {
     let definition = Definition::load(name).unwrap();
-    // `{self}` would be this test.
-    if name == "builtin" || install::found(&definition).is_some() {
+    if is_own(name) || install::found(&definition).is_some() {
         return Some(definition);
     }
     skipped(&format!("{name} is not installed (`pubmark install {name}`)"));
@@ -89,7 +94,7 @@ fn tls_and_log_ins_work_where_they_are_offered() {
     let folder = tempfile::tempdir().unwrap();
     let certificates = Certificates::make(folder.path(), "fast");
     let authority = certificates.authority.display().to_string();
-    for definition in FAST.into_iter().filter(|name| *name != "builtin").filter_map(here) {
+    for definition in FAST.into_iter().filter(|name| !is_own(name)).filter_map(here) {
         for protocol in SPOKEN.into_iter().filter(|protocol| definition.protocols.contains_key(*protocol)) {
             let login = Credentials { user: "ann".to_owned(), password: "open-sesame".to_owned() };
             let asks = definition.asks_for_login(false);

@@ -10,7 +10,7 @@ fn encrypts_and_asks_who_is_there(name: &str, protocol: &str) {
     let authority = options.tls.as_ref().unwrap().authority.display().to_string();
     let system = start(&definition, &options);
     let endpoint = system.endpoint().to_string();
-    assert!(endpoint.starts_with("mqtts://"), "{endpoint}");
+    assert!(["mqtts://", "amqps://"].iter().any(|scheme| endpoint.starts_with(scheme)), "{endpoint}");
     let call = |password| {
         let login = ["--user", LOGIN.0, "--password", password];
         [&["--endpoint", &endpoint, "--protocol", protocol, "--tls-ca", &authority, "--qos", "1"], &login[..]].concat()
@@ -25,12 +25,15 @@ fn encrypts_and_asks_who_is_there(name: &str, protocol: &str) {
 #[ignore = "slow: make test-all"]
 fn rabbitmq_encrypts_and_asks_who_is_there() {
     encrypts_and_asks_who_is_there("rabbitmq", "mqtt311");
+    encrypts_and_asks_who_is_there("rabbitmq", "amqp091");
+    encrypts_and_asks_who_is_there("rabbitmq", "amqp10");
 }
 
 #[test]
 #[ignore = "slow: make test-all"]
 fn artemis_encrypts_and_asks_who_is_there() {
     encrypts_and_asks_who_is_there("artemis", "mqtt5");
+    encrypts_and_asks_who_is_there("artemis", "amqp10");
 }
 
 #[test]

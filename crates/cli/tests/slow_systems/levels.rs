@@ -1,4 +1,4 @@
-//! Every level of every MQTT version that each broker offers.
+//! Every level of every protocol that each broker and pubmark's clients speak, and from one protocol to another.
 
 use std::process::Command;
 
@@ -8,7 +8,8 @@ use crate::system::{has_clients, installed, options, record_of, start, stop};
 fn every_level_delivers(name: &str) {
     let Some(definition) = installed(name) else { return };
     let folder = tempfile::tempdir().unwrap();
-    for (protocol, offer) in definition.protocols.iter().filter(|(protocol, _)| protocol.starts_with("mqtt")) {
+    let spoken = |protocol: &str| ["mqtt5", "mqtt311", "amqp091", "amqp10"].contains(&protocol);
+    for (protocol, offer) in definition.protocols.iter().filter(|(protocol, _)| spoken(protocol)) {
         for qos in 0..=offer.highest_qos {
             let profile = if qos == 1 { "default" } else { "tuned" };
             let level = qos.to_string();
@@ -41,6 +42,22 @@ fn artemis_delivers_at_every_level_it_grants() {
 #[ignore = "slow: make test-all"]
 fn hivemq_delivers_at_every_level_it_grants() {
     every_level_delivers("hivemq");
+}
+
+#[test]
+#[ignore = "slow: make test-all"]
+fn what_is_published_in_one_protocol_is_heard_in_the_other() {
+    let between = [("rabbitmq", "amqp091"), ("rabbitmq", "amqp10"), ("artemis", "amqp10")];
+    let folder = tempfile::tempdir().unwrap();
+    for (system, amqp) in between.into_iter().filter(|(system, _)| installed(system).is_some()) {
+        for (publish, subscribe) in [("mqtt311", amqp), (amqp, "mqtt311")] {
+            for qos in ["0", "1"] {
+                let sides = ["--publish-protocol", publish, "--subscribe-protocol", subscribe];
+                let record = record_of(folder.path(), &[&["--system", system, "--qos", qos], &sides[..]].concat());
+                assert_eq!(record["granted_qos_lower"], 0, "{system}: {sides:?} at level {qos}");
+            }
+        }
+    }
 }
 
 /// Asks for the highest level there is and sees that exactly what the definition says is granted.

@@ -27,7 +27,7 @@ const WRONG: &[(&str, &[&str])] = &[
     ("level-not-offered", &["run", "hello", "--system", "rabbitmq", "--qos", "2"]),
     ("protocol-not-spoken", &["run", "hello", "--system", "redis"]),
     ("endpoint-without-scheme", &["run", "smart-home", "--endpoint", "localhost:1883"]),
-    ("endpoint-of-another-protocol", &["run", "smart-home", "--endpoint", "amqp://localhost"]),
+    ("endpoint-of-another-protocol", &["run", "smart-home", "--endpoint", "stomp://localhost"]),
     ("endpoint-with-a-wrong-port", &["run", "smart-home", "--endpoint", "mqtt://localhost:99999"]),
     (
         "password-without-variable",

@@ -12,7 +12,9 @@ use std::process::{Child, Command, Stdio};
 use pubmark_adapters::mqtt::Mqtt5;
 use pubmark_conformance::certificates::Certificates;
 use pubmark_model::qos::Qos;
-use pubmark_protocol::clients::{Clients, Outgoing, Publication, SessionConfig, SessionOptions, SessionId, ShardConfig, Taken};
+use pubmark_protocol::clients::{
+    Clients, Outgoing, Publication, SessionConfig, SessionId, SessionOptions, ShardConfig, Taken,
+};
 use pubmark_protocol::clock;
 use pubmark_protocol::endpoint::{Endpoint, Tls};
 use pubmark_protocol::events::{Cause, Connected, Delivery, Said, Sink, Token};
@@ -74,8 +76,11 @@ impl RunningSink {
             .unwrap();
         let mut line = String::new();
         BufReader::new(process.stdout.take().unwrap()).read_line(&mut line).unwrap();
-        let tls =
-            files.map(|files| Tls { server_name: "localhost".to_owned(), authorities: Some(files.authority.clone()), identity: None });
+        let tls = files.map(|files| Tls {
+            server_name: "localhost".to_owned(),
+            authorities: Some(files.authority.clone()),
+            identity: None,
+        });
         let address = line.trim().parse().unwrap();
         RunningSink(process, Endpoint { shown: line, address, tls, credentials: None, upgrade: None })
     }

@@ -1,9 +1,17 @@
-//! The built-in broker as a process, for the suite.
+//! The built-in brokers as processes, for the suite: `--protocol coap` in front is the one for CoAP.
 
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
-    match pubmark_broker::serve_process(std::env::args().skip(1), &mut std::io::stdout().lock()) {
+    let mut arguments: Vec<String> = std::env::args().skip(1).collect();
+    let mut output = std::io::stdout().lock();
+    let coap = arguments.starts_with(&["--protocol".to_owned(), "coap".to_owned()]);
+    let served = if coap {
+        pubmark_broker::coap::serve_process(arguments.drain(..).skip(2), &mut output)
+    } else {
+        pubmark_broker::serve_process(arguments, &mut output)
+    };
+    match served {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             // The only way for a test to hear of it.

@@ -42,6 +42,10 @@ fn assert_granted(record: &Recorder, session: SessionId, qos: Qos) {
 pub fn a_flood_in_order<C: Clients, S: Server>(target: &mut Target<S>) {
     const COUNT: u32 = 20_000;
     for qos in target.capabilities.qos() {
+        if qos == Qos::BestEffort && target.server.may_lose() {
+            eprintln!("skipped: {} at best effort loses what finds no room in a socket", target.capabilities.name);
+            continue;
+        }
         let count = if qos == Qos::BestEffort { COUNT } else { COUNT / 10 };
         let mut peer = Peer::<C>::open(target.endpoint());
         let hears = peer.join(subscriber("flood-in", "flood", qos));
@@ -144,9 +148,10 @@ pub fn the_window_is_kept<C: Clients, S: Server>(target: &mut Target<S>) {
     }
     let mut peer = Peer::<C>::open(target.endpoint());
     let mut config = publisher("window-wide", "window", Qos::AtLeastOnce);
-    config.in_flight_window = 1_000;
+    // So many that all of them are fewer bytes than wait for a socket at most.
+    config.in_flight_window = 500;
     let says = peer.join(config);
-    let allowed = peer.record.connects(says)[0].receive_maximum.unwrap_or(u16::MAX).min(1_000);
+    let allowed = peer.record.connects(says)[0].receive_maximum.unwrap_or(u16::MAX).min(500);
     let taken = (0..2_000).take_while(|_| peer.offer(says, 16) == Taken::Yes).count();
     assert_eq!(taken, usize::from(allowed), "what the server allows counts too");
 }

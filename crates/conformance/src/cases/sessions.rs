@@ -89,7 +89,8 @@ pub fn sent_again<C: Clients, S: Server>(target: &mut Target<S>) {
         return;
     }
     const COUNT: usize = 5;
-    for (qos, client_id) in [(Qos::AtLeastOnce, "again-1"), (Qos::ExactlyOnce, "again-2")] {
+    let levels = [(Qos::AtLeastOnce, "again-1"), (Qos::ExactlyOnce, "again-2")];
+    for (qos, client_id) in levels.into_iter().filter(|(qos, _)| target.capabilities.offers(*qos)) {
         let mut peer = Peer::<C>::open(target.endpoint());
         let hears = peer.join(subscriber("again-in", client_id, qos));
         let config = publisher(client_id, client_id, qos);
@@ -133,7 +134,10 @@ pub fn lost_session<C: Clients, S: Server>(target: &mut Target<S>) {
     let clean = peer.join(publisher("lost-clean", "lost", Qos::AtLeastOnce));
     let sessions = target.capabilities.persistent_sessions;
     let kept = sessions.then(|| {
-        let config = publisher("lost-kept", "lost", Qos::ExactlyOnce);
+        let highest = target.capabilities.qos().last().expect("it offers a level");
+        // It listens, too: a server that keeps nothing for a session that only publishes has nothing to lose.
+        let subscriptions = subscriber("lost-kept", "lost-kept", Qos::AtLeastOnce).subscriptions;
+        let config = SessionConfig { subscriptions, ..publisher("lost-kept", "lost", highest) };
         peer.join(keeping(config, target.listener, target.capabilities.name))
     });
     for session in [Some(clean), kept].into_iter().flatten() {

@@ -32,8 +32,13 @@ impl Meeting {
         let listener = TcpListener::bind(pubmark_conformance::ports::free()).unwrap();
         let address = listener.local_addr().unwrap();
         let upgrade = Upgrade { host: address.to_string(), path: "/mqtt".to_owned(), subprotocol: "mqtt" };
-        let endpoint =
-            Endpoint { shown: format!("ws://{address}"), address, tls: None, credentials: None, upgrade: Some(upgrade) };
+        let endpoint = Endpoint {
+            shown: format!("ws://{address}"),
+            address,
+            tls: None,
+            credentials: None,
+            upgrade: Some(upgrade),
+        };
         Meeting { peer: Peer::open(endpoint), listener }
     }
 
@@ -45,7 +50,8 @@ impl Meeting {
         stream.set_nonblocking(true).unwrap();
         stream.set_nodelay(true).unwrap();
         let mut frames = Frames { stream, received: Vec::new() };
-        let request = frames.take(&mut self.peer, |bytes| bytes.windows(4).position(|four| four == b"\r\n\r\n").map(|at| at + 4));
+        let request =
+            frames.take(&mut self.peer, |bytes| bytes.windows(4).position(|four| four == b"\r\n\r\n").map(|at| at + 4));
         let request = String::from_utf8(request).unwrap();
         let key = request.lines().find_map(|line| line.strip_prefix("Sec-WebSocket-Key: ")).unwrap().to_owned();
         (session, frames, key)

@@ -32,7 +32,7 @@ fn asked(config: SessionConfig) -> (Meeting<JetStreamClients>, SessionId, Script
 /// A session that is open.
 fn opened(config: SessionConfig) -> (Meeting<JetStreamClients>, SessionId, Script) {
     let (mut meeting, id, mut script, said) = asked(config);
-    script.say(answer(&said, "s", "{\"did_create\":true}").as_bytes());
+    script.say(answer(&said, "s", "{\"created\":\"2026-01-01T00:00:00Z\"}").as_bytes());
     meeting.peer.wait("connected", |record| !record.connects(id).is_empty());
     (meeting, id, script)
 }

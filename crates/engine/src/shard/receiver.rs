@@ -313,12 +313,8 @@ mod tests {
             header::write(&mut payload, 16, RUN, 0, *sequence, 1_000);
             let delivery =
                 Delivery { payload: &payload, retained: false, at_ns: 2_000, empty_at_ns: 1_500, kernel_ns: None };
-            let mut figures = Figures {
-                times: &mut times,
-                types: &mut types,
-                counters: &mut counters,
-                series: &mut series,
-            };
+            let mut figures =
+                Figures { times: &mut times, types: &mut types, counters: &mut counters, series: &mut series };
             receiver.enter(0, &delivery, &Window::new(0, 1_000_000), &mut figures);
         }
         counters

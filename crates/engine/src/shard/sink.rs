@@ -160,7 +160,7 @@ impl Sink for Shard {
             publisher.unacknowledged -= 1;
         }
         let fan_out = u64::from(publisher.fan_out);
-        let measured = publisher.is_measured(token.sequence);
+        let (measured, awaited) = (publisher.is_measured(token.sequence), publisher.acknowledged);
         if let Err(said) = outcome {
             if measured {
                 publisher.book.refused.push(token.sequence);
@@ -168,7 +168,8 @@ impl Sink for Shard {
             self.expected_ever = self.expected_ever.saturating_sub(fan_out);
             self.counters.count_cause(format!("message refused: {said}"));
         }
-        self.in_flight = self.in_flight.saturating_sub(1);
+        // One that no acknowledgement is waited for left when it was written, and can be refused all the same.
+        self.in_flight = self.in_flight.saturating_sub(u64::from(awaited));
         self.note_settled(session);
     }
 

@@ -19,10 +19,7 @@ const LONGEST_NAME: usize = 64;
 
 /// The shared group that a subscriber group is. Its name stands in a filter (`$share/NAME/…`, MQTT 5.0 §4.8.2), so it has no
 /// `/`, `+` or `#`.
-pub(crate) fn shared(
-    name: &Spanned<String>,
-    filters: &OneOrMany<Spanned<String>>,
-) -> Result<String, Problem> {
+pub(crate) fn shared(name: &Spanned<String>, filters: &OneOrMany<Spanned<String>>) -> Result<String, Problem> {
     let text = &name.value;
     let is_plain = |letter: char| letter.is_ascii_alphanumeric() || matches!(letter, '-' | '_');
     if text.is_empty() || text.len() > LONGEST_NAME || !text.chars().all(is_plain) {
@@ -89,9 +86,11 @@ fn seconds(text: &Text<DurationText>, least: u32, what: &str) -> Result<u32, Pro
     let time = value::duration(text)?;
     match u32::try_from(time.as_secs()) {
         Ok(seconds) if seconds >= least && time.subsec_nanos() == 0 => Ok(seconds),
-        _ => Err(value::impossible(format!("{what} is a number of whole seconds from {least} on, not `{}`", text.text))
-            .at(text.span, "cannot be said in MQTT")
-            .help("write for instance `10s`")),
+        _ => {
+            Err(value::impossible(format!("{what} is a number of whole seconds from {least} on, not `{}`", text.text))
+                .at(text.span, "cannot be said in MQTT")
+                .help("write for instance `10s`"))
+        }
     }
 }
 
@@ -100,5 +99,7 @@ pub(crate) fn shared_twice(name: &str, again: Span, first: Span) -> Problem {
     Problem::new(ProblemKind::BadName, format!("two subscriber groups share as `{name}`"))
         .at(again, "again")
         .at(first, "first used here")
-        .help("give each a name of its own; members of one shared group stand in one subscriber group, with its `count`")
+        .help(
+            "give each a name of its own; members of one shared group stand in one subscriber group, with its `count`",
+        )
 }

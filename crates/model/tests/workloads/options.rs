@@ -59,7 +59,10 @@ fn a_will_is_read_whole() {
     let will = |lines: &str| read(&group(&format!("{WHOLE}\n{lines}"))).unwrap().devices[0].will.clone();
     let short = will("will: {topic: \"gone/{device}\"}").unwrap();
     assert_eq!(short.topic.0, "gone/{device}");
-    assert_eq!((short.payload_bytes, short.qos, short.retain, short.delay), (16, Qos::BestEffort, false, Duration::ZERO));
+    assert_eq!(
+        (short.payload_bytes, short.qos, short.retain, short.delay),
+        (16, Qos::BestEffort, false, Duration::ZERO)
+    );
     let full = will("session: persistent\nwill: {topic: t, payload: 1KB, qos: 1, retain: true, delay: 5s}");
     let topic = pubmark_model::topic::TopicTemplate("t".to_owned());
     let expected =

@@ -63,7 +63,8 @@ fn unmasked(bytes: &[u8]) -> (u8, Vec<u8>, &[u8]) {
         short => (usize::from(short), 2),
     };
     let mask = &bytes[at..at + 4];
-    let payload = bytes[at + 4..at + 4 + length].iter().zip(mask.iter().cycle()).map(|(byte, mask)| byte ^ mask).collect();
+    let payload =
+        bytes[at + 4..at + 4 + length].iter().zip(mask.iter().cycle()).map(|(byte, mask)| byte ^ mask).collect();
     (bytes[0], payload, &bytes[at + 4 + length..])
 }
 
@@ -151,7 +152,10 @@ fn an_answer_that_does_not_agree_says_why() {
     let cases: [(Change, Fault); 11] = [
         (|_| "\0\0\0".to_owned(), handshake("no answer of HTTP/1.1")),
         (|_| "HTTP/1.0 200 OK\r\n".to_owned(), handshake("no answer of HTTP/1.1")),
-        (|_| "HTTP/1.1 404 Not\tFound\r\n\r\n".to_owned(), Fault::Refused { status: 404, reason: "NotFound".to_owned() }),
+        (
+            |_| "HTTP/1.1 404 Not\tFound\r\n\r\n".to_owned(),
+            Fault::Refused { status: 404, reason: "NotFound".to_owned() },
+        ),
         (|_| "HTTP/1.1 401\r\n\r\n".to_owned(), Fault::Refused { status: 401, reason: String::new() }),
         (|_| "HTTP/1.1 yes\r\n\r\n".to_owned(), handshake("an answer without a status")),
         (|text| text.replace("WebSocket", "h2c"), handshake("an answer that upgrades to something else")),
@@ -161,8 +165,14 @@ fn an_answer_that_does_not_agree_says_why() {
             |text| text.replace("\r\n\r\n", "\r\nSec-WebSocket-Extensions: permessage-deflate\r\n\r\n"),
             handshake("an answer with extensions that nobody asked for"),
         ),
-        (|text| text.replace("Protocol: mqtt", "Protocol: chat"), handshake("an answer with another subprotocol than `mqtt`")),
-        (|text| text.replace("Sec-WebSocket-Protocol: mqtt\r\n", ""), handshake("an answer without the subprotocol `mqtt`")),
+        (
+            |text| text.replace("Protocol: mqtt", "Protocol: chat"),
+            handshake("an answer with another subprotocol than `mqtt`"),
+        ),
+        (
+            |text| text.replace("Sec-WebSocket-Protocol: mqtt\r\n", ""),
+            handshake("an answer without the subprotocol `mqtt`"),
+        ),
     ];
     for (change, expected) in cases {
         let (mut websocket, key) = asked();

@@ -88,6 +88,9 @@ pub struct Listener {
     /// Scheme when it encrypts; `None` if it cannot.
     #[serde(default)]
     pub tls_scheme: Option<String>,
+    /// A UDP port: nobody can be seen to listen there, so it is ready when a message has gone through it.
+    #[serde(default)]
+    pub datagrams: bool,
 }
 
 /// What a system really offers over a protocol.

@@ -42,6 +42,11 @@ pub(super) enum BackEnd<'a> {
 }
 
 impl<'a> Plan<'a> {
+    /// Is the protocol's port one of UDP?
+    pub(super) fn over_datagrams(&self) -> bool {
+        self.definition.listeners.get(&self.offer.listener).is_some_and(|listener| listener.datagrams)
+    }
+
     pub(super) fn new(definition: &'a Definition, options: &'a StartOptions) -> Result<Plan<'a>, SystemError> {
         let profile = definition.profile(&options.profile)?;
         let offer = definition.offer(&options.protocol)?;

@@ -45,7 +45,7 @@ fn wait_for_one(
         if plan.options.stop.as_ref().is_some_and(|stop| stop.load(Ordering::Relaxed)) {
             return Err(SystemError::Interrupted { system: system() });
         }
-        let outcome = look(&brokers[number], ready);
+        let outcome = look(plan, &brokers[number], ready);
         // Looked at last: a program that has ended cannot be ready, whoever answered on its port.
         if let Some((which, status)) = end_of(brokers) {
             return Err(SystemError::Exited { system: system(), status, log_tail: log_tail(&brokers[which].log) });
@@ -60,8 +60,11 @@ fn wait_for_one(
 }
 
 /// Does the broker listen, is it really the one that does, and does it do its work?
-fn look(broker: &Broker, ready: Ready) -> Result<(), String> {
+fn look(plan: &Plan, broker: &Broker, ready: Ready) -> Result<(), String> {
     let address = broker.endpoint.address;
+    if plan.over_datagrams() {
+        return ready(&broker.endpoint);
+    }
     TcpStream::connect_timeout(&address, CONNECT).map_err(|error| format!("no connection to {address}: {error}"))?;
     if tree::listens(broker.held.pid(), address.port()) == Some(false) {
         return Err(format!("another program listens on {address}"));

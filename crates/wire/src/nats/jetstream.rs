@@ -52,6 +52,9 @@ pub struct Consumer<'a> {
     pub deliver_policy: &'a str,
     /// `explicit`: every message is acknowledged; `none`: no message is.
     pub ack_policy: &'a str,
+    /// Time after which a message that was not acknowledged is sent again, ns, where they are.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub ack_wait: Option<u64>,
     /// Messages on their way at most, where they are acknowledged.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub max_ack_pending: Option<u32>,
@@ -83,9 +86,9 @@ pub struct Answer {
     pub error: Option<ApiError>,
     /// A message published: its number in the stream.
     pub seq: Option<u64>,
-    /// A stream created: it was not there before.
+    /// A stream: when it was made. (`did_create` is true for one that was there before, too.)
     #[serde(default)]
-    pub did_create: bool,
+    pub created: Option<String>,
 }
 
 /// Why a request was refused.

@@ -8,7 +8,7 @@ mod mutation;
 use mutation::fuzz;
 use pubmark_model::qos::Qos;
 use pubmark_wire::mqtt::{self, Version};
-use pubmark_wire::{nats, resp};
+use pubmark_wire::{amqp10, amqp091, coap, nats, resp};
 
 /// Largest packet that is taken, bytes.
 const MOST_BYTES: usize = 1_000;
@@ -107,5 +107,170 @@ fn resp() {
         Ok(resp::Found::Whole { bytes: whole, .. }) => assert!(whole > 0 && whole <= bytes.len()),
         Ok(resp::Found::Partial(Some(announced))) => assert!(announced > bytes.len() && announced <= MOST_BYTES),
         Ok(resp::Found::Partial(None)) | Err(_) => {}
+    });
+}
+
+#[test]
+fn coap() {
+    let corpus: [&[u8]; 4] = [
+        // PUT /ps/a in blocks; a notification with an ETag and a first block; a ping; a GET that observes.
+        &[0x44, 3, 0, 1, 0x40, 0, 0, 1, 0xb2, b'p', b's', 0x01, b'a', 0xd1, 3, 0x0e, 0xd2, 20, 4, 0, 0xff, b'x'],
+        &[0x53, 0x45, 0, 2, 0x80, 0, 0, 0x41, 7, 0x21, 9, 0xd1, 4, 0x0e, 0xff, b'x'],
+        &[0x40, 0, 0, 3],
+        &[0x43, 1, 0, 4, 0x80, 0, 0, 0x60, 0x52, b'p', b's', 0x01, b'+'],
+    ];
+    fuzz("CoAP", &corpus.map(<[u8]>::to_vec), |bytes| {
+        let _ = coap::peek(bytes);
+        if let Ok(message) = coap::decode(bytes) {
+            assert!(message.token.len() <= coap::LONGEST_TOKEN_BYTES && message.payload.len() < bytes.len());
+            for (_, value) in message.options {
+                let _ = (coap::uint(value), coap::Block::read(value).map(coap::Block::offset));
+            }
+            let mut topic = String::new();
+            if coap::decode_topic(&message, &mut topic) {
+                assert!(coap::check_topic(&topic).is_ok());
+            }
+        }
+    });
+}
+
+#[test]
+fn amqp091() {
+    let answer: &[u8] = b"\x01\x00\x02\x00\x00\x00\x0d\x00\x3c\x00\x50\x00\x00\x00\x00\x00\x00\x00\x09\x01\xce";
+    let message: &[u8] = b"\x01\x00\x01\x00\x00\x00\x1d\x00\x3c\x00\x3c\x01c\x00\x00\x00\x00\x00\x00\x00\x07\x00\x09amq.topic\x03a.b\xce\
+        \x02\x00\x01\x00\x00\x00\x0f\x00\x3c\x00\x00\x00\x00\x00\x00\x00\x00\x00\x05\x10\x00\x01\xce\
+        \x03\x00\x01\x00\x00\x00\x05hello\xce";
+    let start: &[u8] =
+        b"\x01\x00\x00\x00\x00\x00\x24\x00\x0a\x00\x0a\x00\x09\x00\x00\x00\x04\x01at\x01\x00\x00\x00\x05PLAIN\
+        \x00\x00\x00\x05en_US\xce";
+    let close: &[u8] = b"\x01\x00\x01\x00\x00\x00\x0d\x00\x14\x00\x28\x01\x94\x02no\x00\x32\x00\x0a\xce";
+    let declared: &[u8] = b"\x01\x00\x01\x00\x00\x00\x0e\x00\x32\x00\x0b\x01q\x00\x00\x00\x00\x00\x00\x00\x00\xce";
+    let corpus =
+        [answer, message, start, close, declared, amqp091::HEARTBEAT, amqp091::PROTOCOL_HEADER].map(<[u8]>::to_vec);
+    fuzz("AMQP 0-9-1", &corpus, |bytes| {
+        // Whole frames one after another, as a connection reads them.
+        let mut rest = bytes;
+        while !rest.is_empty() {
+            match amqp091::next(rest, MOST_BYTES) {
+                Ok(amqp091::Found::Whole { item, bytes: whole }) => {
+                    assert!(whole > 0 && whole <= rest.len() && whole <= MOST_BYTES);
+                    if let amqp091::Item::Frame(frame) = item {
+                        assert_eq!(frame.payload.len() + amqp091::FRAME_EXTRA_BYTES, whole);
+                        let _ = amqp091::Method::read(frame.payload);
+                        let _ = amqp091::read_content_header(frame.payload);
+                    }
+                    rest = &rest[whole..];
+                }
+                Ok(amqp091::Found::Partial(Some(announced))) => {
+                    assert!(announced > rest.len() && announced <= MOST_BYTES);
+                    break;
+                }
+                Ok(amqp091::Found::Partial(None)) | Err(_) => break,
+            }
+        }
+        let _ = amqp091::Method::read(bytes);
+        let _ = std::str::from_utf8(bytes).map(amqp091::routing_key);
+    });
+}
+
+/// A frame of each kind that a server sends.
+fn amqp10_corpus() -> Vec<Vec<u8>> {
+    use amqp10::{
+        Attach, Begin, Condition, Detach, Disposition, Flow, Open, Role, SenderSettles, State, Terminus, Transfer,
+    };
+    let terminus = Some(Terminus { address: Some("/topic/a.b"), capability: Some("topic") });
+    let error = Some(Condition { name: "amqp:not-found", description: Some("no such address") });
+    let encoded = |write: &dyn Fn(&mut Vec<u8>)| {
+        let mut out = vec![];
+        write(&mut out);
+        out
+    };
+    let open = Open {
+        container_id: "server",
+        hostname: None,
+        max_frame_bytes: 131_072,
+        channel_max: 1,
+        idle_time_out_ms: Some(30_000),
+        product: Some("RabbitMQ"),
+        version: Some("3"),
+    };
+    let begin =
+        Begin { remote_channel: Some(0), next_outgoing_id: 1, incoming_window: 9, outgoing_window: 9, handle_max: 255 };
+    let attach = Attach {
+        name: "s0",
+        handle: 0,
+        role: Role::Receiver,
+        sender_settles: SenderSettles::Mixed,
+        source: terminus,
+        target: terminus,
+        initial_delivery_count: Some(0),
+        max_message_bytes: Some(1_000),
+    };
+    let flow = Flow {
+        next_incoming_id: Some(1),
+        incoming_window: 9,
+        next_outgoing_id: 1,
+        outgoing_window: 9,
+        handle: Some(0),
+        delivery_count: Some(0),
+        link_credit: Some(1_000),
+        drain: true,
+        echo: true,
+    };
+    let transfer = Transfer {
+        handle: 0,
+        delivery_id: Some(1),
+        delivery_tag: Some(b"tag"),
+        settled: Some(false),
+        more: true,
+        aborted: false,
+        payload: b"\0\x53\x70\xc0\x02\x01\x41\0\x53\x73\xc1\x01\0\0\x53\x75\xa0\x05hello",
+    };
+    let disposition =
+        Disposition { role: Role::Receiver, first: 1, last: 5, settled: true, state: Some(State::Rejected(error)) };
+    vec![
+        encoded(&|out| amqp10::ProtocolHeader::SASL.encode(out)),
+        encoded(&|out| open.encode(out)),
+        encoded(&|out| begin.encode(0, out)),
+        encoded(&|out| attach.encode(0, out)),
+        encoded(&|out| flow.encode(0, out)),
+        encoded(&|out| transfer.encode(0, out)),
+        encoded(&|out| disposition.encode(0, out)),
+        encoded(&|out| Detach { handle: 0, closed: true, error }.encode(0, out)),
+        encoded(&|out| amqp10::encode_end(0, error, out)),
+        encoded(&|out| amqp10::encode_close(error, out)),
+        encoded(&|out| amqp10::encode_empty(out)),
+        encoded(&|out| amqp10::encode_plain("user", "password", "host", out)),
+    ]
+}
+
+#[test]
+fn amqp10() {
+    fuzz("AMQP 1.0", &amqp10_corpus(), |bytes| {
+        // Whole packets one after another, as a connection reads them.
+        let mut rest = bytes;
+        while !rest.is_empty() {
+            match amqp10::next(rest, MOST_BYTES) {
+                Ok(amqp10::Found::Whole { packet, bytes: whole }) => {
+                    assert!(whole > 0 && whole <= rest.len() && whole <= MOST_BYTES);
+                    if let amqp10::Packet::Frame(frame) = packet {
+                        assert!(frame.body.len() < whole);
+                        let _ = amqp10::SaslWords::decode(frame.body);
+                        if let Ok(amqp10::Performative::Transfer(transfer)) = amqp10::Performative::decode(frame.body) {
+                            let _ = amqp10::body(transfer.payload);
+                        }
+                    }
+                    rest = &rest[whole..];
+                }
+                Ok(amqp10::Found::Partial(announced)) => {
+                    assert!(announced > rest.len() && announced <= MOST_BYTES);
+                    break;
+                }
+                Err(_) => break,
+            }
+        }
+        let _ = amqp10::Performative::decode(bytes);
+        let _ = amqp10::body(bytes);
+        let _ = std::str::from_utf8(bytes).map(amqp10::words);
     });
 }

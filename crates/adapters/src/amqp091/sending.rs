@@ -1,0 +1,231 @@
+//! Messages on their way to the server: handed over, sent again, confirmed; and when the server wants none.
+
+use std::collections::VecDeque;
+
+use pubmark_protocol::clients::Outgoing;
+use pubmark_protocol::events::{Cause, Said, Sink, Token};
+use pubmark_protocol::header::COMPACT;
+use pubmark_protocol::outbox::Message;
+use pubmark_wire::amqp091::{Answer, FRAME_EXTRA_BYTES, append_body, encode_flow_ok};
+
+use super::session::{Amqp091, CONFIRMED, PLAIN, level};
+use crate::connection::{Blocked, InFlight, Link, Progress, Refusal, Shared};
+use crate::payload;
+
+/// Messages that the server is to confirm.
+#[derive(Debug)]
+pub(super) struct Confirms {
+    pub(super) in_flight: InFlight,
+    /// Their identifiers by the numbers that the server counts them by on this connection; 0 for one that is confirmed
+    /// while an earlier one is not.
+    unconfirmed: VecDeque<u16>,
+    /// The number of the first of them.
+    first: u64,
+}
+
+impl Confirms {
+    pub(super) fn new(window: u16) -> Confirms {
+        Confirms { in_flight: InFlight::new(window.max(1)), unconfirmed: VecDeque::new(), first: 1 }
+    }
+
+    /// For a new connection, on which the server counts from 1.
+    pub(super) fn restart(&mut self) {
+        self.unconfirmed.clear();
+        self.first = 1;
+    }
+
+    /// How many of the messages from the first on an answer speaks of, or the place of the one; `None` if it is about none
+    /// that awaits it.
+    fn place(&self, answer: Answer) -> Option<usize> {
+        let last = self.unconfirmed.len().checked_sub(1)?;
+        if answer.tag == 0 && answer.multiple {
+            return Some(last);
+        }
+        let place = usize::try_from(answer.tag.checked_sub(self.first)?).ok()?;
+        (place <= last && (answer.multiple || self.unconfirmed[place] != 0)).then_some(place)
+    }
+
+    fn take_first(&mut self) -> Option<u16> {
+        let id = self.unconfirmed.pop_front()?;
+        self.first += 1;
+        Some(id)
+    }
+
+    /// Drops from the front what is confirmed.
+    fn drop_confirmed(&mut self) {
+        while self.unconfirmed.front() == Some(&0) {
+            self.take_first();
+        }
+    }
+}
+
+/// Where the server wants no messages at present.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Stops {
+    /// Nowhere (`connection.blocked`).
+    pub(super) connection: bool,
+    plain: bool,
+    confirmed: bool,
+}
+
+impl Stops {
+    pub(super) fn any(self) -> bool {
+        self.connection || self.plain || self.confirmed
+    }
+
+    fn on(self, channel: u16) -> bool {
+        self.connection || if channel == CONFIRMED { self.confirmed } else { self.plain }
+    }
+}
+
+impl Amqp091 {
+    /// Appends a message, or says why not.
+    pub(super) fn publish(&mut self, link: &mut Link, shared: &mut Shared, message: Outgoing) -> Result<(), Refusal> {
+        let place = usize::from(message.publication);
+        let is_confirmed = self.publishes[place].channel() == CONFIRMED;
+        let is_stopped = self.stops.on(if is_confirmed { CONFIRMED } else { PLAIN });
+        if is_stopped || (is_confirmed && !self.confirms.in_flight.has_room()) {
+            return Err(Refusal::Blocked(Blocked::Window));
+        }
+        let payload_bytes = (message.payload_bytes as usize).max(COMPACT);
+        let token = Token { publication: message.publication, sequence: message.sequence };
+        let mut tag = 0;
+        if is_confirmed {
+            let qos = level(link.config.publications[place].qos);
+            tag = self.confirms.in_flight.add(token, message.due_ns, payload_bytes as u32, qos);
+            self.confirms.unconfirmed.push_back(tag);
+        }
+        let entry = Message { token, due_ns: message.due_ns, tag, repeated: false };
+        self.append(link, shared, entry, payload_bytes);
+        Ok(())
+    }
+
+    fn append(&mut self, link: &mut Link, shared: &mut Shared, message: Message, payload_bytes: usize) {
+        let Token { publication: place, sequence } = message.token;
+        let publish = &self.publishes[usize::from(place)];
+        let publication = &link.config.publications[usize::from(place)];
+        let most_bytes = self.most_frame_bytes - FRAME_EXTRA_BYTES;
+        let config = &shared.config;
+        link.outbox.append_message(&mut shared.pool, message, |out| {
+            publish.append(payload_bytes, out);
+            append_body(publish.channel(), payload_bytes, most_bytes, out, |out| {
+                payload::append(config, publication, sequence, message.due_ns, payload_bytes, out);
+            })
+        });
+    }
+
+    /// Sends messages of an earlier connection again, as far as the window allows.
+    pub(super) fn send_held(&mut self, link: &mut Link, shared: &mut Shared, sink: &mut impl Sink) {
+        while !self.stops.on(CONFIRMED)
+            && let Some(tag) = self.confirms.in_flight.next_held()
+        {
+            let Some(entry) = self.confirms.in_flight.get(tag).copied() else { continue };
+            self.confirms.unconfirmed.push_back(tag);
+            let message = Message { token: entry.token, due_ns: entry.due_ns, tag, repeated: true };
+            self.append(link, shared, message, entry.payload_bytes as usize);
+            sink.resent(link.id, entry.token);
+        }
+    }
+
+    /// The server refuses messages.
+    pub(super) fn on_nack(
+        &mut self,
+        link: &mut Link,
+        shared: &mut Shared,
+        answer: Answer,
+        sink: &mut impl Sink,
+    ) -> Result<(), Cause> {
+        self.on_answer(
+            link,
+            shared,
+            answer,
+            Err(Said::words("the server took no responsibility for it (basic.nack)")),
+            sink,
+        )
+    }
+
+    /// The server has taken messages, or refuses them.
+    pub(super) fn on_answer(
+        &mut self,
+        link: &mut Link,
+        shared: &mut Shared,
+        answer: Answer,
+        outcome: Result<(), Said>,
+        sink: &mut impl Sink,
+    ) -> Result<(), Cause> {
+        let not_awaited = || Cause::Protocol(format!("an answer to message {}, which does not await it", answer.tag));
+        let place = self.confirms.place(answer).ok_or_else(not_awaited)?;
+        if answer.multiple {
+            for _ in 0..=place {
+                if let Some(id) = self.confirms.take_first().filter(|id| *id != 0) {
+                    self.settle(link, id, &outcome, sink).ok_or_else(not_awaited)?;
+                }
+            }
+        } else {
+            let id = std::mem::take(&mut self.confirms.unconfirmed[place]);
+            self.settle(link, id, &outcome, sink).ok_or_else(not_awaited)?;
+        }
+        self.confirms.drop_confirmed();
+        self.send_held(link, shared, sink);
+        Ok(())
+    }
+
+    /// A message is answered; `None` if it was not even written.
+    fn settle(&mut self, link: &Link, id: u16, outcome: &Result<(), Said>, sink: &mut impl Sink) -> Option<()> {
+        let in_flight = &mut self.confirms.in_flight;
+        in_flight.get(id).filter(|entry| entry.progress == Progress::Written)?;
+        let entry = in_flight.remove(id)?;
+        sink.acknowledged(link.id, entry.token, outcome.clone());
+        Some(())
+    }
+
+    /// The server stops the flow of messages on a channel, or lets it go on; it is told that we do as it says (§1.5.2.3).
+    pub(super) fn on_flow(
+        &mut self,
+        link: &mut Link,
+        shared: &mut Shared,
+        channel: u16,
+        active: bool,
+        sink: &mut impl Sink,
+    ) {
+        *(if channel == CONFIRMED { &mut self.stops.confirmed } else { &mut self.stops.plain }) = !active;
+        link.outbox.append(&mut shared.pool, |out| encode_flow_ok(channel, active, out));
+        self.send_held(link, shared, sink);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn three() -> Confirms {
+        let mut confirms = Confirms::new(20);
+        confirms.unconfirmed.extend([7, 8, 9]);
+        confirms
+    }
+
+    fn answer(tag: u64, multiple: bool) -> Answer {
+        Answer { tag, multiple }
+    }
+
+    #[test]
+    fn an_answer_is_about_messages_that_await_it_or_none() {
+        let mut confirms = three();
+        assert_eq!(confirms.place(answer(2, false)), Some(1));
+        assert_eq!(confirms.place(answer(3, true)), Some(2));
+        assert_eq!(confirms.place(answer(0, true)), Some(2));
+        for (tag, multiple) in [(0, false), (4, false), (4, true), (u64::MAX, true)] {
+            assert_eq!(confirms.place(answer(tag, multiple)), None, "{tag}");
+        }
+        confirms.unconfirmed[1] = 0;
+        assert_eq!(confirms.place(answer(2, false)), None, "confirmed already");
+        assert_eq!(confirms.place(answer(2, true)), Some(1), "the first one was not");
+        assert_eq!(confirms.take_first(), Some(7));
+        confirms.drop_confirmed();
+        assert_eq!((confirms.first, confirms.unconfirmed.len()), (3, 1));
+        assert_eq!(confirms.place(answer(2, true)), None);
+        confirms.restart();
+        assert_eq!(confirms.place(answer(0, true)), None);
+        assert_eq!(confirms.first, 1);
+    }
+}

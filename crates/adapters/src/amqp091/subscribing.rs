@@ -1,0 +1,235 @@
+//! A session's queue: made, bound once for each subscription, consumed.
+//!
+//! A session has a queue of its own, so that every subscriber gets every message: one that the server names and that goes
+//! with the connection, or for a session that is kept a durable one with the client's name. Commands are sent ahead of the
+//! answers to earlier ones. The server answers in order, and a refusal closes the channel, with everything behind it
+//! unheard: it belongs to the first command that was not answered, and the rest is said again on a new channel.
+
+use pubmark_model::qos::Qos;
+use pubmark_protocol::clients::SessionConfig;
+use pubmark_protocol::events::{Cause, Said, Sink};
+use pubmark_wire::amqp091::{
+    Closing, Declare, Method, code, encode_bind, encode_channel_close_ok, encode_channel_open, encode_consume,
+    encode_declare, encode_qos,
+};
+
+use super::cause::{of, unexpected, words};
+use super::receiving::Incoming;
+use super::session::{Amqp091, EXCHANGE, PLAIN, level};
+use crate::connection::{Link, Shared};
+
+/// How long a server keeps the queue of a session that is gone, ms: longer than any run, but not for ever.
+const KEPT_MS: u64 = 24 * 3_600 * 1_000;
+/// Messages on their way to a consumer that acknowledges, at most.
+const PREFETCH: u16 = 1_000;
+/// Class and number of `queue.bind`.
+const BIND: (u16, u16) = (50, 20);
+/// Class `queue`.
+const QUEUE: u16 = 50;
+/// Class and numbers of `basic.qos` and `basic.consume`.
+const CONSUME: [(u16, u16); 2] = [(60, 10), (60, 20)];
+
+/// What is awaited of the server.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Step {
+    /// Nothing: there is no consumer.
+    Idle,
+    /// The queue.
+    Declaring,
+    /// The answer to the binding with this index, and behind the last one the consumer.
+    Binding(usize),
+    /// The consumer of a queue that was bound before.
+    Returning,
+    /// Nothing: the consumer is there.
+    Consumes,
+}
+
+/// A session's consumer.
+#[derive(Debug)]
+pub(super) struct Consumer {
+    step: Step,
+    queue: Box<str>,
+    /// Level of all subscriptions: the highest one that is asked for.
+    level: Qos,
+    /// Bindings that the server refused.
+    refused: Vec<(usize, Said)>,
+    /// All subscriptions were answered since the server last had no session.
+    told: bool,
+}
+
+impl Consumer {
+    pub(super) fn new(config: &SessionConfig) -> Consumer {
+        let asked = config.subscriptions.iter().map(|subscription| level(subscription.qos)).max();
+        Consumer {
+            step: Step::Idle,
+            queue: "".into(),
+            level: asked.unwrap_or(Qos::BestEffort),
+            refused: vec![],
+            told: false,
+        }
+    }
+
+    /// For a new connection.
+    pub(super) fn restart(&mut self) {
+        self.step = Step::Idle;
+    }
+
+    /// The server has no session of ours.
+    pub(super) fn forget(&mut self) {
+        self.told = false;
+        self.refused.clear();
+    }
+
+    /// Is every message to be acknowledged?
+    pub(super) fn acknowledges(&self) -> bool {
+        self.level != Qos::BestEffort
+    }
+
+    /// Was a consumer asked for?
+    pub(super) fn is_wanted(&self) -> bool {
+        !matches!(self.step, Step::Idle | Step::Declaring)
+    }
+}
+
+impl Amqp091 {
+    /// Asks for all that the session listens to.
+    pub(super) fn subscribe(&mut self, link: &mut Link, shared: &mut Shared, session_present: bool) {
+        if self.binding_keys.is_empty() {
+            return;
+        }
+        let name = &link.config.client_id;
+        if session_present {
+            self.consumer.queue = name.clone();
+            if self.consumer.told {
+                self.consumer.step = Step::Returning;
+                self.consume(link, shared);
+            } else {
+                self.bind_from(link, shared, 0);
+            }
+            return;
+        }
+        self.consumer.step = Step::Declaring;
+        let declare = if link.config.persistent {
+            Declare { queue: name, durable: true, expires_ms: Some(KEPT_MS), ..Declare::default() }
+        } else {
+            Declare { exclusive: true, auto_delete: true, ..Declare::default() }
+        };
+        link.outbox.append(&mut shared.pool, |out| encode_declare(PLAIN, &declare, out));
+    }
+
+    /// Binds the queue for the subscriptions from this one on, and consumes it.
+    fn bind_from(&mut self, link: &mut Link, shared: &mut Shared, first: usize) {
+        self.consumer.step = Step::Binding(first);
+        let (queue, keys) = (&self.consumer.queue, &self.binding_keys[first..]);
+        link.outbox.append(&mut shared.pool, |out| {
+            keys.iter().for_each(|key| encode_bind(PLAIN, queue, EXCHANGE, key, out));
+        });
+        self.consume(link, shared);
+    }
+
+    fn consume(&mut self, link: &mut Link, shared: &mut Shared) {
+        let consumer = &self.consumer;
+        link.outbox.append(&mut shared.pool, |out| {
+            if consumer.acknowledges() {
+                encode_qos(PLAIN, PREFETCH, out);
+            }
+            encode_consume(PLAIN, &consumer.queue, !consumer.acknowledges(), out);
+        });
+    }
+
+    /// A method of the server's about queue and consumer.
+    pub(super) fn on_consumer_method(
+        &mut self,
+        link: &mut Link,
+        shared: &mut Shared,
+        method: &Method<'_>,
+        sink: &mut impl Sink,
+    ) -> Result<(), Cause> {
+        let last = self.binding_keys.len();
+        match (self.consumer.step, method) {
+            (_, Method::QueueDeclareOk(_)) if self.opening.is_asking() => {
+                self.opening.answered(true);
+                self.open_if_settled(link, shared, sink);
+            }
+            (Step::Declaring, Method::QueueDeclareOk(name)) => {
+                self.consumer.queue = (*name).into();
+                self.bind_from(link, shared, 0);
+            }
+            (Step::Binding(next), Method::QueueBindOk) if next < last => self.consumer.step = Step::Binding(next + 1),
+            (Step::Binding(next), Method::BasicQosOk) if next == last => {}
+            (Step::Returning, Method::BasicQosOk) => {}
+            (Step::Binding(next), Method::BasicConsumeOk) if next == last => {
+                self.consumer.step = Step::Consumes;
+                self.tell(link, sink);
+            }
+            (Step::Returning, Method::BasicConsumeOk) => self.consumer.step = Step::Consumes,
+            (_, Method::BasicCancel) => {
+                let said = Said::words("it cancelled our consumer: the queue is gone");
+                return Err(Cause::Server { said, too_large: false });
+            }
+            _ => return Err(unexpected(link.phase, PLAIN, method)),
+        }
+        Ok(())
+    }
+
+    /// The server closed the consumer's channel, because of what it was asked for last.
+    pub(super) fn on_channel_close(
+        &mut self,
+        link: &mut Link,
+        shared: &mut Shared,
+        closing: &Closing<'_>,
+        sink: &mut impl Sink,
+    ) -> Result<(), Cause> {
+        if self.opening.is_asking() && closing.code == code::NOT_FOUND {
+            self.opening.answered(false);
+            self.reopen(link, shared);
+            return Ok(());
+        }
+        let last = self.binding_keys.len();
+        match self.consumer.step {
+            Step::Declaring if closing.method.0 == QUEUE => self.refuse_all(link, shared, closing, sink),
+            Step::Binding(next) if next < last && closing.method == BIND => {
+                self.consumer.refused.push((next, words(closing)));
+                self.reopen(link, shared);
+                self.bind_from(link, shared, next + 1);
+            }
+            Step::Binding(next) if next == last && CONSUME.contains(&closing.method) => {
+                self.refuse_all(link, shared, closing, sink);
+            }
+            _ => return Err(of(link.phase, closing)),
+        }
+        Ok(())
+    }
+
+    /// There will be no consumer: no subscription is granted.
+    fn refuse_all(&mut self, link: &mut Link, shared: &mut Shared, closing: &Closing<'_>, sink: &mut impl Sink) {
+        for index in 0..self.binding_keys.len() {
+            if !self.consumer.refused.iter().any(|(refused, _)| *refused == index) {
+                self.consumer.refused.push((index, words(closing)));
+            }
+        }
+        self.consumer.step = Step::Idle;
+        self.reopen(link, shared);
+        self.tell(link, sink);
+    }
+
+    /// Agrees to the end of the consumer's channel and opens it once more.
+    fn reopen(&mut self, link: &mut Link, shared: &mut Shared) {
+        self.opening.reopen_plain();
+        self.incoming = Incoming::default();
+        link.outbox.append(&mut shared.pool, |out| {
+            encode_channel_close_ok(PLAIN, out);
+            encode_channel_open(PLAIN, out);
+        });
+    }
+
+    /// Tells what became of every subscription.
+    fn tell(&mut self, link: &Link, sink: &mut impl Sink) {
+        self.consumer.told = true;
+        for index in 0..self.binding_keys.len() {
+            let refused = self.consumer.refused.iter().find(|(refused, _)| *refused == index);
+            let granted = refused.map_or(Ok(self.consumer.level), |(_, said)| Err(said.clone()));
+            sink.subscribed(link.id, index, granted);
+        }
+    }
+}

@@ -1,0 +1,206 @@
+//! From TCP to a session: SASL, open, begin. Links come next, see `links`.
+
+use pubmark_protocol::events::{Cause, Said, Sink};
+use pubmark_wire::amqp10::{
+    Begin, LEAST_MOST_BYTES, Naming, Open, ProtocolHeader, SaslWords, encode_anonymous, encode_plain, outcome_name,
+    words,
+};
+
+use super::causes::broken;
+use super::incoming::WINDOW;
+use super::session::{Amqp10, frame_limit};
+use crate::connection::{Link, Shared};
+
+/// Our only channel.
+pub const CHANNEL: u16 = 0;
+/// Links that the server may number at least; it numbers those that we ask for.
+const LEAST_HANDLES: usize = 256;
+/// What is awaited.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Stage {
+    /// That the server agrees to SASL.
+    SaslHeader,
+    /// Its mechanisms.
+    Mechanisms,
+    /// What it says to the log-in.
+    Outcome,
+    /// That it agrees to AMQP 1.0.
+    Header,
+    /// Its open.
+    Open,
+    /// Its begin.
+    Begin,
+    /// Answer and credit for every sender.
+    Links,
+    /// Nothing: the session is open.
+    Running,
+}
+
+/// Where the server is, as it is told.
+fn hostname(link: &Link, shared: &Shared) -> String {
+    let endpoint = &shared.config.endpoints[usize::from(link.config.endpoint)];
+    endpoint.tls.as_ref().map_or_else(|| endpoint.address.ip().to_string(), |tls| tls.server_name.clone())
+}
+
+/// Chooses a mechanism: PLAIN with a log-in, ANONYMOUS without.
+fn log_in(link: &mut Link, shared: &mut Shared, offered: &[&str]) -> Result<(), Cause> {
+    let hostname = hostname(link, shared);
+    let credentials = link.config.log_in(&shared.config).cloned();
+    let needed = if credentials.is_some() { "PLAIN" } else { "ANONYMOUS" };
+    if !offered.contains(&needed) {
+        let words = format!("it offers the mechanisms {}, not {needed}", offered.join(", "));
+        return Err(Cause::NotAuthorized(Said::words(words)));
+    }
+    if credentials.as_ref().is_some_and(|known| known.user.contains('\0') || known.password.contains('\0')) {
+        return Err(Cause::Dropped("ended by us: PLAIN cannot carry a log-in with a NUL in it".to_owned()));
+    }
+    link.outbox.append(&mut shared.pool, |out| match &credentials {
+        Some(known) => encode_plain(&known.user, &known.password, &hostname, out),
+        None => encode_anonymous(&hostname, out),
+    });
+    Ok(())
+}
+
+impl Amqp10 {
+    /// TCP is connected: the first words.
+    pub(super) fn start(&mut self, link: &mut Link, shared: &mut Shared) -> Result<(), Cause> {
+        let topics = link.config.publications.iter().map(|publication| &publication.topic);
+        let filters = link.config.subscriptions.iter().map(|subscription| &subscription.filter);
+        if let Some(error) = topics.chain(filters).find_map(|topic| words(topic).err()) {
+            return Err(Cause::Dropped(format!("ended by us: {error}")));
+        }
+        self.stage = Stage::SaslHeader;
+        self.links = Vec::new();
+        self.outgoing.reset(link.config.in_flight_window);
+        self.incoming.reset();
+        link.outbox.append(&mut shared.pool, |out| ProtocolHeader::SASL.encode(out));
+        Ok(())
+    }
+
+    pub(super) fn on_header(&mut self, header: ProtocolHeader) -> Result<(), Cause> {
+        match (self.stage, header) {
+            (Stage::SaslHeader, ProtocolHeader::SASL) => self.stage = Stage::Mechanisms,
+            (Stage::Header, ProtocolHeader::AMQP) => self.stage = Stage::Open,
+            (Stage::SaslHeader | Stage::Header, ProtocolHeader { id: 2, .. }) => {
+                return Err(Cause::Refused(Said::words("it takes connections with TLS only")));
+            }
+            // What RabbitMQ says to who has logged in without a name where none is taken.
+            (Stage::Header, ProtocolHeader::SASL) => {
+                return Err(Cause::NotAuthorized(Said::words("it asks for a log-in")));
+            }
+            (Stage::SaslHeader | Stage::Header, other) => {
+                return Err(Cause::Refused(Said::words(format!("it speaks {other}"))));
+            }
+            _ => return Err(Cause::Protocol(format!("the header of {header} in the middle of a connection"))),
+        }
+        Ok(())
+    }
+
+    pub(super) fn on_sasl(&mut self, link: &mut Link, shared: &mut Shared, body: &[u8]) -> Result<(), Cause> {
+        match (self.stage, SaslWords::decode(body).map_err(broken)?) {
+            (Stage::Mechanisms, SaslWords::Mechanisms(offered)) => {
+                log_in(link, shared, &offered)?;
+                self.stage = Stage::Outcome;
+                Ok(())
+            }
+            (Stage::Outcome, SaslWords::Outcome(0)) => {
+                self.say_open(link, shared);
+                self.stage = Stage::Header;
+                Ok(())
+            }
+            (Stage::Outcome, SaslWords::Outcome(code)) => {
+                let said = Said::code(code, outcome_name(code));
+                Err(if code == 1 { Cause::NotAuthorized(said) } else { Cause::Refused(said) })
+            }
+            (Stage::Outcome, SaslWords::Challenge) => {
+                Err(Cause::Protocol("a challenge, which neither PLAIN nor ANONYMOUS has".to_owned()))
+            }
+            _ => Err(Cause::Protocol("words of a log-in that were not awaited".to_owned())),
+        }
+    }
+
+    fn say_open(&mut self, link: &mut Link, shared: &mut Shared) {
+        let keep_alive_ms = u32::from(shared.config.keep_alive_s) * 1_000;
+        let hostname = hostname(link, shared);
+        let open = Open {
+            container_id: &link.config.client_id,
+            hostname: Some(&hostname),
+            max_frame_bytes: frame_limit(shared.config.maximum_packet_bytes) as u32,
+            channel_max: CHANNEL,
+            idle_time_out_ms: (keep_alive_ms > 0).then_some(keep_alive_ms),
+            product: Some(env!("CARGO_PKG_NAME")),
+            version: Some(env!("CARGO_PKG_VERSION")),
+        };
+        link.outbox.append(&mut shared.pool, |out| {
+            ProtocolHeader::AMQP.encode(out);
+            open.encode(out);
+        });
+    }
+
+    pub(super) fn on_open(&mut self, link: &mut Link, shared: &mut Shared, open: &Open<'_>) -> Result<(), Cause> {
+        if self.stage != Stage::Open {
+            return Err(Cause::Protocol("a second open".to_owned()));
+        }
+        if (open.max_frame_bytes as usize) < LEAST_MOST_BYTES {
+            let (bytes, least) = (open.max_frame_bytes, LEAST_MOST_BYTES);
+            return Err(Cause::Protocol(format!(
+                "it takes frames of {bytes} B, less than the {least} B of the standard"
+            )));
+        }
+        self.frame_bytes = open.max_frame_bytes as usize;
+        self.server_idle_ms = open.idle_time_out_ms.unwrap_or(0);
+        // Judged with the begin: a server that refuses a connection says open and close, and may leave out what it is.
+        self.naming = open.product.and_then(Naming::of_product).ok_or_else(|| {
+            let known: Vec<&str> = Naming::PRODUCTS.iter().map(|(product, _)| *product).collect();
+            let (product, known) = (open.product.unwrap_or("no name"), known.join(" and "));
+            format!("its product is `{product}`; the syntax of addresses is known of {known}").into()
+        });
+        self.stage = Stage::Begin;
+        let begin = Begin {
+            remote_channel: None,
+            next_outgoing_id: 0,
+            incoming_window: WINDOW,
+            outgoing_window: WINDOW,
+            handle_max: self.handle_max(),
+        };
+        link.outbox.append(&mut shared.pool, |out| begin.encode(CHANNEL, out));
+        Ok(())
+    }
+
+    /// All links of the session.
+    fn link_count(&self) -> usize {
+        self.outgoing.senders.len() + self.incoming.receivers.len()
+    }
+
+    /// The highest number that the server may give to a link.
+    pub(super) fn handle_max(&self) -> u32 {
+        self.link_count().max(LEAST_HANDLES) as u32 - 1
+    }
+
+    pub(super) fn on_begin(
+        &mut self,
+        link: &mut Link,
+        shared: &mut Shared,
+        channel: u16,
+        begin: &Begin,
+        sink: &mut impl Sink,
+    ) -> Result<(), Cause> {
+        if self.stage != Stage::Begin || begin.remote_channel != Some(CHANNEL) {
+            return Err(Cause::Protocol("a begin of a session that we did not ask for".to_owned()));
+        }
+        if self.link_count() > begin.handle_max as usize + 1 {
+            let (most, needed) = (u64::from(begin.handle_max) + 1, self.link_count());
+            return Err(Cause::Refused(Said::words(format!(
+                "it takes {most} links in a session, {needed} are needed"
+            ))));
+        }
+        let naming = self.naming.clone().map_err(|why| Cause::Refused(Said::words(String::from(why))))?;
+        self.channel = channel;
+        self.incoming.next_transfer = begin.next_outgoing_id;
+        self.outgoing.set_window(begin.incoming_window, 0);
+        self.stage = Stage::Links;
+        self.ask_for_senders(link, shared, naming);
+        self.open_if_ready(link, shared, sink);
+        Ok(())
+    }
+}

@@ -1,0 +1,142 @@
+//! Messages of the server's: put together from their parts, delivered, accepted.
+
+use pubmark_protocol::events::{Cause, Sink};
+use pubmark_wire::amqp10::{Disposition, Role, State, Transfer, body};
+
+use super::causes::broken;
+use super::incoming::{Begun, CREDIT, WINDOW};
+use super::links::no_link;
+use super::opening::CHANNEL;
+use super::session::{Amqp10, End};
+use crate::connection::{Link, Shared, Times};
+
+/// Deliveries in a row that are accepted with one disposition at most: its server should not wait long for the first.
+const ACCEPTED_AT_A_TIME: u32 = 100;
+
+impl Amqp10 {
+    pub(super) fn on_transfer(
+        &mut self,
+        link: &mut Link,
+        shared: &mut Shared,
+        transfer: &Transfer<'_>,
+        times: Times,
+        sink: &mut impl Sink,
+    ) -> Result<(), Cause> {
+        let index = match self.link_of(transfer.handle) {
+            Some(End::Receiver(index)) => index as usize,
+            Some(End::Sender(_)) => {
+                return Err(Cause::Protocol(format!("a transfer of handle {}, on which we send", transfer.handle)));
+            }
+            None => return Err(no_link("transfer", transfer.handle)),
+        };
+        self.count_transfer(index, transfer)?;
+        if transfer.aborted {
+            self.give_up(index);
+        } else if transfer.more {
+            self.keep(index, transfer, shared.config.maximum_packet_bytes)?;
+        } else {
+            self.deliver(link, shared, index, transfer, times, sink)?;
+        }
+        if self.incoming.receivers[index].credit <= CREDIT / 2 {
+            self.give_credit(link, shared, index);
+        } else if self.incoming.window <= WINDOW / 2 {
+            self.open_window(link, shared);
+        }
+        Ok(())
+    }
+
+    /// Counts it against our window, and the message that it begins against the receiver's credit.
+    fn count_transfer(&mut self, index: usize, transfer: &Transfer<'_>) -> Result<(), Cause> {
+        let incoming = &mut self.incoming;
+        incoming.next_transfer = incoming.next_transfer.wrapping_add(1);
+        let left = incoming.window.checked_sub(1);
+        incoming.window = left.ok_or_else(|| Cause::Protocol("more transfers than its window".to_owned()))?;
+        let receiver = &mut incoming.receivers[index];
+        match (&mut receiver.begun, transfer.delivery_id) {
+            (Some(begun), Some(delivery)) if begun.delivery != delivery => {
+                let unfinished = begun.delivery;
+                Err(Cause::Protocol(format!("delivery {delivery} begins on a link where {unfinished} has not ended")))
+            }
+            (Some(begun), _) => {
+                // Settled by any of its parts (part 2, §2.7.5).
+                begun.settled |= transfer.settled == Some(true);
+                Ok(())
+            }
+            (None, None) => Err(Cause::Protocol("a delivery without a number".to_owned())),
+            (None, Some(delivery)) => {
+                let left = receiver.credit.checked_sub(1);
+                receiver.credit = left.ok_or_else(|| Cause::Protocol("more messages than their credit".to_owned()))?;
+                receiver.delivery_count = receiver.delivery_count.wrapping_add(1);
+                receiver.begun = Some(Begun { delivery, settled: transfer.settled == Some(true), bytes: Vec::new() });
+                Ok(())
+            }
+        }
+    }
+
+    fn give_up(&mut self, index: usize) -> Option<Begun> {
+        let begun = self.incoming.receivers[index].begun.take()?;
+        self.incoming.begun_bytes -= begun.bytes.len();
+        Some(begun)
+    }
+
+    /// Keeps a part. All messages of a session that have begun share one limit.
+    fn keep(&mut self, index: usize, transfer: &Transfer<'_>, most_bytes: usize) -> Result<(), Cause> {
+        let bytes = self.incoming.begun_bytes + transfer.payload.len();
+        if bytes > most_bytes {
+            return Err(Cause::Protocol(format!(
+                "{bytes} B of messages that have not ended, more than {most_bytes} B"
+            )));
+        }
+        if let Some(begun) = &mut self.incoming.receivers[index].begun {
+            begun.bytes.extend_from_slice(transfer.payload);
+            self.incoming.begun_bytes = bytes;
+        }
+        Ok(())
+    }
+
+    /// The message is whole.
+    fn deliver(
+        &mut self,
+        link: &mut Link,
+        shared: &mut Shared,
+        index: usize,
+        transfer: &Transfer<'_>,
+        times: Times,
+        sink: &mut impl Sink,
+    ) -> Result<(), Cause> {
+        let in_parts = self.incoming.receivers[index].begun.as_ref().is_some_and(|begun| !begun.bytes.is_empty());
+        if in_parts {
+            self.keep(index, transfer, shared.config.maximum_packet_bytes)?;
+        }
+        let Some(begun) = self.give_up(index) else { return Ok(()) };
+        let message = if in_parts { &begun.bytes[..] } else { transfer.payload };
+        sink.delivered(link.id, times.delivery(&body(message).map_err(broken)?, false));
+        if !begun.settled {
+            self.accept(link, shared, begun.delivery);
+        }
+        Ok(())
+    }
+
+    /// Accepts a delivery with its neighbours.
+    fn accept(&mut self, link: &mut Link, shared: &mut Shared, delivery: u32) {
+        match &mut self.incoming.to_accept {
+            Some((first, last)) if last.wrapping_add(1) == delivery => {
+                *last = delivery;
+                if delivery.wrapping_sub(*first) + 1 >= ACCEPTED_AT_A_TIME {
+                    self.accept_all(link, shared);
+                }
+            }
+            _ => {
+                self.accept_all(link, shared);
+                self.incoming.to_accept = Some((delivery, delivery));
+            }
+        }
+    }
+
+    /// Accepts what came and was not accepted yet.
+    pub(super) fn accept_all(&mut self, link: &mut Link, shared: &mut Shared) {
+        let Some((first, last)) = self.incoming.to_accept.take() else { return };
+        let accepted = Disposition { role: Role::Receiver, first, last, settled: true, state: Some(State::Accepted) };
+        link.outbox.append(&mut shared.pool, |out| accepted.encode(CHANNEL, out));
+    }
+}

@@ -1,0 +1,221 @@
+//! A session's socket and what is known of its peer, and what the sessions of a shard share.
+
+use std::io::ErrorKind;
+use std::os::fd::AsFd;
+
+use pubmark_model::random::mix;
+use pubmark_protocol::clients::{SessionConfig, SessionId, ShardConfig};
+use pubmark_protocol::clock;
+use pubmark_protocol::datagram::{DatagramSocket, Datagrams};
+use pubmark_protocol::events::Cause;
+use pubmark_protocol::reactor::Reactor;
+use pubmark_protocol::receive::WallOffset;
+use pubmark_protocol::socket::SocketFactory;
+use pubmark_protocol::wheel::Wheel;
+use pubmark_wire::coap::{Code, Exchange, Kind, Times, Writer, encode_empty};
+
+use super::recent::Recent;
+
+/// Room for received bytes that a session with subscriptions asks for, bytes: the kernel's default holds some ninety
+/// notifications of 1 KB, and what finds no room is lost.
+const RECEIVE_BUFFER_BYTES: i32 = 4 << 20;
+
+/// What all sessions of a shard share.
+pub struct Shared {
+    pub(super) config: ShardConfig,
+    pub(super) times: Times,
+    pub(super) reactor: Reactor,
+    pub(super) sockets: SocketFactory,
+    pub(super) datagrams: Datagrams,
+    pub(super) wheel: Wheel,
+    pub(super) offset: WallOffset,
+    /// The datagram being made.
+    pub(super) scratch: Vec<u8>,
+    /// Memory of the last large message that was put together, for the next one.
+    pub(super) spare: Vec<u8>,
+    /// Sessions whose sockets were not read empty yet.
+    pub(super) unread: Vec<u32>,
+    /// Random numbers drawn.
+    pub(super) drawn: u64,
+}
+
+impl Shared {
+    /// A number for a time or an identifier to begin with; nothing that is measured depends on it.
+    pub(super) fn random(&mut self) -> u64 {
+        self.drawn += 1;
+        mix(self.drawn ^ u64::from(self.config.run) << 32)
+    }
+
+    /// A confirmable message that is sent now.
+    pub(super) fn exchange(&mut self, now_ns: u64) -> Exchange {
+        let random = self.random();
+        Exchange::start(&self.times, now_ns, random)
+    }
+}
+
+/// How far a session has come.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Phase {
+    /// There is no socket.
+    Closed,
+    /// Nobody has answered yet.
+    Opening,
+    /// The server has answered.
+    Open,
+}
+
+/// Why a message was not taken: what must change before the next try.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Blocked {
+    /// The session is not open.
+    NotOpen,
+    /// Too many messages wait for the socket.
+    Queue,
+    /// Too many messages wait for their answer.
+    Window,
+    /// A message is going in blocks, one after another.
+    Transfer,
+}
+
+/// A session's socket, as it is at present.
+pub struct Link {
+    pub(super) id: SessionId,
+    pub(super) config: SessionConfig,
+    pub(super) phase: Phase,
+    pub(super) socket: Option<DatagramSocket>,
+    /// Counts sockets, so that an event of an earlier one is told apart.
+    pub(super) generation: u32,
+    /// The socket took no more.
+    pub(super) full: bool,
+    pub(super) blocked: Option<Blocked>,
+    /// The last read left the socket empty, and a time when it was empty.
+    pub(super) drained: bool,
+    pub(super) empty_at_ns: u64,
+    /// An error waits in the socket behind what can be read.
+    pub(super) ended: bool,
+    pub(super) heard_at_ns: u64,
+    /// When the wheel brings this session next, 0 for never; entries for other times are out of date.
+    pub(super) check_at_ns: u64,
+    pub(super) recent: Recent,
+    next_message_id: u16,
+}
+
+impl Link {
+    pub(super) fn new(id: SessionId, config: SessionConfig) -> Link {
+        Link {
+            id,
+            config,
+            phase: Phase::Closed,
+            socket: None,
+            generation: 0,
+            full: false,
+            blocked: None,
+            drained: true,
+            empty_at_ns: 0,
+            ended: false,
+            heard_at_ns: 0,
+            check_at_ns: 0,
+            recent: Recent::new(),
+            next_message_id: 0,
+        }
+    }
+
+    /// The key of the present socket's events.
+    pub(super) fn key(&self) -> u64 {
+        u64::from(self.generation) << 32 | u64::from(self.id.0)
+    }
+
+    /// Makes a socket of its own, with an address of its own.
+    pub(super) fn open(&mut self, shared: &mut Shared) -> Result<(), Cause> {
+        self.empty_at_ns = clock::monotonic_ns();
+        self.heard_at_ns = self.empty_at_ns;
+        let unreachable = |error: std::io::Error| Cause::Unreachable(error.to_string());
+        let address = shared.config.endpoints[usize::from(self.config.endpoint)].address;
+        let socket = shared.sockets.connect_datagrams(address).map_err(unreachable)?;
+        if !self.config.subscriptions.is_empty() {
+            socket.enlarge_receive_buffer(RECEIVE_BUFFER_BYTES).map_err(unreachable)?;
+        }
+        shared.reactor.add(socket.as_fd(), self.key()).map_err(unreachable)?;
+        self.socket = Some(socket);
+        self.phase = Phase::Opening;
+        // RFC 7252 §4.4: the first one is best random.
+        self.next_message_id = shared.random() as u16;
+        Ok(())
+    }
+
+    /// The socket is gone.
+    pub(super) fn close(&mut self) {
+        self.socket = None;
+        self.phase = Phase::Closed;
+        self.generation = self.generation.wrapping_add(1);
+        (self.full, self.ended, self.drained, self.check_at_ns) = (false, false, true, 0);
+        self.recent = Recent::new();
+    }
+
+    /// An identifier for a message. They come round after 65,536, which at more than 265 messages a second is sooner than
+    /// RFC 7252 §4.4 wants.
+    pub(super) fn message_id(&mut self) -> u16 {
+        self.next_message_id = self.next_message_id.wrapping_add(1);
+        self.next_message_id
+    }
+
+    /// Sends a datagram; false if the socket is full, which the reactor ends.
+    pub(super) fn transmit(&mut self, datagram: &[u8]) -> Result<bool, Cause> {
+        let Some(socket) = &self.socket else { return Ok(false) };
+        match socket.send(datagram) {
+            Ok(()) => Ok(true),
+            Err(error) if error.kind() == ErrorKind::WouldBlock => {
+                self.full = true;
+                Ok(false)
+            }
+            Err(error) => Err(self.cause_of(&error)),
+        }
+    }
+
+    /// Sends a message of the message layer or a request without a payload. One that the socket does not take is lost like
+    /// any other datagram: who needs it sends it again.
+    pub(super) fn say(&mut self, shared: &mut Shared, encode: impl FnOnce(&mut Vec<u8>)) -> Result<(), Cause> {
+        shared.scratch.clear();
+        encode(&mut shared.scratch);
+        self.transmit(&shared.scratch).map(drop)
+    }
+
+    /// The same for one that carries nothing.
+    pub(super) fn say_empty(&mut self, shared: &mut Shared, kind: Kind, message_id: u16) -> Result<(), Cause> {
+        self.say(shared, |out| encode_empty(kind, message_id, out))
+    }
+
+    /// The same for a request.
+    pub(super) fn ask(
+        &mut self,
+        shared: &mut Shared,
+        kind: Kind,
+        message_id: u16,
+        token: &[u8],
+        options: impl FnOnce(&mut Writer<'_>, &SessionConfig),
+    ) -> Result<(), Cause> {
+        let mut out = std::mem::take(&mut shared.scratch);
+        out.clear();
+        let mut writer = Writer::new(kind, Code::GET, message_id, token, &mut out);
+        options(&mut writer, &self.config);
+        writer.end(&[]);
+        let result = self.transmit(&out).map(drop);
+        shared.scratch = out;
+        result
+    }
+
+    /// The wheel brings this session at `due_ns` or before.
+    pub(super) fn wake_by(&mut self, shared: &mut Shared, due_ns: u64) {
+        if self.check_at_ns == 0 || due_ns < self.check_at_ns {
+            self.check_at_ns = shared.wheel.set(self.id.0, due_ns);
+        }
+    }
+
+    /// The words for a socket that failed.
+    pub(super) fn cause_of(&self, error: &std::io::Error) -> Cause {
+        match self.phase {
+            Phase::Open => Cause::Dropped(error.to_string()),
+            _ => Cause::Unreachable(error.to_string()),
+        }
+    }
+}

@@ -1,0 +1,285 @@
+//! Subscribing by GET with Observe (RFC 7641), and what the server then notifies of.
+//!
+//! A subscription at least once is asked for in a confirmable request and expects confirmable notifications; one at best
+//! effort in a non-confirmable one that is repeated until it is answered. That is how our own broker is told the level; a
+//! server that then notifies without asking for acknowledgements is reported as granting less.
+//!
+//! What the answer to a subscription carries is the topic's state, no publication of this moment: it is not delivered.
+
+use pubmark_model::qos::Qos;
+use pubmark_protocol::clients::SessionConfig;
+use pubmark_protocol::events::{Cause, Delivery, Said, Sink};
+use pubmark_wire::coap::{Block, Code, Exchange, Kind, Message, Step, encode_path, is_fresh, number, uint};
+
+use super::fetch::Fetch;
+use super::link::{Link, Shared};
+use super::publishing::said;
+use super::request::Request;
+
+/// Observe's value that begins, and that which ends it (RFC 7641 §2).
+const REGISTER: u32 = 0;
+const DEREGISTER: u32 = 1;
+
+/// How far a subscription has come.
+#[derive(Clone, Copy, Debug)]
+enum State {
+    /// Not asked for, refused, or ended.
+    None,
+    /// The answer is awaited.
+    Asked { message_id: u16, exchange: Exchange },
+    /// The last notification, and when it came.
+    Observed { number: u32, at_ns: u64 },
+}
+
+/// A subscription.
+#[derive(Debug)]
+pub(super) struct Observation {
+    state: State,
+    /// Its level was found to be lower than asked for.
+    is_lower: bool,
+    /// A large notification whose rest is being fetched.
+    pub(super) fetch: Option<Box<Fetch>>,
+}
+
+/// All subscriptions of a session, in its order.
+pub(super) struct Observing {
+    pub(super) observations: Box<[Observation]>,
+    pub(super) fetch_count: u16,
+}
+
+impl Observing {
+    pub(super) fn new(config: &SessionConfig) -> Observing {
+        let new = |_: &_| Observation { state: State::None, is_lower: false, fetch: None };
+        Observing { observations: config.subscriptions.iter().map(new).collect(), fetch_count: 0 }
+    }
+
+    /// Is this subscription there?
+    pub(super) fn has(&self, index: u16) -> bool {
+        let known = self.observations.get(usize::from(index));
+        known.is_some_and(|observation| !matches!(observation.state, State::None))
+    }
+
+    /// Asks for all subscriptions.
+    pub(super) fn ask_all(&mut self, link: &mut Link, shared: &mut Shared) -> Result<(), Cause> {
+        for index in 0..self.observations.len() {
+            let message_id = link.message_id();
+            let exchange = shared.exchange(pubmark_protocol::clock::monotonic_ns());
+            let state = State::Asked { message_id, exchange };
+            self.observations[index] = Observation { state, is_lower: false, fetch: None };
+            register(link, shared, index, message_id, REGISTER)?;
+            link.wake_by(shared, exchange.due_ns());
+        }
+        Ok(())
+    }
+
+    /// Says that we observe no longer, once: who does not hear it finds nobody at our address.
+    pub(super) fn leave(&self, link: &mut Link, shared: &mut Shared) -> Result<(), Cause> {
+        for (index, observation) in self.observations.iter().enumerate() {
+            if matches!(observation.state, State::Observed { .. }) {
+                let message_id = link.message_id();
+                register(link, shared, index, message_id, DEREGISTER)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// A response to a subscription, or one of the notifications that follow; false for one that is not there.
+    pub(super) fn on_notification(
+        &mut self,
+        link: &mut Link,
+        shared: &mut Shared,
+        index: u16,
+        message: &Message<'_>,
+        delivery: Delivery<'_>,
+        sink: &mut impl Sink,
+    ) -> Result<bool, Cause> {
+        let Some(observation) = self.observations.get_mut(usize::from(index)) else { return Ok(false) };
+        let sequence = message.options.get(number::OBSERVE).and_then(uint).filter(|_| message.code == Code::CONTENT);
+        match (observation.state, sequence) {
+            (State::None, _) => Ok(false),
+            (State::Asked { .. }, sequence) => {
+                let granted = observation.on_answer(link, index, message, sequence, delivery.at_ns);
+                sink.subscribed(link.id, index.into(), granted);
+                Ok(true)
+            }
+            (State::Observed { .. }, None) => Err(ended(link, index, message)),
+            (State::Observed { number, at_ns }, Some(sequence)) => {
+                if !is_fresh(number, at_ns, sequence, delivery.at_ns) {
+                    // Overtaken by a newer one (RFC 7641 §3.4).
+                    return Ok(true);
+                }
+                observation.state = State::Observed { number: sequence, at_ns: delivery.at_ns };
+                observation.check_level(link, index, message, sink);
+                self.on_representation(link, shared, index, message, delivery, sink)?;
+                Ok(true)
+            }
+        }
+    }
+
+    /// The payload of a notification: all of it, or its first block.
+    fn on_representation(
+        &mut self,
+        link: &mut Link,
+        shared: &mut Shared,
+        index: u16,
+        message: &Message<'_>,
+        delivery: Delivery<'_>,
+        sink: &mut impl Sink,
+    ) -> Result<(), Cause> {
+        // What was being fetched is no longer the server's state.
+        self.drop_fetch(shared, index);
+        match message.options.get(number::BLOCK2) {
+            None => sink.delivered(link.id, delivery),
+            Some(value) => match Block::read(value) {
+                Some(block) if !block.more && block.number == 0 => sink.delivered(link.id, delivery),
+                Some(block) if block.more && block.number == 0 && message.payload.len() == block.bytes() => {
+                    self.begin_fetch(link, shared, index, block, message)?;
+                }
+                // A block that cannot be the first one: nothing to put together.
+                _ => {}
+            },
+        }
+        Ok(())
+    }
+
+    /// An acknowledgement without the response; false if it is for nothing of ours.
+    pub(super) fn on_acknowledgement(&mut self, shared: &Shared, message_id: u16, now_ns: u64) -> bool {
+        for observation in &mut self.observations {
+            let asked = match &mut observation.state {
+                State::Asked { message_id, exchange } => Some((*message_id, exchange)),
+                _ => None,
+            };
+            let fetched = observation.fetch.as_mut().map(|fetch| (fetch.message_id, &mut fetch.exchange));
+            for (id, exchange) in asked.into_iter().chain(fetched) {
+                if id == message_id {
+                    exchange.acknowledge(&shared.times, now_ns);
+                    return true;
+                }
+            }
+        }
+        false
+    }
+
+    /// The server could not process a request of ours; false if there is none with this identifier.
+    pub(super) fn on_reset(&mut self, link: &Link, shared: &mut Shared, message_id: u16, sink: &mut impl Sink) -> bool {
+        for (index, observation) in self.observations.iter_mut().enumerate() {
+            if matches!(observation.state, State::Asked { message_id: asked, .. } if asked == message_id) {
+                observation.state = State::None;
+                sink.subscribed(link.id, index, Err(Said::words("rejected with a reset")));
+                return true;
+            }
+            if observation.fetch.as_ref().is_some_and(|fetch| fetch.message_id == message_id) {
+                self.drop_fetch(shared, index as u16);
+                return true;
+            }
+        }
+        false
+    }
+
+    /// When [`Observing::repeat`] has something to do.
+    pub(super) fn due_ns(&self) -> Option<u64> {
+        let asked = self.observations.iter().filter_map(|observation| match observation.state {
+            State::Asked { exchange, .. } => Some(exchange.due_ns()),
+            _ => None,
+        });
+        let fetches = self.observations.iter().filter_map(|observation| observation.fetch.as_ref());
+        asked.chain(fetches.map(|fetch| fetch.exchange.due_ns())).min()
+    }
+
+    /// Asks again for what was not answered.
+    pub(super) fn repeat(
+        &mut self,
+        link: &mut Link,
+        shared: &mut Shared,
+        now_ns: u64,
+        sink: &mut impl Sink,
+    ) -> Result<(), Cause> {
+        for index in 0..self.observations.len() {
+            let observation = &mut self.observations[index];
+            if let State::Asked { message_id, exchange } = &mut observation.state {
+                match exchange.step(&shared.times, now_ns) {
+                    Step::Wait => {}
+                    Step::Repeat => {
+                        // To the message layer a request that is not confirmable is another one each time.
+                        if kind_of(link, index) == Kind::NonConfirmable {
+                            *message_id = link.message_id();
+                        }
+                        register(link, shared, index, *message_id, REGISTER)?;
+                    }
+                    Step::GiveUp => {
+                        observation.state = State::None;
+                        sink.subscribed(link.id, index, Err(Said::words("no answer")));
+                    }
+                }
+            }
+            self.repeat_fetch(link, shared, index as u16, now_ns)?;
+        }
+        Ok(())
+    }
+
+    /// The session is over.
+    pub(super) fn end(&mut self, shared: &mut Shared) {
+        for index in 0..self.observations.len() {
+            self.drop_fetch(shared, index as u16);
+            self.observations[index].state = State::None;
+        }
+    }
+}
+
+impl Observation {
+    fn on_answer(
+        &mut self,
+        link: &Link,
+        index: u16,
+        message: &Message<'_>,
+        sequence: Option<u32>,
+        at_ns: u64,
+    ) -> Result<Qos, Said> {
+        match sequence {
+            Some(number) => {
+                self.state = State::Observed { number, at_ns };
+                Ok(level_of(link, index.into()))
+            }
+            None => {
+                self.state = State::None;
+                Err(match message.code.is_success() {
+                    true => Said::words(format!("{} without observing", message.code)),
+                    false => said(message.code, message.payload),
+                })
+            }
+        }
+    }
+
+    /// Does the server ask for acknowledgements where we asked for them? Told once if not.
+    fn check_level(&mut self, link: &Link, index: u16, message: &Message<'_>, sink: &mut impl Sink) {
+        let lower = message.kind == Kind::NonConfirmable && level_of(link, index.into()) != Qos::BestEffort;
+        if lower && !self.is_lower {
+            self.is_lower = true;
+            sink.subscribed(link.id, index.into(), Ok(Qos::BestEffort));
+        }
+    }
+}
+
+fn level_of(link: &Link, index: usize) -> Qos {
+    link.config.subscriptions[index].qos
+}
+
+fn kind_of(link: &Link, index: usize) -> Kind {
+    if level_of(link, index) == Qos::BestEffort { Kind::NonConfirmable } else { Kind::Confirmable }
+}
+
+fn register(link: &mut Link, shared: &mut Shared, index: usize, message_id: u16, observe: u32) -> Result<(), Cause> {
+    let kind = if observe == REGISTER { kind_of(link, index) } else { Kind::NonConfirmable };
+    let token = Request::Observe { index: index as u16 }.token();
+    link.ask(shared, kind, message_id, token.as_bytes(), |writer, config| {
+        writer.uint(number::OBSERVE, observe);
+        encode_path(writer, &config.subscriptions[index].filter);
+    })
+}
+
+/// The server has ended a subscription: nothing more will come, so the session is of no use.
+fn ended(link: &Link, index: u16, message: &Message<'_>) -> Cause {
+    let filter = &link.config.subscriptions[usize::from(index)].filter;
+    let said = said(message.code, if message.code.is_success() { &[] } else { message.payload });
+    Cause::Server { said: Said::words(format!("subscription `{filter}` ended: {said}")), too_large: false }
+}

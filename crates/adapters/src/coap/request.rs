@@ -1,0 +1,172 @@
+//! Tokens: what a response answers can be read from its token, so that nothing is searched for.
+//!
+//! The upper three bits of the first byte tell the kind. Tokens are not secret: a socket that is connected hears nobody but
+//! its server.
+
+/// Window of confirmable publications at most: their places have 13 bits.
+pub const MOST_IN_FLIGHT: u16 = 1 << 13;
+
+const KIND_SHIFT: u32 = 5;
+const LOWER: u8 = (1 << KIND_SHIFT) - 1;
+const ONCE: u8 = 0;
+const ONCE_WIDE: u8 = 1;
+const PUBLISH: u8 = 2;
+const TRANSFER: u8 = 3;
+const OBSERVE: u8 = 4;
+const FETCH: u8 = 5;
+
+/// A request of ours, as its token names it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Request {
+    /// A message that nobody waits for: its name in events.
+    Once {
+        /// Index in the session's publications.
+        publication: u16,
+        /// The publisher's sequence number.
+        sequence: u32,
+    },
+    /// A message in flight.
+    Publish {
+        /// Its place, below [`MOST_IN_FLIGHT`].
+        place: u16,
+        /// Tells those apart that have the place one after another.
+        salt: u16,
+    },
+    /// A message that goes in blocks.
+    Transfer {
+        /// Tells one from the next.
+        salt: u16,
+    },
+    /// A subscription, by its index.
+    Observe {
+        /// Index in the session's subscriptions.
+        index: u16,
+    },
+    /// The rest of a notification.
+    Fetch {
+        /// Index of the subscription.
+        index: u16,
+        /// Tells one from the next.
+        salt: u16,
+    },
+}
+
+/// A token with its length.
+#[derive(Clone, Copy, Debug)]
+pub struct RequestToken {
+    bytes: [u8; 8],
+    length: usize,
+}
+
+impl RequestToken {
+    /// Its bytes.
+    pub fn as_bytes(&self) -> &[u8] {
+        &self.bytes[..self.length]
+    }
+
+    fn push(&mut self, bytes: &[u8]) {
+        self.bytes[self.length..self.length + bytes.len()].copy_from_slice(bytes);
+        self.length += bytes.len();
+    }
+}
+
+impl Request {
+    /// Its token.
+    pub fn token(self) -> RequestToken {
+        let mut token = RequestToken { bytes: [0; 8], length: 0 };
+        let kind = |kind: u8, lower: u8| [kind << KIND_SHIFT | lower];
+        match self {
+            Request::Once { publication, sequence } => {
+                match u8::try_from(publication) {
+                    Ok(narrow) if narrow <= LOWER => token.push(&kind(ONCE, narrow)),
+                    _ => {
+                        token.push(&kind(ONCE_WIDE, 0));
+                        token.push(&publication.to_be_bytes());
+                    }
+                }
+                // As few bytes as the number takes, at least one.
+                token.push(&sequence.to_be_bytes()[(sequence.leading_zeros() as usize / 8).min(3)..]);
+            }
+            Request::Publish { place, salt } => {
+                let [high, low] = place.to_be_bytes();
+                token.push(&kind(PUBLISH, high & LOWER));
+                token.push(&[low]);
+                token.push(&salt.to_be_bytes());
+            }
+            Request::Transfer { salt } => {
+                token.push(&kind(TRANSFER, 0));
+                token.push(&salt.to_be_bytes());
+            }
+            Request::Observe { index } => {
+                token.push(&kind(OBSERVE, 0));
+                token.push(&index.to_be_bytes());
+            }
+            Request::Fetch { index, salt } => {
+                token.push(&kind(FETCH, 0));
+                token.push(&index.to_be_bytes());
+                token.push(&salt.to_be_bytes());
+            }
+        }
+        token
+    }
+
+    /// What a response answers; `None` for a token that is none of ours.
+    pub fn of(token: &[u8]) -> Option<Request> {
+        let (&first, rest) = token.split_first()?;
+        let lower = first & LOWER;
+        match (first >> KIND_SHIFT, rest) {
+            (ONCE, sequence) => Some(Request::Once { publication: lower.into(), sequence: number(sequence)? }),
+            (ONCE_WIDE, [high, low, sequence @ ..]) => {
+                Some(Request::Once { publication: u16::from_be_bytes([*high, *low]), sequence: number(sequence)? })
+            }
+            (PUBLISH, [low, salt @ ..]) => {
+                Some(Request::Publish { place: u16::from_be_bytes([lower, *low]), salt: pair(salt)? })
+            }
+            (TRANSFER, salt) => Some(Request::Transfer { salt: pair(salt)? }),
+            (OBSERVE, index) => Some(Request::Observe { index: pair(index)? }),
+            (FETCH, [high, low, salt @ ..]) => {
+                Some(Request::Fetch { index: u16::from_be_bytes([*high, *low]), salt: pair(salt)? })
+            }
+            _ => None,
+        }
+    }
+}
+
+fn pair(bytes: &[u8]) -> Option<u16> {
+    bytes.try_into().ok().map(u16::from_be_bytes)
+}
+
+fn number(bytes: &[u8]) -> Option<u32> {
+    let fits = (1..=4).contains(&bytes.len());
+    fits.then(|| bytes.iter().fold(0, |number, byte| number << 8 | u32::from(*byte)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_request_is_found_again_from_its_token() {
+        let publications = [0, 31, 32, 65_535].into_iter();
+        let once = publications
+            .flat_map(|publication| [0, 255, 256, u32::MAX].map(|sequence| Request::Once { publication, sequence }));
+        let others = [
+            Request::Publish { place: 0, salt: 0 },
+            Request::Publish { place: MOST_IN_FLIGHT - 1, salt: 65_535 },
+            Request::Transfer { salt: 300 },
+            Request::Observe { index: 65_535 },
+            Request::Fetch { index: 258, salt: 7 },
+        ];
+        for request in once.chain(others) {
+            assert_eq!(Request::of(request.token().as_bytes()), Some(request));
+        }
+        assert_eq!(Request::Once { publication: 0, sequence: 9 }.token().as_bytes().len(), 2, "small ones are short");
+    }
+
+    #[test]
+    fn other_tokens_are_none_of_ours() {
+        for token in [&[][..], &[0], &[0, 1, 2, 3, 4, 5], &[0x40, 1, 2], &[0x80, 1, 2, 3], &[0xe0, 1, 2, 3]] {
+            assert_eq!(Request::of(token), None, "{token:?}");
+        }
+    }
+}

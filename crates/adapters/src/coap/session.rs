@@ -1,0 +1,227 @@
+//! One session: how it begins and ends, its signs of life, and which datagram does what.
+
+use pubmark_protocol::clients::{Goodbye, Outgoing, SessionConfig, SessionId, Taken};
+use pubmark_protocol::clock;
+use pubmark_protocol::events::{Cause, Connected, Sink};
+use pubmark_protocol::reactor::Ready;
+use pubmark_wire::coap::{Exchange, Kind, Step};
+
+use super::link::{Blocked, Link, Phase, Shared};
+use super::observing::Observing;
+use super::publishing::Publishing;
+
+/// Shortest time that an open session's server has to answer a ping, in ACK_TIMEOUTs: two repetitions fit in.
+const PATIENCE: u64 = 4;
+
+/// A ping (RFC 7252 §4.3): an empty confirmable message that the peer rejects.
+#[derive(Clone, Copy, Debug)]
+struct Ping {
+    message_id: u16,
+    since_ns: u64,
+    exchange: Exchange,
+}
+
+/// A session.
+pub(super) struct Session {
+    pub(super) link: Link,
+    pub(super) publishing: Publishing,
+    pub(super) observing: Observing,
+    ping: Option<Ping>,
+}
+
+impl Session {
+    pub(super) fn new(id: SessionId, config: SessionConfig) -> Session {
+        Session {
+            publishing: Publishing::new(&config),
+            observing: Observing::new(&config),
+            link: Link::new(id, config),
+            ping: None,
+        }
+    }
+
+    /// Starts connecting: there is no connection, so the session is open when the server has answered a ping.
+    pub(super) fn connect(&mut self, shared: &mut Shared, sink: &mut impl Sink) {
+        if self.link.phase != Phase::Closed {
+            return;
+        }
+        let begun = self.link.open(shared).and_then(|()| self.start_ping(shared, clock::monotonic_ns()));
+        self.settle(shared, begun, sink);
+    }
+
+    fn start_ping(&mut self, shared: &mut Shared, now_ns: u64) -> Result<(), Cause> {
+        let message_id = self.link.message_id();
+        let exchange = shared.exchange(now_ns);
+        self.ping = Some(Ping { message_id, since_ns: now_ns, exchange });
+        self.link.wake_by(shared, exchange.due_ns());
+        self.link.say_empty(shared, Kind::Confirmable, message_id)
+    }
+
+    /// A reset or an acknowledgement for this message came: is it the answer to a ping?
+    pub(super) fn on_pong(
+        &mut self,
+        shared: &mut Shared,
+        message_id: u16,
+        sink: &mut impl Sink,
+    ) -> Result<bool, Cause> {
+        if self.ping.is_none_or(|ping| ping.message_id != message_id) {
+            return Ok(false);
+        }
+        self.ping = None;
+        if self.link.phase == Phase::Opening {
+            self.link.phase = Phase::Open;
+            sink.connected(
+                self.link.id,
+                Connected { receive_maximum: self.publishing.lowered_window(), ..Connected::default() },
+            );
+            self.observing.ask_all(&mut self.link, shared)?;
+            if let Some(due_ns) = self.life_due_ns(shared) {
+                self.link.wake_by(shared, due_ns);
+            }
+        }
+        Ok(true)
+    }
+
+    /// Goes on where the socket can.
+    pub(super) fn on_ready(&mut self, shared: &mut Shared, ready: Ready, sink: &mut impl Sink) {
+        if ready.writable {
+            self.link.full = false;
+        }
+        self.link.ended |= ready.ended;
+        let mut result = Ok(());
+        // A socket not read empty last time is among the unread ones already, and has its turn there.
+        if ready.readable && self.link.drained {
+            self.link.empty_at_ns = self.link.empty_at_ns.max(shared.reactor.quiet_at_ns());
+            result = self.receive(shared, sink);
+        }
+        let result = result.and_then(|()| self.write(shared, sink));
+        self.settle(shared, result, sink);
+    }
+
+    /// Goes on reading a socket that was not read empty last time.
+    pub(super) fn read_on(&mut self, shared: &mut Shared, sink: &mut impl Sink) {
+        let result = self.receive(shared, sink).and_then(|()| self.write(shared, sink));
+        self.settle(shared, result, sink);
+    }
+
+    /// Takes a message over, or says why not.
+    pub(super) fn send(&mut self, message: Outgoing) -> Taken {
+        let taken = match self.link.phase {
+            Phase::Open => self.publishing.take(&self.link.config, message),
+            _ => Err(Blocked::NotOpen),
+        };
+        taken.unwrap_or_else(|blocked| {
+            self.link.blocked = Some(blocked);
+            Taken::NotReady
+        })
+    }
+
+    /// Writes what waits, if the socket is not known to be full.
+    pub(super) fn flush(&mut self, shared: &mut Shared, sink: &mut impl Sink) {
+        let result = self.write(shared, sink);
+        self.settle(shared, result, sink);
+    }
+
+    fn write(&mut self, shared: &mut Shared, sink: &mut impl Sink) -> Result<(), Cause> {
+        if self.link.phase == Phase::Open && !self.link.full {
+            self.publishing.write(&mut self.link, shared, sink)?;
+        }
+        Ok(())
+    }
+
+    /// Ends the session if something failed; tells the engine that a message can be tried again, if it was told that none
+    /// could.
+    fn settle(&mut self, shared: &mut Shared, result: Result<(), Cause>, sink: &mut impl Sink) {
+        if let Err(cause) = result {
+            self.end(shared, cause, sink);
+        }
+        let Some(blocked) = self.link.blocked else { return };
+        if self.link.phase == Phase::Open && self.publishing.has_room(blocked) {
+            self.link.blocked = None;
+            sink.writable(self.link.id);
+        }
+    }
+
+    /// The wheel brought this session: sends again what was not answered, pings, gives up.
+    pub(super) fn check(&mut self, shared: &mut Shared, now_ns: u64, sink: &mut impl Sink) {
+        if self.link.phase == Phase::Closed || self.link.check_at_ns == 0 || now_ns < self.link.check_at_ns {
+            return;
+        }
+        self.link.check_at_ns = 0;
+        let checked = self
+            .check_life(shared, now_ns)
+            .and_then(|()| self.publishing.repeat(&mut self.link, shared, now_ns, sink))
+            .and_then(|()| self.observing.repeat(&mut self.link, shared, now_ns, sink))
+            .and_then(|()| self.write(shared, sink));
+        self.settle(shared, checked, sink);
+        let due = [self.life_due_ns(shared), self.publishing.due_ns(), self.observing.due_ns()];
+        if let Some(due_ns) = due.into_iter().flatten().min().filter(|_| self.link.phase != Phase::Closed) {
+            self.link.wake_by(shared, due_ns);
+        }
+    }
+
+    /// Pings after a silence of the server's; gives up where it does not answer.
+    fn check_life(&mut self, shared: &mut Shared, now_ns: u64) -> Result<(), Cause> {
+        let opening = self.link.phase == Phase::Opening;
+        let keep_alive_ns = u64::from(shared.config.keep_alive_s) * 1_000_000_000;
+        let Some(ping) = &mut self.ping else {
+            let silent = keep_alive_ns > 0 && now_ns >= self.link.heard_at_ns.saturating_add(keep_alive_ns);
+            return if silent { self.start_ping(shared, now_ns) } else { Ok(()) };
+        };
+        if !opening && self.link.heard_at_ns > ping.since_ns {
+            self.ping = None;
+            return Ok(());
+        }
+        if !opening && now_ns >= ping.since_ns + keep_alive_ns.max(PATIENCE * shared.times.acknowledge_ns) {
+            return Err(Cause::Silent);
+        }
+        match ping.exchange.step(&shared.times, now_ns) {
+            Step::Wait => Ok(()),
+            Step::Repeat => {
+                let message_id = ping.message_id;
+                self.link.say_empty(shared, Kind::Confirmable, message_id)
+            }
+            Step::GiveUp if opening => Err(Cause::Unreachable("no answer to a ping".to_owned())),
+            Step::GiveUp => Err(Cause::Silent),
+        }
+    }
+
+    /// When [`Session::check_life`] has something to do.
+    fn life_due_ns(&self, shared: &Shared) -> Option<u64> {
+        let keep_alive_ns = u64::from(shared.config.keep_alive_s) * 1_000_000_000;
+        match &self.ping {
+            Some(ping) if self.link.phase == Phase::Opening => Some(ping.exchange.due_ns()),
+            Some(ping) => {
+                let end_ns = ping.since_ns + keep_alive_ns.max(PATIENCE * shared.times.acknowledge_ns);
+                Some(ping.exchange.due_ns().min(end_ns))
+            }
+            None => (keep_alive_ns > 0).then(|| self.link.heard_at_ns + keep_alive_ns),
+        }
+    }
+
+    /// Ends the session because we want to; with the protocol's words where there are some: an observer says that it is one
+    /// no longer.
+    pub(super) fn disconnect(&mut self, shared: &mut Shared, goodbye: Goodbye, sink: &mut impl Sink) {
+        if self.link.phase == Phase::Closed {
+            return;
+        }
+        if goodbye != Goodbye::Cut && self.link.phase == Phase::Open {
+            // If this finds that nobody listens, the session ends below all the same.
+            let _ = self.write(shared, sink).and_then(|()| self.observing.leave(&mut self.link, shared));
+        }
+        self.end(shared, Cause::Ours, sink);
+    }
+
+    /// Ends the session and says what became of everything in it.
+    fn end(&mut self, shared: &mut Shared, cause: Cause, sink: &mut impl Sink) {
+        self.link.close();
+        self.ping = None;
+        self.publishing.end(&self.link, sink);
+        self.observing.end(shared);
+        sink.closed(self.link.id, cause);
+    }
+
+    /// Bytes that have not left for all we know.
+    pub(super) fn unsent_bytes(&self) -> u64 {
+        self.link.socket.as_ref().map_or(0, |socket| socket.unsent_bytes()) + self.publishing.unsent_bytes()
+    }
+}

@@ -1,0 +1,234 @@
+//! A message that does not fit a datagram, in blocks (RFC 7959, Block1): each is sent when the one before was answered.
+//!
+//! Blocks are confirmable at every level, as one that is lost loses them all. The message is *written* when the socket took
+//! its last block; if the server refuses an earlier one, it is told as written and refused, as the server had a say in it.
+
+use pubmark_model::qos::Qos;
+use pubmark_protocol::clients::Outgoing;
+use pubmark_protocol::clock;
+use pubmark_protocol::events::{Cause, Said, Sink, Token};
+use pubmark_protocol::header;
+use pubmark_wire::coap::{BLOCK_BYTES, Block, Code, Exchange, Kind, Message, Writer, encode_path, number};
+
+use super::link::{Link, Shared};
+use super::publishing::{Publishing, acknowledges, outcome};
+use super::request::Request;
+use crate::payload;
+
+/// The exponent of [`BLOCK_BYTES`].
+const LARGEST_EXPONENT: u8 = 6;
+
+/// A message on its way, block by block.
+#[derive(Debug)]
+pub(super) struct Transfer {
+    message: Outgoing,
+    salt: u16,
+    /// Of the present block.
+    pub(super) message_id: u16,
+    pub(super) exchange: Exchange,
+    offset: usize,
+    exponent: u8,
+    /// When the present block was first sent.
+    pub(super) block_at_ns: u64,
+    /// Of the first block.
+    write_start_ns: u64,
+    /// The socket has not taken the present block yet.
+    waits: bool,
+    /// The last block is in the socket.
+    written: bool,
+}
+
+/// What an answer leads to.
+enum Next {
+    /// It is none for the present block.
+    Ignore,
+    /// The next block.
+    Go(u8),
+    /// The message is the server's, or is not.
+    Done(Result<(), Said>),
+}
+
+impl Transfer {
+    /// Sends the first block; `None` if the socket is full.
+    pub(super) fn begin(
+        link: &mut Link,
+        shared: &mut Shared,
+        message: Outgoing,
+        salt: u16,
+        sink: &mut impl Sink,
+    ) -> Result<Option<Transfer>, Cause> {
+        let now_ns = clock::monotonic_ns();
+        let mut transfer = Transfer {
+            message,
+            salt,
+            message_id: link.message_id(),
+            exchange: shared.exchange(now_ns),
+            offset: 0,
+            exponent: LARGEST_EXPONENT,
+            block_at_ns: now_ns,
+            write_start_ns: now_ns,
+            waits: true,
+            written: false,
+        };
+        transfer.send_block(link, shared, sink)?;
+        link.wake_by(shared, transfer.exchange.due_ns());
+        Ok((!transfer.waits).then_some(transfer))
+    }
+
+    fn token(&self) -> Token {
+        Token { publication: self.message.publication, sequence: self.message.sequence }
+    }
+
+    fn block_bytes(&self) -> usize {
+        (16 << self.exponent).min(self.message.payload_bytes as usize - self.offset)
+    }
+
+    fn is_last(&self) -> bool {
+        self.offset + self.block_bytes() >= self.message.payload_bytes as usize
+    }
+
+    /// Sends the present block, again or for the first time.
+    pub(super) fn send_block(
+        &mut self,
+        link: &mut Link,
+        shared: &mut Shared,
+        sink: &mut impl Sink,
+    ) -> Result<(), Cause> {
+        let taken = self.put(link, shared)?;
+        self.waits &= !taken;
+        if taken && self.is_last() && !self.written {
+            self.written = true;
+            sink.written(link.id, self.token(), self.write_start_ns, clock::monotonic_ns());
+        }
+        Ok(())
+    }
+
+    fn put(&self, link: &mut Link, shared: &mut Shared) -> Result<bool, Cause> {
+        let publication = &link.config.publications[usize::from(self.message.publication)];
+        let Outgoing { sequence, due_ns, payload_bytes, .. } = self.message;
+        let mut out = std::mem::take(&mut shared.scratch);
+        out.clear();
+        let token = Request::Transfer { salt: self.salt }.token();
+        let mut writer = Writer::new(Kind::Confirmable, Code::PUT, self.message_id, token.as_bytes(), &mut out);
+        encode_path(&mut writer, &publication.topic);
+        writer.uint(number::BLOCK1, Block::at(self.offset, !self.is_last(), self.exponent).value());
+        if self.offset == 0 {
+            writer.uint(number::SIZE1, payload_bytes);
+        }
+        writer.payload();
+        let at = out.len();
+        let part = self.offset..self.offset + self.block_bytes();
+        payload::append_part(&shared.config, publication, sequence, due_ns, payload_bytes as usize, part, &mut out);
+        if self.offset == 0 {
+            header::patch_write_start(&mut out[at..], due_ns, self.write_start_ns);
+        }
+        let taken = link.transmit(&out);
+        shared.scratch = out;
+        taken
+    }
+
+    fn next(&self, message: &Message<'_>) -> Next {
+        if acknowledges(message).is_some_and(|message_id| message_id != self.message_id) {
+            return Next::Ignore;
+        }
+        let block = message.options.get(number::BLOCK1).and_then(Block::read);
+        // A server may answer with smaller blocks; it counts them in its own size then, from the same place.
+        if block.is_some_and(|block| block.offset() != self.offset) {
+            return Next::Ignore;
+        }
+        match (message.code, block) {
+            (code, Some(block)) if code.is_success() && !self.is_last() => Next::Go(block.exponent.min(self.exponent)),
+            (code, None) if code.is_success() && !self.is_last() => {
+                Next::Done(Err(Said::words(format!("{code} for the first block of {}", self.message.payload_bytes))))
+            }
+            _ => Next::Done(outcome(message)),
+        }
+    }
+
+    /// The server refused the message.
+    pub(super) fn refuse(mut self: Box<Transfer>, link: &Link, said: Said, sink: &mut impl Sink) {
+        if !std::mem::replace(&mut self.written, true) {
+            sink.written(link.id, self.token(), self.write_start_ns, clock::monotonic_ns());
+        }
+        sink.acknowledged(link.id, self.token(), Err(said));
+    }
+
+    /// Nobody will answer any more.
+    pub(super) fn forget(self: Box<Transfer>, link: &Link, sink: &mut impl Sink) {
+        if !self.written {
+            sink.abandoned(link.id, self.token());
+        } else if is_acknowledged(link, &self.message) {
+            sink.unanswered(link.id, self.token());
+        }
+    }
+
+    /// Bytes that were not sent.
+    pub(super) fn unsent_bytes(&self) -> u64 {
+        if self.written { 0 } else { u64::from(self.message.payload_bytes) - self.offset as u64 }
+    }
+}
+
+fn is_acknowledged(link: &Link, message: &Outgoing) -> bool {
+    link.config.publications[usize::from(message.publication)].qos != Qos::BestEffort
+}
+
+impl Publishing {
+    /// Is the answer to a block of this transfer awaited?
+    pub(super) fn transfers(&self, salt: u16) -> bool {
+        self.transfer.as_ref().is_some_and(|transfer| transfer.salt == salt && !transfer.waits)
+    }
+
+    /// Sends the present block if the socket had no room for it.
+    pub(super) fn resume_transfer(
+        &mut self,
+        link: &mut Link,
+        shared: &mut Shared,
+        sink: &mut impl Sink,
+    ) -> Result<(), Cause> {
+        match &mut self.transfer {
+            Some(transfer) if transfer.waits => transfer.send_block(link, shared, sink),
+            _ => Ok(()),
+        }
+    }
+
+    /// A response to a block; false if none awaits it.
+    pub(super) fn on_block_answered(
+        &mut self,
+        link: &mut Link,
+        shared: &mut Shared,
+        salt: u16,
+        message: &Message<'_>,
+        sink: &mut impl Sink,
+    ) -> Result<bool, Cause> {
+        let Some(transfer) = self.transfer.as_mut().filter(|transfer| transfer.salt == salt && !transfer.waits) else {
+            return Ok(false);
+        };
+        match transfer.next(message) {
+            Next::Ignore => Ok(true),
+            Next::Go(exponent) => {
+                transfer.offset += transfer.block_bytes();
+                transfer.exponent = exponent;
+                transfer.message_id = link.message_id();
+                transfer.block_at_ns = clock::monotonic_ns();
+                transfer.exchange = shared.exchange(transfer.block_at_ns);
+                transfer.waits = true;
+                transfer.send_block(link, shared, sink)?;
+                link.wake_by(shared, transfer.exchange.due_ns());
+                Ok(true)
+            }
+            Next::Done(outcome) => {
+                let Some(transfer) = self.transfer.take() else { return Ok(false) };
+                match outcome {
+                    Err(said) => transfer.refuse(link, said, sink),
+                    Ok(()) if is_acknowledged(link, &transfer.message) => {
+                        sink.acknowledged(link.id, transfer.token(), Ok(()));
+                    }
+                    Ok(()) => {}
+                }
+                Ok(true)
+            }
+        }
+    }
+}
+
+const _: () = assert!(16 << LARGEST_EXPONENT == BLOCK_BYTES);

@@ -1,0 +1,9 @@
+//! AMQP 1.0 against servers that do what they rarely do, or lie on purpose.
+
+#![allow(clippy::unwrap_used, reason = "a failed unwrap is a failed test")]
+
+mod hostile;
+mod incoming;
+mod opening;
+mod outgoing;
+mod script;

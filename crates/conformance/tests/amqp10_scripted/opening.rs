@@ -1,0 +1,288 @@
+//! From TCP to an open session, and what a server may say instead.
+
+use pubmark_conformance::peer::{credentials, publisher, session, subscriber};
+use pubmark_conformance::recorder::Event;
+use pubmark_model::qos::Qos;
+use pubmark_protocol::clients::{Clients, SessionConfig, Subscription, Taken};
+use pubmark_protocol::events::{Cause, Said};
+use pubmark_wire::amqp10::{
+    Attach, Condition, Detach, FrameKind, Open, Performative, ProtocolHeader, Role, SenderSettles, composite,
+    encode_close, encode_end, encode_frame,
+};
+
+use crate::script::{CHANNEL, Script, Until, attach, mechanisms, outcome};
+
+fn header(header: ProtocolHeader) -> Vec<u8> {
+    let mut out = Vec::new();
+    header.encode(&mut out);
+    out
+}
+
+/// The cause after a session has come so far and the server says this.
+fn end(config: SessionConfig, until: Until, words: &[u8]) -> Cause {
+    let mut script = Script::new();
+    let id = script.meet(config, until);
+    script.say(words);
+    script.end_of(id)
+}
+
+fn refused(words: &'static str) -> Cause {
+    Cause::Refused(Said::words(words))
+}
+
+const ERROR: Option<Condition<'static>> = Some(Condition { name: "amqp:not-allowed", description: Some("go away") });
+
+#[test]
+fn what_a_server_says_instead_of_a_log_in_is_told_apart() {
+    let sasl = header(ProtocolHeader::SASL);
+    let at_first = |words: &[u8]| end(session("ends"), Until::Accepted, words);
+    assert_eq!(at_first(b"AMQP\0\0\x09\x01"), refused("it speaks AMQP 0-9-1"));
+    assert_eq!(at_first(&header(ProtocolHeader::AMQP)), refused("it speaks AMQP 1.0.0"));
+    assert_eq!(at_first(b"AMQP\x02\x01\0\0"), refused("it takes connections with TLS only"));
+    for wrong in [&b"HTTP/1.1 400 Bad Request"[..], b"\x16\x03\x01\x02\x00", b"\0\0\0\x08\x02\0\0\0", b"\0\0\0\0"] {
+        assert!(matches!(at_first(wrong), Cause::Protocol(_)), "{}", wrong.escape_ascii());
+    }
+    let none = at_first(&[&sasl[..], &mechanisms(&["PLAIN", "SCRAM-SHA-256"])].concat());
+    let said = Said::words("it offers the mechanisms PLAIN, SCRAM-SHA-256, not ANONYMOUS");
+    assert_eq!(none, Cause::NotAuthorized(said));
+    let known = SessionConfig { credentials: credentials("me", "secret"), ..session("known") };
+    let none = end(known, Until::Accepted, &[&sasl[..], &mechanisms(&["ANONYMOUS"])].concat());
+    assert!(matches!(none, Cause::NotAuthorized(_)), "{none:?}");
+}
+
+#[test]
+fn every_outcome_of_a_log_in_has_a_cause() {
+    let after = |words: &[u8]| end(session("outcome"), Until::LogIn, words);
+    assert_eq!(after(&outcome(1)), Cause::NotAuthorized(Said::code(1, "authentication failed")));
+    assert_eq!(after(&outcome(2)), Cause::Refused(Said::code(2, "system error")));
+    assert_eq!(after(&outcome(3)), Cause::Refused(Said::code(3, "permanent system error")));
+    assert_eq!(after(&outcome(4)), Cause::Refused(Said::code(4, "transient system error")));
+    assert_eq!(after(&outcome(99)), Cause::Refused(Said::code(99, "unknown outcome")));
+    let mut challenge = Vec::new();
+    encode_frame(FrameKind::Sasl, 0, &mut challenge, |out| composite(0x42, out, |fields| fields.binary(b"?")));
+    assert!(matches!(after(&challenge), Cause::Protocol(_)));
+    assert!(matches!(after(&mechanisms(&["PLAIN"])), Cause::Protocol(_)), "mechanisms twice");
+    // What RabbitMQ says to who has logged in without a name where none is taken.
+    let asked = end(session("asked"), Until::Open, &header(ProtocolHeader::SASL));
+    assert_eq!(asked, Cause::NotAuthorized(Said::words("it asks for a log-in")));
+}
+
+#[test]
+fn a_log_in_goes_in_plain_and_only_if_there_is_one() {
+    let known = SessionConfig { credentials: credentials("me", "two words"), ..session("known") };
+    for (config, expected) in
+        [(known, &b"\xa3\x05PLAIN\xa0\x0d\0me\0two words"[..]), (session("nobody"), b"\xa3\x09ANONYMOUS\xa0\0")]
+    {
+        let mut script = Script::new();
+        script.meet(config, Until::Accepted);
+        script.say(&header(ProtocolHeader::SASL));
+        script.say(&mechanisms(&["PLAIN", "ANONYMOUS"]));
+        // Behind the client's own header, which the script has taken.
+        let (kind, body) = script.frame();
+        assert_eq!(kind, FrameKind::Sasl);
+        assert!(body.windows(expected.len()).any(|part| part == expected), "{}", body.escape_ascii());
+    }
+}
+
+#[test]
+fn a_server_whose_addresses_nobody_knows_is_refused() {
+    for (product, shown) in [(Some("qpid-cpp"), "`qpid-cpp`"), (None, "`no name`")] {
+        let mut script = Script::new();
+        script.open.product = product;
+        let id = script.meet(publisher("stranger", "a", Qos::BestEffort), Until::Begin);
+        let begin = script.begin;
+        script.say_with(|out| begin.encode(CHANNEL, out));
+        let cause = script.end_of(id);
+        assert!(matches!(&cause, Cause::Refused(said) if said.reason.contains(shown)), "{cause:?}");
+    }
+}
+
+#[test]
+fn limits_of_the_server_are_checked_before_anything_is_sent() {
+    let mut script = Script::new();
+    script.open.max_frame_bytes = 511;
+    let id = script.meet(session("small"), Until::Open);
+    let open = script.open;
+    script.say_with(|out| {
+        ProtocolHeader::AMQP.encode(out);
+        open.encode(out);
+    });
+    assert!(matches!(script.end_of(id), Cause::Protocol(words) if words.contains("511")));
+    let mut script = Script::new();
+    script.begin.handle_max = 0;
+    let subscription = Subscription { filter: "b".into(), qos: Qos::BestEffort };
+    let config = SessionConfig { subscriptions: vec![subscription], ..publisher("many", "a", Qos::BestEffort) };
+    let id = script.meet(config, Until::Begin);
+    let begin = script.begin;
+    script.say_with(|out| begin.encode(CHANNEL, out));
+    let cause = script.end_of(id);
+    assert_eq!(cause, refused("it takes 1 links in a session, 2 are needed"));
+}
+
+#[test]
+fn a_close_or_an_end_at_every_stage_gives_its_words() {
+    let both = || {
+        let subscription = Subscription { filter: "b".into(), qos: Qos::BestEffort };
+        SessionConfig { subscriptions: vec![subscription], ..publisher("both", "a", Qos::BestEffort) }
+    };
+    for until in [Until::Open, Until::Begin, Until::Senders, Until::Receivers, Until::All] {
+        for of_session in [false, true] {
+            let mut words = Vec::new();
+            if until == Until::Open {
+                header(ProtocolHeader::AMQP).iter().for_each(|byte| words.push(*byte));
+            }
+            if of_session && until < Until::Senders {
+                continue;
+            }
+            match of_session {
+                true => encode_end(CHANNEL, ERROR, &mut words),
+                false => encode_close(ERROR, &mut words),
+            }
+            let said = Said::words("amqp:not-allowed: go away");
+            let expected = match until {
+                Until::Receivers | Until::All => Cause::Server { said, too_large: false },
+                _ => Cause::Refused(said),
+            };
+            assert_eq!(end(both(), until, &words), expected, "{until:?} {of_session}");
+        }
+    }
+    let mut words = Vec::new();
+    encode_close(Some(Condition { name: "amqp:unauthorized-access", description: None }), &mut words);
+    let cause = end(both(), Until::Begin, &words);
+    assert_eq!(cause, Cause::NotAuthorized(Said::words("amqp:unauthorized-access")));
+    let mut words = Vec::new();
+    encode_close(None, &mut words);
+    assert_eq!(end(both(), Until::Begin, &words), refused("it closed the connection"));
+}
+
+#[test]
+fn a_sender_that_is_refused_gives_the_servers_words() {
+    let mut script = Script::new();
+    let id = script.meet(publisher("refused", "a", Qos::AtLeastOnce), Until::Senders);
+    let none = Attach { target: None, ..attach("s0", 3, Role::Receiver) };
+    script.say_with(|out| none.encode(CHANNEL, out));
+    let detach = Detach { handle: 3, closed: true, error: ERROR };
+    script.say_with(|out| detach.encode(CHANNEL, out));
+    assert_eq!(script.end_of(id), refused("amqp:not-allowed: go away"));
+    assert_eq!(script.peer.record.connects(id), []);
+}
+
+#[test]
+fn a_refused_subscription_leaves_the_rest() {
+    let filter = |filter: &str, qos| Subscription { filter: filter.into(), qos };
+    let subscriptions =
+        vec![filter("open/#", Qos::AtLeastOnce), filter("secret", Qos::BestEffort), filter("also/+", Qos::AtLeastOnce)];
+    let mut script = Script::new();
+    let id = script.meet(SessionConfig { subscriptions, ..session("some") }, Until::Receivers);
+    assert_eq!(script.asked, [("r0".to_owned(), 0), ("r1".to_owned(), 1), ("r2".to_owned(), 2)]);
+    // In another order than they were asked for, and with handles of the server's own.
+    script.answer_receiver("r2", 0, SenderSettles::Settled);
+    let none = Attach { source: None, ..attach("r1", 9, Role::Sender) };
+    let detach = Detach { handle: 9, closed: true, error: ERROR };
+    script.say_with(|out| {
+        none.encode(CHANNEL, out);
+        detach.encode(CHANNEL, out);
+    });
+    script.answer_receiver("r0", 1, SenderSettles::Unsettled);
+    script.peer.wait("answers", |record| record.count(|event| matches!(event, Event::Subscribed(..))) == 3);
+    let answers = script.peer.record.all(|event| match event {
+        Event::Subscribed(of, index, granted) if *of == id => Some((*index, granted.clone())),
+        _ => None,
+    });
+    // Who settles before sending gives best effort, whatever was asked for.
+    let said = Said::words("amqp:not-allowed: go away");
+    assert_eq!(answers, [(2, Ok(Qos::BestEffort)), (1, Err(said)), (0, Ok(Qos::AtLeastOnce))]);
+    assert_eq!(script.expect_flow().handle, Some(2));
+    let ours = script.expect("detach", |performative| match performative {
+        Performative::Detach(detach) => Some((detach.handle, detach.closed)),
+        _ => None,
+    });
+    assert_eq!(ours, (1, true));
+    assert_eq!(script.expect_flow().handle, Some(0));
+    assert_eq!(script.peer.record.causes(id), []);
+}
+
+#[test]
+fn a_session_opens_with_the_first_credit_and_a_lost_receiver_ends_it() {
+    let mut script = Script::new();
+    script.credit = 0;
+    let config = SessionConfig {
+        subscriptions: vec![Subscription { filter: "b".into(), qos: Qos::BestEffort }],
+        ..publisher("credit", "a", Qos::BestEffort)
+    };
+    let id = script.meet(config, Until::Senders);
+    script.answer_sender("s0", 0);
+    script.peer.linger(50);
+    assert_eq!(script.peer.record.connects(id), []);
+    assert_eq!(script.peer.offer(id, 16), Taken::NotReady);
+    let credit =
+        pubmark_wire::amqp10::Flow { handle: Some(0), link_credit: Some(1), ..crate::script::flow(&script.begin) };
+    script.say_with(|out| credit.encode(CHANNEL, out));
+    script.peer.wait("connected", |record| !record.connects(id).is_empty());
+    assert_eq!(script.peer.offer(id, 16), Taken::Yes);
+    script.expect_attach(Role::Receiver);
+    script.expect("transfer", |performative| matches!(performative, Performative::Transfer(_)).then_some(()));
+    script.answer_receiver("r0", 1, SenderSettles::Settled);
+    script.expect_flow();
+    let detach = Detach { handle: 1, closed: true, error: None };
+    script.say_with(|out| detach.encode(CHANNEL, out));
+    let said = Said::words("it has no messages from `b`");
+    assert_eq!(script.end_of(id), Cause::Server { said, too_large: false });
+}
+
+#[test]
+fn each_server_is_given_its_own_addresses() {
+    for (product, expected) in [
+        ("RabbitMQ", ["/topic/home.kitchen", "/topic/home.*.#"]),
+        ("apache-activemq-artemis", ["home.kitchen", "home.*.#"]),
+    ] {
+        let mut script = Script::new();
+        script.open.product = Some(product);
+        let config = SessionConfig {
+            subscriptions: vec![Subscription { filter: "home/+/#".into(), qos: Qos::BestEffort }],
+            ..publisher("addresses", "home/kitchen", Qos::BestEffort)
+        };
+        script.meet(config, Until::Begin);
+        let begin = script.begin;
+        script.say_with(|out| begin.encode(CHANNEL, out));
+        let target = script.expect("attach", |performative| match performative {
+            Performative::Attach(attach) => Some(attach.target?.address?.to_owned()),
+            _ => None,
+        });
+        script.answer_sender("s0", 0);
+        let source = script.expect("attach", |performative| match performative {
+            Performative::Attach(attach) => Some(attach.source?.address?.to_owned()),
+            _ => None,
+        });
+        assert_eq!([target, source], expected);
+    }
+}
+
+#[test]
+fn a_topic_without_an_address_is_never_sent() {
+    let mut script = Script::new();
+    let mut config = publisher("dots", "a.b", Qos::BestEffort);
+    let id = script.peer.clients.add_session(config.clone());
+    script.peer.clients.connect(id, &mut script.peer.record);
+    let cause = script.end_of(id);
+    assert!(matches!(&cause, Cause::Dropped(words) if words.contains("`a.b` has `.` in it")), "{cause:?}");
+    config = subscriber("dots", "a//b", Qos::BestEffort);
+    let id = script.peer.clients.add_session(config);
+    script.peer.clients.connect(id, &mut script.peer.record);
+    assert!(matches!(script.end_of(id), Cause::Dropped(words) if words.contains("empty level")));
+}
+
+#[test]
+fn what_we_say_of_ourselves_is_what_we_do() {
+    let mut script = Script::with_keep_alive(30);
+    script.meet(session("ourselves"), Until::LogIn);
+    script.say(&outcome(0));
+    script.expect_header(ProtocolHeader::AMQP);
+    let open = script.expect("open", |performative| match performative {
+        Performative::Open(Open { container_id, max_frame_bytes, channel_max, idle_time_out_ms, .. }) => {
+            Some((container_id.to_owned(), max_frame_bytes, channel_max, idle_time_out_ms))
+        }
+        _ => None,
+    });
+    assert_eq!(open, ("ourselves".to_owned(), 131_072, 0, Some(30_000)));
+}

@@ -1,0 +1,145 @@
+//! Our broker behind a network that loses one datagram of ten in each direction: at least once is kept, and once.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::JoinHandle;
+
+use pubmark_adapters::coap::{CoapClients, Timing};
+use pubmark_broker::coap::{CoapBroker, CoapSettings, CoapStatistics};
+use pubmark_conformance::peer::{Peer, publisher, subscriber};
+use pubmark_conformance::recorder::Event;
+use pubmark_model::qos::Qos;
+use pubmark_protocol::clients::Taken;
+use pubmark_protocol::endpoint::Endpoint;
+use pubmark_wire::coap::Times;
+
+use crate::relay::{Relay, Weather};
+
+/// Short, and with so many repetitions that a message is lost once in a billion.
+const QUICK: Times = Times { acknowledge_ns: 20_000_000, repetitions: 11, latency_ns: 1_000_000_000 };
+
+/// The times of these tests.
+pub enum Quick {}
+
+impl Timing for Quick {
+    const TIMES: Times = QUICK;
+    const TICK_NS: u64 = 4_000_000;
+}
+
+/// A broker in a thread.
+struct Running {
+    address: std::net::SocketAddr,
+    stop: Arc<AtomicBool>,
+    thread: Option<JoinHandle<CoapStatistics>>,
+}
+
+impl Running {
+    fn start() -> Running {
+        let listen = "127.0.0.1:0".parse().unwrap();
+        let stop = Arc::new(AtomicBool::new(false));
+        let seen = Arc::clone(&stop);
+        let (tell, told) = std::sync::mpsc::channel();
+        let thread = Some(std::thread::spawn(move || {
+            let mut broker = CoapBroker::bind(CoapSettings { times: QUICK, ..CoapSettings::new(listen) }).unwrap();
+            tell.send(broker.local_address().unwrap()).unwrap();
+            broker.run(&seen).unwrap();
+            broker.statistics()
+        }));
+        Running { address: told.recv().unwrap(), stop, thread }
+    }
+
+    fn end(mut self) -> CoapStatistics {
+        self.stop.store(true, Ordering::Relaxed);
+        self.thread.take().unwrap().join().unwrap()
+    }
+}
+
+fn open(relay: &Relay) -> Peer<CoapClients<Quick>> {
+    let address = relay.address;
+    Peer::open(Endpoint { shown: format!("coap://{address}"), address, tls: None, credentials: None })
+}
+
+/// Sends messages of these sizes as fast as the window allows.
+fn exchange(weather: Weather, sizes: &[u32]) -> (Peer<CoapClients<Quick>>, CoapStatistics) {
+    let broker = Running::start();
+    let relay = Relay::start(broker.address, weather, 7);
+    let mut peer = open(&relay);
+    let hears = peer.join(subscriber("lossy-in", "lossy/+", Qos::AtLeastOnce));
+    let says = peer.join(publisher("lossy-out", "lossy/a", Qos::AtLeastOnce));
+    let mut sent = 0;
+    while sent < sizes.len() {
+        let before = peer.record.count(|event| *event == Event::Writable(says));
+        while sent < sizes.len() && peer.offer(says, sizes[sent]) == Taken::Yes {
+            sent += 1;
+        }
+        peer.flush(says);
+        if sent < sizes.len() {
+            peer.wait("room", |record| record.count(|event| *event == Event::Writable(says)) > before);
+        }
+    }
+    peer.wait("all acknowledged", |record| record.acknowledged() == sizes.len());
+    peer.wait("all arrived", |record| record.arrived.len() >= sizes.len());
+    peer.linger(200);
+    assert_eq!((peer.record.causes(hears), peer.record.causes(says)), (vec![], vec![]));
+    drop(relay);
+    (peer, broker.end())
+}
+
+fn assert_each_once(peer: &Peer<CoapClients<Quick>>, sizes: &[u32]) {
+    let mut arrived: Vec<_> =
+        peer.record.arrived.iter().map(|one| (one.header.sequence, one.payload_bytes as u32)).collect();
+    arrived.sort_unstable();
+    let expected: Vec<_> = (1..).zip(sizes.iter().copied()).collect();
+    assert_eq!(arrived, expected);
+    assert!(peer.record.arrived.iter().all(|one| one.intact));
+    assert_eq!((peer.record.written(), peer.record.unanswered(), peer.record.foreign), (sizes.len(), 0, 0));
+}
+
+#[test]
+fn what_is_published_is_delivered_once_though_one_datagram_of_ten_is_lost() {
+    let sizes = [100; 400];
+    let (peer, statistics) = exchange(Weather { lost: 0.1, ..Weather::default() }, &sizes);
+    assert_each_once(&peer, &sizes);
+    assert_eq!((statistics.published, statistics.notified), (400, 400), "{statistics:?}");
+    assert_eq!((statistics.dropped_queued, statistics.observers_silent), (0, 0));
+    assert!(statistics.repeated_requests > 0 && statistics.repeated > 0, "nothing was lost: {statistics:?}");
+}
+
+#[test]
+fn large_messages_arrive_whole_though_one_datagram_of_ten_is_lost() {
+    let sizes = [10_000, 100, 1_025, 2_048, 20_000];
+    let (peer, statistics) = exchange(Weather { lost: 0.1, ..Weather::default() }, &sizes);
+    assert_each_once(&peer, &sizes);
+    assert_eq!((statistics.published, statistics.dropped_unfetched), (5, 0), "{statistics:?}");
+}
+
+#[test]
+fn datagrams_that_come_twice_or_late_are_not_delivered_twice() {
+    let sizes = [100; 400];
+    let weather = Weather { lost: 0.02, doubled: 0.2, overtaken: 0.2 };
+    let (peer, statistics) = exchange(weather, &sizes);
+    assert_each_once(&peer, &sizes);
+    assert_eq!(statistics.published, 400, "{statistics:?}");
+    assert!(statistics.repeated_requests > 0);
+}
+
+#[test]
+fn at_best_effort_nothing_is_repeated() {
+    let broker = Running::start();
+    let relay = Relay::start(broker.address, Weather { lost: 0.1, ..Weather::default() }, 11);
+    let mut peer = open(&relay);
+    let hears = peer.join(subscriber("once-in", "once", Qos::BestEffort));
+    let says = peer.join(publisher("once-out", "once", Qos::BestEffort));
+    for _ in 0..300 {
+        peer.send(says, 100);
+        peer.linger(1);
+    }
+    peer.linger(300);
+    drop(relay);
+    let statistics = broker.end();
+    let arrived = peer.record.sequences(hears);
+    assert!(arrived.is_sorted() && arrived.windows(2).all(|pair| pair[0] < pair[1]), "in order and once: {arrived:?}");
+    assert!((150..300).contains(&arrived.len()), "{} of 300 arrived", arrived.len());
+    assert_eq!(statistics.repeated, 0, "{statistics:?}");
+    assert!(statistics.published < 300 && statistics.published >= arrived.len() as u64);
+}

@@ -1,0 +1,296 @@
+//! Datagrams without blocking: a connected UDP socket, and reading many messages in one system call, each with the kernel's
+//! receive stamp of its own.
+
+use std::io;
+use std::net::{Ipv6Addr, SocketAddr, SocketAddrV6, UdpSocket};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
+
+use crate::receive::{self, Control};
+use crate::socket::{SocketFactory, set_option, with_address};
+
+/// Datagrams read in one system call at most.
+pub const AT_A_TIME: usize = 16;
+/// Room for each: no datagram is longer (a UDP length has 16 bits).
+const ROOM_BYTES: usize = 64 * 1024;
+/// `sk_meminfo`'s place of the datagrams that found no room (`linux/sock_diag.h`, SK_MEMINFO_DROPS).
+const MEMINFO_DROPS: usize = 8;
+const MEMINFO_VALUES: usize = 9;
+/// `SO_MEMINFO` of `asm-generic/socket.h`.
+const SO_MEMINFO: libc::c_int = 55;
+
+impl SocketFactory {
+    /// A UDP socket with this peer: it hears nobody else, and is told when nobody listens there.
+    pub fn connect_datagrams(&self, address: SocketAddr) -> io::Result<DatagramSocket> {
+        let family = if address.is_ipv4() { libc::AF_INET } else { libc::AF_INET6 };
+        let kind = libc::SOCK_DGRAM | libc::SOCK_NONBLOCK | libc::SOCK_CLOEXEC;
+        // SAFETY: no pointers are passed; the result is checked.
+        let descriptor = unsafe { libc::socket(family, kind, 0) };
+        if descriptor < 0 {
+            return Err(io::Error::last_os_error());
+        }
+        // SAFETY: the descriptor was just made and has no other owner.
+        let socket = UdpSocket::from(unsafe { OwnedFd::from_raw_fd(descriptor) });
+        if self.receive_stamps {
+            receive::enable_stamps(socket.as_fd())?;
+        }
+        if let Some(source) = self.source {
+            with_address(SocketAddr::new(source, 0), |pointer, length| {
+                // SAFETY: `pointer` is a socket address of `length` bytes.
+                unsafe { libc::bind(socket.as_raw_fd(), pointer, length) }
+            })?;
+        }
+        socket.connect(address)?;
+        Ok(DatagramSocket { socket })
+    }
+}
+
+/// A non-blocking UDP socket.
+#[derive(Debug)]
+pub struct DatagramSocket {
+    socket: UdpSocket,
+}
+
+impl DatagramSocket {
+    /// A socket that hears everybody, at this address.
+    pub fn bind(address: SocketAddr) -> io::Result<DatagramSocket> {
+        let socket = UdpSocket::bind(address)?;
+        socket.set_nonblocking(true)?;
+        Ok(DatagramSocket { socket })
+    }
+
+    /// Where it is.
+    pub fn local_address(&self) -> io::Result<SocketAddr> {
+        self.socket.local_addr()
+    }
+
+    /// Asks for room for so many received bytes: past the system's limit (`net.core.rmem_max`) where we may, up to it
+    /// otherwise.
+    pub fn enlarge_receive_buffer(&self, bytes: libc::c_int) -> io::Result<()> {
+        set_option(self.as_fd(), libc::SOL_SOCKET, libc::SO_RCVBUFFORCE, bytes)
+            .or_else(|_| set_option(self.as_fd(), libc::SOL_SOCKET, libc::SO_RCVBUF, bytes))
+    }
+
+    /// Sends one datagram to the peer. A full socket is `WouldBlock`; an earlier datagram that nobody listened for is
+    /// `ConnectionRefused`, and this one was not sent.
+    pub fn send(&self, bytes: &[u8]) -> io::Result<()> {
+        loop {
+            match self.socket.send(bytes) {
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                result => return result.map(drop),
+            }
+        }
+    }
+
+    /// Sends one datagram to `address`; only on a socket made by [`DatagramSocket::bind`].
+    pub fn send_to(&self, bytes: &[u8], address: SocketAddr) -> io::Result<()> {
+        loop {
+            match self.socket.send_to(bytes, address) {
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                result => return result.map(drop),
+            }
+        }
+    }
+
+    /// Bytes that the kernel still has to send (SIOCOUTQ); 0 where it cannot say.
+    pub fn unsent_bytes(&self) -> u64 {
+        let mut bytes: libc::c_int = 0;
+        // SAFETY: TIOCOUTQ (SIOCOUTQ for sockets) writes one c_int.
+        let result = unsafe { libc::ioctl(self.socket.as_raw_fd(), libc::TIOCOUTQ, &mut bytes) };
+        if result < 0 { 0 } else { u64::try_from(bytes).unwrap_or(0) }
+    }
+
+    /// Datagrams that the kernel threw away because the socket's room was full; `None` where it cannot say.
+    pub fn overflowed(&self) -> Option<u64> {
+        let mut values = [0u32; MEMINFO_VALUES];
+        let mut length = size_of_val(&values) as libc::socklen_t;
+        // SAFETY: the kernel writes at most `length` bytes into `values`.
+        let result = unsafe {
+            libc::getsockopt(
+                self.socket.as_raw_fd(),
+                libc::SOL_SOCKET,
+                SO_MEMINFO,
+                values.as_mut_ptr().cast(),
+                &mut length,
+            )
+        };
+        let told = result == 0 && length as usize == size_of_val(&values);
+        told.then(|| u64::from(values[MEMINFO_DROPS]))
+    }
+}
+
+impl AsFd for DatagramSocket {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.socket.as_fd()
+    }
+}
+
+/// One datagram that was read.
+#[derive(Clone, Copy, Debug)]
+pub struct Datagram<'a> {
+    /// All of it.
+    pub bytes: &'a [u8],
+    /// Who sent it.
+    pub from: Option<SocketAddr>,
+    /// The kernel's receive stamp, ns of `CLOCK_REALTIME`, if stamps are on.
+    pub stamp_realtime_ns: Option<u64>,
+}
+
+/// Room for the datagrams of one read; one for all sockets of a shard. Its memory is touched as far as datagrams are long.
+#[derive(Debug, Default)]
+pub struct Datagrams {
+    bytes: Vec<u8>,
+    entries: Vec<Entry>,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Entry {
+    length: usize,
+    from: Option<SocketAddr>,
+    stamp_realtime_ns: Option<u64>,
+}
+
+impl Datagrams {
+    /// Reads what has come, at most [`AT_A_TIME`] datagrams, and returns their number: fewer than that if the socket is
+    /// empty now. An error (`WouldBlock` for an empty socket) comes only if none could be read.
+    pub fn read(&mut self, socket: BorrowedFd<'_>) -> io::Result<usize> {
+        self.entries.clear();
+        self.bytes.resize(AT_A_TIME * ROOM_BYTES, 0);
+        let mut controls = [const { Control::new() }; AT_A_TIME];
+        // SAFETY: all-zero addresses, parts and headers are valid ones with nothing in them.
+        let mut names: [libc::sockaddr_storage; AT_A_TIME] = unsafe { std::mem::zeroed() };
+        // SAFETY: as above.
+        let mut parts: [libc::iovec; AT_A_TIME] = unsafe { std::mem::zeroed() };
+        // SAFETY: as above.
+        let mut headers: [libc::mmsghdr; AT_A_TIME] = unsafe { std::mem::zeroed() };
+        for (index, room) in self.bytes.chunks_exact_mut(ROOM_BYTES).enumerate() {
+            parts[index] = libc::iovec { iov_base: room.as_mut_ptr().cast(), iov_len: room.len() };
+            let header = &mut headers[index].msg_hdr;
+            header.msg_iov = &mut parts[index];
+            header.msg_iovlen = 1;
+            header.msg_name = (&raw mut names[index]).cast();
+            header.msg_namelen = size_of::<libc::sockaddr_storage>() as libc::socklen_t;
+            header.msg_control = controls[index].pointer();
+            header.msg_controllen = Control::BYTES as _;
+        }
+        let count = receive_many(socket, &mut headers)?;
+        for (header, name) in headers.iter().zip(&names).take(count) {
+            let length = (header.msg_len as usize).min(ROOM_BYTES);
+            let from = address_of(name, header.msg_hdr.msg_namelen);
+            self.entries.push(Entry { length, from, stamp_realtime_ns: receive::stamp_of(&header.msg_hdr) });
+        }
+        Ok(count)
+    }
+
+    /// A datagram of the last read.
+    pub fn get(&self, index: usize) -> Option<Datagram<'_>> {
+        let Entry { length, from, stamp_realtime_ns } = *self.entries.get(index)?;
+        let bytes = self.bytes.get(index * ROOM_BYTES..)?.get(..length)?;
+        Some(Datagram { bytes, from, stamp_realtime_ns })
+    }
+}
+
+fn receive_many(socket: BorrowedFd<'_>, headers: &mut [libc::mmsghdr; AT_A_TIME]) -> io::Result<usize> {
+    loop {
+        // SAFETY: every header points to live memory of the lengths that it gives; no time limit is passed.
+        let count = unsafe {
+            libc::recvmmsg(
+                socket.as_raw_fd(),
+                headers.as_mut_ptr(),
+                AT_A_TIME as libc::c_uint,
+                libc::MSG_DONTWAIT as _,
+                std::ptr::null_mut(),
+            )
+        };
+        match usize::try_from(count) {
+            Ok(count) => return Ok(count.min(AT_A_TIME)),
+            Err(_) => {
+                let error = io::Error::last_os_error();
+                if error.kind() != io::ErrorKind::Interrupted {
+                    return Err(error);
+                }
+            }
+        }
+    }
+}
+
+/// The address that the kernel wrote; `None` if it wrote none.
+fn address_of(name: &libc::sockaddr_storage, length: libc::socklen_t) -> Option<SocketAddr> {
+    let length = length as usize;
+    match libc::c_int::from(name.ss_family) {
+        libc::AF_INET if length >= size_of::<libc::sockaddr_in>() => {
+            // SAFETY: the family says that it is one, and a sockaddr_storage has its size and alignment at least.
+            let found = unsafe { &*(&raw const *name).cast::<libc::sockaddr_in>() };
+            Some(SocketAddr::from((found.sin_addr.s_addr.to_ne_bytes(), u16::from_be(found.sin_port))))
+        }
+        libc::AF_INET6 if length >= size_of::<libc::sockaddr_in6>() => {
+            // SAFETY: as above.
+            let found = unsafe { &*(&raw const *name).cast::<libc::sockaddr_in6>() };
+            let address = Ipv6Addr::from(found.sin6_addr.s6_addr);
+            let port = u16::from_be(found.sin6_port);
+            Some(SocketAddrV6::new(address, port, found.sin6_flowinfo, found.sin6_scope_id).into())
+        }
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+
+    fn read(datagrams: &mut Datagrams, socket: &DatagramSocket) -> usize {
+        datagrams.read(socket.as_fd()).unwrap()
+    }
+
+    #[test]
+    fn datagrams_are_read_many_at_a_time_whole_and_with_their_senders() {
+        let server = DatagramSocket::bind("127.0.0.1:0".parse().unwrap()).unwrap();
+        receive::enable_stamps(server.as_fd()).unwrap();
+        let factory = SocketFactory { source: Some([127, 0, 0, 9].into()), receive_stamps: true };
+        let client = factory.connect_datagrams(server.local_address().unwrap()).unwrap();
+        let large = vec![7; 65_507];
+        for number in 0..AT_A_TIME as u8 {
+            client.send(&[number]).unwrap();
+        }
+        client.send(&large).unwrap();
+        let mut datagrams = Datagrams::default();
+        assert_eq!(read(&mut datagrams, &server), AT_A_TIME);
+        for number in 0..AT_A_TIME {
+            let found = datagrams.get(number).unwrap();
+            assert_eq!((found.bytes, found.from.unwrap().ip()), (&[number as u8][..], [127, 0, 0, 9].into()));
+        }
+        assert_eq!(read(&mut datagrams, &server), 1);
+        let found = datagrams.get(0).unwrap();
+        assert!(found.bytes == large && datagrams.get(1).is_none());
+        server.send_to(b"back", found.from.unwrap()).unwrap();
+        assert_eq!(read(&mut datagrams, &client), 1);
+        assert_eq!(datagrams.get(0).unwrap().bytes, b"back");
+        let empty = datagrams.read(client.as_fd()).unwrap_err();
+        assert_eq!(empty.kind(), io::ErrorKind::WouldBlock);
+    }
+
+    #[test]
+    fn what_finds_no_room_is_counted() {
+        let server = DatagramSocket::bind("127.0.0.1:0".parse().unwrap()).unwrap();
+        set_option(server.as_fd(), libc::SOL_SOCKET, libc::SO_RCVBUF, 4_096).unwrap();
+        let client = SocketFactory::default().connect_datagrams(server.local_address().unwrap()).unwrap();
+        for _ in 0..100 {
+            client.send(&[0; 1_000]).unwrap();
+        }
+        let (mut datagrams, mut got) = (Datagrams::default(), 0);
+        while let Ok(count) = datagrams.read(server.as_fd()) {
+            got += count as u64;
+        }
+        assert_eq!(server.overflowed(), Some(100 - got));
+    }
+
+    #[test]
+    fn a_port_without_listener_is_told_with_the_next_call() {
+        let server = DatagramSocket::bind("127.0.0.1:0".parse().unwrap()).unwrap();
+        let client = SocketFactory::default().connect_datagrams(server.local_address().unwrap()).unwrap();
+        drop(server);
+        client.send(b"anybody?").unwrap();
+        let error = Datagrams::default().read(client.as_fd()).unwrap_err();
+        assert_eq!(error.kind(), io::ErrorKind::ConnectionRefused);
+    }
+}

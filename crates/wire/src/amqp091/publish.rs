@@ -1,0 +1,130 @@
+//! Messages that a client writes: a method, a header, and a body in as many frames as it takes (§4.2.6).
+
+use super::FRAME_END;
+use super::write::{method, short_text};
+
+/// Octets ahead of a body frame's payload.
+const FRONT_BYTES: usize = 7;
+
+/// All of a message but its size and its body: `basic.publish` and the header, made once.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Publish {
+    channel: u16,
+    /// Up to the body's size.
+    front: Box<[u8]>,
+    /// Behind it: which properties there are, and the only one.
+    back: [u8; 4],
+}
+
+impl Publish {
+    /// Messages to an exchange on a channel; `persistent` ones are kept on disk where their queue is (delivery mode 2).
+    pub fn new(channel: u16, exchange: &str, routing_key: &str, persistent: bool) -> Publish {
+        let mut front = Vec::new();
+        method(channel, 60, 40, &mut front, |out| {
+            out.extend_from_slice(&[0, 0]);
+            short_text(exchange, out);
+            short_text(routing_key, out);
+            // Neither mandatory nor immediate: what nobody wants is dropped.
+            out.push(0);
+        });
+        // Class, weight, size, flags, delivery mode.
+        const HEADER_BYTES: u32 = 2 + 2 + 8 + 2 + 1;
+        front.push(2);
+        front.extend_from_slice(&channel.to_be_bytes());
+        front.extend_from_slice(&HEADER_BYTES.to_be_bytes());
+        front.extend_from_slice(&[0, 60, 0, 0]);
+        // Flag 12 of the properties is the delivery mode.
+        Publish { channel, front: front.into(), back: [0x10, 0, 1 + u8::from(persistent), FRAME_END] }
+    }
+
+    /// Its channel.
+    pub fn channel(&self) -> u16 {
+        self.channel
+    }
+
+    /// Appends everything of a message of `body_bytes` but its body, which is [`append_body`]'s.
+    #[inline]
+    pub fn append(&self, body_bytes: usize, out: &mut Vec<u8>) {
+        out.extend_from_slice(&self.front);
+        out.extend_from_slice(&(body_bytes as u64).to_be_bytes());
+        out.extend_from_slice(&self.back);
+    }
+}
+
+/// Appends a body of `body_bytes`, at least one, which `fill` appends, in frames of at most `most_bytes` of it each; returns
+/// where in `out` it begins. Frames are put around it afterwards, so that the usual body of one frame is written once.
+#[inline]
+pub fn append_body(
+    channel: u16,
+    body_bytes: usize,
+    most_bytes: usize,
+    out: &mut Vec<u8>,
+    fill: impl FnOnce(&mut Vec<u8>),
+) -> usize {
+    out.extend_from_slice(&frame_front(channel, body_bytes.min(most_bytes)));
+    let at = out.len();
+    fill(out);
+    debug_assert_eq!(out.len(), at + body_bytes, "the body has as many bytes as was said");
+    if body_bytes > most_bytes {
+        split(channel, at, most_bytes, out);
+    }
+    out.push(FRAME_END);
+    at
+}
+
+fn frame_front(channel: u16, bytes: usize) -> [u8; FRONT_BYTES] {
+    let [high, low] = channel.to_be_bytes();
+    let [a, b, c, d] = (bytes as u32).to_be_bytes();
+    [3, high, low, a, b, c, d]
+}
+
+/// Moves the parts of the body at `at` apart, the last one first, and puts between them an end and a front.
+#[cold]
+fn split(channel: u16, at: usize, most_bytes: usize, out: &mut Vec<u8>) {
+    const BETWEEN: usize = 1 + FRONT_BYTES;
+    let body_bytes = out.len() - at;
+    let parts = body_bytes.div_ceil(most_bytes);
+    out.resize(out.len() + (parts - 1) * BETWEEN, 0);
+    for part in (1..parts).rev() {
+        let from = at + part * most_bytes;
+        let bytes = most_bytes.min(body_bytes - part * most_bytes);
+        let to = from + part * BETWEEN;
+        out.copy_within(from..from + bytes, to);
+        out[to - BETWEEN] = FRAME_END;
+        out[to - FRONT_BYTES..to].copy_from_slice(&frame_front(channel, bytes));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_message_is_a_method_a_header_and_a_body() {
+        let mut out = Vec::new();
+        Publish::new(1, "amq.topic", "a.b", true).append(2, &mut out);
+        let at = append_body(1, 2, 100, &mut out, |out| out.extend_from_slice(b"hi"));
+        let expected = b"\x01\x00\x01\x00\x00\x00\x15\x00\x3c\x00\x28\x00\x00\x09amq.topic\x03a.b\x00\xce\
+            \x02\x00\x01\x00\x00\x00\x0f\x00\x3c\x00\x00\x00\x00\x00\x00\x00\x00\x00\x02\x10\x00\x02\xce\
+            \x03\x00\x01\x00\x00\x00\x02hi\xce";
+        assert_eq!(out, expected);
+        assert_eq!(&out[at..at + 2], b"hi");
+    }
+
+    #[test]
+    fn a_long_body_is_split_where_a_frame_is_full() {
+        for (body, expected) in [
+            (&b"abcd"[..], &b"\x03\x00\x02\x00\x00\x00\x04abcd\xce"[..]),
+            (b"abcde", b"\x03\x00\x02\x00\x00\x00\x04abcd\xce\x03\x00\x02\x00\x00\x00\x01e\xce"),
+            (b"abcdefgh", b"\x03\x00\x02\x00\x00\x00\x04abcd\xce\x03\x00\x02\x00\x00\x00\x04efgh\xce"),
+            (
+                b"abcdefghi",
+                b"\x03\x00\x02\x00\x00\x00\x04abcd\xce\x03\x00\x02\x00\x00\x00\x04efgh\xce\x03\x00\x02\x00\x00\x00\x01i\xce",
+            ),
+        ] {
+            let mut out = b"before".to_vec();
+            let at = append_body(2, body.len(), 4, &mut out, |out| out.extend_from_slice(body));
+            assert_eq!((at, out.strip_prefix(b"before").unwrap_or_default()), (13, expected));
+        }
+    }
+}

@@ -1,0 +1,221 @@
+//! Messages on links: transfer and disposition (part 2, §2.7), and what a message is made of (part 3, §3.2).
+
+use std::borrow::Cow;
+
+use super::condition::State;
+use super::error::DecodeError;
+use super::fields::{Fields, code};
+use super::frame::{FrameKind, HEADER_BYTES, begin_frame, encode_frame, end_frame};
+use super::link::Role;
+use super::value::{self, Described, Value};
+use super::writer::{composite, sized_head};
+
+/// Bytes that a frame with a transfer of ours has at most before its payload.
+pub const MOST_TRANSFER_BYTES: usize = HEADER_BYTES + 32;
+
+/// A message, or a part of one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Transfer<'a> {
+    /// Number of the link at the side that says this.
+    pub handle: u32,
+    /// Number of the delivery in its session; needed in its first transfer.
+    pub delivery_id: Option<u32>,
+    /// What the sender calls the delivery; needed in its first transfer.
+    pub delivery_tag: Option<&'a [u8]>,
+    /// The sender has forgotten it already.
+    pub settled: Option<bool>,
+    /// More of it follows.
+    pub more: bool,
+    /// It was begun by mistake; there is no message.
+    pub aborted: bool,
+    /// The part of the message.
+    pub payload: &'a [u8],
+}
+
+/// What became of deliveries.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Disposition<'a> {
+    /// Who says this: of the deliveries' receiver, or their sender.
+    pub role: Role,
+    /// The first of them.
+    pub first: u32,
+    /// The last of them.
+    pub last: u32,
+    /// Who says this has forgotten them.
+    pub settled: bool,
+    /// What became of them.
+    pub state: Option<State<'a>>,
+}
+
+impl<'a> Transfer<'a> {
+    pub(super) fn decode(described: &Described<'a>, payload: &'a [u8]) -> Result<Transfer<'a>, DecodeError> {
+        let mut fields = Fields::of("transfer", described)?;
+        let handle = fields.needed_uint("handle")?;
+        let delivery_id = fields.uint("delivery-id")?;
+        let delivery_tag = fields.binary("delivery-tag")?;
+        fields.uint("message-format")?;
+        let settled = fields.boolean("settled")?;
+        let more = fields.boolean("more")?.unwrap_or(false);
+        // When the receiver settles, the delivery's state, whether it is resumed.
+        fields.skip(3)?;
+        let aborted = fields.boolean("aborted")?.unwrap_or(false);
+        Ok(Transfer { handle, delivery_id, delivery_tag, settled, more, aborted, payload })
+    }
+
+    /// Appends its frame.
+    pub fn encode(&self, channel: u16, out: &mut Vec<u8>) {
+        let start = begin_frame(FrameKind::Amqp, channel, out);
+        self.encode_head(out);
+        out.extend_from_slice(self.payload);
+        end_frame(start, 0, out);
+    }
+
+    /// Appends its frame without its payload, of which there will be `payload_bytes`.
+    #[inline]
+    pub fn encode_front(&self, channel: u16, payload_bytes: usize, out: &mut Vec<u8>) {
+        let start = begin_frame(FrameKind::Amqp, channel, out);
+        self.encode_head(out);
+        end_frame(start, payload_bytes, out);
+    }
+
+    fn encode_head(&self, out: &mut Vec<u8>) {
+        composite(0x14, out, |fields| {
+            fields.uint(self.handle);
+            fields.optional_uint(self.delivery_id);
+            match self.delivery_tag {
+                Some(tag) => {
+                    fields.binary(tag);
+                    // The only format of messages there is.
+                    fields.uint(0);
+                }
+                None => (0..2).for_each(|_| fields.null()),
+            }
+            fields.optional_boolean(self.settled);
+            if self.more || self.aborted {
+                fields.boolean(self.more);
+            }
+            if self.aborted {
+                (0..3).for_each(|_| fields.null());
+                fields.boolean(true);
+            }
+        });
+    }
+}
+
+impl<'a> Disposition<'a> {
+    pub(super) fn decode(described: &Described<'a>) -> Result<Disposition<'a>, DecodeError> {
+        let mut fields = Fields::of("disposition", described)?;
+        let role = Role::decode(fields.needed_boolean("role")?);
+        let first = fields.needed_uint("first")?;
+        let last = fields.uint("last")?.unwrap_or(first);
+        let settled = fields.boolean("settled")?.unwrap_or(false);
+        Ok(Disposition { role, first, last, settled, state: State::decode(fields.described("state")?)? })
+    }
+
+    /// Appends its frame.
+    pub fn encode(&self, channel: u16, out: &mut Vec<u8>) {
+        encode_frame(FrameKind::Amqp, channel, out, |out| {
+            composite(0x15, out, |fields| {
+                fields.boolean(self.role.receives());
+                fields.uint(self.first);
+                if self.last == self.first {
+                    fields.null();
+                } else {
+                    fields.uint(self.last);
+                }
+                fields.boolean(self.settled);
+                State::encode(self.state, fields);
+            });
+        });
+    }
+}
+
+/// Bytes of a message with a body of that many.
+pub fn message_bytes(body_bytes: usize) -> usize {
+    body_bytes + if body_bytes < 256 { 5 } else { 8 }
+}
+
+/// Appends the front of a message that is one data section; its body is to follow.
+#[inline]
+pub fn encode_data_front(body_bytes: usize, out: &mut Vec<u8>) {
+    out.extend_from_slice(&[0x00, 0x53, 0x75]);
+    sized_head(0xa0, body_bytes, out);
+}
+
+/// The body of a message: its data sections as one, or what its value is if that is bytes or text, or any other body as it
+/// is encoded. A message without a body has none.
+pub fn body(mut message: &[u8]) -> Result<Cow<'_, [u8]>, DecodeError> {
+    let mut body = Cow::Borrowed(&[][..]);
+    let mut found = false;
+    while !message.is_empty() {
+        let before = message;
+        let Value::Described(section) = value::take(&mut message)? else { return Err(DecodeError::Section) };
+        let encoded = &before[..before.len() - message.len()];
+        let part = match (code(&section)?, section.value()?) {
+            (0x70..=0x74 | 0x78, _) => continue,
+            (0x75, Value::Binary(bytes)) | (0x77, Value::Binary(bytes)) => bytes,
+            (0x77, Value::Text(text)) => text.as_bytes(),
+            (0x76 | 0x77, _) => encoded,
+            _ => return Err(DecodeError::Section),
+        };
+        if found {
+            body.to_mut().extend_from_slice(part);
+        } else {
+            body = Cow::Borrowed(part);
+            found = true;
+        }
+    }
+    Ok(body)
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_body_is_found_among_other_sections() {
+        let header = [0, 0x53, 0x70, 0xc0, 2, 1, 0x41];
+        let annotations = [0, 0x53, 0x72, 0xc1, 1, 0];
+        let footer = [0, 0x53, 0x78, 0xc1, 1, 0];
+        let data: &[u8] = b"\0\x53\x75\xa0\x03one";
+        let named: &[u8] = b"\0\xa3\x10amqp:data:binary\xa0\x03two";
+        assert_eq!(body(data).unwrap(), &b"one"[..]);
+        assert_eq!(body(named).unwrap(), &b"two"[..]);
+        let all = [&header[..], &annotations, data, named, &footer].concat();
+        assert_eq!(body(&all).unwrap(), &b"onetwo"[..]);
+        assert_eq!(body(b"\0\x53\x77\xa1\x04text").unwrap(), &b"text"[..]);
+        assert_eq!(body(b"\0\x53\x77\x41").unwrap(), &b"\0\x53\x77\x41"[..]);
+        assert_eq!(body(&header).unwrap(), &b""[..]);
+        assert_eq!(body(b"").unwrap(), &b""[..]);
+        for wrong in [&b"\x41"[..], b"\0\x53\x75\xa1\x01a", b"\0\x53\x24\x45", b"\0\x53\x75\xa0\x05one"] {
+            assert!(body(wrong).is_err(), "{}", wrong.escape_ascii());
+        }
+    }
+
+    #[test]
+    fn the_length_of_a_message_is_known_before_it_is_encoded() {
+        for bytes in [0, 16, 255, 256, 65_536] {
+            let mut out = Vec::new();
+            encode_data_front(bytes, &mut out);
+            assert_eq!(out.len() + bytes, message_bytes(bytes));
+        }
+    }
+
+    #[test]
+    fn no_transfer_of_ours_has_a_larger_head_than_we_count_with() {
+        let tag = [255; 4];
+        let largest = Transfer {
+            handle: u32::MAX,
+            delivery_id: Some(u32::MAX),
+            delivery_tag: Some(&tag),
+            settled: Some(true),
+            more: true,
+            aborted: false,
+            payload: &[],
+        };
+        let mut out = Vec::new();
+        largest.encode(0, &mut out);
+        assert!(out.len() <= MOST_TRANSFER_BYTES, "{}", out.len());
+    }
+}

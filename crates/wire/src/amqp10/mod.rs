@@ -1,0 +1,29 @@
+//! AMQP 1.0 (OASIS standard, ISO/IEC 19464): types, transport, messaging, log-in, as far as a client of a broker needs them.
+//!
+//! [`next`] finds a protocol header or a frame at the front of some bytes. A frame's body is a [`Performative`], or
+//! [`SaslWords`] during the log-in; both borrow from the bytes. Lists, maps and arrays stay bytes until somebody asks for an
+//! element ([`value`]), so nothing here holds memory in proportion to what a peer announces.
+
+mod address;
+mod condition;
+mod connection;
+mod delivery;
+mod error;
+mod fields;
+mod frame;
+mod link;
+mod performative;
+mod sasl;
+pub mod value;
+mod writer;
+
+pub use address::{AddressError, Naming, words};
+pub use condition::{Condition, State};
+pub use connection::{Begin, Open, encode_close, encode_end};
+pub use delivery::{Disposition, MOST_TRANSFER_BYTES, Transfer, body, encode_data_front, message_bytes};
+pub use error::DecodeError;
+pub use frame::{Found, Frame, FrameKind, LEAST_MOST_BYTES, Packet, ProtocolHeader, encode_empty, encode_frame, next};
+pub use link::{Attach, Detach, Flow, Role, SenderSettles, Terminus};
+pub use performative::Performative;
+pub use sasl::{SaslWords, encode_anonymous, encode_plain, outcome_name};
+pub use writer::{FieldWriter, composite};
