@@ -20,7 +20,7 @@ const SO_MEMINFO: libc::c_int = 55;
 
 impl SocketFactory {
     /// A UDP socket with this peer: it hears nobody else, and is told when nobody listens there.
-    pub fn connect_datagrams(&self, address: SocketAddr) -> io::Result<DatagramSocket> {
+    pub fn connect_datagrams(&mut self, address: SocketAddr) -> io::Result<DatagramSocket> {
         let family = if address.is_ipv4() { libc::AF_INET } else { libc::AF_INET6 };
         let kind = libc::SOCK_DGRAM | libc::SOCK_NONBLOCK | libc::SOCK_CLOEXEC;
         // SAFETY: no pointers are passed; the result is checked.
@@ -33,7 +33,7 @@ impl SocketFactory {
         if self.receive_stamps {
             receive::enable_stamps(socket.as_fd())?;
         }
-        if let Some(source) = self.source {
+        if let Some(source) = self.take_source() {
             with_address(SocketAddr::new(source, 0), |pointer, length| {
                 // SAFETY: `pointer` is a socket address of `length` bytes.
                 unsafe { libc::bind(socket.as_raw_fd(), pointer, length) }
@@ -246,7 +246,7 @@ mod tests {
     fn datagrams_are_read_many_at_a_time_whole_and_with_their_senders() {
         let server = DatagramSocket::bind("127.0.0.1:0".parse().unwrap()).unwrap();
         receive::enable_stamps(server.as_fd()).unwrap();
-        let factory = SocketFactory { source: Some([127, 0, 0, 9].into()), receive_stamps: true };
+        let mut factory = SocketFactory::new([[127, 0, 0, 9].into()].into(), true);
         let client = factory.connect_datagrams(server.local_address().unwrap()).unwrap();
         let large = vec![7; 65_507];
         for number in 0..AT_A_TIME as u8 {

@@ -25,7 +25,7 @@ impl SocketFactory {
     }
 
     /// The address whose turn it is.
-    fn take_source(&mut self) -> Option<IpAddr> {
+    pub(crate) fn take_source(&mut self) -> Option<IpAddr> {
         let source = self.sources.get(self.next).copied()?;
         self.next = (self.next + 1) % self.sources.len();
         Some(source)

@@ -4,7 +4,7 @@
 //! the server confirms, because a channel confirms either all or none of its messages.
 
 use pubmark_model::qos::Qos;
-use pubmark_protocol::capabilities::{Capabilities, Level, SentMeans};
+use pubmark_protocol::capabilities::{Capabilities, Features, Level, SentMeans};
 use pubmark_protocol::clients::{Goodbye, Outgoing, SessionConfig, SessionId};
 use pubmark_protocol::events::{Cause, Sink};
 use pubmark_wire::amqp091::{
@@ -70,6 +70,7 @@ impl Dialect for Amqp091 {
         retain: false,
         persistent_sessions: true,
         ends_sessions: true,
+        features: Features::NONE,
         sent_means: SentMeans::Wire,
         maximum_payload_bytes: u32::MAX,
         check_topic: Some(check_topic),

@@ -1,7 +1,7 @@
 //! What AMQP 1.0 adds to a connection: a session's memory, and which frame does what.
 
 use pubmark_model::qos::Qos;
-use pubmark_protocol::capabilities::{Capabilities, Level, SentMeans};
+use pubmark_protocol::capabilities::{Capabilities, Features, Level, SentMeans};
 use pubmark_protocol::clients::{Goodbye, Outgoing as Message, SessionConfig, SessionId};
 use pubmark_protocol::events::{Cause, Sink};
 use pubmark_wire::amqp10::{
@@ -66,6 +66,7 @@ impl Dialect for Amqp10 {
         retain: false,
         persistent_sessions: false,
         ends_sessions: false,
+        features: Features::NONE,
         sent_means: SentMeans::Wire,
         maximum_payload_bytes: u32::MAX - MESSAGE_HEAD_BYTES,
         check_topic: Some(|topic| words(topic).map(|_| ()).map_err(|error| error.to_string())),

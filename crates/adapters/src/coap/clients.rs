@@ -1,9 +1,10 @@
 //! All sessions of a shard, and the loop that serves them.
 
 use std::marker::PhantomData;
+use std::sync::Arc;
 
 use pubmark_model::qos::Qos;
-use pubmark_protocol::capabilities::{Capabilities, Level, SentMeans};
+use pubmark_protocol::capabilities::{Capabilities, Features, Level, SentMeans};
 use pubmark_protocol::clients::{
     Clients, Goodbye, OpenError, Outgoing, SessionConfig, SessionId, ShardConfig, Taken, Waker,
 };
@@ -54,6 +55,7 @@ impl<T: Timing> CoapClients<T> {
             retain: false,
             persistent_sessions: false,
             ends_sessions: false,
+            features: Features::NONE,
             sent_means: SentMeans::Wire,
             maximum_payload_bytes: LARGEST_BODY_BYTES,
             check_topic: Some(|topic| check_topic(topic).map_err(|error| error.to_string())),
@@ -102,7 +104,7 @@ impl<T: Timing> Clients for CoapClients<T> {
         let shared = Shared {
             times: T::TIMES,
             reactor,
-            sockets: SocketFactory { source: None, receive_stamps: config.receive_stamps },
+            sockets: SocketFactory::new(Arc::clone(&config.sources), config.receive_stamps),
             datagrams: Datagrams::default(),
             wheel: Wheel::with_tick(now_ns, T::TICK_NS),
             offset: WallOffset::default(),
