@@ -164,12 +164,12 @@ impl Server for Artemis {
     fn endpoint(&self, listener: Listener) -> Result<Endpoint, Missing> {
         let is_encrypted = listener == Listener::Encrypted;
         let authorities = Some(self.certificates.authority.clone());
-        let tls = is_encrypted.then(|| Tls { server_name: "localhost".to_owned(), authorities });
+        let tls = is_encrypted.then(|| Tls { server_name: "localhost".to_owned(), authorities, identity: None });
         let (scheme, address) =
             if is_encrypted { ("amqps", self.addresses.amqps) } else { ("amqp", self.addresses.amqp) };
         let known = || Credentials { user: LOGIN.0.to_owned(), password: LOGIN.1.to_owned() };
         let credentials = (listener != Listener::Guarded).then(known);
-        Ok(Endpoint { shown: format!("{scheme}://{address}"), address, tls, credentials })
+        Ok(Endpoint { shown: format!("{scheme}://{address}"), address, tls, credentials, upgrade: None })
     }
 
     fn kill(&mut self) {

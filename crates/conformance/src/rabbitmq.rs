@@ -76,7 +76,7 @@ impl RabbitMq {
     /// Where its MQTT plug-in listens.
     pub fn mqtt(&self) -> Endpoint {
         let address = self.addresses.mqtt;
-        Endpoint { shown: format!("mqtt://{address}"), address, tls: None, credentials: login() }
+        Endpoint { shown: format!("mqtt://{address}"), address, tls: None, credentials: login(), upgrade: None }
     }
 
     fn write(&self, name: &str, text: &str) -> PathBuf {
@@ -200,11 +200,11 @@ impl Server for RabbitMq {
     fn endpoint(&self, listener: Listener) -> Result<Endpoint, Missing> {
         let is_encrypted = listener == Listener::Encrypted;
         let authorities = Some(self.certificates.authority.clone());
-        let tls = is_encrypted.then(|| Tls { server_name: "localhost".to_owned(), authorities });
+        let tls = is_encrypted.then(|| Tls { server_name: "localhost".to_owned(), authorities, identity: None });
         let (scheme, address) =
             if is_encrypted { ("amqps", self.addresses.amqps) } else { ("amqp", self.addresses.amqp) };
         let credentials = if listener == Listener::Guarded { None } else { login() };
-        Ok(Endpoint { shown: format!("{scheme}://{address}"), address, tls, credentials })
+        Ok(Endpoint { shown: format!("{scheme}://{address}"), address, tls, credentials, upgrade: None })
     }
 
     fn kill(&mut self) {

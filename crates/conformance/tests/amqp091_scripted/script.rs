@@ -140,7 +140,7 @@ impl Meeting {
     pub fn new() -> Meeting {
         let listener = TcpListener::bind(pubmark_conformance::ports::free()).unwrap();
         let address = listener.local_addr().unwrap();
-        let endpoint = Endpoint { shown: address.to_string(), address, tls: None, credentials: None };
+        let endpoint = Endpoint { shown: address.to_string(), address, tls: None, credentials: None, upgrade: None };
         Meeting { peer: Peer::open(endpoint), listener }
     }
 

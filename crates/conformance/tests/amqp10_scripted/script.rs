@@ -68,7 +68,7 @@ impl Script {
     pub fn with_keep_alive(keep_alive_s: u16) -> Script {
         let listener = TcpListener::bind(pubmark_conformance::ports::free()).unwrap();
         let address = listener.local_addr().unwrap();
-        let endpoint = Endpoint { shown: address.to_string(), address, tls: None, credentials: None };
+        let endpoint = Endpoint { shown: address.to_string(), address, tls: None, credentials: None, upgrade: None };
         // Nobody talks over it; the first session brings its own.
         let stream = TcpStream::connect(address).unwrap();
         listener.accept().unwrap();

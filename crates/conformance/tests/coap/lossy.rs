@@ -56,7 +56,7 @@ impl Running {
 
 fn open(relay: &Relay) -> Peer<CoapClients<Quick>> {
     let address = relay.address;
-    Peer::open(Endpoint { shown: format!("coap://{address}"), address, tls: None, credentials: None })
+    Peer::open(Endpoint { shown: format!("coap://{address}"), address, tls: None, credentials: None, upgrade: None })
 }
 
 /// Sends messages of these sizes as fast as the window allows.

@@ -59,7 +59,8 @@ impl Stage {
         let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
         socket.set_nonblocking(true).unwrap();
         let address = socket.local_addr().unwrap();
-        let endpoint = Endpoint { shown: format!("coap://{address}"), address, tls: None, credentials: None };
+        let endpoint =
+            Endpoint { shown: format!("coap://{address}"), address, tls: None, credentials: None, upgrade: None };
         Stage { peer: Peer::open(endpoint), socket, client: None }
     }
 
