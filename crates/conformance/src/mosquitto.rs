@@ -21,7 +21,9 @@ impl Kind for WebSocketBroker {
     const WEBSOCKET: Option<&'static str> = Some("mqtt");
 
     fn command(place: &Place<'_>) -> Result<Command, Missing> {
-        command(place, "protocol websockets\n")
+        // mosquitto 2.0.11 ends when all its listeners are for WebSocket, so it gets one that nobody uses.
+        let unused = place.folder.join("unused");
+        command(place, "protocol websockets\n", &format!("listener 0 {}\n", unused.display()))
     }
 }
 
@@ -33,12 +35,12 @@ impl Kind for MosquittoBroker {
     const SCHEMES: [&'static str; 2] = ["mqtt", "mqtts"];
 
     fn command(place: &Place<'_>) -> Result<Command, Missing> {
-        command(place, "")
+        command(place, "", "")
     }
 }
 
-/// The command for one listener; `settings` stand behind its port.
-fn command(place: &Place<'_>, settings: &str) -> Result<Command, Missing> {
+/// The command for one listener; `settings` stand behind its port, `further` behind all.
+fn command(place: &Place<'_>, settings: &str, further: &str) -> Result<Command, Missing> {
     let missing = |name: &str| Missing(format!("{name} is not installed (`apt-get install mosquitto`)"));
     let program = find("mosquitto", &[]).ok_or_else(|| missing("mosquitto"))?;
     let mut text = String::from("set_tcp_nodelay true\nmax_queued_messages 1000000\npersistence false\n");
@@ -68,6 +70,7 @@ fn command(place: &Place<'_>, settings: &str) -> Result<Command, Missing> {
             writeln!(text, "password_file {}", file.display()).unwrap();
         }
     }
+    text.push_str(further);
     let mut command = Command::new(program);
     command.arg("-c").arg(place.write("mosquitto.conf", text));
     Ok(command)

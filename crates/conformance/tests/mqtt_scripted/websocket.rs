@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use pubmark_adapters::mqtt::Mqtt5;
 use pubmark_conformance::peer::{Peer, publisher, session, subscriber};
 use pubmark_model::qos::Qos;
-use pubmark_protocol::clients::{Goodbye, SessionConfig, SessionId, Taken};
+use pubmark_protocol::clients::{Clients, Goodbye, SessionConfig, SessionId, Taken};
 use pubmark_protocol::endpoint::{Endpoint, Upgrade};
 use pubmark_protocol::events::Cause;
 use pubmark_protocol::websocket::accept_key;
