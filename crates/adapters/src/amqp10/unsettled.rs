@@ -80,9 +80,9 @@ mod tests {
         }
         assert_eq!(take(&mut unsettled, 11, 11), [2]);
         assert_eq!(take(&mut unsettled, 5, 15), [1, 3]);
-        assert_eq!(take(&mut unsettled, 0, 12), []);
+        assert_eq!(take(&mut unsettled, 0, 12), [0u16; 0]);
         assert_eq!(take(&mut unsettled, 20, 1_000_000), [4]);
-        assert_eq!(take(&mut unsettled, 0, 1_000_000), []);
+        assert_eq!(take(&mut unsettled, 0, 1_000_000), [0u16; 0]);
     }
 
     #[test]

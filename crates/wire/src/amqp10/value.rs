@@ -278,7 +278,7 @@ mod tests {
     fn one(bytes: &[u8]) -> Value<'_> {
         let mut rest = bytes;
         let value = take(&mut rest).unwrap();
-        assert_eq!(rest, []);
+        assert_eq!(rest, [0u8; 0]);
         value
     }
 
