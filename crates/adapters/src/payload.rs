@@ -121,6 +121,7 @@ mod tests {
     fn the_parts_of_a_payload_are_the_payload() {
         let config = ShardConfig {
             endpoints: [].into(),
+            sources: [].into(),
             run: 1,
             body_pool: (0..=250).collect(),
             maximum_packet_bytes: 0,
