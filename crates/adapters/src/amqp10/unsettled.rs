@@ -64,9 +64,9 @@ mod tests {
 
     fn take(unsettled: &mut Unsettled, first: u32, last: u32) -> Vec<u16> {
         let mut taken = vec![];
-        let each = |tag| {
+        let each = |tag: u16| {
             taken.push(tag);
-            Ok::<_, Infallible>(())
+            Ok::<(), Infallible>(())
         };
         let Ok(()) = unsettled.settle(first, last, each);
         taken
