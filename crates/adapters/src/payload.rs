@@ -122,6 +122,7 @@ mod tests {
         let config = ShardConfig {
             endpoints: [].into(),
             run: 1,
+            sources: [].into(),
             body_pool: (0..=250).collect(),
             maximum_packet_bytes: 0,
             receive_stamps: false,
