@@ -1,6 +1,7 @@
 //! `--endpoint`: from what the user wrote to an address that an adapter can use.
 
-use std::net::{IpAddr, SocketAddr, TcpStream, ToSocketAddrs as _};
+use std::io::ErrorKind;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, TcpStream, ToSocketAddrs as _, UdpSocket};
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -14,6 +15,8 @@ use crate::suggestion;
 
 /// How long each address of a host name may take to answer before the next is tried.
 const ANSWER_WITHIN: Duration = Duration::from_secs(2);
+/// How long a refusal of a datagram may take.
+const REFUSED_WITHIN: Duration = Duration::from_millis(50);
 
 /// An endpoint as it is written, checked but not resolved.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -163,7 +166,8 @@ impl Written {
     }
 
     /// Looks the host up. Of several addresses the first that answers is taken, the first of all if none does:
-    /// `localhost` often is `::1` and `127.0.0.1`, and a broker listens on one of them.
+    /// `localhost` often is `::1` and `127.0.0.1`, and a broker listens on one of them. Over UDP nobody answers, but this
+    /// machine says at once where nobody listens.
     pub fn resolve(self, authorities: Option<PathBuf>, identity: Option<Identity>) -> Result<Endpoint, Failure> {
         let shown = self.shown();
         let addresses: Vec<SocketAddr> = (self.host.as_str(), self.port)
@@ -176,7 +180,9 @@ impl Written {
             .collect();
         let answers =
             |address: &&SocketAddr| addresses.len() == 1 || TcpStream::connect_timeout(address, ANSWER_WITHIN).is_ok();
-        let Some(address) = addresses.iter().find(answers).or(addresses.first()).copied() else {
+        let answering = addresses.iter().find(answers);
+        let found = answering.or_else(|| addresses.iter().find(|address| !refuses_datagrams(**address)));
+        let Some(address) = found.or(addresses.first()).copied() else {
             return Err(Failure::usage(format!("`{}` has no address", self.host)));
         };
         let tls = self.encrypted.then(|| Tls { server_name: self.host.clone(), authorities, identity });
@@ -203,6 +209,20 @@ pub fn upgrade(over: &OverWebSocket, host: &str, port: u16, path: &str) -> Resul
     }
     let path = if path.len() > 1 { path } else { over.path };
     Ok(Upgrade { host: authority(host, port), path: path.to_owned(), subprotocol: over.subprotocol })
+}
+
+/// Is it known that nobody listens there for datagrams? An empty one is sent; what it was refused with comes back at once, if
+/// it does.
+fn refuses_datagrams(address: SocketAddr) -> bool {
+    let any: IpAddr = if address.is_ipv4() { Ipv4Addr::UNSPECIFIED.into() } else { Ipv6Addr::UNSPECIFIED.into() };
+    let sent = UdpSocket::bind((any, 0)).and_then(|socket| {
+        socket.set_read_timeout(Some(REFUSED_WITHIN))?;
+        socket.connect(address)?;
+        socket.send(&[])?;
+        socket.recv(&mut [0; 1])
+    });
+    // Silence is what a server answers that waits for more.
+    sent.is_err_and(|error| !matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut))
 }
 
 fn split_place(place: &str) -> Result<(String, Option<&str>), EndpointError> {
@@ -290,6 +310,15 @@ mod tests {
 
     fn parse(text: &str) -> Result<Written, EndpointError> {
         Written::parse(text, &PROTOCOL)
+    }
+
+    #[test]
+    fn where_nobody_takes_datagrams_is_told() {
+        let socket = UdpSocket::bind("127.0.0.1:0").expect("a socket");
+        let address = socket.local_addr().expect("an address");
+        assert!(!refuses_datagrams(address));
+        drop(socket);
+        assert!(refuses_datagrams(address));
     }
 
     #[test]

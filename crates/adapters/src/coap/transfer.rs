@@ -146,7 +146,7 @@ impl Transfer {
     }
 
     /// The server refused the message.
-    pub(super) fn refuse(mut self: Box<Transfer>, link: &Link, said: Said, sink: &mut impl Sink) {
+    pub(super) fn refuse(mut self, link: &Link, said: Said, sink: &mut impl Sink) {
         if !std::mem::replace(&mut self.written, true) {
             sink.written(link.id, self.token(), self.write_start_ns, clock::monotonic_ns());
         }
@@ -154,7 +154,7 @@ impl Transfer {
     }
 
     /// Nobody will answer any more.
-    pub(super) fn forget(self: Box<Transfer>, link: &Link, sink: &mut impl Sink) {
+    pub(super) fn forget(self, link: &Link, sink: &mut impl Sink) {
         if !self.written {
             sink.abandoned(link.id, self.token());
         } else if is_acknowledged(link, &self.message) {
