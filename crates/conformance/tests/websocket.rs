@@ -1,21 +1,63 @@
-//! MQTT over WebSocket against mosquitto, plain and encrypted: the whole suite again.
+//! MQTT over WebSocket against mosquitto, plain and encrypted: the suite again.
+
+#![allow(clippy::unwrap_used)]
 
 use pubmark_adapters::mqtt::{Mqtt5, Mqtt311};
-use pubmark_conformance::cases::run_all;
+use pubmark_conformance::cases::run_all_but;
 use pubmark_conformance::mosquitto::MosquittoOverWebSocket;
-use pubmark_conformance::server::Listener;
+use pubmark_conformance::peer::{Peer, publisher, subscriber};
+use pubmark_conformance::server::{Limits, Listener, Missing, Server};
+use pubmark_model::qos::Qos;
+use pubmark_protocol::capabilities::Capabilities;
+use pubmark_protocol::clients::Clients;
+
+/// mosquitto 2.0.11 takes 4 KB of a WebSocket at a time and looks for more up to 100 ms later, so that a lidar scan takes half
+/// a minute. Sizes around those of frames are tried below, and by script.
+const LEFT_OUT: [(&str, &str); 2] = [
+    ("every size arrives whole at every level", "mosquitto takes half a minute for 1.2 MB over WebSocket"),
+    ("many clients hear many, and leave no socket", "mosquitto takes up to 100 ms for each step of a WebSocket"),
+];
+
+/// In MQTT 5 the limit is in CONNACK and our clients keep it; in 3.1.1 it is the server's to keep.
+const NOT_LIMITED: (&str, &str) =
+    ("a packet too large is refused", "mosquitto 2.0.11 takes packets of any size over WebSocket");
+
+fn suite<C: Clients>(capabilities: Capabilities, listener: Listener, further: Option<(&str, &str)>) {
+    let left_out: Vec<_> = LEFT_OUT.into_iter().chain(further).collect();
+    run_all_but::<C, MosquittoOverWebSocket>(capabilities, listener, &left_out);
+}
 
 #[test]
 fn mqtt_5_plain() {
-    run_all::<Mqtt5, MosquittoOverWebSocket>(Mqtt5::capabilities(), Listener::Plain);
+    suite::<Mqtt5>(Mqtt5::capabilities(), Listener::Plain, None);
 }
 
 #[test]
 fn mqtt_5_encrypted() {
-    run_all::<Mqtt5, MosquittoOverWebSocket>(Mqtt5::capabilities(), Listener::Encrypted);
+    suite::<Mqtt5>(Mqtt5::capabilities(), Listener::Encrypted, None);
 }
 
 #[test]
 fn mqtt_311_plain() {
-    run_all::<Mqtt311, MosquittoOverWebSocket>(Mqtt311::capabilities(), Listener::Plain);
+    suite::<Mqtt311>(Mqtt311::capabilities(), Listener::Plain, Some(NOT_LIMITED));
+}
+
+/// Both sides of a frame's size and of its lengths' forms.
+#[test]
+fn sizes_around_those_of_frames_arrive_whole() {
+    const SIZES: [u32; 7] = [16, 100, 126, 1_000, 16_300, 16_400, 40_000];
+    let server = match MosquittoOverWebSocket::start(Limits::Large) {
+        Ok(server) => server,
+        Err(Missing(reason)) => return eprintln!("skipped: {reason}"),
+    };
+    for listener in [Listener::Plain, Listener::Encrypted] {
+        let mut peer = Peer::<Mqtt5>::open(server.endpoint(listener).unwrap());
+        peer.join(subscriber("sizes-in", "sizes", Qos::AtLeastOnce));
+        let says = peer.join(publisher("sizes-out", "sizes", Qos::AtLeastOnce));
+        SIZES.iter().for_each(|size| peer.send(says, *size));
+        peer.wait("all sizes", |record| record.arrived.len() == SIZES.len());
+        let sizes: Vec<u32> = peer.record.arrived.iter().map(|one| one.payload_bytes as u32).collect();
+        assert_eq!(sizes, SIZES);
+        assert!(peer.record.arrived.iter().all(|one| one.intact));
+    }
 }

@@ -235,6 +235,11 @@ impl Link {
                 let setup = &shared.tls[usize::from(self.config.endpoint)];
                 Cause::Tls(setup.as_ref().map_or_else(|| error.to_string(), |setup| setup.explain(&error)))
             }
+            StreamError::Socket(error)
+                if self.stream.as_ref().is_some_and(|stream| stream.is_upgrading() && !stream.is_handshaking()) =>
+            {
+                Cause::Dropped(format!("{error} during the WebSocket handshake"))
+            }
             StreamError::Socket(error) if self.phase != Phase::Open && self.lacks_certificate(shared) => {
                 Cause::Tls(format!("{WANTED} ({error})"))
             }

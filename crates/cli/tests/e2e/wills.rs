@@ -81,5 +81,5 @@ subscribers:
     let refused = place.call(&[&["run"], &options[..], &["--protocol", "mqtt311"]].concat());
     assert_eq!(refused.code(), 2, "{refused:?}");
     let words = refused.errors.split_whitespace().collect::<Vec<_>>().join(" ");
-    assert!(words.contains("`message_expiry`: messages do not expire in mqtt311"), "{words}");
+    assert!(words.contains("asks for `message_expiry`, messages do not expire in mqtt311"), "{words}");
 }
