@@ -123,7 +123,6 @@ mod tests {
             endpoints: [].into(),
             sources: [].into(),
             run: 1,
-            sources: [].into(),
             body_pool: (0..=250).collect(),
             maximum_packet_bytes: 0,
             receive_stamps: false,

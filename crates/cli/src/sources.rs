@@ -21,11 +21,11 @@ impl Sources {
         let mut found: Vec<IpAddr> = Vec::new();
         for part in text.split(',') {
             let (first, last) = ends(part.trim())?;
-            let count = number(last) - number(first) + 1;
-            if count + found.len() as u128 > MOST {
+            let further = number(last) - number(first);
+            if further >= MOST.saturating_sub(found.len() as u128) {
                 return Err(format!("`{text}` has more than {MOST} addresses"));
             }
-            found.extend((0..count).map(|step| address(first, number(first) + step)));
+            found.extend((0..=further).map(|step| address(first, number(first) + step)));
         }
         if let Some(other) = found.iter().find(|other| other.is_ipv4() != found[0].is_ipv4()) {
             return Err(format!("`{}` and `{other}` are of different families: a connection has one", found[0]));

@@ -29,12 +29,27 @@ pub struct TreeMeter {
     members: HashMap<u32, Member>,
     /// Time of members that ended and that no parent took over.
     carried_ns: u64,
+    /// By parent: what did not match at the last look.
+    unmatched: HashMap<u32, Unmatched>,
+    /// Highest time told so far.
+    told_ns: u64,
     round: u32,
+}
+
+/// What a parent took over and what of its children had ended, where the two were not the same at a look: processes are read
+/// one after the other, and one may end, or be waited for, between the reading of itself and that of its parent.
+#[derive(Clone, Copy, Debug, Default)]
+struct Unmatched {
+    /// Taken over, and the child was still read as running.
+    taken_over_ns: u64,
+    /// Carried here, and the parent was read before it had waited.
+    carried_ns: u64,
 }
 
 #[derive(Clone, Copy, Debug)]
 struct Member {
     started_ticks: u64,
+    parent: u32,
     own_ns: u64,
     /// Of its children that it waited for.
     children_ns: u64,
@@ -47,7 +62,7 @@ struct Member {
 impl TreeMeter {
     /// Of the tree below (and with) `root`.
     pub fn new(root: u32) -> TreeMeter {
-        TreeMeter { root, members: HashMap::new(), carried_ns: 0, round: 0 }
+        TreeMeter { root, members: HashMap::new(), carried_ns: 0, unmatched: HashMap::new(), told_ns: 0, round: 0 }
     }
 
     /// Reads it now; `None` if all of it ended.
@@ -66,8 +81,9 @@ impl TreeMeter {
         let now: HashMap<u32, Member> = pids.into_iter().filter_map(|pid| Some((pid, Member::read(pid)?))).collect();
         self.account_for_ended(&now);
         self.members = now;
+        self.told_ns = self.told_ns.max(self.cpu_ns());
         self.members.values().any(|member| member.alive).then(|| TreeReading {
-            cpu_ns: self.cpu_ns(),
+            cpu_ns: self.told_ns,
             rss_bytes: self.members.values().map(|member| member.rss_bytes).sum(),
             threads: self.members.values().map(|member| member.threads).sum(),
         })
@@ -86,14 +102,34 @@ impl TreeMeter {
     /// A member that ended is counted in its parent from then on, if that waited for it. What no parent took over is
     /// carried here.
     fn account_for_ended(&mut self, now: &HashMap<u32, Member>) {
-        let (mut ended_ns, mut taken_over_ns) = (0u64, 0u64);
-        for (pid, before) in &self.members {
-            match now.get(pid).filter(|member| member.started_ticks == before.started_ticks) {
-                Some(member) => taken_over_ns += member.children_ns.saturating_sub(before.children_ns),
-                None => ended_ns += before.own_ns + before.children_ns,
+        let stays = |pid: &u32, before: &Member| {
+            now.get(pid).filter(|member| member.started_ticks == before.started_ticks).copied()
+        };
+        let mut ended_ns: HashMap<u32, u64> = HashMap::new();
+        for (pid, before) in self.members.iter().filter(|(pid, before)| stays(pid, before).is_none()) {
+            let has_parent =
+                self.members.get(&before.parent).is_some_and(|parent| stays(&before.parent, parent).is_some());
+            match has_parent && *pid != before.parent {
+                true => *ended_ns.entry(before.parent).or_default() += before.own_ns + before.children_ns,
+                // Nobody that is metered can take it over.
+                false => self.carried_ns += before.own_ns + before.children_ns,
             }
         }
-        self.carried_ns += ended_ns.saturating_sub(taken_over_ns);
+        let mut unmatched = HashMap::new();
+        for (pid, before) in &self.members {
+            let Some(member) = stays(pid, before) else { continue };
+            let taken_over_ns = member.children_ns.saturating_sub(before.children_ns);
+            let ended_ns = ended_ns.get(pid).copied().unwrap_or(0);
+            let last = self.unmatched.get(pid).copied().unwrap_or_default();
+            let late_ns = taken_over_ns.saturating_sub(ended_ns).min(last.carried_ns);
+            let carried_ns = ended_ns.saturating_sub(taken_over_ns + last.taken_over_ns);
+            self.carried_ns = (self.carried_ns + carried_ns).saturating_sub(late_ns);
+            let taken_over_ns = taken_over_ns.saturating_sub(ended_ns + late_ns);
+            if taken_over_ns > 0 || carried_ns > 0 {
+                unmatched.insert(*pid, Unmatched { taken_over_ns, carried_ns });
+            }
+        }
+        self.unmatched = unmatched;
     }
 }
 
@@ -102,6 +138,7 @@ impl Member {
         let stat = Process::new(pid as i32).ok()?.stat().ok()?;
         Some(Member {
             started_ticks: stat.starttime,
+            parent: stat.ppid as u32,
             own_ns: process_cpu_ns(pid).unwrap_or_else(|| ticks_ns(stat.utime + stat.stime)),
             children_ns: ticks_ns(stat.cutime.max(0) as u64 + stat.cstime.max(0) as u64),
             rss_bytes: resident_bytes(&stat),
