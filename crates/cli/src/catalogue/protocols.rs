@@ -4,6 +4,10 @@ use pubmark_model::qos::Qos;
 use pubmark_protocol::capabilities::{Capabilities, SentMeans};
 
 use crate::protocols::PROTOCOLS;
+use crate::wrapping::wrap;
+
+/// Columns before a value.
+const INDENT: usize = 23;
 
 /// A column of the table: its head, and what an adapter says.
 type Column = (&'static str, fn(&Capabilities) -> String);
@@ -47,10 +51,11 @@ pub fn text() -> String {
         text.push_str(protocol.capabilities.name);
         text.push('\n');
         for (head, value) in COLUMNS {
-            text.push_str(&format!("  {head:<20} {}\n", value(&protocol.capabilities)));
+            text.push_str(&wrap(&format!("  {head:<20} "), INDENT, &value(&protocol.capabilities)));
         }
         for level in protocol.capabilities.levels {
-            text.push_str(&format!("  {:<20} {}\n", format!("QoS {} by", level.qos.level()), level.means));
+            let head = format!("QoS {} by", level.qos.level());
+            text.push_str(&wrap(&format!("  {head:<20} "), INDENT, level.means));
         }
     }
     text
