@@ -142,7 +142,7 @@ fn workload_info(plan: &RunPlan) -> WorkloadInfo {
 
 fn wills(plan: &RunPlan, outcome: &Outcome) -> Option<WillCounts> {
     let left = plan.workload.devices.iter().any(|group| group.will.is_some());
-    left.then(|| WillCounts { due: outcome.counters.wills_due, delivered: outcome.counters.wills })
+    left.then_some(WillCounts { due: outcome.counters.wills_due, delivered: outcome.counters.wills })
 }
 
 /// Connections from which on memory is divided among them: the growth of a resident set by some pages says nothing about

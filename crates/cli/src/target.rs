@@ -39,9 +39,9 @@ pub enum Wanted {
     /// An endpoint, its name looked up.
     External {
         /// Where it is.
-        endpoint: Endpoint,
+        endpoint: Box<Endpoint>,
         /// Where subscribers find it.
-        subscribe_endpoint: Endpoint,
+        subscribe_endpoint: Box<Endpoint>,
         /// TLS without a check.
         unchecked: bool,
         /// What it is said to be.
@@ -214,9 +214,9 @@ fn external(url: &str, run: &Run, spoken: Spoken, login: Option<Credentials>) ->
         return Err(Failure::usage(format!("`{}` is not encrypted, so no certificate is {what}", written.shown()))
             .hint(format!("`--endpoint {encrypted}://{}`", written.host)));
     }
-    let subscribe_endpoint = resolved(subscribe, run, login.clone())?;
+    let subscribe_endpoint = Box::new(resolved(subscribe, run, login.clone())?);
     let definition = run.setup.system.as_deref().map(definition).transpose()?.map(Box::new);
-    let endpoint = resolved(written, run, login)?;
+    let endpoint = Box::new(resolved(written, run, login)?);
     Ok(Wanted::External { endpoint, subscribe_endpoint, unchecked: run.setup.tls_insecure, definition })
 }
 

@@ -1,6 +1,6 @@
 //! Certificates of clients: against servers that demand one (mosquitto, nats-server, redis-server), and files that cannot be used.
 
-#![allow(clippy::unwrap_used)]
+#![allow(clippy::unwrap_used, clippy::print_stderr)]
 
 use std::path::{Path, PathBuf};
 use std::process::Command;

@@ -1,6 +1,6 @@
 //! What MQTT has besides, against mosquitto: shared groups, wills, expiry, numbers for topics.
 
-#![allow(clippy::unwrap_used)]
+#![allow(clippy::unwrap_used, clippy::print_stderr)]
 
 use pubmark_adapters::mqtt::{Mqtt5, Mqtt311};
 use pubmark_conformance::mosquitto::Mosquitto;

@@ -1,6 +1,6 @@
 //! MQTT over WebSocket against mosquitto, plain and encrypted: the suite again.
 
-#![allow(clippy::unwrap_used)]
+#![allow(clippy::unwrap_used, clippy::print_stderr)]
 
 use pubmark_adapters::mqtt::{Mqtt5, Mqtt311};
 use pubmark_conformance::cases::run_all_but;

@@ -57,6 +57,9 @@ impl Features {
     };
 }
 
+/// Says why a topic or filter cannot be said in a protocol, if so.
+pub type TopicCheck = fn(&str) -> Result<(), String>;
+
 /// How a protocol keeps the promise of a delivery level.
 #[derive(Clone, Copy, Debug)]
 pub struct Level {
@@ -98,7 +101,7 @@ pub struct Capabilities {
     /// Largest payload that the protocol can carry.
     pub maximum_payload_bytes: u32,
     /// Can a topic or filter in MQTT's syntax be said in this protocol's? Why not, otherwise. `None`: every one can.
-    pub check_topic: Option<fn(&str) -> Result<(), String>>,
+    pub check_topic: Option<TopicCheck>,
     /// Does a message with the second, a topic, get to who subscribes to the first, a filter? Only for protocols that have
     /// no words for some differences. `None`: always as MQTT says (MQTT 5.0 §4.7).
     pub hears: Option<fn(&str, &str) -> bool>,

@@ -1,7 +1,7 @@
 //! CoAP at wire level over UDP: publishing by PUT, subscribing by observing, large messages in blocks. No DTLS.
 //!
-//! A session is a connected UDP socket of its own, as every device has its own address. [`clients`] is the loop over all of
-//! them, [`session`] the one that says which datagram does what; [`publishing`], [`transfer`] and [`observing`] do it.
+//! A session is a connected UDP socket of its own, as every device has its own address. `clients` is the loop over all of
+//! them, `session` the one that says which datagram does what; `publishing`, `transfer` and `observing` do it.
 
 mod clients;
 mod fetch;

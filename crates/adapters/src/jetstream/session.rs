@@ -118,10 +118,10 @@ impl Dialect for JetStream {
         let mut listener =
             |filter: &str, qos| Listener { stream: names::stream(filter), subjects: opening.subjects(filter), qos };
         let listeners = config.subscriptions.iter().map(|entry| listener(&entry.filter, entry.qos)).collect();
-        let topics = config.publications.iter().map(|publication| &publication.topic);
-        let filters = config.subscriptions.iter().map(|subscription| &subscription.filter);
+        let topics = config.publications.iter().map(|publication| &*publication.topic);
+        let filters = config.subscriptions.iter().map(|subscription| &*subscription.filter);
         let of_stream =
-            |topic: &Box<str>| (names::stream(topic), Kept { subjects: names::stream_subjects(topic), created: None });
+            |topic: &str| (names::stream(topic), Kept { subjects: names::stream_subjects(topic), created: None });
         JetStream {
             opening,
             step: Step::LogIn,

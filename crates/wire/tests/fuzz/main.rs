@@ -1,7 +1,11 @@
 //! Fuzzing of every parser that reads what a server or a client sent: nothing may panic, announce more than is allowed, or
 //! read what is not there. `PUBMARK_FUZZ_S` sets the seconds of each target.
 
-#![allow(clippy::unwrap_used, reason = "a failed unwrap is a failed test")]
+#![allow(
+    clippy::unwrap_used,
+    clippy::print_stderr,
+    reason = "a failed unwrap is a failed test, and its course is shown"
+)]
 
 mod mutation;
 
