@@ -3,7 +3,7 @@
 
 CARGO ?= cargo
 # Debian packages that the tests drive or measure with.
-TEST_PACKAGES := mosquitto mosquitto-clients redis-server python3-venv podman runc netavark prometheus-node-exporter valgrind python3
+TEST_PACKAGES := mosquitto mosquitto-clients redis-server libcoap3-bin python3-venv podman runc netavark prometheus-node-exporter valgrind python3
 # More of them for the systems that start slowly.
 SLOW_PACKAGES := rabbitmq-server maven default-jdk-headless
 # Systems that pubmark installs by itself: all tests need them, and those that `make test-all` adds.
