@@ -110,7 +110,7 @@ fn a_wrong_definition_says_where_and_what() {
     for (from, to, expected) in [
         ("ranked: true", "rankd: true", "rankd"),
         ("listener {port:mqtt} {host}", "listener {prt:mqtt} {host}", "unknown placeholder `{prt:mqtt}`"),
-        ("mqtt5: {listener: mqtt,", "mqtt5: {listener: web,", "names listener `web`, which is not defined"),
+        ("    listener: mqtt\n", "    listener: web\n", "names listener `web`, which is not defined"),
         ("highest_qos: 2", "highest_qos: 3", "highest_qos 3"),
         ("ready_within_s: 10", "ready_within_s: -1", "ready_within_s is -1"),
         ("name: mosquitto.conf", "name: ../mosquitto.conf", "leaves the private directory"),

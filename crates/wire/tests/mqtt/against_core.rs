@@ -65,6 +65,18 @@ fn oracle(version: Version, frame: &Frame<'_>) -> Result<Vec<u8>, String> {
     }
 }
 
+/// What we take and the oracle does not. MQTT 5.0 §2.4 names 0x8C for DISCONNECT, the table of §3.14.2.1 does not; and a password
+/// may come without a user name (§3.1.2.9), as it may not in 3.1.1.
+fn is_disputed(packet: &Packet<'_>) -> bool {
+    match packet {
+        Packet::Disconnect(disconnect) => disconnect.reason == pubmark_wire::mqtt::reason::BAD_AUTHENTICATION_METHOD,
+        Packet::Connect(connect) => {
+            connect.version == Version::V5 && connect.user.is_none() && connect.password.is_some()
+        }
+        _ => false,
+    }
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(4_096))]
 
@@ -96,7 +108,7 @@ proptest! {
             // A CONNECT brings its version, so damage can change it.
             let speaks = if let Packet::Connect(connect) = &packet { connect.version } else { version };
             let theirs = oracle(speaks, &damaged);
-            prop_assert!(theirs.is_ok(), "{:?} for {:?}", theirs, packet);
+            prop_assert!(theirs.is_ok() || is_disputed(&packet), "{:?} for {:?}", theirs, packet);
         }
     }
 }
