@@ -37,7 +37,7 @@ impl JetStream {
 
     /// Kind and last number of a subject of our inbox, as [`JetStream::inbox`] makes it.
     fn of_inbox<'a>(&self, subject: &'a str) -> Option<(&'a str, u64)> {
-        let ours = subject.strip_prefix(self.own().as_str())?.strip_prefix(".a.")?;
+        let ours = subject.strip_prefix(self.own.as_str())?.strip_prefix(".a.")?;
         let (kind, _) = ours.split_once('.')?;
         Some((kind, ours.rsplit('.').next()?.parse().ok()?))
     }

@@ -29,7 +29,7 @@ impl JetStream {
             return self.on_streams(link, shared, sink);
         }
         link.outbox.append(&mut shared.pool, |out| {
-            encode_subscribe(&format!("{}.a.>", self.own()), INBOX, out);
+            encode_subscribe(&format!("{}.a.>", self.own), INBOX, out);
             for (number, (name, kept)) in (0..).zip(&self.streams) {
                 let stream = Stream { name, subjects: &kept.subjects, retention: "interest", storage: "file" };
                 encode_request(&stream.create_subject(), &self.inbox("s", number), &stream, out);

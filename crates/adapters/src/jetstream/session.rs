@@ -66,6 +66,8 @@ pub struct JetStream {
     mark: u64,
     /// Counts connections: answers of an earlier one come to another inbox.
     connection: u32,
+    /// Start of the subjects that are the present connection's alone; made once, as every message and every answer needs it.
+    pub(super) own: String,
     /// Of each publication.
     subjects: Vec<Box<str>>,
     /// Streams that have to be there, by name.
@@ -128,6 +130,7 @@ impl Dialect for JetStream {
             name: names::escaped(&config.client_id),
             mark: clock::monotonic_ns(),
             connection: 0,
+            own: String::new(),
             subjects,
             streams: topics.chain(filters).map(of_stream).collect(),
             listeners,
@@ -142,6 +145,7 @@ impl Dialect for JetStream {
     fn begin(&mut self, _: &mut Link, _: &mut Shared) -> Result<(), Cause> {
         self.step = Step::LogIn;
         self.connection = self.connection.wrapping_add(1);
+        self.own = format!("_INBOX.{}.{:x}-{}", self.name, self.mark, self.connection);
         self.opening.begin()
     }
 
@@ -249,14 +253,9 @@ impl JetStream {
         format!("{}-{listener}", self.name)
     }
 
-    /// Start of the subjects that are this connection's alone.
-    pub(super) fn own(&self) -> String {
-        format!("_INBOX.{}.{:x}-{}", self.name, self.mark, self.connection)
-    }
-
     /// Where answers of this connection come to: `kind` and `number` say to what.
     pub(super) fn inbox(&self, kind: &str, number: u64) -> String {
-        format!("{}.a.{kind}.{number}", self.own())
+        format!("{}.a.{kind}.{number}", self.own)
     }
 
     /// Where a listener's consumer sends messages. A consumer that is kept sends them to the same place always; one that is
@@ -264,7 +263,7 @@ impl JetStream {
     pub(super) fn delivery(&self, listener: usize, persistent: bool) -> String {
         match persistent {
             true => format!("_INBOX.{}.d.{listener}", self.name),
-            false => format!("{}.d.{listener}", self.own()),
+            false => format!("{}.d.{listener}", self.own),
         }
     }
 
