@@ -34,7 +34,7 @@ impl RedisStreams {
             // A stream that is not there has no group to end; anything else is told when the group is asked for.
             (Awaited::Destroyed, Reply::Integer(_) | Reply::Error(_)) => Ok(()),
             (Awaited::Group(stream), Reply::Simple(_) | Reply::Error(_)) => {
-                self.on_group(stream, reply);
+                self.on_group(stream, reply)?;
                 if self.answered == self.asked {
                     self.open(link, shared, sink);
                 }
@@ -81,14 +81,17 @@ impl RedisStreams {
         });
     }
 
-    fn on_group(&mut self, stream: usize, reply: &Reply<'_>) {
+    fn on_group(&mut self, stream: usize, reply: &Reply<'_>) -> Result<(), Cause> {
         self.answered += 1;
-        if let Reply::Error(words) = reply {
-            match words.starts_with("BUSYGROUP") {
-                true => self.found += 1,
-                false => self.refused.push((stream, Said::words((*words).to_owned()))),
-            }
+        let Reply::Error(words) = reply else { return Ok(()) };
+        let said = Said::words((*words).to_owned());
+        match words.starts_with("BUSYGROUP") {
+            true => self.found += 1,
+            false if stream < self.read => self.refused.push((stream, said)),
+            // No subscription is there to be refused: the session cannot be kept.
+            false => return Err(Cause::Refused(said)),
         }
+        Ok(())
     }
 
     /// Every group is answered for: the session is open.

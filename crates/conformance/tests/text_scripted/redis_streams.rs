@@ -108,6 +108,17 @@ fn answers_go_to_messages_in_their_order() {
 }
 
 #[test]
+fn a_kept_session_that_cannot_be_kept_is_refused() {
+    let config = SessionConfig { persistent: true, ..publisher("keeps", "level/a", Qos::AtLeastOnce) };
+    let (mut meeting, id, mut script) = welcomed(config);
+    script.expect(&mut meeting.peer, b"MKSTREAM\r\n");
+    script.say(b"-NOPERM this user has no permissions to run the 'xgroup|create' command\r\n");
+    meeting.peer.wait("closed", |record| !record.causes(id).is_empty());
+    let causes = meeting.peer.record.causes(id);
+    assert!(matches!(&causes[..], [Cause::Refused(said)] if said.reason.starts_with("NOPERM")), "{causes:?}");
+}
+
+#[test]
 fn what_a_server_says_in_place_of_a_welcome_is_told_apart() {
     let end = |words: &[u8]| Meeting::<RedisStreamsClients>::new(false).end_after(session("ends"), words);
     assert!(matches!(end(b"-WRONGPASS invalid username-password pair\r\n"), Cause::NotAuthorized(_)));
