@@ -82,6 +82,14 @@ impl Distribution {
         self.histogram.saturating_record(value);
     }
 
+    /// Adds a time as often as `count` says; as [`Distribution::record`] otherwise.
+    pub fn record_many(&mut self, time_ns: u64, count: u64) {
+        let value = time_ns.min(LARGEST_NS);
+        self.clipped += if time_ns > LARGEST_NS { count } else { 0 };
+        self.sum_ns += u128::from(value) * u128::from(count);
+        self.histogram.saturating_record_n(value, count);
+    }
+
     /// Adds a time that is only known to be at least `LARGEST_NS`.
     pub fn record_clipped(&mut self) {
         self.record(i64::MAX);

@@ -5,6 +5,7 @@
 //! [`series::Series`] holds what happened when.
 
 pub mod distribution;
+pub mod fine;
 pub mod holes;
 pub mod ledger;
 pub mod series;

@@ -36,7 +36,7 @@ fn value_of(bucket: u16) -> u64 {
 }
 
 impl SparseHistogram {
-    fn record(&mut self, time_ns: u64) {
+    pub(crate) fn record(&mut self, time_ns: u64) {
         let bucket = bucket_of(time_ns);
         match self.buckets.binary_search_by_key(&bucket, |(index, _)| *index) {
             Ok(at) => self.buckets[at].1 = self.buckets[at].1.saturating_add(1),
@@ -46,7 +46,7 @@ impl SparseHistogram {
         self.max_ns = self.max_ns.max(time_ns);
     }
 
-    fn merge(&mut self, other: &SparseHistogram) {
+    pub(crate) fn merge(&mut self, other: &SparseHistogram) {
         for (bucket, samples) in &other.buckets {
             match self.buckets.binary_search_by_key(bucket, |(index, _)| *index) {
                 Ok(at) => self.buckets[at].1 = self.buckets[at].1.saturating_add(*samples),
@@ -67,7 +67,7 @@ impl SparseHistogram {
         (self.count > 0).then_some(self.max_ns)
     }
 
-    fn quantile_ns(&self, fraction: f64) -> u64 {
+    pub(crate) fn quantile_ns(&self, fraction: f64) -> u64 {
         let wanted = ((self.count as f64 * fraction).ceil() as u64).clamp(1, self.count.max(1));
         let mut passed = 0;
         for (bucket, samples) in &self.buckets {

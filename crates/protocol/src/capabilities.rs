@@ -13,7 +13,7 @@ pub enum SentMeans {
 }
 
 /// What only some protocols have.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug)]
 pub struct Features {
     /// A message goes to one session of a group ([`crate::clients::SessionOptions::shared`]).
     pub shared_subscriptions: bool,
@@ -25,8 +25,30 @@ pub struct Features {
     pub message_expiry: bool,
     /// A number can stand for a topic ([`crate::clients::SessionOptions::topic_alias`]).
     pub topic_alias: bool,
+    /// Its clients are its filters: publishers keep back what nobody asked for ([`crate::events::Sink::withheld`]), subscribers
+    /// get what only begins alike ([`crate::events::Sink::passed_over`]).
+    pub filters_at_clients: bool,
+    /// A system has two ports: devices connect to the one and subscribers to the other.
+    pub two_ports: bool,
+    /// There is no broker: each subscriber listens at an endpoint of its own, and each device connects to all of them,
+    /// a requester to that of its responder ([`crate::clients::SessionOptions::asks`]).
+    pub subscribers_listen: bool,
+    /// What was sent to a session that was going comes again behind what followed it, not before.
+    pub redelivers_behind: bool,
+    /// How a message asks for an answer and an answer names its request, in the protocol's own words.
+    pub requests: Option<&'static str>,
+    /// A request goes to its responder alone: who subscribes to its topic besides does not hear it.
+    pub only_responders_hear_requests: bool,
+    /// It carries requests and their answers, and no message of another kind.
+    pub only_requests: bool,
     /// It is spoken over WebSocket too.
     pub websocket: Option<OverWebSocket>,
+    /// Most sessions that a run can have, where that is fewer than a machine has ports and memory for.
+    pub maximum_sessions: Option<u32>,
+    /// Most messages a second that a run can have, where a client library loses them beyond.
+    pub maximum_messages_per_s: Option<u32>,
+    /// Its endpoints have settings behind the port. `None`: they end there.
+    pub settings: Option<EndpointSettings>,
 }
 
 /// How a protocol is spoken over WebSocket.
@@ -53,9 +75,31 @@ impl Features {
         will_delay: false,
         message_expiry: false,
         topic_alias: false,
+        filters_at_clients: false,
+        two_ports: false,
+        subscribers_listen: false,
+        redelivers_behind: false,
+        requests: None,
+        only_responders_hear_requests: false,
+        only_requests: false,
         websocket: None,
+        maximum_sessions: None,
+        maximum_messages_per_s: None,
+        settings: None,
     };
 }
+
+/// What stands behind the port of a protocol's endpoints.
+#[derive(Clone, Copy, Debug)]
+pub struct EndpointSettings {
+    /// The sign that it begins with.
+    pub begins_with: char,
+    /// What is wrong with it, which begins so.
+    pub check: SettingsCheck,
+}
+
+/// Says why settings of an endpoint cannot be used, if so.
+pub type SettingsCheck = fn(&str) -> Result<(), String>;
 
 /// Says why a topic or filter cannot be said in a protocol, if so.
 pub type TopicCheck = fn(&str) -> Result<(), String>;

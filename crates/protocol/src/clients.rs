@@ -2,12 +2,17 @@
 
 use std::net::IpAddr;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
 
 use pubmark_model::qos::Qos;
 use pubmark_model::workload::Credentials;
 
 use crate::endpoint::Endpoint;
-use crate::events::Sink;
+use crate::events::{Said, Sink};
+use crate::network::Network;
+use crate::requests::Answer;
+use crate::traffic::Traffic;
 
 /// A session of this shard; counted from 0 in the order of [`Clients::add_session`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -20,6 +25,8 @@ pub struct ShardConfig {
     pub endpoints: Arc<[Endpoint]>,
     /// Addresses that sessions connect from, in turn; the kernel's choice if empty.
     pub sources: Arc<[IpAddr]>,
+    /// Networks that sessions connect from, besides that of the shard's thread; [`SessionConfig::network`] counts in this list.
+    pub networks: Arc<[Arc<dyn Network>]>,
     /// Number of this run; goes into every header.
     pub run: u32,
     /// Bytes that fill the payloads of publications without a body of their own, as a [`Body::Pool`].
@@ -39,7 +46,46 @@ pub enum Body {
     Pool(Arc<[u8]>),
     /// A document from its beginning, cut or padded with spaces.
     Document(Arc<[u8]>),
+    /// For reactions, whose payloads are [`crate::header::ANSWER`] bytes at least: a header with the root's due time, and behind
+    /// it another body; the shard's pool if `None`.
+    Answer(Arc<Roots>, Option<Box<Body>>),
 }
+
+/// Due times of the roots of a publication's reactions, by sequence number. Whoever hands a message over notes them; they
+/// are kept until so many further messages were handed over as can be under way.
+#[derive(Debug)]
+pub struct Roots(Box<[AtomicU64]>);
+
+impl Roots {
+    /// Room for the messages under way in a window.
+    pub fn new(in_flight_window: u16) -> Roots {
+        // At best effort as many may wait in the adapter as it takes before it says that it is not ready.
+        let slots = (usize::from(in_flight_window) + 1).next_power_of_two().max(1024);
+        Roots((0..slots).map(|_| AtomicU64::new(0)).collect())
+    }
+
+    fn slot(&self, sequence: u32) -> &AtomicU64 {
+        &self.0[sequence as usize % self.0.len()]
+    }
+
+    /// Notes the root's due time of a message that is about to be handed over, ns.
+    pub fn note(&self, sequence: u32, root_ns: u64) {
+        self.slot(sequence).store(root_ns, Ordering::Relaxed);
+    }
+
+    /// The root's due time of a message under way, ns.
+    pub fn of(&self, sequence: u32) -> u64 {
+        self.slot(sequence).load(Ordering::Relaxed)
+    }
+}
+
+impl PartialEq for Roots {
+    fn eq(&self, other: &Roots) -> bool {
+        std::ptr::eq(self, other)
+    }
+}
+
+impl Eq for Roots {}
 
 /// One thing that a session publishes: a topic with its level, made known once so that a send costs no look-up.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -93,6 +139,28 @@ pub struct SessionOptions {
     pub message_expiry_s: Option<u32>,
     /// Let a number stand for a topic from its second message on a connection on, as far as the server allows.
     pub topic_alias: bool,
+    /// Type of the device that publishes, for protocols in which a topic has one.
+    pub device_type: Option<Arc<str>>,
+    /// Its messages are requests, whose answers come to this topic. It is the filter of the session's only subscription, and
+    /// nothing is sent before that is granted.
+    pub answers_to: Option<Box<str>>,
+    /// Its requests are given up after this time, for adapters that keep something for as long as an answer is awaited.
+    pub gives_up_after: Option<Duration>,
+    /// It answers requests, at this level; what that takes is made ready when it connects.
+    pub answers_at: Option<Qos>,
+    /// Of each of its publications that are requests: who hears it, for protocols in which a request goes to a place
+    /// of its responder's. The topics themselves, at the session's own endpoint, where there are none.
+    pub asks: Vec<Asked>,
+}
+
+/// The responder of a publication's requests.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Asked {
+    /// The filter by which it hears them.
+    pub filter: Arc<str>,
+    /// Where it is, as an index into its own shard's [`ShardConfig::endpoints`]; where subscribers listen, it is there
+    /// alone.
+    pub endpoint: u16,
 }
 
 /// A session to be made.
@@ -102,6 +170,8 @@ pub struct SessionConfig {
     pub client_id: Box<str>,
     /// Where it connects, as an index into [`ShardConfig::endpoints`].
     pub endpoint: u16,
+    /// From which of [`ShardConfig::networks`]; that of the shard's thread if `None`.
+    pub network: Option<u16>,
     /// Log-in; the endpoint's if `None`.
     pub credentials: Option<Credentials>,
     /// Keep the session when the connection ends.
@@ -121,6 +191,16 @@ impl SessionConfig {
     pub fn log_in<'a>(&'a self, shard: &'a ShardConfig) -> Option<&'a Credentials> {
         self.credentials.as_ref().or(shard.endpoints[usize::from(self.endpoint)].credentials.as_ref())
     }
+
+    /// Why this one of its subscriptions is not ended by itself, if it is not: [`Clients::unsubscribe`].
+    pub fn keeps_subscription(&self, index: usize) -> Option<Said> {
+        let SessionOptions { shared, answers_to, answers_at, .. } = &self.options;
+        if index >= self.subscriptions.len() {
+            return Some(Said::words(format!("there is no subscription {index}")));
+        }
+        let keeps = shared.is_some() || answers_to.is_some() || answers_at.is_some();
+        keeps.then(|| Said::words("a session that asks, answers or is in a shared group keeps its subscriptions"))
+    }
 }
 
 /// A message to send.
@@ -132,7 +212,8 @@ pub struct Outgoing {
     pub sequence: u32,
     /// Due time, ns of `CLOCK_MONOTONIC`.
     pub due_ns: u64,
-    /// Whole payload, header included; at least [`crate::header::COMPACT`].
+    /// Whole payload, header included. Below [`crate::header::COMPACT`] there is room for none: it is all zeros, and nobody
+    /// can tell whose it is.
     pub payload_bytes: u32,
 }
 
@@ -158,6 +239,19 @@ pub enum Goodbye {
     Cut,
 }
 
+/// How a fault of a run breaks a connection.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Break {
+    /// Both ends: with a reset (RST), which the server sees; [`Sink::closed`] follows at once.
+    Reset,
+    /// Neither end is told: from now on nothing is sent or received on it, and what we write is taken as a socket takes it,
+    /// until a buffer is full. The session stays as it is until it notices, or until [`Break::GiveUp`].
+    Silence,
+    /// A silenced connection is left as it lies, without a word; [`Sink::closed`] follows at once. No effect on one that was not
+    /// silenced, or that the session has left already.
+    GiveUp,
+}
+
 /// Why an adapter could not be started.
 #[derive(Debug, thiserror::Error)]
 pub enum OpenError {
@@ -170,6 +264,9 @@ pub enum OpenError {
         #[source]
         source: std::io::Error,
     },
+    /// A library that an adapter needs is not there, or not the right one.
+    #[error("{0}")]
+    Library(String),
     /// TLS material that cannot be used.
     #[error("failed to read certificates from `{path}`: {reason}")]
     Certificates {
@@ -202,6 +299,9 @@ pub enum OpenError {
 ///
 /// Every event goes to the sink of the call in which it is noticed. A session that ended is connected again only by [`Clients::connect`].
 pub trait Clients: Sized {
+    /// Can its connections be broken by faults ([`Clients::break_connection`])?
+    const BREAKS: bool = false;
+
     /// Starts with no sessions.
     fn open(config: ShardConfig) -> Result<Self, OpenError>;
 
@@ -216,8 +316,29 @@ pub trait Clients: Sized {
     /// [`crate::events::Cause::Ours`] follows at once. No effect on a session that has no connection.
     fn disconnect(&mut self, session: SessionId, goodbye: Goodbye, sink: &mut impl Sink);
 
+    /// Breaks a connection. No effect on a session that has none, and in an adapter that cannot ([`Clients::BREAKS`]).
+    fn break_connection(&mut self, session: SessionId, how: Break, sink: &mut impl Sink) {
+        let _ = (session, how, sink);
+    }
+
     /// Hands over a message; nothing reaches the socket before [`Clients::flush`].
     fn send(&mut self, session: SessionId, message: Outgoing) -> Taken;
+
+    /// Hands over an answer to a request that came to this session ([`Sink::requested`]); events name it by [`Answer::token`].
+    /// Never asked of an adapter without [`crate::capabilities::Features::requests`].
+    fn answer(&mut self, session: SessionId, answer: &Answer<'_>) -> Taken {
+        let _ = (session, answer);
+        Taken::TooLarge(0)
+    }
+
+    /// Ends a subscription, by its index in the session's list. [`Sink::unsubscribed`] says when nothing of it arrives any more
+    /// but what another of the session's filters chooses, and later connects do not make it again.
+    ///
+    /// It is asked of a session that is connected, about a subscription that was granted. If the connection ends before the event
+    /// comes, there is none: a clean session has lost the subscription with its connection; in one that is kept the server may
+    /// still have it, and it is to be ended again. A clean session that is not connected notes it, and says so at once.
+    /// Anything else is refused; so it is of sessions that ask, answer or are in a shared group.
+    fn unsubscribe(&mut self, session: SessionId, index: usize, sink: &mut impl Sink);
 
     /// Writes what was handed over, in as few system calls as it takes.
     fn flush(&mut self, session: SessionId, sink: &mut impl Sink);
@@ -231,6 +352,13 @@ pub trait Clients: Sized {
 
     /// Bytes that the kernel still holds unsent for all sessions (SIOCOUTQ), and those that we hold.
     fn unsent_bytes(&self) -> u64;
+
+    /// What a session's connections, past and present, have carried since the shard was opened; `None` of a library that
+    /// opens its own sockets, or a kernel that doesn't count.
+    fn traffic(&self, session: SessionId) -> Option<Traffic> {
+        let _ = session;
+        None
+    }
 
     /// At the end of a run, behind the last [`Clients::disconnect`]: reports [`Sink::unanswered`] for every message written and
     /// not acknowledged in a session that was kept. An adapter that keeps no such messages has nothing to report.

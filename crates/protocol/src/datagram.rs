@@ -3,10 +3,10 @@
 
 use std::io;
 use std::net::{Ipv6Addr, SocketAddr, SocketAddrV6, UdpSocket};
-use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
 
 use crate::receive::{self, Control};
-use crate::socket::{SocketFactory, set_option, with_address};
+use crate::socket::{SocketFactory, family, set_option, with_address};
 
 /// Datagrams read in one system call at most.
 pub const AT_A_TIME: usize = 16;
@@ -20,16 +20,8 @@ const SO_MEMINFO: libc::c_int = 55;
 
 impl SocketFactory {
     /// A UDP socket with this peer: it hears nobody else, and is told when nobody listens there.
-    pub fn connect_datagrams(&mut self, address: SocketAddr) -> io::Result<DatagramSocket> {
-        let family = if address.is_ipv4() { libc::AF_INET } else { libc::AF_INET6 };
-        let kind = libc::SOCK_DGRAM | libc::SOCK_NONBLOCK | libc::SOCK_CLOEXEC;
-        // SAFETY: no pointers are passed; the result is checked.
-        let descriptor = unsafe { libc::socket(family, kind, 0) };
-        if descriptor < 0 {
-            return Err(io::Error::last_os_error());
-        }
-        // SAFETY: the descriptor was just made and has no other owner.
-        let socket = UdpSocket::from(unsafe { OwnedFd::from_raw_fd(descriptor) });
+    pub fn connect_datagrams(&mut self, network: Option<u16>, address: SocketAddr) -> io::Result<DatagramSocket> {
+        let socket = UdpSocket::from(self.make(network, family(address), libc::SOCK_DGRAM)?);
         if self.receive_stamps {
             receive::enable_stamps(socket.as_fd())?;
         }
@@ -41,6 +33,15 @@ impl SocketFactory {
         }
         socket.connect(address)?;
         Ok(DatagramSocket { socket })
+    }
+
+    /// A UDP socket that hears everybody, at this address, with the kernel's stamps if the factory's sockets have them.
+    pub fn listen_datagrams(&self, address: SocketAddr) -> io::Result<DatagramSocket> {
+        let socket = DatagramSocket::bind(address)?;
+        if self.receive_stamps {
+            receive::enable_stamps(socket.as_fd())?;
+        }
+        Ok(socket)
     }
 }
 
@@ -63,11 +64,9 @@ impl DatagramSocket {
         self.socket.local_addr()
     }
 
-    /// Asks for room for so many received bytes: past the system's limit (`net.core.rmem_max`) where we may, up to it
-    /// otherwise.
+    /// Asks for room for so many received bytes, as [`enlarge_receive_buffer`] does.
     pub fn enlarge_receive_buffer(&self, bytes: libc::c_int) -> io::Result<()> {
-        set_option(self.as_fd(), libc::SOL_SOCKET, libc::SO_RCVBUFFORCE, bytes)
-            .or_else(|_| set_option(self.as_fd(), libc::SOL_SOCKET, libc::SO_RCVBUF, bytes))
+        enlarge_receive_buffer(self.as_fd(), bytes)
     }
 
     /// Sends one datagram to the peer. A full socket is `WouldBlock`; an earlier datagram that nobody listened for is
@@ -99,23 +98,29 @@ impl DatagramSocket {
         if result < 0 { 0 } else { u64::try_from(bytes).unwrap_or(0) }
     }
 
-    /// Datagrams that the kernel threw away because the socket's room was full; `None` where it cannot say.
+    /// Datagrams that the kernel threw away, as [`overflowed`] tells.
     pub fn overflowed(&self) -> Option<u64> {
-        let mut values = [0u32; MEMINFO_VALUES];
-        let mut length = size_of_val(&values) as libc::socklen_t;
-        // SAFETY: the kernel writes at most `length` bytes into `values`.
-        let result = unsafe {
-            libc::getsockopt(
-                self.socket.as_raw_fd(),
-                libc::SOL_SOCKET,
-                SO_MEMINFO,
-                values.as_mut_ptr().cast(),
-                &mut length,
-            )
-        };
-        let told = result == 0 && length as usize == size_of_val(&values);
-        told.then(|| u64::from(values[MEMINFO_DROPS]))
+        overflowed(self.as_fd())
     }
+}
+
+/// Asks for room for so many received bytes of a socket: past the system's limit (`net.core.rmem_max`) where we may, up to
+/// it otherwise.
+pub fn enlarge_receive_buffer(socket: BorrowedFd<'_>, bytes: libc::c_int) -> io::Result<()> {
+    set_option(socket, libc::SOL_SOCKET, libc::SO_RCVBUFFORCE, bytes)
+        .or_else(|_| set_option(socket, libc::SOL_SOCKET, libc::SO_RCVBUF, bytes))
+}
+
+/// Datagrams that the kernel threw away because the socket's room was full; `None` where it cannot say.
+pub fn overflowed(socket: BorrowedFd<'_>) -> Option<u64> {
+    let mut values = [0u32; MEMINFO_VALUES];
+    let mut length = size_of_val(&values) as libc::socklen_t;
+    // SAFETY: the kernel writes at most `length` bytes into `values`.
+    let result = unsafe {
+        libc::getsockopt(socket.as_raw_fd(), libc::SOL_SOCKET, SO_MEMINFO, values.as_mut_ptr().cast(), &mut length)
+    };
+    let told = result == 0 && length as usize == size_of_val(&values);
+    told.then(|| u64::from(values[MEMINFO_DROPS]))
 }
 
 impl AsFd for DatagramSocket {
@@ -244,10 +249,10 @@ mod tests {
 
     #[test]
     fn datagrams_are_read_many_at_a_time_whole_and_with_their_senders() {
-        let server = DatagramSocket::bind("127.0.0.1:0".parse().unwrap()).unwrap();
-        receive::enable_stamps(server.as_fd()).unwrap();
-        let mut factory = SocketFactory::new([[127, 0, 0, 9].into()].into(), true);
-        let client = factory.connect_datagrams(server.local_address().unwrap()).unwrap();
+        let mut factory =
+            SocketFactory { sources: [[127, 0, 0, 9].into()].into(), receive_stamps: true, ..SocketFactory::default() };
+        let server = factory.listen_datagrams("127.0.0.1:0".parse().unwrap()).unwrap();
+        let client = factory.connect_datagrams(None, server.local_address().unwrap()).unwrap();
         let large = vec![7; 65_507];
         for number in 0..AT_A_TIME as u8 {
             client.send(&[number]).unwrap();
@@ -270,10 +275,28 @@ mod tests {
     }
 
     #[test]
+    fn who_listens_learns_when_datagrams_came() {
+        let mut factory = SocketFactory { receive_stamps: true, ..SocketFactory::default() };
+        let server = factory.listen_datagrams("127.0.0.1:0".parse().unwrap()).unwrap();
+        let client = factory.connect_datagrams(None, server.local_address().unwrap()).unwrap();
+        let mut datagrams = Datagrams::default();
+        // The kernel begins to stamp a moment after it was asked (`net_enable_timestamp` puts that off).
+        let deadline = std::time::Instant::now() + std::time::Duration::from_secs(10);
+        loop {
+            client.send(b"when?").unwrap();
+            assert_eq!(read(&mut datagrams, &server), 1);
+            if datagrams.get(0).unwrap().stamp_realtime_ns.is_some() {
+                break;
+            }
+            assert!(std::time::Instant::now() < deadline, "no stamp");
+        }
+    }
+
+    #[test]
     fn what_finds_no_room_is_counted() {
         let server = DatagramSocket::bind("127.0.0.1:0".parse().unwrap()).unwrap();
         set_option(server.as_fd(), libc::SOL_SOCKET, libc::SO_RCVBUF, 4_096).unwrap();
-        let client = SocketFactory::default().connect_datagrams(server.local_address().unwrap()).unwrap();
+        let client = SocketFactory::default().connect_datagrams(None, server.local_address().unwrap()).unwrap();
         for _ in 0..100 {
             client.send(&[0; 1_000]).unwrap();
         }
@@ -287,7 +310,7 @@ mod tests {
     #[test]
     fn a_port_without_listener_is_told_with_the_next_call() {
         let server = DatagramSocket::bind("127.0.0.1:0".parse().unwrap()).unwrap();
-        let client = SocketFactory::default().connect_datagrams(server.local_address().unwrap()).unwrap();
+        let client = SocketFactory::default().connect_datagrams(None, server.local_address().unwrap()).unwrap();
         drop(server);
         client.send(b"anybody?").unwrap();
         let error = Datagrams::default().read(client.as_fd()).unwrap_err();

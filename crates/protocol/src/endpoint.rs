@@ -18,6 +18,8 @@ pub struct Endpoint {
     pub credentials: Option<Credentials>,
     /// Speak over a WebSocket.
     pub upgrade: Option<Upgrade>,
+    /// What stands behind the port, for protocols whose endpoints say more ([`crate::capabilities::Features::settings`]).
+    pub settings: Option<Box<str>>,
 }
 
 /// The request that turns a connection into a WebSocket (RFC 6455 §4.1).

@@ -5,6 +5,7 @@ use std::borrow::Cow;
 use pubmark_model::qos::Qos;
 
 use crate::clients::SessionId;
+use crate::requests::ReplyTo;
 
 /// A message of ours, as events name it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -96,7 +97,8 @@ pub struct Delivery<'a> {
     /// Time after the read that completed it, ns of `CLOCK_MONOTONIC`.
     pub at_ns: u64,
     /// Time of the last read that left the socket empty (or of the connect), same clock: the message was not there then.
-    pub empty_at_ns: u64,
+    /// `None` where a library reads its sockets itself: then nobody knows.
+    pub empty_at_ns: Option<u64>,
     /// The kernel's receive stamp of the last byte of the read that completed it, moved to `CLOCK_MONOTONIC`; and it is
     /// this message's own (the last one completed by that read), so that it bounds its lateness.
     pub kernel_ns: Option<u64>,
@@ -108,10 +110,19 @@ pub trait Sink {
     fn connected(&mut self, session: SessionId, connected: Connected);
     /// The server answered subscription `index` (of the session's list) with a level, or refused it.
     fn subscribed(&mut self, session: SessionId, index: usize, granted: Result<Qos, Said>);
+    /// Subscription `index` has ended ([`crate::clients::Clients::unsubscribe`]), or why it has not.
+    fn unsubscribed(&mut self, session: SessionId, index: usize, outcome: Result<(), Said>) {
+        let _ = (session, index, outcome);
+    }
     /// The connection ended or was not made.
     fn closed(&mut self, session: SessionId, cause: Cause);
     /// The last byte of a message was accepted by the socket at `written_ns`; the write of its first byte began at `write_start_ns`.
     fn written(&mut self, session: SessionId, token: Token, write_start_ns: u64, written_ns: u64);
+    /// A message was taken and goes nowhere, as the protocol has it: its sender keeps back what nobody at the other end asked for.
+    /// [`Sink::written`] follows at once, as it is handed to the system for all that its sender can know.
+    fn withheld(&mut self, session: SessionId, token: Token) {
+        let _ = (session, token);
+    }
     /// The server took responsibility for a message (QoS 1: PUBACK, QoS 2: PUBREC), or refused it.
     fn acknowledged(&mut self, session: SessionId, token: Token, outcome: Result<(), Said>);
     /// The message was handed over but its last byte never reached the socket: its connection ended first.
@@ -123,6 +134,22 @@ pub trait Sink {
     fn resent(&mut self, session: SessionId, token: Token);
     /// A session that said [`crate::clients::Taken::NotReady`] can take messages again.
     fn writable(&mut self, session: SessionId);
+    /// A message arrived that none of the session's filters chooses: what it asks for in the protocol's words is more.
+    fn passed_over(&mut self, session: SessionId) {
+        let _ = session;
+    }
+    /// So many messages arrived and were dropped by the adapter, because the shard did not take them in time.
+    fn missed(&mut self, messages: u64);
     /// A message arrived.
     fn delivered(&mut self, session: SessionId, delivery: Delivery<'_>);
+    /// A message arrived that asks for an answer; a message like any other to who answers nothing.
+    fn requested(&mut self, session: SessionId, reply_to: ReplyTo<'_>, delivery: Delivery<'_>) {
+        let _ = reply_to;
+        self.delivered(session, delivery);
+    }
+    /// An answer arrived, as it says to this request of the session's; `None` if what it names is no request of ours.
+    fn answered(&mut self, session: SessionId, request: Option<Token>, delivery: Delivery<'_>) {
+        let _ = request;
+        self.delivered(session, delivery);
+    }
 }

@@ -2,6 +2,9 @@
 //!
 //! Little-endian. *Full*, 24 B: version 1, run 3, publisher 4, sequence 4, due 8 (ns, `CLOCK_MONOTONIC`), write start − due 4 (µs).
 //! *Compact*, 16 B, for smaller payloads: version 1, run 2, publisher 3, sequence 4, due 6 (ns, lower 48 bits).
+//! *Answer*, 32 B, for reactions: as a full one, and due of the root of the chain 8 (ns).
+//! *Reply*, 24 B, for answers to requests: as a full one, with what the request's header says and, in place of write start −
+//! due, the time in µs from the request's arrival to the reply's write start.
 //! *Will*, 8 B, for messages that the system publishes in a device's name: version 1, run 3, publisher 4.
 //! Wrap rules: `run` is the lower bits of the run's number; write start − due saturates at `u32::MAX` µs (71 minutes; such a
 //! service latency is counted as clipped); the compact due is completed with the reader's clock, right within ± 39 hours.
@@ -10,6 +13,8 @@
 pub const FULL: usize = 24;
 /// Bytes of a compact header: the smallest payload there is.
 pub const COMPACT: usize = 16;
+/// Bytes of a reaction's header.
+pub const ANSWER: usize = 32;
 /// Bytes of a will's header.
 pub const WILL: usize = 8;
 /// Largest publisher number that a compact header can carry.
@@ -18,6 +23,8 @@ pub const COMPACT_PUBLISHERS: u32 = 1 << 24;
 const VERSION_FULL: u8 = 0xb1;
 const VERSION_COMPACT: u8 = 0xb2;
 const VERSION_WILL: u8 = 0xb3;
+const VERSION_ANSWER: u8 = 0xb4;
+const VERSION_REPLY: u8 = 0xb5;
 const COMPACT_DUE_BITS: u32 = 48;
 /// Where write start − due stands in a full header.
 const WRITE_START_AT: usize = 20;
@@ -35,6 +42,16 @@ pub struct Header {
     pub due_ns: u64,
     /// Write start − due in µs, `u32::MAX` where clipped; `None` in a compact header.
     pub write_start_us: Option<u32>,
+    /// Of a reaction: due time of the scheduled message at the beginning of its chain, ns of `CLOCK_MONOTONIC`.
+    pub root_ns: Option<u64>,
+}
+
+impl Header {
+    /// Due time of the beginning of its chain: its own, unless it is a reaction. A message belongs to the measured window
+    /// if this does.
+    pub fn chain_due_ns(&self) -> u64 {
+        self.root_ns.unwrap_or(self.due_ns)
+    }
 }
 
 /// Header bytes that a payload of this size carries; `None` where not even the compact one fits.
@@ -50,14 +67,7 @@ pub fn length_for(payload_bytes: usize) -> Option<usize> {
 /// A full header's write start stays 0 until [`patch_write_start`].
 pub fn write(out: &mut Vec<u8>, payload_bytes: usize, run: u32, publisher: u32, sequence: u32, due_ns: u64) -> usize {
     if payload_bytes >= FULL {
-        let mut bytes = [0; FULL];
-        bytes[0] = VERSION_FULL;
-        bytes[1..4].copy_from_slice(&run.to_le_bytes()[..3]);
-        bytes[4..8].copy_from_slice(&publisher.to_le_bytes());
-        bytes[8..12].copy_from_slice(&sequence.to_le_bytes());
-        bytes[12..20].copy_from_slice(&due_ns.to_le_bytes());
-        out.extend_from_slice(&bytes);
-        FULL
+        write_full(out, VERSION_FULL, run, publisher, sequence, due_ns)
     } else {
         let mut bytes = [0; COMPACT];
         bytes[0] = VERSION_COMPACT;
@@ -70,9 +80,59 @@ pub fn write(out: &mut Vec<u8>, payload_bytes: usize, run: u32, publisher: u32, 
     }
 }
 
+/// Makes the header that [`write()`] wrote for a payload of at least [`ANSWER`] bytes, `header_at` in `out`, a reaction's;
+/// returns its length.
+pub fn extend_to_answer(out: &mut Vec<u8>, header_at: usize, root_ns: u64) -> usize {
+    debug_assert_eq!(out.len(), header_at + FULL);
+    out[header_at] = VERSION_ANSWER;
+    out.extend_from_slice(&root_ns.to_le_bytes());
+    ANSWER
+}
+
+fn write_full(out: &mut Vec<u8>, version: u8, run: u32, publisher: u32, sequence: u32, due_ns: u64) -> usize {
+    let mut bytes = [0; FULL];
+    bytes[0] = version;
+    bytes[1..4].copy_from_slice(&run.to_le_bytes()[..3]);
+    bytes[4..8].copy_from_slice(&publisher.to_le_bytes());
+    bytes[8..12].copy_from_slice(&sequence.to_le_bytes());
+    bytes[12..20].copy_from_slice(&due_ns.to_le_bytes());
+    out.extend_from_slice(&bytes);
+    FULL
+}
+
+/// Writes the header of a reply, [`FULL`] bytes, to the end of `out`: `publisher`, `sequence` and `due_ns` are the request's.
+/// The time that the reply took stays 0 until [`patch_write_start`], which then counts from the request's arrival.
+pub fn write_reply(out: &mut Vec<u8>, run: u32, publisher: u32, sequence: u32, due_ns: u64) {
+    write_full(out, VERSION_REPLY, run, publisher, sequence, due_ns);
+}
+
+/// Reads the header of a reply of the run numbered `run`; `None` if it is none. Its write start is the time that the reply
+/// took: from the request's arrival to its own write start, in µs.
+pub fn read_reply(payload: &[u8], run: u32) -> Option<Header> {
+    let header = read_full(payload, VERSION_REPLY)?;
+    is_of_run(&header, run).then_some(header)
+}
+
+fn read_full(payload: &[u8], version: u8) -> Option<Header> {
+    if payload.len() < FULL || payload[0] != version {
+        return None;
+    }
+    Some(Header {
+        run: u32::from_le_bytes([payload[1], payload[2], payload[3], 0]),
+        publisher: u32::from_le_bytes(payload[4..8].try_into().ok()?),
+        sequence: u32::from_le_bytes(payload[8..12].try_into().ok()?),
+        due_ns: u64::from_le_bytes(payload[12..20].try_into().ok()?),
+        write_start_us: Some(u32::from_le_bytes(payload[WRITE_START_AT..FULL].try_into().ok()?)),
+        root_ns: match version {
+            VERSION_ANSWER => Some(u64::from_le_bytes(payload.get(FULL..ANSWER)?.try_into().ok()?)),
+            _ => None,
+        },
+    })
+}
+
 /// Puts write start − due into a header that [`write()`] made; a compact header has no place for it.
 pub fn patch_write_start(header: &mut [u8], due_ns: u64, write_start_ns: u64) {
-    if header.first() == Some(&VERSION_FULL) && header.len() >= FULL {
+    if matches!(header.first(), Some(&(VERSION_FULL | VERSION_ANSWER | VERSION_REPLY))) && header.len() >= FULL {
         let delay_us = write_start_ns.saturating_sub(due_ns) / 1_000;
         let delay_us = u32::try_from(delay_us).unwrap_or(u32::MAX);
         header[WRITE_START_AT..FULL].copy_from_slice(&delay_us.to_le_bytes());
@@ -82,13 +142,7 @@ pub fn patch_write_start(header: &mut [u8], due_ns: u64, write_start_ns: u64) {
 /// Reads the header at the front of `payload`; `None` if it is not one of ours. `now_ns` completes a compact due time.
 pub fn read(payload: &[u8], now_ns: u64) -> Option<Header> {
     match *payload.first()? {
-        VERSION_FULL if payload.len() >= FULL => Some(Header {
-            run: u32::from_le_bytes([payload[1], payload[2], payload[3], 0]),
-            publisher: u32::from_le_bytes(payload[4..8].try_into().ok()?),
-            sequence: u32::from_le_bytes(payload[8..12].try_into().ok()?),
-            due_ns: u64::from_le_bytes(payload[12..20].try_into().ok()?),
-            write_start_us: Some(u32::from_le_bytes(payload[WRITE_START_AT..FULL].try_into().ok()?)),
-        }),
+        version @ (VERSION_FULL | VERSION_ANSWER) => read_full(payload, version),
         VERSION_COMPACT if payload.len() >= COMPACT && payload.len() < FULL => {
             let mut due = [0; 8];
             due[..6].copy_from_slice(&payload[10..16]);
@@ -98,6 +152,7 @@ pub fn read(payload: &[u8], now_ns: u64) -> Option<Header> {
                 sequence: u32::from_le_bytes(payload[6..10].try_into().ok()?),
                 due_ns: complete_due(u64::from_le_bytes(due), now_ns),
                 write_start_us: None,
+                root_ns: None,
             })
         }
         _ => None,
@@ -148,9 +203,32 @@ mod tests {
         let header = read(&out, 0).expect("a header");
         assert_eq!(
             header,
-            Header { run: 0x0012_2334, publisher: 7, sequence: 9, due_ns: 5_000_000_000, write_start_us: Some(123) }
+            Header {
+                run: 0x0012_2334,
+                publisher: 7,
+                sequence: 9,
+                due_ns: 5_000_000_000,
+                write_start_us: Some(123),
+                root_ns: None,
+            }
         );
         assert!(is_of_run(&header, 0x0112_2334));
+    }
+
+    #[test]
+    fn a_reaction_says_when_its_root_was_due() {
+        let mut out = vec![9];
+        let bytes = write(&mut out, 100, 1, 7, 9, 5_000_000_000);
+        assert_eq!(bytes, FULL);
+        assert_eq!(extend_to_answer(&mut out, 1, 4_000_000_000), ANSWER);
+        patch_write_start(&mut out[1..], 5_000_000_000, 5_000_123_999);
+        let header = read(&out[1..], 0).expect("a header");
+        assert_eq!(
+            (header.chain_due_ns(), header.due_ns, header.write_start_us),
+            (4_000_000_000, 5_000_000_000, Some(123))
+        );
+        assert!(is_of_run(&header, 1));
+        assert_eq!(read(&out[1..ANSWER], 0), None, "cut short");
     }
 
     #[test]
@@ -175,6 +253,21 @@ mod tests {
         let mut message = Vec::new();
         write(&mut message, 24, 1, 7, 1, 0);
         assert!(!is_will_of_run(&message, 1));
+    }
+
+    #[test]
+    fn a_reply_says_what_its_request_said_and_how_long_it_took() {
+        let mut out = Vec::new();
+        write_reply(&mut out, 0x0112_2334, 7, 9, 5_000_000_000);
+        patch_write_start(&mut out, 6_000_000_000, 6_000_123_999);
+        assert_eq!((out.len(), read(&out, 0)), (FULL, None), "a reply is no message");
+        let header = read_reply(&out, 0x0112_2334).expect("a reply");
+        assert_eq!((header.publisher, header.sequence, header.due_ns), (7, 9, 5_000_000_000));
+        assert_eq!(header.write_start_us, Some(123));
+        assert_eq!((read_reply(&out, 1), read_reply(&out[..23], 0x0112_2334)), (None, None));
+        let mut message = Vec::new();
+        write(&mut message, 24, 1, 7, 1, 0);
+        assert_eq!(read_reply(&message, 1), None);
     }
 
     #[test]

@@ -5,6 +5,7 @@
 //! [`datagram`] (UDP),
 //! [`outbox`] (messages on their way out) and [`wheel`] (keep-alive). The engine sees only the trait.
 
+pub mod any;
 pub mod capabilities;
 pub mod client_certificate;
 pub mod clients;
@@ -13,11 +14,15 @@ pub mod datagram;
 pub mod endpoint;
 pub mod events;
 pub mod header;
+pub mod network;
 pub mod outbox;
 pub mod reactor;
 pub mod receive;
+pub mod requests;
+pub mod sampling;
 pub mod socket;
 pub mod stream;
 pub mod tls;
+pub mod traffic;
 pub mod websocket;
 pub mod wheel;

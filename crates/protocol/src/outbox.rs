@@ -27,6 +27,8 @@ pub struct Message {
     pub tag: u16,
     /// Sent again: it was reported as written before and is not reported again, neither written nor abandoned.
     pub repeated: bool,
+    /// It has no bytes: it goes nowhere, and is reported in its turn.
+    pub withheld: bool,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -99,6 +101,13 @@ impl Outbox {
         buffers.marks.push_back(Mark { message, start, header, end, write_start_ns: 0 });
     }
 
+    /// Appends a message of no bytes, which is settled with what stands before it; its write start is `at_ns`.
+    pub fn append_nothing(&mut self, pool: &mut BufferPool, message: Message, at_ns: u64) {
+        let buffers = self.buffers.get_or_insert_with(|| pool.take());
+        let end = buffers.base + buffers.bytes.len() as u64;
+        buffers.marks.push_back(Mark { message, start: end, header: end, end, write_start_ns: at_ns });
+    }
+
     /// Bytes not yet handed over.
     pub fn pending_bytes(&self) -> usize {
         self.buffers.as_ref().map_or(0, |buffers| buffers.pending())
@@ -115,10 +124,12 @@ impl Outbox {
         let from = (buffers.handed - buffers.base) as usize;
         let to = buffers.bytes.len().min(from.saturating_add(most_bytes));
         let limit = buffers.base + to as u64;
-        for mark in buffers.marks.range_mut(buffers.begun..).take_while(|mark| mark.start < limit) {
+        let begin = buffers.marks.range_mut(buffers.begun..).take_while(|mark| mark.start < limit);
+        // What has no bytes has no header: another message's first byte stands there.
+        for mark in begin.filter(|mark| mark.end > mark.start) {
             mark.write_start_ns = now_ns;
-            let header = (mark.header - buffers.base) as usize;
-            header::patch_write_start(&mut buffers.bytes[header..], mark.message.due_ns, now_ns);
+            let header = (mark.header - buffers.base) as usize..(mark.end - buffers.base) as usize;
+            header::patch_write_start(&mut buffers.bytes[header], mark.message.due_ns, now_ns);
         }
         &buffers.bytes[from..to]
     }
@@ -139,7 +150,8 @@ impl Outbox {
                 report(mark.message, mark.write_start_ns);
             }
             buffers.marks.pop_front();
-            buffers.begun -= 1;
+            // A message of no bytes at the end is settled without having begun.
+            buffers.begun = buffers.begun.saturating_sub(1);
         }
         if buffers.pending() == 0 {
             if let Some(buffers) = self.buffers.take() {
@@ -181,7 +193,7 @@ mod tests {
     use super::*;
 
     fn message(sequence: u32) -> Message {
-        Message { token: Token { publication: 0, sequence }, due_ns: 1_000, tag: 0, repeated: false }
+        Message { token: Token { publication: 0, sequence }, due_ns: 1_000, tag: 0, repeated: false, withheld: false }
     }
 
     fn append(outbox: &mut Outbox, pool: &mut BufferPool, sequence: u32, payload_bytes: usize) {
@@ -251,6 +263,37 @@ mod tests {
         assert_eq!(header::read(outbox.prepare(8_000, usize::MAX), 0).unwrap().write_start_us, Some(7));
         outbox.hand_over(24);
         assert_eq!(settle(&mut outbox, &mut pool), []);
+    }
+
+    #[test]
+    fn a_message_of_no_bytes_is_settled_in_its_turn_and_changes_nothing_of_the_others() {
+        let (mut outbox, mut pool) = (Outbox::default(), BufferPool::default());
+        let withheld = |sequence| Message { withheld: true, ..message(sequence) };
+        outbox.append_nothing(&mut pool, withheld(1), 3_000);
+        assert!(!outbox.is_empty() && outbox.prepare(4_000, usize::MAX).is_empty());
+        outbox.hand_over(0);
+        assert_eq!(settle(&mut outbox, &mut pool), [(1, 3_000)]);
+        assert!(outbox.is_empty());
+        append(&mut outbox, &mut pool, 2, 100);
+        outbox.append_nothing(&mut pool, withheld(3), 3_000);
+        // What stands where the next message begins looks like a header: it must stay as it is.
+        outbox.append_message(&mut pool, message(4), |out| {
+            let at = out.len();
+            header::write(out, 100, 1, 2, 4, 1_000);
+            out.resize(at + 100, 0);
+            out.len() - 100
+        });
+        outbox.append_nothing(&mut pool, withheld(5), 3_500);
+        assert_eq!(outbox.prepare(5_000, usize::MAX).len(), 204);
+        outbox.hand_over(103);
+        assert_eq!(settle(&mut outbox, &mut pool), []);
+        outbox.prepare(6_000, usize::MAX);
+        outbox.hand_over(1);
+        assert_eq!(settle(&mut outbox, &mut pool), [(2, 5_000), (3, 3_000)]);
+        assert_eq!(header::read(outbox.prepare(9_000, usize::MAX), 0).unwrap().write_start_us, Some(8));
+        outbox.hand_over(100);
+        assert_eq!(settle(&mut outbox, &mut pool), [(4, 9_000), (5, 3_500)]);
+        assert!(outbox.is_empty());
     }
 
     #[test]

@@ -4,24 +4,54 @@ use std::io;
 use std::net::{IpAddr, SocketAddr, TcpStream};
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
+use libc::c_int;
+
+use crate::clients::ShardConfig;
+use crate::network::Network;
 use crate::receive::{self, RawRead};
+use crate::traffic::{self, Traffic};
 
-/// Makes the sockets of a shard. The seam for emulated links: whoever knows a link's namespace or address sets it here.
+/// Makes the sockets of a shard.
 #[derive(Clone, Debug, Default)]
 pub struct SocketFactory {
     /// Addresses to connect from, one after the other; the kernel's choice if empty.
     pub sources: Arc<[IpAddr]>,
     /// The next of them.
-    next: usize,
+    pub(crate) next: usize,
     /// Take the kernel's receive stamps.
     pub receive_stamps: bool,
+    /// Networks that sockets can be made in, besides that of the shard's thread.
+    pub(crate) networks: Arc<[Arc<dyn Network>]>,
 }
 
 impl SocketFactory {
     /// Sockets of a shard.
-    pub fn new(sources: Arc<[IpAddr]>, receive_stamps: bool) -> SocketFactory {
-        SocketFactory { sources, next: 0, receive_stamps }
+    pub fn new(config: &ShardConfig) -> SocketFactory {
+        SocketFactory {
+            sources: Arc::clone(&config.sources),
+            next: 0,
+            receive_stamps: config.receive_stamps,
+            networks: Arc::clone(&config.networks),
+        }
+    }
+
+    /// Makes a socket in one of the networks, or in that of this thread.
+    pub(crate) fn make(&self, network: Option<u16>, family: c_int, kind: c_int) -> io::Result<OwnedFd> {
+        let kind = kind | libc::SOCK_NONBLOCK | libc::SOCK_CLOEXEC;
+        let make = || {
+            // SAFETY: no pointers are passed; the result is checked.
+            match unsafe { libc::socket(family, kind, 0) } {
+                descriptor if descriptor < 0 => Err(io::Error::last_os_error()),
+                // SAFETY: the descriptor was just made and has no other owner.
+                descriptor => Ok(unsafe { OwnedFd::from_raw_fd(descriptor) }),
+            }
+        };
+        let Some(network) = network else { return make() };
+        let mut made = None;
+        self.networks[usize::from(network)].within(&mut || make().map(|socket| made = Some(socket)))?;
+        made.ok_or_else(|| io::Error::other("the network made no socket"))
     }
 
     /// The address whose turn it is.
@@ -31,18 +61,10 @@ impl SocketFactory {
         Some(source)
     }
 
-    /// Starts connecting. The socket is writable once it is connected or has failed; [`TcpSocket::connected`] says which.
+    /// Starts connecting, from a network of [`ShardConfig::networks`] or from this thread's. The socket is writable once it is connected or has failed; [`TcpSocket::connected`] says which.
     /// Small writes leave at once (`TCP_NODELAY`).
-    pub fn connect(&mut self, address: SocketAddr) -> io::Result<TcpSocket> {
-        let family = if address.is_ipv4() { libc::AF_INET } else { libc::AF_INET6 };
-        let kind = libc::SOCK_STREAM | libc::SOCK_NONBLOCK | libc::SOCK_CLOEXEC;
-        // SAFETY: no pointers are passed; the result is checked.
-        let descriptor = unsafe { libc::socket(family, kind, 0) };
-        if descriptor < 0 {
-            return Err(io::Error::last_os_error());
-        }
-        // SAFETY: the descriptor was just made and has no other owner.
-        let stream = TcpStream::from(unsafe { OwnedFd::from_raw_fd(descriptor) });
+    pub fn connect(&mut self, network: Option<u16>, address: SocketAddr) -> io::Result<TcpSocket> {
+        let stream = TcpStream::from(self.make(network, family(address), libc::SOCK_STREAM)?);
         stream.set_nodelay(true)?;
         if self.receive_stamps {
             receive::enable_stamps(stream.as_fd())?;
@@ -61,28 +83,47 @@ impl SocketFactory {
         });
         match result {
             Err(error) if error.raw_os_error() != Some(libc::EINPROGRESS) => Err(error),
-            _ => Ok(TcpSocket { stream, receive_stamps: self.receive_stamps }),
+            _ => Ok(TcpSocket::new(stream, self.receive_stamps)),
         }
+    }
+
+    /// A socket that was accepted.
+    pub fn adopt(&self, stream: TcpStream) -> io::Result<TcpSocket> {
+        stream.set_nonblocking(true)?;
+        stream.set_nodelay(true)?;
+        if self.receive_stamps {
+            receive::enable_stamps(stream.as_fd())?;
+        }
+        Ok(TcpSocket::new(stream, self.receive_stamps))
     }
 }
 
+pub(crate) fn family(address: SocketAddr) -> c_int {
+    if address.is_ipv4() { libc::AF_INET } else { libc::AF_INET6 }
+}
+
 /// Sets an option whose value is a number.
-pub(crate) fn set_option(
-    socket: BorrowedFd<'_>,
-    level: libc::c_int,
-    option: libc::c_int,
-    value: libc::c_int,
-) -> io::Result<()> {
-    let length = size_of::<libc::c_int>() as libc::socklen_t;
+pub(crate) fn set_option(socket: BorrowedFd<'_>, level: c_int, option: c_int, value: c_int) -> io::Result<()> {
+    let length = size_of::<c_int>() as libc::socklen_t;
     // SAFETY: the value is a live c_int of the length given.
     let result = unsafe { libc::setsockopt(socket.as_raw_fd(), level, option, (&raw const value).cast(), length) };
     if result < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
 }
 
+/// Reads an option whose value is a number.
+fn option(socket: BorrowedFd<'_>, level: c_int, option: c_int) -> io::Result<c_int> {
+    let mut value: c_int = 0;
+    let mut length = size_of::<c_int>() as libc::socklen_t;
+    // SAFETY: the kernel writes at most `length` bytes, those of a live c_int.
+    let result =
+        unsafe { libc::getsockopt(socket.as_raw_fd(), level, option, (&raw mut value).cast(), &raw mut length) };
+    if result < 0 { Err(io::Error::last_os_error()) } else { Ok(value) }
+}
+
 /// Calls `call` with `address` as the kernel writes it; a negative result is the call's error.
 pub(crate) fn with_address(
     address: SocketAddr,
-    call: impl FnOnce(*const libc::sockaddr, libc::socklen_t) -> libc::c_int,
+    call: impl FnOnce(*const libc::sockaddr, libc::socklen_t) -> c_int,
 ) -> io::Result<()> {
     let result = match address {
         SocketAddr::V4(address) => {
@@ -113,9 +154,57 @@ pub(crate) fn with_address(
 pub struct TcpSocket {
     stream: TcpStream,
     receive_stamps: bool,
+    /// Bytes that a silenced socket still pretends to take; [`HEARD`] for one that works.
+    room: AtomicUsize,
 }
 
+/// In place of a room: the socket is not silenced.
+const HEARD: usize = usize::MAX;
+
 impl TcpSocket {
+    fn new(stream: TcpStream, receive_stamps: bool) -> TcpSocket {
+        TcpSocket { stream, receive_stamps, room: AtomicUsize::new(HEARD) }
+    }
+
+    /// Nothing gets out or in any more, and neither end is told. A filter drops what the peer sends before TCP sees it, so it
+    /// is not even acknowledged; what is written is taken until it would fill the send buffer, as for a peer that is gone.
+    pub fn silence(&self) -> io::Result<()> {
+        // One instruction: keep 0 bytes of every packet (BPF_RET | BPF_K, socket(7): SO_ATTACH_FILTER).
+        let mut keep_nothing = libc::sock_filter { code: 0x06, jt: 0, jf: 0, k: 0 };
+        let program = libc::sock_fprog { len: 1, filter: &raw mut keep_nothing };
+        let length = size_of::<libc::sock_fprog>() as libc::socklen_t;
+        let descriptor = self.stream.as_raw_fd();
+        // SAFETY: the program and its one instruction live for the call; the kernel copies them.
+        let result = unsafe {
+            libc::setsockopt(descriptor, libc::SOL_SOCKET, libc::SO_ATTACH_FILTER, (&raw const program).cast(), length)
+        };
+        if result < 0 {
+            return Err(io::Error::last_os_error());
+        }
+        let buffer = option(self.as_fd(), libc::SOL_SOCKET, libc::SO_SNDBUF)?;
+        let taken = usize::try_from(self.unsent_bytes()).unwrap_or(usize::MAX);
+        let room = usize::try_from(buffer).unwrap_or(0).saturating_sub(taken);
+        self.room.store(room.min(HEARD - 1), Ordering::Relaxed);
+        Ok(())
+    }
+
+    /// Is it silenced?
+    pub fn is_silent(&self) -> bool {
+        self.room.load(Ordering::Relaxed) != HEARD
+    }
+
+    /// What is left of it when it is closed is a reset for the peer (socket(7): SO_LINGER without time).
+    pub fn close_by_reset(&self) -> io::Result<()> {
+        let linger = libc::linger { l_onoff: 1, l_linger: 0 };
+        let length = size_of::<libc::linger>() as libc::socklen_t;
+        let descriptor = self.stream.as_raw_fd();
+        // SAFETY: the value is a live `linger` of the length given.
+        let result = unsafe {
+            libc::setsockopt(descriptor, libc::SOL_SOCKET, libc::SO_LINGER, (&raw const linger).cast(), length)
+        };
+        if result < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
+    }
+
     /// Is the connection made? Asked when the socket first becomes writable; its failure is the error.
     pub fn connected(&self) -> io::Result<()> {
         match self.stream.take_error()? {
@@ -126,6 +215,9 @@ impl TcpSocket {
 
     /// Reads once, with the kernel's stamp if stamps are on.
     pub fn read(&self, buffer: &mut [u8]) -> io::Result<RawRead> {
+        if self.is_silent() {
+            return Err(io::ErrorKind::WouldBlock.into());
+        }
         loop {
             let result = if self.receive_stamps {
                 receive::read_stamped(self.stream.as_fd(), buffer)
@@ -141,12 +233,26 @@ impl TcpSocket {
 
     /// Writes once; a part may be taken.
     pub fn write(&self, bytes: &[u8]) -> io::Result<usize> {
-        io::Write::write(&mut &self.stream, bytes)
+        match self.room.load(Ordering::Relaxed) {
+            HEARD => io::Write::write(&mut &self.stream, bytes),
+            0 if !bytes.is_empty() => Err(io::ErrorKind::WouldBlock.into()),
+            room => {
+                let taken = room.min(bytes.len());
+                self.room.store(room - taken, Ordering::Relaxed);
+                Ok(taken)
+            }
+        }
+    }
+
+    /// What the connection has carried, estimated; `None` where the kernel doesn't count.
+    pub fn traffic(&self) -> Option<Traffic> {
+        // The peer's address is gone once the connection is.
+        traffic::of_tcp(self.stream.as_fd(), self.stream.local_addr().ok()?)
     }
 
     /// Bytes that the kernel holds and the peer has not acknowledged (SIOCOUTQ); 0 where the kernel cannot say.
     pub fn unsent_bytes(&self) -> u64 {
-        let mut bytes: libc::c_int = 0;
+        let mut bytes: c_int = 0;
         // SAFETY: TIOCOUTQ (SIOCOUTQ for sockets) writes one c_int.
         let result = unsafe { libc::ioctl(self.stream.as_raw_fd(), libc::TIOCOUTQ, &mut bytes) };
         if result < 0 { 0 } else { u64::try_from(bytes).unwrap_or(0) }
@@ -165,6 +271,10 @@ impl io::Write for &TcpSocket {
     }
 
     fn write_vectored(&mut self, parts: &[io::IoSlice<'_>]) -> io::Result<usize> {
+        if self.is_silent() {
+            let first = parts.iter().find(|part| !part.is_empty());
+            return first.map_or(Ok(0), |part| TcpSocket::write(self, part));
+        }
         (&self.stream).write_vectored(parts)
     }
 
@@ -183,17 +293,21 @@ mod tests {
 
     fn connect(factory: &mut SocketFactory, address: SocketAddr) -> io::Result<TcpSocket> {
         let mut reactor = Reactor::new()?;
-        let socket = factory.connect(address)?;
+        let socket = factory.connect(None, address)?;
         reactor.add(socket.as_fd(), 1)?;
         reactor.wait(None, &mut Vec::new())?;
         socket.connected().map(|()| socket)
+    }
+
+    fn from<const COUNT: usize>(sources: [IpAddr; COUNT], receive_stamps: bool) -> SocketFactory {
+        SocketFactory { sources: sources.into(), receive_stamps, ..SocketFactory::default() }
     }
 
     #[test]
     fn connects_from_the_source_addresses_asked_for_in_turn() {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let sources = [[127, 0, 0, 9].into(), [127, 0, 0, 7].into()];
-        let mut factory = SocketFactory::new(sources.into(), true);
+        let mut factory = from(sources, true);
         for last in [9, 7, 9] {
             connect(&mut factory, listener.local_addr().unwrap()).unwrap();
             let (_, peer) = listener.accept().unwrap();
@@ -204,6 +318,72 @@ mod tests {
         assert!(socket.unsent_bytes() <= 10);
     }
 
+    /// Notes that it was entered, and lets nobody in the second time.
+    #[derive(Debug, Default)]
+    struct Door(std::sync::atomic::AtomicU32);
+
+    impl Network for Door {
+        fn within(&self, make: &mut dyn FnMut() -> io::Result<()>) -> io::Result<()> {
+            match self.0.fetch_add(1, std::sync::atomic::Ordering::Relaxed) {
+                0 => make(),
+                _ => Err(io::ErrorKind::PermissionDenied.into()),
+            }
+        }
+    }
+
+    #[test]
+    fn sockets_are_made_within_the_network_asked_for() {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let address = listener.local_addr().unwrap();
+        let door = Arc::new(Door::default());
+        let networks: [Arc<dyn Network>; 1] = [door.clone()];
+        let mut factory = SocketFactory { networks: networks.into(), ..SocketFactory::default() };
+        factory.connect(None, address).unwrap();
+        assert_eq!(door.0.load(std::sync::atomic::Ordering::Relaxed), 0);
+        factory.connect(Some(0), address).unwrap();
+        assert_eq!(door.0.load(std::sync::atomic::Ordering::Relaxed), 1);
+        let error = factory.connect_datagrams(Some(0), address).unwrap_err();
+        assert_eq!(error.kind(), io::ErrorKind::PermissionDenied);
+    }
+
+    #[test]
+    fn a_silenced_socket_says_and_hears_nothing_and_its_peer_learns_of_a_reset() {
+        use std::io::{Read as _, Write as _};
+
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let mut factory = SocketFactory::default();
+        let silenced = connect(&mut factory, listener.local_addr().unwrap()).unwrap();
+        let (mut peer, _) = listener.accept().unwrap();
+        silenced.write(b"heard").unwrap();
+        let mut said = [0; 16];
+        assert_eq!(peer.read(&mut said).unwrap(), 5);
+        silenced.silence().unwrap();
+        assert!(silenced.is_silent());
+        assert_eq!(silenced.write(b"not heard").unwrap(), 9);
+        peer.write_all(b"not heard either").unwrap();
+        peer.set_read_timeout(Some(std::time::Duration::from_millis(100))).unwrap();
+        assert_eq!(peer.read(&mut said).unwrap_err().kind(), io::ErrorKind::WouldBlock);
+        assert_eq!(silenced.read(&mut said).unwrap_err().kind(), io::ErrorKind::WouldBlock);
+        // What the peer sent was not acknowledged: it still holds all of it.
+        let mut held: c_int = 0;
+        // SAFETY: TIOCOUTQ writes one c_int.
+        unsafe { libc::ioctl(peer.as_raw_fd(), libc::TIOCOUTQ, &mut held) };
+        assert_eq!(held, 16);
+        // A socket takes so much and no more.
+        let mut taken = 9;
+        while let Ok(count) = silenced.write(&[0; 65_536]) {
+            taken += count;
+            assert!(taken < 1 << 30, "no end to what it takes");
+        }
+
+        let reset = connect(&mut factory, listener.local_addr().unwrap()).unwrap();
+        let (mut peer, _) = listener.accept().unwrap();
+        reset.close_by_reset().unwrap();
+        drop(reset);
+        peer.set_read_timeout(Some(std::time::Duration::from_secs(10))).unwrap();
+        assert_eq!(peer.read(&mut said).unwrap_err().kind(), io::ErrorKind::ConnectionReset);
+    }
+
     #[test]
     fn connects_over_ipv6() {
         let Ok(listener) = TcpListener::bind("[::1]:0") else {
@@ -211,7 +391,7 @@ mod tests {
         };
         let own = listener.local_addr().unwrap();
         connect(&mut SocketFactory::default(), own).unwrap();
-        connect(&mut SocketFactory::new([own.ip()].into(), false), own).unwrap();
+        connect(&mut from([own.ip()], false), own).unwrap();
     }
 
     #[test]

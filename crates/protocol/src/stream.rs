@@ -12,6 +12,7 @@ use rustls::ClientConnection;
 use crate::clock;
 use crate::outbox::{BufferPool, Message, Outbox};
 use crate::socket::TcpSocket;
+use crate::traffic::Traffic;
 use crate::websocket::{FRAME_BYTES, Fault, WebSocket};
 
 /// Bytes read at a time.
@@ -89,6 +90,11 @@ impl Stream {
         self.websocket = Some(Box::new(websocket));
     }
 
+    /// Its socket, to be broken by a fault.
+    pub fn socket(&self) -> &TcpSocket {
+        &self.socket
+    }
+
     /// Has the TCP connection been made? Its failure is the error.
     pub fn connected(&self) -> io::Result<()> {
         self.socket.connected()
@@ -119,6 +125,11 @@ impl Stream {
     pub fn unsent_bytes(&self) -> u64 {
         let framed = self.websocket.as_ref().map_or(0, |websocket| websocket.waiting_bytes());
         self.socket.unsent_bytes() + framed as u64
+    }
+
+    /// What the connection has carried, below TLS and WebSocket; `None` where the kernel doesn't count.
+    pub fn traffic(&self) -> Option<Traffic> {
+        self.socket.traffic()
     }
 
     /// Have TLS and WebSocket, where there are any, been agreed on?

@@ -1,0 +1,156 @@
+//! [`Clients`] behind a pointer: one compiled form for whoever does not count nanoseconds, such as readiness checks and tests.
+//! The engine's shards know their adapter when they are compiled.
+
+use crate::clients::{Clients, Goodbye, OpenError, Outgoing, SessionConfig, SessionId, ShardConfig, Taken, Waker};
+use crate::events::{Cause, Connected, Delivery, Said, Sink, Token};
+use crate::requests::{Answer, ReplyTo};
+use pubmark_model::qos::Qos;
+
+/// Opens an adapter with no sessions.
+pub type Open = fn(ShardConfig) -> Result<Box<dyn AnyClients>, OpenError>;
+
+/// [`Open`] of an adapter.
+pub fn open<C: Clients + 'static>(config: ShardConfig) -> Result<Box<dyn AnyClients>, OpenError> {
+    C::open(config).map(|clients| Box::new(clients) as Box<dyn AnyClients>)
+}
+
+/// What [`Clients`] does, method for method.
+pub trait AnyClients {
+    /// [`Clients::add_session`].
+    fn add_session(&mut self, config: SessionConfig) -> SessionId;
+    /// [`Clients::connect`].
+    fn connect(&mut self, session: SessionId, sink: &mut dyn Sink);
+    /// [`Clients::disconnect`].
+    fn disconnect(&mut self, session: SessionId, goodbye: Goodbye, sink: &mut dyn Sink);
+    /// [`Clients::send`].
+    fn send(&mut self, session: SessionId, message: Outgoing) -> Taken;
+    /// [`Clients::answer`].
+    fn answer(&mut self, session: SessionId, answer: &Answer<'_>) -> Taken;
+    /// [`Clients::unsubscribe`].
+    fn unsubscribe(&mut self, session: SessionId, index: usize, sink: &mut dyn Sink);
+    /// [`Clients::flush`].
+    fn flush(&mut self, session: SessionId, sink: &mut dyn Sink);
+    /// [`Clients::poll`].
+    fn poll(&mut self, until_ns: Option<u64>, sink: &mut dyn Sink) -> std::io::Result<()>;
+    /// [`Clients::waker`].
+    fn waker(&self) -> Waker;
+    /// [`Clients::unsent_bytes`].
+    fn unsent_bytes(&self) -> u64;
+    /// [`Clients::finish`].
+    fn finish(&mut self, sink: &mut dyn Sink);
+}
+
+impl<C: Clients> AnyClients for C {
+    fn add_session(&mut self, config: SessionConfig) -> SessionId {
+        Clients::add_session(self, config)
+    }
+
+    fn connect(&mut self, session: SessionId, sink: &mut dyn Sink) {
+        Clients::connect(self, session, &mut Through(sink));
+    }
+
+    fn disconnect(&mut self, session: SessionId, goodbye: Goodbye, sink: &mut dyn Sink) {
+        Clients::disconnect(self, session, goodbye, &mut Through(sink));
+    }
+
+    fn send(&mut self, session: SessionId, message: Outgoing) -> Taken {
+        Clients::send(self, session, message)
+    }
+
+    fn answer(&mut self, session: SessionId, answer: &Answer<'_>) -> Taken {
+        Clients::answer(self, session, answer)
+    }
+
+    fn unsubscribe(&mut self, session: SessionId, index: usize, sink: &mut dyn Sink) {
+        Clients::unsubscribe(self, session, index, &mut Through(sink));
+    }
+
+    fn flush(&mut self, session: SessionId, sink: &mut dyn Sink) {
+        Clients::flush(self, session, &mut Through(sink));
+    }
+
+    fn poll(&mut self, until_ns: Option<u64>, sink: &mut dyn Sink) -> std::io::Result<()> {
+        Clients::poll(self, until_ns, &mut Through(sink))
+    }
+
+    fn waker(&self) -> Waker {
+        Clients::waker(self)
+    }
+
+    fn unsent_bytes(&self) -> u64 {
+        Clients::unsent_bytes(self)
+    }
+
+    fn finish(&mut self, sink: &mut dyn Sink) {
+        Clients::finish(self, &mut Through(sink));
+    }
+}
+
+/// A sink of a known size in front of one that has none.
+struct Through<'a>(&'a mut dyn Sink);
+
+impl Sink for Through<'_> {
+    fn connected(&mut self, session: SessionId, connected: Connected) {
+        self.0.connected(session, connected);
+    }
+
+    fn subscribed(&mut self, session: SessionId, index: usize, granted: Result<Qos, Said>) {
+        self.0.subscribed(session, index, granted);
+    }
+
+    fn unsubscribed(&mut self, session: SessionId, index: usize, outcome: Result<(), Said>) {
+        self.0.unsubscribed(session, index, outcome);
+    }
+
+    fn closed(&mut self, session: SessionId, cause: Cause) {
+        self.0.closed(session, cause);
+    }
+
+    fn written(&mut self, session: SessionId, token: Token, write_start_ns: u64, written_ns: u64) {
+        self.0.written(session, token, write_start_ns, written_ns);
+    }
+
+    fn withheld(&mut self, session: SessionId, token: Token) {
+        self.0.withheld(session, token);
+    }
+
+    fn passed_over(&mut self, session: SessionId) {
+        self.0.passed_over(session);
+    }
+
+    fn acknowledged(&mut self, session: SessionId, token: Token, outcome: Result<(), Said>) {
+        self.0.acknowledged(session, token, outcome);
+    }
+
+    fn abandoned(&mut self, session: SessionId, token: Token) {
+        self.0.abandoned(session, token);
+    }
+
+    fn unanswered(&mut self, session: SessionId, token: Token) {
+        self.0.unanswered(session, token);
+    }
+
+    fn resent(&mut self, session: SessionId, token: Token) {
+        self.0.resent(session, token);
+    }
+
+    fn writable(&mut self, session: SessionId) {
+        self.0.writable(session);
+    }
+
+    fn missed(&mut self, messages: u64) {
+        self.0.missed(messages);
+    }
+
+    fn delivered(&mut self, session: SessionId, delivery: Delivery<'_>) {
+        self.0.delivered(session, delivery);
+    }
+
+    fn requested(&mut self, session: SessionId, reply_to: ReplyTo<'_>, delivery: Delivery<'_>) {
+        self.0.requested(session, reply_to, delivery);
+    }
+
+    fn answered(&mut self, session: SessionId, request: Option<Token>, delivery: Delivery<'_>) {
+        self.0.answered(session, request, delivery);
+    }
+}

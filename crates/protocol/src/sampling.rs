@@ -1,0 +1,43 @@
+//! Which messages are followed on their way, where all would be too many: one in N, chosen by who sent it and its number, so that
+//! everybody who sees a message decides alike.
+
+use pubmark_model::random::mix;
+
+/// A share of all messages.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Sampling {
+    mask: u64,
+}
+
+impl Sampling {
+    /// One message in `every`, rounded up to a power of two.
+    pub fn one_in(every: u64) -> Sampling {
+        Sampling { mask: every.clamp(1, 1 << 32).next_power_of_two() - 1 }
+    }
+
+    /// One message in this many.
+    pub fn every(&self) -> u64 {
+        self.mask + 1
+    }
+
+    /// Is this message followed?
+    pub fn takes(&self, publisher: u32, sequence: u32) -> bool {
+        self.mask == 0 || mix(u64::from(publisher) << 32 | u64::from(sequence)) & self.mask == 0
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn one_in_n_is_taken_of_every_publisher() {
+        for publisher in [0, 1, 77] {
+            let taken = (0..80_000).filter(|sequence| Sampling::one_in(8).takes(publisher, *sequence)).count();
+            // Five standard deviations of the binomial distribution.
+            assert!(taken.abs_diff(10_000) < 470, "{taken}");
+        }
+        assert!((0..100).all(|sequence| Sampling::one_in(1).takes(3, sequence)));
+        assert_eq!((Sampling::one_in(0).every(), Sampling::one_in(5).every()), (1, 8));
+    }
+}
