@@ -8,5 +8,6 @@ pub mod coap;
 pub mod mqtt;
 pub mod nats;
 pub mod resp;
+pub mod zmtp;
 
 mod decimal;

@@ -2,9 +2,10 @@
 
 use proptest::prelude::*;
 use pubmark_wire::amqp091::{
-    Declare, Found, Frame, Item, Kind, Login, Method, Publish, Tune, append_body, encode_ack, encode_bind,
-    encode_channel_open, encode_close, encode_consume, encode_declare, encode_delete, encode_flow_ok, encode_open,
-    encode_qos, encode_select, encode_start_ok, encode_tune_ok, next, read_content_header, routing_key,
+    Correlation, Declare, Found, Frame, Item, Kind, Login, Method, Publish, Tune, append_answer, append_body,
+    encode_ack, encode_bind, encode_channel_open, encode_close, encode_consume, encode_declare, encode_delete,
+    encode_flow_ok, encode_open, encode_qos, encode_select, encode_start_ok, encode_tune_ok, encode_unbind, next,
+    read_content_header, read_correlation, routing_key,
 };
 
 /// Largest frame of these tests, bytes.
@@ -87,6 +88,7 @@ proptest! {
         let _ = Method::read(&bytes);
         let _ = Method::read(&method);
         let _ = read_content_header(&bytes);
+        let _ = read_correlation(&bytes);
     }
 
     #[test]
@@ -98,6 +100,26 @@ proptest! {
             }
             prop_assert!(Method::read(&[&method[..], &[0]].concat()).is_err());
         }
+    }
+
+    #[test]
+    fn a_request_and_its_answer_say_what_they_were_given(
+        id in "[0-9-]{0,30}",
+        queue in "[a-z.]{1,60}",
+        persistent in any::<bool>(),
+    ) {
+        let request = Correlation { reply_to: &queue, correlation_id: &id };
+        let mut out = Vec::new();
+        Publish::new(1, "amq.topic", "a.b", persistent).append_request(7, request, &mut out);
+        let answer = Correlation { reply_to: "", correlation_id: &id };
+        append_answer(2, &queue, persistent, 7, answer, &mut out);
+        let frames = frames(&out);
+        prop_assert_eq!(frames.len(), 4);
+        for (frame, expected) in [(&frames[1], request), (&frames[3], answer)] {
+            prop_assert_eq!(read_content_header(frame.payload), Ok(7));
+            prop_assert_eq!(read_correlation(frame.payload), Ok(expected));
+        }
+        prop_assert!(frames[2].payload.windows(queue.len() + 1).any(|part| part[1..] == *queue.as_bytes()));
     }
 
     #[test]
@@ -135,13 +157,14 @@ proptest! {
         encode_flow_ok(number, true, &mut out);
         encode_declare(1, &Declare { queue: &name, durable: true, expires_ms: Some(9), ..Declare::default() }, &mut out);
         encode_bind(1, &name, "amq.topic", &text, &mut out);
+        encode_unbind(1, &name, "amq.topic", &text, &mut out);
         encode_qos(1, number, &mut out);
-        encode_consume(1, &name, true, &mut out);
+        encode_consume(1, &name, "", true, &mut out);
         encode_ack(1, u64::from(number), true, &mut out);
         encode_select(2, &mut out);
-        encode_delete(1, &name, &mut out);
+        encode_delete(1, &name, false, &mut out);
         encode_close(&mut out);
-        prop_assert_eq!(frames(&out).len(), 13);
+        prop_assert_eq!(frames(&out).len(), 14);
     }
 
     #[test]

@@ -20,6 +20,68 @@ pub fn read_content_header(payload: &[u8]) -> Result<u64, DecodeError> {
     }
 }
 
+/// What makes a message a request or an answer to one (§1.8.1: properties of class `basic`); empty where it is neither.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Correlation<'a> {
+    /// Queue to which an answer shall go.
+    pub reply_to: &'a str,
+    /// What tells the request.
+    pub correlation_id: &'a str,
+}
+
+impl Correlation<'_> {
+    /// Flags of the properties that are there, the delivery mode not among them.
+    pub(super) fn flags(&self) -> u16 {
+        let flag = |text: &str, flag: u16| if text.is_empty() { 0 } else { flag };
+        flag(self.correlation_id, CORRELATION_ID) | flag(self.reply_to, REPLY_TO)
+    }
+}
+
+/// Flags of properties, in the order in which those stand.
+const CONTENT_TYPE: u16 = 1 << 15;
+const CONTENT_ENCODING: u16 = 1 << 14;
+const HEADERS: u16 = 1 << 13;
+const DELIVERY_MODE: u16 = 1 << 12;
+const PRIORITY: u16 = 1 << 11;
+const CORRELATION_ID: u16 = 1 << 10;
+const REPLY_TO: u16 = 1 << 9;
+
+/// What the header says of requests and answers.
+///
+/// # Errors
+/// Its properties are cut short, or a text is no UTF-8.
+pub fn read_correlation(payload: &[u8]) -> Result<Correlation<'_>, DecodeError> {
+    correlation(payload).ok_or(DecodeError::ContentHeader)
+}
+
+fn correlation(payload: &[u8]) -> Option<Correlation<'_>> {
+    let mut reader = Reader::new(payload);
+    let (_, _, _) = (reader.short()?, reader.short()?, reader.long_long()?);
+    let flags = reader.short()?;
+    if flags & (CORRELATION_ID | REPLY_TO) == 0 {
+        return Some(Correlation::default());
+    }
+    let has = |flag: u16| flags & flag != 0;
+    if has(CONTENT_TYPE) {
+        reader.skip_short_text()?;
+    }
+    if has(CONTENT_ENCODING) {
+        reader.skip_short_text()?;
+    }
+    if has(HEADERS) {
+        reader.long_bytes()?;
+    }
+    if has(DELIVERY_MODE) {
+        reader.octet()?;
+    }
+    if has(PRIORITY) {
+        reader.octet()?;
+    }
+    let correlation_id = if has(CORRELATION_ID) { reader.short_text()? } else { "" };
+    let reply_to = if has(REPLY_TO) { reader.short_text()? } else { "" };
+    Some(Correlation { reply_to, correlation_id })
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -34,5 +96,20 @@ mod tests {
             read_content_header(b"\x00\x3d\x00\x00\x00\x00\x00\x00\x00\x00\x01\x00\x10\x00"),
             Err(DecodeError::ContentHeader)
         );
+    }
+
+    #[test]
+    fn a_request_says_where_its_answer_goes_whatever_stands_before_it() {
+        let front = b"\x00\x3c\x00\x00\x00\x00\x00\x00\x00\x00\x01\x00";
+        let header = |flags: [u8; 2], rest: &[u8]| [&front[..], &flags, rest].concat();
+        let both = header([0x06, 0x00], b"\x03c-1\x01q");
+        assert_eq!(read_correlation(&both), Ok(Correlation { reply_to: "q", correlation_id: "c-1" }));
+        let all = header([0xfe, 0x00], b"\x01t\x01e\x00\x00\x00\x02xx\x02\x05\x01c\x01q");
+        assert_eq!(read_correlation(&all), Ok(Correlation { reply_to: "q", correlation_id: "c" }));
+        assert_eq!(read_correlation(&header([0x10, 0x00], b"\x02")), Ok(Correlation::default()));
+        for cut in front.len()..both.len() {
+            assert_eq!(read_correlation(&both[..cut]), Err(DecodeError::ContentHeader), "{cut}");
+        }
+        assert_eq!(read_correlation(&header([0x02, 0x00], b"\x01\xff")), Err(DecodeError::ContentHeader));
     }
 }

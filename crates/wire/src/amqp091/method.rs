@@ -75,6 +75,7 @@ pub enum Method<'a> {
     /// The queue's name.
     QueueDeclareOk(&'a str),
     QueueBindOk,
+    QueueUnbindOk,
     QueueDeleteOk,
     BasicQosOk,
     BasicConsumeOk,
@@ -132,6 +133,7 @@ impl<'a> Method<'a> {
             Method::ChannelCloseOk => "channel.close-ok",
             Method::QueueDeclareOk(_) => "queue.declare-ok",
             Method::QueueBindOk => "queue.bind-ok",
+            Method::QueueUnbindOk => "queue.unbind-ok",
             Method::QueueDeleteOk => "queue.delete-ok",
             Method::BasicQosOk => "basic.qos-ok",
             Method::BasicConsumeOk => "basic.consume-ok",
@@ -212,6 +214,7 @@ fn queue<'a>(number: u16, reader: &mut Reader<'a>) -> Result<Option<Method<'a>>,
             Method::QueueDeclareOk(name)
         }
         21 => Method::QueueBindOk,
+        51 => Method::QueueUnbindOk,
         41 => {
             reader.long().ok_or_else(wrong("queue.delete-ok", "message-count"))?;
             Method::QueueDeleteOk
@@ -294,6 +297,7 @@ mod tests {
         let nack = b"\x00\x3c\x00\x78\x00\x00\x00\x00\x00\x00\x00\x05\x01";
         assert_eq!(Method::read(nack), Ok(Method::BasicNack(Answer { tag: 5, multiple: true })));
         assert_eq!(Method::read(b"\x00\x55\x00\x0b"), Ok(Method::ConfirmSelectOk));
+        assert_eq!(Method::read(b"\x00\x32\x00\x33"), Ok(Method::QueueUnbindOk));
         let declared = b"\x00\x32\x00\x0b\x05queue\x00\x00\x00\x00\x00\x00\x00\x00";
         assert_eq!(Method::read(declared), Ok(Method::QueueDeclareOk("queue")));
     }

@@ -14,17 +14,17 @@ mod reply;
 mod routing_key;
 mod write;
 
-pub use content::read_content_header;
+pub use content::{Correlation, read_content_header, read_correlation};
 pub use error::DecodeError;
 pub use frame::{Found, Frame, Item, Kind, Version, next};
 pub use method::{Answer, Closing, Deliver, Method, Start, Tune};
-pub use publish::{Publish, append_body};
+pub use publish::{Publish, append_answer, append_body};
 pub use reply::{code, reply_name};
 pub use routing_key::{LONGEST_BYTES, RoutingKeyError, hears, routing_key};
 pub use write::{
-    Declare, Login, encode_ack, encode_bind, encode_channel_close_ok, encode_channel_open, encode_close,
+    Declare, Login, encode_ack, encode_bind, encode_cancel, encode_channel_close_ok, encode_channel_open, encode_close,
     encode_consume, encode_declare, encode_delete, encode_flow_ok, encode_open, encode_qos, encode_select,
-    encode_start_ok, encode_tune_ok,
+    encode_start_ok, encode_tune_ok, encode_unbind,
 };
 
 /// What a client says first (§4.2.2).

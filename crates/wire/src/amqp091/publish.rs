@@ -1,7 +1,8 @@
 //! Messages that a client writes: a method, a header, and a body in as many frames as it takes (§4.2.6).
 
 use super::FRAME_END;
-use super::write::{method, short_text};
+use super::content::Correlation;
+use super::write::{method, short_text, sized};
 
 /// Octets ahead of a body frame's payload.
 const FRONT_BYTES: usize = 7;
@@ -10,6 +11,9 @@ const FRONT_BYTES: usize = 7;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Publish {
     channel: u16,
+    persistent: bool,
+    /// Bytes of the method's frame, which `front` begins with.
+    method_bytes: usize,
     /// Up to the body's size.
     front: Box<[u8]>,
     /// Behind it: which properties there are, and the only one.
@@ -20,13 +24,8 @@ impl Publish {
     /// Messages to an exchange on a channel; `persistent` ones are kept on disk where their queue is (delivery mode 2).
     pub fn new(channel: u16, exchange: &str, routing_key: &str, persistent: bool) -> Publish {
         let mut front = Vec::new();
-        method(channel, 60, 40, &mut front, |out| {
-            out.extend_from_slice(&[0, 0]);
-            short_text(exchange, out);
-            short_text(routing_key, out);
-            // Neither mandatory nor immediate: what nobody wants is dropped.
-            out.push(0);
-        });
+        basic_publish(channel, exchange, routing_key, &mut front);
+        let method_bytes = front.len();
         // Class, weight, size, flags, delivery mode.
         const HEADER_BYTES: u32 = 2 + 2 + 8 + 2 + 1;
         front.push(2);
@@ -34,7 +33,8 @@ impl Publish {
         front.extend_from_slice(&HEADER_BYTES.to_be_bytes());
         front.extend_from_slice(&[0, 60, 0, 0]);
         // Flag 12 of the properties is the delivery mode.
-        Publish { channel, front: front.into(), back: [0x10, 0, 1 + u8::from(persistent), FRAME_END] }
+        let back = [0x10, 0, 1 + u8::from(persistent), FRAME_END];
+        Publish { channel, persistent, method_bytes, front: front.into(), back }
     }
 
     /// Its channel.
@@ -49,10 +49,59 @@ impl Publish {
         out.extend_from_slice(&(body_bytes as u64).to_be_bytes());
         out.extend_from_slice(&self.back);
     }
+
+    /// The same for a message that is a request.
+    pub fn append_request(&self, body_bytes: usize, request: Correlation<'_>, out: &mut Vec<u8>) {
+        out.extend_from_slice(&self.front[..self.method_bytes]);
+        header(self.channel, self.persistent, body_bytes, request, out);
+    }
 }
 
-/// Appends a body of `body_bytes`, at least one, which `fill` appends, in frames of at most `most_bytes` of it each; returns
-/// where in `out` it begins. Frames are put around it afterwards, so that the usual body of one frame is written once.
+/// Appends everything of an answer but its body: to a queue, which the default exchange knows by its name (§3.1.3.1).
+pub fn append_answer(
+    channel: u16,
+    queue: &str,
+    persistent: bool,
+    body_bytes: usize,
+    answer: Correlation<'_>,
+    out: &mut Vec<u8>,
+) {
+    basic_publish(channel, "", queue, out);
+    header(channel, persistent, body_bytes, answer, out);
+}
+
+fn basic_publish(channel: u16, exchange: &str, routing_key: &str, out: &mut Vec<u8>) {
+    method(channel, 60, 40, out, |out| {
+        out.extend_from_slice(&[0, 0]);
+        short_text(exchange, out);
+        short_text(routing_key, out);
+        // Neither mandatory nor immediate: what nobody wants is dropped.
+        out.push(0);
+    });
+}
+
+/// The frame of a header with the delivery mode and what makes the message a request or an answer.
+fn header(channel: u16, persistent: bool, body_bytes: usize, correlation: Correlation<'_>, out: &mut Vec<u8>) {
+    const DELIVERY_MODE: u16 = 1 << 12;
+    out.push(2);
+    out.extend_from_slice(&channel.to_be_bytes());
+    sized(out, |out| {
+        out.extend_from_slice(&[0, 60, 0, 0]);
+        out.extend_from_slice(&(body_bytes as u64).to_be_bytes());
+        out.extend_from_slice(&(DELIVERY_MODE | correlation.flags()).to_be_bytes());
+        out.push(1 + u8::from(persistent));
+        for text in [correlation.correlation_id, correlation.reply_to] {
+            if !text.is_empty() {
+                short_text(text, out);
+            }
+        }
+    });
+    out.push(FRAME_END);
+}
+
+/// Appends a body of `body_bytes`, which `fill` appends, in frames of at most `most_bytes` of it each; returns where in `out`
+/// it begins. An empty body has no frame (§4.2.6). Frames are put around it afterwards, so that the usual body of one frame is
+/// written once.
 #[inline]
 pub fn append_body(
     channel: u16,
@@ -61,6 +110,9 @@ pub fn append_body(
     out: &mut Vec<u8>,
     fill: impl FnOnce(&mut Vec<u8>),
 ) -> usize {
+    if body_bytes == 0 {
+        return out.len();
+    }
     out.extend_from_slice(&frame_front(channel, body_bytes.min(most_bytes)));
     let at = out.len();
     fill(out);
@@ -109,6 +161,13 @@ mod tests {
             \x03\x00\x01\x00\x00\x00\x02hi\xce";
         assert_eq!(out, expected);
         assert_eq!(&out[at..at + 2], b"hi");
+    }
+
+    #[test]
+    fn an_empty_body_has_no_frame() {
+        let mut out = b"before".to_vec();
+        assert_eq!(append_body(1, 0, 100, &mut out, |_| {}), 6);
+        assert_eq!(out, b"before");
     }
 
     #[test]

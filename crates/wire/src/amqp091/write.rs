@@ -52,7 +52,7 @@ pub(super) fn method(channel: u16, class: u16, number: u16, out: &mut Vec<u8>, a
 }
 
 /// Appends what `content` does, with its length in four octets ahead.
-fn sized(out: &mut Vec<u8>, content: impl FnOnce(&mut Vec<u8>)) {
+pub(super) fn sized(out: &mut Vec<u8>, content: impl FnOnce(&mut Vec<u8>)) {
     let at = out.len();
     out.extend_from_slice(&[0; 4]);
     content(out);
@@ -183,12 +183,24 @@ pub fn encode_bind(channel: u16, queue: &str, exchange: &str, binding_key: &str,
     });
 }
 
-/// Appends `queue.delete`, to be answered, whatever is in it and whoever uses it.
-pub fn encode_delete(channel: u16, queue: &str, out: &mut Vec<u8>) {
+/// Appends `queue.unbind`.
+pub fn encode_unbind(channel: u16, queue: &str, exchange: &str, binding_key: &str, out: &mut Vec<u8>) {
+    method(channel, 50, 50, out, |out| {
+        out.extend_from_slice(&[0, 0]);
+        short_text(queue, out);
+        short_text(exchange, out);
+        short_text(binding_key, out);
+        // No arguments; it is always answered.
+        out.extend_from_slice(&[0; 4]);
+    });
+}
+
+/// Appends `queue.delete`, to be answered, whatever is in it; with `if_unused` only if nobody consumes it.
+pub fn encode_delete(channel: u16, queue: &str, if_unused: bool, out: &mut Vec<u8>) {
     method(channel, 50, 40, out, |out| {
         out.extend_from_slice(&[0, 0]);
         short_text(queue, out);
-        out.push(0);
+        out.push(u8::from(if_unused));
     });
 }
 
@@ -201,14 +213,23 @@ pub fn encode_qos(channel: u16, prefetch: u16, out: &mut Vec<u8>) {
     });
 }
 
-/// Appends `basic.consume`; with `no_ack` messages are done with when they are sent.
-pub fn encode_consume(channel: u16, queue: &str, no_ack: bool, out: &mut Vec<u8>) {
+/// Appends `basic.consume`; with `no_ack` messages are done with when they are sent. The server makes a name up for a consumer
+/// without one.
+pub fn encode_consume(channel: u16, queue: &str, consumer: &str, no_ack: bool, out: &mut Vec<u8>) {
     method(channel, 60, 20, out, |out| {
         out.extend_from_slice(&[0, 0]);
         short_text(queue, out);
-        short_text("", out);
+        short_text(consumer, out);
         out.push(u8::from(no_ack) << 1);
         out.extend_from_slice(&[0; 4]);
+    });
+}
+
+/// Appends `basic.cancel`, not to be answered.
+pub fn encode_cancel(channel: u16, consumer: &str, out: &mut Vec<u8>) {
+    method(channel, 60, 30, out, |out| {
+        short_text(consumer, out);
+        out.push(1);
     });
 }
 
@@ -249,7 +270,11 @@ mod tests {
         let ack = b"\x01\x00\x01\x00\x00\x00\x0d\x00\x3c\x00\x50\x00\x00\x00\x00\x00\x00\x00\x09\x01\xce";
         assert_eq!(bytes(|out| encode_ack(1, 9, true, out)), ack);
         let consume = b"\x01\x00\x01\x00\x00\x00\x0e\x00\x3c\x00\x14\x00\x00\x01q\x00\x02\x00\x00\x00\x00\xce";
-        assert_eq!(bytes(|out| encode_consume(1, "q", true, out)), consume);
+        assert_eq!(bytes(|out| encode_consume(1, "q", "", true, out)), consume);
+        let cancel = b"\x01\x00\x01\x00\x00\x00\x07\x00\x3c\x00\x1e\x01c\x01\xce";
+        assert_eq!(bytes(|out| encode_cancel(1, "c", out)), cancel);
+        let unbind = b"\x01\x00\x01\x00\x00\x00\x10\x00\x32\x00\x32\x00\x00\x01q\x01e\x01k\x00\x00\x00\x00\xce";
+        assert_eq!(bytes(|out| encode_unbind(1, "q", "e", "k", out)), unbind);
         let kept = Declare { queue: "q", durable: true, expires_ms: Some(1), ..Declare::default() };
         let expected = b"\x01\x00\x01\x00\x00\x00\x20\x00\x32\x00\x0a\x00\x00\x01q\x02\x00\x00\x00\x13\x09x-expiresl\
             \x00\x00\x00\x00\x00\x00\x00\x01\xce";

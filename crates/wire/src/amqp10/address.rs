@@ -92,13 +92,73 @@ impl Naming {
         }
     }
 
-    /// The capability that says that an address is one for all subscribers, where the address does not.
-    pub fn capability(self) -> Option<&'static str> {
+    /// Capabilities that say that an address is one for all subscribers, where the address does not.
+    pub fn capabilities(self) -> &'static [&'static str] {
         match self {
-            Naming::RabbitMq => None,
-            Naming::Artemis => Some("topic"),
+            Naming::RabbitMq => &[],
+            Naming::Artemis => &["topic"],
         }
     }
+
+    /// Capabilities of a source whose messages are shared by all receivers with the same name, whatever connection they are
+    /// on (the mapping of JMS, "shared" and "global"); `None` where there are no such sources.
+    pub fn sharing(self) -> Option<&'static [&'static str]> {
+        match self {
+            // A queue could be shared, but nothing in its AMQP 1.0 binds one to a topic.
+            Naming::RabbitMq => None,
+            Naming::Artemis => Some(&["topic", "shared", "global"]),
+        }
+    }
+
+    /// Where the answers to a requester's requests come in.
+    pub fn answers(self, words: &str) -> AnswersAt {
+        match self {
+            // It ends the session of who asks for a dynamic node (3.10). The second address is the same queue, which is not made
+            // for who only sends to it.
+            Naming::RabbitMq => {
+                AnswersAt::Node { source: format!("/queue/{words}"), reply_to: format!("/amq/queue/{words}") }
+            }
+            Naming::Artemis => AnswersAt::Dynamic(&["temporary-queue"]),
+        }
+    }
+
+    /// Can the address of a requester's node stand in a message (`to`), on a link whose target has none, if the server offers
+    /// that?
+    pub fn takes_answers_on_one_link(self) -> bool {
+        match self {
+            // Version 4 offers it, but not for the addresses that version 3 has, which are those used here.
+            Naming::RabbitMq => false,
+            Naming::Artemis => true,
+        }
+    }
+
+    /// Does the server choose among virtual hosts by the name in a client's `open`, as [`virtual_host`] writes it?
+    pub fn has_virtual_hosts(self) -> bool {
+        match self {
+            Naming::RabbitMq => true,
+            Naming::Artemis => false,
+        }
+    }
+}
+
+/// The name of a virtual host as the only servers that have them read it in an `open`
+/// (<https://www.rabbitmq.com/docs/3.13/amqp#virtual-hosts>).
+pub fn virtual_host(name: &str) -> String {
+    format!("vhost:{name}")
+}
+
+/// Where the answers to requests come in.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum AnswersAt {
+    /// At a node of a name of ours.
+    Node {
+        /// Its address for who receives there; the node is made by that.
+        source: String,
+        /// Its address for who answers.
+        reply_to: String,
+    },
+    /// At a node that the server makes and names, with these capabilities.
+    Dynamic(&'static [&'static str]),
 }
 
 #[cfg(test)]

@@ -7,6 +7,10 @@ use super::frame::{FrameKind, encode_frame};
 use super::value::{Described, Items, Value};
 use super::writer::composite;
 
+/// Capability of a container that takes messages to any address on a link whose target has none ("Using the AMQP Anonymous
+/// Terminus for Message Routing", version 1.0, OASIS 2018).
+const ANONYMOUS_RELAY: &str = "ANONYMOUS-RELAY";
+
 /// Who a container is, and what it takes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Open<'a> {
@@ -20,6 +24,8 @@ pub struct Open<'a> {
     pub channel_max: u16,
     /// It gives up after this long a silence, ms; 0 is none.
     pub idle_time_out_ms: Option<u32>,
+    /// It takes messages to any address on a link whose target has none.
+    pub anonymous_relay: bool,
     /// Product and version, as far as its properties name them.
     pub product: Option<&'a str>,
     /// Version of the product.
@@ -49,12 +55,24 @@ impl<'a> Open<'a> {
         let max_frame_bytes = fields.uint("max-frame-size")?.unwrap_or(u32::MAX);
         let channel_max = fields.ushort("channel-max")?.unwrap_or(u16::MAX);
         let idle_time_out_ms = fields.uint("idle-time-out")?;
-        // Locales and capabilities.
-        fields.skip(4)?;
+        // Locales.
+        fields.skip(2)?;
+        let anonymous_relay = fields.has_name("offered-capabilities", ANONYMOUS_RELAY)?;
+        // Desired capabilities.
+        fields.skip(1)?;
         let properties = fields.map("properties")?;
         let product = properties.map(|pairs| text_of(pairs, "product")).transpose()?.flatten();
         let version = properties.map(|pairs| text_of(pairs, "version")).transpose()?.flatten();
-        Ok(Open { container_id, hostname, max_frame_bytes, channel_max, idle_time_out_ms, product, version })
+        Ok(Open {
+            container_id,
+            hostname,
+            max_frame_bytes,
+            channel_max,
+            idle_time_out_ms,
+            anonymous_relay,
+            product,
+            version,
+        })
     }
 
     /// Appends its frame.
@@ -66,7 +84,13 @@ impl<'a> Open<'a> {
                 fields.uint(self.max_frame_bytes);
                 fields.ushort(self.channel_max);
                 fields.optional_uint(self.idle_time_out_ms);
-                (0..4).for_each(|_| fields.null());
+                (0..2).for_each(|_| fields.null());
+                if self.anonymous_relay {
+                    fields.symbols(&[ANONYMOUS_RELAY]);
+                } else {
+                    fields.null();
+                }
+                fields.null();
                 let named = [("product", self.product), ("version", self.version)];
                 let pairs: Vec<_> = named.iter().filter_map(|(name, value)| Some((*name, (*value)?))).collect();
                 if !pairs.is_empty() {

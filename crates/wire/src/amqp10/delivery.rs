@@ -1,14 +1,12 @@
-//! Messages on links: transfer and disposition (part 2, §2.7), and what a message is made of (part 3, §3.2).
-
-use std::borrow::Cow;
+//! Messages on links: transfer and disposition (part 2, §2.7).
 
 use super::condition::State;
 use super::error::DecodeError;
-use super::fields::{Fields, code};
+use super::fields::Fields;
 use super::frame::{FrameKind, HEADER_BYTES, begin_frame, encode_frame, end_frame};
 use super::link::Role;
-use super::value::{self, Described, Value};
-use super::writer::{composite, sized_head};
+use super::value::Described;
+use super::writer::composite;
 
 /// Bytes that a frame with a transfer of ours has at most before its payload.
 pub const MOST_TRANSFER_BYTES: usize = HEADER_BYTES + 32;
@@ -130,77 +128,9 @@ impl<'a> Disposition<'a> {
     }
 }
 
-/// Bytes of a message with a body of that many.
-pub fn message_bytes(body_bytes: usize) -> usize {
-    body_bytes + if body_bytes < 256 { 5 } else { 8 }
-}
-
-/// Appends the front of a message that is one data section; its body is to follow.
-#[inline]
-pub fn encode_data_front(body_bytes: usize, out: &mut Vec<u8>) {
-    out.extend_from_slice(&[0x00, 0x53, 0x75]);
-    sized_head(0xa0, body_bytes, out);
-}
-
-/// The body of a message: its data sections as one, or what its value is if that is bytes or text, or any other body as it
-/// is encoded. A message without a body has none.
-pub fn body(mut message: &[u8]) -> Result<Cow<'_, [u8]>, DecodeError> {
-    let mut body = Cow::Borrowed(&[][..]);
-    let mut found = false;
-    while !message.is_empty() {
-        let before = message;
-        let Value::Described(section) = value::take(&mut message)? else { return Err(DecodeError::Section) };
-        let encoded = &before[..before.len() - message.len()];
-        let part = match (code(&section)?, section.value()?) {
-            (0x70..=0x74 | 0x78, _) => continue,
-            (0x75, Value::Binary(bytes)) | (0x77, Value::Binary(bytes)) => bytes,
-            (0x77, Value::Text(text)) => text.as_bytes(),
-            (0x76 | 0x77, _) => encoded,
-            _ => return Err(DecodeError::Section),
-        };
-        if found {
-            body.to_mut().extend_from_slice(part);
-        } else {
-            body = Cow::Borrowed(part);
-            found = true;
-        }
-    }
-    Ok(body)
-}
-
 #[cfg(test)]
-#[allow(clippy::unwrap_used)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn a_body_is_found_among_other_sections() {
-        let header = [0, 0x53, 0x70, 0xc0, 2, 1, 0x41];
-        let annotations = [0, 0x53, 0x72, 0xc1, 1, 0];
-        let footer = [0, 0x53, 0x78, 0xc1, 1, 0];
-        let data: &[u8] = b"\0\x53\x75\xa0\x03one";
-        let named: &[u8] = b"\0\xa3\x10amqp:data:binary\xa0\x03two";
-        assert_eq!(body(data).unwrap(), &b"one"[..]);
-        assert_eq!(body(named).unwrap(), &b"two"[..]);
-        let all = [&header[..], &annotations, data, named, &footer].concat();
-        assert_eq!(body(&all).unwrap(), &b"onetwo"[..]);
-        assert_eq!(body(b"\0\x53\x77\xa1\x04text").unwrap(), &b"text"[..]);
-        assert_eq!(body(b"\0\x53\x77\x41").unwrap(), &b"\0\x53\x77\x41"[..]);
-        assert_eq!(body(&header).unwrap(), &b""[..]);
-        assert_eq!(body(b"").unwrap(), &b""[..]);
-        for wrong in [&b"\x41"[..], b"\0\x53\x75\xa1\x01a", b"\0\x53\x24\x45", b"\0\x53\x75\xa0\x05one"] {
-            assert!(body(wrong).is_err(), "{}", wrong.escape_ascii());
-        }
-    }
-
-    #[test]
-    fn the_length_of_a_message_is_known_before_it_is_encoded() {
-        for bytes in [0, 16, 255, 256, 65_536] {
-            let mut out = Vec::new();
-            encode_data_front(bytes, &mut out);
-            assert_eq!(out.len() + bytes, message_bytes(bytes));
-        }
-    }
 
     #[test]
     fn no_transfer_of_ours_has_a_larger_head_than_we_count_with() {

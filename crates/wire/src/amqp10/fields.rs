@@ -167,4 +167,30 @@ impl<'a> Fields<'a> {
             _ => Err(self.wrong(field)),
         }
     }
+
+    /// Is a name among those of a field that may have several (part 1, §1.4, `multiple`)?
+    pub fn has_name(&mut self, field: &'static str, name: &str) -> Result<bool, DecodeError> {
+        match self.value()? {
+            Value::Null => Ok(false),
+            Value::Symbol(only) => Ok(only == name),
+            Value::Array(mut names) => {
+                while let Some(one) = names.take()? {
+                    if one == Value::Symbol(name) {
+                        return Ok(true);
+                    }
+                }
+                Ok(false)
+            }
+            _ => Err(self.wrong(field)),
+        }
+    }
+
+    /// A message's identifier as it is encoded: a number, a UUID, bytes or text (part 3, §3.2.11). Empty if there is none.
+    pub fn identifier(&mut self, field: &'static str) -> Result<&'a [u8], DecodeError> {
+        match self.items.take_encoded()? {
+            None | Some((Value::Null, _)) => Ok(&[]),
+            Some((Value::Unsigned(_) | Value::Uuid(_) | Value::Binary(_) | Value::Text(_), encoded)) => Ok(encoded),
+            Some(_) => Err(self.wrong(field)),
+        }
+    }
 }

@@ -42,8 +42,17 @@ pub enum SenderSettles {
 pub struct Terminus<'a> {
     /// Where it is.
     pub address: Option<&'a str>,
-    /// Capability asked for or offered; of a peer's terminus it is not read.
-    pub capability: Option<&'a str>,
+    /// The peer is to make a node for it, whose address is then in its answer (part 3, §3.5.3).
+    pub dynamic: bool,
+    /// Capabilities asked for or offered; of a peer's terminus they are not read.
+    pub capabilities: &'a [&'a str],
+}
+
+impl<'a> Terminus<'a> {
+    /// A node that is there, or whose address is of no concern.
+    pub const fn at(address: Option<&'a str>) -> Terminus<'a> {
+        Terminus { address, dynamic: false, capabilities: &[] }
+    }
 }
 
 /// A link begins.
@@ -107,43 +116,52 @@ const OUTCOMES: &[&str] = &["amqp:accepted:list", "amqp:rejected:list", "amqp:re
 impl<'a> Terminus<'a> {
     fn decode(described: Option<Described<'a>>) -> Result<Option<Terminus<'a>>, DecodeError> {
         let Some(described) = described else { return Ok(None) };
-        let address = match code(&described)? {
-            0x28 => Fields::of("source", &described)?.text("address")?,
-            0x29 => Fields::of("target", &described)?.text("address")?,
+        let mut fields = match code(&described)? {
+            0x28 => Fields::of("source", &described)?,
+            0x29 => Fields::of("target", &described)?,
             other => return Err(DecodeError::Performative(other)),
         };
-        Ok(Some(Terminus { address, capability: None }))
+        let address = fields.text("address")?;
+        // Durability, expiry policy, time-out.
+        fields.skip(3)?;
+        let dynamic = fields.boolean("dynamic")?.unwrap_or(false);
+        Ok(Some(Terminus { address, dynamic, capabilities: &[] }))
     }
 
-    fn encode_address(&self, fields: &mut FieldWriter<'_>) {
+    /// The fields that source and target begin with.
+    fn encode_front(&self, fields: &mut FieldWriter<'_>) {
         fields.optional_text(self.address);
+        // Durability, expiry policy, time-out.
+        (0..3).for_each(|_| fields.null());
+        fields.optional_boolean(self.dynamic.then_some(true));
+        // What is asked of a dynamic node.
+        fields.null();
     }
 
-    fn encode_capability(&self, fields: &mut FieldWriter<'_>) {
-        match self.capability {
-            Some(capability) => fields.symbols(&[capability]),
-            None => fields.null(),
+    fn encode_capabilities(&self, fields: &mut FieldWriter<'_>) {
+        if self.capabilities.is_empty() {
+            fields.null();
+        } else {
+            fields.symbols(self.capabilities);
         }
     }
 
     fn encode_source(terminus: Option<Terminus<'_>>, fields: &mut FieldWriter<'_>) {
         let Some(terminus) = terminus else { return fields.null() };
         fields.composite(0x28, |fields| {
-            terminus.encode_address(fields);
-            // Durability, expiry policy, time-out, dynamic, its properties, distribution mode, filter, default outcome.
-            (0..8).for_each(|_| fields.null());
+            terminus.encode_front(fields);
+            // Distribution mode, filter, default outcome.
+            (0..3).for_each(|_| fields.null());
             fields.symbols(OUTCOMES);
-            terminus.encode_capability(fields);
+            terminus.encode_capabilities(fields);
         });
     }
 
     fn encode_target(terminus: Option<Terminus<'_>>, fields: &mut FieldWriter<'_>) {
         let Some(terminus) = terminus else { return fields.null() };
         fields.composite(0x29, |fields| {
-            terminus.encode_address(fields);
-            // Durability, expiry policy, time-out, dynamic, its properties.
-            (0..5).for_each(|_| fields.null());
-            terminus.encode_capability(fields);
+            terminus.encode_front(fields);
+            terminus.encode_capabilities(fields);
         });
     }
 }

@@ -95,6 +95,12 @@ impl<'a> Items<'a> {
         self.left -= 1;
         take(&mut self.bytes).map(Some)
     }
+
+    /// The same, with the bytes that it is encoded in.
+    pub fn take_encoded(&mut self) -> Result<Option<(Value<'a>, &'a [u8])>, DecodeError> {
+        let before = self.bytes;
+        Ok(self.take()?.map(|value| (value, &before[..before.len() - self.bytes.len()])))
+    }
 }
 
 impl<'a> Array<'a> {

@@ -115,6 +115,15 @@ impl FieldWriter<'_> {
         sized(0xa0, value, self.begin());
     }
 
+    /// A value that is encoded already; none if it is empty.
+    pub fn encoded(&mut self, value: &[u8]) {
+        if value.is_empty() {
+            self.null();
+        } else {
+            self.begin().extend_from_slice(value);
+        }
+    }
+
     /// Text.
     pub fn text(&mut self, value: &str) {
         sized(0xa1, value.as_bytes(), self.begin());
@@ -161,7 +170,7 @@ impl FieldWriter<'_> {
 }
 
 /// Appends bytes behind their length; the constructor with a length of 4 B is 16 higher than that with one of 1 B.
-fn sized(short: u8, value: &[u8], out: &mut Vec<u8>) {
+pub(super) fn sized(short: u8, value: &[u8], out: &mut Vec<u8>) {
     sized_head(short, value.len(), out);
     out.extend_from_slice(value);
 }

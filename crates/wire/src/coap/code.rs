@@ -17,6 +17,8 @@ impl Code {
     pub const PUT: Code = Code::new(0, 3);
     /// Takes a resource away.
     pub const DELETE: Code = Code::new(0, 4);
+    /// Asks with a body: safe and idempotent as GET is (RFC 8132 §2).
+    pub const FETCH: Code = Code::new(0, 5);
     /// Done, and the resource is new.
     pub const CREATED: Code = Code::new(2, 1);
     /// Done.
@@ -80,6 +82,7 @@ impl Code {
             (0, 2) => "POST",
             (0, 3) => "PUT",
             (0, 4) => "DELETE",
+            (0, 5) => "FETCH",
             (2, 1) => "Created",
             (2, 2) => "Deleted",
             (2, 3) => "Valid",

@@ -20,5 +20,7 @@ pub use exchange::{Exchange, Step, Times};
 pub use message::{Kind, LONGEST_TOKEN_BYTES, Message, decode, peek};
 pub use observe::{FRESH_FOR_NS, is_fresh, observe_value};
 pub use option::{Options, number, uint};
-pub use topic::{LONGEST_TOPIC_BYTES, ROOT, TopicError, check_topic, decode_topic, encode_path};
+pub use topic::{
+    LONGEST_TOPIC_BYTES, ROOT, TopicError, check_topic, decode_levels, decode_topic, encode_levels, encode_path,
+};
 pub use write::{Writer, encode_empty};

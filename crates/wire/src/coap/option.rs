@@ -9,7 +9,7 @@ const TWO_BYTES: u8 = 14;
 const ONE_BYTE_FROM: u32 = 13;
 const TWO_BYTES_FROM: u32 = 269;
 
-/// The registry's numbers (RFC 7252 §12.2, RFC 7641, RFC 7959, RFC 7967).
+/// The registry's numbers (RFC 7252 §12.2, RFC 7641, RFC 7959, RFC 7967, RFC 9175).
 pub mod number {
     /// The server's name.
     pub const URI_HOST: u16 = 3;
@@ -41,6 +41,8 @@ pub mod number {
     pub const SIZE1: u16 = 60;
     /// Which responses the client does without.
     pub const NO_RESPONSE: u16 = 258;
+    /// Tells bodies that go in blocks at the same time apart.
+    pub const REQUEST_TAG: u16 = 292;
 
     /// Must a receiver that does not know it refuse the message (RFC 7252 §5.4.1)?
     pub const fn is_critical(number: u16) -> bool {

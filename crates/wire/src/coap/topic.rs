@@ -45,6 +45,12 @@ pub fn check_topic(topic: &str) -> Result<(), TopicError> {
 /// Appends the path of a topic that [`check_topic`] took.
 pub fn encode_path(writer: &mut Writer<'_>, topic: &str) {
     writer.option(URI_PATH, ROOT.as_bytes());
+    encode_levels(writer, topic);
+}
+
+/// Appends a topic that [`check_topic`] took as a path of its own, below no root: where no broker keeps topics, a
+/// resource is one.
+pub fn encode_levels(writer: &mut Writer<'_>, topic: &str) {
     for level in topic.split('/') {
         writer.option(URI_PATH, level.as_bytes());
     }
@@ -53,11 +59,17 @@ pub fn encode_path(writer: &mut Writer<'_>, topic: &str) {
 /// Appends the topic of a message's path to `topic`; false if the path is not below the root, not UTF-8, or one that
 /// [`check_topic`] refuses.
 pub fn decode_topic(message: &Message<'_>, topic: &mut String) -> bool {
-    let start = topic.len();
     let mut segments = message.options.all(URI_PATH);
-    if segments.next() != Some(ROOT.as_bytes()) {
-        return false;
-    }
+    segments.next() == Some(ROOT.as_bytes()) && decode_segments(segments, topic)
+}
+
+/// The same for a path below no root.
+pub fn decode_levels(message: &Message<'_>, topic: &mut String) -> bool {
+    decode_segments(message.options.all(URI_PATH), topic)
+}
+
+fn decode_segments<'a>(segments: impl Iterator<Item = &'a [u8]>, topic: &mut String) -> bool {
+    let (start, mut count) = (topic.len(), 0);
     for (index, segment) in segments.enumerate() {
         match std::str::from_utf8(segment) {
             Ok(level) if !level.contains('/') => {
@@ -68,16 +80,32 @@ pub fn decode_topic(message: &Message<'_>, topic: &mut String) -> bool {
             }
             _ => return false,
         }
+        count += 1;
         if topic.len() - start > LONGEST_TOPIC_BYTES {
             return false;
         }
     }
-    message.options.all(URI_PATH).count() > 1 && check_topic(&topic[start..]).is_ok()
+    count > 0 && check_topic(&topic[start..]).is_ok()
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::coap::{Code, Kind, decode};
+
+    #[test]
+    fn a_topic_comes_back_from_its_path_with_and_without_the_root() {
+        for topic in ["a", "a//b", "", "/"] {
+            let (mut below, mut alone) = (Vec::new(), Vec::new());
+            encode_path(&mut Writer::new(Kind::Confirmable, Code::PUT, 1, &[], &mut below), topic);
+            encode_levels(&mut Writer::new(Kind::Confirmable, Code::FETCH, 1, &[], &mut alone), topic);
+            let (mut from_below, mut from_alone) = (String::new(), String::new());
+            assert!(decode_topic(&decode(&below).expect("a message"), &mut from_below));
+            assert!(decode_levels(&decode(&alone).expect("a message"), &mut from_alone));
+            assert_eq!((from_below.as_str(), from_alone.as_str()), (topic, topic));
+            assert!(!decode_topic(&decode(&alone).expect("a message"), &mut from_below), "it is below no root");
+        }
+    }
 
     #[test]
     fn levels_that_no_segment_may_be_are_refused() {

@@ -89,6 +89,9 @@ pub struct Answer {
     /// A stream: when it was made. (`did_create` is true for one that was there before, too.)
     #[serde(default)]
     pub created: Option<String>,
+    /// A consumer: its name, which the server makes up for one that is not kept.
+    #[serde(default)]
+    pub name: Option<String>,
 }
 
 /// Why a request was refused.
@@ -208,6 +211,8 @@ mod tests {
     fn answers_and_errors_are_read() {
         let good = Answer::read(b"{\"stream\":\"S\",\"seq\":12,\"duplicate\":true}").unwrap();
         assert_eq!((good.error, good.seq), (None, Some(12)));
+        let made = Answer::read(b"{\"stream_name\":\"S\",\"name\":\"kUqqqqqq\",\"config\":{}}").unwrap();
+        assert_eq!(made.name.as_deref(), Some("kUqqqqqq"));
         let bad = b"{\"error\":{\"code\":503,\"err_code\":10077,\"description\":\"maximum messages exceeded\"}}";
         assert_eq!(Answer::read(bad).unwrap().error.unwrap().description, "maximum messages exceeded");
         assert!(Answer::read(b"nothing").is_err());

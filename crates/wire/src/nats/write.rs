@@ -40,11 +40,22 @@ pub fn encode_connect(connect: &Connect<'_>, out: &mut Vec<u8>) {
     out.extend_from_slice(super::END);
 }
 
-/// Appends `SUB subject sid`.
-pub fn encode_subscribe(subject: &str, subscription: u64, out: &mut Vec<u8>) {
+/// Appends `SUB subject [queue group] sid`.
+pub fn encode_subscribe(subject: &str, queue_group: Option<&str>, subscription: u64, out: &mut Vec<u8>) {
     out.extend_from_slice(b"SUB ");
     out.extend_from_slice(subject.as_bytes());
     out.push(b' ');
+    if let Some(group) = queue_group {
+        out.extend_from_slice(group.as_bytes());
+        out.push(b' ');
+    }
+    crate::decimal::append(subscription, out);
+    out.extend_from_slice(super::END);
+}
+
+/// Appends `UNSUB sid`: nothing more of that subscription, which the server does not answer.
+pub fn encode_unsubscribe(subscription: u64, out: &mut Vec<u8>) {
+    out.extend_from_slice(b"UNSUB ");
     crate::decimal::append(subscription, out);
     out.extend_from_slice(super::END);
 }
@@ -75,7 +86,9 @@ mod tests {
 
     #[test]
     fn lines_are_those_of_the_documentation() {
-        assert_eq!(text(|out| encode_subscribe("FOO", 1, out)), "SUB FOO 1\r\n");
+        assert_eq!(text(|out| encode_subscribe("FOO", None, 1, out)), "SUB FOO 1\r\n");
+        assert_eq!(text(|out| encode_subscribe("BAR", Some("G1"), 44, out)), "SUB BAR G1 44\r\n");
+        assert_eq!(text(|out| encode_unsubscribe(1, out)), "UNSUB 1\r\n");
         assert_eq!(text(|out| encode_publish("FOO", None, 11, out)), "PUB FOO 11\r\n");
         assert_eq!(text(|out| encode_publish("NOTIFY", Some("INBOX.1"), 0, out)), "PUB NOTIFY INBOX.1 0\r\n");
     }

@@ -11,7 +11,7 @@ pub use error::DecodeError;
 pub use glob::{hears, pattern};
 pub use parse::{Found, MOST_PARTS, Parts, Reply, next};
 pub use values::{Value, Values};
-pub use write::{append_bulk_front, encode_command};
+pub use write::{append_bulk_front, encode_command, encode_command_front};
 
 /// The end of a line, and of a bulk string.
 pub const END: &[u8] = b"\r\n";

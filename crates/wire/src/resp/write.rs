@@ -4,8 +4,17 @@ use super::END;
 
 /// Appends a command.
 pub fn encode_command(words: &[&[u8]], out: &mut Vec<u8>) {
+    append_array(words.len(), words, out);
+}
+
+/// Appends a command up to its last word, which follows as a bulk string: [`append_bulk_front`], its bytes, [`END`].
+pub fn encode_command_front(words: &[&[u8]], out: &mut Vec<u8>) {
+    append_array(words.len() + 1, words, out);
+}
+
+fn append_array(length: usize, words: &[&[u8]], out: &mut Vec<u8>) {
     out.push(b'*');
-    crate::decimal::append(words.len() as u64, out);
+    crate::decimal::append(length as u64, out);
     out.extend_from_slice(END);
     for word in words {
         append_bulk_front(word.len(), out);
@@ -31,5 +40,10 @@ mod tests {
         let mut out = Vec::new();
         encode_command(&[b"PUBLISH", b"a/b", b"h\r\ni"], &mut out);
         assert_eq!(out, b"*3\r\n$7\r\nPUBLISH\r\n$3\r\na/b\r\n$4\r\nh\r\ni\r\n");
+        let mut parts = Vec::new();
+        encode_command_front(&[b"PUBLISH", b"a/b"], &mut parts);
+        append_bulk_front(4, &mut parts);
+        parts.extend_from_slice(b"h\r\ni\r\n");
+        assert_eq!(parts, out);
     }
 }

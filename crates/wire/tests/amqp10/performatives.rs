@@ -40,7 +40,7 @@ proptest! {
 
     #[test]
     fn connections(
-        name in ".{0,300}", hostname in option::of(".{0,20}"), numbers in any::<(u32, u16, Option<u32>)>(),
+        name in ".{0,300}", hostname in option::of(".{0,20}"), numbers in any::<(u32, u16, Option<u32>, bool)>(),
         product in option::of(".{0,20}"), version in option::of(".{0,20}"), error in any_error(),
     ) {
         let open = Open {
@@ -49,6 +49,7 @@ proptest! {
             max_frame_bytes: numbers.0,
             channel_max: numbers.1,
             idle_time_out_ms: numbers.2,
+            anonymous_relay: numbers.3,
             product: product.as_deref(),
             version: version.as_deref(),
         };
@@ -76,10 +77,10 @@ proptest! {
     fn links(
         name in ".{0,300}", handle in any::<u32>(), receives in any::<bool>(), closed in any::<bool>(),
         mode in 0usize..3, source in option::of(option::of(".{0,20}")), target in option::of(option::of(".{0,300}")),
-        counts in any::<(Option<u32>, Option<u64>)>(), error in any_error(),
+        counts in any::<(Option<u32>, Option<u64>)>(), error in any_error(), dynamic in any::<bool>(),
     ) {
         let terminus = |address: &Option<Option<String>>| {
-            address.as_ref().map(|address| Terminus { address: address.clone().map(|text| &*text.leak()), capability: None })
+            address.as_ref().map(|address| Terminus { dynamic, ..Terminus::at(address.clone().map(|text| &*text.leak())) })
         };
         let attach = Attach {
             name: &name,
@@ -94,8 +95,8 @@ proptest! {
         let mut out = vec![];
         attach.encode(3, &mut out);
         read_back(3, &out, Performative::Attach(attach));
-        // A capability is written and not read.
-        let asking = target.as_ref().map(|_| Terminus { address: None, capability: Some("topic") });
+        // Capabilities are written and not read.
+        let asking = target.as_ref().map(|_| Terminus { capabilities: &["topic", "shared"], ..Terminus::at(None) });
         let mut out = vec![];
         Attach { target: asking, ..attach }.encode(3, &mut out);
         prop_assert_eq!(out.windows(5).any(|part| part == b"topic"), asking.is_some());

@@ -12,7 +12,7 @@ mod mutation;
 use mutation::fuzz;
 use pubmark_model::qos::Qos;
 use pubmark_wire::mqtt::{self, Version};
-use pubmark_wire::{amqp10, amqp091, coap, nats, resp};
+use pubmark_wire::{amqp10, amqp091, coap, nats, resp, zmtp};
 
 /// Largest packet that is taken, bytes.
 const MOST_BYTES: usize = 1_000;
@@ -182,7 +182,7 @@ fn amqp10_corpus() -> Vec<Vec<u8>> {
     use amqp10::{
         Attach, Begin, Condition, Detach, Disposition, Flow, Open, Role, SenderSettles, State, Terminus, Transfer,
     };
-    let terminus = Some(Terminus { address: Some("/topic/a.b"), capability: Some("topic") });
+    let terminus = Some(Terminus { address: Some("/topic/a.b"), dynamic: true, capabilities: &["topic"] });
     let error = Some(Condition { name: "amqp:not-found", description: Some("no such address") });
     let encoded = |write: &dyn Fn(&mut Vec<u8>)| {
         let mut out = vec![];
@@ -195,6 +195,7 @@ fn amqp10_corpus() -> Vec<Vec<u8>> {
         max_frame_bytes: 131_072,
         channel_max: 1,
         idle_time_out_ms: Some(30_000),
+        anonymous_relay: true,
         product: Some("RabbitMQ"),
         version: Some("3"),
     };
@@ -276,5 +277,45 @@ fn amqp10() {
         let _ = amqp10::Performative::decode(bytes);
         let _ = amqp10::body(bytes);
         let _ = std::str::from_utf8(bytes).map(amqp10::words);
+    });
+}
+
+#[test]
+fn zmtp() {
+    let mut greeting = vec![];
+    zmtp::encode_greeting_front(&mut greeting);
+    zmtp::encode_greeting_rest(zmtp::Mechanism::Plain, &mut greeting);
+    let others: [&[u8]; 6] = [
+        b"\x04\x1a\x05READY\x0bSocket-Type\0\0\0\x04XSUB\x04\x0b\x09SUBSCRIBEa",
+        b"\x04\x0b\x05ERROR\x04 400\x04\x08\x07WELCOME",
+        b"\x04\x0c\x05HELLO\x02me\x02pw",
+        b"\x01\x03a/b\x02\0\0\0\0\0\0\0\x05hello",
+        b"\x04\x0a\x04PING\0\x0actx\x04\x08\x04PONGctx",
+        b"\x06\0\0\0\0\0\0\0\x08\x06CANCELa\0\x02\x01b",
+    ];
+    let corpus: Vec<Vec<u8>> = [greeting].into_iter().chain(others.map(<[u8]>::to_vec)).collect();
+    fuzz("ZMTP", &corpus, |bytes| {
+        // Whole frames one after another, as a connection reads them.
+        let mut rest = bytes;
+        while !rest.is_empty() {
+            match zmtp::next(rest, MOST_BYTES) {
+                Ok(zmtp::Found::Whole { item, bytes: whole }) => {
+                    assert!(whole > 0 && whole <= rest.len() && whole <= MOST_BYTES);
+                    if let zmtp::Item::Command(body) = item
+                        && let Ok(zmtp::Command::Ready(metadata)) = zmtp::Command::read(body)
+                    {
+                        let _ = metadata.get("Socket-Type").and_then(zmtp::SocketType::of);
+                    }
+                    rest = &rest[whole..];
+                }
+                Ok(zmtp::Found::Partial(announced)) => {
+                    assert!(announced > rest.len() && announced <= MOST_BYTES);
+                    break;
+                }
+                Err(_) => break,
+            }
+        }
+        let _ = zmtp::Command::read(bytes);
+        let _ = std::str::from_utf8(bytes).map(zmtp::prefix);
     });
 }
