@@ -65,6 +65,9 @@ fn group(arrival: Arrival, size: SizeDistribution, churn: Option<Churn>) -> Devi
         mqtt: MqttSettings::default(),
         in_flight_window: 20,
         credentials: None,
+        client: None,
+        link: None,
+        requests: None,
     }
 }
 
@@ -73,7 +76,7 @@ fn group(arrival: Arrival, size: SizeDistribution, churn: Option<Churn>) -> Devi
 fn take_cost(name: &str, group: DeviceGroup) {
     let timeline = Timeline { warmup_ns: 0, duration_ns: 1_000_000_000_000 };
     let rules = Rules::new(&group, 1, &timeline);
-    let device = Device { publisher: 0, group: 0, copy: 0, index: 0 };
+    let device = Device { publisher: 0, group: 0, copy: 0, index: 0, ..Device::default() };
     let median_ns = |hashing: bool| {
         let mut cursor = Cursor::new(&rules, &device);
         let mut hash = DeviceHash::new(&rules, &device, true);
@@ -111,8 +114,11 @@ fn streams_cost(name: &str, topic: &str, publishers: u32, subscribers: u32, filt
         qos: Qos::BestEffort,
         session: SessionKind::Clean,
         credentials: None,
+        client: None,
         shared: None,
         processing: Duration::ZERO,
+        link: None,
+        responds: None,
     };
     let workload = Workload {
         name: "cost".to_owned(),
@@ -122,6 +128,8 @@ fn streams_cost(name: &str, topic: &str, publishers: u32, subscribers: u32, filt
         scale: 1,
         devices: vec![devices],
         subscribers: vec![listeners],
+        links: Vec::new(),
+        faults: Vec::new(),
         placement: Placement::Split,
         subscribers_on_every_node: false,
         deviations: Vec::new(),

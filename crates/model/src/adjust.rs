@@ -80,7 +80,8 @@ fn faster(arrival: &Arrival, factor: f64) -> Arrival {
                 .collect::<Arc<[u64]>>(),
             period: period.map(shorter),
         },
-        Arrival::Flood => Arrival::Flood,
+        // What follows from more messages is more by itself; nobody thinks faster.
+        Arrival::Flood | Arrival::Reaction(_) => arrival.clone(),
     }
 }
 

@@ -3,6 +3,8 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use crate::reaction::Reaction;
+
 /// Where a periodic device's first send falls within its interval.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Phase {
@@ -47,10 +49,13 @@ pub enum Arrival {
     },
     /// As fast as the system takes them: due = ready, no latency verdict, no schedule hash.
     Flood,
+    /// When another message was received, and a time after that.
+    Reaction(Reaction),
 }
 
 impl Arrival {
-    /// Mean messages per second while online; `None` for a flood, which has no rate of its own.
+    /// Mean messages per second while online; `None` for a flood, which has no rate of its own, and for reactions, whose rate is
+    /// that of their triggers ([`crate::fleet::Fleet::links`]).
     pub fn mean_rate_per_s(&self) -> Option<f64> {
         match self {
             Arrival::Periodic { interval, .. } => Some(1.0 / interval.as_secs_f64()),
@@ -66,7 +71,7 @@ impl Arrival {
                 );
                 (span > 0.0).then(|| offsets_ns.len() as f64 / span)
             }
-            Arrival::Flood => None,
+            Arrival::Flood | Arrival::Reaction(_) => None,
         }
     }
 }

@@ -3,6 +3,7 @@
 //! Adding one is a file there and a row in `FILES` and `ROWS`.
 
 use crate::load::{self, LoadOptions};
+use crate::plan::{Plan, PlanOptions, Traffic};
 use crate::workload::{Variant, Workload};
 
 /// The embedded files, by name.
@@ -13,8 +14,10 @@ const FILES: &[(&str, &str)] = &[
     ("smart-home", include_str!("../../../workloads/smart-home.yaml")),
     ("pairs", include_str!("../../../workloads/pairs.yaml")),
     ("fan-in", include_str!("../../../workloads/fan-in.yaml")),
+    ("supermarket", include_str!("../../../workloads/supermarket.yaml")),
     ("fan-out", include_str!("../../../workloads/fan-out.yaml")),
     ("payload-sweep", include_str!("../../../workloads/payload-sweep.yaml")),
+    ("request-reply", include_str!("../../../workloads/request-reply.yaml")),
     ("hello", include_str!("../../../workloads/hello.yaml")),
 ];
 
@@ -47,6 +50,8 @@ const ROWS: &[Row] = &[
     row("fan-in", "fan-in", 1, &[]),
     row("fan-out", "fan-out", 1, &[]),
     row("payload-sweep", "payload-sweep", 1, &[]),
+    row("supermarket", "supermarket", 1, &["specjms"]),
+    row("request-reply", "request-reply", 1, &["req-qry"]),
     row("hello", "hello", 1, &[]),
 ];
 
@@ -148,13 +153,24 @@ pub fn list() -> Result<Vec<Listed>, load::LoadError> {
         .collect()
 }
 
+/// What one copy sends with all that follows from it.
+fn whole(workload: &Workload) -> Option<Traffic> {
+    Plan::new(workload, &PlanOptions::default()).incoming
+}
+
 /// Messages per second that one copy of a workload offers while all devices are online; `None` with a flood in it.
 pub fn messages_per_s(workload: &Workload) -> Option<f64> {
+    if workload.has_reactions() {
+        return whole(workload).map(|flow| flow.messages_per_s);
+    }
     workload.devices.iter().map(|group| Some(f64::from(group.count) * group.arrival.mean_rate_per_s()?)).sum()
 }
 
 /// Payload bytes per second likewise, by the distributions' means.
 pub fn bytes_per_s(workload: &Workload) -> Option<f64> {
+    if workload.has_reactions() {
+        return whole(workload).map(|flow| flow.bytes_per_s);
+    }
     let of_group = |group: &crate::workload::DeviceGroup| {
         Some(f64::from(group.count) * group.arrival.mean_rate_per_s()? * group.size.mean())
     };

@@ -7,11 +7,15 @@ use std::collections::HashMap;
 use std::ops::Range;
 use std::sync::Arc;
 
+mod reactions;
+
+pub use reactions::Link;
+
 use crate::topic::TopicFilter;
 use crate::workload::{DeviceGroup, Placement, Workload};
 
 /// One emulated publisher.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Device {
     /// Number in the fleet, dense from 0; goes into every header.
     pub publisher: u32,
@@ -21,6 +25,10 @@ pub struct Device {
     pub copy: u32,
     /// Number within its group and copy, from 0.
     pub index: u32,
+    /// Of a reaction: `index` of the device that triggers it, where its topic names that; otherwise 0.
+    pub trigger: u32,
+    /// Of a reaction: it publishes what follows from the warm-up.
+    pub warm_up: bool,
 }
 
 /// One subscriber, with a connection of its own.
@@ -50,6 +58,7 @@ pub struct Heard {
 pub struct Fleet {
     devices: Vec<Device>,
     subscribers: Vec<Subscriber>,
+    chains: reactions::Chains,
 }
 
 impl Fleet {
@@ -78,21 +87,58 @@ impl Fleet {
                     .flat_map(move |group| (0..counts[group]).map(move |index| (copy, group as u16, index)))
             })
         };
-        let device_counts = workload.devices.iter().map(|group| group.count).collect();
+        let device_counts: Vec<u32> = workload.devices.iter().map(|group| group.count).collect();
         let subscriber_counts = workload.subscribers.iter().map(|group| group.count).collect();
-        Fleet {
-            devices: (0..)
-                .zip(places(device_copies, device_counts))
-                .map(|(publisher, (copy, group, index))| Device { publisher, group, copy, index })
-                .collect(),
+        let device = |(copy, group, index)| Device { group, copy, index, ..Device::default() };
+        let all = || places(device_copies, device_counts.clone()).map(device);
+        let reacts = |device: &Device| workload.devices[usize::from(device.group)].reaction().is_some();
+        let scheduled = (0..).zip(all().filter(|device| !reacts(device)));
+        let mut fleet = Fleet {
+            devices: scheduled.map(|(publisher, device)| Device { publisher, ..device }).collect(),
             subscribers: (0..)
                 .zip(places(subscriber_copies, subscriber_counts))
                 .map(|(number, (copy, group, index))| Subscriber { number, group, copy, index })
                 .collect(),
+            chains: reactions::Chains::default(),
+        };
+        if workload.has_reactions() {
+            reactions::resolve(&mut fleet, workload, all().filter(reacts));
         }
+        fleet
     }
 
-    /// Every device; a device's `publisher` is its index here.
+    /// Who reacts to whom, the beginnings of chains first.
+    pub fn links(&self) -> &[Link] {
+        &self.chains.links
+    }
+
+    /// A group that reacts to itself in the end; a checked workload has none.
+    pub(crate) fn circle(&self) -> Option<u16> {
+        self.chains.circle
+    }
+
+    /// Emulated devices: publishers, where a device that reacts to many counts once.
+    pub fn device_count(&self) -> usize {
+        (0..self.devices.len() as u32).filter(|publisher| self.leads(*publisher)).count()
+    }
+
+    /// Is it the first publisher of its device?
+    pub fn leads(&self, publisher: u32) -> bool {
+        let identity = |place: usize| {
+            let device = &self.devices[place];
+            (device.copy, device.group, device.index)
+        };
+        let place = publisher as usize;
+        place == 0 || identity(place - 1) != identity(place)
+    }
+
+    /// A text with the placeholders of a device filled in.
+    fn fill_for(&self, template: &str, workload: &Workload, device: &Device) -> String {
+        let group = &workload.devices[usize::from(device.group)];
+        fill(template, |name| device_word(name, workload, group, device))
+    }
+
+    /// Every publisher; a device's `publisher` is its index here.
     pub fn devices(&self) -> &[Device] {
         &self.devices
     }
@@ -104,17 +150,17 @@ impl Fleet {
 
     /// Topic of a device: its group's template with `{workload}`, `{group}`, `{domain}` and `{type}` (the two halves of
     /// the group's name; a name without `/` is the type, the workload its domain), `{qos}` (0 to 2), `{copy}`,
-    /// `{index}` and `{device}` (`copy-index`, unique in its group) filled in.
+    /// `{index}`, `{trigger}` and `{device}` (`copy-index`, unique in its group) filled in; `{index%NAME}` is the index modulo the
+    /// number of devices, subscribers or clients called NAME.
     pub fn topic(&self, workload: &Workload, device: &Device) -> String {
-        let group = &workload.devices[usize::from(device.group)];
-        fill(&group.topic.0, |name| device_word(name, workload, group, device))
+        self.fill_for(&workload.devices[usize::from(device.group)].topic.0, workload, device)
     }
 
     /// Topic of a device's will, filled in like its own; `None` if it leaves none.
     pub fn will_topic(&self, workload: &Workload, device: &Device) -> Option<String> {
         let group = &workload.devices[usize::from(device.group)];
         let will = group.will.as_ref()?;
-        Some(fill(&will.topic.0, |name| device_word(name, workload, group, device)))
+        Some(self.fill_for(&will.topic.0, workload, device))
     }
 
     /// Filters of a subscriber, `{index}`, `{copy}` and `{workload}` filled in, repeated ones left out (a system keeps one
@@ -127,7 +173,7 @@ impl Fleet {
                 "index" => Some(subscriber.index.to_string()),
                 "copy" => Some(subscriber.copy.to_string()),
                 "workload" => Some(workload.name.clone()),
-                _ => None,
+                other => modulo(other, workload, subscriber.index, 0),
             });
             if !filters.contains(&filled) {
                 filters.push(filled);
@@ -196,8 +242,20 @@ fn device_word(name: &str, workload: &Workload, group: &DeviceGroup, device: &De
         "device" => Some(format!("{}-{}", device.copy, device.index)),
         "copy" => Some(device.copy.to_string()),
         "index" => Some(device.index.to_string()),
-        _ => None,
+        "trigger" => Some(device.trigger.to_string()),
+        other => modulo(other, workload, device.index, device.trigger),
     }
+}
+
+/// `index%NAME` and `trigger%NAME`: modulo how many there are of NAME.
+fn modulo(word: &str, workload: &Workload, index: u32, trigger: u32) -> Option<String> {
+    let (number, name) = word.split_once('%')?;
+    let number = match number {
+        "index" => index,
+        "trigger" => trigger,
+        _ => return None,
+    };
+    number.checked_rem(workload.count_of(name)?).map(|rest| rest.to_string())
 }
 
 /// Replaces each `{name}` that `word` knows; everything else stays as it is.

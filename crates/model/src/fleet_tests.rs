@@ -70,7 +70,7 @@ fn client_identifiers_are_unique_and_fit_every_server() {
     let fleet = Fleet::new(&workload, 1);
     let mut identifiers: Vec<String> = fleet.devices().iter().map(|device| fleet.client_id(u32::MAX, device)).collect();
     identifiers.extend(fleet.subscribers().iter().map(|subscriber| fleet.subscriber_client_id(u32::MAX, subscriber)));
-    let last = Device { publisher: u32::MAX, group: 0, copy: 0, index: 0 };
+    let last = Device { publisher: u32::MAX, group: 0, copy: 0, index: 0, ..Device::default() };
     identifiers.push(fleet.client_id(u32::MAX, &last));
     assert!(identifiers.iter().all(|id| id.len() <= 23 && id.bytes().all(|byte| byte.is_ascii_alphanumeric())));
     assert_eq!(identifiers.iter().collect::<HashSet<_>>().len(), 601);

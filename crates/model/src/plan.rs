@@ -3,17 +3,19 @@
 //! Traffic counts payloads; what a protocol adds is not in it. Rates are those of a fleet that is wholly online, beside
 //! the mean with its planned churn. Start with [`Plan::new`], then [`Plan::verdicts`].
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 use std::time::Duration;
 
 use serde::Serialize;
 
-use crate::fleet::{Fleet, Heard};
+use crate::fleet::{Device, Fleet, Heard};
 use crate::workload::{Placement, Workload};
 
+mod requests;
 mod verdicts;
 
+pub use requests::RequestPlan;
 pub use verdicts::{Machine, Unit, Verdict};
 
 /// Bytes of the books for one stream.
@@ -141,6 +143,9 @@ pub struct Plan {
     pub deaf_subscribers: Vec<String>,
     /// Share of a second that a subscriber spends on the messages of one second, where its processing takes time: the busiest group.
     pub processing: Option<Processing>,
+    /// Who asks and who answers; `None` where nobody asks.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub requests: Option<RequestPlan>,
     /// Addresses that a node's connections come from.
     pub source_addresses: u32,
     /// Endpoints that they go to.
@@ -163,14 +168,14 @@ impl Plan {
     pub fn new(workload: &Workload, options: &PlanOptions) -> Plan {
         let nodes = options.nodes.max(1);
         let fleet = Fleet::on_nodes(workload, nodes);
-        let flows: Vec<Option<Traffic>> = workload.devices.iter().map(of_one_device).collect();
-        let incoming =
-            fleet.devices().iter().map(|device| flows[usize::from(device.group)]).try_fold(Traffic::default(), sum);
+        let flows = flows(workload, &fleet);
+        let incoming = flows.iter().copied().try_fold(Traffic::default(), sum);
         let heard = Hearing::new(workload, &fleet, &flows);
         let largest_payload_bytes = workload.devices.iter().map(|group| group.size.upper_bound()).max().unwrap_or(0);
+        let largest_payload_bytes = largest_payload_bytes.max(workload.largest_answer_bytes());
         let largest_topic =
             workload.devices.iter().map(|group| group.topic.0.len() + group.name.len()).max().unwrap_or(0);
-        let devices = fleet.devices().len() as u64;
+        let devices = fleet.device_count() as u64;
         let subscribers = fleet.subscribers().len() as u64;
         let seconds = options.duration.as_secs_f64();
         let mut plan = Plan {
@@ -178,7 +183,7 @@ impl Plan {
             nodes,
             devices,
             subscribers,
-            connections: devices + subscribers,
+            connections: connections(workload, &fleet),
             topics: fleet.topic_count(workload) as u64,
             incoming,
             outgoing: heard.total,
@@ -193,6 +198,7 @@ impl Plan {
             deliveries: heard.total.map(|flow| flow.mean_messages_per_s * seconds),
             deaf_subscribers: heard.deaf,
             processing: heard.processing,
+            requests: RequestPlan::new(workload, &fleet, &flows),
             source_addresses: options.source_addresses.max(1),
             endpoints: options.endpoints.max(1),
             node: NodeShare {
@@ -219,7 +225,9 @@ impl Plan {
             true => (spread(self.subscribers), spread(self.streams), 1.0 / nodes as f64),
             false => (self.subscribers, self.streams, 1.0),
         };
-        let connections = devices + subscribers;
+        // Clients that several groups share are spread as the devices are.
+        let shared = (self.devices + self.subscribers) - self.connections;
+        let connections = devices + subscribers - spread(shared).min(devices + subscribers);
         let book_bytes = streams * BOOK_BYTES_PER_STREAM;
         let connection_bytes = CONNECTION_BYTES + if tls { TLS_BYTES } else { 0 };
         // One message waiting at each device, one half read at each subscriber.
@@ -230,7 +238,12 @@ impl Plan {
         let waiting: f64 =
             workload.devices.iter().map(|group| f64::from(group.count) * copies * group.size.mean_on_wire()).sum();
         let half_read = subscribers * u64::from(self.largest_payload_bytes);
-        let both = |sent: Option<f64>, taken: Option<f64>| Some(sent? / nodes as f64 + taken? * received);
+        // An answer is sent by who listens and received by who sends.
+        let answers =
+            |part: fn(&Traffic) -> f64| self.requests.as_ref().and_then(|plan| plan.answers.as_ref()).map_or(0.0, part);
+        let both = |sent: Option<f64>, taken: Option<f64>, answered: f64| {
+            Some((sent? + answered) / nodes as f64 + (taken? + answered) * received)
+        };
         NodeShare {
             devices,
             subscribers,
@@ -241,10 +254,60 @@ impl Plan {
             messages_per_s: both(
                 self.incoming.map(|flow| flow.messages_per_s),
                 self.outgoing.map(|flow| flow.messages_per_s),
+                answers(|flow| flow.messages_per_s),
             ),
-            bytes_per_s: both(self.incoming.map(|flow| flow.bytes_per_s), self.outgoing.map(|flow| flow.bytes_per_s)),
+            bytes_per_s: both(
+                self.incoming.map(|flow| flow.bytes_per_s),
+                self.outgoing.map(|flow| flow.bytes_per_s),
+                answers(|flow| flow.bytes_per_s),
+            ),
         }
     }
+}
+
+/// Connections: one for each device and subscriber but those that share a client.
+fn connections(workload: &Workload, fleet: &Fleet) -> u64 {
+    let mut shared = HashSet::new();
+    let mut alone = 0;
+    let mut last = None;
+    for device in fleet.devices() {
+        let identity = Some((device.copy, device.group, device.index));
+        let again = std::mem::replace(&mut last, identity) == identity;
+        match &workload.devices[usize::from(device.group)].client {
+            Some(client) => drop(shared.insert((client, device.copy, device.index))),
+            None => alone += u64::from(!again),
+        }
+    }
+    for subscriber in fleet.subscribers() {
+        match &workload.subscribers[usize::from(subscriber.group)].client {
+            Some(client) => drop(shared.insert((client, subscriber.copy, subscriber.index))),
+            None => alone += 1,
+        }
+    }
+    alone + shared.len() as u64
+}
+
+/// What each publisher sends: as scheduled, or for each message that triggers it one. `None` where nobody can know.
+fn flows(workload: &Workload, fleet: &Fleet) -> Vec<Option<Traffic>> {
+    let of_groups: Vec<Option<Traffic>> = workload.devices.iter().map(of_one_device).collect();
+    let reacts = |device: &Device| workload.devices[usize::from(device.group)].reaction().is_some();
+    let scheduled = |device: &Device| match reacts(device) {
+        true => Some(Traffic::default()),
+        false => of_groups[usize::from(device.group)],
+    };
+    let mut flows: Vec<Option<Traffic>> = fleet.devices().iter().map(scheduled).collect();
+    for link in fleet.links() {
+        let group = &workload.devices[usize::from(fleet.devices()[link.reacts as usize].group)];
+        let bytes = group.size.mean_on_wire();
+        let answers = flows[link.trigger as usize].map(|flow| Traffic {
+            messages_per_s: flow.messages_per_s,
+            bytes_per_s: flow.messages_per_s * bytes,
+            mean_messages_per_s: flow.mean_messages_per_s,
+            mean_bytes_per_s: flow.mean_messages_per_s * bytes,
+        });
+        flows[link.reacts as usize] = flows[link.reacts as usize].and_then(|total| sum(total, answers));
+    }
+    flows
 }
 
 fn of_one_device(group: &crate::workload::DeviceGroup) -> Option<Traffic> {
@@ -288,7 +351,7 @@ impl Hearing {
         let mut counted = vec![false; members.len()];
         for ((subscriber, list), audience) in fleet.subscribers().iter().zip(&lists).zip(audiences) {
             let (flow, overlapping) = *known.entry(Arc::as_ptr(list).cast()).or_insert_with(|| {
-                let of = |heard: &Heard| flows[usize::from(fleet.devices()[heard.publisher as usize].group)];
+                let of = |heard: &Heard| flows[heard.publisher as usize];
                 let flow = list.iter().map(of).try_fold(Traffic::default(), sum);
                 (flow, list.iter().filter(|heard| heard.filters > 1).count() as u64)
             });
@@ -307,8 +370,12 @@ impl Hearing {
     }
 
     fn note_processing(&mut self, group: &crate::workload::SubscriberGroup, flow: Option<Traffic>, members: u32) {
-        let Some(flow) = flow.filter(|_| !group.processing.is_zero()) else { return };
-        let share = flow.messages_per_s * group.processing.as_secs_f64() / f64::from(members);
+        let each_s = match &group.responds {
+            Some(responds) => responds.processing.mean().as_secs_f64() / f64::from(responds.concurrency),
+            None => group.processing.as_secs_f64(),
+        };
+        let Some(flow) = flow.filter(|_| each_s > 0.0) else { return };
+        let share = flow.messages_per_s * each_s / f64::from(members);
         if self.processing.as_ref().is_none_or(|known| known.share < share) {
             self.processing = Some(Processing { group: group.name.clone(), share });
         }

@@ -13,7 +13,8 @@
 use std::time::Duration;
 
 use crate::fleet::Device;
-use crate::random::{self, mix};
+use crate::random::{self, Stream, mix};
+use crate::reaction::Think;
 use crate::workload::{DeviceGroup, Workload};
 
 mod arrivals;
@@ -30,6 +31,8 @@ pub use hash::{DeviceHash, combine, hash};
 
 /// Bytes of the smallest payload there is: the compact header. Smaller sizes are raised to it and counted.
 pub const SMALLEST_PAYLOAD_BYTES: u32 = 16;
+/// Smallest payload of a reaction: its header also says when the root of its chain was due.
+pub const SMALLEST_ANSWER_BYTES: u32 = 32;
 
 /// What draws are for: each purpose of a device has a stream of its own.
 mod purpose {
@@ -44,6 +47,7 @@ mod purpose {
     pub const CHECK_PHASE: u64 = 9;
     pub const CHECKS_BEFORE_START: u64 = 10;
     pub const CHECKS: u64 = 11;
+    pub const THINK: u64 = 12;
 }
 
 /// The stretch of time that a schedule covers: [−warm-up, duration).
@@ -82,6 +86,18 @@ pub struct Rules {
     arrival: arrivals::ArrivalRule,
     size: sizes::SizeRule,
     churn: Option<churn::ChurnRule>,
+    think: Option<Think>,
+}
+
+/// What a reaction is to be: a function of (seed, stream of the trigger, its sequence number).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Answer {
+    /// Time between the trigger's receipt and the due time, ns.
+    pub think_ns: u64,
+    /// Whole payload, header included.
+    pub payload_bytes: u32,
+    /// The configured size was below the header's.
+    pub size_raised: bool,
 }
 
 impl Rules {
@@ -95,6 +111,7 @@ impl Rules {
             arrival: arrivals::ArrivalRule::new(&group.arrival),
             size: sizes::SizeRule::new(&group.size),
             churn: group.churn.as_ref().map(churn::ChurnRule::new),
+            think: group.reaction().map(|reaction| reaction.think),
         }
     }
 
@@ -109,6 +126,22 @@ impl Rules {
     }
 
     /// Key of everything that is drawn for a device.
+    /// Key of the draws of `device`, of the group with these rules, in answer to `trigger`, of the group with those.
+    pub fn answer_key(&self, device: &Device, trigger_rules: &Rules, trigger: &Device) -> u64 {
+        mix(self.device_key(device) ^ trigger_rules.device_key(trigger).rotate_left(32))
+    }
+
+    /// The answer to a trigger's message; `None` if the group does not react.
+    pub fn answer(&self, key: u64, sequence: u32) -> Option<Answer> {
+        let think = self.think?;
+        let configured = self.size.draw(Stream::new(key, purpose::SIZE), u64::from(sequence));
+        Some(Answer {
+            think_ns: think.draw_ns(Stream::new(key, purpose::THINK), u64::from(sequence)),
+            payload_bytes: configured.max(SMALLEST_ANSWER_BYTES),
+            size_raised: configured < SMALLEST_ANSWER_BYTES,
+        })
+    }
+
     fn device_key(&self, device: &Device) -> u64 {
         identity_key(self.key, device)
     }

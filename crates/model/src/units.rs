@@ -1,4 +1,4 @@
-//! Durations, sizes, rates and chances as people write them: `10ms`, `1.5KB`, `5/s`, `20%`.
+//! Durations, sizes, rates and chances as people write them: `10ms`, `1.5KB`, `5/s`, `1Mbit/s`, `20%`.
 //!
 //! A value with a unit has no space in it. Every error says what was read and, where it can be guessed, what to write instead.
 
@@ -56,6 +56,18 @@ const RATES: [Unit; 3] = [
     unit("/h", 1.0 / 3600.0, &["/hour", "/hr", "per hour", "msg/h"]),
 ];
 
+/// Worth in bits per second. Bits are written `bit`, bytes `B`: `b` alone has been taken for both.
+const BIT_RATES: [Unit; 8] = [
+    unit("bit/s", 1.0, &["bits/s", "bit/sec", "bits/sec", "bit", "bits"]),
+    unit("kbit/s", 1e3, &["kbits/s", "kbit/sec", "kbits/sec", "kbit", "kbits", "kilobit/s", "kilobits/s"]),
+    unit("Mbit/s", 1e6, &["mbits/s", "mbit/sec", "mbits/sec", "mbit", "mbits", "megabit/s", "megabits/s"]),
+    unit("Gbit/s", 1e9, &["gbits/s", "gbit/sec", "gbits/sec", "gbit", "gbits", "gigabit/s", "gigabits/s"]),
+    unit("B/s", 8.0, &["byte/s", "bytes/s"]),
+    unit("kB/s", 8e3, &["kilobyte/s", "kilobytes/s"]),
+    unit("MB/s", 8e6, &["megabyte/s", "megabytes/s"]),
+    unit("GB/s", 8e9, &["gigabyte/s", "gigabytes/s"]),
+];
+
 /// Reads a duration such as `10ms`, `1.5s`, `2m`, `1h`.
 pub fn duration(text: &str) -> Result<Duration, UnitError> {
     let nanoseconds = quantity(text, "duration", &DURATIONS, "`10s`, `500ms`")?;
@@ -76,6 +88,38 @@ pub fn size(text: &str) -> Result<f64, UnitError> {
 /// Reads a rate in messages per second such as `5/s`, `10/min`, `1/h`.
 pub fn rate(text: &str) -> Result<f64, UnitError> {
     quantity(text, "rate", &RATES, "`5/s`, `10/min`")
+}
+
+/// Reads how fast a link is, in bits per second: `250kbit/s`, `1.5Mbit/s`, or in bytes `12kB/s`.
+///
+/// `kbps`, `kb/s` and their like are refused: `tc` of iproute2 takes kbps for kilobytes, most others for kilobits.
+pub fn bit_rate(text: &str) -> Result<f64, UnitError> {
+    let end = text.bytes().take_while(|byte| byte.is_ascii_digit() || *byte == b'.').count();
+    let (number, symbol) = text.split_at(end);
+    // Sizes are written with a large K; here it means the same.
+    let symbol = if symbol == "KB/s" { "kB/s" } else { symbol };
+    if plain_number(number).is_some()
+        && let Some(prefix) = ambiguous_prefix(symbol)
+    {
+        return Err(UnitError {
+            message: format!("`{text}` can be read as bits or as bytes, which are eight times as much"),
+            hint: Some(format!("write `{number}{prefix}bit/s` for bits, or `{number}{prefix}B/s` for bytes")),
+        });
+    }
+    quantity(&format!("{number}{symbol}"), "rate of a link", &BIT_RATES, "`1Mbit/s`, `12kB/s`")
+}
+
+/// The prefix of a unit that some read as bits and some as bytes, in the case that says no more than a factor.
+fn ambiguous_prefix(symbol: &str) -> Option<&'static str> {
+    if BIT_RATES.iter().any(|unit| unit.symbol == symbol) {
+        return None;
+    }
+    let lower = symbol.trim().to_lowercase();
+    let stem = ["bps", "b/s", "b/sec", "bs"].into_iter().find_map(|ending| lower.strip_suffix(ending))?;
+    [("", ""), ("k", "k"), ("m", "M"), ("g", "G")]
+        .into_iter()
+        .find(|(known, _)| *known == stem)
+        .map(|(_, prefix)| prefix)
 }
 
 /// Reads a chance or share, `20%` or `0.2`, as a number; the caller checks its range.
@@ -163,6 +207,11 @@ mod tests {
         assert_eq!(size("11").unwrap(), 11.0);
         assert_eq!(rate("5/s").unwrap(), 5.0);
         assert_eq!(rate("30/min").unwrap(), 0.5);
+        assert_eq!(bit_rate("250kbit/s").unwrap(), 250_000.0);
+        assert_eq!(bit_rate("1.5Mbit/s").unwrap(), 1_500_000.0);
+        assert_eq!(bit_rate("12kB/s").unwrap(), 96_000.0);
+        assert_eq!(bit_rate("12KB/s").unwrap(), 96_000.0);
+        assert_eq!(bit_rate("1GB/s").unwrap(), 8e9);
         assert_eq!(chance("20%").unwrap(), 0.2);
         assert_eq!(chance("0.2").unwrap(), 0.2);
     }
@@ -178,6 +227,13 @@ mod tests {
             (rate("5 per second").unwrap_err(), "write `5/s`"),
             (rate("5hz").unwrap_err(), "write `5/s`"),
             (chance("20 %").unwrap_err(), "write `20%`"),
+            (bit_rate("1 Mbit/s").unwrap_err(), "write `1Mbit/s`"),
+            (bit_rate("1mbit").unwrap_err(), "write `1Mbit/s`"),
+            (bit_rate("64 kilobits/s").unwrap_err(), "write `64kbit/s`"),
+            (
+                bit_rate("100").unwrap_err(),
+                "say which: `100bit/s`, `100kbit/s`, `100Mbit/s`, `100Gbit/s`, `100B/s`, `100kB/s`, `100MB/s`, `100GB/s`",
+            ),
             (duration("5").unwrap_err(), "say which: `5ns`, `5us`, `5ms`, `5s`, `5m`, `5h`"),
             (duration("5 parsecs").unwrap_err(), "units are `ns`, `us`, `ms`, `s`, `m`, `h`"),
             (duration("soon").unwrap_err(), "write it like `10s`, `500ms`"),
@@ -187,9 +243,33 @@ mod tests {
     }
 
     #[test]
+    fn a_rate_that_can_be_read_two_ways_is_refused_with_both() {
+        for (text, bits, bytes) in [
+            ("100kbps", "`100kbit/s`", "`100kB/s`"),
+            ("100Kbps", "`100kbit/s`", "`100kB/s`"),
+            ("1mbps", "`1Mbit/s`", "`1MB/s`"),
+            ("1Mbps", "`1Mbit/s`", "`1MB/s`"),
+            ("1 Mb/s", "`1Mbit/s`", "`1MB/s`"),
+            ("1.5kb/s", "`1.5kbit/s`", "`1.5kB/s`"),
+            ("1KBps", "`1kbit/s`", "`1kB/s`"),
+            ("9600bps", "`9600bit/s`", "`9600B/s`"),
+            ("9600b/s", "`9600bit/s`", "`9600B/s`"),
+            ("1gbps", "`1Gbit/s`", "`1GB/s`"),
+        ] {
+            let error = bit_rate(text).unwrap_err();
+            let hint = error.hint.clone().unwrap_or_default();
+            assert!(hint.contains(bits) && hint.contains(bytes), "{text}: {hint}");
+            assert!(error.message.contains("bits or as bytes"), "{text}: {error}");
+        }
+    }
+
+    #[test]
     fn nonsense_is_refused() {
         for text in ["", "-1s", "1e9s", "1.2.3s", "s", ".s", "١s", "99999999999h", "NaN", "inf"] {
             assert!(duration(text).is_err(), "{text}");
+        }
+        for text in ["", "-1bit/s", "kbit/s", "1kbit/h", "1parsec", "1ps"] {
+            assert!(bit_rate(text).is_err(), "{text}");
         }
         for text in ["", "-1", "NaN", "inf%", "%"] {
             assert!(chance(text).is_err(), "{text}");

@@ -4,8 +4,12 @@ use std::time::Duration;
 
 use crate::arrival::Arrival;
 use crate::churn::Churn;
+use crate::fault::Fault;
+use crate::link::Link;
 use crate::payload::{Body, SizeDistribution};
 use crate::qos::Qos;
+use crate::reaction::Reaction;
+use crate::requests::{Requests, Responds};
 use crate::topic::{TopicFilter, TopicTemplate};
 
 /// Which reading of a published workload: as the paper's numbers were made, or as its text means it.
@@ -105,6 +109,23 @@ pub struct DeviceGroup {
     pub in_flight_window: u16,
     /// Log-in, if the system asks for one.
     pub credentials: Option<Credentials>,
+    /// Name of the clients that carry it: all groups that name them share their connections, device 0 on client 0 and so on.
+    /// `None`: each device has a connection of its own.
+    pub client: Option<String>,
+    /// Name of its link, one of the workload's; `None`: the machine's own network. Groups on shared clients have the same.
+    pub link: Option<String>,
+    /// Its messages are requests: the group is one of requesters.
+    pub requests: Option<Requests>,
+}
+
+impl DeviceGroup {
+    /// What it reacts to, if it does.
+    pub fn reaction(&self) -> Option<&Reaction> {
+        match &self.arrival {
+            Arrival::Reaction(reaction) => Some(reaction),
+            _ => None,
+        }
+    }
 }
 
 /// A group of like subscribers.
@@ -126,6 +147,12 @@ pub struct SubscriberGroup {
     pub shared: Option<String>,
     /// Time a subscriber spends on a message before it takes the next; zero for none.
     pub processing: Duration,
+    /// Name of the clients that carry it, as [`DeviceGroup::client`].
+    pub client: Option<String>,
+    /// Name of its link, as [`DeviceGroup::link`].
+    pub link: Option<String>,
+    /// It answers requests: the group is one of responders.
+    pub responds: Option<Responds>,
 }
 
 /// Whether each node runs all devices or a share of them.
@@ -146,6 +173,35 @@ pub struct Deviation {
     pub detail: String,
 }
 
+impl Workload {
+    /// How many there are of what is called so: a device group, a subscriber group, or clients.
+    pub fn count_of(&self, name: &str) -> Option<u32> {
+        let devices = self.devices.iter().map(|group| (&group.name, &group.client, group.count));
+        let subscribers = self.subscribers.iter().map(|group| (&group.name, &group.client, group.count));
+        devices
+            .chain(subscribers)
+            .find(|(group, client, _)| *group == name || client.as_deref() == Some(name))
+            .map(|(_, _, count)| count)
+    }
+
+    /// The links that groups are behind, each with the names of those groups, in the order of [`Workload::links`].
+    pub fn links_in_use(&self) -> Vec<(&Link, Vec<&str>)> {
+        let devices = self.devices.iter().map(|group| (group.name.as_str(), group.link.as_deref()));
+        let subscribers = self.subscribers.iter().map(|group| (group.name.as_str(), group.link.as_deref()));
+        let groups: Vec<(&str, Option<&str>)> = devices.chain(subscribers).collect();
+        let behind = |link: &Link| {
+            groups.iter().filter(|(_, name)| *name == Some(link.name.as_str())).map(|(group, _)| *group).collect()
+        };
+        let all = self.links.iter().map(|link| (link, behind(link)));
+        all.filter(|(_, groups): &(_, Vec<&str>)| !groups.is_empty()).collect()
+    }
+
+    /// Does any device react to messages?
+    pub fn has_reactions(&self) -> bool {
+        self.devices.iter().any(|group| group.reaction().is_some())
+    }
+}
+
 /// A validated workload.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Workload {
@@ -163,6 +219,11 @@ pub struct Workload {
     pub devices: Vec<DeviceGroup>,
     /// Who listens.
     pub subscribers: Vec<SubscriberGroup>,
+    /// Links by name: those that the file defines and the presets that groups are behind. Each group behind one has it to
+    /// itself, groups on shared clients together.
+    pub links: Vec<Link>,
+    /// What is broken during a run.
+    pub faults: Vec<Fault>,
     /// How devices are placed when there are several nodes.
     pub placement: Placement,
     /// Subscribers exist on every node (true) or once.

@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::check::NO_LIMIT;
 use super::definition::{Experiment, SystemChoice};
+use crate::link::choice::LinkChoice;
 use crate::topology::Topology;
 use crate::units;
 
@@ -41,6 +42,8 @@ pub struct Settings {
     pub rate: f64,
     /// Size of every payload, bytes; the workload's if `None`.
     pub payload_bytes: Option<u32>,
+    /// Link in place of the workload's; its own if `None`.
+    pub link: Option<LinkChoice>,
     /// Settings of the workload, those of all cells first.
     pub set: Vec<(String, String)>,
 }
@@ -114,6 +117,7 @@ fn dimensions(experiment: &Experiment) -> Vec<Dimension> {
         Dimension::new("payload", &given.payload, text, |to, size| {
             to.payload_bytes = units::size(size).ok().map(|bytes| bytes.round() as u32);
         }),
+        Dimension::new("link", &given.link, LinkChoice::to_string, |to, link| to.link = Some(link.clone())),
     ];
     for (key, values) in &given.set {
         let own = key.clone();
@@ -154,6 +158,7 @@ pub fn cells(experiment: &Experiment) -> Vec<PlannedCell> {
         scale: 1,
         rate: 1.0,
         payload_bytes: None,
+        link: None,
         set: experiment.set.clone(),
     };
     let count: usize = dimensions.iter().map(|dimension| dimension.values.len()).product();

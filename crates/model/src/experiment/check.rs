@@ -8,7 +8,8 @@ use super::raw::{
     BytesText, FactorText, LevelText, LimitText, RawAxes, RawExperiment, RawGenerator, RawPins, RawQuick,
     RawQuietMachine, RawSystem, ShareText, TimeText, TopologyText, VariantWord, WholeText,
 };
-use super::{Judge, LARGEST_SEED, MOST_CELLS, MOST_REPETITIONS, Word, axes};
+use super::{Judge, LARGEST_SEED, MOST_CELLS, MOST_REPETITIONS, Word, axes, papers};
+use crate::link::choice::LinkChoice;
 use crate::load::diagnostic::{Problem, ProblemKind, Span};
 use crate::load::shape::{AnyText, Form, OneOrMany, Spanned, Text};
 use crate::load::value::{impossible, too_many, unit};
@@ -33,7 +34,7 @@ pub(super) fn checked(raw: &RawExperiment, judge: Judge<'_>) -> Result<Experimen
     judged(judge, Word::Workload, &raw.workload.value, raw.workload.span)?;
     let default = Quick::default();
     let seed = raw.seed.as_ref().map_or(Ok(1), seed)?;
-    let experiment = Experiment {
+    let mut experiment = Experiment {
         name: raw.name.value.clone(),
         title: raw.title.clone().unwrap_or_else(|| raw.name.value.clone()),
         description: raw.description.clone(),
@@ -55,8 +56,10 @@ pub(super) fn checked(raw: &RawExperiment, judge: Judge<'_>) -> Result<Experimen
         strict_defaults: raw.strict_defaults,
         quick: raw.quick.as_ref().map_or(Ok(default), |quick| self::quick(quick, default))?,
         axes: all_axes(&raw.axes.value, judge)?,
+        papers: vec![],
     };
     check_size(&experiment, raw.axes.span)?;
+    experiment.papers = papers::checked(&raw.papers, &experiment, judge)?;
     Ok(experiment)
 }
 
@@ -175,6 +178,7 @@ fn all_axes(raw: &RawAxes, judge: Judge<'_>) -> Result<Axes, Problem> {
         scale: read(&raw.scale, |text: &Text<WholeText>| whole(text, "a scale", LARGEST_SCALE))?,
         rate: read(&raw.rate, factor)?,
         payload: read(&raw.payload, payload)?,
+        link: read(&raw.link, link)?,
         set: raw
             .set
             .0
@@ -267,6 +271,11 @@ fn factor(text: &Text<FactorText>) -> Result<f64, Problem> {
             .at(text.span, "rates are multiplied by it")
             .help("write a number above 0, for instance `0.5` or `10`")),
     }
+}
+
+fn link(text: &Text<AnyText>) -> Result<LinkChoice, Problem> {
+    // Whether there is such a link and such a group is the workload's to tell.
+    LinkChoice::parse(&text.text).map_err(|message| impossible(message).at(text.span, "here"))
 }
 
 fn payload(text: &Text<BytesText>) -> Result<String, Problem> {

@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use super::papers::PaperFigures;
+use crate::link::choice::LinkChoice;
 use crate::topology::Topology;
 use crate::workload::Variant;
 
@@ -44,6 +46,8 @@ pub struct Experiment {
     pub quick: Quick,
     /// What is varied.
     pub axes: Axes,
+    /// Figures of publications to be set beside.
+    pub papers: Vec<PaperFigures>,
 }
 
 /// When a run may begin.
@@ -134,6 +138,8 @@ pub struct Axes {
     pub rate: Vec<f64>,
     /// Sizes of every payload, as written.
     pub payload: Vec<String>,
+    /// Links in place of the workload's: `none`, `lte`, `sensors=lte`.
+    pub link: Vec<LinkChoice>,
     /// Settings of the workload: key, values.
     pub set: Vec<(String, Vec<String>)>,
 }

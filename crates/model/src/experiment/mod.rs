@@ -11,6 +11,7 @@ mod check;
 mod definition;
 mod load;
 mod order;
+mod papers;
 pub(crate) mod raw;
 mod write;
 
@@ -19,6 +20,7 @@ pub use cells::{AxisValues, PlannedCell, Settings, axes, cells};
 pub use definition::{Axes, Experiment, Generator, Pins, Quick, QuietMachine, SystemChoice};
 pub use load::{LoadError, Loaded, load, parse};
 pub use order::{Turn, order};
+pub use papers::{PaperFigures, PaperRow};
 pub use write::time;
 
 /// What a name in an experiment stands for.
@@ -32,6 +34,8 @@ pub enum Word {
     Protocol,
     /// Limits of a system, such as `cpu=0.5,memory=256MB`; `none` is not asked for.
     Limit,
+    /// A figure of a record, such as `latency p50`.
+    Figure,
     /// A list of cores, such as `0-1,3`.
     Cores,
 }

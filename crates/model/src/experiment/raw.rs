@@ -71,6 +71,29 @@ pub(crate) struct RawExperiment {
     pub quick: Option<RawQuick>,
     /// What is varied: every combination is a cell.
     pub axes: Spanned<RawAxes>,
+    /// Figures of publications, set beside what is found.
+    #[serde(default)]
+    pub papers: Vec<RawPaper>,
+}
+
+/// One figure as a publication prints it.
+#[derive(Clone, Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, expecting = "a mapping with `source`, `figure`, `columns`, `values`")]
+pub(crate) struct RawPaper {
+    /// The publication, with its table or section.
+    pub source: String,
+    /// Systems and versions that it measured.
+    #[serde(default)]
+    pub versions: String,
+    /// What of ours it is set beside, such as `latency p50`.
+    pub figure: Spanned<String>,
+    /// Why ours differ, where that is known.
+    #[serde(default)]
+    pub differs: String,
+    /// Axes whose values say which cell.
+    pub columns: Vec<Spanned<String>>,
+    /// Rows: a value of each column, then the figure with its unit (`3.94ms`, `98%`, `474`).
+    pub values: Vec<Vec<Text<AnyText>>>,
 }
 
 /// Which reading.
@@ -148,6 +171,8 @@ pub(crate) struct RawAxes {
     pub rate: Option<OneOrMany<Text<FactorText>>>,
     /// Sizes of every payload.
     pub payload: Option<OneOrMany<Text<BytesText>>>,
+    /// Emulated networks of all groups, or of one: `none`, `lte`, `sensors=lte`; the workload's if not given.
+    pub link: Option<OneOrMany<Text<AnyText>>>,
     /// Settings of the workload: a parameter, or a dotted path, each with its values.
     #[serde(default)]
     pub set: Named<OneOrMany<Text<AnyText>>>,

@@ -4,6 +4,7 @@ use std::fmt::Write as _;
 use std::time::Duration;
 
 use super::definition::{Axes, Experiment, Generator, SystemChoice};
+use super::papers;
 
 impl Experiment {
     /// The YAML of a file that [`super::parse`] reads as this experiment.
@@ -47,6 +48,7 @@ impl Experiment {
         line("quick", format!("{{duration: {}, warmup: {}, repeat: {}}}", lengths.0, lengths.1, lengths.2));
         text.push_str("axes:\n");
         write_axes(&mut text, &self.axes);
+        papers::write(&mut text, &self.papers);
         text
     }
 }
@@ -70,6 +72,7 @@ fn write_axes(text: &mut String, axes: &Axes) {
     axis("scale", axes.scale.iter().map(u32::to_string).collect());
     axis("rate", axes.rate.iter().map(f64::to_string).collect());
     axis("payload", texts(&axes.payload));
+    axis("link", axes.link.iter().map(|link| quoted(&link.to_string())).collect());
     if !axes.set.is_empty() {
         text.push_str("  set:\n");
         for (key, values) in &axes.set {
@@ -100,7 +103,7 @@ fn system(choice: &SystemChoice) -> String {
 
 /// A text that YAML reads as itself: plain where nothing in it could be taken for something else, otherwise as JSON has
 /// it, which YAML reads too.
-fn quoted(text: &str) -> String {
+pub(super) fn quoted(text: &str) -> String {
     let plain = text.starts_with(|first: char| first.is_ascii_alphabetic())
         && text.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.' | '/'))
         && !matches!(
@@ -169,6 +172,7 @@ mod tests {
                     qos, rate, limit: limit.into_iter().collect(),
                     ..Axes::default()
                 },
+                papers: vec![],
             }
         }
     }

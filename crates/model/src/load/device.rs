@@ -7,10 +7,11 @@ use super::raw::{
     ArrivalWord, ChecksWord, LeaveWord, PhaseWord, RawArrival, RawChurn, RawCredentials, RawGroup, SessionWord,
 };
 use super::shape::{Form, Spanned, Word};
-use super::{options, payload, topics, value};
+use super::{links, options, payload, topics, value};
 use crate::arrival::{Arrival, Phase};
 use crate::churn::{CheckPhase, Churn, Leave};
 use crate::qos::Qos;
+use crate::reaction::{Reaction, Think};
 use crate::topic::TopicTemplate;
 use crate::workload::{Credentials, DeviceGroup, SessionKind};
 
@@ -18,13 +19,13 @@ use crate::workload::{Credentials, DeviceGroup, SessionKind};
 pub(crate) const DEFAULT_IN_FLIGHT_WINDOW: u16 = 20;
 /// Where a group sends that does not say.
 const DEFAULT_TOPIC: &str = "{workload}/{domain}/{type}/{device}";
-/// Most devices of one group, before the scale.
+/// Most devices of one group.
 const MOST_DEVICES: u32 = 1 << 24;
 /// Most times of one trace.
 const MOST_TRACE_TIMES: usize = 1_000_000;
 
-/// Checks one group; `place` is what to underline where the group as a whole is meant.
-pub(crate) fn group(raw: &RawGroup, place: Span) -> Result<DeviceGroup, Problem> {
+/// Checks one group, counted out at a scale; `place` is what to underline where the group as a whole is meant.
+pub(crate) fn group(raw: &RawGroup, scale: u32, place: Span) -> Result<DeviceGroup, Problem> {
     let name = raw.name.as_ref().or(raw.r#type.as_ref()).ok_or_else(|| {
         Problem::new(ProblemKind::MissingKey, "a device group needs a `type` or a `name`")
             .at(place, "this group has neither")
@@ -38,13 +39,12 @@ pub(crate) fn group(raw: &RawGroup, place: Span) -> Result<DeviceGroup, Problem>
     };
     let size = raw.payload.as_ref().ok_or_else(|| missing("how large its messages are", "add `payload: 100B`"))?;
     let size = payload::distribution(size)?;
-    let count = raw.count.as_ref().map_or(Ok(1), |count| value::count(count, "a group's count", 1, MOST_DEVICES))?;
     let window = |count| value::count(count, "`in_flight_window`", 1, u32::from(u16::MAX));
     let window = raw.in_flight_window.as_ref().map(window).transpose()?;
     let session = session(raw.session.as_ref());
     Ok(DeviceGroup {
         name: name.value.clone(),
-        count,
+        count: value::scaled(raw.count.as_ref(), if scales(raw) { scale } else { 1 }, MOST_DEVICES)?,
         arrival: arrival(raw, || missing("when it sends", "add `every: 5s` or `rate: 10/s`"))?,
         size,
         body: payload::body(raw.body.as_ref()),
@@ -60,7 +60,14 @@ pub(crate) fn group(raw: &RawGroup, place: Span) -> Result<DeviceGroup, Problem>
         mqtt: options::mqtt(raw.mqtt.as_ref())?,
         in_flight_window: window.map_or(DEFAULT_IN_FLIGHT_WINDOW, |window| window as u16),
         credentials: raw.credentials.as_ref().map(credentials),
+        client: raw.client.as_ref().map(|client| check_name(client).map(|()| client.value.clone())).transpose()?,
+        link: links::of_group(raw.link.as_ref()),
+        requests: None,
     })
+}
+
+fn scales(raw: &RawGroup) -> bool {
+    raw.scales.as_ref().is_none_or(|scales| scales.value)
 }
 
 /// Names stand in topics and in dotted paths.
@@ -108,9 +115,10 @@ fn arrival(raw: &RawGroup, missing: impl Fn() -> Problem) -> Result<Arrival, Pro
             },
             ArrivalWord::Flood => without_pace(raw, "a flood", Arrival::Flood),
         },
-        Some(Form::Full(full)) => match &full.value.trace {
-            Some(_) => without_pace(raw, "a trace", trace(&full.value, full.span)?),
-            None => on_off(raw, &full.value, full.span, missing),
+        Some(Form::Full(full)) => match (&full.value.trace, &full.value.reaction_to) {
+            (_, Some(to)) => without_pace(raw, "a reaction", reaction(&full.value, to)?),
+            (Some(_), None) => without_pace(raw, "a trace", trace(&full.value, full.span)?),
+            (None, None) => on_off(raw, &full.value, full.span, missing),
         },
     }
 }
@@ -154,10 +162,16 @@ fn without_pace(raw: &RawGroup, what: &str, arrival: Arrival) -> Result<Arrival,
 
 fn on_off(raw: &RawGroup, full: &RawArrival, span: Span, missing: impl Fn() -> Problem) -> Result<Arrival, Problem> {
     let (Some(on), Some(off)) = (&full.on, &full.off) else {
-        return Err(Problem::new(ProblemKind::MissingKey, "an arrival in full is `{on: …, off: …}` or `{trace: […]}`")
-            .at(span, "incomplete")
-            .help("write for instance `arrival: {on: 5s, off: 20s}` beside `every: 100ms`"));
+        return Err(Problem::new(
+            ProblemKind::MissingKey,
+            "an arrival in full is `{on: …, off: …}`, `{trace: […]}` or `{reaction_to: …}`",
+        )
+        .at(span, "incomplete")
+        .help("write for instance `arrival: {on: 5s, off: 20s}` beside `every: 100ms`"));
     };
+    if let Some(think) = &full.think {
+        return Err(Problem::new(ProblemKind::Conflict, "`think` belongs to a reaction").at(think.span, "not read"));
+    }
     if let Some(repeat) = &full.repeat {
         return Err(Problem::new(ProblemKind::Conflict, "`repeat` belongs to a trace").at(repeat.span, "not read"));
     }
@@ -166,6 +180,16 @@ fn on_off(raw: &RawGroup, full: &RawArrival, span: Span, missing: impl Fn() -> P
         mean_on: value::period(on, "an on period")?,
         mean_off: value::period(off, "an off period")?,
     })
+}
+
+fn reaction(full: &RawArrival, to: &Spanned<String>) -> Result<Arrival, Problem> {
+    let others = [&full.on, &full.off, &full.repeat].into_iter().flatten().map(|text| text.span);
+    let trace = full.trace.as_ref().and_then(|times| times.first()).map(|time| time.span);
+    if let Some(span) = others.chain(trace).next() {
+        return Err(Problem::new(ProblemKind::Conflict, "a reaction has no times of its own").at(span, "not read"));
+    }
+    let think = full.think.as_ref().map_or(Ok(Think::Fixed(Duration::ZERO)), value::think)?;
+    Ok(Arrival::Reaction(Reaction { to: topics::reaction(to)?, think }))
 }
 
 fn trace(full: &RawArrival, span: Span) -> Result<Arrival, Problem> {

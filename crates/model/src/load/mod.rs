@@ -10,17 +10,26 @@ use serde::Deserialize;
 
 use crate::adjust::{self, AdjustError};
 use crate::builtin::{self, Parameter};
+use crate::fault::choice::{self as fault_choice, FaultChoice};
+use crate::link::choice::{self, LinkChoice};
 use crate::qos::Qos;
 use crate::workload::{Variant, Workload};
 
+mod clients;
 mod device;
 pub(crate) mod diagnostic;
+pub(crate) mod faults;
+mod link_conditions;
+pub(crate) mod links;
 mod node;
 mod options;
 mod overlay;
 mod payload;
 pub(crate) mod raw;
+pub(crate) mod raw_faults;
+pub(crate) mod raw_links;
 pub(crate) mod reader;
+mod requests;
 pub(crate) mod shape;
 pub(crate) mod suggest;
 mod topics;
@@ -50,11 +59,24 @@ pub struct LoadOptions {
     pub payload: Option<u32>,
     /// Multiplier of every device's rate; 1 leaves them as they are.
     pub rate: f64,
+    /// Links in place of the file's, in order.
+    pub links: Vec<LinkChoice>,
+    /// Faults in place of the file's.
+    pub faults: Vec<FaultChoice>,
 }
 
 impl Default for LoadOptions {
     fn default() -> LoadOptions {
-        LoadOptions { variant: Variant::default(), scale: 1, qos: None, set: Vec::new(), payload: None, rate: 1.0 }
+        LoadOptions {
+            variant: Variant::default(),
+            scale: 1,
+            qos: None,
+            set: Vec::new(),
+            payload: None,
+            rate: 1.0,
+            links: Vec::new(),
+            faults: Vec::new(),
+        }
     }
 }
 
@@ -88,6 +110,15 @@ pub enum LoadError {
     #[error(transparent)]
     #[diagnostic(code(workload::rate))]
     Rate(#[from] AdjustError),
+    /// A link chosen for the run that cannot be.
+    #[error("{message}")]
+    #[diagnostic(code(workload::link), help("{hint}"))]
+    Link {
+        /// What is wrong.
+        message: String,
+        /// What to type instead.
+        hint: String,
+    },
     /// Something in the file, or in a `--set` option, is wrong.
     #[error(transparent)]
     #[diagnostic(transparent)]
@@ -144,6 +175,8 @@ pub fn parse(file_name: &str, text: &str, options: &LoadOptions) -> Result<Workl
         adjust::set_payload(&mut workload, bytes);
     }
     adjust::multiply_rate(&mut workload, options.rate)?;
+    choice::apply(&mut workload, &options.links)?;
+    fault_choice::apply(&mut workload, &options.faults)?;
     Ok(workload)
 }
 

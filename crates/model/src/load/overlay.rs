@@ -296,7 +296,7 @@ pub(crate) fn inherit(root: &mut Node) -> Result<(), Problem> {
 }
 
 fn take_missing(group: &mut Node, from: &Node) {
-    // A group with a pace of its own takes none: neither the other word for it, nor one beside a trace or a flood.
+    // A group with a pace of its own takes none: neither the other word for it, nor one beside a trace, a flood or a reaction.
     let paced = group.get("every").or(group.get("rate")).is_some() || group.get("arrival").is_some_and(has_own_pace);
     for entry in from.entries() {
         let pace = matches!(entry.key.as_str(), "every" | "rate");
@@ -307,5 +307,5 @@ fn take_missing(group: &mut Node, from: &Node) {
 }
 
 fn has_own_pace(arrival: &Node) -> bool {
-    arrival.text() == Some("flood") || arrival.get("trace").is_some()
+    arrival.text() == Some("flood") || arrival.get("trace").or(arrival.get("reaction_to")).is_some()
 }

@@ -7,8 +7,8 @@ use super::raw::{BodyWord, RawBody, RawPayload, ShapeWord};
 use super::shape::{Form, SizeText, Spanned, SpreadText, Text, Word};
 use super::value::{self, impossible};
 use crate::payload::{Body, SizeDistribution, below};
-use crate::schedule::SMALLEST_PAYLOAD_BYTES;
-use crate::workload::Deviation;
+use crate::schedule::{SMALLEST_ANSWER_BYTES, SMALLEST_PAYLOAD_BYTES};
+use crate::workload::{Deviation, DeviceGroup};
 
 /// Largest payload that is taken, in bytes: what one MQTT packet can carry (MQTT 5.0 §1.5.5).
 const LARGEST_PAYLOAD_BYTES: f64 = 268_435_455.0;
@@ -139,9 +139,11 @@ pub(crate) fn body(raw: Option<&Form<Word<BodyWord>, RawBody>>) -> Body {
 }
 
 /// The deviation of a group some of whose sizes cannot hold the header, if there is one.
-pub(crate) fn raised_to_header(group: &str, size: &SizeDistribution) -> Option<Deviation> {
-    let header = f64::from(SMALLEST_PAYLOAD_BYTES);
-    let share = share_below_header(size);
+pub(crate) fn raised_to_header(group: &DeviceGroup) -> Option<Deviation> {
+    let (name, size) = (&group.name, &group.size);
+    let smallest = if group.reaction().is_some() { SMALLEST_ANSWER_BYTES } else { SMALLEST_PAYLOAD_BYTES };
+    let header = f64::from(smallest);
+    let share = share_below(size, smallest);
     let what = match size {
         SizeDistribution::Fixed(bytes) => format!("{bytes} B"),
         _ => format!("about {:.2} % of sizes, those below {header} B,", share * 100.0),
@@ -149,14 +151,15 @@ pub(crate) fn raised_to_header(group: &str, size: &SizeDistribution) -> Option<D
     (share > 1e-6).then(|| Deviation {
         name: "payload-raised-to-header".to_owned(),
         detail: format!(
-            "{group}: {what} raised to the {header} B of the smallest header, so that every message can be told apart"
+            "{name}: {what} raised to the {header} B of {}, so that every message can be told apart",
+            if group.reaction().is_some() { "a reaction's header" } else { "the smallest header" }
         ),
     })
 }
 
-/// Share of draws below the smallest header, before rounding to whole bytes.
-fn share_below_header(size: &SizeDistribution) -> f64 {
-    let header = f64::from(SMALLEST_PAYLOAD_BYTES);
+/// Share of draws below a header, before rounding to whole bytes.
+fn share_below(size: &SizeDistribution, smallest: u32) -> f64 {
+    let header = f64::from(smallest);
     match size {
         SizeDistribution::Fixed(bytes) => f64::from(u8::from(f64::from(*bytes) < header)),
         SizeDistribution::Normal { floor, .. } if f64::from(*floor) >= header => 0.0,
@@ -170,11 +173,11 @@ fn share_below_header(size: &SizeDistribution) -> f64 {
             }
         }
         SizeDistribution::Uniform { min, max } => {
-            let small = f64::from(SMALLEST_PAYLOAD_BYTES.saturating_sub(*min).min(max - min + 1));
+            let small = f64::from(smallest.saturating_sub(*min).min(max - min + 1));
             small / (f64::from(*max) - f64::from(*min) + 1.0)
         }
         SizeDistribution::Empirical(sizes) => {
-            let small = sizes.iter().filter(|size| **size < SMALLEST_PAYLOAD_BYTES).count();
+            let small = sizes.iter().filter(|size| **size < smallest).count();
             small as f64 / sizes.len().max(1) as f64
         }
     }

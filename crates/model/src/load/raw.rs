@@ -3,9 +3,12 @@
 use schemars::JsonSchema;
 use serde::Deserialize;
 
+use super::raw_faults::RawFault;
+use super::raw_links::RawLink;
+use super::requests::{RawRequester, RawResponder};
 use super::shape::{
-    AnyText, CheckText, CountText, DurationText, Form, Named, NumberText, OneOrMany, QosText, RateText, SizeText,
-    Spanned, SpreadText, Text, Word,
+    AnyText, CheckText, CountText, DurationText, Form, Named, NumberText, OneOrMany, QosText, RateText, ShareText,
+    SizeText, Spanned, SpreadText, Text, ThinkText, Word,
 };
 
 /// A pubmark workload: who sends what, who listens.
@@ -33,6 +36,18 @@ pub(crate) struct RawWorkload {
     pub devices: Vec<RawGroup>,
     /// Groups of like subscribers; an empty list for none.
     pub subscribers: Vec<RawSubscriber>,
+    /// Groups of clients that send requests and wait for the answers.
+    #[serde(default)]
+    pub requesters: Vec<RawRequester>,
+    /// Groups of clients that answer requests.
+    #[serde(default)]
+    pub responders: Vec<RawResponder>,
+    /// Emulated networks by name, which groups are put behind with `link`; presets (`pubmark list links`) need no definition.
+    #[serde(default)]
+    pub links: Named<RawLink>,
+    /// What is broken during a run: the system, connections, links.
+    #[serde(default)]
+    pub faults: Vec<Spanned<RawFault>>,
     /// How devices and subscribers are placed when there are several nodes.
     pub placement: Option<RawPlacement>,
     /// What differs when the workload is run as published (`--variant published`): each field given here replaces that field.
@@ -63,7 +78,8 @@ macro_rules! with_device_fields {
             pub every: Option<Text<DurationText>>,
             /// Messages per second of one device, such as `10/s`; in place of `every`.
             pub rate: Option<Text<RateText>>,
-            /// When messages are due: `periodic` (default), `poisson`, `flood`, or a mapping for on-off and recorded times.
+            /// When messages are due: `periodic` (default), `poisson`, `flood`, or a mapping for on-off, recorded times and
+            /// reactions.
             pub arrival: Option<Form<Word<ArrivalWord>, Spanned<RawArrival>>>,
             /// Where a periodic device's first send falls: `spread` (default) over the interval, or `aligned` with all others.
             pub phase: Option<Word<PhaseWord>>,
@@ -73,7 +89,8 @@ macro_rules! with_device_fields {
             pub payload: Option<Form<Text<SizeText>, Spanned<RawPayload>>>,
             /// What fills a payload behind its header: `random` (default), `text`, or a mapping with a JSON document.
             pub body: Option<Form<Word<BodyWord>, RawBody>>,
-            /// Topic, with `{workload}`, `{group}`, `{domain}`, `{type}`, `{qos}`, `{device}`, `{index}`, `{copy}` filled in per device.
+            /// Topic, with `{workload}`, `{group}`, `{domain}`, `{type}`, `{qos}`, `{device}`, `{index}`, `{copy}`, `{trigger}` filled in
+            /// per device; `{index%NAME}` is the index modulo the number of devices, subscribers or clients called so.
             pub topic: Option<Spanned<String>>,
             /// Delivery level: `0` (default), `1`, `2`.
             pub qos: Option<Text<QosText>>,
@@ -92,6 +109,8 @@ macro_rules! with_device_fields {
             pub in_flight_window: Option<Text<CountText>>,
             /// User name and password.
             pub credentials: Option<RawCredentials>,
+            /// Emulated network between the group and the system: one of `links`, a preset such as `lte`, or `none`.
+            pub link: Option<Spanned<String>>,
         }
     };
 }
@@ -108,8 +127,13 @@ with_device_fields! {
         name: Option<Spanned<String>>,
         /// One of `device_types`.
         r#type: Option<Spanned<String>>,
-        /// Devices, multiplied by `--scale`; 1 by default.
-        count: Option<Text<CountText>>,
+        /// Devices, multiplied by `--scale` and rounded up: `0.2` is one for every five; 1 by default.
+        count: Option<Text<ShareText>>,
+        /// Multiply the count by `--scale`; `true` by default.
+        scales: Option<Word<bool>>,
+        /// Name of the clients that carry the group: all groups of devices and subscribers that name them share their
+        /// connections, the first device on the first client and so on. Without it each device has a connection of its own.
+        client: Option<Spanned<String>>,
     }
 }
 
@@ -137,6 +161,12 @@ pub(crate) struct RawArrival {
     pub trace: Option<Vec<Text<DurationText>>>,
     /// The trace starts again after this time.
     pub repeat: Option<Text<DurationText>>,
+    /// A message is sent whenever the device's `client` receives one of these topics; in the syntax of filters, with the
+    /// device's placeholders. The client has a group of subscribers that hears them. `{trigger}` in the device's `topic` is the
+    /// number of the device whose message it was.
+    pub reaction_to: Option<Spanned<String>>,
+    /// Time between the receipt and the reaction: `20ms`, `exponential 20ms`; none by default.
+    pub think: Option<Text<ThinkText>>,
 }
 
 /// Where the first send falls.
@@ -302,11 +332,13 @@ pub(crate) struct RawCredentials {
 pub(crate) struct RawSubscriber {
     /// Name, unique; `subscriber-1`, `subscriber-2`, … if not given.
     pub name: Option<Spanned<String>>,
-    /// Subscribers, each with a connection of its own; 1 by default.
-    pub count: Option<Text<CountText>>,
+    /// Subscribers, each with a connection of its own unless they name a `client`; 1 by default. Where it `scales` it may be
+    /// a fraction, which is rounded up.
+    pub count: Option<Text<ShareText>>,
     /// Multiply the count by `--scale`; `false` by default.
     pub scales: Option<Word<bool>>,
-    /// What each subscribes to, in MQTT's syntax; `{index}` becomes the subscriber's number in its group, from 0.
+    /// What each subscribes to, in MQTT's syntax; `{index}` becomes the subscriber's number in its group, from 0;
+    /// `{index%NAME}` as in topics.
     pub filters: Spanned<OneOrMany<Spanned<String>>>,
     /// Delivery level asked for: `0` (default), `1`, `2`.
     pub qos: Option<Text<QosText>>,
@@ -318,6 +350,10 @@ pub(crate) struct RawSubscriber {
     pub shared: Option<Spanned<String>>,
     /// Time spent on a message before the next is taken; none by default.
     pub processing: Option<Text<DurationText>>,
+    /// Name of the clients that carry the group, as in a group of devices.
+    pub client: Option<Spanned<String>>,
+    /// Emulated network between the group and the system: one of `links`, a preset such as `lte`, or `none`.
+    pub link: Option<Spanned<String>>,
 }
 
 /// What changes in a group of subscribers.
@@ -341,6 +377,8 @@ pub(crate) struct RawSubscriberChange {
     pub shared: Option<Spanned<String>>,
     /// See `subscribers`.
     pub processing: Option<Text<DurationText>>,
+    /// See `subscribers`.
+    pub link: Option<Spanned<String>>,
 }
 
 /// Placement over several nodes.

@@ -143,6 +143,12 @@ text_kinds! {
     /// `20% every 5s`.
     CheckText = "Check", "a chance and a period such as `20% every 5s`",
         r"^([0-9]*\.?[0-9]+%? every [0-9]*\.?[0-9]+(ns|us|ms|s|m|h)|.*\$\{.+\}.*)$", &["string"];
+    /// A number of devices for each unit of the scale.
+    ShareText = "Share", "a number such as `10`, or `0.2` for one in five",
+        r"^([0-9]*\.?[0-9]+|.*\$\{.+\}.*)$", &["string", "number"];
+    /// `20ms`, `exponential 20ms`.
+    ThinkText = "Think", "a time such as `20ms` or `exponential 20ms`",
+        r"^((exponential )?[0-9]*\.?[0-9]+(ns|us|ms|s|m|h)|.*\$\{.+\}.*)$", &["string"];
     /// A whole number.
     CountText = "Count", "a whole number",
         r"^([0-9]+|.*\$\{.+\}.*)$", &["string", "integer"];
@@ -154,6 +160,13 @@ text_kinds! {
         r"^([012]|best-effort|at-least-once|exactly-once|.*\$\{.+\}.*)$", &["string", "integer"];
     /// Any scalar.
     AnyText = "Scalar", "a text or a number", "", &["string", "number", "boolean"];
+}
+
+impl<K> Text<K> {
+    /// A part of another text.
+    pub fn new(text: String, span: Span) -> Text<K> {
+        Text { text, span, kind: PhantomData }
+    }
 }
 
 impl<'de, K: TextKind> Deserialize<'de> for Text<K> {

@@ -6,7 +6,7 @@ use super::value;
 use crate::topic::{TopicFilter, TopicTemplate};
 
 /// What can be filled into a topic, per device.
-const TOPIC_WORDS: [&str; 8] = ["workload", "group", "domain", "type", "qos", "device", "index", "copy"];
+const TOPIC_WORDS: [&str; 9] = ["workload", "group", "domain", "type", "qos", "device", "index", "copy", "trigger"];
 /// What can be filled into a filter, per subscriber.
 const FILTER_WORDS: [&str; 3] = ["index", "copy", "workload"];
 /// Longest topic or filter, in bytes: a fourth of what MQTT allows, so that filled-in names fit.
@@ -36,7 +36,16 @@ pub(crate) fn template(topic: &Spanned<String>) -> Result<TopicTemplate, Problem
 }
 
 /// Checks a topic filter (MQTT 5.0 §4.7).
-pub(crate) fn filter(filter: &Spanned<String>) -> Result<TopicFilter, Problem> {
+pub(crate) fn filter(text: &Spanned<String>) -> Result<TopicFilter, Problem> {
+    filter_with(text, &FILTER_WORDS)
+}
+
+/// Checks the filter of what a device reacts to.
+pub(crate) fn reaction(text: &Spanned<String>) -> Result<TopicFilter, Problem> {
+    filter_with(text, &TOPIC_WORDS[..8])
+}
+
+fn filter_with(filter: &Spanned<String>, words: &[&str]) -> Result<TopicFilter, Problem> {
     let text = &filter.value;
     let bad = |why: &str, help: String| {
         Err(Problem::new(ProblemKind::BadFilter, format!("`{}` is not a topic filter: {why}", shown(text)))
@@ -68,7 +77,7 @@ pub(crate) fn filter(filter: &Spanned<String>) -> Result<TopicFilter, Problem> {
         }
         before.push(level);
     }
-    value::placeholders(text, &FILTER_WORDS, filter.span)?;
+    value::placeholders(text, words, filter.span)?;
     Ok(TopicFilter(text.clone()))
 }
 

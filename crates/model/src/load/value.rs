@@ -3,9 +3,10 @@
 use std::time::Duration;
 
 use super::diagnostic::{Problem, ProblemKind, Span};
-use super::shape::{CheckText, CountText, DurationText, NumberText, QosText, RateText, Text};
+use super::shape::{CheckText, CountText, DurationText, NumberText, QosText, RateText, ShareText, Text, ThinkText};
 use super::suggest;
 use crate::qos::Qos;
+use crate::reaction::Think;
 use crate::units::{self, UnitError};
 
 /// Shortest time between two messages of a device that is taken.
@@ -84,6 +85,34 @@ pub(crate) fn count(text: &Text<CountText>, what: &str, least: u32, most: u32) -
     }
 }
 
+/// A group's count at a scale, rounded up; at least one, at most `most`. One for each unit of the scale if nothing is said.
+pub(crate) fn scaled(text: Option<&Text<ShareText>>, scale: u32, most: u32) -> Result<u32, Problem> {
+    let Some(text) = text else { return Ok(scale) };
+    let wrong = |why: String| Problem::new(ProblemKind::WrongKind, why).at(text.span, "not a count");
+    let share: f64 =
+        text.text.parse().map_err(|_| wrong(format!("a group's count is a number, not `{}`", text.text)))?;
+    // Decimal fractions are not exact in binary: 0.2 of 15 is a little more than 3.
+    let count = (share * f64::from(scale) - 1e-9).ceil();
+    match count >= 1.0 && count <= f64::from(most) {
+        true => Ok(count as u32),
+        false => {
+            Err(impossible(format!("`count` gives the group {} members", if count > 1.0 { "too many" } else { "no" }))
+                .at(text.span, "out of range")
+                .help(format!("it lies between 1 and {most}, times the scale")))
+        }
+    }
+}
+
+/// Time that a device thinks before it reacts.
+pub(crate) fn think(text: &Text<ThinkText>) -> Result<Think, Problem> {
+    let (rest, exponential) = match text.text.trim().strip_prefix("exponential ") {
+        Some(rest) => (rest, true),
+        None => (text.text.as_str(), false),
+    };
+    let time = duration(&Text::new(rest.trim().to_owned(), text.span))?;
+    Ok(if exponential { Think::Exponential(time) } else { Think::Fixed(time) })
+}
+
 /// A number of at least zero.
 pub(crate) fn number(text: &Text<NumberText>) -> Result<f64, Problem> {
     match text.text.parse::<f64>() {
@@ -146,8 +175,10 @@ pub(crate) fn placeholders(text: &str, known: &[&str], span: Span) -> Result<(),
                 .help(format!("placeholders are {}", braced(known))));
         };
         let name = &rest[open + 1..open + close];
-        if !known.contains(&name) {
-            let near = suggest::nearest(name, known.iter().copied());
+        let modulo = name.split_once('%').filter(|(number, _)| matches!(*number, "index" | "trigger"));
+        let word = modulo.map_or(name, |(number, _)| number);
+        if !known.contains(&word) {
+            let near = suggest::nearest(word, known.iter().copied());
             let lead = near.map(|near| format!("did you mean `{{{near}}}`? ")).unwrap_or_default();
             return Err(Problem::new(ProblemKind::UnknownPlaceholder, format!("unknown placeholder `{{{name}}}`"))
                 .at(span, "nothing fills it in")

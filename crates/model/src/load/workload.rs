@@ -9,18 +9,18 @@ use super::node::Node;
 use super::raw::{PlacementWord, RawPublished, RawSubscriber, RawWorkload, SubscribersWord};
 use super::reader::Reader;
 use super::shape::Spanned;
-use super::{LoadOptions, device, options, overlay, payload, topics, value};
+use super::{LoadOptions, clients, device, faults, links, options, overlay, payload, requests, topics, value};
 use crate::qos::Qos;
 use crate::workload::{Deviation, DeviceGroup, Placement, SubscriberGroup, Variant, Workload};
 
 /// Most groups of devices; a group's number has 16 bits.
-const MOST_GROUPS: usize = 10_000;
+pub(super) const MOST_GROUPS: usize = 10_000;
 /// Most devices in all: a compact header has 24 bits for the publisher.
 const MOST_DEVICES: u64 = 1 << 24;
 /// Most subscribers in all.
-const MOST_SUBSCRIBERS: u64 = 1_000_000;
+pub(super) const MOST_SUBSCRIBERS: u64 = 1_000_000;
 /// Most filters of one subscriber.
-const MOST_FILTERS: usize = 1_000;
+pub(super) const MOST_FILTERS: usize = 1_000;
 
 /// The tree made ready for one variant, with its settings applied. `settings` are (key, value, number of the text).
 pub(crate) fn prepared(mut root: Node, variant: Variant, settings: &[(String, String, u16)]) -> Result<Node, Problem> {
@@ -52,14 +52,14 @@ pub(crate) fn checked(
 ) -> Result<Workload, Problem> {
     let raw = RawWorkload::deserialize(Reader(root))?;
     check_workload_name(&raw.name)?;
-    let mut devices = device_groups(root, &raw)?;
-    let mut subscribers = subscriber_groups(&raw)?;
-    apply_scale(&mut devices, &mut subscribers, &raw, scale, root)?;
+    let mut devices = device_groups(root, &raw, scale)?;
+    let mut subscribers = subscriber_groups(&raw, scale)?;
+    requests::add_groups(&raw, scale, &mut devices, &mut subscribers)?;
+    check_totals(&devices, &subscribers, root)?;
     if let Some(qos) = options.qos {
         apply_qos(&mut devices, &mut subscribers, qos);
     }
-    let mut deviations: Vec<Deviation> =
-        devices.iter().filter_map(|group| payload::raised_to_header(&group.name, &group.size)).collect();
+    let mut deviations: Vec<Deviation> = devices.iter().filter_map(payload::raised_to_header).collect();
     if options.variant == Variant::Published && !has_published {
         deviations.push(Deviation {
             name: "no-published-reading".to_owned(),
@@ -67,7 +67,7 @@ pub(crate) fn checked(
         });
     }
     let placement = raw.placement.as_ref();
-    Ok(Workload {
+    let mut workload = Workload {
         name: raw.name.value.clone(),
         description: raw.description.clone(),
         source: raw.source.clone(),
@@ -75,6 +75,8 @@ pub(crate) fn checked(
         scale,
         devices,
         subscribers,
+        links: Vec::new(),
+        faults: Vec::new(),
         placement: match placement.and_then(|placement| placement.devices.as_ref()).map(|word| word.value) {
             Some(PlacementWord::Replicate) => Placement::Replicate,
             Some(PlacementWord::Split) | None => Placement::Split,
@@ -84,7 +86,12 @@ pub(crate) fn checked(
             .map(|word| word.value)
             == Some(SubscribersWord::EveryNode),
         deviations,
-    })
+    };
+    links::resolve(&mut workload, &raw)?;
+    faults::resolve(&mut workload, &raw.faults)?;
+    clients::check(&workload, &raw)?;
+    requests::check_directions(&workload, &raw)?;
+    Ok(workload)
 }
 
 fn check_workload_name(name: &Spanned<String>) -> Result<(), Problem> {
@@ -97,9 +104,9 @@ fn check_workload_name(name: &Spanned<String>) -> Result<(), Problem> {
     }
 }
 
-fn device_groups(root: &Node, raw: &RawWorkload) -> Result<Vec<DeviceGroup>, Problem> {
+fn device_groups(root: &Node, raw: &RawWorkload, scale: u32) -> Result<Vec<DeviceGroup>, Problem> {
     let list = root.get("devices").map(|devices| devices.span).unwrap_or_default();
-    if raw.devices.is_empty() {
+    if raw.devices.is_empty() && raw.requesters.is_empty() {
         return Err(Problem::new(ProblemKind::Empty, "no device sends anything")
             .at(list, "empty")
             .help("add a group: `- {name: sensor, count: 10, every: 1s, payload: 100B}`"));
@@ -113,7 +120,7 @@ fn device_groups(root: &Node, raw: &RawWorkload) -> Result<Vec<DeviceGroup>, Pro
         .iter()
         .zip(nodes)
         .map(|(group, node)| {
-            let checked = device::group(group, first_key(node))?;
+            let checked = device::group(group, scale, first_key(node))?;
             let span = group.name.as_ref().or(group.r#type.as_ref()).map(|name| name.span).unwrap_or_default();
             names.add("device group", &checked.name, span)?;
             Ok(checked)
@@ -127,10 +134,10 @@ fn first_key(node: &Node) -> Span {
 
 /// Names seen so far, with their places.
 #[derive(Default)]
-struct Names(std::collections::HashMap<String, Span>);
+pub(super) struct Names(std::collections::HashMap<String, Span>);
 
 impl Names {
-    fn add(&mut self, what: &str, name: &str, span: Span) -> Result<(), Problem> {
+    pub(super) fn add(&mut self, what: &str, name: &str, span: Span) -> Result<(), Problem> {
         match self.0.insert(name.to_owned(), span) {
             None => Ok(()),
             Some(first) => Err(Problem::new(ProblemKind::BadName, format!("two {what}s are called `{name}`"))
@@ -141,12 +148,12 @@ impl Names {
     }
 }
 
-fn subscriber_groups(raw: &RawWorkload) -> Result<Vec<SubscriberGroup>, Problem> {
+fn subscriber_groups(raw: &RawWorkload, scale: u32) -> Result<Vec<SubscriberGroup>, Problem> {
     let mut names = Names::default();
     let mut shared = std::collections::HashMap::new();
     let mut groups = Vec::with_capacity(raw.subscribers.len());
     for (number, subscriber) in (1..).zip(&raw.subscribers) {
-        let group = subscriber_group(subscriber, number)?;
+        let group = subscriber_group(subscriber, number, scale)?;
         let span = subscriber.name.as_ref().map_or(subscriber.filters.span, |name| name.span);
         names.add("subscriber group", &group.name, span)?;
         if let Some(name) = &subscriber.shared
@@ -162,7 +169,7 @@ fn subscriber_groups(raw: &RawWorkload) -> Result<Vec<SubscriberGroup>, Problem>
     Ok(groups)
 }
 
-fn subscriber_group(raw: &RawSubscriber, number: u32) -> Result<SubscriberGroup, Problem> {
+fn subscriber_group(raw: &RawSubscriber, number: u32, scale: u32) -> Result<SubscriberGroup, Problem> {
     if let Some(name) = &raw.name {
         device::check_name(name)?;
     }
@@ -175,41 +182,36 @@ fn subscriber_group(raw: &RawSubscriber, number: u32) -> Result<SubscriberGroup,
     if filters.len() > MOST_FILTERS {
         return Err(value::too_many("filters", filters.len() as u64, MOST_FILTERS as u64, raw.filters.span));
     }
-    let count = |count| value::count(count, "a group's count", 1, MOST_SUBSCRIBERS as u32);
+    let scales = raw.scales.as_ref().is_some_and(|scales| scales.value);
     Ok(SubscriberGroup {
         name: raw.name.as_ref().map_or_else(|| format!("subscriber-{number}"), |name| name.value.clone()),
-        count: raw.count.as_ref().map_or(Ok(1), count)?,
+        count: value::scaled(raw.count.as_ref(), if scales { scale } else { 1 }, MOST_SUBSCRIBERS as u32)?,
         filters: filters.iter().map(topics::filter).collect::<Result<_, _>>()?,
         qos: raw.qos.as_ref().map_or(Ok(Qos::BestEffort), value::qos)?,
         session: device::session(raw.session.as_ref()),
         credentials: raw.credentials.as_ref().map(device::credentials),
         shared: raw.shared.as_ref().map(|name| options::shared(name, &raw.filters.value)).transpose()?,
         processing: raw.processing.as_ref().map_or(Ok(Duration::ZERO), value::duration)?,
+        client: raw
+            .client
+            .as_ref()
+            .map(|client| device::check_name(client).map(|()| client.value.clone()))
+            .transpose()?,
+        link: links::of_group(raw.link.as_ref()),
+        responds: None,
     })
 }
 
-fn apply_scale(
-    devices: &mut [DeviceGroup],
-    subscribers: &mut [SubscriberGroup],
-    raw: &RawWorkload,
-    scale: u32,
-    root: &Node,
-) -> Result<(), Problem> {
-    let scales = raw.subscribers.iter().map(|subscriber| subscriber.scales.as_ref().is_some_and(|scales| scales.value));
-    let factor = |scales: bool| if scales { u64::from(scale) } else { 1 };
+fn check_totals(devices: &[DeviceGroup], subscribers: &[SubscriberGroup], root: &Node) -> Result<(), Problem> {
     let place = |section: &str| root.get(section).map(|node| node.span).unwrap_or_default();
-    let device_total: u64 = devices.iter().map(|group| u64::from(group.count) * factor(true)).sum();
+    let device_total: u64 = devices.iter().map(|group| u64::from(group.count)).sum();
     if device_total > MOST_DEVICES {
         return Err(value::too_many("devices", device_total, MOST_DEVICES, place("devices")));
     }
-    let counts = subscribers.iter().zip(scales.clone()).map(|(group, scales)| u64::from(group.count) * factor(scales));
-    let subscriber_total: u64 = counts.sum();
+    let subscriber_total: u64 = subscribers.iter().map(|group| u64::from(group.count)).sum();
     if subscriber_total > MOST_SUBSCRIBERS {
         return Err(value::too_many("subscribers", subscriber_total, MOST_SUBSCRIBERS, place("subscribers")));
     }
-    // Both sums fit, so each product does.
-    devices.iter_mut().for_each(|group| group.count *= scale);
-    subscribers.iter_mut().zip(scales).for_each(|(group, scales)| group.count *= if scales { scale } else { 1 });
     Ok(())
 }
 

@@ -9,11 +9,27 @@ use crate::schedule::{NEVER, nanoseconds, purpose};
 /// An arrival process, ready to be stepped through.
 #[derive(Clone, Debug)]
 pub(super) enum ArrivalRule {
-    Periodic { interval_ns: i64, phase: Phase, jitter_ns: i64 },
-    Poisson { mean_gap_ns: f64 },
-    OnOff { interval_ns: i64, on_ns: f64, off_ns: f64 },
-    Trace { offsets_ns: Arc<[u64]>, usable: usize, period_ns: Option<i64> },
+    Periodic {
+        interval_ns: i64,
+        phase: Phase,
+        jitter_ns: i64,
+    },
+    Poisson {
+        mean_gap_ns: f64,
+    },
+    OnOff {
+        interval_ns: i64,
+        on_ns: f64,
+        off_ns: f64,
+    },
+    Trace {
+        offsets_ns: Arc<[u64]>,
+        usable: usize,
+        period_ns: Option<i64>,
+    },
     Flood,
+    /// Nothing is due before something was received.
+    Reaction,
 }
 
 /// Where a device stands in its arrival process.
@@ -50,6 +66,7 @@ impl ArrivalRule {
                 ArrivalRule::Trace { offsets_ns: offsets_ns.clone(), usable, period_ns }
             }
             Arrival::Flood => ArrivalRule::Flood,
+            Arrival::Reaction(_) => ArrivalRule::Reaction,
         }
     }
 
@@ -79,6 +96,7 @@ impl ArrivalRule {
             }
             ArrivalRule::Trace { .. } => self.settle_trace(&mut position),
             ArrivalRule::Flood => return position,
+            ArrivalRule::Reaction => position.due_ns = NEVER,
         }
         if position.due_ns >= end_ns {
             position.due_ns = NEVER;
@@ -111,7 +129,7 @@ impl ArrivalRule {
                 position.turn += 1;
                 self.settle_trace(position);
             }
-            ArrivalRule::Flood => return,
+            ArrivalRule::Flood | ArrivalRule::Reaction => return,
         }
         if position.due_ns >= end_ns {
             position.due_ns = NEVER;

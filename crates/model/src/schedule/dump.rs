@@ -20,6 +20,9 @@ pub fn dump(workload: &Workload, fleet: &Fleet, seed: u64, timeline: &Timeline, 
         if rules.is_flood() {
             writeln!(out, "# {} floods: no due times", group.name)?;
         }
+        if group.reaction().is_some() {
+            writeln!(out, "# {} reacts: no due times", group.name)?;
+        }
     }
     let devices: Vec<Device> =
         in_identity_order(workload, fleet).into_iter().filter(|device| !rules_of(device).is_flood()).collect();

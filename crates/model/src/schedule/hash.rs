@@ -61,9 +61,11 @@ pub fn combine(workload: &Workload, fleet: &Fleet, values: &[u64]) -> String {
     format!("{folded:016x}")
 }
 
-/// Devices by (copy, group name, index), an order that does not depend on how the fleet was counted out.
+/// Scheduled devices by (copy, group name, index), an order that does not depend on how the fleet was counted out.
 pub(super) fn in_identity_order(workload: &Workload, fleet: &Fleet) -> Vec<Device> {
-    let mut devices = fleet.devices().to_vec();
+    // What reacts has no schedule.
+    let scheduled = |device: &&Device| workload.devices[usize::from(device.group)].reaction().is_none();
+    let mut devices: Vec<Device> = fleet.devices().iter().filter(scheduled).copied().collect();
     devices.sort_by_key(|device| (device.copy, &workload.devices[usize::from(device.group)].name, device.index));
     devices
 }

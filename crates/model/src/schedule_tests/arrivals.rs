@@ -121,7 +121,7 @@ fn a_flood_stays_at_the_start() {
     use crate::schedule::{Cursor, Rules};
     let group = super::fixtures::group("g/h", 1, Arrival::Flood);
     let rules = Rules::new(&group, 1, &timeline(2, 10));
-    let mut cursor = Cursor::new(&rules, &Device { publisher: 0, group: 0, copy: 0, index: 0 });
+    let mut cursor = Cursor::new(&rules, &Device { publisher: 0, group: 0, copy: 0, index: 0, ..Device::default() });
     let sizes: Vec<u32> = (0..100).map(|_| cursor.take(&rules).unwrap().payload_bytes).collect();
     assert_eq!(cursor.peek_ns(), Some(-2 * SECOND));
     assert!(sizes.windows(2).any(|pair| pair[0] != pair[1]), "sizes still vary");

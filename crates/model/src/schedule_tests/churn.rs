@@ -28,7 +28,7 @@ fn rules_of(name: &str, churn: Churn, timeline: &Timeline) -> Rules {
 }
 
 fn device(index: u32) -> Device {
-    Device { publisher: index, group: 0, copy: 0, index }
+    Device { publisher: index, group: 0, copy: 0, index, ..Device::default() }
 }
 
 fn transitions(rules: &Rules, device: &Device) -> (bool, Vec<Transition>) {

@@ -33,6 +33,9 @@ pub(crate) fn group(name: &str, count: u32, arrival: Arrival) -> DeviceGroup {
         mqtt: MqttSettings::default(),
         in_flight_window: 20,
         credentials: None,
+        client: None,
+        link: None,
+        requests: None,
     }
 }
 
@@ -44,8 +47,11 @@ pub(crate) fn listeners(name: &str, count: u32, filters: &[&str]) -> SubscriberG
         qos: Qos::BestEffort,
         session: SessionKind::Clean,
         credentials: None,
+        client: None,
         shared: None,
         processing: Duration::ZERO,
+        link: None,
+        responds: None,
     }
 }
 
@@ -58,6 +64,8 @@ pub(crate) fn workload(devices: Vec<DeviceGroup>, subscribers: Vec<SubscriberGro
         scale: 1,
         devices,
         subscribers,
+        links: Vec::new(),
+        faults: Vec::new(),
         placement: Placement::Split,
         subscribers_on_every_node: false,
         deviations: Vec::new(),

@@ -181,7 +181,7 @@ fn draws_are_those_of_the_first_version() {
     let rules = Rules::all(&workload, SEED, &timeline(2, 20));
     let found: Vec<(i64, u32)> = rules
         .iter()
-        .map(|rules| dues(rules, &Device { publisher: 0, group: 0, copy: 1, index: 2 }))
+        .map(|rules| dues(rules, &Device { publisher: 0, group: 0, copy: 1, index: 2, ..Device::default() }))
         .map(|dues| (dues[1].due_ns, dues[1].configured_bytes))
         .collect();
     assert_eq!(found, GOLDEN_MESSAGES);

@@ -13,7 +13,7 @@ fn drawn(size: SizeDistribution) -> Vec<Due> {
     let mut group = group("g/h", 1, periodic(Duration::from_millis(1), Phase::Aligned));
     group.size = size;
     let rules = Rules::new(&group, 11, &timeline(0, 100));
-    dues(&rules, &Device { publisher: 0, group: 0, copy: 0, index: 0 })
+    dues(&rules, &Device { publisher: 0, group: 0, copy: 0, index: 0, ..Device::default() })
 }
 
 /// Mean, standard deviation, and third moment over the cube of the standard deviation.

@@ -177,13 +177,6 @@ fn the_whole_file_is_checked() {
             "between 1",
         ),
         case(
-            "name: t\ndevices: [{name: a, every: 1s, payload: 1KB, count: 1.5}]\nsubscribers: []\n",
-            WrongKind,
-            "1.5",
-            2,
-            "",
-        ),
-        case(
             "name: t\ndevices: [{name: a, every: 1s, payload: 1KB, count: 16777216}, {name: b, every: 1s, payload: 1KB}]\nsubscribers: []\n",
             TooLarge,
             "[",

@@ -170,7 +170,7 @@ fn small_sizes_are_named() {
 #[test]
 fn every_builtin_loads_in_both_readings_and_is_listed() {
     let listed = builtin::list().unwrap();
-    assert_eq!(listed.len(), 17);
+    assert_eq!(listed.len(), 19);
     for row in &listed {
         for reading in [Variant::Corrected, Variant::Published] {
             let workload = load::load(row.name, &variant(reading)).unwrap();

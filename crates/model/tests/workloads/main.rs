@@ -1,12 +1,16 @@
 //! Workload files: what is read, what is refused and how, and the built-in ones against the published figures.
 #![allow(clippy::unwrap_used)]
 
+mod clients;
 mod diagnostics;
+mod faults;
 mod forms;
 mod hostile;
+mod links;
 mod options;
 mod plans;
 mod psmark;
+mod requests;
 mod schema;
 mod settings;
 

@@ -1,0 +1,178 @@
+//! Faults counted out for a run: each with its time. The times depend on the seed and the faults alone, never on the system.
+
+use std::time::Duration;
+
+use super::{Fault, FaultKind, Timing};
+use crate::random::Stream;
+
+/// Draws of the times of faults.
+const PURPOSE: u64 = 0xfa17;
+/// Most faults of one run: more are a load, not faults.
+pub const MOST_OCCURRENCES: usize = 1_000;
+
+/// A fault with its time.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Occurrence {
+    /// Which of the workload's faults, from 0.
+    pub fault: usize,
+    /// What is broken.
+    pub kind: FaultKind,
+    /// Since the start of the measured window, ns.
+    pub at_ns: u64,
+    /// Length, ns; `None` where the fault has no end of its own.
+    pub length_ns: Option<u64>,
+}
+
+impl Occurrence {
+    /// When it ends, ns; its beginning where it has no end of its own.
+    pub fn end_ns(&self) -> u64 {
+        self.at_ns.saturating_add(self.length_ns.unwrap_or(0))
+    }
+}
+
+/// All faults of a run in order of time.
+///
+/// # Errors
+/// A sentence about faults that overlap, do not fit into the window of this length, or are too many.
+pub fn occurrences(faults: &[Fault], seed: u64, window: Duration) -> Result<Vec<Occurrence>, String> {
+    let window_ns = nanoseconds(window);
+    let mut found = Vec::new();
+    for (number, fault) in faults.iter().enumerate() {
+        match fault.timing {
+            Timing::Once { at, length } => {
+                let length_ns = length.map(nanoseconds);
+                found.push(Occurrence { fault: number, kind: fault.kind, at_ns: nanoseconds(at), length_ns });
+            }
+            Timing::Random { mttf, mttr } => {
+                if faults.len() > 1 {
+                    let other = "faults by `mttf` stand alone: beside others it could not be told whose a loss is";
+                    return Err(other.to_owned());
+                }
+                found.extend(drawn(number, fault.kind, seed, (mttf, mttr), window_ns));
+            }
+        }
+        if found.len() > MOST_OCCURRENCES {
+            return Err(format!("a run has {MOST_OCCURRENCES} faults at most; make `mttf` longer"));
+        }
+    }
+    found.sort_by_key(|occurrence| (occurrence.at_ns, occurrence.fault));
+    check(&found, window_ns)?;
+    Ok(found)
+}
+
+/// Failures and repairs in turns, as long as they end within the window; one more than allowed if they are too many.
+fn drawn(
+    fault: usize,
+    kind: FaultKind,
+    seed: u64,
+    (mttf, mttr): (Duration, Duration),
+    window_ns: u64,
+) -> Vec<Occurrence> {
+    let stream = Stream::new(seed, PURPOSE);
+    let draw = |index: u64, mean: Duration| (stream.exponential(index) * mean.as_nanos() as f64).max(1.0) as u64;
+    let mut now_ns = 0_u64;
+    let mut found = Vec::new();
+    for index in 0..=MOST_OCCURRENCES as u64 {
+        let at_ns = now_ns.saturating_add(draw(2 * index, mttf));
+        let length_ns = draw(2 * index + 1, mttr);
+        now_ns = at_ns.saturating_add(length_ns);
+        if now_ns >= window_ns {
+            break;
+        }
+        found.push(Occurrence { fault, kind, at_ns, length_ns: Some(length_ns) });
+    }
+    found
+}
+
+fn check(found: &[Occurrence], window_ns: u64) -> Result<(), String> {
+    for pair in found.windows(2) {
+        let [one, other] = pair else { continue };
+        if one.end_ns() > other.at_ns || one.at_ns == other.at_ns {
+            return Err(format!(
+                "`{}` at {} begins before `{}` at {} is over: one fault at a time, or it could not be told whose a loss is",
+                other.kind.as_str(),
+                seconds(other.at_ns),
+                one.kind.as_str(),
+                seconds(one.at_ns)
+            ));
+        }
+    }
+    match found.iter().find(|occurrence| occurrence.end_ns() >= window_ns) {
+        Some(late) => Err(format!(
+            "`{}` at {} ends {} after the start of the measured window, which is {} long: what follows a fault is what is \
+             measured",
+            late.kind.as_str(),
+            seconds(late.at_ns),
+            seconds(late.end_ns()),
+            seconds(window_ns)
+        )),
+        None => Ok(()),
+    }
+}
+
+fn nanoseconds(time: Duration) -> u64 {
+    u64::try_from(time.as_nanos()).unwrap_or(u64::MAX)
+}
+
+pub(super) fn seconds(ns: u64) -> String {
+    let text = format!("{:.3}", ns as f64 / 1e9);
+    format!("{} s", text.trim_end_matches('0').trim_end_matches('.'))
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+
+    const MINUTE: Duration = Duration::from_secs(60);
+
+    fn once(kind: FaultKind, at_s: u64, length_s: Option<u64>) -> Fault {
+        let timing = Timing::Once { at: Duration::from_secs(at_s), length: length_s.map(Duration::from_secs) };
+        Fault { kind, timing, share: 1.0, group: None, link: None, server: None }
+    }
+
+    fn random(mttf_s: u64, mttr_s: u64) -> Fault {
+        let timing = Timing::Random { mttf: Duration::from_secs(mttf_s), mttr: Duration::from_secs(mttr_s) };
+        Fault { timing, ..once(FaultKind::Reset, 0, None) }
+    }
+
+    #[test]
+    fn faults_stand_in_the_order_of_their_times() {
+        let faults = [once(FaultKind::Pause, 30, Some(2)), once(FaultKind::Kill, 10, None)];
+        let found = occurrences(&faults, 1, MINUTE).unwrap();
+        let times: Vec<_> = found.iter().map(|one| (one.fault, one.at_ns, one.length_ns)).collect();
+        assert_eq!(times, [(1, 10_000_000_000, None), (0, 30_000_000_000, Some(2_000_000_000))]);
+    }
+
+    #[test]
+    fn faults_that_overlap_or_do_not_fit_are_refused() {
+        let two = [once(FaultKind::Pause, 30, Some(5)), once(FaultKind::Kill, 33, None)];
+        assert!(occurrences(&two, 1, MINUTE).unwrap_err().contains("`kill` at 33 s begins before `pause` at 30 s"));
+        let late = [once(FaultKind::Pause, 58, Some(5))];
+        assert!(occurrences(&late, 1, MINUTE).unwrap_err().contains("ends 63 s after"));
+        let mixed = [random(30, 5), once(FaultKind::Kill, 33, None)];
+        assert!(occurrences(&mixed, 1, MINUTE).unwrap_err().contains("stand alone"));
+    }
+
+    #[test]
+    fn random_faults_have_the_means_asked_for_and_depend_on_the_seed_alone() {
+        let faults = [random(30, 5)];
+        let long = Duration::from_secs(30_000);
+        let found = occurrences(&faults, 7, long).unwrap();
+        assert_eq!(found, occurrences(&faults, 7, long).unwrap());
+        assert_ne!(found, occurrences(&faults, 8, long).unwrap());
+        // A shorter window has the same faults, as far as they end within it.
+        let short = occurrences(&faults, 7, Duration::from_secs(300)).unwrap();
+        assert_eq!(found[..short.len()], short[..]);
+        assert!(found.windows(2).all(|pair| pair[0].end_ns() <= pair[1].at_ns));
+        // 30,000 s in cycles of 35 s on average: 857 ± 5 standard deviations of a renewal process (√857 · 30.4 / 35 = 25).
+        assert!((730..=985).contains(&found.len()), "{}", found.len());
+        let mean_s = found.iter().filter_map(|one| one.length_ns).sum::<u64>() as f64 / found.len() as f64 / 1e9;
+        assert!((4.1..=5.9).contains(&mean_s), "{mean_s}");
+    }
+
+    #[test]
+    fn too_many_are_refused() {
+        assert!(occurrences(&[random(1, 1)], 1, Duration::from_secs(100_000)).unwrap_err().contains("1000 faults"));
+    }
+}

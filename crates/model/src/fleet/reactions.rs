@@ -1,0 +1,193 @@
+//! Who reacts to whom: the devices of reacting groups, found by following topics from the scheduled devices on.
+//!
+//! A reacting device is a publisher of its own for each `{trigger}` in its topic, and twice: once for messages whose root,
+//! the scheduled message at the beginning of their chain, is due in the warm-up, and once for the measured ones. Each has
+//! sequence numbers of its own, so that the books of the measured ones have no gaps where the window begins.
+
+use std::collections::{BTreeMap, HashMap};
+
+use super::{Device, Fleet, Subscriber};
+use crate::topic::TopicFilter;
+use crate::workload::Workload;
+
+/// A message of one publisher makes another publish.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Link {
+    /// Number of the publisher that triggers.
+    pub trigger: u32,
+    /// Number of the publisher that reacts to messages with a measured root; the next number is its twin for the warm-up.
+    pub reacts: u32,
+}
+
+/// What the devices of a workload trigger.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct Chains {
+    /// Links, those of the beginnings of chains first.
+    pub links: Vec<Link>,
+    /// A group that reacts to itself in the end, if there is one.
+    pub circle: Option<u16>,
+}
+
+/// A device of a reacting group, before its triggers are known.
+struct Instance {
+    device: Device,
+    /// Filters of its client's subscriber.
+    heard: Vec<TopicFilter>,
+    /// It is a publisher for each triggering device.
+    by_trigger: bool,
+}
+
+/// The instances, found by topic.
+struct Instances {
+    all: Vec<Instance>,
+    /// By the whole topic that they react to.
+    exact: HashMap<String, Vec<usize>>,
+    /// Those with wildcards.
+    wild: Vec<(TopicFilter, usize)>,
+}
+
+impl Instances {
+    fn new(fleet: &Fleet, workload: &Workload, devices: impl Iterator<Item = Device>) -> Instances {
+        let listeners: HashMap<(u32, &str, u32), &Subscriber> = fleet
+            .subscribers
+            .iter()
+            .filter_map(|subscriber| {
+                let client = workload.subscribers[usize::from(subscriber.group)].client.as_deref()?;
+                Some(((subscriber.copy, client, subscriber.index), subscriber))
+            })
+            .collect();
+        let mut instances = Instances { all: Vec::new(), exact: HashMap::new(), wild: Vec::new() };
+        for device in devices {
+            let group = &workload.devices[usize::from(device.group)];
+            let (Some(reaction), Some(client)) = (group.reaction(), group.client.as_deref()) else { continue };
+            let Some(listener) = listeners.get(&(device.copy, client, device.index)) else { continue };
+            let heard = fleet.filters(workload, listener).into_iter().map(TopicFilter).collect();
+            let number = instances.all.len();
+            let to = fleet.fill_for(&reaction.to.0, workload, &device);
+            match to.contains(['+', '#']) {
+                true => instances.wild.push((TopicFilter(to), number)),
+                false => instances.exact.entry(to).or_default().push(number),
+            }
+            instances.all.push(Instance { device, heard, by_trigger: group.topic.0.contains("{trigger") });
+        }
+        instances
+    }
+
+    /// Those that a message with this topic triggers.
+    fn triggered_by(&self, topic: &str) -> Vec<&Instance> {
+        let wild = self.wild.iter().filter(|(to, _)| to.matches(topic)).map(|(_, number)| number);
+        let exact = self.exact.get(topic).into_iter().flatten();
+        let hears = |instance: &&Instance| instance.heard.iter().any(|filter| filter.matches(topic));
+        exact.chain(wild).map(|number| &self.all[*number]).filter(hears).collect()
+    }
+}
+
+/// Order of publishers in a fleet.
+fn place(device: &Device) -> (u32, u16, u32, u32) {
+    (device.copy, device.group, device.index, device.trigger)
+}
+
+/// Puts the reacting publishers into a fleet of scheduled ones, and numbers all of them anew.
+pub(super) fn resolve(fleet: &mut Fleet, workload: &Workload, reacting: impl Iterator<Item = Device>) {
+    let instances = Instances::new(fleet, workload, reacting);
+    let mut known: BTreeMap<(u32, u16, u32, u32), Device> =
+        fleet.devices.iter().map(|device| (place(device), *device)).collect();
+    let mut waiting: Vec<Device> = fleet.devices.clone();
+    let mut links = Vec::new();
+    while let Some(trigger) = waiting.pop() {
+        for instance in instances.triggered_by(&fleet.topic(workload, &trigger)) {
+            let number = if instance.by_trigger { trigger.index } else { 0 };
+            let reacts = Device { trigger: number, ..instance.device };
+            links.push((place(&trigger), place(&reacts)));
+            if known.insert(place(&reacts), reacts).is_none() {
+                waiting.push(reacts);
+            }
+        }
+    }
+    let mut numbers = HashMap::with_capacity(known.len());
+    fleet.devices.clear();
+    for (place, device) in known {
+        let publisher = fleet.devices.len() as u32;
+        numbers.insert(place, publisher);
+        fleet.devices.push(Device { publisher, ..device });
+        if workload.devices[usize::from(device.group)].reaction().is_some() {
+            fleet.devices.push(Device { publisher: publisher + 1, warm_up: true, ..device });
+        }
+    }
+    let links =
+        links.into_iter().map(|(trigger, reacts)| Link { trigger: numbers[&trigger], reacts: numbers[&reacts] });
+    fleet.chains = in_order(links.collect(), &fleet.devices);
+}
+
+/// Links in an order in which a publisher triggers only after all that trigger it (Kahn's algorithm).
+fn in_order(mut links: Vec<Link>, devices: &[Device]) -> Chains {
+    links.sort_unstable();
+    let of = |publisher: u32| {
+        let from = links.partition_point(|link| link.trigger < publisher);
+        let length = links[from..].partition_point(|link| link.trigger == publisher);
+        &links[from..from + length]
+    };
+    let mut open = vec![0_u32; devices.len()];
+    links.iter().for_each(|link| open[link.reacts as usize] += 1);
+    let mut ready: Vec<u32> = (0..devices.len() as u32).filter(|publisher| open[*publisher as usize] == 0).collect();
+    let mut ordered = Vec::with_capacity(links.len());
+    while let Some(publisher) = ready.pop() {
+        for link in of(publisher) {
+            ordered.push(*link);
+            open[link.reacts as usize] -= 1;
+            if open[link.reacts as usize] == 0 {
+                ready.push(link.reacts);
+            }
+        }
+    }
+    let circle = open.iter().position(|open| *open > 0).map(|publisher| devices[publisher].group);
+    Chains { links: ordered, circle }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+    use crate::load::{LoadOptions, parse};
+
+    fn fleet(text: &str) -> (Workload, Fleet) {
+        let workload = parse("test.yaml", text, &LoadOptions::default()).unwrap();
+        let fleet = Fleet::new(&workload, 1);
+        (workload, fleet)
+    }
+
+    #[test]
+    fn a_reaction_is_a_publisher_for_each_trigger_and_twice() {
+        let (workload, fleet) = fleet(
+            "name: chain
+devices:
+  - {name: shop, count: 4, every: 1s, payload: 100B, topic: 'centre/{index%centre}/order/{index}'}
+  - name: confirmation
+    count: 2
+    client: centre
+    payload: 100B
+    arrival: {reaction_to: 'centre/{index}/order/+'}
+    topic: 'shop/{trigger}/confirmation'
+  - name: note
+    count: 2
+    client: centre
+    payload: 100B
+    arrival: {reaction_to: 'centre/{index}/order/+'}
+    topic: 'centre/{index}/note'
+subscribers:
+  - {name: centres, count: 2, client: centre, filters: ['centre/{index}/order/+']}
+",
+        );
+        let reacting: Vec<_> = fleet.devices().iter().filter(|device| device.group > 0 && !device.warm_up).collect();
+        let topics: Vec<_> = reacting.iter().map(|device| fleet.topic(&workload, device)).collect();
+        let expected = ["shop/0", "shop/2", "shop/1", "shop/3"].map(|shop| format!("{shop}/confirmation"));
+        assert_eq!(topics[..4], expected);
+        assert_eq!(topics[4..], ["centre/0/note", "centre/1/note"]);
+        // Each order triggers a confirmation and a note.
+        assert_eq!(fleet.links().len(), 8);
+        for device in reacting {
+            let twin = fleet.devices()[device.publisher as usize + 1];
+            assert_eq!(twin, Device { publisher: device.publisher + 1, warm_up: true, ..*device });
+        }
+    }
+}

@@ -1,0 +1,55 @@
+//! Links that can be named without defining them. The file `links/presets.yaml` is embedded and is its own documentation:
+//! every figure with its source. Adding one is an entry there.
+
+use serde::Deserialize;
+
+use super::Link;
+use crate::load::diagnostic::{Problem, ProblemKind, Sources};
+use crate::load::links;
+use crate::load::raw_links::RawLink;
+use crate::load::reader::Reader;
+use crate::load::shape::Named;
+use crate::load::{LoadError, yaml};
+
+const FILE: &str = "links/presets.yaml";
+const TEXT: &str = include_str!("../../../../links/presets.yaml");
+
+/// All presets, in the order in which they are listed.
+///
+/// # Errors
+/// A mistake in the embedded file, shown in it.
+pub fn all() -> Result<Vec<Link>, LoadError> {
+    let mut sources = Sources::default();
+    sources.add(FILE, TEXT);
+    parse().map_err(|problem| Box::new(problem.into_diagnostic(&sources)).into())
+}
+
+/// For the loader, whose places lie in another text.
+pub(crate) fn read() -> Result<Vec<Link>, Problem> {
+    parse().map_err(|problem| Problem::new(ProblemKind::Syntax, format!("{FILE}: {problem}")))
+}
+
+fn parse() -> Result<Vec<Link>, Problem> {
+    definitions(TEXT)
+}
+
+fn definitions(text: &str) -> Result<Vec<Link>, Problem> {
+    let root = yaml::parse(text)?;
+    links::definitions(&Named::<RawLink>::deserialize(Reader(&root))?)
+}
+
+/// A link that is defined where it is chosen: `{delay: 20ms, loss: 1%}`. It is called what it says.
+///
+/// # Errors
+/// A mistake in it, shown in it.
+pub(super) fn defined_here(text: &str) -> Result<Link, LoadError> {
+    let definition = format!("link: {text}");
+    let mut sources = Sources::default();
+    sources.add("--link", definition.as_str());
+    let shown = |problem: Problem| LoadError::from(Box::new(problem.into_diagnostic(&sources)));
+    let mut found = definitions(&definition).map_err(shown)?;
+    match (found.pop(), found.is_empty()) {
+        (Some(link), true) => Ok(Link { name: text.to_owned(), source: None, ..link }),
+        _ => Err(shown(Problem::new(ProblemKind::Syntax, "one link is defined here"))),
+    }
+}

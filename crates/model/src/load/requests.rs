@@ -1,0 +1,315 @@
+//! Groups of requesters and responders: their shape in a file, and their checks. They become device groups and subscriber
+//! groups with a property more ([`crate::requests`]).
+
+use std::time::Duration;
+
+use schemars::JsonSchema;
+use serde::Deserialize;
+
+use super::diagnostic::{Problem, ProblemKind, Span};
+use super::raw::{
+    ArrivalWord, BodyWord, PhaseWord, RawArrival, RawBody, RawCredentials, RawGroup, RawPayload, RawWorkload,
+};
+use super::shape::{
+    CountText, DurationText, Form, OneOrMany, QosText, RateText, ShareText, SizeText, Spanned, Text, Word,
+};
+use super::workload::{MOST_FILTERS, MOST_GROUPS, MOST_SUBSCRIBERS, Names};
+use super::{device, links, options, topics, value};
+use crate::fleet::Fleet;
+use crate::qos::Qos;
+use crate::requests::{self, ProcessingTime, Requests, Responds, SMALLEST_ANSWER_BYTES};
+use crate::units;
+use crate::workload::{DeviceGroup, SessionKind, SubscriberGroup, Workload};
+
+/// Where a group says nothing: what mq-bench's requesters and responders do (its `--timeout`, `--concurrency`, `--reply-size`).
+const USUAL_TIMEOUT: Duration = Duration::from_secs(5);
+const USUAL_IN_FLIGHT: u16 = 10;
+const USUAL_ANSWER_BYTES: u32 = 1_024;
+/// Requests that wait at a responder where its group says nothing.
+const USUAL_QUEUE: u32 = 1_000;
+/// Longest time-out: what is open that long keeps a run from its end.
+const LONGEST_TIMEOUT: Duration = Duration::from_secs(600);
+/// Longest queue of one responder.
+const LONGEST_QUEUE: u32 = 1_000_000;
+/// Largest answer, bytes: as large as one MQTT packet can carry (MQTT 5.0 §1.5.5).
+const LARGEST_ANSWER_BYTES: f64 = 268_435_455.0;
+
+/// A group of like requesters: each sends requests on a schedule, whatever becomes of earlier ones, and waits for the answers.
+#[derive(Clone, Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, expecting = "a mapping")]
+pub(crate) struct RawRequester {
+    /// Name in reports, unique among requesters and devices.
+    pub name: Spanned<String>,
+    /// Requesters, each with a connection of its own, multiplied by `--scale`; 1 by default.
+    pub count: Option<Text<ShareText>>,
+    /// Time between two requests of one requester, such as `100ms`.
+    pub every: Option<Text<DurationText>>,
+    /// Requests per second of one requester, such as `10/s`; in place of `every`.
+    pub rate: Option<Text<RateText>>,
+    /// When requests are due: `periodic` (default), `poisson`, `flood` (as many as `in_flight` allows), or a mapping.
+    pub arrival: Option<Form<Word<ArrivalWord>, Spanned<RawArrival>>>,
+    /// Where a periodic requester's first request falls: `spread` (default) over the interval, or `aligned` with all others.
+    pub phase: Option<Word<PhaseWord>>,
+    /// Each periodic due time is moved by up to this much either way; below half the interval.
+    pub jitter: Option<Text<DurationText>>,
+    /// Size of a request's payload, header included: one size, or a distribution.
+    pub payload: Option<Form<Text<SizeText>, Spanned<RawPayload>>>,
+    /// What fills a payload behind its header: `random` (default), `text`, or a mapping with a JSON document.
+    pub body: Option<Form<Word<BodyWord>, RawBody>>,
+    /// Topic of the requests, with the same placeholders as a device's; exactly one responder, or shared group, must hear it.
+    pub topic: Option<Spanned<String>>,
+    /// Delivery level of the requests: `0` (default), `1`, `2`.
+    pub qos: Option<Text<QosText>>,
+    /// A request without an answer is given up this long after it was handed to the system; 5s by default.
+    pub timeout: Option<Text<DurationText>>,
+    /// Requests of one requester that wait for answers at once, at most; 10 by default.
+    pub in_flight: Option<Text<CountText>>,
+    /// User name and password.
+    pub credentials: Option<RawCredentials>,
+    /// Emulated network between the group and the system: one of `links`, a preset such as `lte`, or `none`.
+    pub link: Option<Spanned<String>>,
+}
+
+/// A group of like responders: each answers the requests that it hears.
+#[derive(Clone, Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, expecting = "a mapping")]
+pub(crate) struct RawResponder {
+    /// Name, unique among responders and subscribers.
+    pub name: Spanned<String>,
+    /// Responders, each with a connection of its own; 1 by default.
+    pub count: Option<Text<ShareText>>,
+    /// Multiply the count by `--scale`; `false` by default.
+    pub scales: Option<Word<bool>>,
+    /// Which requests each answers, in MQTT's syntax; `{index}` becomes the responder's number in its group, from 0.
+    pub filters: Spanned<OneOrMany<Spanned<String>>>,
+    /// Delivery level of its subscriptions and of its answers: `0` (default), `1`, `2`.
+    pub qos: Option<Text<QosText>>,
+    /// Name of a shared group: each request goes to one of the group's responders.
+    pub shared: Option<Spanned<String>>,
+    /// Size of an answer's payload, header included; 1KiB by default, at least 24B.
+    pub answer: Option<Text<SizeText>>,
+    /// Time spent on a request: one time such as `5ms`, or a distribution; none by default.
+    pub processing: Option<Form<Text<DurationText>, Spanned<RawProcessing>>>,
+    /// Requests that a responder works on at once; 1 by default.
+    pub concurrency: Option<Text<CountText>>,
+    /// Requests that wait at a responder, at most; one beyond is dropped and counted. 1000 by default.
+    pub queue: Option<Text<CountText>>,
+    /// User name and password.
+    pub credentials: Option<RawCredentials>,
+    /// Emulated network between the group and the system: one of `links`, a preset such as `lte`, or `none`.
+    pub link: Option<Spanned<String>>,
+}
+
+/// A distribution of processing times: `mean` alone is exponential, with `sd` lognormal; `min` and `max` are uniform.
+#[derive(Clone, Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, expecting = "a mapping")]
+pub(crate) struct RawProcessing {
+    /// Mean.
+    pub mean: Option<Text<DurationText>>,
+    /// Standard deviation.
+    pub sd: Option<Text<DurationText>>,
+    /// Shortest time.
+    pub min: Option<Text<DurationText>>,
+    /// Longest time.
+    pub max: Option<Text<DurationText>>,
+}
+
+/// Adds a file's requesters to its devices and its responders to its subscribers.
+pub(crate) fn add_groups(
+    raw: &RawWorkload,
+    scale: u32,
+    devices: &mut Vec<DeviceGroup>,
+    subscribers: &mut Vec<SubscriberGroup>,
+) -> Result<(), Problem> {
+    let mut names = Names::default();
+    for group in &raw.devices {
+        if let Some(name) = group.name.as_ref().or(group.r#type.as_ref()) {
+            names.add("device group", &name.value, name.span)?;
+        }
+    }
+    for group in &raw.requesters {
+        names.add("group", &group.name.value, group.name.span)?;
+        devices.push(requesters(group, scale)?);
+    }
+    let mut names = Names::default();
+    for name in raw.subscribers.iter().filter_map(|group| group.name.as_ref()) {
+        names.add("subscriber group", &name.value, name.span)?;
+    }
+    let mut shared: Vec<(&str, Span)> = raw.subscribers.iter().filter_map(|group| of_shared(&group.shared)).collect();
+    for group in &raw.responders {
+        names.add("group", &group.name.value, group.name.span)?;
+        if let Some((name, span)) = of_shared(&group.shared) {
+            if let Some((_, first)) = shared.iter().find(|(known, _)| *known == name) {
+                return Err(options::shared_twice(name, span, *first));
+            }
+            shared.push((name, span));
+        }
+        subscribers.push(responders(group, scale)?);
+    }
+    for count in [devices.len(), subscribers.len()] {
+        if count > MOST_GROUPS {
+            return Err(value::too_many("groups", count as u64, MOST_GROUPS as u64, raw.name.span));
+        }
+    }
+    Ok(())
+}
+
+fn of_shared(shared: &Option<Spanned<String>>) -> Option<(&str, Span)> {
+    shared.as_ref().map(|name| (name.value.as_str(), name.span))
+}
+
+fn requesters(raw: &RawRequester, scale: u32) -> Result<DeviceGroup, Problem> {
+    let timeout = raw.timeout.as_ref().map_or(Ok(USUAL_TIMEOUT), timeout)?;
+    let in_flight = |count| value::count(count, "`in_flight`", 1, u32::from(u16::MAX));
+    let in_flight = raw.in_flight.as_ref().map(in_flight).transpose()?;
+    let in_flight = in_flight.map_or(USUAL_IN_FLIGHT, |count| count as u16);
+    let group = device::group(&as_device(raw), scale, raw.name.span)?;
+    if group.reaction().is_some() {
+        return Err(Problem::new(ProblemKind::Conflict, "requests are sent on a schedule, not as reactions")
+            .at(raw.name.span, "this group reacts")
+            .help("give it `every` or `rate`; to answer messages, write a group in `responders`"));
+    }
+    Ok(DeviceGroup {
+        // Acknowledgements of the requests themselves shall not hold up what `in_flight` allows.
+        in_flight_window: group.in_flight_window.max(in_flight),
+        requests: Some(Requests { timeout, in_flight }),
+        ..group
+    })
+}
+
+/// What a requester has in common with a device.
+fn as_device(raw: &RawRequester) -> RawGroup {
+    let raw = raw.clone();
+    RawGroup {
+        name: Some(raw.name),
+        r#type: None,
+        count: raw.count,
+        scales: None,
+        client: None,
+        every: raw.every,
+        rate: raw.rate,
+        arrival: raw.arrival,
+        phase: raw.phase,
+        jitter: raw.jitter,
+        payload: raw.payload,
+        body: raw.body,
+        topic: raw.topic,
+        qos: raw.qos,
+        retain: None,
+        session: None,
+        churn: None,
+        will: None,
+        mqtt: None,
+        in_flight_window: None,
+        credentials: raw.credentials,
+        link: raw.link,
+    }
+}
+
+fn timeout(text: &Text<DurationText>) -> Result<Duration, Problem> {
+    let timeout = value::duration(text)?;
+    if timeout < Duration::from_millis(1) || timeout > LONGEST_TIMEOUT {
+        return Err(value::impossible(format!("a time-out cannot be {}", text.text))
+            .at(text.span, "out of range")
+            .help("it lies between 1ms and 10m"));
+    }
+    Ok(timeout)
+}
+
+fn responders(raw: &RawResponder, scale: u32) -> Result<SubscriberGroup, Problem> {
+    device::check_name(&raw.name)?;
+    let filters = &raw.filters.value.0;
+    if filters.is_empty() {
+        return Err(Problem::new(ProblemKind::Empty, "a responder without filters answers nothing")
+            .at(raw.filters.span, "empty")
+            .help("write the topic of the requests, for instance `filters: [\"requests/#\"]`"));
+    }
+    if filters.len() > MOST_FILTERS {
+        return Err(value::too_many("filters", filters.len() as u64, MOST_FILTERS as u64, raw.filters.span));
+    }
+    let count = |text: &Option<Text<CountText>>, what, least, most, usual| {
+        text.as_ref().map_or(Ok(usual), |text| value::count(text, what, least, most))
+    };
+    let scales = raw.scales.as_ref().is_some_and(|scales| scales.value);
+    Ok(SubscriberGroup {
+        name: raw.name.value.clone(),
+        count: value::scaled(raw.count.as_ref(), if scales { scale } else { 1 }, MOST_SUBSCRIBERS as u32)?,
+        filters: filters.iter().map(topics::filter).collect::<Result<_, _>>()?,
+        qos: raw.qos.as_ref().map_or(Ok(Qos::BestEffort), value::qos)?,
+        session: SessionKind::Clean,
+        credentials: raw.credentials.as_ref().map(device::credentials),
+        shared: raw.shared.as_ref().map(|name| options::shared(name, &raw.filters.value)).transpose()?,
+        processing: Duration::ZERO,
+        client: None,
+        link: links::of_group(raw.link.as_ref()),
+        responds: Some(Responds {
+            answer_bytes: raw.answer.as_ref().map_or(Ok(USUAL_ANSWER_BYTES), answer_bytes)?,
+            processing: raw.processing.as_ref().map_or(Ok(ProcessingTime::Fixed(Duration::ZERO)), processing)?,
+            concurrency: count(&raw.concurrency, "`concurrency`", 1, u32::from(u16::MAX), 1)? as u16,
+            queue: count(&raw.queue, "`queue`", 0, LONGEST_QUEUE, USUAL_QUEUE)?,
+        }),
+    })
+}
+
+fn answer_bytes(text: &Text<SizeText>) -> Result<u32, Problem> {
+    let bytes = value::unit(text, units::size)?;
+    if bytes < f64::from(SMALLEST_ANSWER_BYTES) || bytes > LARGEST_ANSWER_BYTES {
+        return Err(value::impossible(format!("an answer cannot have {}", text.text))
+            .at(text.span, "out of range")
+            .help(format!("it has {SMALLEST_ANSWER_BYTES}B, which its header takes, to 268435455B")));
+    }
+    if (bytes - bytes.round()).abs() > 1e-6 {
+        return Err(value::impossible(format!("`{}` is not a whole number of bytes", text.text))
+            .at(text.span, "an answer has whole bytes")
+            .help(format!("write `{}B`", bytes.round())));
+    }
+    Ok(bytes.round() as u32)
+}
+
+fn processing(raw: &Form<Text<DurationText>, Spanned<RawProcessing>>) -> Result<ProcessingTime, Problem> {
+    let full = match raw {
+        Form::Short(time) => return value::duration(time).map(ProcessingTime::Fixed),
+        Form::Full(full) => full,
+    };
+    let time = |text: &Option<Text<DurationText>>| text.as_ref().map(value::duration).transpose();
+    let RawProcessing { mean, sd, min, max } = &full.value;
+    match (time(mean)?, time(sd)?, time(min)?, time(max)?) {
+        (Some(mean), None, None, None) => Ok(ProcessingTime::Exponential { mean }),
+        (Some(mean), Some(sd), None, None) if !mean.is_zero() => Ok(ProcessingTime::Lognormal { mean, sd }),
+        (None, None, Some(min), Some(max)) if min <= max => Ok(ProcessingTime::Uniform { min, max }),
+        (None, None, Some(_), Some(_)) => Err(value::impossible("the longest time is below the shortest".to_owned())
+            .at(full.span, "`max` is below `min`")
+            .help("swap them")),
+        _ => Err(Problem::new(ProblemKind::Conflict, "a processing time has exactly one distribution")
+            .at(full.span, "here")
+            .help("give one of: `mean`; `mean` above zero with `sd`; `min` and `max`")),
+    }
+}
+
+/// Every request must have exactly one responder, or shared group of them: what an answer belongs to would otherwise be a
+/// matter of chance.
+pub(crate) fn check_directions(workload: &Workload, raw: &RawWorkload) -> Result<(), Problem> {
+    if !workload.has_requests() {
+        return match raw.responders.first() {
+            None => Ok(()),
+            Some(group) => Err(Problem::new(ProblemKind::Conflict, "responders without requesters")
+                .at(group.name.span, "nobody asks it anything")
+                .help("add `requesters`, or write `subscribers` in place of `responders`")),
+        };
+    }
+    let Some(found) = requests::misdirected(workload, &Fleet::new(workload, 1)) else { return Ok(()) };
+    let name = &workload.devices[usize::from(found.group)].name;
+    let place = raw.requesters.iter().find(|group| group.name.value == *name);
+    let span = place.map_or(raw.name.span, |group| group.topic.as_ref().map_or(group.name.span, |topic| topic.span));
+    Err(match found.responders.as_slice() {
+        [] => Problem::new(ProblemKind::Conflict, format!("nobody answers requests to `{}`", found.topic))
+            .at(span, "no responder's filter matches it")
+            .help("add it to the `filters` of a group in `responders`"),
+        several => Problem::new(
+            ProblemKind::Conflict,
+            format!("several responders would answer requests to `{}`", found.topic),
+        )
+        .at(span, format!("heard by {}", several.join(", ")))
+        .help("make them one group with `shared: NAME`, or give each topics of its own"),
+    })
+}

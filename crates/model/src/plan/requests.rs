@@ -1,0 +1,50 @@
+//! Requests and answers of a plan: who asks, who answers, and what that adds to the traffic.
+
+use serde::Serialize;
+
+use super::Traffic;
+use crate::fleet::Fleet;
+use crate::workload::Workload;
+
+/// Requesters and responders on all nodes; both are among the plan's devices and subscribers.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct RequestPlan {
+    /// Requesters.
+    pub requesters: u64,
+    /// Responders.
+    pub responders: u64,
+    /// Requests that wait for answers at once, at most.
+    pub in_flight: u64,
+    /// The longest time until a request is given up, seconds.
+    pub longest_timeout_s: f64,
+    /// Answers into the system, and out of it again; `None` with a flood. Requests are in the plan's own traffic.
+    pub answers: Option<Traffic>,
+}
+
+impl RequestPlan {
+    /// `None` where nobody asks. `flows` has the traffic of one device of each group.
+    pub(super) fn new(workload: &Workload, fleet: &Fleet, flows: &[Option<Traffic>]) -> Option<RequestPlan> {
+        let longest_timeout_s = workload.longest_timeout()?.as_secs_f64();
+        let (mut requesters, mut in_flight, mut answers) = (0, 0, Some(Traffic::default()));
+        // Which responder answers which request is known, but answers differ by group only, and as a rule there is one.
+        let answer_bytes = f64::from(workload.largest_answer_bytes());
+        for device in fleet.devices() {
+            let Some(requests) = workload.devices[usize::from(device.group)].requests else { continue };
+            requesters += 1;
+            in_flight += u64::from(requests.in_flight);
+            answers = answers.zip(flows[usize::from(device.group)]).map(|(mut sum, flow)| {
+                let per_s = (flow.messages_per_s, flow.mean_messages_per_s);
+                sum.add(&Traffic {
+                    messages_per_s: per_s.0,
+                    bytes_per_s: per_s.0 * answer_bytes,
+                    mean_messages_per_s: per_s.1,
+                    mean_bytes_per_s: per_s.1 * answer_bytes,
+                });
+                sum
+            });
+        }
+        let responds = |group: u16| workload.subscribers[usize::from(group)].responds.is_some();
+        let responders = fleet.subscribers().iter().filter(|subscriber| responds(subscriber.group)).count() as u64;
+        Some(RequestPlan { requesters, responders, in_flight, longest_timeout_s, answers })
+    }
+}

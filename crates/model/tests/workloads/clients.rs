@@ -1,0 +1,72 @@
+//! Groups on shared connections, reactions, and the supermarket against ComBench's counts.
+
+use pubmark_model::load::{self, LoadOptions, ProblemKind};
+use pubmark_model::plan::{Plan, PlanOptions};
+
+use super::{read, refused};
+
+/// Rates that ComBench's model gives and its runs came to (`data/specjms_scaling_check.csv`).
+const SCALES: &str = include_str!("../../data/specjms_scaling_check.csv");
+
+#[test]
+fn the_supermarket_sends_and_delivers_what_combench_published() {
+    let mut lines = SCALES.lines();
+    let columns: Vec<&str> = lines.next().unwrap().split(',').collect();
+    for line in lines {
+        let row: Vec<&str> = line.split(',').collect();
+        let figure =
+            |name: &str| -> f64 { row[columns.iter().position(|column| *column == name).unwrap()].parse().unwrap() };
+        let options = LoadOptions { scale: figure("scaling_factor") as u32, ..LoadOptions::default() };
+        let workload = load::load("supermarket", &options).unwrap();
+        let plan = Plan::new(&workload, &PlanOptions::default());
+        assert_eq!(plan.connections, figure("clients_total") as u64, "{line}");
+        let near = |rate: f64, name: &str| assert!((rate - figure(name)).abs() < 0.06, "{name}: {rate} in {line}");
+        near(plan.incoming.unwrap().messages_per_s, "model_published_msg_s");
+        near(plan.outgoing.unwrap().messages_per_s, "model_delivered_msg_s");
+    }
+}
+
+const WHOLE: &str = "name: test
+defaults: {payload: 100B}
+devices:
+  - {name: root, every: 1s, topic: 'a/{index}'}
+  - {name: answer, count: 2, client: c, arrival: {reaction_to: 'a/+'}, topic: 'b/{trigger}'}
+subscribers:
+  - {name: listener, count: 2, client: c, filters: ['a/+']}
+";
+
+#[test]
+fn shared_connections_and_reactions_are_checked() {
+    use ProblemKind::*;
+    read(WHOLE).unwrap();
+    for (from, to, kind, says) in [
+        ("count: 2, client: c, filters", "client: c, filters", Conflict, "has 2 clients here and 1 there"),
+        ("client: c, arrival", "arrival", MissingKey, "does not say how it hears"),
+        ("filters: ['a/+']", "filters: ['z/+']", Conflict, "nothing triggers `answer`"),
+        ("'a/{index}'", "'a/{trigger}'", UnknownPlaceholder, "`{index}`"),
+        ("'a/{index}'", "'a/{index%lissener}'", UnknownName, "did you mean `listener`"),
+        ("reaction_to: 'a/+'", "reaction_to: 'a/+', on: 5s", Conflict, "no times of its own"),
+        ("reaction_to: 'a/+'", "reaction_to: 'a/+', think: 5", BadUnit, ""),
+        ("client: c, arrival", "client: c, every: 1s, arrival", Conflict, "a reaction has a pace of its own"),
+        (
+            "client: c, arrival",
+            "client: c, churn: {disconnect: 5% every 1s, reconnect: 80% every 1s}, arrival",
+            Conflict,
+            "leave `client` out, or churn",
+        ),
+        ("client: c, filters", "client: c, shared: s, filters", Conflict, "shared group"),
+        ("client: c, filters", "client: c, session: persistent, filters", Conflict, "same `session`"),
+        ("count: 2, client: c, arrival", "count: 0, client: c, arrival", ImpossibleValue, "between 1 and"),
+        ("count: 2, client: c, arrival", "count: 1e30, client: c, arrival", ImpossibleValue, "too many members"),
+        ("count: 2, client: c, arrival", "count: much, client: c, arrival", WrongKind, "is a number, not `much`"),
+    ] {
+        let text = WHOLE.replace(from, to);
+        assert_ne!(text, WHOLE, "{from}");
+        let diagnostic = refused(&text);
+        let message = format!("{diagnostic} {diagnostic:?}");
+        assert_eq!(diagnostic.kind(), kind, "{to}: {message}");
+        assert!(message.contains(says), "{to}: {message}");
+    }
+    let circle = refused(&WHOLE.replace("'b/{trigger}'", "'a/{trigger}'"));
+    assert!(circle.to_string().contains("reacts to its own reactions"), "{circle}");
+}

@@ -1,0 +1,163 @@
+//! Requesters and responders: what is read, what is refused and how, what the plan counts.
+
+use std::time::Duration;
+
+use pubmark_model::fleet::Fleet;
+use pubmark_model::load::{self, LoadOptions};
+use pubmark_model::plan::{Plan, PlanOptions};
+use pubmark_model::qos::Qos;
+use pubmark_model::requests::{self, ProcessingTime, Requests, Responds};
+
+use super::{read, refused, with};
+
+/// A workload of a group of requesters and a group of responders with these keys more.
+fn both(requesters: &str, responders: &str) -> String {
+    format!(
+        "name: test
+devices: []
+subscribers: []
+requesters:
+  - {{name: asks, rate: 10/s, payload: 100B, topic: \"q/{{device}}\"{requesters}}}
+responders:
+  - {{name: answers, filters: [\"q/+\"]{responders}}}
+"
+    )
+}
+
+#[test]
+fn what_a_group_does_not_say_is_as_in_mq_bench() {
+    let workload = read(&both("", "")).unwrap();
+    let asks = &workload.devices[0];
+    assert_eq!(asks.requests, Some(Requests { timeout: Duration::from_secs(5), in_flight: 10 }));
+    assert_eq!((asks.count, asks.qos), (1, Qos::BestEffort));
+    let usual = Responds {
+        answer_bytes: 1_024,
+        processing: ProcessingTime::Fixed(Duration::ZERO),
+        concurrency: 1,
+        queue: 1_000,
+    };
+    assert_eq!(workload.subscribers[0].responds, Some(usual));
+    assert!(workload.has_requests());
+}
+
+#[test]
+fn everything_a_group_may_say_is_read() {
+    let text = both(
+        ", count: 3, qos: 1, timeout: 250ms, in_flight: 40, arrival: poisson",
+        ", count: 2, shared: workers, answer: 2KiB, concurrency: 4, queue: 0, qos: 1",
+    );
+    let workload = load::parse("test.yaml", &text, &LoadOptions { scale: 10, ..LoadOptions::default() }).unwrap();
+    let (asks, answers) = (&workload.devices[0], &workload.subscribers[0]);
+    assert_eq!(asks.requests, Some(Requests { timeout: Duration::from_millis(250), in_flight: 40 }));
+    assert_eq!((asks.count, asks.in_flight_window, answers.count), (30, 40, 2));
+    let responds = answers.responds.unwrap();
+    assert_eq!((responds.answer_bytes, responds.concurrency, responds.queue), (2_048, 4, 0));
+    let ms = Duration::from_millis;
+    for (written, expected) in [
+        ("5ms", ProcessingTime::Fixed(ms(5))),
+        ("{mean: 5ms}", ProcessingTime::Exponential { mean: ms(5) }),
+        ("{mean: 5ms, sd: 1ms}", ProcessingTime::Lognormal { mean: ms(5), sd: ms(1) }),
+        ("{min: 1ms, max: 9ms}", ProcessingTime::Uniform { min: ms(1), max: ms(9) }),
+    ] {
+        let workload = read(&both("", &format!(", processing: {written}"))).unwrap();
+        assert_eq!(workload.subscribers[0].responds.unwrap().processing, expected, "{written}");
+    }
+}
+
+#[test]
+fn what_cannot_be_is_refused_and_says_why() {
+    for (requesters, responders, expected) in [
+        (", timeout: 0ms", "", "a time-out cannot be 0ms"),
+        (", timeout: 11m", "", "a time-out cannot be 11m"),
+        (", in_flight: 0", "", "`in_flight` cannot be 0"),
+        (", churn: none", "", "unknown key `churn`"),
+        (", retain: true", "", "unknown key `retain`"),
+        ("", ", answer: 23B", "an answer cannot have 23B"),
+        ("", ", concurrency: 0", "`concurrency` cannot be 0"),
+        ("", ", processing: {sd: 1ms}", "a processing time has exactly one distribution"),
+        ("", ", processing: {mean: 0ms, sd: 1ms}", "a processing time has exactly one distribution"),
+        ("", ", processing: {min: 2ms, max: 1ms}", "the longest time is below the shortest"),
+        ("", ", session: persistent", "unknown key `session`"),
+        ("", ", count: 2", "several responders would answer requests to `q/0-0`"),
+    ] {
+        let diagnostic = refused(&both(requesters, responders));
+        assert!(diagnostic.to_string().contains(expected), "{requesters}{responders}: {diagnostic}");
+    }
+}
+
+#[test]
+fn every_request_has_exactly_one_who_answers() {
+    let nobody = both("", "").replace("q/+", "other/+");
+    assert!(refused(&nobody).to_string().contains("nobody answers requests to `q/0-0`"));
+    let alone = both("", "").replace("requesters:", "other:").replace("other:", "requesters: []\nunused:");
+    assert!(refused(&alone).to_string().contains("unknown key `unused`"));
+    let twice = format!("{}  - {{name: also, filters: [\"q/#\"]}}\n", both("", ""));
+    assert!(refused(&twice).to_string().contains("several responders"));
+    // Members of a shared group are one; who only listens answers nothing.
+    read(&both("", ", count: 5, shared: workers")).unwrap();
+    read(&both("", "").replace("subscribers: []", "subscribers: [{filters: [\"#\"]}]")).unwrap();
+    // A responder for each requester.
+    let pairs = both(", count: 3", ", count: 3").replace("{device}", "{index}").replace("q/+", "q/{index}");
+    read(&pairs).unwrap();
+}
+
+#[test]
+fn responders_without_requesters_answer_nobody() {
+    let text = "name: test
+devices:
+  - {name: sensor, every: 1s, payload: 100B}
+subscribers: []
+responders:
+  - {name: answers, filters: [\"#\"]}
+";
+    assert!(refused(text).to_string().contains("responders without requesters"));
+}
+
+#[test]
+fn names_are_different_among_all_who_send() {
+    let text = both("", "").replace("devices: []", "devices: [{name: asks, every: 1s, payload: 100B}]");
+    assert!(refused(&text).to_string().contains("are called `asks`"));
+}
+
+#[test]
+fn the_plan_counts_answers_both_ways() {
+    let settings =
+        [("requesters", "20"), ("rate", "5/s"), ("answer", "2KB"), ("payload", "100B"), ("processing", "4ms")];
+    let workload = load::load("request-reply", &with(&settings)).unwrap();
+    let plan = Plan::new(&workload, &PlanOptions::default());
+    let requests = plan.requests.as_ref().unwrap();
+    assert_eq!((requests.requesters, requests.responders, requests.in_flight), (20, 1, 200));
+    let answers = requests.answers.unwrap();
+    assert_eq!((answers.messages_per_s, answers.bytes_per_s), (100.0, 200_000.0));
+    // Requests in and out, answers in and out.
+    assert_eq!(plan.node.messages_per_s, Some(400.0));
+    assert_eq!(plan.node.bytes_per_s, Some(2.0 * 10_000.0 + 2.0 * 200_000.0));
+    assert_eq!(plan.largest_payload_bytes, 2_000);
+    let share = plan.processing.unwrap().share;
+    assert!((share - 0.4).abs() < 1e-9, "{share}");
+}
+
+#[test]
+fn a_requester_knows_by_which_filter_its_responder_hears_it() {
+    let text = both(", count: 2", "").replace(
+        "responders:\n",
+        "  - {name: asks-others, rate: 10/s, payload: 100B, topic: \"r/{device}/x\", count: 2}
+responders:
+  - {name: others, filters: [\"s/+\", \"r/#\", \"r/+/x\"]}\n",
+    );
+    let workload = read(&text).unwrap();
+    let fleet = Fleet::new(&workload, 1);
+    let heard = requests::heard_by(&workload, &fleet, &fleet.streams(&workload));
+    let answerers = fleet.devices().iter().map(|device| &heard[&device.publisher]);
+    let answerers: Vec<(&str, u32)> = answerers.map(|one| (&*one.filter, one.subscriber)).collect();
+    assert_eq!(answerers, [("q/+", 1), ("q/+", 1), ("r/#", 0), ("r/#", 0)], "the first filter that hears it");
+    assert_eq!(requests::overheard(&workload, &fleet), None);
+    let listened = both("", "").replace("subscribers: []", "subscribers: [{name: spy, filters: [\"#\"]}]");
+    let workload = read(&listened).unwrap();
+    let found = requests::overheard(&workload, &Fleet::new(&workload, 1));
+    assert_eq!(found, Some(("spy".to_owned(), "q/0-0".to_owned())));
+    let unasked = load::load("hello", &LoadOptions::default()).unwrap();
+    let fleet = Fleet::new(&unasked, 1);
+    assert_eq!(requests::heard_by(&unasked, &fleet, &fleet.streams(&unasked)).len(), 0);
+    assert_eq!(requests::overheard(&unasked, &fleet), None);
+}
