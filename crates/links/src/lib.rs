@@ -1,0 +1,32 @@
+//! Emulated links: what `pubmark_model::link` describes, carried out on this machine.
+//!
+//! Start with [`network::Network`]: the system's namespace (*core*), a namespace for each group, and one thread that
+//! carries the packets between them. [`direction::Direction`] decides what happens to each packet, on virtual time;
+//! [`namespace::Namespace`] is where sockets, threads and processes are made. Why it is made like this:
+//! `docs/design/links.md`.
+
+pub mod addresses;
+pub mod direction;
+pub mod error;
+pub mod namespace;
+pub mod netem;
+mod netlink;
+pub mod network;
+pub mod privilege;
+mod seam;
+pub mod sockets;
+pub mod star;
+mod tun;
+pub mod verify;
+pub mod watch;
+
+pub use netlink::{InterfaceCounters, Message};
+
+/// A direction of a link.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Way {
+    /// From the group to the system.
+    Up,
+    /// From the system to the group.
+    Down,
+}

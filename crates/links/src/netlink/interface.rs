@@ -1,0 +1,165 @@
+//! Interfaces: up, addresses, routes, counters.
+
+use std::ffi::CString;
+use std::net::IpAddr;
+
+use super::Netlink;
+use super::message::{Message, find};
+use crate::error::LinkError;
+
+/// `IFLA_INET6_ADDR_GEN_MODE` (linux/if_link.h) and its value for "no address by itself".
+const ADDRESS_GENERATION: u16 = 8;
+const NO_ADDRESS: u8 = 1;
+
+/// Fixed parts of requests: `ifinfomsg`, `ifaddrmsg`, `rtmsg`.
+fn interface_part(index: u32, flags: u32, change: u32) -> [u8; 16] {
+    let mut part = [0; 16];
+    part[4..8].copy_from_slice(&index.to_ne_bytes());
+    part[8..12].copy_from_slice(&flags.to_ne_bytes());
+    part[12..].copy_from_slice(&change.to_ne_bytes());
+    part
+}
+
+fn family(address: IpAddr) -> u8 {
+    (if address.is_ipv4() { libc::AF_INET } else { libc::AF_INET6 }) as u8
+}
+
+fn octets(address: IpAddr) -> Vec<u8> {
+    match address {
+        IpAddr::V4(address) => address.octets().to_vec(),
+        IpAddr::V6(address) => address.octets().to_vec(),
+    }
+}
+
+/// Which addresses are reached through an interface.
+#[derive(Clone, Copy, Debug)]
+pub struct Route {
+    /// First address.
+    pub destination: IpAddr,
+    /// Length of the prefix; 0 is the default route.
+    pub prefix: u8,
+}
+
+/// What an interface counted, in packets.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct InterfaceCounters {
+    /// Given to whoever reads the interface: what the namespace sent.
+    pub sent_packets: u64,
+    /// The same in bytes.
+    pub sent_bytes: u64,
+    /// What the namespace received.
+    pub received_packets: u64,
+    /// The same in bytes.
+    pub received_bytes: u64,
+    /// Packets that the namespace sent and that nobody read in time: lost, though nobody asked for it.
+    pub sent_dropped: u64,
+    /// Packets written to the interface that the namespace did not take.
+    pub received_dropped: u64,
+}
+
+impl InterfaceCounters {
+    /// From `rtnl_link_stats64` (linux/if_link.h): rx_packets, tx_packets, rx_bytes, tx_bytes, rx_errors, tx_errors,
+    /// rx_dropped, tx_dropped, …
+    fn from_statistics(bytes: &[u8]) -> Option<InterfaceCounters> {
+        let number = |index: usize| -> Option<u64> {
+            Some(u64::from_ne_bytes(bytes.get(index * 8..index * 8 + 8)?.try_into().ok()?))
+        };
+        Some(InterfaceCounters {
+            received_packets: number(0)?,
+            sent_packets: number(1)?,
+            received_bytes: number(2)?,
+            sent_bytes: number(3)?,
+            received_dropped: number(6)?,
+            sent_dropped: number(7)?,
+        })
+    }
+}
+
+impl Netlink {
+    /// Index of the interface `name` in the calling thread's namespace, which must be the socket's.
+    pub fn index(name: &str) -> Result<u32, LinkError> {
+        let what = || format!("find the interface `{name}`");
+        let text = CString::new(name).map_err(|error| LinkError::refused(what(), error.into()))?;
+        // SAFETY: the text is live and ends with a zero byte.
+        match unsafe { libc::if_nametoindex(text.as_ptr()) } {
+            0 => Err(LinkError::last(what())),
+            index => Ok(index),
+        }
+    }
+
+    /// Sets packet size and queue length of an interface and keeps IPv6 from giving it an address by itself, which
+    /// would bring router solicitations.
+    pub fn prepare(&mut self, index: u32, mtu: u32, queue_packets: u32) -> Result<(), LinkError> {
+        let message = Message::new(libc::RTM_NEWLINK, 0, &interface_part(index, 0, 0))
+            .number(libc::IFLA_MTU, mtu)
+            .number(libc::IFLA_TXQLEN, queue_packets);
+        self.request(|| format!("set MTU {mtu} and queue {queue_packets} of interface {index}"), message)?;
+        let message = Message::new(libc::RTM_NEWLINK, 0, &interface_part(index, 0, 0)).nested(
+            libc::IFLA_AF_SPEC,
+            true,
+            &[],
+            |inside| {
+                inside.nested(libc::AF_INET6 as u16, true, &[], |inside| {
+                    inside.attribute(ADDRESS_GENERATION, &[NO_ADDRESS])
+                })
+            },
+        );
+        // Without IPv6 there is nothing to keep from it.
+        match self.request(String::new, message) {
+            Err(LinkError::Refused { .. }) | Ok(()) => Ok(()),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Takes an interface up.
+    pub fn up(&mut self, index: u32) -> Result<(), LinkError> {
+        let up = libc::IFF_UP as u32;
+        self.request(
+            || format!("take interface {index} up"),
+            Message::new(libc::RTM_NEWLINK, 0, &interface_part(index, up, up)),
+        )
+    }
+
+    /// Gives an interface an address, in use at once: duplicate address detection (RFC 4862 §5.4) would take seconds.
+    pub fn add_address(&mut self, index: u32, address: IpAddr, prefix: u8) -> Result<(), LinkError> {
+        let mut part = [family(address), prefix, 0, 0, 0, 0, 0, 0];
+        if address.is_ipv6() {
+            part[2] = libc::IFA_F_NODAD as u8;
+        }
+        part[4..].copy_from_slice(&index.to_ne_bytes());
+        let flags = libc::NLM_F_CREATE | libc::NLM_F_EXCL;
+        let message = Message::new(libc::RTM_NEWADDR, flags, &part)
+            .attribute(libc::IFA_LOCAL, &octets(address))
+            .attribute(libc::IFA_ADDRESS, &octets(address));
+        self.request(|| format!("give interface {index} the address {address}/{prefix}"), message)
+    }
+
+    /// Adds a route through an interface.
+    pub fn add_route(&mut self, index: u32, route: Route) -> Result<(), LinkError> {
+        let Route { destination, prefix } = route;
+        let mut part = [0; 12];
+        part[0] = family(destination);
+        part[1] = prefix;
+        part[4] = libc::RT_TABLE_MAIN;
+        part[5] = libc::RTPROT_BOOT;
+        part[6] = if destination.is_ipv4() { libc::RT_SCOPE_LINK } else { libc::RT_SCOPE_UNIVERSE };
+        part[7] = libc::RTN_UNICAST;
+        let mut message = Message::new(libc::RTM_NEWROUTE, libc::NLM_F_CREATE | libc::NLM_F_EXCL, &part);
+        if prefix > 0 {
+            message = message.attribute(libc::RTA_DST, &octets(destination));
+        }
+        let message = message.number(libc::RTA_OIF, index);
+        self.request(|| format!("route {destination}/{prefix} through interface {index}"), message)
+    }
+
+    /// What an interface counted so far.
+    pub fn counters(&mut self, index: u32) -> Result<InterfaceCounters, LinkError> {
+        let what = || format!("read the counters of interface {index}");
+        let answer = self.ask(what, Message::new(libc::RTM_GETLINK, 0, &interface_part(index, 0, 0)))?;
+        answer
+            .get(16..)
+            .and_then(|attributes| find(attributes, libc::IFLA_STATS64))
+            .and_then(InterfaceCounters::from_statistics)
+            .ok_or_else(|| LinkError::refused(what(), std::io::ErrorKind::InvalidData.into()))
+    }
+}

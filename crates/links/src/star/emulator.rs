@@ -1,0 +1,342 @@
+//! What the emulator's thread does with packets.
+
+use std::fs::File;
+use std::io::{ErrorKind, Read, Write};
+use std::rc::Rc;
+
+use pubmark_protocol::clock;
+
+use super::agenda::Agenda;
+use super::packet::{Destination, destination};
+use super::thread::Shared;
+use super::{Command, LinkCounters, Strays};
+use crate::Way;
+use crate::addresses::Place;
+use crate::direction::{Direction, Fate};
+
+/// Reads of one interface before the others have their turn, and what is due.
+const READS_AT_ONCE: usize = 64;
+
+/// The largest IP packet.
+const PACKET_BYTES: usize = 65_535;
+
+/// A packet that passed one direction of a link.
+#[derive(Clone, Copy, Debug)]
+pub struct Passage<'a> {
+    /// The IP packet.
+    pub packet: &'a [u8],
+    /// The group whose link it is, counted from 0.
+    pub group: usize,
+    /// Which direction.
+    pub way: Way,
+    /// When it came to the link, `CLOCK_MONOTONIC`, ns.
+    pub in_ns: u64,
+    /// When it left it: just before the write to the receiver, or at the hand-over to the next link. What the write does, the
+    /// receiver's kernel does.
+    pub out_ns: u64,
+}
+
+/// Sees every packet that passes a link, in the emulator's thread: what it does delays packets.
+pub trait Observer: Send + 'static {
+    /// Is there anything to see it? A constant, so that watching costs nothing where nobody does.
+    const WATCHES: bool = true;
+
+    /// A packet passed a direction.
+    fn passed(&mut self, passage: Passage<'_>);
+
+    /// A packet came to a direction of a group's link and was lost or dropped there.
+    fn lost(&mut self, packet: &[u8], group: usize, way: Way, at_ns: u64) {
+        let _ = (packet, group, way, at_ns);
+    }
+}
+
+/// Nobody watches.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Unobserved;
+
+impl Observer for Unobserved {
+    const WATCHES: bool = false;
+
+    fn passed(&mut self, _passage: Passage<'_>) {}
+}
+
+/// Where a packet goes in the end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Target {
+    One(Place),
+    Everyone,
+}
+
+/// A packet on a link.
+#[derive(Clone, Debug)]
+struct Flight {
+    bytes: Rc<[u8]>,
+    target: Target,
+}
+
+/// A packet's bytes, in the read buffer or held.
+#[derive(Clone, Copy)]
+enum Bytes<'a> {
+    Read(&'a [u8]),
+    Held(&'a Rc<[u8]>),
+}
+
+impl<'a> Bytes<'a> {
+    fn get(self) -> &'a [u8] {
+        match self {
+            Bytes::Read(bytes) => bytes,
+            Bytes::Held(bytes) => bytes,
+        }
+    }
+
+    fn hold(self) -> Rc<[u8]> {
+        match self {
+            Bytes::Read(bytes) => Rc::from(bytes),
+            Bytes::Held(bytes) => Rc::clone(bytes),
+        }
+    }
+}
+
+/// When a packet came to a direction and left it.
+#[derive(Clone, Copy)]
+struct Times {
+    in_ns: u64,
+    /// When it was to leave; `None` if it did not have to wait.
+    due_ns: Option<u64>,
+}
+
+/// State of the thread. Port 0 is the core's interface, port g + 1 that of group g; direction 2·g is its up-link,
+/// 2·g + 1 its down-link.
+pub struct Emulator<O> {
+    ports: Vec<File>,
+    directions: Vec<Direction<Flight>>,
+    agenda: Agenda,
+    changed: Vec<bool>,
+    strays: Strays,
+    held_bytes: u64,
+    most_held_bytes: u64,
+    shared: std::sync::Arc<Shared>,
+    observer: O,
+}
+
+fn index(group: usize, way: Way) -> usize {
+    2 * group + usize::from(way == Way::Down)
+}
+
+/// Group and way of a direction.
+fn place(index: usize) -> (usize, Way) {
+    (index / 2, if index.is_multiple_of(2) { Way::Up } else { Way::Down })
+}
+
+impl<O: Observer> Emulator<O> {
+    /// Between `ports`, over `links` (up and down of each group).
+    pub fn new(
+        ports: Vec<File>,
+        links: &[pubmark_model::link::Link],
+        seed: u64,
+        most_held_bytes: u64,
+        shared: std::sync::Arc<Shared>,
+        observer: O,
+    ) -> Emulator<O> {
+        let directions: Vec<_> = links
+            .iter()
+            .enumerate()
+            .flat_map(|(group, link)| {
+                // Two groups may have links of one name: the number keeps their draws apart.
+                let name = format!("{group}/{}", link.name);
+                [(Way::Up, &link.up), (Way::Down, &link.down)]
+                    .map(|(way, steps)| Direction::new(steps.clone(), seed, &name, way))
+            })
+            .collect();
+        Emulator {
+            ports,
+            agenda: Agenda::new(directions.len()),
+            changed: vec![false; directions.len()],
+            directions,
+            strays: Strays::default(),
+            held_bytes: 0,
+            most_held_bytes,
+            shared,
+            observer,
+        }
+    }
+
+    /// The interfaces, the core's first.
+    pub fn ports(&self) -> &[File] {
+        &self.ports
+    }
+
+    /// Ends it; the interfaces stay up as long as they are kept.
+    pub fn into_ports(self) -> Vec<File> {
+        self.ports
+    }
+
+    /// When something is to be done next, ns.
+    pub fn next_ns(&self) -> Option<u64> {
+        self.agenda.next_ns()
+    }
+
+    /// Does what a caller asked for.
+    pub fn command(&mut self, command: Command) {
+        let now_ns = clock::monotonic_ns();
+        match command {
+            Command::Start(origin_ns) => {
+                for index in 0..self.directions.len() {
+                    self.with(index, |direction| direction.start(origin_ns));
+                }
+            }
+            Command::Set(group, way, conditions) => {
+                self.with(index(group, way), |direction| direction.set(now_ns, conditions));
+            }
+            Command::Cut(group, cut) => {
+                for way in [Way::Up, Way::Down] {
+                    self.with(index(group, way), |direction| direction.cut(now_ns, cut));
+                }
+            }
+        }
+    }
+
+    /// Reads what port `port` has sent, up to a bound.
+    pub fn read(&mut self, port: usize, buffer: &mut [u8; PACKET_BYTES]) -> std::io::Result<()> {
+        for _ in 0..READS_AT_ONCE {
+            match (&self.ports[port]).read(buffer) {
+                Ok(length) => self.carry(port, &buffer[..length]),
+                Err(error) if error.kind() == ErrorKind::WouldBlock => return Ok(()),
+                Err(error) if error.kind() == ErrorKind::Interrupted => {}
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(())
+    }
+
+    /// Delivers what is due.
+    pub fn deliver(&mut self) {
+        while let Some(index) = self.agenda.take_due(clock::monotonic_ns()) {
+            while let Some(departure) = self.with(index, |direction| direction.pop(clock::monotonic_ns())) {
+                let Flight { bytes, target } = &departure.packet;
+                let times = Times { in_ns: departure.in_ns, due_ns: Some(departure.due_ns) };
+                self.arrive(index, Bytes::Held(bytes), *target, times);
+            }
+        }
+    }
+
+    /// Shows the counters that changed to whoever looks.
+    pub fn publish(&mut self) {
+        for (index, changed) in self.changed.iter_mut().enumerate() {
+            if std::mem::take(changed) {
+                self.shared.counters[index].publish(&self.directions[index].counters());
+            }
+        }
+        self.shared.publish_strays(&self.strays);
+    }
+
+    /// A packet that was read from `port`.
+    fn carry(&mut self, port: usize, packet: &[u8]) {
+        let target = match destination(packet) {
+            Destination::One(place) => Target::One(place),
+            Destination::Everyone => Target::Everyone,
+            Destination::Noise => return self.strays.noise += 1,
+            Destination::Nowhere => return self.strays.unroutable += 1,
+            Destination::Malformed => return self.strays.malformed += 1,
+        };
+        let from = if port == 0 { Place::Core } else { Place::Group(port - 1) };
+        let reachable = match target {
+            Target::One(Place::Group(group)) => 2 * group < self.directions.len(),
+            _ => true,
+        };
+        if target == Target::One(from) || !reachable {
+            return self.strays.unroutable += 1;
+        }
+        let now_ns = clock::monotonic_ns();
+        match from {
+            Place::Core => self.spread(None, Bytes::Read(packet), target, now_ns),
+            Place::Group(group) => self.enter(index(group, Way::Up), Bytes::Read(packet), target, now_ns),
+        }
+    }
+
+    /// A packet comes to a direction.
+    fn enter(&mut self, index: usize, bytes: Bytes<'_>, target: Target, now_ns: u64) {
+        let length = bytes.get().len() as u64;
+        let room = self.most_held_bytes.saturating_sub(self.held_bytes);
+        let fate = self
+            .with(index, |direction| direction.input(now_ns, length, room, || Flight { bytes: bytes.hold(), target }));
+        match fate {
+            Fate::Through(copies) => {
+                for _ in 0..copies {
+                    self.arrive(index, bytes, target, Times { in_ns: now_ns, due_ns: None });
+                }
+            }
+            Fate::Gone if O::WATCHES => {
+                let (group, way) = place(index);
+                self.observer.lost(bytes.get(), group, way, now_ns);
+            }
+            Fate::Gone | Fate::Held => {}
+        }
+    }
+
+    /// A packet leaves a direction.
+    fn arrive(&mut self, index: usize, bytes: Bytes<'_>, target: Target, times: Times) {
+        let (group, way) = place(index);
+        let out_ns = if O::WATCHES { clock::monotonic_ns() } else { 0 };
+        let to_core = matches!(target, Target::One(Place::Core) | Target::Everyone);
+        if way == Way::Down {
+            self.write(group + 1, bytes.get(), times);
+        } else if to_core {
+            self.write(0, bytes.get(), times);
+        }
+        if O::WATCHES {
+            self.observer.passed(Passage { packet: bytes.get(), group, way, in_ns: times.in_ns, out_ns });
+        }
+        if way == Way::Up {
+            // The next link counts from the time at which this one was to be left: lateness doesn't add up.
+            self.spread(Some(group), bytes, target, times.due_ns.unwrap_or(times.in_ns));
+        }
+    }
+
+    /// Gives a packet to the down-links of those whom it is for, other than `from`.
+    fn spread(&mut self, from: Option<usize>, bytes: Bytes<'_>, target: Target, now_ns: u64) {
+        match target {
+            Target::One(Place::Group(group)) => self.enter(index(group, Way::Down), bytes, target, now_ns),
+            Target::One(Place::Core) => {}
+            Target::Everyone => {
+                for group in (0..self.directions.len() / 2).filter(|group| Some(*group) != from) {
+                    self.enter(index(group, Way::Down), bytes, target, now_ns);
+                }
+            }
+        }
+    }
+
+    fn write(&mut self, port: usize, packet: &[u8], times: Times) {
+        let result = loop {
+            match (&self.ports[port]).write(packet) {
+                Err(error) if error.kind() == ErrorKind::Interrupted => {}
+                result => break result,
+            }
+        };
+        if result.is_err() {
+            self.strays.not_taken += 1;
+        }
+        if let Some(due_ns) = times.due_ns {
+            self.shared.lateness.record(clock::monotonic_ns().saturating_sub(due_ns));
+        }
+    }
+
+    /// Calls a direction, and keeps the sums and the agenda up to date.
+    fn with<T>(&mut self, index: usize, call: impl FnOnce(&mut Direction<Flight>) -> T) -> T {
+        let direction = &mut self.directions[index];
+        let before = direction.held_bytes();
+        let result = call(direction);
+        self.held_bytes = self.held_bytes + direction.held_bytes() - before;
+        self.changed[index] = true;
+        self.agenda.plan(index, direction.next_ns());
+        result
+    }
+}
+
+/// Counters of all links.
+pub fn links(shared: &Shared) -> Vec<LinkCounters> {
+    let read = |index: usize| shared.counters[index].read();
+    (0..shared.counters.len() / 2)
+        .map(|group| LinkCounters { up: read(2 * group), down: read(2 * group + 1) })
+        .collect()
+}

@@ -1,0 +1,80 @@
+//! The emulator: one TUN interface in the core, one in each group, and one thread between them that carries every
+//! packet over the links that lie on its way.
+//!
+//! group → core is the group's up-link, core → group its down-link, group → group the first one's up-link and then the
+//! second one's down-link. What is sent to a multicast group goes to the core and to every other group.
+
+mod agenda;
+mod emulator;
+mod lateness;
+mod packet;
+mod thread;
+mod waiter;
+
+use pubmark_model::link::Conditions;
+
+pub use emulator::{Observer, Passage, Unobserved};
+pub use lateness::Lateness;
+pub(crate) use thread::{Setting, Star};
+
+use crate::Way;
+use crate::direction::Counters;
+
+/// A change of links while they run.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Command {
+    /// Steps count from this time, ns.
+    Start(u64),
+    /// Other conditions until the next step.
+    Set(usize, Way, Conditions),
+    /// Nothing gets through while true.
+    Cut(usize, bool),
+}
+
+/// Counters of a group's link.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct LinkCounters {
+    /// From the group.
+    pub up: Counters,
+    /// To the group.
+    pub down: Counters,
+}
+
+impl LinkCounters {
+    /// One direction.
+    pub fn of(&self, way: Way) -> &Counters {
+        match way {
+            Way::Up => &self.up,
+            Way::Down => &self.down,
+        }
+    }
+}
+
+/// Packets that no link carried.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Strays {
+    /// What kernels say to find neighbours and routers (IPv6 neighbour and multicast listener discovery, IGMP).
+    pub noise: u64,
+    /// To an address that nobody in the plan has, or to the sender itself.
+    pub unroutable: u64,
+    /// Neither IPv4 nor IPv6, or too short to be.
+    pub malformed: u64,
+    /// The receiver's kernel did not take them. Nobody asked for that: a run in which it happens is invalid.
+    pub not_taken: u64,
+}
+
+/// Everything the emulator counts, at one time.
+#[derive(Clone, Debug)]
+pub struct Snapshot {
+    /// By group. Each direction is consistent in itself; two are read one after the other.
+    pub links: Vec<LinkCounters>,
+    /// What no link carried.
+    pub strays: Strays,
+    /// How late packets were written that had to wait, after the time that their link gave them.
+    pub lateness: Lateness,
+    /// CPU time of the emulator's thread, ns. It includes what the receivers' kernels do with a packet on arrival (IP
+    /// and TCP input), so it belongs neither to the system nor to the clients.
+    pub cpu_ns: u64,
+    /// Does the thread run under SCHED_FIFO? Without it other work on the machine can hold packets up.
+    pub realtime: bool,
+}

@@ -1,0 +1,209 @@
+//! From what probes found to checks.
+
+use pubmark_model::link::{Conditions, Loss, Rate};
+
+use super::check::{Check, Property};
+use super::probe::{Arrival, Path, Plan, Round, SMALLEST};
+use super::statistics::{NORMAL_99, binomial_interval, can_tell, delay_moments, loss_interval, loss_share};
+use crate::error::LinkError;
+
+const MS: u64 = 1_000_000;
+const SECOND: u64 = 1_000_000_000;
+
+/// Longest time of sending for a property.
+const SEND_FOR_NS: u64 = 800 * MS;
+
+/// Probes of the delay: more would only narrow what the machine's own noise widens.
+const DELAY_PROBES: u64 = 200;
+/// Fewer say nothing about a mean.
+const LEAST_DELAY_PROBES: u64 = 4;
+/// What the machine adds to a delay: two wake-ups and a system call.
+const DELAY_SLACK_NS: f64 = 50_000.0;
+/// Allowed beside it.
+const DELAY_SHARE: f64 = 0.02;
+
+const LOSS_PROBES: u64 = 3_000;
+const LOSS_SPACING_NS: u64 = 250_000;
+
+/// How far a rate may be off.
+const RATE_SHARE: f64 = 0.01;
+const RATE_PROBES: u64 = 2_500;
+const LARGEST_RATE_PROBE: u64 = 1_400;
+/// A rate that cannot send four probes in this time is too slow to be measured.
+const SLOWEST_NS: u64 = 1_500 * MS;
+/// Above this, one sender cannot keep a link busy.
+const FASTEST_BITS: u64 = 400_000_000;
+
+/// Time that a packet takes at the rate, ns.
+fn service_ns(conditions: &Conditions, bytes: u64) -> u64 {
+    conditions.rate.map_or(0, |rate| (bytes * 8 * SECOND).div_ceil(rate.bits_per_second.max(1)))
+}
+
+/// When a probe has come that comes at all, ns: its way, and a queue of `queued` packets of `bytes` before it.
+fn patience_ns(conditions: &Conditions, bytes: u64, queued: u64) -> u64 {
+    let delay = conditions.delay.mean_ns.saturating_add(conditions.delay.jitter_ns.saturating_mul(6));
+    let queue = service_ns(conditions, bytes).saturating_mul(queued + 1);
+    delay.saturating_add(queue).saturating_add(500 * MS)
+}
+
+/// Nothing must come through a link that is down.
+pub fn down(path: &mut Path<'_>) -> Result<Vec<Check>, LinkError> {
+    let plan = Plan {
+        count: 20,
+        bytes: SMALLEST,
+        spacing_ns: MS,
+        catches_up: false,
+        send_for_ns: SEND_FOR_NS,
+        wait_ns: 100 * MS,
+    };
+    let round = path.probe(plan)?;
+    let came = round.arrivals.len() as f64;
+    Ok(vec![Check::judged(Property::Down, 0.0, came, (0.0, 0.0), round.sent)])
+}
+
+/// Mean delay of packets that don't wait for each other.
+pub fn delay(path: &mut Path<'_>, conditions: &Conditions) -> Result<Check, LinkError> {
+    let (mean, deviation) = delay_moments(&conditions.delay);
+    let service = service_ns(conditions, SMALLEST as u64);
+    let asked = mean * (1.0 - conditions.reorder) + service as f64;
+    // Kept in order, a late packet holds up the next one unless that follows later than the jitter is wide.
+    let apart = if conditions.delay.jitter_reorders { 0 } else { conditions.delay.jitter_ns.saturating_mul(4) };
+    let spacing_ns = (2 * service).max(apart).max(2 * MS);
+    let count = (SLOWEST_NS / spacing_ns).min(DELAY_PROBES);
+    if count < LEAST_DELAY_PROBES {
+        let why = format!("probes would have to be {} ms apart", spacing_ns / MS);
+        return Ok(Check::unverified(Property::Delay, asked, why));
+    }
+    let wait_ns = patience_ns(conditions, SMALLEST as u64, 1);
+    let plan = Plan { count, bytes: SMALLEST, spacing_ns, catches_up: false, send_for_ns: SLOWEST_NS, wait_ns };
+    let round = path.probe(plan)?;
+    let arrived = round.arrivals.len() as f64;
+    if arrived < LEAST_DELAY_PROBES as f64 {
+        let why = format!("{arrived} of {} probes arrived", round.sent);
+        return Ok(Check::unverified(Property::Delay, asked, why));
+    }
+    let sum: f64 = round.arrivals.iter().map(|arrival| arrival.came_ns as f64 - arrival.sent_ns as f64).sum();
+    // Some are sent ahead, the others take their time: that spreads the sample as well.
+    let split = mean * libm::sqrt(conditions.reorder * (1.0 - conditions.reorder));
+    let spread = libm::sqrt(deviation * deviation + split * split);
+    let slack = DELAY_SHARE * asked + DELAY_SLACK_NS + NORMAL_99 * spread / libm::sqrt(arrived);
+    Ok(Check::judged(Property::Delay, asked, sum / arrived, (asked - slack, asked + slack), round.sent))
+}
+
+/// Shares of packets that are lost and that come twice.
+pub fn loss(path: &mut Path<'_>, conditions: &Conditions, probes: u64) -> Result<Vec<Check>, LinkError> {
+    let spacing_ns = (2 * service_ns(conditions, SMALLEST as u64)).max(LOSS_SPACING_NS);
+    let send_for_ns = SEND_FOR_NS * probes.div_ceil(LOSS_PROBES);
+    let count = (send_for_ns / spacing_ns).clamp(1, probes);
+    let wait_ns = patience_ns(conditions, SMALLEST as u64, 1);
+    let plan = Plan { count, bytes: SMALLEST, spacing_ns, catches_up: false, send_for_ns, wait_ns };
+    let round = path.probe(plan)?;
+    let mut numbers: Vec<u64> = round.arrivals.iter().map(|arrival| arrival.number).collect();
+    numbers.sort_unstable();
+    numbers.dedup();
+    let (first, all) = (numbers.len() as u64, round.arrivals.len() as u64);
+    let mut checks = vec![judge_loss(conditions.loss, &round, first)];
+    if conditions.duplicate > 0.0 {
+        checks.push(judge_duplicates(conditions.duplicate, all - first, first));
+    }
+    Ok(checks)
+}
+
+fn judge_loss(loss: Loss, round: &Round, first: u64) -> Check {
+    let asked = loss_share(loss);
+    if !can_tell(loss, round.sent) {
+        return Check::unverified(Property::Loss, asked, format!("{} probes are too few to tell", round.sent));
+    }
+    let sent = round.sent as f64;
+    let (least, most) = loss_interval(loss, round.sent);
+    let lost = round.sent - first.min(round.sent);
+    Check::judged(Property::Loss, asked, lost as f64 / sent, (least as f64 / sent, most as f64 / sent), round.sent)
+}
+
+fn judge_duplicates(asked: f64, twice: u64, first: u64) -> Check {
+    if !can_tell(Loss::Random(asked), first) {
+        return Check::unverified(Property::Duplicates, asked, format!("{first} probes are too few to tell"));
+    }
+    let (least, most) = binomial_interval(first, asked);
+    let share = |count: u64| count as f64 / first as f64;
+    Check::judged(Property::Duplicates, asked, share(twice), (share(least), share(most)), first)
+}
+
+/// Bits a second while the link is busy.
+pub fn rate(path: &mut Path<'_>, conditions: &Conditions, rate: Rate) -> Result<Check, LinkError> {
+    let asked = rate.bits_per_second as f64;
+    let unverified = |why: String| Ok(Check::unverified(Property::Rate, asked, why));
+    if rate.bits_per_second > FASTEST_BITS {
+        return unverified("too fast for one sender to fill".to_owned());
+    }
+    let half_second_bytes = rate.bits_per_second / 16;
+    let bytes = (half_second_bytes / 40).clamp(SMALLEST as u64, LARGEST_RATE_PROBE);
+    let service = service_ns(conditions, bytes);
+    let count = (half_second_bytes / bytes).clamp(5, RATE_PROBES);
+    if 4 * service > SLOWEST_NS {
+        return unverified(format!("four probes take {} ms", 4 * service / MS));
+    }
+    if conditions.reorder > 0.0 && conditions.delay.mean_ns > 0 {
+        return unverified("probes sent ahead blur it".to_owned());
+    }
+    // What fits into the queue is sent at once; beyond, a fifth faster than the link.
+    let spacing_ns = if count * bytes <= rate.queue_bytes { 0 } else { service * 5 / 6 };
+    let wait_ns = patience_ns(conditions, bytes, count);
+    let plan = Plan { count, bytes: bytes as usize, spacing_ns, catches_up: true, send_for_ns: SLOWEST_NS, wait_ns };
+    let round = path.probe(plan)?;
+    let (busy, packets) = busy_time(&round.arrivals, conditions, service);
+    let expected = (service * count.min(round.sent)) as f64;
+    if busy < expected / 4.0 || packets < 3 {
+        return unverified("the probes did not keep the link busy".to_owned());
+    }
+    let (_, deviation) = delay_moments(&conditions.delay);
+    if deviation > busy * RATE_SHARE / 4.0 {
+        return unverified("jitter blurs it".to_owned());
+    }
+    let measured = (packets * bytes * 8) as f64 / (busy / SECOND as f64);
+    let slack = asked * RATE_SHARE;
+    Ok(Check::judged(Property::Rate, asked, measured, (asked - slack, asked + slack), round.sent))
+}
+
+/// Time between arrivals during which the link was busy, ns, and the packets that it took: pairs of which the second
+/// one had been sent before the first left the bottleneck.
+fn busy_time(arrivals: &[Arrival], conditions: &Conditions, service: u64) -> (f64, u64) {
+    let (delay, _) = delay_moments(&conditions.delay);
+    let (mut busy, mut packets) = (0.0, 0);
+    for pair in arrivals.windows(2) {
+        let left = pair[0].came_ns as f64 - delay;
+        // A sender's packet needs a moment to get to the link.
+        if (pair[1].sent_ns as f64) + DELAY_SLACK_NS.min(service as f64 / 2.0) < left {
+            busy += pair[1].came_ns as f64 - pair[0].came_ns as f64;
+            packets += 1;
+        }
+    }
+    (busy, packets)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_busy_times_count_for_the_rate() {
+        let arrival = |number, sent_ns, came_ns| Arrival { number, sent_ns, came_ns };
+        // 1 ms a packet; the third is sent when the link has been idle for 5 ms.
+        let arrivals = [
+            arrival(0, 0, MS),
+            arrival(1, 0, 2 * MS),
+            arrival(2, 7 * MS, 8 * MS),
+            arrival(3, 7 * MS, 9 * MS),
+            arrival(4, 7 * MS, 10 * MS),
+        ];
+        assert_eq!(busy_time(&arrivals, &Conditions::default(), MS), (3.0 * MS as f64, 3));
+    }
+
+    #[test]
+    fn a_packet_waits_for_its_rate() {
+        let conditions =
+            Conditions { rate: Some(Rate { bits_per_second: 2_000, queue_bytes: 1_000 }), ..Conditions::default() };
+        assert_eq!(service_ns(&conditions, 48), 192 * MS);
+        assert_eq!(service_ns(&Conditions::default(), 48), 0);
+    }
+}
