@@ -2,14 +2,30 @@
 //!
 //! Protocols over stream sockets that we speak ourselves share [`connection`].
 
+#[cfg(feature = "amqp091")]
 pub mod amqp091;
+#[cfg(feature = "amqp10")]
 pub mod amqp10;
+#[cfg(feature = "coap")]
 pub mod coap;
 pub mod connection;
+#[cfg(any(feature = "dds", feature = "dds-cyclone"))]
+pub mod dds;
+#[cfg(feature = "nats")]
 pub mod jetstream;
+#[cfg(feature = "mqtt")]
 pub mod mqtt;
+#[cfg(feature = "nats")]
 pub mod nats;
+#[cfg(feature = "redis")]
 pub mod redis;
+#[cfg(feature = "redis")]
 pub mod redis_streams;
+#[cfg(feature = "zenoh")]
+pub mod zenoh;
+#[cfg(feature = "zeromq")]
+pub mod zeromq;
 
 mod payload;
+#[cfg(any(feature = "amqp091", feature = "amqp10"))]
+mod virtual_host;

@@ -4,10 +4,13 @@
 use std::ops::Range;
 
 use pubmark_model::random::mix;
-use pubmark_protocol::clients::{Body, Publication, ShardConfig, Will};
+#[cfg(feature = "mqtt")]
+use pubmark_protocol::clients::Will;
+use pubmark_protocol::clients::{Body, Publication, ShardConfig};
 use pubmark_protocol::header;
+use pubmark_protocol::requests::Answer;
 
-/// Appends a whole payload of `payload_bytes` (at least [`header::COMPACT`]), header first.
+/// Appends a whole payload of `payload_bytes`, header first if there is room for one.
 pub fn append(
     config: &ShardConfig,
     publication: &Publication,
@@ -16,20 +19,66 @@ pub fn append(
     payload_bytes: usize,
     out: &mut Vec<u8>,
 ) {
-    let publisher = publication.publisher;
-    let body_bytes = payload_bytes - header::write(out, payload_bytes, config.run, publisher, sequence, due_ns);
+    append_part(config, publication, sequence, due_ns, payload_bytes, 0..payload_bytes, out);
+}
+
+/// Appends the header of a payload and returns its length, and what fills the rest.
+fn append_header<'a>(
+    config: &ShardConfig,
+    publication: &'a Publication,
+    sequence: u32,
+    due_ns: u64,
+    payload_bytes: usize,
+    out: &mut Vec<u8>,
+) -> (usize, Option<&'a Body>) {
+    let at = out.len();
+    let bytes = header::write(out, payload_bytes, config.run, publication.publisher, sequence, due_ns);
     match &publication.body {
-        None => append_pool(&config.body_pool, publisher, sequence, body_bytes, out),
-        Some(Body::Pool(pool)) => append_pool(pool, publisher, sequence, body_bytes, out),
-        Some(Body::Document(document)) => append_document(document, body_bytes, out),
+        Some(Body::Answer(roots, rest)) => (header::extend_to_answer(out, at, roots.of(sequence)), rest.as_deref()),
+        body => (bytes, body.as_ref()),
     }
 }
 
+/// Appends the payload of an answer: its header, and behind it bytes of the shard's pool.
+pub fn append_answer(config: &ShardConfig, answer: &Answer<'_>, out: &mut Vec<u8>) {
+    header::write_reply(out, config.run, answer.publisher, answer.sequence, answer.due_ns);
+    let body_bytes = answer_bytes(answer) - header::FULL;
+    append_pool_from(&config.body_pool, answer.publisher, answer.sequence, 0, body_bytes, out);
+}
+
+/// Appends a part of the payload that [`append_answer`] would append, with its write start, for protocols that send it
+/// in pieces; a piece may be smaller than the header.
+#[cfg(feature = "coap")]
+pub fn append_answer_part(
+    config: &ShardConfig,
+    answer: &Answer<'_>,
+    write_start_ns: u64,
+    part: Range<usize>,
+    out: &mut Vec<u8>,
+) {
+    if part.start < header::FULL {
+        let at = out.len();
+        header::write_reply(out, config.run, answer.publisher, answer.sequence, answer.due_ns);
+        header::patch_write_start(&mut out[at..], answer.received_ns, write_start_ns);
+        out.truncate(at + part.end.min(header::FULL));
+        out.drain(at..at + part.start);
+    }
+    let skipped = part.start.saturating_sub(header::FULL);
+    let bytes = part.end.saturating_sub(header::FULL + skipped);
+    append_pool_from(&config.body_pool, answer.publisher, answer.sequence, skipped, bytes, out);
+}
+
+/// Bytes of an answer's payload.
+pub fn answer_bytes(answer: &Answer<'_>) -> usize {
+    (answer.payload_bytes as usize).max(header::FULL)
+}
+
 /// Appends the payload of a will: its header, and behind it bytes of the shard's pool.
+#[cfg(feature = "mqtt")]
 pub fn append_will(config: &ShardConfig, will: &Will, out: &mut Vec<u8>) {
     header::write_will(out, config.run, will.publisher);
     let body_bytes = usize::from(will.payload_bytes).saturating_sub(header::WILL);
-    append_pool(&config.body_pool, will.publisher, 0, body_bytes, out);
+    append_pool_from(&config.body_pool, will.publisher, 0, 0, body_bytes, out);
 }
 
 /// Appends a part of the payload that [`append`] would append, for protocols that send it in pieces. A part that begins
@@ -43,28 +92,28 @@ pub fn append_part(
     part: Range<usize>,
     out: &mut Vec<u8>,
 ) {
+    if payload_bytes < header::COMPACT {
+        out.resize(out.len() + part.len(), 0);
+        return;
+    }
     let publisher = publication.publisher;
-    let header_bytes = header::length_for(payload_bytes).unwrap_or(0);
-    let skipped = if part.start == 0 {
-        header::write(out, payload_bytes, config.run, publisher, sequence, due_ns);
-        0
-    } else {
-        part.start.saturating_sub(header_bytes)
-    };
+    let at = out.len();
+    let (header_bytes, body) = append_header(config, publication, sequence, due_ns, payload_bytes, out);
+    if part.start > 0 {
+        out.truncate(at);
+    }
+    let skipped = part.start.saturating_sub(header_bytes);
     let bytes = part.end.saturating_sub(header_bytes + skipped);
-    match &publication.body {
-        None => append_pool_from(&config.body_pool, publisher, sequence, skipped, bytes, out),
+    match body {
         Some(Body::Pool(pool)) => append_pool_from(pool, publisher, sequence, skipped, bytes, out),
         Some(Body::Document(document)) => append_document(document.get(skipped..).unwrap_or(&[]), bytes, out),
+        // A body of a reaction's body has no header of its own.
+        None | Some(Body::Answer(..)) => append_pool_from(&config.body_pool, publisher, sequence, skipped, bytes, out),
     }
 }
 
-/// Appends `bytes` bytes of the pool, going round where it ends; zeros if the pool is empty.
-fn append_pool(pool: &[u8], publisher: u32, sequence: u32, bytes: usize, out: &mut Vec<u8>) {
-    append_pool_from(pool, publisher, sequence, 0, bytes, out);
-}
-
-/// The same from `skipped` bytes further on.
+/// Appends `bytes` bytes of a message's part of the pool from `skipped` on, going round where the pool ends; zeros if it is
+/// empty.
 fn append_pool_from(pool: &[u8], publisher: u32, sequence: u32, skipped: usize, bytes: usize, out: &mut Vec<u8>) {
     if bytes == 0 {
         return;
@@ -101,9 +150,9 @@ mod tests {
     fn a_body_goes_round_a_pool_smaller_than_itself_and_can_be_made_again() {
         let pool: Vec<u8> = (0..100).collect();
         let (mut first, mut again, mut other) = (Vec::new(), Vec::new(), Vec::new());
-        append_pool(&pool, 3, 7, 1_000, &mut first);
-        append_pool(&pool, 3, 7, 1_000, &mut again);
-        append_pool(&pool, 3, 8, 1_000, &mut other);
+        append_pool_from(&pool, 3, 7, 0, 1_000, &mut first);
+        append_pool_from(&pool, 3, 7, 0, 1_000, &mut again);
+        append_pool_from(&pool, 3, 8, 0, 1_000, &mut other);
         assert_eq!((first.len(), &first), (1_000, &again));
         assert_ne!(first, other);
         assert!(first.windows(2).all(|pair| pair[1] == (pair[0] + 1) % 100));
@@ -122,6 +171,7 @@ mod tests {
         let config = ShardConfig {
             endpoints: [].into(),
             sources: [].into(),
+            networks: [].into(),
             run: 1,
             body_pool: (0..=250).collect(),
             maximum_packet_bytes: 0,
@@ -141,9 +191,45 @@ mod tests {
     }
 
     #[test]
+    #[cfg(feature = "coap")]
+    fn the_parts_of_an_answer_are_the_answer() {
+        let config = ShardConfig {
+            endpoints: [].into(),
+            sources: [].into(),
+            networks: [].into(),
+            run: 1,
+            body_pool: (0..=250).collect(),
+            maximum_packet_bytes: 0,
+            receive_stamps: false,
+            keep_alive_s: 0,
+        };
+        let answer = Answer {
+            to: pubmark_protocol::requests::ReplyTo { address: "", mark: &[] },
+            qos: pubmark_model::qos::Qos::BestEffort,
+            number: 1,
+            publisher: 3,
+            sequence: 7,
+            due_ns: 5,
+            received_ns: 1_000_000,
+            payload_bytes: 3_000,
+        };
+        let mut whole = Vec::new();
+        append_answer(&config, &answer, &mut whole);
+        header::patch_write_start(&mut whole, answer.received_ns, 9_000_000);
+        for size in [16, 32, 1_024, 3_000] {
+            let mut parts = Vec::new();
+            for start in (0..3_000).step_by(size) {
+                append_answer_part(&config, &answer, 9_000_000, start..3_000.min(start + size), &mut parts);
+            }
+            assert_eq!(parts, whole, "{size}");
+        }
+        assert_eq!(header::read_reply(&whole, 1).and_then(|header| header.write_start_us), Some(8_000));
+    }
+
+    #[test]
     fn without_a_pool_a_body_is_zeros() {
         let mut out = vec![1];
-        append_pool(&[], 3, 7, 2, &mut out);
+        append_pool_from(&[], 3, 7, 0, 2, &mut out);
         assert_eq!(out, [1, 0, 0]);
     }
 }

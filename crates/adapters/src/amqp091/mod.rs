@@ -9,6 +9,7 @@ mod receiving;
 mod sending;
 mod session;
 mod subscribing;
+mod unsubscribing;
 
 pub use session::Amqp091;
 

@@ -10,14 +10,15 @@ use pubmark_wire::amqp091::{
 
 use super::cause::unexpected;
 use super::session::{Amqp091, CONFIRMED, PLAIN, level};
+use super::subscribing::kept_queue;
 use crate::connection::{Dialect as _, Link, Phase, Shared};
 
 /// Largest frame that we agree to, bytes: what RabbitMQ proposes.
 const MOST_FRAME_BYTES: usize = 131_072;
 /// Log-in where none is given: the one that RabbitMQ comes with.
 const DEFAULT_LOGIN: (&str, &str) = ("guest", "guest");
-/// The virtual host that RabbitMQ comes with.
-const VIRTUAL_HOST: &str = "/";
+/// The virtual host where none is given: the one that RabbitMQ comes with.
+const DEFAULT_VIRTUAL_HOST: &str = "/";
 /// Most that is shown of a server's list of mechanisms, bytes.
 const MOST_SHOWN_BYTES: usize = 100;
 
@@ -80,7 +81,8 @@ impl Opening {
     pub(super) fn new(config: &SessionConfig, publishes: &[Publish]) -> Opening {
         let publishes_on = |channel| publishes.iter().any(|publish| publish.channel() == channel);
         let used = |is_used| if is_used { Channel::Closed } else { Channel::Unused };
-        let confirmed = publishes_on(CONFIRMED);
+        let confirms_answers = config.options.answers_at.is_some_and(|qos| qos != Qos::BestEffort);
+        let confirmed = publishes_on(CONFIRMED) || confirms_answers;
         Opening {
             step: Step::Start,
             // A session that does nothing has a channel all the same: it is what servers expect.
@@ -202,9 +204,10 @@ impl Amqp091 {
             frame_max: self.most_frame_bytes as u32,
             heartbeat_s: self.opening.heartbeat_s,
         };
+        let virtual_host = self.virtual_host.as_deref().unwrap_or(DEFAULT_VIRTUAL_HOST);
         link.outbox.append(&mut shared.pool, |out| {
             encode_tune_ok(agreed, out);
-            encode_open(VIRTUAL_HOST, out);
+            encode_open(virtual_host, out);
         });
         self.opening.step = Step::OpenOk;
         Ok(())
@@ -218,7 +221,7 @@ impl Amqp091 {
         opening.confirmed.open();
         opening.selecting = opening.confirmed != Channel::Unused;
         opening.asking = link.config.persistent && !link.config.subscriptions.is_empty();
-        let queue = &link.config.client_id;
+        let queue = &kept_queue(link, shared);
         link.outbox.append(&mut shared.pool, |out| {
             if opening.plain != Channel::Unused {
                 encode_channel_open(PLAIN, out);

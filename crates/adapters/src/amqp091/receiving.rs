@@ -4,7 +4,8 @@
 //! session knows which part of a message comes next. A body in one frame, the usual one, is handed on where it was read.
 
 use pubmark_protocol::events::{Cause, Sink};
-use pubmark_wire::amqp091::{Deliver, encode_ack, read_content_header};
+use pubmark_protocol::requests::{self, ReplyTo};
+use pubmark_wire::amqp091::{Deliver, encode_ack, read_content_header, read_correlation};
 
 use super::cause::broken;
 use super::session::{Amqp091, PLAIN};
@@ -38,6 +39,9 @@ pub(super) struct Incoming {
     body: Vec<u8>,
     /// Messages delivered and not acknowledged.
     unacknowledged: u32,
+    /// Of the message under way, if it is a request or an answer.
+    reply_to: String,
+    correlation_id: String,
 }
 
 impl Incoming {
@@ -70,6 +74,12 @@ impl Amqp091 {
             return Err(Cause::Protocol("a content header that belongs to no message".to_owned()));
         }
         let body_bytes = read_content_header(payload).map_err(broken)?;
+        // A stranger's may be no text, which makes the message neither request nor answer of ours.
+        let correlation = read_correlation(payload).unwrap_or_default();
+        self.incoming.reply_to.clear();
+        self.incoming.reply_to.push_str(correlation.reply_to);
+        self.incoming.correlation_id.clear();
+        self.incoming.correlation_id.push_str(correlation.correlation_id);
         let most = shared.config.maximum_packet_bytes;
         match usize::try_from(body_bytes) {
             Ok(0) => self.deliver(link, shared, &[], times, sink),
@@ -114,12 +124,26 @@ impl Amqp091 {
     fn deliver(&mut self, link: &mut Link, shared: &mut Shared, body: &[u8], times: Times, sink: &mut impl Sink) {
         self.incoming.expected = Expected::Method;
         self.incoming.delivered = self.incoming.tag;
-        sink.delivered(link.id, times.delivery(body, false));
+        self.hand_on(link, body, times, sink);
         if self.consumer.acknowledges() {
             self.incoming.unacknowledged += 1;
             if self.incoming.unacknowledged >= MOST_UNACKNOWLEDGED {
                 self.acknowledge(link, shared);
             }
+        }
+    }
+
+    /// Hands a message on as what it is: a request, an answer, or neither.
+    fn hand_on(&self, link: &Link, body: &[u8], times: Times, sink: &mut impl Sink) {
+        let delivery = times.delivery(body, false);
+        let Incoming { reply_to, correlation_id, .. } = &self.incoming;
+        if !reply_to.is_empty() {
+            let reply_to = ReplyTo { address: reply_to, mark: correlation_id.as_bytes() };
+            sink.requested(link.id, reply_to, delivery);
+        } else if link.config.options.answers_to.is_some() {
+            sink.answered(link.id, requests::marked_by_text(correlation_id), delivery);
+        } else {
+            sink.delivered(link.id, delivery);
         }
     }
 

@@ -2,11 +2,14 @@
 
 use std::collections::VecDeque;
 
+use pubmark_model::qos::Qos;
 use pubmark_protocol::clients::Outgoing;
 use pubmark_protocol::events::{Cause, Said, Sink, Token};
-use pubmark_protocol::header::COMPACT;
 use pubmark_protocol::outbox::Message;
-use pubmark_wire::amqp091::{Answer, FRAME_EXTRA_BYTES, append_body, encode_flow_ok};
+use pubmark_protocol::requests::{self, ANSWER, Answer};
+use pubmark_wire::amqp091::{
+    Answer as Confirm, Correlation, FRAME_EXTRA_BYTES, append_answer, append_body, encode_flow_ok,
+};
 
 use super::session::{Amqp091, CONFIRMED, PLAIN, level};
 use crate::connection::{Blocked, InFlight, Link, Progress, Refusal, Shared};
@@ -36,7 +39,7 @@ impl Confirms {
 
     /// How many of the messages from the first on an answer speaks of, or the place of the one; `None` if it is about none
     /// that awaits it.
-    fn place(&self, answer: Answer) -> Option<usize> {
+    fn place(&self, answer: Confirm) -> Option<usize> {
         let last = self.unconfirmed.len().checked_sub(1)?;
         if answer.tag == 0 && answer.multiple {
             return Some(last);
@@ -87,7 +90,7 @@ impl Amqp091 {
         if is_stopped || (is_confirmed && !self.confirms.in_flight.has_room()) {
             return Err(Refusal::Blocked(Blocked::Window));
         }
-        let payload_bytes = (message.payload_bytes as usize).max(COMPACT);
+        let payload_bytes = message.payload_bytes as usize;
         let token = Token { publication: message.publication, sequence: message.sequence };
         let mut tag = 0;
         if is_confirmed {
@@ -95,7 +98,7 @@ impl Amqp091 {
             tag = self.confirms.in_flight.add(token, message.due_ns, payload_bytes as u32, qos);
             self.confirms.unconfirmed.push_back(tag);
         }
-        let entry = Message { token, due_ns: message.due_ns, tag, repeated: false };
+        let entry = Message { token, due_ns: message.due_ns, tag, repeated: false, withheld: false };
         self.append(link, shared, entry, payload_bytes);
         Ok(())
     }
@@ -106,12 +109,54 @@ impl Amqp091 {
         let publication = &link.config.publications[usize::from(place)];
         let most_bytes = self.most_frame_bytes - FRAME_EXTRA_BYTES;
         let config = &shared.config;
+        let asks = link.config.options.answers_to.is_some();
+        if asks {
+            self.correlation_id.clear();
+            requests::mark_as_text(message.token, &mut self.correlation_id);
+        }
+        let request = Correlation { reply_to: self.consumer.queue(), correlation_id: &self.correlation_id };
         link.outbox.append_message(&mut shared.pool, message, |out| {
-            publish.append(payload_bytes, out);
+            if asks {
+                publish.append_request(payload_bytes, request, out);
+            } else {
+                publish.append(payload_bytes, out);
+            }
             append_body(publish.channel(), payload_bytes, most_bytes, out, |out| {
                 payload::append(config, publication, sequence, message.due_ns, payload_bytes, out);
             })
         });
+    }
+
+    /// Appends an answer, or says why not: to the queue that the request named, with its correlation id.
+    pub(super) fn publish_answer(
+        &mut self,
+        link: &mut Link,
+        shared: &mut Shared,
+        answer: &Answer<'_>,
+    ) -> Result<(), Refusal> {
+        let is_confirmed = level(answer.qos) != Qos::BestEffort;
+        let channel = if is_confirmed { CONFIRMED } else { PLAIN };
+        if self.stops.on(channel) || (is_confirmed && !self.confirms.in_flight.has_room()) {
+            return Err(Refusal::Blocked(Blocked::Window));
+        }
+        // What is no text cannot be said; a requester of ours does not say it.
+        let Ok(correlation_id) = std::str::from_utf8(answer.to.mark) else { return Err(Refusal::TooLarge(0)) };
+        let payload_bytes = payload::answer_bytes(answer);
+        let mut tag = 0;
+        if is_confirmed {
+            tag = self.confirms.in_flight.add(answer.token(), answer.due_ns, payload_bytes as u32, level(answer.qos));
+            self.confirms.unconfirmed.push_back(tag);
+        }
+        let most_bytes = self.most_frame_bytes - FRAME_EXTRA_BYTES;
+        let entry =
+            Message { token: answer.token(), due_ns: answer.received_ns, tag, repeated: false, withheld: false };
+        let config = &shared.config;
+        let correlation = Correlation { reply_to: "", correlation_id };
+        link.outbox.append_message(&mut shared.pool, entry, |out| {
+            append_answer(channel, answer.to.address, is_confirmed, payload_bytes, correlation, out);
+            append_body(channel, payload_bytes, most_bytes, out, |out| payload::append_answer(config, answer, out))
+        });
+        Ok(())
     }
 
     /// Sends messages of an earlier connection again, as far as the window allows.
@@ -119,9 +164,11 @@ impl Amqp091 {
         while !self.stops.on(CONFIRMED)
             && let Some(tag) = self.confirms.in_flight.next_held()
         {
-            let Some(entry) = self.confirms.in_flight.get(tag).copied() else { continue };
+            // An answer cannot be made again; sessions that answer are never kept, so there is none here.
+            let entry = self.confirms.in_flight.get(tag).copied();
+            let Some(entry) = entry.filter(|entry| entry.token.publication != ANSWER) else { continue };
             self.confirms.unconfirmed.push_back(tag);
-            let message = Message { token: entry.token, due_ns: entry.due_ns, tag, repeated: true };
+            let message = Message { token: entry.token, due_ns: entry.due_ns, tag, repeated: true, withheld: false };
             self.append(link, shared, message, entry.payload_bytes as usize);
             sink.resent(link.id, entry.token);
         }
@@ -132,7 +179,7 @@ impl Amqp091 {
         &mut self,
         link: &mut Link,
         shared: &mut Shared,
-        answer: Answer,
+        answer: Confirm,
         sink: &mut impl Sink,
     ) -> Result<(), Cause> {
         self.on_answer(
@@ -149,7 +196,7 @@ impl Amqp091 {
         &mut self,
         link: &mut Link,
         shared: &mut Shared,
-        answer: Answer,
+        answer: Confirm,
         outcome: Result<(), Said>,
         sink: &mut impl Sink,
     ) -> Result<(), Cause> {
@@ -204,8 +251,8 @@ mod tests {
         confirms
     }
 
-    fn answer(tag: u64, multiple: bool) -> Answer {
-        Answer { tag, multiple }
+    fn answer(tag: u64, multiple: bool) -> Confirm {
+        Confirm { tag, multiple }
     }
 
     #[test]

@@ -3,21 +3,25 @@
 //! A session has up to two channels: one for its consumer and for messages that nobody confirms, and one for those that
 //! the server confirms, because a channel confirms either all or none of its messages.
 
+use std::collections::VecDeque;
+
 use pubmark_model::qos::Qos;
 use pubmark_protocol::capabilities::{Capabilities, Features, Level, SentMeans};
 use pubmark_protocol::clients::{Goodbye, Outgoing, SessionConfig, SessionId};
 use pubmark_protocol::events::{Cause, Sink};
+use pubmark_protocol::requests::Answer;
 use pubmark_wire::amqp091::{
     FRAME_EXTRA_BYTES, Found, Frame, HEARTBEAT, Item, Kind, LONGEST_BYTES, Method, PROTOCOL_HEADER, Publish,
-    encode_close, encode_delete, hears, next, routing_key,
+    encode_cancel, encode_close, encode_delete, hears, next, routing_key,
 };
 
 use super::cause::{broken, of, other_version, unexpected};
 use super::opening::Opening;
 use super::receiving::Incoming;
 use super::sending::{Confirms, Stops};
-use super::subscribing::Consumer;
+use super::subscribing::{Consumer, MEMBER, kept_queue};
 use crate::connection::{Dialect, Link, Measured, Phase, Progress, Refusal, Shared, Times};
+use crate::virtual_host::{VIRTUAL_HOST, named_in};
 
 /// The topic exchange that every server has (§3.1.3.3); RabbitMQ's MQTT plug-in publishes to it, too.
 pub(super) const EXCHANGE: &str = "amq.topic";
@@ -38,11 +42,17 @@ pub struct Amqp091 {
     pub(super) binding_keys: Vec<Box<str>>,
     pub(super) opening: Opening,
     pub(super) consumer: Consumer,
+    /// Subscriptions whose bindings are being taken away, in order.
+    pub(super) unbinding: VecDeque<usize>,
     pub(super) incoming: Incoming,
     pub(super) confirms: Confirms,
     pub(super) stops: Stops,
     /// Largest frame that was agreed on, bytes.
     pub(super) most_frame_bytes: usize,
+    /// The virtual host that the endpoint names.
+    pub(super) virtual_host: Option<String>,
+    /// Memory for the correlation id of the message that is being sent.
+    pub(super) correlation_id: String,
 }
 
 fn check_topic(topic: &str) -> Result<(), String> {
@@ -70,7 +80,12 @@ impl Dialect for Amqp091 {
         retain: false,
         persistent_sessions: true,
         ends_sessions: true,
-        features: Features::NONE,
+        features: Features {
+            requests: Some("reply-to: a queue, correlation-id"),
+            shared_subscriptions: true,
+            settings: Some(VIRTUAL_HOST),
+            ..Features::NONE
+        },
         sent_means: SentMeans::Wire,
         maximum_payload_bytes: u32::MAX,
         check_topic: Some(check_topic),
@@ -105,10 +120,13 @@ impl Dialect for Amqp091 {
             publishes,
             binding_keys,
             consumer: Consumer::new(config),
+            unbinding: VecDeque::new(),
             incoming: Incoming::default(),
             confirms: Confirms::new(config.in_flight_window),
             stops: Stops::default(),
             most_frame_bytes: 0,
+            virtual_host: None,
+            correlation_id: String::new(),
         }
     }
 
@@ -116,8 +134,11 @@ impl Dialect for Amqp091 {
         if let Some(why) = &self.unusable {
             return Err(Cause::Dropped(format!("ended by us: {why}")));
         }
+        let settings = shared.config.endpoints[usize::from(link.config.endpoint)].settings.as_deref();
+        self.virtual_host = named_in(settings).map_err(|error| Cause::Dropped(format!("ended by us: {error}")))?;
         self.most_frame_bytes = self.opening.restart(shared);
         self.consumer.restart();
+        self.unbinding.clear();
         self.incoming = Incoming::default();
         self.confirms.restart();
         self.stops = Stops::default();
@@ -166,6 +187,14 @@ impl Dialect for Amqp091 {
         self.publish(link, shared, message)
     }
 
+    fn answer(&mut self, link: &mut Link, shared: &mut Shared, answer: &Answer<'_>) -> Result<(), Refusal> {
+        self.publish_answer(link, shared, answer)
+    }
+
+    fn unsubscribe(&mut self, link: &mut Link, shared: &mut Shared, index: usize, sink: &mut impl Sink) {
+        self.unbind(link, shared, index, sink);
+    }
+
     fn has_room(&self) -> bool {
         !self.stops.any() && self.confirms.in_flight.has_room()
     }
@@ -185,10 +214,15 @@ impl Dialect for Amqp091 {
     fn say_goodbye(&mut self, link: &mut Link, shared: &mut Shared, goodbye: Goodbye) {
         self.acknowledge(link, shared);
         let ends = goodbye == Goodbye::Final && link.config.persistent && !self.binding_keys.is_empty();
-        let queue = &link.config.client_id;
+        let is_shared = link.config.options.shared.is_some();
+        let queue = kept_queue(link, shared);
         link.outbox.append(&mut shared.pool, |out| {
+            if ends && is_shared {
+                // The last of a group to leave ends its queue.
+                encode_cancel(PLAIN, MEMBER, out);
+            }
             if ends {
-                encode_delete(PLAIN, queue, out);
+                encode_delete(PLAIN, &queue, is_shared, out);
             }
             encode_close(out);
         });
@@ -224,6 +258,7 @@ impl Amqp091 {
             return Err(Cause::Protocol(format!("{} in the middle of a message", method.name())));
         }
         match (channel, method) {
+            (PLAIN, Method::QueueUnbindOk) => self.on_unbound(link, sink),
             (PLAIN, Method::BasicDeliver(deliver)) if link.phase == Phase::Open => self.on_deliver(&deliver),
             (CONFIRMED, Method::BasicAck(answer)) => self.on_answer(link, shared, answer, Ok(()), sink),
             (CONFIRMED, Method::BasicNack(answer)) => self.on_nack(link, shared, answer, sink),

@@ -1,7 +1,8 @@
 //! A session's queue: made, bound once for each subscription, consumed.
 //!
 //! A session has a queue of its own, so that every subscriber gets every message: one that the server names and that goes
-//! with the connection, or for a session that is kept a durable one with the client's name. Commands are sent ahead of the
+//! with the connection, or for a session that is kept a durable one with the client's name. Only the members of a shared group
+//! have one together, with the group's name, which goes with the last of them unless their sessions are kept. Commands are sent ahead of the
 //! answers to earlier ones. The server answers in order, and a refusal closes the channel, with everything behind it
 //! unheard: it belongs to the first command that was not answered, and the rest is said again on a new channel.
 
@@ -26,6 +27,10 @@ const PREFETCH: u16 = 1_000;
 const BIND: (u16, u16) = (50, 20);
 /// Class `queue`.
 const QUEUE: u16 = 50;
+/// Name of the consumer of a group's member, on its own channel.
+pub(super) const MEMBER: &str = "member";
+/// How often the queue of a group is made once more because it went between that and its use.
+const MOST_REMAKES: u8 = 3;
 /// Class and numbers of `basic.qos` and `basic.consume`.
 const CONSUME: [(u16, u16); 2] = [(60, 10), (60, 20)];
 
@@ -55,6 +60,17 @@ pub(super) struct Consumer {
     refused: Vec<(usize, Said)>,
     /// All subscriptions were answered since the server last had no session.
     told: bool,
+    /// How often the group's queue was made once more on this connection.
+    remakes: u8,
+}
+
+/// The queue that is kept when the session's connection ends, or that its group has together. Its name has the run's number, as
+/// members of another run are not this group's.
+pub(super) fn kept_queue(link: &Link, shared: &Shared) -> Box<str> {
+    match &link.config.options.shared {
+        Some(group) => format!("pubmark.{group}.{:06x}", shared.config.run & 0x00ff_ffff).into(),
+        None => link.config.client_id.clone(),
+    }
 }
 
 impl Consumer {
@@ -66,12 +82,14 @@ impl Consumer {
             level: asked.unwrap_or(Qos::BestEffort),
             refused: vec![],
             told: false,
+            remakes: 0,
         }
     }
 
     /// For a new connection.
     pub(super) fn restart(&mut self) {
         self.step = Step::Idle;
+        self.remakes = 0;
     }
 
     /// The server has no session of ours.
@@ -80,9 +98,19 @@ impl Consumer {
         self.refused.clear();
     }
 
+    /// Name of its queue; empty while the server has not named it.
+    pub(super) fn queue(&self) -> &str {
+        &self.queue
+    }
+
     /// Is every message to be acknowledged?
     pub(super) fn acknowledges(&self) -> bool {
         self.level != Qos::BestEffort
+    }
+
+    /// Is it there?
+    pub(super) fn consumes(&self) -> bool {
+        self.step == Step::Consumes
     }
 
     /// Was a consumer asked for?
@@ -97,9 +125,8 @@ impl Amqp091 {
         if self.binding_keys.is_empty() {
             return;
         }
-        let name = &link.config.client_id;
         if session_present {
-            self.consumer.queue = name.clone();
+            self.consumer.queue = kept_queue(link, shared);
             if self.consumer.told {
                 self.consumer.step = Step::Returning;
                 self.consume(link, shared);
@@ -108,19 +135,28 @@ impl Amqp091 {
             }
             return;
         }
+        self.declare(link, shared);
+    }
+
+    /// Asks for the session's queue.
+    fn declare(&mut self, link: &mut Link, shared: &mut Shared) {
         self.consumer.step = Step::Declaring;
-        let declare = if link.config.persistent {
-            Declare { queue: name, durable: true, expires_ms: Some(KEPT_MS), ..Declare::default() }
-        } else {
-            Declare { exclusive: true, auto_delete: true, ..Declare::default() }
+        let queue = kept_queue(link, shared);
+        let is_shared = link.config.options.shared.is_some();
+        let declare = match link.config.persistent {
+            true => Declare { queue: &queue, durable: true, expires_ms: Some(KEPT_MS), ..Declare::default() },
+            false if is_shared => Declare { queue: &queue, auto_delete: true, ..Declare::default() },
+            false => Declare { exclusive: true, auto_delete: true, ..Declare::default() },
         };
         link.outbox.append(&mut shared.pool, |out| encode_declare(PLAIN, &declare, out));
     }
 
     /// Binds the queue for the subscriptions from this one on, and consumes it.
     fn bind_from(&mut self, link: &mut Link, shared: &mut Shared, first: usize) {
-        self.consumer.step = Step::Binding(first);
-        let (queue, keys) = (&self.consumer.queue, &self.binding_keys[first..]);
+        self.consumer.step = Step::Binding(self.bound_from(link, first));
+        let queue = &self.consumer.queue;
+        let keys: Vec<&str> =
+            link.listens_to().filter(|index| *index >= first).map(|index| &*self.binding_keys[index]).collect();
         link.outbox.append(&mut shared.pool, |out| {
             keys.iter().for_each(|key| encode_bind(PLAIN, queue, EXCHANGE, key, out));
         });
@@ -129,11 +165,12 @@ impl Amqp091 {
 
     fn consume(&mut self, link: &mut Link, shared: &mut Shared) {
         let consumer = &self.consumer;
+        let name = if link.config.options.shared.is_some() { MEMBER } else { "" };
         link.outbox.append(&mut shared.pool, |out| {
             if consumer.acknowledges() {
                 encode_qos(PLAIN, PREFETCH, out);
             }
-            encode_consume(PLAIN, &consumer.queue, !consumer.acknowledges(), out);
+            encode_consume(PLAIN, &consumer.queue, name, !consumer.acknowledges(), out);
         });
     }
 
@@ -155,7 +192,9 @@ impl Amqp091 {
                 self.consumer.queue = (*name).into();
                 self.bind_from(link, shared, 0);
             }
-            (Step::Binding(next), Method::QueueBindOk) if next < last => self.consumer.step = Step::Binding(next + 1),
+            (Step::Binding(next), Method::QueueBindOk) if next < last => {
+                self.consumer.step = Step::Binding(self.bound_from(link, next + 1));
+            }
             (Step::Binding(next), Method::BasicQosOk) if next == last => {}
             (Step::Returning, Method::BasicQosOk) => {}
             (Step::Binding(next), Method::BasicConsumeOk) if next == last => {
@@ -186,7 +225,17 @@ impl Amqp091 {
             return Ok(());
         }
         let last = self.binding_keys.len();
+        let is_shared = link.config.options.shared.is_some();
         match self.consumer.step {
+            // The last member that consumed it left at that moment.
+            Step::Binding(_)
+                if is_shared && closing.code == code::NOT_FOUND && self.consumer.remakes < MOST_REMAKES =>
+            {
+                self.consumer.remakes += 1;
+                self.consumer.refused.clear();
+                self.reopen(link, shared);
+                self.declare(link, shared);
+            }
             Step::Declaring if closing.method.0 == QUEUE => self.refuse_all(link, shared, closing, sink),
             Step::Binding(next) if next < last && closing.method == BIND => {
                 self.consumer.refused.push((next, words(closing)));
@@ -226,7 +275,7 @@ impl Amqp091 {
     /// Tells what became of every subscription.
     fn tell(&mut self, link: &Link, sink: &mut impl Sink) {
         self.consumer.told = true;
-        for index in 0..self.binding_keys.len() {
+        for index in link.listens_to() {
             let refused = self.consumer.refused.iter().find(|(refused, _)| *refused == index);
             let granted = refused.map_or(Ok(self.consumer.level), |(_, said)| Err(said.clone()));
             sink.subscribed(link.id, index, granted);

@@ -4,13 +4,15 @@
 //! the receivers are asked for, and each is answered by itself.
 
 use pubmark_model::qos::Qos;
-use pubmark_protocol::events::{Cause, Connected, Sink};
-use pubmark_wire::amqp10::{Attach, Detach, Flow, Naming, Role, SenderSettles, Terminus, words};
+use pubmark_protocol::clients::SessionConfig;
+use pubmark_protocol::events::{Cause, Connected, Said, Sink};
+use pubmark_protocol::requests::LONGEST_ADDRESS_BYTES;
+use pubmark_wire::amqp10::{AnswersAt, Attach, Detach, Flow, Naming, Role, SenderSettles, Terminus, words};
 
 use super::causes::{ended, refused, words as words_of};
 use super::incoming::{CREDIT, WINDOW};
 use super::opening::{CHANNEL, Stage};
-use super::outgoing::LinkState;
+use super::outgoing::{Carries, LinkState};
 use super::session::{Amqp10, End};
 use crate::connection::{Link, Shared};
 
@@ -21,54 +23,91 @@ const RECEIVER: char = 'r';
 /// (part 2, §2.4.5).
 const IDLE_TIMES: u64 = 2;
 
+/// Name of a sender of ours.
+pub(super) fn sender_name(place: u16) -> String {
+    format!("{SENDER}{place}")
+}
+
+/// Name of a receiver of ours. A server knows by it which receivers share a subscription, so one of a group has the group's.
+fn receiver_name(config: &SessionConfig, index: usize) -> String {
+    let group = config.options.shared.as_deref().map(|group| format!("{group}.")).unwrap_or_default();
+    format!("{group}{RECEIVER}{index}")
+}
+
 impl Amqp10 {
-    /// Asks for a sender for each topic and level.
+    /// Asks for a sender for each topic and level, and one for all answers where there are such.
     pub(super) fn ask_for_senders(&self, link: &mut Link, shared: &mut Shared, naming: Naming) {
-        for (index, sender) in self.outgoing.senders.iter().enumerate() {
-            let topic = &link.config.publications[usize::from(sender.publication)].topic;
-            let address = naming.address(&words(topic).expect("topics were looked at before the connection was begun"));
-            let attach = Attach {
-                name: &format!("{SENDER}{index}"),
-                handle: index as u32,
-                role: Role::Sender,
-                sender_settles: if sender.settles { SenderSettles::Settled } else { SenderSettles::Unsettled },
-                source: Some(Terminus { address: Some(&link.config.client_id), capability: None }),
-                target: Some(Terminus { address: Some(&address), capability: naming.capability() }),
-                initial_delivery_count: Some(0),
-                max_message_bytes: None,
-            };
-            link.outbox.append(&mut shared.pool, |out| attach.encode(CHANNEL, out));
+        for (place, sender) in (0..).zip(&self.outgoing.senders) {
+            match sender.carries {
+                Carries::Publications(first) => {
+                    let topic = &link.config.publications[usize::from(first)].topic;
+                    let address =
+                        naming.address(&words(topic).expect("topics were looked at before the connection was begun"));
+                    let target = Terminus { capabilities: naming.capabilities(), ..Terminus::at(Some(&address)) };
+                    self.ask_for_sender(link, shared, place, target);
+                }
+                Carries::AllAnswers => self.ask_for_sender(link, shared, place, Terminus::at(None)),
+                // Asked for with the first of them.
+                Carries::AnswersTo(_) => {}
+            }
         }
     }
 
-    /// Our number of a receiver: behind the senders.
-    fn receiver_handle(&self, index: usize) -> u32 {
-        (self.outgoing.senders.len() + index) as u32
+    /// Our number of a receiver: behind the senders that are there from the beginning.
+    pub(super) fn receiver_handle(&self, index: usize) -> u32 {
+        (self.outgoing.fixed + index) as u32
     }
 
-    fn ask_for_receivers(&self, link: &mut Link, shared: &mut Shared, naming: Naming) {
-        for (index, subscription) in link.config.subscriptions.iter().enumerate() {
-            let filter = &subscription.filter;
-            let address =
-                naming.address(&words(filter).expect("filters were looked at before the connection was begun"));
-            let settles = subscription.qos == Qos::BestEffort;
-            let attach = Attach {
-                name: &format!("{RECEIVER}{index}"),
-                handle: self.receiver_handle(index),
-                role: Role::Receiver,
-                sender_settles: if settles { SenderSettles::Settled } else { SenderSettles::Unsettled },
-                source: Some(Terminus { address: Some(&address), capability: naming.capability() }),
-                target: Some(Terminus { address: Some(&link.config.client_id), capability: None }),
-                initial_delivery_count: None,
-                max_message_bytes: Some(shared.config.maximum_packet_bytes as u64),
+    /// Our number of a sender; those for answers to one address are behind the receivers.
+    pub(super) fn handle_of_sender(&self, place: u16) -> u32 {
+        let receivers = if usize::from(place) < self.outgoing.fixed { 0 } else { self.incoming.receivers.len() };
+        u32::from(place) + receivers as u32
+    }
+
+    fn ask_for_receivers(&mut self, link: &mut Link, shared: &mut Shared, naming: Naming, sink: &mut impl Sink) {
+        let asks = link.config.options.answers_to.is_some();
+        let shares = link.config.options.shared.is_some();
+        for index in link.listens_to().collect::<Vec<_>>() {
+            let filter = &link.config.subscriptions[index].filter;
+            let words = words(filter).expect("filters were looked at before the connection was begun");
+            let (address, capabilities) = match asks.then(|| naming.answers(&words)) {
+                Some(AnswersAt::Dynamic(capabilities)) => (None, Some(capabilities)),
+                Some(AnswersAt::Node { source, reply_to }) => {
+                    self.reply_to = reply_to.into();
+                    (Some(source), Some(&[][..]))
+                }
+                None if shares => (Some(naming.address(&words)), naming.sharing()),
+                None => (Some(naming.address(&words)), Some(naming.capabilities())),
             };
-            link.outbox.append(&mut shared.pool, |out| attach.encode(CHANNEL, out));
+            if let Some(capabilities) = capabilities {
+                let source = Terminus { address: address.as_deref(), dynamic: address.is_none(), capabilities };
+                self.ask_for_receiver(link, shared, index, source);
+            } else {
+                self.incoming.receivers[index].state = LinkState::Ended;
+                let words = "it has no subscriptions that sessions of AMQP 1.0 share";
+                sink.subscribed(link.id, index, Err(Said::words(words)));
+            }
         }
+    }
+
+    fn ask_for_receiver(&self, link: &mut Link, shared: &mut Shared, index: usize, source: Terminus<'_>) {
+        let settles = link.config.subscriptions[index].qos == Qos::BestEffort;
+        let attach = Attach {
+            name: &receiver_name(&link.config, index),
+            handle: self.receiver_handle(index),
+            role: Role::Receiver,
+            sender_settles: if settles { SenderSettles::Settled } else { SenderSettles::Unsettled },
+            source: Some(source),
+            target: Some(Terminus::at(Some(&link.config.client_id))),
+            initial_delivery_count: None,
+            max_message_bytes: Some(shared.config.maximum_packet_bytes as u64),
+        };
+        link.outbox.append(&mut shared.pool, |out| attach.encode(CHANNEL, out));
     }
 
     /// The session is open once every sender has credit.
     pub(super) fn open_if_ready(&mut self, link: &mut Link, shared: &mut Shared, sink: &mut impl Sink) {
-        let senders = &self.outgoing.senders;
+        let senders = &self.outgoing.senders[..self.outgoing.fixed];
         let ready = senders.iter().all(|sender| sender.state == LinkState::Attached && sender.credit > 0);
         let Some(naming) = self.naming.as_ref().ok().copied().filter(|_| self.stage == Stage::Links && ready) else {
             return;
@@ -79,7 +118,7 @@ impl Amqp10 {
         link.opened_with_heartbeats(shared, allowed_ms.unwrap_or(0), IDLE_TIMES * keep_alive_ms);
         let least = senders.iter().map(|sender| sender.most_bytes).min().filter(|bytes| *bytes < u32::MAX);
         sink.connected(link.id, Connected { maximum_packet_bytes: least, ..Connected::default() });
-        self.ask_for_receivers(link, shared, naming);
+        self.ask_for_receivers(link, shared, naming, sink);
     }
 
     /// The server answers a link.
@@ -91,8 +130,8 @@ impl Amqp10 {
         sink: &mut impl Sink,
     ) -> Result<(), Cause> {
         let wrong = |what: &str| Err(Cause::Protocol(format!("an attach of `{}`, {what}", attach.name.escape_debug())));
-        let Some(end) = self.end_named(attach) else { return wrong("which we did not ask for") };
-        if attach.handle > self.handle_max() {
+        let Some(end) = self.end_named(&link.config, attach) else { return wrong("which we did not ask for") };
+        if attach.handle > self.handle_max {
             return wrong("with a handle beyond those that it may give");
         }
         let place = attach.handle as usize;
@@ -114,26 +153,27 @@ impl Amqp10 {
             End::Receiver(index) if attach.source.is_none() => {
                 self.incoming.receivers[index as usize].state = LinkState::Refused;
             }
-            End::Receiver(index) => self.on_receiver(link, shared, index as usize, attach, sink),
+            End::Receiver(index) => self.on_receiver(link, shared, index as usize, attach, sink)?,
         }
         Ok(())
     }
 
     /// The link of ours with this name that was not answered yet.
-    fn end_named(&self, attach: &Attach<'_>) -> Option<End> {
+    fn end_named(&self, config: &SessionConfig, attach: &Attach<'_>) -> Option<End> {
         let asked = |state: Option<LinkState>| state == Some(LinkState::Asked);
-        match (attach.role, attach.name.strip_prefix(SENDER), attach.name.strip_prefix(RECEIVER)) {
-            (Role::Receiver, Some(place), _) => {
-                let index: u16 = place.parse().ok()?;
-                let state = self.outgoing.senders.get(usize::from(index)).map(|sender| sender.state);
-                (self.stage == Stage::Links && asked(state)).then_some(End::Sender(index))
+        match attach.role {
+            Role::Receiver => {
+                let place: u16 = attach.name.strip_prefix(SENDER)?.parse().ok()?;
+                let stage = if usize::from(place) < self.outgoing.fixed { Stage::Links } else { Stage::Running };
+                let state = self.outgoing.senders.get(usize::from(place)).map(|sender| sender.state);
+                (self.stage == stage && asked(state)).then_some(End::Sender(place))
             }
-            (Role::Sender, _, Some(place)) => {
-                let index: u32 = place.parse().ok()?;
+            Role::Sender => {
+                let index: u32 = attach.name.rsplit_once(RECEIVER)?.1.parse().ok()?;
                 let state = self.incoming.receivers.get(index as usize).map(|receiver| receiver.state);
-                (self.stage == Stage::Running && asked(state)).then_some(End::Receiver(index))
+                let is_it = self.stage == Stage::Running && asked(state);
+                (is_it && attach.name == receiver_name(config, index as usize)).then_some(End::Receiver(index))
             }
-            _ => None,
         }
     }
 
@@ -144,7 +184,15 @@ impl Amqp10 {
         index: usize,
         attach: &Attach<'_>,
         sink: &mut impl Sink,
-    ) {
+    ) -> Result<(), Cause> {
+        if self.asked_for_node(link) {
+            let address = attach.source.and_then(|source| source.address).unwrap_or("");
+            if address.is_empty() || address.len() > LONGEST_ADDRESS_BYTES {
+                let bytes = address.len();
+                return Err(Cause::Protocol(format!("an address of {bytes} B for the node that it was asked for")));
+            }
+            self.reply_to = address.into();
+        }
         let receiver = &mut self.incoming.receivers[index];
         receiver.state = LinkState::Attached;
         receiver.delivery_count = attach.initial_delivery_count.unwrap_or(0);
@@ -155,6 +203,13 @@ impl Amqp10 {
             SenderSettles::Unsettled | SenderSettles::Mixed => Qos::AtLeastOnce,
         };
         sink.subscribed(link.id, index, Ok(link.config.subscriptions[index].qos.min(most)));
+        Ok(())
+    }
+
+    /// Was the server asked to make and name the node to which answers come?
+    fn asked_for_node(&self, link: &Link) -> bool {
+        let asks = link.config.options.answers_to.is_some();
+        asks && self.naming.as_ref().is_ok_and(|naming| matches!(naming.answers(""), AnswersAt::Dynamic(_)))
     }
 
     /// Where we stand, about the session alone.
@@ -196,7 +251,7 @@ impl Amqp10 {
         let (handle, delivery_count, credit) = match end {
             End::Sender(index) => {
                 let sender = &self.outgoing.senders[usize::from(index)];
-                (u32::from(index), sender.delivery_count, sender.credit)
+                (self.handle_of_sender(index), sender.delivery_count, sender.credit)
             }
             End::Receiver(index) => {
                 let receiver = &self.incoming.receivers[index as usize];
@@ -229,6 +284,8 @@ impl Amqp10 {
             None => None,
             Some(handle) => Some(self.link_of(handle).ok_or_else(|| no_link("flow", handle))?),
         };
+        // Nothing is said of a link that we closed.
+        let end = end.filter(|end| !matches!(end, End::Receiver(index) if self.is_leaving(*index as usize)));
         let mut answer = flow.echo.then(|| end.map_or_else(|| self.standing(), |end| self.standing_of(end)));
         if let (Some(End::Sender(index)), Some(credit)) = (end, flow.link_credit) {
             let sender = &mut self.outgoing.senders[usize::from(index)];
@@ -257,9 +314,19 @@ impl Amqp10 {
     ) -> Result<(), Cause> {
         let end = self.link_of(detach.handle).ok_or_else(|| no_link("detach", detach.handle))?;
         match end {
-            End::Sender(index) => {
-                let publication = usize::from(self.outgoing.senders[usize::from(index)].publication);
-                let otherwise = format!("it takes no messages to `{}`", link.config.publications[publication].topic);
+            End::Sender(place) => {
+                let sender = &self.outgoing.senders[usize::from(place)];
+                let otherwise = match sender.carries {
+                    Carries::AnswersTo(_) => {
+                        self.on_answers_detached(link, shared, place, detach, sink);
+                        return Ok(());
+                    }
+                    Carries::AllAnswers => "it takes no messages to any address".to_owned(),
+                    Carries::Publications(first) => {
+                        let topic = &link.config.publications[usize::from(first)].topic;
+                        format!("it takes no messages to `{topic}`")
+                    }
+                };
                 Err(match self.stage {
                     Stage::Running => ended(detach.error, &otherwise),
                     _ => refused(detach.error, &otherwise),
@@ -267,6 +334,13 @@ impl Amqp10 {
             }
             End::Receiver(index) => {
                 let index = index as usize;
+                if self.is_leaving(index) {
+                    self.links[detach.handle as usize] = None;
+                    self.give_up(index);
+                    self.incoming.receivers[index].state = LinkState::Ended;
+                    sink.unsubscribed(link.id, index, Ok(()));
+                    return Ok(());
+                }
                 let otherwise = format!("it has no messages from `{}`", link.config.subscriptions[index].filter);
                 if self.incoming.receivers[index].state == LinkState::Attached {
                     return Err(ended(detach.error, &otherwise));

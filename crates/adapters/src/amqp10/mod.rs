@@ -3,8 +3,9 @@
 //!
 //! One connection has one session, in it a sender for each topic and level, and a receiver for each subscription. `session`
 //! is the dialect; `opening` goes from TCP to a session and `links` to its links, `outgoing` and `incoming` are what a session remembers of each
-//! direction, `sending` and `receiving` what it does. Design: `docs/design/amqp10.md`.
+//! direction, `sending`, `answering` and `receiving` what it does. Design: `docs/design/amqp10.md`.
 
+mod answering;
 mod causes;
 mod incoming;
 mod links;
@@ -14,6 +15,7 @@ mod receiving;
 mod sending;
 mod session;
 mod unsettled;
+mod unsubscribing;
 
 pub use session::Amqp10;
 

@@ -1,20 +1,25 @@
 //! From TCP to a session: SASL, open, begin. Links come next, see `links`.
 
+use pubmark_model::qos::Qos;
 use pubmark_protocol::events::{Cause, Said, Sink};
 use pubmark_wire::amqp10::{
     Begin, LEAST_MOST_BYTES, Naming, Open, ProtocolHeader, SaslWords, encode_anonymous, encode_plain, outcome_name,
-    words,
+    virtual_host, words,
 };
 
+use super::answering::{Answering, MOST_LINKS};
 use super::causes::broken;
 use super::incoming::WINDOW;
+use super::outgoing::Carries;
 use super::session::{Amqp10, frame_limit};
 use crate::connection::{Link, Shared};
+use crate::virtual_host::named_in;
 
 /// Our only channel.
 pub const CHANNEL: u16 = 0;
 /// Links that the server may number at least; it numbers those that we ask for.
 const LEAST_HANDLES: usize = 256;
+
 /// What is awaited.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Stage {
@@ -69,9 +74,12 @@ impl Amqp10 {
         if let Some(error) = topics.chain(filters).find_map(|topic| words(topic).err()) {
             return Err(Cause::Dropped(format!("ended by us: {error}")));
         }
+        let settings = shared.config.endpoints[usize::from(link.config.endpoint)].settings.as_deref();
+        self.virtual_host = named_in(settings).map_err(|error| Cause::Dropped(format!("ended by us: {error}")))?;
         self.stage = Stage::SaslHeader;
         self.links = Vec::new();
         self.outgoing.reset(link.config.in_flight_window);
+        self.answering = Answering::default();
         self.incoming.reset();
         link.outbox.append(&mut shared.pool, |out| ProtocolHeader::SASL.encode(out));
         Ok(())
@@ -121,13 +129,17 @@ impl Amqp10 {
 
     fn say_open(&mut self, link: &mut Link, shared: &mut Shared) {
         let keep_alive_ms = u32::from(shared.config.keep_alive_s) * 1_000;
-        let hostname = hostname(link, shared);
+        let hostname = match &self.virtual_host {
+            Some(name) => virtual_host(name),
+            None => hostname(link, shared),
+        };
         let open = Open {
             container_id: &link.config.client_id,
             hostname: Some(&hostname),
             max_frame_bytes: frame_limit(shared.config.maximum_packet_bytes) as u32,
             channel_max: CHANNEL,
             idle_time_out_ms: (keep_alive_ms > 0).then_some(keep_alive_ms),
+            anonymous_relay: false,
             product: Some(env!("CARGO_PKG_NAME")),
             version: Some(env!("CARGO_PKG_VERSION")),
         };
@@ -155,26 +167,32 @@ impl Amqp10 {
             let (product, known) = (open.product.unwrap_or("no name"), known.join(" and "));
             format!("its product is `{product}`; the syntax of addresses is known of {known}").into()
         });
+        if self.naming.as_ref().is_ok_and(|naming| !naming.has_virtual_hosts()) && self.virtual_host.is_some() {
+            self.naming = Err("it has no virtual hosts that a client chooses from".into());
+        }
+        let on_one_link = self.naming.as_ref().is_ok_and(|naming| naming.takes_answers_on_one_link());
+        if let Some(qos) = link.config.options.answers_at.filter(|_| on_one_link && open.anonymous_relay) {
+            self.answering.all = Some(self.outgoing.add_sender(Carries::AllAnswers, qos == Qos::BestEffort));
+            self.outgoing.fixed += 1;
+        }
+        let on_links = link.config.options.answers_at.is_some() && self.answering.all.is_none();
+        self.answering.most_links = if on_links { MOST_LINKS } else { 0 };
+        self.handle_max = (self.link_count() + self.answering.most_links).max(LEAST_HANDLES) as u32 - 1;
         self.stage = Stage::Begin;
         let begin = Begin {
             remote_channel: None,
             next_outgoing_id: 0,
             incoming_window: WINDOW,
             outgoing_window: WINDOW,
-            handle_max: self.handle_max(),
+            handle_max: self.handle_max,
         };
         link.outbox.append(&mut shared.pool, |out| begin.encode(CHANNEL, out));
         Ok(())
     }
 
-    /// All links of the session.
+    /// All links that the session begins with.
     fn link_count(&self) -> usize {
-        self.outgoing.senders.len() + self.incoming.receivers.len()
-    }
-
-    /// The highest number that the server may give to a link.
-    pub(super) fn handle_max(&self) -> u32 {
-        self.link_count().max(LEAST_HANDLES) as u32 - 1
+        self.outgoing.fixed + self.incoming.receivers.len()
     }
 
     pub(super) fn on_begin(
@@ -196,6 +214,8 @@ impl Amqp10 {
         }
         let naming = self.naming.clone().map_err(|why| Cause::Refused(Said::words(String::from(why))))?;
         self.channel = channel;
+        let left = begin.handle_max as usize + 1 - self.link_count();
+        self.answering.most_links = self.answering.most_links.min(left);
         self.incoming.next_transfer = begin.next_outgoing_id;
         self.outgoing.set_window(begin.incoming_window, 0);
         self.stage = Stage::Links;

@@ -17,13 +17,28 @@ pub enum LinkState {
     Refused,
     /// It is there.
     Attached,
+    /// We have ended it; the server has not agreed yet.
+    Leaving,
+    /// It has ended, and its place is free.
+    Ended,
+}
+
+/// What goes out on a sender.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Carries {
+    /// What some publications say: the first of them, whose topic and level are the link's.
+    Publications(u16),
+    /// Answers to whoever asks.
+    AllAnswers,
+    /// Answers to this address.
+    AnswersTo(Box<str>),
 }
 
 /// A link of ours on which messages go out.
 #[derive(Debug)]
 pub struct Sender {
-    /// The first of the publications that use it: its topic and level are the link's.
-    pub publication: u16,
+    /// What it is for.
+    pub carries: Carries,
     /// Deliveries are settled before they are sent.
     pub settles: bool,
     /// How far it has come.
@@ -34,13 +49,19 @@ pub struct Sender {
     pub delivery_count: u32,
     /// Largest message that the server takes on it, bytes.
     pub most_bytes: u32,
+    /// Number of the last delivery on it, or of the first that could have been.
+    pub last_delivery: u32,
 }
 
 /// Our side of a session.
 #[derive(Debug)]
 pub struct Outgoing {
-    /// One a topic and level.
+    /// One a topic and level; behind them one for all answers, or those that answers have asked for.
     pub senders: Vec<Sender>,
+    /// The first of them, so many, are asked for when a session begins, and it is open when they are ready.
+    pub fixed: usize,
+    /// So many of these are for publications.
+    topics: usize,
     /// The sender of each publication.
     of_publication: Vec<u16>,
     /// Messages that wait for their outcome, by identifiers of ours.
@@ -55,8 +76,17 @@ pub struct Outgoing {
     pub window: u32,
     /// The widest that this window was.
     pub widest_window: u32,
-    /// What was not taken last: its sender and its transfers.
-    blocked: Option<(u16, u32)>,
+    /// What was not taken last.
+    blocked: Option<Wanting>,
+}
+
+/// What must come before a message can be taken.
+#[derive(Clone, Copy, Debug)]
+enum Wanting {
+    /// Room for so many transfers of a sender's.
+    Room(u16, u32),
+    /// A place for one more sender.
+    Sender,
 }
 
 impl Outgoing {
@@ -67,13 +97,16 @@ impl Outgoing {
         let of_publication = publications.iter().enumerate().map(|(publication, entry)| {
             let settles = entry.qos == Qos::BestEffort;
             *known.entry((&entry.topic, settles)).or_insert_with(|| {
-                senders.push(Sender::new(publication as u16, settles));
+                senders.push(Sender::new(Carries::Publications(publication as u16), settles));
                 (senders.len() - 1) as u16
             })
         });
         let of_publication = of_publication.collect();
+        let topics = senders.len();
         Outgoing {
             senders,
+            fixed: topics,
+            topics,
             of_publication,
             in_flight: InFlight::new(0),
             unsettled: Unsettled::default(),
@@ -87,8 +120,10 @@ impl Outgoing {
 
     /// A new connection: all links are to be made again.
     pub fn reset(&mut self, in_flight_window: u16) {
+        self.senders.truncate(self.topics);
+        self.fixed = self.topics;
         for sender in &mut self.senders {
-            *sender = Sender::new(sender.publication, sender.settles);
+            *sender = Sender::new(sender.carries.clone(), sender.settles);
         }
         self.in_flight.set_limit(in_flight_window.clamp(1, u16::MAX - 1));
         self.unsettled.clear();
@@ -123,7 +158,7 @@ impl Outgoing {
         if self.has_room_for(sender, transfers) {
             return Ok(());
         }
-        self.blocked = Some((sender, transfers));
+        self.blocked = Some(Wanting::Room(sender, transfers));
         Err(Refusal::Blocked(Blocked::Window))
     }
 
@@ -132,9 +167,60 @@ impl Outgoing {
         sender.credit > 0 && self.window >= transfers && (sender.settles || self.in_flight.has_room())
     }
 
-    /// Could what was not taken last be taken now?
+    /// Could what was not taken last be taken now, or be refused?
     pub fn has_room(&self) -> bool {
-        self.blocked.is_none_or(|(sender, transfers)| self.has_room_for(sender, transfers))
+        match self.blocked {
+            None => true,
+            Some(Wanting::Room(sender, transfers)) => {
+                let has_ended = self.senders[usize::from(sender)].state == LinkState::Ended;
+                has_ended || self.has_room_for(sender, transfers)
+            }
+            Some(Wanting::Sender) => self.ended_sender().is_some() || self.idle_sender().is_some(),
+        }
+    }
+
+    /// A message needs one more sender, and there may be no more.
+    pub fn block_for_sender(&mut self) -> Refusal {
+        self.blocked = Some(Wanting::Sender);
+        Refusal::Blocked(Blocked::Window)
+    }
+
+    /// The senders that answers have asked for, with their places.
+    fn asked_by_answers(&self) -> impl Iterator<Item = (u16, &Sender)> {
+        self.senders.iter().enumerate().skip(self.fixed).map(|(place, sender)| (place as u16, sender))
+    }
+
+    /// A sender that has ended.
+    pub fn ended_sender(&self) -> Option<u16> {
+        self.asked_by_answers().find(|(_, sender)| sender.state == LinkState::Ended).map(|(place, _)| place)
+    }
+
+    /// The sender for answers that was not used for longest, if nothing that went out on it waits for its outcome, and if no
+    /// other one is making room.
+    pub fn idle_sender(&self) -> Option<u16> {
+        if self.asked_by_answers().any(|(_, sender)| sender.state == LinkState::Leaving) {
+            return None;
+        }
+        let age = |number: u32| self.next_delivery.wrapping_sub(number);
+        let attached = self.asked_by_answers().filter(|(_, sender)| sender.state == LinkState::Attached);
+        let (place, sender) = attached.max_by_key(|(_, sender)| age(sender.last_delivery))?;
+        let is_idle = self.unsettled.oldest().is_none_or(|oldest| age(sender.last_delivery) > age(oldest));
+        is_idle.then_some(place)
+    }
+
+    /// Adds a sender, or lets it take an ended one's place; returns its place.
+    pub fn add_sender(&mut self, carries: Carries, settles: bool) -> u16 {
+        let sender = Sender { last_delivery: self.next_delivery, ..Sender::new(carries, settles) };
+        match self.ended_sender() {
+            Some(place) => {
+                self.senders[usize::from(place)] = sender;
+                place
+            }
+            None => {
+                self.senders.push(sender);
+                (self.senders.len() - 1) as u16
+            }
+        }
     }
 
     /// Counts a delivery that was admitted; returns its number.
@@ -146,13 +232,22 @@ impl Outgoing {
         let sender = &mut self.senders[usize::from(sender)];
         sender.credit = sender.credit.saturating_sub(1);
         sender.delivery_count = sender.delivery_count.wrapping_add(1);
+        sender.last_delivery = delivery;
         delivery
     }
 }
 
 impl Sender {
-    fn new(publication: u16, settles: bool) -> Sender {
-        Sender { publication, settles, state: LinkState::Asked, credit: 0, delivery_count: 0, most_bytes: u32::MAX }
+    fn new(carries: Carries, settles: bool) -> Sender {
+        Sender {
+            carries,
+            settles,
+            state: LinkState::Asked,
+            credit: 0,
+            delivery_count: 0,
+            most_bytes: u32::MAX,
+            last_delivery: 0,
+        }
     }
 
     /// Takes what the server says of its credit: so many deliveries from a count on, which is ours at the beginning if it

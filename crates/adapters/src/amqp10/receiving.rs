@@ -1,7 +1,8 @@
 //! Messages of the server's: put together from their parts, delivered, accepted.
 
 use pubmark_protocol::events::{Cause, Sink};
-use pubmark_wire::amqp10::{Disposition, Role, State, Transfer, body};
+use pubmark_protocol::requests::{ReplyTo, marked_by_text};
+use pubmark_wire::amqp10::{Disposition, Message, Role, State, Transfer, text_of};
 
 use super::causes::broken;
 use super::incoming::{Begun, CREDIT, WINDOW};
@@ -37,7 +38,7 @@ impl Amqp10 {
         } else {
             self.deliver(link, shared, index, transfer, times, sink)?;
         }
-        if self.incoming.receivers[index].credit <= CREDIT / 2 {
+        if self.incoming.receivers[index].credit <= CREDIT / 2 && !self.is_leaving(index) {
             self.give_credit(link, shared, index);
         } else if self.incoming.window <= WINDOW / 2 {
             self.open_window(link, shared);
@@ -73,7 +74,7 @@ impl Amqp10 {
         }
     }
 
-    fn give_up(&mut self, index: usize) -> Option<Begun> {
+    pub(super) fn give_up(&mut self, index: usize) -> Option<Begun> {
         let begun = self.incoming.receivers[index].begun.take()?;
         self.incoming.begun_bytes -= begun.bytes.len();
         Some(begun)
@@ -110,7 +111,7 @@ impl Amqp10 {
         }
         let Some(begun) = self.give_up(index) else { return Ok(()) };
         let message = if in_parts { &begun.bytes[..] } else { transfer.payload };
-        sink.delivered(link.id, times.delivery(&body(message).map_err(broken)?, false));
+        hand_on(link, &Message::decode(message).map_err(broken)?, times, sink);
         if !begun.settled {
             self.accept(link, shared, begun.delivery);
         }
@@ -138,5 +139,19 @@ impl Amqp10 {
         let Some((first, last)) = self.incoming.to_accept.take() else { return };
         let accepted = Disposition { role: Role::Receiver, first, last, settled: true, state: Some(State::Accepted) };
         link.outbox.append(&mut shared.pool, |out| accepted.encode(CHANNEL, out));
+    }
+}
+
+/// Hands a message on as what it is: a request, an answer, or neither.
+fn hand_on(link: &Link, message: &Message<'_>, times: Times, sink: &mut impl Sink) {
+    let delivery = times.delivery(&message.body, false);
+    // A stranger's may be what the standard does not have, which makes the message neither request nor answer of ours.
+    let properties = message.properties().unwrap_or_default();
+    if let Some(address) = properties.reply_to.filter(|address| !address.is_empty()) {
+        sink.requested(link.id, ReplyTo { address, mark: properties.correlation_id }, delivery);
+    } else if link.config.options.answers_to.is_some() {
+        sink.answered(link.id, text_of(properties.correlation_id).and_then(marked_by_text), delivery);
+    } else {
+        sink.delivered(link.id, delivery);
     }
 }

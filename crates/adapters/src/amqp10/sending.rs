@@ -1,38 +1,84 @@
 //! Messages on their way to the server: handed over, in parts if they are large, and what became of them.
 
 use pubmark_model::qos::Qos;
-use pubmark_protocol::clients::Outgoing as Message;
+use pubmark_protocol::clients::{Outgoing as Message, SessionConfig, ShardConfig};
 use pubmark_protocol::events::{Cause, Said, Sink, Token};
-use pubmark_protocol::header::COMPACT;
 use pubmark_protocol::outbox;
-use pubmark_wire::amqp10::{Disposition, MOST_TRANSFER_BYTES, Role, State, Transfer, encode_data_front, message_bytes};
+use pubmark_protocol::requests;
+use pubmark_wire::amqp10::{
+    Disposition, MOST_TRANSFER_BYTES, Properties, Role, State, Transfer, encode_data_front, encode_text, message_bytes,
+};
 
 use super::opening::CHANNEL;
 use super::session::Amqp10;
-use crate::connection::{Link, Progress, Refusal, Sending, Shared};
+use crate::connection::{Link, Progress, Refusal, Shared};
 use crate::payload;
+
+/// A message that is to go out.
+pub(super) struct Posting {
+    /// On this sender of ours.
+    pub(super) sender: u16,
+    /// Its name in events.
+    pub(super) token: Token,
+    /// Its header's time counts from here, ns of `CLOCK_MONOTONIC`.
+    pub(super) since_ns: u64,
+    /// Whole payload.
+    pub(super) payload_bytes: usize,
+}
 
 impl Amqp10 {
     /// Appends a message, or says why not.
     pub(super) fn publish(&mut self, link: &mut Link, shared: &mut Shared, message: Message) -> Result<(), Refusal> {
-        let payload_bytes = (message.payload_bytes as usize).max(COMPACT);
-        let bytes = message_bytes(payload_bytes);
+        let Message { publication, sequence, due_ns, payload_bytes } = message;
+        let token = Token { publication, sequence };
+        self.properties.clear();
+        if link.config.options.answers_to.is_some() {
+            self.ask(token);
+        }
+        let payload_bytes = payload_bytes as usize;
+        let sender = self.outgoing.sender_of(publication);
+        let posting = Posting { sender, token, since_ns: due_ns, payload_bytes };
+        self.post(link, shared, &posting, |config, session, out| {
+            let publication = &session.publications[usize::from(publication)];
+            payload::append(config, publication, sequence, due_ns, payload_bytes, out);
+        })
+    }
+
+    /// The properties of a request.
+    fn ask(&mut self, request: Token) {
+        self.mark.clear();
+        requests::mark_as_text(request, &mut self.mark);
+        self.identifier.clear();
+        encode_text(&self.mark, &mut self.identifier);
+        let (reply_to, correlation_id) = (Some(&*self.reply_to), &*self.identifier);
+        Properties { to: None, reply_to, correlation_id }.encode(&mut self.properties);
+    }
+
+    /// Appends a message with the properties that were made for it and the payload that `write` appends, or says why not.
+    pub(super) fn post(
+        &mut self,
+        link: &mut Link,
+        shared: &mut Shared,
+        posting: &Posting,
+        write: impl FnOnce(&ShardConfig, &SessionConfig, &mut Vec<u8>),
+    ) -> Result<(), Refusal> {
+        let Posting { sender, token, since_ns, payload_bytes } = *posting;
+        let bytes = self.properties.len() + message_bytes(payload_bytes);
         let part_bytes = self.frame_bytes - MOST_TRANSFER_BYTES;
         let transfers = u32::try_from(bytes.div_ceil(part_bytes)).unwrap_or(u32::MAX);
+        let handle = self.handle_of_sender(sender);
         let outgoing = &mut self.outgoing;
-        let sender = outgoing.sender_of(message.publication);
         outgoing.admit(sender, bytes, transfers)?;
         let delivery = outgoing.count(sender, transfers);
         let settled = outgoing.senders[usize::from(sender)].settles;
         let mut tag = 0;
         if !settled {
-            let token = Token { publication: message.publication, sequence: message.sequence };
-            tag = outgoing.in_flight.add(token, message.due_ns, payload_bytes as u32, Qos::AtLeastOnce);
-            outgoing.unsettled.push(delivery, tag);
+            tag = outgoing.in_flight.add(token, since_ns, payload_bytes as u32, Qos::AtLeastOnce);
+            outgoing.unsettled.push(delivery, tag, sender);
         }
         let delivery_tag = delivery.to_be_bytes();
         let first = Transfer {
-            handle: u32::from(sender),
+            handle,
             delivery_id: Some(delivery),
             delivery_tag: Some(&delivery_tag),
             settled: Some(settled),
@@ -40,16 +86,25 @@ impl Amqp10 {
             aborted: false,
             payload: &[],
         };
-        let sending = Sending { tag, payload_bytes, repeated: false };
-        if transfers > 1 {
-            append_parts(link, shared, message, sending, &first, part_bytes);
-        } else {
-            let front = |out: &mut Vec<u8>| {
+        let entry = outbox::Message { token, due_ns: since_ns, tag, repeated: false, withheld: false };
+        let (config, session, properties) = (&shared.config, &link.config, &self.properties);
+        let content = |out: &mut Vec<u8>| {
+            out.extend_from_slice(properties);
+            encode_data_front(payload_bytes, out);
+            let at = out.len();
+            write(config, session, out);
+            at
+        };
+        link.outbox.append_message(&mut shared.pool, entry, |out| {
+            if transfers > 1 {
+                let mut whole = Vec::with_capacity(bytes);
+                let header_at = content(&mut whole);
+                append_parts(&whole, header_at, &first, part_bytes, out)
+            } else {
                 first.encode_front(CHANNEL, bytes, out);
-                encode_data_front(payload_bytes, out);
-            };
-            link.append_message(shared, message, sending, front, &[]);
-        }
+                content(out)
+            }
+        });
         Ok(())
     }
 
@@ -92,36 +147,20 @@ impl Amqp10 {
     }
 }
 
-/// Appends a message that is larger than the server's frames, in parts of `part_bytes`.
-fn append_parts(
-    link: &mut Link,
-    shared: &mut Shared,
-    message: Message,
-    sending: Sending,
-    first: &Transfer<'_>,
-    part_bytes: usize,
-) {
-    let Message { publication, sequence, due_ns, .. } = message;
-    let Sending { tag, payload_bytes, repeated } = sending;
-    let entry = outbox::Message { token: Token { publication, sequence }, due_ns, tag, repeated };
-    let (config, publication) = (&shared.config, &link.config.publications[usize::from(publication)]);
-    link.outbox.append_message(&mut shared.pool, entry, |out| {
-        let mut whole = Vec::with_capacity(message_bytes(payload_bytes));
-        encode_data_front(payload_bytes, &mut whole);
-        let front_bytes = whole.len();
-        payload::append(config, publication, sequence, due_ns, payload_bytes, &mut whole);
-        let mut parts = whole.chunks(part_bytes);
-        let payload = parts.next().unwrap_or(&[]);
-        Transfer { payload, ..*first }.encode(CHANNEL, out);
-        let at = out.len() - payload.len() + front_bytes;
-        let mut left = parts.len();
-        for payload in parts {
-            left -= 1;
-            let head = Transfer { delivery_id: None, delivery_tag: None, settled: None, ..*first };
-            Transfer { more: left > 0, payload, ..head }.encode(CHANNEL, out);
-        }
-        at
-    });
+/// Appends a message that is larger than the server's frames, in parts of `part_bytes`. Its payload's header is at `header_at`
+/// in it, and in the first part; returns where in `out`.
+fn append_parts(message: &[u8], header_at: usize, first: &Transfer<'_>, part_bytes: usize, out: &mut Vec<u8>) -> usize {
+    let mut parts = message.chunks(part_bytes);
+    let payload = parts.next().unwrap_or(&[]);
+    Transfer { payload, ..*first }.encode(CHANNEL, out);
+    let at = out.len() - payload.len() + header_at;
+    let mut left = parts.len();
+    for payload in parts {
+        left -= 1;
+        let head = Transfer { delivery_id: None, delivery_tag: None, settled: None, ..*first };
+        Transfer { more: left > 0, payload, ..head }.encode(CHANNEL, out);
+    }
+    at
 }
 
 /// What a state says of a message of ours; `None` if its outcome is still to come.

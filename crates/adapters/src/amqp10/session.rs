@@ -3,16 +3,20 @@
 use pubmark_model::qos::Qos;
 use pubmark_protocol::capabilities::{Capabilities, Features, Level, SentMeans};
 use pubmark_protocol::clients::{Goodbye, Outgoing as Message, SessionConfig, SessionId};
-use pubmark_protocol::events::{Cause, Sink};
+use pubmark_protocol::events::{Cause, Said, Sink};
+use pubmark_protocol::requests::Answer;
 use pubmark_wire::amqp10::{
-    Found, Frame, FrameKind, LEAST_MOST_BYTES, Naming, Packet, Performative, encode_close, encode_empty, next, words,
+    Condition, Found, Frame, FrameKind, LEAST_MOST_BYTES, Naming, Packet, Performative, encode_close, encode_empty,
+    next, words,
 };
 
+use super::answering::Answering;
 use super::causes::{broken, ended, refused};
 use super::incoming::Incoming;
 use super::opening::Stage;
 use super::outgoing::Outgoing;
 use crate::connection::{Dialect, Link, Measured, Phase, Progress, Refusal, Shared, Times};
+use crate::virtual_host::VIRTUAL_HOST;
 
 /// Largest frame that we take, bytes: what RabbitMQ and Artemis take themselves. Larger messages come in parts.
 pub const FRAME_BYTES: usize = 128 << 10;
@@ -39,10 +43,21 @@ pub struct Amqp10 {
     pub(super) server_idle_ms: u32,
     /// The channel on which the server answers.
     pub(super) channel: u16,
+    /// The highest number that the server may give to a link.
+    pub(super) handle_max: u32,
     /// The links by the numbers that the server gave them.
     pub(super) links: Vec<Option<End>>,
     pub(super) outgoing: Outgoing,
     pub(super) incoming: Incoming,
+    pub(super) answering: Answering,
+    /// The virtual host that the endpoint names.
+    pub(super) virtual_host: Option<String>,
+    /// Where answers to the session's requests are to go.
+    pub(super) reply_to: Box<str>,
+    /// Memory for the mark of the request that is being sent, as text and encoded, and for its or an answer's properties.
+    pub(super) mark: String,
+    pub(super) identifier: Vec<u8>,
+    pub(super) properties: Vec<u8>,
 }
 
 /// The largest frame that is taken if packets of `most_bytes` are.
@@ -66,7 +81,12 @@ impl Dialect for Amqp10 {
         retain: false,
         persistent_sessions: false,
         ends_sessions: false,
-        features: Features::NONE,
+        features: Features {
+            requests: Some("reply-to: a node of the requester's, correlation-id"),
+            shared_subscriptions: true,
+            settings: Some(VIRTUAL_HOST),
+            ..Features::NONE
+        },
         sent_means: SentMeans::Wire,
         maximum_payload_bytes: u32::MAX - MESSAGE_HEAD_BYTES,
         check_topic: Some(|topic| words(topic).map(|_| ()).map_err(|error| error.to_string())),
@@ -85,9 +105,16 @@ impl Dialect for Amqp10 {
             frame_bytes: LEAST_MOST_BYTES,
             server_idle_ms: 0,
             channel: 0,
+            handle_max: 0,
             links: Vec::new(),
             outgoing: Outgoing::new(&config.publications),
             incoming: Incoming::new(config.subscriptions.len()),
+            answering: Answering::default(),
+            virtual_host: None,
+            reply_to: "".into(),
+            mark: String::new(),
+            identifier: Vec::new(),
+            properties: Vec::new(),
         }
     }
 
@@ -128,6 +155,14 @@ impl Dialect for Amqp10 {
 
     fn send(&mut self, link: &mut Link, shared: &mut Shared, message: Message) -> Result<(), Refusal> {
         self.publish(link, shared, message)
+    }
+
+    fn unsubscribe(&mut self, link: &mut Link, shared: &mut Shared, index: usize, sink: &mut impl Sink) {
+        self.detach(link, shared, index, sink);
+    }
+
+    fn answer(&mut self, link: &mut Link, shared: &mut Shared, answer: &Answer<'_>) -> Result<(), Refusal> {
+        self.publish_answer(link, shared, answer)
     }
 
     fn has_room(&self) -> bool {
@@ -189,7 +224,20 @@ impl Amqp10 {
             Performative::End(error) if link.phase == Phase::Open => Err(ended(error, "it ended the session")),
             Performative::End(error) => Err(refused(error, "it ended the session")),
             Performative::Close(error) if link.phase == Phase::Open => Err(ended(error, "it closed the connection")),
-            Performative::Close(error) => Err(refused(error, "it closed the connection")),
+            Performative::Close(error) => Err(self.refused_here(error, "it closed the connection")),
+        }
+    }
+
+    /// The server refuses the connection, which it may do for the virtual host without a word of that.
+    fn refused_here(&self, error: Option<Condition<'_>>, otherwise: &str) -> Cause {
+        let named = |said: Said| match &self.virtual_host {
+            Some(name) => Said::words(format!("{said} (virtual host `{name}`)")),
+            None => said,
+        };
+        match refused(error, otherwise) {
+            Cause::NotAuthorized(said) => Cause::NotAuthorized(named(said)),
+            Cause::Refused(said) => Cause::Refused(named(said)),
+            other => other,
         }
     }
 

@@ -1,7 +1,6 @@
 //! All sessions of a shard, and the loop that serves them.
 
 use std::marker::PhantomData;
-use std::sync::Arc;
 
 use pubmark_model::qos::Qos;
 use pubmark_protocol::capabilities::{Capabilities, Features, Level, SentMeans};
@@ -13,7 +12,9 @@ use pubmark_protocol::datagram::Datagrams;
 use pubmark_protocol::events::Sink;
 use pubmark_protocol::reactor::{Reactor, Ready};
 use pubmark_protocol::receive::WallOffset;
+use pubmark_protocol::requests::Answer;
 use pubmark_protocol::socket::SocketFactory;
+use pubmark_protocol::traffic::Traffic;
 use pubmark_protocol::wheel::Wheel;
 use pubmark_wire::coap::{LARGEST_BODY_BYTES, check_topic};
 
@@ -63,6 +64,33 @@ impl<T: Timing> CoapClients<T> {
         }
     }
 
+    /// What they can do between each other, without a broker: a responder listens at an endpoint of its own,
+    /// requesters ask it there.
+    pub const fn capabilities_between_peers() -> Capabilities {
+        Capabilities {
+            name: "coap-peers",
+            title: "CoAP requests between peers over UDP (RFC 7252, FETCH, block-wise), without DTLS",
+            levels: &[
+                Level {
+                    qos: Qos::BestEffort,
+                    means: "FETCH and its response in non-confirmable messages; blocks of large ones confirmable",
+                },
+                Level {
+                    qos: Qos::AtLeastOnce,
+                    means: "FETCH in a confirmable message; the response in its acknowledgement, or confirmable",
+                },
+            ],
+            features: Features {
+                subscribers_listen: true,
+                requests: Some("FETCH to its responder; the response's token"),
+                only_responders_hear_requests: true,
+                only_requests: true,
+                ..Features::NONE
+            },
+            ..CoapClients::<T>::capabilities()
+        }
+    }
+
     fn serve_ready(&mut self, sink: &mut impl Sink) {
         for position in 0..self.ready.len() {
             let ready = self.ready[position];
@@ -104,7 +132,7 @@ impl<T: Timing> Clients for CoapClients<T> {
         let shared = Shared {
             times: T::TIMES,
             reactor,
-            sockets: SocketFactory::new(Arc::clone(&config.sources), config.receive_stamps),
+            sockets: SocketFactory::new(&config),
             datagrams: Datagrams::default(),
             wheel: Wheel::with_tick(now_ns, T::TICK_NS),
             offset: WallOffset::default(),
@@ -133,6 +161,14 @@ impl<T: Timing> Clients for CoapClients<T> {
 
     fn send(&mut self, session: SessionId, message: Outgoing) -> Taken {
         self.sessions[session.0 as usize].send(message)
+    }
+
+    fn answer(&mut self, session: SessionId, answer: &Answer<'_>) -> Taken {
+        self.sessions[session.0 as usize].answer(answer)
+    }
+
+    fn unsubscribe(&mut self, session: SessionId, index: usize, sink: &mut impl Sink) {
+        self.sessions[session.0 as usize].unsubscribe(&mut self.shared, index, sink);
     }
 
     fn flush(&mut self, session: SessionId, sink: &mut impl Sink) {
@@ -164,5 +200,9 @@ impl<T: Timing> Clients for CoapClients<T> {
 
     fn unsent_bytes(&self) -> u64 {
         self.sessions.iter().map(Session::unsent_bytes).sum()
+    }
+
+    fn traffic(&self, session: SessionId) -> Option<Traffic> {
+        Some(self.sessions[session.0 as usize].link.traffic)
     }
 }

@@ -1,8 +1,9 @@
-//! The rest of a notification that did not fit a datagram (RFC 7959, Block2; RFC 7641 §3.4): fetched block by block.
+//! The rest of what did not fit a datagram (RFC 7959, Block2), a notification (RFC 7641 §3.4) or an answer: fetched
+//! block by block.
 //!
 //! Its blocks belong together as long as their ETag stays the same. If the resource changes meanwhile, or a newer
-//! notification comes, what was fetched so far is the state of nothing: it is dropped, and the message counts as lost like
-//! any other that did not arrive. Our own broker keeps what it notified of until it was fetched.
+//! notification comes, what was fetched so far is the state of nothing: it is dropped, and the message counts as lost
+//! like any other that did not arrive. Our own broker keeps what it notified of until it was fetched.
 
 use pubmark_protocol::clock;
 use pubmark_protocol::events::{Cause, Delivery, Sink};
@@ -19,7 +20,7 @@ const SPARE_BYTES: usize = 4 << 20;
 /// Bytes of an ETag at most (RFC 7252 §5.10).
 const LONGEST_ETAG_BYTES: usize = 8;
 
-/// A notification being put together.
+/// A notification or an answer being put together.
 #[derive(Debug)]
 pub(super) struct Fetch {
     body: Vec<u8>,
@@ -33,7 +34,7 @@ pub(super) struct Fetch {
 
 /// What a block's answer leads to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Next {
+pub(super) enum Next {
     /// It is none for the present request.
     Ignore,
     /// More are to be fetched.
@@ -53,7 +54,40 @@ fn etag_of(message: &Message<'_>) -> ([u8; LONGEST_ETAG_BYTES], usize) {
 }
 
 impl Fetch {
-    fn take(&mut self, message: &Message<'_>, most_bytes: usize) -> Next {
+    /// Keeps the first block; what asks for the next is for the caller to say.
+    pub(super) fn begin(shared: &mut Shared, block: Block, message: &Message<'_>, salt: u16) -> Fetch {
+        let mut body = std::mem::take(&mut shared.spare);
+        body.clear();
+        body.extend_from_slice(message.payload);
+        Fetch {
+            body,
+            etag: etag_of(message),
+            exponent: block.exponent,
+            salt,
+            message_id: 0,
+            exchange: shared.exchange(clock::monotonic_ns()),
+        }
+    }
+
+    /// The block to ask for.
+    pub(super) fn next_block(&self) -> Block {
+        Block::at(self.body.len(), false, self.exponent)
+    }
+
+    /// What has come.
+    pub(super) fn body(&self) -> &[u8] {
+        &self.body
+    }
+
+    /// Keeps its memory for the next one.
+    pub(super) fn end(self, shared: &mut Shared) {
+        if self.body.capacity() <= SPARE_BYTES {
+            shared.spare = self.body;
+        }
+    }
+
+    /// Adds a block.
+    pub(super) fn take(&mut self, message: &Message<'_>, most_bytes: usize) -> Next {
         if acknowledges(message).is_some_and(|message_id| message_id != self.message_id) {
             return Next::Ignore;
         }
@@ -92,17 +126,7 @@ impl Observing {
         message: &Message<'_>,
     ) -> Result<(), Cause> {
         self.fetch_count = self.fetch_count.wrapping_add(1);
-        let mut body = std::mem::take(&mut shared.spare);
-        body.clear();
-        body.extend_from_slice(message.payload);
-        let fetch = Fetch {
-            body,
-            etag: etag_of(message),
-            exponent: block.exponent,
-            salt: self.fetch_count,
-            message_id: 0,
-            exchange: shared.exchange(clock::monotonic_ns()),
-        };
+        let fetch = Fetch::begin(shared, block, message, self.fetch_count);
         self.observations[usize::from(index)].fetch = Some(Box::new(fetch));
         self.ask_next(link, shared, index)
     }
@@ -160,18 +184,16 @@ impl Observing {
 
     /// Forgets a fetch and keeps its memory for the next one.
     pub(super) fn drop_fetch(&mut self, shared: &mut Shared, index: u16) {
-        if let Some(fetch) = self.observations[usize::from(index)].fetch.take()
-            && fetch.body.capacity() <= SPARE_BYTES
-        {
-            shared.spare = fetch.body;
+        if let Some(fetch) = self.observations[usize::from(index)].fetch.take() {
+            fetch.end(shared);
         }
     }
 }
 
 fn ask(link: &mut Link, shared: &mut Shared, index: u16, fetch: &Fetch) -> Result<(), Cause> {
     let token = Request::Fetch { index, salt: fetch.salt }.token();
-    let block = Block::at(fetch.body.len(), false, fetch.exponent);
-    link.ask(shared, Kind::Confirmable, fetch.message_id, token.as_bytes(), |writer, config| {
+    let block = fetch.next_block();
+    link.ask(shared, (Kind::Confirmable, Code::GET), fetch.message_id, token.as_bytes(), |writer, config| {
         encode_path(writer, &config.subscriptions[usize::from(index)].filter);
         writer.uint(number::BLOCK2, block.value());
     })

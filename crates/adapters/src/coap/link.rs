@@ -1,6 +1,7 @@
 //! A session's socket and what is known of its peer, and what the sessions of a shard share.
 
 use std::io::ErrorKind;
+use std::net::SocketAddr;
 use std::os::fd::AsFd;
 
 use pubmark_model::random::mix;
@@ -11,9 +12,11 @@ use pubmark_protocol::events::Cause;
 use pubmark_protocol::reactor::Reactor;
 use pubmark_protocol::receive::WallOffset;
 use pubmark_protocol::socket::SocketFactory;
+use pubmark_protocol::traffic::{self, Traffic};
 use pubmark_protocol::wheel::Wheel;
 use pubmark_wire::coap::{Code, Exchange, Kind, Times, Writer, encode_empty};
 
+use super::asking::HEARD_KEPT;
 use super::recent::Recent;
 
 /// Room for received bytes that a session with subscriptions asks for, bytes: the kernel's default holds some ninety
@@ -64,6 +67,17 @@ pub enum Phase {
     Open,
 }
 
+/// What became of a datagram to somebody.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Sent {
+    /// The socket took it.
+    Taken,
+    /// The socket is full, which the reactor ends.
+    Full,
+    /// The kernel sends nothing to that address: whoever it is, the others are none the worse for it.
+    Refused,
+}
+
 /// Why a message was not taken: what must change before the next try.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Blocked {
@@ -97,11 +111,20 @@ pub struct Link {
     /// When the wheel brings this session next, 0 for never; entries for other times are out of date.
     pub(super) check_at_ns: u64,
     pub(super) recent: Recent,
+    /// What its sockets have carried.
+    pub(super) traffic: Traffic,
+    /// Of its packets, bytes.
+    ip_header: u64,
     next_message_id: u16,
 }
 
 impl Link {
-    pub(super) fn new(id: SessionId, config: SessionConfig) -> Link {
+    pub(super) fn new(id: SessionId, mut config: SessionConfig) -> Link {
+        let asks = config.options.answers_to.is_some();
+        // A requester's one publication goes to where its responder is.
+        if let Some(asked) = config.options.asks.first().filter(|_| asks) {
+            config.endpoint = asked.endpoint;
+        }
         Link {
             id,
             config,
@@ -115,7 +138,9 @@ impl Link {
             ended: false,
             heard_at_ns: 0,
             check_at_ns: 0,
-            recent: Recent::new(),
+            traffic: Traffic::default(),
+            ip_header: traffic::IPV4,
+            recent: if asks { Recent::keeping(HEARD_KEPT) } else { Recent::new() },
             next_message_id: 0,
         }
     }
@@ -131,7 +156,8 @@ impl Link {
         self.heard_at_ns = self.empty_at_ns;
         let unreachable = |error: std::io::Error| Cause::Unreachable(error.to_string());
         let address = shared.config.endpoints[usize::from(self.config.endpoint)].address;
-        let socket = shared.sockets.connect_datagrams(address).map_err(unreachable)?;
+        self.ip_header = traffic::ip_header(address);
+        let socket = shared.sockets.connect_datagrams(self.config.network, address).map_err(unreachable)?;
         if !self.config.subscriptions.is_empty() {
             socket.enlarge_receive_buffer(RECEIVE_BUFFER_BYTES).map_err(unreachable)?;
         }
@@ -143,13 +169,32 @@ impl Link {
         Ok(())
     }
 
+    /// Makes a socket that hears everybody at the session's endpoint: it is open at once.
+    pub(super) fn listen(&mut self, shared: &mut Shared) -> Result<(), Cause> {
+        self.empty_at_ns = clock::monotonic_ns();
+        let address = shared.config.endpoints[usize::from(self.config.endpoint)].address;
+        self.ip_header = traffic::ip_header(address);
+        let failed = |error: std::io::Error| Cause::Unreachable(format!("failed to listen on {address}: {error}"));
+        let socket = shared.sockets.listen_datagrams(address).map_err(failed)?;
+        socket.enlarge_receive_buffer(RECEIVE_BUFFER_BYTES).map_err(failed)?;
+        shared.reactor.add(socket.as_fd(), self.key()).map_err(failed)?;
+        self.socket = Some(socket);
+        self.phase = Phase::Open;
+        Ok(())
+    }
+
     /// The socket is gone.
     pub(super) fn close(&mut self) {
         self.socket = None;
         self.phase = Phase::Closed;
         self.generation = self.generation.wrapping_add(1);
         (self.full, self.ended, self.drained, self.check_at_ns) = (false, false, true, 0);
-        self.recent = Recent::new();
+        self.recent.clear();
+    }
+
+    /// A datagram came.
+    pub(super) fn note_received(&mut self, datagram: &[u8]) {
+        self.traffic.received.add(traffic::of_datagram(datagram.len(), self.ip_header));
     }
 
     /// An identifier for a message. They come round after 65,536, which at more than 265 messages a second is sooner than
@@ -163,12 +208,31 @@ impl Link {
     pub(super) fn transmit(&mut self, datagram: &[u8]) -> Result<bool, Cause> {
         let Some(socket) = &self.socket else { return Ok(false) };
         match socket.send(datagram) {
-            Ok(()) => Ok(true),
+            Ok(()) => {
+                self.traffic.sent.add(traffic::of_datagram(datagram.len(), self.ip_header));
+                Ok(true)
+            }
             Err(error) if error.kind() == ErrorKind::WouldBlock => {
                 self.full = true;
                 Ok(false)
             }
             Err(error) => Err(self.cause_of(&error)),
+        }
+    }
+
+    /// Sends a datagram to somebody, from a socket that listens.
+    pub(super) fn transmit_to(&mut self, datagram: &[u8], to: SocketAddr) -> Sent {
+        let Some(socket) = &self.socket else { return Sent::Full };
+        match socket.send_to(datagram, to) {
+            Ok(()) => {
+                self.traffic.sent.add(traffic::of_datagram(datagram.len(), self.ip_header));
+                Sent::Taken
+            }
+            Err(error) if error.kind() == ErrorKind::WouldBlock => {
+                self.full = true;
+                Sent::Full
+            }
+            Err(_) => Sent::Refused,
         }
     }
 
@@ -185,18 +249,18 @@ impl Link {
         self.say(shared, |out| encode_empty(kind, message_id, out))
     }
 
-    /// The same for a request.
+    /// The same for a request, of this kind and method.
     pub(super) fn ask(
         &mut self,
         shared: &mut Shared,
-        kind: Kind,
+        (kind, method): (Kind, Code),
         message_id: u16,
         token: &[u8],
         options: impl FnOnce(&mut Writer<'_>, &SessionConfig),
     ) -> Result<(), Cause> {
         let mut out = std::mem::take(&mut shared.scratch);
         out.clear();
-        let mut writer = Writer::new(kind, Code::GET, message_id, token, &mut out);
+        let mut writer = Writer::new(kind, method, message_id, token, &mut out);
         options(&mut writer, &self.config);
         writer.end(&[]);
         let result = self.transmit(&out).map(drop);

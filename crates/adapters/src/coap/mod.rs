@@ -2,7 +2,10 @@
 //!
 //! A session is a connected UDP socket of its own, as every device has its own address. `clients` is the loop over all of
 //! them, `session` the one that says which datagram does what; `publishing`, `transfer` and `observing` do it.
+//!
+//! Without a broker between, requests: `asking` sends them to its responder's address, `serving` listens and answers.
 
+mod asking;
 mod clients;
 mod fetch;
 mod in_flight;
@@ -12,9 +15,11 @@ mod publishing;
 mod receiving;
 mod recent;
 mod request;
+mod serving;
 mod session;
 mod timing;
 mod transfer;
+mod unsubscribing;
 
 pub use clients::CoapClients;
 pub use timing::{Standard, Timing};

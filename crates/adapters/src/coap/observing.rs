@@ -15,10 +15,11 @@ use super::fetch::Fetch;
 use super::link::{Link, Shared};
 use super::publishing::said;
 use super::request::Request;
+use super::unsubscribing::End;
 
 /// Observe's value that begins, and that which ends it (RFC 7641 §2).
 const REGISTER: u32 = 0;
-const DEREGISTER: u32 = 1;
+pub(super) const DEREGISTER: u32 = 1;
 
 /// How far a subscription has come.
 #[derive(Clone, Copy, Debug)]
@@ -37,6 +38,8 @@ pub(super) struct Observation {
     state: State,
     /// Its level was found to be lower than asked for.
     is_lower: bool,
+    /// It is being ended, or was.
+    pub(super) end: End,
     /// A large notification whose rest is being fetched.
     pub(super) fetch: Option<Box<Fetch>>,
 }
@@ -49,8 +52,12 @@ pub(super) struct Observing {
 
 impl Observing {
     pub(super) fn new(config: &SessionConfig) -> Observing {
-        let new = |_: &_| Observation { state: State::None, is_lower: false, fetch: None };
-        Observing { observations: config.subscriptions.iter().map(new).collect(), fetch_count: 0 }
+        let options = &config.options;
+        // Who asks or answers observes nothing: its subscriptions are words for that.
+        let observes = options.answers_to.is_none() && options.answers_at.is_none();
+        let new = |_: &_| Observation { state: State::None, is_lower: false, end: End::None, fetch: None };
+        let observed = config.subscriptions.iter().filter(|_| observes);
+        Observing { observations: observed.map(new).collect(), fetch_count: 0 }
     }
 
     /// Is this subscription there?
@@ -59,14 +66,17 @@ impl Observing {
         known.is_some_and(|observation| !matches!(observation.state, State::None))
     }
 
-    /// Asks for all subscriptions.
+    /// Asks for all subscriptions that were not ended.
     pub(super) fn ask_all(&mut self, link: &mut Link, shared: &mut Shared) -> Result<(), Cause> {
         for index in 0..self.observations.len() {
+            if matches!(self.observations[index].end, End::Ended) {
+                continue;
+            }
             let message_id = link.message_id();
             let exchange = shared.exchange(pubmark_protocol::clock::monotonic_ns());
             let state = State::Asked { message_id, exchange };
-            self.observations[index] = Observation { state, is_lower: false, fetch: None };
-            register(link, shared, index, message_id, REGISTER)?;
+            self.observations[index] = Observation { state, is_lower: false, end: End::None, fetch: None };
+            register(link, shared, index, message_id, REGISTER, kind_of(link, index))?;
             link.wake_by(shared, exchange.due_ns());
         }
         Ok(())
@@ -77,7 +87,7 @@ impl Observing {
         for (index, observation) in self.observations.iter().enumerate() {
             if matches!(observation.state, State::Observed { .. }) {
                 let message_id = link.message_id();
-                register(link, shared, index, message_id, DEREGISTER)?;
+                register(link, shared, index, message_id, DEREGISTER, Kind::NonConfirmable)?;
             }
         }
         Ok(())
@@ -100,6 +110,11 @@ impl Observing {
             (State::Asked { .. }, sequence) => {
                 let granted = observation.on_answer(link, index, message, sequence, delivery.at_ns);
                 sink.subscribed(link.id, index.into(), granted);
+                Ok(true)
+            }
+            (State::Observed { .. }, None) if matches!(observation.end, End::Asked { .. }) => {
+                // The answer to a GET: an error in it is about the topic's state, not about the subscription.
+                self.settle_end(link, shared, index.into(), Ok(()), sink);
                 Ok(true)
             }
             (State::Observed { .. }, None) => Err(ended(link, index, message)),
@@ -149,8 +164,12 @@ impl Observing {
                 State::Asked { message_id, exchange } => Some((*message_id, exchange)),
                 _ => None,
             };
+            let ends = match &mut observation.end {
+                End::Asked { message_id, exchange } => Some((*message_id, exchange)),
+                _ => None,
+            };
             let fetched = observation.fetch.as_mut().map(|fetch| (fetch.message_id, &mut fetch.exchange));
-            for (id, exchange) in asked.into_iter().chain(fetched) {
+            for (id, exchange) in asked.into_iter().chain(ends).chain(fetched) {
                 if id == message_id {
                     exchange.acknowledge(&shared.times, now_ns);
                     return true;
@@ -163,6 +182,10 @@ impl Observing {
     /// The server could not process a request of ours; false if there is none with this identifier.
     pub(super) fn on_reset(&mut self, link: &Link, shared: &mut Shared, message_id: u16, sink: &mut impl Sink) -> bool {
         for (index, observation) in self.observations.iter_mut().enumerate() {
+            if matches!(observation.end, End::Asked { message_id: asked, .. } if asked == message_id) {
+                self.settle_end(link, shared, index, Err(Said::words("rejected with a reset")), sink);
+                return true;
+            }
             if matches!(observation.state, State::Asked { message_id: asked, .. } if asked == message_id) {
                 observation.state = State::None;
                 sink.subscribed(link.id, index, Err(Said::words("rejected with a reset")));
@@ -182,8 +205,12 @@ impl Observing {
             State::Asked { exchange, .. } => Some(exchange.due_ns()),
             _ => None,
         });
+        let ends = self.observations.iter().filter_map(|observation| match observation.end {
+            End::Asked { exchange, .. } => Some(exchange.due_ns()),
+            _ => None,
+        });
         let fetches = self.observations.iter().filter_map(|observation| observation.fetch.as_ref());
-        asked.chain(fetches.map(|fetch| fetch.exchange.due_ns())).min()
+        asked.chain(ends).chain(fetches.map(|fetch| fetch.exchange.due_ns())).min()
     }
 
     /// Asks again for what was not answered.
@@ -204,7 +231,7 @@ impl Observing {
                         if kind_of(link, index) == Kind::NonConfirmable {
                             *message_id = link.message_id();
                         }
-                        register(link, shared, index, *message_id, REGISTER)?;
+                        register(link, shared, index, *message_id, REGISTER, kind_of(link, index))?;
                     }
                     Step::GiveUp => {
                         observation.state = State::None;
@@ -212,21 +239,36 @@ impl Observing {
                     }
                 }
             }
+            self.repeat_end(link, shared, index, now_ns, sink)?;
             self.repeat_fetch(link, shared, index as u16, now_ns)?;
         }
         Ok(())
     }
 
-    /// The session is over.
+    /// The session is over, and with it every subscription that was to end.
     pub(super) fn end(&mut self, shared: &mut Shared) {
         for index in 0..self.observations.len() {
             self.drop_fetch(shared, index as u16);
-            self.observations[index].state = State::None;
+            let observation = &mut self.observations[index];
+            observation.state = State::None;
+            if matches!(observation.end, End::Asked { .. }) {
+                observation.end = End::Ended;
+            }
         }
     }
 }
 
 impl Observation {
+    /// Was it granted?
+    pub(super) fn is_observed(&self) -> bool {
+        matches!(self.state, State::Observed { .. })
+    }
+
+    /// It is there no longer, and not made again.
+    pub(super) fn has_ended(&mut self) {
+        (self.state, self.end) = (State::None, End::Ended);
+    }
+
     fn on_answer(
         &mut self,
         link: &Link,
@@ -264,14 +306,20 @@ fn level_of(link: &Link, index: usize) -> Qos {
     link.config.subscriptions[index].qos
 }
 
-fn kind_of(link: &Link, index: usize) -> Kind {
+pub(super) fn kind_of(link: &Link, index: usize) -> Kind {
     if level_of(link, index) == Qos::BestEffort { Kind::NonConfirmable } else { Kind::Confirmable }
 }
 
-fn register(link: &mut Link, shared: &mut Shared, index: usize, message_id: u16, observe: u32) -> Result<(), Cause> {
-    let kind = if observe == REGISTER { kind_of(link, index) } else { Kind::NonConfirmable };
+pub(super) fn register(
+    link: &mut Link,
+    shared: &mut Shared,
+    index: usize,
+    message_id: u16,
+    observe: u32,
+    kind: Kind,
+) -> Result<(), Cause> {
     let token = Request::Observe { index: index as u16 }.token();
-    link.ask(shared, kind, message_id, token.as_bytes(), |writer, config| {
+    link.ask(shared, (kind, Code::GET), message_id, token.as_bytes(), |writer, config| {
         writer.uint(number::OBSERVE, observe);
         encode_path(writer, &config.subscriptions[index].filter);
     })

@@ -10,7 +10,7 @@ use pubmark_model::qos::Qos;
 use pubmark_protocol::clients::{Outgoing, SessionConfig, Taken};
 use pubmark_protocol::clock;
 use pubmark_protocol::events::{Cause, Said, Sink, Token};
-use pubmark_protocol::header::{self, COMPACT};
+use pubmark_protocol::header;
 use pubmark_wire::coap::{BLOCK_BYTES, Code, Kind, LARGEST_BODY_BYTES, Message, Step, Writer, encode_path, number};
 
 use super::in_flight::{InFlight, Sent};
@@ -62,7 +62,6 @@ impl Publishing {
 
     /// Takes a message over; the session is open.
     pub(super) fn take(&mut self, config: &SessionConfig, message: Outgoing) -> Result<Taken, Blocked> {
-        let message = Outgoing { payload_bytes: message.payload_bytes.max(COMPACT as u32), ..message };
         if message.payload_bytes > LARGEST_BODY_BYTES {
             return Ok(Taken::TooLarge(LARGEST_BODY_BYTES));
         }
@@ -335,7 +334,9 @@ fn put(
     if kind == Kind::NonConfirmable {
         writer.uint(number::NO_RESPONSE, NO_SUCCESS);
     }
-    writer.payload();
+    if message.payload_bytes > 0 {
+        writer.payload();
+    }
     let at = out.len();
     let Outgoing { sequence, due_ns, payload_bytes, .. } = *message;
     payload::append(&shared.config, publication, sequence, due_ns, payload_bytes as usize, &mut out);

@@ -24,6 +24,19 @@ struct Times {
     kernel_ns: Option<u64>,
 }
 
+impl Times {
+    /// A delivery at this time.
+    fn of(self, payload: &[u8]) -> Delivery<'_> {
+        Delivery {
+            payload,
+            retained: false,
+            at_ns: self.at_ns,
+            empty_at_ns: Some(self.empty_at_ns),
+            kernel_ns: self.kernel_ns,
+        }
+    }
+}
+
 impl Session {
     /// Reads until the socket is empty or it is the others' turn.
     pub(super) fn receive(&mut self, shared: &mut Shared, sink: &mut impl Sink) -> Result<(), Cause> {
@@ -62,9 +75,16 @@ impl Session {
         };
         let at_ns = clock::monotonic_ns();
         for datagram in (0..count).filter_map(|index| datagrams.get(index)) {
+            self.link.note_received(datagram.bytes);
             let kernel_ns = datagram.stamp_realtime_ns.map(|stamp_ns| shared.offset.to_monotonic_ns(stamp_ns, at_ns));
             let times = Times { at_ns, empty_at_ns: self.link.empty_at_ns, kernel_ns };
-            self.on_datagram(shared, datagram.bytes, times, sink)?;
+            match (&mut self.serving, datagram.from) {
+                (Some(serving), Some(from)) => {
+                    serving.on_datagram(&mut self.link, shared, from, times.of(datagram.bytes), sink);
+                }
+                (Some(_), None) => {}
+                (None, _) => self.on_datagram(shared, datagram.bytes, times, sink)?,
+            }
         }
         self.link.drained = count < AT_A_TIME;
         if self.link.drained {
@@ -97,6 +117,9 @@ impl Session {
                     && !self.publishing.on_acknowledgement(shared, message.message_id, times.at_ns)
                 {
                     self.observing.on_acknowledgement(shared, message.message_id, times.at_ns);
+                    if let Some(asking) = &mut self.asking {
+                        asking.on_acknowledgement(shared, message.message_id, times.at_ns);
+                    }
                 }
                 Ok(())
             }
@@ -105,6 +128,9 @@ impl Session {
                     && !self.publishing.on_reset(&self.link, message.message_id, sink)
                 {
                     self.observing.on_reset(&self.link, shared, message.message_id, sink);
+                    if let Some(asking) = &mut self.asking {
+                        asking.on_reset(&self.link, message.message_id, sink);
+                    }
                 }
                 Ok(())
             }
@@ -143,6 +169,9 @@ impl Session {
 
     /// Is there something that this response could be for?
     fn knows(&self, message: &Message<'_>) -> bool {
+        if let Some(asking) = &self.asking {
+            return asking.knows(&self.link, message.token);
+        }
         Request::of(message.token).is_some_and(|request| match request {
             Request::Observe { index } => self.observing.has(index),
             Request::Fetch { index, salt } => self.observing.fetches(index, salt),
@@ -171,16 +200,13 @@ impl Session {
         times: Times,
         sink: &mut impl Sink,
     ) -> Result<bool, Cause> {
-        let Session { link, publishing, observing, .. } = self;
-        let delivery = Delivery {
-            payload: message.payload,
-            retained: false,
-            at_ns: times.at_ns,
-            empty_at_ns: times.empty_at_ns,
-            kernel_ns: times.kernel_ns,
-        };
+        let Session { link, publishing, observing, asking, .. } = self;
+        let delivery = times.of(message.payload);
         if !message.code.is_response() {
             return Ok(false);
+        }
+        if let Some(asking) = asking {
+            return asking.on_response(link, shared, message, delivery, sink);
         }
         match Request::of(message.token) {
             Some(Request::Observe { index }) => observing.on_notification(link, shared, index, message, delivery, sink),

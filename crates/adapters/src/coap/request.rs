@@ -6,6 +6,9 @@
 /// Window of confirmable publications at most: their places have 13 bits.
 pub const MOST_IN_FLIGHT: u16 = 1 << 13;
 
+/// `application/octet-stream` among content formats (RFC 7252 §12.3): what is asked for with a body says what it is.
+pub const OCTET_STREAM: u32 = 42;
+
 const KIND_SHIFT: u32 = 5;
 const LOWER: u8 = (1 << KIND_SHIFT) - 1;
 const ONCE: u8 = 0;

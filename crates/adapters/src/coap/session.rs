@@ -4,11 +4,14 @@ use pubmark_protocol::clients::{Goodbye, Outgoing, SessionConfig, SessionId, Tak
 use pubmark_protocol::clock;
 use pubmark_protocol::events::{Cause, Connected, Sink};
 use pubmark_protocol::reactor::Ready;
+use pubmark_protocol::requests::Answer;
 use pubmark_wire::coap::{Exchange, Kind, Step};
 
+use super::asking::Asking;
 use super::link::{Blocked, Link, Phase, Shared};
 use super::observing::Observing;
 use super::publishing::Publishing;
+use super::serving::Serving;
 
 /// Shortest time that an open session's server has to answer a ping, in ACK_TIMEOUTs: two repetitions fit in.
 const PATIENCE: u64 = 4;
@@ -26,6 +29,10 @@ pub(super) struct Session {
     pub(super) link: Link,
     pub(super) publishing: Publishing,
     pub(super) observing: Observing,
+    /// Its messages are requests.
+    pub(super) asking: Option<Box<Asking>>,
+    /// It answers requests.
+    pub(super) serving: Option<Box<Serving>>,
     ping: Option<Ping>,
 }
 
@@ -34,6 +41,8 @@ impl Session {
         Session {
             publishing: Publishing::new(&config),
             observing: Observing::new(&config),
+            asking: Asking::new(&config).map(Box::new),
+            serving: Serving::new(&config).map(Box::new),
             link: Link::new(id, config),
             ping: None,
         }
@@ -44,7 +53,10 @@ impl Session {
         if self.link.phase != Phase::Closed {
             return;
         }
-        let begun = self.link.open(shared).and_then(|()| self.start_ping(shared, clock::monotonic_ns()));
+        let begun = match &self.serving {
+            Some(serving) => serving.listen(&mut self.link, shared, sink),
+            None => self.link.open(shared).and_then(|()| self.start_ping(shared, clock::monotonic_ns())),
+        };
         self.settle(shared, begun, sink);
     }
 
@@ -74,6 +86,9 @@ impl Session {
                 Connected { receive_maximum: self.publishing.lowered_window(), ..Connected::default() },
             );
             self.observing.ask_all(&mut self.link, shared)?;
+            if let Some(asking) = &self.asking {
+                asking.listen(&self.link, sink);
+            }
             if let Some(due_ns) = self.life_due_ns(shared) {
                 self.link.wake_by(shared, due_ns);
             }
@@ -105,14 +120,45 @@ impl Session {
 
     /// Takes a message over, or says why not.
     pub(super) fn send(&mut self, message: Outgoing) -> Taken {
-        let taken = match self.link.phase {
-            Phase::Open => self.publishing.take(&self.link.config, message),
+        let taken = match (self.link.phase, &mut self.asking) {
+            (Phase::Open, Some(asking)) => asking.take(message),
+            (Phase::Open, None) => self.publishing.take(&self.link.config, message),
             _ => Err(Blocked::NotOpen),
         };
+        self.taken(taken)
+    }
+
+    /// Takes an answer over, or says why not.
+    pub(super) fn answer(&mut self, answer: &Answer<'_>) -> Taken {
+        let taken = match (self.link.phase, &mut self.serving) {
+            (Phase::Open, Some(serving)) => serving.take(answer),
+            _ => Err(Blocked::NotOpen),
+        };
+        self.taken(taken)
+    }
+
+    fn taken(&mut self, taken: Result<Taken, Blocked>) -> Taken {
         taken.unwrap_or_else(|blocked| {
             self.link.blocked = Some(blocked);
             Taken::NotReady
         })
+    }
+
+    fn has_room(&self, blocked: Blocked) -> bool {
+        match (&self.asking, &self.serving) {
+            (Some(asking), _) => asking.has_room(),
+            (None, Some(serving)) => serving.has_room(),
+            (None, None) => self.publishing.has_room(blocked),
+        }
+    }
+
+    /// Ends a subscription, or says why not.
+    pub(super) fn unsubscribe(&mut self, shared: &mut Shared, index: usize, sink: &mut impl Sink) {
+        if let Some(said) = self.link.config.keeps_subscription(index) {
+            return sink.unsubscribed(self.link.id, index, Err(said));
+        }
+        let result = self.observing.unsubscribe(&mut self.link, shared, index, sink);
+        self.settle(shared, result, sink);
     }
 
     /// Writes what waits, if the socket is not known to be full.
@@ -122,10 +168,16 @@ impl Session {
     }
 
     fn write(&mut self, shared: &mut Shared, sink: &mut impl Sink) -> Result<(), Cause> {
-        if self.link.phase == Phase::Open && !self.link.full {
-            self.publishing.write(&mut self.link, shared, sink)?;
+        if self.link.phase != Phase::Open || self.link.full {
+            return Ok(());
         }
-        Ok(())
+        if let Some(asking) = &mut self.asking {
+            asking.write(&mut self.link, shared, sink)?;
+        }
+        if let Some(serving) = &mut self.serving {
+            serving.write(&mut self.link, shared, sink);
+        }
+        self.publishing.write(&mut self.link, shared, sink)
     }
 
     /// Ends the session if something failed; tells the engine that a message can be tried again, if it was told that none
@@ -135,7 +187,7 @@ impl Session {
             self.end(shared, cause, sink);
         }
         let Some(blocked) = self.link.blocked else { return };
-        if self.link.phase == Phase::Open && self.publishing.has_room(blocked) {
+        if self.link.phase == Phase::Open && self.has_room(blocked) {
             self.link.blocked = None;
             sink.writable(self.link.id);
         }
@@ -151,16 +203,32 @@ impl Session {
             .check_life(shared, now_ns)
             .and_then(|()| self.publishing.repeat(&mut self.link, shared, now_ns, sink))
             .and_then(|()| self.observing.repeat(&mut self.link, shared, now_ns, sink))
+            .and_then(|()| self.repeat_requests(shared, now_ns, sink))
             .and_then(|()| self.write(shared, sink));
         self.settle(shared, checked, sink);
-        let due = [self.life_due_ns(shared), self.publishing.due_ns(), self.observing.due_ns()];
+        let asking = self.asking.as_ref().and_then(|asking| asking.due_ns());
+        let serving = self.serving.as_ref().and_then(|serving| serving.due_ns());
+        let due = [self.life_due_ns(shared), self.publishing.due_ns(), self.observing.due_ns(), asking, serving];
         if let Some(due_ns) = due.into_iter().flatten().min().filter(|_| self.link.phase != Phase::Closed) {
             self.link.wake_by(shared, due_ns);
         }
     }
 
+    fn repeat_requests(&mut self, shared: &mut Shared, now_ns: u64, sink: &mut impl Sink) -> Result<(), Cause> {
+        if let Some(serving) = &mut self.serving {
+            serving.repeat(&mut self.link, shared, now_ns, sink);
+        }
+        match &mut self.asking {
+            Some(asking) if self.link.phase == Phase::Open => asking.repeat(&mut self.link, shared, now_ns, sink),
+            _ => Ok(()),
+        }
+    }
+
     /// Pings after a silence of the server's; gives up where it does not answer.
     fn check_life(&mut self, shared: &mut Shared, now_ns: u64) -> Result<(), Cause> {
+        if self.serving.is_some() {
+            return Ok(());
+        }
         let opening = self.link.phase == Phase::Opening;
         let keep_alive_ns = u64::from(shared.config.keep_alive_s) * 1_000_000_000;
         let Some(ping) = &mut self.ping else {
@@ -187,6 +255,9 @@ impl Session {
 
     /// When [`Session::check_life`] has something to do.
     fn life_due_ns(&self, shared: &Shared) -> Option<u64> {
+        if self.serving.is_some() {
+            return None;
+        }
         let keep_alive_ns = u64::from(shared.config.keep_alive_s) * 1_000_000_000;
         match &self.ping {
             Some(ping) if self.link.phase == Phase::Opening => Some(ping.exchange.due_ns()),
@@ -217,11 +288,20 @@ impl Session {
         self.ping = None;
         self.publishing.end(&self.link, sink);
         self.observing.end(shared);
+        if let Some(asking) = &mut self.asking {
+            asking.end(&self.link, sink);
+        }
+        if let Some(serving) = &mut self.serving {
+            serving.end(&self.link, sink);
+        }
         sink.closed(self.link.id, cause);
     }
 
     /// Bytes that have not left for all we know.
     pub(super) fn unsent_bytes(&self) -> u64 {
-        self.link.socket.as_ref().map_or(0, |socket| socket.unsent_bytes()) + self.publishing.unsent_bytes()
+        let in_socket = self.link.socket.as_ref().map_or(0, |socket| socket.unsent_bytes());
+        let asked = self.asking.as_ref().map_or(0, |asking| asking.unsent_bytes());
+        let answered = self.serving.as_ref().map_or(0, |serving| serving.unsent_bytes());
+        in_socket + self.publishing.unsent_bytes() + asked + answered
     }
 }

@@ -115,7 +115,9 @@ impl Transfer {
         if self.offset == 0 {
             writer.uint(number::SIZE1, payload_bytes);
         }
-        writer.payload();
+        if payload_bytes > 0 {
+            writer.payload();
+        }
         let at = out.len();
         let part = self.offset..self.offset + self.block_bytes();
         payload::append_part(&shared.config, publication, sequence, due_ns, payload_bytes as usize, part, &mut out);

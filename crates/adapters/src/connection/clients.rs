@@ -1,30 +1,32 @@
 //! All sessions of a shard, and the loop that serves them.
 
-use std::sync::Arc;
-
 use pubmark_protocol::capabilities::Capabilities;
 use pubmark_protocol::clients::{
-    Clients, Goodbye, OpenError, Outgoing, SessionConfig, SessionId, ShardConfig, Taken, Waker,
+    Break, Clients, Goodbye, OpenError, Outgoing, SessionConfig, SessionId, ShardConfig, Taken, Waker,
 };
 use pubmark_protocol::clock;
 use pubmark_protocol::events::Sink;
 use pubmark_protocol::outbox::BufferPool;
 use pubmark_protocol::reactor::{Reactor, Ready};
 use pubmark_protocol::receive::WallOffset;
+use pubmark_protocol::requests::Answer;
 use pubmark_protocol::socket::SocketFactory;
 use pubmark_protocol::stream::ReadBuffers;
 use pubmark_protocol::tls::TlsSetup;
+use pubmark_protocol::traffic::Traffic;
 use pubmark_protocol::wheel::Wheel;
 
 use super::dialect::Dialect;
-use super::link::Shared;
+use super::link::{LISTENING, Shared};
 use super::session::Session;
 
 /// All sessions of a shard over one dialect.
 pub struct StreamClients<D> {
-    shared: Shared,
-    sessions: Vec<Session<D>>,
+    pub(super) shared: Shared,
+    pub(super) sessions: Vec<Session<D>>,
     ready: Vec<Ready>,
+    /// Listeners that somebody connected to.
+    pub(super) knocks: Vec<u32>,
     /// Sessions whose time for a sign of life has come.
     due: Vec<u32>,
 }
@@ -38,6 +40,10 @@ impl<D: Dialect> StreamClients<D> {
     fn serve_ready(&mut self, sink: &mut impl Sink) {
         for position in 0..self.ready.len() {
             let ready = self.ready[position];
+            if (ready.key >> 32) as u32 == LISTENING {
+                self.knocks.push(ready.key as u32);
+                continue;
+            }
             // The lower half of a key is the session, see `Link::key`.
             let session = &mut self.sessions[ready.key as u32 as usize];
             if session.link.key() == ready.key {
@@ -69,12 +75,14 @@ impl<D: Dialect> StreamClients<D> {
 }
 
 impl<D: Dialect> Clients for StreamClients<D> {
+    const BREAKS: bool = true;
+
     fn open(config: ShardConfig) -> Result<StreamClients<D>, OpenError> {
         let reactor =
             Reactor::new().map_err(|source| OpenError::System { what: "open epoll and its timer", source })?;
         let shared = Shared {
             reactor,
-            sockets: SocketFactory::new(Arc::clone(&config.sources), config.receive_stamps),
+            sockets: SocketFactory::new(&config),
             tls: config
                 .endpoints
                 .iter()
@@ -86,9 +94,10 @@ impl<D: Dialect> Clients for StreamClients<D> {
             offset: WallOffset::default(),
             spare: Vec::new(),
             unread: Vec::new(),
+            given_up: Vec::new(),
             config,
         };
-        Ok(StreamClients { shared, sessions: Vec::new(), ready: Vec::new(), due: Vec::new() })
+        Ok(StreamClients { shared, sessions: Vec::new(), ready: Vec::new(), knocks: Vec::new(), due: Vec::new() })
     }
 
     fn add_session(&mut self, config: SessionConfig) -> SessionId {
@@ -105,8 +114,20 @@ impl<D: Dialect> Clients for StreamClients<D> {
         self.sessions[session.0 as usize].disconnect(&mut self.shared, goodbye, sink);
     }
 
+    fn break_connection(&mut self, session: SessionId, how: Break, sink: &mut impl Sink) {
+        self.sessions[session.0 as usize].break_connection(&mut self.shared, how, sink);
+    }
+
     fn send(&mut self, session: SessionId, message: Outgoing) -> Taken {
         self.sessions[session.0 as usize].send(&mut self.shared, message)
+    }
+
+    fn answer(&mut self, session: SessionId, answer: &Answer<'_>) -> Taken {
+        self.sessions[session.0 as usize].answer(&mut self.shared, answer)
+    }
+
+    fn unsubscribe(&mut self, session: SessionId, index: usize, sink: &mut impl Sink) {
+        self.sessions[session.0 as usize].unsubscribe(&mut self.shared, index, sink);
     }
 
     fn flush(&mut self, session: SessionId, sink: &mut impl Sink) {
@@ -138,6 +159,10 @@ impl<D: Dialect> Clients for StreamClients<D> {
 
     fn unsent_bytes(&self) -> u64 {
         self.sessions.iter().map(|session| session.link.unsent_bytes()).sum()
+    }
+
+    fn traffic(&self, session: SessionId) -> Option<Traffic> {
+        self.sessions[session.0 as usize].link.traffic()
     }
 
     fn finish(&mut self, sink: &mut impl Sink) {

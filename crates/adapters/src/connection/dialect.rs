@@ -3,6 +3,7 @@
 use pubmark_protocol::capabilities::Capabilities;
 use pubmark_protocol::clients::{Goodbye, Outgoing, SessionConfig, SessionId};
 use pubmark_protocol::events::{Cause, Sink};
+use pubmark_protocol::requests::Answer;
 
 use super::link::{Blocked, Link, Shared};
 use super::receiving::Times;
@@ -72,8 +73,23 @@ pub trait Dialect: Sized {
         sink: &mut impl Sink,
     ) -> Result<(), Cause>;
 
+    /// The time is over for which [`Link::wait`] was called, and the session is not open.
+    fn waited(&mut self, link: &mut Link, shared: &mut Shared, sink: &mut impl Sink) {
+        let _ = (link, shared, sink);
+    }
+
     /// Appends a message to the outbox; the session is open and the outbox has room.
     fn send(&mut self, link: &mut Link, shared: &mut Shared, message: Outgoing) -> Result<(), Refusal>;
+
+    /// Appends an answer to the outbox; the session is open and the outbox has room. Only asked of dialects whose capabilities
+    /// say how they do requests.
+    fn answer(&mut self, link: &mut Link, shared: &mut Shared, answer: &Answer<'_>) -> Result<(), Refusal> {
+        let _ = (link, shared, answer);
+        Err(Refusal::TooLarge(0))
+    }
+
+    /// Ends a subscription of a session that is open. It is among [`Link::unsubscribed`] already; what is appended leaves at once.
+    fn unsubscribe(&mut self, link: &mut Link, shared: &mut Shared, index: usize, sink: &mut impl Sink);
 
     /// Is there room in the window?
     fn has_room(&self) -> bool {

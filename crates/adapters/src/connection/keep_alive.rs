@@ -9,6 +9,10 @@ use super::session::Session;
 impl<D: Dialect> Session<D> {
     /// The wheel brought this session: pings, gives up, or looks again later.
     pub(super) fn check_life(&mut self, shared: &mut Shared, now_ns: u64, sink: &mut impl Sink) {
+        if self.link.phase == Phase::Opening {
+            self.check_wait(shared, now_ns, sink);
+            return;
+        }
         let link = &self.link;
         if link.phase != Phase::Open || link.keep_alive_ns == 0 || now_ns < link.check_at_ns {
             return;
@@ -20,6 +24,15 @@ impl<D: Dialect> Session<D> {
         };
         self.link.check_at_ns = shared.wheel.set(self.link.id.0, next_ns);
         self.flush(shared, sink);
+    }
+
+    /// A dialect waits for something before it opens the session: its time may be over.
+    fn check_wait(&mut self, shared: &mut Shared, now_ns: u64, sink: &mut impl Sink) {
+        if self.link.waits_until_ns.is_some_and(|until_ns| now_ns >= until_ns) {
+            self.link.waits_until_ns = None;
+            self.dialect.waited(&mut self.link, shared, sink);
+            self.flush(shared, sink);
+        }
     }
 
     /// A silence in either direction is ended by a ping: MQTT asks for it where we say nothing, and without it a server
@@ -35,6 +48,7 @@ impl<D: Dialect> Session<D> {
             Some(pinged_at_ns) => Some(pinged_at_ns + link.keep_alive_ns),
             None if now_ns >= silent_since_ns + link.keep_alive_ns => {
                 link.pinged_at_ns = Some(now_ns);
+                link.pings = link.pings.wrapping_add(1);
                 link.outbox.append(&mut shared.pool, D::ping);
                 Some(now_ns + link.keep_alive_ns)
             }

@@ -1,5 +1,6 @@
 //! A session's connection and its buffers, and what the connections of a shard share.
 
+use std::collections::BTreeSet;
 use std::os::fd::AsFd;
 
 use pubmark_protocol::client_certificate::WANTED;
@@ -9,13 +10,18 @@ use pubmark_protocol::events::{Cause, Said, Token};
 use pubmark_protocol::outbox::{BufferPool, Message, Outbox};
 use pubmark_protocol::reactor::Reactor;
 use pubmark_protocol::receive::WallOffset;
+use pubmark_protocol::requests::Answer;
 use pubmark_protocol::socket::SocketFactory;
 use pubmark_protocol::stream::{ReadBuffers, Stream, StreamError};
 use pubmark_protocol::tls::TlsSetup;
+use pubmark_protocol::traffic::Traffic;
 use pubmark_protocol::websocket::{Fault, WebSocket};
 use pubmark_protocol::wheel::Wheel;
 
 use crate::payload;
+
+/// Upper half of a listener's key; connections are counted below it.
+pub(super) const LISTENING: u32 = u32::MAX;
 
 /// What all sessions of a shard share.
 pub struct Shared {
@@ -33,6 +39,19 @@ pub struct Shared {
     pub(super) spare: Vec<u8>,
     /// Sessions whose sockets were not read empty yet.
     pub(super) unread: Vec<u32>,
+    /// Connections that were given up without a word: closed, they would tell the server.
+    pub(super) given_up: Vec<Stream>,
+}
+
+impl Shared {
+    /// A silenced connection is kept to the end of the run, when it may be closed: before, that would tell the server.
+    pub(super) fn keep_if_silent(&mut self, stream: &mut Option<Stream>) {
+        if let Some(stream) = stream.take_if(|stream| stream.socket().is_silent()) {
+            // A reset, so that nothing of it stays in the kernel; where that cannot be set it ends in its own time.
+            let _ = stream.socket().close_by_reset();
+            self.given_up.push(stream);
+        }
+    }
 }
 
 /// How far a connection has come.
@@ -64,7 +83,7 @@ pub enum Blocked {
 pub struct Sending {
     /// Comes back when it is written or abandoned; 0 if nobody wants to know.
     pub tag: u16,
-    /// Whole payload, at least [`pubmark_protocol::header::COMPACT`].
+    /// Whole payload.
     pub payload_bytes: usize,
     /// It was reported as written before.
     pub repeated: bool,
@@ -83,11 +102,17 @@ pub struct Link {
     pub id: SessionId,
     /// Its settings.
     pub config: SessionConfig,
+    /// Those of its subscriptions that were ended, whatever connection that was on.
+    pub unsubscribed: BTreeSet<usize>,
     /// How far it has come.
     pub phase: Phase,
+    /// Pings of the present connection, for dialects that count what answers them.
+    pub pings: u32,
     /// Bytes on their way out.
     pub outbox: Outbox,
     pub(super) stream: Option<Stream>,
+    /// What earlier connections carried; `None` once one could not be told.
+    past_traffic: Option<Traffic>,
     /// Counts connections, so that an event of an earlier one is told apart.
     pub(super) generation: u32,
     /// The socket took less than it was offered.
@@ -107,6 +132,8 @@ pub struct Link {
     /// The longest silence of a server that answers no pings; 0 for two keep-alives.
     pub(super) heard_within_ns: u64,
     pub(super) pinged_at_ns: Option<u64>,
+    /// The dialect waits for the server before it opens the session, until then.
+    pub(super) waits_until_ns: Option<u64>,
     /// When the wheel brings this session next; entries for other times are out of date.
     pub(super) check_at_ns: u64,
 }
@@ -116,9 +143,12 @@ impl Link {
         Link {
             id,
             config,
+            unsubscribed: BTreeSet::new(),
             phase: Phase::Closed,
+            pings: 0,
             outbox: Outbox::default(),
             stream: None,
+            past_traffic: Some(Traffic::default()),
             generation: 0,
             full: false,
             blocked: None,
@@ -131,8 +161,14 @@ impl Link {
             received_at_ns: 0,
             heard_within_ns: 0,
             pinged_at_ns: None,
+            waits_until_ns: None,
             check_at_ns: 0,
         }
+    }
+
+    /// Indices of the subscriptions that were not ended.
+    pub fn listens_to(&self) -> impl Iterator<Item = usize> + '_ {
+        (0..self.config.subscriptions.len()).filter(|index| !self.unsubscribed.contains(index))
     }
 
     /// The key of the present connection's events.
@@ -142,11 +178,11 @@ impl Link {
 
     /// Starts connecting.
     pub(super) fn open(&mut self, shared: &mut Shared, tls_first: bool) -> Result<(), Cause> {
-        self.empty_at_ns = clock::monotonic_ns();
-        self.received_at_ns = self.empty_at_ns;
+        self.note_begin();
         let unreachable = |error: std::io::Error| Cause::Unreachable(error.to_string());
         let place = usize::from(self.config.endpoint);
-        let socket = shared.sockets.connect(shared.config.endpoints[place].address).map_err(unreachable)?;
+        let address = shared.config.endpoints[place].address;
+        let socket = shared.sockets.connect(self.config.network, address).map_err(unreachable)?;
         let mut stream = Stream::new(socket);
         if tls_first {
             encrypt(&mut stream, shared, place)?;
@@ -154,9 +190,21 @@ impl Link {
         if let Some(upgrade) = &shared.config.endpoints[place].upgrade {
             stream.upgrade(WebSocket::new(upgrade));
         }
-        shared.reactor.add(stream.as_fd(), self.key()).map_err(unreachable)?;
-        self.stream = Some(stream);
+        self.attach(shared, stream).map_err(unreachable)?;
         self.phase = Phase::Connecting;
+        Ok(())
+    }
+
+    /// A connection begins now: nothing has arrived on it.
+    pub(super) fn note_begin(&mut self) {
+        self.empty_at_ns = clock::monotonic_ns();
+        self.received_at_ns = self.empty_at_ns;
+    }
+
+    /// Watches a stream, which was not read so far.
+    pub(super) fn attach(&mut self, shared: &Shared, stream: Stream) -> std::io::Result<()> {
+        shared.reactor.add(stream.as_fd(), self.key())?;
+        self.stream = Some(stream);
         Ok(())
     }
 
@@ -208,7 +256,7 @@ impl Link {
     ) {
         let Outgoing { publication, sequence, due_ns, .. } = message;
         let Sending { tag, payload_bytes, repeated } = sending;
-        let entry = Message { token: Token { publication, sequence }, due_ns, tag, repeated };
+        let entry = Message { token: Token { publication, sequence }, due_ns, tag, repeated, withheld: false };
         let (config, publication) = (&shared.config, &self.config.publications[usize::from(publication)]);
         self.outbox.append_message(&mut shared.pool, entry, |out| {
             front(out);
@@ -219,13 +267,60 @@ impl Link {
         });
     }
 
+    /// Takes a message that goes nowhere, as nobody at the other end asked for it; it is reported in its turn.
+    pub fn withhold(&mut self, shared: &mut Shared, message: Outgoing) {
+        let Outgoing { publication, sequence, due_ns, .. } = message;
+        let token = Token { publication, sequence };
+        let entry = Message { token, due_ns, tag: 0, repeated: false, withheld: true };
+        self.outbox.append_nothing(&mut shared.pool, entry, clock::monotonic_ns());
+    }
+
+    /// Lets the dialect know ([`super::Dialect::waited`]) if the session is not open at this time, or up to 250 ms later.
+    pub fn wait(&mut self, shared: &mut Shared, until_ns: u64) {
+        self.waits_until_ns = Some(shared.wheel.set(self.id.0, until_ns));
+    }
+
+    /// Appends an answer: what `front` writes, its payload, and `end`.
+    pub fn append_answer(
+        &mut self,
+        shared: &mut Shared,
+        answer: &Answer<'_>,
+        tag: u16,
+        front: impl FnOnce(&mut Vec<u8>),
+        end: &[u8],
+    ) {
+        // Its header's time counts from the request's arrival.
+        let entry =
+            Message { token: answer.token(), due_ns: answer.received_ns, tag, repeated: false, withheld: false };
+        let config = &shared.config;
+        self.outbox.append_message(&mut shared.pool, entry, |out| {
+            front(out);
+            let at = out.len();
+            payload::append_answer(config, answer, out);
+            out.extend_from_slice(end);
+            at
+        });
+    }
+
     /// The connection is gone.
     pub(super) fn close(&mut self) {
+        self.past_traffic = self.traffic();
         self.stream = None;
         self.phase = Phase::Closed;
-        self.generation = self.generation.wrapping_add(1);
+        self.generation = (self.generation + 1) % LISTENING;
         self.partial = Vec::new();
+        self.pings = 0;
         (self.full, self.ended, self.drained, self.pinged_at_ns) = (false, false, true, None);
+        self.waits_until_ns = None;
+    }
+
+    /// What all its connections have carried.
+    pub(super) fn traffic(&self) -> Option<Traffic> {
+        let mut all = self.past_traffic?;
+        if let Some(stream) = self.stream.as_ref().filter(|_| self.phase != Phase::Connecting) {
+            all.add(&stream.traffic()?);
+        }
+        Some(all)
     }
 
     /// The words for a connection that failed.

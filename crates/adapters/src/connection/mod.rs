@@ -1,6 +1,9 @@
 //! Sessions over stream sockets, whatever is spoken on them: connecting, TLS, reading in turns, writing, signs of life,
 //! ends. What a protocol adds is its [`Dialect`]; one more of them is one more module beside this one.
 
+#[cfg(feature = "zeromq")]
+mod accepting;
+mod breaking;
 mod clients;
 mod dialect;
 mod in_flight;

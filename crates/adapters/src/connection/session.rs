@@ -1,9 +1,10 @@
 //! One session: its connection, its dialect, and how a connection begins and ends.
 
 use pubmark_protocol::clients::{Goodbye, Outgoing, SessionConfig, SessionId, Taken};
-use pubmark_protocol::events::{Cause, Sink};
+use pubmark_protocol::events::{Cause, Said, Sink};
 use pubmark_protocol::outbox::FULL_BYTES;
 use pubmark_protocol::reactor::Ready;
+use pubmark_protocol::requests::Answer;
 
 use super::dialect::{Dialect, Refusal};
 use super::link::{Blocked, Link, Phase, Shared};
@@ -75,18 +76,47 @@ impl<D: Dialect> Session<D> {
 
     /// Takes a message over, or says why not.
     pub(super) fn send(&mut self, shared: &mut Shared, message: Outgoing) -> Taken {
-        let refusal = match self.link.phase {
+        self.take(|dialect, link| dialect.send(link, shared, message))
+    }
+
+    /// Takes an answer over, or says why not.
+    pub(super) fn answer(&mut self, shared: &mut Shared, answer: &Answer<'_>) -> Taken {
+        self.take(|dialect, link| dialect.answer(link, shared, answer))
+    }
+
+    fn take(&mut self, append: impl FnOnce(&mut D, &mut Link) -> Result<(), Refusal>) -> Taken {
+        let taken = match self.link.phase {
             Phase::Open if self.link.outbox.pending_bytes() >= FULL_BYTES => Err(Refusal::Blocked(Blocked::Outbox)),
-            Phase::Open => self.dialect.send(&mut self.link, shared, message),
+            Phase::Open => append(&mut self.dialect, &mut self.link),
             _ => Err(Refusal::Blocked(Blocked::NotOpen)),
         };
-        match refusal {
+        match taken {
             Ok(()) => Taken::Yes,
             Err(Refusal::TooLarge(bytes)) => Taken::TooLarge(bytes),
             Err(Refusal::Blocked(blocked)) => {
                 self.link.blocked = Some(blocked);
                 Taken::NotReady
             }
+        }
+    }
+
+    /// Ends a subscription, or says why not.
+    pub(super) fn unsubscribe(&mut self, shared: &mut Shared, index: usize, sink: &mut impl Sink) {
+        let Session { link, dialect } = self;
+        let refused = link.config.keeps_subscription(index);
+        match (link.phase, refused) {
+            (_, Some(said)) => sink.unsubscribed(link.id, index, Err(said)),
+            (Phase::Open, None) => {
+                link.unsubscribed.insert(index);
+                dialect.unsubscribe(link, shared, index, sink);
+                self.flush(shared, sink);
+            }
+            // Subscriptions are made when the session is open: nobody but us knows of it.
+            _ if !link.config.persistent => {
+                link.unsubscribed.insert(index);
+                sink.unsubscribed(link.id, index, Ok(()));
+            }
+            _ => sink.unsubscribed(link.id, index, Err(Said::words("the session is not connected"))),
         }
     }
 
@@ -109,6 +139,9 @@ impl<D: Dialect> Session<D> {
         let wrote = stream.write(&mut link.outbox, &mut shared.pool, |message, write_start_ns, written_ns| {
             if message.tag != 0 {
                 dialect.written(message.tag);
+            }
+            if message.withheld {
+                sink.withheld(id, message.token);
             }
             sink.written(id, message.token, write_start_ns, written_ns);
         });
@@ -162,6 +195,7 @@ impl<D: Dialect> Session<D> {
     /// Ends the connection and says what became of everything in it.
     pub(super) fn end(&mut self, shared: &mut Shared, cause: Cause, sink: &mut impl Sink) {
         let Session { link, dialect } = self;
+        shared.keep_if_silent(&mut link.stream);
         link.close();
         let id = link.id;
         link.outbox.abandon(&mut shared.pool, |message| {

@@ -12,12 +12,13 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use pubmark_model::qos::Qos;
 use pubmark_protocol::capabilities::{Capabilities, Features, Level, SentMeans};
-use pubmark_protocol::clients::{Goodbye, Outgoing, SessionConfig, SessionId};
+use pubmark_protocol::clients::{Goodbye, Outgoing, SessionConfig, SessionId, Subscription};
 use pubmark_protocol::clock;
-use pubmark_protocol::events::{Cause, Sink, Token};
-use pubmark_protocol::header::COMPACT;
-use pubmark_wire::nats::jetstream::{ID_HEADER_BYTES, delete_consumer_subject, encode_publish_with_id};
-use pubmark_wire::nats::{END, Operation, PING, PONG, encode_publish};
+use pubmark_protocol::events::{Cause, Said, Sink, Token};
+use pubmark_wire::nats::jetstream::{
+    ID_HEADER_BYTES, delete_consumer_subject, encode_empty_request, encode_publish_with_id,
+};
+use pubmark_wire::nats::{END, Operation, PING, PONG, encode_publish, encode_unsubscribe};
 
 use super::names;
 use crate::connection::{
@@ -54,6 +55,8 @@ pub(super) struct Listener {
     pub(super) stream: String,
     pub(super) subjects: Vec<String>,
     pub(super) qos: Qos,
+    /// Name of its consumer on this connection, where that is not kept.
+    pub(super) consumer: Option<Box<str>>,
 }
 
 /// A session's memory.
@@ -102,7 +105,7 @@ impl Dialect for JetStream {
         retain: false,
         persistent_sessions: true,
         ends_sessions: true,
-        features: Features::NONE,
+        features: Features { redelivers_behind: true, ..Features::NONE },
         sent_means: SentMeans::Wire,
         maximum_payload_bytes: LARGEST_PAYLOAD_BYTES,
         check_topic: Some(names::check_topic),
@@ -117,9 +120,13 @@ impl Dialect for JetStream {
         let mut opening = Opening::default();
         let of_topic = |subjects: Vec<String>| subjects.into_iter().next().unwrap_or_default().into();
         let subjects = config.publications.iter().map(|entry| of_topic(opening.subjects(&entry.topic))).collect();
-        let mut listener =
-            |filter: &str, qos| Listener { stream: names::stream(filter), subjects: opening.subjects(filter), qos };
-        let listeners = config.subscriptions.iter().map(|entry| listener(&entry.filter, entry.qos)).collect();
+        let listener = |entry: &Subscription| Listener {
+            stream: names::stream(&entry.filter),
+            subjects: opening.subjects(&entry.filter),
+            qos: entry.qos,
+            consumer: None,
+        };
+        let listeners = config.subscriptions.iter().map(listener).collect();
         let topics = config.publications.iter().map(|publication| &*publication.topic);
         let filters = config.subscriptions.iter().map(|subscription| &*subscription.filter);
         let of_stream =
@@ -145,6 +152,7 @@ impl Dialect for JetStream {
     fn begin(&mut self, _: &mut Link, _: &mut Shared) -> Result<(), Cause> {
         self.step = Step::LogIn;
         self.connection = self.connection.wrapping_add(1);
+        self.listeners.iter_mut().for_each(|listener| listener.consumer = None);
         self.own = format!("_INBOX.{}.{:x}-{}", self.name, self.mark, self.connection);
         self.opening.begin()
     }
@@ -189,7 +197,7 @@ impl Dialect for JetStream {
 
     fn send(&mut self, link: &mut Link, shared: &mut Shared, message: Outgoing) -> Result<(), Refusal> {
         let qos = link.config.publications[usize::from(message.publication)].qos;
-        let payload_bytes = (message.payload_bytes as usize).max(COMPACT);
+        let payload_bytes = message.payload_bytes as usize;
         // The limit of the server's is for headers and payload together.
         let header_bytes = if qos == Qos::ExactlyOnce { ID_HEADER_BYTES } else { 0 };
         self.opening.check_size(payload_bytes + header_bytes)?;
@@ -203,6 +211,21 @@ impl Dialect for JetStream {
         }
         self.append(link, shared, message, tag, false);
         Ok(())
+    }
+
+    /// The consumer goes. That is handled beside what it has sent already, so its messages are not listened for any more before.
+    fn unsubscribe(&mut self, link: &mut Link, shared: &mut Shared, index: usize, sink: &mut impl Sink) {
+        let listener = &self.listeners[index];
+        let durable = link.config.persistent.then(|| self.durable(index));
+        let Some(consumer) = durable.as_deref().or(listener.consumer.as_deref()) else {
+            link.unsubscribed.remove(&index);
+            return sink.unsubscribed(link.id, index, Err(Said::words("it has no consumer")));
+        };
+        let subject = delete_consumer_subject(&listener.stream, consumer);
+        link.outbox.append(&mut shared.pool, |out| {
+            encode_unsubscribe(INBOX + 1 + index as u64, out);
+            encode_empty_request(&subject, &self.inbox("d", index as u64), out);
+        });
     }
 
     fn has_room(&self) -> bool {
@@ -248,6 +271,11 @@ impl Dialect for JetStream {
 }
 
 impl JetStream {
+    /// Is every consumer made that there should be?
+    pub(super) fn all_made(&self, link: &Link) -> bool {
+        self.made >= link.listens_to().count()
+    }
+
     /// Name of a listener's consumer, where it is kept.
     pub(super) fn durable(&self, listener: usize) -> String {
         format!("{}-{listener}", self.name)
@@ -271,7 +299,7 @@ impl JetStream {
     pub(super) fn append(&self, link: &mut Link, shared: &mut Shared, message: Outgoing, tag: u16, repeated: bool) {
         let publication = &link.config.publications[usize::from(message.publication)];
         let (qos, publisher) = (publication.qos, publication.publisher);
-        let payload_bytes = (message.payload_bytes as usize).max(COMPACT);
+        let payload_bytes = message.payload_bytes as usize;
         let subject = &self.subjects[usize::from(message.publication)];
         let run = shared.config.run;
         let front = |out: &mut Vec<u8>| match qos {

@@ -2,7 +2,8 @@
 
 use pubmark_model::qos::Qos;
 use pubmark_protocol::events::{Cause, Said, Sink};
-use pubmark_wire::mqtt::{AckKind, Disconnect, Frame, decode_publish, reason, reason_name};
+use pubmark_protocol::requests::{self, ReplyTo};
+use pubmark_wire::mqtt::{AckKind, Disconnect, Frame, Publish, decode_publish, reason, reason_name};
 
 use super::session::{Mqtt, broken};
 use super::version::ProtocolVersion;
@@ -29,9 +30,23 @@ impl<V: ProtocolVersion> Mqtt<V> {
             self.answer(link, shared, kind, packet_id, reason::SUCCESS);
         }
         if first {
-            sink.delivered(link.id, times.delivery(publish.payload, publish.head.retain));
+            hand_on(link, &publish, times, sink);
         }
         Ok(())
+    }
+}
+
+/// Hands a message on as what it is: a request, an answer, or neither (MQTT 5.0 §4.10).
+fn hand_on(link: &Link, publish: &Publish<'_>, times: Times, sink: &mut impl Sink) {
+    let delivery = times.delivery(publish.payload, publish.head.retain);
+    let properties = &publish.head.properties;
+    let mark = properties.correlation_data();
+    match properties.response_topic() {
+        Some(address) => sink.requested(link.id, ReplyTo { address, mark: mark.unwrap_or(&[]) }, delivery),
+        None if link.config.options.answers_to.is_some() => {
+            sink.answered(link.id, mark.and_then(requests::marked), delivery);
+        }
+        None => sink.delivered(link.id, delivery),
     }
 }
 

@@ -1,10 +1,10 @@
 //! Messages on their way to the server: handed over, sent again, acknowledged.
 
 use pubmark_model::qos::Qos;
-use pubmark_protocol::clients::{Outgoing, Publication, ShardConfig};
+use pubmark_protocol::clients::{Outgoing, Publication, SessionOptions, ShardConfig};
 use pubmark_protocol::events::{Cause, Said, Sink, Token};
-use pubmark_protocol::header::COMPACT;
 use pubmark_protocol::outbox::Message;
+use pubmark_protocol::requests::{self, MARK_BYTES};
 use pubmark_wire::mqtt::{
     Ack, AckKind, EncodeError, MAXIMUM_REMAINING_LENGTH, Properties, Property, PublishHead, Version, encode_ack,
     encode_publish_head, reason, reason_name,
@@ -18,16 +18,22 @@ use crate::payload;
 
 /// What a message carries besides its topic and payload (5.0).
 #[derive(Clone, Copy, Default)]
-struct Extras {
+struct Extras<'a> {
     expiry_s: Option<u32>,
     alias: Option<Alias>,
+    answers_to: Option<&'a str>,
 }
 
-impl Extras {
+impl<'a> Extras<'a> {
+    fn new(options: &'a SessionOptions, alias: Option<Alias>) -> Extras<'a> {
+        Extras { expiry_s: options.message_expiry_s, alias, answers_to: options.answers_to.as_deref() }
+    }
+
     /// Bytes of its properties, without their length.
     fn property_bytes(self) -> usize {
-        // A number and four bytes; a number and two.
-        self.expiry_s.map_or(0, |_| 5) + self.alias.map_or(0, |_| 3)
+        // A number and four bytes; a number and two; twice a number with a field, of two bytes and what is in it.
+        let answer_bytes = self.answers_to.map_or(0, |topic| 3 + topic.len() + 3 + MARK_BYTES);
+        self.expiry_s.map_or(0, |_| 5) + self.alias.map_or(0, |_| 3) + answer_bytes
     }
 
     /// The topic as it is written: an alias that the server knows stands for it.
@@ -39,8 +45,8 @@ impl Extras {
 /// A message with all that its packet depends on.
 struct Packet<'a> {
     publication: &'a Publication,
-    extras: Extras,
-    sequence: u32,
+    extras: Extras<'a>,
+    token: Token,
     due_ns: u64,
     payload_bytes: usize,
     qos: Qos,
@@ -51,22 +57,31 @@ struct Packet<'a> {
 impl Packet<'_> {
     /// Appends the packet; returns where its payload header begins.
     fn encode(&self, version: Version, config: &ShardConfig, out: &mut Vec<u8>) -> Result<usize, EncodeError> {
-        let Extras { expiry_s, alias } = self.extras;
-        let both = [
-            Property::MessageExpiryInterval(expiry_s.unwrap_or(0)),
-            Property::TopicAlias(alias.map_or(0, |alias| alias.number)),
+        let Extras { expiry_s, alias, answers_to } = self.extras;
+        let mark = requests::mark(self.token);
+        let all = [
+            expiry_s.map(Property::MessageExpiryInterval),
+            alias.map(|alias| Property::TopicAlias(alias.number)),
+            answers_to.map(Property::ResponseTopic),
+            answers_to.map(|_| Property::CorrelationData(&mark)),
         ];
+        let mut written = [Property::TopicAlias(0); 4];
+        let mut count = 0;
+        for property in all.into_iter().flatten() {
+            written[count] = property;
+            count += 1;
+        }
         let head = PublishHead {
             dup: self.dup,
             qos: self.qos,
             retain: self.publication.retain,
             topic: self.extras.topic(self.publication),
             packet_id: self.packet_id,
-            properties: Properties::new(&both[usize::from(expiry_s.is_none())..1 + usize::from(alias.is_some())]),
+            properties: Properties::new(&written[..count]),
         };
         encode_publish_head(version, &head, self.payload_bytes, out)?;
         let at = out.len();
-        payload::append(config, self.publication, self.sequence, self.due_ns, self.payload_bytes, out);
+        payload::append(config, self.publication, self.token.sequence, self.due_ns, self.payload_bytes, out);
         Ok(at)
     }
 }
@@ -75,20 +90,24 @@ impl Packet<'_> {
 fn packet_bytes(
     version: Version,
     publication: &Publication,
-    extras: Extras,
+    extras: Extras<'_>,
     qos: Qos,
     payload_bytes: usize,
 ) -> (usize, usize) {
     let identifier_bytes = if qos == Qos::BestEffort { 0 } else { 2 };
     let property_bytes = if version == Version::V5 { 1 + extras.property_bytes() } else { 0 };
     let remaining = 2 + extras.topic(publication).len() + identifier_bytes + property_bytes + payload_bytes;
-    let length_bytes = match remaining {
+    (1 + length_bytes(remaining) + remaining, remaining)
+}
+
+/// Bytes of a remaining length.
+pub(super) fn length_bytes(remaining: usize) -> usize {
+    match remaining {
         0..0x80 => 1,
         0x80..0x4000 => 2,
         0x4000..0x20_0000 => 3,
         _ => 4,
-    };
-    (1 + length_bytes + remaining, remaining)
+    }
 }
 
 impl<V: ProtocolVersion> Mqtt<V> {
@@ -96,9 +115,9 @@ impl<V: ProtocolVersion> Mqtt<V> {
     pub(super) fn publish(&mut self, link: &mut Link, shared: &mut Shared, message: Outgoing) -> Result<(), Refusal> {
         let publication = &link.config.publications[usize::from(message.publication)];
         let qos = publication.qos.min(self.maximum_qos);
-        let payload_bytes = (message.payload_bytes as usize).max(COMPACT);
+        let payload_bytes = message.payload_bytes as usize;
         let alias = self.aliases.of(message.publication);
-        let extras = Extras { expiry_s: link.config.options.message_expiry_s, alias };
+        let extras = Extras::new(&link.config.options, alias);
         let (bytes, remaining) = packet_bytes(V::VERSION, publication, extras, qos, payload_bytes);
         if publication.topic.len() > usize::from(u16::MAX) {
             return Err(Refusal::TooLarge(u16::MAX.into()));
@@ -115,17 +134,10 @@ impl<V: ProtocolVersion> Mqtt<V> {
         let token = Token { publication: message.publication, sequence: message.sequence };
         let packet_id =
             (qos != Qos::BestEffort).then(|| self.in_flight.add(token, message.due_ns, payload_bytes as u32, qos));
-        let packet = Packet {
-            publication,
-            extras,
-            sequence: message.sequence,
-            due_ns: message.due_ns,
-            payload_bytes,
-            qos,
-            packet_id,
-            dup: false,
-        };
-        let entry = Message { token, due_ns: message.due_ns, tag: packet_id.unwrap_or(0), repeated: false };
+        let packet =
+            Packet { publication, extras, token, due_ns: message.due_ns, payload_bytes, qos, packet_id, dup: false };
+        let entry =
+            Message { token, due_ns: message.due_ns, tag: packet_id.unwrap_or(0), repeated: false, withheld: false };
         let config = &shared.config;
         link.outbox.append_message(&mut shared.pool, entry, |out| {
             packet.encode(V::VERSION, config, out).expect("topic and length were checked")
@@ -140,22 +152,26 @@ impl<V: ProtocolVersion> Mqtt<V> {
     pub(super) fn send_held(&mut self, link: &mut Link, shared: &mut Shared, sink: &mut impl Sink) {
         while let Some(packet_id) = self.in_flight.next_held() {
             let Some(entry) = self.in_flight.get(packet_id).copied() else { continue };
+            // An answer cannot be made again; sessions that answer are never kept, so there is none here.
+            let publication = link.config.publications.get(usize::from(entry.token.publication));
             if entry.progress == Progress::Released {
                 self.answer(link, shared, AckKind::Pubrel, packet_id, reason::SUCCESS);
                 continue;
             }
+            let Some(publication) = publication else { continue };
             // Its first connection's alias means nothing on this one, so the topic is written out.
             let packet = Packet {
-                publication: &link.config.publications[usize::from(entry.token.publication)],
-                extras: Extras { expiry_s: link.config.options.message_expiry_s, alias: None },
-                sequence: entry.token.sequence,
+                publication,
+                extras: Extras::new(&link.config.options, None),
+                token: entry.token,
                 due_ns: entry.due_ns,
                 payload_bytes: entry.payload_bytes as usize,
                 qos: entry.qos,
                 packet_id: Some(packet_id),
                 dup: true,
             };
-            let message = Message { token: entry.token, due_ns: entry.due_ns, tag: packet_id, repeated: true };
+            let message =
+                Message { token: entry.token, due_ns: entry.due_ns, tag: packet_id, repeated: true, withheld: false };
             let config = &shared.config;
             link.outbox.append_message(&mut shared.pool, message, |out| {
                 packet.encode(V::VERSION, config, out).expect("it was encoded before")
@@ -265,11 +281,15 @@ fn not_in_flight(ack: &Ack<'_>) -> Cause {
 mod tests {
     use super::*;
 
-    fn every_extra() -> Vec<Extras> {
+    fn every_extra() -> Vec<Extras<'static>> {
         let alias = |is_new| Some(Alias { number: 7, is_new });
-        let aliases = [None, alias(true), alias(false)];
-        let both = |alias| [None, Some(10)].map(|expiry_s| Extras { expiry_s, alias });
-        aliases.into_iter().flat_map(both).collect()
+        let mut every = vec![];
+        for alias in [None, alias(true), alias(false)] {
+            for expiry_s in [None, Some(10)] {
+                every.extend([None, Some("answers/me")].map(|answers_to| Extras { expiry_s, alias, answers_to }));
+            }
+        }
+        every
     }
 
     #[test]
@@ -277,6 +297,7 @@ mod tests {
         let config = ShardConfig {
             endpoints: [].into(),
             sources: [].into(),
+            networks: [].into(),
             run: 1,
             body_pool: [7; 100].into(),
             maximum_packet_bytes: 0,
@@ -294,7 +315,7 @@ mod tests {
                         let packet = Packet {
                             publication,
                             extras,
-                            sequence: 1,
+                            token: Token { publication: 0, sequence: 1 },
                             due_ns: 0,
                             payload_bytes,
                             qos,

@@ -63,7 +63,13 @@ impl ProtocolVersion for V5 {
         name: "mqtt5",
         title: "MQTT 5.0",
         ends_sessions: true,
-        features: Features { will_delay: true, message_expiry: true, topic_alias: true, ..MQTT_311.features },
+        features: Features {
+            will_delay: true,
+            message_expiry: true,
+            topic_alias: true,
+            requests: Some("response topic, correlation data"),
+            ..MQTT_311.features
+        },
         ..MQTT_311
     };
 }

@@ -95,6 +95,7 @@ fn say_connect(link: &mut Link, shared: &mut Shared, encrypts: bool) {
         user: credentials.map(|credentials| credentials.user.as_str()),
         pass: credentials.map(|credentials| credentials.password.as_str()),
     };
+    link.pings = link.pings.wrapping_add(1);
     link.outbox.append(&mut shared.pool, |out| {
         encode_connect(&connect, out);
         out.extend_from_slice(PING);

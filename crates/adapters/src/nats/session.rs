@@ -6,12 +6,16 @@
 use pubmark_model::qos::Qos;
 use pubmark_protocol::capabilities::{Capabilities, Features, Level, SentMeans};
 use pubmark_protocol::clients::{Outgoing, SessionConfig};
-use pubmark_protocol::events::{Cause, Said, Sink};
-use pubmark_protocol::header::COMPACT;
-use pubmark_wire::nats::{END, Operation, PING, PONG, encode_publish, encode_subscribe, subjects};
+use pubmark_protocol::events::{Cause, Said, Sink, Token};
+use pubmark_protocol::requests::{Answer, ReplyTo};
+use pubmark_wire::nats::{
+    END, Message, Operation, PING, PONG, encode_publish, encode_subscribe, encode_unsubscribe, subjects,
+};
 
+use super::inbox::{Inbox, is_unserved};
 use super::opening::{self, LARGEST_PAYLOAD_BYTES, Opening};
 use crate::connection::{Dialect, Link, Measured, Phase, Refusal, Sending, Shared, Times, up_to_line_end};
+use crate::payload;
 
 /// Which PONG is awaited.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -33,7 +37,15 @@ pub struct Nats {
     /// Subscriptions that the server refused since the last connect.
     refused: Vec<(usize, Said)>,
     awaited: Awaited,
+    /// PONGs of this connection so far.
+    pongs: u32,
+    /// Subscriptions that are being ended, each with the number of the PONG that says that it is.
+    ending: Vec<(u32, usize)>,
     opening: Opening,
+    /// Where answers to its messages come, if they are requests.
+    inbox: Option<Inbox>,
+    /// Memory for the reply subject of the message that is being sent.
+    reply_subject: String,
 }
 
 impl Dialect for Nats {
@@ -49,7 +61,11 @@ impl Dialect for Nats {
         retain: false,
         persistent_sessions: false,
         ends_sessions: false,
-        features: Features::NONE,
+        features: Features {
+            shared_subscriptions: true,
+            requests: Some("reply subject: an inbox, its last token the request"),
+            ..Features::NONE
+        },
         sent_means: SentMeans::Wire,
         maximum_payload_bytes: LARGEST_PAYLOAD_BYTES,
         check_topic: Some(|topic| subjects(topic).map(|_| ()).map_err(|error| error.to_string())),
@@ -62,20 +78,37 @@ impl Dialect for Nats {
 
     fn new(config: &SessionConfig) -> Nats {
         let mut opening = Opening::default();
-        let of_topic = |subjects: Vec<String>| subjects.into_iter().next().unwrap_or_default().into();
+        let of_topic = |subjects: Vec<String>| Box::<str>::from(subjects.into_iter().next().unwrap_or_default());
         let topics = config.publications.iter().map(|entry| of_topic(opening.subjects(&entry.topic))).collect();
+        let inbox = config.options.answers_to.as_deref().map(|topic| Inbox::new(&of_topic(opening.subjects(topic))));
         let mut subscriptions = vec![];
         for (index, subscription) in config.subscriptions.iter().enumerate() {
             let subjects = opening.subjects(&subscription.filter);
-            subscriptions.extend(subjects.into_iter().map(|subject| (index, subject.into())));
+            let subject = |subject: String| match &inbox {
+                Some(inbox) => (index, inbox.filter().into()),
+                None => (index, subject.into()),
+            };
+            subscriptions.extend(subjects.into_iter().map(subject));
         }
-        Nats { subjects: topics, subscriptions, refused: vec![], awaited: Awaited::Nothing, opening }
+        Nats {
+            subjects: topics,
+            subscriptions,
+            refused: vec![],
+            awaited: Awaited::Nothing,
+            pongs: 0,
+            ending: vec![],
+            opening,
+            inbox,
+            reply_subject: String::new(),
+        }
     }
 
     /// The server begins.
     fn begin(&mut self, _: &mut Link, _: &mut Shared) -> Result<(), Cause> {
         self.awaited = Awaited::LogIn;
         self.refused.clear();
+        self.pongs = 0;
+        self.ending.clear();
         self.opening.begin()
     }
 
@@ -98,7 +131,7 @@ impl Dialect for Nats {
     ) -> Result<(), Cause> {
         match *operation {
             Operation::Message(message) if link.phase == Phase::Open => {
-                sink.delivered(link.id, times.delivery(message.payload, false));
+                self.hand_on(link, &message, times, sink);
                 Ok(())
             }
             Operation::Ping => {
@@ -118,12 +151,36 @@ impl Dialect for Nats {
     }
 
     fn send(&mut self, link: &mut Link, shared: &mut Shared, message: Outgoing) -> Result<(), Refusal> {
-        let payload_bytes = (message.payload_bytes as usize).max(COMPACT);
+        let payload_bytes = message.payload_bytes as usize;
         self.opening.check_size(payload_bytes)?;
         let subject = &self.subjects[usize::from(message.publication)];
-        let front = |out: &mut Vec<u8>| encode_publish(subject, None, payload_bytes, out);
+        if let Some(inbox) = &self.inbox {
+            let request = Token { publication: message.publication, sequence: message.sequence };
+            inbox.of(request, &mut self.reply_subject);
+        }
+        let reply = self.inbox.as_ref().map(|_| self.reply_subject.as_str());
+        let front = |out: &mut Vec<u8>| encode_publish(subject, reply, payload_bytes, out);
         link.append_message(shared, message, Sending::once(payload_bytes), front, END);
         Ok(())
+    }
+
+    fn answer(&mut self, link: &mut Link, shared: &mut Shared, answer: &Answer<'_>) -> Result<(), Refusal> {
+        let payload_bytes = payload::answer_bytes(answer);
+        self.opening.check_size(payload_bytes)?;
+        let front = |out: &mut Vec<u8>| encode_publish(answer.to.address, None, payload_bytes, out);
+        link.append_answer(shared, answer, 0, front, END);
+        Ok(())
+    }
+
+    fn unsubscribe(&mut self, link: &mut Link, shared: &mut Shared, index: usize, _: &mut impl Sink) {
+        link.pings = link.pings.wrapping_add(1);
+        self.ending.push((link.pings, index));
+        link.outbox.append(&mut shared.pool, |out| {
+            for (number, _) in (1..).zip(&self.subscriptions).filter(|(_, (of, _))| *of == index) {
+                encode_unsubscribe(number, out);
+            }
+            out.extend_from_slice(PING);
+        });
     }
 
     fn ping(out: &mut Vec<u8>) {
@@ -132,7 +189,27 @@ impl Dialect for Nats {
 }
 
 impl Nats {
+    /// Hands a message on as what it is: a request, an answer, the server's word that nobody answers, or neither.
+    fn hand_on(&self, link: &Link, message: &Message<'_>, times: Times, sink: &mut impl Sink) {
+        let delivery = times.delivery(message.payload, false);
+        let Some(inbox) = &self.inbox else {
+            return match message.reply {
+                Some(address) => sink.requested(link.id, ReplyTo { address, mark: &[] }, delivery),
+                None => sink.delivered(link.id, delivery),
+            };
+        };
+        match inbox.request(message.subject) {
+            Some(request) if is_unserved(message) => {
+                sink.acknowledged(link.id, request, Err(Said::words("nobody answers requests there (503)")));
+            }
+            request => sink.answered(link.id, request, delivery),
+        }
+    }
+
     fn on_pong(&mut self, link: &mut Link, shared: &mut Shared, sink: &mut impl Sink) {
+        self.pongs = self.pongs.wrapping_add(1);
+        let ended = self.ending.iter().take_while(|(pong, _)| *pong == self.pongs).count();
+        self.ending.drain(..ended).for_each(|(_, index)| sink.unsubscribed(link.id, index, Ok(())));
         match std::mem::replace(&mut self.awaited, Awaited::Nothing) {
             Awaited::LogIn => {
                 let keep_alive_s = shared.config.keep_alive_s;
@@ -143,7 +220,7 @@ impl Nats {
                 }
             }
             Awaited::Subscriptions => {
-                for index in 0..link.config.subscriptions.len() {
+                for index in link.listens_to() {
                     let refused = self.refused.iter().find(|(refused, _)| *refused == index);
                     let granted = refused.map_or(Ok(Qos::BestEffort), |(_, said)| Err(said.clone()));
                     sink.subscribed(link.id, index, granted);
@@ -153,11 +230,17 @@ impl Nats {
         }
     }
 
+    /// Members of a shared group are a queue group: the server chooses one of them for each message.
     fn subscribe(&mut self, link: &mut Link, shared: &mut Shared) {
         self.awaited = Awaited::Subscriptions;
-        link.outbox.append(&mut shared.pool, |out| {
-            for (number, (_, subject)) in (1..).zip(&self.subscriptions) {
-                encode_subscribe(subject, number, out);
+        link.pings = link.pings.wrapping_add(1);
+        let Link { outbox, config, unsubscribed, .. } = link;
+        let queue_group = config.options.shared.as_deref();
+        outbox.append(&mut shared.pool, |out| {
+            for (number, (index, subject)) in (1..).zip(&self.subscriptions) {
+                if !unsubscribed.contains(index) {
+                    encode_subscribe(subject, queue_group, number, out);
+                }
             }
             out.extend_from_slice(PING);
         });

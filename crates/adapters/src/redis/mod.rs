@@ -1,12 +1,11 @@
-//! Redis and Valkey at wire level: publish/subscribe, at most once, over RESP3. Streams with acknowledgements are another
-//! protocol ([`crate::redis_streams`]), which begins in the same way.
+//! Redis and Valkey at wire level, over RESP3: publish/subscribe, at most once, and requests over lists. Streams with
+//! acknowledgements are another protocol ([`crate::redis_streams`]), which begins in the same way.
 
+mod clients;
+mod framing;
+mod lists;
+mod mapped;
 pub(crate) mod opening;
 mod session;
 
-pub use session::Redis;
-
-use crate::connection::StreamClients;
-
-/// Clients that speak Redis publish/subscribe.
-pub type RedisClients = StreamClients<Redis>;
+pub use clients::RedisClients;

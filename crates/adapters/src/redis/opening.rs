@@ -7,6 +7,8 @@ use crate::connection::{Link, Measured, Shared};
 
 /// Largest bulk string (`proto-max-bulk-len`, 512 MB unless set otherwise).
 pub const LARGEST_PAYLOAD_BYTES: u32 = 512 << 20;
+/// Longest time that the server waits for news before it answers with nothing, where no keep-alive asks for less.
+const WAIT_MS: u64 = 5_000;
 /// User of a server whose log-in is a password alone.
 const DEFAULT_USER: &str = "default";
 
@@ -21,6 +23,15 @@ pub fn say_hello(link: &mut Link, shared: &mut Shared) {
     let name: String = link.config.client_id.chars().map(|c| if c.is_ascii_graphic() { c } else { '-' }).collect();
     words.extend([&b"SETNAME"[..], name.as_bytes()]);
     link.outbox.append(&mut shared.pool, |out| encode_command(&words, out));
+}
+
+/// Time that the server is to wait for news before it answers with nothing, ms. A sign of life while it waits would not be
+/// answered, so it is less than the keep-alive.
+pub fn wait_ms(shared: &Shared) -> u64 {
+    match shared.config.keep_alive_s {
+        0 => WAIT_MS,
+        keep_alive_s => WAIT_MS.min(u64::from(keep_alive_s) * 1_000 / 2),
+    }
 }
 
 /// The value at the front of some bytes.

@@ -2,15 +2,18 @@
 //!
 //! Commands are answered in their order; a PUBLISH by the number of subscribers that got it, which is not looked at: what
 //! arrived is counted where it arrives. Messages come as pushes between the answers (RESP3), so one connection can
-//! publish and subscribe.
+//! publish and subscribe. A session that asks or answers does so over lists instead ([`super::lists`]).
+
+use std::collections::VecDeque;
 
 use pubmark_model::qos::Qos;
 use pubmark_protocol::capabilities::{Capabilities, Features, Level, SentMeans};
-use pubmark_protocol::clients::{Outgoing, SessionConfig};
+use pubmark_protocol::clients::{Goodbye, Outgoing, SessionConfig, Subscription};
 use pubmark_protocol::events::{Cause, Connected, Said, Sink};
-use pubmark_protocol::header::COMPACT;
-use pubmark_wire::resp::{END, Parts, Reply, append_bulk_front, encode_command, hears, pattern};
+use pubmark_protocol::requests::Answer;
+use pubmark_wire::resp::{END, Parts, Reply, append_bulk_front, encode_command, encode_command_front, hears, pattern};
 
+use super::lists::Lists;
 use super::opening::{self, LARGEST_PAYLOAD_BYTES};
 use crate::connection::{Dialect, Link, Measured, Phase, Refusal, Sending, Shared, Times, up_to_line_end};
 
@@ -18,20 +21,49 @@ use crate::connection::{Dialect, Link, Measured, Phase, Refusal, Sending, Shared
 pub struct Redis {
     /// Of each publication: the command up to the payload's length.
     fronts: Vec<Box<[u8]>>,
-    /// Subscriptions in the order in which they are asked for.
+    /// Subscriptions in the order in which they are asked for; those that were ended are not among them.
     asked: Vec<Asked>,
     /// How many of them were answered.
     answered: usize,
     /// The refusal of a subscription's first word, until its last is answered.
     refused: Option<Said>,
+    /// Subscriptions that are being ended, in order, each with the words of it that are not answered.
+    ending: VecDeque<(usize, u32)>,
+    /// Of a session that asks or answers: it has nothing of the above.
+    lists: Option<Box<Lists>>,
 }
 
 /// One word of SUBSCRIBE or PSUBSCRIBE.
 struct Asked {
-    /// Index of the session's subscription; `None` for the second word of one.
-    subscription: Option<usize>,
-    command: &'static str,
+    /// Index of the session's subscription.
+    subscription: usize,
+    /// It is answered with this word.
+    is_last: bool,
+    kind: Kind,
     word: Box<str>,
+}
+
+/// What a word is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Kind {
+    Channel,
+    Pattern,
+}
+
+impl Kind {
+    fn begins(self) -> &'static [u8] {
+        match self {
+            Kind::Channel => b"SUBSCRIBE",
+            Kind::Pattern => b"PSUBSCRIBE",
+        }
+    }
+
+    fn ends(self) -> &'static [u8] {
+        match self {
+            Kind::Channel => b"UNSUBSCRIBE",
+            Kind::Pattern => b"PUNSUBSCRIBE",
+        }
+    }
 }
 
 impl Dialect for Redis {
@@ -47,7 +79,13 @@ impl Dialect for Redis {
         retain: false,
         persistent_sessions: false,
         ends_sessions: false,
-        features: Features::NONE,
+        features: Features {
+            requests: Some(
+                "lists: RPUSH to the responder's, BLPOP; a line for the list of the answer, one for its mark",
+            ),
+            only_responders_hear_requests: true,
+            ..Features::NONE
+        },
         sent_means: SentMeans::Wire,
         maximum_payload_bytes: LARGEST_PAYLOAD_BYTES,
         check_topic: None,
@@ -58,40 +96,36 @@ impl Dialect for Redis {
     type Packet<'a> = Reply<'a>;
 
     fn new(config: &SessionConfig) -> Redis {
+        if let Some(lists) = Lists::new(config).map(Box::new) {
+            return Redis { lists: Some(lists), ..Redis::of(vec![], vec![]) };
+        }
         let mut asked = vec![];
-        for (index, subscription) in config.subscriptions.iter().enumerate() {
-            let subscription_of = Some(index);
-            match pattern(&subscription.filter) {
-                None => asked.push(Asked {
-                    subscription: subscription_of,
-                    command: "SUBSCRIBE",
-                    word: subscription.filter.clone(),
-                }),
+        for (subscription, Subscription { filter, .. }) in config.subscriptions.iter().enumerate() {
+            let word = |is_last, kind, word: &str| Asked { subscription, is_last, kind, word: word.into() };
+            match pattern(filter) {
+                None => asked.push(word(true, Kind::Channel, filter)),
                 Some((pattern, parent)) => {
                     // The second word first: the subscription is answered with its last.
-                    asked.extend(parent.map(|parent| Asked {
-                        subscription: None,
-                        command: "SUBSCRIBE",
-                        word: parent.into(),
-                    }));
-                    let word = pattern.into();
-                    asked.push(Asked { subscription: subscription_of, command: "PSUBSCRIBE", word });
+                    asked.extend(parent.map(|parent| word(false, Kind::Channel, &parent)));
+                    asked.push(word(true, Kind::Pattern, &pattern));
                 }
             }
         }
         let front = |topic: &str| {
             let mut out = Vec::new();
-            // The command with a payload of no bytes, less the payload.
-            encode_command(&[b"PUBLISH", topic.as_bytes(), b""], &mut out);
-            out.truncate(out.len() - b"$0\r\n\r\n".len());
+            encode_command_front(&[b"PUBLISH", topic.as_bytes()], &mut out);
             out.into_boxed_slice()
         };
         let fronts = config.publications.iter().map(|publication| front(&publication.topic)).collect();
-        Redis { fronts, asked, answered: 0, refused: None }
+        Redis::of(fronts, asked)
     }
 
     fn begin(&mut self, link: &mut Link, shared: &mut Shared) -> Result<(), Cause> {
         (self.answered, self.refused) = (0, None);
+        self.ending.clear();
+        if let Some(lists) = &mut self.lists {
+            lists.restart();
+        }
         opening::say_hello(link, shared);
         Ok(())
     }
@@ -113,6 +147,11 @@ impl Dialect for Redis {
         times: Times,
         sink: &mut impl Sink,
     ) -> Result<(), Cause> {
+        if link.phase == Phase::Open
+            && let Some(lists) = &mut self.lists
+        {
+            return lists.on_reply(link, shared, reply, times, sink);
+        }
         match (link.phase, reply) {
             (Phase::Open, Reply::Push(parts)) => self.on_push(link, parts, times, sink),
             (Phase::Open, Reply::Error(words)) => self.on_error(link, words, sink),
@@ -129,7 +168,10 @@ impl Dialect for Redis {
     }
 
     fn send(&mut self, link: &mut Link, shared: &mut Shared, message: Outgoing) -> Result<(), Refusal> {
-        let payload_bytes = (message.payload_bytes as usize).max(COMPACT);
+        if let Some(lists) = &mut self.lists {
+            return lists.push(link, shared, message);
+        }
+        let payload_bytes = message.payload_bytes as usize;
         if payload_bytes > LARGEST_PAYLOAD_BYTES as usize {
             return Err(Refusal::TooLarge(LARGEST_PAYLOAD_BYTES));
         }
@@ -142,22 +184,87 @@ impl Dialect for Redis {
         Ok(())
     }
 
+    fn answer(&mut self, link: &mut Link, shared: &mut Shared, answer: &Answer<'_>) -> Result<(), Refusal> {
+        match &mut self.lists {
+            Some(lists) => lists.push_answer(link, shared, answer),
+            None => Err(Refusal::TooLarge(0)),
+        }
+    }
+
+    fn unsubscribe(&mut self, link: &mut Link, shared: &mut Shared, index: usize, sink: &mut impl Sink) {
+        self.end_subscription(link, shared, index, sink);
+    }
+
     fn ping(out: &mut Vec<u8>) {
         encode_command(&[b"PING"], out);
+    }
+
+    fn say_goodbye(&mut self, link: &mut Link, shared: &mut Shared, _: Goodbye) {
+        if let Some(lists) = &self.lists {
+            lists.leave(link, shared);
+        }
     }
 }
 
 impl Redis {
+    fn of(fronts: Vec<Box<[u8]>>, asked: Vec<Asked>) -> Redis {
+        Redis { fronts, asked, answered: 0, refused: None, ending: VecDeque::new(), lists: None }
+    }
+
+    /// Makes the connection the one of its session that pops.
+    pub(super) fn pops(&mut self) {
+        if let Some(lists) = &mut self.lists {
+            lists.pops();
+        }
+    }
+
     fn on_hello(&mut self, link: &mut Link, shared: &mut Shared, sink: &mut impl Sink) {
         let keep_alive_s = shared.config.keep_alive_s;
         link.opened(shared, keep_alive_s);
         sink.connected(link.id, Connected::default());
+        if let Some(lists) = &mut self.lists {
+            lists.opened(link, shared, sink);
+        }
+        self.asked.retain(|asked| !link.unsubscribed.contains(&asked.subscription));
         if !self.asked.is_empty() {
             link.outbox.append(&mut shared.pool, |out| {
                 for asked in &self.asked {
-                    encode_command(&[asked.command.as_bytes(), asked.word.as_bytes()], out);
+                    encode_command(&[asked.kind.begins(), asked.word.as_bytes()], out);
                 }
             });
+        }
+    }
+
+    /// Ends the words of a subscription that no other one has: to the server those are the same.
+    fn end_subscription(&mut self, link: &mut Link, shared: &mut Shared, index: usize, sink: &mut impl Sink) {
+        if self.answered < self.asked.len() {
+            link.unsubscribed.remove(&index);
+            return sink.unsubscribed(link.id, index, Err(Said::words("its subscriptions are not all answered")));
+        }
+        let (ended, kept): (Vec<Asked>, Vec<Asked>) =
+            std::mem::take(&mut self.asked).into_iter().partition(|asked| asked.subscription == index);
+        (self.answered, self.asked) = (kept.len(), kept);
+        let is_kept = |word: &Asked| self.asked.iter().any(|kept| (kept.kind, &kept.word) == (word.kind, &word.word));
+        let mut words = 0;
+        link.outbox.append(&mut shared.pool, |out| {
+            for word in ended.iter().filter(|word| !is_kept(word)) {
+                encode_command(&[word.kind.ends(), word.word.as_bytes()], out);
+                words += 1;
+            }
+        });
+        match words {
+            0 => sink.unsubscribed(link.id, index, Ok(())),
+            words => self.ending.push_back((index, words)),
+        }
+    }
+
+    /// The answer to the next word that was to end.
+    fn on_unsubscribed(&mut self, link: &Link, sink: &mut impl Sink) {
+        let Some((index, left)) = self.ending.front_mut() else { return };
+        *left -= 1;
+        if *left == 0 {
+            sink.unsubscribed(link.id, *index, Ok(()));
+            self.ending.pop_front();
         }
     }
 
@@ -171,6 +278,10 @@ impl Redis {
                 self.on_subscribed(link, Ok(Qos::BestEffort), sink);
                 Ok(())
             }
+            [b"unsubscribe" | b"punsubscribe", _, _] => {
+                self.on_unsubscribed(link, sink);
+                Ok(())
+            }
             // News of other kinds (client tracking) are not asked for.
             _ => Ok(()),
         }
@@ -180,9 +291,10 @@ impl Redis {
     fn on_subscribed(&mut self, link: &Link, granted: Result<Qos, Said>, sink: &mut impl Sink) {
         let Some(asked) = self.asked.get(self.answered) else { return };
         self.answered += 1;
-        match asked.subscription {
-            None => self.refused = granted.err(),
-            Some(index) => sink.subscribed(link.id, index, self.refused.take().map_or(granted, Err)),
+        if asked.is_last {
+            sink.subscribed(link.id, asked.subscription, self.refused.take().map_or(granted, Err));
+        } else {
+            self.refused = granted.err();
         }
     }
 

@@ -54,6 +54,10 @@ impl RedisStreams {
                 Ok(())
             }
             (Awaited::Acknowledged, Reply::Integer(_)) => Ok(()),
+            (Awaited::Ended(index), Reply::Integer(_)) => {
+                sink.unsubscribed(link.id, index, Ok(()));
+                Ok(())
+            }
             (_, Reply::Error(words)) => Err(Cause::Server { said: Said::words((*words).to_owned()), too_large: false }),
             (awaited, other) => Err(Cause::Protocol(format!("{} in answer to {awaited:?}", kind(other)))),
         }
@@ -63,14 +67,17 @@ impl RedisStreams {
     /// what it writes, too, by which a server that has forgotten it is known.
     fn on_hello(&mut self, link: &mut Link, shared: &mut Shared, sink: &mut impl Sink) {
         let persistent = link.config.persistent;
-        self.asked = if persistent { self.streams.len() } else { self.read };
+        let listed = if persistent { self.streams.len() } else { self.read };
+        let asks: Vec<usize> = (0..listed).filter(|stream| self.uses(link, *stream)).collect();
+        self.asked = asks.len();
         if self.asked == 0 {
             return self.open(link, shared, sink);
         }
         let awaited = &mut self.awaited;
         link.outbox.append(&mut shared.pool, |out| {
             let group = self.group.as_bytes();
-            for (index, key) in self.streams.iter().take(self.asked).enumerate() {
+            for index in asks {
+                let key = &self.streams[index];
                 if !persistent {
                     encode_command(&[b"XGROUP", b"DESTROY", key.as_bytes(), group], out);
                     awaited.push_back(Awaited::Destroyed);
@@ -104,7 +111,8 @@ impl RedisStreams {
             self.in_flight.hold_all();
         } else {
             self.forget(link.id, sink);
-            for (index, listener) in self.listeners.iter().enumerate() {
+            for index in link.listens_to() {
+                let listener = &self.listeners[index];
                 let refused = self.refused.iter().find(|(stream, _)| *stream == listener.stream);
                 let granted = refused.map_or(Ok(listener.qos), |(_, said)| Err(said.clone()));
                 sink.subscribed(link.id, index, granted);

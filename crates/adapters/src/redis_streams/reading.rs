@@ -4,13 +4,12 @@ use pubmark_model::qos::Qos;
 use pubmark_protocol::events::{Cause, Sink};
 use pubmark_wire::resp::{Value, Values, encode_command};
 
-use super::session::{Awaited, PAYLOAD, READ_BYTES, RedisStreams, TOPIC};
+use super::session::{Awaited, Listener, PAYLOAD, READ_BYTES, RedisStreams, TOPIC};
 use crate::connection::{Link, Shared, Times};
+use crate::redis::opening;
 
 /// Entries in one answer at most, over all streams; the parser takes 1,024 values, an entry has seven.
 const MOST_ENTRIES: usize = 100;
-/// Longest time that the server waits for news before it answers with nothing, where no keep-alive asks for less.
-const BLOCK_MS: u64 = 5_000;
 
 /// An entry of a stream.
 struct Entry<'a> {
@@ -20,11 +19,10 @@ struct Entry<'a> {
 }
 
 impl RedisStreams {
-    /// Asks for entries: those read before and not acknowledged if `again`, otherwise new ones, for which the server waits. A
-    /// sign of life while it waits would not be answered, so it waits for less than the keep-alive.
+    /// Asks for entries: those read before and not acknowledged if `again`, otherwise new ones, for which the server waits.
     pub(super) fn read(&mut self, link: &mut Link, shared: &mut Shared, again: bool) {
         let granted: Vec<&String> = (0..self.read)
-            .filter(|index| self.refused.iter().all(|(refused, _)| refused != index))
+            .filter(|index| self.refused.iter().all(|(refused, _)| refused != index) && self.uses(link, *index))
             .map(|index| &self.streams[index])
             .collect();
         if granted.is_empty() {
@@ -32,8 +30,7 @@ impl RedisStreams {
         }
         let entries = (READ_BYTES / shared.config.maximum_packet_bytes.max(1)).min(MOST_ENTRIES) / granted.len();
         let entries = entries.max(1).to_string();
-        let keep_alive_ms = u64::from(shared.config.keep_alive_s) * 1_000;
-        let block_ms = if keep_alive_ms == 0 { BLOCK_MS } else { BLOCK_MS.min(keep_alive_ms / 2) }.to_string();
+        let block_ms = opening::wait_ms(shared).to_string();
         let mut words: Vec<&[u8]> = vec![b"XREADGROUP", b"GROUP", self.group.as_bytes(), self.group.as_bytes()];
         words.extend([&b"COUNT"[..], entries.as_bytes()]);
         if !again {
@@ -76,8 +73,8 @@ impl RedisStreams {
             for _ in 0..entries {
                 let entry = entry(&mut values).ok_or_else(broken)?;
                 ids.push(entry.id);
-                chosen
-                    .extend(entry.message.filter(|(topic, _)| self.chooses(stream, topic)).map(|(_, payload)| payload));
+                let message = entry.message.filter(|(topic, _)| self.chooses(link, stream, topic));
+                chosen.extend(message.map(|(_, payload)| payload));
             }
             count += ids.len();
             if self.acknowledges() && !ids.is_empty() {
@@ -96,9 +93,36 @@ impl RedisStreams {
     }
 
     /// Does a filter of the session choose an entry of a stream?
-    fn chooses(&self, stream: usize, topic: &[u8]) -> bool {
+    fn chooses(&self, link: &Link, stream: usize, topic: &[u8]) -> bool {
         let Ok(topic) = std::str::from_utf8(topic) else { return false };
-        self.listeners.iter().any(|listener| listener.stream == stream && listener.filter.matches(topic))
+        self.of_stream(link, stream).any(|listener| listener.filter.matches(topic))
+    }
+
+    fn of_stream(&self, link: &Link, stream: usize) -> impl Iterator<Item = &Listener> {
+        link.listens_to().map(|index| &self.listeners[index]).filter(move |listener| listener.stream == stream)
+    }
+
+    /// Does the session listen to anything that could be in a stream, or does it only write to it?
+    pub(super) fn uses(&self, link: &Link, stream: usize) -> bool {
+        stream >= self.read || self.of_stream(link, stream).next().is_some()
+    }
+
+    /// A stream that no other subscription reads loses the session's group; the server ends that behind the read that it is busy
+    /// with, so up to [`opening::wait_ms`] later. A stream that is read on has no filter that could be ended: we choose.
+    pub(super) fn end_subscription(
+        &mut self,
+        link: &mut Link,
+        shared: &mut Shared,
+        index: usize,
+        sink: &mut impl Sink,
+    ) {
+        let stream = self.listeners[index].stream;
+        if self.uses(link, stream) {
+            return sink.unsubscribed(link.id, index, Ok(()));
+        }
+        let words = [&b"XGROUP"[..], b"DESTROY", self.streams[stream].as_bytes(), self.group.as_bytes()];
+        link.outbox.append(&mut shared.pool, |out| encode_command(&words, out));
+        self.awaited.push_back(Awaited::Ended(index));
     }
 }
 

@@ -12,8 +12,7 @@ use pubmark_model::topic::TopicFilter;
 use pubmark_protocol::capabilities::{Capabilities, Features, Level, SentMeans};
 use pubmark_protocol::clients::{Outgoing, SessionConfig, SessionId};
 use pubmark_protocol::events::{Cause, Said, Sink, Token};
-use pubmark_protocol::header::COMPACT;
-use pubmark_wire::resp::{END, Reply, append_bulk_front, encode_command};
+use pubmark_wire::resp::{END, Reply, append_bulk_front, encode_command, encode_command_front};
 
 use crate::connection::{
     Blocked, Dialect, InFlight, Link, Measured, Progress, Refusal, Sending, Shared, Times, up_to_line_end,
@@ -47,6 +46,8 @@ pub(super) enum Awaited {
     Read { again: bool },
     /// XACK.
     Acknowledged,
+    /// The end of the group that the subscription with this index was alone to read.
+    Ended(usize),
 }
 
 /// A subscription.
@@ -164,7 +165,7 @@ impl Dialect for RedisStreams {
     }
 
     fn send(&mut self, link: &mut Link, shared: &mut Shared, message: Outgoing) -> Result<(), Refusal> {
-        let payload_bytes = (message.payload_bytes as usize).max(COMPACT);
+        let payload_bytes = message.payload_bytes as usize;
         if payload_bytes > LARGEST_PAYLOAD_BYTES as usize {
             return Err(Refusal::TooLarge(LARGEST_PAYLOAD_BYTES));
         }
@@ -179,6 +180,10 @@ impl Dialect for RedisStreams {
         }
         self.append(link, shared, message, Sending { tag, payload_bytes, repeated: false });
         Ok(())
+    }
+
+    fn unsubscribe(&mut self, link: &mut Link, shared: &mut Shared, index: usize, sink: &mut impl Sink) {
+        self.end_subscription(link, shared, index, sink);
     }
 
     fn has_room(&self) -> bool {
@@ -241,19 +246,8 @@ fn check_topic(topic: &str) -> Result<(), String> {
 fn front(topic: &str) -> Box<[u8]> {
     let mut out = Vec::new();
     let key = key(topic);
-    let words: [&[u8]; 10] = [
-        b"XADD",
-        key.as_bytes(),
-        b"MAXLEN",
-        b"~",
-        STREAM_ENTRIES.as_bytes(),
-        b"*",
-        TOPIC,
-        topic.as_bytes(),
-        PAYLOAD,
-        b"",
-    ];
-    encode_command(&words, &mut out);
-    out.truncate(out.len() - b"$0\r\n\r\n".len());
+    let words: [&[u8]; 9] =
+        [b"XADD", key.as_bytes(), b"MAXLEN", b"~", STREAM_ENTRIES.as_bytes(), b"*", TOPIC, topic.as_bytes(), PAYLOAD];
+    encode_command_front(&words, &mut out);
     out.into_boxed_slice()
 }

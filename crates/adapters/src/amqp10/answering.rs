@@ -1,0 +1,148 @@
+//! Answers to requests: on one link for all of them where the server takes the address in the message, otherwise on a link for
+//! each address, which is asked for with the first answer to it and given up for another one's when there are too many.
+
+use std::collections::HashMap;
+
+use pubmark_model::qos::Qos;
+use pubmark_protocol::events::{Said, Sink};
+use pubmark_protocol::requests::Answer;
+use pubmark_wire::amqp10::{Attach, Detach, Properties, Role, SenderSettles, Terminus};
+
+use super::opening::CHANNEL;
+use super::outgoing::{Carries, LinkState};
+use super::sending::Posting;
+use super::session::Amqp10;
+use crate::connection::{Link, Refusal, Shared};
+use crate::payload;
+
+/// Addresses that a session has links for at once, at most: some 400 B each, and requests name what they like.
+pub const MOST_LINKS: usize = 1_024;
+
+/// What a session remembers of where it answers.
+#[derive(Debug, Default)]
+pub struct Answering {
+    /// The sender for all answers.
+    pub all: Option<u16>,
+    /// The sender for each address.
+    pub by_address: HashMap<Box<str>, u16>,
+    /// Links for addresses, at most.
+    pub most_links: usize,
+}
+
+impl Amqp10 {
+    /// Appends an answer, or says why not.
+    pub(super) fn publish_answer(
+        &mut self,
+        link: &mut Link,
+        shared: &mut Shared,
+        answer: &Answer<'_>,
+    ) -> Result<(), Refusal> {
+        let address = answer.to.address;
+        let (sender, to) = match self.answering.all {
+            Some(sender) => (sender, Some(address)),
+            None => (self.sender_for(link, shared, answer)?, None),
+        };
+        self.properties.clear();
+        Properties { to, reply_to: None, correlation_id: answer.to.mark }.encode(&mut self.properties);
+        let payload_bytes = payload::answer_bytes(answer);
+        let posting = Posting { sender, token: answer.token(), since_ns: answer.received_ns, payload_bytes };
+        self.post(link, shared, &posting, |config, _, out| payload::append_answer(config, answer, out))
+    }
+
+    /// The sender to the address of an answer; it may still be asked for.
+    fn sender_for(&mut self, link: &mut Link, shared: &mut Shared, answer: &Answer<'_>) -> Result<u16, Refusal> {
+        let address = answer.to.address;
+        if let Some(&place) = self.answering.by_address.get(address) {
+            if self.outgoing.senders[usize::from(place)].state != LinkState::Ended {
+                return Ok(place);
+            }
+            // The server took no messages there. The next answer is tried again.
+            self.answering.by_address.remove(address);
+            return Err(Refusal::TooLarge(0));
+        }
+        if self.answering.most_links == 0 {
+            return Err(Refusal::TooLarge(0));
+        }
+        let asked = self.outgoing.senders.len() - self.outgoing.fixed;
+        if asked >= self.answering.most_links && self.outgoing.ended_sender().is_none() {
+            self.give_up_idle_sender(link, shared);
+            return Err(self.outgoing.block_for_sender());
+        }
+        Ok(self.add_sender(link, shared, address, answer.qos == Qos::BestEffort))
+    }
+
+    /// Ends the link that was not used for longest.
+    fn give_up_idle_sender(&mut self, link: &mut Link, shared: &mut Shared) {
+        let Some(place) = self.outgoing.idle_sender() else { return };
+        self.forget_address_of(place);
+        self.outgoing.senders[usize::from(place)].state = LinkState::Leaving;
+        self.say_detach(link, shared, self.handle_of_sender(place));
+    }
+
+    fn forget_address_of(&mut self, place: u16) {
+        if let Carries::AnswersTo(address) = &self.outgoing.senders[usize::from(place)].carries {
+            self.answering.by_address.remove(address);
+        }
+    }
+
+    fn add_sender(&mut self, link: &mut Link, shared: &mut Shared, address: &str, settles: bool) -> u16 {
+        if let Some(ended) = self.outgoing.ended_sender() {
+            self.forget_address_of(ended);
+        }
+        let place = self.outgoing.add_sender(Carries::AnswersTo(address.into()), settles);
+        self.answering.by_address.insert(address.into(), place);
+        self.ask_for_sender(link, shared, place, Terminus::at(Some(address)));
+        place
+    }
+
+    /// Asks for a sender to this target.
+    pub(super) fn ask_for_sender(&self, link: &mut Link, shared: &mut Shared, place: u16, target: Terminus<'_>) {
+        let settles = self.outgoing.senders[usize::from(place)].settles;
+        let attach = Attach {
+            name: &super::links::sender_name(place),
+            handle: self.handle_of_sender(place),
+            role: Role::Sender,
+            sender_settles: if settles { SenderSettles::Settled } else { SenderSettles::Unsettled },
+            source: Some(Terminus::at(Some(&link.config.client_id))),
+            target: Some(target),
+            initial_delivery_count: Some(0),
+            max_message_bytes: None,
+        };
+        link.outbox.append(&mut shared.pool, |out| attach.encode(CHANNEL, out));
+    }
+
+    /// The server ends a link for answers to one address, has none, or agrees to its end.
+    pub(super) fn on_answers_detached(
+        &mut self,
+        link: &mut Link,
+        shared: &mut Shared,
+        place: u16,
+        detach: &Detach<'_>,
+        sink: &mut impl Sink,
+    ) {
+        self.links[detach.handle as usize] = None;
+        let sender = &mut self.outgoing.senders[usize::from(place)];
+        if std::mem::replace(&mut sender.state, LinkState::Ended) == LinkState::Leaving {
+            return;
+        }
+        sender.credit = 0;
+        self.say_detach(link, shared, self.handle_of_sender(place));
+        // Nothing more will be said of what went out on it.
+        let said = super::causes::words(detach.error, "it ended the link to where the answer was to go");
+        self.refuse_all_of(link, place, &said, sink);
+    }
+
+    fn refuse_all_of(&mut self, link: &Link, place: u16, said: &Said, sink: &mut impl Sink) {
+        let in_flight = &mut self.outgoing.in_flight;
+        self.outgoing.unsettled.settle_sender(place, |tag| {
+            if let Some(entry) = in_flight.remove(tag) {
+                sink.acknowledged(link.id, entry.token, Err(said.clone()));
+            }
+        });
+    }
+
+    fn say_detach(&self, link: &mut Link, shared: &mut Shared, handle: u32) {
+        let ours = Detach { handle, closed: true, error: None };
+        link.outbox.append(&mut shared.pool, |out| ours.encode(CHANNEL, out));
+    }
+}

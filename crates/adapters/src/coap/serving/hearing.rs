@@ -1,0 +1,278 @@
+//! What a responder's socket hears: requests and their blocks, acknowledgements of answers, pings.
+
+use std::fmt::Write as _;
+use std::net::SocketAddr;
+
+use pubmark_protocol::events::{Delivery, Said, Sink};
+use pubmark_protocol::requests::ReplyTo;
+use pubmark_wire::coap::{Block, Code, Kind, Message, Writer, decode, decode_levels, encode_empty, number, peek, uint};
+
+use super::super::link::{Link, Shared};
+use super::SOON;
+use super::Serving;
+use super::memory::Fate;
+use super::reply::{Mark, Reply, Short};
+use super::uploads::Taken;
+
+/// Acknowledgements that wait for an answer to go with, at most; beyond, they go at once.
+const MOST_DELAYED: usize = 131_072;
+/// Critical options that a request may have; any other one is refused (RFC 7252 §5.4.1). What Accept asks for is what
+/// there is, as a payload is bytes here.
+const UNDERSTOOD: [u16; 6] =
+    [number::URI_HOST, number::URI_PORT, number::URI_PATH, number::ACCEPT, number::BLOCK1, number::BLOCK2];
+
+impl Serving {
+    /// A datagram came; `delivery` has its bytes and times.
+    pub(in super::super) fn on_datagram(
+        &mut self,
+        link: &mut Link,
+        shared: &mut Shared,
+        from: SocketAddr,
+        delivery: Delivery<'_>,
+        sink: &mut impl Sink,
+    ) {
+        match decode(delivery.payload) {
+            Ok(message) if message.code.is_request() && is_sent(message.kind) => {
+                self.on_request(link, shared, from, &message, delivery, sink);
+            }
+            Ok(message) => match message.kind {
+                // A ping, or a response to nothing: nobody was asked here.
+                Kind::Confirmable => say_empty(link, shared, Kind::Reset, from, message.message_id),
+                Kind::NonConfirmable => {}
+                Kind::Acknowledgement => {
+                    self.apart.remove(&(from, message.message_id));
+                }
+                Kind::Reset => {
+                    if let Some(apart) = self.apart.remove(&(from, message.message_id)) {
+                        let said = Said::words("rejected with a reset");
+                        sink.acknowledged(link.id, apart.reply.token(), Err(said));
+                    }
+                }
+            },
+            // RFC 7252 §4.2 and §4.3: rejected if somebody waits for it, otherwise ignored.
+            Err(_) => {
+                if let Some((Kind::Confirmable, message_id)) = peek(delivery.payload) {
+                    say_empty(link, shared, Kind::Reset, from, message_id);
+                }
+            }
+        }
+    }
+
+    fn on_request(
+        &mut self,
+        link: &mut Link,
+        shared: &mut Shared,
+        from: SocketAddr,
+        message: &Message<'_>,
+        delivery: Delivery<'_>,
+        sink: &mut impl Sink,
+    ) {
+        let token = Short::of(message.token);
+        if let Some(fate) = self.memory.find((from, message.message_id), token, delivery.at_ns) {
+            return self.on_repetition(link, shared, from, message, fate);
+        }
+        self.topic.clear();
+        let code = match message.code {
+            Code::FETCH => unacceptable(message),
+            _ => Some(Code::METHOD_NOT_ALLOWED),
+        };
+        let is_here = decode_levels(message, &mut self.topic) && self.is_heard();
+        if let Some(code) = code.or((!is_here).then_some(Code::NOT_FOUND)) {
+            return self.say(link, shared, from, message, (code, None), delivery.at_ns);
+        }
+        if let Some(block) = message.options.get(number::BLOCK2).and_then(Block::read).filter(|block| block.number > 0)
+        {
+            return self.on_block_asked(link, shared, (from, message), block, delivery.at_ns, sink);
+        }
+        match message.options.get(number::BLOCK1) {
+            None => self.hear(link, shared, (from, message), delivery, message.payload, sink),
+            Some(value) => self.on_block(link, shared, (from, message), value, delivery, sink),
+        }
+    }
+
+    /// Does a filter of the session's choose the topic?
+    fn is_heard(&self) -> bool {
+        self.filters.iter().any(|filter| filter.matches(&self.topic))
+    }
+
+    /// A block of a request.
+    fn on_block(
+        &mut self,
+        link: &mut Link,
+        shared: &mut Shared,
+        (from, message): (SocketAddr, &Message<'_>),
+        value: &[u8],
+        delivery: Delivery<'_>,
+        sink: &mut impl Sink,
+    ) {
+        let (most_bytes, at_ns) = (shared.config.maximum_packet_bytes, delivery.at_ns);
+        let announced = message.options.get(number::SIZE1).and_then(uint).unwrap_or(0);
+        let mark = Mark::of(message);
+        let taken = match Block::read(value) {
+            None => Taken::Refused(Code::BAD_REQUEST),
+            Some(_) if announced as usize > most_bytes => Taken::Refused(Code::REQUEST_ENTITY_TOO_LARGE),
+            Some(block) => {
+                let until_ns = at_ns + shared.times.exchange_lifetime_ns();
+                link.wake_by(shared, until_ns);
+                let key = (from, mark.tag, self.topic.as_str().into());
+                self.uploads.take(key, block, message.payload, most_bytes, until_ns)
+            }
+        };
+        match taken {
+            Taken::More => self.say(link, shared, from, message, (Code::CONTINUE, mark.block), at_ns),
+            Taken::Refused(code) => self.say(link, shared, from, message, (code, mark.block), at_ns),
+            Taken::Whole(bytes) => self.hear(link, shared, (from, message), delivery, &bytes, sink),
+        }
+    }
+
+    /// A whole request: the engine's from here on, and its acknowledgement waits a moment for the answer.
+    fn hear(
+        &mut self,
+        link: &mut Link,
+        shared: &mut Shared,
+        (from, message): (SocketAddr, &Message<'_>),
+        delivery: Delivery<'_>,
+        payload: &[u8],
+        sink: &mut impl Sink,
+    ) {
+        let mark = Mark::of(message);
+        let key = (from, message.message_id);
+        let mut acknowledged = false;
+        if mark.confirmable {
+            let due_ns = delivery.at_ns + shared.times.acknowledge_ns / SOON;
+            if self.acknowledgements.len() < MOST_DELAYED {
+                self.acknowledgements.push_back((due_ns, key, mark.token));
+                link.wake_by(shared, due_ns);
+            } else {
+                say_empty(link, shared, Kind::Acknowledgement, from, message.message_id);
+                acknowledged = true;
+            }
+        }
+        self.note(shared, from, message, Fate::Waits { acknowledged }, delivery.at_ns);
+        self.address.clear();
+        // A string takes all.
+        let _ = write!(self.address, "{from}");
+        let (bytes, length) = mark.to_bytes();
+        let reply_to = ReplyTo { address: &self.address, mark: &bytes[..length] };
+        sink.requested(link.id, reply_to, Delivery { payload, ..delivery });
+    }
+
+    fn note(&mut self, shared: &Shared, from: SocketAddr, message: &Message<'_>, fate: Fate, now_ns: u64) {
+        let times = &shared.times;
+        let lifetime_ns = match message.kind {
+            Kind::Confirmable => times.exchange_lifetime_ns(),
+            _ => times.once_lifetime_ns(),
+        };
+        let key = (from, message.message_id);
+        self.memory.note(key, Short::of(message.token), fate, (now_ns, now_ns + lifetime_ns));
+    }
+
+    /// A request whose message came before: who sent it waits for what became of it.
+    fn on_repetition(
+        &mut self,
+        link: &mut Link,
+        shared: &mut Shared,
+        from: SocketAddr,
+        message: &Message<'_>,
+        fate: Fate,
+    ) {
+        let key = (from, message.message_id);
+        if message.kind != Kind::Confirmable {
+            return;
+        }
+        match fate {
+            Fate::Waits { .. } | Fate::AnsweredApart => {
+                if matches!(fate, Fate::Waits { acknowledged: false }) {
+                    self.memory.change(key, Short::of(message.token), Fate::Waits { acknowledged: true });
+                }
+                say_empty(link, shared, Kind::Acknowledgement, from, message.message_id);
+            }
+            Fate::Said(code, block) => self.respond(link, shared, from, message, (code, block)),
+            Fate::Answered(reply) => {
+                let head = (Kind::Acknowledgement, message.message_id);
+                // One that the socket does not take is asked for again.
+                let _ = send(link, shared, &reply, head, message.token, (0, reply.mark.exponent));
+            }
+        }
+    }
+
+    /// Answers without the engine, and remembers it.
+    pub(super) fn say(
+        &mut self,
+        link: &mut Link,
+        shared: &mut Shared,
+        from: SocketAddr,
+        message: &Message<'_>,
+        (code, block): (Code, Option<u32>),
+        now_ns: u64,
+    ) {
+        self.note(shared, from, message, Fate::Said(code, block), now_ns);
+        self.respond(link, shared, from, message, (code, block));
+    }
+
+    fn respond(
+        &mut self,
+        link: &mut Link,
+        shared: &mut Shared,
+        from: SocketAddr,
+        message: &Message<'_>,
+        (code, block): (Code, Option<u32>),
+    ) {
+        let (kind, message_id) = self.head_of(shared, from, message);
+        shared.scratch.clear();
+        let mut writer = Writer::new(kind, code, message_id, message.token, &mut shared.scratch);
+        if let Some(block) = block {
+            writer.uint(number::BLOCK1, block);
+        }
+        writer.end(&[]);
+        link.transmit_to(&shared.scratch, from);
+    }
+
+    /// Kind and identifier of a response that needs no acknowledgement of its own.
+    pub(super) fn head_of(&mut self, shared: &mut Shared, from: SocketAddr, message: &Message<'_>) -> (Kind, u16) {
+        match message.kind {
+            Kind::Confirmable => (Kind::Acknowledgement, message.message_id),
+            _ => (Kind::NonConfirmable, self.identifier(shared, from)),
+        }
+    }
+}
+
+/// Requests are messages of these kinds.
+fn is_sent(kind: Kind) -> bool {
+    matches!(kind, Kind::Confirmable | Kind::NonConfirmable)
+}
+
+/// Sends an acknowledgement alone, or a reset; one that the socket does not take is asked for again.
+pub(super) fn say_empty(link: &mut Link, shared: &mut Shared, kind: Kind, to: SocketAddr, message_id: u16) {
+    shared.scratch.clear();
+    encode_empty(kind, message_id, &mut shared.scratch);
+    link.transmit_to(&shared.scratch, to);
+}
+
+/// Sends an answer, or a block of it.
+pub(super) fn send(
+    link: &mut Link,
+    shared: &mut Shared,
+    reply: &Reply,
+    (kind, message_id): (Kind, u16),
+    token: &[u8],
+    block: (usize, u8),
+) -> super::super::link::Sent {
+    let mut out = std::mem::take(&mut shared.scratch);
+    out.clear();
+    reply.encode(&shared.config, (kind, message_id, token), block, &mut out);
+    let sent = link.transmit_to(&out, reply.to);
+    shared.scratch = out;
+    sent
+}
+
+/// Why a request cannot be served, by its options.
+fn unacceptable(message: &Message<'_>) -> Option<Code> {
+    let mut options = message.options;
+    let proxied = |number: u16| matches!(number, number::PROXY_URI | number::PROXY_SCHEME);
+    if message.options.into_iter().any(|(number, _)| proxied(number)) {
+        return Some(Code::PROXYING_NOT_SUPPORTED);
+    }
+    let is_strange = |number: u16| number::is_critical(number) && !UNDERSTOOD.contains(&number);
+    options.any(|(number, _)| is_strange(number)).then_some(Code::BAD_OPTION)
+}

@@ -1,0 +1,148 @@
+//! Answering: a session that listens at its endpoint, as a CoAP server of its own.
+//!
+//! What a request needs for its answer, its *mark*, goes to the engine and back ([`reply`]). An answer that is there
+//! soon goes in the acknowledgement of its request (piggybacked); otherwise the acknowledgement goes ahead and the
+//! answer follows in a message of its own, confirmable as the request was (RFC 7252 §5.2). A request that comes again
+//! is not heard again ([`memory`]).
+
+mod hearing;
+mod memory;
+mod reply;
+mod replying;
+mod uploads;
+
+use std::collections::{HashMap, VecDeque};
+use std::net::SocketAddr;
+
+use pubmark_model::topic::TopicFilter;
+use pubmark_protocol::clients::{SessionConfig, Taken};
+use pubmark_protocol::events::{Cause, Connected, Sink, Token};
+use pubmark_protocol::requests::Answer;
+use pubmark_wire::coap::{Exchange, LARGEST_BODY_BYTES};
+
+use super::link::{Blocked, Link, Shared};
+use memory::Memory;
+use reply::{Reply, Short};
+use uploads::Uploads;
+
+/// Answers waiting for the socket beyond which it takes no more.
+const MOST_QUEUED: usize = 1_024;
+/// Answers in messages of their own that wait for acknowledgements, at most.
+const MOST_APART: usize = 16_384;
+/// Of the ACK_TIMEOUT of who asks, the part that an answer may take to go in the acknowledgement: what remains is for
+/// the network.
+const SOON: u64 = 8;
+
+/// An answer in a message of its own, until it is acknowledged.
+#[derive(Debug)]
+struct Apart {
+    reply: Reply,
+    exchange: Exchange,
+}
+
+/// An answer in blocks, as long as it may be asked for them.
+#[derive(Debug)]
+struct Held {
+    reply: Reply,
+    /// Identifier of the message with its first block, if that is to be acknowledged.
+    apart: Option<u16>,
+    /// Its last block is in the socket.
+    written: bool,
+    until_ns: u64,
+}
+
+/// A responder.
+pub(super) struct Serving {
+    filters: Vec<TopicFilter>,
+    /// Answers that are not written; the names of those that go nowhere.
+    queue: VecDeque<Result<Reply, Token>>,
+    memory: Memory,
+    /// When acknowledgements go ahead of answers, in order: of which message, with which token.
+    acknowledgements: VecDeque<(u64, memory::Key, Short)>,
+    apart: HashMap<memory::Key, Apart>,
+    held: HashMap<(SocketAddr, Short), Held>,
+    /// In the order of coming, so that the oldest go when there are too many.
+    held_order: VecDeque<(SocketAddr, Short)>,
+    uploads: Uploads,
+    /// The last identifier of ours towards each peer.
+    identifiers: HashMap<SocketAddr, u16>,
+    topic: String,
+    address: String,
+}
+
+impl Serving {
+    /// For a session that answers.
+    pub(super) fn new(config: &SessionConfig) -> Option<Serving> {
+        config.options.answers_at?;
+        let filters = config.subscriptions.iter().map(|entry| TopicFilter((*entry.filter).to_owned()));
+        Some(Serving {
+            filters: filters.collect(),
+            queue: VecDeque::new(),
+            memory: Memory::default(),
+            acknowledgements: VecDeque::new(),
+            apart: HashMap::new(),
+            held: HashMap::new(),
+            held_order: VecDeque::new(),
+            uploads: Uploads::default(),
+            identifiers: HashMap::new(),
+            topic: String::new(),
+            address: String::new(),
+        })
+    }
+
+    /// Listens; the session is open at once.
+    pub(super) fn listen(&self, link: &mut Link, shared: &mut Shared, sink: &mut impl Sink) -> Result<(), Cause> {
+        link.listen(shared)?;
+        sink.connected(link.id, Connected::default());
+        for (index, subscription) in link.config.subscriptions.iter().enumerate() {
+            sink.subscribed(link.id, index, Ok(subscription.qos));
+        }
+        Ok(())
+    }
+
+    /// Takes an answer over; the session is open.
+    pub(super) fn take(&mut self, answer: &Answer<'_>) -> Result<Taken, Blocked> {
+        if answer.payload_bytes > LARGEST_BODY_BYTES {
+            return Ok(Taken::TooLarge(LARGEST_BODY_BYTES));
+        }
+        if !self.has_room() {
+            return Err(Blocked::Queue);
+        }
+        self.queue.push_back(Reply::read(answer).ok_or_else(|| answer.token()));
+        Ok(Taken::Yes)
+    }
+
+    /// May one more be taken?
+    pub(super) fn has_room(&self) -> bool {
+        self.queue.len() < MOST_QUEUED && self.apart.len() + self.queue.len() < MOST_APART
+    }
+
+    /// When [`Serving::repeat`] has something to do.
+    pub(super) fn due_ns(&self) -> Option<u64> {
+        let apart = self.apart.values().map(|apart| apart.exchange.due_ns()).min();
+        let acknowledgement = self.acknowledgements.front().map(|(due_ns, ..)| *due_ns);
+        let held = self.held.values().map(|held| held.until_ns).min();
+        [apart, acknowledgement, held, self.uploads.due_ns()].into_iter().flatten().min()
+    }
+
+    /// The session is over: what was not written never will be.
+    pub(super) fn end(&mut self, link: &Link, sink: &mut impl Sink) {
+        for queued in self.queue.drain(..) {
+            sink.abandoned(link.id, queued.map_or_else(|token| token, |reply| reply.token()));
+        }
+        let halves = self.held.drain().filter(|(_, held)| !held.written);
+        halves.for_each(|(_, held)| sink.abandoned(link.id, held.reply.token()));
+        let apart = self.apart.drain().filter(|(_, apart)| !apart.reply.is_in_blocks());
+        apart.for_each(|(_, apart)| sink.unanswered(link.id, apart.reply.token()));
+        self.held_order.clear();
+        self.acknowledgements.clear();
+        self.memory.clear();
+        self.uploads.clear();
+        self.identifiers.clear();
+    }
+
+    /// Bytes of answers that were not written.
+    pub(super) fn unsent_bytes(&self) -> u64 {
+        self.queue.iter().flatten().map(|reply| reply.payload_bytes() as u64).sum()
+    }
+}

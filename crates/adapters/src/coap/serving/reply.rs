@@ -1,0 +1,199 @@
+//! An answer, and what of its request it needs: the mark, which is all that is kept of a request until then.
+
+use std::net::SocketAddr;
+
+use pubmark_protocol::clients::ShardConfig;
+use pubmark_protocol::events::Token;
+use pubmark_protocol::requests::{Answer, LONGEST_MARK_BYTES, ReplyTo};
+use pubmark_wire::coap::{BLOCK_BYTES, Block, Code, Kind, LONGEST_TOKEN_BYTES, Message, Writer, number};
+
+use super::super::request::OCTET_STREAM;
+use crate::payload;
+
+/// The exponent of [`BLOCK_BYTES`].
+const LARGEST_EXPONENT: u8 = 6;
+/// Bytes ahead of token and tag in a mark.
+const MARK_HEAD_BYTES: usize = 8;
+/// Bytes of a mark at most.
+const MARK_BYTES: usize = MARK_HEAD_BYTES + 2 * LONGEST_TOKEN_BYTES;
+
+/// Up to eight bytes: a token or a tag.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub struct Short {
+    bytes: [u8; LONGEST_TOKEN_BYTES],
+    length: u8,
+}
+
+impl Short {
+    /// The first eight of these bytes.
+    pub fn of(bytes: &[u8]) -> Short {
+        let mut short = Short::default();
+        let length = bytes.len().min(LONGEST_TOKEN_BYTES);
+        short.bytes[..length].copy_from_slice(&bytes[..length]);
+        short.length = length as u8;
+        short
+    }
+
+    /// Its bytes.
+    pub fn as_bytes(&self) -> &[u8] {
+        &self.bytes[..usize::from(self.length)]
+    }
+}
+
+/// What an answer repeats of its request, or is shaped by.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Mark {
+    /// The request asked for an acknowledgement, and so will the answer.
+    pub confirmable: bool,
+    /// Size of the blocks that it is to come in.
+    pub exponent: u8,
+    /// Of the request, or of its last block.
+    pub message_id: u16,
+    /// The Block1 option of its last block, if it came in blocks.
+    pub block: Option<u32>,
+    /// The response has it too.
+    pub token: Short,
+    /// The first Request-Tag; empty without one.
+    pub tag: Short,
+}
+
+impl Mark {
+    /// Of a request.
+    pub fn of(message: &Message<'_>) -> Mark {
+        let asked = message.options.get(number::BLOCK2).and_then(Block::read);
+        let block = message.options.get(number::BLOCK1).and_then(Block::read);
+        Mark {
+            confirmable: message.kind == Kind::Confirmable,
+            exponent: asked.map_or(LARGEST_EXPONENT, |block| block.exponent),
+            message_id: message.message_id,
+            block: block.map(Block::value),
+            token: Short::of(message.token),
+            tag: Short::of(message.options.get(number::REQUEST_TAG).unwrap_or(&[])),
+        }
+    }
+
+    /// As bytes, of which so many are used.
+    pub fn to_bytes(self) -> ([u8; MARK_BYTES], usize) {
+        let mut bytes = [0; MARK_BYTES];
+        let [high, low] = self.message_id.to_be_bytes();
+        let flags = u8::from(self.confirmable) << 4 | u8::from(self.block.is_some()) << 3 | self.exponent;
+        bytes[..4].copy_from_slice(&[flags, high, low, self.token.length]);
+        bytes[4..MARK_HEAD_BYTES].copy_from_slice(&self.block.unwrap_or(0).to_be_bytes());
+        let (token, tag) = (self.token.as_bytes(), self.tag.as_bytes());
+        let end = MARK_HEAD_BYTES + token.len();
+        bytes[MARK_HEAD_BYTES..end].copy_from_slice(token);
+        bytes[end..end + tag.len()].copy_from_slice(tag);
+        (bytes, end + tag.len())
+    }
+
+    /// Reads one; `None` if it is none of ours.
+    pub fn read(bytes: &[u8]) -> Option<Mark> {
+        let (head, rest) = bytes.split_first_chunk::<MARK_HEAD_BYTES>()?;
+        let [flags, high, low, token_bytes, block @ ..] = *head;
+        let (token, tag) = rest.split_at_checked(token_bytes.into())?;
+        let exponent = flags & 7;
+        let fits = token.len() <= LONGEST_TOKEN_BYTES && tag.len() <= LONGEST_TOKEN_BYTES && flags >> 5 == 0;
+        (fits && exponent <= LARGEST_EXPONENT).then_some(Mark {
+            confirmable: flags & 16 != 0,
+            exponent,
+            message_id: u16::from_be_bytes([high, low]),
+            block: (flags & 8 != 0).then_some(u32::from_be_bytes(block)),
+            token: Short::of(token),
+            tag: Short::of(tag),
+        })
+    }
+}
+
+const _: () = assert!(MARK_BYTES <= LONGEST_MARK_BYTES);
+
+/// An answer: what it takes to make it again, not its bytes.
+#[derive(Clone, Copy, Debug)]
+pub struct Reply {
+    /// Who asked.
+    pub to: SocketAddr,
+    /// What it repeats.
+    pub mark: Mark,
+    answer: Answer<'static>,
+    /// When it was first sent; its header says so.
+    pub write_start_ns: u64,
+}
+
+impl Reply {
+    /// An answer that was handed over; `None` if its address or mark is none of ours.
+    pub fn read(answer: &Answer<'_>) -> Option<Reply> {
+        let to = answer.to.address.parse().ok()?;
+        let mark = Mark::read(answer.to.mark)?;
+        let Answer { qos, number, publisher, sequence, due_ns, received_ns, payload_bytes, .. } = *answer;
+        let nowhere = ReplyTo { address: "", mark: &[] };
+        let answer = Answer { to: nowhere, qos, number, publisher, sequence, due_ns, received_ns, payload_bytes };
+        Some(Reply { to, mark, answer, write_start_ns: 0 })
+    }
+
+    /// Its name in events.
+    pub fn token(&self) -> Token {
+        self.answer.token()
+    }
+
+    /// Whole payload.
+    pub fn payload_bytes(&self) -> usize {
+        payload::answer_bytes(&self.answer)
+    }
+
+    /// Does it go in blocks?
+    pub fn is_in_blocks(&self) -> bool {
+        self.payload_bytes() > BLOCK_BYTES.min(16 << self.mark.exponent)
+    }
+
+    /// Appends the message that carries it, or the block of it that begins at `offset`; `token` is that of the request
+    /// for it.
+    pub fn encode(
+        &self,
+        config: &ShardConfig,
+        (kind, message_id, token): (Kind, u16, &[u8]),
+        (offset, exponent): (usize, u8),
+        out: &mut Vec<u8>,
+    ) {
+        let whole = self.payload_bytes();
+        let end = if self.is_in_blocks() { whole.min(offset + (16 << exponent)) } else { whole };
+        let mut writer = Writer::new(kind, Code::CONTENT, message_id, token, out);
+        if self.is_in_blocks() {
+            // Tells the blocks of this answer from those of another (RFC 7959 §2.4).
+            writer.option(number::ETAG, &self.answer.number.to_be_bytes());
+        }
+        writer.uint(number::CONTENT_FORMAT, OCTET_STREAM);
+        if self.is_in_blocks() {
+            writer.uint(number::BLOCK2, Block::at(offset, end < whole, exponent).value());
+        }
+        if let Some(block) = self.mark.block.filter(|_| offset == 0) {
+            writer.uint(number::BLOCK1, block);
+        }
+        if self.is_in_blocks() && offset == 0 {
+            writer.uint(number::SIZE2, whole as u32);
+        }
+        payload::append_answer_part(config, &self.answer, self.write_start_ns, offset..end, writer.payload());
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_mark_comes_back_from_its_bytes_and_other_bytes_are_none() {
+        for (confirmable, block, token, tag) in
+            [(true, None, "", ""), (false, Some(0x00ff_fff6), "12345678", "abcdefgh"), (true, Some(0), "1", "")]
+        {
+            let [token, tag] = [token, tag].map(|text| Short::of(text.as_bytes()));
+            let mark = Mark { confirmable, exponent: 6, message_id: 0x1234, block, token, tag };
+            let (bytes, length) = mark.to_bytes();
+            assert_eq!(Mark::read(&bytes[..length]), Some(mark));
+            for cut in 0..MARK_HEAD_BYTES + token.as_bytes().len() {
+                assert_eq!(Mark::read(&bytes[..cut]), None, "{cut}");
+            }
+        }
+        for other in [[0xff; 8], [7, 0, 0, 0, 0, 0, 0, 0], [0, 0, 0, 9, 0, 0, 0, 0]] {
+            assert_eq!(Mark::read(&other), None);
+        }
+        assert_eq!(Mark::read(&[0; MARK_HEAD_BYTES + 9]), None, "a tag too long");
+    }
+}

@@ -1,0 +1,181 @@
+//! Answers on their way out: in acknowledgements, in messages of their own, in blocks that are asked for (RFC 7959,
+//! Block2).
+
+use std::net::SocketAddr;
+
+use pubmark_protocol::clock;
+use pubmark_protocol::events::Sink;
+use pubmark_wire::coap::{Block, Code, Kind, Message, Step};
+
+use super::super::link::{Link, Sent, Shared};
+use super::hearing::{say_empty, send};
+use super::memory::{Fate, Key};
+use super::reply::{Mark, Reply, Short};
+use super::{Apart, Held, Serving};
+
+/// Answers in blocks that are held at the same time, at most: some 12 MB.
+const MOST_HELD: usize = 65_536;
+/// Peers whose last identifiers are known, at most. Beyond, all begin anew at a random one, which a peer that
+/// remembers 256 takes for a repetition in one case of 256.
+const MOST_PEERS: usize = 131_072;
+
+impl Serving {
+    /// Writes the answers that wait, as far as the socket takes them.
+    pub(in super::super) fn write(&mut self, link: &mut Link, shared: &mut Shared, sink: &mut impl Sink) {
+        while let Some(front) = self.queue.front().copied() {
+            let written = match front {
+                Ok(reply) => self.write_one(link, shared, reply, sink),
+                Err(token) => {
+                    sink.abandoned(link.id, token);
+                    true
+                }
+            };
+            if !written {
+                return;
+            }
+            self.queue.pop_front();
+        }
+    }
+
+    /// Writes one answer, or its first block; false if the socket is full.
+    fn write_one(&mut self, link: &mut Link, shared: &mut Shared, mut reply: Reply, sink: &mut impl Sink) -> bool {
+        reply.write_start_ns = clock::monotonic_ns();
+        let (to, mark) = (reply.to, reply.mark);
+        let key = (to, mark.message_id);
+        let fate = self.memory.find(key, mark.token, reply.write_start_ns);
+        let in_time = mark.confirmable && matches!(fate, Some(Fate::Waits { acknowledged: false }));
+        let head = match (in_time, mark.confirmable) {
+            (true, _) => (Kind::Acknowledgement, mark.message_id),
+            (false, true) => (Kind::Confirmable, self.identifier(shared, to)),
+            (false, false) => (Kind::NonConfirmable, self.identifier(shared, to)),
+        };
+        match send(link, shared, &reply, head, mark.token.as_bytes(), (0, mark.exponent)) {
+            Sent::Full => return false,
+            Sent::Refused => {
+                sink.abandoned(link.id, reply.token());
+                return true;
+            }
+            Sent::Taken => {}
+        }
+        let written_ns = clock::monotonic_ns();
+        self.memory.change(key, mark.token, if in_time { Fate::Answered(reply) } else { Fate::AnsweredApart });
+        if head.0 == Kind::Confirmable {
+            let exchange = shared.exchange(written_ns);
+            link.wake_by(shared, exchange.due_ns());
+            self.apart.insert((to, head.1), Apart { reply, exchange });
+        }
+        if reply.is_in_blocks() {
+            let apart = (head.0 == Kind::Confirmable).then_some(head.1);
+            let until_ns = written_ns + shared.times.transmit_span_ns();
+            link.wake_by(shared, until_ns);
+            self.hold(link, Held { reply, apart, written: false, until_ns }, sink);
+        } else {
+            sink.written(link.id, reply.token(), reply.write_start_ns, written_ns);
+        }
+        true
+    }
+
+    /// An identifier towards a peer: each has its own row of them, as it looks for repetitions among the last.
+    pub(super) fn identifier(&mut self, shared: &mut Shared, to: SocketAddr) -> u16 {
+        if self.identifiers.len() >= MOST_PEERS && !self.identifiers.contains_key(&to) {
+            self.identifiers.clear();
+        }
+        // RFC 7252 §4.4: the first one is best random.
+        let last = self.identifiers.entry(to).or_insert_with(|| shared.random() as u16);
+        *last = last.wrapping_add(1);
+        *last
+    }
+
+    /// Keeps an answer whose first block is written until it is fetched.
+    fn hold(&mut self, link: &Link, held: Held, sink: &mut impl Sink) {
+        let key = (held.reply.to, held.reply.mark.tag);
+        // Who asks with the same tag for something else has no use for the earlier answer.
+        self.let_go(key, link, sink);
+        while self.held.len() >= MOST_HELD
+            && let Some(oldest) = self.held_order.pop_front()
+        {
+            self.let_go(oldest, link, sink);
+        }
+        self.held.insert(key, held);
+        self.held_order.push_back(key);
+    }
+
+    fn let_go(&mut self, key: (SocketAddr, Short), link: &Link, sink: &mut impl Sink) {
+        if let Some(held) = self.held.remove(&key).filter(|held| !held.written) {
+            sink.abandoned(link.id, held.reply.token());
+        }
+    }
+
+    /// Somebody asks for a block of an answer.
+    pub(super) fn on_block_asked(
+        &mut self,
+        link: &mut Link,
+        shared: &mut Shared,
+        (from, message): (SocketAddr, &Message<'_>),
+        block: Block,
+        now_ns: u64,
+        sink: &mut impl Sink,
+    ) {
+        let tag = Mark::of(message).tag;
+        let found = self.held.get(&(from, tag)).map(|held| (held.reply, held.apart));
+        let Some((reply, apart)) = found.filter(|(reply, _)| block.offset() < reply.payload_bytes()) else {
+            let code = if found.is_some() { Code::BAD_REQUEST } else { Code::REQUEST_ENTITY_INCOMPLETE };
+            return self.say(link, shared, from, message, (code, None), now_ns);
+        };
+        // Who asks for the next block has the first, even if its acknowledgement was lost.
+        if let Some(message_id) = apart {
+            self.apart.remove(&(from, message_id));
+        }
+        let head = self.head_of(shared, from, message);
+        let taken = send(link, shared, &reply, head, message.token, (block.offset(), block.exponent)) == Sent::Taken;
+        let is_last = block.offset() + block.bytes() >= reply.payload_bytes();
+        if let Some(held) = self.held.get_mut(&(from, tag)) {
+            held.until_ns = now_ns + shared.times.transmit_span_ns();
+            if taken && is_last && !std::mem::replace(&mut held.written, true) {
+                sink.written(link.id, reply.token(), reply.write_start_ns, clock::monotonic_ns());
+            }
+        }
+    }
+
+    /// Sends what is due: acknowledgements ahead of answers, answers that were not acknowledged. Forgets what nobody
+    /// asked for.
+    pub(in super::super) fn repeat(&mut self, link: &mut Link, shared: &mut Shared, now_ns: u64, sink: &mut impl Sink) {
+        self.acknowledge(link, shared, now_ns);
+        let due: Vec<Key> =
+            self.apart.iter().filter(|(_, apart)| apart.exchange.due_ns() <= now_ns).map(|(key, _)| *key).collect();
+        for key in due {
+            let Some(apart) = self.apart.get_mut(&key) else { continue };
+            match apart.exchange.step(&shared.times, now_ns) {
+                Step::Wait => {}
+                Step::Repeat => {
+                    let reply = apart.reply;
+                    // One that the socket does not take is lost like any other datagram.
+                    let block = (0, reply.mark.exponent);
+                    send(link, shared, &reply, (Kind::Confirmable, key.1), reply.mark.token.as_bytes(), block);
+                }
+                Step::GiveUp => {
+                    if let Some(apart) = self.apart.remove(&key).filter(|apart| !apart.reply.is_in_blocks()) {
+                        sink.unanswered(link.id, apart.reply.token());
+                    }
+                }
+            }
+        }
+        let over: Vec<(SocketAddr, Short)> =
+            self.held.iter().filter(|(_, held)| held.until_ns <= now_ns).map(|(key, _)| *key).collect();
+        if !over.is_empty() {
+            over.into_iter().for_each(|key| self.let_go(key, link, sink));
+            self.held_order.retain(|key| self.held.contains_key(key));
+        }
+        self.uploads.forget(now_ns);
+    }
+
+    fn acknowledge(&mut self, link: &mut Link, shared: &mut Shared, now_ns: u64) {
+        while let Some((_, key, token)) = self.acknowledgements.front().copied().filter(|entry| entry.0 <= now_ns) {
+            self.acknowledgements.pop_front();
+            if matches!(self.memory.find(key, token, now_ns), Some(Fate::Waits { acknowledged: false })) {
+                say_empty(link, shared, Kind::Acknowledgement, key.0, key.1);
+                self.memory.change(key, token, Fate::Waits { acknowledged: true });
+            }
+        }
+    }
+}

@@ -1,0 +1,35 @@
+//! Connections broken by faults of a run.
+
+use pubmark_protocol::clients::Break;
+use pubmark_protocol::events::{Cause, Sink};
+
+use super::dialect::Dialect;
+use super::link::{Phase, Shared};
+use super::session::Session;
+
+impl<D: Dialect> Session<D> {
+    /// Breaks the connection, if there is one.
+    pub(super) fn break_connection(&mut self, shared: &mut Shared, how: Break, sink: &mut impl Sink) {
+        let Some(stream) = self.link.stream.as_ref().filter(|_| self.link.phase != Phase::Closed) else { return };
+        let socket = stream.socket();
+        match how {
+            Break::Reset => {
+                // Where it cannot be a reset it is an end: broken all the same, and said.
+                let words = match socket.close_by_reset() {
+                    Ok(()) => "reset by a fault of the run".to_owned(),
+                    Err(error) => format!("closed by a fault of the run, not reset: {error}"),
+                };
+                self.end(shared, Cause::Dropped(words), sink);
+            }
+            Break::Silence => {
+                if let Err(error) = socket.silence() {
+                    self.end(shared, Cause::Dropped(format!("closed by a fault of the run, not cut: {error}")), sink);
+                }
+            }
+            Break::GiveUp if socket.is_silent() => {
+                self.end(shared, Cause::Dropped("given up after a fault of the run".to_owned()), sink);
+            }
+            Break::GiveUp => {}
+        }
+    }
+}

@@ -1,0 +1,352 @@
+//! All sessions of a shard, and the loop that serves them.
+
+use std::sync::Arc;
+
+use pubmark_protocol::capabilities::Capabilities;
+use pubmark_protocol::clients::{
+    Clients, Goodbye, OpenError, Outgoing, SessionConfig, SessionId, ShardConfig, Taken, Waker,
+};
+use pubmark_protocol::clock;
+use pubmark_protocol::events::{Cause, Connected, Sink};
+use pubmark_protocol::reactor::{Reactor, Ready};
+
+use super::binding::{Binding, Wake};
+use super::network::{Network, Presence};
+use super::readers::Readers;
+use super::session::{MATCH_LIMIT_NS, Phase, Session};
+use super::settings::Settings;
+
+/// Time after which a full writer is tried again: the library says nothing when it has room.
+const TRY_AGAIN_NS: u64 = 100_000;
+/// Time between two looks for acknowledgements.
+const LOOK_AGAIN_NS: u64 = 5_000_000;
+/// Time between two looks at writers that meet their readers.
+const MEET_AGAIN_NS: u64 = 1_000_000;
+
+/// Sessions whose readers are asked whether they know of their writers.
+struct Asking<B: Binding> {
+    presence: Presence<B>,
+    endpoint: usize,
+    sessions: Vec<u32>,
+    /// Then they are opened without an answer.
+    until_ns: u64,
+}
+
+/// All sessions of a shard over a client library.
+pub struct DdsClients<B: Binding> {
+    config: ShardConfig,
+    reactor: Reactor,
+    ready: Vec<Ready>,
+    // Sessions and readers are dropped before the domains that they are in.
+    sessions: Vec<Session<B>>,
+    readers: Readers<B>,
+    asking: Vec<Asking<B>>,
+    /// By endpoint; why not, where its settings make no sense.
+    networks: Vec<Result<Network<B>, String>>,
+    /// Sessions that wait for readers, for room, for acknowledgements; one may be there that does not wait any more.
+    matching: Vec<u32>,
+    full: Vec<u32>,
+    awaiting: Vec<u32>,
+    /// When acknowledgements are looked for next.
+    look_at_ns: u64,
+    /// The payload being made.
+    scratch: Vec<u8>,
+}
+
+impl<B: Binding> DdsClients<B> {
+    /// What these clients can do.
+    pub const fn capabilities() -> Capabilities {
+        B::CAPABILITIES
+    }
+
+    /// Why there are none on this machine, if so.
+    pub fn missing() -> Option<String> {
+        B::missing()
+    }
+
+    /// The client library's name and version.
+    pub fn version() -> String {
+        B::version()
+    }
+
+    fn start(&mut self, index: usize) -> Result<(), String> {
+        let session = &mut self.sessions[index];
+        let endpoint = session.config.endpoint;
+        let network = self.networks[usize::from(endpoint)].as_mut().map_err(|why| why.clone())?;
+        for subscription in session.listens_to() {
+            self.readers.add(session.id, network, endpoint, subscription)?;
+        }
+        session.open(network)
+    }
+
+    /// Ends a session that failed.
+    fn fail(&mut self, session: SessionId, cause: Cause, sink: &mut impl Sink) {
+        self.readers.remove(session, None);
+        let session = &mut self.sessions[session.0 as usize];
+        let writers = session.end(cause, sink);
+        // Without a network it has no writers.
+        if let Ok(network) = &mut self.networks[usize::from(session.config.endpoint)] {
+            network.delete(writers);
+        }
+    }
+
+    /// Goes on with sessions whose writers have found readers.
+    fn serve_matching(&mut self, now_ns: u64, sink: &mut impl Sink) -> bool {
+        let before = self.matching.len();
+        let mut ask = vec![];
+        for index in std::mem::take(&mut self.matching) {
+            let session = &mut self.sessions[index as usize];
+            match session.phase {
+                Phase::Matching(_) if !session.has_matched(now_ns) => self.matching.push(index),
+                Phase::Matching(_) if session.is_reliable() => {
+                    session.phase = Phase::Asking;
+                    ask.push(index);
+                }
+                Phase::Matching(_) => open(session, sink),
+                // It left meanwhile.
+                Phase::Closed | Phase::Asking | Phase::Open => {}
+            }
+        }
+        for endpoint in 0..self.networks.len() {
+            self.ask(endpoint, &ask, now_ns, sink);
+        }
+        self.matching.len() < before
+    }
+
+    /// Asks for all these sessions at once, as far as they are of one endpoint.
+    fn ask(&mut self, endpoint: usize, sessions: &[u32], now_ns: u64, sink: &mut impl Sink) {
+        let is_of = |index: &&u32| usize::from(self.sessions[**index as usize].config.endpoint) == endpoint;
+        let sessions: Vec<u32> = sessions.iter().filter(is_of).copied().collect();
+        let (false, Ok(network)) = (sessions.is_empty(), &mut self.networks[endpoint]) else { return };
+        match network.ask(now_ns) {
+            Ok(presence) => {
+                let until_ns = now_ns + MATCH_LIMIT_NS;
+                self.asking.push(Asking { presence, endpoint, sessions, until_ns });
+            }
+            Err(why) => {
+                for index in sessions {
+                    self.fail(SessionId(index), Cause::Unreachable(why.clone()), sink);
+                }
+            }
+        }
+    }
+
+    /// Opens sessions whose writers are known to their readers.
+    fn serve_asking(&mut self, now_ns: u64, sink: &mut impl Sink) -> bool {
+        let before = self.asking.len();
+        for mut asking in std::mem::take(&mut self.asking) {
+            match asking.presence.is_known(now_ns) {
+                Ok(known) if !known && now_ns < asking.until_ns => self.asking.push(asking),
+                Ok(_) => {
+                    if let Ok(network) = &mut self.networks[asking.endpoint] {
+                        network.delete(vec![asking.presence.into_writer()]);
+                    }
+                    for index in asking.sessions {
+                        let session = &mut self.sessions[index as usize];
+                        if session.phase == Phase::Asking {
+                            open(session, sink);
+                        }
+                    }
+                }
+                Err(why) => {
+                    for index in asking.sessions {
+                        self.fail(SessionId(index), Cause::Unreachable(why.clone()), sink);
+                    }
+                }
+            }
+        }
+        self.asking.len() < before
+    }
+
+    fn serve_full(&mut self, sink: &mut impl Sink) -> bool {
+        let tried = std::mem::take(&mut self.full);
+        let before = tried.len();
+        for index in tried {
+            self.write(index, sink);
+        }
+        self.full.len() < before
+    }
+
+    fn write(&mut self, index: u32, sink: &mut impl Sink) {
+        let session = &mut self.sessions[index as usize];
+        let awaited = session.awaits();
+        let written = session.write(&self.config, &mut self.scratch, sink);
+        if session.full {
+            self.full.push(index);
+        }
+        if !awaited && session.awaits() {
+            self.awaiting.push(index);
+        }
+        if let Err(cause) = written {
+            self.fail(SessionId(index), cause, sink);
+        }
+    }
+
+    fn serve_awaiting(&mut self, now_ns: u64, sink: &mut impl Sink) -> bool {
+        if self.awaiting.is_empty() || now_ns < self.look_at_ns {
+            return false;
+        }
+        self.look_at_ns = now_ns + LOOK_AGAIN_NS;
+        let mut told = false;
+        // One that left and came back meanwhile is there twice.
+        self.awaiting.sort_unstable();
+        self.awaiting.dedup();
+        for index in std::mem::take(&mut self.awaiting) {
+            let session = &mut self.sessions[index as usize];
+            match session.acknowledge(sink) {
+                Ok(()) if session.awaits() => self.awaiting.push(index),
+                Ok(()) => told = true,
+                Err(cause) => {
+                    self.fail(SessionId(index), cause, sink);
+                    told = true;
+                }
+            }
+        }
+        told
+    }
+
+    /// Makes readers of topics that were found.
+    fn serve_discovered(&mut self, sink: &mut impl Sink) {
+        for index in 0..self.networks.len() {
+            let Ok(network) = &mut self.networks[index] else { continue };
+            let grown = match network.discover() {
+                Ok(true) => self.readers.grow(network, index as u16),
+                // Without news of writers, sessions hear those that they know.
+                Ok(false) | Err(_) => Ok(()),
+            };
+            if let Err((session, why)) = grown {
+                self.fail(session, Cause::Dropped(why), sink);
+            }
+        }
+    }
+
+    fn serve_readers(&mut self, sink: &mut impl Sink) -> bool {
+        match self.readers.take(sink) {
+            Ok(found) => found,
+            Err((session, why)) => {
+                self.fail(session, Cause::Dropped(why), sink);
+                true
+            }
+        }
+    }
+
+    /// When something must be looked at that the library does not tell.
+    fn next_ns(&self, now_ns: u64) -> Option<u64> {
+        let full = (!self.full.is_empty()).then_some(now_ns + TRY_AGAIN_NS);
+        let awaiting = (!self.awaiting.is_empty()).then_some(self.look_at_ns);
+        let matching = !(self.matching.is_empty() && self.asking.is_empty());
+        let matching = matching.then_some(now_ns + MEET_AGAIN_NS);
+        let discover = self.networks.iter().flatten().filter_map(Network::discover_at_ns);
+        [full, awaiting, matching].into_iter().flatten().chain(discover).min()
+    }
+}
+
+/// Tells that a session is open.
+fn open<B: Binding>(session: &mut Session<B>, sink: &mut impl Sink) {
+    session.phase = Phase::Open;
+    sink.connected(session.id, Connected::default());
+    for (index, subscription) in session.listens_to() {
+        sink.subscribed(session.id, index, Ok(subscription.qos));
+    }
+}
+
+impl<B: Binding> Clients for DdsClients<B> {
+    fn open(config: ShardConfig) -> Result<DdsClients<B>, OpenError> {
+        if let Some(why) = B::missing() {
+            return Err(OpenError::Library(why));
+        }
+        let reactor =
+            Reactor::new().map_err(|source| OpenError::System { what: "open epoll and its timer", source })?;
+        let waker = reactor.waker();
+        let wake: Wake = Arc::new(move || waker.wake());
+        let network = |endpoint| Settings::of(endpoint).map(|settings| Network::new(settings, Arc::clone(&wake)));
+        Ok(DdsClients {
+            networks: config.endpoints.iter().map(network).collect(),
+            reactor,
+            ready: vec![],
+            sessions: vec![],
+            readers: Readers::default(),
+            asking: vec![],
+            matching: vec![],
+            full: vec![],
+            awaiting: vec![],
+            look_at_ns: 0,
+            scratch: vec![],
+            config,
+        })
+    }
+
+    fn add_session(&mut self, config: SessionConfig) -> SessionId {
+        let id = SessionId(self.sessions.len() as u32);
+        self.sessions.push(Session::new(id, config));
+        id
+    }
+
+    fn connect(&mut self, session: SessionId, sink: &mut impl Sink) {
+        let index = session.0 as usize;
+        if self.sessions[index].phase != Phase::Closed {
+            return;
+        }
+        match self.start(index) {
+            Ok(()) => self.matching.push(session.0),
+            Err(why) => self.fail(session, Cause::Unreachable(why), sink),
+        }
+        self.serve_matching(clock::monotonic_ns(), sink);
+    }
+
+    fn disconnect(&mut self, session: SessionId, _: Goodbye, sink: &mut impl Sink) {
+        if self.sessions[session.0 as usize].phase != Phase::Closed {
+            self.fail(session, Cause::Ours, sink);
+        }
+    }
+
+    fn send(&mut self, session: SessionId, message: Outgoing) -> Taken {
+        self.sessions[session.0 as usize].take(message)
+    }
+
+    /// Without its readers there is nothing that could arrive, so it has ended at once.
+    fn unsubscribe(&mut self, session: SessionId, index: usize, sink: &mut impl Sink) {
+        let entry = &mut self.sessions[session.0 as usize];
+        let refused = entry.config.keeps_subscription(index);
+        if refused.is_none() {
+            entry.unsubscribed.insert(index);
+            self.readers.remove(session, Some(index));
+        }
+        sink.unsubscribed(session, index, refused.map_or(Ok(()), Err));
+    }
+
+    fn flush(&mut self, session: SessionId, sink: &mut impl Sink) {
+        if !self.sessions[session.0 as usize].full {
+            self.write(session.0, sink);
+        }
+    }
+
+    fn poll(&mut self, until_ns: Option<u64>, sink: &mut impl Sink) -> std::io::Result<()> {
+        loop {
+            let next_ns = self.next_ns(clock::monotonic_ns());
+            let wait_until_ns = match (until_ns, next_ns) {
+                _ if self.readers.unread => Some(0),
+                (Some(until_ns), Some(next_ns)) => Some(until_ns.min(next_ns)),
+                (until_ns, next_ns) => until_ns.or(next_ns),
+            };
+            let awake = self.reactor.wait(wait_until_ns, &mut self.ready)?;
+            self.serve_discovered(sink);
+            let mut served = self.serve_readers(sink);
+            served |= self.serve_matching(awake.at_ns, sink);
+            served |= self.serve_asking(awake.at_ns, sink);
+            served |= self.serve_full(sink);
+            served |= self.serve_awaiting(awake.at_ns, sink);
+            if served || awake.woken || until_ns.is_some_and(|until_ns| awake.at_ns >= until_ns) {
+                return Ok(());
+            }
+        }
+    }
+
+    fn waker(&self) -> Waker {
+        self.reactor.waker()
+    }
+
+    fn unsent_bytes(&self) -> u64 {
+        self.sessions.iter().map(Session::unsent_bytes).sum()
+    }
+}

@@ -1,0 +1,63 @@
+//! DDS: no server, participants find each other. A session is a device's writers, or a subscriber's readers, on the participant
+//! that all sessions of a shard share; connecting makes them, disconnecting deletes them.
+//!
+//! Nothing of ours waits inside a library: its threads raise a flag and wake the shard, which then takes what is there. A shard
+//! writes through one domain and reads through another (`network`), so that no sample comes from a writer to a reader without the
+//! network. `session` is the sending side, `readers` the receiving one, `clients` the loop over both. `settings` is what an
+//! endpoint says besides its domain, `names` how topics of a workload are called. What a client library does is a
+//! [`binding::Binding`]: `cyclone` over the C library, `rust` over RustDDS.
+
+mod acknowledging;
+pub mod binding;
+mod clients;
+#[cfg(feature = "dds-cyclone")]
+mod cyclone;
+mod leaving;
+mod names;
+mod network;
+mod readers;
+#[cfg(feature = "dds")]
+mod rust;
+mod session;
+pub mod settings;
+
+use pubmark_model::qos::Qos;
+use pubmark_protocol::capabilities::{Capabilities, EndpointSettings, Features, Level, SentMeans};
+
+pub use clients::DdsClients;
+#[cfg(feature = "dds-cyclone")]
+pub use cyclone::CycloneClients;
+#[cfg(feature = "dds")]
+pub use rust::RustClients;
+
+/// Largest payload: what was tried, times eight. Above, a sample is a thousand datagrams and more.
+const LARGEST_PAYLOAD_BYTES: u32 = 16 << 20;
+
+/// What clients of DDS can do, whatever their library.
+const CAPABILITIES: Capabilities = Capabilities {
+    name: "dds",
+    title: "DDS by Cyclone DDS (OMG DDS 1.4, RTPS 2.2 and later)",
+    schemes: &["dds"],
+    tls_schemes: &[],
+    default_port: settings::FIRST_PORT,
+    default_tls_port: settings::FIRST_PORT,
+    levels: &[
+        Level { qos: Qos::BestEffort, means: "reliability BEST_EFFORT on both sides" },
+        Level {
+            qos: Qos::AtLeastOnce,
+            means: "RELIABLE, KEEP_ALL; acknowledged when every reader has acknowledged all that the writer wrote",
+        },
+    ],
+    wildcards: true,
+    retain: false,
+    persistent_sessions: false,
+    ends_sessions: false,
+    features: Features {
+        settings: Some(EndpointSettings { begins_with: '?', check: settings::check }),
+        ..Features::NONE
+    },
+    sent_means: SentMeans::HandedOver,
+    maximum_payload_bytes: LARGEST_PAYLOAD_BYTES,
+    check_topic: Some(names::check),
+    hears: None,
+};

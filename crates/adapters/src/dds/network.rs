@@ -1,0 +1,162 @@
+//! What the sessions of a shard share: domains, topics, and what is known of writers elsewhere.
+
+use std::collections::BTreeSet;
+use std::ffi::{CStr, CString};
+use std::net::UdpSocket;
+use std::sync::Arc;
+
+use pubmark_cyclone::qos::{History, Qos};
+use pubmark_cyclone::sample::{KEYED_NAME, Kind, PLAIN_NAME};
+
+use super::binding::{Binding, Discovering, Wake, Writing};
+use super::leaving::Leaving;
+use super::settings::Settings;
+
+/// Topic by which a shard learns that its writers are known where readers of pubmark's are. Readers elsewhere have none, and are
+/// not troubled.
+const PRESENCE: &CStr = c"pubmark_presence";
+const PRESENCE_QOS: Qos = Qos {
+    reliable: true,
+    history: History::KeepLast(1),
+    late_joiners_get: None,
+    liveliness_lease: None,
+    lifespan: None,
+};
+
+/// A writer that was made behind others. Writers are made known in their order and over a reliable channel, so whoever
+/// acknowledges its sample knows of those others.
+pub(super) struct Presence<B: Binding> {
+    writer: B::Writer,
+    /// Until then it waits for readers before it writes: without any, everything is acknowledged.
+    match_until_ns: u64,
+    is_written: bool,
+}
+
+impl<B: Binding> Presence<B> {
+    /// Does every reader of pubmark's know of the writers made before?
+    pub(super) fn is_known(&mut self, now_ns: u64) -> Result<bool, String> {
+        if !self.is_written {
+            if now_ns < self.match_until_ns && !self.writer.has_matched() {
+                return Ok(false);
+            }
+            self.writer.write(c"", &[])?;
+            self.is_written = true;
+        }
+        self.writer.all_acknowledged()
+    }
+
+    /// The writer, to be deleted.
+    pub(super) fn into_writer(self) -> B::Writer {
+        self.writer
+    }
+}
+
+/// The network of one endpoint, as a shard sees it.
+pub(super) struct Network<B: Binding> {
+    /// What the endpoint says.
+    pub(super) settings: Settings,
+    wake: Wake,
+    /// Writers on their way out; ended before their domain.
+    leaving: Leaving<B::Writer>,
+    // Each is joined when it is first needed.
+    writing: Option<B::Domain>,
+    /// Dropped before the domain that it is in.
+    discovered: Option<B::Discovered>,
+    /// What answers a [`Presence`]; made before any other reader.
+    present: Option<B::Reader>,
+    reading: Option<B::Domain>,
+    /// Names of topics that have writers somewhere, as far as they are of our types.
+    known: BTreeSet<CString>,
+}
+
+impl<B: Binding> Network<B> {
+    pub(super) fn new(settings: Settings, wake: Wake) -> Network<B> {
+        Network {
+            settings,
+            wake,
+            leaving: Leaving::default(),
+            writing: None,
+            discovered: None,
+            present: None,
+            reading: None,
+            known: BTreeSet::new(),
+        }
+    }
+
+    pub(super) fn writer(&mut self, name: &CStr, qos: &Qos) -> Result<B::Writer, String> {
+        let kind = self.settings.topics.kind();
+        B::writer(join::<B>(&mut self.writing, &self.settings)?, name, kind, qos, Arc::clone(&self.wake))
+    }
+
+    pub(super) fn reader(&mut self, name: &CStr, qos: &Qos) -> Result<B::Reader, String> {
+        let joined = join::<B>(&mut self.reading, &self.settings)?;
+        if self.present.is_none() {
+            // Nobody looks at what it says.
+            self.present = Some(B::reader(joined, PRESENCE, Kind::Plain, &PRESENCE_QOS, Arc::new(|| {}))?);
+        }
+        B::reader(joined, name, self.settings.topics.kind(), qos, Arc::clone(&self.wake))
+    }
+
+    /// Takes writers out, without waiting for that.
+    pub(super) fn delete(&mut self, writers: Vec<B::Writer>) {
+        self.leaving.delete(writers);
+    }
+
+    /// Asks whether the writers made until now are known.
+    pub(super) fn ask(&mut self, now_ns: u64) -> Result<Presence<B>, String> {
+        let joined = join::<B>(&mut self.writing, &self.settings)?;
+        let writer = B::writer(joined, PRESENCE, Kind::Plain, &PRESENCE_QOS, Arc::new(|| {}))?;
+        Ok(Presence { writer, match_until_ns: now_ns + B::MATCH_NS, is_written: false })
+    }
+
+    /// From now on, [`Network::discover`] tells of writers.
+    pub(super) fn watch(&mut self) -> Result<(), String> {
+        if self.discovered.is_none() {
+            let joined = join::<B>(&mut self.reading, &self.settings)?;
+            self.discovered = Some(B::discovered(joined, Arc::clone(&self.wake))?);
+        }
+        Ok(())
+    }
+
+    /// When [`Network::discover`] is to be asked again, where nobody wakes the shard for it.
+    pub(super) fn discover_at_ns(&self) -> Option<u64> {
+        self.discovered.as_ref().and_then(Discovering::look_at_ns)
+    }
+
+    /// Were topics found since the last time? They are among [`Network::known`] then.
+    pub(super) fn discover(&mut self) -> Result<bool, String> {
+        let Some(discovered) = self.discovered.as_ref().filter(|discovered| discovered.take_signal()) else {
+            return Ok(false);
+        };
+        let before = self.known.len();
+        let known = &mut self.known;
+        let ours = match self.settings.topics.kind() {
+            Kind::Plain => PLAIN_NAME,
+            Kind::Keyed => KEYED_NAME,
+        };
+        discovered.take(|topic, kind| {
+            if kind == ours && known.len() < MOST_KNOWN && !known.contains(topic) {
+                known.insert(topic.to_owned());
+            }
+        })?;
+        Ok(known.len() > before)
+    }
+
+    /// Names of topics that have, or had, writers.
+    pub(super) fn known(&self) -> impl Iterator<Item = &CString> {
+        self.known.iter()
+    }
+}
+
+/// Most topics that are kept in mind: what the network tells is no reason to grow without end.
+const MOST_KNOWN: usize = 1 << 20;
+
+fn join<'a, B: Binding>(place: &'a mut Option<B::Domain>, settings: &Settings) -> Result<&'a mut B::Domain, String> {
+    if place.is_none() {
+        // Libraries say of a wrong address that they could not start, or nothing; the kernel says why.
+        UdpSocket::bind((settings.interface, 0))
+            .map_err(|error| format!("no socket on the interface {}: {error}", settings.interface))?;
+        *place = Some(B::join(settings)?);
+    }
+    place.as_mut().ok_or_else(|| "no domain was joined".to_owned())
+}

@@ -1,0 +1,196 @@
+//! The sending side of a session: its writers, what waits to be written, what waits to be acknowledged.
+
+use std::collections::{BTreeSet, VecDeque};
+use std::ffi::CString;
+
+use pubmark_cyclone::entities::Written;
+use pubmark_model::qos::Qos;
+use pubmark_protocol::clients::{Outgoing, SessionConfig, SessionId, ShardConfig, Subscription, Taken};
+use pubmark_protocol::events::{Cause, Sink, Token};
+use pubmark_protocol::{clock, header};
+
+use super::acknowledging::Unacknowledged;
+use super::binding::{Binding, Writing};
+use super::network::Network;
+use crate::payload;
+
+/// Messages that may wait between two calls of flush.
+const MOST_WAITING: usize = 1_000;
+/// How long a writer waits for readers before it is held for open without any: its topic may have none.
+pub(super) const MATCH_LIMIT_NS: u64 = 1_000_000_000;
+
+/// How far a session has come.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Phase {
+    /// It has no writers and readers.
+    Closed,
+    /// Its writers look for readers until this time.
+    Matching(u64),
+    /// Their readers are asked whether they know of them. A writer that has found a reader was not yet found by it, and what it
+    /// wrote before that would be lost, reliable or not.
+    Asking,
+    /// It can send.
+    Open,
+}
+
+/// One publication on the network.
+struct Publishing<W> {
+    writer: W,
+    /// The topic that goes into samples.
+    topic: CString,
+}
+
+/// A session.
+pub(super) struct Session<B: Binding> {
+    pub(super) id: SessionId,
+    pub(super) config: SessionConfig,
+    /// Those of its subscriptions that were ended.
+    pub(super) unsubscribed: BTreeSet<usize>,
+    pub(super) phase: Phase,
+    publishing: Vec<Publishing<B::Writer>>,
+    waiting: VecDeque<Outgoing>,
+    unacknowledged: Unacknowledged,
+    /// A writer is full.
+    pub(super) full: bool,
+    /// The engine was told to wait.
+    refused: bool,
+}
+
+impl<B: Binding> Session<B> {
+    pub(super) fn new(id: SessionId, config: SessionConfig) -> Session<B> {
+        Session {
+            id,
+            config,
+            unsubscribed: BTreeSet::new(),
+            phase: Phase::Closed,
+            publishing: vec![],
+            waiting: VecDeque::new(),
+            unacknowledged: Unacknowledged::default(),
+            full: false,
+            refused: false,
+        }
+    }
+
+    /// Its subscriptions that were not ended, each with its index.
+    pub(super) fn listens_to(&self) -> impl Iterator<Item = (usize, &Subscription)> {
+        self.config.subscriptions.iter().enumerate().filter(|(index, _)| !self.unsubscribed.contains(index))
+    }
+
+    /// Makes the writers. They are there when this returns; whom they match, time will show.
+    pub(super) fn open(&mut self, network: &mut Network<B>) -> Result<(), String> {
+        let device_type = self.config.options.device_type.as_deref();
+        let mut publishing = Vec::with_capacity(self.config.publications.len());
+        for publication in &self.config.publications {
+            let name = network.settings.topics.name(&publication.topic, device_type);
+            let topic = CString::new(&*publication.topic).map_err(|_| "a topic with a zero byte".to_owned())?;
+            let qos = network.settings.qos(publication.qos);
+            publishing.push(Publishing { writer: network.writer(&name, &qos)?, topic });
+        }
+        self.publishing = publishing;
+        self.phase = Phase::Matching(clock::monotonic_ns() + MATCH_LIMIT_NS);
+        Ok(())
+    }
+
+    /// Has every writer a reader, or is the time over in which that was waited for?
+    pub(super) fn has_matched(&self, now_ns: u64) -> bool {
+        let Phase::Matching(until_ns) = self.phase else { return false };
+        now_ns >= until_ns || self.publishing.iter().all(|publishing| publishing.writer.has_matched())
+    }
+
+    /// Does it write at a level at which nothing may be lost? At best effort a writer begins when it has matched, as any would.
+    pub(super) fn is_reliable(&self) -> bool {
+        self.config.publications.iter().any(|publication| publication.qos > Qos::BestEffort)
+    }
+
+    /// Takes a message over, or says why not.
+    pub(super) fn take(&mut self, message: Outgoing) -> Taken {
+        let most = B::CAPABILITIES.maximum_payload_bytes;
+        if message.payload_bytes > most {
+            return Taken::TooLarge(most);
+        }
+        if self.phase != Phase::Open || self.full || self.waiting.len() >= MOST_WAITING {
+            self.refused = true;
+            return Taken::NotReady;
+        }
+        self.waiting.push_back(message);
+        Taken::Yes
+    }
+
+    /// Writes what waits, as far as the writers take it.
+    pub(super) fn write(
+        &mut self,
+        shard: &ShardConfig,
+        scratch: &mut Vec<u8>,
+        sink: &mut impl Sink,
+    ) -> Result<(), Cause> {
+        self.full = false;
+        while let Some(message) = self.waiting.front().filter(|_| self.phase == Phase::Open) {
+            let Outgoing { publication, sequence, due_ns, payload_bytes } = *message;
+            let config = &self.config.publications[usize::from(publication)];
+            let Publishing { writer, topic } = &self.publishing[usize::from(publication)];
+            scratch.clear();
+            payload::append(shard, config, sequence, due_ns, payload_bytes as usize, scratch);
+            let write_start_ns = clock::monotonic_ns();
+            header::patch_write_start(scratch, due_ns, write_start_ns);
+            match writer.write(topic, scratch) {
+                Ok(Written::Yes) => {}
+                Ok(Written::Full) => {
+                    self.full = true;
+                    break;
+                }
+                Err(error) => return Err(Cause::Dropped(error)),
+            }
+            self.waiting.pop_front();
+            let token = Token { publication, sequence };
+            sink.written(self.id, token, write_start_ns, clock::monotonic_ns());
+            if config.qos > Qos::BestEffort {
+                self.unacknowledged.add(token);
+            }
+        }
+        if !self.full && self.phase == Phase::Open && std::mem::take(&mut self.refused) {
+            sink.writable(self.id);
+        }
+        Ok(())
+    }
+
+    /// Does it wait for acknowledgements?
+    pub(super) fn awaits(&self) -> bool {
+        !self.unacknowledged.is_empty()
+    }
+
+    /// Reports what is acknowledged by now.
+    pub(super) fn acknowledge(&mut self, sink: &mut impl Sink) -> Result<(), Cause> {
+        for (publication, publishing) in (0..).zip(&self.publishing) {
+            if !self.unacknowledged.has(publication) {
+                continue;
+            }
+            let all = publishing.writer.all_acknowledged().map_err(Cause::Dropped)?;
+            if all {
+                let id = self.id;
+                self.unacknowledged.take_of(publication, |token| sink.acknowledged(id, token, Ok(())));
+            }
+        }
+        Ok(())
+    }
+
+    /// Gives up the writers and reports what is known of their messages.
+    pub(super) fn end(&mut self, cause: Cause, sink: &mut impl Sink) -> Vec<B::Writer> {
+        // What was acknowledged until now counts; a writer that cannot tell has nothing more to say.
+        let _ = self.acknowledge(sink);
+        let writers = std::mem::take(&mut self.publishing).into_iter().map(|publishing| publishing.writer).collect();
+        self.phase = Phase::Closed;
+        (self.full, self.refused) = (false, false);
+        for message in self.waiting.drain(..) {
+            sink.abandoned(self.id, Token { publication: message.publication, sequence: message.sequence });
+        }
+        let id = self.id;
+        self.unacknowledged.take(|token| sink.unanswered(id, token));
+        sink.closed(self.id, cause);
+        writers
+    }
+
+    /// Bytes that wait for a writer.
+    pub(super) fn unsent_bytes(&self) -> u64 {
+        self.waiting.iter().map(|message| u64::from(message.payload_bytes)).sum()
+    }
+}

@@ -1,0 +1,213 @@
+//! All sessions of a shard: one connection for each that publishes or subscribes, two for each that asks or answers.
+//!
+//! Such a session is connected when both are, and ends when either does.
+
+use std::io;
+
+use pubmark_protocol::capabilities::Capabilities;
+use pubmark_protocol::clients::{
+    Break, Clients, Goodbye, OpenError, Outgoing, SessionConfig, SessionId, ShardConfig, Taken, Waker,
+};
+use pubmark_protocol::events::{Cause, Sink};
+use pubmark_protocol::requests::Answer;
+use pubmark_protocol::traffic::Traffic;
+
+use super::mapped::{Mapped, Next, Pair, Session, State};
+use super::session::Redis;
+use crate::connection::{Dialect, StreamClients};
+
+/// Clients that speak Redis publish/subscribe, and ask and answer over lists.
+pub struct RedisClients {
+    connections: StreamClients<Redis>,
+    sessions: Vec<Session>,
+    /// By connection: the session that it is part of. Empty as long as each session has one connection, of its own number: who
+    /// publishes and subscribes pays nothing for lists.
+    owners: Vec<SessionId>,
+    next: Vec<Next>,
+}
+
+impl RedisClients {
+    /// What these clients can do.
+    pub const fn capabilities() -> Capabilities {
+        Redis::CAPABILITIES
+    }
+
+    /// The connections, and a sink that puts their events together.
+    fn split<'a, S: Sink>(&'a mut self, sink: &'a mut S) -> (&'a mut StreamClients<Redis>, Mapped<'a, S>) {
+        let RedisClients { connections, sessions, owners, next } = self;
+        (connections, Mapped { sink, sessions, owners, next })
+    }
+
+    fn add_connection(&mut self, owner: SessionId, config: SessionConfig) -> SessionId {
+        let connection = self.connections.add_session(config);
+        if !self.owners.is_empty() || connection != owner {
+            self.owners.extend((self.owners.len() as u32..connection.0).map(SessionId));
+            self.owners.push(owner);
+        }
+        connection
+    }
+
+    /// The connection that a session can send over now. If there is none, [`Sink::writable`] follows when there is.
+    fn sends_over(&mut self, session: SessionId) -> Option<SessionId> {
+        match &mut self.sessions[session.0 as usize] {
+            Session::One(connection) => Some(*connection),
+            Session::Two(pair) if pair.state == State::Up => Some(pair.pushes),
+            Session::Two(pair) => {
+                pair.blocked = true;
+                None
+            }
+        }
+    }
+
+    /// Does what the last events ask for, and what that asks for.
+    fn settle(&mut self, sink: &mut impl Sink) {
+        while let Some(next) = self.next.pop() {
+            match next {
+                Next::Connect(connection) => {
+                    let (connections, mut mapped) = self.split(sink);
+                    connections.connect(connection, &mut mapped);
+                }
+                Next::End(session, cause) => self.end(session, Goodbye::Cut, cause, sink),
+            }
+        }
+    }
+
+    /// Ends both connections of a session.
+    fn end(&mut self, session: SessionId, goodbye: Goodbye, cause: Cause, sink: &mut impl Sink) {
+        let Session::Two(pair) = &mut self.sessions[session.0 as usize] else { return };
+        if std::mem::replace(&mut pair.state, State::Closed) == State::Closed {
+            return;
+        }
+        // One that was about to be made is not: its session is over.
+        let links = [pair.pushes, pair.pops];
+        self.next.retain(|next| !matches!(next, Next::Connect(connection) if links.contains(connection)));
+        for connection in links {
+            let (connections, mut mapped) = self.split(sink);
+            connections.disconnect(connection, goodbye, &mut mapped);
+        }
+        sink.closed(session, cause);
+    }
+}
+
+impl Clients for RedisClients {
+    const BREAKS: bool = true;
+
+    fn open(config: ShardConfig) -> Result<RedisClients, OpenError> {
+        let connections = StreamClients::open(config)?;
+        Ok(RedisClients { connections, sessions: vec![], owners: vec![], next: vec![] })
+    }
+
+    fn add_session(&mut self, config: SessionConfig) -> SessionId {
+        let id = SessionId(self.sessions.len() as u32);
+        let session = if config.options.answers_to.is_some() || config.options.answers_at.is_some() {
+            let [pushes, pops] = [config.clone(), config].map(|config| self.add_connection(id, config));
+            self.connections.dialect(pops).pops();
+            Session::Two(Pair { pushes, pops, state: State::Closed, blocked: false })
+        } else {
+            Session::One(self.add_connection(id, config))
+        };
+        self.sessions.push(session);
+        id
+    }
+
+    fn connect(&mut self, session: SessionId, sink: &mut impl Sink) {
+        let connection = match &mut self.sessions[session.0 as usize] {
+            Session::One(connection) => *connection,
+            Session::Two(pair) if pair.state == State::Closed => {
+                pair.state = State::Connecting;
+                pair.pushes
+            }
+            Session::Two(_) => return,
+        };
+        let (connections, mut mapped) = self.split(sink);
+        connections.connect(connection, &mut mapped);
+        self.settle(sink);
+    }
+
+    fn disconnect(&mut self, session: SessionId, goodbye: Goodbye, sink: &mut impl Sink) {
+        match &self.sessions[session.0 as usize] {
+            Session::One(connection) => {
+                let connection = *connection;
+                let (connections, mut mapped) = self.split(sink);
+                connections.disconnect(connection, goodbye, &mut mapped);
+            }
+            Session::Two(_) => self.end(session, goodbye, Cause::Ours, sink),
+        }
+    }
+
+    fn break_connection(&mut self, session: SessionId, how: Break, sink: &mut impl Sink) {
+        let broken = match &self.sessions[session.0 as usize] {
+            Session::One(connection) => vec![*connection],
+            Session::Two(pair) => vec![pair.pushes, pair.pops],
+        };
+        for connection in broken {
+            let (connections, mut mapped) = self.split(sink);
+            connections.break_connection(connection, how, &mut mapped);
+        }
+        self.settle(sink);
+    }
+
+    fn send(&mut self, session: SessionId, message: Outgoing) -> Taken {
+        match self.sends_over(session) {
+            Some(connection) => self.connections.send(connection, message),
+            None => Taken::NotReady,
+        }
+    }
+
+    fn answer(&mut self, session: SessionId, answer: &Answer<'_>) -> Taken {
+        match self.sends_over(session) {
+            Some(connection) => self.connections.answer(connection, answer),
+            None => Taken::NotReady,
+        }
+    }
+
+    fn unsubscribe(&mut self, session: SessionId, index: usize, sink: &mut impl Sink) {
+        // A session of two connections asks or answers, so either of them refuses.
+        let (Session::One(connection) | Session::Two(Pair { pops: connection, .. })) =
+            self.sessions[session.0 as usize];
+        let (connections, mut mapped) = self.split(sink);
+        connections.unsubscribe(connection, index, &mut mapped);
+        self.settle(sink);
+    }
+
+    fn flush(&mut self, session: SessionId, sink: &mut impl Sink) {
+        let connection = match &self.sessions[session.0 as usize] {
+            Session::One(connection) => *connection,
+            Session::Two(pair) => pair.pushes,
+        };
+        let (connections, mut mapped) = self.split(sink);
+        connections.flush(connection, &mut mapped);
+        self.settle(sink);
+    }
+
+    fn poll(&mut self, until_ns: Option<u64>, sink: &mut impl Sink) -> io::Result<()> {
+        let (connections, mut mapped) = self.split(sink);
+        connections.poll(until_ns, &mut mapped)?;
+        self.settle(sink);
+        Ok(())
+    }
+
+    fn waker(&self) -> Waker {
+        self.connections.waker()
+    }
+
+    fn unsent_bytes(&self) -> u64 {
+        self.connections.unsent_bytes()
+    }
+
+    fn traffic(&self, session: SessionId) -> Option<Traffic> {
+        match &self.sessions[session.0 as usize] {
+            Session::One(connection) => self.connections.traffic(*connection),
+            Session::Two(pair) => {
+                let mut both = self.connections.traffic(pair.pushes)?;
+                both.add(&self.connections.traffic(pair.pops)?);
+                Some(both)
+            }
+        }
+    }
+
+    fn finish(&mut self, sink: &mut impl Sink) {
+        let (connections, mut mapped) = self.split(sink);
+        connections.finish(&mut mapped);
+    }
+}

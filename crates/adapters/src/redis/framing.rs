@@ -1,0 +1,67 @@
+//! Requests and answers as elements of lists: lines of text ahead of a payload.
+//!
+//! A request is `list for the answer`, line feed, `mark`, line feed, payload; an answer is `mark`, line feed, payload. An element has
+//! no fields of its own, and clients of Redis put theirs into a text of one kind or another.
+
+use pubmark_protocol::requests::ReplyTo;
+
+/// What ends each line.
+pub(super) const LINE_END: u8 = b'\n';
+
+/// Start of the keys of all lists, so that they meet no other kind of value.
+const KEY_PREFIX: &str = "pubmark:list:";
+
+/// The list that belongs to a topic or a filter.
+pub(super) fn key(name: &str) -> String {
+    format!("{KEY_PREFIX}{name}")
+}
+
+/// Where the answer to a request goes, and its payload; `None` if it is no request.
+pub(super) fn read_request(element: &[u8]) -> Option<(ReplyTo<'_>, &[u8])> {
+    let (address, rest) = split_line(element)?;
+    let (mark, payload) = split_line(rest)?;
+    Some((ReplyTo { address: std::str::from_utf8(address).ok()?, mark }, payload))
+}
+
+/// The mark of an answer, and its payload; `None` if it is no answer.
+pub(super) fn read_answer(element: &[u8]) -> Option<(&str, &[u8])> {
+    let (mark, payload) = split_line(element)?;
+    Some((std::str::from_utf8(mark).ok()?, payload))
+}
+
+fn split_line(bytes: &[u8]) -> Option<(&[u8], &[u8])> {
+    let end = bytes.iter().position(|byte| *byte == LINE_END)?;
+    Some((&bytes[..end], &bytes[end + 1..]))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_element_is_read_as_far_as_its_lines_go() {
+        let to = ReplyTo { address: "a:b", mark: b"0-7" };
+        assert_eq!(read_request(b"a:b\n0-7\npay\nload"), Some((to, &b"pay\nload"[..])));
+        assert_eq!(read_request(b"\n\n"), Some((ReplyTo { address: "", mark: b"" }, &b""[..])));
+        assert_eq!(read_answer(b"0-7\npay\nload"), Some(("0-7", &b"pay\nload"[..])));
+        for other in [&b""[..], b"a", b"a\nb", b"\xff\n1\n"] {
+            assert_eq!(read_request(other), None, "{}", other.escape_ascii());
+        }
+        for other in [&b""[..], b"a", b"\xff\n"] {
+            assert_eq!(read_answer(other), None, "{}", other.escape_ascii());
+        }
+    }
+
+    #[test]
+    fn every_front_of_an_element_is_read_or_not_and_nothing_else() {
+        let whole = b"\x00\xc3\n\n\n\xe2\x82\xac\n1";
+        for end in 0..=whole.len() {
+            for begin in 0..=end {
+                let part = &whole[begin..end];
+                let lines = part.iter().filter(|byte| **byte == LINE_END).count();
+                assert!(read_request(part).is_none() || lines >= 2);
+                assert!(read_answer(part).is_none() || lines >= 1);
+            }
+        }
+    }
+}

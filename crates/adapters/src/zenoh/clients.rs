@@ -1,0 +1,467 @@
+//! All sessions of a shard: what the engine asks for is passed on to threads that may wait, and what they found is reported.
+
+use std::marker::PhantomData;
+use std::sync::Arc;
+
+use ::zenoh::query::Query;
+use pubmark_protocol::capabilities::Capabilities;
+use pubmark_protocol::clients::{
+    Clients, Goodbye, OpenError, Outgoing, SessionConfig, SessionId, ShardConfig, Taken, Waker,
+};
+use pubmark_protocol::clock;
+use pubmark_protocol::events::{Cause, Connected, Delivery, Said, Sink, Token};
+use pubmark_protocol::reactor::{Reactor, Ready};
+use pubmark_protocol::requests::{Answer, ReplyTo};
+
+use super::connection::Connection;
+use super::helpers::Helpers;
+use super::mailbox::{Arrival, Done, Key, Kind, Mailbox, Notice, Opened, Outcome, Post};
+use super::opening::Opening;
+use super::sender::{Job, Sender, What};
+use super::session::{Phase, Session};
+use super::settings::{Place, Settings};
+use super::variant::{self, Variant};
+use crate::payload;
+
+/// Payload bytes that wait for the library at most, or one message of any size: what a flood hands over in a millisecond, the
+/// pause between its turns.
+const MOST_BYTES: usize = 1 << 20;
+/// Messages that wait for the library at most: fewer than [`pubmark_protocol::clients::Roots`] keeps.
+const MOST_MESSAGES: usize = 1_000;
+/// Requests of a session that can be answered at most. The engine answers in time or never, and does not say which; beyond this the
+/// oldest is one that it never will.
+const MOST_REQUESTS: usize = 1 << 17;
+/// How long what became of messages may wait until the shard looks, while some are with the sender.
+const LOOK_EVERY_NS: u64 = 2_000_000;
+
+/// All sessions of a shard that use Zenoh in one way.
+pub struct ZenohClients<V> {
+    config: ShardConfig,
+    reactor: Reactor,
+    ready: Vec<Ready>,
+    mailbox: Arc<Mailbox>,
+    /// Memory for what is taken from the mailbox.
+    post: Post,
+    sessions: Vec<Session>,
+    /// Handed over since the last flush.
+    staged: Vec<Job>,
+    /// Messages and bytes that the sender has not given back.
+    messages: usize,
+    bytes: usize,
+    /// There was no room for a message of these.
+    without_room: Vec<u32>,
+    /// Answers to requests that cannot be answered any more: their connection ended.
+    too_late: Vec<(SessionId, Token)>,
+    // Dropped in this order: the sender may wait for what the helpers close.
+    helpers: Helpers,
+    sender: Sender,
+    variant: PhantomData<fn() -> V>,
+}
+
+impl<V: Variant> ZenohClients<V> {
+    /// What these clients can do.
+    pub const fn capabilities() -> Capabilities {
+        variant::capabilities::<V>()
+    }
+
+    fn opening(&self, session: &Session) -> Opening {
+        let config = &session.config;
+        let endpoint = &self.config.endpoints[usize::from(config.endpoint)];
+        // Answers come to who asked, without being listened for.
+        let asks = config.options.answers_to.is_some();
+        let place = match (V::BETWEEN_PEERS, asks || config.subscriptions.is_empty()) {
+            (false, _) => Place::Router(endpoint.address),
+            (true, false) => Place::Listening(endpoint.address),
+            (true, true) => Place::Connecting(endpoint.address),
+        };
+        let sources = &self.config.sources;
+        let source = (!sources.is_empty()).then(|| sources[session.id.0 as usize % sources.len()]);
+        Opening {
+            key: session.key(),
+            wanted: Arc::clone(&session.wanted),
+            place,
+            settings: Settings {
+                source,
+                keep_alive_s: self.config.keep_alive_s,
+                maximum_message_bytes: self.config.maximum_packet_bytes,
+                credentials: config.log_in(&self.config).cloned(),
+            },
+            congestion: V::CONGESTION,
+            publications: config.publications.clone(),
+            filters: (0..)
+                .zip(config.subscriptions.iter().map(|subscription| subscription.filter.clone()))
+                .filter(|(index, _)| !session.unsubscribed.contains(index))
+                .collect(),
+            answers: config.options.answers_at.is_some(),
+            asks_for: asks.then(|| config.options.gives_up_after.unwrap_or_default()),
+        }
+    }
+
+    fn has_room(&self, payload_bytes: usize) -> bool {
+        self.messages < MOST_MESSAGES && (self.bytes == 0 || self.bytes + payload_bytes <= MOST_BYTES)
+    }
+
+    /// The connection over which a session can send so many bytes now, or why it cannot.
+    fn room_for(&mut self, session: SessionId, payload_bytes: usize) -> Result<Arc<Connection>, Taken> {
+        let most_bytes = Self::capabilities().maximum_payload_bytes;
+        if payload_bytes > most_bytes as usize {
+            return Err(Taken::TooLarge(most_bytes));
+        }
+        let has_room = self.has_room(payload_bytes);
+        let session = &mut self.sessions[session.0 as usize];
+        let Phase::Open(connection) = &session.phase else {
+            session.blocked = true;
+            return Err(Taken::NotReady);
+        };
+        if !has_room {
+            if !std::mem::replace(&mut session.blocked, true) {
+                self.without_room.push(session.id.0);
+            }
+            self.sender.mark_full();
+            return Err(Taken::NotReady);
+        }
+        Ok(Arc::clone(connection))
+    }
+
+    fn stage(
+        &mut self,
+        session: SessionId,
+        connection: Arc<Connection>,
+        token: Token,
+        payload_bytes: usize,
+        what: What,
+    ) {
+        let session = &mut self.sessions[session.0 as usize];
+        session.pending.push_back(token);
+        self.staged.push(Job { connection: Some(connection), key: session.key(), what });
+        self.messages += 1;
+        self.bytes += payload_bytes;
+    }
+
+    /// Reports all that waits in the mailbox; true if there was something.
+    fn collect(&mut self, sink: &mut impl Sink) -> bool {
+        let mut post = std::mem::take(&mut self.post);
+        self.mailbox.take(&mut post);
+        let Post { notices, done, arrivals, payloads, missed } = &mut post;
+        let found = !(notices.is_empty() && done.is_empty() && arrivals.is_empty()) || *missed > 0;
+        self.tell_too_late(sink);
+        let (mut lost, mut unsubscribed) = (Vec::new(), Vec::new());
+        for notice in notices.drain(..) {
+            match notice {
+                Notice::Opened(key, outcome) => self.opened(key, outcome, sink),
+                Notice::Unsubscribed(key, index, outcome) => unsubscribed.push((key, index, outcome)),
+                Notice::Lost(key) => lost.push(key),
+            }
+        }
+        self.settle(done.drain(..), sink);
+        self.deliver(arrivals, payloads, sink);
+        // Behind what came before it was.
+        for (key, index, outcome) in unsubscribed {
+            let session = &self.sessions[key.session as usize];
+            if session.key() == key {
+                sink.unsubscribed(session.id, index, outcome);
+            }
+        }
+        if *missed > 0 {
+            sink.missed(std::mem::take(missed));
+        }
+        for key in lost {
+            let words = "the connection ended, or the other side was silent for as long as its lease";
+            self.lose(key, Cause::Dropped(words.to_owned()), sink);
+        }
+        post.clear();
+        self.post = post;
+        self.tell_of_room(sink);
+        found
+    }
+
+    fn opened(&mut self, key: Key, outcome: Result<Opened, Cause>, sink: &mut impl Sink) {
+        let session = &mut self.sessions[key.session as usize];
+        if session.key() != key || !matches!(session.phase, Phase::Opening) {
+            if let Ok(opened) = outcome {
+                self.helpers.close(opened.connection);
+            }
+            return;
+        }
+        let id = session.id;
+        match outcome {
+            Ok(Opened { connection, subscriptions }) => {
+                session.phase = Phase::Open(connection);
+                sink.connected(id, Connected::default());
+                for (index, made) in subscriptions {
+                    sink.subscribed(id, index, made.map(|()| session.config.subscriptions[index].qos));
+                }
+                if std::mem::take(&mut session.blocked) {
+                    sink.writable(id);
+                }
+            }
+            Err(cause) => self.end(key.session, cause, sink),
+        }
+    }
+
+    /// Reports what became of messages for the library.
+    fn settle(&mut self, done: impl Iterator<Item = Done>, sink: &mut impl Sink) {
+        let mut failed = Vec::new();
+        for Done { key, payload_bytes, outcome } in done {
+            self.messages -= 1;
+            self.bytes -= payload_bytes;
+            let session = &mut self.sessions[key.session as usize];
+            if session.key() != key || matches!(outcome, Outcome::Skipped) {
+                // Reported when its connection ended.
+                continue;
+            }
+            let Some(token) = session.pending.pop_front() else { continue };
+            session.settled += 1;
+            match outcome {
+                Outcome::Handed { write_start_ns, written_ns } => {
+                    sink.written(session.id, token, write_start_ns, written_ns);
+                }
+                Outcome::Failed(words) => {
+                    sink.abandoned(session.id, token);
+                    failed.push((key, words));
+                }
+                Outcome::Skipped => {}
+            }
+        }
+        for (key, words) in failed {
+            self.lose(key, Cause::Dropped(format!("the library took no message: {words}")), sink);
+        }
+    }
+
+    fn deliver(&mut self, arrivals: &mut Vec<Arrival>, payloads: &[u8], sink: &mut impl Sink) {
+        let mut begin = 0;
+        let mut forgotten = Vec::new();
+        for Arrival { key, at_ns, kind, end } in arrivals.drain(..) {
+            let payload = &payloads[begin..end];
+            begin = end;
+            let session = &mut self.sessions[key.session as usize];
+            // The library reads its sockets itself: when they were empty is not known.
+            let delivery = Delivery { payload, retained: false, at_ns, empty_at_ns: None, kernel_ns: None };
+            match kind {
+                Kind::Request(request) if session.key() != key => forgotten.push((key, request)),
+                _ if session.key() != key => {}
+                Kind::Plain => sink.delivered(session.id, delivery),
+                Kind::Answer(request) => sink.answered(session.id, Some(request), delivery),
+                Kind::Request(request) => {
+                    let number = session.next_request;
+                    session.next_request += 1;
+                    let reply_to = ReplyTo { address: request.key_expr().as_str(), mark: &number.to_le_bytes() };
+                    sink.requested(session.id, reply_to, delivery);
+                    session.requests.insert(number, request);
+                    if session.requests.len() > MOST_REQUESTS {
+                        forgotten.extend(session.requests.pop_first().map(|(_, oldest)| (key, oldest)));
+                    }
+                }
+            }
+        }
+        for (key, request) in forgotten {
+            self.forget(key, vec![request]);
+        }
+    }
+
+    /// Lets the sender drop requests that nobody answers: the library says so to who asked, and may wait for room.
+    fn forget(&mut self, key: Key, requests: Vec<Query>) {
+        self.sender.give(&mut vec![Job { connection: None, key, what: What::Forget(requests) }]);
+    }
+
+    /// Answers that came too late never reach anybody.
+    fn tell_too_late(&mut self, sink: &mut impl Sink) {
+        for (session, token) in self.too_late.drain(..) {
+            sink.abandoned(session, token);
+        }
+    }
+
+    fn lose(&mut self, key: Key, cause: Cause, sink: &mut impl Sink) {
+        if self.sessions[key.session as usize].key() == key {
+            self.end(key.session, cause, sink);
+        }
+    }
+
+    /// Ends a session's connection, or the attempt to make one. What the library has, or is being given, counts as handed
+    /// over: it may still arrive.
+    fn end(&mut self, index: u32, cause: Cause, sink: &mut impl Sink) {
+        let phase = std::mem::replace(&mut self.sessions[index as usize].phase, Phase::Closed);
+        if let Phase::Open(connection) = phase {
+            let begun = connection.gate.close();
+            let done = self.mailbox.take_done();
+            self.settle(done.into_iter(), sink);
+            let session = &mut self.sessions[index as usize];
+            let now_ns = clock::monotonic_ns();
+            let with_library = begun.saturating_sub(session.settled);
+            for (place, token) in std::mem::take(&mut session.pending).into_iter().enumerate() {
+                if (place as u64) < with_library {
+                    sink.written(session.id, token, now_ns, now_ns);
+                } else {
+                    sink.abandoned(session.id, token);
+                }
+            }
+            self.helpers.close(connection);
+        }
+        let session = &mut self.sessions[index as usize];
+        let (key, requests) = (session.key(), std::mem::take(&mut session.requests));
+        session.next_generation();
+        sink.closed(session.id, cause);
+        if !requests.is_empty() {
+            self.forget(key, requests.into_values().collect());
+        }
+    }
+
+    /// Tells the engine that messages can be tried again for which there was no room.
+    fn tell_of_room(&mut self, sink: &mut impl Sink) {
+        if self.without_room.is_empty() || 2 * self.messages > MOST_MESSAGES || 2 * self.bytes > MOST_BYTES {
+            return;
+        }
+        for index in std::mem::take(&mut self.without_room) {
+            let session = &mut self.sessions[index as usize];
+            if matches!(session.phase, Phase::Open(_)) && std::mem::take(&mut session.blocked) {
+                sink.writable(session.id);
+            }
+        }
+    }
+}
+
+impl<V: Variant> Clients for ZenohClients<V> {
+    fn open(config: ShardConfig) -> Result<ZenohClients<V>, OpenError> {
+        let system = |what| move |source| OpenError::System { what, source };
+        let reactor = Reactor::new().map_err(system("open epoll and its timer"))?;
+        let mailbox = Arc::new(Mailbox::new(reactor.waker()));
+        let helpers = Helpers::start(&mailbox).map_err(system("start a thread"))?;
+        let sender = Sender::start(config.clone(), Arc::clone(&mailbox)).map_err(system("start a thread"))?;
+        Ok(ZenohClients {
+            config,
+            reactor,
+            ready: Vec::new(),
+            mailbox,
+            post: Post::default(),
+            sessions: Vec::new(),
+            staged: Vec::new(),
+            messages: 0,
+            bytes: 0,
+            without_room: Vec::new(),
+            too_late: Vec::new(),
+            helpers,
+            sender,
+            variant: PhantomData,
+        })
+    }
+
+    fn add_session(&mut self, config: SessionConfig) -> SessionId {
+        let id = SessionId(self.sessions.len() as u32);
+        self.sessions.push(Session::new(id, config));
+        id
+    }
+
+    fn connect(&mut self, session: SessionId, _: &mut impl Sink) {
+        let session = &mut self.sessions[session.0 as usize];
+        if matches!(session.phase, Phase::Closed) {
+            session.phase = Phase::Opening;
+            session.next_generation();
+            let index = session.id.0 as usize;
+            self.helpers.open(Box::new(self.opening(&self.sessions[index])));
+        }
+    }
+
+    fn disconnect(&mut self, session: SessionId, _: Goodbye, sink: &mut impl Sink) {
+        if !matches!(self.sessions[session.0 as usize].phase, Phase::Closed) {
+            self.end(session.0, Cause::Ours, sink);
+            // What was staged for it is not sent any more, and comes back.
+            self.sender.give(&mut self.staged);
+        }
+    }
+
+    fn send(&mut self, session: SessionId, message: Outgoing) -> Taken {
+        let payload_bytes = message.payload_bytes as usize;
+        let Outgoing { publication, sequence, .. } = message;
+        match self.room_for(session, payload_bytes) {
+            Ok(connection) => {
+                let token = Token { publication, sequence };
+                self.stage(session, connection, token, payload_bytes, What::Message(message));
+                Taken::Yes
+            }
+            Err(taken) => taken,
+        }
+    }
+
+    fn answer(&mut self, session: SessionId, answer: &Answer<'_>) -> Taken {
+        let payload_bytes = payload::answer_bytes(answer);
+        let connection = match self.room_for(session, payload_bytes) {
+            Ok(connection) => connection,
+            Err(taken) => return taken,
+        };
+        let number = answer.to.mark.try_into().ok().map(u64::from_le_bytes);
+        let Some(request) = number.and_then(|number| self.sessions[session.0 as usize].requests.remove(&number)) else {
+            self.too_late.push((session, answer.token()));
+            return Taken::Yes;
+        };
+        let &Answer { qos, number, publisher, sequence, due_ns, received_ns, payload_bytes: asked_bytes, .. } = answer;
+        let to = ReplyTo { address: "", mark: &[] };
+        let kept = Answer { to, qos, number, publisher, sequence, due_ns, received_ns, payload_bytes: asked_bytes };
+        self.stage(session, connection, answer.token(), payload_bytes, What::Answer(Box::new((request, kept))));
+        Taken::Yes
+    }
+
+    fn unsubscribe(&mut self, session: SessionId, index: usize, sink: &mut impl Sink) {
+        let entry = &mut self.sessions[session.0 as usize];
+        let outcome = match (entry.config.keeps_subscription(index), &entry.phase) {
+            (Some(said), _) => Err(said),
+            (None, Phase::Opening) => Err(Said::words("the session is not connected")),
+            (None, Phase::Closed) => Ok(()),
+            (None, Phase::Open(connection)) => {
+                self.helpers.unsubscribe(Arc::clone(connection), entry.key(), index, !V::BETWEEN_PEERS);
+                entry.unsubscribed.insert(index);
+                return;
+            }
+        };
+        if outcome.is_ok() {
+            entry.unsubscribed.insert(index);
+        }
+        sink.unsubscribed(session, index, outcome);
+    }
+
+    fn flush(&mut self, _: SessionId, sink: &mut impl Sink) {
+        self.sender.give(&mut self.staged);
+        self.tell_too_late(sink);
+    }
+
+    fn poll(&mut self, until_ns: Option<u64>, sink: &mut impl Sink) -> std::io::Result<()> {
+        loop {
+            let now_ns = clock::monotonic_ns();
+            let look_ns = now_ns + LOOK_EVERY_NS;
+            let wait_until_ns = match until_ns {
+                _ if self.collect(sink) => Some(0),
+                // Arrivals need not wake a shard that looks again soon: their times are taken already.
+                Some(until_ns) if until_ns <= look_ns => Some(until_ns),
+                _ if !self.mailbox.wait_for_arrivals() => Some(0),
+                _ if self.messages > 0 => Some(look_ns),
+                until_ns => until_ns,
+            };
+            let found = wait_until_ns == Some(0);
+            let awake = self.reactor.wait(wait_until_ns, &mut self.ready)?;
+            let found = self.collect(sink) || found;
+            if found || awake.woken || until_ns.is_some_and(|until_ns| awake.at_ns >= until_ns) {
+                return Ok(());
+            }
+        }
+    }
+
+    fn waker(&self) -> Waker {
+        self.reactor.waker()
+    }
+
+    fn unsent_bytes(&self) -> u64 {
+        self.bytes as u64
+    }
+}
+
+impl<V> Drop for ZenohClients<V> {
+    /// Sessions that nobody ended are ended as well; the helpers wait for that.
+    fn drop(&mut self) {
+        for session in &mut self.sessions {
+            if let Phase::Open(connection) = std::mem::replace(&mut session.phase, Phase::Closed) {
+                connection.gate.close();
+                self.helpers.close(connection);
+            }
+            session.next_generation();
+        }
+    }
+}

@@ -1,0 +1,149 @@
+//! Threads that open and close: both wait for the other side, and a shard must not.
+
+use std::collections::VecDeque;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+use ::zenoh::Wait as _;
+use pubmark_protocol::events::{Cause, Said};
+
+use super::connection::Connection;
+use super::mailbox::{Key, Mailbox, Notice};
+use super::opening::{self, Opening};
+
+/// Threads of a shard: so many openings and closings can wait at a time.
+const THREADS: usize = 4;
+/// Longest wait for a thread at the end. The library gives a closing ten seconds.
+const JOIN_WITHIN: Duration = Duration::from_secs(12);
+
+/// Something to do.
+enum Task {
+    Open(Box<Opening>),
+    Unsubscribe { connection: Arc<Connection>, key: Key, index: usize, has_router: bool },
+    Close(Arc<Connection>),
+}
+
+#[derive(Default)]
+struct Queue {
+    tasks: VecDeque<Task>,
+    stopped: bool,
+}
+
+#[derive(Default)]
+struct Shared {
+    queue: Mutex<Queue>,
+    filled: Condvar,
+}
+
+impl Shared {
+    fn lock(&self) -> MutexGuard<'_, Queue> {
+        self.queue.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// The threads of a shard. When dropped, they close what is to be closed and end.
+pub struct Helpers {
+    shared: Arc<Shared>,
+    threads: Vec<JoinHandle<()>>,
+}
+
+impl Helpers {
+    /// Starts the threads.
+    pub fn start(mailbox: &Arc<Mailbox>) -> std::io::Result<Helpers> {
+        let mut helpers = Helpers { shared: Arc::new(Shared::default()), threads: Vec::with_capacity(THREADS) };
+        for _ in 0..THREADS {
+            let (shared, mailbox) = (Arc::clone(&helpers.shared), Arc::clone(mailbox));
+            let thread = std::thread::Builder::new().name("zenoh-helper".to_owned());
+            helpers.threads.push(thread.spawn(move || run(&shared, &mailbox))?);
+        }
+        Ok(helpers)
+    }
+
+    /// Opens a connection, whose fate comes to the mailbox.
+    pub fn open(&self, opening: Box<Opening>) {
+        self.give(Task::Open(opening));
+    }
+
+    /// Ends a subscription of a connection, which comes to the mailbox.
+    pub fn unsubscribe(&self, connection: Arc<Connection>, key: Key, index: usize, has_router: bool) {
+        self.give(Task::Unsubscribe { connection, key, index, has_router });
+    }
+
+    /// Closes a connection.
+    pub fn close(&self, connection: Arc<Connection>) {
+        self.give(Task::Close(connection));
+    }
+
+    fn give(&self, task: Task) {
+        self.shared.lock().tasks.push_back(task);
+        self.shared.filled.notify_one();
+    }
+}
+
+impl Drop for Helpers {
+    fn drop(&mut self) {
+        let mut queue = self.shared.lock();
+        queue.stopped = true;
+        queue.tasks.retain(|task| matches!(task, Task::Close(_)));
+        drop(queue);
+        self.shared.filled.notify_all();
+        let deadline = Instant::now() + JOIN_WITHIN;
+        for thread in self.threads.drain(..) {
+            join_until(thread, deadline);
+        }
+    }
+}
+
+/// Waits for a thread, but not for one that the library does not let go.
+pub fn join(thread: Option<JoinHandle<()>>) {
+    if let Some(thread) = thread {
+        join_until(thread, Instant::now() + JOIN_WITHIN);
+    }
+}
+
+fn join_until(thread: JoinHandle<()>, deadline: Instant) {
+    while !thread.is_finished() && Instant::now() < deadline {
+        std::thread::sleep(Duration::from_millis(1));
+    }
+    if thread.is_finished() {
+        // A panic of the library has been printed by the thread itself.
+        let _ = thread.join();
+    }
+}
+
+fn run(shared: &Shared, mailbox: &Arc<Mailbox>) {
+    loop {
+        let mut queue = shared.lock();
+        let task = loop {
+            match queue.tasks.pop_front() {
+                Some(task) => break task,
+                None if queue.stopped => return,
+                None => queue = shared.filled.wait(queue).unwrap_or_else(PoisonError::into_inner),
+            }
+        };
+        drop(queue);
+        match task {
+            Task::Open(opening) if opening.is_wanted() => {
+                let key = opening.key;
+                let opened = catch_unwind(AssertUnwindSafe(|| opening::open(*opening, mailbox)));
+                let panicked = || Err(Cause::Refused(Said::words("the library panicked")));
+                mailbox.tell(Notice::Opened(key, opened.unwrap_or_else(|_| panicked())));
+            }
+            Task::Open(_) => {}
+            Task::Unsubscribe { connection, key, index, has_router } => {
+                let unsubscribe = || opening::unsubscribe(&connection, index, has_router);
+                let panicked = |_| Err(Said::words("the library panicked"));
+                let outcome = catch_unwind(AssertUnwindSafe(unsubscribe)).unwrap_or_else(panicked);
+                mailbox.tell(Notice::Unsubscribed(key, index, outcome));
+            }
+            Task::Close(connection) => close(&connection),
+        }
+    }
+}
+
+/// The library's goodbye. That it failed changes nothing: the session is not used any more.
+fn close(connection: &Connection) {
+    let _ = catch_unwind(AssertUnwindSafe(|| connection.session.close().wait()));
+}

@@ -1,0 +1,246 @@
+//! What the threads of the library, the helpers and the sender have for a shard.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use ::zenoh::bytes::ZBytes;
+use ::zenoh::query::Query;
+use pubmark_protocol::clients::Waker;
+use pubmark_protocol::events::{Cause, Said, Token};
+
+use super::connection::Connection;
+
+/// Payload bytes that wait for a shard at most; what comes beyond is dropped and counted.
+const MOST_BYTES: usize = 64 << 20;
+/// Messages that wait for a shard at most.
+const MOST_ARRIVALS: usize = 1 << 20;
+/// Memory of payloads that is kept for the next ones.
+const KEPT_BYTES: usize = 4 << 20;
+
+/// A connection of a session: they are counted, so that what comes of an earlier one is told apart.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Key {
+    /// The session.
+    pub session: u32,
+    /// Which of its connections.
+    pub generation: u32,
+}
+
+/// Something that happened to a connection.
+pub enum Notice {
+    /// It is open; each subscription was made or not. Or it is not open.
+    Opened(Key, Result<Opened, Cause>),
+    /// One of its subscriptions has ended, or why not.
+    Unsubscribed(Key, usize, Result<(), Said>),
+    /// It has nobody on the other side any more.
+    Lost(Key),
+}
+
+/// An open connection, with what came of its subscriptions.
+pub struct Opened {
+    /// The connection.
+    pub connection: Arc<Connection>,
+    /// By index in the session's list.
+    pub subscriptions: Vec<(usize, Result<(), Said>)>,
+}
+
+/// What became of a message for the library.
+pub struct Done {
+    /// Where it was to go.
+    pub key: Key,
+    /// Bytes of its payload.
+    pub payload_bytes: usize,
+    /// What became of it.
+    pub outcome: Outcome,
+}
+
+/// What can become of one.
+pub enum Outcome {
+    /// The library has it: when that began, and when it was over.
+    Handed { write_start_ns: u64, written_ns: u64 },
+    /// The library did not take it.
+    Failed(String),
+    /// It was not begun, as its connection had been closed.
+    Skipped,
+}
+
+/// What a message is that arrived.
+pub enum Kind {
+    /// Nothing but a message.
+    Plain,
+    /// A request, which can be answered until this is dropped. Its payload is not in it any more.
+    Request(Query),
+    /// The answer to this request.
+    Answer(Token),
+}
+
+/// A message that arrived. Its payload ends at `end` in [`Post::payloads`] and begins where the one before ended.
+pub struct Arrival {
+    /// Where.
+    pub key: Key,
+    /// When the library called, ns of `CLOCK_MONOTONIC`.
+    pub at_ns: u64,
+    /// What it is.
+    pub kind: Kind,
+    /// End of its payload.
+    pub end: usize,
+}
+
+/// All that waits.
+#[derive(Default)]
+pub struct Post {
+    /// What happened to connections.
+    pub notices: Vec<Notice>,
+    /// What became of messages for the library.
+    pub done: Vec<Done>,
+    /// What arrived.
+    pub arrivals: Vec<Arrival>,
+    /// Payloads, one behind another.
+    pub payloads: Vec<u8>,
+    /// Messages that arrived and found no room.
+    pub missed: u64,
+}
+
+impl Post {
+    /// Empties it, keeping some of its memory.
+    pub fn clear(&mut self) {
+        self.arrivals.clear();
+        self.payloads.clear();
+        self.payloads.shrink_to(KEPT_BYTES);
+    }
+}
+
+/// Where all threads put what they have for the shard.
+pub struct Mailbox {
+    post: Mutex<Post>,
+    waker: Waker,
+    /// The shard waits for arrivals.
+    waits: AtomicBool,
+}
+
+impl Mailbox {
+    /// An empty one of the shard that `waker` wakes.
+    pub fn new(waker: Waker) -> Mailbox {
+        Mailbox { post: Mutex::default(), waker, waits: AtomicBool::new(false) }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Post> {
+        // Nothing in here can be left half done by a panic elsewhere.
+        self.post.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Says what happened to a connection.
+    pub fn tell(&self, notice: Notice) {
+        self.lock().notices.push(notice);
+        self.waker.wake();
+    }
+
+    /// Says what became of a message for the library, and wakes the shard if `wakes`.
+    pub fn settle(&self, done: Done, wakes: bool) {
+        self.lock().done.push(done);
+        if wakes {
+            self.waker.wake();
+        }
+    }
+
+    /// Puts a message in that arrived at `at_ns`, or counts it where there is no room.
+    pub fn deliver(&self, key: Key, at_ns: u64, payload: &ZBytes, kind: Kind) {
+        let mut post = self.lock();
+        let full =
+            post.payloads.len().saturating_add(payload.len()) > MOST_BYTES || post.arrivals.len() >= MOST_ARRIVALS;
+        // One is always taken, however large it is: the library holds it anyway.
+        if full && !post.arrivals.is_empty() {
+            post.missed += 1;
+            // What is dropped of a request is said to its sender, for which nobody else should wait.
+            drop(post);
+            return;
+        }
+        for slice in payload.slices() {
+            post.payloads.extend_from_slice(slice);
+        }
+        let end = post.payloads.len();
+        // Who is to answer it must not find it later than it came.
+        let is_request = matches!(kind, Kind::Request(_));
+        post.arrivals.push(Arrival { key, at_ns, kind, end });
+        drop(post);
+        let waited = self.waits.load(Ordering::Relaxed) && self.waits.swap(false, Ordering::AcqRel);
+        if waited || is_request {
+            self.waker.wake();
+        }
+    }
+
+    /// Takes all that waits; `empty` comes in its place.
+    pub fn take(&self, empty: &mut Post) {
+        let mut post = self.lock();
+        // Arrivals need not wake a shard that is looking.
+        self.waits.store(false, Ordering::Release);
+        std::mem::swap(&mut *post, empty);
+    }
+
+    /// Takes what became of messages for the library.
+    pub fn take_done(&self) -> Vec<Done> {
+        std::mem::take(&mut self.lock().done)
+    }
+
+    /// The shard is about to wait, and arrivals are to end that. False if something is there already.
+    pub fn wait_for_arrivals(&self) -> bool {
+        let post = self.lock();
+        let empty = post.arrivals.is_empty() && post.done.is_empty() && post.notices.is_empty() && post.missed == 0;
+        self.waits.store(empty, Ordering::Release);
+        empty
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use std::sync::atomic::AtomicU32;
+
+    use super::*;
+
+    const KEY: Key = Key { session: 3, generation: 1 };
+
+    fn mailbox() -> (Mailbox, Arc<AtomicU32>) {
+        let woken = Arc::new(AtomicU32::new(0));
+        let seen = Arc::clone(&woken);
+        let waker = Waker::new(move || {
+            seen.fetch_add(1, Ordering::Relaxed);
+        });
+        (Mailbox::new(waker), woken)
+    }
+
+    #[test]
+    fn arrivals_wake_a_waiting_shard_once() {
+        let (mailbox, woken) = mailbox();
+        mailbox.deliver(KEY, 1, &ZBytes::from(vec![1, 2]), Kind::Plain);
+        assert_eq!(woken.load(Ordering::Relaxed), 0, "nobody waits");
+        assert!(!mailbox.wait_for_arrivals(), "something is there");
+        mailbox.take(&mut Post::default());
+        assert!(mailbox.wait_for_arrivals());
+        mailbox.deliver(KEY, 2, &ZBytes::from(vec![3]), Kind::Plain);
+        mailbox.deliver(KEY, 3, &ZBytes::from(vec![4, 5]), Kind::Plain);
+        assert_eq!(woken.load(Ordering::Relaxed), 1);
+        let mut post = Post::default();
+        mailbox.take(&mut post);
+        assert_eq!(post.payloads, [3, 4, 5]);
+        assert_eq!(post.arrivals.iter().map(|arrival| arrival.end).collect::<Vec<_>>(), [1, 3]);
+    }
+
+    #[test]
+    fn what_finds_no_room_is_counted() {
+        let (mailbox, _) = mailbox();
+        let large = ZBytes::from(vec![0; MOST_BYTES + 1]);
+        mailbox.deliver(KEY, 1, &large, Kind::Plain);
+        mailbox.deliver(KEY, 2, &ZBytes::from(vec![1]), Kind::Plain);
+        mailbox.deliver(KEY, 3, &ZBytes::from(vec![1]), Kind::Plain);
+        let mut post = Post::default();
+        mailbox.take(&mut post);
+        assert_eq!((post.arrivals.len(), post.missed), (1, 2));
+        post.missed = 0;
+        post.clear();
+        mailbox.take(&mut post);
+        mailbox.deliver(KEY, 4, &ZBytes::from(vec![1]), Kind::Plain);
+        mailbox.take(&mut post);
+        assert_eq!((post.arrivals.len(), post.missed), (1, 0));
+    }
+}

@@ -1,0 +1,193 @@
+//! How a connection is made: the library's session, then its subscribers and publishers. On a helper's thread.
+
+use std::collections::BTreeMap;
+use std::net::{SocketAddr, TcpStream};
+use std::sync::atomic::{AtomicI64, AtomicU32, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use ::zenoh::pubsub::Subscriber;
+use ::zenoh::qos::CongestionControl;
+use ::zenoh::sample::SampleKind;
+use ::zenoh::{Session, Wait as _};
+use pubmark_protocol::clients::Publication;
+use pubmark_protocol::clock;
+use pubmark_protocol::events::{Cause, Said};
+
+use super::asking::{self, Asking};
+use super::connection::{Connection, Gate};
+use super::keys::key_expression;
+use super::mailbox::{Key, Kind, Mailbox, Notice, Opened};
+use super::settings::{OPEN_WITHIN, Place, Settings};
+
+/// A key expression that nobody answers for.
+const NOBODY: &str = "pubmark/nobody/answers/this";
+/// Longest wait for an answer that says whether anybody listens at all.
+const DIAGNOSE_WITHIN: Duration = Duration::from_secs(1);
+
+/// What a connection is to be.
+pub struct Opening {
+    /// Which it is.
+    pub key: Key,
+    /// The connection that its session wants by now.
+    pub wanted: Arc<AtomicU32>,
+    /// Who connects to whom.
+    pub place: Place,
+    /// With what.
+    pub settings: Settings,
+    /// What happens where a queue is full.
+    pub congestion: CongestionControl,
+    /// What it publishes.
+    pub publications: Vec<Publication>,
+    /// Filters of its subscriptions that were not ended, each with its index in the session's list.
+    pub filters: Vec<(usize, Box<str>)>,
+    /// What comes to them is answered.
+    pub answers: bool,
+    /// What it publishes are requests, whose answers are awaited for so long.
+    pub asks_for: Option<Duration>,
+}
+
+impl Opening {
+    /// Does its session still want it?
+    pub fn is_wanted(&self) -> bool {
+        self.wanted.load(Ordering::Acquire) == self.key.generation
+    }
+}
+
+/// Opens a connection.
+pub fn open(opening: Opening, mailbox: &Arc<Mailbox>) -> Result<Opened, Cause> {
+    let (session, place) = open_session(&opening)?;
+    let made = watch(&session, &place, opening.key, mailbox).and_then(|()| {
+        let mut subscribers = BTreeMap::new();
+        let subscriptions = opening.filters.iter().map(|(index, filter)| {
+            let made = match (opening.asks_for, opening.answers) {
+                // Answers come to who asked, without being subscribed to.
+                (Some(_), _) => Ok(()),
+                (None, true) => asking::listen(&session, filter, opening.key, mailbox),
+                (None, false) => subscribe(&session, filter, opening.key, mailbox).map(|subscriber| {
+                    subscribers.insert(*index, subscriber);
+                }),
+            };
+            (*index, made)
+        });
+        let subscriptions = subscriptions.collect();
+        if opening.asks_for.is_none() && !opening.filters.is_empty() && matches!(place, Place::Router(_)) {
+            await_router(&session).map_err(Cause::Refused)?;
+        }
+        let publications = opening.publications.into_iter().map(|publication| {
+            let refused = |words: String| Cause::Refused(Said::words(words));
+            let key = key_expression(&publication.topic).map_err(refused)?;
+            let key = session.declare_keyexpr(key).wait().map_err(|error| refused(first_line(&error.to_string())))?;
+            Ok((key, publication))
+        });
+        Ok((publications.collect::<Result<Vec<_>, Cause>>()?, Mutex::new(subscribers), subscriptions))
+    });
+    match made {
+        Ok((publications, subscribers, subscriptions)) => {
+            let (congestion, gate) = (opening.congestion, Gate::default());
+            let asking = opening.asks_for.map(|patience| Arc::new(Asking::new(patience, opening.key, mailbox)));
+            let connection = Arc::new(Connection { session, publications, subscribers, congestion, asking, gate });
+            Ok(Opened { connection, subscriptions })
+        }
+        Err(cause) => {
+            let _ = session.close().wait();
+            Err(cause)
+        }
+    }
+}
+
+fn open_session(opening: &Opening) -> Result<(Session, Place), Cause> {
+    let attempt = |place: &Place| {
+        let config = opening.settings.config(place).map_err(|words| Cause::Refused(Said::words(words)))?;
+        ::zenoh::open(config).wait().map_err(|error| diagnosed(place, &error.to_string()))
+    };
+    match (attempt(&opening.place), &opening.place) {
+        (Ok(session), place) => Ok((session, place.clone())),
+        // Somebody listens there already, so this peer has a port of its own.
+        (Err(_), Place::Listening(address)) => {
+            let place = Place::Announced(*address);
+            attempt(&place).map(|session| (session, place))
+        }
+        (Err(cause), _) => Err(cause),
+    }
+}
+
+/// The library says only that it could not connect. Whether anybody listens is asked again, by ourselves.
+fn diagnosed(place: &Place, words: &str) -> Cause {
+    let (Place::Router(address) | Place::Announced(address) | Place::Connecting(address)) = place else {
+        return Cause::Unreachable(first_line(words));
+    };
+    match TcpStream::connect_timeout(address, DIAGNOSE_WITHIN) {
+        Err(error) => Cause::Unreachable(error.to_string()),
+        Ok(_) => Cause::Refused(Said::words(no_transport(*address))),
+    }
+}
+
+fn no_transport(address: SocketAddr) -> String {
+    format!(
+        "{address} listens, but agreed on no Zenoh transport: it speaks something else, does not take the log-in, \
+         or has as many sessions as it takes"
+    )
+}
+
+pub fn first_line(words: &str) -> String {
+    const MOST_SHOWN: usize = 200;
+    words.lines().next().unwrap_or_default().chars().take(MOST_SHOWN).collect()
+}
+
+/// Tells the mailbox when a session that connects to others is alone.
+fn watch(session: &Session, place: &Place, key: Key, mailbox: &Arc<Mailbox>) -> Result<(), Cause> {
+    if matches!(place, Place::Listening(_) | Place::Announced(_)) {
+        // Others come and go.
+        return Ok(());
+    }
+    let links = Arc::new(AtomicI64::new(0));
+    let (counted, mailbox) = (Arc::clone(&links), Arc::clone(mailbox));
+    let info = session.info();
+    let listener = info.transport_events_listener().history(true).callback(move |event| {
+        let change = if event.kind() == SampleKind::Put { 1 } else { -1 };
+        if counted.fetch_add(change, Ordering::AcqRel) + change == 0 {
+            mailbox.tell(Notice::Lost(key));
+        }
+    });
+    listener.background().wait().map_err(|error| Cause::Refused(Said::words(first_line(&error.to_string()))))?;
+    if links.load(Ordering::Acquire) > 0 {
+        Ok(())
+    } else {
+        Err(Cause::Dropped("the connection ended at once".to_owned()))
+    }
+}
+
+/// A router does not answer a subscription. It handles what one session says in order, so its answer to a question behind
+/// the subscriptions says that it has them.
+fn await_router(session: &Session) -> Result<(), Said> {
+    let refused = |words: &str| Said::words(words.to_owned());
+    let asked =
+        session.get(NOBODY).timeout(OPEN_WITHIN).wait().map_err(|error| refused(&first_line(&error.to_string())))?;
+    // Nobody has an answer, so the only thing to come is the end; or word of the time limit.
+    match asked.recv() {
+        Err(_) => Ok(()),
+        Ok(_) => Err(refused("the router did not answer behind the subscriptions")),
+    }
+}
+
+/// Ends a subscription. When this returns, nothing of it is on its way to the mailbox: a router has been asked behind it, and between
+/// peers the library hands on nothing that no subscriber of ours is there for.
+pub fn unsubscribe(connection: &Connection, index: usize, has_router: bool) -> Result<(), Said> {
+    let subscriber = connection.subscribers.lock().unwrap_or_else(PoisonError::into_inner).remove(&index);
+    let Some(subscriber) = subscriber else { return Err(Said::words("it is not subscribed to")) };
+    let undeclared = subscriber.undeclare().wait_callbacks().wait();
+    undeclared.map_err(|error| Said::words(first_line(&error.to_string())))?;
+    if has_router { await_router(&connection.session) } else { Ok(()) }
+}
+
+fn subscribe(session: &Session, filter: &str, key: Key, mailbox: &Arc<Mailbox>) -> Result<Subscriber<()>, Said> {
+    let expression = key_expression(filter).map_err(Said::words)?;
+    let mailbox = Arc::clone(mailbox);
+    let subscriber = session.declare_subscriber(expression).callback(move |sample| {
+        // First of all: everything behind it is ours.
+        let at_ns = clock::monotonic_ns();
+        mailbox.deliver(key, at_ns, sample.payload(), Kind::Plain);
+    });
+    subscriber.wait().map_err(|error| Said::words(first_line(&error.to_string())))
+}

@@ -1,0 +1,198 @@
+//! The thread that hands messages to the library. A put may wait for room, up to five seconds, and the shard must not.
+//!
+//! It takes one message after another, so the order of a session's messages is kept. What waits here is bounded by the shard,
+//! which counts what it gave and what came back.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::thread::JoinHandle;
+
+use ::zenoh::Wait as _;
+use ::zenoh::query::Query;
+use pubmark_protocol::clients::{Outgoing, ShardConfig};
+use pubmark_protocol::events::Token;
+use pubmark_protocol::requests::Answer;
+use pubmark_protocol::{clock, header};
+
+use super::connection::Connection;
+use super::helpers;
+use super::mailbox::{Done, Key, Mailbox, Outcome};
+use crate::payload;
+
+/// A message for the library.
+pub struct Job {
+    /// Where it goes; `None` for what goes nowhere.
+    pub connection: Option<Arc<Connection>>,
+    /// The same by number.
+    pub key: Key,
+    /// What goes.
+    pub what: What,
+}
+
+/// What goes.
+pub enum What {
+    /// A message, or a request.
+    Message(Outgoing),
+    /// An answer, by what it answers; its address says nothing.
+    Answer(Box<(Query, Answer<'static>)>),
+    /// Nothing: nobody answers these, which the library says to who asked as they are dropped, and may wait for room.
+    Forget(Vec<Query>),
+}
+
+#[derive(Default)]
+struct Queue {
+    jobs: Vec<Job>,
+    stopped: bool,
+}
+
+#[derive(Default)]
+struct Shared {
+    queue: Mutex<Queue>,
+    filled: Condvar,
+    /// The shard has been told that there is no room.
+    is_full: AtomicBool,
+}
+
+impl Shared {
+    fn lock(&self) -> MutexGuard<'_, Queue> {
+        self.queue.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// The thread's handle; stops it when dropped.
+pub struct Sender {
+    shared: Arc<Shared>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Sender {
+    /// Starts the thread, which makes payloads as `config` says.
+    pub fn start(config: ShardConfig, mailbox: Arc<Mailbox>) -> std::io::Result<Sender> {
+        let shared = Arc::new(Shared::default());
+        let seen = Arc::clone(&shared);
+        let thread = std::thread::Builder::new().name("zenoh-sender".to_owned());
+        let thread = Some(thread.spawn(move || run(&seen, &config, &mailbox))?);
+        Ok(Sender { shared, thread })
+    }
+
+    /// Gives it messages.
+    pub fn give(&self, jobs: &mut Vec<Job>) {
+        if jobs.is_empty() {
+            return;
+        }
+        let mut queue = self.shared.lock();
+        let was_empty = queue.jobs.is_empty();
+        queue.jobs.append(jobs);
+        drop(queue);
+        if was_empty {
+            self.shared.filled.notify_one();
+        }
+    }
+
+    /// The shard finds no room and is to be woken when there is some.
+    pub fn mark_full(&self) {
+        self.shared.is_full.store(true, Ordering::Release);
+    }
+}
+
+impl Drop for Sender {
+    fn drop(&mut self) {
+        self.shared.lock().stopped = true;
+        self.shared.filled.notify_one();
+        helpers::join(self.thread.take());
+    }
+}
+
+fn run(shared: &Shared, config: &ShardConfig, mailbox: &Mailbox) {
+    let mut jobs = Vec::new();
+    loop {
+        let mut queue = shared.lock();
+        while queue.jobs.is_empty() {
+            if queue.stopped {
+                return;
+            }
+            queue = shared.filled.wait(queue).unwrap_or_else(PoisonError::into_inner);
+        }
+        std::mem::swap(&mut queue.jobs, &mut jobs);
+        drop(queue);
+        let all = jobs.len();
+        for (place, job) in jobs.drain(..).enumerate() {
+            let Some(done) = hand_over(job, config) else { continue };
+            // Half of what was given is out: there is room for as much again.
+            let wakes = 2 * (place + 1) >= all
+                && shared.is_full.load(Ordering::Acquire)
+                && shared.is_full.swap(false, Ordering::AcqRel);
+            mailbox.settle(done, wakes);
+        }
+    }
+}
+
+/// Gives a message to the library, which may wait for room in its queues. Its payload is made here: memory that one thread
+/// allocates and another frees costs more. `None` if nobody waits for what became of it.
+fn hand_over(Job { connection, key, what }: Job, config: &ShardConfig) -> Option<Done> {
+    let (payload_bytes, outcome) = match (what, connection) {
+        (What::Message(message), Some(to)) => (message.payload_bytes as usize, hand_message(&to, message, config)),
+        (What::Answer(of), Some(to)) => (payload::answer_bytes(&of.1), hand_answer(&to, of, config)),
+        (What::Forget(requests), _) => {
+            forget(requests);
+            return None;
+        }
+        // There is nothing that goes somewhere without a connection.
+        (What::Message(_) | What::Answer(_), None) => return None,
+    };
+    Some(Done { key, payload_bytes, outcome })
+}
+
+/// Drops what the library has a say in. Its panic is nothing to the thread.
+fn forget<T>(dropped: T) {
+    let _ = catch_unwind(AssertUnwindSafe(|| drop(dropped)));
+}
+
+fn hand_message(connection: &Connection, message: Outgoing, config: &ShardConfig) -> Outcome {
+    let Outgoing { publication, sequence, due_ns, payload_bytes } = message;
+    let entry = connection.publications.get(usize::from(publication));
+    let Some((topic, entry)) = entry.filter(|_| connection.gate.enter()) else { return Outcome::Skipped };
+    let mut payload = Vec::with_capacity(payload_bytes as usize);
+    payload::append(config, entry, sequence, due_ns, payload_bytes as usize, &mut payload);
+    let write_start_ns = clock::monotonic_ns();
+    header::patch_write_start(&mut payload, due_ns, write_start_ns);
+    match &connection.asking {
+        Some(asking) => {
+            let token = Token { publication, sequence };
+            begun(write_start_ns, || asking.ask(&connection.session, topic, connection.congestion, payload, token))
+        }
+        None => {
+            let put = connection.session.put(topic, payload).congestion_control(connection.congestion);
+            begun(write_start_ns, || put.wait().map_err(|error| error.to_string()))
+        }
+    }
+}
+
+fn hand_answer(connection: &Connection, of: Box<(Query, Answer<'static>)>, config: &ShardConfig) -> Outcome {
+    let (request, answer) = &*of;
+    if !connection.gate.enter() {
+        forget(of);
+        return Outcome::Skipped;
+    }
+    let mut payload = Vec::with_capacity(payload::answer_bytes(answer));
+    payload::append_answer(config, answer, &mut payload);
+    let write_start_ns = clock::monotonic_ns();
+    // Its header's time counts from the request's arrival.
+    header::patch_write_start(&mut payload, answer.received_ns, write_start_ns);
+    // It goes with the priority and congestion control of its request.
+    let reply = request.reply(request.key_expr(), payload);
+    let outcome = begun(write_start_ns, || reply.wait().map_err(|error| error.to_string()));
+    // Word that there is no further reply.
+    forget(of);
+    outcome
+}
+
+/// A panic of the library is the end of this message, not of the thread that all others wait for.
+fn begun(write_start_ns: u64, hand: impl FnOnce() -> Result<(), String>) -> Outcome {
+    match catch_unwind(AssertUnwindSafe(hand)) {
+        Ok(Ok(())) => Outcome::Handed { write_start_ns, written_ns: clock::monotonic_ns() },
+        Ok(Err(words)) => Outcome::Failed(words),
+        Err(_) => Outcome::Failed("it panicked".to_owned()),
+    }
+}

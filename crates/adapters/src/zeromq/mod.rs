@@ -1,0 +1,15 @@
+//! ZeroMQ at wire level: PUB and SUB sockets over ZMTP 3.1, at most once. Start with [`ZeroMq`]; without a proxy, [`peers`].
+//! Why it is as it is: docs/design/zeromq.md.
+
+mod chosen;
+mod opening;
+pub mod peers;
+mod session;
+mod wanted;
+
+pub use session::ZeroMq;
+
+use crate::connection::StreamClients;
+
+/// Clients that speak ZeroMQ's publish/subscribe.
+pub type ZeroMqClients = StreamClients<ZeroMq>;

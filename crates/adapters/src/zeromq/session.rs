@@ -1,0 +1,367 @@
+//! What ZeroMQ adds to a connection. A session is a socket: PUB if it publishes, SUB if it subscribes.
+//!
+//! Nothing is acknowledged, and no subscription is answered. A subscriber's PING behind its subscriptions is: its PONG says that
+//! the peer has read them. A publisher hears from its peer what is wanted; until the first such wish, or for a while, it does
+//! not count as connected.
+
+use std::collections::VecDeque;
+
+use pubmark_model::qos::Qos;
+use pubmark_protocol::capabilities::{Capabilities, Features, Level, SentMeans};
+use pubmark_protocol::clients::{Outgoing, SessionConfig};
+use pubmark_protocol::clock;
+use pubmark_protocol::events::{Cause, Connected, Said, Sink};
+use pubmark_wire::zmtp::{
+    Command, DecodeError, Found, Item, SocketType, append_frame_front, encode_cancel, encode_ping, encode_pong,
+    encode_subscribe, encode_subscription_message, next, prefix,
+};
+
+use super::chosen::{Arrival, Chosen};
+use super::opening::{self, Stage};
+use super::wanted::Wanted;
+use crate::connection::{Blocked, Dialect, Link, Measured, Phase, Refusal, Sending, Shared, Times};
+
+/// Largest payload that we send, bytes; ZMTP has sizes of 63 bits, libzmq no limit of its own.
+const LARGEST_PAYLOAD_BYTES: u32 = 1 << 30;
+/// How long a peer has to tell a publisher its first subscription, ns. One that nobody subscribed to has none to tell.
+const TELLS_WITHIN_NS: u64 = 100_000_000;
+/// Context of the PING behind subscriptions, to tell its PONG from those of signs of life.
+const BEHIND_SUBSCRIPTIONS: &[u8] = b"subscribed";
+/// The same behind the end of one.
+const BEHIND_AN_END: &[u8] = b"unsubscribed";
+/// Most PONGs that wait for a socket: a peer that sends more PINGs does not read.
+const MOST_PONGS: u16 = 1_000;
+
+/// A session's memory.
+pub struct ZeroMq {
+    stage: Stage,
+    /// Minor version of the peer.
+    minor: u8,
+    /// PONGs appended since the outbox was last seen empty.
+    pongs: u16,
+    side: Side,
+    /// Its connections are accepted, not made.
+    accepts: bool,
+}
+
+/// What a session is for.
+enum Side {
+    Publisher(Wanted),
+    Subscriber {
+        chosen: Chosen,
+        /// Subscriptions were sent, and their PONG is awaited.
+        awaited: bool,
+        /// Subscriptions whose end was sent and whose PONG is awaited, in order.
+        ending: VecDeque<usize>,
+    },
+}
+
+impl Side {
+    fn socket(&self) -> SocketType {
+        match self {
+            Side::Publisher(_) => SocketType::Pub,
+            Side::Subscriber { .. } => SocketType::Sub,
+        }
+    }
+}
+
+impl Dialect for ZeroMq {
+    const CAPABILITIES: Capabilities = Capabilities {
+        name: "zeromq",
+        title: "ZeroMQ publish/subscribe (ZMTP 3.1)",
+        schemes: &["zmq"],
+        tls_schemes: &[],
+        default_port: 5556,
+        default_tls_port: 5556,
+        levels: &[Level { qos: Qos::BestEffort, means: "a message of a PUB socket to SUB sockets, in two frames" }],
+        wildcards: true,
+        retain: false,
+        persistent_sessions: false,
+        ends_sessions: false,
+        features: Features { filters_at_clients: true, two_ports: true, ..Features::NONE },
+        sent_means: SentMeans::Wire,
+        maximum_payload_bytes: LARGEST_PAYLOAD_BYTES,
+        check_topic: None,
+        hears: None,
+    };
+    const WELCOME: &'static str = "its READY, as libzmq does to a socket of a type that it does not take";
+
+    type Packet<'a> = Item<'a>;
+
+    fn new(config: &SessionConfig) -> ZeroMq {
+        let side = if config.subscriptions.is_empty() {
+            Side::Publisher(Wanted::new(&config.publications))
+        } else {
+            Side::Subscriber { chosen: Chosen::new(&config.subscriptions), awaited: false, ending: VecDeque::new() }
+        };
+        ZeroMq { stage: Stage::Greeting, minor: 0, pongs: 0, side, accepts: false }
+    }
+
+    fn begin(&mut self, link: &mut Link, shared: &mut Shared) -> Result<(), Cause> {
+        (self.stage, self.minor, self.pongs) = (Stage::Greeting, 0, 0);
+        match &mut self.side {
+            Side::Publisher(wanted) => wanted.forget(),
+            Side::Subscriber { chosen, awaited, ending } => {
+                chosen.forget();
+                *awaited = false;
+                ending.clear();
+            }
+        }
+        opening::begin(link, shared, self.accepts)
+    }
+
+    fn measure(bytes: &[u8], most_bytes: usize) -> Result<Measured<Item<'_>>, Cause> {
+        match next(bytes, most_bytes).map_err(broken)? {
+            Found::Whole { item, bytes } => Ok(Measured::Whole { packet: item, bytes }),
+            Found::Partial(bytes) => Ok(Measured::Partial(Some(bytes))),
+        }
+    }
+
+    fn handle(
+        &mut self,
+        link: &mut Link,
+        shared: &mut Shared,
+        item: &Item<'_>,
+        times: Times,
+        sink: &mut impl Sink,
+    ) -> Result<(), Cause> {
+        match (self.stage, item) {
+            (Stage::Greeting, Item::Greeting(greeting)) => {
+                self.minor = greeting.minor;
+                self.stage = opening::on_greeting(link, shared, (self.side.socket(), self.accepts), *greeting)?;
+                Ok(())
+            }
+            (Stage::Greeting, _) => Err(Cause::Protocol("a frame before its greeting".to_owned())),
+            (_, Item::Greeting(_)) => Err(Cause::Protocol("a second greeting".to_owned())),
+            (Stage::Up, Item::Command(body)) => {
+                let command = Command::read(body).map_err(broken)?;
+                self.on_command(link, shared, &command, sink)
+            }
+            (Stage::Up, Item::Frame { more, body }) => {
+                self.on_frame(link, shared, *more, body, times, sink);
+                Ok(())
+            }
+            (stage, Item::Command(body)) => {
+                let command = Command::read(body).map_err(broken)?;
+                self.stage = opening::on_command(link, shared, (stage, self.side.socket()), &command)?;
+                if self.stage == Stage::Up {
+                    self.on_up(link, shared, sink);
+                }
+                Ok(())
+            }
+            (_, Item::Frame { .. }) => Err(Cause::Protocol("a message before its READY".to_owned())),
+        }
+    }
+
+    /// The peer told no subscription within its time: nobody may want anything, which is no reason to stay away.
+    fn waited(&mut self, link: &mut Link, shared: &mut Shared, sink: &mut impl Sink) {
+        self.open(link, shared, sink);
+    }
+
+    fn send(&mut self, link: &mut Link, shared: &mut Shared, message: Outgoing) -> Result<(), Refusal> {
+        let Side::Publisher(wanted) = &self.side else { return Err(Refusal::Blocked(Blocked::NotOpen)) };
+        let payload_bytes = message.payload_bytes as usize;
+        if payload_bytes > LARGEST_PAYLOAD_BYTES as usize {
+            return Err(Refusal::TooLarge(LARGEST_PAYLOAD_BYTES));
+        }
+        let Some(topic) = wanted.frame(message.publication) else {
+            link.withhold(shared, message);
+            return Ok(());
+        };
+        let front = |out: &mut Vec<u8>| {
+            out.extend_from_slice(topic);
+            append_frame_front(false, payload_bytes, out);
+        };
+        link.append_message(shared, message, Sending::once(payload_bytes), front, &[]);
+        Ok(())
+    }
+
+    fn unsubscribe(&mut self, link: &mut Link, shared: &mut Shared, index: usize, sink: &mut impl Sink) {
+        self.cancel(link, shared, index, sink);
+    }
+
+    fn ping(out: &mut Vec<u8>) {
+        encode_ping(b"", out);
+    }
+}
+
+fn broken(error: DecodeError) -> Cause {
+    Cause::Protocol(error.to_string())
+}
+
+impl ZeroMq {
+    /// Its connections will be accepted.
+    pub(super) fn accept(&mut self) {
+        self.accepts = true;
+    }
+
+    /// Did the peer ask for a publication's topic?
+    pub(super) fn is_wanted(&self, publication: u16) -> bool {
+        matches!(&self.side, Side::Publisher(wanted) if wanted.frame(publication).is_some())
+    }
+
+    /// Both sides have said what they are.
+    fn on_up(&mut self, link: &mut Link, shared: &mut Shared, sink: &mut impl Sink) {
+        match &self.side {
+            Side::Publisher(wanted) if !wanted.is_empty() => {
+                link.wait(shared, clock::monotonic_ns() + TELLS_WITHIN_NS);
+            }
+            Side::Publisher(_) => self.open(link, shared, sink),
+            Side::Subscriber { .. } => {
+                self.open(link, shared, sink);
+                self.subscribe(link, shared, sink);
+            }
+        }
+    }
+
+    fn open(&mut self, link: &mut Link, shared: &mut Shared, sink: &mut impl Sink) {
+        // Peers of version 3.0 need not answer a PING.
+        let keep_alive_s = if self.answers_pings() { shared.config.keep_alive_s } else { 0 };
+        link.opened(shared, keep_alive_s);
+        sink.connected(link.id, Connected::default());
+    }
+
+    fn answers_pings(&self) -> bool {
+        self.minor >= 1
+    }
+
+    fn subscribe(&mut self, link: &mut Link, shared: &mut Shared, sink: &mut impl Sink) {
+        let has_commands = self.answers_pings();
+        let Side::Subscriber { chosen, awaited, .. } = &mut self.side else { return };
+        link.unsubscribed.iter().for_each(|index| chosen.end(*index));
+        link.outbox.append(&mut shared.pool, |out| {
+            for prefix in chosen.prefixes() {
+                match has_commands {
+                    true => encode_subscribe(prefix.as_bytes(), out),
+                    false => encode_subscription_message(true, prefix.as_bytes(), out),
+                }
+            }
+            if has_commands {
+                encode_ping(BEHIND_SUBSCRIPTIONS, out);
+            }
+        });
+        *awaited = true;
+        if !has_commands {
+            self.on_subscribed(link, sink);
+        }
+    }
+
+    /// The peer has read our subscriptions, as far as it can be known.
+    fn on_subscribed(&mut self, link: &Link, sink: &mut impl Sink) {
+        let Side::Subscriber { awaited, .. } = &mut self.side else { return };
+        if std::mem::take(awaited) {
+            for index in link.listens_to() {
+                sink.subscribed(link.id, index, Ok(Qos::BestEffort));
+            }
+        }
+    }
+
+    /// Takes a wish back, unless another filter needs it; what arrives all the same is chosen by no filter from here on. A peer
+    /// that answers no PING is not waited for.
+    fn cancel(&mut self, link: &mut Link, shared: &mut Shared, index: usize, sink: &mut impl Sink) {
+        let has_commands = self.answers_pings();
+        let Side::Subscriber { chosen, ending, .. } = &mut self.side else { return };
+        chosen.end(index);
+        let prefix = prefix(&link.config.subscriptions[index].filter);
+        let is_needed = chosen.prefixes().contains(prefix);
+        link.outbox.append(&mut shared.pool, |out| match has_commands {
+            _ if is_needed => {}
+            true => {
+                encode_cancel(prefix.as_bytes(), out);
+                encode_ping(BEHIND_AN_END, out);
+            }
+            false => encode_subscription_message(false, prefix.as_bytes(), out),
+        });
+        if has_commands && !is_needed {
+            ending.push_back(index);
+        } else {
+            sink.unsubscribed(link.id, index, Ok(()));
+        }
+    }
+
+    /// The peer has read that we take a wish back.
+    fn on_cancelled(&mut self, link: &Link, sink: &mut impl Sink) {
+        let Side::Subscriber { ending, .. } = &mut self.side else { return };
+        if let Some(index) = ending.pop_front() {
+            sink.unsubscribed(link.id, index, Ok(()));
+        }
+    }
+
+    fn on_command(
+        &mut self,
+        link: &mut Link,
+        shared: &mut Shared,
+        command: &Command<'_>,
+        sink: &mut impl Sink,
+    ) -> Result<(), Cause> {
+        match (command, &mut self.side) {
+            (Command::Ping { context }, _) => self.on_ping(link, shared, context),
+            (Command::Pong { context }, _) => {
+                if *context == BEHIND_SUBSCRIPTIONS {
+                    self.on_subscribed(link, sink);
+                } else if *context == BEHIND_AN_END {
+                    self.on_cancelled(link, sink);
+                }
+                Ok(())
+            }
+            (Command::Subscribe(prefix), Side::Publisher(wanted)) => {
+                wanted.change(prefix, true);
+                self.on_wish(link, shared, sink);
+                Ok(())
+            }
+            (Command::Cancel(prefix), Side::Publisher(wanted)) => {
+                wanted.change(prefix, false);
+                Ok(())
+            }
+            (Command::Error(reason), _) => {
+                let said = Said::words(format!("ERROR {}", String::from_utf8_lossy(reason)));
+                Err(Cause::Server { said, too_large: false })
+            }
+            // Of a later version, which must get along without them.
+            (Command::Other(_), _) => Ok(()),
+            (command, _) => Err(Cause::Protocol(format!("{} out of its turn", opening::name(command)))),
+        }
+    }
+
+    fn on_ping(&mut self, link: &mut Link, shared: &mut Shared, context: &[u8]) -> Result<(), Cause> {
+        if link.outbox.is_empty() {
+            self.pongs = 0;
+        }
+        self.pongs += 1;
+        if self.pongs > MOST_PONGS {
+            return Err(Cause::Protocol(format!("more than {MOST_PONGS} PINGs before our answers could leave")));
+        }
+        link.outbox.append(&mut shared.pool, |out| encode_pong(context, out));
+        Ok(())
+    }
+
+    /// The peer asked for something. All that is in the socket behind it is read before a message is tried.
+    fn on_wish(&mut self, link: &mut Link, shared: &mut Shared, sink: &mut impl Sink) {
+        if link.phase != Phase::Open {
+            self.open(link, shared, sink);
+        }
+    }
+
+    fn on_frame(
+        &mut self,
+        link: &mut Link,
+        shared: &mut Shared,
+        more: bool,
+        body: &[u8],
+        times: Times,
+        sink: &mut impl Sink,
+    ) {
+        match &mut self.side {
+            Side::Publisher(wanted) => {
+                if wanted.on_frame(more, body) {
+                    self.on_wish(link, shared, sink);
+                }
+            }
+            Side::Subscriber { chosen, .. } => match chosen.on_frame(more, body) {
+                Arrival::Part => {}
+                Arrival::Chosen(payload) => sink.delivered(link.id, times.delivery(payload, false)),
+                Arrival::PassedOver => sink.passed_over(link.id),
+            },
+        }
+    }
+}

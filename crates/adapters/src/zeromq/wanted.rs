@@ -1,0 +1,131 @@
+//! The publishing side of a session: what the peer asked for.
+//!
+//! A publisher sends what its peer subscribed to and nothing else (37/ZMTP, "The Publish-Subscribe Pattern"). Subscriptions are
+//! additive, so each of our topics counts those that it begins with; the subscriptions themselves are not kept, or each of ten
+//! thousand devices would hold those of all subscribers.
+
+use pubmark_protocol::clients::Publication;
+use pubmark_wire::zmtp::append_frame_front;
+
+/// A topic of ours.
+struct Topic {
+    /// Its frame.
+    frame: Box<[u8]>,
+    /// Where in it the topic begins.
+    at: usize,
+    /// Subscriptions of the peer's that it begins with.
+    asked: u32,
+}
+
+/// All topics of a session.
+pub struct Wanted {
+    topics: Box<[Topic]>,
+    /// In the middle of a message of the peer's.
+    inside: bool,
+}
+
+impl Wanted {
+    /// Nobody asked for anything.
+    pub fn new(publications: &[Publication]) -> Wanted {
+        let topic = |publication: &Publication| {
+            let mut frame = Vec::new();
+            append_frame_front(true, publication.topic.len(), &mut frame);
+            let at = frame.len();
+            frame.extend_from_slice(publication.topic.as_bytes());
+            Topic { frame: frame.into(), at, asked: 0 }
+        };
+        Wanted { topics: publications.iter().map(topic).collect(), inside: false }
+    }
+
+    /// A new connection: its peer has not asked for anything.
+    pub fn forget(&mut self) {
+        self.topics.iter_mut().for_each(|topic| topic.asked = 0);
+        self.inside = false;
+    }
+
+    /// Is there anything that could be asked for?
+    pub fn is_empty(&self) -> bool {
+        self.topics.is_empty()
+    }
+
+    /// The peer asks for topics that begin with `prefix`, or takes one such wish back. A wish that it never had is not told from
+    /// one that it had: who takes back too much hears too little.
+    pub fn change(&mut self, prefix: &[u8], asks: bool) {
+        for topic in self.topics.iter_mut().filter(|topic| topic.frame[topic.at..].starts_with(prefix)) {
+            topic.asked = if asks { topic.asked.saturating_add(1) } else { topic.asked.saturating_sub(1) };
+        }
+    }
+
+    /// A frame of the peer's. Only subscriptions in the form of ZMTP 3.0 are expected, as libzmq sends them at any version
+    /// when its application hands them on (a proxy does); anything else is dropped (29/PUBSUB). True if it asked for something.
+    pub fn on_frame(&mut self, more: bool, body: &[u8]) -> bool {
+        let begins = !std::mem::replace(&mut self.inside, more);
+        let Some((kind @ (0 | 1), prefix)) = body.split_first().filter(|_| begins && !more) else { return false };
+        self.change(prefix, *kind == 1);
+        *kind == 1
+    }
+
+    /// The topic's frame, if the peer asked for it.
+    pub fn frame(&self, publication: u16) -> Option<&[u8]> {
+        self.topics.get(usize::from(publication)).filter(|topic| topic.asked > 0).map(|topic| &*topic.frame)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use pubmark_model::qos::Qos;
+
+    use super::*;
+
+    fn wanted(topics: &[&str]) -> Wanted {
+        let publication = |topic: &&str| Publication {
+            publisher: 1,
+            topic: (*topic).into(),
+            qos: Qos::BestEffort,
+            retain: false,
+            body: None,
+        };
+        Wanted::new(&topics.iter().map(publication).collect::<Vec<_>>())
+    }
+
+    fn asked(wanted: &Wanted) -> Vec<bool> {
+        (0..wanted.topics.len() as u16).map(|index| wanted.frame(index).is_some()).collect()
+    }
+
+    #[test]
+    fn a_topic_is_wanted_while_a_subscription_that_it_begins_with_is_left() {
+        let mut wanted = wanted(&["a/b", "a/c", "b"]);
+        assert_eq!(asked(&wanted), [false, false, false]);
+        wanted.change(b"a", true);
+        wanted.change(b"a/b", true);
+        assert_eq!(asked(&wanted), [true, true, false]);
+        wanted.change(b"a", false);
+        assert_eq!(asked(&wanted), [true, false, false]);
+        wanted.change(b"a/b/c", true);
+        wanted.change(b"a/b", false);
+        assert_eq!(asked(&wanted), [false, false, false], "a longer prefix is none of it");
+        wanted.change(b"", true);
+        assert_eq!(asked(&wanted), [true, true, true]);
+        assert_eq!(wanted.frame(2), Some(&b"\x01\x01b"[..]));
+        wanted.forget();
+        assert_eq!(asked(&wanted), [false, false, false]);
+    }
+
+    #[test]
+    fn subscriptions_come_as_messages_too_and_other_messages_are_dropped() {
+        let mut wanted = wanted(&["a"]);
+        assert!(wanted.on_frame(false, b"\x01a"));
+        assert_eq!(asked(&wanted), [true]);
+        assert!(!wanted.on_frame(false, b"\0a"));
+        assert_eq!(asked(&wanted), [false]);
+        // What is in a message of several frames is none, whatever its frames look like.
+        for (more, body) in
+            [(true, &b"\x01a"[..]), (true, b"\x01a"), (false, b"\x01a"), (false, b""), (false, b"\x02a")]
+        {
+            assert!(!wanted.on_frame(more, body));
+        }
+        assert_eq!(asked(&wanted), [false]);
+        assert!(wanted.on_frame(false, b"\x01"));
+        assert_eq!(asked(&wanted), [true]);
+    }
+}

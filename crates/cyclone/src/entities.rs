@@ -1,0 +1,260 @@
+//! Topics, writers and readers.
+
+use std::ffi::{CStr, c_void};
+use std::mem::MaybeUninit;
+use std::ptr::{from_ref, null, null_mut};
+use std::sync::Arc;
+
+use crate::library::{CallError, Library};
+use crate::qos::{Qos, RawQos};
+use crate::raw::{DiscoveredEndpoint, Entity, Opaque, SampleInfo, TIMEOUT};
+use crate::sample::{RawSample, Sample};
+use crate::signal::{ON_DATA, ON_MATCHED, Signal};
+
+/// Samples taken in one call.
+const SAMPLES: usize = 64;
+
+/// An entity of the library's; deleted when dropped.
+pub(crate) struct Handle {
+    cyclone: &'static Library,
+    entity: Entity,
+    /// What its listeners point to. Behind the entity in time: its listeners are not called after its deletion.
+    signal: Option<Arc<Signal>>,
+}
+
+impl Handle {
+    pub(crate) fn new(cyclone: &'static Library, entity: Entity) -> Handle {
+        Handle { cyclone, entity, signal: None }
+    }
+
+    pub(crate) fn entity(&self) -> Entity {
+        self.entity
+    }
+}
+
+impl Drop for Handle {
+    fn drop(&mut self) {
+        // SAFETY: a handle; one that is not there any more is refused. The library ends its calls of listeners before it returns.
+        unsafe { (self.cyclone.functions.dds_delete)(self.entity) };
+        // Its domain was deleted before it, and it with its domain: nobody calls its listeners either.
+        self.signal = None;
+    }
+}
+
+/// A `dds_listener_t`; entities copy it when they are made.
+struct Listener {
+    cyclone: &'static Library,
+    pointer: *mut Opaque,
+}
+
+impl Listener {
+    fn new(cyclone: &'static Library, signal: &Arc<Signal>) -> Result<Listener, CallError> {
+        let argument: *mut c_void = Arc::as_ptr(signal).cast_mut().cast();
+        // SAFETY: the argument is only kept.
+        let pointer = unsafe { (cyclone.functions.dds_create_listener)(argument) };
+        if pointer.is_null() {
+            return Err(CallError { what: "make a listener", words: "out of memory".to_owned() });
+        }
+        Ok(Listener { cyclone, pointer })
+    }
+}
+
+impl Drop for Listener {
+    fn drop(&mut self) {
+        // SAFETY: made by the library, deleted once.
+        unsafe { (self.cyclone.functions.dds_delete_listener)(self.pointer) };
+    }
+}
+
+/// A topic.
+pub struct Topic(pub(crate) Handle);
+
+/// A writer.
+pub struct Writer {
+    handle: Handle,
+    signal: Arc<Signal>,
+}
+
+/// What became of a write.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Written {
+    /// The library has it.
+    Yes,
+    /// It holds as much as it may that readers have not acknowledged.
+    Full,
+}
+
+impl Writer {
+    pub(crate) fn create(
+        cyclone: &'static Library,
+        participant: Entity,
+        topic: &Topic,
+        qos: &Qos,
+        signal: Arc<Signal>,
+    ) -> Result<Writer, CallError> {
+        let functions = &cyclone.functions;
+        let qos = RawQos::new(cyclone, qos)?;
+        let listener = Listener::new(cyclone, &signal)?;
+        // SAFETY: both objects live until the call has copied them; the signal lives as long as the handle.
+        let writer = unsafe {
+            (functions.dds_lset_publication_matched)(listener.pointer, ON_MATCHED);
+            (functions.dds_create_writer)(participant, topic.0.entity, qos.pointer, listener.pointer)
+        };
+        let entity = cyclone.check("make a DDS writer", writer)?;
+        Ok(Writer { handle: Handle { cyclone, entity, signal: Some(Arc::clone(&signal)) }, signal })
+    }
+
+    /// Readers that match at present.
+    pub fn matched(&self) -> u32 {
+        self.signal.matched()
+    }
+
+    /// Was there a change of the readers that match?
+    pub fn take_signal(&self) -> bool {
+        self.signal.take()
+    }
+
+    /// Hands over a sample; does not wait.
+    ///
+    /// # Errors
+    /// In the library's words.
+    pub fn write(&self, topic: &CStr, payload: &[u8]) -> Result<Written, CallError> {
+        const WHAT: &str = "write a DDS sample";
+        let too_long = || CallError { what: WHAT, words: "longer than 4 GiB".to_owned() };
+        let length = u32::try_from(payload.len()).map_err(|_| too_long())?;
+        let sample = RawSample::borrowing(topic, payload, length);
+        let cyclone = self.handle.cyclone;
+        // SAFETY: the sample is of the topic's type, and is copied before the call returns.
+        let code = unsafe { (cyclone.functions.dds_write)(self.handle.entity, from_ref(&sample).cast()) };
+        if code == TIMEOUT {
+            return Ok(Written::Full);
+        }
+        cyclone.check(WHAT, code).map(|_| Written::Yes)
+    }
+
+    /// Has every matching reliable reader acknowledged everything written so far? Does not wait.
+    ///
+    /// # Errors
+    /// In the library's words.
+    pub fn all_acknowledged(&self) -> Result<bool, CallError> {
+        let cyclone = self.handle.cyclone;
+        // SAFETY: a handle and a time.
+        let code = unsafe { (cyclone.functions.dds_wait_for_acks)(self.handle.entity, 0) };
+        if code == TIMEOUT {
+            return Ok(false);
+        }
+        cyclone.check("ask a DDS writer for acknowledgements", code).map(|_| true)
+    }
+}
+
+/// A reader.
+pub struct Reader {
+    handle: Handle,
+    signal: Arc<Signal>,
+}
+
+impl Reader {
+    pub(crate) fn create(
+        cyclone: &'static Library,
+        participant: Entity,
+        topic: Entity,
+        qos: Option<&Qos>,
+        signal: Arc<Signal>,
+    ) -> Result<Reader, CallError> {
+        let functions = &cyclone.functions;
+        let qos = qos.map(|qos| RawQos::new(cyclone, qos)).transpose()?;
+        let listener = Listener::new(cyclone, &signal)?;
+        let qos = qos.as_ref().map_or(null(), |qos| qos.pointer.cast_const());
+        // SAFETY: both objects live until the call has copied them (`qos` is borrowed from above); the signal lives as long as
+        // the handle.
+        let reader = unsafe {
+            (functions.dds_lset_data_available)(listener.pointer, ON_DATA);
+            (functions.dds_create_reader)(participant, topic, qos, listener.pointer)
+        };
+        let entity = cyclone.check("make a DDS reader", reader)?;
+        // What was there before it, it may have already.
+        signal.raise();
+        Ok(Reader { handle: Handle { cyclone, entity, signal: Some(Arc::clone(&signal)) }, signal })
+    }
+
+    /// Has something arrived since this was last asked? What arrives from now on is told by the next call.
+    pub fn take_signal(&self) -> bool {
+        self.signal.take()
+    }
+
+    /// There is more than was taken: the next [`Reader::take_signal`] says so.
+    pub fn keep_signal(&self) {
+        self.signal.raise();
+    }
+
+    /// Takes what is there, at most some dozens of samples; true if there may be more.
+    ///
+    /// # Errors
+    /// In the library's words.
+    pub fn take(&self, mut each: impl FnMut(Sample<'_>)) -> Result<bool, CallError> {
+        self.take_raw(|sample, info| {
+            // SAFETY: samples of this reader are of the struct's type, and on loan while this runs.
+            let sample = unsafe { (*sample.cast::<RawSample>()).view() };
+            each(Sample { source_ns: info.source_timestamp, ..sample });
+        })
+    }
+
+    fn take_raw(&self, mut each: impl FnMut(*const c_void, &SampleInfo)) -> Result<bool, CallError> {
+        let cyclone = self.handle.cyclone;
+        let mut samples = [null_mut::<c_void>(); SAMPLES];
+        let mut infos = [const { MaybeUninit::<SampleInfo>::uninit() }; SAMPLES];
+        let entity = self.handle.entity;
+        // SAFETY: room for as many samples and infos as the call is told. The first pointer is null, which asks for a loan.
+        let code = unsafe {
+            let infos = infos.as_mut_ptr().cast::<SampleInfo>();
+            (cyclone.functions.dds_take)(entity, samples.as_mut_ptr(), infos, SAMPLES, SAMPLES as u32)
+        };
+        let count = cyclone.check("take DDS samples", code)?;
+        if count == 0 {
+            return Ok(false);
+        }
+        for (sample, info) in samples.iter().zip(&infos).take(count as usize) {
+            // SAFETY: the call has written that many infos.
+            let info = unsafe { info.assume_init_ref() };
+            // Without data it says that an instance is disposed of or has no writers.
+            if info.valid_data {
+                each(*sample, info);
+            }
+        }
+        // SAFETY: the loan of the call above, given back once.
+        let code = unsafe { (cyclone.functions.dds_return_loan)(entity, samples.as_mut_ptr(), count) };
+        cyclone.check("give DDS samples back", code)?;
+        Ok(count as usize == SAMPLES)
+    }
+}
+
+/// Writers that were discovered.
+pub struct DiscoveredWriters(pub(crate) Reader);
+
+impl DiscoveredWriters {
+    /// Were any discovered since this was last asked?
+    pub fn take_signal(&self) -> bool {
+        self.0.take_signal()
+    }
+
+    /// Tells the topic and the type of each writer found since the last call, by their names on the network.
+    ///
+    /// # Errors
+    /// In the library's words.
+    pub fn take(&self, mut each: impl FnMut(&CStr, &CStr)) -> Result<(), CallError> {
+        loop {
+            let more = self.0.take_raw(|sample, _| {
+                // SAFETY: samples of this reader are of the library's own type; its names are C strings if they are there.
+                unsafe {
+                    let found = &*sample.cast::<DiscoveredEndpoint>();
+                    if !found.topic_name.is_null() && !found.type_name.is_null() {
+                        each(CStr::from_ptr(found.topic_name), CStr::from_ptr(found.type_name));
+                    }
+                }
+            })?;
+            if !more {
+                return Ok(());
+            }
+        }
+    }
+}
