@@ -20,6 +20,8 @@ pub struct GroupBooks {
     pub delivery: Delivery,
     /// Dues at which its devices were planned online.
     pub planned_online: u64,
+    /// Of the sent, messages that we held for never sent and that somebody received.
+    pub arrived_unsent: u64,
 }
 
 /// The closed books.
@@ -65,8 +67,9 @@ pub fn close(publishers: &[PublisherBook], received: &[Received<'_>], groups: us
     for book in publishers {
         let row = Exempt::new(book, arrived.get(&book.publisher));
         let group = &mut books.groups[usize::from(book.group)];
-        group.devices += 1;
+        group.devices += u64::from(book.leads);
         group.planned_online += book.planned_online;
+        group.arrived_unsent += row.broken_arrived + row.stuck_arrived;
         row.enter(&mut group.delivery);
         books.too_large += book.too_large;
         books.sizes_raised += book.sizes_raised;
@@ -156,20 +159,29 @@ impl<'a> Exempt<'a> {
 
     /// Judges every measured number of one stream.
     fn judge(&self, ledger: &Ledger, stream: u32, absences: &[Absence], delivery: &mut Delivery) {
-        let (first, last) = (self.book.first_measured, self.book.last);
-        let missing = ledger.missing(stream, first, last);
+        let all = Range { first: self.book.first_measured, last: self.book.last };
+        self.judge_within(ledger, stream, absences, all, delivery);
+        // Past the ledger's cap: it is not known which these were.
+        let forgotten = ledger.forgotten(stream).min(delivery.delivered);
+        delivery.delivered -= forgotten;
+        delivery.lost += forgotten;
+    }
+
+    /// Judges the measured numbers of one stream that lie in a range.
+    fn judge_within(&self, ledger: &Ledger, stream: u32, absences: &[Absence], within: Range, delivery: &mut Delivery) {
+        let missing = ledger.missing(stream, within.first, within.last);
         let missing_count: u64 = missing.iter().map(|range| range.count()).sum();
+        let is_within = |number: &&u32| (within.first..=within.last).contains(*number);
         let is_missing = |number: &&u32| {
             let index = missing.partition_point(|range| range.last < **number);
             missing.get(index).is_some_and(|range| range.first <= **number)
         };
-        let forgotten = ledger.forgotten(stream);
+        let refused = self.refused.iter().filter(is_within).count() as u64;
         let refused_missing = self.refused.iter().filter(is_missing).count() as u64;
-        let refused_arrived = self.refused.len() as u64 - refused_missing;
+        let refused_arrived = refused - refused_missing;
         let unsent_missing = self.unsent.iter().filter(is_missing).count() as u64;
 
-        let numbers = Range { first, last }.count();
-        let delivered = (numbers - missing_count).saturating_sub(forgotten + refused_arrived);
+        let delivered = (within.count() - missing_count).saturating_sub(refused_arrived);
         let owed = missing_count - refused_missing - unsent_missing;
         let absent_ranges = self.absent_ranges(absences);
         let in_absence = |number: u32| absent_ranges.iter().any(|range| (range.first..=range.last).contains(&number));
@@ -180,7 +192,7 @@ impl<'a> Exempt<'a> {
             overlap(&missing, &absent_ranges).filter(|number| !exempt(*number)).count() as u64
         };
         let unknown = self.unanswered.iter().filter(is_missing).filter(|number| !in_absence(**number)).count() as u64;
-        let lost = owed - absent - unknown + forgotten;
+        let lost = owed - absent - unknown;
 
         delivery.delivered += delivered;
         delivery.lost += lost;
@@ -206,6 +218,51 @@ impl<'a> Exempt<'a> {
     }
 }
 
+/// All publishers' sides against all that was received, stream by stream.
+pub(crate) struct Judged<'a> {
+    exempt: HashMap<u32, Exempt<'a>>,
+    received: &'a [Received<'a>],
+}
+
+/// A stream with measured messages.
+pub(crate) struct JudgedStream<'a> {
+    /// Whose it is.
+    pub row: &'a StreamRow,
+    /// Its publisher's side.
+    pub book: &'a PublisherBook,
+    exempt: &'a Exempt<'a>,
+    ledger: &'a Ledger,
+    absences: Vec<Absence>,
+}
+
+impl<'a> Judged<'a> {
+    /// Sets both sides against each other.
+    pub fn new(publishers: &'a [PublisherBook], received: &'a [Received<'a>]) -> Judged<'a> {
+        let arrived = arrived_anyway(publishers, received);
+        let row = |book: &'a PublisherBook| (book.publisher, Exempt::new(book, arrived.get(&book.publisher)));
+        Judged { exempt: publishers.iter().map(row).collect(), received }
+    }
+
+    /// The streams.
+    pub fn streams(&self) -> impl Iterator<Item = JudgedStream<'_>> {
+        self.received.iter().flat_map(move |side| {
+            side.streams.iter().filter_map(move |row| {
+                let exempt = self.exempt.get(&row.publisher).filter(|exempt| exempt.book.first_measured > 0)?;
+                let absences = side.absences.iter().filter(|absence| absence.subscriber == row.subscriber);
+                let absences = absences.copied().collect();
+                Some(JudgedStream { row, book: exempt.book, exempt, ledger: side.ledger, absences })
+            })
+        })
+    }
+}
+
+impl JudgedStream<'_> {
+    /// Judges its numbers in a range, which are measured.
+    pub fn judge(&self, within: Range, delivery: &mut Delivery) {
+        self.exempt.judge_within(self.ledger, self.row.stream, &self.absences, within, delivery);
+    }
+}
+
 /// The numbers that lie in a range of both lists.
 fn overlap<'a>(ranges: &'a [Range], others: &'a [Range]) -> impl Iterator<Item = u32> + 'a {
     ranges.iter().flat_map(move |range| {
@@ -220,6 +277,7 @@ mod tests {
     fn book(publisher: u32, last: u32) -> PublisherBook {
         PublisherBook {
             publisher,
+            leads: true,
             offered: u64::from(last),
             written: u64::from(last),
             first_measured: 1,

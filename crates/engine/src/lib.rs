@@ -6,12 +6,15 @@
 
 pub mod books;
 pub mod calibration;
+pub mod crews;
 pub mod error;
+pub mod faults;
 pub mod outcome;
 pub mod places;
 pub mod plan;
 pub mod progress;
 pub mod realtime;
+pub mod requests;
 pub mod run;
 pub mod sections;
 mod setup;

@@ -7,6 +7,10 @@ use pubmark_metrics::ledger::Ledger;
 use pubmark_metrics::series::Series;
 
 use crate::books::Books;
+use crate::faults::{FaultNotes, FaultOutcome};
+use crate::requests::{RequestOutcome, ShardRequests};
+pub use crate::shard::following::{Arrived, Followed};
+pub use crate::shard::traffic::GroupTraffic;
 
 /// Breakdowns by type are kept for this many types; the rest share one row.
 pub const TYPE_LIMIT: usize = 256;
@@ -18,6 +22,8 @@ pub struct PublisherBook {
     pub publisher: u32,
     /// Index of its group.
     pub group: u16,
+    /// It stands for its device: a device that reacts to many is several publishers.
+    pub leads: bool,
     /// Due.
     pub offered: u64,
     /// Due while planned online.
@@ -48,6 +54,8 @@ pub struct PublisherBook {
     pub unanswered: Vec<u32>,
     /// (epoch, first sequence number handed over in it), for each epoch in which something was handed over.
     pub epochs: Vec<(u32, u32)>,
+    /// (segment between faults, first sequence number handed over in it), likewise; empty in a run without faults.
+    pub segments: Vec<(u16, u32)>,
 }
 
 /// A time during which a subscription held no session.
@@ -141,6 +149,8 @@ pub struct Times {
     pub receive_lateness: Distribution,
     /// Our read − the kernel's stamp.
     pub kernel_lateness: Distribution,
+    /// Delivery of a reaction − due time of the root of its chain.
+    pub chain: Distribution,
     /// Connect to acceptance.
     pub connect: Distribution,
 }
@@ -156,6 +166,7 @@ impl Times {
             backpressure: empty(),
             receive_lateness: empty(),
             kernel_lateness: empty(),
+            chain: empty(),
             connect: Distribution::new(Precision::Breakdown),
         }
     }
@@ -168,6 +179,7 @@ impl Times {
         self.backpressure.merge(&other.backpressure);
         self.receive_lateness.merge(&other.receive_lateness);
         self.kernel_lateness.merge(&other.kernel_lateness);
+        self.chain.merge(&other.chain);
         self.connect.merge(&other.connect);
     }
 }
@@ -211,12 +223,18 @@ pub struct Counters {
     pub foreign: u64,
     /// Connections with a will that ended without a goodbye.
     pub wills_due: u64,
+    /// Measured messages that their senders kept back, as nobody at the other end had asked for them.
+    pub withheld: u64,
+    /// Messages that arrived and that no filter of their session chose.
+    pub passed_over: u64,
     /// Wills that arrived, once for each audience that heard one.
     pub wills: u64,
     /// Connections whose server takes no number in place of a topic, although one was asked for.
     pub topic_alias_refused: u64,
     /// Messages sent again.
     pub resent: u64,
+    /// Messages that arrived and were dropped by us, as a shard did not take them from a client library in time.
+    pub missed: u64,
     /// Deliveries with a header too small for a write start.
     pub without_write_start: u64,
     /// First copies delivered inside the measured window.
@@ -262,9 +280,12 @@ impl Counters {
         self.retained_replay += other.retained_replay;
         self.foreign += other.foreign;
         self.wills_due += other.wills_due;
+        self.withheld += other.withheld;
+        self.passed_over += other.passed_over;
         self.wills += other.wills;
         self.topic_alias_refused += other.topic_alias_refused;
         self.resent += other.resent;
+        self.missed += other.missed;
         self.without_write_start += other.without_write_start;
         self.delivered_in_window += other.delivered_in_window;
         self.bytes_in_window += other.bytes_in_window;
@@ -287,6 +308,8 @@ pub struct ShardOutcome {
     pub streams: Vec<StreamRow>,
     /// Times without a session.
     pub absences: Vec<Absence>,
+    /// Requests and answers.
+    pub requests: ShardRequests,
     /// Times.
     pub times: Times,
     /// Times by type: by group index up to [`TYPE_LIMIT`], then one for the rest.
@@ -295,6 +318,10 @@ pub struct ShardOutcome {
     pub counters: Counters,
     /// Over time.
     pub series: Series,
+    /// What its sessions carried, by connection group.
+    pub traffic: Vec<GroupTraffic>,
+    /// Deliveries of messages that are followed.
+    pub followed: Followed,
     /// Bytes unsent at the end.
     pub unsent_bytes: u64,
     /// CPU time of the thread in the measured window, ns; `None` if it never came to its end.
@@ -303,6 +330,8 @@ pub struct ShardOutcome {
     pub wakeups: u64,
     /// Sessions.
     pub sessions: u64,
+    /// What was noted while there were faults.
+    pub faults: Option<FaultNotes>,
 }
 
 /// A thread's health over the measured window.
@@ -318,10 +347,23 @@ pub struct ThreadHealth {
     pub wakeups: u64,
 }
 
+/// Messages by what made them due. Counts are of measured messages.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Reactions {
+    /// Offered by schedules.
+    pub scheduled: u64,
+    /// Offered because others were delivered.
+    pub triggered: u64,
+    /// Those that were not offered because what would have triggered them did not arrive.
+    pub starved: u64,
+}
+
 /// A whole run, put together.
 pub struct Outcome {
     /// The books, closed.
     pub books: Books,
+    /// Requests and answers; `None` where nobody asks.
+    pub requests: Option<RequestOutcome>,
     /// Times.
     pub times: Times,
     /// Times by type, as in a shard.
@@ -330,12 +372,20 @@ pub struct Outcome {
     pub counters: Counters,
     /// Over time.
     pub series: Series,
+    /// What sessions carried, by connection group: [`pubmark_model::connection_groups`].
+    pub traffic: Vec<GroupTraffic>,
+    /// Deliveries of messages that are followed.
+    pub followed: Followed,
     /// Bytes unsent at the end.
     pub unsent_bytes: u64,
     /// One row a shard.
     pub threads: Vec<ThreadHealth>,
     /// Measured window, ns of `CLOCK_MONOTONIC`; empty if the run never got there.
     pub window_ns: (u64, u64),
+    /// Faults, in a run that has some.
+    pub faults: Option<FaultOutcome>,
+    /// Reactions, in a workload that has some.
+    pub reactions: Option<Reactions>,
     /// Start of the measured window by the wall clock, ns since 1970.
     pub started_at_ns: u64,
     /// Time waited for stragglers, ns.

@@ -86,11 +86,12 @@ mod tests {
             tls: None,
             credentials: None,
             upgrade: None,
+            settings: None,
         }
     }
 
     fn device(publisher: u32) -> Device {
-        Device { publisher, group: 0, copy: 0, index: publisher }
+        Device { publisher, group: 0, copy: 0, index: publisher, ..Device::default() }
     }
 
     fn subscriber(number: u32) -> Subscriber {

@@ -8,8 +8,12 @@ use pubmark_model::fleet::Fleet;
 use pubmark_model::qos::Qos;
 use pubmark_model::schedule::Timeline;
 use pubmark_model::workload::Workload;
+use pubmark_protocol::network::Network;
+use pubmark_protocol::sampling::Sampling;
 
+use crate::faults::PlannedFault;
 use crate::places::Places;
+use crate::requests::Parties;
 
 /// Everything that an engine needs to know.
 #[derive(Clone, Debug)]
@@ -30,6 +34,10 @@ pub struct RunPlan {
     pub publish_at: Places,
     /// Where subscribers connect: the same brokers, over another protocol perhaps.
     pub subscribe_at: Places,
+    /// Networks that they connect from.
+    pub networks: Networks,
+    /// Messages whose deliveries are noted one by one, to be set against what was seen of them on their way; none if `None`.
+    pub follows: Option<Sampling>,
     /// Addresses that all of them connect from, in turn; the kernel's choice if empty.
     pub sources: Arc<[IpAddr]>,
     /// Threads for publishers, ≥ 1.
@@ -48,8 +56,38 @@ pub struct RunPlan {
     pub receive_stamps: bool,
     /// Largest packet that a system may send us.
     pub maximum_packet_bytes: usize,
+    /// What is broken while it measures, in order of time.
+    pub faults: Arc<[PlannedFault]>,
     /// Keep-alive of sessions in seconds; 0 switches it off.
     pub keep_alive_s: u16,
+}
+
+/// Networks of device and subscriber groups, where they have one of their own: behind emulated links.
+#[derive(Clone, Debug)]
+pub struct Networks {
+    /// All of them.
+    pub all: Arc<[Arc<dyn Network>]>,
+    /// Of each device group, by its place in the workload; empty if none has one.
+    pub devices: Vec<Option<u16>>,
+    /// Of each subscriber group, likewise.
+    pub subscribers: Vec<Option<u16>>,
+}
+
+impl Networks {
+    /// All in the network of the threads that drive them.
+    pub fn none() -> Networks {
+        Networks { all: [].into(), devices: vec![], subscribers: vec![] }
+    }
+
+    /// That of a device group.
+    pub fn of_devices(&self, group: u16) -> Option<u16> {
+        self.devices.get(usize::from(group)).copied().flatten()
+    }
+
+    /// That of a subscriber group.
+    pub fn of_subscribers(&self, group: u16) -> Option<u16> {
+        self.subscribers.get(usize::from(group)).copied().flatten()
+    }
 }
 
 /// With `--realtime`, a shard wakes this much before a message is due and looks at its sockets until it is: in a virtual machine a
@@ -67,11 +105,17 @@ pub const ATTEMPT_LIMIT: Duration = Duration::from_secs(10);
 /// only the last has a stamp of its own. What it costs: docs/design/receive-lateness.md.
 pub const READER_BEAT: Duration = Duration::from_millis(1);
 
+/// Deliveries of followed messages that a shard notes at most: 40 B each.
+pub const FOLLOWED_LIMIT: usize = 400_000;
+
 /// First and longest pause before a connect is tried again; each failure doubles it.
 pub const BACKOFF: (Duration, Duration) = (Duration::from_millis(100), Duration::from_secs(5));
 
 /// Longest time that a device which leaves gracefully waits for the exchanges under way, as client libraries do.
 pub const QUIESCE_LIMIT: Duration = Duration::from_secs(1);
+
+/// Something has not arrived: wait until nothing has happened for this long.
+const QUIET: Duration = Duration::from_secs(3);
 
 /// Arrivals later than this after publishing ended count as late (PSMark stopped listening then).
 pub const LATE_AFTER: Duration = Duration::from_secs(2);
@@ -85,6 +129,23 @@ impl RunPlan {
     /// Sessions that listen: more than subscribers where each listens on several brokers.
     pub fn listening_sessions(&self) -> usize {
         self.fleet.subscribers().len() * self.subscribe_at.sessions_per_subscriber()
+    }
+
+    /// Nothing has happened for this long: nothing will.
+    pub fn quiet(&self) -> Duration {
+        // A request is silent until it is given up, a client that lost its connection until its longest pause is over.
+        let quiet = if self.faults.is_empty() { QUIET } else { QUIET.max(BACKOFF.1 + Duration::from_secs(1)) };
+        self.workload.longest_timeout().map_or(quiet, |timeout| quiet.max(timeout))
+    }
+
+    /// Requesters and responders of the fleet.
+    pub fn parties(&self) -> Parties {
+        let asks = |group: u16| self.workload.devices[usize::from(group)].requests.is_some();
+        let answers = |group: u16| self.workload.subscribers[usize::from(group)].responds.is_some();
+        Parties {
+            requesters: self.fleet.devices().iter().filter(|device| asks(device.group)).count() as u64,
+            responders: self.fleet.subscribers().iter().filter(|entry| answers(entry.group)).count() as u64,
+        }
     }
 
     /// Does any device send as fast as it can?

@@ -9,9 +9,11 @@ use pubmark_protocol::clock;
 
 use crate::books::{self, Received};
 use crate::error::EngineError;
-use crate::outcome::{Outcome, PublisherBook, ShardOutcome, ThreadHealth, Times};
+use crate::faults::{self, FaultNotes, FaultOutcome};
+use crate::outcome::{Followed, GroupTraffic, Outcome, PublisherBook, Reactions, ShardOutcome, ThreadHealth, Times};
 use crate::plan::RunPlan;
 use crate::progress::{Progress, Totals};
+use crate::requests;
 use crate::setup;
 use crate::worker::{Command, Worker};
 pub use crate::worker::{ShardRun, over};
@@ -23,8 +25,6 @@ const LOOK: Duration = Duration::from_millis(10);
 const LEAD: Duration = Duration::from_millis(100);
 /// Everything has arrived: wait this much longer for copies too many.
 const SETTLE: Duration = Duration::from_millis(300);
-/// Something has not arrived: wait until nothing has happened for this long.
-const QUIET: Duration = Duration::from_secs(3);
 
 /// Every session is up or has failed, and has had this long to try again: the run goes on without those that failed.
 const HOPELESS: Duration = Duration::from_secs(5);
@@ -52,6 +52,10 @@ pub trait Observer {
     fn phase(&mut self, phase: Phase);
     /// How it goes: time since the phase began and its length where that is known.
     fn progress(&mut self, phase: Phase, elapsed: Duration, length: Option<Duration>, totals: &Totals);
+    /// Devices follow their schedule from now on; the measured window will start at this time of `CLOCK_MONOTONIC`, ns.
+    fn schedule_begins(&mut self, start_ns: u64) {
+        let _ = start_ns;
+    }
     /// The measured window begins now: sample the system's resources.
     fn window_began(&mut self);
     /// The measured window is over: sample again.
@@ -93,6 +97,11 @@ pub fn run(
         let text = format!("subscriber group `{name}` has a processing time, which this version cannot emulate");
         return Err(EngineError::Unsupported(text));
     }
+    let shares = plan.workload.subscribers.iter().any(|group| group.client.is_some());
+    if shares && plan.subscribe_at.sessions_per_subscriber() > 1 {
+        let text = "clients that send and listen on one connection, with brokers that know nothing of each other";
+        return Err(EngineError::Unsupported(text.to_owned()));
+    }
     let progress = Arc::new(Progress::new(plan.publisher_shards + plan.subscriber_shards));
     let setups = setup::shards(plan, &progress);
     let side = |index: usize| if index < plan.publisher_shards { sides.publish } else { sides.subscribe };
@@ -128,6 +137,7 @@ impl Conductor<'_> {
         }
         let start_ns = clock::monotonic_ns() + LEAD.as_nanos() as u64 + self.plan.timeline.warmup_ns;
         let started_at_ns = clock::realtime_ns() + (start_ns - clock::monotonic_ns());
+        self.observer.schedule_begins(start_ns);
         self.worker.tell(Command::Begin { start_ns }, |_| true);
         let end_ns = start_ns + self.plan.timeline.duration_ns;
         self.observer.phase(Phase::WarmUp);
@@ -225,7 +235,7 @@ impl Conductor<'_> {
             }
             let settled = complete && now_ns - since_ns >= SETTLE.as_nanos() as u64;
             let quiet_since_ns = totals.last_event_ns.max(end_ns);
-            let quiet = now_ns.saturating_sub(quiet_since_ns) >= QUIET.as_nanos() as u64;
+            let quiet = now_ns.saturating_sub(quiet_since_ns) >= self.plan.quiet().as_nanos() as u64;
             let over = elapsed >= self.plan.drain_limit || self.worker.has_failed();
             let done = settled || quiet || over;
             let stopped = self.stop.load(Relaxed);
@@ -265,22 +275,36 @@ fn put_together(plan: &RunPlan, shards: Vec<ShardOutcome>, window_ns: (u64, u64)
     let mut types = vec![];
     let mut counters = crate::outcome::Counters::default();
     let mut series = Series::new(plan.timeline.start_ns());
+    let mut traffic = vec![];
+    let mut followed = Followed::default();
     let mut unsent_bytes = 0;
     let mut threads = vec![];
     let mut received = vec![];
+    let mut requests = vec![];
+    let mut faults: Option<FaultNotes> = None;
     for shard in shards {
         publishers.extend(shard.publishers);
         times.merge(&shard.times);
         merge_types(&mut types, shard.types);
         counters.merge(shard.counters);
         series.merge(shard.series);
+        GroupTraffic::merge(&mut traffic, &shard.traffic);
+        followed.merge(shard.followed);
         unsent_bytes += shard.unsent_bytes;
         let cores = shard.cpu_ns.filter(|_| length_ns > 0).map(|cpu_ns| cpu_ns as f64 / length_ns as f64);
         threads.push(ThreadHealth { name: shard.name, cores, sessions: shard.sessions, wakeups: shard.wakeups });
         received.push((shard.ledger, shard.streams, shard.absences));
+        requests.push(shard.requests);
+        match (&mut faults, shard.faults) {
+            (Some(all), Some(notes)) => all.merge(notes),
+            (None, notes) => faults = notes,
+            (Some(_), None) => {}
+        }
     }
+    let window_s = length_ns as f64 / 1e9;
     let sides: Vec<_> =
         received.iter().map(|(ledger, streams, absences)| Received { ledger, streams, absences }).collect();
+    let reactions = plan.workload.has_reactions().then(|| reactions(plan, &publishers));
     let mut books = books::close(&publishers, &sides, plan.workload.devices.len());
     books.delivery.late = counters.late;
     books.delivery.duplicated = counters.duplicated;
@@ -288,21 +312,56 @@ fn put_together(plan: &RunPlan, shards: Vec<ShardOutcome>, window_ns: (u64, u64)
     books.delivery.overlap = counters.overlap;
     books.delivery.retained_replay = counters.retained_replay;
     books.delivery.foreign = counters.foreign;
+    let faults = faults.map(|mut notes| FaultOutcome {
+        books: faults::by_segment(plan, &publishers, &sides, std::mem::take(&mut notes.tallies)),
+        planned: Arc::clone(&plan.faults),
+        chosen: notes.chosen.clone(),
+        notes,
+    });
+    let requests = requests::close(&plan.workload, plan.parties(), &books.groups, requests, window_s);
     Outcome {
         books,
+        requests,
         times,
         types,
         counters,
         series,
+        traffic,
+        followed,
         unsent_bytes,
         threads,
         window_ns,
+        faults,
+        reactions,
         started_at_ns: 0,
         drain_ns: 0,
         interrupted: false,
         realtime: false,
         unreachable: false,
     }
+}
+
+/// Counts reactions against those of an ideal system, which delivers every message that was offered by a device online to
+/// all who react to it.
+fn reactions(plan: &RunPlan, publishers: &[PublisherBook]) -> Reactions {
+    let reacts = |group: u16| plan.workload.devices[usize::from(group)].reaction().is_some();
+    let mut counted = Reactions::default();
+    let mut ideal = vec![0_u64; plan.fleet.devices().len()];
+    for book in publishers {
+        if reacts(book.group) {
+            counted.triggered += book.offered;
+        } else {
+            counted.scheduled += book.offered;
+            ideal[book.publisher as usize] = book.offered - book.skipped_planned;
+        }
+    }
+    for link in plan.fleet.links() {
+        let triggers = ideal[link.trigger as usize];
+        ideal[link.reacts as usize] += triggers;
+        counted.starved += triggers;
+    }
+    counted.starved = counted.starved.saturating_sub(counted.triggered);
+    counted
 }
 
 fn merge_types(

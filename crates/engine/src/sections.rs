@@ -2,43 +2,81 @@
 
 use pubmark_metrics::distribution::Distribution;
 use pubmark_metrics::series::Series;
+use pubmark_model::connection_groups::ConnectionGroups;
+use pubmark_protocol::traffic::Traffic;
 use pubmark_record::distribution::{curve, micros, summary};
+use pubmark_record::efficiency::{EfficiencyFigures, GroupEfficiency, PacketCounts, Source};
 use pubmark_record::record::{
     CauseCount, Connections, Curve, Delivery, GeneratorHealth, ShardHealth, Throughput, Windows,
 };
 use pubmark_record::tables::{Breakdown, PairRow, SeriesRow};
 
 use crate::books;
-use crate::outcome::{CAUSE_LIMIT, Outcome, TYPE_LIMIT, Times, TypeTimes};
+use crate::outcome::{CAUSE_LIMIT, GroupTraffic, Outcome, TYPE_LIMIT, TypeTimes};
 use crate::plan::RunPlan;
 
 const SECOND_NS: u64 = 1_000_000_000;
 
 /// The distributions of a run that are kept whole, by name.
-fn distributions(times: &Times) -> [(&'static str, &Distribution); 5] {
-    [
+fn distributions(outcome: &Outcome) -> Vec<(&'static str, &Distribution)> {
+    let times = &outcome.times;
+    let mut all = vec![
         ("latency", &times.latency),
         ("service_latency", &times.service_latency),
         ("scheduler_lag", &times.scheduler_lag),
         ("backpressure", &times.backpressure),
         ("receive_lateness", &times.receive_lateness),
-    ]
+        ("chain", &times.chain),
+    ];
+    if let Some(requests) = &outcome.requests {
+        let times = &requests.times;
+        all.extend([
+            ("round_trip", &times.round_trip),
+            ("service_round_trip", &times.service),
+            ("round_trip_travel", &times.travel),
+        ]);
+    }
+    all
 }
 
 /// All curves of a run.
 pub fn curves(outcome: &Outcome) -> Vec<Curve> {
-    distributions(&outcome.times).into_iter().filter_map(|(name, times)| curve(name, times)).collect()
+    distributions(outcome).into_iter().filter_map(|(name, times)| curve(name, times)).collect()
 }
 
 /// All histograms of a run in HdrHistogram's V2 format, ns, by name; those without samples are left out.
 pub fn histograms(outcome: &Outcome) -> Vec<(&'static str, Vec<u8>)> {
-    let filled = distributions(&outcome.times).into_iter().filter(|(_, times)| times.count() > 0);
+    let filled = distributions(outcome).into_iter().filter(|(_, times)| times.count() > 0);
     filled.map(|(name, times)| (name, times.to_hdr_v2())).collect()
 }
 
 /// Length of the measured window as it was lived through, seconds.
 pub fn window_s(outcome: &Outcome) -> f64 {
     (outcome.window_ns.1 - outcome.window_ns.0) as f64 / 1e9
+}
+
+/// Payload over bytes carried, by what our sockets tell.
+pub fn efficiency(plan: &RunPlan, outcome: &Outcome) -> Option<EfficiencyFigures> {
+    let counts = |traffic: Traffic| PacketCounts {
+        sent_packets: traffic.sent.packets,
+        sent_bytes: traffic.sent.ip_bytes,
+        received_packets: traffic.received.packets,
+        received_bytes: traffic.received.ip_bytes,
+    };
+    let names = ConnectionGroups::of(&plan.workload).names;
+    let group = |(group, carried): (String, &GroupTraffic)| GroupEfficiency {
+        group,
+        published: carried.published,
+        published_bytes: carried.published_bytes,
+        delivered: carried.delivered,
+        delivered_bytes: carried.delivered_bytes,
+        source: if carried.window.is_some() { Source::Estimated } else { Source::Unknown },
+        window: carried.window.map(counts),
+        set_up: carried.set_up.map(counts),
+        ..GroupEfficiency::default()
+    };
+    (outcome.window_ns.1 > outcome.window_ns.0)
+        .then(|| EfficiencyFigures::of(names.into_iter().zip(&outcome.traffic).map(group).collect()))
 }
 
 /// Rates over the measured window.

@@ -1,21 +1,32 @@
 //! Deals a fleet out over shards. Where a device runs changes nothing about what it does.
 
 use std::collections::HashMap;
+use std::ops::Range;
 use std::sync::Arc;
 
+use pubmark_model::connection_groups::ConnectionGroups;
 use pubmark_model::fleet::{Device, Heard, Subscriber};
 use pubmark_model::payload::Body;
 use pubmark_model::qos::Qos;
 use pubmark_model::random::Stream;
+use pubmark_model::requests;
 use pubmark_model::schedule::{ChurnCursor, Rules};
 use pubmark_model::workload::SessionKind;
-use pubmark_protocol::clients::{self, Publication, SessionConfig, SessionOptions, ShardConfig, Subscription, Will};
+use pubmark_protocol::clients::{
+    self, Asked, Publication, Roots, SessionConfig, SessionOptions, ShardConfig, Subscription, Will,
+};
 
+use crate::crews::Crews;
+use crate::faults::{self, FaultLog};
 use crate::places::Places;
 use crate::plan::RunPlan;
 use crate::progress::Progress;
+use crate::requests::ShardRequests;
 use crate::shard::publisher::Publisher;
+use crate::shard::reacting::{Link, Reacting};
 use crate::shard::receiver::{Audience, Receiver};
+use crate::shard::requesting::Requester;
+use crate::shard::responding::Responder;
 use crate::shard::{SessionSetup, Setup};
 
 /// Bytes that fill payloads: as large as the largest payload's need for not repeating within a message of usual size.
@@ -23,6 +34,9 @@ const BODY_POOL_BYTES: usize = 1 << 20;
 
 /// Words that fill text payloads: about 64 KB.
 const TEXT_POOL_WORDS: u64 = 13_000;
+
+/// First levels of the topics that answers come to; the requester's client identifier follows.
+const ANSWERS: &str = "pubmark/answers";
 
 /// Draws of this run that no device makes.
 mod purpose {
@@ -36,12 +50,22 @@ struct Common<'a> {
     plan: &'a RunPlan,
     rules: Arc<[Rules]>,
     groups: Arc<[u16]>,
+    /// Names of the groups.
+    types: Vec<Arc<str>>,
     /// By subscriber: whom it hears.
     streams: Vec<Arc<[Heard]>>,
     /// By subscriber: its audience.
     audiences: Vec<u32>,
+    /// By publisher that asks: who answers it.
+    asked: HashMap<u32, Asked>,
     /// By publisher: audiences that hear it.
     fan_out: Vec<u32>,
+    /// Who shares a connection.
+    crews: Crews<'a>,
+    /// The same by group.
+    connection_groups: ConnectionGroups,
+    /// By publisher that reacts: numbers of those that trigger it.
+    triggers: HashMap<u32, Vec<u32>>,
     /// Of publishers' shards and of subscribers'.
     configs: [ShardConfig; 2],
     /// Words that fill text payloads.
@@ -49,14 +73,28 @@ struct Common<'a> {
     progress: Arc<Progress>,
 }
 
-/// Devices that are planned to be online when the schedule begins.
+/// Sessions that only send and are planned to be online when the schedule begins.
 pub fn online_at_start(plan: &RunPlan) -> u64 {
     let rules = Rules::all(&plan.workload, plan.seed, &plan.timeline);
-    let online = |device: &&Device| {
-        let group = usize::from(device.group);
-        plan.workload.devices[group].churn.is_none() || ChurnCursor::new(&rules[group], device).online_at_start()
+    // Only a device with a connection of its own leaves and comes back.
+    let online = |crew: &Vec<Device>| {
+        crew.iter().all(|device| {
+            let group = usize::from(device.group);
+            plan.workload.devices[group].churn.is_none() || ChurnCursor::new(&rules[group], device).online_at_start()
+        })
     };
-    plan.fleet.devices().iter().filter(online).count() as u64
+    Crews::new(&plan.workload, &plan.fleet).sending().filter(online).count() as u64
+}
+
+/// By publisher that reacts, the measured of two twins: numbers of those that trigger it, both twins of each.
+fn triggers(plan: &RunPlan) -> HashMap<u32, Vec<u32>> {
+    let mut triggers: HashMap<u32, Vec<u32>> = HashMap::new();
+    for link in plan.fleet.links() {
+        let group = plan.fleet.devices()[link.trigger as usize].group;
+        let twins = 1 + u32::from(plan.workload.devices[usize::from(group)].reaction().is_some());
+        triggers.entry(link.reacts).or_default().extend((0..twins).map(|twin| link.trigger + twin));
+    }
+    triggers
 }
 
 /// The shards of a run: first those of publishers, then those of subscribers.
@@ -76,16 +114,34 @@ pub fn shards(plan: &RunPlan, progress: &Arc<Progress>) -> Vec<Setup> {
         plan,
         rules: Rules::all(&plan.workload, plan.seed, &plan.timeline).into(),
         groups: plan.fleet.devices().iter().map(|device| device.group).collect(),
+        types: plan.workload.devices.iter().map(|group| group.name.as_str().into()).collect(),
+        asked: asked(plan, &streams),
         streams,
         audiences,
         fan_out,
+        crews: Crews::new(&plan.workload, &plan.fleet),
+        connection_groups: ConnectionGroups::of(&plan.workload),
+        triggers: triggers(plan),
         configs: [&plan.publish_at, &plan.subscribe_at].map(|places| shard_config(plan, places)),
         text: text_pool(plan.seed),
         progress: Arc::clone(progress),
     };
     let publishers = (0..plan.publisher_shards).map(|shard| common.publisher_shard(shard));
     let subscribers = (0..plan.subscriber_shards).map(|shard| common.subscriber_shard(shard));
-    publishers.chain(subscribers).collect()
+    let mut setups: Vec<Setup> = publishers.chain(subscribers).collect();
+    faults::choose(&mut setups, &plan.workload, &plan.faults, plan.seed);
+    setups
+}
+
+/// By publisher that asks: who answers it, and where.
+fn asked(plan: &RunPlan, streams: &[Arc<[Heard]>]) -> HashMap<u32, Asked> {
+    let place = |subscriber: u32| {
+        let subscriber = &plan.fleet.subscribers()[subscriber as usize];
+        plan.subscribe_at.of_subscriber(subscriber).start
+    };
+    let answerers = requests::heard_by(&plan.workload, &plan.fleet, streams);
+    let asked = |one: requests::Answerer| Asked { endpoint: place(one.subscriber), filter: one.filter };
+    answerers.into_iter().map(|(publisher, one)| (publisher, asked(one))).collect()
 }
 
 fn shard_config(plan: &RunPlan, places: &Places) -> ShardConfig {
@@ -94,6 +150,7 @@ fn shard_config(plan: &RunPlan, places: &Places) -> ShardConfig {
     ShardConfig {
         endpoints: Arc::clone(places.endpoints()),
         sources: Arc::clone(&plan.sources),
+        networks: Arc::clone(&plan.networks.all),
         run: plan.run_id,
         body_pool: words.collect(),
         maximum_packet_bytes: plan.maximum_packet_bytes,
@@ -116,47 +173,105 @@ fn text_pool(seed: u64) -> Arc<[u8]> {
 impl Common<'_> {
     fn publisher_shard(&self, shard: usize) -> Setup {
         let shards = self.plan.publisher_shards;
-        let devices = self.plan.fleet.devices().iter().skip(shard).step_by(shards);
         let mut sessions = vec![];
         let mut publishers = vec![];
-        for device in devices {
-            let index = publishers.len() as u32;
-            let group = &self.plan.workload.devices[usize::from(device.group)];
-            publishers.push(Publisher::new(
-                device,
-                &self.rules[usize::from(device.group)],
-                sessions.len() as u32,
-                group.qos > Qos::BestEffort,
-                self.fan_out[device.publisher as usize],
-                group.churn.is_some(),
-            ));
+        let mut books = vec![];
+        for crew in self.crews.sending().skip(shard).step_by(shards) {
+            let (range, publications) = self.take_aboard(&crew, sessions.len() as u32, &mut publishers);
+            for (publisher, device) in publishers[range.start as usize..].iter_mut().zip(crew.iter()) {
+                let requests = self.plan.workload.devices[usize::from(device.group)].requests;
+                publisher.requester =
+                    requests.map(|requests| Box::new(Requester::new(requests, device.group, &mut books)));
+            }
+            let mut config = SessionConfig { publications, ..self.device_session(&crew[0]) };
+            let asked = crew.iter().map(|device| self.asked.get(&device.publisher).cloned());
+            config.options.asks = asked.collect::<Option<_>>().unwrap_or_default();
+            let connection_group = self.connection_groups.devices[usize::from(crew[0].group)];
+            let identity = faults::identity(&self.plan.fleet.client_id(0, &crew[0]));
             sessions.push(SessionSetup {
-                config: self.device_session(device),
-                publishers: index..index + 1,
+                config,
+                publishers: range,
                 subscriber: None,
+                listens: None,
+                identity,
+                responder: None,
+                connection_group,
             });
         }
-        self.setup(format!("publisher {shard}"), shard, shards, sessions, publishers, &[])
+        let name = format!("publisher {shard}");
+        let setup = self.setup(name, shard, shards, sessions, publishers, &[], Reacting::default());
+        Setup { requests: ShardRequests::new(books), ..setup }
     }
 
+    /// Adds the devices of a session to the publishers of its shard; their places there, and what they publish.
+    fn take_aboard(
+        &self,
+        crew: &[Device],
+        session: u32,
+        publishers: &mut Vec<Publisher>,
+    ) -> (Range<u32>, Vec<Publication>) {
+        let first = publishers.len() as u32;
+        let mut publications = Vec::with_capacity(crew.len());
+        for device in crew {
+            let group = &self.plan.workload.devices[usize::from(device.group)];
+            let rules = &self.rules[usize::from(device.group)];
+            let fan_out = self.fan_out[device.publisher as usize];
+            let acknowledged = group.qos > Qos::BestEffort;
+            let mut publisher = Publisher::new(device, rules, session, acknowledged, fan_out, group.churn.is_some());
+            publisher.publication = publications.len() as u16;
+            publisher.book.leads = self.plan.fleet.leads(device.publisher);
+            let mut body = self.body(&group.body);
+            if group.reaction().is_some() {
+                let roots = Arc::new(Roots::new(group.in_flight_window));
+                publisher.roots = Some(Arc::clone(&roots));
+                body = Some(clients::Body::Answer(roots, body.map(Box::new)));
+            }
+            publications.push(Publication {
+                publisher: device.publisher,
+                topic: self.plan.fleet.topic(&self.plan.workload, device).into(),
+                qos: group.qos,
+                retain: group.retain,
+                body,
+            });
+            publishers.push(publisher);
+        }
+        (first..publishers.len() as u32, publications)
+    }
+
+    /// What the devices of a session react to, by number of the publisher that triggers.
+    fn links(&self, crew: &[Device], first: u32) -> Vec<(u32, Link)> {
+        let mut links = vec![];
+        for (publisher, device) in (first..).zip(crew) {
+            for number in self.triggers.get(&device.publisher).into_iter().flatten() {
+                let trigger = &self.plan.fleet.devices()[*number as usize];
+                let rules = |device: &Device| &self.rules[usize::from(device.group)];
+                let key = rules(device).answer_key(device, rules(trigger), trigger);
+                links.push((*number, Link { publisher, key }));
+            }
+        }
+        links
+    }
+
+    /// A session of a device, without what it publishes.
     fn device_session(&self, device: &Device) -> SessionConfig {
-        let workload = &self.plan.workload;
-        let group = &workload.devices[usize::from(device.group)];
+        let group = &self.plan.workload.devices[usize::from(device.group)];
+        let client_id: Box<str> = self.plan.fleet.client_id(self.plan.run_id, device).into();
+        let answers_to: Option<Box<str>> = group.requests.map(|_| format!("{ANSWERS}/{client_id}").into());
+        let answers = answers_to.iter().map(|topic| Subscription { filter: topic.clone(), qos: group.qos });
         SessionConfig {
-            client_id: self.plan.fleet.client_id(self.plan.run_id, device).into(),
+            subscriptions: answers.collect(),
+            client_id,
             endpoint: self.plan.publish_at.of_device(device),
+            network: self.plan.networks.of_devices(device.group),
             credentials: group.credentials.clone(),
             persistent: group.session == SessionKind::Persistent,
             in_flight_window: group.in_flight_window,
-            publications: vec![Publication {
-                publisher: device.publisher,
-                topic: self.plan.fleet.topic(workload, device).into(),
-                qos: group.qos,
-                retain: group.retain,
-                body: self.body(&group.body),
-            }],
-            subscriptions: vec![],
-            options: self.device_options(device),
+            publications: vec![],
+            options: SessionOptions {
+                answers_to,
+                gives_up_after: group.requests.map(|requests| requests.timeout),
+                ..self.device_options(device)
+            },
         }
     }
 
@@ -178,6 +293,8 @@ impl Common<'_> {
             will,
             message_expiry_s: group.mqtt.message_expiry.map(|expiry| expiry.as_secs() as u32),
             topic_alias: group.mqtt.topic_alias,
+            device_type: Some(Arc::clone(&self.types[usize::from(device.group)])),
+            ..SessionOptions::default()
         }
     }
 
@@ -193,6 +310,8 @@ impl Common<'_> {
     fn subscriber_shard(&self, shard: usize) -> Setup {
         let (plan, shards) = (self.plan, self.plan.subscriber_shards);
         let mut sessions = vec![];
+        let mut publishers = vec![];
+        let mut links: HashMap<(u32, u32), Vec<Link>> = HashMap::new();
         let mut audiences: Vec<Audience> = vec![];
         // By number in the books: index on this shard.
         let mut known: HashMap<u32, u32> = HashMap::new();
@@ -203,6 +322,7 @@ impl Common<'_> {
                 continue;
             }
             let streams = &self.streams[subscriber.number as usize];
+            let crew = self.crews.beside(subscriber);
             for (nth, place) in (0u32..).zip(plan.subscribe_at.of_subscriber(subscriber)) {
                 // Sessions on independent brokers come and go apart from each other and hear different publishers, so each
                 // broker's part of an audience has a number of its own in the books.
@@ -213,15 +333,38 @@ impl Common<'_> {
                     audiences.push(Audience { number, heard, shared });
                     audiences.len() as u32 - 1
                 });
+                let session = sessions.len() as u32;
+                let mut config = self.listener_session(subscriber, place);
+                let (range, publications) = self.take_aboard(&crew, session, &mut publishers);
+                if let Some(device) = crew.first() {
+                    config = SessionConfig { subscriptions: config.subscriptions, ..self.device_session(device) };
+                    config.endpoint = place;
+                }
+                config.publications = publications;
+                for (trigger, link) in self.links(&crew, range.start) {
+                    links.entry((session, trigger)).or_default().push(link);
+                }
+                let responder = self.responder(subscriber);
+                let identity = faults::identity(&plan.fleet.subscriber_client_id(0, subscriber)) ^ u64::from(place);
                 sessions.push(SessionSetup {
-                    config: self.listener_session(subscriber, place),
-                    publishers: 0..0,
+                    config,
+                    publishers: range,
                     subscriber: Some(index),
+                    listens: Some(subscriber.group),
+                    identity,
+                    responder,
+                    connection_group: self.connection_groups.subscribers[usize::from(subscriber.group)],
                 });
             }
         }
         let index = plan.publisher_shards + shard;
-        self.setup(format!("subscriber {shard}"), index, shards, sessions, vec![], &audiences)
+        let reacting = Reacting::new(links);
+        self.setup(format!("subscriber {shard}"), index, shards, sessions, publishers, &audiences, reacting)
+    }
+
+    fn responder(&self, subscriber: &Subscriber) -> Option<Box<Responder>> {
+        let group = &self.plan.workload.subscribers[usize::from(subscriber.group)];
+        group.responds.map(|rules| Box::new(Responder::new(rules, group.qos)))
     }
 
     fn listener_session(&self, subscriber: &Subscriber, place: u16) -> SessionConfig {
@@ -235,6 +378,7 @@ impl Common<'_> {
         SessionConfig {
             client_id: client_id.into(),
             endpoint: place,
+            network: plan.networks.of_subscribers(subscriber.group),
             credentials: group.credentials.clone(),
             persistent: group.session == SessionKind::Persistent,
             in_flight_window: u16::MAX,
@@ -243,10 +387,15 @@ impl Common<'_> {
                 .into_iter()
                 .map(|filter| Subscription { filter: filter.into(), qos: group.qos })
                 .collect(),
-            options: SessionOptions { shared: group.shared.as_deref().map(Into::into), ..SessionOptions::default() },
+            options: SessionOptions {
+                shared: group.shared.as_deref().map(Into::into),
+                answers_at: group.responds.map(|_| group.qos),
+                ..SessionOptions::default()
+            },
         }
     }
 
+    #[allow(clippy::too_many_arguments)]
     fn setup(
         &self,
         name: String,
@@ -255,6 +404,7 @@ impl Common<'_> {
         sessions: Vec<SessionSetup>,
         publishers: Vec<Publisher>,
         audiences: &[Audience],
+        reacting: Reacting,
     ) -> Setup {
         let plan = self.plan;
         Setup {
@@ -265,7 +415,12 @@ impl Common<'_> {
             rules: Arc::clone(&self.rules),
             sessions,
             publishers,
+            follows: plan.follows,
+            reacting,
             receiver: Receiver::new(audiences, Arc::clone(&self.groups), plan.run_id),
+            requests: ShardRequests::new(vec![]),
+            seed: plan.seed,
+            run: plan.run_id,
             series_start_ns: plan.timeline.start_ns(),
             duration_ns: plan.timeline.duration_ns,
             connects_per_s: plan.connects_per_s / shards_of_its_side as f64,
@@ -273,6 +428,8 @@ impl Common<'_> {
             handicap: plan.handicap,
             pause: plan.pause(),
             backoff: Stream::new(plan.seed ^ index as u64, purpose::BACKOFF),
+            faults: (!plan.faults.is_empty())
+                .then(|| Box::new(FaultLog::new(Arc::clone(&plan.faults), vec![], plan.timeline.start_ns()))),
             progress: Arc::clone(&self.progress),
         }
     }

@@ -46,6 +46,16 @@ struct Thread {
     handle: JoinHandle<Result<ShardOutcome, EngineError>>,
 }
 
+impl Thread {
+    fn tell(&self, command: Command) {
+        // A shard that is gone has failed: `finish` reports it.
+        let _ = self.commands.send(command);
+        if let Some(waker) = &self.waker {
+            waker.wake();
+        }
+    }
+}
+
 /// Running shards.
 pub struct Worker {
     threads: Vec<Thread>,
@@ -81,12 +91,8 @@ impl Worker {
 
     /// Tells the chosen shards.
     pub fn tell(&self, command: Command, chosen: impl Fn(usize) -> bool) {
-        for (index, thread) in self.threads.iter().enumerate().filter(|(index, _)| chosen(*index)) {
-            // A shard that is gone has failed: `finish` reports it.
-            let _ = thread.commands.send(command);
-            if let Some(waker) = &self.threads[index].waker {
-                waker.wake();
-            }
+        for (_, thread) in self.threads.iter().enumerate().filter(|(index, _)| chosen(*index)) {
+            thread.tell(command);
         }
     }
 
@@ -95,13 +101,16 @@ impl Worker {
         self.threads.iter().any(|thread| thread.handle.is_finished())
     }
 
-    /// Ends all shards and collects what they found out; the first error if one failed.
+    /// Ends all shards and collects what they found out; the first error if one failed. One after the other, in their order:
+    /// where there is no broker, a subscriber that left before its devices would break their connections.
     pub fn finish(self) -> Result<Vec<ShardOutcome>, EngineError> {
-        self.tell(Command::Finish, |_| true);
         let results: Vec<_> = self
             .threads
             .into_iter()
-            .map(|thread| thread.handle.join().unwrap_or(Err(EngineError::Lost(thread.name))))
+            .map(|thread| {
+                thread.tell(Command::Finish);
+                thread.handle.join().unwrap_or(Err(EngineError::Lost(thread.name)))
+            })
             .collect();
         results.into_iter().collect()
     }

@@ -8,6 +8,7 @@ use pubmark_protocol::events::Cause;
 use super::Shard;
 use super::session::State;
 use super::timers::Task;
+use crate::faults::What;
 use crate::plan::{ATTEMPT_LIMIT, BACKOFF, QUIESCE_LIMIT};
 
 impl Shard {
@@ -38,6 +39,10 @@ impl Shard {
         if session.state == State::Waiting {
             self.counters.retried += 1;
         }
+        if self.faults.as_mut().is_some_and(|log| log.holds(index, now_ns)) {
+            return self.turn_away(index);
+        }
+        let session = &mut self.sessions[index as usize];
         session.state = State::Connecting(now_ns);
         self.counters.attempted += 1;
         self.timers.add(now_ns + ATTEMPT_LIMIT.as_nanos() as u64, Task::AttemptLimit(index));
@@ -59,6 +64,7 @@ impl Shard {
     pub(super) fn note_failure(&mut self, index: u32, cause: &Cause) {
         let was_up = self.sessions[index as usize].state == State::Online;
         self.count_cause(was_up, cause);
+        self.note_fault(index, if was_up { What::Lost } else { What::Failed });
         let session = &mut self.sessions[index as usize];
         session.lost |= session.was_up;
         self.counters.wills_due += u64::from(was_up && session.has_will);
@@ -139,6 +145,7 @@ impl Shard {
 
     fn leave<C: Clients>(&mut self, clients: &mut C, index: u32, leave: Leave) {
         self.counters.planned_leaves += 1;
+        self.note_fault(index, What::Left);
         let session = &mut self.sessions[index as usize];
         session.wanted = false;
         session.lost = false;

@@ -3,13 +3,19 @@
 //! Its loop waits for the system or for the next task, whichever is first; nothing in it waits for anything else.
 //! [`sending`] is the way from due to written, [`sink`] what becomes of it, [`receiver`] the other side.
 
+mod breaking;
 pub mod connecting;
+pub mod following;
 pub mod publisher;
+pub mod reacting;
 pub mod receiver;
+pub mod requesting;
+pub mod responding;
 pub mod sending;
 pub mod session;
 pub mod sink;
 pub mod timers;
+pub mod traffic;
 pub mod window;
 
 use std::sync::Arc;
@@ -23,16 +29,23 @@ use pubmark_model::schedule::Rules;
 use pubmark_model::workload::Workload;
 use pubmark_protocol::clients::{Clients, Goodbye, SessionConfig, SessionId, ShardConfig, Waker};
 use pubmark_protocol::clock;
+use pubmark_protocol::sampling::Sampling;
 
 use crate::error::EngineError;
+use crate::faults::FaultLog;
 use crate::outcome::{Counters, ShardOutcome, TYPE_LIMIT, Times, TypeTimes};
 use crate::plan::{READER_BEAT, REALTIME_LEAD};
 use crate::progress::{Progress, ShardProgress};
+use crate::requests::ShardRequests;
 use crate::worker::Command;
+use following::Following;
 use publisher::Publisher;
+use reacting::Reacting;
 use receiver::Receiver;
+use responding::{Jobs, Responder};
 use session::{Session, State};
 use timers::{Task, Timers};
+use traffic::Tally;
 use window::Window;
 
 /// Tasks handled before the shard looks at its sockets again.
@@ -46,6 +59,14 @@ pub struct SessionSetup {
     pub publishers: std::ops::Range<u32>,
     /// Its subscriber, by index on the shard.
     pub subscriber: Option<u32>,
+    /// The group of that subscriber.
+    pub listens: Option<u16>,
+    /// What tells its client from all others, the same in every run.
+    pub identity: u64,
+    /// What makes it answer requests.
+    pub responder: Option<Box<Responder>>,
+    /// Among the groups whose traffic is told together: [`pubmark_model::connection_groups`].
+    pub connection_group: u16,
 }
 
 /// All that a shard needs to know.
@@ -66,6 +87,16 @@ pub struct Setup {
     pub publishers: Vec<Publisher>,
     /// Its subscribers.
     pub receiver: Receiver,
+    /// Messages whose deliveries it notes.
+    pub follows: Option<Sampling>,
+    /// What its clients react to.
+    pub reacting: Reacting,
+    /// Its requesters' books.
+    pub requests: ShardRequests,
+    /// Seed of draws of processing times.
+    pub seed: u64,
+    /// Number of this run.
+    pub run: u32,
     /// Start of series: −warm-up, ns.
     pub series_start_ns: i64,
     /// Length of the measured window, ns.
@@ -80,6 +111,8 @@ pub struct Setup {
     pub pause: Option<Duration>,
     /// Draws of pauses before reconnects.
     pub backoff: Stream,
+    /// Faults, in a run that has some.
+    pub faults: Option<Box<FaultLog>>,
     /// Shared with the other shards.
     pub progress: Arc<Progress>,
 }
@@ -97,10 +130,20 @@ pub struct Shard {
     publishers: Vec<Publisher>,
     flooding: Vec<u32>,
     receiver: Receiver,
+    reacting: Reacting,
+    requests: ShardRequests,
+    jobs: Jobs,
+    seed: u64,
+    run: u32,
+    /// Requests that wait for their answers, and answers handed over and not written.
+    open_requests: u64,
+    answers_handed: u64,
     times: Times,
     types: Vec<Option<Box<TypeTimes>>>,
     counters: Counters,
     series: Series,
+    tally: Tally,
+    following: Option<Box<Following>>,
     /// Sessions that can take messages again, or came up with messages waiting.
     writable: Vec<u32>,
     /// Publishing is over: schedules are not followed any more.
@@ -111,6 +154,7 @@ pub struct Shard {
     connects_per_s: f64,
     backoff: Stream,
     backoffs_drawn: u64,
+    faults: Option<Box<FaultLog>>,
     progress: Arc<Progress>,
     online: u64,
     subscribed: u64,
@@ -132,8 +176,12 @@ impl Shard {
     fn new(setup: Setup) -> (Shard, ShardConfig, Vec<SessionConfig>, bool) {
         let mut configs = Vec::with_capacity(setup.sessions.len());
         let mut sessions = Vec::with_capacity(setup.sessions.len());
+        let networks = || setup.sessions.iter().map(|entry| entry.config.network).collect();
+        let following = setup.follows.map(|sampling| Box::new(Following::new(sampling, networks())));
+        let tally = Tally::new(setup.sessions.iter().map(|entry| entry.connection_group).collect());
         for entry in setup.sessions {
-            sessions.push(Session::new(entry.publishers, entry.subscriber, &entry.config));
+            let session = Session::new(entry.publishers, entry.subscriber, &entry.config);
+            sessions.push(Session { responder: entry.responder, ..session });
             configs.push(entry.config);
         }
         let types = setup.rules.len().min(TYPE_LIMIT) + usize::from(setup.rules.len() > TYPE_LIMIT);
@@ -149,10 +197,19 @@ impl Shard {
             publishers: setup.publishers,
             flooding: Vec::new(),
             receiver: setup.receiver,
+            reacting: setup.reacting,
+            requests: setup.requests,
+            jobs: Jobs::default(),
+            seed: setup.seed,
+            run: setup.run,
+            open_requests: 0,
+            answers_handed: 0,
             times: Times::new(),
             types: vec![None; types.max(1)],
             counters: Counters::default(),
             series: Series::new(setup.series_start_ns),
+            tally,
+            following,
             writable: Vec::new(),
             closed: false,
             finishing: false,
@@ -160,6 +217,7 @@ impl Shard {
             connects_per_s: setup.connects_per_s,
             backoff: setup.backoff,
             backoffs_drawn: 0,
+            faults: setup.faults,
             progress: setup.progress,
             online: 0,
             subscribed: 0,
@@ -193,9 +251,12 @@ impl Shard {
         shown.sent.store(self.sent_ever, Relaxed);
         shown.expected.store(self.expected_ever, Relaxed);
         shown.delivered.store(self.delivered_ever, Relaxed);
-        shown.backlog.store(self.backlog, Relaxed);
-        shown.in_flight.store(self.in_flight, Relaxed);
-        shown.last_event_ns.store(self.last_event_ns, Relaxed);
+        let requests = self.open_requests + self.answers_handed + self.jobs.count();
+        shown.backlog.store(self.backlog + self.reacting.thinking() as u64, Relaxed);
+        shown.in_flight.store(self.in_flight + requests, Relaxed);
+        // Who thinks is not silent: something is still to come.
+        let thinks = self.reacting.thinking() > 0;
+        shown.last_event_ns.store(if thinks { clock::monotonic_ns() } else { self.last_event_ns }, Relaxed);
     }
 
     /// Does everything that is due now, at most a turn's worth.
@@ -210,6 +271,9 @@ impl Shard {
                         spend(now_ns, handicap);
                     }
                 }
+                Task::React(number) => self.react(clients, number, now_ns),
+                Task::Answer(job) => self.answer_due(clients, job, now_ns),
+                Task::RequestLimit(publisher) => self.expire_requests(publisher, now_ns),
                 Task::Churn(publisher) => self.change_connectivity(clients, publisher),
                 Task::Connect(session) => self.connect(clients, session, now_ns),
                 Task::AttemptLimit(session) => self.end_attempt(clients, session, at_ns),
@@ -217,10 +281,14 @@ impl Shard {
                 Task::WindowStart => {
                     self.window_cpu_ns.0 = clock::thread_cpu_ns();
                     self.window_wakeups.0 = self.wakeups;
+                    self.tally.begin();
                 }
                 Task::WindowEnd => self.note_window_end(),
+                Task::Fault(fault) => self.begin_fault(clients, fault, now_ns),
+                Task::FaultEnd(fault) => self.end_fault(clients, fault),
             }
         }
+        self.tally.look(clients);
         self.serve_writable(clients);
         self.flood(clients);
     }
@@ -229,12 +297,13 @@ impl Shard {
         if self.window_cpu_ns.1.is_none() {
             self.window_cpu_ns.1 = Some(clock::thread_cpu_ns());
             self.window_wakeups.1 = Some(self.wakeups);
+            self.tally.end();
         }
     }
 
     /// When the loop must go on even if nothing arrives; a time in the past if there is work now.
     fn next_ns(&self) -> Option<u64> {
-        if self.wants_to_flood() { Some(0) } else { self.timers.next_ns() }
+        if self.wants_to_flood() || self.tally.is_looking() { Some(0) } else { self.timers.next_ns() }
     }
 
     /// Fixes the measured window and begins the schedule.
@@ -243,6 +312,7 @@ impl Shard {
         self.receiver.begin();
         self.timers.add(start_ns, Task::WindowStart);
         self.timers.add(self.window.closed_ns(), Task::WindowEnd);
+        self.plan_faults();
         for index in 0..self.publishers.len() as u32 {
             if self.publishers[index as usize].flood {
                 self.flooding.push(index);
@@ -263,6 +333,7 @@ impl Shard {
     /// Ends all sessions and settles what is still open.
     fn finish<C: Clients>(mut self, mut clients: C) -> ShardOutcome {
         let unsent_bytes = clients.unsent_bytes();
+        self.tally.finish(&clients);
         self.finishing = true;
         for index in 0..self.sessions.len() as u32 {
             if self.sessions[index as usize].state != State::Offline {
@@ -271,6 +342,9 @@ impl Shard {
         }
         clients.finish(&mut self);
         self.settle();
+        self.settle_reactions();
+        self.settle_requests();
+        self.settle_answers();
         self.show();
         let absences = self.receiver.absences();
         let wakeups = self.window_wakeups.1.map_or(0, |end| end - self.window_wakeups.0);
@@ -280,14 +354,18 @@ impl Shard {
             publishers: self.publishers.into_iter().map(|publisher| publisher.book).collect(),
             ledger: self.receiver.ledger,
             absences,
+            requests: self.requests,
             times: self.times,
             types: self.types,
             counters: self.counters,
             series: self.series,
+            traffic: self.tally.into_groups(),
+            followed: self.following.map(|following| following.into_followed()).unwrap_or_default(),
             unsent_bytes,
             cpu_ns: self.window_cpu_ns.1.map(|end| end - self.window_cpu_ns.0),
             wakeups,
             sessions: self.sessions.len() as u64,
+            faults: self.faults.map(|log| log.notes),
         }
     }
 }
@@ -309,7 +387,7 @@ pub fn run<C: Clients>(
     let (mut shard, config, sessions, realtime) = Shard::new(setup);
     let claimed = realtime && crate::realtime::claim().is_ok();
     shard.shown().realtime.store(claimed, Relaxed);
-    let receives = shard.receiver.has_subscribers();
+    let receives = shard.receiver.has_subscribers() || shard.has_requesters();
     let lead_ns = if claimed { REALTIME_LEAD.as_nanos() as u64 } else { 0 };
     let mut clients = C::open(config)?;
     for session in sessions {

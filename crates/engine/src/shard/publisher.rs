@@ -1,10 +1,13 @@
 //! One publisher on its shard: where its schedule stands, what it has handed over, what became of it.
 
 use std::collections::VecDeque;
+use std::sync::Arc;
 
 use pubmark_model::fleet::Device;
 use pubmark_model::schedule::{ChurnCursor, Cursor, Rules};
+use pubmark_protocol::clients::Roots;
 
+use super::requesting::Requester;
 use crate::outcome::PublisherBook;
 
 /// A message handed to the adapter and not yet written.
@@ -18,6 +21,8 @@ pub struct Pending {
     pub ready_ns: u64,
     /// Due in the measured window.
     pub measured: bool,
+    /// Whole payload.
+    pub payload_bytes: u32,
 }
 
 /// Messages of one session in the order in which they were handed over.
@@ -49,8 +54,14 @@ pub struct Publisher {
     pub unacknowledged: u32,
     /// Asks for acknowledgements.
     pub acknowledged: bool,
+    /// Of a reaction: it publishes what follows from the warm-up.
+    pub warm_up: bool,
+    /// Of a reaction: where the due times of its roots are noted for the adapter.
+    pub roots: Option<Arc<Roots>>,
     /// Its side of the books.
     pub book: PublisherBook,
+    /// Its messages are requests.
+    pub requester: Option<Box<Requester>>,
 }
 
 impl Publisher {
@@ -76,8 +87,16 @@ impl Publisher {
             fan_out,
             unacknowledged: 0,
             acknowledged,
+            warm_up: device.warm_up,
+            roots: None,
             book: PublisherBook { publisher: device.publisher, group: device.group, ..PublisherBook::default() },
+            requester: None,
         }
+    }
+
+    /// Does nothing but the system keep it from sending one more message?
+    pub fn may_send(&self) -> bool {
+        self.requester.as_ref().is_none_or(|requester| requester.has_room())
     }
 
     /// Is it planned to be online when the schedule begins?
@@ -85,8 +104,8 @@ impl Publisher {
         self.churn.as_ref().is_none_or(|churn| churn.online_at_start())
     }
 
-    /// Uses the next sequence number; notes the epoch in which it was handed over.
-    pub fn use_sequence(&mut self, measured: bool, epoch: u32) -> u32 {
+    /// Uses the next sequence number; notes the epoch, and the segment if there are any, in which it was handed over.
+    pub fn use_sequence(&mut self, measured: bool, epoch: u32, segment: Option<u16>) -> u32 {
         let sequence = self.next_sequence;
         self.next_sequence += 1;
         self.book.last = sequence;
@@ -95,6 +114,11 @@ impl Publisher {
         }
         if self.book.epochs.last().is_none_or(|(last, _)| *last != epoch) {
             self.book.epochs.push((epoch, sequence));
+        }
+        if let Some(segment) = segment
+            && self.book.segments.last().is_none_or(|(last, _)| *last != segment)
+        {
+            self.book.segments.push((segment, sequence));
         }
         sequence
     }

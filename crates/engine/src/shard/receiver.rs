@@ -146,6 +146,11 @@ impl Receiver {
         !self.numbers.is_empty()
     }
 
+    /// Group of a publisher of the fleet that a delivery was entered for.
+    pub fn group_of(&self, publisher: u32) -> u16 {
+        self.groups[publisher as usize]
+    }
+
     /// What the ledger's streams are.
     pub fn stream_rows(&self) -> Vec<StreamRow> {
         let rows = |(subscriber, streams): (&u32, &Streams)| {
@@ -187,14 +192,14 @@ impl Receiver {
         self.absences.iter().copied().chain(open).collect()
     }
 
-    /// Enters a delivery. True if it was a first copy (of the measured window or the warm-up).
+    /// Enters a delivery; its header if it was a first copy (of the measured window or the warm-up).
     pub fn enter(
         &mut self,
         subscriber: u32,
         delivery: &Delivery<'_>,
         window: &Window,
         figures: &mut Figures<'_>,
-    ) -> bool {
+    ) -> Option<Header> {
         let header =
             header::read(delivery.payload, delivery.at_ns).filter(|header| header::is_of_run(header, self.run));
         let stream =
@@ -206,13 +211,13 @@ impl Receiver {
                 (true, true) => &mut counters.retained_replay,
                 (false, _) => &mut counters.foreign,
             } += 1;
-            return false;
+            return None;
         };
         if delivery.retained {
             figures.counters.retained_replay += 1;
-            return false;
+            return None;
         }
-        let measured = window.measures(header.due_ns);
+        let measured = window.measures(header.chain_due_ns());
         let group = self.groups[header.publisher as usize];
         match self.ledger.enter(stream, header.sequence) {
             Arrival::Duplicate => {
@@ -228,12 +233,12 @@ impl Receiver {
                     *total += 1;
                     *part += 1;
                 }
-                false
+                None
             }
             order => {
                 let order = if self.shared[subscriber as usize] { Arrival::InOrder } else { order };
                 self.first_copy(delivery, &header, group, measured, order, window, figures);
-                true
+                Some(header)
             }
         }
     }
@@ -264,6 +269,9 @@ impl Receiver {
         let row = type_row(figures.types, group);
         figures.times.latency.record(latency_ns);
         row.latency.record(latency_ns);
+        if let Some(root_ns) = header.root_ns {
+            figures.times.chain.record(at_ns - window.relative(root_ns));
+        }
         match header.write_start_us {
             Some(u32::MAX) => {
                 figures.times.service_latency.record_clipped();
@@ -276,8 +284,11 @@ impl Receiver {
             }
             None => figures.counters.without_write_start += 1,
         }
-        let absent_at_ns = delivery.empty_at_ns.max(header.due_ns).max(delivery.kernel_ns.unwrap_or(0));
-        figures.times.receive_lateness.record(delivery.at_ns as i64 - absent_at_ns as i64);
+        // Nothing is claimed where nothing is known: a client library that reads by itself tells neither.
+        if let Some(seen_ns) = delivery.empty_at_ns.max(delivery.kernel_ns) {
+            let absent_at_ns = seen_ns.max(header.due_ns);
+            figures.times.receive_lateness.record(delivery.at_ns as i64 - absent_at_ns as i64);
+        }
         if let Some(kernel_ns) = delivery.kernel_ns {
             figures.times.kernel_lateness.record(delivery.at_ns as i64 - kernel_ns as i64);
         }
@@ -311,8 +322,13 @@ mod tests {
         for sequence in sequences {
             let mut payload = Vec::new();
             header::write(&mut payload, 16, RUN, 0, *sequence, 1_000);
-            let delivery =
-                Delivery { payload: &payload, retained: false, at_ns: 2_000, empty_at_ns: 1_500, kernel_ns: None };
+            let delivery = Delivery {
+                payload: &payload,
+                retained: false,
+                at_ns: 2_000,
+                empty_at_ns: Some(1_500),
+                kernel_ns: None,
+            };
             let mut figures =
                 Figures { times: &mut times, types: &mut types, counters: &mut counters, series: &mut series };
             receiver.enter(0, &delivery, &Window::new(0, 1_000_000), &mut figures);
@@ -338,10 +354,11 @@ mod tests {
             let mut payload = Vec::new();
             header::write_will(&mut payload, run, 0);
             payload.resize(30, 0);
-            let delivery = Delivery { payload: &payload, retained, at_ns: 2_000, empty_at_ns: 1_500, kernel_ns: None };
+            let delivery =
+                Delivery { payload: &payload, retained, at_ns: 2_000, empty_at_ns: Some(1_500), kernel_ns: None };
             let mut figures =
                 Figures { times: &mut times, types: &mut types, counters: &mut counters, series: &mut series };
-            assert!(!receiver.enter(0, &delivery, &Window::new(0, 1_000_000), &mut figures));
+            assert_eq!(receiver.enter(0, &delivery, &Window::new(0, 1_000_000), &mut figures), None);
         }
         assert_eq!((counters.wills, counters.retained_replay, counters.foreign), (2, 1, 1));
     }

@@ -19,7 +19,7 @@ const FLOOD_BYTES: usize = 64 * 1024;
 const FLOOD_TURN_BYTES: usize = 4 << 20;
 
 /// What became of a message that was to be sent.
-enum Step {
+pub(super) enum Step {
     /// Handed over.
     Handed,
     /// Skipped or refused.
@@ -46,10 +46,10 @@ impl Shard {
         let before = publisher.schedule.clone();
         let Some(due) = publisher.schedule.take(rules) else { return };
         self.plan_send(index);
-        self.offer(index, &due, ready_ns);
+        self.offer(index, &due, None, ready_ns);
         if self.publishers[index as usize].backlog == 0 {
             let session = self.publishers[index as usize].session;
-            match self.step(clients, index, &due, ready_ns) {
+            match self.step(clients, index, &due, None, ready_ns) {
                 Step::Handed => clients.flush(SessionId(session), self),
                 Step::Settled => {}
                 Step::Waits => {
@@ -67,14 +67,29 @@ impl Shard {
         self.backlog += 1;
     }
 
+    /// Does a message belong to the measured window? A reaction belongs to that of its root.
+    fn is_measured(&self, due: &Due, root_ns: Option<u64>) -> bool {
+        root_ns.map_or(due.due_ns >= 0, |root_ns| self.window.measures(root_ns))
+    }
+
     /// Counts a message as offered, with our lag.
-    fn offer(&mut self, index: u32, due: &Due, ready_ns: u64) {
+    pub(super) fn offer(&mut self, index: u32, due: &Due, root_ns: Option<u64>, ready_ns: u64) {
         let lag_ns = self.window.relative(ready_ns) - due.due_ns;
         self.series.enter_offer(due.due_ns, u64::try_from(lag_ns).ok());
-        if due.due_ns < 0 {
-            return;
+        if self.is_measured(due, root_ns) {
+            self.times.scheduler_lag.record(lag_ns);
+            self.enter_offer(index, due);
         }
-        self.times.scheduler_lag.record(lag_ns);
+    }
+
+    /// Counts a reaction as offered that never became ready.
+    pub(super) fn count_offer(&mut self, index: u32, due: &Due, root_ns: u64) {
+        if self.is_measured(due, Some(root_ns)) {
+            self.enter_offer(index, due);
+        }
+    }
+
+    fn enter_offer(&mut self, index: u32, due: &Due) {
         self.offered += 1;
         let book = &mut self.publishers[index as usize].book;
         book.offered += 1;
@@ -83,8 +98,16 @@ impl Shard {
     }
 
     /// Settles one message, or says that it must wait.
-    fn step<C: Clients>(&mut self, clients: &mut C, index: u32, due: &Due, ready_ns: u64) -> Step {
-        let measured = due.due_ns >= 0;
+    pub(super) fn step<C: Clients>(
+        &mut self,
+        clients: &mut C,
+        index: u32,
+        due: &Due,
+        root_ns: Option<u64>,
+        ready_ns: u64,
+    ) -> Step {
+        let measured = self.is_measured(due, root_ns);
+        let segment = self.faults.as_ref().map(|log| log.segment());
         let publisher = &mut self.publishers[index as usize];
         let session = &mut self.sessions[publisher.session as usize];
         if !due.planned_online {
@@ -93,10 +116,14 @@ impl Shard {
         }
         if session.lost {
             publisher.book.skipped_disconnected += u64::from(measured);
+            self.tally_skipped(index, measured);
             return Step::Settled;
         }
-        if session.state != State::Online {
+        if session.state != State::Online || !publisher.may_send() {
             return Step::Waits;
+        }
+        if let (Some(roots), Some(root_ns)) = (&publisher.roots, root_ns) {
+            roots.note(publisher.next_sequence, root_ns);
         }
         let message = Outgoing {
             publication: publisher.publication,
@@ -106,9 +133,11 @@ impl Shard {
         };
         match clients.send(SessionId(publisher.session), message) {
             Taken::Yes => {
-                let sequence = publisher.use_sequence(measured, self.progress.epoch.load(Relaxed));
-                session.pending.push_back(Pending { publisher: index, sequence, ready_ns, measured });
+                let sequence = publisher.use_sequence(measured, self.progress.epoch.load(Relaxed), segment);
+                let payload_bytes = due.payload_bytes;
+                session.pending.push_back(Pending { publisher: index, sequence, ready_ns, measured, payload_bytes });
                 self.in_flight += 1;
+                self.open_request(index, sequence, measured);
                 Step::Handed
             }
             Taken::NotReady => Step::Waits,
@@ -126,6 +155,8 @@ impl Shard {
             for index in self.sessions[session as usize].publishers.clone() {
                 self.catch_up(clients, index);
             }
+            self.catch_up_reactions(clients, session);
+            self.send_ready_answers(clients, session);
             clients.flush(SessionId(session), self);
             if self.sessions[session as usize].leaving && !self.is_busy(session) {
                 self.finish_leave(clients, session);
@@ -147,7 +178,7 @@ impl Shard {
             let before = (*cursor).clone();
             let Some(due) = cursor.take(rules) else { return };
             let ready_ns = self.window.absolute(due.due_ns);
-            match self.step(clients, index, &due, ready_ns) {
+            match self.step(clients, index, &due, None, ready_ns) {
                 Step::Handed | Step::Settled => {
                     let publisher = &mut self.publishers[index as usize];
                     publisher.backlog -= 1;
@@ -212,8 +243,8 @@ impl Shard {
                 publisher.schedule = before;
                 break;
             }
-            match self.step(clients, index, &due, now_ns) {
-                Step::Handed | Step::Settled => self.offer(index, &due, now_ns),
+            match self.step(clients, index, &due, None, now_ns) {
+                Step::Handed | Step::Settled => self.offer(index, &due, None, now_ns),
                 Step::Waits => {
                     // Not offered: a flood has no schedule to keep. `can_flood` is false until the adapter says writable.
                     let publisher = &mut self.publishers[index as usize];

@@ -6,6 +6,7 @@ use pubmark_model::qos::Qos;
 use pubmark_protocol::clients::SessionConfig;
 
 use super::publisher::PendingQueue;
+use super::responding::Responder;
 
 /// Where a session stands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -51,6 +52,8 @@ pub struct Session {
     pub has_will: bool,
     /// Handed over and not yet written.
     pub pending: PendingQueue,
+    /// It answers requests.
+    pub responder: Option<Box<Responder>>,
 }
 
 impl Session {
@@ -71,6 +74,7 @@ impl Session {
             persistent: config.persistent,
             has_will: config.options.will.is_some(),
             pending: PendingQueue::new(),
+            responder: None,
         }
     }
 }

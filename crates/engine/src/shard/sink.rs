@@ -6,20 +6,54 @@ use pubmark_model::qos::Qos;
 use pubmark_protocol::clients::SessionId;
 use pubmark_protocol::clock;
 use pubmark_protocol::events::{Cause, Connected, Delivery, Said, Sink, Token};
+use pubmark_protocol::header::Header;
+use pubmark_protocol::requests::{ANSWER, ReplyTo};
 
 use super::Shard;
+use super::breaking::CopyCounts;
 use super::publisher::{Pending, Publisher};
 use super::receiver::{Figures, type_row};
 use super::session::State;
+use crate::faults::What;
 
 impl Shard {
     pub(super) fn series_start_ns(&self) -> i64 {
         self.series.bin_start_ns(0)
     }
 
+    fn index_of(&self, session: SessionId, token: Token) -> u32 {
+        self.sessions[session.0 as usize].publishers.start + u32::from(token.publication)
+    }
+
     fn publisher_of(&mut self, session: SessionId, token: Token) -> Option<&mut Publisher> {
-        let first = self.sessions[session.0 as usize].publishers.start;
-        self.publishers.get_mut((first + u32::from(token.publication)) as usize)
+        let index = self.index_of(session, token);
+        self.publishers.get_mut(index as usize)
+    }
+
+    /// Enters a message that a session heard, and reacts to it; its header if it was a first copy.
+    pub(super) fn hear(&mut self, session: SessionId, delivery: &Delivery<'_>) -> Option<Header> {
+        self.last_event_ns = delivery.at_ns;
+        let Some(subscriber) = self.sessions[session.0 as usize].subscriber else {
+            self.counters.foreign += 1;
+            return None;
+        };
+        let mut figures = Figures {
+            times: &mut self.times,
+            types: &mut self.types,
+            counters: &mut self.counters,
+            series: &mut self.series,
+        };
+        let before = CopyCounts::of(figures.counters);
+        let header = self.receiver.enter(subscriber, delivery, &self.window, &mut figures);
+        self.tally_delivery(session, delivery, header.as_ref(), before);
+        let header = header?;
+        self.delivered_ever += 1;
+        self.tally.received(session, delivery.payload.len() as u64);
+        if let Some(following) = self.following.as_mut().filter(|_| self.window.measures(header.chain_due_ns())) {
+            following.note(session, &header, delivery);
+        }
+        self.react_to(session, &header, delivery.at_ns);
+        Some(header)
     }
 
     /// The oldest message of a session that was handed over and not written, if the token names it.
@@ -40,6 +74,7 @@ impl Shard {
             self.receiver.present_from(subscriber, epoch);
         }
         self.subscribed += 1;
+        self.note_fault(session.0, What::Up);
     }
 
     fn subscriber_gone(&mut self, session: SessionId) {
@@ -77,6 +112,7 @@ impl Sink for Shard {
             self.times.connect.record(now_ns as i64 - since_ns as i64);
         }
         entry.state = State::Online;
+        let kept = entry.persistent && entry.was_up && entry.lost;
         entry.lost = false;
         entry.was_up = true;
         if entry.failures > 0 {
@@ -95,6 +131,12 @@ impl Sink for Shard {
                 self.publishers[index as usize].acknowledged = false;
             }
         }
+        if kept {
+            self.note_fault(session.0, if connected.session_present { What::Found } else { What::Forgotten });
+        }
+        if !subscribes {
+            self.note_fault(session.0, What::Up);
+        }
         if subscribes && connected.session_present {
             // The server kept the subscriptions: nothing is answered, nothing was missed.
             self.subscriber_present(session);
@@ -104,6 +146,7 @@ impl Sink for Shard {
 
     fn subscribed(&mut self, session: SessionId, index: usize, granted: Result<Qos, Said>) {
         let Some((asked, count)) = self.sessions[session.0 as usize].asked else { return };
+        let is_granted = granted.is_ok();
         match granted {
             Ok(level) if level < asked => self.counters.granted_lower += 1,
             Ok(_) => {}
@@ -114,11 +157,13 @@ impl Sink for Shard {
         }
         if index + 1 == count {
             self.subscriber_present(session);
+            self.note_answers_granted(session, is_granted);
         }
     }
 
     fn closed(&mut self, session: SessionId, cause: Cause) {
         self.subscriber_gone(session);
+        self.orphan_requests(session);
         self.sessions[session.0 as usize].leaving = false;
         let was_online = self.sessions[session.0 as usize].state == State::Online;
         if cause == Cause::Ours {
@@ -131,8 +176,15 @@ impl Sink for Shard {
         }
     }
 
-    fn written(&mut self, session: SessionId, token: Token, _write_start_ns: u64, written_ns: u64) {
+    fn written(&mut self, session: SessionId, token: Token, write_start_ns: u64, written_ns: u64) {
+        if token.publication == ANSWER {
+            if let Some(responder) = &self.sessions[session.0 as usize].responder {
+                self.tally.sent(session, u64::from(responder.answer_bytes()));
+            }
+            return self.note_answer_written(token, written_ns);
+        }
         let Some(pending) = self.take_pending(session, token) else { return };
+        self.tally.sent(session, u64::from(pending.payload_bytes));
         self.last_event_ns = written_ns;
         let at_ns = self.window.relative(written_ns);
         self.series.bin(at_ns).sent += 1;
@@ -150,11 +202,31 @@ impl Sink for Shard {
             self.times.backpressure.record(wait_ns);
             type_row(&mut self.types, publisher.book.group).backpressure.record(wait_ns);
         }
+        self.note_request_written(pending.publisher, token.sequence, write_start_ns);
         self.note_settled(session);
+    }
+
+    fn withheld(&mut self, session: SessionId, token: Token) {
+        let front = self.sessions[session.0 as usize].pending.front();
+        let measured = front.is_some_and(|front| front.sequence == token.sequence && front.measured);
+        self.counters.withheld += u64::from(measured);
+    }
+
+    fn passed_over(&mut self, _session: SessionId) {
+        self.counters.passed_over += 1;
     }
 
     fn acknowledged(&mut self, session: SessionId, token: Token, outcome: Result<(), Said>) {
         self.last_event_ns = clock::monotonic_ns();
+        if token.publication == ANSWER {
+            if let Err(said) = outcome {
+                self.note_answer_refused(token);
+                self.counters.count_cause(format!("answer refused: {said}"));
+            }
+            return;
+        }
+        let index = self.index_of(session, token);
+        let is_refused = outcome.is_err() && self.note_request_refused(index, token.sequence);
         let Some(publisher) = self.publisher_of(session, token) else { return };
         if publisher.unacknowledged > 0 {
             publisher.unacknowledged -= 1;
@@ -162,7 +234,7 @@ impl Sink for Shard {
         let fan_out = u64::from(publisher.fan_out);
         let (measured, awaited) = (publisher.is_measured(token.sequence), publisher.acknowledged);
         if let Err(said) = outcome {
-            if measured {
+            if measured && is_refused {
                 publisher.book.refused.push(token.sequence);
             }
             self.expected_ever = self.expected_ever.saturating_sub(fan_out);
@@ -174,6 +246,9 @@ impl Sink for Shard {
     }
 
     fn abandoned(&mut self, session: SessionId, token: Token) {
+        if token.publication == ANSWER {
+            return self.note_answer_abandoned(token);
+        }
         let Some(pending) = self.take_pending(session, token) else { return };
         self.in_flight = self.in_flight.saturating_sub(1);
         let finishing = self.finishing;
@@ -181,9 +256,14 @@ impl Sink for Shard {
         if pending.measured {
             if finishing { &mut book.stuck } else { &mut book.broken }.push(pending.sequence);
         }
+        self.note_request_abandoned(pending.publisher, token.sequence);
     }
 
     fn unanswered(&mut self, session: SessionId, token: Token) {
+        // An answer without acknowledgement is told by its requester's books.
+        if token.publication == ANSWER {
+            return;
+        }
         let Some(publisher) = self.publisher_of(session, token) else { return };
         publisher.unacknowledged = publisher.unacknowledged.saturating_sub(1);
         if publisher.is_measured(token.sequence) {
@@ -200,19 +280,28 @@ impl Sink for Shard {
         self.unblock(session);
     }
 
+    fn missed(&mut self, messages: u64) {
+        self.counters.missed += messages;
+    }
+
     fn delivered(&mut self, session: SessionId, delivery: Delivery<'_>) {
+        if self.sessions[session.0 as usize].responder.is_some() {
+            self.enter_mute_request(session, &delivery);
+        } else {
+            self.hear(session, &delivery);
+        }
+    }
+
+    fn requested(&mut self, session: SessionId, reply_to: ReplyTo<'_>, delivery: Delivery<'_>) {
+        if self.sessions[session.0 as usize].responder.is_some() {
+            self.enter_request(session, reply_to, &delivery);
+        } else {
+            self.hear(session, &delivery);
+        }
+    }
+
+    fn answered(&mut self, session: SessionId, request: Option<Token>, delivery: Delivery<'_>) {
         self.last_event_ns = delivery.at_ns;
-        let Some(subscriber) = self.sessions[session.0 as usize].subscriber else {
-            self.counters.foreign += 1;
-            return;
-        };
-        let mut figures = Figures {
-            times: &mut self.times,
-            types: &mut self.types,
-            counters: &mut self.counters,
-            series: &mut self.series,
-        };
-        let first = self.receiver.enter(subscriber, &delivery, &self.window, &mut figures);
-        self.delivered_ever += u64::from(first);
+        self.enter_answer(session, request, &delivery);
     }
 }

@@ -10,6 +10,12 @@ pub enum Task {
     WindowStart,
     /// Publisher: its next message is due.
     Send(u32),
+    /// Reaction: it is due.
+    React(u32),
+    /// Request at a responder: its answer is due.
+    Answer(u32),
+    /// Publisher: its oldest open request has had its time.
+    RequestLimit(u32),
     /// Publisher: a planned leave or return.
     Churn(u32),
     /// Session: try to connect.
@@ -20,6 +26,10 @@ pub enum Task {
     Leave(u32),
     /// The measured window ends: note CPU time.
     WindowEnd,
+    /// A fault begins.
+    Fault(u16),
+    /// A fault that breaks connections ends.
+    FaultEnd(u16),
 }
 
 /// Tasks by time, ns of `CLOCK_MONOTONIC`.

@@ -1,0 +1,120 @@
+//! What followed from each fault, out of what was noted.
+
+use pubmark_record::faults::{FaultConnections, FaultLatency, LevelBooks};
+
+use super::latency::Before;
+use super::{Event, FaultOutcome, What};
+
+/// When a fault was done and until when what followed is its own, ns since the start of the measured window.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Span {
+    /// Done.
+    pub done_ns: u64,
+    /// The next fault, or the window's end.
+    pub until_ns: u64,
+}
+
+/// What followed from a fault.
+#[derive(Clone, Debug)]
+pub struct Followed {
+    /// Connections.
+    pub connections: FaultConnections,
+    /// Latency.
+    pub latency: Option<FaultLatency>,
+    /// Messages.
+    pub levels: Vec<LevelBooks>,
+}
+
+/// What followed from each fault, in order; `spans` are theirs, `window_start_ns` is an instant of `CLOCK_MONOTONIC`.
+pub fn figures(outcome: &FaultOutcome, spans: &[Span], window_start_ns: u64) -> Vec<Followed> {
+    let mut events = outcome.notes.events.clone();
+    events.sort_by_key(|event| event.at_ns);
+    let fine = &outcome.notes.fine;
+    let signed = |ns: u64| i64::try_from(ns).unwrap_or(i64::MAX);
+    let before = outcome.planned.first().and_then(|first| Before::the_first_fault(fine, signed(first.at_ns)));
+    let follow = |(number, span): (usize, &Span)| {
+        let absolute = |ns: u64| window_start_ns.saturating_add(ns);
+        let mut connections = connections(&events, absolute(span.done_ns), absolute(span.until_ns));
+        let chosen = outcome.planned.get(number).and_then(|fault| fault.connections.as_ref());
+        connections.chosen = chosen.and_then(|_| outcome.chosen.get(number).copied());
+        Followed {
+            connections,
+            latency: before.as_ref().and_then(|before| before.since(fine, signed(span.done_ns), signed(span.until_ns))),
+            levels: outcome.books.get(number + 1).map(|levels| levels.to_vec()).unwrap_or_default(),
+        }
+    };
+    spans.iter().enumerate().map(follow).collect()
+}
+
+/// Events in order of time, from the fault until the next.
+fn connections(events: &[Event], done_ns: u64, until_ns: u64) -> FaultConnections {
+    let mut found = FaultConnections::default();
+    let mut away_before = 0u64;
+    for event in events.iter().take_while(|event| event.at_ns < done_ns) {
+        match event.what {
+            What::Up => found.connected += 1,
+            What::Back => {
+                found.connected += 1;
+                away_before = away_before.saturating_sub(1);
+            }
+            What::Lost => {
+                found.connected = found.connected.saturating_sub(1);
+                away_before += 1;
+            }
+            What::Gone => found.connected = found.connected.saturating_sub(1),
+            What::Left => away_before = away_before.saturating_sub(1),
+            What::Failed | What::Found | What::Forgotten => {}
+        }
+    }
+    let since = |event: &Event| Some((event.at_ns - done_ns) as f64 / 1e9);
+    let mut last_back_s = None;
+    for event in events.iter().filter(|event| (done_ns..until_ns).contains(&event.at_ns)) {
+        match event.what {
+            What::Lost => {
+                found.lost += 1;
+                found.first_noticed_s = found.first_noticed_s.or(since(event));
+                found.last_noticed_s = since(event);
+            }
+            // Who was away before comes back first, for all that is counted here.
+            What::Back if away_before > 0 && found.lost == 0 => away_before -= 1,
+            What::Back => {
+                found.back += 1;
+                found.first_back_s = found.first_back_s.or(since(event));
+                last_back_s = since(event);
+            }
+            What::Left => found.left += 1,
+            What::Failed => found.failed_tries += 1,
+            What::Found => found.sessions_found += 1,
+            What::Forgotten => found.sessions_forgotten += 1,
+            What::Up | What::Gone => {}
+        }
+    }
+    found.all_back_s = last_back_s.filter(|_| found.back + found.left >= found.lost);
+    found
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const S: u64 = 1_000_000_000;
+
+    #[test]
+    fn what_clients_go_through_is_told_from_the_fault_on() {
+        use What::{Back, Failed, Forgotten, Found, Lost, Up};
+        let event = |at_ns: u64, what| Event { at_ns, what };
+        let mut events = vec![event(1, Up), event(2, Up), event(3, Up)];
+        events.extend([event(10 * S + S / 10, Lost), event(10 * S + S / 5, Lost), event(11 * S, Failed)]);
+        events.extend([event(12 * S, Found), event(12 * S, Back), event(13 * S, Forgotten), event(14 * S, Back)]);
+        events.push(event(20 * S, Lost));
+        let found = connections(&events, 10 * S, 20 * S);
+        assert_eq!((found.connected, found.lost, found.back, found.failed_tries), (3, 2, 2, 1));
+        assert_eq!((found.first_noticed_s, found.last_noticed_s), (Some(0.1), Some(0.2)));
+        assert_eq!((found.first_back_s, found.all_back_s), (Some(2.0), Some(4.0)));
+        assert_eq!((found.sessions_found, found.sessions_forgotten), (1, 1));
+        let found = connections(&events, 20 * S, 30 * S);
+        assert_eq!((found.connected, found.lost, found.back, found.all_back_s), (3, 1, 0, None));
+        let nothing = connections(&events, 15 * S, 20 * S);
+        assert_eq!((nothing.lost, nothing.first_noticed_s, nothing.all_back_s), (0, None, None));
+    }
+}

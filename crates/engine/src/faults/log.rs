@@ -1,0 +1,202 @@
+//! What a shard notes while there are faults.
+
+use std::collections::{HashMap, HashSet};
+use std::sync::Arc;
+
+use pubmark_metrics::fine::FineSeries;
+use pubmark_record::faults::LevelBooks;
+
+use super::PlannedFault;
+
+/// Delivery levels.
+pub const LEVELS: usize = 3;
+/// Events kept at most by a shard: 24 MB.
+const EVENT_LIMIT: usize = 1 << 20;
+
+/// What became of a session.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum What {
+    /// It is up for the first time, and subscribed if it listens.
+    Up,
+    /// Its connection was lost.
+    Lost,
+    /// A try to come back failed.
+    Failed,
+    /// The system still had what it kept of the session.
+    Found,
+    /// The system had forgotten the session, which was to be kept.
+    Forgotten,
+    /// It is up again, and subscribed if it listens.
+    Back,
+    /// It went as planned, after its connection was lost.
+    Left,
+    /// It went as planned.
+    Gone,
+}
+
+/// An event.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Event {
+    /// When, ns of `CLOCK_MONOTONIC`.
+    pub at_ns: u64,
+    /// What.
+    pub what: What,
+}
+
+/// What all shards noted, put together.
+#[derive(Clone, Debug)]
+pub struct FaultNotes {
+    /// In no order.
+    pub events: Vec<Event>,
+    /// Some were not kept.
+    pub is_cut: bool,
+    /// By fault: when the first and the last shard that had connections to break did so, ns of `CLOCK_MONOTONIC`.
+    pub broken_at_ns: Vec<Option<(u64, u64)>>,
+    /// By fault: connections that it was to break.
+    pub chosen: Vec<u64>,
+    /// By segment and level: what is counted when it happens.
+    pub tallies: Vec<[LevelBooks; LEVELS]>,
+    /// Latency over time.
+    pub fine: FineSeries,
+}
+
+impl Default for FaultNotes {
+    fn default() -> FaultNotes {
+        FaultNotes::new(0, 0)
+    }
+}
+
+impl FaultNotes {
+    fn new(faults: usize, start_ns: i64) -> FaultNotes {
+        FaultNotes {
+            events: Vec::new(),
+            is_cut: false,
+            broken_at_ns: vec![None; faults],
+            chosen: vec![0; faults],
+            tallies: vec![[LevelBooks::default(); LEVELS]; faults + 1],
+            fine: FineSeries::new(start_ns),
+        }
+    }
+
+    /// Adds another shard's.
+    pub fn merge(&mut self, other: FaultNotes) {
+        self.events.extend(other.events);
+        self.is_cut |= other.is_cut;
+        for (mine, theirs) in self.broken_at_ns.iter_mut().zip(other.broken_at_ns) {
+            *mine = match (*mine, theirs) {
+                (Some(one), Some(other)) => Some((one.0.min(other.0), one.1.max(other.1))),
+                (one, other) => one.or(other),
+            };
+        }
+        self.chosen.iter_mut().zip(other.chosen).for_each(|(mine, theirs)| *mine += theirs);
+        for (mine, theirs) in self.tallies.iter_mut().zip(&other.tallies) {
+            mine.iter_mut().zip(theirs).for_each(|(mine, theirs)| mine.add(theirs));
+        }
+        self.fine.merge(&other.fine);
+    }
+}
+
+/// A shard's side of the faults of a run.
+#[derive(Debug)]
+pub struct FaultLog {
+    /// The faults.
+    pub planned: Arc<[PlannedFault]>,
+    /// By fault: sessions of this shard whose connections it breaks.
+    pub chosen: Vec<Vec<u32>>,
+    /// What was noted.
+    pub notes: FaultNotes,
+    /// Which fault is the latest; 0 before the first.
+    segment: u16,
+    /// Sessions that lost their connection and are not back.
+    away: HashSet<u32>,
+    /// Until when sessions are not let through, ns of `CLOCK_MONOTONIC`.
+    held_until_ns: HashMap<u32, u64>,
+}
+
+impl FaultLog {
+    /// Of a shard whose series begin at `start_ns`.
+    pub fn new(planned: Arc<[PlannedFault]>, chosen: Vec<Vec<u32>>, start_ns: i64) -> FaultLog {
+        let notes = FaultNotes::new(planned.len(), start_ns);
+        FaultLog { planned, chosen, notes, segment: 0, away: HashSet::new(), held_until_ns: HashMap::new() }
+    }
+
+    /// The segment that is now.
+    pub fn segment(&self) -> u16 {
+        self.segment
+    }
+
+    /// A fault begins.
+    pub fn begin(&mut self, fault: u16) {
+        self.segment = fault + 1;
+    }
+
+    /// Notes what became of a session.
+    pub fn note(&mut self, session: u32, what: What, at_ns: u64) {
+        let what = match what {
+            What::Up if self.away.remove(&session) => What::Back,
+            What::Left if !self.away.remove(&session) => What::Gone,
+            What::Lost => {
+                self.away.insert(session);
+                what
+            }
+            // Tries before a session was ever up are not to come back.
+            What::Failed if !self.away.contains(&session) => return,
+            what => what,
+        };
+        if self.notes.events.len() >= EVENT_LIMIT {
+            self.notes.is_cut = true;
+            return;
+        }
+        self.notes.events.push(Event { at_ns, what });
+    }
+
+    /// Does not let a session through until then.
+    pub fn hold(&mut self, session: u32, until_ns: u64) {
+        self.held_until_ns.insert(session, until_ns);
+    }
+
+    /// Is a session held at this time?
+    pub fn holds(&mut self, session: u32, now_ns: u64) -> bool {
+        match self.held_until_ns.get(&session) {
+            Some(until_ns) if *until_ns > now_ns => true,
+            Some(_) => {
+                self.held_until_ns.remove(&session);
+                false
+            }
+            None => false,
+        }
+    }
+
+    /// The tally of a level now.
+    pub fn tally(&mut self, level: usize) -> &mut LevelBooks {
+        &mut self.notes.tallies[usize::from(self.segment)][level.min(LEVELS - 1)]
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_session_is_back_only_if_it_was_lost_and_held_only_for_its_time() {
+        let mut log = FaultLog::new([].into(), vec![], 0);
+        for (session, what, at_ns) in [
+            (1, What::Failed, 1),
+            (1, What::Up, 2),
+            (2, What::Up, 2),
+            (1, What::Lost, 3),
+            (1, What::Failed, 4),
+            (1, What::Up, 5),
+            (2, What::Left, 6),
+            (1, What::Lost, 7),
+            (1, What::Left, 8),
+        ] {
+            log.note(session, what, at_ns);
+        }
+        let seen: Vec<_> = log.notes.events.iter().map(|event| (event.at_ns, event.what)).collect();
+        use What::{Back, Failed, Gone, Left, Lost, Up};
+        assert_eq!(seen, [(2, Up), (2, Up), (3, Lost), (4, Failed), (5, Back), (6, Gone), (7, Lost), (8, Left)]);
+        log.hold(7, 100);
+        assert_eq!([log.holds(7, 99), log.holds(8, 99), log.holds(7, 100)], [true, false, false]);
+    }
+}

@@ -1,0 +1,85 @@
+//! The closed books told apart by segment and level.
+
+use pubmark_metrics::holes::Range;
+use pubmark_model::fleet::Fleet;
+use pubmark_model::workload::Workload;
+use pubmark_record::faults::LevelBooks;
+use pubmark_record::record::Delivery;
+
+use super::LEVELS;
+use crate::books::{Judged, Received};
+use crate::outcome::PublisherBook;
+use crate::plan::RunPlan;
+
+/// The books of each segment. What is counted when it happens is in `tallies` and stays as it is.
+pub(crate) fn by_segment(
+    plan: &RunPlan,
+    publishers: &[PublisherBook],
+    received: &[Received<'_>],
+    mut books: Vec<[LevelBooks; LEVELS]>,
+) -> Vec<[LevelBooks; LEVELS]> {
+    for (level, book) in books.iter_mut().flat_map(|levels| levels.iter_mut().enumerate()) {
+        book.qos = level as u32;
+    }
+    let listening = levels_of_audiences(&plan.workload, &plan.fleet);
+    let sessions = plan.subscribe_at.sessions_per_subscriber().max(1) as u32;
+    let judged = Judged::new(publishers, received);
+    for stream in judged.streams() {
+        let level_heard = listening.get((stream.row.subscriber / sessions) as usize).copied().unwrap_or(0);
+        let group = &plan.workload.devices[usize::from(stream.book.group)];
+        let level = level_heard.min(usize::from(group.qos.level()));
+        for (segment, range) in ranges(stream.book) {
+            let mut found = Delivery::default();
+            stream.judge(range, &mut found);
+            let Some(book) = books.get_mut(usize::from(segment)).map(|levels| &mut levels[level]) else { continue };
+            book.expected += found.expected;
+            book.delivered += found.delivered;
+            book.lost += found.lost;
+            book.unknown += found.unknown;
+            book.absent += found.absent;
+        }
+    }
+    books
+}
+
+/// By audience: the level that its members ask for.
+fn levels_of_audiences(workload: &Workload, fleet: &Fleet) -> Vec<usize> {
+    let mut levels = Vec::new();
+    for (subscriber, audience) in fleet.subscribers().iter().zip(fleet.audiences(workload)) {
+        // They are numbered in the order of their first members.
+        if audience as usize == levels.len() {
+            levels.push(usize::from(workload.subscribers[usize::from(subscriber.group)].qos.level()));
+        }
+    }
+    levels
+}
+
+/// The measured numbers of a publisher by the segment in which it handed them over.
+fn ranges(book: &PublisherBook) -> impl Iterator<Item = (u16, Range)> + '_ {
+    let starts = book.segments.iter().enumerate();
+    starts.filter_map(|(index, (segment, first))| {
+        let next = book.segments.get(index + 1).map_or(book.last.saturating_add(1), |(_, next)| *next);
+        let first = (*first).max(book.first_measured);
+        (book.first_measured > 0 && first < next).then(|| (*segment, Range { first, last: next - 1 }))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_publisher_s_numbers_are_dealt_out_to_segments_without_gap() {
+        let book = PublisherBook {
+            first_measured: 4,
+            last: 20,
+            segments: vec![(0, 1), (1, 8), (3, 15)],
+            ..Default::default()
+        };
+        let found: Vec<_> = ranges(&book).map(|(segment, range)| (segment, range.first, range.last)).collect();
+        assert_eq!(found, [(0, 4, 7), (1, 8, 14), (3, 15, 20)]);
+        let late = PublisherBook { first_measured: 9, last: 20, segments: vec![(0, 1), (1, 8)], ..Default::default() };
+        assert_eq!(ranges(&late).map(|(segment, range)| (segment, range.first)).collect::<Vec<_>>(), [(1, 9)]);
+        assert_eq!(ranges(&PublisherBook { last: 3, segments: vec![(0, 1)], ..Default::default() }).count(), 0);
+    }
+}

@@ -1,0 +1,123 @@
+//! Faults on a shard: connections are broken here, and what follows is noted.
+
+use pubmark_protocol::clients::{Break, Clients, SessionId};
+use pubmark_protocol::clock;
+use pubmark_protocol::events::{Cause, Delivery};
+use pubmark_protocol::header::Header;
+
+use super::Shard;
+use super::timers::Task;
+use crate::faults::What;
+use crate::outcome::Counters;
+use crate::plan::LATE_AFTER;
+
+/// Counters that a delivery may change, as they were before it.
+#[derive(Clone, Copy)]
+pub(super) struct CopyCounts {
+    duplicated: u64,
+    out_of_order: u64,
+}
+
+impl CopyCounts {
+    pub(super) fn of(counters: &Counters) -> CopyCounts {
+        CopyCounts { duplicated: counters.duplicated, out_of_order: counters.out_of_order }
+    }
+}
+
+impl Shard {
+    /// Plans the faults of the run; each begins on every shard, whoever breaks what.
+    pub(super) fn plan_faults(&mut self) {
+        let Some(log) = &self.faults else { return };
+        for (number, fault) in (0u16..).zip(log.planned.iter()) {
+            let absolute = |ns: u64| self.window.absolute(i64::try_from(ns).unwrap_or(i64::MAX));
+            self.timers.add(absolute(fault.at_ns), Task::Fault(number));
+            if let (Some(length_ns), Some(_)) = (fault.length_ns, &fault.connections) {
+                self.timers.add(absolute(fault.at_ns.saturating_add(length_ns)), Task::FaultEnd(number));
+            }
+        }
+    }
+
+    /// A fault begins: connections that it breaks are broken now.
+    pub(super) fn begin_fault<C: Clients>(&mut self, clients: &mut C, number: u16, now_ns: u64) {
+        let Some(log) = self.faults.as_mut().filter(|_| !self.closed) else { return };
+        log.begin(number);
+        let place = usize::from(number);
+        let Some(breaks) = log.planned[place].connections.clone() else { return };
+        let until_ns = now_ns.saturating_add(log.planned[place].length_ns.unwrap_or(0));
+        let chosen = log.chosen[place].clone();
+        log.notes.chosen[place] += chosen.len() as u64;
+        if !breaks.silent {
+            chosen.iter().for_each(|session| log.hold(*session, until_ns));
+        }
+        let how = if breaks.silent { Break::Silence } else { Break::Reset };
+        chosen.iter().for_each(|session| clients.break_connection(SessionId(*session), how, self));
+        if let Some(log) = self.faults.as_mut().filter(|_| !chosen.is_empty()) {
+            log.notes.broken_at_ns[place] = Some((now_ns, clock::monotonic_ns()));
+        }
+    }
+
+    /// A fault that breaks connections ends: clients whose connections were cut give them up.
+    pub(super) fn end_fault<C: Clients>(&mut self, clients: &mut C, number: u16) {
+        let Some(log) = &self.faults else { return };
+        let place = usize::from(number);
+        if !log.planned[place].connections.as_ref().is_some_and(|breaks| breaks.silent) {
+            return;
+        }
+        for session in log.chosen[place].clone() {
+            clients.break_connection(SessionId(session), Break::GiveUp, self);
+        }
+    }
+
+    /// A session that a fault does not let through has tried.
+    pub(super) fn turn_away(&mut self, index: u32) {
+        self.counters.attempted += 1;
+        self.note_failure(index, &Cause::Unreachable("held off by a fault of the run".to_owned()));
+    }
+
+    /// Notes what became of a session, in a run with faults.
+    pub(super) fn note_fault(&mut self, session: u32, what: What) {
+        if let Some(log) = self.faults.as_mut().filter(|_| !self.finishing) {
+            log.note(session, what, clock::monotonic_ns());
+        }
+    }
+
+    /// Counts a message that its device could not send, at the publisher's level.
+    pub(super) fn tally_skipped(&mut self, index: u32, measured: bool) {
+        let Some(log) = self.faults.as_mut().filter(|_| measured) else { return };
+        let group = usize::from(self.publishers[index as usize].book.group);
+        log.tally(usize::from(self.workload.devices[group].qos.level())).skipped_disconnected += 1;
+    }
+
+    /// Counts a delivery by its level, and its latency.
+    pub(super) fn tally_delivery(
+        &mut self,
+        session: SessionId,
+        delivery: &Delivery<'_>,
+        header: Option<&Header>,
+        before: CopyCounts,
+    ) {
+        let Some(log) = &mut self.faults else { return };
+        let (duplicated, out_of_order) =
+            (self.counters.duplicated - before.duplicated, self.counters.out_of_order - before.out_of_order);
+        let late = header.is_some_and(|header| {
+            let due_ns = self.window.relative(header.due_ns);
+            let latency_ns = self.window.relative(delivery.at_ns) - due_ns;
+            log.notes.fine.enter(due_ns, latency_ns);
+            let measured = self.window.measures(header.chain_due_ns());
+            measured && latency_ns > i64::try_from(LATE_AFTER.as_nanos()).unwrap_or(i64::MAX)
+        });
+        if duplicated + out_of_order + u64::from(late) == 0 {
+            return;
+        }
+        let heard = self.sessions[session.0 as usize].asked.map_or(0, |(qos, _)| usize::from(qos.level()));
+        // A copy has no header here: its payload tells whose it is.
+        let header = header.copied().or_else(|| pubmark_protocol::header::read(delivery.payload, delivery.at_ns));
+        let publisher = header.map_or(0, |header| header.publisher);
+        let group = usize::from(self.receiver.group_of(publisher));
+        let level = heard.min(usize::from(self.workload.devices[group].qos.level()));
+        let tally = log.tally(level);
+        tally.duplicated += duplicated;
+        tally.out_of_order += out_of_order;
+        tally.late += u64::from(late);
+    }
+}

@@ -1,0 +1,167 @@
+//! What a shard's sessions carry in the measured window: their payloads, and the packets that these took.
+//!
+//! Asking the kernel about a connection takes about a microsecond, so a shard looks at a few sessions in each turn and does not
+//! hold up its messages for all of them at once. A session's window reaches from its first look to its second, for its payloads
+//! as well as its packets.
+
+use pubmark_protocol::clients::{Clients, SessionId};
+use pubmark_protocol::traffic::Traffic;
+
+/// Sessions looked at in a turn.
+const LOOKS_PER_TURN: usize = 32;
+
+/// What a connection group's sessions carried.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct GroupTraffic {
+    /// Messages that its sessions wrote wholly in the window, answers to requests among them.
+    pub published: u64,
+    /// Their payloads, bytes.
+    pub published_bytes: u64,
+    /// Messages that arrived at its sessions in the window, first copies and answers.
+    pub delivered: u64,
+    /// Their payloads, bytes.
+    pub delivered_bytes: u64,
+    /// Packets before the window: connects, subscriptions, warm-up. `None` where they are not known.
+    pub set_up: Option<Traffic>,
+    /// Packets in the window.
+    pub window: Option<Traffic>,
+}
+
+impl Default for GroupTraffic {
+    fn default() -> GroupTraffic {
+        let none = Some(Traffic::default());
+        GroupTraffic { published: 0, published_bytes: 0, delivered: 0, delivered_bytes: 0, set_up: none, window: none }
+    }
+}
+
+impl GroupTraffic {
+    /// Adds a shard's groups to those of others.
+    pub fn merge(all: &mut Vec<GroupTraffic>, others: &[GroupTraffic]) {
+        all.resize(all.len().max(others.len()), GroupTraffic::default());
+        for (mine, other) in all.iter_mut().zip(others) {
+            mine.published += other.published;
+            mine.published_bytes += other.published_bytes;
+            mine.delivered += other.delivered;
+            mine.delivered_bytes += other.delivered_bytes;
+            mine.set_up = sum(mine.set_up, other.set_up);
+            mine.window = sum(mine.window, other.window);
+        }
+    }
+}
+
+fn sum(one: Option<Traffic>, other: Option<Traffic>) -> Option<Traffic> {
+    let mut sum = one?;
+    sum.add(&other?);
+    Some(sum)
+}
+
+/// The counts of a shard.
+#[derive(Debug)]
+pub struct Tally {
+    /// By session: its connection group.
+    groups: Vec<u16>,
+    counted: Vec<GroupTraffic>,
+    /// By group: packets up to the second look.
+    until_end: Vec<Option<Traffic>>,
+    /// Sessions that had their first look, and their second.
+    begun: usize,
+    ended: usize,
+    /// The window began, and is over.
+    began: bool,
+    over: bool,
+}
+
+impl Tally {
+    /// Counts for sessions of these groups.
+    pub fn new(groups: Vec<u16>) -> Tally {
+        let count = groups.iter().max().map_or(0, |most| usize::from(*most) + 1);
+        Tally {
+            groups,
+            counted: vec![GroupTraffic::default(); count],
+            until_end: vec![Some(Traffic::default()); count],
+            begun: 0,
+            ended: 0,
+            began: false,
+            over: false,
+        }
+    }
+
+    /// The window begins.
+    pub fn begin(&mut self) {
+        self.began = true;
+    }
+
+    /// The window is over.
+    pub fn end(&mut self) {
+        self.over = true;
+    }
+
+    /// Are there sessions to look at?
+    pub fn is_looking(&self) -> bool {
+        let sessions = self.groups.len();
+        (self.began && self.begun < sessions) || (self.began && self.over && self.ended < sessions)
+    }
+
+    /// Looks at a turn's worth of sessions.
+    pub fn look<C: Clients>(&mut self, clients: &C) {
+        if !self.is_looking() {
+            return;
+        }
+        for _ in 0..LOOKS_PER_TURN {
+            if self.begun < self.groups.len() {
+                let group = usize::from(self.groups[self.begun]);
+                let traffic = clients.traffic(SessionId(self.begun as u32));
+                self.counted[group].set_up = sum(self.counted[group].set_up, traffic);
+                self.begun += 1;
+            } else if self.over && self.ended < self.groups.len() {
+                let group = usize::from(self.groups[self.ended]);
+                let traffic = clients.traffic(SessionId(self.ended as u32));
+                self.until_end[group] = sum(self.until_end[group], traffic);
+                self.ended += 1;
+            } else {
+                return;
+            }
+        }
+    }
+
+    /// Looks at all that are left, before their connections end.
+    pub fn finish<C: Clients>(&mut self, clients: &C) {
+        while self.is_looking() {
+            self.look(clients);
+        }
+    }
+
+    /// A session wrote a message.
+    pub fn sent(&mut self, session: SessionId, payload_bytes: u64) {
+        if let Some(group) = self.group_in_window(session) {
+            group.published += 1;
+            group.published_bytes += payload_bytes;
+        }
+    }
+
+    /// A message arrived at a session, for the first time.
+    pub fn received(&mut self, session: SessionId, payload_bytes: u64) {
+        if let Some(group) = self.group_in_window(session) {
+            group.delivered += 1;
+            group.delivered_bytes += payload_bytes;
+        }
+    }
+
+    fn group_in_window(&mut self, session: SessionId) -> Option<&mut GroupTraffic> {
+        let index = session.0 as usize;
+        let is_inside = index < self.begun && index >= self.ended;
+        is_inside.then(|| &mut self.counted[usize::from(self.groups[index])])
+    }
+
+    /// What was counted, by group; a window that was not lived through to its end has no packets that are known.
+    pub fn into_groups(self) -> Vec<GroupTraffic> {
+        let whole = self.began && self.ended == self.groups.len();
+        let mut groups = self.counted;
+        for (group, until_end) in groups.iter_mut().zip(self.until_end) {
+            let window = group.set_up.zip(until_end).map(|(before, after)| after.since(&before));
+            group.window = window.filter(|_| whole);
+            group.set_up = group.set_up.filter(|_| self.began);
+        }
+        groups
+    }
+}
