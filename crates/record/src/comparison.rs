@@ -117,6 +117,7 @@ pub fn compare(records: &[Record]) -> Result<Comparison<'_>, CompareError> {
         .iter()
         // Service latencies that start at different points are not comparable.
         .filter(|figure| same_meaning_of_sent || figure.name != "service latency p99")
+        .filter(|figure| records.iter().any(|record| figure.concerns(record)))
         .map(|figure| {
             let values: Vec<Option<f64>> = records.iter().map(figure.get).collect();
             let best = best(figure, &runs, &values);

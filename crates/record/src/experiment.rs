@@ -55,12 +55,39 @@ pub struct ExperimentRecord {
     pub cells: Vec<Cell>,
     /// Who is better.
     pub contests: Vec<Contest>,
+    /// What publications print of the same cells.
+    #[serde(default)]
+    pub papers: Vec<PaperFigures>,
     /// What a reader should know before quoting: few repetitions, a busy machine, cells left out. One sentence each.
     pub cautions: Vec<String>,
     /// The machine.
     pub environment: Environment,
     /// Whole definition of the experiment as YAML, so that it can be run again.
     pub definition: String,
+}
+
+/// One figure as a publication prints it.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct PaperFigures {
+    /// The publication, with its table or section.
+    pub source: String,
+    /// Systems and versions that it measured; empty if it does not say.
+    pub versions: String,
+    /// Name in [`crate::comparison::FIGURES`] of what of ours it is set beside.
+    pub figure: String,
+    /// Why ours differ, where that is known.
+    pub differs: String,
+    /// Its values, in its order.
+    pub values: Vec<PaperValue>,
+}
+
+/// A publication's value for a cell.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct PaperValue {
+    /// Id of the cell.
+    pub cell: String,
+    /// In the figure's unit: µs, a share of 1, a number.
+    pub value: f64,
 }
 
 /// Something that was varied.

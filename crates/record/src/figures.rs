@@ -77,8 +77,17 @@ pub struct Figure {
     /// How finely it is measured: a share of its value on [`Scale::Logarithm`], in its unit otherwise. A spread or a
     /// difference below that is the instrument's.
     pub resolution: f64,
+    /// It is about requests: only shown of runs in which somebody asks.
+    pub of_requests: bool,
     /// Its value; `None` where it was not measured.
     pub get: fn(&Record) -> Option<f64>,
+}
+
+impl Figure {
+    /// Is there something to show of a run?
+    pub fn concerns(&self, record: &Record) -> bool {
+        !self.of_requests || record.requests.is_some()
+    }
 }
 
 /// Histograms of totals hold three digits.
@@ -91,7 +100,7 @@ const MEMORY_STEPS: f64 = 0.02;
 const STRAY_MESSAGES: f64 = 1e-4;
 
 /// Every figure, in order. A new one is a row here.
-pub static FIGURES: [Figure; 16] = [
+pub static FIGURES: [Figure; 19] = [
     share("delivered", Better::Higher, delivered_share),
     count("lost", |record| delivery_count(record, record.delivery.lost)),
     count("unknown", |record| delivery_count(record, record.delivery.unknown)),
@@ -105,6 +114,9 @@ pub static FIGURES: [Figure; 16] = [
         percentile(&record.service_latency_us, |latency| latency.p99)
     }),
     latency("back-pressure p99", Judged::Never, |record| percentile(&record.backpressure_us, |wait| wait.p99)),
+    Figure { of_requests: true, judged: Judged::Never, ..share("answered in time", Better::Higher, answered_share) },
+    Figure { of_requests: true, ..latency("round trip p50", Judged::Never, |record| round_trip(record)?.p50) },
+    Figure { of_requests: true, ..latency("round trip p99", Judged::Never, |record| round_trip(record)?.p99) },
     positive("delivered rate", Unit::PerSecond, Better::Higher, Judged::Flood, HISTOGRAM, |record| {
         Some(record.throughput.delivered_per_s)
     }),
@@ -141,6 +153,7 @@ const fn share(name: &'static str, better: Better, get: fn(&Record) -> Option<f6
         judged: Judged::Always,
         scale: Scale::Plain,
         resolution: STRAY_MESSAGES,
+        of_requests: false,
         get,
     }
 }
@@ -154,6 +167,7 @@ const fn count(name: &'static str, get: fn(&Record) -> Option<f64>) -> Figure {
         judged: Judged::Never,
         scale: Scale::Plain,
         resolution: 1.0,
+        of_requests: false,
         get,
     }
 }
@@ -167,6 +181,7 @@ const fn latency(name: &'static str, judged: Judged, get: fn(&Record) -> Option<
         judged,
         scale: Scale::Logarithm,
         resolution: HISTOGRAM,
+        of_requests: false,
         get,
     }
 }
@@ -179,7 +194,8 @@ const fn positive(
     resolution: f64,
     get: fn(&Record) -> Option<f64>,
 ) -> Figure {
-    Figure { name, unit, better, is_latency: false, judged, scale: Scale::Logarithm, resolution, get }
+    let scale = Scale::Logarithm;
+    Figure { name, unit, better, is_latency: false, judged, scale, resolution, of_requests: false, get }
 }
 
 fn delivered_share(record: &Record) -> Option<f64> {
@@ -188,6 +204,15 @@ fn delivered_share(record: &Record) -> Option<f64> {
 
 fn delivery_count(record: &Record, value: u64) -> Option<f64> {
     (record.delivery.expected > 0).then_some(value as f64)
+}
+
+fn answered_share(record: &Record) -> Option<f64> {
+    let books = record.requests.as_ref()?.books;
+    (books.sent > 0).then(|| books.answered as f64 / books.sent as f64)
+}
+
+fn round_trip(record: &Record) -> Option<&Summary> {
+    record.requests.as_ref()?.round_trip_us.as_ref()
 }
 
 fn percentile(summary: &Option<Summary>, get: fn(&Summary) -> Option<f64>) -> Option<f64> {

@@ -10,10 +10,15 @@ pub mod codes;
 pub mod comparison;
 pub mod cost;
 pub mod distribution;
+pub mod efficiency;
 pub mod evaluation;
 pub mod experiment;
+pub mod faults;
 pub mod figures;
+pub mod links;
 pub mod record;
+pub mod requests;
+pub mod residence;
 #[cfg(any(test, feature = "sample"))]
 pub mod sample;
 #[cfg(any(test, feature = "sample"))]

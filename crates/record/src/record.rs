@@ -4,6 +4,11 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::cost::{Cost, ResourceRow, Resources};
+use crate::efficiency::EfficiencyFigures;
+use crate::faults::FaultFigures;
+use crate::links::LinkFigures;
+use crate::requests::RequestFigures;
+use crate::residence::ResidenceFigures;
 use crate::tables::{Breakdown, PairRow, SeriesRow};
 
 /// Version of the record's schema: changes only when a field changes its meaning or goes away.
@@ -56,6 +61,27 @@ pub struct Record {
     /// What became of wills; `null` where no device leaves one.
     #[serde(default)]
     pub wills: Option<WillCounts>,
+    /// Reactions; `null` where no device reacts.
+    #[serde(default)]
+    pub reactions: Option<ReactionCounts>,
+    /// What clients filtered; `null` where the system does it for them.
+    #[serde(default)]
+    pub filtered: Option<FilteredCounts>,
+    /// What became of requests; `null` where nobody asks.
+    #[serde(default)]
+    pub requests: Option<RequestFigures>,
+    /// Emulated links; `null` where there are none.
+    #[serde(default)]
+    pub links: Option<LinkFigures>,
+    /// Payload over bytes carried; `null` where no window was lived through.
+    #[serde(default)]
+    pub efficiency: Option<EfficiencyFigures>,
+    /// Where the time of messages went; `null` where none crossed a link.
+    #[serde(default)]
+    pub residence: Option<ResidenceFigures>,
+    /// Faults and what followed from them; `null` where nothing was broken.
+    #[serde(default)]
+    pub faults: Option<FaultFigures>,
     /// Bytes still unsent in our sockets at the end.
     pub socket_unsent_bytes: u64,
     /// The books.
@@ -346,6 +372,31 @@ pub struct WillCounts {
     pub due: u64,
     /// Wills that arrived, once for each subscription that got one.
     pub delivered: u64,
+}
+
+/// Messages by what made them due, and how long chains of them took. Measured messages only: a reaction belongs to the
+/// window if the scheduled message at the root of its chain does.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct ReactionCounts {
+    /// Messages offered by schedules.
+    pub scheduled: u64,
+    /// Messages offered because others were delivered.
+    pub triggered: u64,
+    /// Reactions that were never triggered: those of an ideal system, which delivers all that is offered by a device online,
+    /// minus `triggered`.
+    pub starved: u64,
+    /// Delivery of a reaction − due time of its chain's root.
+    pub chain_latency_us: Option<Summary>,
+}
+
+/// What clients filtered, in protocols that leave it to them.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct FilteredCounts {
+    /// Of the sent, kept back by their publishers: nobody at the other end of the connection had asked for them. Where a
+    /// subscription of ours held a session then, they are lost.
+    pub withheld: u64,
+    /// Messages that arrived and that no filter of their subscriber chose, from the first to the last of the run.
+    pub passed_over: u64,
 }
 
 /// How often a cause was met.

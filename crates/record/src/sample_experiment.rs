@@ -103,6 +103,14 @@ pub fn experiment() -> ExperimentRecord {
         "1 of 33 runs is suspect: see the runs for its reasons".to_string(),
         "before 1 run the machine did not become quiet within 60 s; it was made all the same".to_string(),
     ];
+    let value = |cell: usize, value| PaperValue { cell: record.cells[cell].id.clone(), value };
+    record.papers = vec![PaperFigures {
+        source: "An invented paper, Table 3".to_string(),
+        versions: "alphamq 1.0, gammamq 0.9".to_string(),
+        figure: "latency p50".to_string(),
+        differs: "there every percentile was an average of percentiles".to_string(),
+        values: vec![value(0, 900.0), value(1, 1_250.0), value(refuse, 2_000.0)],
+    }];
     record
 }
 
@@ -170,6 +178,7 @@ pub fn experiment_over(grid: &Grid) -> ExperimentRecord {
         cells,
         contests: Vec::new(),
         cautions: Vec::new(),
+        papers: Vec::new(),
         environment: sample::record().environment,
         definition: "name: brokers\nworkload: smart-home\nrepeat: 5\naxes:\n  system: [alphamq, betamq]\n".to_string(),
     };

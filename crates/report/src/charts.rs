@@ -11,18 +11,21 @@ mod network;
 pub mod outcomes;
 mod over_time;
 mod rates;
+mod residence;
 mod scheduler_lag;
 mod throttling;
 
 use pubmark_record::record::Record;
 
-use crate::plot::{Plot, bars::Bars, rows::Rows};
+use crate::plot::{Plot, bars::Bars, rows::Rows, stacks::Stacks};
 
 /// Where in the page a chart stands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Section {
     /// How late messages arrive.
     Latency,
+    /// Where the time of messages went.
+    Residence,
     /// What became of the messages.
     Messages,
     /// What happened over time; these charts share one x axis.
@@ -42,8 +45,9 @@ pub struct ChartRow {
 }
 
 /// Every chart.
-pub const CHARTS: [ChartRow; 9] = [
+pub const CHARTS: [ChartRow; 10] = [
     ChartRow { id: "percentiles", section: Section::Latency, is_expected: true, draw: curves::draw },
+    ChartRow { id: "residence-parts", section: Section::Residence, is_expected: false, draw: residence::draw },
     ChartRow { id: "outcomes", section: Section::Messages, is_expected: true, draw: outcomes::draw },
     ChartRow { id: "rates", section: Section::OverTime, is_expected: true, draw: rates::draw },
     ChartRow { id: "latency-over-time", section: Section::OverTime, is_expected: true, draw: latency_over_time::draw },
@@ -78,6 +82,8 @@ pub enum Picture {
     Plot(Box<Plot>),
     /// Stacked bars.
     Bars(Bars),
+    /// Parts of an amount over one axis.
+    Stacks(Stacks),
     /// Rows over several axes.
     Rows(Rows),
     /// Plots beside each other, each with its name.

@@ -4,6 +4,7 @@
 //! Start with [`View::of`]. Every report of an experiment is drawn from a [`View`], so that they say the same.
 
 mod conclusions;
+mod papers;
 
 use std::collections::BTreeMap;
 
@@ -15,6 +16,7 @@ use crate::numbers::counted;
 use crate::plot::MOST_LINES;
 
 pub use conclusions::{Conclusion, headline, probability};
+pub use papers::Beside;
 
 /// An experiment put in order.
 pub struct View<'a> {

@@ -1,6 +1,7 @@
 //! Records as Markdown, to paste into an issue or a page.
 
 mod experiment;
+mod faults;
 
 use pubmark_record::comparison::Comparison;
 use pubmark_record::record::Record;
@@ -27,8 +28,18 @@ pub fn run(record: &Record) -> String {
     text.push_str(&format!("- **Command:** `{}`\n", words::command_line(&record.command).replace('`', "'")));
     verdict(&mut text, record);
     delivery(&mut text, record);
+    requests(&mut text, record);
+    faults::section(&mut text, record);
     latencies(&mut text, record);
+    residence(&mut text, record);
     cost(&mut text, record);
+    if let Some(figures) = &record.efficiency {
+        let how = words::how_efficiency_is_counted(figures);
+        text.push_str(&format!(
+            "\n## Protocol efficiency\n\n{}. {how}\n",
+            words::capitalised(&words::efficiency(figures))
+        ));
+    }
     types(&mut text, record);
     notes(&mut text, record);
     text
@@ -100,8 +111,44 @@ fn delivery(text: &mut String, record: &Record) {
     add("expected", books.expected, books.expected);
     words::delivery_outcomes(books).iter().for_each(|part| add(part.name, part.count, books.expected));
     words::further_counts(books).iter().for_each(|part| add(part.name, part.count, books.expected));
-    words::will_counts(record).iter().for_each(|part| add(part.name, part.count, 0));
+    words::particular_counts(record).iter().for_each(|part| add(part.name, part.count, 0));
     table(text, &["messages", "count", "share"].map(String::from), &rows);
+}
+
+fn requests(text: &mut String, record: &Record) {
+    let (Some(requests), Some(parties)) = (&record.requests, words::parties(record)) else { return };
+    text.push_str(&format!("\n## Requests\n\n{}.\n\n", words::capitalised(&parties)));
+    let books = &requests.books;
+    let mut rows: Vec<Vec<String>> = Vec::new();
+    let mut add = |name: &str, value: u64, of: u64| rows.push(vec![name.into(), count(value), share(value, of)]);
+    add("sent", books.sent, books.sent);
+    words::request_outcomes(books).iter().for_each(|part| add(part.name, part.count, books.sent));
+    words::further_answers(books).iter().for_each(|part| add(part.name, part.count, books.sent));
+    let received = requests.responses.received;
+    add("received by responders", received, received);
+    for part in words::response_outcomes(&requests.responses) {
+        add(&format!("there: {}", part.name), part.count, received);
+    }
+    table(text, &["requests", "count", "share"].map(String::from), &rows);
+    let unit = unit_of(record);
+    let header = ["requesters", "sent", "answered", "p50", "p99", "max"].map(String::from);
+    text.push_str(&format!("\nRound trip by group, {}:\n\n", unit.symbol()));
+    let rows: Vec<Vec<String>> = requests
+        .by_group
+        .iter()
+        .map(|group| {
+            let round_trip = group.round_trip_us.as_ref();
+            vec![
+                escaped(&group.name),
+                count(group.books.sent),
+                share(group.books.answered, group.books.sent),
+                unit.number(round_trip.and_then(|summary| summary.p50)),
+                unit.number(round_trip.and_then(|summary| summary.p99)),
+                unit.number(round_trip.map(|summary| summary.max)),
+            ]
+        })
+        .collect();
+    table(text, &header, &rows);
 }
 
 fn latencies(text: &mut String, record: &Record) {
@@ -118,6 +165,29 @@ fn latencies(text: &mut String, record: &Record) {
             ];
             cells.extend(STATISTICS.iter().map(|statistic| unit.number(row.summary.and_then(statistic.get))));
             cells
+        })
+        .collect();
+    table(text, &header, &rows);
+}
+
+fn residence(text: &mut String, record: &Record) {
+    let Some(figures) = &record.residence else { return };
+    let (unit, columns) = (words::residence_unit(figures), words::residence_columns(figures));
+    text.push_str(&format!("\n## Where the time went, {}\n\n", unit.symbol()));
+    text.push_str(&format!("{}\n\n", words::sentence(&words::residence(figures))));
+    let mut header = vec!["devices, p50 / p99".to_string()];
+    header.extend(columns.iter().map(|(_, name)| (*name).to_string()).chain(["whole".to_string()]));
+    let rows: Vec<Vec<String>> = figures
+        .rows
+        .iter()
+        .map(|row| {
+            let parts = row.parts.in_order();
+            let shown = columns.iter().map(|(place, _)| parts[*place]).chain([row.parts.whole_us.as_ref()]);
+            let both = shown.map(|part| {
+                let number = |value: Option<f64>| unit.number(value);
+                format!("{} / {}", number(part.and_then(|part| part.p50)), number(part.and_then(|part| part.p99)))
+            });
+            std::iter::once(escaped(&row.class)).chain(both).collect()
         })
         .collect();
     table(text, &header, &rows);

@@ -1,13 +1,23 @@
 //! Sentences that several reports share, made from a record.
 
+mod efficiency;
 mod facts;
+mod faults;
+mod links;
+mod requests;
+mod residence;
 mod shared;
 
 use pubmark_record::record::{Delivery, Record, Status, Summary, VerdictStatus};
 
 use crate::numbers::{count, counted, significant};
 
+pub use efficiency::*;
 pub use facts::*;
+pub use faults::*;
+pub use links::*;
+pub use requests::*;
+pub use residence::*;
 pub use shared::*;
 
 /// The verdict in one word.
@@ -122,14 +132,23 @@ pub fn further_counts(books: &Delivery) -> Vec<Outcome> {
     ]
 }
 
-/// Counts of wills; none where no device leaves one.
-pub fn will_counts(record: &Record) -> Vec<Outcome> {
-    record.wills.map_or_else(Vec::new, |wills| {
-        vec![
-            outcome("wills due", "connections with a will that ended without a goodbye", wills.due),
-            outcome("wills heard", "wills that arrived, once for each subscription", wills.delivered),
-        ]
-    })
+/// Counts that only some workloads or protocols have: wills, reactions, what clients filtered.
+pub fn particular_counts(record: &Record) -> Vec<Outcome> {
+    let mut counts = Vec::new();
+    if let Some(wills) = record.wills {
+        counts.push(outcome("wills due", "connections with a will that ended without a goodbye", wills.due));
+        counts.push(outcome("wills heard", "wills that arrived, once for each subscription", wills.delivered));
+    }
+    if let Some(reactions) = &record.reactions {
+        counts.push(outcome("scheduled", "of those offered, by a schedule", reactions.scheduled));
+        counts.push(outcome("triggered", "of those offered, in reaction to a delivery", reactions.triggered));
+        counts.push(outcome("starved", "reactions without their trigger, which did not arrive", reactions.starved));
+    }
+    if let Some(filtered) = record.filtered {
+        counts.push(outcome("withheld", "sent, kept back by publishers: nobody had asked for them", filtered.withheld));
+        counts.push(outcome("passed over", "arrived, chosen by no filter of their subscriber", filtered.passed_over));
+    }
+    counts
 }
 
 fn outcome(name: &'static str, meaning: &'static str, count: u64) -> Outcome {
@@ -149,8 +168,8 @@ pub struct Distribution<'a> {
 }
 
 /// The distributions of a record, in the order in which they are shown.
-pub fn distributions(record: &Record) -> [Distribution<'_>; 6] {
-    [
+pub fn distributions(record: &Record) -> Vec<Distribution<'_>> {
+    let mut distributions = vec![
         distribution("latency", "latency", "due → delivery", &record.latency_us),
         distribution("service latency", "service_latency", "write start → delivery", &record.service_latency_us),
         distribution("back-pressure wait", "backpressure", "ready → written: the system's", &record.backpressure_us),
@@ -167,8 +186,17 @@ pub fn distributions(record: &Record) -> [Distribution<'_>; 6] {
             "kernel's receive stamp → our read: ours",
             &record.kernel_receive_lateness_us,
         ),
-    ]
+    ];
+    if let Some(reactions) = &record.reactions {
+        let chain = distribution("chain latency", "chain_latency", CHAIN, &reactions.chain_latency_us);
+        distributions.insert(2, chain);
+    }
+    distributions.extend(request_distributions(record));
+    distributions
 }
+
+/// From where to where the latency of a chain of reactions is measured.
+pub const CHAIN: &str = "root's due → delivery of a reaction";
 
 fn distribution<'a>(
     name: &'static str,

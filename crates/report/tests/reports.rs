@@ -4,6 +4,7 @@
 mod experiments;
 mod fixtures;
 mod markup;
+mod requests;
 
 use std::time::{Duration, Instant};
 
@@ -85,13 +86,16 @@ fn the_summary_as_csv_looks_like_this() {
 #[test]
 fn every_chart_is_drawn_like_this() {
     for row in &CHARTS {
-        // What only a limited run shows is drawn from one.
-        let record = if row.is_expected { fixtures::demo() } else { fixtures::limited() };
+        // What only a limited run shows is drawn from one, what only links show from a run behind them.
+        let is_drawn = |record: &_| !matches!((row.draw)(record).picture, Picture::Missing(_));
+        let special = || [fixtures::limited(), fixtures::linked()].into_iter().find(is_drawn).unwrap();
+        let record = if row.is_expected { fixtures::demo() } else { special() };
         let chart = (row.draw)(&record);
         let svg = match &chart.picture {
             Picture::Missing(why) => panic!("{} is missing: {why}", row.id),
             Picture::Plot(plot) => plot.svg(Width::Wide, &chart.finding),
             Picture::Bars(bars) => bars.svg(Width::Wide, &chart.finding),
+            Picture::Stacks(stacks) => stacks.svg(Width::Wide, &chart.finding),
             Picture::Rows(_) | Picture::Panels(_) => panic!("{} is no chart of a run", row.id),
         };
         let one_element_a_line = svg.into_string().replace("><", ">\n<");
@@ -172,7 +176,9 @@ fn a_page_of_ten_minutes_and_541_devices_is_small_and_quick() {
 
 #[test]
 fn the_script_is_small_and_the_page_is_complete_without_it() {
-    let page = html::run(&fixtures::limited());
+    let mut limited = fixtures::limited();
+    limited.residence = fixtures::linked().residence;
+    let page = html::run(&limited);
     let script = page.split("<script>").nth(1).unwrap().split("</script>").next().unwrap();
     assert!(script.len() <= 4_096, "{} bytes", script.len());
     let without = page.replace(script, "");
@@ -220,4 +226,16 @@ fn every_export_has_its_own_file() {
     files.dedup();
     assert_eq!(files.len(), count);
     assert!(files.contains(&"report.html".to_string()) && files.contains(&"csv/series.csv".to_string()));
+}
+
+#[test]
+fn tables_of_a_run_behind_links_are_filled() {
+    let files = exports::all(&fixtures::linked());
+    let tables: Vec<_> = files.iter().filter(|(name, _)| name.ends_with(".csv")).collect();
+    assert!(tables.len() > 5, "{}", tables.len());
+    for (name, text) in tables {
+        let fields = text.lines().next().unwrap().split(',').count();
+        assert!(text.lines().count() > 1, "{name} is empty");
+        assert!(text.lines().all(|line| line.split(',').count() == fields), "{name}");
+    }
 }

@@ -166,7 +166,8 @@ fn cell_of(cell: &CellInput, seed: u64) -> Result<Cell, EvaluationError> {
         figures: if cell.runs.is_empty() {
             Vec::new()
         } else {
-            FIGURES.iter().map(|figure| cell_figure(figure, cell, seed)).collect()
+            let concerns = |figure: &&Figure| cell.runs.iter().any(|run| figure.concerns(&run.record));
+            FIGURES.iter().filter(concerns).map(|figure| cell_figure(figure, cell, seed)).collect()
         },
         latency_us: merged.as_ref().map(|(summary, _)| summary.clone()),
         latency_curve: merged.map(|(_, curve)| curve),

@@ -20,7 +20,7 @@ pub struct Metric {
 }
 
 /// Everything that can be limited, in the order of help. A new one is a row here.
-pub static METRICS: [Metric; 16] = [
+pub static METRICS: [Metric; 19] = [
     metric("p50", &["median"], "median latency", "latency p50"),
     metric("p95", &[], "95th percentile of latency", "latency p95"),
     metric("p99", &[], "99th percentile of latency", "latency p99"),
@@ -33,6 +33,9 @@ pub static METRICS: [Metric; 16] = [
         is_complement: true,
         ..metric("loss", &[], "share of expected messages that are lost or unknown", "delivered")
     },
+    metric("round_trip_p50", &[], "median round trip of requests", "round trip p50"),
+    metric("round_trip_p99", &[], "99th percentile of the round trip of requests", "round trip p99"),
+    metric("answered", &[], "share of requests that were answered in time", "answered in time"),
     metric("lost", &[], "messages lost", "lost"),
     metric("duplicated", &["duplicates"], "further copies delivered", "duplicated"),
     metric("rate", &["delivered_rate"], "messages delivered per second", "delivered rate"),

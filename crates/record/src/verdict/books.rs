@@ -21,7 +21,7 @@ pub(super) fn delivery_closes(input: &VerdictInput) -> Option<Finding> {
     Some(identity("expected", books.expected, "delivered + lost + unknown", parts.iter().sum()))
 }
 
-fn identity(name: &str, whole: u64, parts_names: &str, parts: u64) -> Finding {
+pub(super) fn identity(name: &str, whole: u64, parts_names: &str, parts: u64) -> Finding {
     if whole == parts {
         return Finding::valid(format!("{name} {} = {parts_names}", count(whole)));
     }

@@ -35,6 +35,17 @@ pub(super) fn schedule_kept(input: &VerdictInput) -> Option<Finding> {
 /// V02.
 pub(super) fn read_in_time(input: &VerdictInput) -> Option<Finding> {
     let hint = "give the receivers more threads with `--shards`, or a machine with free cores, and run again";
+    if input.reads_by_library
+        && input.receive_lateness_us.is_none()
+        && input.delivery.delivered > 0
+        && !input.settings.flood
+    {
+        return Some(Finding::new(
+            VerdictStatus::Suspect,
+            "receive lateness is not known: the client library reads its sockets itself".to_string(),
+            "compare with other runs over this client library, on a machine with free cores",
+        ));
+    }
     own_part(input, "receive lateness", input.receive_lateness_us, input.delivery.delivered, hint)
 }
 

@@ -3,8 +3,11 @@
 //! The rules stand in one table, [`rules::RULES`]; each is a function from the figures to a [`Finding`].
 
 mod books;
+mod faults;
 mod generator;
 mod limits;
+mod links;
+mod requests;
 pub mod rules;
 mod samples;
 #[cfg(test)]
@@ -13,10 +16,13 @@ mod tests;
 pub use limits::Limits;
 
 use crate::cost::Usage;
+use crate::faults::FaultFigures;
+use crate::links::LinkFigures;
 use crate::record::{
     Check, Delivery, Environment, GeneratorHealth, Reason, Record, Settings, Status, Summary, Verdict, VerdictStatus,
     WorkloadInfo,
 };
+use crate::requests::RequestFigures;
 use crate::tables::Breakdown;
 
 /// What opens a reason that makes a run invalid because our side was too slow.
@@ -43,6 +49,14 @@ pub struct VerdictInput<'a> {
     pub scheduler_lag_us: Option<&'a Summary>,
     /// Upper bound of the time between arrival at our socket and our read.
     pub receive_lateness_us: Option<&'a Summary>,
+    /// A client library reads the sockets.
+    pub reads_by_library: bool,
+    /// What became of requests.
+    pub requests: Option<&'a RequestFigures>,
+    /// Emulated links.
+    pub links: Option<&'a LinkFigures>,
+    /// Faults.
+    pub faults: Option<&'a FaultFigures>,
     /// CPU of our threads.
     pub generator: &'a GeneratorHealth,
     /// CPU and memory of pubmark.
@@ -64,6 +78,10 @@ impl<'a> VerdictInput<'a> {
             service_latency_us: record.service_latency_us.as_ref(),
             scheduler_lag_us: record.scheduler_lag_us.as_ref(),
             receive_lateness_us: record.receive_lateness_us.as_ref(),
+            reads_by_library: record.sent_means == "handed-over",
+            requests: record.requests.as_ref(),
+            links: record.links.as_ref(),
+            faults: record.faults.as_ref(),
             generator: &record.generator,
             generator_usage: record.resources.generator.as_ref(),
             environment: &record.environment,

@@ -1,6 +1,6 @@
 //! The rules of the verdict, in the order in which they are applied and shown. A new rule is a function and a row here.
 
-use super::{Finding, VerdictInput, books, generator, samples};
+use super::{Finding, VerdictInput, books, faults, generator, links, requests, samples};
 use crate::codes::Page;
 
 /// A rule of the verdict.
@@ -27,7 +27,7 @@ impl Rule {
 }
 
 /// Every rule.
-pub const RULES: [Rule; 14] = [
+pub const RULES: [Rule; 19] = [
     Rule {
         code: "V01",
         name: "schedule kept",
@@ -162,5 +162,56 @@ pub const RULES: [Rule; 14] = [
         remedy: "Run again to the end.",
         judges_generator: false,
         judge: samples::came_to_its_end,
+    },
+    Rule {
+        code: "V15",
+        name: "round trip is the system's",
+        meaning: "A round trip has four parts that are pubmark's own: the requester's scheduler lag, the lateness in reading \
+                  the request (both are in V01 and V02, too), the responder's lag from the time when its answer was due \
+                  until pubmark got to it, and the lateness in reading the answer. The sum of their p99 may be 0.1 ms or \
+                  10 % of the round trip's p99; up to 0.5 ms or 50 % the run is suspect, beyond that it is invalid. A \
+                  responder's processing time and its queue are what the workload asks for and do not count.",
+        remedy: "Use more `--shards`, a lower rate, or a machine with free cores.",
+        judges_generator: true,
+        judge: requests::round_trip_is_the_systems,
+    },
+    Rule {
+        code: "V16",
+        name: "books of requests close",
+        meaning: "Every request sent was answered in time, answered late, given up, or unknown (its requester's connection \
+                  ended meanwhile, or the run did); every request that a responder received was answered, dropped, refused \
+                  or still there at the end. If these do not add up, the run is invalid; if a cap of the books was \
+                  reached, suspect.",
+        remedy: "This is an error in pubmark: please report it with the record.",
+        judges_generator: false,
+        judge: requests::books_close,
+    },
+    Rule {
+        code: "V17",
+        name: "links as asked",
+        meaning: "Before the run, probes measure each emulated link: the mean delay may differ by 2 % + 50 µs, the rate by 1 %, \
+                  and the loss has to lie in the 99 % interval of its binomial distribution. A link that is none of what was \
+                  asked makes the run suspect. What a probe cannot measure in its time is said in the record.",
+        remedy: "Run again; on a machine with free cores, if it comes back. `pubmark doctor` shows what the machine is like.",
+        judges_generator: false,
+        judge: links::as_asked,
+    },
+    Rule {
+        code: "V18",
+        name: "emulator kept up",
+        meaning: "A packet that the kernel dropped on its way to the emulator, or that the emulator had no room for, is a loss \
+                  that nobody asked for: any makes the run invalid. A packet that was handed on later than it was due adds to \
+                  the latency, as the generator's own lag does: p99 of that has the limits of V01.",
+        remedy: "Fewer messages or larger ones, a machine with free cores, root for real-time priority.",
+        judges_generator: true,
+        judge: links::kept_up,
+    },
+    Rule {
+        code: "V20",
+        name: "faults as asked",
+        meaning: "What was to be broken was broken, at most 0.5 s late, and put right again. A fault that failed, came later, or                   did not end makes the run invalid: it is not the run that was asked for. What a fault does to the system,                   its messages and its clients is the result, and no reason for a verdict.",
+        remedy: "Run again. If the system did not start again, its log says why.",
+        judges_generator: false,
+        judge: faults::done_as_asked,
     },
 ];

@@ -41,6 +41,8 @@ pub(super) fn samples_fit(input: &VerdictInput) -> Option<Finding> {
         ("service latency", input.service_latency_us),
         ("scheduler lag", input.scheduler_lag_us),
         ("receive lateness", input.receive_lateness_us),
+        ("round trip", input.requests.and_then(|requests| requests.round_trip_us.as_ref())),
+        ("round trip travel", input.requests.and_then(|requests| requests.travel_us.as_ref())),
     ];
     let clipped: Vec<String> = all
         .iter()

@@ -4,6 +4,7 @@
 mod connections;
 mod measurement;
 mod messages;
+mod requests;
 #[cfg(test)]
 mod tests;
 
@@ -57,7 +58,7 @@ pub fn warnings(record: &Record) -> Vec<Warning> {
 }
 
 /// Every kind of warning.
-pub const WARNINGS: [WarningKind; 15] = [
+pub const WARNINGS: [WarningKind; 17] = [
     WarningKind {
         code: "W01",
         title: "too few samples for a percentile",
@@ -173,5 +174,22 @@ pub const WARNINGS: [WarningKind; 15] = [
         meaning: "The system refused messages and delivered them all the same. They are counted as refused.",
         remedy: "Report it to the system's authors with the record.",
         find: messages::delivered_after_refusal,
+    },
+    WarningKind {
+        code: "W16",
+        title: "requests without an answer in time",
+        meaning: "Requests were given up before their answer came, or nobody can know what became of them. The round trip \
+                  tells only of those that were answered in time.",
+        remedy: "Read the share of answered requests beside the round trip; lower the rate, or raise the `timeout` and the \
+                 responders' `concurrency`.",
+        find: requests::without_answer,
+    },
+    WarningKind {
+        code: "W17",
+        title: "answers that are not right",
+        meaning: "Requesters got further answers to a request, answers to other requests, or answers to requests that the \
+                  system had refused. A responder of pubmark answers each request once.",
+        remedy: "See whether another client answers the same requests; otherwise report it to the system's authors.",
+        find: requests::wrong_answers,
     },
 ];

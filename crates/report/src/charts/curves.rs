@@ -16,8 +16,11 @@ const HEIGHT: f64 = 360.0;
 const READINGS: usize = 200;
 
 /// Curves of a record that are drawn: name in the record, name in the legend.
-const SHOWN: [(&str, &str); 2] =
-    [("latency", "latency (due → delivery)"), ("service_latency", "service latency (write start → delivery)")];
+const SHOWN: [(&str, &str); 3] = [
+    ("latency", "latency (due → delivery)"),
+    ("service_latency", "service latency (write start → delivery)"),
+    ("round_trip", "round trip (request due → answer)"),
+];
 
 pub(super) fn draw(record: &Record) -> Chart {
     let shown = SHOWN.iter().filter_map(|(key, name)| find(record, key).map(|curve| ((*name).to_string(), curve)));

@@ -1,12 +1,15 @@
 //! What the charts over time share: one x axis for all of them, bins as lines, the shaded warm-up and drain.
 
 use pubmark_record::cost::ResourceRow;
+use pubmark_record::faults::FaultRow;
 use pubmark_record::record::Record;
 use pubmark_record::tables::SeriesRow;
 
 use crate::plot::axis::run_time_label;
 use crate::plot::{Axis, Band, Join, Line, Plot};
 
+/// Width of a fault that took no time, as a share of the axis.
+const NARROWEST: f64 = 0.004;
 /// Height of a panel, pixels.
 const HEIGHT: f64 = 200.0;
 
@@ -20,16 +23,28 @@ pub(super) fn extent(record: &Record) -> Option<(f64, f64)> {
     (from.is_finite() && to > from).then_some((from, to))
 }
 
+/// Faults, from when they were done to when they were put right; one that took no time is as wide as can be seen.
+fn faults(record: &Record, narrowest_s: f64) -> Vec<Band> {
+    let Some(figures) = &record.faults else { return Vec::new() };
+    let band = |fault: &FaultRow| {
+        let from = fault.done_at_s?;
+        let to = fault.ended_at_s.unwrap_or(from).max(from + narrowest_s);
+        Some(Band { from, to, label: fault.kind.clone(), is_fault: true })
+    };
+    figures.faults.iter().filter_map(band).collect()
+}
+
 /// A panel over time.
 pub(super) fn panel(record: &Record, y: Axis, lines: Vec<Line>, readings: Vec<(f64, String)>) -> Option<Plot> {
     let (from, to) = extent(record)?;
     let mut bands = Vec::new();
     if from < 0.0 {
-        bands.push(Band { from, to: 0.0, label: "warm-up" });
+        bands.push(Band { from, to: 0.0, label: "warm-up".to_string(), is_fault: false });
     }
     if to > record.settings.duration_s {
-        bands.push(Band { from: record.settings.duration_s, to, label: "drain" });
+        bands.push(Band { from: record.settings.duration_s, to, label: "drain".to_string(), is_fault: false });
     }
+    bands.extend(faults(record, (to - from) * NARROWEST));
     Some(Plot { bands, ..Plot::of_lines(Axis::run_time(from, to), y, lines, readings, HEIGHT) })
 }
 

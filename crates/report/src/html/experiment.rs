@@ -1,8 +1,9 @@
 //! The page of an experiment, in the order of a reader's questions: who wins and how sure is that, what are the figures,
-//! how much do repetitions differ, how does it grow with the load, how bad is the tail, what gets lost, what does it cost,
+//! how much do repetitions differ, how does it grow with the load, how bad is the tail, what gets lost, what does it cost, what do publications say,
 //! what exactly was compared, which runs is it made of, can I repeat it.
 
 mod duels;
+mod papers;
 mod runs;
 mod systems;
 mod winners;
@@ -37,6 +38,7 @@ pub fn experiment(record: &ExperimentRecord) -> String {
                 }
             }
         }
+        (papers::section(&view))
         section #duels { h2 { "Who was compared with whom" } (duels::section(&view)) }
         section #runs { h2 { "Every run" } (runs::section(&view)) }
         section #reproduce { h2 { "Repeat it" } (reproduce(record)) }

@@ -30,6 +30,9 @@ pub(super) fn figure(id: &str, chart: &Chart, share_cursor: bool) -> Markup {
                     (legend(plot))
                     @for width in Width::ALL { (plot.svg(width, &description)) }
                 }
+                Picture::Stacks(stacks) => {
+                    @for width in Width::ALL { (stacks.svg(width, &description)) }
+                }
                 Picture::Rows(rows) => {
                     @for width in Width::ALL { (rows.svg(width, &description)) }
                 }

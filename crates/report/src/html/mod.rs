@@ -5,9 +5,14 @@
 mod capacity;
 mod comparison;
 mod cost;
+mod efficiency;
 mod experiment;
+mod faults;
 mod figure;
+mod links;
 mod reproduction;
+mod requests;
+mod residence;
 mod tables;
 mod verdict;
 
@@ -43,7 +48,18 @@ pub fn run(record: &Record) -> String {
         main.invalid[invalid] {
             section #figures { h2 { "Figures" } (tables::headline(record)) (tables::rates_and_cost(record)) }
             section #latency { h2 { "Latency" } (charts(record, Section::Latency)) }
+            @if record.residence.is_some() {
+                section #residence {
+                    h2 { "Where the time went" } (charts(record, Section::Residence)) (residence::section(record))
+                }
+            }
             section #messages { h2 { "Messages" } (charts(record, Section::Messages)) (tables::books(record)) }
+            @if record.requests.is_some() { section #requests { h2 { "Requests" } (requests::section(record)) } }
+            @if record.links.is_some() { section #links { h2 { "Links" } (links::section(record)) } }
+            @if record.efficiency.is_some() {
+                section #efficiency { h2 { "Protocol efficiency" } (efficiency::section(record)) }
+            }
+            @if record.faults.is_some() { section #faults { h2 { "Faults" } (faults::section(record)) } }
             section #cost { h2 { "Cost" } (cost::section(record)) }
             section #over-time { h2 { "Over time" } (charts(record, Section::OverTime)) (tables::series(record)) }
             section #types { h2 { "By device type" } (tables::types(record)) (tables::pairs(record)) }

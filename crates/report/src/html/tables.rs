@@ -90,18 +90,18 @@ pub(super) fn books(record: &Record) -> Markup {
                 (outcome_rows(&words::delivery_outcomes(books), &outcomes::DELIVERY, books.expected))
                 tr.whole { th scope="row" colspan="4" { "beside them" } }
                 (outcome_rows(&words::further_counts(books), &none, books.expected))
-                (outcome_rows(&words::will_counts(record), &none, 0))
+                (outcome_rows(&words::particular_counts(record), &none, 0))
             }
         } }
         @if books.approximate { p.hint { "A cap was reached: the counts of missing and further copies may be off." } }
     }
 }
 
-fn whole(name: &str, value: u64, meaning: &str) -> Markup {
+pub(super) fn whole(name: &str, value: u64, meaning: &str) -> Markup {
     html! { tr.whole { th scope="row" { (name) small.on-narrow { (meaning) } } td.number { (count(value)) } td {} td { (meaning) } } }
 }
 
-fn outcome_rows(rows: &[Outcome], classes: &[&str], of: u64) -> Markup {
+pub(super) fn outcome_rows(rows: &[Outcome], classes: &[&str], of: u64) -> Markup {
     html! {
         @for (position, row) in rows.iter().enumerate() {
             tr.none[row.count == 0] {

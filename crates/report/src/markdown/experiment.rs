@@ -1,11 +1,11 @@
 //! An experiment and a search for capacity as Markdown.
 
 use pubmark_record::capacity::CapacityRecord;
-use pubmark_record::experiment::ExperimentRecord;
+use pubmark_record::experiment::{ExperimentRecord, PaperFigures};
 
 use super::{escaped, table};
 use crate::charts::capacity::outcome;
-use crate::experiment::{Group, Member, View, headline};
+use crate::experiment::{Beside, Group, Member, View, headline};
 use crate::numbers::{TimeUnit, duration};
 use crate::words;
 
@@ -26,8 +26,36 @@ pub fn experiment(record: &ExperimentRecord) -> String {
     text.push_str(
         "\nMean over the repetitions with its 95 % interval; bold is better than every other beyond the noise.\n",
     );
+    for paper in &record.papers {
+        beside(&mut text, &view, paper);
+    }
     text.push_str(&format!("\nCommand: `{}`\n", words::command_line(&record.command).replace('`', "'")));
     text
+}
+
+/// What a publication prints, beside what was found.
+fn beside(text: &mut String, view: &View, paper: &PaperFigures) {
+    let Beside { unit, rows } = Beside::of(view, paper);
+    text.push_str(&format!("\n## {}: {}\n\n", escaped(&paper.source), escaped(&paper.figure)));
+    let with_unit = |name: &str| match unit.symbol {
+        "" => name.to_string(),
+        symbol => format!("{name}, {symbol}"),
+    };
+    let header = ["cell".to_string(), with_unit("printed"), with_unit("here"), "here / printed".to_string()];
+    let rows: Vec<Vec<String>> = rows
+        .iter()
+        .map(|row| {
+            let here = row.failed.map_or_else(|| unit.optional(row.here), str::to_string);
+            vec![escaped(row.label), unit.number(row.printed), here, row.times()]
+        })
+        .collect();
+    table(text, &header, &rows);
+    if !paper.versions.is_empty() {
+        text.push_str(&format!("\nMeasured there: {}.\n", escaped(&paper.versions)));
+    }
+    if !paper.differs.is_empty() {
+        text.push_str(&format!("\nWhy ours differ: {}\n", escaped(&paper.differs)));
+    }
 }
 
 fn cells(text: &mut String, view: &View, group: &Group) {

@@ -6,6 +6,7 @@ pub mod bars;
 pub mod line;
 pub mod mark;
 pub mod rows;
+pub mod stacks;
 pub mod svg;
 
 pub use axis::{Axis, Scale, Tick};
@@ -23,7 +24,9 @@ pub struct Band {
     /// Where it ends.
     pub to: f64,
     /// Its name.
-    pub label: &'static str,
+    pub label: String,
+    /// Is it a fault, and not a part of the run?
+    pub is_fault: bool,
 }
 
 /// A horizontal line at a value of the vertical axis, with its name.

@@ -135,8 +135,8 @@ impl Plot {
         let (from, to) = (frame.x(self, band.from), frame.x(self, band.to));
         let label_fits = band.label.chars().count() as f64 * LETTER < to - from;
         html! {
-            rect class="band" x=(pixel(from)) y=(pixel(frame.top)) width=(pixel(to - from))
-                height=(pixel(frame.bottom - frame.top)) { title { (band.label) } }
+            rect class=(if band.is_fault { "band fault" } else { "band" }) x=(pixel(from)) y=(pixel(frame.top)) width=(pixel(to - from))
+                height=(pixel(frame.bottom - frame.top)) { title { (&band.label) } }
             @if label_fits {
                 text class="band-label" x=(pixel((from + to) / 2.0)) y=(pixel(frame.top + 12.0)) { (band.label) }
             }

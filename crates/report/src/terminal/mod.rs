@@ -5,6 +5,7 @@ mod capacity;
 mod comparison;
 mod experiment;
 mod layout;
+mod residence;
 
 pub use capacity::capacity;
 pub use comparison::comparison;
@@ -35,11 +36,21 @@ pub struct TerminalOptions<'a> {
 /// The summary of a run, with a final newline.
 pub fn summary(record: &Record, options: &TerminalOptions) -> String {
     let warnings = warnings(record);
-    // Reasons and warnings give way until everything fits; what is left out is counted.
-    let limits = [(4, 3, 4), (4, 2, 4), (3, 2, 3), (3, 1, 3), (2, 1, 2), (1, 1, 2), (1, 1, 1)];
+    // Reasons, warnings and single links give way until everything fits; what is left out is counted.
+    let limits = [
+        (4, 3, 4, 3),
+        (4, 2, 4, 2),
+        (3, 2, 3, 2),
+        (3, 1, 3, 1),
+        (2, 1, 2, 1),
+        (1, 1, 2, 1),
+        (1, 1, 1, 1),
+        (1, 0, 1, 1),
+        (1, 0, 1, 0),
+    ];
     let mut page = Page::default();
-    for (reasons, shown_warnings, facts) in limits {
-        page = draw(record, &warnings, options, Room { reasons, warnings: shown_warnings, facts });
+    for (reasons, shown_warnings, facts, parts) in limits {
+        page = draw(record, &warnings, options, Room { reasons, warnings: shown_warnings, facts, parts });
         if page.lines() <= LINES {
             break;
         }
@@ -52,6 +63,8 @@ struct Room {
     reasons: usize,
     warnings: usize,
     facts: usize,
+    /// Links, faults, and classes of messages whose time is divided.
+    parts: usize,
 }
 
 fn draw(record: &Record, warnings: &[Warning], options: &TerminalOptions, room: Room) -> Page {
@@ -67,8 +80,16 @@ fn draw(record: &Record, warnings: &[Warning], options: &TerminalOptions, room: 
     verdict(&mut page, record, room.reasons);
     page.blank();
     delivery(&mut page, record);
+    requests(&mut page, record);
+    links(&mut page, record, room.parts);
+    // Whoever breaks something wants to know what came of it.
+    faults(&mut page, record, room.parts.clamp(1, FAULTS));
     latency(&mut page, record);
+    residence::residence(&mut page, record, room.parts.min(CLASSES));
     page.items("rate", &rate(record), 2);
+    if let Some(figures) = record.efficiency.as_ref().filter(|_| room.parts > 0) {
+        page.field("payload", &words::efficiency(figures), 2);
+    }
     page.items("cost", &cost(record), 3);
     if let Some(effect) = words::limit_effect(record) {
         let is_binding = record.resources.limits.is_some_and(|effect| effect.was_binding());
@@ -83,8 +104,12 @@ fn draw(record: &Record, warnings: &[Warning], options: &TerminalOptions, room: 
         page.paragraph("    hint: ", &warning.hint, 1, Tone::Hint);
     }
     if warnings.len() > shown {
-        let more = counted((warnings.len() - shown) as u64, "more warning", "more warnings");
-        page.line(&format!("  and {more} in the report"), Tone::Plain);
+        let left = (warnings.len() - shown) as u64;
+        let line = match shown {
+            0 => format!("  {} in the report", counted(left, "warning", "warnings")),
+            _ => format!("  and {} in the report", counted(left, "more warning", "more warnings")),
+        };
+        page.line(&line, Tone::Plain);
     }
     if !warnings.is_empty() {
         page.blank();
@@ -143,7 +168,7 @@ fn delivery(page: &mut Page, record: &Record) {
             items.push(named(part));
         }
     }
-    items.extend(words::will_counts(record).iter().map(named));
+    items.extend(words::particular_counts(record).iter().map(named));
     page.items("delivery", &items, 4);
 }
 
@@ -151,8 +176,68 @@ fn named(part: &words::Outcome) -> String {
     format!("{} {}", part.name, count(part.count))
 }
 
+fn requests(page: &mut Page, record: &Record) {
+    let Some(requests) = &record.requests else { return };
+    let books = &requests.books;
+    let mut items = vec![format!("sent {}", count(books.sent))];
+    items.push(format!("answered {} ({})", count(books.answered), share(books.answered, books.sent)));
+    let outcomes = words::request_outcomes(books);
+    items.extend(outcomes.iter().skip(1).filter(|part| part.name == "timed out" || part.count > 0).map(named));
+    items.extend(words::further_answers(books).iter().filter(|part| part.count > 0).map(named));
+    items.extend(
+        words::response_outcomes(&requests.responses)
+            .iter()
+            .skip(1)
+            .filter(|part| part.count > 0)
+            .map(|part| format!("{} at responders", named(part))),
+    );
+    items.push(format!("{}/s", significant(requests.answered_per_s)));
+    items.push(format!("at once {}", count(requests.peak_in_flight)));
+    page.items("requests", &items, 3);
+}
+
+fn links(page: &mut Page, record: &Record, most: usize) {
+    let Some(links) = &record.links else { return };
+    for (number, group) in links.groups.iter().take(most).enumerate() {
+        page.field(if number == 0 { "links" } else { "" }, &words::link(group), 2);
+    }
+    match links.groups.len().saturating_sub(most) {
+        0 => {}
+        left if most == 0 => page.field("links", &format!("{left} groups behind links: see the report"), 1),
+        left => page.field("", &format!("and {left} more in the report"), 1),
+    }
+    page.field("", &words::emulator(links), 2);
+}
+
+/// Faults shown at most; the report has all.
+const FAULTS: usize = 2;
+/// Classes of messages shown at most, those with most messages; the report has all.
+const CLASSES: usize = 2;
+
+fn faults(page: &mut Page, record: &Record, most: usize) {
+    let Some(figures) = &record.faults else { return };
+    for (number, fault) in figures.faults.iter().take(most).enumerate() {
+        let (what, clients) = (words::fault(fault), words::fault_connections(fault));
+        let text = format!("{what}: {clients}; {}", words::fault_latency(fault.latency.as_ref()));
+        page.field(if number == 0 { "faults" } else { "" }, &text, 3);
+    }
+    if figures.faults.len() > most {
+        page.field("", &format!("and {} more in the report", figures.faults.len() - most), 1);
+    }
+    for (number, promise) in figures.promises.iter().enumerate() {
+        page.field(if number == 0 { "promises" } else { "" }, &words::promise(promise), 2);
+    }
+}
+
 fn latency(page: &mut Page, record: &Record) {
-    let rows = [("due → delivery", &record.latency_us), ("write start → delivery", &record.service_latency_us)];
+    let mut rows = vec![("due → delivery", &record.latency_us), ("write start → delivery", &record.service_latency_us)];
+    if let Some(reactions) = &record.reactions {
+        rows.push(("root due → delivery", &reactions.chain_latency_us));
+    }
+    if let Some(requests) = &record.requests {
+        rows.push(("request due → answer", &requests.round_trip_us));
+        rows.push(("without the responder", &requests.travel_us));
+    }
     let unit = layout::unit_of(rows.iter().filter_map(|(_, summary)| summary.as_ref()));
     let header = ["p50", "p99", "p99.9", "max"].map(String::from);
     page.table_row("latency", "", &header);

@@ -1,0 +1,263 @@
+//! Protocol efficiency in a record: payload over what was sent for it (ComBench, equations 5 and 6), and its mirror at receivers.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// Header of an Ethernet frame (two addresses and a type), bytes. An interface's counters, which ComBench read, hold these 14 of
+/// each packet and neither the checksum, nor the preamble, nor the gap between frames.
+pub const ETHERNET_HEADER: u64 = 14;
+
+/// Where counts of packets come from.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum Source {
+    /// Counted by an emulated link, packet by packet.
+    Counted,
+    /// From what the kernel tells of each socket, headers added.
+    Estimated,
+    /// Not known: a library opened its own sockets.
+    #[default]
+    Unknown,
+}
+
+/// Packets of both directions; bytes hold IP headers and what is behind them.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct PacketCounts {
+    /// Packets sent, those that were lost on the way and those sent again among them.
+    pub sent_packets: u64,
+    /// Their bytes.
+    pub sent_bytes: u64,
+    /// Packets received.
+    pub received_packets: u64,
+    /// Their bytes.
+    pub received_bytes: u64,
+}
+
+impl PacketCounts {
+    /// Adds others.
+    pub fn add(&mut self, other: &PacketCounts) {
+        self.sent_packets += other.sent_packets;
+        self.sent_bytes += other.sent_bytes;
+        self.received_packets += other.received_packets;
+        self.received_bytes += other.received_bytes;
+    }
+
+    fn sent_on_ethernet(&self) -> u64 {
+        self.sent_bytes + ETHERNET_HEADER * self.sent_packets
+    }
+
+    fn received_on_ethernet(&self) -> u64 {
+        self.received_bytes + ETHERNET_HEADER * self.received_packets
+    }
+}
+
+/// Payload bytes over bytes carried, 0 to 1; `None` where either is missing.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Ratios {
+    /// Payload published over bytes sent, with Ethernet's headers: the figure of the papers.
+    pub sent_ethernet: Option<f64>,
+    /// The same with IP's headers.
+    pub sent_ip: Option<f64>,
+    /// Payload delivered over bytes received, with Ethernet's headers.
+    pub received_ethernet: Option<f64>,
+    /// The same with IP's headers.
+    pub received_ip: Option<f64>,
+}
+
+/// What groups carried in the measured window.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct GroupEfficiency {
+    /// The group, or the client whose connections several share; `all` in the total.
+    pub group: String,
+    /// Messages written in the window.
+    pub published: u64,
+    /// Their payloads, bytes.
+    pub published_bytes: u64,
+    /// Messages that arrived in the window, first copies.
+    pub delivered: u64,
+    /// Their payloads, bytes.
+    pub delivered_bytes: u64,
+    /// Where `window` and `set_up` come from.
+    pub source: Source,
+    /// Packets of the measured window.
+    pub window: Option<PacketCounts>,
+    /// Packets before it: connects, subscriptions, warm-up; not in the ratios.
+    pub set_up: Option<PacketCounts>,
+    /// Packets of the window by the other way of counting, where `window` is counted: how far the estimate may be believed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub estimated_window: Option<PacketCounts>,
+    /// Efficiency.
+    pub ratios: Ratios,
+}
+
+/// Protocol efficiency of a run.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct EfficiencyFigures {
+    /// By group of devices or subscribers, in the workload's order; groups that share a client's connections together.
+    pub groups: Vec<GroupEfficiency>,
+    /// Over all groups: sent over those that publish, received over those to which messages come, so that acknowledgements of
+    /// subscribers do not count against publishers.
+    pub total: GroupEfficiency,
+}
+
+impl GroupEfficiency {
+    fn judged(mut self) -> GroupEfficiency {
+        self.ratios = Ratios::default();
+        if let Some(window) = &self.window {
+            let ratio =
+                |payload: u64, carried: u64| (payload > 0 && carried > 0).then(|| payload as f64 / carried as f64);
+            self.ratios = Ratios {
+                sent_ethernet: ratio(self.published_bytes, window.sent_on_ethernet()),
+                sent_ip: ratio(self.published_bytes, window.sent_bytes),
+                received_ethernet: ratio(self.delivered_bytes, window.received_on_ethernet()),
+                received_ip: ratio(self.delivered_bytes, window.received_bytes),
+            };
+        }
+        self
+    }
+}
+
+impl EfficiencyFigures {
+    /// From groups whose ratios are still to be computed.
+    pub fn of(groups: Vec<GroupEfficiency>) -> EfficiencyFigures {
+        let groups: Vec<_> = groups.into_iter().map(GroupEfficiency::judged).collect();
+        let total = total(&groups);
+        EfficiencyFigures { groups, total }
+    }
+
+    /// Takes a link's counts of a group's window and set-up for what was estimated.
+    pub fn count(&mut self, group: &str, window: PacketCounts, set_up: PacketCounts) {
+        let groups = std::mem::take(&mut self.groups).into_iter().map(|known| {
+            if known.group != group {
+                return known;
+            }
+            let estimated_window = known.window.filter(|_| known.source == Source::Estimated);
+            GroupEfficiency {
+                source: Source::Counted,
+                window: Some(window),
+                set_up: Some(set_up),
+                estimated_window,
+                ..known
+            }
+        });
+        *self = EfficiencyFigures::of(groups.collect());
+    }
+
+    /// Largest difference of the estimated bytes of a group and direction from those counted, as a share of these.
+    pub fn largest_difference(&self) -> Option<f64> {
+        let pairs = self.groups.iter().filter_map(|group| group.window.zip(group.estimated_window));
+        let sides = pairs.flat_map(|(counted, estimated)| {
+            [(counted.sent_bytes, estimated.sent_bytes), (counted.received_bytes, estimated.received_bytes)]
+        });
+        let shares = sides.filter(|(counted, _)| *counted > 0);
+        shares.map(|(counted, estimated)| estimated.abs_diff(counted) as f64 / counted as f64).reduce(f64::max)
+    }
+}
+
+fn total(groups: &[GroupEfficiency]) -> GroupEfficiency {
+    let mut total = GroupEfficiency { group: "all".to_owned(), ..GroupEfficiency::default() };
+    let mut window = Some(PacketCounts::default());
+    let mut set_up = Some(PacketCounts::default());
+    let mut source = Source::Counted;
+    for group in groups {
+        let (publishes, hears) = (group.published_bytes > 0, group.delivered_bytes > 0);
+        total.published += group.published;
+        total.published_bytes += group.published_bytes;
+        total.delivered += group.delivered;
+        total.delivered_bytes += group.delivered_bytes;
+        set_up = set_up.zip(group.set_up).map(|(mut sum, counts)| {
+            sum.add(&counts);
+            sum
+        });
+        if !publishes && !hears {
+            continue;
+        }
+        window = window.zip(group.window).map(|(mut sum, counts)| {
+            let (sent, received) = (u64::from(publishes), u64::from(hears));
+            sum.add(&PacketCounts {
+                sent_packets: sent * counts.sent_packets,
+                sent_bytes: sent * counts.sent_bytes,
+                received_packets: received * counts.received_packets,
+                received_bytes: received * counts.received_bytes,
+            });
+            sum
+        });
+        source = match (source, group.source) {
+            (Source::Counted, other) | (other, Source::Counted) => other,
+            (Source::Unknown, _) | (_, Source::Unknown) => Source::Unknown,
+            (Source::Estimated, Source::Estimated) => Source::Estimated,
+        };
+    }
+    GroupEfficiency { source, window, set_up, ..total }.judged()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// ComBench's case at 100 B over MQTT 3.1.1, topic `data`: a fixed header of 2 B, 2 B before the topic's 4, IP's and TCP's 40 B
+    /// and 12 B of timestamps: 160 B in IP, 174 B on Ethernet. Its publisher counted 174.9 B a message (0.572).
+    fn publisher() -> GroupEfficiency {
+        let counts =
+            PacketCounts { sent_packets: 600, sent_bytes: 600 * 160, received_packets: 600, received_bytes: 600 * 52 };
+        GroupEfficiency {
+            group: "pub".into(),
+            published: 600,
+            published_bytes: 60_000,
+            source: Source::Estimated,
+            window: Some(counts),
+            set_up: Some(counts),
+            ..GroupEfficiency::default()
+        }
+    }
+
+    fn subscriber() -> GroupEfficiency {
+        let counts =
+            PacketCounts { sent_packets: 600, sent_bytes: 600 * 52, received_packets: 600, received_bytes: 600 * 160 };
+        GroupEfficiency {
+            group: "sub".into(),
+            published: 0,
+            published_bytes: 0,
+            delivered: 600,
+            delivered_bytes: 60_000,
+            window: Some(counts),
+            ..publisher()
+        }
+    }
+
+    #[test]
+    fn combench_figures_come_out() {
+        let figures = EfficiencyFigures::of(vec![publisher(), subscriber()]);
+        let sent = figures.groups[0].ratios;
+        assert_eq!((sent.sent_ethernet, sent.sent_ip), (Some(100.0 / 174.0), Some(0.625)));
+        assert_eq!((sent.received_ethernet, sent.received_ip), (None, None));
+        assert!((sent.sent_ethernet.unwrap_or_default() - 0.5718).abs() < 0.02 * 0.5718);
+        // Acknowledgements count against nobody's payload: sent by the one, received by the other.
+        assert_eq!(figures.total.ratios.sent_ethernet, sent.sent_ethernet);
+        assert_eq!(figures.total.ratios.received_ethernet, sent.sent_ethernet);
+        assert_eq!(figures.total.source, Source::Estimated);
+    }
+
+    #[test]
+    fn a_link_counts_instead_and_the_estimate_stands_beside_it() {
+        let mut figures = EfficiencyFigures::of(vec![publisher(), subscriber()]);
+        let mut counted = publisher().window.unwrap_or_default();
+        counted.sent_bytes = 100_000;
+        figures.count("pub", counted, PacketCounts::default());
+        assert_eq!(figures.groups[0].source, Source::Counted);
+        assert_eq!(figures.groups[0].ratios.sent_ip, Some(0.6));
+        assert_eq!(figures.total.source, Source::Estimated);
+        assert_eq!(figures.largest_difference(), Some(0.04));
+    }
+
+    #[test]
+    fn what_is_not_known_is_no_figure() {
+        let unknown = GroupEfficiency { source: Source::Unknown, window: None, set_up: None, ..publisher() };
+        let figures = EfficiencyFigures::of(vec![unknown, subscriber()]);
+        assert_eq!(figures.groups[0].ratios, Ratios::default());
+        assert_eq!(
+            (figures.total.window, figures.total.ratios, figures.total.source),
+            (None, Ratios::default(), Source::Unknown)
+        );
+    }
+}

@@ -1,0 +1,114 @@
+//! Emulated links in a record: what was asked of each, what probes found before the run, what went through while it measured.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::record::Summary;
+
+/// The links of a run.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct LinkFigures {
+    /// What emulates them: `user space`.
+    pub back_end: String,
+    /// It ran with real-time priority.
+    pub realtime: bool,
+    /// TCP's congestion control in their networks, as the kernel names it.
+    pub congestion_control: String,
+    /// By group of devices or subscribers, in the workload's order.
+    pub groups: Vec<LinkGroup>,
+    /// Time from a packet being due until the emulator handed it on: part of the latency, and ours.
+    pub lateness_us: Option<Summary>,
+    /// CPU time of the emulator in the measured window, s. It holds the receivers' IP and TCP input.
+    pub cpu_s: f64,
+    /// Packets that the kernel dropped because a queue to the emulator was full.
+    pub queue_drops: u64,
+    /// Packets that the emulator dropped because it held as many bytes as it may.
+    pub overflowed: u64,
+    /// Packets that went to nobody: of no group, or not of IP.
+    pub strays: u64,
+}
+
+/// The link of a group.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct LinkGroup {
+    /// The group.
+    pub group: String,
+    /// The link's name.
+    pub link: String,
+    /// Where its figures come from.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub source: Option<String>,
+    /// From the group to the system.
+    pub up: LinkDirection,
+    /// From the system to the group.
+    pub down: LinkDirection,
+}
+
+/// One direction of a link.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct LinkDirection {
+    /// Its conditions in words; one entry for each step of a series.
+    pub asked: Vec<String>,
+    /// What probes found before the run.
+    pub checks: Vec<LinkCheck>,
+    /// What went through in the measured window.
+    pub traffic: LinkTraffic,
+}
+
+/// What probes found of one condition.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct LinkCheck {
+    /// The condition: `delay`, `loss`, `rate`.
+    pub name: String,
+    /// What was asked for.
+    pub asked: String,
+    /// What was measured, or why nothing was.
+    pub measured: String,
+    /// Is it as asked, within the bounds? `null` where it was not measured.
+    pub kept: Option<bool>,
+}
+
+/// Packets of IP, with their headers, in one direction.
+/// `entered_packets + duplicated = left_packets + lost + lost_down + queue_full + what was under way at the end - at the begin`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct LinkTraffic {
+    /// Packets that came to the link.
+    pub entered_packets: u64,
+    /// Their bytes.
+    pub entered_bytes: u64,
+    /// Lost as asked.
+    pub lost: u64,
+    /// Lost because the link was down.
+    pub lost_down: u64,
+    /// Dropped because the bottleneck's queue was full.
+    pub queue_full: u64,
+    /// Sent twice as asked.
+    pub duplicated: u64,
+    /// Sent ahead, without their delay, as asked.
+    pub sent_ahead: u64,
+    /// Left after one that had come later.
+    pub out_of_order: u64,
+    /// Packets that left the link.
+    pub left_packets: u64,
+    /// Their bytes.
+    pub left_bytes: u64,
+    /// Most bytes that waited for the bottleneck, since the start.
+    pub queue_peak_bytes: u64,
+}
+
+impl LinkTraffic {
+    /// Packets that did not get through: lost, or without room in the queue.
+    pub fn gone(&self) -> u64 {
+        self.lost + self.lost_down + self.queue_full
+    }
+}
+
+impl LinkFigures {
+    /// Every check that was made, with its group and direction.
+    pub fn checks(&self) -> impl Iterator<Item = (&LinkGroup, &'static str, &LinkCheck)> {
+        self.groups.iter().flat_map(|group| {
+            let up = group.up.checks.iter().map(move |check| (group, "up", check));
+            up.chain(group.down.checks.iter().map(move |check| (group, "down", check)))
+        })
+    }
+}

@@ -1,0 +1,85 @@
+//! Faults: were they what was asked for? What they did to the system is a result, and never a reason.
+
+use super::{Finding, VerdictInput};
+use crate::faults::FaultRow;
+use crate::record::{Status, VerdictStatus};
+
+/// A fault may be done so much later than asked, s: what follows is counted from when it was done.
+const LATE_S: f64 = 0.5;
+
+/// V20.
+pub(super) fn done_as_asked(input: &VerdictInput) -> Option<Finding> {
+    let faults = &input.faults?.faults;
+    // What was cut short is told by another rule.
+    if input.status == Status::Interrupted {
+        return None;
+    }
+    let wrong: Vec<String> = faults.iter().filter_map(|fault| wrong(fault).map(|why| named(fault, &why))).collect();
+    if wrong.is_empty() {
+        let late_s = faults.iter().filter_map(|fault| Some(fault.done_at_s? - fault.asked_at_s)).fold(0.0, f64::max);
+        return Some(Finding::valid(format!("{} done as asked, at most {:.0} ms late", faults.len(), late_s * 1e3)));
+    }
+    Some(Finding::new(
+        VerdictStatus::Invalid,
+        wrong.join("; "),
+        "run again; the system's log says why it did not start",
+    ))
+}
+
+fn named(fault: &FaultRow, why: &str) -> String {
+    format!("`{}` of {} at {:.1} s {why}", fault.kind, fault.target, fault.asked_at_s)
+}
+
+fn wrong(fault: &FaultRow) -> Option<String> {
+    if let Some(failure) = &fault.failure {
+        return Some(format!("failed: {failure}"));
+    }
+    let Some(done_at_s) = fault.done_at_s else { return Some("was not done".to_owned()) };
+    if done_at_s - fault.asked_at_s > LATE_S {
+        return Some(format!("was done {:.1} s late", done_at_s - fault.asked_at_s));
+    }
+    (fault.asked_for_s.is_some() && fault.ended_at_s.is_none()).then(|| "did not end".to_owned())
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+    use crate::faults::FaultFigures;
+    use crate::sample;
+    use crate::verdict::judge;
+
+    fn status(change: impl FnOnce(&mut FaultRow)) -> (VerdictStatus, String) {
+        let mut fault = FaultRow {
+            kind: "kill".to_owned(),
+            target: "the system".to_owned(),
+            asked_at_s: 30.0,
+            asked_for_s: Some(5.0),
+            done_at_s: Some(30.01),
+            ended_at_s: Some(35.0),
+            ..FaultRow::default()
+        };
+        change(&mut fault);
+        let mut record = sample::record();
+        record.faults = Some(FaultFigures { faults: vec![fault], ..FaultFigures::default() });
+        let found = judge(&VerdictInput::of(&record));
+        let check = found.checks.into_iter().find(|check| check.code == "V20").unwrap();
+        (check.status, check.finding)
+    }
+
+    #[test]
+    fn a_fault_that_was_not_what_was_asked_makes_a_run_invalid_and_one_that_was_does_not() {
+        assert_eq!(status(|_| {}), (VerdictStatus::Valid, "1 done as asked, at most 10 ms late".to_owned()));
+        for (change, expected) in [
+            ((|fault| fault.failure = Some("no".to_owned())) as fn(&mut FaultRow), "at 30.0 s failed: no"),
+            (|fault| fault.done_at_s = None, "was not done"),
+            (|fault| fault.done_at_s = Some(31.0), "was done 1.0 s late"),
+            (|fault| fault.ended_at_s = None, "did not end"),
+        ] {
+            let (found, words) = status(change);
+            assert_eq!(found, VerdictStatus::Invalid, "{words}");
+            assert!(words.contains(expected), "{words}");
+        }
+        assert_eq!(status(|fault| (fault.asked_for_s, fault.ended_at_s) = (None, None)).0, VerdictStatus::Valid);
+    }
+}

@@ -1,0 +1,108 @@
+//! Emulated links: are they what was asked for, and did the emulator keep up?
+
+use super::limits::p99_or_max;
+use super::{Finding, Limits, VerdictInput};
+use crate::quantity::micros;
+use crate::record::VerdictStatus;
+
+/// Conditions that are named in a verdict.
+const SHOWN: usize = 3;
+
+/// V17.
+pub(super) fn as_asked(input: &VerdictInput) -> Option<Finding> {
+    let links = input.links?;
+    let measured = links.checks().filter(|(_, _, check)| check.kept.is_some()).count();
+    let mut broken: Vec<String> = links
+        .checks()
+        .filter(|(_, _, check)| check.kept == Some(false))
+        .map(|(group, direction, check)| {
+            let (name, link) = (&group.group, &group.link);
+            format!(
+                "{} of `{link}` {direction} ({name}): asked {}, measured {}",
+                check.name, check.asked, check.measured
+            )
+        })
+        .collect();
+    if broken.is_empty() {
+        return Some(Finding::valid(format!(
+            "{measured} of {} conditions measured, all as asked",
+            links.checks().count()
+        )));
+    }
+    if broken.len() > SHOWN {
+        let left = broken.split_off(SHOWN).len();
+        broken.push(format!("and {left} more of {measured} measured, in the table of links"));
+    }
+    Some(Finding::new(
+        VerdictStatus::Suspect,
+        broken.join("; "),
+        "run again, on a machine with free cores if it comes back",
+    ))
+}
+
+/// V18.
+pub(super) fn kept_up(input: &VerdictInput) -> Option<Finding> {
+    let links = input.links?;
+    let unasked = links.queue_drops + links.overflowed;
+    if unasked > 0 {
+        let finding = format!("{unasked} packets were dropped that no link was asked to lose");
+        return Some(Finding::new(VerdictStatus::Invalid, finding, "fewer messages, or a machine with free cores"));
+    }
+    let Some(lateness) = &links.lateness_us else {
+        return Some(Finding::valid("no packet went through a link".to_owned()));
+    };
+    let (lateness_us, which) = p99_or_max(lateness);
+    let latency_us = input.latency_us.filter(|_| !input.settings.flood).map(|latency| p99_or_max(latency).0);
+    let limits = Limits::of(latency_us);
+    let finding = format!("packets handed on late by {which} {}: {}", micros(lateness_us), limits.words());
+    Some(Finding::new(limits.judge(lateness_us), finding, "a machine with free cores, or root for real-time priority"))
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use crate::links::{LinkCheck, LinkDirection, LinkFigures, LinkGroup};
+    use crate::record::VerdictStatus;
+    use crate::sample::{self, Shape};
+    use crate::verdict::{VerdictInput, judge};
+
+    fn check(kept: Option<bool>) -> LinkCheck {
+        let [name, asked, measured] = ["delay", "10 ms", "12 ms"].map(str::to_owned);
+        LinkCheck { name, asked, measured, kept }
+    }
+
+    fn status(code: &str, change: impl FnOnce(&mut LinkFigures)) -> (VerdictStatus, String) {
+        let up = LinkDirection { checks: vec![check(Some(true)), check(None)], ..LinkDirection::default() };
+        let group = LinkGroup { group: "meters".to_owned(), link: "gprs".to_owned(), up, ..LinkGroup::default() };
+        let mut links = LinkFigures { groups: vec![group], ..LinkFigures::default() };
+        change(&mut links);
+        let mut record = sample::record();
+        record.links = Some(links);
+        let verdict = judge(&VerdictInput::of(&record));
+        let found = verdict.checks.into_iter().find(|check| check.code == code).unwrap();
+        (found.status, found.finding)
+    }
+
+    #[test]
+    fn a_condition_that_is_not_as_asked_makes_a_run_suspect() {
+        let (found, words) = status("V17", |_| {});
+        assert_eq!((found, words.as_str()), (VerdictStatus::Valid, "1 of 2 conditions measured, all as asked"));
+        let (_, words) = status("V17", |links| links.groups[0].down.checks = vec![check(Some(false)); 5]);
+        assert!(words.ends_with("; and 2 more of 6 measured, in the table of links"), "{words}");
+        let (found, words) = status("V17", |links| links.groups[0].down.checks.push(check(Some(false))));
+        assert_eq!(found, VerdictStatus::Suspect);
+        assert_eq!(words, "delay of `gprs` down (meters): asked 10 ms, measured 12 ms");
+    }
+
+    #[test]
+    fn packets_dropped_unasked_make_a_run_invalid_and_late_ones_are_held_against_the_latency() {
+        assert_eq!(status("V18", |_| {}).0, VerdictStatus::Valid);
+        assert_eq!(status("V18", |links| links.queue_drops = 1).0, VerdictStatus::Invalid);
+        assert_eq!(status("V18", |links| links.overflowed = 1).0, VerdictStatus::Invalid);
+        for (p99_us, expected) in [(90.0, VerdictStatus::Valid), (100_000.0, VerdictStatus::Invalid)] {
+            let mut lateness = Shape { median_us: 1.0, tail: 0.1, count: 10_000 }.summary();
+            lateness.p99 = Some(p99_us);
+            assert_eq!(status("V18", |links| links.lateness_us = Some(lateness)).0, expected, "{p99_us}");
+        }
+    }
+}

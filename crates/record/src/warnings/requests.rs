@@ -1,0 +1,48 @@
+//! Warnings about requests and their answers.
+
+use super::Found;
+use crate::quantity::{count, percent};
+use crate::record::Record;
+
+/// The parts that are not 0, named.
+fn named(parts: &[(&str, u64)]) -> Vec<String> {
+    let there = parts.iter().filter(|(_, number)| *number > 0);
+    there.map(|(name, number)| format!("{} {name}", count(*number))).collect()
+}
+
+pub(super) fn without_answer(record: &Record) -> Option<Found> {
+    let requests = record.requests.as_ref()?;
+    let books = &requests.books;
+    let missing = books.without_answer();
+    if missing == 0 {
+        return None;
+    }
+    let parts = [
+        ("given up", books.timed_out),
+        ("answered late", books.late),
+        ("unknown", books.unknown),
+        ("dropped by a full responder", requests.responses.dropped),
+    ];
+    let share = percent(missing as f64 / books.sent.max(1) as f64);
+    let text = format!(
+        "{} of {} requests had no answer in time ({share}): {}",
+        count(missing),
+        count(books.sent),
+        named(&parts).join(", ")
+    );
+    Some((text, "lower the rate, or raise `timeout` and the responders' `concurrency`".to_string()))
+}
+
+pub(super) fn wrong_answers(record: &Record) -> Option<Found> {
+    let books = record.requests.as_ref()?.books;
+    let parts = [
+        ("further answers", books.duplicated),
+        ("answers to other requests", books.misdirected),
+        ("answers to refused requests", books.after_refusal),
+    ];
+    let wrong = named(&parts);
+    if wrong.is_empty() {
+        return None;
+    }
+    Some((wrong.join(", "), "see whether another client answers the same requests".to_string()))
+}

@@ -1,0 +1,71 @@
+//! Where the time of messages went: the median of each part of their way, by class of device.
+
+use pubmark_record::record::Record;
+use pubmark_record::residence::{PARTS, ResidenceRow};
+
+use super::{Chart, Picture};
+use crate::numbers::{count, time, time_label};
+use crate::plot::Axis;
+use crate::plot::stacks::{Piece, Stack, Stacks};
+use crate::words::{self, sentence};
+
+const TITLE: &str = "Where did the time go?";
+const CSV: &str = "csv/residence.csv";
+
+/// Rows at most; the table has all.
+const MOST_ROWS: usize = 16;
+
+/// Classes of the colours of [`PARTS`], in their order.
+const CLASSES: [&str; 6] = ["w-device", "w-up", "w-system", "w-down", "w-subscriber", "w-rest"];
+
+pub(super) fn draw(record: &Record) -> Chart {
+    let Some(figures) = &record.residence else {
+        return Chart::missing(TITLE, CSV, "No message crossed an emulated link.");
+    };
+    let shown: Vec<&ResidenceRow> = figures.rows.iter().filter(|row| row.seen > 0).take(MOST_ROWS).collect();
+    if shown.is_empty() {
+        return Chart::missing(
+            TITLE,
+            CSV,
+            "No message was seen wholly on its way: encrypted, masked or cut into pieces.",
+        );
+    }
+    // A class with too few messages for a median is in the table alone.
+    let rows: Vec<Stack> = shown.iter().map(|row| stack(row)).filter(|row| !row.pieces.is_empty()).collect();
+    if rows.is_empty() {
+        return Chart::missing(TITLE, CSV, "No class has enough messages for a median.");
+    }
+    let longest = rows.iter().map(|row| row.pieces.iter().map(|piece| piece.value).sum::<f64>()).fold(0.0, f64::max);
+    let [_, seen, _] = figures.totals();
+    let mut notes = vec![
+        format!("n = {}", count(seen)),
+        "medians of each part; they need not add up to the median of the whole".to_string(),
+    ];
+    if rows.len() < figures.rows.len() {
+        notes.push(format!("{} of {} classes", count(rows.len() as u64), count(figures.rows.len() as u64)));
+    }
+    Chart {
+        title: TITLE,
+        finding: sentence(&words::residence(figures)),
+        notes,
+        csv: CSV,
+        picture: Picture::Stacks(Stacks { axis: Axis::from_zero(longest, "time, median", time_label), rows }),
+    }
+}
+
+fn stack(row: &ResidenceRow) -> Stack {
+    let parts = row.parts.in_order().into_iter().zip(PARTS).zip(CLASSES);
+    let pieces = parts.filter_map(|((summary, name), class)| {
+        // Fewer samples than a median needs: their middle is not drawn.
+        let median = summary.and_then(|summary| summary.p50)?;
+        let text = format!("{name}: p50 {}, p99 {}", time(Some(median)), time(summary.and_then(|summary| summary.p99)));
+        Some(Piece { name, class, value: median.max(0.0), label: time(Some(median)), text })
+    });
+    let whole = row.parts.whole_us.as_ref();
+    let (p50, p99) = (whole.and_then(|whole| whole.p50), whole.and_then(|whole| whole.p99));
+    Stack {
+        name: row.class.clone(),
+        note: format!("whole: p50 {}, p99 {}", time(p50), time(p99)),
+        pieces: pieces.collect(),
+    }
+}

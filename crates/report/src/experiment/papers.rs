@@ -1,0 +1,70 @@
+//! What publications print, beside what was found.
+
+use pubmark_record::experiment::{CellFigure, PaperFigures};
+
+use super::{Member, View};
+use crate::columns::{ColumnUnit, figure};
+use crate::numbers::{MISSING, short};
+
+/// A figure of a publication beside ours, in one unit.
+pub struct Beside<'a> {
+    /// Of both.
+    pub unit: ColumnUnit,
+    /// A row a value of the publication, of cells that were planned.
+    pub rows: Vec<Row<'a>>,
+}
+
+/// One value.
+pub struct Row<'a> {
+    /// Its cell.
+    pub label: &'a str,
+    /// The publication's.
+    pub printed: f64,
+    /// Our mean; `None` where it was not measured.
+    pub here: Option<f64>,
+    /// Its interval.
+    pub interval: Option<(f64, f64)>,
+    /// Why there is none.
+    pub failed: Option<&'static str>,
+}
+
+impl<'a> Beside<'a> {
+    /// Puts them side by side. A name that no figure has is shown without a unit.
+    pub fn of(view: &View<'a>, paper: &'a PaperFigures) -> Beside<'a> {
+        let rows: Vec<Row> = paper
+            .values
+            .iter()
+            .filter_map(|value| {
+                let member = view.members().find(|member| member.cell.id == value.cell)?;
+                Some(row(member, value.value, &paper.figure))
+            })
+            .collect();
+        let largest = rows.iter().flat_map(|row| [Some(row.printed), row.here]).flatten().fold(0.0, f64::max);
+        let unit = figure(&paper.figure).map_or(pubmark_record::comparison::Unit::Count, |figure| figure.unit);
+        Beside { unit: ColumnUnit::of(unit, largest), rows }
+    }
+}
+
+fn row<'a>(member: &Member<'a>, printed: f64, name: &str) -> Row<'a> {
+    let ours: Option<&CellFigure> = member.figure(name);
+    Row {
+        label: &member.cell.label,
+        printed,
+        here: ours.and_then(|figure| figure.mean),
+        interval: ours
+            .and_then(|figure| figure.interval.as_ref())
+            .filter(|ends| ends.low < ends.high)
+            .map(|ends| (ends.low, ends.high)),
+        failed: member.failed(),
+    }
+}
+
+impl Row<'_> {
+    /// Ours as a multiple of the publication's; `—` where one of them is missing or zero.
+    pub fn times(&self) -> String {
+        match self.here {
+            Some(here) if self.printed != 0.0 => format!("{} ×", short(here / self.printed)),
+            _ => MISSING.to_string(),
+        }
+    }
+}

@@ -1,0 +1,94 @@
+//! Faults: what was done, what followed, which promises were kept.
+
+use maud::{Markup, html};
+use pubmark_record::faults::{FaultRow, LevelBooks};
+use pubmark_record::record::Record;
+
+use crate::numbers::{count, seconds, share};
+use crate::words::{self, after, sentence};
+
+/// Faults whose messages are told one by one; more are summed up by the promises.
+const MOST_DETAILED: usize = 50;
+
+/// Columns of the faults.
+const TIMES: [&str; 8] =
+    ["done at", "over at", "connected", "lost", "first noticed", "all noticed", "first back", "all back"];
+
+/// Of a record with faults.
+pub(super) fn section(record: &Record) -> Markup {
+    let Some(figures) = &record.faults else { return html! {} };
+    html! {
+        div.scroll { table {
+            caption { "What each delivery level promises, and what was seen of it in this run" }
+            thead { tr { th { "QoS" } th { "promise" } th { "observed" } th { "verdict" } } }
+            tbody { @for promise in &figures.promises { tr {
+                th scope="row" { (promise.qos) }
+                td { (promise.promise) }
+                td { (promise.observed) }
+                td { (words::promise_word(promise.verdict)) }
+            } } }
+        } }
+        div.scroll { table {
+            caption { "Faults and what clients went through; times count from when the fault was done" }
+            thead { tr {
+                th { "fault" }
+                @for name in TIMES { th.number { (name) } }
+                th { "latency" }
+            } }
+            tbody { @for fault in &figures.faults { (row(fault)) } }
+        } }
+        div.scroll { table {
+            caption { "Messages from each fault to the next; those before the first fault beside them" }
+            thead { tr {
+                th { "since" } th.number { "QoS" }
+                @for name in ["expected", "lost", "unknown", "twice", "out of order", "late", "not sent", "sent to nobody"] {
+                    th.number { (name) }
+                }
+            } }
+            tbody {
+                @for level in &figures.before { (messages("the start", level)) }
+                @for fault in figures.faults.iter().take(MOST_DETAILED) { @for level in &fault.levels {
+                    (messages(&format!("{} at {}", fault.kind, seconds(fault.asked_at_s)), level))
+                } }
+            }
+        } }
+        @if figures.faults.len() > MOST_DETAILED {
+            @let all = count(figures.faults.len() as u64);
+            p { "Of " (all) " faults the first " (MOST_DETAILED) " are shown; the record has all." }
+        }
+        p { (sentence(&words::reconnect(&figures.reconnect))) }
+    }
+}
+
+fn row(fault: &FaultRow) -> Markup {
+    let found = &fault.connections;
+    html! { tr {
+        th scope="row" { (words::fault(fault)) }
+        td.number { (at(fault.done_at_s)) }
+        td.number { (at(fault.ended_at_s)) }
+        td.number { (count(found.connected)) }
+        td.number { (count(found.lost)) }
+        td.number { (after(found.first_noticed_s)) }
+        td.number { (after(found.last_noticed_s)) }
+        td.number { (after(found.first_back_s)) }
+        td.number { (after(found.all_back_s)) }
+        td { (words::fault_latency(fault.latency.as_ref())) }
+    } }
+}
+
+fn messages(since: &str, level: &LevelBooks) -> Markup {
+    let counts =
+        [level.unknown, level.duplicated, level.out_of_order, level.late, level.skipped_disconnected, level.absent];
+    html! { tr {
+        th scope="row" { (since) }
+        td.number { (level.qos) }
+        td.number { (count(level.expected)) }
+        td.number { (count(level.lost)) " (" (share(level.lost, level.expected)) ")" }
+        @for number in counts { td.number { (count(number)) } }
+    } }
+}
+
+/// A time in the measured window, to the millisecond.
+fn at(time_s: Option<f64>) -> String {
+    time_s.map_or_else(|| crate::numbers::MISSING.to_owned(), |time_s| format!("{time_s:.3} s"))
+}

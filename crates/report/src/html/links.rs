@@ -1,0 +1,60 @@
+//! Emulated links: what was asked, what probes found, what went through.
+
+use maud::{Markup, html};
+use pubmark_record::links::{LinkCheck, LinkDirection, LinkGroup};
+use pubmark_record::record::Record;
+
+use crate::numbers::{bytes, count, share};
+use crate::words::{self, sentence};
+
+/// Of a record with links.
+pub(super) fn section(record: &Record) -> Markup {
+    let Some(links) = &record.links else { return html! {} };
+    html! {
+        p { (sentence(&words::emulator(links))) }
+        div.scroll { table {
+            caption { "Conditions of each link, and what probes found before the run" }
+            thead { tr { th { "group" } th { "link" } th { "direction" } th { "asked" } th { "measured" } } }
+            tbody { @for group in &links.groups { @for (name, side) in sides(group) { tr {
+                th scope="row" { (group.group) }
+                td { (group.link) @if let Some(source) = &group.source { br; small { (source) } } }
+                td { (name) }
+                td { @for step in &side.asked { div { (step) } } }
+                td { @for check in &side.checks { div { (found(check)) } } }
+            } } } }
+        } }
+        div.scroll { table {
+            caption { "Packets in the measured window, with their IP headers" }
+            thead { tr {
+                th { "group" } th { "direction" }
+                @for name in ["packets", "bytes", "lost", "twice", "ahead", "passed on", "bytes"] {
+                    th.number { (name) }
+                }
+            } }
+            tbody { @for group in &links.groups { @for (name, side) in sides(group) { @let traffic = &side.traffic; tr {
+                th scope="row" { (group.group) }
+                td { (name) }
+                td.number { (count(traffic.entered_packets)) }
+                td.number { (bytes(Some(traffic.entered_bytes as f64))) }
+                td.number { (count(traffic.gone())) " (" (share(traffic.gone(), traffic.entered_packets)) ")" }
+                td.number { (count(traffic.duplicated)) }
+                td.number { (count(traffic.sent_ahead)) }
+                td.number { (count(traffic.left_packets)) }
+                td.number { (bytes(Some(traffic.left_bytes as f64))) }
+            } } } }
+        } }
+    }
+}
+
+fn sides(group: &LinkGroup) -> [(&'static str, &LinkDirection); 2] {
+    [("up", &group.up), ("down", &group.down)]
+}
+
+fn found(check: &LinkCheck) -> String {
+    let (name, measured) = (&check.name, &check.measured);
+    match check.kept {
+        Some(true) => format!("{name} {measured}"),
+        Some(false) => format!("{name} {measured}: not as asked"),
+        None => format!("{name} not measured: {measured}"),
+    }
+}

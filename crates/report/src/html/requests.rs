@@ -1,0 +1,60 @@
+//! Requests and their answers: the books of both sides, and the round trip of each group of requesters.
+
+use maud::{Markup, html};
+use pubmark_record::record::Record;
+
+use super::tables::{outcome_rows, whole};
+use crate::markdown::unit_of;
+use crate::numbers::{count, share};
+use crate::words::{self, sentence};
+
+/// Of a record with requests.
+pub(super) fn section(record: &Record) -> Markup {
+    let Some(requests) = &record.requests else { return html! {} };
+    let (asked, done) = (&requests.books, &requests.responses);
+    let none: [&str; 0] = [];
+    html! {
+        p { (words::parties(record).map(|text| sentence(&text)).unwrap_or_default()) }
+        div.scroll { table.books {
+            thead { tr { th { "requests" } th.number { "count" } th.number { "share" } th { "meaning" } } }
+            tbody {
+                (whole("sent", asked.sent, "handed to the system; their messages are among those above"))
+                (outcome_rows(&words::request_outcomes(asked), &none, asked.sent))
+                tr.whole { th scope="row" colspan="4" { "beside them" } }
+                (outcome_rows(&words::further_answers(asked), &none, asked.sent))
+                (whole("received", done.received, "by responders, once each"))
+                (outcome_rows(&words::response_outcomes(done), &none, done.received))
+            }
+        } }
+        @if asked.approximate { p.hint { "A cap was reached: late and further answers may be taken for each other." } }
+        (groups(record))
+    }
+}
+
+fn groups(record: &Record) -> Markup {
+    let unit = unit_of(record);
+    let groups = record.requests.as_ref().map(|requests| requests.by_group.as_slice()).unwrap_or_default();
+    html! {
+        div.scroll { table {
+            caption { "Round trip by group of requesters, in " (unit.symbol()) }
+            thead { tr {
+                th { "group" }
+                @for name in ["sent", "answered", "late", "timed out", "unknown", "p50", "p99", "max"] { th.number { (name) } }
+            } }
+            tbody { @for group in groups {
+                @let round_trip = group.round_trip_us.as_ref();
+                tr {
+                    th scope="row" { (group.name) }
+                    td.number { (count(group.books.sent)) }
+                    td.number { (share(group.books.answered, group.books.sent)) }
+                    td.number { (count(group.books.late)) }
+                    td.number { (count(group.books.timed_out)) }
+                    td.number { (count(group.books.unknown)) }
+                    td.number { (unit.number(round_trip.and_then(|summary| summary.p50))) }
+                    td.number { (unit.number(round_trip.and_then(|summary| summary.p99))) }
+                    td.number { (unit.number(round_trip.map(|summary| summary.max))) }
+                }
+            } }
+        } }
+    }
+}

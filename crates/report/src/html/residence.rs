@@ -1,0 +1,41 @@
+//! Where the time of messages went: the parts of their way, by class of device.
+
+use maud::{Markup, html};
+use pubmark_record::record::{Record, Summary};
+
+use crate::numbers::{count, share};
+use crate::words::{residence_columns, residence_unit};
+
+/// The table; the picture stands above it.
+pub(super) fn section(record: &Record) -> Markup {
+    let Some(figures) = &record.residence else { return html! {} };
+    let (unit, columns) = (residence_unit(figures), residence_columns(figures));
+    let get =
+        |summary: Option<&Summary>, p99: bool| summary.and_then(|summary| if p99 { summary.p99 } else { summary.p50 });
+    html! {
+        p {
+            "Each packet between a group and the system crosses the emulator, where a message's front is stamped as it comes to a "
+            "link and its end as it leaves. A message is not seen if it is encrypted or masked, or if it comes in pieces of which "
+            "the emulator cannot tell the last; the share that was seen stands beside it."
+        }
+        div.scroll { table {
+            caption { "Parts of the way from due to delivery, in " (unit.symbol()) }
+            thead { tr {
+                th { "devices" } th.number { "followed" } th.number { "seen" } th.number { "add up" } th { "" }
+                @for (_, name) in &columns { th.number { (name) } }
+                th.number { "whole" }
+            } }
+            tbody { @for row in &figures.rows { @for p99 in [false, true] { tr {
+                th scope="row" { @if !p99 { (row.class) } }
+                @if p99 { td {} td {} td {} } @else {
+                    td.number { (count(row.followed)) }
+                    td.number { (share(row.seen, row.followed)) }
+                    td.number { (share(row.agreeing, row.seen)) }
+                }
+                td { @if p99 { "p99" } @else { "p50" } }
+                @for (place, _) in &columns { td.number { (unit.number(get(row.parts.in_order()[*place], p99))) } }
+                td.number { (unit.number(get(row.parts.whole_us.as_ref(), p99))) }
+            } } } }
+        } }
+    }
+}

@@ -1,0 +1,50 @@
+//! Where the time of messages went, as a table.
+
+use pubmark_record::record::{Record, Summary};
+use pubmark_record::residence::ResidenceRow;
+
+use super::COLUMNS;
+use super::layout::{Page, Tone, cut};
+use crate::numbers::{TimeUnit, count};
+use crate::words;
+
+/// Columns of a name and of a value.
+const NAME: usize = 15;
+const VALUE: usize = 10;
+/// Heads of the parts' columns, in their order.
+const HEADS: [&str; 6] = ["device", "up", "system", "down", "subscriber", "undivided"];
+
+/// Of `most` classes, those with most messages.
+pub(super) fn residence(page: &mut Page, record: &Record, most: usize) {
+    let Some(figures) = &record.residence else { return };
+    let unit = words::residence_unit(figures);
+    let columns: Vec<usize> = words::residence_columns(figures).into_iter().map(|(place, _)| place).collect();
+    let mut rows: Vec<&ResidenceRow> = figures.rows.iter().filter(|row| row.seen > 0).collect();
+    rows.sort_by_key(|row| std::cmp::Reverse(row.seen));
+    page.field("where", &words::residence(figures), 2);
+    if rows.is_empty() || most == 0 {
+        return;
+    }
+    let heads = columns.iter().map(|place| HEADS[*place].to_owned()).chain(["whole".to_owned()]).collect::<Vec<_>>();
+    page.line(&line(&format!("in {}", unit.symbol()), &heads), Tone::Plain);
+    for row in rows.iter().take(most) {
+        page.line(&line(&row.class, &values(row, &columns, unit, |summary| summary.p50)), Tone::Plain);
+        page.line(&line("        p99", &values(row, &columns, unit, |summary| summary.p99)), Tone::Plain);
+    }
+    if rows.len() > most {
+        page.field("", &format!("and {} more classes in the report", count((rows.len() - most) as u64)), 1);
+    }
+}
+
+fn values(row: &ResidenceRow, columns: &[usize], unit: TimeUnit, get: fn(&Summary) -> Option<f64>) -> Vec<String> {
+    let parts = row.parts.in_order();
+    let shown = columns.iter().map(|place| parts[*place]).chain([row.parts.whole_us.as_ref()]);
+    shown.map(|summary| unit.number(summary.and_then(get))).collect()
+}
+
+fn line(name: &str, values: &[String]) -> String {
+    let mut line = format!("    {:<NAME$}", cut(name, NAME));
+    let width = VALUE.min((COLUMNS - 4 - NAME) / values.len().max(1));
+    values.iter().for_each(|value| line.push_str(&format!("{:>width$}", cut(value, width - 1))));
+    line
+}

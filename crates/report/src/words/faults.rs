@@ -1,0 +1,163 @@
+//! Faults in words.
+
+use pubmark_record::faults::{FaultLatency, FaultRow, LevelBooks, Promise, PromiseVerdict, Reconnect};
+
+use crate::numbers::{MISSING, count, counted, seconds, significant, time};
+
+/// Of what had not come back when its time was over.
+const NOT_BACK: &str = "not back by the next fault or the end";
+
+/// What was done, and when: `kill of the system at 30 s for 5 s`.
+pub fn fault(fault: &FaultRow) -> String {
+    let length = fault.asked_for_s.map_or_else(String::new, |length_s| format!(" for {}", seconds(length_s)));
+    let failure = fault.failure.as_ref().map_or_else(String::new, |failure| format!(" (failed: {failure})"));
+    format!("{} of {} at {}{length}{failure}", fault.kind, fault.target, seconds(fault.asked_at_s))
+}
+
+/// What clients went through.
+pub fn fault_connections(fault: &FaultRow) -> String {
+    let found = &fault.connections;
+    if found.lost == 0 {
+        return format!("no client of {} lost its connection", count(found.connected));
+    }
+    let mut parts = vec![format!("{} of {} connections lost", count(found.lost), count(found.connected))];
+    parts.push(format!("noticed after {} to {}", after(found.first_noticed_s), after(found.last_noticed_s)));
+    let away = found.lost.saturating_sub(found.back + found.left);
+    parts.push(match found.all_back_s {
+        Some(_) => format!("all back after {}", after(found.all_back_s)),
+        None if away == 0 => "all left as planned".to_owned(),
+        None => format!("{} {NOT_BACK}", counted(away, "client", "clients")),
+    });
+    if found.sessions_forgotten > 0 {
+        let all = found.sessions_found + found.sessions_forgotten;
+        parts.push(format!("{} of {} kept sessions forgotten", count(found.sessions_forgotten), count(all)));
+    }
+    parts.join(", ")
+}
+
+/// What became of the latency.
+pub fn fault_latency(latency: Option<&FaultLatency>) -> String {
+    let Some(found) = latency else { return format!("latency {MISSING} (too few messages to tell)") };
+    let (name, worst) = (&found.quantile, time(found.worst_us));
+    let before = time(Some(found.before_us));
+    match (found.disturbed, found.back_s) {
+        (false, _) => format!("latency ({name}) as before, {before}"),
+        (true, Some(_)) => {
+            format!("latency ({name}) from {before} to {worst}, back after {}", after(found.back_s))
+        }
+        (true, None) => format!("latency ({name}) from {before} to {worst}, {NOT_BACK}"),
+    }
+}
+
+/// What became of the messages of one level.
+pub fn fault_messages(level: &LevelBooks) -> String {
+    let mut parts = vec![format!("QoS {}: {} of {} lost", level.qos, count(level.lost), count(level.expected))];
+    for (number, name) in [
+        (level.unknown, "unknown"),
+        (level.duplicated, "twice"),
+        (level.late, "late"),
+        (level.skipped_disconnected, "not sent for want of a connection"),
+        (level.absent, "sent to nobody"),
+    ] {
+        if number > 0 {
+            parts.push(format!("{} {name}", count(number)));
+        }
+    }
+    parts.join(", ")
+}
+
+/// A promise and what became of it.
+pub fn promise(promise: &Promise) -> String {
+    format!("QoS {} {}: {}", promise.qos, promise_word(promise.verdict), promise.observed)
+}
+
+/// The verdict on a promise.
+pub fn promise_word(verdict: PromiseVerdict) -> &'static str {
+    match verdict {
+        PromiseVerdict::Kept => "kept",
+        PromiseVerdict::Broken => "broken",
+        PromiseVerdict::Open => "open: nobody can tell",
+        PromiseVerdict::NotPromised => "not promised: clean sessions end with their connections",
+    }
+}
+
+/// How clients come back.
+pub fn reconnect(reconnect: &Reconnect) -> String {
+    let keep_alive = match reconnect.keep_alive_s {
+        0 => "without keep-alive".to_owned(),
+        found => format!("with a keep-alive of {found} s"),
+    };
+    format!(
+        "clients {keep_alive}; they try again after {}, twice as long after each failure up to {}, each pause drawn between half \
+         of it and all",
+        seconds(reconnect.first_pause_ms / 1e3),
+        seconds(reconnect.longest_pause_ms / 1e3)
+    )
+}
+
+/// A time since a fault, with three digits.
+pub fn after(time_s: Option<f64>) -> String {
+    time_s.map_or_else(
+        || MISSING.to_owned(),
+        |time_s| match time_s {
+            time_s if time_s < 1.0 => time(Some(time_s * 1e6)),
+            time_s => format!("{} s", significant(time_s)),
+        },
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use pubmark_record::faults::FaultConnections;
+
+    use super::*;
+
+    #[test]
+    fn what_followed_from_a_fault_is_told() {
+        let connections = FaultConnections {
+            connected: 42,
+            lost: 42,
+            back: 42,
+            first_noticed_s: Some(0.0012),
+            last_noticed_s: Some(0.004),
+            all_back_s: Some(2.5),
+            sessions_forgotten: 21,
+            ..FaultConnections::default()
+        };
+        let mut row = FaultRow {
+            kind: "kill".to_owned(),
+            target: "the system".to_owned(),
+            asked_at_s: 30.0,
+            asked_for_s: Some(5.0),
+            connections,
+            ..FaultRow::default()
+        };
+        assert_eq!(fault(&row), "kill of the system at 30 s for 5 s");
+        assert_eq!(
+            fault_connections(&row),
+            "42 of 42 connections lost, noticed after 1.20 ms to 4.00 ms, all back after 2.50 s, 21 of 21 kept sessions forgotten"
+        );
+        row.connections = FaultConnections { back: 40, all_back_s: None, ..connections };
+        assert!(fault_connections(&row).contains("2 clients not back by the next fault or the end"));
+        row.connections = FaultConnections { connected: 3, ..FaultConnections::default() };
+        assert_eq!(fault_connections(&row), "no client of 3 lost its connection");
+    }
+
+    #[test]
+    fn what_became_of_latency_and_messages_is_told() {
+        assert!(fault_latency(None).contains("too few"));
+        let mut found = FaultLatency {
+            quantile: "p50".to_owned(),
+            before_us: 100.0,
+            worst_us: Some(950_000.0),
+            disturbed: true,
+            back_s: Some(1.1),
+            ..FaultLatency::default()
+        };
+        assert_eq!(fault_latency(Some(&found)), "latency (p50) from 0.100 ms to 950 ms, back after 1.10 s");
+        found.back_s = None;
+        assert!(fault_latency(Some(&found)).ends_with("not back by the next fault or the end"));
+        let level = LevelBooks { qos: 1, expected: 1_000, lost: 4, duplicated: 2, ..LevelBooks::default() };
+        assert_eq!(fault_messages(&level), "QoS 1: 4 of 1,000 lost, 2 twice");
+    }
+}

@@ -1,0 +1,48 @@
+//! Emulated links in words.
+
+use pubmark_record::links::{LinkDirection, LinkFigures, LinkGroup};
+
+use crate::numbers::{count, counted, share, time};
+
+/// A group's link in one line: what it is, what went through.
+pub fn link(group: &LinkGroup) -> String {
+    let side = |name: &str, side: &LinkDirection| {
+        let gone = side.traffic.gone();
+        let packets = side.traffic.entered_packets;
+        let asked = side.asked.first().map_or("nothing", String::as_str);
+        let steps = side.asked.len();
+        let series = if steps > 1 { format!(" and {} more steps", steps - 1) } else { String::new() };
+        let unlike = side.checks.iter().filter(|check| check.kept == Some(false)).count();
+        let unlike = if unlike > 0 { format!(" ({unlike} not as asked)") } else { String::new() };
+        format!(
+            "{name} {asked}{series}{unlike}, {} of {} packets lost ({})",
+            count(gone),
+            count(packets),
+            share(gone, packets)
+        )
+    };
+    let same = group.up.asked == group.down.asked && group.up.checks.iter().all(|check| check.kept != Some(false));
+    let down = if same && group.down.checks.iter().all(|check| check.kept != Some(false)) {
+        let traffic = &group.down.traffic;
+        let gone = traffic.gone();
+        format!("down the same, {} of {}", count(gone), count(traffic.entered_packets))
+    } else {
+        side("down", &group.down)
+    };
+    format!("{} over {}: {}; {down}", group.group, group.link, side("up", &group.up))
+}
+
+/// The emulator itself in one line.
+pub fn emulator(links: &LinkFigures) -> String {
+    let lateness = links.lateness_us.as_ref();
+    format!(
+        "emulated in {}{}, TCP by {}; packets handed on late by p99 {}, at most {}; {} dropped unasked; {} s of CPU",
+        links.back_end,
+        if links.realtime { " with real-time priority" } else { "" },
+        links.congestion_control,
+        time(lateness.and_then(|lateness| lateness.p99)),
+        time(lateness.map(|lateness| lateness.max)),
+        counted(links.queue_drops + links.overflowed, "packet", "packets"),
+        crate::numbers::significant(links.cpu_s),
+    )
+}

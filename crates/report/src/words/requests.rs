@@ -1,0 +1,78 @@
+//! Requests and their answers, in words.
+
+use pubmark_record::record::Record;
+use pubmark_record::requests::{RequestBooks, ResponseBooks};
+
+use super::{Distribution, Outcome, distribution, outcome};
+
+/// What became of the requests sent; adds up to `sent`.
+pub fn request_outcomes(books: &RequestBooks) -> Vec<Outcome> {
+    vec![
+        outcome("answered", "in time", books.answered),
+        outcome("late", "answered after they were given up", books.late),
+        outcome("timed out", "given up, never answered", books.timed_out),
+        outcome("unknown", "not answered; their connection ended meanwhile, or the run did", books.unknown),
+    ]
+}
+
+/// Counts beside the books of requests.
+pub fn further_answers(books: &RequestBooks) -> Vec<Outcome> {
+    vec![
+        outcome("further answers", "to a request that had one", books.duplicated),
+        outcome("misdirected answers", "to another request, or to none", books.misdirected),
+        outcome("answers after refusal", "to requests that the system had refused", books.after_refusal),
+    ]
+}
+
+/// What responders did with the requests received; adds up to `received`.
+pub fn response_outcomes(books: &ResponseBooks) -> Vec<Outcome> {
+    vec![
+        outcome("answered", "their answers were written", books.answered),
+        outcome("dropped", "too many waited already", books.dropped),
+        outcome("without address", "they did not say where the answer goes", books.without_address),
+        outcome("refused", "answers larger than the system takes", books.refused),
+        outcome("broken", "their connection ended before the answer was written", books.broken),
+        outcome("unsent", "still with the responder when the run ended", books.unsent),
+    ]
+}
+
+/// The distributions of requests, in the order in which they are shown; none where nobody asks.
+pub fn request_distributions(record: &Record) -> Vec<Distribution<'_>> {
+    let Some(requests) = &record.requests else { return vec![] };
+    vec![
+        distribution("round trip", "round_trip", "request due → answer", &requests.round_trip_us),
+        distribution(
+            "service round trip",
+            "service_round_trip",
+            "request's write start → answer",
+            &requests.service_round_trip_us,
+        ),
+        distribution(
+            "round trip travel",
+            "round_trip_travel",
+            "round trip without the responder's part",
+            &requests.travel_us,
+        ),
+        distribution("responder wait", "responder_wait", "request's arrival → taken up", &requests.waiting_us),
+        distribution("responder lag", "responder_lag", "answer due → ready: ours", &requests.responder_lag_us),
+        distribution(
+            "answer lateness",
+            "answer_receive_lateness",
+            "answer's arrival → our read, upper bound: ours",
+            &requests.receive_lateness_us,
+        ),
+    ]
+}
+
+/// Who asks and who answers, in one line; `None` where nobody asks.
+pub fn parties(record: &Record) -> Option<String> {
+    let requests = record.requests.as_ref()?;
+    let counted = crate::numbers::counted;
+    Some(format!(
+        "{}, {}; {} answered/s, at most {} at once",
+        counted(requests.requesters, "requester", "requesters"),
+        counted(requests.responders, "responder", "responders"),
+        crate::numbers::significant(requests.answered_per_s),
+        crate::numbers::count(requests.peak_in_flight),
+    ))
+}

@@ -1,0 +1,92 @@
+//! What readers see of requests, from a fixed record; and nothing of them where nobody asks.
+
+use pubmark_record::record::Record;
+use pubmark_record::requests::{RequestBooks, RequestFigures, RequestGroup, ResponseBooks};
+use pubmark_record::sample::Shape;
+use pubmark_report::terminal::{COLUMNS, LINES};
+use pubmark_report::{csv, html, markdown, terminal};
+
+use crate::{PLAIN, fixtures};
+
+/// A run in which everything that can become of a request did.
+fn asked() -> Record {
+    let shape = |median_us: f64| Some(Shape { median_us, tail: 0.5, count: 9_000 }.summary());
+    let books = RequestBooks {
+        sent: 10_000,
+        answered: 9_000,
+        late: 400,
+        timed_out: 500,
+        unknown: 100,
+        duplicated: 3,
+        misdirected: 2,
+        after_refusal: 1,
+        approximate: false,
+    };
+    let mut record = fixtures::factory();
+    record.requests = Some(RequestFigures {
+        requesters: 20,
+        responders: 2,
+        books,
+        responses: ResponseBooks { received: 9_900, answered: 9_400, dropped: 500, ..ResponseBooks::default() },
+        answered_per_s: 900.0,
+        peak_in_flight: 77,
+        round_trip_us: shape(4_000.0),
+        service_round_trip_us: shape(3_900.0),
+        without_write_start: 0,
+        travel_us: shape(1_000.0),
+        waiting_us: shape(50.0),
+        responder_lag_us: shape(10.0),
+        receive_lateness_us: shape(12.0),
+        by_group: vec![RequestGroup { name: "panel".to_owned(), books, round_trip_us: shape(4_000.0) }],
+    });
+    record
+}
+
+#[test]
+fn the_terminal_tells_them_in_two_rows_and_a_line_or_three() {
+    let text = terminal::summary(&asked(), &PLAIN);
+    for part in ["requests  sent 10,000  answered 9,000 (90 %)", "timed out 500", "request due → answer", "900/s"] {
+        assert!(text.contains(part), "no `{part}` in\n{text}");
+    }
+    assert!(text.lines().count() <= LINES, "{text}");
+    assert!(text.lines().all(|line| line.chars().count() <= COLUMNS), "{text}");
+}
+
+#[test]
+fn every_export_has_them() {
+    let record = asked();
+    let summary = csv::TABLES[0].render;
+    let text = summary(&record);
+    for row in [
+        "requests,timed_out,requests,500",
+        "requests,responder_dropped,requests,500",
+        "requests of panel,sent,requests,10000",
+        "round_trip,p99,us,",
+    ] {
+        assert!(text.contains(row), "no `{row}` in\n{text}");
+    }
+    let text = markdown::run(&record);
+    for part in [
+        "## Requests",
+        "20 requesters, 2 responders",
+        "| timed out | 500 | 5 % |",
+        "| panel | 10,000 | 90 % |",
+        "round trip travel",
+    ] {
+        assert!(text.contains(part), "no `{part}` in\n{text}");
+    }
+    let page = html::run(&record);
+    for part in ["<h2>Requests</h2>", "misdirected answers", "Round trip by group of requesters"] {
+        assert!(page.contains(part), "no `{part}` in the page");
+    }
+    crate::markup::check(&page).unwrap();
+}
+
+#[test]
+fn a_run_without_requests_does_not_speak_of_them() {
+    let record = fixtures::factory();
+    assert!(!terminal::summary(&record, &PLAIN).contains("requests"));
+    assert!(!markdown::run(&record).contains("Requests"));
+    assert!(!html::run(&record).contains("Requests"));
+    assert!(!(csv::TABLES[0].render)(&record).contains("round_trip"));
+}
