@@ -4,6 +4,7 @@ use std::collections::hash_map::RandomState;
 use std::hash::BuildHasher;
 use std::net::{Ipv4Addr, TcpListener, UdpSocket};
 
+use crate::definition::MeetingPorts;
 use crate::error::SystemError;
 
 /// First port that is tried.
@@ -32,6 +33,23 @@ pub fn free(count: usize) -> Result<Vec<u16>, SystemError> {
     if found.len() == count { Ok(found) } else { Err(SystemError::NoPort { first: FIRST, last: LAST }) }
 }
 
+/// A place of a system without a broker at which no clients have met yet.
+pub fn free_to_meet(places: &MeetingPorts) -> Result<u16, SystemError> {
+    // A random place to begin, as above.
+    let begin = RandomState::new().hash_one(0) % u64::from(places.count.max(1));
+    let port = |place: u64| {
+        let place = (begin + place) % u64::from(places.count.max(1));
+        u16::try_from(u64::from(places.first) + place * u64::from(places.step)).ok()
+    };
+    let is_free = |port: &u16| {
+        let taken_at = port.checked_add(places.taken_at);
+        taken_at.is_some_and(|port| UdpSocket::bind((Ipv4Addr::UNSPECIFIED, port)).is_ok())
+    };
+    let mut ports = (0..u64::from(places.count)).filter_map(port);
+    let last = places.first.saturating_add(places.step.saturating_mul(places.count.saturating_sub(1)));
+    ports.find(is_free).ok_or(SystemError::NoPort { first: places.first, last })
+}
+
 /// For TCP and for UDP: one or the other is wanted.
 fn is_free(port: u16) -> bool {
     let place = (Ipv4Addr::LOCALHOST, port);
@@ -50,5 +68,14 @@ mod tests {
             ports.iter().map(|port| TcpListener::bind((Ipv4Addr::LOCALHOST, *port)).unwrap()).collect();
         assert_eq!(bound.len(), 3);
         assert!(ports.iter().all(|port| (FIRST..=LAST).contains(port)));
+    }
+
+    #[test]
+    fn where_clients_have_met_nobody_else_meets() {
+        let port = free(1).unwrap()[0];
+        let places = MeetingPorts { first: port - 10, step: 1, count: 1, taken_at: 10 };
+        assert_eq!(free_to_meet(&places).unwrap(), port - 10);
+        let _met = UdpSocket::bind((Ipv4Addr::LOCALHOST, port)).unwrap();
+        assert!(matches!(free_to_meet(&places), Err(SystemError::NoPort { .. })));
     }
 }

@@ -1,8 +1,9 @@
 //! A real node_exporter, asked as during a run, and peers that answer wrongly.
 #![allow(clippy::unwrap_used, clippy::print_stderr, missing_docs)]
 
+mod common;
+
 use std::io::{Read, Write};
-use std::net::TcpListener;
 use std::process::{Child, Command, Stdio};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
@@ -57,8 +58,8 @@ impl Drop for Exporter {
 
 /// Listens, and answers each of `answers` to one query, then ends. Gives the port and what was asked.
 fn peer(answers: Vec<Vec<u8>>) -> (u16, JoinHandle<Vec<String>>) {
-    let port = pubmark_systems::ports::free(1).unwrap()[0];
-    let listener = TcpListener::bind(("127.0.0.1", port)).unwrap();
+    let listener = common::listen();
+    let port = listener.local_addr().unwrap().port();
     let thread = thread::spawn(move || {
         let mut asked = Vec::new();
         for answer in answers {
@@ -160,8 +161,8 @@ fn wrong_answers_are_errors_and_take_no_longer_than_2_s() {
 
 #[test]
 fn a_peer_that_never_answers_is_given_up() {
-    let port = pubmark_systems::ports::free(1).unwrap()[0];
-    let listener = TcpListener::bind(("127.0.0.1", port)).unwrap();
+    let listener = common::listen();
+    let port = listener.local_addr().unwrap().port();
     let start = Instant::now();
     let error = Scraper::new(&format!("127.0.0.1:{port}")).unwrap().read().unwrap_err();
     assert!(matches!(error, ScrapeError::NoAnswer { .. }), "{error}");

@@ -95,18 +95,20 @@ fn probed(probe: &str) -> Definition {
 
 fn endpoint(listener: &TcpListener) -> Endpoint {
     let address = listener.local_addr().unwrap();
-    Endpoint { scheme: "x".to_owned(), address, authority: None, credentials: None, values: Default::default() }
-}
-
-/// A listener below the range of outgoing connections.
-fn listen() -> TcpListener {
-    TcpListener::bind(("127.0.0.1", pubmark_systems::ports::free(1).unwrap()[0])).unwrap()
+    Endpoint {
+        scheme: "x".to_owned(),
+        address,
+        subscribers: None,
+        authority: None,
+        credentials: None,
+        values: Default::default(),
+    }
 }
 
 #[test]
 fn an_answer_that_does_not_come_ends_the_probe_at_its_deadline() {
     let definition = probed("{dialogue: [{on: one, say: hello, hear: welcome}]}");
-    let listener = listen();
+    let listener = common::listen();
     let begun = Instant::now();
     // Connects by the backlog; nobody ever answers.
     let error = probe::run(&definition, "words", &endpoint(&listener), Duration::from_millis(300)).unwrap_err();
@@ -117,7 +119,7 @@ fn an_answer_that_does_not_come_ends_the_probe_at_its_deadline() {
 #[test]
 fn other_words_than_those_waited_for_are_shown() {
     let definition = probed("{dialogue: [{on: one, hear: welcome}]}");
-    let listener = listen();
+    let listener = common::listen();
     let place = endpoint(&listener);
     let server = std::thread::spawn(move || listener.accept().unwrap().0.write_all(b"go away\r\n").unwrap());
     let error = probe::run(&definition, "words", &place, WITHIN).unwrap_err();
@@ -128,7 +130,7 @@ fn other_words_than_those_waited_for_are_shown() {
 #[test]
 fn what_came_before_the_words_is_skipped_and_what_came_after_is_kept() {
     let definition = probed("{dialogue: [{on: one, hear: beta}, {on: one, hear: gamma}, {on: one, hear: alpha}]}");
-    let listener = listen();
+    let listener = common::listen();
     let place = endpoint(&listener);
     let server = std::thread::spawn(move || listener.accept().unwrap().0.write_all(b"alpha beta gamma").unwrap());
     let error = probe::run(&definition, "words", &place, WITHIN).unwrap_err();
@@ -138,7 +140,7 @@ fn what_came_before_the_words_is_skipped_and_what_came_after_is_kept() {
 
 #[test]
 fn a_command_is_judged_by_its_end_and_bounded_in_time() {
-    let listener = listen();
+    let listener = common::listen();
     let place = endpoint(&listener);
     let port = place.address.port();
     let good = probed(&format!("{{command: [sh, -c, 'test {{port:door}} -eq {port}']}}"));
@@ -156,6 +158,6 @@ fn a_command_is_judged_by_its_end_and_bounded_in_time() {
 #[test]
 fn a_protocol_without_a_probe_is_named() {
     let definition = Definition::load("builtin").unwrap();
-    let error = probe::run(&definition, "mqtt5", &endpoint(&listen()), WITHIN).unwrap_err();
+    let error = probe::run(&definition, "mqtt5", &endpoint(&common::listen()), WITHIN).unwrap_err();
     assert_eq!(error, "the definition of `builtin` has no probe for mqtt5");
 }

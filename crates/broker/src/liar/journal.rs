@@ -27,7 +27,7 @@ use std::path::Path;
 use pubmark_protocol::clock::monotonic_ns;
 
 /// Payload bytes that are written down: a whole header.
-pub(crate) const HEAD_BYTES: usize = 24;
+pub(crate) const HEAD_BYTES: usize = 32;
 /// Bytes collected before they are written.
 const WRITE_BYTES: usize = 1 << 20;
 
@@ -282,14 +282,14 @@ mod tests {
         let path = folder.path().join("journal");
         let mut journal = Journal::create(&path).unwrap();
         journal.line(Event::Closed).text("a b%\u{e9}").word("cut").number(0).end();
-        journal.line(Event::Closed).text("").optional(None).head(&[0xb1; 30]).end();
+        journal.line(Event::Closed).text("").optional(None).head(&[0xb1; HEAD_BYTES + 6]).end();
         journal.end().unwrap();
         let text = std::fs::read_to_string(&path).unwrap();
         let lines: Vec<&str> = text.lines().collect();
         assert_eq!(lines.len(), 3);
         let fields: Vec<&str> = lines[0].split(' ').collect();
         assert_eq!((fields[0], &fields[2..5]), ("1", &["closed", "a%20b%25\u{e9}", "cut"][..]));
-        assert!(lines[1].contains(&format!(" closed % - {} ", "b1".repeat(24))));
+        assert!(lines[1].contains(&format!(" closed % - {} ", "b1".repeat(HEAD_BYTES))));
         assert!(lines[2].contains(" end 0 0 0 0 0 0 0 0 0 0 0 2 "));
         let mut sum = Adler32::new();
         let (before, last) = text.trim_end().rsplit_once(' ').unwrap();

@@ -232,15 +232,22 @@ fn find_in_path(name: &str) -> Option<PathBuf> {
 #[cfg(test)]
 #[allow(clippy::unwrap_used)]
 mod tests {
-    use std::fs;
-    use std::os::unix::fs::PermissionsExt;
+    use std::io::Write;
 
     use super::*;
 
+    /// A program that can be executed at once. Writing is left to another process: a file that any process has open for
+    /// writing is not executed (`ETXTBSY`), and what other tests start at this moment inherits the files this process has open.
     fn program(folder: &Path, name: &str, script: &str) -> String {
         let path = folder.join(name);
-        fs::write(&path, format!("#!/bin/sh\n{script}\n")).unwrap();
-        fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).unwrap();
+        let mut writer = Command::new("sh")
+            .args(["-c", "cat >\"$0\" && chmod 755 \"$0\""])
+            .arg(&path)
+            .stdin(std::process::Stdio::piped())
+            .spawn()
+            .unwrap();
+        writer.stdin.take().unwrap().write_all(format!("#!/bin/sh\n{script}\n").as_bytes()).unwrap();
+        assert!(writer.wait().unwrap().success());
         path.display().to_string()
     }
 

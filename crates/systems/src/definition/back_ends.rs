@@ -29,6 +29,23 @@ pub struct BackEnds {
 pub struct BrokerlessBackEnd {
     /// What takes the broker's place, one phrase.
     pub how: String,
+    /// Ports by which its clients can meet, where its protocol has rules for them; any free one otherwise.
+    #[serde(default)]
+    pub ports: Option<MeetingPorts>,
+}
+
+/// Ports of which each stands for a place to meet.
+#[derive(Clone, Copy, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct MeetingPorts {
+    /// The first.
+    pub first: u16,
+    /// From one to the next.
+    pub step: u16,
+    /// How many there are.
+    pub count: u16,
+    /// The UDP port so far above one is taken where clients have met already.
+    pub taken_at: u16,
 }
 
 /// How a system is run as a program.

@@ -11,7 +11,8 @@ use pubmark_record::record::PaperVersion;
 use serde::Deserialize;
 
 pub use back_ends::{
-    ArgumentPart, BackEnds, BrokerlessBackEnd, ContainerBackEnd, PrepareCommand, ProcessBackEnd, VersionCommand,
+    ArgumentPart, BackEnds, BrokerlessBackEnd, ContainerBackEnd, MeetingPorts, PrepareCommand, ProcessBackEnd,
+    VersionCommand,
 };
 pub use files::{ConfigurationFile, TextPart};
 pub use probe::{Line, Probe};
@@ -102,6 +103,9 @@ pub struct Offer {
     /// Name of the listener that speaks it over WebSocket, if there is one; parts `when: websocket` set it up.
     #[serde(default)]
     pub websocket_listener: Option<String>,
+    /// Name of the listener where subscribers connect, if it is another than the devices'.
+    #[serde(default)]
+    pub subscribe_listener: Option<String>,
     /// Highest MQTT-like level granted, 0 to 2.
     pub highest_qos: u8,
     /// Keeps retained messages.
@@ -211,7 +215,8 @@ impl Definition {
             return Err(format!("profile `{DEFAULT_PROFILE}` is missing"));
         }
         for (name, offer) in &self.protocols {
-            for listener in [Some(&offer.listener), offer.websocket_listener.as_ref()].into_iter().flatten() {
+            let further = [&offer.websocket_listener, &offer.subscribe_listener].into_iter().flatten();
+            for listener in further.chain([&offer.listener]) {
                 if !self.listeners.contains_key(listener) {
                     return Err(format!("protocol `{name}` names listener `{listener}`, which is not defined"));
                 }

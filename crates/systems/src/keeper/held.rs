@@ -182,6 +182,32 @@ impl Held {
         self.wait_for_end(within)
     }
 
+    /// Kills the program, without asking, and waits until it and all that came from it are gone.
+    pub fn kill(&mut self) -> Stopped {
+        match self.ended() {
+            Some(End::Status(status)) => return Stopped::Before(status),
+            Some(End::WithKeeper) => return Stopped::Killed,
+            // A keeper that cannot be asked is gone, which the wait finds out.
+            None => drop(self.ask(&Request::Kill)),
+        }
+        self.wait_for_end(Duration::ZERO)
+    }
+
+    /// Stops the program and all that came from it where they stand, or lets them go on; how many processes that were.
+    ///
+    /// # Errors
+    /// The keeper is gone or does not answer.
+    pub fn pause(&mut self, pause: bool) -> Result<u32, SystemError> {
+        self.ask(&Request::Pause { pause })?;
+        loop {
+            match self.answer()? {
+                Report::Signalled { processes } => return Ok(processes),
+                // The program ended meanwhile.
+                other => self.note(&other),
+            }
+        }
+    }
+
     /// Waits for the end of a program that was asked to; a keeper that says nothing is killed itself.
     pub fn wait_for_end(&mut self, within: Duration) -> Stopped {
         let deadline = Instant::now() + within + ANSWER_WITHIN;

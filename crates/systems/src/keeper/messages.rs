@@ -38,6 +38,9 @@ pub struct Work {
     pub directory: PathBuf,
     /// File that takes both its output streams, made anew; what it says is lost if `None`.
     pub log: Option<PathBuf>,
+    /// Keep what the file holds already, and write behind it.
+    #[serde(default)]
+    pub appends: bool,
     /// Folders of the control groups that it joins before its first instruction.
     pub cgroups: Vec<PathBuf>,
     /// Cores that it is kept to; all if empty.
@@ -52,6 +55,13 @@ pub enum Request {
     Hold(Holdings),
     /// Run this; one program at a time.
     Start(Work),
+    /// Kill the program and all that came from it, without asking.
+    Kill,
+    /// Stop the program and all that came from it where they stand (SIGSTOP), or let them go on (SIGCONT).
+    Pause {
+        /// Stop them.
+        pause: bool,
+    },
     /// Ask the program to end, and kill it after this time.
     Stop {
         /// Longest time to its end, ms.
@@ -69,6 +79,11 @@ pub enum Report {
     Started {
         /// Its process id.
         pid: u32,
+    },
+    /// So many processes were told to stop where they stand, or to go on.
+    Signalled {
+        /// Processes.
+        processes: u32,
     },
     /// The program could not be started.
     Failed {

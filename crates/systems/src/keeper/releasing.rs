@@ -32,9 +32,14 @@ pub fn kill_members(cgroups: &[PathBuf]) {
 
 /// Kills processes that are no children of ours.
 pub fn kill_all(pids: &[u32]) {
+    signal_all(pids, libc::SIGKILL);
+}
+
+/// Signals processes that are no children of ours.
+pub fn signal_all(pids: &[u32], signal: libc::c_int) {
     for pid in pids {
         // SAFETY: plain system call; the id was just read, and a process that ended since makes it fail.
-        unsafe { libc::kill(*pid as libc::pid_t, libc::SIGKILL) };
+        unsafe { libc::kill(*pid as libc::pid_t, signal) };
     }
 }
 

@@ -1,5 +1,6 @@
 //! The keeper's side: it does what it is asked, and takes everything back when nobody asks any more.
 
+use std::collections::BTreeSet;
 use std::io::{self, BufRead, Write};
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
 use std::thread;
@@ -143,6 +144,12 @@ impl Keeper {
         match request {
             Request::Hold(more) => self.holdings.extend(more),
             Request::Start(work) => self.start(&work),
+            Request::Kill => {
+                if self.program.is_some() {
+                    self.kill_program();
+                }
+            }
+            Request::Pause { pause } => self.signal(if pause { libc::SIGSTOP } else { libc::SIGCONT }),
             Request::Stop { within_ms } => self.ask_to_end(Duration::from_millis(within_ms)),
         }
     }
@@ -170,6 +177,22 @@ impl Keeper {
             // SAFETY: plain system call; its status was not taken, so the group is still this program's.
             unsafe { libc::kill(-(pid as libc::pid_t), libc::SIGTERM) };
             self.stop_at = Some(Instant::now() + within);
+        }
+    }
+
+    /// Signals all that came from here, until a look finds nobody new: a program may start others meanwhile.
+    fn signal(&self, signal: libc::c_int) {
+        let deadline = Instant::now() + KILL_WITHIN;
+        let mut told = BTreeSet::new();
+        loop {
+            let mut all = tree::below(std::process::id());
+            all.extend(releasing::members(&self.holdings.cgroups));
+            let fresh: Vec<u32> = all.into_iter().filter(|pid| told.insert(*pid)).collect();
+            if fresh.is_empty() || Instant::now() >= deadline {
+                report(&Report::Signalled { processes: told.len() as u32 });
+                return;
+            }
+            releasing::signal_all(&fresh, signal);
         }
     }
 

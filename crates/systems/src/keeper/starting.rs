@@ -5,6 +5,7 @@ use std::fs::File;
 use std::io;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::process::CommandExt;
+use std::path::Path;
 use std::process::{Command, Stdio};
 
 use crate::affinity;
@@ -28,7 +29,7 @@ pub fn start(work: &Work) -> Result<u32, NotStarted> {
     match &work.log {
         Some(path) => {
             let shown = || format!("failed to write `{}`", path.display());
-            let log = File::create(path).map_err(failed(shown()))?;
+            let log = open_log(path, work.appends).map_err(failed(shown()))?;
             let second = log.try_clone().map_err(failed(shown()))?;
             command.stdout(log).stderr(second);
         }
@@ -47,6 +48,10 @@ pub fn start(work: &Work) -> Result<u32, NotStarted> {
     #[allow(clippy::zombie_processes, reason = "the keeper waits for any child, adopted ones too")]
     let child = command.spawn().map_err(failed(format!("failed to run `{}`", work.program.display())))?;
     Ok(child.id())
+}
+
+fn open_log(path: &Path, appends: bool) -> io::Result<File> {
+    if appends { File::options().create(true).append(true).open(path) } else { File::create(path) }
 }
 
 /// The new process before it becomes the program.

@@ -53,6 +53,8 @@ pub(crate) struct Broker {
     situation: Situation,
     /// Cores that it is kept to; all if empty.
     pub(crate) cores: Vec<u32>,
+    /// What its program was started as, so that it can be started again.
+    pub(crate) work: Option<Work>,
 }
 
 /// The container of a broker.
@@ -110,6 +112,7 @@ impl Broker {
             end: None,
             situation: plan.situation(number),
             cores: cores(plan, number),
+            work: None,
             values,
             directory,
         };
@@ -230,15 +233,18 @@ impl Broker {
         if let (BackEnd::Container { engine, .. }, Some(name)) = (&plan.back_end, line.container) {
             self.container = Some(Contained { name, engine: engine.as_ref().clone() });
         }
-        self.held.start(&Work {
+        let work = Work {
             program: line.program,
             arguments: line.arguments,
             environment: line.environment,
             directory: folder,
             log: Some(self.log.clone()),
+            appends: false,
             cgroups: self.cgroup.as_ref().map(Cgroup::folders).unwrap_or_default(),
             cores: if keep { self.cores.clone() } else { vec![] },
-        })?;
+        };
+        self.held.start(&work)?;
+        self.work = Some(work);
         Ok(())
     }
 

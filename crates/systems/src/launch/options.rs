@@ -1,6 +1,6 @@
 //! How a system is started, and where it listens then.
 
-use std::net::SocketAddr;
+use std::net::{Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -8,7 +8,7 @@ use std::sync::atomic::AtomicBool;
 use pubmark_model::topology::Topology;
 use pubmark_model::workload::Credentials;
 
-use crate::definition::DEFAULT_PROFILE;
+use crate::definition::{DEFAULT_PROFILE, Definition};
 use crate::limits::ResourceLimits;
 use crate::template::Values;
 
@@ -30,6 +30,8 @@ pub struct StartOptions {
     pub protocol: String,
     /// Another one that will be spoken besides; its endpoints are given apart.
     pub second_protocol: Option<String>,
+    /// Address at which every broker listens: one of this machine, or of the network namespace of the thread that starts it.
+    pub host: Ipv4Addr,
     /// Name of the profile.
     pub profile: String,
     /// Encrypt with these.
@@ -74,6 +76,7 @@ impl StartOptions {
         StartOptions {
             protocol: protocol.to_owned(),
             second_protocol: None,
+            host: Ipv4Addr::LOCALHOST,
             profile: DEFAULT_PROFILE.to_owned(),
             tls: None,
             websocket: false,
@@ -91,6 +94,16 @@ impl StartOptions {
     }
 }
 
+impl StartOptions {
+    /// Will a container engine run it?
+    pub fn runs_in_container(&self, definition: &Definition) -> bool {
+        match self.back_end {
+            Some(choice) => choice == BackEndChoice::Container,
+            None => self.image.is_some() || definition.back_ends.process.is_none(),
+        }
+    }
+}
+
 /// Where a started system listens.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Endpoint {
@@ -98,6 +111,8 @@ pub struct Endpoint {
     pub scheme: String,
     /// Address.
     pub address: SocketAddr,
+    /// Where subscribers connect, if elsewhere.
+    pub subscribers: Option<SocketAddr>,
     /// Authority to check its certificate with, if it encrypts.
     pub authority: Option<PathBuf>,
     /// Log-in that it asks for.

@@ -1,7 +1,7 @@
 //! What placeholders stand for at each broker, and where each listens.
 
 use std::fs;
-use std::net::{Ipv4Addr, SocketAddr};
+use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 
 use crate::definition::Offer;
@@ -11,9 +11,6 @@ use crate::launch::{Endpoint, TlsFiles};
 use crate::ports;
 use crate::programs;
 use crate::template::Values;
-
-/// Address of every broker.
-const HOST: Ipv4Addr = Ipv4Addr::LOCALHOST;
 
 /// Ports of a broker, by listener.
 pub(super) type Ports = Vec<(String, u16)>;
@@ -50,8 +47,8 @@ pub(super) fn values(plan: &Plan, broker: usize, ports: &[Ports], folders: &Fold
     for (listener, port) in &ports[0] {
         values.set(&format!("first:port:{listener}"), port.to_string());
     }
-    values.set("host", HOST.to_string());
-    values.set("first:host", HOST.to_string());
+    values.set("host", plan.options.host.to_string());
+    values.set("first:host", plan.options.host.to_string());
     values.set("first:name", name_of(plan, 0));
     values.set("name", name_of(plan, broker));
     values.set("index", (broker + 1).to_string());
@@ -82,7 +79,7 @@ pub(super) fn values(plan: &Plan, broker: usize, ports: &[Ports], folders: &Fold
 /// Values for a text that is repeated for another broker.
 pub(super) fn with_other(plan: &Plan, values: &Values, other: usize, ports: &[Ports]) -> Values {
     let mut values = values.clone();
-    values.set("other:host", HOST.to_string());
+    values.set("other:host", plan.options.host.to_string());
     values.set("other:name", name_of(plan, other));
     for (listener, port) in &ports[other] {
         values.set(&format!("other:port:{listener}"), port.to_string());
@@ -106,7 +103,13 @@ pub(super) fn endpoint(
         true => offer.websocket_listener.as_ref().ok_or_else(|| missing("has no listener for WebSocket"))?,
     };
     let schemes = plan.definition.listeners.get(listener).ok_or_else(|| missing("has no listener"))?;
-    let (_, port) = ports.iter().find(|(name, _)| name == listener).ok_or_else(|| missing("has no port"))?;
+    let port_of = |listener: &String| ports.iter().find(|(name, _)| name == listener).map(|(_, port)| *port);
+    let port = port_of(listener).ok_or_else(|| missing("has no port"))?;
+    let subscribers = offer.subscribe_listener.as_ref().map(|listener| {
+        port_of(listener)
+            .map(|port| SocketAddr::from((plan.options.host, port)))
+            .ok_or_else(|| missing("has no port for subscribers"))
+    });
     let scheme = match &plan.options.tls {
         None => schemes.scheme.clone(),
         Some(_) => schemes.tls_scheme.clone().ok_or_else(|| SystemError::NoTls {
@@ -116,7 +119,8 @@ pub(super) fn endpoint(
     };
     Ok(Endpoint {
         scheme,
-        address: SocketAddr::from((HOST, *port)),
+        address: SocketAddr::from((plan.options.host, port)),
+        subscribers: subscribers.transpose()?,
         authority: plan.options.tls.as_ref().map(|tls| tls.authority.clone()),
         credentials: plan.options.credentials.clone().or_else(|| plan::fixed_login(offer)),
         values: values.clone(),

@@ -61,13 +61,15 @@ fn wait_for_one(
 
 /// Does the broker listen, is it really the one that does, and does it do its work?
 fn look(plan: &Plan, broker: &Broker, ready: Ready) -> Result<(), String> {
-    let address = broker.endpoint.address;
     if plan.over_datagrams() {
         return ready(&broker.endpoint);
     }
-    TcpStream::connect_timeout(&address, CONNECT).map_err(|error| format!("no connection to {address}: {error}"))?;
-    if tree::listens(broker.held.pid(), address.port()) == Some(false) {
-        return Err(format!("another program listens on {address}"));
+    for address in [Some(broker.endpoint.address), broker.endpoint.subscribers].into_iter().flatten() {
+        TcpStream::connect_timeout(&address, CONNECT)
+            .map_err(|error| format!("no connection to {address}: {error}"))?;
+        if tree::listens(broker.held.pid(), address.port()) == Some(false) {
+            return Err(format!("another program listens on {address}"));
+        }
     }
     ready(&broker.endpoint)
 }

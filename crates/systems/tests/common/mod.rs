@@ -2,7 +2,7 @@
 #![allow(dead_code, clippy::print_stderr, clippy::unwrap_used)]
 
 use std::io::{Read, Write};
-use std::net::TcpStream;
+use std::net::{TcpListener, TcpStream};
 use std::time::{Duration, Instant};
 
 use pubmark_systems::launch::find_program;
@@ -11,6 +11,12 @@ use pubmark_systems::{Definition, Endpoint, StartOptions};
 /// How the tests start a system: held by the keeper that is built beside them, as a test program is none itself.
 pub fn options(protocol: &str) -> StartOptions {
     StartOptions { keeper: Some(env!("CARGO_BIN_EXE_pubmark-keeper").into()), ..StartOptions::new(protocol) }
+}
+
+/// Listens below the range of outgoing connections. A port that was free a moment ago may be taken by another test.
+pub fn listen() -> TcpListener {
+    let mut tries = (0..10).map(|_| TcpListener::bind(("127.0.0.1", pubmark_systems::ports::free(1).unwrap()[0])));
+    tries.find_map(Result::ok).expect("one of ten free ports can be had")
 }
 
 /// Is mosquitto there? Says so if it is not.

@@ -1,0 +1,95 @@
+//! A running system broken on purpose and put right again: at the same ports, with the same files and the same data folder.
+
+use std::time::Duration;
+
+use crate::error::SystemError;
+use crate::process::Stopped;
+use crate::running::RunningSystem;
+
+impl RunningSystem {
+    /// How many servers it has.
+    pub fn servers(&self) -> usize {
+        self.brokers.len()
+    }
+
+    /// Is it held by a container engine? Its processes are that engine's then, and not ours to break.
+    pub fn is_contained(&self) -> bool {
+        self.brokers.iter().any(|broker| broker.container.is_some())
+    }
+
+    /// Kills a server (from 0), or all, without asking (SIGKILL), and waits until they are gone.
+    ///
+    /// # Errors
+    /// One had ended by itself.
+    pub fn kill(&mut self, server: Option<usize>) -> Result<(), String> {
+        self.each(server, |number, broker| match broker.held.kill() {
+            Stopped::Before(status) => Err(format!("server {} had ended before: {status}", number + 1)),
+            Stopped::Asked(_) | Stopped::Killed => Ok(()),
+        })
+    }
+
+    /// Asks a server, or all, to end, and waits for that as long as the definition says; all are asked before any is waited for.
+    ///
+    /// # Errors
+    /// One had ended by itself, or had to be killed.
+    pub fn end(&mut self, server: Option<usize>) -> Result<(), String> {
+        let within: Duration = self.stop_within;
+        self.each(server, |number, broker| match broker.held.ended() {
+            Some(end) => Err(format!("server {} had ended before: {end}", number + 1)),
+            None => {
+                broker.held.ask_to_end(within);
+                Ok(())
+            }
+        })?;
+        self.each(server, |number, broker| match broker.held.wait_for_end(within) {
+            Stopped::Killed => {
+                Err(format!("server {} did not end within {} s and was killed", number + 1, within.as_secs()))
+            }
+            Stopped::Asked(_) | Stopped::Before(_) => Ok(()),
+        })
+    }
+
+    /// Starts a server that was killed or ended, or all, as they were started at first. They need not listen yet when this
+    /// returns.
+    ///
+    /// # Errors
+    /// A program could not be started.
+    pub fn start_again(&mut self, server: Option<usize>) -> Result<(), String> {
+        let started = self.each(server, |number, broker| {
+            let Some(work) = &mut broker.work else { return Err(format!("server {} was never started", number + 1)) };
+            work.appends = true;
+            broker.end = None;
+            broker.held.start(work).map(drop).map_err(|error: SystemError| error.to_string())
+        });
+        for (place, broker) in self.places.iter_mut().zip(&self.brokers) {
+            place.pid = broker.held.pid();
+        }
+        started
+    }
+
+    /// Stops a server, or all, where they stand (SIGSTOP), or lets them go on (SIGCONT).
+    ///
+    /// # Errors
+    /// One has ended.
+    pub fn pause(&mut self, server: Option<usize>, pause: bool) -> Result<(), String> {
+        self.each(server, |number, broker| match broker.held.pause(pause) {
+            Ok(0) => Err(format!("server {} has ended", number + 1)),
+            Ok(_) => Ok(()),
+            Err(error) => Err(error.to_string()),
+        })
+    }
+
+    /// Does it to one, or to all; the first failure is told when it was done to all.
+    fn each(
+        &mut self,
+        server: Option<usize>,
+        mut act: impl FnMut(usize, &mut crate::launch::Broker) -> Result<(), String>,
+    ) -> Result<(), String> {
+        let chosen = self.brokers.iter_mut().enumerate().filter(|(number, _)| server.is_none_or(|one| one == *number));
+        let outcomes: Vec<Result<(), String>> = chosen.map(|(number, broker)| act(number, broker)).collect();
+        if outcomes.is_empty() {
+            return Err("there is no such server".to_owned());
+        }
+        outcomes.into_iter().collect()
+    }
+}
