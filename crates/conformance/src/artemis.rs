@@ -169,7 +169,14 @@ impl Server for Artemis {
             if is_encrypted { ("amqps", self.addresses.amqps) } else { ("amqp", self.addresses.amqp) };
         let known = || Credentials { user: LOGIN.0.to_owned(), password: LOGIN.1.to_owned() };
         let credentials = (listener != Listener::Guarded).then(known);
-        Ok(Endpoint { shown: format!("{scheme}://{address}"), address, tls, credentials, upgrade: None })
+        Ok(Endpoint {
+            shown: format!("{scheme}://{address}"),
+            address,
+            tls,
+            credentials,
+            upgrade: None,
+            settings: None,
+        })
     }
 
     fn kill(&mut self) {

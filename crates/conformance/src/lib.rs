@@ -9,6 +9,7 @@
 pub mod artemis;
 pub mod cases;
 pub mod certificates;
+pub mod dds;
 pub mod mosquitto;
 pub mod nats;
 pub mod peer;
@@ -18,3 +19,4 @@ pub mod rabbitmq;
 pub mod recorder;
 pub mod redis;
 pub mod server;
+pub mod zeromq;

@@ -4,6 +4,7 @@ use std::net::IpAddr;
 
 use pubmark_model::qos::Qos;
 use pubmark_model::workload::Credentials;
+use pubmark_protocol::any::{AnyClients, Open};
 use pubmark_protocol::clients::{
     Clients, Goodbye, Outgoing, Publication, SessionConfig, SessionId, SessionOptions, ShardConfig, Subscription, Taken,
 };
@@ -18,14 +19,17 @@ const STEP_NS: u64 = 50_000_000;
 /// Number of the suite's runs.
 pub const RUN: u32 = 0x00c0_ffee;
 
-/// Clients of an adapter, and what they said.
-pub struct Peer<C> {
+/// Clients of an adapter, and what they said. The adapter is known by its type only where a test asks it for something of its own.
+pub struct Peer<C: ?Sized = dyn AnyClients> {
     /// The adapter.
-    pub clients: C,
+    pub clients: Box<C>,
     /// Its events.
     pub record: Recorder,
     sequences: u32,
 }
+
+/// Index of the endpoint of sessions that subscribe; those that publish have 0.
+const SUBSCRIBERS: u16 = 1;
 
 /// A session that publishes to one topic.
 pub fn publisher(client_id: &str, topic: &str, qos: Qos) -> SessionConfig {
@@ -35,13 +39,15 @@ pub fn publisher(client_id: &str, topic: &str, qos: Qos) -> SessionConfig {
 
 /// A session that subscribes to one filter.
 pub fn subscriber(client_id: &str, filter: &str, qos: Qos) -> SessionConfig {
-    SessionConfig { subscriptions: vec![Subscription { filter: filter.into(), qos }], ..session(client_id) }
+    let subscriptions = vec![Subscription { filter: filter.into(), qos }];
+    SessionConfig { endpoint: SUBSCRIBERS, subscriptions, ..session(client_id) }
 }
 
 /// A session that does nothing.
 pub fn session(client_id: &str) -> SessionConfig {
     SessionConfig {
         endpoint: 0,
+        network: None,
         client_id: client_id.into(),
         credentials: None,
         persistent: false,
@@ -65,28 +71,53 @@ impl<C: Clients> Peer<C> {
 
     /// Clients for an endpoint that connect from these addresses in turn.
     pub fn from_sources(endpoint: Endpoint, sources: &[IpAddr]) -> Peer<C> {
-        Peer::with(ShardConfig { sources: sources.into(), ..Peer::<C>::config(endpoint, 60) })
+        let config = ShardConfig { sources: sources.into(), ..config(endpoint, 60) };
+        Peer::new(Box::new(C::open(config).unwrap()))
     }
 
     /// Clients for an endpoint.
     pub fn with_keep_alive(endpoint: Endpoint, keep_alive_s: u16) -> Peer<C> {
-        Peer::with(Peer::<C>::config(endpoint, keep_alive_s))
+        Peer::new(Box::new(C::open(config(endpoint, keep_alive_s)).unwrap()))
+    }
+}
+
+impl Peer {
+    /// Clients for an endpoint, pinging after 60 s of silence.
+    pub fn of(open: Open, endpoint: Endpoint) -> Peer {
+        Peer::of_with_keep_alive(open, endpoint, 60)
     }
 
-    fn config(endpoint: Endpoint, keep_alive_s: u16) -> ShardConfig {
-        ShardConfig {
-            endpoints: [endpoint].into(),
-            sources: [].into(),
-            run: RUN,
-            body_pool: (0..POOL_BYTES).map(|byte| byte as u8).collect(),
-            maximum_packet_bytes: 8 << 20,
-            receive_stamps: true,
-            keep_alive_s,
-        }
+    /// Clients for an endpoint.
+    pub fn of_with_keep_alive(open: Open, endpoint: Endpoint, keep_alive_s: u16) -> Peer {
+        Peer::new(open(config(endpoint, keep_alive_s)).unwrap())
     }
 
-    fn with(config: ShardConfig) -> Peer<C> {
-        Peer { clients: C::open(config).unwrap(), record: Recorder::default(), sequences: 0 }
+    /// Clients for two endpoints: publishers' and subscribers'.
+    pub fn of_two(open: Open, endpoints: [Endpoint; 2], keep_alive_s: u16) -> Peer {
+        Peer::new(open(config_of_two(endpoints, keep_alive_s)).unwrap())
+    }
+}
+
+fn config(endpoint: Endpoint, keep_alive_s: u16) -> ShardConfig {
+    config_of_two([endpoint.clone(), endpoint], keep_alive_s)
+}
+
+fn config_of_two(endpoints: [Endpoint; 2], keep_alive_s: u16) -> ShardConfig {
+    ShardConfig {
+        endpoints: endpoints.into(),
+        sources: [].into(),
+        networks: [].into(),
+        run: RUN,
+        body_pool: (0..POOL_BYTES).map(|byte| byte as u8).collect(),
+        maximum_packet_bytes: 8 << 20,
+        receive_stamps: true,
+        keep_alive_s,
+    }
+}
+
+impl<C: AnyClients + ?Sized> Peer<C> {
+    fn new(clients: Box<C>) -> Peer<C> {
+        Peer { clients, record: Recorder::default(), sequences: 0 }
     }
 
     /// Adds a session and connects it; waits until it is connected and every subscription is answered.
@@ -98,6 +129,20 @@ impl<C: Clients> Peer<C> {
             record.count(|event| matches!(event, Event::Subscribed(id, ..) if *id == session)) == filters
         });
         session
+    }
+
+    /// Sends until something arrives, and forgets what was sent and what came: from then on, who listens knows who sends.
+    pub fn meet(&mut self, session: SessionId) {
+        let deadline = clock::monotonic_ns() + PATIENCE_NS;
+        while self.record.arrived.is_empty() {
+            assert!(clock::monotonic_ns() < deadline, "nothing arrived of {} messages", self.sequences);
+            self.send(session, 16);
+            self.linger(20);
+        }
+        self.linger(50);
+        self.record.arrived.clear();
+        self.record.events.retain(|event| matches!(event, Event::Connected(..) | Event::Subscribed(..)));
+        self.sequences = 0;
     }
 
     /// Starts connecting and waits until the session is connected once more.
@@ -144,9 +189,31 @@ impl<C: Clients> Peer<C> {
 
     /// Sends a message, waiting for room as long as it takes.
     pub fn send(&mut self, session: SessionId, payload_bytes: u32) {
+        self.send_to(session, 0, payload_bytes);
+    }
+
+    /// Sends a message of one of the session's publications, waiting for room, and for somebody who wants it: publishers that
+    /// keep back what nobody asked for hear of a subscription some time after it was made.
+    pub fn send_to(&mut self, session: SessionId, publication: u16, payload_bytes: u32) {
+        let deadline = clock::monotonic_ns() + PATIENCE_NS;
+        loop {
+            let before = self.record.withheld;
+            self.hand_over(session, publication, payload_bytes);
+            if self.record.withheld == before {
+                return;
+            }
+            assert!(clock::monotonic_ns() < deadline, "nobody asked for message {}", self.sequences);
+            // It went nowhere: the next try is the same message.
+            self.record.forget_written(session, self.sequences);
+            self.sequences -= 1;
+            self.linger(10);
+        }
+    }
+
+    fn hand_over(&mut self, session: SessionId, publication: u16, payload_bytes: u32) {
         loop {
             let before = self.record.count(|event| *event == Event::Writable(session));
-            match self.offer(session, payload_bytes) {
+            match self.offer_to(session, publication, payload_bytes) {
                 Taken::Yes => break,
                 Taken::NotReady => {
                     self.flush(session);
@@ -158,16 +225,30 @@ impl<C: Clients> Peer<C> {
         self.flush(session);
     }
 
-    /// Polls until `met`, or panics with `what` when patience ends.
+    /// Polls until `met`, or panics with `what` when nothing has arrived for as long as patience lasts. A machine with much
+    /// else to do takes its time.
     pub fn wait(&mut self, what: &str, met: impl Fn(&Recorder) -> bool) {
-        let deadline = clock::monotonic_ns() + PATIENCE_NS;
+        let (mut arrived, mut deadline) = (0, 0);
         while !met(&self.record) {
             let now = clock::monotonic_ns();
+            if deadline == 0 || self.record.arrived.len() > arrived {
+                arrived = self.record.arrived.len();
+                deadline = now + PATIENCE_NS;
+            }
             if now >= deadline {
                 let last = &self.record.events[self.record.events.len().saturating_sub(20)..];
-                let arrived = self.record.arrived.len();
                 panic!("gave up waiting for: {what}; {arrived} arrived; last events: {last:#?}");
             }
+            self.clients.poll(Some(now + STEP_NS), &mut self.record).unwrap();
+        }
+    }
+
+    /// Polls until the kernel holds nothing unsent any more: its peer's acknowledgements take a moment.
+    pub fn wait_sent(&mut self) {
+        let deadline = clock::monotonic_ns() + PATIENCE_NS;
+        while self.clients.unsent_bytes() > 0 {
+            let now = clock::monotonic_ns();
+            assert!(now < deadline, "{} bytes are still unsent", self.clients.unsent_bytes());
             self.clients.poll(Some(now + STEP_NS), &mut self.record).unwrap();
         }
     }

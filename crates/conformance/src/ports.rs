@@ -10,14 +10,21 @@ static NEXT: AtomicU32 = AtomicU32::new(0);
 
 /// A port on 127.0.0.1 that was free a moment ago. Another process may take it first: whoever uses it tries again.
 pub fn free() -> SocketAddr {
+    first(|address| (TcpListener::bind(address).is_ok() && UdpSocket::bind(address).is_ok()).then_some(address))
+}
+
+/// Somebody who listens on such a port: nobody can take it first.
+pub fn listen() -> TcpListener {
+    first(|address| TcpListener::bind(address).ok())
+}
+
+/// The first that `choose` makes of the ports, another one each time.
+fn first<T>(choose: impl Fn(SocketAddr) -> Option<T>) -> T {
     let spread = HIGHEST - LOWEST + 1;
     let start = std::process::id().wrapping_mul(2_654_435_761);
-    for _ in 0..spread {
+    let address = |_| {
         let offset = start.wrapping_add(NEXT.fetch_add(1, Ordering::Relaxed).wrapping_mul(7)) % spread;
-        let address = SocketAddr::from(([127, 0, 0, 1], (LOWEST + offset) as u16));
-        if TcpListener::bind(address).is_ok() && UdpSocket::bind(address).is_ok() {
-            return address;
-        }
-    }
-    panic!("no free port from {LOWEST} to {HIGHEST} on 127.0.0.1");
+        SocketAddr::from(([127, 0, 0, 1], (LOWEST + offset) as u16))
+    };
+    (0..spread).map(address).find_map(choose).expect("a port from LOWEST to HIGHEST is free on 127.0.0.1")
 }

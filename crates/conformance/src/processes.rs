@@ -22,6 +22,8 @@ pub struct Place<'a> {
     pub listener: Listener,
     /// Where it listens.
     pub address: SocketAddr,
+    /// Another free port, for kinds with [`Kind::SUBSCRIBERS_APART`].
+    pub subscribers: SocketAddr,
     /// What it takes.
     pub limits: Limits,
     /// A folder of its own.
@@ -47,6 +49,8 @@ pub trait Kind {
     const SCHEMES: [&'static str; 2];
     /// The listeners that it can have.
     const LISTENERS: &'static [Listener] = &Listener::ALL;
+    /// Subscribers connect to a port of their own.
+    const SUBSCRIBERS_APART: bool = false;
     /// Messages at best effort may be lost though nothing is wrong: they are datagrams.
     const MAY_LOSE: bool = false;
 
@@ -66,6 +70,7 @@ pub trait Kind {
 struct Process {
     listener: Listener,
     address: SocketAddr,
+    subscribers: SocketAddr,
     folder: TempDir,
     child: Child,
 }
@@ -121,16 +126,17 @@ impl<K: Kind> Processes<K> {
     fn start_one(&self, listener: Listener) -> Result<Process, Missing> {
         for _ in 0..START_TRIES {
             let folder = TempDir::with_prefix_in(K::NAME, self.folder.path()).unwrap();
-            let address = ports::free();
+            let [address, subscribers] = [ports::free(), ports::free()];
             let place = Place {
                 listener,
                 address,
+                subscribers,
                 limits: self.limits,
                 folder: folder.path(),
                 certificates: &self.certificates,
             };
             let child = self.spawn(&place)?;
-            let mut process = Process { listener, address, folder, child };
+            let mut process = Process { listener, address, subscribers, folder, child };
             if process.listens(K::listens) {
                 return Ok(process);
             }
@@ -195,7 +201,22 @@ impl<K: Kind> Server for Processes<K> {
             path: "/mqtt".to_owned(),
             subprotocol,
         });
-        Ok(Endpoint { shown: format!("{scheme}://{address}"), address, tls, credentials: None, upgrade })
+        Ok(Endpoint {
+            shown: format!("{scheme}://{address}"),
+            address,
+            tls,
+            credentials: None,
+            upgrade,
+            settings: None,
+        })
+    }
+
+    fn subscribers_endpoint(&self, listener: Listener) -> Result<Endpoint, Missing> {
+        let endpoint = self.endpoint(listener)?;
+        let process = self.processes.iter().find(|process| process.listener == listener);
+        let Some(process) = process.filter(|_| K::SUBSCRIBERS_APART) else { return Ok(endpoint) };
+        let address = process.subscribers;
+        Ok(Endpoint { shown: format!("{}://{address}", K::SCHEMES[0]), address, ..endpoint })
     }
 
     fn kill(&mut self) {
@@ -209,8 +230,9 @@ impl<K: Kind> Server for Processes<K> {
     fn restart(&mut self) {
         for index in 0..self.processes.len() {
             let process = &self.processes[index];
-            let (listener, address, folder) = (process.listener, process.address, process.folder.path());
-            let place = Place { listener, address, limits: self.limits, folder, certificates: &self.certificates };
+            let Process { listener, address, subscribers, ref folder, .. } = *process;
+            let (limits, folder, certificates) = (self.limits, folder.path(), &self.certificates);
+            let place = Place { listener, address, subscribers, limits, folder, certificates };
             let child = self.spawn(&place).expect("it was there before");
             self.processes[index].child = child;
             assert!(self.processes[index].listens(K::listens), "{} did not start again", K::NAME);

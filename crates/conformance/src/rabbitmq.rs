@@ -20,6 +20,8 @@ use crate::server::{LOGIN, Limits, Listener, Missing, SMALL_PACKET_BYTES, Server
 const START_TRIES: usize = 3;
 const START_TIMEOUT: Duration = Duration::from_secs(120);
 const LOCALHOST: &str = "127.0.0.1";
+/// Where nodes listen for each other.
+const INTERFACE: &str = "-kernel inet_dist_use_interface {127,0,0,1}";
 
 /// Where a node listens.
 #[derive(Clone, Copy)]
@@ -76,7 +78,14 @@ impl RabbitMq {
     /// Where its MQTT plug-in listens.
     pub fn mqtt(&self) -> Endpoint {
         let address = self.addresses.mqtt;
-        Endpoint { shown: format!("mqtt://{address}"), address, tls: None, credentials: login(), upgrade: None }
+        Endpoint {
+            shown: format!("mqtt://{address}"),
+            address,
+            tls: None,
+            credentials: login(),
+            upgrade: None,
+            settings: None,
+        }
     }
 
     fn write(&self, name: &str, text: &str) -> PathBuf {
@@ -100,13 +109,23 @@ impl RabbitMq {
         text
     }
 
-    /// Starts the node, which remembers nothing of the last one.
-    fn spawn(&mut self) {
-        self.starts += 1;
+    /// Makes a virtual host that the only account may use.
+    pub fn add_virtual_host(&self, name: &str) {
+        let port = ports::free().port().to_string();
+        for arguments in [&["add_vhost", name][..], &["set_permissions", "-p", name, LOGIN.0, ".*", ".*", ".*"]] {
+            let mut command = Command::new(self.program.with_file_name("rabbitmqctl"));
+            command.envs(self.environment()).args(arguments).stdin(Stdio::null());
+            // What calls the node listens, too.
+            command.env("RABBITMQ_CTL_DIST_PORT_MIN", &port).env("RABBITMQ_CTL_DIST_PORT_MAX", &port);
+            command.env("RABBITMQ_CTL_ERL_ARGS", INTERFACE);
+            let called = command.output().unwrap();
+            assert!(called.status.success(), "{arguments:?}: {}", String::from_utf8_lossy(&called.stderr));
+        }
+    }
+
+    fn environment(&self) -> [(&'static str, String); 13] {
         let place = self.folder.path().display().to_string();
-        let log = std::fs::File::create(self.folder.path().join("log")).unwrap();
-        let interface = "-kernel inet_dist_use_interface {127,0,0,1}";
-        let variables: [(&str, String); 13] = [
+        [
             ("HOME", place.clone()),
             ("ERL_EPMD_ADDRESS", LOCALHOST.to_owned()),
             ("ERL_EPMD_PORT", self.addresses.names.port().to_string()),
@@ -119,14 +138,20 @@ impl RabbitMq {
             ),
             ("RABBITMQ_NODENAME", "pubmark@localhost".to_owned()),
             ("RABBITMQ_DIST_PORT", self.addresses.distribution.port().to_string()),
-            ("RABBITMQ_SERVER_ADDITIONAL_ERL_ARGS", interface.to_owned()),
+            ("RABBITMQ_SERVER_ADDITIONAL_ERL_ARGS", INTERFACE.to_owned()),
             ("RABBITMQ_MNESIA_BASE", format!("{place}/mnesia-{}", self.starts)),
             ("RABBITMQ_LOG_BASE", format!("{place}/logs")),
             ("RABBITMQ_LOGS", "-".to_owned()),
             ("RABBITMQ_PID_FILE", format!("{place}/pid")),
-        ];
+        ]
+    }
+
+    /// Starts the node, which remembers nothing of the last one.
+    fn spawn(&mut self) {
+        self.starts += 1;
+        let log = std::fs::File::create(self.folder.path().join("log")).unwrap();
         let mut command = Command::new(&self.program);
-        command.envs(variables).stdin(Stdio::null()).stdout(log.try_clone().unwrap()).stderr(log);
+        command.envs(self.environment()).stdin(Stdio::null()).stdout(log.try_clone().unwrap()).stderr(log);
         // The program is a script: what it starts is signalled with it.
         command.process_group(0);
         ends_with_us(&mut command, libc::SIGTERM);
@@ -204,7 +229,14 @@ impl Server for RabbitMq {
         let (scheme, address) =
             if is_encrypted { ("amqps", self.addresses.amqps) } else { ("amqp", self.addresses.amqp) };
         let credentials = if listener == Listener::Guarded { None } else { login() };
-        Ok(Endpoint { shown: format!("{scheme}://{address}"), address, tls, credentials, upgrade: None })
+        Ok(Endpoint {
+            shown: format!("{scheme}://{address}"),
+            address,
+            tls,
+            credentials,
+            upgrade: None,
+            settings: None,
+        })
     }
 
     fn kill(&mut self) {

@@ -4,6 +4,7 @@ use pubmark_model::qos::Qos;
 use pubmark_protocol::clients::SessionId;
 use pubmark_protocol::events::{Cause, Connected, Delivery, Said, Sink, Token};
 use pubmark_protocol::header::{self, Header};
+use pubmark_protocol::requests::ReplyTo;
 
 use crate::peer::RUN;
 
@@ -25,10 +26,42 @@ pub struct Arrived {
     pub retained: bool,
     /// After the read.
     pub at_ns: u64,
-    /// When the socket was empty.
-    pub empty_at_ns: u64,
+    /// When the socket was empty, if that is known.
+    pub empty_at_ns: Option<u64>,
     /// The kernel's stamp.
     pub kernel_ns: Option<u64>,
+}
+
+/// A request that arrived.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Asked {
+    /// At this session.
+    pub session: SessionId,
+    /// Its header.
+    pub header: Header,
+    /// Whole payload.
+    pub payload_bytes: usize,
+    /// Where its answer goes.
+    pub address: String,
+    /// What its answer repeats.
+    pub mark: Vec<u8>,
+    /// After the read.
+    pub at_ns: u64,
+}
+
+/// An answer that arrived.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Answered {
+    /// At this session.
+    pub session: SessionId,
+    /// The request that it names.
+    pub request: Option<Token>,
+    /// Its header.
+    pub header: Header,
+    /// Whole payload.
+    pub payload_bytes: usize,
+    /// The body is an unbroken piece of the pool.
+    pub intact: bool,
 }
 
 /// Anything but an arrival.
@@ -38,6 +71,8 @@ pub enum Event {
     Connected(SessionId, Connected),
     /// See [`Sink::subscribed`].
     Subscribed(SessionId, usize, Result<Qos, Said>),
+    /// See [`Sink::unsubscribed`].
+    Unsubscribed(SessionId, usize, Result<(), Said>),
     /// See [`Sink::closed`].
     Closed(SessionId, Cause),
     /// See [`Sink::written`].
@@ -61,10 +96,22 @@ pub struct Recorder {
     pub events: Vec<Event>,
     /// Arrivals, in order.
     pub arrived: Vec<Arrived>,
+    /// Requests that arrived, in order; they are among the arrivals, too.
+    pub asked: Vec<Asked>,
+    /// Answers that arrived, in order.
+    pub answers: Vec<Answered>,
     /// Wills of the suite that arrived.
     pub wills: usize,
+    /// Messages that their senders kept back.
+    pub withheld: usize,
+    /// Arrivals that no filter of their session chose.
+    pub passed_over: usize,
     /// Arrivals that are no messages of the suite.
     pub foreign: usize,
+    /// Sizes of those of them that are zeros and nothing else: payloads without room for a header.
+    pub bare: Vec<usize>,
+    /// Arrivals that the adapter had no room for.
+    pub missed: u64,
 }
 
 impl Recorder {
@@ -91,6 +138,14 @@ impl Recorder {
     /// Messages written.
     pub fn written(&self) -> usize {
         self.count(|event| matches!(event, Event::Written(..)))
+    }
+
+    /// Takes back that a message was written.
+    pub fn forget_written(&mut self, session: SessionId, sequence: u32) {
+        let is_it = |event: &Event| matches!(event, Event::Written(id, token, ..) if (*id, token.sequence) == (session, sequence));
+        if let Some(place) = self.events.iter().rposition(is_it) {
+            self.events.remove(place);
+        }
     }
 
     /// Messages known to be without answer.
@@ -124,12 +179,24 @@ impl Sink for Recorder {
         self.events.push(Event::Subscribed(session, index, granted));
     }
 
+    fn unsubscribed(&mut self, session: SessionId, index: usize, outcome: Result<(), Said>) {
+        self.events.push(Event::Unsubscribed(session, index, outcome));
+    }
+
     fn closed(&mut self, session: SessionId, cause: Cause) {
         self.events.push(Event::Closed(session, cause));
     }
 
     fn written(&mut self, session: SessionId, token: Token, write_start_ns: u64, written_ns: u64) {
         self.events.push(Event::Written(session, token, write_start_ns, written_ns));
+    }
+
+    fn withheld(&mut self, _session: SessionId, _token: Token) {
+        self.withheld += 1;
+    }
+
+    fn passed_over(&mut self, _session: SessionId) {
+        self.passed_over += 1;
     }
 
     fn acknowledged(&mut self, session: SessionId, token: Token, outcome: Result<(), Said>) {
@@ -152,11 +219,42 @@ impl Sink for Recorder {
         self.events.push(Event::Writable(session));
     }
 
+    fn missed(&mut self, messages: u64) {
+        self.missed += messages;
+    }
+
+    fn requested(&mut self, session: SessionId, reply_to: ReplyTo<'_>, delivery: Delivery<'_>) {
+        if let Some(header) = header::read(delivery.payload, delivery.at_ns) {
+            self.asked.push(Asked {
+                session,
+                header,
+                payload_bytes: delivery.payload.len(),
+                address: reply_to.address.to_owned(),
+                mark: reply_to.mark.to_owned(),
+                at_ns: delivery.at_ns,
+            });
+        }
+        self.delivered(session, delivery);
+    }
+
+    fn answered(&mut self, session: SessionId, request: Option<Token>, delivery: Delivery<'_>) {
+        let payload = delivery.payload;
+        let Some(header) = header::read_reply(payload, RUN) else {
+            self.foreign += 1;
+            return;
+        };
+        let intact = is_intact(&payload[header::FULL..]);
+        self.answers.push(Answered { session, request, header, payload_bytes: payload.len(), intact });
+    }
+
     fn delivered(&mut self, session: SessionId, delivery: Delivery<'_>) {
         let payload = delivery.payload;
         let Some(header) = header::read(payload, delivery.at_ns).filter(|header| header::is_of_run(header, RUN)) else {
             let is_will = header::is_will_of_run(payload, RUN);
             *if is_will { &mut self.wills } else { &mut self.foreign } += 1;
+            if payload.iter().all(|byte| *byte == 0) {
+                self.bare.push(payload.len());
+            }
             return;
         };
         let body = &payload[header::length_for(payload.len()).unwrap_or(0)..];
@@ -164,11 +262,16 @@ impl Sink for Recorder {
             session,
             header,
             payload_bytes: payload.len(),
-            intact: body.windows(2).all(|pair| usize::from(pair[1]) == (usize::from(pair[0]) + 1) % POOL_BYTES),
+            intact: is_intact(body),
             retained: delivery.retained,
             at_ns: delivery.at_ns,
             empty_at_ns: delivery.empty_at_ns,
             kernel_ns: delivery.kernel_ns,
         });
     }
+}
+
+/// Is it an unbroken piece of the pool?
+fn is_intact(body: &[u8]) -> bool {
+    body.windows(2).all(|pair| usize::from(pair[1]) == (usize::from(pair[0]) + 1) % POOL_BYTES)
 }

@@ -37,12 +37,19 @@ pub enum Limits {
 pub struct Missing(pub String);
 
 /// A server that a test starts, stops and asks for its addresses.
-pub trait Server: Sized {
+pub trait Server {
     /// Starts it and waits until it accepts connections.
-    fn start(limits: Limits) -> Result<Self, Missing>;
+    fn start(limits: Limits) -> Result<Self, Missing>
+    where
+        Self: Sized;
 
     /// Where one of its listeners is; an encrypted one with the authorities to trust.
     fn endpoint(&self, listener: Listener) -> Result<Endpoint, Missing>;
+
+    /// Where subscribers of that listener connect.
+    fn subscribers_endpoint(&self, listener: Listener) -> Result<Endpoint, Missing> {
+        self.endpoint(listener)
+    }
 
     /// Ends it without a goodbye; all its sessions are gone.
     fn kill(&mut self);
@@ -52,6 +59,11 @@ pub trait Server: Sized {
 
     /// May messages at best effort be lost though nothing is wrong?
     fn may_lose(&self) -> bool {
+        false
+    }
+
+    /// May a writer at best effort be open before those who listen know of it, so that they miss its first messages?
+    fn meets_late(&self) -> bool {
         false
     }
 

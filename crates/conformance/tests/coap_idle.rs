@@ -34,7 +34,14 @@ fn an_idle_session_costs_at_most_8_kb() {
     });
     let address = told.recv().unwrap();
     let shown = format!("coap://{address}");
-    let mut peer = Peer::<CoapClients>::open(Endpoint { shown, address, tls: None, credentials: None, upgrade: None });
+    let mut peer = Peer::<CoapClients>::open(Endpoint {
+        shown,
+        address,
+        tls: None,
+        credentials: None,
+        upgrade: None,
+        settings: None,
+    });
     let mut before = 0.0;
     // What is needed once is not counted.
     for sessions in [100, SESSIONS] {

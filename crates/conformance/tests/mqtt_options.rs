@@ -1,4 +1,4 @@
-//! What MQTT has besides, against mosquitto: shared groups, wills, expiry, numbers for topics.
+//! What MQTT has besides, against mosquitto: wills, expiry, numbers for topics.
 
 #![allow(clippy::unwrap_used, clippy::print_stderr)]
 
@@ -21,34 +21,6 @@ fn mosquitto() -> Option<(Mosquitto, Endpoint)> {
             None
         }
     }
-}
-
-fn each_message_goes_to_one_member<C: Clients>(qos: Qos) {
-    const COUNT: u32 = 300;
-    let Some((_server, endpoint)) = mosquitto() else { return };
-    let mut peer = Peer::<C>::open(endpoint);
-    let options = SessionOptions { shared: Some("workers".into()), ..SessionOptions::default() };
-    let members: Vec<_> = (0..3)
-        .map(|number| subscriber(&format!("member-{number}"), "jobs/#", qos))
-        .map(|config| peer.join(SessionConfig { options: options.clone(), ..config }))
-        .collect();
-    let says = peer.join(publisher("source", "jobs/a", qos));
-    (0..COUNT).for_each(|_| peer.send(says, 100));
-    peer.wait("all messages", |record| record.arrived.len() >= COUNT as usize);
-    peer.linger(100);
-    let mut all: Vec<u32> = peer.record.arrived.iter().map(|one| one.header.sequence).collect();
-    all.sort_unstable();
-    assert_eq!(all, (1..=COUNT).collect::<Vec<_>>(), "once each, whoever got it");
-    for member in members {
-        assert!(!peer.record.sequences(member).is_empty(), "a member got nothing");
-    }
-}
-
-#[test]
-fn shared_groups_of_both_versions() {
-    each_message_goes_to_one_member::<Mqtt5>(Qos::BestEffort);
-    each_message_goes_to_one_member::<Mqtt5>(Qos::ExactlyOnce);
-    each_message_goes_to_one_member::<Mqtt311>(Qos::AtLeastOnce);
 }
 
 fn with_will(client_id: &str, delay_s: u32) -> SessionConfig {

@@ -1,15 +1,21 @@
-//! AMQP 0-9-1 against RabbitMQ, plain and encrypted, and together with its MQTT plug-in. It starts slowly: `make test-all`.
+//! AMQP 0-9-1 against RabbitMQ, plain and encrypted, and together with its plug-ins: topics of MQTT, virtual
+//! hosts of both AMQPs. It starts slowly: `make test-all`.
 
-#![allow(clippy::unwrap_used)]
+#![allow(clippy::print_stderr, clippy::unwrap_used)]
 
+use std::time::{Duration, Instant};
+
+use pubmark_adapters::amqp10::Amqp10Clients;
 use pubmark_adapters::amqp091::Amqp091Clients;
 use pubmark_adapters::mqtt::Mqtt311;
 use pubmark_conformance::cases::run_all;
-use pubmark_conformance::peer::{Peer, publisher, subscriber};
+use pubmark_conformance::peer::{Peer, publisher, session, subscriber};
 use pubmark_conformance::rabbitmq::RabbitMq;
 use pubmark_conformance::server::{Limits, Listener, Server};
 use pubmark_model::qos::Qos;
-use pubmark_protocol::clients::Clients;
+use pubmark_protocol::clients::{Clients, Goodbye, SessionConfig, SessionOptions};
+use pubmark_protocol::endpoint::Endpoint;
+use pubmark_protocol::events::Cause;
 
 #[test]
 #[ignore = "slow: make test-all"]
@@ -40,12 +46,89 @@ fn across<P: Clients, S: Clients>(mut says: Peer<P>, mut hears: Peer<S>, name: &
 #[test]
 #[ignore = "slow: make test-all"]
 fn topics_of_mqtt_are_routing_keys_of_amqp() {
-    let server = match RabbitMq::start(Limits::Large) {
-        Ok(server) => server,
-        Err(missing) => return eprintln!("skipped: {}", missing.0),
-    };
+    let Some(server) = started() else { return };
     let amqp = || Peer::<Amqp091Clients>::open(server.endpoint(Listener::Plain).unwrap());
     let mqtt = || Peer::<Mqtt311>::open(server.mqtt());
     assert_eq!(across(mqtt(), amqp(), "to-amqp"), [1, 3]);
     assert_eq!(across(amqp(), mqtt(), "to-mqtt"), [1, 3]);
+}
+
+/// The server, or the reason why there is none, said aloud.
+fn started() -> Option<RabbitMq> {
+    RabbitMq::start(Limits::Large).inspect_err(|missing| eprintln!("skipped: {}", missing.0)).ok()
+}
+
+/// The server's endpoint with a virtual host.
+fn hosted(server: &RabbitMq, settings: &str) -> Endpoint {
+    Endpoint { settings: Some(settings.into()), ..server.endpoint(Listener::Plain).unwrap() }
+}
+
+fn chooses_a_virtual_host<C: Clients>(server: &RabbitMq) {
+    let mut here = Peer::<C>::open(hosted(server, "/a%2Fb"));
+    let mut elsewhere = Peer::<C>::open(server.endpoint(Listener::Plain).unwrap());
+    let hears = here.join(subscriber("hears", "hosted", Qos::AtLeastOnce));
+    elsewhere.join(subscriber("deaf", "hosted", Qos::AtLeastOnce));
+    let says = here.join(publisher("says", "hosted", Qos::AtLeastOnce));
+    here.send(says, 100);
+    here.wait("the message", |record| record.sequences(hears) == [1]);
+    elsewhere.linger(100);
+    assert_eq!(elsewhere.record.arrived, []);
+    let cause = Peer::<C>::open(hosted(server, "/none")).fail_to_connect(session("lost"));
+    // Over AMQP 1.0 the server says that the user may not go there, and not where.
+    let (Cause::Refused(said) | Cause::NotAuthorized(said)) = &cause else { panic!("{cause:?}") };
+    assert!(said.reason.contains("none"), "{cause:?}");
+}
+
+#[test]
+#[ignore = "slow: make test-all"]
+fn a_virtual_host_is_chosen_by_the_endpoint_and_a_wrong_one_is_told() {
+    let Some(server) = started() else { return };
+    server.add_virtual_host("a/b");
+    chooses_a_virtual_host::<Amqp091Clients>(&server);
+    chooses_a_virtual_host::<Amqp10Clients>(&server);
+}
+
+#[test]
+#[ignore = "slow: make test-all"]
+fn what_a_kept_group_missed_waits_for_its_members_and_the_last_to_leave_for_good_ends_its_queue() {
+    let Some(server) = started() else { return };
+    let endpoint = || server.endpoint(Listener::Plain).unwrap();
+    let mut peer = Peer::<Amqp091Clients>::open(endpoint());
+    let options = SessionOptions { shared: Some("kept".into()), ..SessionOptions::default() };
+    let member = |name: &str| SessionConfig {
+        options: options.clone(),
+        persistent: true,
+        ..subscriber(name, "kept/#", Qos::AtLeastOnce)
+    };
+    let members = [peer.join(member("one")), peer.join(member("two"))];
+    let says = peer.join(publisher("says", "kept/a", Qos::AtLeastOnce));
+    members.iter().for_each(|member| peer.leave(*member, Goodbye::Graceful));
+    (0..10).for_each(|_| peer.send(says, 100));
+    peer.wait("acknowledged", |record| record.acknowledged() == 10);
+    peer.connect(members[0]);
+    assert!(peer.record.connects(members[0])[1].session_present);
+    peer.wait("what was missed", |record| record.sequences(members[0]).len() == 10);
+    peer.connect(members[1]);
+    // The one that stays keeps the queue, and its consumer.
+    peer.leave(members[1], Goodbye::Final);
+    (0..10).for_each(|_| peer.send(says, 100));
+    // What was on its way to the one that left comes later than what followed it.
+    peer.wait("the rest", |record| record.sequences(members[0]).len() == 20);
+    let mut all = peer.record.sequences(members[0]);
+    all.sort_unstable();
+    assert_eq!(all, (1..=20).collect::<Vec<_>>());
+    peer.leave(members[0], Goodbye::Final);
+    // The server ends a connection before it has done all that was said on it, so the queue may outlive its last member for a
+    // moment. Whoever still finds it leaves for good like those before.
+    let begin = Instant::now();
+    let finds_it = || {
+        let mut late = Peer::<Amqp091Clients>::open(endpoint());
+        let id = late.join(member("late"));
+        let present = late.record.connects(id)[0].session_present;
+        late.leave(id, Goodbye::Final);
+        present
+    };
+    while finds_it() {
+        assert!(begin.elapsed() < Duration::from_secs(10), "the queue is still there");
+    }
 }

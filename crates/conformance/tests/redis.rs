@@ -1,10 +1,16 @@
 //! Redis publish/subscribe and streams against redis-server, plain and encrypted.
 
+#![allow(clippy::unwrap_used, clippy::print_stderr)]
+
 use pubmark_adapters::redis::RedisClients;
 use pubmark_adapters::redis_streams::RedisStreamsClients;
 use pubmark_conformance::cases::run_all;
+use pubmark_conformance::peer::{Peer, subscriber};
 use pubmark_conformance::redis::Redis;
-use pubmark_conformance::server::Listener;
+use pubmark_conformance::server::{Limits, Listener, Missing, Server};
+use pubmark_model::qos::Qos;
+use pubmark_protocol::clients::{SessionConfig, SessionOptions};
+use pubmark_protocol::events::Cause;
 
 #[test]
 fn redis_plain() {
@@ -24,4 +30,21 @@ fn streams_plain() {
 #[test]
 fn streams_encrypted() {
     run_all::<RedisStreamsClients, Redis>(RedisStreamsClients::capabilities(), Listener::Encrypted);
+}
+
+#[test]
+fn who_waits_for_requests_is_alive_while_none_come_and_notices_a_server_that_stands_still() {
+    let server = match Redis::start(Limits::Large) {
+        Ok(server) => server,
+        Err(Missing(reason)) => return eprintln!("skipped: {reason}"),
+    };
+    let mut peer = Peer::<RedisClients>::with_keep_alive(server.endpoint(Listener::Plain).unwrap(), 1);
+    let options = SessionOptions { answers_at: Some(Qos::BestEffort), ..SessionOptions::default() };
+    let session = peer.join(SessionConfig { options, ..subscriber("waits", "asked/+", Qos::BestEffort) });
+    peer.linger(3_500);
+    assert!(peer.record.causes(session).is_empty(), "{:?}", peer.record.causes(session));
+    assert!(server.pause());
+    peer.wait("closed", |record| !record.causes(session).is_empty());
+    server.resume();
+    assert_eq!(peer.record.causes(session), [Cause::Silent]);
 }

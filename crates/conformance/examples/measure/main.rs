@@ -82,7 +82,7 @@ impl RunningSink {
             identity: None,
         });
         let address = line.trim().parse().unwrap();
-        RunningSink(process, Endpoint { shown: line, address, tls, credentials: None, upgrade: None })
+        RunningSink(process, Endpoint { shown: line, address, tls, credentials: None, upgrade: None, settings: None })
     }
 }
 
@@ -119,6 +119,7 @@ impl Sink for Counts {
     fn writable(&mut self, session: SessionId) {
         self.writable.push(session);
     }
+    fn missed(&mut self, _: u64) {}
     fn delivered(&mut self, _: SessionId, _: Delivery<'_>) {}
 }
 
@@ -126,6 +127,7 @@ fn connect_all(endpoint: &Endpoint, count: u32) -> (Mqtt5, Counts) {
     let config = ShardConfig {
         endpoints: [endpoint.clone()].into(),
         sources: [].into(),
+        networks: [].into(),
         run: 1,
         body_pool: vec![b'x'; 64 * 1024].into(),
         maximum_packet_bytes: 1 << 20,
@@ -144,6 +146,7 @@ fn connect_all(endpoint: &Endpoint, count: u32) -> (Mqtt5, Counts) {
         };
         let session = clients.add_session(SessionConfig {
             endpoint: 0,
+            network: None,
             client_id: format!("bench-{number}").into(),
             credentials: None,
             persistent: false,

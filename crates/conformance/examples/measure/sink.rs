@@ -1,7 +1,7 @@
 //! A server that accepts every session and throws everything else away, plain or over TLS.
 
 use std::io::{Read, Write};
-use std::net::{TcpListener, TcpStream};
+use std::net::TcpStream;
 use std::os::fd::AsFd;
 use std::sync::Arc;
 
@@ -29,7 +29,7 @@ pub fn run(files: Option<(&str, &str)>) {
         let builder = ServerConfig::builder_with_provider(provider).with_safe_default_protocol_versions().unwrap();
         Arc::new(builder.with_no_client_auth().with_single_cert(chain, key).unwrap())
     });
-    let listener = TcpListener::bind(pubmark_conformance::ports::free()).unwrap();
+    let listener = pubmark_conformance::ports::listen();
     listener.set_nonblocking(true).unwrap();
     println!("{}", listener.local_addr().unwrap());
     let mut reactor = Reactor::new().unwrap();

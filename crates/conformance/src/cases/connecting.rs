@@ -1,45 +1,44 @@
 //! Connections that are not made, and why.
 
-use pubmark_protocol::clients::Clients;
+use pubmark_protocol::clients::SessionConfig;
 use pubmark_protocol::endpoint::{Endpoint, Tls};
 use pubmark_protocol::events::Cause;
 
 use super::Target;
 use crate::certificates::Certificates;
-use crate::peer::{Peer, credentials, publisher, session};
+use crate::peer::{credentials, publisher, session, subscriber};
 use crate::ports;
-use crate::server::{LOGIN, Listener, Missing, Server};
+use crate::server::{LOGIN, Listener, Missing};
 
-pub fn wrong_password<C: Clients, S: Server>(target: &mut Target<S>) {
+pub fn wrong_password(target: &mut Target) {
     let endpoint = match target.server.endpoint(Listener::Guarded) {
         Ok(endpoint) => endpoint,
         Err(Missing(reason)) => return eprintln!("skipped: {}: {reason}", target.capabilities.name),
     };
-    let mut peer = Peer::<C>::open(endpoint.clone());
+    let mut peer = target.peer_at_listener(Listener::Guarded).expect("it has an endpoint");
     for login in [None, credentials(LOGIN.0, "wrong"), credentials("nobody", LOGIN.1)] {
-        let cause = peer.fail_to_connect(pubmark_protocol::clients::SessionConfig {
-            credentials: login,
-            ..session("password-wrong")
-        });
+        let cause = peer.fail_to_connect(SessionConfig { credentials: login, ..session("password-wrong") });
         assert!(matches!(cause, Cause::NotAuthorized(_)), "{cause:?}");
     }
-    let mut config = publisher("password-right", "password", target.acknowledged_level());
-    config.credentials = credentials(LOGIN.0, LOGIN.1);
-    let says = peer.join(config);
+    let level = target.acknowledged_level();
+    let with_login = |config| SessionConfig { credentials: credentials(LOGIN.0, LOGIN.1), ..config };
+    peer.join(with_login(subscriber("password-in", "password", level)));
+    let says = peer.join(with_login(publisher("password-right", "password", level)));
     peer.send(says, 16);
     target.settle(&mut peer, 1);
+    peer.wait("arrived", |record| record.arrived.len() == 1);
     // The endpoint's log-in serves sessions that have none.
-    let mut peer = Peer::<C>::open(Endpoint { credentials: credentials(LOGIN.0, LOGIN.1), ..endpoint });
+    let mut peer = target.peer_at(Endpoint { credentials: credentials(LOGIN.0, LOGIN.1), ..endpoint });
     peer.join(session("password-of-endpoint"));
 }
 
-pub fn unreachable<C: Clients, S: Server>(target: &mut Target<S>) {
-    let mut peer = Peer::<C>::open(Endpoint { address: ports::free(), ..target.endpoint() });
+pub fn unreachable(target: &mut Target) {
+    let mut peer = target.peer_at(Endpoint { address: ports::free(), ..target.endpoint() });
     let cause = peer.fail_to_connect(session("unreachable"));
     assert!(matches!(&cause, Cause::Unreachable(words) if words.contains("refused")), "{cause:?}");
 }
 
-pub fn wrong_authority<C: Clients, S: Server>(target: &mut Target<S>) {
+pub fn wrong_authority(target: &mut Target) {
     if target.listener != Listener::Encrypted {
         return;
     }
@@ -47,7 +46,7 @@ pub fn wrong_authority<C: Clients, S: Server>(target: &mut Target<S>) {
     let other = Certificates::make(directory.path(), "other");
     let with = |server_name: &str, authorities| {
         let tls = Some(Tls { server_name: server_name.to_owned(), authorities, identity: None });
-        Peer::<C>::open(Endpoint { tls, ..target.endpoint() })
+        target.peer_at(Endpoint { tls, ..target.endpoint() })
     };
     let cause = with("localhost", Some(other.authority)).fail_to_connect(session("wrong-authority"));
     assert!(matches!(cause, Cause::Tls(_)), "{cause:?}");
@@ -58,7 +57,7 @@ pub fn wrong_authority<C: Clients, S: Server>(target: &mut Target<S>) {
     with("other.example", None).join(session("any-certificate"));
     // TLS to a listener that speaks none.
     let plain = target.server.endpoint(Listener::Plain).unwrap();
-    let mut peer = Peer::<C>::open(Endpoint { address: plain.address, ..target.endpoint() });
+    let mut peer = target.peer_at(Endpoint { address: plain.address, ..target.endpoint() });
     let id = peer.clients.add_session(session("tls-to-plain"));
     peer.clients.connect(id, &mut peer.record);
     peer.linger(1_000);

@@ -1,43 +1,75 @@
 //! Many clients at once, and what is left when they are gone.
 
-use pubmark_protocol::clients::{Clients, Goodbye, SessionId};
+use pubmark_protocol::clients::{Goodbye, SessionConfig, SessionId};
+use pubmark_protocol::clock;
 
 use super::Target;
 use crate::peer::{Peer, publisher, subscriber};
-use crate::server::Server;
 
-/// Sessions that publish, and those that hear them.
-const PUBLISHERS: u32 = 450;
-const SUBSCRIBERS: u32 = 50;
+/// Sessions, where a client library holds so many; one in ten hears what the others publish.
+const SESSIONS: u32 = 500;
+/// Sessions that connect at once.
+const AT_ONCE: usize = 20;
+/// Longest time that a client library may take to close all their connections.
+const CLOSED_WITHIN_NS: u64 = 20_000_000_000;
 
 /// All publish one message to one topic, all subscribers hear each; then all leave, and no socket is left.
-pub fn many_to_many<C: Clients, S: Server>(target: &mut Target<S>) {
+pub fn many_to_many(target: &mut Target) {
     raise_descriptors();
     let level = target.acknowledged_level();
     let address = target.endpoint().address;
-    let mut peer = Peer::<C>::open(target.endpoint());
+    let sessions = target.capabilities.features.maximum_sessions.unwrap_or(SESSIONS).min(SESSIONS);
+    let subscribers = sessions / 10;
+    let publishers = sessions - subscribers;
+    let mut peer = target.peer();
     let before = sockets_to(address.port());
     let hearers: Vec<SessionId> =
-        (0..SUBSCRIBERS).map(|index| peer.join(subscriber(&format!("many-in-{index}"), "many", level))).collect();
-    let sayers: Vec<SessionId> =
-        (0..PUBLISHERS).map(|index| peer.join(publisher(&format!("many-out-{index}"), "many", level))).collect();
+        (0..subscribers).map(|index| peer.join(subscriber(&format!("many-in-{index}"), "many", level))).collect();
+    let says = |index| publisher(&format!("many-out-{index}"), "many", level);
+    let sayers = connect_all(&mut peer, (0..publishers).map(says));
     for sayer in &sayers {
         peer.send(*sayer, 100);
     }
     target.settle(&mut peer, sayers.len());
-    let all = (PUBLISHERS * SUBSCRIBERS) as usize;
+    let all = (publishers * subscribers) as usize;
     peer.wait("every message everywhere", |record| record.arrived.len() >= all);
     peer.linger(50);
     for hearer in &hearers {
         let mut sequences = peer.record.sequences(*hearer);
         // Publishers are apart from each other: their order is not promised.
         sequences.sort_unstable();
-        assert_eq!(sequences, (1..=PUBLISHERS).collect::<Vec<_>>());
+        assert_eq!(sequences, (1..=publishers).collect::<Vec<_>>());
     }
     for session in hearers.into_iter().chain(sayers) {
         peer.leave(session, Goodbye::Graceful);
     }
+    // A library closes in its own time.
+    let deadline_ns = clock::monotonic_ns() + CLOSED_WITHIN_NS;
+    while target.reads_itself() && sockets_to(address.port()) > before && clock::monotonic_ns() < deadline_ns {
+        peer.linger(10);
+    }
     assert_eq!(sockets_to(address.port()), before, "sockets are left");
+}
+
+/// Connects publishers, some at once: a library that finds its peers by itself may take a quarter of a second for each.
+fn connect_all(peer: &mut Peer, configs: impl Iterator<Item = SessionConfig>) -> Vec<SessionId> {
+    let mut sessions = vec![];
+    for config in configs {
+        let session = peer.clients.add_session(config);
+        peer.clients.connect(session, &mut peer.record);
+        sessions.push(session);
+        if sessions.len().is_multiple_of(AT_ONCE) {
+            wait_for_last(peer, &sessions);
+        }
+    }
+    wait_for_last(peer, &sessions);
+    sessions
+}
+
+/// Waits until the last sessions that were begun are connected.
+fn wait_for_last(peer: &mut Peer, sessions: &[SessionId]) {
+    let last = &sessions[sessions.len().saturating_sub(AT_ONCE)..];
+    peer.wait("connected", |record| last.iter().all(|session| !record.connects(*session).is_empty()));
 }
 
 /// Open sockets of this process connected to a port.

@@ -4,11 +4,15 @@ mod connecting;
 mod delivery;
 mod losing;
 mod many;
+mod requests;
 mod sessions;
+mod sharing;
 mod stamps;
+mod unsubscribing;
 
 use pubmark_model::qos::Qos;
-use pubmark_protocol::capabilities::Capabilities;
+use pubmark_protocol::any::{self, Open};
+use pubmark_protocol::capabilities::{Capabilities, SentMeans};
 use pubmark_protocol::clients::Clients;
 use pubmark_protocol::endpoint::Endpoint;
 
@@ -16,19 +20,26 @@ use crate::peer::Peer;
 use crate::server::{Limits, Listener, Missing, Server};
 
 /// A server with the listener to be used, and what the adapter can do.
-pub struct Target<S> {
+pub struct Target {
     /// The server.
-    pub server: S,
+    pub server: Box<dyn Server>,
     /// Plain or encrypted.
     pub listener: Listener,
     /// The adapter's.
     pub capabilities: Capabilities,
+    /// Opens the adapter.
+    open: Open,
 }
 
-impl<S: Server> Target<S> {
+impl Target {
     /// The level at which messages are acknowledged, or best effort where none are.
     pub fn acknowledged_level(&self) -> Qos {
         if self.acknowledges() { Qos::AtLeastOnce } else { Qos::BestEffort }
+    }
+
+    /// The lowest level at which the first message of a session arrives.
+    pub fn first_sure_level(&self) -> Qos {
+        if self.server.meets_late() { self.acknowledged_level() } else { self.capabilities.levels[0].qos }
     }
 
     /// Are messages acknowledged at all?
@@ -45,9 +56,42 @@ impl<S: Server> Target<S> {
     }
 
     /// Waits until so many messages are the server's: acknowledged, or written where nothing is.
-    pub fn settle<C: Clients>(&self, peer: &mut Peer<C>, count: usize) {
+    pub fn settle(&self, peer: &mut Peer, count: usize) {
         let acknowledges = self.acknowledges();
         peer.wait("settled", |record| if acknowledges { record.acknowledged() } else { record.written() } == count);
+    }
+
+    /// Clients for the server, pinging after 60 s of silence.
+    pub fn peer(&self) -> Peer {
+        self.peer_with_keep_alive(60)
+    }
+
+    /// Clients for another of the server's listeners.
+    pub fn peer_at_listener(&self, listener: Listener) -> Result<Peer, Missing> {
+        let endpoints = [self.server.endpoint(listener)?, self.server.subscribers_endpoint(listener)?];
+        Ok(Peer::of_two(self.open, endpoints, 60))
+    }
+
+    /// Clients for an endpoint.
+    pub fn peer_at(&self, endpoint: Endpoint) -> Peer {
+        Peer::of(self.open, endpoint)
+    }
+
+    /// Clients for the server, pinging after so much silence.
+    pub fn peer_with_keep_alive(&self, keep_alive_s: u16) -> Peer {
+        let hears = self.server.subscribers_endpoint(self.listener).expect("it was there when the case began");
+        Peer::of_two(self.open, [self.endpoint(), hears], keep_alive_s)
+    }
+
+    /// Waits until so many messages of a level are the server's.
+    pub fn settle_at(&self, peer: &mut Peer, qos: Qos, count: usize) {
+        let acknowledged = qos != Qos::BestEffort;
+        peer.wait("settled", |record| if acknowledged { record.acknowledged() } else { record.written() } == count);
+    }
+
+    /// Does a client library read the sockets, and keep what it sees of them to itself?
+    pub fn reads_itself(&self) -> bool {
+        self.capabilities.sent_means == SentMeans::HandedOver
     }
 
     /// Where the adapter is to connect.
@@ -57,63 +101,96 @@ impl<S: Server> Target<S> {
 }
 
 /// One expectation of every adapter.
-pub struct Case<S> {
+pub struct Case {
     /// What is expected, as a sentence.
     pub name: &'static str,
     /// What the server must take.
     pub limits: Limits,
     /// Tries it; panics if it is not so.
-    pub run: fn(&mut Target<S>),
+    pub run: fn(&mut Target),
 }
 
-/// All cases for an adapter and a server.
-pub fn all<C: Clients, S: Server>() -> Vec<Case<S>> {
+/// All cases.
+pub fn all() -> Vec<Case> {
     let large = |name, run| Case { name, limits: Limits::Large, run };
     let small = |name, run| Case { name, limits: Limits::Small, run };
     vec![
-        large("every size arrives whole at every level", delivery::every_size_at_every_level::<C, S>),
-        large("a flood through a full socket arrives whole and in order", delivery::a_flood_in_order::<C, S>),
-        large("filters choose as the standard says", delivery::filters_choose::<C, S>),
-        large("a retained message is replayed and marked", delivery::retained_is_marked::<C, S>),
-        large("the in-flight window is kept", delivery::the_window_is_kept::<C, S>),
-        large("many clients hear many, and leave no socket", many::many_to_many::<C, S>),
-        large("stamps are in order", stamps::stamps_are_in_order::<C, S>),
-        large("a reader held up shows in its stamps", stamps::a_reader_held_up::<C, S>),
-        large("a persistent session gets what it missed", sessions::persistent_gets_what_it_missed::<C, S>),
-        large("a final goodbye leaves no session", sessions::final_goodbye_leaves_nothing::<C, S>),
-        large("a clean session forgets", sessions::clean_forgets::<C, S>),
-        large("unanswered messages are sent again when the session is there", sessions::sent_again::<C, S>),
-        large("unanswered messages of a lost session are told", sessions::lost_session::<C, S>),
-        large("a wrong password is told from other refusals", connecting::wrong_password::<C, S>),
-        large("a port without listener is unreachable", connecting::unreachable::<C, S>),
-        large("another authority's certificate is refused", connecting::wrong_authority::<C, S>),
-        large("a killed server is noticed", losing::killed_server::<C, S>),
-        large("a server that stops answering is noticed", losing::silent_server::<C, S>),
-        small("a packet too large is refused", losing::too_large::<C, S>),
+        large("every size arrives whole at every level", delivery::every_size_at_every_level),
+        large("payloads without room for a header arrive whole", delivery::bare_payloads),
+        large("a flood through a full socket arrives whole and in order", delivery::a_flood_in_order),
+        large("filters choose as the standard says", delivery::filters_choose),
+        large("a retained message is replayed and marked", delivery::retained_is_marked),
+        large("the in-flight window is kept", delivery::the_window_is_kept),
+        large("many clients hear many, and leave no socket", many::many_to_many),
+        large("stamps are in order", stamps::stamps_are_in_order),
+        large("a reader held up shows in its stamps", stamps::a_reader_held_up),
+        large("a persistent session gets what it missed", sessions::persistent_gets_what_it_missed),
+        large("a final goodbye leaves no session", sessions::final_goodbye_leaves_nothing),
+        large("a clean session forgets", sessions::clean_forgets),
+        large("unanswered messages are sent again when the session is there", sessions::sent_again),
+        large("unanswered messages of a lost session are told", sessions::lost_session),
+        large("an ended subscription is silent and stays so", unsubscribing::an_ended_subscription_is_silent),
+        large("each message goes to one member of a shared group", sharing::each_message_goes_to_one_member),
+        large("answers name their requests", requests::answers_name_their_requests),
+        large("who only listens hears a request as a message", requests::who_only_listens_hears_a_request_as_a_message),
+        large("a request that nobody hears has no answer", requests::a_request_that_nobody_hears_has_no_answer),
+        large("a wrong password is told from other refusals", connecting::wrong_password),
+        large("a port without listener is unreachable", connecting::unreachable),
+        large("another authority's certificate is refused", connecting::wrong_authority),
+        large("a killed server is noticed", losing::killed_server),
+        large("a server that stops answering is noticed", losing::silent_server),
+        small("a packet too large is refused", losing::too_large),
     ]
 }
 
 /// Runs all cases; prints each with its outcome and fails if one failed. The same server serves cases with the same limits,
 /// unless a case took it down.
-pub fn run_all<C: Clients, S: Server>(capabilities: Capabilities, listener: Listener) {
+pub fn run_all<C: Clients + 'static, S: Server + 'static>(capabilities: Capabilities, listener: Listener) {
     run_all_but::<C, S>(capabilities, listener, &[]);
 }
 
 /// Runs all cases but those named, each with the reason why not.
-pub fn run_all_but<C: Clients, S: Server>(capabilities: Capabilities, listener: Listener, left_out: &[(&str, &str)]) {
+pub fn run_all_but<C: Clients + 'static, S: Server + 'static>(
+    capabilities: Capabilities,
+    listener: Listener,
+    left_out: &[(&str, &str)],
+) {
+    let start = |limits| {
+        let server = S::start(limits)?;
+        server.endpoint(listener)?;
+        Ok(Target { server: Box::new(server), listener, capabilities, open: any::open::<C> })
+    };
+    run_over(&start, &format!("{} {listener:?}", capabilities.name), left_out);
+}
+
+/// Runs these cases alone, for an adapter that `reason` keeps from all others.
+pub fn run_only<C: Clients + 'static, S: Server + 'static>(
+    capabilities: Capabilities,
+    listener: Listener,
+    names: &[&str],
+    reason: &str,
+) {
+    assert!(names.iter().all(|name| all().iter().any(|case| case.name == *name)), "not all of {names:?} are cases");
+    let left_out: Vec<&str> = all().iter().map(|case| case.name).filter(|name| !names.contains(name)).collect();
+    let left_out: Vec<(&str, &str)> = left_out.into_iter().map(|name| (name, reason)).collect();
+    run_all_but::<C, S>(capabilities, listener, &left_out);
+}
+
+/// Runs all cases over targets that `start` makes.
+fn run_over(start: &dyn Fn(Limits) -> Result<Target, Missing>, over: &str, left_out: &[(&str, &str)]) {
     for (name, _) in left_out {
-        assert!(all::<C, S>().iter().any(|case| case.name == *name), "there is no case `{name}`");
+        assert!(all().iter().any(|case| case.name == *name), "there is no case `{name}`");
     }
     let mut failed = Vec::new();
-    let mut target: Option<(Limits, Target<S>)> = None;
-    for case in all::<C, S>() {
-        let label = format!("{} {listener:?}: {}", capabilities.name, case.name);
+    let mut target: Option<(Limits, Target)> = None;
+    for case in all() {
+        let label = format!("{over}: {}", case.name);
         if let Some((_, reason)) = left_out.iter().find(|(name, _)| *name == case.name) {
             eprintln!("skipped: {label}: {reason}");
             continue;
         }
         if target.as_ref().is_none_or(|(limits, _)| *limits != case.limits) {
-            target = match start(case.limits, listener, capabilities) {
+            target = match start(case.limits) {
                 Ok(started) => Some((case.limits, started)),
                 Err(Missing(reason)) => {
                     eprintln!("skipped: {label}: {reason}");
@@ -130,10 +207,4 @@ pub fn run_all_but<C: Clients, S: Server>(capabilities: Capabilities, listener: 
         }
     }
     assert!(failed.is_empty(), "{} failed: {failed:#?}", failed.len());
-}
-
-fn start<S: Server>(limits: Limits, listener: Listener, capabilities: Capabilities) -> Result<Target<S>, Missing> {
-    let server = S::start(limits)?;
-    server.endpoint(listener)?;
-    Ok(Target { server, listener, capabilities })
 }

@@ -138,9 +138,16 @@ pub fn answer(number: u16, tag: u64, multiple: bool) -> Vec<u8> {
 
 impl Meeting {
     pub fn new() -> Meeting {
-        let listener = TcpListener::bind(pubmark_conformance::ports::free()).unwrap();
+        let listener = pubmark_conformance::ports::listen();
         let address = listener.local_addr().unwrap();
-        let endpoint = Endpoint { shown: address.to_string(), address, tls: None, credentials: None, upgrade: None };
+        let endpoint = Endpoint {
+            shown: address.to_string(),
+            address,
+            tls: None,
+            credentials: None,
+            upgrade: None,
+            settings: None,
+        };
         Meeting { peer: Peer::open(endpoint), listener }
     }
 

@@ -3,7 +3,7 @@
 use pubmark_conformance::peer::{session, subscriber};
 use pubmark_conformance::recorder::Event;
 use pubmark_model::qos::Qos;
-use pubmark_protocol::clients::{Goodbye, SessionConfig, SessionId, Subscription};
+use pubmark_protocol::clients::{Clients as _, Goodbye, SessionConfig, SessionId, SessionOptions, Subscription};
 use pubmark_protocol::events::Cause;
 
 use crate::script::{
@@ -209,4 +209,135 @@ fn a_queue_that_is_not_ours_to_ask_for_refuses_the_session() {
     expect_question(&mut meeting, &mut script);
     script.say(&[channel_ok(1), close(1, 405, "RESOURCE_LOCKED - locked", (50, 10))].concat());
     assert!(matches!(meeting.end_of(id), Cause::Refused(said) if said.reason == "RESOURCE_LOCKED - locked"));
+}
+
+/// `queue.unbind-ok`.
+fn unbind_ok() -> Vec<u8> {
+    method(1, 50, 51, &[])
+}
+
+#[test]
+fn a_subscription_ends_with_its_binding_and_is_not_bound_again() {
+    let mut meeting = Meeting::new();
+    let (id, mut script) = meeting.log_in(filters(Qos::BestEffort, &["a/+", "b/#", "a/+"]));
+    script.open_plain(&mut meeting.peer);
+    script.expect(&mut meeting.peer, 1, 50, 10);
+    script.say(&declare_ok("q"));
+    for key in ["a.*", "b.#", "a.*"] {
+        expect_bind(&mut meeting, &mut script, "q", key);
+    }
+    script.expect(&mut meeting.peer, 1, 60, 20);
+    script.say(&[bind_ok(), bind_ok(), bind_ok(), consume_ok()].concat());
+    meeting.peer.wait("answers", |record| record.count(|event| matches!(event, Event::Subscribed(..))) == 3);
+    let end = |meeting: &mut Meeting, index| {
+        let peer = &mut meeting.peer;
+        peer.clients.unsubscribe(id, index, &mut peer.record);
+        peer.record.events.last().cloned()
+    };
+    assert_eq!(end(&mut meeting, 0), Some(Event::Unsubscribed(id, 0, Ok(()))), "the other one has the binding");
+    assert_ne!(end(&mut meeting, 1), Some(Event::Unsubscribed(id, 1, Ok(()))));
+    let said = script.expect(&mut meeting.peer, 1, 50, 50);
+    assert!(said.ends_with(&[&short("amq.topic")[..], &short("b.#"), &[0; 4]].concat()), "{}", said.escape_ascii());
+    // What was in the queue already.
+    script.say(&[message(1, 5), unbind_ok()].concat());
+    meeting.peer.wait("ended", |record| record.events.last() == Some(&Event::Unsubscribed(id, 1, Ok(()))));
+    assert_eq!(meeting.peer.record.sequences(id), [5]);
+    meeting.peer.leave(id, Goodbye::Cut);
+    let mut script = meeting.accept_again(id);
+    script.log_in(&mut meeting.peer);
+    script.open_plain(&mut meeting.peer);
+    script.expect(&mut meeting.peer, 1, 50, 10);
+    script.say(&declare_ok("q"));
+    expect_bind(&mut meeting, &mut script, "q", "a.*");
+    script.expect(&mut meeting.peer, 1, 60, 20);
+    let early = end(&mut meeting, 2);
+    assert!(matches!(early, Some(Event::Unsubscribed(_, 2, Err(_)))), "it is not granted yet");
+    script.say(&[bind_ok(), consume_ok()].concat());
+    meeting.peer.wait("the answer", |record| matches!(record.events.last(), Some(Event::Subscribed(_, 2, Ok(_)))));
+    assert_eq!(told(&meeting).len(), 4);
+    script.say(&unbind_ok());
+    meeting.peer.wait("closed", |record| record.causes(id).len() == 2);
+    let causes = meeting.peer.record.causes(id);
+    assert!(
+        matches!(&causes[..], [Cause::Ours, Cause::Protocol(why)] if why.contains("answers nothing")),
+        "{causes:?}"
+    );
+}
+
+/// The queue of the suite's group.
+const GROUP: &str = "pubmark.workers.c0ffee";
+
+fn member() -> SessionConfig {
+    let options = SessionOptions { shared: Some("workers".into()), ..SessionOptions::default() };
+    SessionConfig { options, ..filters(Qos::BestEffort, &["a/#"]) }
+}
+
+/// The client makes the group's queue, binds and consumes it.
+fn expect_group(meeting: &mut Meeting, script: &mut Script) {
+    // Auto-delete, and not exclusive.
+    let declared = script.expect(&mut meeting.peer, 1, 50, 10);
+    assert_eq!(declared, [&[0, 0][..], &short(GROUP), &[8, 0, 0, 0, 0]].concat());
+    script.say(&declare_ok(GROUP));
+    expect_bind(meeting, script, GROUP, "a.#");
+    let consume = script.expect(&mut meeting.peer, 1, 60, 20);
+    assert_eq!(consume, [&[0, 0][..], &short(GROUP), &short("member"), &[2, 0, 0, 0, 0]].concat());
+}
+
+#[test]
+fn members_of_a_group_have_one_queue_which_is_made_again_if_it_goes_at_that_moment() {
+    let mut meeting = Meeting::new();
+    let (id, mut script) = meeting.log_in(member());
+    script.open_plain(&mut meeting.peer);
+    expect_group(&mut meeting, &mut script);
+    for of in [(50, 20), (60, 20)] {
+        let gone = close(1, 404, "NOT_FOUND - no queue", of);
+        let bound = if of.0 == 60 { bind_ok() } else { vec![] };
+        script.say(&[bound, gone].concat());
+        expect_reopening(&mut meeting, &mut script);
+        script.say(&channel_ok(1));
+        expect_group(&mut meeting, &mut script);
+    }
+    script.say(&[bind_ok(), consume_ok(), message(1, 1)].concat());
+    meeting.peer.wait("the message", |record| record.sequences(id) == [1]);
+    assert_eq!(told(&meeting), [(0, Ok(Qos::BestEffort))]);
+    assert_eq!(meeting.peer.record.causes(id), []);
+}
+
+#[test]
+fn a_groups_queue_that_goes_every_time_is_a_refusal() {
+    let mut meeting = Meeting::new();
+    let (id, mut script) = meeting.log_in(member());
+    script.open_plain(&mut meeting.peer);
+    for round in 0..4 {
+        expect_group(&mut meeting, &mut script);
+        script.say(&close(1, 404, "NOT_FOUND - no queue", (50, 20)));
+        expect_reopening(&mut meeting, &mut script);
+        script.say(&channel_ok(1));
+        assert_eq!(told(&meeting), [], "{round}");
+    }
+    // What is left of its bindings is none, and it has nothing to consume.
+    script.expect(&mut meeting.peer, 1, 60, 20);
+    script.say(&close(1, 404, "NOT_FOUND - no queue", (60, 20)));
+    meeting.peer.wait("the answer", |record| record.count(|event| matches!(event, Event::Subscribed(..))) == 1);
+    assert_eq!(told(&meeting), [(0, Err("NOT_FOUND - no queue".to_owned()))]);
+    assert_eq!(meeting.peer.record.causes(id), []);
+}
+
+#[test]
+fn who_leaves_a_kept_group_for_good_ends_its_queue_if_nobody_else_uses_it() {
+    let mut meeting = Meeting::new();
+    let (id, mut script) = meeting.log_in(SessionConfig { persistent: true, ..member() });
+    script.expect(&mut meeting.peer, 1, 20, 10);
+    let asked = script.expect(&mut meeting.peer, 1, 50, 10);
+    assert_eq!(asked, [&[0, 0][..], &short(GROUP), &[1, 0, 0, 0, 0]].concat());
+    script.say(&[channel_ok(1), declare_ok(GROUP)].concat());
+    expect_bind(&mut meeting, &mut script, GROUP, "a.#");
+    script.expect(&mut meeting.peer, 1, 60, 20);
+    script.say(&[bind_ok(), consume_ok()].concat());
+    meeting.peer.wait("the answer", |record| record.count(|event| matches!(event, Event::Subscribed(..))) == 1);
+    meeting.peer.leave(id, Goodbye::Final);
+    assert_eq!(script.expect(&mut meeting.peer, 1, 60, 30), [short("member"), vec![1]].concat());
+    let deleted = script.expect(&mut meeting.peer, 1, 50, 40);
+    assert_eq!(deleted, [&[0, 0][..], &short(GROUP), &[1]].concat());
+    script.expect(&mut meeting.peer, 0, 10, 50);
 }

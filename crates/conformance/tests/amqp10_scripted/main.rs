@@ -6,4 +6,5 @@ mod hostile;
 mod incoming;
 mod opening;
 mod outgoing;
+mod requests;
 mod script;

@@ -3,7 +3,7 @@
 use pubmark_conformance::peer::{credentials, publisher, session, subscriber};
 use pubmark_conformance::recorder::Event;
 use pubmark_model::qos::Qos;
-use pubmark_protocol::clients::{Clients, SessionConfig, Subscription, Taken};
+use pubmark_protocol::clients::{Clients, SessionConfig, SessionOptions, Subscription, Taken};
 use pubmark_protocol::events::{Cause, Said};
 use pubmark_wire::amqp10::{
     Attach, Condition, Detach, FrameKind, Open, Performative, ProtocolHeader, Role, SenderSettles, composite,
@@ -95,6 +95,54 @@ fn a_server_whose_addresses_nobody_knows_is_refused() {
         let cause = script.end_of(id);
         assert!(matches!(&cause, Cause::Refused(said) if said.reason.contains(shown)), "{cause:?}");
     }
+}
+
+#[test]
+fn a_virtual_host_is_named_to_who_has_such_and_refused_elsewhere() {
+    let mut script = Script::with_settings("/a%2Fb");
+    script.meet(session("hosted"), Until::Receivers);
+    assert_eq!(script.hostname.as_deref(), Some("vhost:a/b"));
+    // What RabbitMQ says to who names one that it does not have.
+    let mut script = Script::with_settings("/none");
+    let id = script.meet(session("wrong"), Until::Begin);
+    script.say_with(|out| {
+        encode_close(Some(Condition { name: "amqp:unauthorized-access", description: Some("no") }), out);
+    });
+    let said = Said::words("amqp:unauthorized-access: no (virtual host `none`)");
+    assert_eq!(script.end_of(id), Cause::NotAuthorized(said));
+    let mut script = Script::with_settings("/a%2Fb");
+    script.open.product = Some("apache-activemq-artemis");
+    let id = script.meet(session("lost"), Until::Begin);
+    let begin = script.begin;
+    script.say_with(|out| begin.encode(CHANNEL, out));
+    assert_eq!(script.end_of(id), refused("it has no virtual hosts that a client chooses from"));
+}
+
+#[test]
+fn a_group_has_one_name_at_servers_that_share_and_is_refused_elsewhere() {
+    let member = || {
+        let subscription = |filter: &str| Subscription { filter: filter.into(), qos: Qos::BestEffort };
+        let options = SessionOptions { shared: Some("workers".into()), ..SessionOptions::default() };
+        SessionConfig { subscriptions: vec![subscription("a/+"), subscription("b")], options, ..session("member") }
+    };
+    let granted = |script: &Script| {
+        script.peer.record.all(|event| match event {
+            Event::Subscribed(_, index, granted) => Some((*index, granted.is_ok())),
+            _ => None,
+        })
+    };
+    let mut script = Script::new();
+    script.open.product = Some("apache-activemq-artemis");
+    script.meet(member(), Until::All);
+    script.peer.wait("both", |record| record.count(|event| matches!(event, Event::Subscribed(..))) == 2);
+    assert_eq!(script.asked.iter().map(|(name, _)| name.as_str()).collect::<Vec<_>>(), ["workers.r0", "workers.r1"]);
+    assert_eq!(script.ends, [(Some("a.*".to_owned()), false), (Some("b".to_owned()), false)]);
+    assert_eq!(granted(&script), [(0, true), (1, true)]);
+    let mut script = Script::new();
+    let id = script.peer.clients.add_session(member());
+    script.meet_again(id, Until::Receivers);
+    assert_eq!(granted(&script), [(0, false), (1, false)], "RabbitMQ has none");
+    assert_eq!(script.peer.record.causes(id), []);
 }
 
 #[test]

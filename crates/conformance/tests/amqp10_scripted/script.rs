@@ -50,6 +50,10 @@ pub struct Script {
     links: (usize, usize),
     /// Names and handles of the receivers that it asked for.
     pub asked: Vec<(String, u32)>,
+    /// The other ends of all links that it asked for: their addresses, and whether the server is to make a node for them.
+    pub ends: Vec<(Option<String>, bool)>,
+    /// Host that its last open named.
+    pub hostname: Option<String>,
     pub open: Open<'static>,
     pub begin: Begin,
     /// Credit of each sender.
@@ -66,9 +70,25 @@ impl Script {
 
     /// The same, with clients that ask for a sign of life every so often.
     pub fn with_keep_alive(keep_alive_s: u16) -> Script {
-        let listener = TcpListener::bind(pubmark_conformance::ports::free()).unwrap();
+        Script::at(keep_alive_s, None)
+    }
+
+    /// A server whose endpoint has something behind its port.
+    pub fn with_settings(settings: &str) -> Script {
+        Script::at(60, Some(settings))
+    }
+
+    fn at(keep_alive_s: u16, settings: Option<&str>) -> Script {
+        let listener = pubmark_conformance::ports::listen();
         let address = listener.local_addr().unwrap();
-        let endpoint = Endpoint { shown: address.to_string(), address, tls: None, credentials: None, upgrade: None };
+        let endpoint = Endpoint {
+            shown: address.to_string(),
+            address,
+            tls: None,
+            credentials: None,
+            upgrade: None,
+            settings: settings.map(Into::into),
+        };
         // Nobody talks over it; the first session brings its own.
         let stream = TcpStream::connect(address).unwrap();
         listener.accept().unwrap();
@@ -79,12 +99,15 @@ impl Script {
             received: Vec::new(),
             links: (0, 0),
             asked: Vec::new(),
+            ends: Vec::new(),
+            hostname: None,
             open: Open {
                 container_id: "script",
                 hostname: None,
                 max_frame_bytes: 1_000,
                 channel_max: 10,
                 idle_time_out_ms: None,
+                anonymous_relay: false,
                 product: Some("RabbitMQ"),
                 version: Some("0"),
             },
@@ -102,7 +125,8 @@ impl Script {
 
     /// Lets a session connect and goes on with it.
     pub fn meet(&mut self, config: SessionConfig, until: Until) -> SessionId {
-        self.links = (config.publications.len(), config.subscriptions.len());
+        let answers_on_one = config.options.answers_at.is_some() && self.open.anonymous_relay;
+        self.links = (config.publications.len() + usize::from(answers_on_one), config.subscriptions.len());
         let id = self.peer.clients.add_session(config);
         self.meet_again(id, until);
         id
@@ -138,7 +162,10 @@ impl Script {
         if until >= Until::Open {
             self.say(&outcome(0));
             self.expect_header(ProtocolHeader::AMQP);
-            self.expect("open", |performative| matches!(performative, Performative::Open(_)).then_some(()));
+            self.hostname = self.expect("open", |performative| match performative {
+                Performative::Open(open) => Some(open.hostname.map(str::to_owned)),
+                _ => None,
+            });
         }
     }
 
@@ -263,10 +290,15 @@ impl Script {
 
     /// Waits for an attach: its name and its handle.
     pub fn expect_attach(&mut self, role: Role) -> (String, u32) {
-        self.expect("attach", |performative| match performative {
-            Performative::Attach(attach) if attach.role == role => Some((attach.name.to_owned(), attach.handle)),
+        let (name, handle, end) = self.expect("attach", |performative| match performative {
+            Performative::Attach(attach) if attach.role == role => {
+                let end = if role == Role::Sender { attach.target } else { attach.source }?;
+                Some((attach.name.to_owned(), attach.handle, (end.address.map(str::to_owned), end.dynamic)))
+            }
             _ => None,
-        })
+        });
+        self.ends.push(end);
+        (name, handle)
     }
 
     /// Waits for a flow.
@@ -300,7 +332,7 @@ pub fn outcome(code: u8) -> Vec<u8> {
 
 /// A server's answer to a link.
 pub fn attach(name: &str, handle: u32, role: Role) -> Attach<'_> {
-    let terminus = Some(Terminus { address: Some("there"), capability: None });
+    let terminus = Some(Terminus::at(Some("there")));
     Attach {
         name,
         handle,

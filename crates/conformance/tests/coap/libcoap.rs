@@ -1,16 +1,20 @@
 //! libcoap's example server: a resource for each path that is PUT, and observing it. It is no broker, so what is subscribed
-//! to must be there before.
+//! to must be there before. And its client, which asks a responder of ours.
 
 use std::net::SocketAddr;
 use std::process::Command;
 
 use pubmark_adapters::coap::CoapClients;
-use pubmark_conformance::peer::{Peer, publisher, subscriber};
+use pubmark_conformance::peer::{Peer, RUN, publisher, subscriber};
+use pubmark_conformance::ports;
 use pubmark_conformance::processes::{Kind, Place, Processes, find};
 use pubmark_conformance::recorder::Event;
 use pubmark_conformance::server::{Limits, Listener, Missing, Server};
 use pubmark_model::qos::Qos;
+use pubmark_protocol::clients::{Clients as _, Taken};
+use pubmark_protocol::{clock, header};
 
+use crate::requests::{answer, endpoint, requester, responder};
 use crate::suite::answers;
 
 enum LibcoapServer {}
@@ -68,5 +72,94 @@ fn what_is_put_is_observed_at_libcoap() {
         if qos == Qos::AtLeastOnce {
             peer.wait("acknowledged", |record| record.acknowledged() == 6);
         }
+    }
+}
+
+/// libcoap's client, if it is here.
+fn client() -> Option<std::path::PathBuf> {
+    let names = ["coap-client-notls", "coap-client", "coap-client-openssl", "coap-client-gnutls"];
+    let found = names.iter().find_map(|name| find(name, &[]));
+    if found.is_none() {
+        eprintln!("skipped: coap-client is not installed (libcoap3-bin)");
+    }
+    found
+}
+
+/// Asks our responder with libcoap's client, with a request and an answer of these sizes; what it wrote to its file.
+fn ask_with(client: &std::path::Path, options: &[&str], sizes: [u32; 2], wait_ms: u64) -> Vec<u8> {
+    let folder = tempfile::tempdir().unwrap();
+    let (question, heard) = (folder.path().join("question"), folder.path().join("heard"));
+    let mut body = Vec::new();
+    header::write(&mut body, sizes[0] as usize, RUN, 7, 3, 1);
+    body.extend((0..sizes[0] as usize - body.len()).map(|index| (index % 251) as u8));
+    std::fs::write(&question, body).unwrap();
+    let address = ports::free();
+    let mut peer = Peer::<CoapClients>::open(endpoint(address));
+    let id = peer.join(responder("room/+", Qos::AtLeastOnce));
+    let mut process = Command::new(client)
+        .args(["-m", "fetch", "-t", "42", "-B", "30", "-f"])
+        .arg(&question)
+        .arg("-o")
+        .arg(&heard)
+        .args(options)
+        .arg(format!("coap://{address}/room/1"))
+        .spawn()
+        .unwrap();
+    peer.wait("the request", |record| record.asked.len() == 1);
+    peer.linger(wait_ms);
+    let asked = peer.record.asked[0].clone();
+    assert_eq!((asked.payload_bytes, asked.header.sequence), (sizes[0] as usize, 3));
+    assert_eq!(peer.clients.answer(id, &answer(&asked, 1, sizes[1])), Taken::Yes);
+    peer.flush(id);
+    let deadline = clock::monotonic_ns() + 40_000_000_000;
+    while process.try_wait().unwrap().is_none() {
+        assert!(clock::monotonic_ns() < deadline, "coap-client does not end");
+        peer.linger(10);
+    }
+    assert_eq!((peer.record.asked.len(), peer.record.written()), (1, 1), "{options:?} {sizes:?}");
+    std::fs::read(&heard).unwrap_or_default()
+}
+
+#[test]
+fn libcoaps_client_is_answered() {
+    let Some(client) = client() else { return };
+    for (options, sizes, wait_ms) in [
+        (&[][..], [24, 24], 0),
+        (&["-N"][..], [100, 300], 0),
+        // Behind its acknowledgement.
+        (&[][..], [100, 300], 700),
+        (&[][..], [3_000, 300], 0),
+        (&[][..], [24, 5_000], 0),
+        (&[][..], [3_000, 5_000], 700),
+        // It loses its own datagrams: the first request, the second, the acknowledgement of the answer.
+        (&["-l", "1"][..], [100, 300], 700),
+        (&["-l", "1,2"][..], [100, 300], 0),
+        (&["-l", "2"][..], [100, 300], 700),
+    ] {
+        let heard = ask_with(&client, options, sizes, wait_ms);
+        assert_eq!(heard.len(), sizes[1] as usize, "{options:?} {sizes:?}");
+        let header = header::read_reply(&heard, RUN).unwrap();
+        assert_eq!((header.publisher, header.sequence, header.due_ns), (7, 3, 1));
+    }
+}
+
+#[test]
+fn libcoaps_server_is_asked() {
+    let server = match Processes::<LibcoapServer>::start(Limits::Large) {
+        Ok(server) => server,
+        Err(Missing(reason)) => return eprintln!("skipped: {reason}"),
+    };
+    for qos in [Qos::BestEffort, Qos::AtLeastOnce] {
+        let mut peer = Peer::<CoapClients>::open(server.endpoint(Listener::Plain).unwrap());
+        let absent = peer.join(requester("not/there", qos, 20_000));
+        peer.send(absent, 24);
+        let refused = |event: &Event| matches!(event, Event::Acknowledged(id, _, Err(_)) if *id == absent);
+        peer.wait("refused", |record| record.count(refused) == 1);
+        // Its clock takes FETCH, and answers in text: an answer without our header.
+        let asks = peer.join(requester("time", qos, 20_000));
+        peer.send(asks, 24);
+        peer.wait("the time", |record| record.foreign == 1);
+        assert_eq!(peer.record.acknowledged(), usize::from(qos != Qos::BestEffort));
+        assert_eq!((peer.record.causes(asks), peer.record.causes(absent)), (vec![], vec![]));
     }
 }

@@ -1,5 +1,7 @@
-//! Our broker behind a network that loses one datagram of ten in each direction: at least once is kept, and once.
+//! A network that loses one datagram of ten in each direction, in front of our broker and between peers: at least once
+//! is kept, and once.
 
+use std::collections::HashSet;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
@@ -7,13 +9,15 @@ use std::thread::JoinHandle;
 use pubmark_adapters::coap::{CoapClients, Timing};
 use pubmark_broker::coap::{CoapBroker, CoapSettings, CoapStatistics};
 use pubmark_conformance::peer::{Peer, publisher, subscriber};
+use pubmark_conformance::ports;
 use pubmark_conformance::recorder::Event;
 use pubmark_model::qos::Qos;
-use pubmark_protocol::clients::Taken;
-use pubmark_protocol::endpoint::Endpoint;
+use pubmark_protocol::clients::{Goodbye, Taken};
+use pubmark_protocol::{any, clock};
 use pubmark_wire::coap::Times;
 
 use crate::relay::{Relay, Weather};
+use crate::requests::{answer, endpoint, requester, responder};
 
 /// Short, and with so many repetitions that a message is lost once in a billion.
 const QUICK: Times = Times { acknowledge_ns: 20_000_000, repetitions: 11, latency_ns: 1_000_000_000 };
@@ -55,8 +59,7 @@ impl Running {
 }
 
 fn open(relay: &Relay) -> Peer<CoapClients<Quick>> {
-    let address = relay.address;
-    Peer::open(Endpoint { shown: format!("coap://{address}"), address, tls: None, credentials: None, upgrade: None })
+    Peer::open(endpoint(relay.address))
 }
 
 /// Sends messages of these sizes as fast as the window allows.
@@ -142,4 +145,88 @@ fn at_best_effort_nothing_is_repeated() {
     assert!((150..300).contains(&arrived.len()), "{} of 300 arrived", arrived.len());
     assert_eq!(statistics.repeated, 0, "{statistics:?}");
     assert!(statistics.published < 300 && statistics.published >= arrived.len() as u64);
+}
+
+/// Asks as fast as the window allows, through a relay, and answers each read's last request first; sizes of requests
+/// and answers.
+fn ask(weather: Weather, qos: Qos, sizes: &[(u32, u32)]) -> Peer {
+    let address = ports::free();
+    let relay = Relay::start(address, weather, 5);
+    let mut peer = Peer::of_two(any::open::<CoapClients<Quick>>, [endpoint(relay.address), endpoint(address)], 60);
+    let responder = peer.join(responder("lossy/+", qos));
+    let requester = peer.join(requester("lossy/a", qos, 20_000));
+    let (mut sent, mut answered) = (0, 0);
+    let deadline = clock::monotonic_ns() + 60_000_000_000;
+    while peer.record.answers.len() < sizes.len() && clock::monotonic_ns() < deadline {
+        while sent < sizes.len() && peer.offer(requester, sizes[sent].0) == Taken::Yes {
+            sent += 1;
+        }
+        peer.flush(requester);
+        peer.linger(1);
+        let asked = peer.record.asked[answered..].to_vec();
+        answered += asked.len();
+        for one in asked.iter().rev() {
+            let size = sizes[one.header.sequence as usize - 1].1;
+            let taken = peer.clients.answer(responder, &answer(one, one.header.sequence, size));
+            assert_eq!(taken, Taken::Yes);
+        }
+        peer.flush(responder);
+        if qos == Qos::BestEffort && sent == sizes.len() {
+            break;
+        }
+    }
+    if qos == Qos::BestEffort {
+        // What is still under way comes, and is answered.
+        peer.linger(100);
+        for one in &peer.record.asked[answered..].to_vec() {
+            assert_eq!(peer.clients.answer(responder, &answer(one, one.header.sequence, 100)), Taken::Yes);
+        }
+        peer.flush(responder);
+    }
+    peer.linger(300);
+    let heard: HashSet<u32> = peer.record.asked.iter().map(|one| one.header.sequence).collect();
+    assert_eq!(heard.len(), peer.record.asked.len(), "each is heard once");
+    assert_eq!((peer.record.causes(requester), peer.record.causes(responder)), (vec![], vec![]));
+    peer.leave(responder, Goodbye::Graceful);
+    let answers_written = |event: &Event| matches!(event, Event::Written(id, ..) if *id == responder);
+    assert_eq!(peer.record.count(answers_written), heard.len());
+    peer.record.events.retain(|event| !answers_written(event));
+    peer
+}
+
+fn assert_each_answered_once(peer: &Peer, sizes: &[(u32, u32)]) {
+    let mut answers: Vec<_> =
+        peer.record.answers.iter().map(|one| (one.request.unwrap().sequence, one.payload_bytes as u32)).collect();
+    answers.sort_unstable();
+    let expected: Vec<_> = (1..).zip(sizes.iter().map(|(_, answer)| *answer)).collect();
+    assert_eq!(answers, expected);
+    assert!(peer.record.answers.iter().all(|one| one.intact));
+    let record = &peer.record;
+    assert_eq!((record.written(), record.acknowledged(), record.unanswered()), (sizes.len(), sizes.len(), 0));
+}
+
+#[test]
+fn every_request_is_answered_once_though_one_datagram_of_ten_is_lost() {
+    let sizes = [(100, 100); 400];
+    assert_each_answered_once(&ask(Weather { lost: 0.1, ..Weather::default() }, Qos::AtLeastOnce, &sizes), &sizes);
+    let large = [(10_000, 24), (100, 20_000), (24, 24), (1_025, 1_025), (3_000, 3_000), (24, 1_024), (1_024, 50_000)];
+    assert_each_answered_once(&ask(Weather { lost: 0.1, ..Weather::default() }, Qos::AtLeastOnce, &large), &large);
+}
+
+#[test]
+fn requests_and_answers_that_come_twice_or_late_are_told_once() {
+    let sizes = [(100, 100); 400];
+    let weather = Weather { lost: 0.02, doubled: 0.2, overtaken: 0.2 };
+    assert_each_answered_once(&ask(weather, Qos::AtLeastOnce, &sizes), &sizes);
+}
+
+#[test]
+fn at_best_effort_a_lost_request_or_answer_stays_lost() {
+    let sizes = [(100, 100); 300];
+    let peer = ask(Weather { lost: 0.1, ..Weather::default() }, Qos::BestEffort, &sizes);
+    let named: HashSet<_> = peer.record.answers.iter().map(|one| one.request).collect();
+    assert_eq!(named.len(), peer.record.answers.len(), "once each");
+    // Two ways, one of ten lost on each: 81 of 100.
+    assert!((190..290).contains(&named.len()), "{} of 300 were answered", named.len());
+    assert_eq!((peer.record.written(), peer.record.acknowledged()), (300, 0));
 }

@@ -101,7 +101,7 @@ impl Work {
         if let Some(client) = self.by_address.get(&address) {
             return *client;
         }
-        let socket = SocketFactory::default().connect_datagrams(self.server).unwrap();
+        let socket = SocketFactory::default().connect_datagrams(None, self.server).unwrap();
         socket.enlarge_receive_buffer(4 << 20).unwrap();
         self.reactor.add(socket.as_fd(), self.clients.len() as u64).unwrap();
         self.clients.push((address, socket));

@@ -59,8 +59,14 @@ impl Stage {
         let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
         socket.set_nonblocking(true).unwrap();
         let address = socket.local_addr().unwrap();
-        let endpoint =
-            Endpoint { shown: format!("coap://{address}"), address, tls: None, credentials: None, upgrade: None };
+        let endpoint = Endpoint {
+            shown: format!("coap://{address}"),
+            address,
+            tls: None,
+            credentials: None,
+            upgrade: None,
+            settings: None,
+        };
         Stage { peer: Peer::open(endpoint), socket, client: None }
     }
 
@@ -124,8 +130,18 @@ impl Stage {
         while self.look().is_some() {}
     }
 
+    /// Where the client is.
+    pub fn client(&self) -> SocketAddr {
+        self.client.unwrap()
+    }
+
+    /// The server's socket is closed.
+    pub fn vanish(&mut self) {
+        self.socket = UdpSocket::bind("127.0.0.1:0").unwrap();
+    }
+
     pub fn say(&self, bytes: &[u8]) {
-        self.socket.send_to(bytes, self.client.unwrap()).unwrap();
+        self.socket.send_to(bytes, self.client()).unwrap();
     }
 
     pub fn say_empty(&self, kind: Kind, message_id: u16) {

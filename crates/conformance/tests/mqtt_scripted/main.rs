@@ -7,5 +7,7 @@ mod incoming;
 mod opening;
 mod options;
 mod outgoing;
+mod requests;
 mod script;
+mod unsubscribing;
 mod websocket;

@@ -27,10 +27,10 @@ impl Script {
 
     /// The same; the clients connect from these addresses in turn.
     pub fn with_peer_from<C: Clients>(version: Version, sources: &[IpAddr]) -> (Script, Peer<C>) {
-        let listener = TcpListener::bind(pubmark_conformance::ports::free()).unwrap();
+        let listener = pubmark_conformance::ports::listen();
         let address = listener.local_addr().unwrap();
         let shown = format!("mqtt://{address}");
-        let endpoint = Endpoint { shown, address, tls: None, credentials: None, upgrade: None };
+        let endpoint = Endpoint { shown, address, tls: None, credentials: None, upgrade: None, settings: None };
         (Script { version, listener, stream: None, received: Vec::new() }, Peer::from_sources(endpoint, sources))
     }
 

@@ -29,7 +29,7 @@ struct Meeting {
 
 impl Meeting {
     fn new() -> Meeting {
-        let listener = TcpListener::bind(pubmark_conformance::ports::free()).unwrap();
+        let listener = pubmark_conformance::ports::listen();
         let address = listener.local_addr().unwrap();
         let upgrade = Upgrade { host: address.to_string(), path: "/mqtt".to_owned(), subprotocol: "mqtt" };
         let endpoint = Endpoint {
@@ -38,6 +38,7 @@ impl Meeting {
             tls: None,
             credentials: None,
             upgrade: Some(upgrade),
+            settings: None,
         };
         Meeting { peer: Peer::open(endpoint), listener }
     }

@@ -5,5 +5,6 @@
 mod jetstream;
 mod nats;
 mod redis;
+mod redis_lists;
 mod redis_streams;
 mod script;

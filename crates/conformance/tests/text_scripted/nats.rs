@@ -4,8 +4,8 @@ use pubmark_adapters::nats::NatsClients;
 use pubmark_conformance::peer::{RUN, publisher, session, subscriber};
 use pubmark_conformance::recorder::Event;
 use pubmark_model::qos::Qos;
-use pubmark_protocol::clients::{SessionConfig, SessionId, Subscription, Taken};
-use pubmark_protocol::events::{Cause, Said};
+use pubmark_protocol::clients::{Clients as _, Goodbye, SessionConfig, SessionId, SessionOptions, Subscription, Taken};
+use pubmark_protocol::events::{Cause, Said, Token};
 use pubmark_protocol::header;
 
 use crate::script::{Meeting, Script};
@@ -122,4 +122,81 @@ fn a_topic_without_a_subject_is_never_sent() {
     let mut meeting = Meeting::<NatsClients>::new(false);
     let cause = meeting.end_after(publisher("dots", "a.b", Qos::BestEffort), INFO);
     assert!(matches!(&cause, Cause::Dropped(words) if words.contains("`a.b` has `.` in it")), "{cause:?}");
+}
+
+/// A session whose messages are requests, open and subscribed.
+fn asking() -> (Meeting<NatsClients>, SessionId, Script) {
+    let options = SessionOptions { answers_to: Some("answers/me".into()), ..SessionOptions::default() };
+    let subscriptions = vec![Subscription { filter: "answers/me".into(), qos: Qos::BestEffort }];
+    let config = SessionConfig { options, subscriptions, ..publisher("asks", "a/b", Qos::BestEffort) };
+    let (mut meeting, id, mut script) = opened(config);
+    script.expect(&mut meeting.peer, b"SUB answers.me.* 1\r\nPING\r\n");
+    script.say(b"PONG\r\n");
+    meeting.peer.wait("granted", |record| record.count(|event| matches!(event, Event::Subscribed(..))) == 1);
+    (meeting, id, script)
+}
+
+#[test]
+fn a_request_has_a_reply_subject_of_its_own_and_a_reply_is_known_by_it() {
+    let (mut meeting, id, mut script) = asking();
+    let peer = &mut meeting.peer;
+    assert_eq!(peer.offer(id, 24), Taken::Yes);
+    peer.flush(id);
+    let said = script.expect(peer, b"\r\n");
+    assert!(said.starts_with("PUB a.b answers.me.0-1 24\r\n"), "{said}");
+    let mut reply = Vec::new();
+    header::write_reply(&mut reply, RUN, 7, 1, 0);
+    for (subject, expected) in [
+        ("answers.me.0-1", Some(Token { publication: 0, sequence: 1 })),
+        ("answers.me.3-9", Some(Token { publication: 3, sequence: 9 })),
+        ("answers.me.what", None),
+        ("elsewhere", None),
+    ] {
+        script.say(format!("MSG {subject} 1 24\r\n").as_bytes());
+        script.say(&reply);
+        script.say(b"\r\n");
+        peer.wait("the reply", |record| !record.answers.is_empty());
+        assert_eq!(peer.record.answers.remove(0).request, expected, "{subject}");
+    }
+}
+
+#[test]
+fn a_request_that_nobody_listens_to_is_refused() {
+    let (mut meeting, id, mut script) = asking();
+    let peer = &mut meeting.peer;
+    // The headers are all there is (a status line and the empty line behind it).
+    script.say(b"HMSG answers.me.0-5 1 16 16\r\nNATS/1.0 503\r\n\r\n\r\n");
+    let token = Token { publication: 0, sequence: 5 };
+    let refused = |event: &Event| matches!(event, Event::Acknowledged(session, found, Err(_)) if (*session, *found) == (id, token));
+    peer.wait("the refusal", |record| record.count(refused) == 1);
+    assert_eq!(peer.record.answers, []);
+}
+
+#[test]
+fn the_end_of_a_subscription_is_told_by_its_own_pong() {
+    let filter = |filter: &str| Subscription { filter: filter.into(), qos: Qos::BestEffort };
+    let subscriptions = vec![filter("open/#"), filter("also")];
+    let (mut meeting, id, mut script) = opened(SessionConfig { subscriptions, ..session("ends") });
+    script.expect(&mut meeting.peer, b"SUB open 1\r\nSUB open.> 2\r\nSUB also 3\r\nPING\r\n");
+    let peer = &mut meeting.peer;
+    peer.clients.unsubscribe(id, 0, &mut peer.record);
+    script.expect(&mut meeting.peer, b"UNSUB 1\r\nUNSUB 2\r\nPING\r\n");
+    script.say(b"PONG\r\n");
+    meeting
+        .peer
+        .wait("subscribed", |record| record.count(|event| matches!(event, Event::Subscribed(_, 1, Ok(_)))) == 1);
+    meeting.peer.linger(20);
+    assert_eq!(
+        meeting.peer.record.count(|event| matches!(event, Event::Unsubscribed(..))),
+        0,
+        "that answers the other PING"
+    );
+    script.say(b"PONG\r\n");
+    meeting.peer.wait("ended", |record| record.events.last() == Some(&Event::Unsubscribed(id, 0, Ok(()))));
+    meeting.peer.leave(id, Goodbye::Cut);
+    let mut script = meeting.accept_again(id);
+    script.say(INFO);
+    script.expect(&mut meeting.peer, b"PING\r\n");
+    script.say(b"PONG\r\n");
+    assert_eq!(script.expect(&mut meeting.peer, b"PING\r\n"), "SUB also 3\r\nPING\r\n");
 }

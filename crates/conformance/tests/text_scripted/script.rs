@@ -26,10 +26,11 @@ pub struct Meeting<C> {
 impl<C: Clients> Meeting<C> {
     /// Clients that connect in the clear, or ask for TLS.
     pub fn new(tls: bool) -> Meeting<C> {
-        let listener = TcpListener::bind(pubmark_conformance::ports::free()).unwrap();
+        let listener = pubmark_conformance::ports::listen();
         let address = listener.local_addr().unwrap();
         let tls = tls.then(|| Tls { server_name: "localhost".to_owned(), authorities: None, identity: None });
-        let endpoint = Endpoint { shown: address.to_string(), address, tls, credentials: None, upgrade: None };
+        let endpoint =
+            Endpoint { shown: address.to_string(), address, tls, credentials: None, upgrade: None, settings: None };
         Meeting { peer: Peer::open(endpoint), listener }
     }
 
@@ -43,6 +44,24 @@ impl<C: Clients> Meeting<C> {
     pub fn accept_again(&mut self, session: SessionId) -> Script {
         self.peer.clients.connect(session, &mut self.peer.record);
         let (stream, _) = self.listener.accept().unwrap();
+        stream.set_nonblocking(true).unwrap();
+        stream.set_nodelay(true).unwrap();
+        Script { stream, received: Vec::new() }
+    }
+
+    /// The next connection of a session that makes several.
+    pub fn accept_further(&mut self) -> Script {
+        self.listener.set_nonblocking(true).unwrap();
+        let deadline = Instant::now() + PATIENCE;
+        let stream = loop {
+            match self.listener.accept() {
+                Ok((stream, _)) => break stream,
+                Err(error) => assert_eq!(error.kind(), ErrorKind::WouldBlock, "{error}"),
+            }
+            assert!(Instant::now() < deadline, "no further connection");
+            self.peer.linger(1);
+        };
+        self.listener.set_nonblocking(false).unwrap();
         stream.set_nonblocking(true).unwrap();
         stream.set_nodelay(true).unwrap();
         Script { stream, received: Vec::new() }

@@ -1,0 +1,149 @@
+//! Requests and their answers.
+
+use pubmark_model::qos::Qos;
+use pubmark_protocol::clients::{SessionConfig, SessionId, SessionOptions, Subscription, Taken};
+use pubmark_protocol::events::Token;
+use pubmark_protocol::header;
+use pubmark_protocol::requests::{Answer, ReplyTo};
+
+use super::Target;
+use crate::peer::{Peer, publisher, subscriber};
+use crate::recorder::{Asked, Event, Recorder};
+
+/// Sizes of requests and answers.
+const SIZES: [u32; 4] = [24, 100, 5_000, 200_000];
+
+/// A session whose messages are requests.
+fn requester(name: &str, topic: &str, qos: Qos) -> SessionConfig {
+    let answers_to: Box<str> = format!("answers/{name}").into();
+    SessionConfig {
+        subscriptions: vec![Subscription { filter: answers_to.clone(), qos }],
+        options: SessionOptions { answers_to: Some(answers_to), ..SessionOptions::default() },
+        ..publisher(name, topic, qos)
+    }
+}
+
+/// A session that answers them.
+fn responder(topic: &str, qos: Qos) -> SessionConfig {
+    SessionConfig {
+        options: SessionOptions { answers_at: Some(qos), ..SessionOptions::default() },
+        ..subscriber("responder", topic, qos)
+    }
+}
+
+fn has_no_requests(target: &Target) -> bool {
+    if target.capabilities.features.requests.is_none() {
+        eprintln!("skipped: {} has no words for requests", target.capabilities.name);
+    }
+    target.capabilities.features.requests.is_none()
+}
+
+/// Answers a request with as many bytes as it had, waiting for room as long as it takes.
+fn answer(peer: &mut Peer, asked: &Asked, qos: Qos, number: u32) {
+    let answer = Answer {
+        to: ReplyTo { address: &asked.address, mark: &asked.mark },
+        qos,
+        number,
+        publisher: asked.header.publisher,
+        sequence: asked.header.sequence,
+        due_ns: asked.header.due_ns,
+        received_ns: asked.at_ns,
+        payload_bytes: asked.payload_bytes as u32,
+    };
+    loop {
+        let writable = |record: &Recorder| record.count(|event| *event == Event::Writable(asked.session));
+        let before = writable(&peer.record);
+        let taken = peer.clients.answer(asked.session, &answer);
+        peer.flush(asked.session);
+        match taken {
+            Taken::Yes => return,
+            Taken::NotReady => peer.wait("writable", |record| writable(record) > before),
+            Taken::TooLarge(_) => panic!("refused: {answer:?}"),
+        }
+    }
+}
+
+pub fn answers_name_their_requests(target: &mut Target) {
+    if has_no_requests(target) {
+        return;
+    }
+    for qos in target.capabilities.qos() {
+        let mut peer = target.peer();
+        let topic = format!("requests/level-{}", qos.level());
+        let responder = peer.join(responder(&topic, qos));
+        let askers: Vec<SessionId> =
+            ["asker-1", "asker-2"].map(|name| peer.join(requester(name, &topic, qos))).to_vec();
+        for size in SIZES {
+            askers.iter().for_each(|asker| peer.send(*asker, size));
+        }
+        let count = SIZES.len() * askers.len();
+        peer.wait("all requests", |record| record.asked.len() == count);
+        let asked = std::mem::take(&mut peer.record.asked);
+        assert!(asked.iter().all(|one| one.session == responder && !one.address.is_empty()), "{asked:?}");
+        // The last one first: an answer is known by what it names, not by its place.
+        for (number, one) in (0..).zip(asked.iter().rev()) {
+            answer(&mut peer, one, qos, number);
+        }
+        peer.wait("all answers", |record| record.answers.len() == count);
+        let answers_sent =
+            peer.record.count(|event| matches!(event, Event::Written(session, ..) if *session == responder));
+        assert_eq!(answers_sent, count, "{qos:?}");
+        peer.linger(50);
+        assert_eq!((peer.record.answers.len(), peer.record.asked.len()), (count, 0), "{qos:?}");
+        for one in &peer.record.answers {
+            let request = asked.iter().find(|asked| asked.header.sequence == one.header.sequence).unwrap();
+            let token = Token { publication: 0, sequence: request.header.sequence };
+            assert_eq!((one.request, one.payload_bytes, one.intact), (Some(token), request.payload_bytes, true));
+            assert_eq!((one.header.publisher, one.header.due_ns), (request.header.publisher, request.header.due_ns));
+            assert!(one.header.write_start_us.is_some_and(|held_us| held_us < 60_000_000), "{one:?}");
+        }
+        for asker in &askers {
+            assert_eq!(peer.record.answers.iter().filter(|one| one.session == *asker).count(), SIZES.len());
+        }
+    }
+}
+
+pub fn who_only_listens_hears_a_request_as_a_message(target: &mut Target) {
+    if has_no_requests(target) {
+        return;
+    }
+    if target.capabilities.features.only_requests {
+        return eprintln!("skipped: {} carries requests only, nobody just listens", target.capabilities.name);
+    }
+    let mut peer = target.peer();
+    let level = target.capabilities.levels[0].qos;
+    let listens = peer.join(subscriber("listens", "requests/heard", level));
+    let asks = peer.join(requester("asks", "requests/heard", level));
+    peer.send(asks, header::FULL as u32);
+    if target.capabilities.features.only_responders_hear_requests {
+        peer.linger(200);
+        assert!(peer.record.asked.is_empty() && peer.record.sequences(listens).is_empty());
+        return;
+    }
+    peer.wait("the request", |record| record.asked.len() == 1);
+    assert_eq!(peer.record.sequences(listens).len(), 1);
+    peer.linger(100);
+    assert_eq!(peer.record.answers, []);
+}
+
+pub fn a_request_that_nobody_hears_has_no_answer(target: &mut Target) {
+    if has_no_requests(target) {
+        return;
+    }
+    let mut peer = target.peer();
+    let level = target.capabilities.levels[0].qos;
+    if target.capabilities.features.subscribers_listen {
+        // Somebody has to be there for a requester to connect to; it listens to something else.
+        peer.join(responder("requests/other", level));
+    }
+    let asks = peer.join(requester("asks-in-vain", "requests/unheard", level));
+    peer.send(asks, header::FULL as u32);
+    peer.linger(200);
+    assert_eq!(peer.record.answers, []);
+    let refusals = peer.record.all(|event| match event {
+        Event::Acknowledged(session, token, Err(_)) => Some((*session, *token)),
+        _ => None,
+    });
+    // Some systems say so at once; then of this request.
+    assert!(refusals.is_empty() || refusals == [(asks, Token { publication: 0, sequence: 1 })], "{refusals:?}");
+}

@@ -1,0 +1,88 @@
+//! DDS with itself, over the network of this machine.
+
+#![allow(clippy::print_stderr)]
+
+use pubmark_adapters::dds::{CycloneClients, RustClients};
+use pubmark_conformance::cases::run_all_but;
+use pubmark_conformance::dds::Domain;
+use pubmark_conformance::peer::{Peer, publisher, subscriber};
+use pubmark_conformance::server::Listener;
+use pubmark_model::qos::Qos;
+use pubmark_protocol::any::AnyClients;
+
+/// Cases about what DDS has not.
+const LEFT_OUT: &[(&str, &str)] = &[
+    ("the in-flight window is kept", "DDS has no window of messages; a writer's history limits it"),
+    ("a port without listener is unreachable", "nobody has to listen anywhere"),
+    ("unanswered messages of a lost session are told", "without readers there is nobody who owes an answer"),
+    ("a killed server is noticed", "there is no server"),
+    ("a server that stops answering is noticed", "there is no server"),
+];
+
+/// Is the library there? Says so if not.
+#[allow(clippy::print_stderr, reason = "a skipped test says why")]
+fn has_cyclone() -> bool {
+    let missing = CycloneClients::missing();
+    if let Some(why) = &missing {
+        eprintln!("skipped: {why} (`apt-get install libddsc0debian`)");
+    }
+    missing.is_none()
+}
+
+#[test]
+fn cyclone_plain() {
+    if has_cyclone() {
+        run_all_but::<CycloneClients, Domain>(CycloneClients::capabilities(), Listener::Plain, LEFT_OUT);
+    }
+}
+
+/// RustDDS acknowledges samples when it has received them and drops the oldest of those that were not taken, beyond 512 of a topic;
+/// a run that floods is refused (docs/design/dds.md).
+const LEFT_OUT_FOR_RUST: &[(&str, &str)] = &[(
+    "a flood through a full socket arrives whole and in order",
+    "RustDDS drops what it has acknowledged when its reader is busy: runs that flood are refused",
+)];
+
+#[test]
+fn rust_plain() {
+    let left_out: Vec<(&str, &str)> = LEFT_OUT.iter().chain(LEFT_OUT_FOR_RUST).copied().collect();
+    run_all_but::<RustClients, Domain>(RustClients::capabilities(), Listener::Plain, &left_out);
+}
+
+/// From one library to the other, both ways, at every level.
+#[test]
+fn cyclone_and_rust_understand_each_other() {
+    if !has_cyclone() {
+        return;
+    }
+    for settings in ["?topic=per-topic", "?topic=single"] {
+        for qos in [Qos::BestEffort, Qos::AtLeastOnce] {
+            let endpoint = Domain::free().with(settings).at();
+            exchange(Peer::<CycloneClients>::open(endpoint.clone()), Peer::<RustClients>::open(endpoint.clone()), qos);
+            exchange(Peer::<RustClients>::open(endpoint.clone()), Peer::<CycloneClients>::open(endpoint), qos);
+        }
+    }
+}
+
+fn exchange<A: AnyClients, B: AnyClients>(mut writer: Peer<A>, mut reader: Peer<B>, qos: Qos) {
+    const SIZES: [u32; 4] = [16, 100, 1_000, 60_000];
+    reader.join(subscriber("other-in", "other/+", qos));
+    let says = writer.join(publisher("other-out", "other/topic", qos));
+    // The first may be too early at best effort.
+    while reader.record.arrived.is_empty() {
+        writer.send(says, 16);
+        writer.linger(10);
+        reader.linger(20);
+    }
+    reader.linger(50);
+    reader.record.arrived.clear();
+    for size in SIZES {
+        writer.send(says, size);
+        reader.wait("one size", |record| record.arrived.last().is_some_and(|one| one.payload_bytes == size as usize));
+    }
+    assert!(reader.record.arrived.iter().all(|one| one.intact));
+    if qos > Qos::BestEffort {
+        let written = writer.record.written();
+        writer.wait("acknowledged", |record| record.acknowledged() == written);
+    }
+}

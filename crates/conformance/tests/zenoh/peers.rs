@@ -1,0 +1,169 @@
+//! Without a router: subscribers listen, publishers connect.
+
+use crate::turn;
+use pubmark_adapters::zenoh::{PeersBlocking, ZenohClients};
+use pubmark_conformance::peer::{Peer, publisher, session, subscriber};
+use pubmark_conformance::ports;
+use pubmark_conformance::recorder::{Answered, Asked, Event};
+use pubmark_model::qos::Qos;
+use pubmark_protocol::any::AnyClients;
+use pubmark_protocol::clients::{Goodbye, SessionConfig, SessionOptions, Subscription, Taken};
+use pubmark_protocol::endpoint::Endpoint;
+use pubmark_protocol::events::{Cause, Token};
+use pubmark_protocol::requests::{Answer, ReplyTo};
+
+type Clients = ZenohClients<PeersBlocking>;
+
+fn endpoint() -> Endpoint {
+    let address = ports::free();
+    Endpoint {
+        shown: format!("zenoh-peer://{address}"),
+        address,
+        tls: None,
+        credentials: None,
+        upgrade: None,
+        settings: None,
+    }
+}
+
+#[test]
+fn a_request_goes_to_the_peer_that_answers_and_its_answer_to_who_asked() {
+    let _turn = turn();
+    const COUNT: usize = 50;
+    let endpoint = endpoint();
+    let (mut answers, mut asks) = (Peer::<Clients>::open(endpoint.clone()), Peer::<Clients>::open(endpoint));
+    let options = SessionOptions { answers_at: Some(Qos::BestEffort), ..SessionOptions::default() };
+    let config = subscriber("answers", "asked/+", Qos::BestEffort);
+    let responder = answers.join(SessionConfig { options, ..config });
+    let options = SessionOptions { answers_to: Some("answers/me".into()), ..SessionOptions::default() };
+    let subscriptions = vec![Subscription { filter: "answers/me".into(), qos: Qos::BestEffort }];
+    let config = publisher("asks", "asked/x", Qos::BestEffort);
+    let requester = asks.join(SessionConfig { options, subscriptions, ..config });
+    for _ in 0..COUNT {
+        asks.send(requester, 100);
+    }
+    answers.wait("all requests", |record| record.asked.len() == COUNT);
+    let asked = std::mem::take(&mut answers.record.asked);
+    let answer = |one: &Asked, number| Answer {
+        to: ReplyTo { address: "asked/x", mark: &[] },
+        qos: Qos::BestEffort,
+        number,
+        publisher: one.header.publisher,
+        sequence: one.header.sequence,
+        due_ns: one.header.due_ns,
+        received_ns: one.at_ns,
+        payload_bytes: 300,
+    };
+    for (number, one) in (0..).zip(asked.iter().rev()) {
+        assert_eq!(one.address, "asked/x");
+        let to = ReplyTo { address: &one.address, mark: &one.mark };
+        assert_eq!(answers.clients.answer(responder, &Answer { to, ..answer(one, number) }), Taken::Yes);
+    }
+    answers.flush(responder);
+    asks.wait("all answers", |record| record.answers.len() == COUNT);
+    assert!(asks.record.answers.iter().all(|one| one.intact && one.payload_bytes == 300));
+    let named = |one: &Answered| one.request == Some(Token { publication: 0, sequence: one.header.sequence });
+    assert!(asks.record.answers.iter().all(named));
+    // A request is answered once; one that is unknown, or was answered, never.
+    for mark in [&asked[0].mark[..], &[], &[1; 64]] {
+        let again = Answer { to: ReplyTo { address: "asked/x", mark }, ..answer(&asked[0], 7_000) };
+        assert_eq!(answers.clients.answer(responder, &again), Taken::Yes);
+        answers.flush(responder);
+    }
+    let abandoned = |event: &Event| matches!(event, Event::Abandoned(_, token) if token.sequence == 7_000);
+    assert_eq!(answers.record.count(abandoned), 3);
+    asks.linger(50);
+    assert_eq!(asks.record.answers.len(), COUNT);
+}
+
+#[test]
+fn many_publishers_are_heard_by_one_subscriber() {
+    let _turn = turn();
+    const COUNT: u32 = 200;
+    let endpoint = endpoint();
+    let mut listens = Peer::<Clients>::open(endpoint.clone());
+    let mut connects = Peer::<Clients>::open(endpoint);
+    listens.join(subscriber("in", "peers/+/value", Qos::BestEffort));
+    for name in ["a", "b", "c"] {
+        let topic = format!("peers/{name}/value");
+        let says = connects.join(publisher(name, &topic, Qos::BestEffort));
+        for _ in 0..COUNT {
+            connects.send(says, 1_000);
+        }
+    }
+    listens.wait("all", |record| record.arrived.len() == 3 * COUNT as usize);
+    assert!(listens.record.arrived.iter().all(|one| one.intact && one.empty_at_ns.is_none()));
+    assert_eq!(listens.record.missed, 0);
+}
+
+#[test]
+fn a_second_subscriber_has_a_port_of_its_own_and_is_found() {
+    let _turn = turn();
+    let endpoint = endpoint();
+    let mut peer = Peer::<Clients>::open(endpoint);
+    let first = peer.join(subscriber("first", "peers/#", Qos::BestEffort));
+    let second = peer.join(subscriber("second", "peers/#", Qos::BestEffort));
+    let says = peer.join(publisher("out", "peers/x", Qos::BestEffort));
+    // Peers hear of each other in their own time.
+    let mut sent = 0;
+    while peer.record.sequences(second).is_empty() {
+        sent += 1;
+        assert!(sent < 200, "the second subscriber was not found");
+        peer.send(says, 16);
+        peer.linger(20);
+    }
+    let begin = sent;
+    for _ in 0..100 {
+        peer.send(says, 16);
+    }
+    peer.wait("both have all", |record| {
+        [first, second].iter().all(|id| record.sequences(*id).iter().filter(|number| **number > begin).count() == 100)
+    });
+}
+
+#[test]
+fn a_publisher_without_subscriber_is_told_and_comes_back() {
+    let _turn = turn();
+    let endpoint = endpoint();
+    let mut connects = Peer::<Clients>::open(endpoint.clone());
+    let cause = connects.fail_to_connect(session("alone"));
+    assert!(matches!(&cause, Cause::Unreachable(words) if words.contains("refused")), "{cause:?}");
+    let mut listens = Peer::<Clients>::open(endpoint);
+    let hears = listens.join(subscriber("in", "peers/x", Qos::BestEffort));
+    let says = connects.join(publisher("out", "peers/x", Qos::BestEffort));
+    connects.send(says, 16);
+    listens.wait("one", |record| record.arrived.len() == 1);
+    listens.leave(hears, Goodbye::Graceful);
+    connects.wait("told", |record| !record.causes(says).is_empty());
+    assert!(matches!(connects.record.causes(says)[..], [Cause::Dropped(_)]));
+    assert_eq!(connects.offer(says, 16), Taken::NotReady);
+    listens.connect(hears);
+    connects.connect(says);
+    assert_eq!(connects.record.count(|event| *event == Event::Writable(says)), 1);
+    connects.send(says, 16);
+    listens.wait("another", |record| record.arrived.len() == 2);
+}
+
+#[test]
+fn an_ended_subscription_is_silent_between_peers_too() {
+    let _turn = turn();
+    let endpoint = endpoint();
+    let mut listens = Peer::<Clients>::open(endpoint.clone());
+    let mut connects = Peer::<Clients>::open(endpoint);
+    let filter = |filter: &str| Subscription { filter: filter.into(), qos: Qos::BestEffort };
+    let hears =
+        listens.join(SessionConfig { subscriptions: vec![filter("gone/#"), filter("stays/#")], ..session("hears") });
+    let to = |topic: &str| publisher("", topic, Qos::BestEffort).publications.remove(0);
+    let says = connects.join(SessionConfig { publications: vec![to("gone/x"), to("stays/x")], ..session("says") });
+    (0..2).for_each(|publication| connects.send_to(says, publication, 16));
+    listens.wait("both", |record| record.sequences(hears) == [1, 2]);
+    AnyClients::unsubscribe(&mut *listens.clients, hears, 0, &mut listens.record);
+    listens.wait("ended", |record| record.events.last() == Some(&Event::Unsubscribed(hears, 0, Ok(()))));
+    (0..2).for_each(|publication| connects.send_to(says, publication, 16));
+    listens.wait("the other", |record| record.sequences(hears).contains(&4));
+    listens.linger(50);
+    assert_eq!(listens.record.sequences(hears), [1, 2, 4]);
+    AnyClients::unsubscribe(&mut *listens.clients, hears, 0, &mut listens.record);
+    listens.wait("refused", |record| matches!(record.events.last(), Some(Event::Unsubscribed(_, 0, Err(_)))));
+    assert_eq!(listens.record.causes(hears), []);
+}

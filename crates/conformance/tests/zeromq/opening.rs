@@ -1,0 +1,173 @@
+//! How a connection begins, with peers that do not do it right.
+
+use pubmark_conformance::peer::{credentials, publisher, session, subscriber};
+use pubmark_model::qos::Qos;
+use pubmark_protocol::clients::SessionConfig;
+use pubmark_protocol::events::{Cause, Said};
+use pubmark_wire::zmtp::{self, Mechanism, SocketType};
+
+use crate::script::{Meeting, command, greeting, ready, written};
+
+/// The first words, up to the version: a peer's mechanism is known before ours is named.
+const FRONT: &[u8] = b"\xff\0\0\0\0\0\0\0\0\x7f\x03";
+
+fn end(config: SessionConfig, words: &[&[u8]]) -> Cause {
+    Meeting::new(60).end_after(config, &words.concat())
+}
+
+fn hears() -> SessionConfig {
+    subscriber("hears", "a", Qos::BestEffort)
+}
+
+fn null() -> Vec<u8> {
+    greeting(1, Mechanism::Null)
+}
+
+#[test]
+fn a_handshake_without_a_log_in() {
+    let mut meeting = Meeting::new(60);
+    let (id, mut script) = meeting.accept(session("null"));
+    script.expect(&mut meeting.peer, FRONT);
+    script.say(&null());
+    let rest = written(|out| zmtp::encode_greeting_rest(Mechanism::Null, out));
+    assert_eq!(rest.len() + FRONT.len(), zmtp::GREETING_BYTES);
+    script.expect(&mut meeting.peer, &rest);
+    script.expect(&mut meeting.peer, b"\x04\x19\x05READY\x0bSocket-Type\0\0\0\x03PUB");
+    assert_eq!(meeting.peer.record.connects(id), []);
+    script.say(&ready("XSUB"));
+    meeting.peer.wait("connected", |record| record.connects(id).len() == 1);
+}
+
+#[test]
+fn a_handshake_with_a_log_in() {
+    let mut meeting = Meeting::new(60);
+    let config = SessionConfig { credentials: credentials("me", "two words"), ..hears() };
+    let (id, mut script) = meeting.accept(config.clone());
+    script.expect(&mut meeting.peer, FRONT);
+    script.say(&greeting(1, Mechanism::Plain));
+    script.expect(&mut meeting.peer, &written(|out| zmtp::encode_greeting_rest(Mechanism::Plain, out)));
+    script.expect(&mut meeting.peer, b"\x04\x13\x05HELLO\x02me\x09two words");
+    script.say(&written(zmtp::encode_welcome));
+    script.expect(&mut meeting.peer, b"\x04\x1c\x08INITIATE\x0bSocket-Type\0\0\0\x03SUB");
+    script.say(&ready("XPUB"));
+    meeting.peer.wait("connected", |record| record.connects(id).len() == 1);
+    let plain = greeting(1, Mechanism::Plain);
+    let refused = |reason: &[u8]| end(config.clone(), &[&plain, &command("ERROR", reason)]);
+    assert_eq!(refused(b"\x03400"), Cause::NotAuthorized(Said::words("ERROR 400")));
+    assert_eq!(refused(b"\0"), Cause::NotAuthorized(Said::words("ERROR ")));
+    assert_eq!(refused(b"\x03300"), Cause::Refused(Said::words("ERROR 300")), "a fault of its own");
+    let taken = written(zmtp::encode_welcome);
+    let misspelt = end(config.clone(), &[&plain, b"\x04\x09^RROR\x03400"]);
+    assert_eq!(misspelt, Cause::NotAuthorized(Said::words("ERROR 400")), "as libzmq 4.3.4 writes it");
+    let late = end(config.clone(), &[&plain, &taken, &command("ERROR", b"\x02no")]);
+    assert_eq!(late, Cause::Refused(Said::words("ERROR no")), "the log-in was taken");
+    let skipped = end(config, &[&plain, &ready("XPUB")]);
+    assert_eq!(skipped, Cause::Protocol("READY in place of its WELCOME".to_owned()));
+}
+
+#[test]
+fn a_mechanism_that_is_not_ours_is_told() {
+    let plain = greeting(1, Mechanism::Plain);
+    assert!(matches!(end(hears(), &[&plain]), Cause::NotAuthorized(said) if said.reason.contains("PLAIN")));
+    let with_log_in = SessionConfig { credentials: credentials("me", "pw"), ..hears() };
+    assert!(matches!(end(with_log_in, &[&null()]), Cause::Refused(said) if said.reason.contains("no log-in")));
+    let mut curve = null();
+    curve[12..17].copy_from_slice(b"CURVE");
+    assert!(matches!(end(hears(), &[&curve]), Cause::Refused(said) if said.reason.contains("another mechanism")));
+}
+
+#[test]
+fn a_log_in_that_plain_cannot_carry_is_refused_before_anything_is_said() {
+    let long = "x".repeat(256);
+    for login in [credentials(&long, "pw"), credentials("me", &long)] {
+        let cause = Meeting::new(60).peer.fail_to_connect(SessionConfig { credentials: login, ..hears() });
+        assert!(matches!(&cause, Cause::Refused(said) if said.reason.contains("255 B")), "{cause:?}");
+    }
+}
+
+#[test]
+fn a_session_that_publishes_and_subscribes_is_refused() {
+    let config = SessionConfig { subscriptions: hears().subscriptions, ..publisher("both", "a", Qos::BestEffort) };
+    let cause = Meeting::new(60).peer.fail_to_connect(config);
+    assert!(matches!(&cause, Cause::Refused(said) if said.reason.contains("publishes or subscribes")), "{cause:?}");
+}
+
+#[test]
+fn whoever_is_no_peer_of_version_3_is_told_by_the_first_byte_that_shows_it() {
+    for (words, expected) in [
+        (&b"HTTP/1.1 400 Bad Request\r\n"[..], "flags 0x48"),
+        (b"\x16\x03\x01\0\xa5", "flags 0x16"),
+        // ZMTP 1.0: an empty identity. 2.0: its signature, revision 1, a socket type.
+        (b"\x01\0", "a frame before its greeting"),
+        (b"\xff\0\0\0\0\0\0\0\x01\x7f\x01\x02", "version 1 of ZMTP"),
+        (b"\xff\0\0\0\0\0\0\0\x01\x7f\x00", "version 0 of ZMTP"),
+        (b"\xff\0\0\0\0\0\0\x01\0\0", "without the signature"),
+        (b"\x04\x05\x04PONG", "a frame before its greeting"),
+    ] {
+        let cause = end(hears(), &[words]);
+        assert!(matches!(&cause, Cause::Protocol(what) if what.contains(expected)), "{cause:?}");
+    }
+}
+
+#[test]
+fn what_may_not_stand_in_place_of_ready_ends_the_connection() {
+    let oversized = [&[6][..], &(1u64 << 40).to_be_bytes()].concat();
+    let endless = command("READY", &b"\x01x\0\0\0\x01y".repeat(9_000));
+    assert!(endless.len() < zmtp::LONGEST_COMMAND_BYTES, "properties that go on as long as is taken, and none of use");
+    let cases: [(&[u8], &str); 12] = [
+        (&null(), "a second greeting"),
+        (b"\0\0", "a message before its READY"),
+        (b"\x01\x01a", "a message before its READY"),
+        (&oversized, "exceeds the limit"),
+        (&endless, "without a Socket-Type"),
+        (&command("READY", b""), "without a Socket-Type"),
+        (&command("READY", b"\x0bSocket-Type\xff\xff\xff\xffXPUB"), "READY with data that are none"),
+        (&command("READY", b"\0\0\0\0\0"), "READY with data that are none"),
+        (&command("", b""), "without a name"),
+        (&command("SUBSCRIBE", b"a"), "SUBSCRIBE in place of its READY"),
+        (&command("WELCOME", b""), "WELCOME in place of its READY"),
+        (&command("PING", b"\0\0"), "PING in place of its READY"),
+    ];
+    for (words, expected) in cases {
+        let cause = end(hears(), &[&null(), words]);
+        assert!(matches!(&cause, Cause::Protocol(what) if what.contains(expected)), "{expected}: {cause:?}");
+    }
+    assert_eq!(end(hears(), &[&null(), &command("ERROR", b"\x04busy")]), Cause::Refused(Said::words("ERROR busy")));
+}
+
+#[test]
+fn a_socket_of_another_type_is_told() {
+    for (config, kind, expected) in [
+        (hears(), "XSUB", "where publishers connect"),
+        (hears(), "SUB", "where publishers connect"),
+        (publisher("says", "a", Qos::BestEffort), "XPUB", "where subscribers connect"),
+        (publisher("says", "a", Qos::BestEffort), "PUB", "where subscribers connect"),
+        (hears(), "ROUTER", "not one of publish/subscribe"),
+    ] {
+        let cause = end(config, &[&null(), &ready(kind)]);
+        assert!(matches!(&cause, Cause::Refused(said) if said.reason.contains(expected)), "{kind}: {cause:?}");
+    }
+    assert!(SocketType::Xsub.subscribes());
+}
+
+#[test]
+fn a_peer_that_closes_before_its_ready_is_told_as_such() {
+    let mut meeting = Meeting::new(60);
+    let (id, script) = meeting.accept(hears());
+    drop(script);
+    let cause = meeting.cause(id);
+    assert!(matches!(&cause, Cause::Dropped(words) if words.contains("before its READY")), "{cause:?}");
+}
+
+#[test]
+fn a_handshake_may_be_cut_anywhere() {
+    let words = [null(), ready("XPUB")].concat();
+    for cut in 1..words.len() {
+        let mut meeting = Meeting::new(60);
+        let (id, mut script) = meeting.accept(hears());
+        script.say(&words[..cut]);
+        meeting.peer.linger(1);
+        script.say(&words[cut..]);
+        meeting.peer.wait("connected", |record| record.connects(id).len() == 1);
+    }
+}

@@ -1,0 +1,302 @@
+//! Without a proxy: our subscribers listen, our devices connect to each; and programs over libzmq on the other side.
+
+use std::io::{Read, Write};
+use std::net::{TcpListener, TcpStream};
+
+use pubmark_adapters::zeromq::peers::ZeroMqPeersClients;
+use pubmark_conformance::peer::{Peer, publisher, session, subscriber};
+use pubmark_conformance::ports;
+use pubmark_conformance::recorder::Event;
+use pubmark_model::qos::Qos;
+use pubmark_protocol::any;
+use pubmark_protocol::clients::{Goodbye, Publication, SessionConfig, SessionId, Subscription, Taken};
+use pubmark_protocol::endpoint::Endpoint;
+use pubmark_protocol::events::Cause;
+use pubmark_wire::zmtp::Mechanism;
+
+use crate::libzmq::Program;
+use crate::script::{greeting, message, ready};
+
+fn two_endpoints() -> [Endpoint; 2] {
+    [(); 2].map(|()| {
+        let address = ports::free();
+        Endpoint {
+            shown: format!("zmq://{address}"),
+            address,
+            tls: None,
+            credentials: None,
+            upgrade: None,
+            settings: None,
+        }
+    })
+}
+
+fn open(endpoints: [Endpoint; 2]) -> Peer {
+    Peer::of_two(any::open::<ZeroMqPeersClients>, endpoints, 60)
+}
+
+/// Two subscribers that listen, and a device; all of one shard.
+fn three(filters: [&str; 2], topics: &[&str]) -> (Peer, [SessionId; 2], SessionId) {
+    let mut peer = open(two_endpoints());
+    let mut place = 0;
+    let hear = filters.map(|filter| {
+        let config = SessionConfig { endpoint: place, ..subscriber(&format!("in{place}"), filter, Qos::BestEffort) };
+        place += 1;
+        peer.join(config)
+    });
+    let publication = |topic: &&str| Publication {
+        publisher: 7,
+        topic: (*topic).into(),
+        qos: Qos::BestEffort,
+        retain: false,
+        body: None,
+    };
+    let publications = topics.iter().map(publication).collect();
+    let says = peer.join(SessionConfig { publications, ..session("out") });
+    (peer, hear, says)
+}
+
+#[test]
+fn each_subscriber_gets_what_it_asked_for_and_a_message_is_sent_once() {
+    let (mut peer, [first, second], says) = three(["a/#", "+/x"], &["a/x", "a/y", "b/x", "b/y"]);
+    for (publication, size) in [(0, 16), (1, 70_000), (2, 24), (3, 24), (0, 1_000_000)] {
+        assert_eq!(peer.offer_to(says, publication, size), Taken::Yes);
+        peer.flush(says);
+    }
+    peer.wait("all", |record| record.written() == 5 && record.arrived.len() == 6);
+    assert_eq!(peer.record.sequences(first), [1, 2, 5]);
+    assert_eq!(peer.record.sequences(second), [1, 3, 5]);
+    assert!(peer.record.arrived.iter().all(|one| one.intact));
+    let written = peer.record.all(|event| match event {
+        Event::Written(id, token, start_ns, end_ns) => Some((*id == says && start_ns <= end_ns, token.sequence)),
+        _ => None,
+    });
+    assert_eq!(written, [(true, 1), (true, 2), (true, 3), (true, 4), (true, 5)]);
+    // `+/x` is the prefix of everything: a/y and b/y came for nothing, so nothing was kept back.
+    assert_eq!((peer.record.withheld, peer.record.passed_over), (0, 2));
+    assert_eq!(peer.clients.unsent_bytes(), 0);
+}
+
+#[test]
+fn what_nobody_asked_for_is_withheld_in_its_turn() {
+    let (mut peer, [first, _], says) = three(["a", "b"], &["a", "c"]);
+    for publication in [1, 0, 1, 0] {
+        assert_eq!(peer.offer_to(says, publication, 16), Taken::Yes);
+    }
+    peer.flush(says);
+    peer.wait("all", |record| record.sequences(first).len() == 2);
+    let written = peer.record.all(|event| match event {
+        Event::Written(_, token, ..) => Some(token.sequence),
+        _ => None,
+    });
+    assert_eq!((written, peer.record.withheld), (vec![1, 2, 3, 4], 2));
+}
+
+#[test]
+fn a_flood_to_two_arrives_whole_and_in_order() {
+    const COUNT: u32 = 5_000;
+    let (mut peer, hear, says) = three(["a", "a"], &["a"]);
+    for _ in 0..COUNT {
+        peer.send(says, 1_000);
+    }
+    peer.wait("all", |record| record.arrived.len() == 2 * COUNT as usize);
+    for session in hear {
+        assert_eq!(peer.record.sequences(session), (1..=COUNT).collect::<Vec<_>>());
+    }
+    assert_eq!(peer.record.written(), COUNT as usize);
+}
+
+/// A subscriber that asks for everything and reads only when it is told to.
+fn lazy(listener: &TcpListener) -> TcpStream {
+    let (mut stream, _) = listener.accept().unwrap();
+    let words = [greeting(1, Mechanism::Null), ready("SUB"), b"\x04\x0a\x09SUBSCRIBE".to_vec()].concat();
+    stream.write_all(&words).unwrap();
+    stream
+}
+
+#[test]
+fn a_subscriber_that_does_not_read_holds_its_device_up_and_nothing_is_dropped() {
+    let [first, second] = two_endpoints();
+    let listener = TcpListener::bind(second.address).unwrap();
+    let mut peer = open([first, second]);
+    let hears = peer.join(SessionConfig { endpoint: 0, ..subscriber("in", "a", Qos::BestEffort) });
+    let says = peer.clients.add_session(publisher("out", "a", Qos::BestEffort));
+    peer.clients.connect(says, &mut peer.record);
+    assert_eq!(peer.offer(says, 16), Taken::NotReady);
+    let mut stream = lazy(&listener);
+    peer.wait("connected and told", |record| record.count(|event| *event == Event::Writable(says)) == 1);
+    let mut sent = 0;
+    while peer.offer(says, 50_000) == Taken::Yes {
+        peer.flush(says);
+        sent += 1;
+        assert!(sent < 10_000, "it takes what nobody reads");
+    }
+    peer.wait("what the other one reads", |record| record.sequences(hears).len() == sent);
+    assert!(peer.record.written() < sent, "not written to both");
+    let expected = sent * (3 + 9 + 50_000);
+    let reader = std::thread::spawn(move || {
+        let mut bytes = vec![0; 64 + 27 + expected];
+        stream.read_exact(&mut bytes).unwrap();
+        stream
+    });
+    peer.wait("writable", |record| record.count(|event| *event == Event::Writable(says)) == 2);
+    peer.wait("written", |record| record.written() == sent);
+    drop(reader.join().unwrap());
+    // One of its subscribers has gone: it is not connected to all that there are.
+    peer.wait("closed", |record| record.causes(says).len() == 1);
+    assert!(matches!(peer.record.causes(says)[..], [Cause::Dropped(_)]));
+    assert_eq!((peer.offer(says, 16), peer.record.causes(hears)), (Taken::NotReady, vec![]));
+}
+
+#[test]
+fn what_was_not_written_to_all_is_abandoned_and_a_new_connection_begins_anew() {
+    let [first, second] = two_endpoints();
+    let listener = TcpListener::bind(second.address).unwrap();
+    let mut peer = open([first, second]);
+    let hears = peer.join(SessionConfig { endpoint: 0, ..subscriber("in", "a", Qos::BestEffort) });
+    let says = peer.clients.add_session(publisher("out", "a", Qos::BestEffort));
+    peer.clients.connect(says, &mut peer.record);
+    let stream = lazy(&listener);
+    peer.wait("connected", |record| record.connects(says).len() == 1);
+    let mut sent = 0;
+    while peer.offer(says, 50_000) == Taken::Yes {
+        peer.flush(says);
+        sent += 1;
+    }
+    drop(stream);
+    peer.wait("closed", |record| record.causes(says).len() == 1);
+    let abandoned = peer.record.count(|event| matches!(event, Event::Abandoned(id, _) if *id == says));
+    assert_eq!((peer.record.written() + abandoned, abandoned > 0), (sent, true));
+    peer.clients.connect(says, &mut peer.record);
+    let mut stream = lazy(&listener);
+    peer.wait("connected", |record| record.connects(says).len() == 2);
+    let before = peer.record.sequences(hears).len();
+    peer.send(says, 16);
+    peer.wait("the next", |record| record.sequences(hears).len() > before);
+    let mut bytes = vec![0; 64 + 27 + 3 + 2 + 16];
+    stream.read_exact(&mut bytes).unwrap();
+    assert!(bytes[64 + 27..].starts_with(b"\x01\x01a\0\x10"), "nothing of the earlier connection");
+}
+
+#[test]
+fn devices_come_and_go() {
+    let (mut peer, [first, second], says) = three(["a", "b"], &["a"]);
+    for round in 1..=20 {
+        peer.send(says, 16);
+        peer.wait("it", |record| record.sequences(first).len() == round);
+        peer.leave(says, if round % 2 == 0 { Goodbye::Cut } else { Goodbye::Graceful });
+        peer.connect(says);
+    }
+    assert_eq!(peer.record.causes(says), vec![Cause::Ours; 20]);
+    for session in [first, second] {
+        assert_eq!(peer.record.causes(session), [], "whoever leaves takes nobody along");
+        peer.leave(session, Goodbye::Graceful);
+        assert_eq!(peer.record.causes(session), [Cause::Ours]);
+    }
+    peer.wait("closed", |record| record.causes(says).len() == 21);
+    // They listen again at the same places.
+    [first, second].into_iter().for_each(|session| peer.connect(session));
+    peer.connect(says);
+    peer.send(says, 16);
+    peer.wait("it", |record| record.sequences(first).len() == 21);
+}
+
+#[test]
+fn a_place_that_is_taken_and_a_place_where_nobody_listens_are_told() {
+    let [first, second] = two_endpoints();
+    let _taken = TcpListener::bind(first.address).unwrap();
+    let mut peer = open([first, second]);
+    let cause = peer.fail_to_connect(SessionConfig { endpoint: 0, ..subscriber("in", "a", Qos::BestEffort) });
+    assert!(matches!(&cause, Cause::Unreachable(why) if why.contains("failed to listen on")), "{cause:?}");
+    let cause = peer.fail_to_connect(publisher("out", "a", Qos::BestEffort));
+    assert!(matches!(&cause, Cause::Unreachable(why) if why.contains("refused")), "{cause:?}");
+}
+
+#[test]
+fn who_connects_and_is_no_publisher_is_turned_away_and_the_others_stay() {
+    let endpoints = two_endpoints();
+    let address = endpoints[0].address;
+    let (mut peer, wrong) = (open(endpoints), [greeting(1, Mechanism::Null), ready("SUB")].concat());
+    let hears = peer.join(SessionConfig { endpoint: 0, ..subscriber("in", "a", Qos::BestEffort) });
+    let mut good = TcpStream::connect(address).unwrap();
+    good.write_all(&[greeting(1, Mechanism::Null), ready("PUB"), message("a", 1)].concat()).unwrap();
+    for words in [&b"GET / HTTP/1.1\r\n"[..], &wrong, b"\xff\0\0\0\0\0\0\0\0\x7f\x01"] {
+        let mut bad = TcpStream::connect(address).unwrap();
+        bad.write_all(words).unwrap();
+        peer.linger(50);
+        let mut rest = vec![];
+        // Its end, or a reset if it had more to say.
+        let _ = bad.read_to_end(&mut rest);
+    }
+    good.write_all(&message("a", 2)).unwrap();
+    peer.wait("both", |record| record.sequences(hears) == [1, 2]);
+    assert_eq!(peer.record.causes(hears), []);
+}
+
+/// Connects to two subscribers of ours and publishes, as lines come.
+const CONNECTING_PUBLISHER: &str = "
+import sys, zmq
+socket = zmq.Context().socket(zmq.XPUB)
+print('bound')
+for line in sys.stdin:
+    word, value = line.split()
+    if word == 'connect':
+        socket.connect('tcp://' + value)
+        print(socket.recv().hex())
+    else:
+        socket.send_multipart([b'a', bytes.fromhex(value)])
+";
+
+#[test]
+fn a_publisher_of_libzmq_that_connects_is_heard() {
+    let Some(mut program) = Program::start(CONNECTING_PUBLISHER) else { return };
+    let endpoints = two_endpoints();
+    let address = endpoints[0].address;
+    let mut peer = open(endpoints);
+    let hears = peer.join(SessionConfig { endpoint: 0, ..subscriber("in", "a", Qos::BestEffort) });
+    program.say(&format!("connect {address}"));
+    peer.linger(200);
+    assert_eq!(program.hear(), "0161", "it was asked for the prefix a");
+    let digits: String = message("a", 1)[5..].iter().map(|byte| format!("{byte:02x}")).collect();
+    program.say(&format!("send {digits}"));
+    peer.wait("it", |record| record.sequences(hears) == [1]);
+}
+
+#[test]
+fn an_ended_subscription_is_not_heard_of_any_device_whenever_it_connects() {
+    let endpoints = two_endpoints();
+    let mut peer = open(endpoints);
+    let filter = |filter: &str| Subscription { filter: filter.into(), qos: Qos::BestEffort };
+    let subscriptions = vec![filter("gone/#"), filter("stays/#")];
+    let first = peer.join(SessionConfig { endpoint: 0, subscriptions, ..session("first") });
+    let second = peer.join(SessionConfig { endpoint: 1, ..subscriber("second", "#", Qos::BestEffort) });
+    let to = |topic: &str| publisher("", topic, Qos::BestEffort).publications.remove(0);
+    let config = |name: &str| SessionConfig { publications: vec![to("gone/x"), to("stays/x")], ..session(name) };
+    let [early, leaves] = ["early", "leaves"].map(|name| peer.join(config(name)));
+    let mut heard = 0;
+    let mut both = |peer: &mut Peer, says, first_hears: usize| {
+        let before = peer.record.sequences(first).len();
+        (0..2).for_each(|publication| peer.send_to(says, publication, 16));
+        heard += 2;
+        peer.wait("the witness", |record| record.sequences(second).len() == heard);
+        peer.wait("the other", |record| record.sequences(first).len() >= before + first_hears);
+        peer.linger(50);
+        assert_eq!(peer.record.sequences(first).len(), before + first_hears);
+    };
+    both(&mut peer, early, 2);
+    both(&mut peer, leaves, 2);
+    peer.leave(leaves, Goodbye::Graceful);
+    peer.linger(50);
+    peer.clients.unsubscribe(first, 0, &mut peer.record);
+    assert_eq!(peer.record.events.last(), Some(&Event::Unsubscribed(first, 0, Ok(()))));
+    both(&mut peer, early, 1);
+    // Over the place of the one that left, and over one that is new.
+    peer.connect(leaves);
+    let late = peer.join(config("late"));
+    both(&mut peer, leaves, 1);
+    both(&mut peer, late, 1);
+    // One may have been on its way to a subscriber that had just ended its interest, none later.
+    assert!(peer.record.causes(first).is_empty() && peer.record.passed_over <= 1, "{}", peer.record.passed_over);
+    peer.clients.unsubscribe(early, 0, &mut peer.record);
+    assert!(matches!(peer.record.events.last(), Some(Event::Unsubscribed(_, 0, Err(_)))), "it has none");
+}
