@@ -1,18 +1,21 @@
 //! Systems to measure against.
 
-use std::net::SocketAddr;
+use std::net::{Ipv4Addr, SocketAddr};
 use std::path::{Path, PathBuf};
 
-use pubmark_systems::{Definition, RunningSystem, StartOptions, TlsFiles};
+use pubmark_protocol::endpoint::Endpoint;
+use pubmark_systems::{Definition, RunningSystem, StartOptions, TlsFiles, ports};
 use tempfile::TempDir;
 
-/// A system of our own, stopped when dropped.
+/// A system of our own, stopped when dropped; or the place where clients of a system without a broker meet.
 pub struct Bed {
     /// Where it listens.
     pub address: SocketAddr,
+    /// Where subscribers connect, if elsewhere.
+    pub subscribers: Option<SocketAddr>,
     /// PEM file of its authority, if it encrypts.
     pub authority: Option<PathBuf>,
-    _system: RunningSystem,
+    _system: Option<RunningSystem>,
     _directory: TempDir,
 }
 
@@ -28,13 +31,35 @@ impl Bed {
         let files = if tls { Some(certificates(directory.path())?) } else { None };
         let authority = files.as_ref().map(|files| files.authority.clone());
         let definition = Definition::load(system).map_err(|error| error.to_string())?;
+        if let Some(brokerless) = &definition.back_ends.brokerless {
+            // Nothing is started: clients meet at a free port of this machine.
+            let port = match &brokerless.ports {
+                Some(places) => ports::free_to_meet(places),
+                None => ports::free(1).map(|ports| ports[0]),
+            };
+            let address = (Ipv4Addr::LOCALHOST, port.map_err(|error| error.to_string())?).into();
+            return Ok(Bed { address, subscribers: None, authority, _system: None, _directory: directory });
+        }
         let options = StartOptions { profile: "tuned".to_owned(), tls: files, ..StartOptions::new(protocol) };
-        // What a start asks itself, that the port is open and the system's own, is enough here: the first connect shows more.
-        let mut ready = |_: &pubmark_systems::Endpoint| Ok(());
+        let spoken = pubmark_protocols::find(protocol).ok_or_else(|| format!("no protocol `{protocol}`"))?;
+        let mut ready = |found: &pubmark_systems::Endpoint| match tls {
+            // The first connect shows more.
+            true => Ok(()),
+            false => {
+                let at = |address| plain(found, address);
+                spoken.round_trip(&at(found.address), &at(found.subscribers.unwrap_or(found.address)))
+            }
+        };
         let system = pubmark_systems::start(&definition, &options, &mut ready).map_err(|error| error.to_string())?;
-        let address = system.endpoint().address;
-        Ok(Bed { address, authority, _system: system, _directory: directory })
+        let (address, subscribers) = (system.endpoint().address, system.endpoint().subscribers);
+        Ok(Bed { address, subscribers, authority, _system: Some(system), _directory: directory })
     }
+}
+
+/// Where clients connect without encryption.
+fn plain(found: &pubmark_systems::Endpoint, address: SocketAddr) -> Endpoint {
+    let credentials = found.credentials.clone();
+    Endpoint { shown: address.to_string(), address, tls: None, credentials, upgrade: None, settings: None }
 }
 
 /// A certificate for loopback and the authority that signed it (itself).

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use pubmark_engine::outcome::Outcome;
 use pubmark_engine::places::Places;
-use pubmark_engine::plan::RunPlan;
+use pubmark_engine::plan::{Networks, RunPlan};
 use pubmark_engine::progress::Totals;
 use pubmark_engine::run::{self, Observer, Phase};
 use pubmark_model::fleet::Fleet;
@@ -16,7 +16,7 @@ use pubmark_model::schedule::Timeline;
 use pubmark_protocol::endpoint::Endpoint;
 use serde::{Deserialize, Serialize};
 
-use crate::{protocols, usage};
+use crate::usage;
 
 /// What a child is to do.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -27,9 +27,11 @@ pub struct Order {
     pub set: Vec<String>,
     /// `127.0.0.1:PORT`.
     pub address: String,
+    /// Where subscribers connect, if elsewhere.
+    pub subscribers: Option<String>,
     /// 0, 1 or 2.
     pub qos: u8,
-    /// One of [`crate::protocols`].
+    /// Its name, as `pubmark run --protocol` takes it.
     pub protocol: String,
     /// Seconds.
     pub warmup_s: f64,
@@ -98,8 +100,9 @@ pub fn carry_out(order: &Order) -> Result<Finding, String> {
     let plan = plan(order)?;
     let stop = AtomicBool::new(false);
     let mut meter = Meter::default();
-    let sides = (protocols::find(&order.protocol)?.sides)();
-    let outcome = run::run(&plan, sides, &stop, &mut meter).map_err(|error| error.to_string())?;
+    let protocol =
+        pubmark_protocols::find(&order.protocol).ok_or_else(|| format!("no protocol `{}`", order.protocol))?;
+    let outcome = run::run(&plan, protocol.sides(), &stop, &mut meter).map_err(|error| error.to_string())?;
     if outcome.unreachable {
         return Err(format!("no connection to {}: {:?}", order.address, outcome.counters.causes));
     }
@@ -123,9 +126,11 @@ fn plan(order: &Order) -> Result<RunPlan, String> {
     if let Some(window) = order.in_flight_window {
         workload.devices.iter_mut().for_each(|group| group.in_flight_window = window);
     }
-    let address = order.address.parse().map_err(|error| format!("{}: {error}", order.address))?;
-    let endpoint = Endpoint { shown: order.address.clone(), address, tls: None, credentials: None, upgrade: None };
-    let places = Places::one(endpoint);
+    let place = |text: &str| -> Result<Places, String> {
+        let address = text.parse().map_err(|error| format!("{text}: {error}"))?;
+        let shown = text.to_owned();
+        Ok(Places::one(Endpoint { shown, address, tls: None, credentials: None, upgrade: None, settings: None }))
+    };
     Ok(RunPlan {
         fleet: Arc::new(Fleet::new(&workload, 1)),
         workload: Arc::new(workload),
@@ -133,14 +138,17 @@ fn plan(order: &Order) -> Result<RunPlan, String> {
         run_id: std::process::id(),
         timeline: Timeline { warmup_ns: (order.warmup_s * 1e9) as u64, duration_ns: (order.duration_s * 1e9) as u64 },
         drain_limit: Duration::from_secs(30),
+        networks: Networks::none(),
+        follows: None,
         sources: [].into(),
-        publish_at: places.clone(),
-        subscribe_at: places,
+        publish_at: place(&order.address)?,
+        subscribe_at: place(order.subscribers.as_ref().unwrap_or(&order.address))?,
         publisher_shards: 1,
         subscriber_shards: 1,
         connects_per_s: 2_000.0,
         connect_limit: Duration::from_secs(30),
         handicap: None,
+        faults: [].into(),
         realtime: order.realtime,
         receive_stamps: true,
         maximum_packet_bytes: 16 << 20,

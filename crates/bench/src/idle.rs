@@ -5,18 +5,19 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use pubmark_model::qos::Qos;
-use pubmark_protocol::clients::{Clients, SessionConfig, SessionId, SessionOptions, ShardConfig, Subscription};
+use pubmark_protocol::any::AnyClients;
+use pubmark_protocol::clients::{SessionConfig, SessionId, SessionOptions, ShardConfig, Subscription};
 use pubmark_protocol::clock;
 use pubmark_protocol::endpoint::{Endpoint, Tls};
 use pubmark_protocol::events::{Cause, Connected, Delivery, Said, Sink, Token};
 use serde::{Deserialize, Serialize};
 
-use crate::{protocols, usage};
+use crate::usage;
 
 /// What the child is to do.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Order {
-    /// One of [`crate::protocols`].
+    /// Its name, as `pubmark run --protocol` takes it.
     pub protocol: String,
     /// Where.
     pub address: String,
@@ -60,25 +61,32 @@ impl Sink for Count {
     fn unanswered(&mut self, _: SessionId, _: Token) {}
     fn resent(&mut self, _: SessionId, _: Token) {}
     fn writable(&mut self, _: SessionId) {}
+    fn missed(&mut self, _: u64) {}
     fn delivered(&mut self, _: SessionId, _: Delivery<'_>) {}
 }
 
 /// Carries out an order in this process.
 pub fn carry_out(order: &Order) -> Result<Finding, String> {
-    (protocols::find(&order.protocol)?.idle)(order)
-}
-
-/// Brings the sessions up over an adapter.
-pub fn bring_up_all<C: Clients>(order: &Order) -> Result<Finding, String> {
+    let protocol =
+        pubmark_protocols::find(&order.protocol).ok_or_else(|| format!("no protocol `{}`", order.protocol))?;
     let address = order.address.parse().map_err(|error| format!("{}: {error}", order.address))?;
     let tls = order.authority.clone().map(|path| Tls {
         server_name: "localhost".to_owned(),
         authorities: Some(path),
         identity: None,
     });
-    let mut clients = C::open(ShardConfig {
-        endpoints: [Endpoint { shown: order.address.clone(), address, tls, credentials: None, upgrade: None }].into(),
+    let mut clients = (protocol.open)(ShardConfig {
+        endpoints: [Endpoint {
+            shown: order.address.clone(),
+            address,
+            tls,
+            credentials: None,
+            upgrade: None,
+            settings: None,
+        }]
+        .into(),
         sources: [].into(),
+        networks: [].into(),
         run: 1,
         body_pool: Arc::from(&[0u8; 64][..]),
         maximum_packet_bytes: 1 << 20,
@@ -87,20 +95,21 @@ pub fn bring_up_all<C: Clients>(order: &Order) -> Result<Finding, String> {
     })
     .map_err(|error| error.to_string())?;
     let mut count = Count::default();
-    bring_up(&mut clients, &mut count, 0..FIRST)?;
+    bring_up(&mut *clients, &mut count, 0..FIRST)?;
     let before = usage::resident_bytes("VmRSS").ok_or("no /proc/self/status")?;
-    bring_up(&mut clients, &mut count, FIRST..order.sessions)?;
+    bring_up(&mut *clients, &mut count, FIRST..order.sessions)?;
     let after = usage::resident_bytes("VmRSS").ok_or("no /proc/self/status")?;
     Ok(Finding { bytes_per_session: (after - before) as f64 / f64::from(order.sessions - FIRST) })
 }
 
-fn bring_up<C: Clients>(clients: &mut C, count: &mut Count, sessions: std::ops::Range<u32>) -> Result<(), String> {
+fn bring_up(clients: &mut dyn AnyClients, count: &mut Count, sessions: std::ops::Range<u32>) -> Result<(), String> {
     let deadline_ns = clock::monotonic_ns() + LIMIT.as_nanos() as u64;
     let mut next = sessions.start;
     while count.up < sessions.end {
         while next < sessions.end && next - count.up < AT_ONCE {
             let session = clients.add_session(SessionConfig {
                 endpoint: 0,
+                network: None,
                 client_id: format!("idle{next}").into(),
                 credentials: None,
                 persistent: false,

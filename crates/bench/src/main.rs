@@ -6,6 +6,7 @@
 
 mod bed;
 mod child;
+mod dds_loop;
 mod generator;
 mod idle;
 mod insert;
@@ -15,13 +16,13 @@ mod large_record;
 mod memory_loop;
 mod native;
 mod out;
-mod protocols;
 mod row;
 mod rows;
 mod rumqttc_client;
 mod sink;
 mod table;
 mod usage;
+mod zenoh_loop;
 
 use std::process::ExitCode;
 
@@ -55,6 +56,8 @@ fn serve(kind: &str, order: &str) -> Result<(), String> {
         "rumqttc" => answer(order, rumqttc_client::carry_out),
         "books" => answer(order, |streams: &u32| Ok(memory_loop::books_cost(*streams, 4_000_000))),
         "report" => answer(order, |(): &()| table::report_cost()),
+        "zenoh" => answer(order, zenoh_loop::carry_out),
+        "dds" => answer(order, dds_loop::carry_out),
         "sink" => sink::serve(),
         _ => Err(format!("there is no child `{kind}`")),
     }

@@ -43,15 +43,20 @@ impl Books {
 
     /// Enters a payload that arrived `latency_ns` after it was due.
     pub fn enter(&mut self, payload: &[u8], at_ns: u64) -> bool {
-        let delivery =
-            Delivery { payload, retained: false, at_ns, empty_at_ns: at_ns - 2_000, kernel_ns: Some(at_ns - 1_000) };
+        let delivery = Delivery {
+            payload,
+            retained: false,
+            at_ns,
+            empty_at_ns: Some(at_ns - 2_000),
+            kernel_ns: Some(at_ns - 1_000),
+        };
         let mut figures = Figures {
             times: &mut self.times,
             types: &mut self.types,
             counters: &mut self.counters,
             series: &mut self.series,
         };
-        self.receiver.enter(0, &delivery, &self.window, &mut figures)
+        self.receiver.enter(0, &delivery, &self.window, &mut figures).is_some()
     }
 
     /// Deliveries in the books.

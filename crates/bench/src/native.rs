@@ -1,40 +1,80 @@
 //! Load tools of others, measured in the same call.
 
+use std::io::Write;
 use std::net::SocketAddr;
 use std::process::{Command, Stdio};
 
 use crate::usage;
 
-/// Messages that redis-benchmark publishes.
+/// Messages that a tool publishes.
 const MESSAGES: u32 = 500_000;
+/// A message of 16 B.
+const MESSAGE: &str = "0123456789abcdef";
 
 /// CPU seconds of redis-benchmark per million messages of 16 B that it publishes over one connection, 16 at a time.
 pub fn redis_benchmark(server: SocketAddr) -> Result<f64, String> {
-    let before = usage::children_cpu_s();
     let (host, port, messages) = (server.ip().to_string(), server.port().to_string(), MESSAGES.to_string());
-    let status = Command::new("redis-benchmark")
-        .args([
-            "-h",
-            &host,
-            "-p",
-            &port,
-            "-c",
-            "1",
-            "-n",
-            &messages,
-            "-P",
-            "16",
-            "-q",
-            "PUBLISH",
-            "bench",
-            "0123456789abcdef",
-        ])
-        .stdin(Stdio::null())
+    let arguments =
+        ["-h", &host, "-p", &port, "-c", "1", "-n", &messages, "-P", "16", "-q", "PUBLISH", "bench", MESSAGE];
+    cpu_per_million("redis-benchmark", "redis-tools", &arguments, false)
+}
+
+/// CPU seconds of mosquitto_pub per million messages of 16 B that it publishes over one connection, a line each.
+pub fn mosquitto_pub(server: SocketAddr) -> Result<f64, String> {
+    let (host, port) = (server.ip().to_string(), server.port().to_string());
+    let arguments = ["-h", &host, "-p", &port, "-V", "5", "-t", "bench", "-q", "0", "-l"];
+    cpu_per_million("mosquitto_pub", "mosquitto-clients", &arguments, true)
+}
+
+/// Runs a tool to its end, with the messages as lines of its input if it wants them there.
+fn cpu_per_million(program: &str, package: &str, arguments: &[&str], feed: bool) -> Result<f64, String> {
+    let before = usage::children_cpu_s();
+    let mut child = Command::new(program)
+        .args(arguments)
+        .stdin(if feed { Stdio::piped() } else { Stdio::null() })
         .stdout(Stdio::null())
-        .status()
-        .map_err(|error| format!("failed to start redis-benchmark (Debian: redis-tools): {error}"))?;
+        .spawn()
+        .map_err(|error| format!("failed to start {program} (Debian: {package}): {error}"))?;
+    if let Some(mut input) = child.stdin.take() {
+        let lines = format!("{MESSAGE}\n").repeat(MESSAGES as usize);
+        input.write_all(lines.as_bytes()).map_err(|error| format!("{program} stopped reading: {error}"))?;
+    }
+    let status = child.wait().map_err(|error| format!("{program}: {error}"))?;
     if !status.success() {
-        return Err(format!("redis-benchmark ended with {status}"));
+        return Err(format!("{program} ended with {status}"));
     }
     Ok((usage::children_cpu_s() - before) / (f64::from(MESSAGES) / 1e6))
+}
+
+/// Seconds that `ddsperf` runs.
+const DDS_SECONDS: &str = "4";
+
+/// CPU seconds of ddsperf's two processes per million samples of this size (bytes) that the reader gets, and thousands of them a
+/// second.
+pub fn ddsperf(size: u32) -> Result<(f64, f64), String> {
+    let size = size.to_string();
+    let before = usage::children_cpu_s();
+    let duration = format!("-D{DDS_SECONDS}");
+    let start = |arguments: &[&str]| {
+        Command::new("ddsperf")
+            .args(arguments)
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .spawn()
+            .map_err(|error| format!("failed to start ddsperf (Debian: cyclonedds-tools): {error}"))
+    };
+    let mut writer = start(&[&duration, "pub", "size", &size])?;
+    let output = start(&[&duration, "sub"])?.wait_with_output().map_err(|error| format!("ddsperf: {error}"))?;
+    writer.wait().map_err(|error| format!("ddsperf: {error}"))?;
+    let cpu_s = usage::children_cpu_s() - before;
+    let text = String::from_utf8_lossy(&output.stdout);
+    let samples = dds_samples(&text).ok_or_else(|| format!("ddsperf did not say how many samples came:\n{text}"))?;
+    let seconds: f64 = DDS_SECONDS.parse().map_err(|error| format!("{DDS_SECONDS}: {error}"))?;
+    Ok((cpu_s / (samples / 1e6), samples / seconds / 1e3))
+}
+
+/// What ddsperf's reader counted last: `size 100 total 1686395 lost 0 …`.
+fn dds_samples(text: &str) -> Option<f64> {
+    let line = text.lines().rev().find(|line| line.contains(" total ") && line.contains(" lost "))?;
+    line.split(" total ").nth(1)?.split_whitespace().next()?.parse().ok()
 }

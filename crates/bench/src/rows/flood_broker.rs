@@ -28,6 +28,7 @@ fn run(repetitions: usize) -> Result<Vec<Reading>, String> {
                 workload: "fan-in".to_owned(),
                 set: vec!["arrival=flood".to_owned(), "publishers=1".to_owned(), format!("payload={payload}")],
                 address: broker.address.to_string(),
+                subscribers: None,
                 qos,
                 protocol: "mqtt5".to_owned(),
                 warmup_s: 0.5,

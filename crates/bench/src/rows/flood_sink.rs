@@ -19,6 +19,7 @@ fn run(repetitions: usize) -> Result<Vec<Reading>, String> {
             workload: "fan-in".to_owned(),
             set: vec!["arrival=flood".to_owned(), "publishers=100".to_owned(), format!("payload={payload}")],
             address: sink.address.clone(),
+            subscribers: None,
             qos: 0,
             protocol: "mqtt5".to_owned(),
             warmup_s: 0.5,

@@ -21,6 +21,7 @@ fn run(repetitions: usize) -> Result<Vec<Reading>, String> {
             workload: "fan-in".to_owned(),
             set: vec!["arrival=flood".to_owned(), "publishers=10".to_owned(), "payload=16B".to_owned()],
             address: broker.address.to_string(),
+            subscribers: None,
             qos: 0,
             protocol: "mqtt5".to_owned(),
             warmup_s: 5.0,

@@ -20,6 +20,7 @@ fn run(repetitions: usize) -> Result<Vec<Reading>, String> {
             workload: "fan-in".to_owned(),
             set: vec!["publishers=1000".to_owned(), "rate=10/s".to_owned(), "payload=100B".to_owned()],
             address: sink.address.clone(),
+            subscribers: None,
             qos: 0,
             protocol: "mqtt5".to_owned(),
             warmup_s: 1.0,

@@ -8,6 +8,7 @@ mod flood_sink;
 mod growth;
 mod idle;
 mod lag;
+mod libraries;
 mod paced;
 mod pairs;
 mod protocols;
@@ -26,6 +27,8 @@ pub const ROWS: &[Row] = &[
     protocols::PACED,
     protocols::PUBLISH,
     protocols::IDLE,
+    libraries::ZENOH,
+    libraries::DDS,
     growth::ROW,
     report::ROW,
 ];

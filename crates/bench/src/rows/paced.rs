@@ -43,6 +43,7 @@ fn own_cost() -> Result<f64, String> {
         workload: "fan-in".to_owned(),
         set: vec!["publishers=100".to_owned(), "rate=200/s".to_owned(), "payload=1KB".to_owned()],
         address: broker.address.to_string(),
+        subscribers: None,
         qos: 0,
         protocol: "mqtt311".to_owned(),
         warmup_s: 2.0,

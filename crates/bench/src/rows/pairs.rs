@@ -16,6 +16,7 @@ fn run(repetitions: usize) -> Result<Vec<Reading>, String> {
             workload: "pairs".to_owned(),
             set: vec!["pairs=5000".to_owned(), "rate=1/s".to_owned(), "payload=1KB".to_owned()],
             address: broker.address.to_string(),
+            subscribers: None,
             qos: 0,
             protocol: "mqtt5".to_owned(),
             warmup_s: 2.0,
