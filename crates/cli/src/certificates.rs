@@ -18,7 +18,7 @@ pub fn unusable(error: &OpenError) -> Failure {
 /// What to give instead of a file that cannot be used; `None` if the error is about no file.
 pub fn hint(error: &OpenError) -> Option<&'static str> {
     match error {
-        OpenError::System { .. } => None,
+        OpenError::System { .. } | OpenError::Library(_) => None,
         OpenError::Certificates { .. } => {
             Some("`--tls-ca` and `--tls-cert` take certificates as PEM (`-----BEGIN CERTIFICATE-----`)")
         }

@@ -1,5 +1,7 @@
 //! `--dry-run`: what a run would need, and whether this machine can give it.
 
+use std::time::Duration;
+
 use pubmark_engine::calibration::{self, Calibration};
 use pubmark_model::plan::{Machine, Plan, PlanOptions, Traffic, Unit, Verdict};
 use pubmark_model::workload::Workload;
@@ -12,6 +14,7 @@ use crate::figures::{bytes, count, three_digits};
 use crate::protocols::Spoken;
 use crate::target::Wanted;
 use crate::units::seconds;
+use crate::{faults, links};
 
 /// Works the plan out and judges it against this machine, which takes a second.
 pub fn text(run: &Run, workload: &Workload, spoken: Spoken, wanted: &Wanted) -> Result<String, Failure> {
@@ -33,6 +36,10 @@ pub fn text(run: &Run, workload: &Workload, spoken: Spoken, wanted: &Wanted) -> 
     field("time", format!("{} warm-up, {} measured, up to {} for stragglers", times[0], times[1], times[2]));
     text.push('\n');
     text.push_str(&needs(&plan));
+    text.push_str(&links::told(workload));
+    faults::carried_out(workload, spoken, wanted)?;
+    let occurrences = faults::occurrences(workload, run.setup.seed, run.duration)?;
+    text.push_str(&faults::told(workload, &occurrences));
     text.push('\n');
     let machine = this_machine()?;
     text.push_str(&judged(&plan.verdicts(&machine), plan.nodes));
@@ -80,9 +87,23 @@ fn needs(plan: &Plan) -> String {
             many(plan.connections, "connection")
         ),
     );
+    if let Some(requests) = &plan.requests {
+        let who = [many(requests.requesters, "requester"), many(requests.responders, "responder")].join(", ");
+        line(
+            "requests",
+            format!(
+                "{who}; up to {} wait at once, {} each",
+                count(requests.in_flight),
+                seconds(Duration::from_secs_f64(requests.longest_timeout_s))
+            ),
+        );
+    }
     line("topics", count(plan.topics));
     line("into the system", flow(plan.incoming.as_ref()));
     line("out of it", flow(plan.outgoing.as_ref()));
+    if let Some(requests) = &plan.requests {
+        line("answers, both ways", flow(requests.answers.as_ref()));
+    }
     if let (Some(due), Some(sent), Some(deliveries)) = (plan.messages_due, plan.messages_sent, plan.deliveries) {
         let whole = |value: f64| count(value.round() as u64);
         line("in the window", format!("{} due, {} sent, {} delivered", whole(due), whole(sent), whole(deliveries)));

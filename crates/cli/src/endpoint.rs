@@ -33,6 +33,8 @@ pub struct Written {
     pub upgrade: Option<Upgrade>,
     /// Log-in named before the host.
     pub credentials: Option<Credentials>,
+    /// What stands behind the port, for protocols whose endpoints say more.
+    pub settings: Option<String>,
 }
 
 /// Why an endpoint cannot be used. No message carries a password.
@@ -88,6 +90,14 @@ pub enum EndpointError {
         /// The path written.
         path: String,
     },
+    /// Settings that the protocol does not have or cannot take.
+    #[error("endpoint has settings that {protocol} cannot take: {reason}")]
+    BadSettings {
+        /// The protocol's name.
+        protocol: &'static str,
+        /// Why not.
+        reason: String,
+    },
     /// A `%` in the log-in that is not followed by two hexadecimal digits, or bytes that are no UTF-8.
     #[error("endpoint log-in is not percent-encoded")]
     BadEncoding,
@@ -105,6 +115,9 @@ impl EndpointError {
             EndpointError::Trailing { .. } => "an endpoint ends with its port: `mqtt://host:1883`".to_owned(),
             EndpointError::BadPath { .. } => {
                 "a path has letters, digits and signs without `#`; others are written `%` and two digits".to_owned()
+            }
+            EndpointError::BadSettings { protocol, .. } => {
+                format!("docs/guide/protocols.md says which settings an endpoint of {protocol} has")
             }
             EndpointError::BadEncoding => {
                 "write `%` as `%25`, `@` as `%40`, `:` as `%3A`; or use `--user` and `--password-env`".to_owned()
@@ -134,7 +147,20 @@ impl Written {
             return Err(EndpointError::OtherScheme { scheme, protocol, schemes });
         }
         let over = protocol.features.websocket.filter(|over| over.schemes.contains(&scheme.as_str()));
-        // A path may hold an `@`, a log-in holds no `/`.
+        // Settings and a path may hold an `@`, a log-in holds neither `?` nor `/`.
+        let begin = protocol.features.settings.and_then(|settings| {
+            // A slash that is not encoded in a log-in was always taken for one of it.
+            let from = if settings.begins_with == '/' { rest.rfind('@').map_or(0, |at| at + 1) } else { 0 };
+            rest[from..].find(settings.begins_with).map(|at| from + at)
+        });
+        let (rest, settings) = match begin {
+            // A slash alone, which may stand at the end of any endpoint, says nothing.
+            Some(at) => (&rest[..at], Some(rest[at..].to_owned()).filter(|settings| settings != "/")),
+            None => (rest, None),
+        };
+        if let (Some(has), Some(settings)) = (protocol.features.settings, &settings) {
+            (has.check)(settings).map_err(|reason| EndpointError::BadSettings { protocol: protocol.name, reason })?;
+        }
         let (rest, path) = match rest.find('/').filter(|_| over.is_some()) {
             Some(at) => rest.split_at(at),
             None => (rest, ""),
@@ -156,13 +182,14 @@ impl Written {
         let port = port.map_or(Ok(default_port), read_port)?;
         let credentials = login.map(read_login).transpose()?;
         let upgrade = over.map(|over| upgrade(&over, &host, port, path)).transpose()?;
-        Ok(Written { scheme, host, port, encrypted, upgrade, credentials })
+        Ok(Written { scheme, host, port, encrypted, upgrade, credentials, settings })
     }
 
     /// Without the log-in; for messages and records.
     pub fn shown(&self) -> String {
         let path = self.upgrade.as_ref().map_or("", |upgrade| upgrade.path.as_str());
-        format!("{}://{}{path}", self.scheme, authority(&self.host, self.port))
+        let settings = self.settings.as_deref().unwrap_or("");
+        format!("{}://{}{path}{settings}", self.scheme, authority(&self.host, self.port))
     }
 
     /// Looks the host up. Of several addresses the first that answers is taken, the first of all if none does:
@@ -186,7 +213,8 @@ impl Written {
             return Err(Failure::usage(format!("`{}` has no address", self.host)));
         };
         let tls = self.encrypted.then(|| Tls { server_name: self.host.clone(), authorities, identity });
-        Ok(Endpoint { shown, address, tls, credentials: self.credentials, upgrade: self.upgrade })
+        let settings = self.settings.map(Into::into);
+        Ok(Endpoint { shown, address, tls, credentials: self.credentials, upgrade: self.upgrade, settings })
     }
 }
 
@@ -284,7 +312,7 @@ fn decode(text: &str) -> Result<String, EndpointError> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use pubmark_protocol::capabilities::{Features, SentMeans};
+    use pubmark_protocol::capabilities::{EndpointSettings, Features, SentMeans};
 
     const PROTOCOL: Capabilities = Capabilities {
         name: "mqtt5",
@@ -389,6 +417,26 @@ mod tests {
             assert!(error.to_string().contains(message), "{wrong}: {error}");
             assert!(error.hint().contains(hint), "{wrong}: {}", error.hint());
         }
+    }
+
+    #[test]
+    fn what_a_protocol_has_behind_the_port_is_kept_as_it_was_written() {
+        let check = |settings: &str| if settings.ends_with('!') { Err("it ends with `!`".to_owned()) } else { Ok(()) };
+        let settings = Some(EndpointSettings { begins_with: '/', check });
+        let features = Features { settings, ..Features::NONE };
+        let hosted = Capabilities { schemes: &["amqp"], tls_schemes: &[], features, ..PROTOCOL };
+        for (text, shown, expected) in [
+            ("amqp://ann:pw@h:5/a%2Fb", "amqp://h:5/a%2Fb", Some("/a%2Fb")),
+            ("amqp://ann:a/b@h:5/x", "amqp://h:5/x", Some("/x")),
+            ("amqp://[::1]:5/x", "amqp://[::1]:5/x", Some("/x")),
+            ("amqp://h/", "amqp://h:1883", None),
+            ("amqp://h", "amqp://h:1883", None),
+        ] {
+            let written = Written::parse(text, &hosted).expect(text);
+            assert_eq!((written.shown().as_str(), written.settings.as_deref()), (shown, expected));
+        }
+        let error = Written::parse("amqp://h:5/a!", &hosted).expect_err("no name");
+        assert!(error.to_string().contains("it ends with `!`"), "{error}");
     }
 
     #[test]

@@ -2,8 +2,12 @@
 //!
 //! Start with [`arguments`] (the verbs) and `commands/<verb>.rs` (what each does). Nothing but [`printer`] prints.
 
+use pubmark_protocols as protocols;
+
 mod arguments;
+mod brokerless;
 mod capacity;
+mod carrying;
 mod catalogue;
 mod certificates;
 mod check;
@@ -14,15 +18,18 @@ mod endpoint;
 mod exit_code;
 mod experiment;
 mod failure;
+mod faults;
 mod figures;
+mod linked;
+mod links;
 mod measurement;
 mod placement;
 mod printer;
 mod progress;
-mod protocols;
 mod readiness;
 mod recording;
 mod rendering;
+mod residence;
 mod sampling;
 mod signals;
 mod sources;

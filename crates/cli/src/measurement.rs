@@ -3,29 +3,37 @@
 use std::net::IpAddr;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
+use std::sync::mpsc::Sender;
+use std::thread;
 use std::time::Duration;
 
 use pubmark_engine::error::EngineError;
-use pubmark_engine::outcome::Outcome;
-use pubmark_engine::plan::RunPlan;
+use pubmark_engine::outcome::{Followed, Outcome};
+use pubmark_engine::plan::{Networks, RunPlan};
 use pubmark_engine::progress::Totals;
 use pubmark_engine::run::{self, Observer, Phase, Sides};
 use pubmark_engine::sections;
+use pubmark_links::star::Snapshot;
+use pubmark_model::fault::Occurrence;
 use pubmark_model::fleet::Fleet;
 use pubmark_model::random::mix;
 use pubmark_model::schedule::Timeline;
 use pubmark_model::workload::Workload;
 use pubmark_protocol::clock;
+use pubmark_protocol::sampling;
 use pubmark_record::record::{Environment, Record};
 use pubmark_systems::environment::{self, CpuTimes};
 
 use crate::certificates;
 use crate::exit_code::ExitCode;
 use crate::failure::Failure;
+use crate::faults::{self, Conductor};
+use crate::linked::Linked;
 use crate::printer::Printer;
 use crate::progress::Progress;
 use crate::protocols::Spoken;
 use crate::recording::{self, Surroundings};
+use crate::residence;
 use crate::sampling::Sampling;
 use crate::target::{Target, Wanted};
 
@@ -52,6 +60,8 @@ pub struct Measurement {
     pub wanted: Wanted,
     /// Warm-up and measured window.
     pub timeline: Timeline,
+    /// What is broken, in order of time.
+    pub faults: Arc<[Occurrence]>,
     /// Longest wait for stragglers.
     pub drain_limit: Duration,
     /// Addresses that connections come from, in turn; the kernel's choice if empty.
@@ -82,12 +92,25 @@ pub struct Measured {
     pub system_ended: Option<String>,
 }
 
+/// What a run behind links hands over besides.
+struct Crossed {
+    /// What links had carried at the edges of the window.
+    carried: [Option<Snapshot>; 2],
+    /// Deliveries of the messages that were followed.
+    followed: Followed,
+}
+
 /// Watches the engine: shows progress, samples at the edges of the window.
 struct Watch<'a> {
     progress: Progress<'a>,
     sampling: &'a Sampling,
     cpu_before: Option<CpuTimes>,
     steal: Option<f64>,
+    linked: Option<&'a Linked>,
+    /// What links had carried at the edges of the window.
+    carried: [Option<Snapshot>; 2],
+    /// Told when the window starts.
+    breaker: Sender<u64>,
 }
 
 impl Observer for Watch<'_> {
@@ -99,13 +122,21 @@ impl Observer for Watch<'_> {
         self.progress.update(phase, elapsed, length, totals);
     }
 
+    fn schedule_begins(&mut self, start_ns: u64) {
+        self.linked.inspect(|linked| linked.begin(start_ns));
+        // Nobody listens in a run without faults.
+        let _ = self.breaker.send(start_ns);
+    }
+
     fn window_began(&mut self) {
         self.sampling.edge();
+        self.carried[0] = self.linked.map(Linked::snapshot);
         self.cpu_before = CpuTimes::read();
     }
 
     fn window_ended(&mut self) {
         self.sampling.edge();
+        self.carried[1] = self.linked.map(Linked::snapshot);
         let now = CpuTimes::read();
         self.steal = self.cpu_before.zip(now).and_then(|(before, now)| now.steal_since(&before));
     }
@@ -114,29 +145,78 @@ impl Observer for Watch<'_> {
 impl Measurement {
     /// Does repetition `number` (from 1) of that name.
     pub fn repeat(&self, number: u32, name: &str, printer: &Printer, stop: &AtomicBool) -> Result<Measured, Failure> {
+        let Some(linked) = Linked::start(&self.workload, self.seed)? else {
+            return self.measure(number, name, printer, stop, None).map(|(measured, _)| measured);
+        };
+        let (mut measured, crossed) = linked.within(|| self.measure(number, name, printer, stop, Some(&linked)))?;
+        let networks = linked.networks();
+        let carried = linked.figures(crossed.carried)?;
+        let (workload, fleet) = (&self.workload, &self.fleet);
+        let sampling = self.followed();
+        let residence = residence::figures(workload, fleet, &networks, sampling, &crossed.followed, &carried.seen);
+        recording::add_links(&mut measured.record, carried, residence);
+        Ok(measured)
+    }
+
+    /// Messages that are followed on their way.
+    fn followed(&self) -> sampling::Sampling {
+        residence::sampling(&self.workload, &self.fleet, self.timeline.duration_ns as f64 / 1e9)
+    }
+
+    /// The same where the system is to run; with what it takes to say what crossed the links.
+    fn measure(
+        &self,
+        number: u32,
+        name: &str,
+        printer: &Printer,
+        stop: &AtomicBool,
+        linked: Option<&Linked>,
+    ) -> Result<(Measured, Crossed), Failure> {
         let mut target = self.wanted.reach(self.spoken)?;
-        let plan = self.plan(&target);
+        let plan = self.plan(&target, linked);
+        if let (Some(linked), Some(sampling)) = (linked, plan.follows) {
+            linked.follow(residence::orders(&plan, sampling));
+        }
         let mut environment = environment::read();
         let sampling = Sampling::start(&target, self.node_exporter.as_deref())?;
         let progress = Progress::new(printer);
-        let mut watch = Watch { progress, sampling: &sampling, cpu_before: None, steal: None };
         let sides = Sides { publish: self.spoken.publish.shard, subscribe: self.spoken.subscribe.shard };
-        let outcome = run::run(&plan, sides, stop, &mut watch);
-        environment.steal = watch.steal;
-        drop(watch);
+        let (outcome, done, carried) = thread::scope(|scope| {
+            let conductor = Conductor::start(scope, &self.workload, &self.faults, target.running.as_mut(), linked);
+            let mut watch = Watch {
+                progress,
+                sampling: &sampling,
+                cpu_before: None,
+                steal: None,
+                linked,
+                carried: [None, None],
+                breaker: conductor.begin(),
+            };
+            let outcome = run::run(&plan, sides, stop, &mut watch);
+            environment.steal = watch.steal;
+            let carried = std::mem::take(&mut watch.carried);
+            // The conductor ends when nobody can tell it anything any more.
+            drop(watch);
+            (outcome, conductor.finish(), carried)
+        });
         environment.load_after = environment::load();
-        let outcome = outcome.map_err(not_carried_out)?;
+        let mut outcome = outcome.map_err(not_carried_out)?;
         let system_ended = target.running.as_mut().and_then(|running| {
             let status = running.ended()?;
             Some(format!("{status}; its log ends with:\n{}", running.log_tail()))
         });
-        let record = self.record(&plan, &outcome, &target, environment, sampling, number, name);
+        let mut record = self.record(&plan, &outcome, &target, environment, sampling, number, name);
+        if let Some(faults) = faults::figures(&plan, &outcome, &self.faults, &done) {
+            recording::add_faults(&mut record, faults);
+        }
         let histograms = sections::histograms(&outcome);
-        Ok(Measured { record, histograms, unreachable: outcome.unreachable, system_ended })
+        let crossed = Crossed { carried, followed: std::mem::take(&mut outcome.followed) };
+        Ok((Measured { record, histograms, unreachable: outcome.unreachable, system_ended }, crossed))
     }
 
-    fn plan(&self, target: &Target) -> RunPlan {
-        let largest = self.workload.devices.iter().map(|group| group.size.upper_bound()).max().unwrap_or(0) as usize;
+    fn plan(&self, target: &Target, linked: Option<&Linked>) -> RunPlan {
+        let largest = self.workload.devices.iter().map(|group| group.size.upper_bound()).max().unwrap_or(0);
+        let largest = largest.max(self.workload.largest_answer_bytes()) as usize;
         let shards = |sessions: usize| self.shards.min(sessions).max(1);
         RunPlan {
             workload: Arc::clone(&self.workload),
@@ -147,6 +227,8 @@ impl Measurement {
             drain_limit: self.drain_limit,
             publish_at: target.publish_at.clone(),
             subscribe_at: target.subscribe_at.clone(),
+            networks: linked.map_or_else(Networks::none, Linked::networks),
+            follows: linked.map(|_| self.followed()),
             sources: Arc::clone(&self.sources),
             publisher_shards: shards(self.fleet.devices().len()),
             subscriber_shards: shards(self.fleet.subscribers().len()),
@@ -155,6 +237,7 @@ impl Measurement {
             realtime: self.realtime,
             handicap: self.handicap,
             receive_stamps: true,
+            faults: faults::planned(&self.workload, &self.faults),
             maximum_packet_bytes: (largest + PACKET_ROOM).max(FOREIGN_ROOM),
             keep_alive_s: KEEP_ALIVE_S,
         }

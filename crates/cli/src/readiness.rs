@@ -2,180 +2,19 @@
 
 use std::time::Duration;
 
-use pubmark_model::qos::Qos;
-use pubmark_protocol::clients::{
-    Clients, Goodbye, Outgoing, Publication, SessionConfig, SessionId, SessionOptions, ShardConfig, Subscription, Taken,
-};
-use pubmark_protocol::endpoint::Endpoint;
-use pubmark_protocol::events::{Cause, Connected, Delivery, Said, Sink, Token};
-use pubmark_protocol::{clock, header};
 use pubmark_systems::{Definition, probe};
 
 use crate::protocols;
-use crate::target::connectable;
+use crate::target::{connectable, for_subscribers};
 
-/// Longest time for the round trip, ns; the caller tries again.
-const LIMIT_NS: u64 = 2_000_000_000;
-/// Time until the message is sent again, ns.
-const AGAIN_NS: u64 = 200_000_000;
-/// Start of the message's topic: used by no workload.
-const TOPIC: &str = "pubmark/readiness";
-
-/// What came of the round trip so far.
-#[derive(Default)]
-struct Seen {
-    connected: u32,
-    subscribed: bool,
-    delivered: bool,
-    failure: Option<String>,
-}
-
-impl Sink for Seen {
-    fn connected(&mut self, _: SessionId, _: Connected) {
-        self.connected += 1;
-    }
-
-    fn subscribed(&mut self, _: SessionId, _: usize, granted: Result<Qos, Said>) {
-        match granted {
-            Ok(_) => self.subscribed = true,
-            Err(said) => self.failure = Some(format!("it refused a subscription: {said}")),
-        }
-    }
-
-    fn closed(&mut self, _: SessionId, cause: Cause) {
-        if cause != Cause::Ours {
-            self.failure = Some(words(&cause));
-        }
-    }
-
-    fn written(&mut self, _: SessionId, _: Token, _: u64, _: u64) {}
-
-    fn acknowledged(&mut self, _: SessionId, _: Token, outcome: Result<(), Said>) {
-        if let Err(said) = outcome {
-            self.failure = Some(format!("it refused a message: {said}"));
-        }
-    }
-
-    fn abandoned(&mut self, _: SessionId, _: Token) {}
-
-    fn unanswered(&mut self, _: SessionId, _: Token) {}
-
-    fn resent(&mut self, _: SessionId, _: Token) {}
-
-    fn writable(&mut self, _: SessionId) {}
-
-    fn delivered(&mut self, _: SessionId, _: Delivery<'_>) {
-        self.delivered = true;
-    }
-}
-
-/// A cause in words.
-fn words(cause: &Cause) -> String {
-    match cause {
-        Cause::Ours => "we closed the connection".to_owned(),
-        Cause::Unreachable(why) => format!("no connection: {why}"),
-        Cause::Refused(said) => format!("it refused the session: {said}"),
-        Cause::NotAuthorized(said) => format!("it refused the log-in: {said}"),
-        Cause::Tls(why) => format!("TLS was not agreed: {why}"),
-        Cause::Server { said, .. } => format!("it ended the connection: {said}"),
-        Cause::Dropped(why) => format!("the connection was dropped: {why}"),
-        Cause::Silent => "it stopped answering".to_owned(),
-        Cause::Protocol(what) => format!("it broke the protocol: {what}"),
-    }
-}
+/// Longest time for a definition's probe; the caller tries again.
+const LIMIT: Duration = Duration::from_secs(2);
 
 /// Sends a message through a system over a protocol of its definition: with our adapter if there is one, otherwise with
 /// the definition's probe.
 pub fn over(definition: &Definition, protocol: &str, found: &pubmark_systems::Endpoint) -> Result<(), String> {
     match protocols::find(protocol) {
-        Some(ours) => {
-            let endpoint = connectable(found);
-            (ours.round_trip)(&endpoint, &endpoint)
-        }
-        None => probe::run(definition, protocol, found, Duration::from_nanos(LIMIT_NS)),
+        Some(ours) => ours.round_trip(&connectable(found), &for_subscribers(found)),
+        None => probe::run(definition, protocol, found, LIMIT),
     }
-}
-
-/// Sends a message through the system, in at `from` and out at `to` (the same place for a single broker), and waits for it.
-/// It is sent again now and then: brokers that know each other tell subscriptions to each other in their own time.
-pub fn round_trip<C: Clients>(from: &Endpoint, to: &Endpoint) -> Result<(), String> {
-    let config = ShardConfig {
-        endpoints: [from.clone(), to.clone()].into(),
-        sources: [].into(),
-        run: 0,
-        body_pool: vec![0; header::FULL].into(),
-        maximum_packet_bytes: 1 << 16,
-        receive_stamps: false,
-        keep_alive_s: 10,
-    };
-    let mut clients = C::open(config).map_err(|error| error.to_string())?;
-    // Of this attempt alone: a message of another start's attempt must not answer for this one.
-    let topic = format!("{TOPIC}/{}/{}", std::process::id(), clock::monotonic_ns());
-    let reader = clients.add_session(SessionConfig {
-        subscriptions: vec![Subscription { filter: topic.as_str().into(), qos: Qos::BestEffort }],
-        ..session("reader", 1)
-    });
-    let publication =
-        Publication { publisher: 0, topic: topic.into(), qos: Qos::BestEffort, retain: false, body: None };
-    let writer = clients.add_session(SessionConfig { publications: vec![publication], ..session("writer", 0) });
-    let mut seen = Seen::default();
-    let deadline_ns = clock::monotonic_ns() + LIMIT_NS;
-    clients.connect(reader, &mut seen);
-    wait(&mut clients, &mut seen, deadline_ns, |seen| seen.subscribed)?
-        .ok_or_else(|| late("subscription was not answered"))?;
-    clients.connect(writer, &mut seen);
-    wait(&mut clients, &mut seen, deadline_ns, |seen| seen.connected == 2)?
-        .ok_or_else(|| late("session was not accepted"))?;
-    let mut sequence = 0;
-    while clock::monotonic_ns() < deadline_ns {
-        sequence += 1;
-        let due_ns = clock::monotonic_ns();
-        let message = Outgoing { publication: 0, sequence, due_ns, payload_bytes: header::FULL as u32 };
-        if clients.send(writer, message) != Taken::Yes {
-            return Err("the client took no message".to_owned());
-        }
-        clients.flush(writer, &mut seen);
-        if wait(&mut clients, &mut seen, deadline_ns.min(due_ns + AGAIN_NS), |seen| seen.delivered)?.is_some() {
-            clients.disconnect(writer, Goodbye::Graceful, &mut seen);
-            clients.disconnect(reader, Goodbye::Graceful, &mut seen);
-            return Ok(());
-        }
-    }
-    Err(late("message did not come back"))
-}
-
-fn session(role: &str, endpoint: u16) -> SessionConfig {
-    SessionConfig {
-        endpoint,
-        client_id: format!("pubmark-{role}-{}", std::process::id()).into(),
-        credentials: None,
-        persistent: false,
-        in_flight_window: 1,
-        publications: vec![],
-        subscriptions: vec![],
-        options: SessionOptions::default(),
-    }
-}
-
-fn late(what: &str) -> String {
-    format!("a {what} within {} s", LIMIT_NS / 1_000_000_000)
-}
-
-/// Waits until something was seen; `None` if it was not, an error if something went wrong.
-fn wait<C: Clients>(
-    clients: &mut C,
-    seen: &mut Seen,
-    until_ns: u64,
-    done: impl Fn(&Seen) -> bool,
-) -> Result<Option<()>, String> {
-    while !done(seen) {
-        if let Some(failure) = seen.failure.take() {
-            return Err(failure);
-        }
-        if clock::monotonic_ns() >= until_ns {
-            return Ok(None);
-        }
-        clients.poll(Some(until_ns), seen).map_err(|error| error.to_string())?;
-    }
-    Ok(Some(()))
 }

@@ -3,20 +3,23 @@
 use std::collections::BTreeSet;
 use std::time::{Duration, SystemTime};
 
-use pubmark_engine::outcome::Outcome;
+use pubmark_engine::outcome::{Counters, Outcome};
 use pubmark_engine::plan::RunPlan;
 use pubmark_engine::sections;
 use pubmark_model::qos::Qos;
 use pubmark_model::{schedule, workload};
 use pubmark_record::cost::{Cost, ResourceRow, Resources};
 use pubmark_record::distribution;
+use pubmark_record::faults::FaultFigures;
 use pubmark_record::record::{
-    Deviation, Environment, Record, SCHEMA_VERSION, Settings, Status, SystemInfo, Verdict, VerdictStatus, WillCounts,
-    WorkloadInfo,
+    Deviation, Environment, FilteredCounts, ReactionCounts, Record, SCHEMA_VERSION, Settings, Status, SystemInfo,
+    Verdict, VerdictStatus, WillCounts, WorkloadInfo,
 };
+use pubmark_record::residence::ResidenceFigures;
 use pubmark_record::time::UtcTime;
 use pubmark_record::verdict::{self, VerdictInput};
 
+use crate::linked::Carried;
 use crate::protocols::Spoken;
 
 /// Everything around the engine's outcome that a record holds.
@@ -68,6 +71,18 @@ pub fn record(plan: &RunPlan, outcome: &Outcome, around: Surroundings) -> Record
         sizes_raised: outcome.books.sizes_raised,
         resent: outcome.counters.resent,
         wills: wills(plan, outcome),
+        reactions: outcome.reactions.map(|counted| ReactionCounts {
+            scheduled: counted.scheduled,
+            triggered: counted.triggered,
+            starved: counted.starved,
+            chain_latency_us: distribution::summary(&times.chain),
+        }),
+        filtered: filtered(around.spoken, outcome),
+        requests: outcome.requests.as_ref().map(|requests| requests.figures.clone()),
+        links: None,
+        efficiency: sections::efficiency(plan, outcome),
+        residence: None,
+        faults: None,
         socket_unsent_bytes: outcome.unsent_bytes,
         delivery: outcome.books.delivery,
         latency_us: distribution::summary(&times.latency),
@@ -91,6 +106,28 @@ pub fn record(plan: &RunPlan, outcome: &Outcome, around: Surroundings) -> Record
     };
     record.verdict = verdict::judge(&VerdictInput::of(&record));
     record
+}
+
+/// Adds what links carried and judges anew. The emulator's processor time is told apart from the generator's.
+pub fn add_links(record: &mut Record, carried: Carried, residence: ResidenceFigures) {
+    let Carried { figures: links, packets, .. } = carried;
+    record.residence = (!residence.rows.is_empty()).then_some(residence);
+    if let Some(efficiency) = &mut record.efficiency {
+        packets.into_iter().for_each(|(group, window, set_up)| efficiency.count(&group, window, set_up));
+    }
+    if let Some(usage) = record.resources.generator.as_mut().filter(|usage| usage.cpu_seconds > 0.0) {
+        let own = (usage.cpu_seconds - links.cpu_s).max(0.0);
+        usage.cores *= own / usage.cpu_seconds;
+        usage.cpu_seconds = own;
+    }
+    record.links = Some(links);
+    record.verdict = verdict::judge(&VerdictInput::of(record));
+}
+
+/// Adds what faults came to and judges anew.
+pub fn add_faults(record: &mut Record, faults: FaultFigures) {
+    record.faults = Some(faults);
+    record.verdict = verdict::judge(&VerdictInput::of(record));
 }
 
 /// The exact command line, but for a password.
@@ -132,7 +169,7 @@ fn workload_info(plan: &RunPlan) -> WorkloadInfo {
         scale: workload.scale,
         seed: plan.seed,
         schedule_hash: schedule::hash(workload, &plan.fleet, plan.seed, &plan.timeline),
-        devices: plan.fleet.devices().len() as u64,
+        devices: plan.fleet.device_count() as u64,
         subscribers: plan.fleet.subscribers().len() as u64,
         topics: plan.fleet.topic_count(workload) as u64,
         source: workload.source.clone(),
@@ -143,6 +180,13 @@ fn workload_info(plan: &RunPlan) -> WorkloadInfo {
 fn wills(plan: &RunPlan, outcome: &Outcome) -> Option<WillCounts> {
     let left = plan.workload.devices.iter().any(|group| group.will.is_some());
     left.then_some(WillCounts { due: outcome.counters.wills_due, delivered: outcome.counters.wills })
+}
+
+fn filtered(spoken: Spoken, outcome: &Outcome) -> Option<FilteredCounts> {
+    let at_clients =
+        [spoken.publish, spoken.subscribe].iter().any(|protocol| protocol.capabilities.features.filters_at_clients);
+    let Counters { withheld, passed_over, .. } = outcome.counters;
+    at_clients.then_some(FilteredCounts { withheld, passed_over })
 }
 
 /// Connections from which on memory is divided among them: the growth of a resident set by some pages says nothing about
@@ -244,6 +288,16 @@ fn own_deviations(plan: &RunPlan, outcome: &Outcome) -> Vec<Deviation> {
             detail: format!(
                 "on {lowered} connections the server takes messages at a lower QoS level only than the workload asks for; \
                  they were sent at its level"
+            ),
+        });
+    }
+    let missed = outcome.counters.missed;
+    if missed > 0 {
+        deviations.push(Deviation {
+            name: "messages-missed".to_owned(),
+            detail: format!(
+                "{missed} messages that had arrived were dropped by pubmark, which did not take them from the client \
+                 library in time; they are in the books as lost"
             ),
         });
     }

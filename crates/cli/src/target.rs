@@ -7,6 +7,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use pubmark_engine::places::Places;
+use pubmark_links::addresses::CORE_V4;
+use pubmark_model::fleet::Fleet;
 use pubmark_model::topology::TopologyMode;
 use pubmark_model::workload::{Credentials, Workload};
 use pubmark_protocol::clock;
@@ -22,7 +24,7 @@ use crate::exit_code::ExitCode;
 use crate::experiment::refusal;
 use crate::failure::Failure;
 use crate::protocols::{self, Protocol, Spoken};
-use crate::{certificates, placement, sources, suggestion};
+use crate::{brokerless, certificates, linked, placement, sources, suggestion};
 
 /// System of a run that names none.
 const DEFAULT_SYSTEM: &str = "builtin";
@@ -46,6 +48,17 @@ pub enum Wanted {
         unchecked: bool,
         /// What it is said to be.
         definition: Option<Box<Definition>>,
+    },
+    /// A system without a broker.
+    Brokerless {
+        /// Where its clients find each other.
+        places: Vec<Endpoint>,
+        /// Each subscriber listens at one of them, and each device connects to all.
+        to_each: bool,
+        /// What it is.
+        definition: Box<Definition>,
+        /// Its profile.
+        profile: String,
     },
     /// A system to start.
     Started {
@@ -97,35 +110,47 @@ impl Wanted {
     pub fn reach(&self, spoken: Spoken) -> Result<Target, Failure> {
         match self {
             Wanted::External { endpoint, subscribe_endpoint, unchecked, definition } => {
-                Ok(external_target([endpoint, subscribe_endpoint], *unchecked, definition.as_deref()))
+                let mut target = external_target([endpoint, subscribe_endpoint], *unchecked, definition.as_deref());
+                target.info.version = spoken.publish.client_version();
+                Ok(target)
+            }
+            Wanted::Brokerless { places, definition, profile, .. } => {
+                let all = several(places.clone(), false)?;
+                let mut info = brokerless::info(definition, profile, places);
+                // Where clients are all there is, their library is what was measured.
+                info.version = spoken.publish.client_version();
+                Ok(Target {
+                    info,
+                    deviations: brokerless::deviations(definition, profile),
+                    publish_at: all.clone(),
+                    subscribe_at: all,
+                    running: None,
+                })
             }
             Wanted::Started { definition, options } => {
                 let mut ready = |found: &pubmark_systems::Endpoint| {
-                    let endpoint = connectable(found);
-                    (spoken.publish.round_trip)(&endpoint, &endpoint)
+                    spoken.publish.round_trip(&connectable(found), &for_subscribers(found))
                 };
                 let running = pubmark_systems::start(definition, options, &mut ready)
                     .map_err(|error| not_started(error, &definition.name))?;
                 let endpoints: Vec<Endpoint> = running.endpoints().iter().map(connectable).collect();
-                let second: Vec<Endpoint> = running.second_endpoints().iter().map(connectable).collect();
+                let second = running.second_endpoints();
                 let title = &definition.title;
-                for endpoint in &second {
+                for found in second {
                     let nothing =
                         || format!("`{title}` carried no message over {}", spoken.subscribe.capabilities.title);
-                    keep_trying(options, title, nothing, || (spoken.subscribe.round_trip)(endpoint, endpoint))?;
+                    let [from, to] = [connectable(found), for_subscribers(found)];
+                    keep_trying(options, title, nothing, || spoken.subscribe.round_trip(&from, &to))?;
                 }
+                let subscribers = if second.is_empty() { running.endpoints() } else { second };
+                let subscribers: Vec<Endpoint> = subscribers.iter().map(for_subscribers).collect();
                 let independent = options.topology.mode == TopologyMode::Shard;
                 if !independent {
                     wait_for_each_other(spoken.publish, &endpoints, options, title)?;
                 }
-                let several = |endpoints| {
-                    Places::several(endpoints, independent)
-                        .ok_or_else(|| Failure::new(ExitCode::Internal, "a started system has no endpoint"))
-                };
-                let publish_at = several(endpoints)?;
                 Ok(Target {
-                    subscribe_at: if second.is_empty() { publish_at.clone() } else { several(second)? },
-                    publish_at,
+                    publish_at: several(endpoints, independent)?,
+                    subscribe_at: several(subscribers, independent)?,
                     info: running.info(),
                     deviations: running.deviations().to_vec(),
                     running: Some(running),
@@ -133,6 +158,11 @@ impl Wanted {
             }
         }
     }
+}
+
+fn several(endpoints: Vec<Endpoint>, independent: bool) -> Result<Places, Failure> {
+    Places::several(endpoints, independent)
+        .ok_or_else(|| Failure::new(ExitCode::Internal, "a system that was reached has no endpoint"))
 }
 
 /// Brokers that know each other need time until messages cross from each to each.
@@ -144,7 +174,7 @@ fn wait_for_each_other(
 ) -> Result<(), Failure> {
     for (from, to) in crossings(endpoints.len()) {
         let lost = || format!("messages of broker {} of `{title}` did not reach broker {}", from + 1, to + 1);
-        keep_trying(options, title, lost, || (protocol.round_trip)(&endpoints[from], &endpoints[to]))?;
+        keep_trying(options, title, lost, || protocol.round_trip(&endpoints[from], &endpoints[to]))?;
     }
     Ok(())
 }
@@ -193,6 +223,18 @@ fn login(run: &Run) -> Result<Option<Credentials>, Failure> {
 fn external(url: &str, run: &Run, spoken: Spoken, login: Option<Credentials>) -> Result<Wanted, Failure> {
     let written = Written::parse(url, &spoken.publish.capabilities)?;
     let second = run.setup.subscribe_endpoint.as_deref();
+    if second.is_none() && spoken.second().is_none() && spoken.subscribe.capabilities.features.two_ports {
+        let can = &spoken.subscribe.capabilities;
+        let scheme = can.schemes.first().unwrap_or(&"");
+        return Err(Failure::usage(format!(
+            "`{}` is one port of a system that has two over {}",
+            written.shown(),
+            can.name
+        ))
+        .hint(format!(
+            "`--endpoint` says where devices connect, `--subscribe-endpoint {scheme}://…` where subscribers do"
+        )));
+    }
     let subscribe = match second {
         Some(url) => Written::parse(url, &spoken.subscribe.capabilities)?,
         None => Written::parse(url, &spoken.subscribe.capabilities).map_err(|error| match spoken.second() {
@@ -217,7 +259,8 @@ fn external(url: &str, run: &Run, spoken: Spoken, login: Option<Credentials>) ->
     let subscribe_endpoint = Box::new(resolved(subscribe, run, login.clone())?);
     let definition = run.setup.system.as_deref().map(definition).transpose()?.map(Box::new);
     let endpoint = Box::new(resolved(written, run, login)?);
-    Ok(Wanted::External { endpoint, subscribe_endpoint, unchecked: run.setup.tls_insecure, definition })
+    let unchecked = run.setup.tls_insecure;
+    Ok(Wanted::External { endpoint, subscribe_endpoint, unchecked, definition })
 }
 
 /// An endpoint with its log-in, its authorities, its name looked up.
@@ -264,14 +307,18 @@ fn external_target(
         info: SystemInfo {
             name: definition.map_or("external", |definition| &definition.name).to_owned(),
             version: None,
-            back_end: "external".to_owned(),
+            back_end: match definition {
+                Some(definition) if brokerless::has_no_broker(definition) => "brokerless",
+                _ => "external",
+            }
+            .to_owned(),
             profile: None,
             endpoint: endpoint.shown.clone(),
             ranked: definition.is_none_or(|definition| definition.ranked),
             papers: definition.map(|definition| definition.papers.clone()).unwrap_or_default(),
             ..SystemInfo::default()
         },
-        deviations: if unchecked { vec![deviation] } else { vec![] },
+        deviations: unchecked.then_some(deviation).into_iter().collect(),
         running: None,
     }
 }
@@ -287,6 +334,17 @@ fn started(
     definition.offer(spoken.publish.capabilities.name).map_err(usage)?;
     definition.offer(spoken.subscribe.capabilities.name).map_err(usage)?;
     definition.profile(run.setup.profile.as_str()).map_err(usage)?;
+    if brokerless::has_no_broker(&definition) {
+        let can = &spoken.subscribe.capabilities;
+        let places = brokerless::places(&definition, can, &run.setup, workload)?;
+        brokerless::check_settings(&places, spoken, &run.setup.profile)?;
+        return Ok(Wanted::Brokerless {
+            places,
+            to_each: can.features.subscribers_listen && !can.features.only_requests,
+            profile: run.setup.profile.clone(),
+            definition: Box::new(definition),
+        });
+    }
     let options = StartOptions {
         profile: run.setup.profile.as_str().to_owned(),
         credentials: login,
@@ -295,6 +353,7 @@ fn started(
         image: run.setup.image.clone(),
         topology: run.setup.topology.unwrap_or_default(),
         limits: run.setup.limit.clone(),
+        host: if linked::any(workload) { CORE_V4 } else { Ipv4Addr::LOCALHOST },
         websocket: run.setup.transport == Transport::Websocket,
         pinned_cores: placement::pins(&run.setup.pin)?.system,
         packet_bytes: (!run.setup.strict_defaults).then(|| largest_packet_bytes(workload)),
@@ -321,17 +380,14 @@ fn usage(error: SystemError) -> Failure {
 /// The first of our protocols that the run's system offers.
 pub fn first_protocol(run: &Run) -> Result<&'static Protocol, Failure> {
     let definition = definition(run.setup.system.as_deref().unwrap_or(DEFAULT_SYSTEM))?;
-    protocols::PROTOCOLS.iter().find(|ours| definition.protocols.contains_key(ours.capabilities.name)).ok_or_else(
-        || {
-            let theirs = definition.protocols.keys().cloned().collect::<Vec<_>>().join(", ");
-            let ours = protocols::names().join(", ");
-            let name = &definition.name;
-            Failure::usage(format!(
-                "`{name}` speaks {theirs}, which pubmark's clients do not speak yet: they speak {ours}"
-            ))
+    let offered = protocols::names().into_iter().find(|ours| definition.protocols.contains_key(*ours));
+    offered.and_then(protocols::find).ok_or_else(|| {
+        let theirs = definition.protocols.keys().cloned().collect::<Vec<_>>().join(", ");
+        let ours = protocols::names().join(", ");
+        let name = &definition.name;
+        Failure::usage(format!("`{name}` speaks {theirs}, which pubmark's clients do not speak yet: they speak {ours}"))
             .hint("`pubmark list systems` says which system speaks what")
-        },
-    )
+    })
 }
 
 /// Room for the head of a message in the largest packet: topic, properties, lengths.
@@ -343,7 +399,7 @@ fn largest_packet_bytes(workload: &Workload) -> u32 {
     largest.saturating_add(HEAD_BYTES)
 }
 
-/// An endpoint as adapters take it.
+/// An endpoint as adapters take it, for devices.
 pub fn connectable(found: &pubmark_systems::Endpoint) -> Endpoint {
     let server_name = found.address.ip().to_string();
     let offers = protocols::PROTOCOLS.iter().filter_map(|protocol| protocol.capabilities.features.websocket);
@@ -359,7 +415,14 @@ pub fn connectable(found: &pubmark_systems::Endpoint) -> Endpoint {
         tls: found.authority.clone().map(|authority| Tls { server_name, authorities: Some(authority), identity: None }),
         credentials: found.credentials.clone(),
         upgrade,
+        settings: None,
     }
+}
+
+/// The same for subscribers, which a system may want at a port of their own.
+pub fn for_subscribers(found: &pubmark_systems::Endpoint) -> Endpoint {
+    let address = found.subscribers.unwrap_or(found.address);
+    connectable(&pubmark_systems::Endpoint { address, ..found.clone() })
 }
 
 fn not_started(error: SystemError, name: &str) -> Failure {
@@ -381,6 +444,7 @@ impl Wanted {
     pub fn shown(&self) -> String {
         match self {
             Wanted::External { endpoint, .. } => endpoint.shown.clone(),
+            Wanted::Brokerless { definition, profile, .. } => format!("{}, profile {profile}", definition.title),
             Wanted::Started { definition, options } => format!("{}, profile {}", definition.title, options.profile),
         }
     }
@@ -391,6 +455,7 @@ impl Wanted {
             Wanted::External { endpoint, subscribe_endpoint, .. } => {
                 endpoint.tls.is_some() || subscribe_endpoint.tls.is_some()
             }
+            Wanted::Brokerless { .. } => false,
             Wanted::Started { options, .. } => options.tls.is_some(),
         }
     }
@@ -401,7 +466,7 @@ impl Wanted {
             Wanted::External { endpoint, subscribe_endpoint, .. } => {
                 [endpoint, subscribe_endpoint].map(|endpoint| endpoint.address.ip())
             }
-            Wanted::Started { .. } => [Ipv4Addr::LOCALHOST.into(); 2],
+            Wanted::Brokerless { .. } | Wanted::Started { .. } => [Ipv4Addr::LOCALHOST.into(); 2],
         }
     }
 
@@ -409,14 +474,18 @@ impl Wanted {
     pub fn has_one_endpoint(&self) -> bool {
         match self {
             Wanted::External { endpoint, subscribe_endpoint, .. } => endpoint.address == subscribe_endpoint.address,
-            Wanted::Started { options, .. } => options.second_protocol.is_none(),
+            Wanted::Brokerless { .. } => true,
+            Wanted::Started { definition, options } => {
+                let apart = definition.offer(&options.protocol).is_ok_and(|offer| offer.subscribe_listener.is_some());
+                options.second_protocol.is_none() && !apart
+            }
         }
     }
 
     /// Its brokers.
     pub fn brokers(&self) -> u64 {
         match self {
-            Wanted::External { .. } => 1,
+            Wanted::External { .. } | Wanted::Brokerless { .. } => 1,
             Wanted::Started { options, .. } => u64::from(options.topology.brokers.max(1)),
         }
     }
@@ -431,10 +500,19 @@ impl Wanted {
         }
     }
 
+    /// Sockets that a fleet needs here. Where subscribers listen, both ends of a connection are ours.
+    pub fn sockets(&self, fleet: &Fleet) -> u64 {
+        let (devices, subscribers) = (fleet.devices().len() as u64, fleet.subscribers().len() as u64);
+        match self {
+            Wanted::Brokerless { to_each: true, .. } => 2 * devices * subscribers + subscribers,
+            _ => devices + subscribers * self.sessions_per_subscriber(),
+        }
+    }
+
     /// Largest packet that the system takes, where it is known before anything starts.
     pub fn packet_limit_bytes(&self) -> Option<u32> {
         match self {
-            Wanted::External { .. } => None,
+            Wanted::External { .. } | Wanted::Brokerless { .. } => None,
             // As the start does: raised as far as allowed, unless limits are to stay as they are.
             Wanted::Started { definition, options } => {
                 let limits = &definition.limits;

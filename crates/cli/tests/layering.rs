@@ -12,7 +12,8 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("record", &["metrics"]),
     ("protocol", &[]),
     ("wire", &[]),
-    ("adapters", &["protocol", "wire"]),
+    ("cyclone", &[]),
+    ("adapters", &["protocol", "wire", "cyclone"]),
     ("broker", &["protocol", "wire"]),
     ("systems", &["record"]),
     ("links", &["protocol"]),
@@ -20,13 +21,14 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("engine", &["protocol", "metrics", "record"]),
     ("cluster", &["engine", "systems", "links", "faults"]),
     ("report", &["record", "metrics"]),
+    ("protocols", &["adapters", "engine", "protocol"]),
 ];
 
 /// May use everything: the binary, and what is only built to test and measure.
 const EVERYTHING: &[&str] = &["cli", "conformance", "bench"];
 
 /// Crates that a test may use besides: peers to test against.
-const TEST_PEERS: &[&str] = &["adapters", "broker", "protocol", "wire", "systems"];
+const TEST_PEERS: &[&str] = &["adapters", "protocols", "broker", "protocol", "wire", "systems"];
 
 /// Arrows that not even a test may have. The truth tests rest on the broker's journal being independent of our counting.
 const NEVER: &[(&str, &str)] =

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
-use pubmark_model::workload::{DeviceGroup, Workload};
+use pubmark_model::workload::Workload;
 use pubmark_record::capacity::{Knob, Trial, TrialOutcome};
 use pubmark_record::experiment::FailureKind;
 use pubmark_record::figures::Unit;
@@ -63,8 +63,7 @@ impl Trials<'_> {
 
     /// Messages offered per second by a workload, devices that are offline included; `None` for a flood.
     pub fn offered_per_s(workload: &Workload) -> Option<f64> {
-        let of_group = |group: &DeviceGroup| Some(f64::from(group.count) * group.arrival.mean_rate_per_s()?);
-        workload.devices.iter().map(of_group).sum()
+        pubmark_model::builtin::messages_per_s(workload)
     }
 
     /// Makes a trial; `None` if it was stopped.
@@ -72,6 +71,12 @@ impl Trials<'_> {
         let mut run = self.at(factor);
         let spoken = run.spoken()?;
         let workload = Arc::new(run.load()?);
+        if !workload.faults.is_empty() {
+            return Err(Failure::usage(
+                "a workload with faults has no capacity: what it carries depends on when it is looked at",
+            )
+            .hint("`pubmark run` shows what its faults do"));
+        }
         let offered_per_s = Trials::offered_per_s(&workload).unwrap_or(0.0);
         run.duration = self.duration.unwrap_or_else(|| window(offered_per_s));
         let wanted = Wanted::of(&run, spoken, &workload, self.stop)?;
@@ -80,7 +85,7 @@ impl Trials<'_> {
         let mut trial = Trial {
             factor,
             offered_per_s,
-            devices: measurement.fleet.devices().len() as u64,
+            devices: measurement.fleet.device_count() as u64,
             duration_s: run.duration.as_secs_f64(),
             attempt,
             outcome: TrialOutcome::Failed,

@@ -19,10 +19,12 @@ fn time(cells: usize, experiment: &Experiment) -> String {
 /// For the terminal: a line of figures each, then what it is.
 pub fn text() -> Result<String, Failure> {
     let mut text = String::new();
-    for row in rows()? {
+    let rows = rows()?;
+    let width = rows.iter().map(|row| row.name.len()).max().unwrap_or(0);
+    for row in rows {
         let runs = row.cells as u32 * row.experiment.repeat;
         let (full, quick) = (time(row.cells, &row.experiment), time(row.cells, &row.experiment.clone().quickly()));
-        text.push_str(&format!("{:<16}{runs:>4} runs, {full}; {quick} with --quick\n", row.name));
+        text.push_str(&format!("{:<width$} {runs:>4} runs, {full}; {quick} with --quick\n", row.name));
         text.push_str(&format!("  {}\n", row.experiment.description));
     }
     Ok(text)

@@ -3,7 +3,7 @@
 use pubmark_model::qos::Qos;
 use pubmark_protocol::capabilities::{Capabilities, SentMeans};
 
-use crate::protocols::PROTOCOLS;
+use crate::protocols::{PROTOCOLS, Protocol};
 use crate::wrapping::wrap;
 
 /// Columns before a value.
@@ -29,8 +29,28 @@ const COLUMNS: &[Column] = &[
     }),
     ("message expiry", |protocol| yes(protocol.features.message_expiry)),
     ("topic alias", |protocol| yes(protocol.features.topic_alias)),
+    ("requests", |protocol| protocol.features.requests.unwrap_or("no").to_owned()),
     ("sent means", |protocol| sent_means(protocol.sent_means).to_owned()),
+    ("carries at most", limits),
 ];
+
+/// What is refused beyond: other messages than requests, or more than a client library holds.
+fn limits(protocol: &Capabilities) -> String {
+    let kinds = protocol.features.only_requests.then(|| "requests and their answers".to_owned());
+    let sessions = protocol.features.maximum_sessions.map(|most| format!("{most} sessions"));
+    let rate = protocol
+        .features
+        .maximum_messages_per_s
+        .map(|most| format!("{most} messages/s, {} B each", protocol.maximum_payload_bytes));
+    let limits: Vec<String> = kinds.into_iter().chain(sessions).chain(rate).collect();
+    if limits.is_empty() { "—".to_owned() } else { limits.join(", ") }
+}
+
+/// How a protocol is asked for, with its client library where it has several.
+fn asked(protocol: &Protocol) -> String {
+    let client = protocol.client.map(|client| format!(" --client {}", client.name)).unwrap_or_default();
+    format!("{}{client}", protocol.capabilities.name)
+}
 
 fn yes(has: bool) -> String {
     if has { "yes" } else { "no" }.to_owned()
@@ -48,7 +68,7 @@ pub fn sent_means(means: SentMeans) -> &'static str {
 pub fn text() -> String {
     let mut text = String::new();
     for protocol in PROTOCOLS {
-        text.push_str(protocol.capabilities.name);
+        text.push_str(&asked(protocol));
         text.push('\n');
         for (head, value) in COLUMNS {
             text.push_str(&wrap(&format!("  {head:<20} "), INDENT, &value(&protocol.capabilities)));
@@ -71,7 +91,7 @@ pub fn markdown() -> String {
     text.push_str(&"---|".repeat(COLUMNS.len()));
     text.push('\n');
     for protocol in PROTOCOLS {
-        text.push_str(&format!("| `{}` |", protocol.capabilities.name));
+        text.push_str(&format!("| `{}` |", asked(protocol)));
         for (_, value) in COLUMNS {
             text.push_str(&format!(" {} |", value(&protocol.capabilities)));
         }
@@ -86,7 +106,7 @@ pub fn markdown() -> String {
     );
     text.push_str("| `--protocol` | 0: best-effort | 1: at-least-once | 2: exactly-once |\n|---|---|---|---|\n");
     for protocol in PROTOCOLS {
-        text.push_str(&format!("| `{}` |", protocol.capabilities.name));
+        text.push_str(&format!("| `{}` |", asked(protocol)));
         for qos in Qos::ALL {
             let level = protocol.capabilities.levels.iter().find(|level| level.qos == qos);
             text.push_str(&format!(" {} |", level.map_or("—", |level| level.means)));

@@ -6,6 +6,7 @@ use pubmark_model::workload::Variant;
 use crate::exit_code::ExitCode;
 use crate::failure::Failure;
 use crate::figures::{bytes_per_s, count, three_digits};
+use crate::wrapping::wrap;
 
 fn rows() -> Result<Vec<Listed>, Failure> {
     builtin::list()
@@ -35,7 +36,7 @@ pub fn text() -> Result<String, Failure> {
                     .iter()
                     .map(|parameter| format!("{}={}", parameter.name, parameter.default))
                     .collect();
-                text.push_str(&format!("  --set {}\n", set.join(" ")));
+                text.push_str(&wrap("  --set ", 8, &set.join(" ")));
             }
         }
         above = row.description;

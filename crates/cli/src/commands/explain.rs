@@ -1,18 +1,20 @@
-//! `pubmark explain`: the page behind a code of a verdict or a warning.
+//! `pubmark explain`: the page behind a code of a verdict or a warning, and what a built-in link does.
 
 use clap::Args;
 use pubmark_record::codes;
 
+use crate::catalogue::links;
 use crate::exit_code::ExitCode;
 use crate::failure::{Failure, Outcome};
 use crate::printer::{COLUMNS, Printer};
 
-/// Explain a code of a verdict or a warning.
+/// Explain a code of a verdict or a warning, or a built-in link.
 ///
 /// Codes stand in brackets beside each reason and warning, for instance V01 or W03. Without a code, all are listed.
+/// Links are those of `pubmark list links`.
 #[derive(Debug, Args)]
 pub struct Explain {
-    /// The code
+    /// The code, or the name of a link
     pub code: Option<String>,
 }
 
@@ -25,7 +27,12 @@ impl Explain {
             return Ok(ExitCode::Ok);
         };
         let Some(page) = codes::explain(&code) else {
-            return Err(Failure::usage(format!("there is no code `{code}`")).hint("`pubmark explain` lists them"));
+            let Some(link) = links::find(&code)? else {
+                return Err(Failure::usage(format!("there is no code `{code}`"))
+                    .hint("`pubmark explain` lists them; `pubmark list links` lists links"));
+            };
+            printer.result(&links::one(&link))?;
+            return Ok(ExitCode::Ok);
         };
         printer.result(&page.text(COLUMNS))?;
         Ok(ExitCode::Ok)

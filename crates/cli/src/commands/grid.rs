@@ -7,14 +7,29 @@ use clap::{Args, builder::PossibleValuesParser};
 use pubmark_model::experiment::{
     Axes, Experiment, Generator, LARGEST_SEED, MOST_REPETITIONS, Pins, Quick, QuietMachine, SystemChoice, Word,
 };
+use pubmark_model::link::choice::LinkChoice;
 use pubmark_model::topology::Topology;
 
-use crate::commands::setup::{Profile, Reading, setting};
+use crate::commands::setup::{Reading, setting};
 use crate::experiment::definition;
 use crate::failure::Failure;
 use crate::placement::{payload_bytes, rate_factor};
 use crate::protocols;
 use crate::units::{duration, positive_duration};
+
+/// Values of the axis `link`.
+#[derive(Clone, Debug)]
+pub struct Links(Vec<LinkChoice>);
+
+/// Links between commas; those inside braces belong to a definition.
+fn links(text: &str) -> Result<Links, String> {
+    let mut depth = 0_i32;
+    let outside = |letter: char| {
+        depth += i32::from(letter == '{') - i32::from(letter == '}');
+        letter == ',' && depth <= 0
+    };
+    text.split(outside).map(LinkChoice::parse).collect::<Result<_, _>>().map(Links)
+}
 
 const WHAT: &str = "What is compared; several values make several cells";
 const LOAD: &str = "Load";
@@ -32,9 +47,8 @@ pub struct Grid {
     pub protocol: Vec<String>,
 
     /// Profiles of the systems: `default,tuned`
-    #[arg(long, value_name = "PROFILES", value_enum, value_delimiter = ',', requires = "systems",
-          hide_possible_values = true, help_heading = WHAT)]
-    pub profile: Vec<Profile>,
+    #[arg(long, value_name = "PROFILES", value_delimiter = ',', requires = "systems", help_heading = WHAT)]
+    pub profile: Vec<String>,
 
     /// Delivery levels of all devices and subscribers: `0,2`
     #[arg(long, value_name = "LEVELS", value_delimiter = ',', requires = "systems",
@@ -64,6 +78,10 @@ pub struct Grid {
     #[arg(long, value_name = "SIZES", value_delimiter = ',', requires = "systems", value_parser = payload,
           help_heading = WHAT)]
     pub payload: Vec<String>,
+
+    /// Emulated networks of all groups, or of one (`pubmark list links`): `none,lte,sensors=lte`
+    #[arg(long, value_name = "LINKS", requires = "systems", value_parser = links, help_heading = WHAT)]
+    pub link: Option<Links>,
 
     /// Values of a setting of the workload: `rate=1/s,10/s`; once for each setting
     #[arg(long, value_name = "KEY=VALUES", requires = "systems", value_parser = varied, help_heading = WHAT)]
@@ -161,6 +179,7 @@ impl Grid {
             strict_defaults: self.strict_defaults,
             quick: Quick::default(),
             axes: self.axes(),
+            papers: vec![],
         };
         // What a file could not say is refused in a file's words: too many cells, a value given twice.
         definition::parse(&experiment.to_yaml(), Path::new(""))
@@ -170,13 +189,14 @@ impl Grid {
         Axes {
             system: choices(&self.systems),
             protocol: self.protocol.clone(),
-            profile: self.profile.iter().map(|profile| profile.as_str().to_owned()).collect(),
+            profile: self.profile.clone(),
             qos: self.qos.clone(),
             topology: self.topology.clone(),
             limit: self.limit.clone(),
             scale: self.scale.clone(),
             rate: self.rate.clone(),
             payload: self.payload.clone(),
+            link: self.link.clone().map(|links| links.0).unwrap_or_default(),
             set: self.vary.clone(),
         }
     }

@@ -7,7 +7,7 @@ use crate::exit_code::{self, ExitCode};
 use crate::failure::{Failure, Outcome};
 use crate::printer::Printer;
 
-/// Show what is built in: workloads, systems, protocols, experiments.
+/// Show what is built in: workloads, systems, protocols, experiments, links.
 #[derive(Debug, Args)]
 pub struct List {
     /// Which table; all of them if not given
@@ -29,6 +29,8 @@ pub enum Table {
     Protocols,
     /// What `pubmark experiment` can run
     Experiments,
+    /// Emulated networks that groups can be put behind
+    Links,
     /// What the process answers
     ExitCodes,
 }
@@ -40,6 +42,7 @@ impl Table {
             Table::Systems => catalogue::systems::text(),
             Table::Protocols => Ok(catalogue::protocols::text()),
             Table::Experiments => catalogue::experiments::text(),
+            Table::Links => catalogue::links::text(),
             Table::ExitCodes => Ok(exit_code::help() + "\n"),
         }
     }
@@ -51,6 +54,7 @@ impl Table {
             Table::Systems => catalogue::systems::markdown(),
             Table::Protocols => Ok(catalogue::protocols::markdown()),
             Table::Experiments => catalogue::experiments::markdown(),
+            Table::Links => catalogue::links::markdown(),
             Table::ExitCodes => Ok(exit_code::markdown()),
         }
     }
@@ -60,7 +64,7 @@ impl List {
     /// Prints the table, or those of things that can be named in a run or experiment.
     pub fn perform(self, printer: &Printer) -> Outcome {
         let chosen = self.table.map_or_else(
-            || vec![Table::Workloads, Table::Systems, Table::Protocols, Table::Experiments],
+            || vec![Table::Workloads, Table::Systems, Table::Protocols, Table::Experiments, Table::Links],
             |one| vec![one],
         );
         let tables: Vec<String> = chosen

@@ -33,6 +33,7 @@ const PAGES: &[Page] = &[
     ("systems.md", || Table::Systems.markdown()),
     ("protocols.md", || Table::Protocols.markdown()),
     ("experiments.md", || Table::Experiments.markdown()),
+    ("links.md", || Table::Links.markdown()),
     ("exit-codes.md", || Table::ExitCodes.markdown()),
     ("verdicts.md", || Ok(pubmark_record::codes::reference())),
     ("workload.schema.json", || Ok(Of::Workload.text())),

@@ -23,7 +23,9 @@ use crate::measurement::{Measured, Measurement};
 use crate::printer::Printer;
 use crate::protocols::{self, Protocol, Spoken};
 use crate::target::{self, Wanted};
-use crate::{certificates, dry_run, placement, recording, rendering, signals, sources, suggestion, suitability};
+use crate::{
+    certificates, dry_run, faults, links, placement, recording, rendering, signals, sources, suggestion, suitability,
+};
 
 /// Descriptors that pubmark needs besides its connections.
 const OTHER_DESCRIPTORS: u64 = 64;
@@ -39,6 +41,7 @@ impl Run {
         let stop = signals::watch()?;
         let wanted = Wanted::of(&self, spoken, &workload, &stop)?;
         self.note_protocol(spoken, printer);
+        self.note_client(spoken, printer);
         if self.dry_run {
             suitability::lacking(&workload, spoken).map_or(Ok(()), |lacks| Err(unsuitable(lacks)))?;
             printer.result(&dry_run::text(&self, &workload, spoken, &wanted)?)?;
@@ -60,13 +63,25 @@ impl Run {
 
     /// What one side speaks: what was asked for, otherwise the first of our protocols that the system offers.
     fn protocol(&self, own: Option<&str>, endpoint: Option<&str>) -> Result<&'static Protocol, Failure> {
-        match (own.or(self.setup.protocol.as_deref()), endpoint) {
+        let protocol = match (own.or(self.setup.protocol.as_deref()), endpoint) {
             (Some(name), _) => protocols::find(name).ok_or_else(|| {
                 Failure::usage(format!("there is no protocol `{name}`"))
                     .hint(suggestion::choices(name, protocols::names()))
             }),
             (None, Some(endpoint)) => protocol_of(endpoint),
             (None, None) => target::first_protocol(self),
+        }?;
+        let Some(client) = &self.setup.client else { return Ok(protocol) };
+        let title = protocol.capabilities.title;
+        let found = protocol.with_client(client).map_err(|known| {
+            Failure::usage(format!("`--client {client}` is no client library for {title}")).hint(match known[..] {
+                [] => "it has one client only: leave `--client` out".to_owned(),
+                _ => suggestion::choices(client, known),
+            })
+        })?;
+        match found.client.and_then(|client| (client.missing)()) {
+            Some(why) => Err(Failure::usage(why).hint("leave `--client` out for one that is there")),
+            None => Ok(found),
         }
     }
 
@@ -81,6 +96,14 @@ impl Run {
         }
     }
 
+    /// Says which client library is used because the usual one is not there.
+    fn note_client(&self, spoken: Spoken, printer: &Printer) {
+        let stands_in = spoken.publish.stands_in_for();
+        if let (None, Some(why), Some(version)) = (&self.setup.client, stands_in, spoken.publish.client_version()) {
+            printer.note(&format!("clients are {version}: {why}"));
+        }
+    }
+
     /// Who sends and listens.
     pub fn load(&self) -> Result<Workload, Failure> {
         let options = LoadOptions {
@@ -90,11 +113,14 @@ impl Run {
             set: self.setup.set.clone(),
             payload: self.setup.payload,
             rate: self.rate,
+            links: self.setup.link.clone(),
+            faults: self.fault.clone(),
         };
         load::load(&self.workload, &options).map_err(|error| match error {
             LoadError::NotFound { ref name, ref hint } => {
                 Failure::usage(format!("there is no workload `{name}`")).hint(hint.clone())
             }
+            LoadError::Link { message, hint } => Failure::usage(message).hint(hint),
             LoadError::Unreadable { .. } => Failure::from_error(ExitCode::Usage, &error)
                 .hint("give a workload file, or a built-in one: `pubmark list workloads`"),
             found => Failure::in_file(found).during(format!("failed to load the workload `{}`", self.workload)),
@@ -139,11 +165,15 @@ impl Run {
         wanted: Wanted,
     ) -> Result<Measurement, Failure> {
         refuse_what_is_not_carried_out(&workload)?;
-        raise_descriptors(&fleet, wanted.sessions_per_subscriber())?;
+        links::carried_out(&workload, spoken, &wanted, &self.setup)?;
+        faults::carried_out(&workload, spoken, &wanted)?;
+        let occurrences = faults::occurrences(&workload, self.setup.seed, self.duration)?;
+        raise_descriptors(wanted.sockets(&fleet))?;
         let sources = self.setup.source_addresses.clone();
         sources::check_ports(sources.as_ref(), sources::connections_to_one(&fleet, &wanted))?;
         Ok(Measurement {
             timeline: self.timeline(),
+            faults: occurrences,
             workload,
             fleet,
             spoken,
@@ -225,15 +255,14 @@ fn refuse_what_is_not_carried_out(workload: &Workload) -> Result<(), Failure> {
 }
 
 /// Raises the limit of open files, and says at once if it is too low for the fleet.
-fn raise_descriptors(fleet: &Fleet, sessions_per_subscriber: u64) -> Result<(), Failure> {
+fn raise_descriptors(sockets: u64) -> Result<(), Failure> {
     let limit = descriptors::raise().map_err(|error| {
         Failure::from_error(ExitCode::Internal, &error).during("failed to raise the limit of open files")
     })?;
-    let connections = fleet.devices().len() as u64 + fleet.subscribers().len() as u64 * sessions_per_subscriber;
-    let needed = connections + OTHER_DESCRIPTORS;
+    let needed = sockets + OTHER_DESCRIPTORS;
     if needed > limit.soft {
         return Err(Failure::usage(format!(
-            "{connections} connections need {needed} open files, the limit is {}",
+            "{sockets} connections need {needed} open files, the limit is {}",
             limit.soft
         ))
         .hint(format!("`ulimit -Hn {needed}` as root, or fewer devices")));

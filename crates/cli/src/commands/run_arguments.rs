@@ -4,6 +4,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::Args;
+use pubmark_model::fault::choice::FaultChoice;
 
 use crate::commands::setup::Setup;
 use crate::placement::rate_factor;
@@ -51,6 +52,11 @@ pub struct Run {
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=1000),
           help_heading = "Load")]
     pub repeat: u32,
+
+    /// Break something, in place of what the workload breaks: `kill:at=30s,for=5s`, `reset:at=10s,share=20%`,
+    /// `pause:mttf=30s,mttr=5s`, `none`; once for each (docs/guide/faults.md)
+    #[arg(long, value_name = "KIND:KEY=VALUE,…", value_parser = FaultChoice::parse, help_heading = "Load")]
+    pub fault: Vec<FaultChoice>,
 
     /// Print what the run would need, and whether this machine can give it; start nothing
     #[arg(long, conflicts_with_all = ["dump_schedule", "json"], help_heading = "Instead of running")]

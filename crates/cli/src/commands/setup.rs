@@ -4,6 +4,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::{Args, ValueEnum, builder::PossibleValuesParser};
+use pubmark_model::link::choice::LinkChoice;
 use pubmark_model::topology::Topology;
 use pubmark_model::workload::Variant;
 use pubmark_systems::BackEndChoice;
@@ -38,6 +39,10 @@ pub struct Setup {
     #[arg(long, value_parser = PossibleValuesParser::new(protocols::names()), help_heading = "What is measured")]
     pub protocol: Option<String>,
 
+    /// Client library, where a protocol has several [default: the first that is there of, for DDS, `cyclone` and `rustdds`]
+    #[arg(long, value_name = "LIBRARY", help_heading = "What is measured")]
+    pub client: Option<String>,
+
     /// Protocol of devices alone, where the system hands messages on between two
     #[arg(long, value_name = "PROTOCOL", value_parser = PossibleValuesParser::new(protocols::names()), hide_possible_values = true,
           help_heading = "What is measured")]
@@ -52,9 +57,10 @@ pub struct Setup {
     #[arg(long, value_name = "URL", requires = "endpoint", help_heading = "What is measured")]
     pub subscribe_endpoint: Option<String>,
 
-    /// Configuration of a system that pubmark starts: what the package ships, or tuned
-    #[arg(long, value_enum, default_value = "default", help_heading = "What is measured")]
-    pub profile: Profile,
+    /// Configuration of a system that pubmark starts: `default` is what the package ships, `tuned` set for the load, each change
+    /// named in the record; `pubmark list systems NAME` shows all
+    #[arg(long, value_name = "PROFILE", default_value = "default", help_heading = "What is measured")]
+    pub profile: String,
 
     /// What carries the protocol to a system that pubmark starts; an endpoint says it with its scheme (`ws://`)
     #[arg(long, value_enum, default_value = "tcp", conflicts_with = "endpoint", help_heading = "What is measured")]
@@ -101,6 +107,11 @@ pub struct Setup {
     /// Change a value of the workload: a parameter, or a dotted path into its file
     #[arg(long, value_name = "KEY=VALUE", value_parser = setting, help_heading = "Load")]
     pub set: Vec<(String, String)>,
+
+    /// Emulated network of all groups, or of one, in place of the workload's: `lte`, `sensors=lte`, `none`
+    /// (`pubmark list links`), `{delay: 20ms, loss: 1%}`; once for each
+    #[arg(long, value_name = "LINK|GROUP=LINK", value_parser = LinkChoice::parse, help_heading = "Load")]
+    pub link: Vec<LinkChoice>,
 
     /// Seed of the schedule: the same seed and workload give the same schedule
     #[arg(long, value_name = "N", default_value_t = 1, help_heading = "Load")]
@@ -157,25 +168,6 @@ pub struct Setup {
     /// Make each send take this long at least: a generator of known capacity
     #[arg(long, value_name = "TIME", value_parser = positive_duration, hide = true)]
     pub handicap: Option<Duration>,
-}
-
-/// Configuration of a system that pubmark starts.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub enum Profile {
-    /// What the package ships, with a listener, anonymous access, no persistence
-    Default,
-    /// Set for the load, each change named in the record
-    Tuned,
-}
-
-impl Profile {
-    /// The word used in definitions and records.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Profile::Default => "default",
-            Profile::Tuned => "tuned",
-        }
-    }
 }
 
 /// What carries a protocol.

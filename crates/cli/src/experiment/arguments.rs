@@ -37,6 +37,7 @@ pub fn words(experiment: &Experiment, settings: &Settings, protocol: &str, folde
         option("rate", settings.rate.to_string());
     }
     settings.payload_bytes.iter().for_each(|bytes| option("payload", bytes.to_string()));
+    settings.link.iter().for_each(|link| option("link", link.to_string()));
     settings.set.iter().for_each(|(key, value)| option("set", format!("{key}={value}")));
     option("seed", experiment.seed.to_string());
     option("duration", time(experiment.duration));
@@ -76,7 +77,7 @@ mod tests {
     #[test]
     fn a_cell_is_read_as_the_run_that_it_is() {
         let text = "{name: t, workload: ./w.yaml, seed: 7, duration: 2s, warmup: 0s, generator: {shards: 2, realtime: true}, set: {every: 1s}, \
-                    axes: {system: {system: mosquitto, profile: tuned}, qos: 2, scale: 3, rate: 0.5, payload: 1KB}}";
+                    axes: {system: {system: mosquitto, profile: tuned}, qos: 2, scale: 3, rate: 0.5, payload: 1KB, link: all=lte}}";
         let experiment = parse("t.yaml", text, &|_, _| Ok(())).unwrap();
         let words = words(&experiment, &cells(&experiment)[0].settings, "mqtt311", Path::new("/folder"));
         let run = read(&words).unwrap();
@@ -86,6 +87,7 @@ mod tests {
             (7, 3, Some(2), 0.5, Some(1_000))
         );
         assert_eq!(run.setup.system.as_deref(), Some("mosquitto"));
+        assert_eq!(run.setup.link[0].to_string(), "all=lte");
         assert_eq!(run.setup.set, [("every".to_owned(), "1s".to_owned())]);
         assert_eq!((run.setup.shards, run.setup.realtime, run.setup.strict_defaults), (2, true, false));
         assert_eq!((run.duration.as_secs(), run.warmup.as_secs()), (2, 0));

@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 
 use pubmark_model::experiment::{self, Experiment, LoadError, Loaded, Objection, Word};
 use pubmark_model::load::{self as workloads, LoadOptions};
+use pubmark_record::comparison::FIGURES;
 use pubmark_systems::{Definition, affinity, limits};
 
 use super::arguments::in_folder;
@@ -46,6 +47,11 @@ pub fn judge(folder: &Path, word: Word, text: &str) -> Result<(), Objection> {
             hint: Some(suggestion::choices(text, protocols::names())),
         }),
         Word::Protocol => Ok(()),
+        Word::Figure if FIGURES.iter().all(|figure| figure.name != text) => Err(Objection {
+            message: format!("there is no figure `{text}`"),
+            hint: Some(suggestion::choices(text, FIGURES.iter().map(|figure| figure.name))),
+        }),
+        Word::Figure => Ok(()),
         Word::Limit => limits::parse(text).map(|_| ()).map_err(|error| plain(&error)),
         Word::Cores => affinity::parse_pins(&[format!("system={text}")]).map(|_| ()).map_err(|error| plain(&error)),
     }

@@ -2,9 +2,11 @@
 
 use std::collections::BTreeMap;
 
+use pubmark_model::experiment::Experiment;
 use pubmark_record::evaluation::{self, CellInput, RunInput};
 use pubmark_record::experiment::{
-    CellFailure, CellRun, EXPERIMENT_FILE, EXPERIMENT_SCHEMA_VERSION, ExperimentRecord, FailureKind,
+    CellFailure, CellRun, EXPERIMENT_FILE, EXPERIMENT_SCHEMA_VERSION, ExperimentRecord, FailureKind, PaperFigures,
+    PaperValue,
 };
 use pubmark_record::record::Status;
 use pubmark_systems::environment;
@@ -57,9 +59,31 @@ pub fn record(
         cells,
         contests: judged.contests,
         cautions: [judged.cautions, plan.cautions.clone(), left_out(plan, journal.events())].concat(),
+        papers: papers(experiment, plan),
         environment: environment::read(),
         definition: experiment.to_yaml(),
     })
+}
+
+/// Figures of publications, each at the cells that it is about.
+fn papers(experiment: &Experiment, plan: &Plan) -> Vec<PaperFigures> {
+    let of = |paper: &pubmark_model::experiment::PaperFigures| {
+        let value = |row: &pubmark_model::experiment::PaperRow| {
+            let cells = plan.cells.iter().filter(|cell| {
+                let mut asked = paper.columns.iter().zip(&row.at);
+                asked.all(|(column, value)| cell.planned.values.get(column) == Some(value))
+            });
+            cells.map(|cell| PaperValue { cell: cell.planned.id.clone(), value: row.value }).collect::<Vec<_>>()
+        };
+        PaperFigures {
+            source: paper.source.clone(),
+            versions: paper.versions.clone(),
+            figure: paper.figure.clone(),
+            differs: paper.differs.clone(),
+            values: paper.rows.iter().flat_map(value).collect(),
+        }
+    };
+    experiment.papers.iter().map(of).collect()
 }
 
 /// Writes the record and everything that is made of it into the experiment's folder.

@@ -67,6 +67,7 @@ pub fn experiment(folder: &Path, name: &str, systems: &[(&str, &[f64])], failed:
         cells: found.cells,
         contests: found.contests,
         cautions: found.cautions,
+        papers: vec![],
         environment: one.environment,
         definition: String::new(),
     };

@@ -1,6 +1,5 @@
 //! A run that is stopped: at every phase it ends soon, leaves a record that says so, and nothing else behind.
 
-use std::net::TcpListener;
 use std::path::Path;
 use std::time::Duration;
 
@@ -75,7 +74,7 @@ fn while_the_system_starts() {
 fn while_it_connects() {
     let place = Place::new();
     // Takes connections and never answers.
-    let mute = TcpListener::bind(ports::free()).unwrap();
+    let mute = ports::listen();
     let endpoint = format!("mqtt://{}", mute.local_addr().unwrap());
     let call = place.start(&[LONG, &["--endpoint", &endpoint]].concat());
     let (_first, _) = mute.accept().unwrap();

@@ -3,17 +3,25 @@
 //!
 //! `support` starts what the tests need. Few tests run at a time, whatever the number of test threads.
 
+#![allow(clippy::print_stderr, reason = "a skipped test says why")]
 #![allow(clippy::unwrap_used, reason = "a failed unwrap is a failed test")]
 
 mod client_certificates;
 mod connections;
+mod efficiency;
 mod experiment;
+mod faults;
 mod interrupt;
+mod links;
 mod persistence;
+mod requests;
+mod residence;
 mod run;
 mod shared_groups;
 mod source_addresses;
+mod supermarket;
 mod support;
 mod websocket;
 mod wills;
 mod wrong_input;
+mod zenoh;

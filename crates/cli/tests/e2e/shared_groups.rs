@@ -46,12 +46,25 @@ fn each_message_is_expected_once_for_a_group_and_arrives_once() {
 }
 
 #[test]
+fn members_of_a_queue_group_of_nats_share_too() {
+    let place = Place::new();
+    place.write("jobs.yaml", WORKLOAD);
+    let times = ["jobs.yaml", "--duration", "2s", "--warmup", "1s"];
+    let record = place.record(&[&times[..], &["--system", "nats", "--protocol", "nats", "--qos", "0"]].concat());
+    assert_closed(&record);
+    assert_delivered_once(&record);
+    assert_eq!(count(&record, "sent"), MESSAGES);
+    assert_eq!(count(&record, "expected"), 3 * MESSAGES, "{}", record["delivery"]);
+    assert_eq!(count(&record, "delivered"), 3 * MESSAGES);
+}
+
+#[test]
 fn who_cannot_share_says_so_before_anything_starts() {
     let place = Place::new();
     place.write("jobs.yaml", WORKLOAD);
     for (options, expected) in [
         (["--system", "builtin", "--protocol", "mqtt5"], "`builtin` has no shared subscriptions over mqtt5"),
-        (["--endpoint", "nats://127.0.0.1:9", "--protocol", "nats"], "shares its subscription, nats shares none"),
+        (["--endpoint", "redis://127.0.0.1:9", "--protocol", "redis"], "shares its subscription, redis shares none"),
     ] {
         let called = place.call(&[&["run", "jobs.yaml"], &options[..]].concat());
         assert_eq!(called.code(), 2, "{called:?}");

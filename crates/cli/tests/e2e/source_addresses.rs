@@ -1,8 +1,10 @@
 //! Connections from several addresses of this machine: seen by mosquitto, named in the record; wrong ones refused.
 
+use std::process::{Command, Stdio};
+
 use crate::support::books::{assert_closed, assert_delivered_once};
 use crate::support::mosquitto::Mosquitto;
-use crate::support::place::Place;
+use crate::support::place::{Called, PUBMARK, Place};
 
 const SMALL: &[&str] =
     &["run", "fan-in", "--set", "publishers=10", "--set", "rate=10/s", "--duration", "1s", "--warmup", "0s"];
@@ -42,4 +44,36 @@ fn addresses_that_cannot_be_used_are_refused_before_the_run() {
         assert!(words.contains(expected), "{addresses}: {words}");
         assert!(place.runs().is_empty());
     }
+}
+
+/// 256 ports: what 28,232 are elsewhere, so that their end is reached with a fleet that a test can afford.
+const FEW_PORTS: &str =
+    "ip link set lo up && echo 20000 20255 > /proc/sys/net/ipv4/ip_local_port_range && exec \"$0\" \"$@\"";
+
+/// Calls the binary in a network namespace of its own, where a connection has few ports to choose from.
+fn call_with_few_ports(place: &Place, arguments: &[&str]) -> Called {
+    let mut command = Command::new("unshare");
+    command.args(["--net", "--", "sh", "-c", FEW_PORTS, PUBMARK]);
+    place.start_by(command, arguments).wait()
+}
+
+#[test]
+fn more_connections_than_one_address_has_ports_come_from_several() {
+    let probe = Command::new("unshare").args(["--net", "true"]).stderr(Stdio::null()).status();
+    if !probe.is_ok_and(|status| status.success()) {
+        return eprintln!("skipped: no network namespace can be made here");
+    }
+    let place = Place::new();
+    let fleet =
+        ["run", "fan-in", "--set", "publishers=1000", "--set", "rate=1/s", "--duration", "2s", "--warmup", "1s"];
+    let called = call_with_few_ports(&place, &fleet);
+    assert_eq!(called.code(), 2, "{called:?}");
+    assert!(called.errors.contains("`--source-addresses` with 4 addresses"), "{}", called.errors);
+    let options = ["--source-addresses", "127.0.0.1-127.0.0.5", "--json", "--quiet"];
+    let called = call_with_few_ports(&place, &[&fleet[..], &options].concat());
+    assert!(matches!(called.code(), 0 | 5), "{called:?}");
+    let record = called.json();
+    assert_closed(&record);
+    assert_delivered_once(&record);
+    assert_eq!(record["delivery"]["offered"], 2_000, "{}", record["delivery"]);
 }

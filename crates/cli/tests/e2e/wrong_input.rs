@@ -2,7 +2,6 @@
 //! is at fault), and nothing is started or kept.
 
 use std::io::{Read, Write};
-use std::net::TcpListener;
 use std::os::unix::fs::PermissionsExt;
 use std::time::Duration;
 
@@ -46,7 +45,7 @@ fn mistakes_in_a_workload_file_are_shown_at_their_place() {
         ),
         (format!("{{{good}, qos: 3}}"), ["3", "0"]),
         (format!("{{{good}, count: -5}}"), ["-5", "count"]),
-        (format!("{{{good}, count: 99999999999999999999}}"), ["whole number", "count: 99999999999999999999"]),
+        (format!("{{{good}, count: 99999999999999999999}}"), ["out of range", "count: 99999999999999999999"]),
         ("{name: d/t, every: 0s, payload: 100B, topic: \"a/b\"}".to_owned(), ["0s", "every"]),
         ("{name: d/t, every: 1s, payload: 100XB, topic: \"a/b\"}".to_owned(), ["100XB", "payload"]),
         ("{name: d/t, every: 1s, payload: 100B, topic: \"a/#\"}".to_owned(), ["a/#", "topic"]),
@@ -157,7 +156,7 @@ fn a_folder_for_runs_that_cannot_be_written() {
 #[test]
 fn a_port_that_is_in_use() {
     let place = Place::new();
-    let taken = TcpListener::bind(ports::free()).unwrap();
+    let taken = ports::listen();
     let address = taken.local_addr().unwrap().to_string();
     let called = place.call(&["broker", "--listen", &address]);
     assert_told(&called, 6, &[&address, "in use"]);
@@ -166,7 +165,7 @@ fn a_port_that_is_in_use() {
 #[test]
 fn an_endpoint_that_speaks_something_else() {
     let place = Place::new();
-    let listener = TcpListener::bind(ports::free()).unwrap();
+    let listener = ports::listen();
     let endpoint = format!("mqtt://{}", listener.local_addr().unwrap());
     std::thread::spawn(move || {
         while let Ok((mut client, _)) = listener.accept() {

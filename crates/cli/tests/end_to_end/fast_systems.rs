@@ -2,6 +2,7 @@
 //! brokers, large packets. Those that run in containers only are tested where an endpoint of one is given.
 
 use std::io::Write as _;
+use std::net::SocketAddr;
 use std::path::Path;
 
 use pubmark_conformance::certificates::Certificates;
@@ -11,10 +12,28 @@ use serde_json::Value;
 
 use crate::program::{assert_closed, call, record_of};
 
-const FAST: [&str; 9] = ["builtin", "coap", "mosquitto", "mochi", "nats", "redis", "valkey", "rumqttd", "aedes"];
+const FAST: [&str; 10] =
+    ["builtin", "coap", "mosquitto", "mochi", "nats", "redis", "valkey", "rumqttd", "aedes", "zeromq"];
 /// The protocols that pubmark's clients speak.
-const SPOKEN: [&str; 9] =
-    ["mqtt5", "mqtt311", "nats", "jetstream", "redis", "redis-streams", "amqp091", "amqp10", "coap"];
+const SPOKEN: [&str; 17] = [
+    "mqtt5",
+    "mqtt311",
+    "nats",
+    "jetstream",
+    "redis",
+    "redis-streams",
+    "amqp091",
+    "amqp10",
+    "coap",
+    "coap-peers",
+    "zeromq",
+    "zeromq-peers",
+    "zenoh",
+    "zenoh-block",
+    "zenoh-peer",
+    "zenoh-peer-block",
+    "dds",
+];
 const SHORT: &[&str] =
     &["fan-in", "--set", "publishers=10", "--set", "rate=10/s", "--duration", "1s", "--warmup", "0s"];
 
@@ -118,18 +137,22 @@ fn tls_and_log_ins_work_where_they_are_offered() {
             let encrypts = options.tls.is_some();
             assert_eq!(["mqtts", "tls", "rediss"].contains(&scheme), encrypts, "{what}: {scheme}");
             let authority: &[&str] = if encrypts { &["--tls-ca", &authority] } else { &[] };
-            let url = |password: &str| match asks {
-                true => format!("{scheme}://ann:{password}@{}", place.address),
-                false => format!("{scheme}://{}", place.address),
+            let url_of = |address: SocketAddr, password: &str| match asks {
+                true => format!("{scheme}://ann:{password}@{address}"),
+                false => format!("{scheme}://{address}"),
             };
+            let url = |password: &str| url_of(place.address, password);
+            let second = place.subscribers.map(|address| url_of(address, "open-sesame"));
+            let further: Vec<&str> = second.iter().flat_map(|url| ["--subscribe-endpoint", url]).collect();
+            let further = [authority, &further].concat();
             let qos = definition.protocols[protocol].highest_qos;
-            let record = run_against(folder.path(), &url("open-sesame"), protocol, qos, authority);
+            let record = run_against(folder.path(), &url("open-sesame"), protocol, qos, &further);
             assert_all_delivered(&record, &what);
             if asks {
                 let wrong = url("guessed");
                 let qos = qos.to_string();
                 let options = ["--endpoint", &wrong, "--protocol", protocol, "--qos", &qos, "--drain", "1s"];
-                let options = [&options[..], authority].concat();
+                let options = [&options[..], &further].concat();
                 let output = call(folder.path(), &[&["run"], SHORT, &options].concat());
                 assert_eq!(output.status.code(), Some(6), "{what} lets a wrong password in: {output:?}");
             }
@@ -169,13 +192,60 @@ fn a_limit_that_the_workload_exceeds_is_raised_and_named() {
 #[test]
 fn a_system_whose_protocol_no_client_speaks_yet_says_so() {
     let folder = tempfile::tempdir().unwrap();
-    for name in ["dds", "zeromq"] {
-        let output = call(folder.path(), &[&["run"], SHORT, &["--system", name]].concat());
-        assert_eq!(output.status.code(), Some(2), "{output:?}");
-        let errors = String::from_utf8(output.stderr).unwrap();
-        let words = errors.split_whitespace().collect::<Vec<_>>().join(" ");
-        let expected = format!("which pubmark's clients do not speak yet: they speak {}", SPOKEN.join(", "));
-        assert!(words.contains(&expected), "{errors}");
+    let definition = "name: own\ntitle: Own\ndescription: A broker of one's own.\nhomepage: https://example.org\nranked: false\nlisteners:\n  stomp: {scheme: stomp}\n\
+                      protocols:\n  stomp: {listener: stomp, highest_qos: 0}\nback_ends:\n  brokerless: {how: not at all}\n\
+                      profiles:\n  default: {description: the default}\n  tuned: {description: the same}\n";
+    std::fs::write(folder.path().join("own.yaml"), definition).unwrap();
+    let output = call(folder.path(), &[&["run"], SHORT, &["--system", "own.yaml"]].concat());
+    assert_eq!(output.status.code(), Some(2), "{output:?}");
+    let errors = String::from_utf8(output.stderr).unwrap();
+    let words = errors.split_whitespace().collect::<Vec<_>>().join(" ");
+    let expected = format!("which pubmark's clients do not speak yet: they speak {}", SPOKEN.join(", "));
+    assert!(words.contains(&expected), "{errors}");
+}
+
+#[test]
+fn subscribers_that_listen_hear_every_device_and_nothing_is_started() {
+    let folder = tempfile::tempdir().unwrap();
+    let record = record_of(folder.path(), &[SHORT, &["--system", "zeromq-peers", "--qos", "0"]].concat());
+    assert_all_delivered(&record, "zeromq-peers");
+    assert_eq!((&record["system"]["back_end"], &record["connections"]["dropped"]), (&"brokerless".into(), &0.into()));
+    assert_eq!(record["filtered"], serde_json::json!({"withheld": 0, "passed_over": 0}));
+    let options = ["fan-out", "--set", "subscribers=5", "--system", "zeromq-peers", "--qos", "0"];
+    let record = record_of(folder.path(), &[&options[..], &["--duration", "1s", "--warmup", "0s"]].concat());
+    assert_closed(&record);
+    assert!(count(&record, "delivered") > 0 && count(&record, "delivered") == 5 * count(&record, "offered"));
+    let output = call(
+        folder.path(),
+        &[&["run"], SHORT, &["--system", "zeromq-peers", "--limit", "1cpu", "--qos", "0"]].concat(),
+    );
+    assert_eq!(output.status.code(), Some(2), "a limit of nothing: {output:?}");
+    let output =
+        call(folder.path(), &[&["run"], SHORT, &["--endpoint", "zmq://127.0.0.1:5556", "--qos", "0"]].concat());
+    assert_eq!(output.status.code(), Some(2), "one port of two: {output:?}");
+}
+
+#[test]
+fn what_clients_filter_is_counted_and_the_books_close() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("alike.yaml");
+    // Heard; beginning alike, so sent and passed over by the subscriber; asked for by nobody, so withheld.
+    let group = |name: &str, topic: &str| {
+        format!("  - {{name: {name}, count: 2, every: 100ms, payload: 50, qos: 0, topic: \"{topic}/{{device}}\"}}\n")
+    };
+    let devices = [group("heard", "a"), group("alike", "ab"), group("unheard", "c")].concat();
+    let subscribers = "  - {name: hears, count: 1, qos: 0, filters: [\"a/#\"]}\n";
+    std::fs::write(&file, format!("name: alike\ndevices:\n{devices}subscribers:\n{subscribers}")).unwrap();
+    for system in ["zeromq", "zeromq-peers"] {
+        if system == "zeromq" && here(system).is_none() {
+            continue;
+        }
+        let options = ["--system", system, "--duration", "1s", "--warmup", "0s"];
+        let record = record_of(folder.path(), &[&[file.to_str().unwrap()], &options[..]].concat());
+        assert_closed(&record);
+        let counts = ["offered", "sent", "expected", "delivered", "lost", "foreign"].map(|name| count(&record, name));
+        assert_eq!(counts, [60, 60, 20, 20, 0, 0], "{system}");
+        assert_eq!(record["filtered"], serde_json::json!({"withheld": 20, "passed_over": 20}), "{system}");
     }
 }
 

@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used, reason = "a failed unwrap is a failed test")]
 
 mod between_protocols;
+mod brokerless_dds;
 mod ending;
 mod fast_systems;
 mod program;

@@ -2,11 +2,15 @@
 //! router, and several brokers as one. `make test-all` runs them: `cargo test --test slow_systems -- --ignored`.
 //! A system that is not installed is skipped aloud, with what installs it.
 
+#![allow(clippy::print_stderr, reason = "a skipped test says why")]
 #![allow(clippy::unwrap_used, reason = "a failed unwrap is a failed test")]
 
 mod encrypted;
+mod faults;
+mod groups;
 mod leftovers;
 mod levels;
+mod requests;
 mod several;
 mod system;
 mod words;

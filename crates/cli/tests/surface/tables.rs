@@ -4,7 +4,7 @@ use crate::call::{assert_fits, call};
 
 #[test]
 fn each_table_fits_a_terminal() {
-    for table in ["workloads", "systems", "protocols", "experiments", "exit-codes"] {
+    for table in ["workloads", "systems", "protocols", "experiments", "links", "exit-codes"] {
         let text = call(&["list", table]);
         assert_fits(&text);
         insta::assert_snapshot!(format!("list-{table}"), without_what_is_here(&text));
@@ -36,7 +36,7 @@ fn a_system_is_listed_with_whether_it_is_installed() {
 #[test]
 fn without_a_name_the_tables_of_what_can_be_named_are_listed() {
     let all = call(&["list"]);
-    for table in ["workloads", "systems", "protocols", "experiments"] {
+    for table in ["workloads", "systems", "protocols", "experiments", "links"] {
         let one = call(&["list", table]);
         let body = one.lines().skip(1).take_while(|line| !line.starts_with('[')).collect::<Vec<_>>().join("\n");
         assert!(all.contains(&body), "{table} is missing from\n{all}");
@@ -51,6 +51,9 @@ fn codes_are_listed_and_explained() {
     let page = call(&["explain", "v01"]);
     assert_fits(&page);
     insta::assert_snapshot!("explain-V01", page);
+    let link = call(&["explain", "edge-cloud"]);
+    assert_fits(&link);
+    insta::assert_snapshot!("explain-edge-cloud", link);
 }
 
 #[test]

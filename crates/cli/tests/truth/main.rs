@@ -3,6 +3,7 @@
 
 #![allow(clippy::unwrap_used, clippy::print_stdout)]
 
+mod chains;
 mod fields;
 mod liar;
 mod million;

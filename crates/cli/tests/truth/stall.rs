@@ -34,38 +34,64 @@ fn affected(truth: &Truth, name: &str, above_ms: u64) -> (u64, f64) {
     (count, sum_ms / count as f64)
 }
 
-/// Largest scheduler lag, ms: the stall is not ours, whatever the machine's neighbours do.
-fn largest_lag_ms(truth: &Truth) -> f64 {
-    truth.record["scheduler_lag_us"]["max"].as_f64().unwrap() / 1e3
+/// Demands that something is below a limit.
+fn demand_below(name: &str, value: f64, limit: f64) -> Result<(), String> {
+    if value < limit { Ok(()) } else { Err(format!("{name}: {value}, not below {limit}")) }
+}
+
+fn demand_near(name: &str, value: f64, wanted: f64, tolerance: f64) -> Result<(), String> {
+    if (value - wanted).abs() <= tolerance {
+        Ok(())
+    } else {
+        Err(format!("{name}: {value}, not {wanted} ± {tolerance}"))
+    }
+}
+
+/// The stall is not ours, whatever the machine's neighbours do.
+fn demand_little_lag(truth: &Truth) -> Result<(), String> {
+    demand_below("scheduler lag, ms", truth.record["scheduler_lag_us"]["max"].as_f64().unwrap() / 1e3, 200.0)
+}
+
+/// Judges by the clock what a run measured. A virtual machine stands still for some ten milliseconds now and then, and messages
+/// truly take longer then: that is measured again. What fails three times is ours. Counts are demanded of each run.
+fn judge(run: impl Fn() -> Truth, demands: impl Fn(&Truth) -> Result<(), String>) {
+    let failures: Vec<String> =
+        (0..3).map_while(|_| demands(&run()).err()).inspect(|failure| println!("{failure}")).collect();
+    assert!(failures.len() < 3, "{failures:#?}");
 }
 
 #[test]
 fn at_qos_0_it_is_in_latency_and_in_service_latency_because_buffers_take_the_writes() {
-    let truth = run("0", None);
+    judge(|| run("0", None), at_qos_0);
+}
+
+fn at_qos_0(truth: &Truth) -> Result<(), String> {
     for name in ["latency", "service_latency"] {
         // Those due in the last instants of the stall waited too little to be told apart from others: 20 ms are 20 messages.
-        let (count, mean_ms) = affected(&truth, name, 20);
-        assert!((960..=1_010).contains(&count), "{name}: {count} messages above 20 ms");
+        let (count, mean_ms) = affected(truth, name, 20);
+        demand_near(&format!("{name}: messages above 20 ms"), count as f64, 985.0, 25.0)?;
         // Without the last 20 ms the mean of a second's triangle is 510 ms.
-        assert!((mean_ms - 510.0).abs() <= 20.0, "{name}: {mean_ms} ms longer");
+        demand_near(&format!("{name}: ms longer"), mean_ms, 510.0, 20.0)?;
         let total_s = mean_ms * count as f64 / 1e3;
-        assert!((total_s - 500.0).abs() <= 20.0, "{name}: 1,000 messages took {total_s} ms longer on average");
+        demand_near(&format!("{name}: s longer, of 1,000 messages together"), total_s, 500.0, 20.0)?;
     }
-    assert!(largest_lag_ms(&truth) < 200.0, "scheduler lag {} ms", largest_lag_ms(&truth));
-    let waited_ms = truth.record["backpressure_us"]["max"].as_f64().unwrap() / 1e3;
-    assert!(waited_ms < 200.0, "back-pressure {waited_ms} ms");
+    demand_little_lag(truth)?;
+    demand_below("back-pressure, ms", truth.record["backpressure_us"]["max"].as_f64().unwrap() / 1e3, 200.0)
 }
 
 #[test]
 fn at_qos_1_with_a_window_of_1_it_is_in_latency_and_in_back_pressure() {
-    let truth = run("1", Some("1"));
+    judge(|| run("1", Some("1")), at_qos_1);
+}
+
+fn at_qos_1(truth: &Truth) -> Result<(), String> {
     for name in ["latency", "backpressure"] {
-        let (count, mean_ms) = affected(&truth, name, 20);
-        assert!((960..=1_150).contains(&count), "{name}: {count} messages above 20 ms");
-        assert!((mean_ms - 510.0).abs() <= 80.0, "{name}: {mean_ms} ms longer");
+        let (count, mean_ms) = affected(truth, name, 20);
+        demand_near(&format!("{name}: messages above 20 ms"), count as f64, 1_055.0, 95.0)?;
+        demand_near(&format!("{name}: ms longer"), mean_ms, 510.0, 80.0)?;
     }
     // One message was on its way when the broker stood still; all others were written afterwards.
-    let (count, _) = affected(&truth, "service_latency", 100);
-    assert!(count <= 1, "service latency: {count} messages above 100 ms");
-    assert!(largest_lag_ms(&truth) < 200.0, "scheduler lag {} ms", largest_lag_ms(&truth));
+    let (count, _) = affected(truth, "service_latency", 100);
+    demand_below("service latency: messages above 100 ms", count as f64, 2.0)?;
+    demand_little_lag(truth)
 }

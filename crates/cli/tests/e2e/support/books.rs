@@ -89,7 +89,11 @@ fn assert_series(record: &Value) {
     }
     let sum =
         |name: &str| rows.iter().filter(|row| seconds(row, "t_s") >= 0.0).map(|row| number(row, name)).sum::<u64>();
-    assert_eq!(sum("offered"), count(record, "offered"), "offered over time");
+    match record["reactions"].is_null() || record["settings"]["warmup_s"] == 0.0 {
+        true => assert_eq!(sum("offered"), count(record, "offered"), "offered over time"),
+        // What follows in the window from a message of the warm-up is in the series and in no book.
+        false => assert!(sum("offered") >= count(record, "offered"), "offered over time: {}", record["delivery"]),
+    }
     if record["settings"]["warmup_s"] == 0.0 && count(record, "refused") == 0 {
         assert_eq!(sum("delivered"), count(record, "delivered"), "delivered over time");
         assert!(sum("sent") <= count(record, "sent"), "sent over time: more than {}", record["delivery"]);

@@ -11,11 +11,14 @@ use serde_json::Value;
 use tempfile::TempDir;
 
 /// Tests that may have runs under way at once.
-const TURNS: usize = 2;
+const TURNS: usize = 3;
 /// Longest call: far above what any test needs, so that a call that hangs fails instead.
 const LIMIT: Duration = Duration::from_secs(60);
 /// Time between two looks at a call under way.
 const LOOK: Duration = Duration::from_millis(5);
+
+/// The binary under test.
+pub const PUBMARK: &str = env!("CARGO_BIN_EXE_pubmark");
 
 static TAKEN: Mutex<usize> = Mutex::new(0);
 static GIVEN_BACK: Condvar = Condvar::new();
@@ -99,7 +102,11 @@ impl Place {
 
     /// Starts the binary.
     pub fn start(&self, arguments: &[&str]) -> Call {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_pubmark"));
+        self.start_by(Command::new(PUBMARK), arguments)
+    }
+
+    /// Starts the binary by a command that ends with it.
+    pub fn start_by(&self, mut command: Command, arguments: &[&str]) -> Call {
         command.args(arguments).current_dir(self.path()).env("TMPDIR", self.temporary());
         command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
         Call::new(command.spawn().unwrap())

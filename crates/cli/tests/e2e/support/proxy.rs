@@ -1,7 +1,7 @@
 //! A wire to cut: forwards TCP connections to a broker, knows each by what its client said first, breaks them on demand.
 
 use std::io::{Read, Write};
-use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
+use std::net::{Shutdown, SocketAddr, TcpStream};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 
@@ -23,7 +23,7 @@ pub struct Proxy {
 impl Proxy {
     /// Forwards to a port on 127.0.0.1.
     pub fn to(port: u16) -> Proxy {
-        let listener = TcpListener::bind(ports::free()).unwrap();
+        let listener = ports::listen();
         let address = listener.local_addr().unwrap();
         let connections = Arc::new(Mutex::new(Vec::new()));
         let is_closed = Arc::new(AtomicBool::new(false));

@@ -1,0 +1,66 @@
+//! The table of links that need no definition.
+
+use pubmark_model::link::{Link, presets};
+
+use crate::exit_code::ExitCode;
+use crate::failure::Failure;
+use crate::wrapping::wrap;
+
+fn rows() -> Result<Vec<Link>, Failure> {
+    presets::all()
+        .map_err(|error| Failure::from_error(ExitCode::Internal, &error).during("failed to load the built-in links"))
+}
+
+/// For the terminal: what each does to packets, and where its figures are from.
+pub fn text() -> Result<String, Failure> {
+    Ok(rows()?.iter().map(one).collect())
+}
+
+/// One link for the terminal.
+pub fn one(link: &Link) -> String {
+    let mut text = format!("{}\n", link.name);
+    for line in link.lines() {
+        text.push_str(&wrap("  ", 4, &line));
+    }
+    if let Some(source) = &link.source {
+        text.push_str(&wrap("  from ", 7, source));
+    }
+    text
+}
+
+/// The preset of that name.
+pub fn find(name: &str) -> Result<Option<Link>, Failure> {
+    Ok(rows()?.into_iter().find(|link| link.name == name))
+}
+
+/// The page `docs/reference/links.md`.
+pub fn markdown() -> Result<String, Failure> {
+    let mut text = String::from(
+        "# Built-in links\n\n\
+         `link: NAME` in a workload or `--link NAME` puts groups behind one ([guide](../guide/links.md)). Times are one way. \
+         The file `links/presets.yaml` holds the figures as a workload would write them.\n\n\
+         | link | what happens to packets | from |\n|---|---|---|\n",
+    );
+    for link in rows()? {
+        let lines = link.lines().join("<br>");
+        text.push_str(&format!("| `{}` | {lines} | {} |\n", link.name, link.source.as_deref().unwrap_or("—")));
+    }
+    Ok(text)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::printer::COLUMNS;
+
+    #[test]
+    fn the_table_names_every_preset_with_its_source_and_fits_a_terminal() {
+        let text = text().expect("built in");
+        for link in rows().expect("built in") {
+            assert!(text.lines().any(|line| line == link.name), "{} is missing", link.name);
+            assert!(find(&link.name).expect("built in").is_some());
+        }
+        assert_eq!(text.matches("  from ").count(), rows().expect("built in").len());
+        assert!(text.lines().all(|line| line.chars().count() <= COLUMNS), "{text}");
+    }
+}

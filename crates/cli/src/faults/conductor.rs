@@ -1,0 +1,147 @@
+//! A thread that breaks the system and its links at the times planned, and puts them right again, whatever happens meanwhile.
+//! Connections are broken by the engine's own threads.
+
+use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
+use std::thread::{Scope, ScopedJoinHandle};
+use std::time::Duration;
+
+use pubmark_model::fault::{Fault, FaultKind, Occurrence};
+use pubmark_model::workload::Workload;
+use pubmark_protocol::clock;
+use pubmark_systems::RunningSystem;
+
+use crate::linked::Linked;
+
+/// What was done of a fault; times are ns of `CLOCK_MONOTONIC`.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Done {
+    /// When it was begun.
+    pub done_ns: Option<u64>,
+    /// When it was put right again.
+    pub ended_ns: Option<u64>,
+    /// What went wrong.
+    pub failure: Option<String>,
+}
+
+/// The running thread.
+pub struct Conductor<'scope> {
+    begin: Sender<u64>,
+    thread: Option<ScopedJoinHandle<'scope, Vec<Done>>>,
+    faults: usize,
+}
+
+impl<'scope> Conductor<'scope> {
+    /// Starts it; it waits for the start of the measured window to be told.
+    pub fn start<'env>(
+        scope: &'scope Scope<'scope, 'env>,
+        workload: &'env Workload,
+        occurrences: &'env [Occurrence],
+        system: Option<&'env mut RunningSystem>,
+        linked: Option<&'env Linked>,
+    ) -> Conductor<'scope> {
+        let (begin, told) = mpsc::channel();
+        let faults = occurrences.len();
+        let work = move || Breaker { workload, system, linked, told }.carry_out(occurrences);
+        let thread = (faults > 0).then(|| scope.spawn(work));
+        Conductor { begin, thread, faults }
+    }
+
+    /// Where the start of the measured window is told, ns of `CLOCK_MONOTONIC`.
+    pub fn begin(&self) -> Sender<u64> {
+        self.begin.clone()
+    }
+
+    /// Ends it, and says what was done. What was broken and not put right is put right first.
+    pub fn finish(self) -> Vec<Done> {
+        drop(self.begin);
+        let nothing = vec![Done { failure: Some("its thread failed".to_owned()), ..Done::default() }; self.faults];
+        self.thread.map_or_else(Vec::new, |thread| thread.join().unwrap_or(nothing))
+    }
+}
+
+/// How a wait ended.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Waited {
+    /// The time has come.
+    Till,
+    /// The run is over.
+    Over,
+}
+
+struct Breaker<'env> {
+    workload: &'env Workload,
+    system: Option<&'env mut RunningSystem>,
+    linked: Option<&'env Linked>,
+    /// Says when the window starts, and ends with the run.
+    told: Receiver<u64>,
+}
+
+impl Breaker<'_> {
+    fn carry_out(mut self, occurrences: &[Occurrence]) -> Vec<Done> {
+        let mut all = vec![Done::default(); occurrences.len()];
+        let Ok(start_ns) = self.told.recv() else { return all };
+        for (occurrence, done) in occurrences.iter().zip(&mut all) {
+            let fault = &self.workload.faults[occurrence.fault];
+            if self.wait(start_ns.saturating_add(occurrence.at_ns)) == Waited::Over {
+                break;
+            }
+            done.done_ns = Some(clock::monotonic_ns());
+            if let Err(failure) = self.break_it(fault) {
+                done.failure = Some(failure);
+            }
+            let waited = self.wait(start_ns.saturating_add(occurrence.end_ns()));
+            match self.mend(fault) {
+                Ok(()) => done.ended_ns = Some(clock::monotonic_ns()).filter(|_| waited == Waited::Till),
+                Err(failure) => drop(done.failure.get_or_insert(failure)),
+            }
+            if waited == Waited::Over {
+                break;
+            }
+        }
+        all
+    }
+
+    fn wait(&self, until_ns: u64) -> Waited {
+        loop {
+            let left = Duration::from_nanos(until_ns.saturating_sub(clock::monotonic_ns()));
+            if left.is_zero() {
+                return Waited::Till;
+            }
+            match self.told.recv_timeout(left) {
+                Err(RecvTimeoutError::Disconnected) => return Waited::Over,
+                // Nothing more is told.
+                Ok(_) | Err(RecvTimeoutError::Timeout) => {}
+            }
+        }
+    }
+
+    fn break_it(&mut self, fault: &Fault) -> Result<(), String> {
+        let server = fault.server.map(|number| number as usize - 1);
+        match fault.kind {
+            FaultKind::Kill => self.system()?.kill(server),
+            FaultKind::Restart => self.system()?.end(server),
+            FaultKind::Pause => self.system()?.pause(server, true),
+            FaultKind::Partition | FaultKind::LinkDown => self.cut(fault, true),
+            FaultKind::Reset | FaultKind::Cut => Ok(()),
+        }
+    }
+
+    fn mend(&mut self, fault: &Fault) -> Result<(), String> {
+        let server = fault.server.map(|number| number as usize - 1);
+        match fault.kind {
+            FaultKind::Kill | FaultKind::Restart => self.system()?.start_again(server),
+            FaultKind::Pause => self.system()?.pause(server, false),
+            FaultKind::Partition | FaultKind::LinkDown => self.cut(fault, false),
+            FaultKind::Reset | FaultKind::Cut => Ok(()),
+        }
+    }
+
+    fn system(&mut self) -> Result<&mut RunningSystem, String> {
+        self.system.as_deref_mut().ok_or_else(|| "there is no system of ours".to_owned())
+    }
+
+    fn cut(&self, fault: &Fault, cut: bool) -> Result<(), String> {
+        let linked = self.linked.ok_or_else(|| "there are no links".to_owned())?;
+        linked.cut(self.workload, fault, cut)
+    }
+}

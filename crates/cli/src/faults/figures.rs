@@ -1,0 +1,96 @@
+//! What the record says of faults: what was asked, what was done, what followed.
+
+use pubmark_engine::faults::{self, FaultOutcome, Span};
+use pubmark_engine::outcome::Outcome;
+use pubmark_engine::plan::{BACKOFF, RunPlan};
+use pubmark_model::fault::{Fault, Occurrence, Scope};
+use pubmark_model::qos::Qos;
+use pubmark_model::workload::{SessionKind, Workload};
+use pubmark_record::faults::{FaultFigures, FaultRow, LevelBooks, Reconnect, promises, summed};
+
+use super::Done;
+
+/// The figures of a run's faults; `None` in a run without any.
+pub fn figures(plan: &RunPlan, outcome: &Outcome, occurrences: &[Occurrence], done: &[Done]) -> Option<FaultFigures> {
+    let noted = outcome.faults.as_ref()?;
+    let (start_ns, end_ns) = outcome.window_ns;
+    let done: Vec<Done> = occurrences
+        .iter()
+        .enumerate()
+        .map(|(number, occurrence)| match occurrence.kind.scope() {
+            Scope::Connections => by_engine(noted, number, occurrence, start_ns),
+            Scope::System | Scope::Links => done.get(number).cloned().unwrap_or_default(),
+        })
+        .collect();
+    let window_ns = end_ns.saturating_sub(start_ns);
+    let at = |number: usize| -> u64 {
+        let planned_ns = occurrences.get(number).map_or(window_ns, |occurrence| occurrence.at_ns);
+        let begun = done.get(number).and_then(|done| done.done_ns).map(|ns| ns.saturating_sub(start_ns));
+        begun.unwrap_or(planned_ns).min(window_ns)
+    };
+    let spans: Vec<Span> =
+        (0..occurrences.len()).map(|number| Span { done_ns: at(number), until_ns: at(number + 1) }).collect();
+    let followed = faults::figures(noted, &spans, start_ns);
+    let rows: Vec<FaultRow> = occurrences
+        .iter()
+        .zip(&done)
+        .zip(&spans)
+        .zip(followed)
+        .map(|(((occurrence, done), span), followed)| {
+            let since = |ns: Option<u64>| ns.map(|ns| (ns as f64 - start_ns as f64) / 1e9);
+            FaultRow {
+                kind: occurrence.kind.as_str().to_owned(),
+                target: fault(plan, occurrence).target(),
+                asked_at_s: occurrence.at_ns as f64 / 1e9,
+                asked_for_s: occurrence.length_ns.map(|ns| ns as f64 / 1e9),
+                done_at_s: since(done.done_ns),
+                ended_at_s: since(done.ended_ns),
+                failure: done.failure.clone(),
+                until_s: span.until_ns as f64 / 1e9,
+                connections: followed.connections,
+                latency: followed.latency,
+                levels: used(&followed.levels),
+            }
+        })
+        .collect();
+    let before = noted.books.first().map(|levels| used(levels)).unwrap_or_default();
+    let all = summed(std::iter::once(before.as_slice()).chain(rows.iter().map(|row| row.levels.as_slice())));
+    Some(FaultFigures {
+        reconnect: Reconnect {
+            first_pause_ms: BACKOFF.0.as_secs_f64() * 1e3,
+            longest_pause_ms: BACKOFF.1.as_secs_f64() * 1e3,
+            keep_alive_s: u32::from(plan.keep_alive_s),
+        },
+        faults: rows,
+        before,
+        promises: promises(&all, keeps_sessions(&plan.workload)),
+    })
+}
+
+fn fault<'a>(plan: &'a RunPlan, occurrence: &Occurrence) -> &'a Fault {
+    &plan.workload.faults[occurrence.fault]
+}
+
+/// A fault of connections, which the engine's threads did.
+fn by_engine(noted: &FaultOutcome, number: usize, occurrence: &Occurrence, start_ns: u64) -> Done {
+    let done_ns = noted.notes.broken_at_ns.get(number).copied().flatten();
+    let end_ns = start_ns.saturating_add(occurrence.end_ns());
+    Done {
+        done_ns: done_ns.map(|(first_ns, _)| first_ns),
+        // Their end is a time until which clients are held off, or after which they give up.
+        ended_ns: done_ns.zip(occurrence.length_ns).map(|((_, last_ns), _)| last_ns.max(end_ns)),
+        failure: None,
+    }
+}
+
+/// The levels that hold anything.
+fn used(levels: &[LevelBooks]) -> Vec<LevelBooks> {
+    summed([levels])
+}
+
+/// Do all sessions above best effort outlive their connections?
+fn keeps_sessions(workload: &Workload) -> bool {
+    let devices = workload.devices.iter().map(|group| (group.qos, group.session));
+    let mut all = devices.chain(workload.subscribers.iter().map(|group| (group.qos, group.session)));
+    all.all(|(qos, session)| qos == Qos::BestEffort || session == SessionKind::Persistent)
+}

@@ -1,0 +1,87 @@
+//! Links of a workload: what is told of them before a run, and whether a run can have them.
+
+use pubmark_model::workload::Workload;
+use pubmark_protocol::capabilities::SentMeans;
+
+use crate::commands::setup::Setup;
+use crate::failure::Failure;
+use crate::protocols::Spoken;
+use crate::target::Wanted;
+use crate::wrapping::wrap;
+
+/// Refuses what links cannot carry, before anything starts.
+///
+/// # Errors
+/// Clients that open their sockets in a library, a system that runs elsewhere, options that speak of this machine's network.
+pub fn carried_out(workload: &Workload, spoken: Spoken, wanted: &Wanted, setup: &Setup) -> Result<(), Failure> {
+    if workload.links_in_use().is_empty() {
+        return Ok(());
+    }
+    let refused = |why: &str, hint: &str| Err(Failure::usage(why).hint(hint));
+    for side in [spoken.publish, spoken.subscribe] {
+        let can = &side.capabilities;
+        if can.sent_means == SentMeans::HandedOver {
+            let why =
+                format!("clients over {} open their sockets in a library, which links do not carry yet", can.title);
+            return refused(&why, "a protocol whose `sent` means `wire` (`pubmark list protocols`), or `--link none`");
+        }
+    }
+    match wanted {
+        Wanted::Started { .. } => {}
+        Wanted::External { .. } => {
+            return refused(
+                "links lead to a system that pubmark starts, not to one that runs already",
+                "`--system NAME` in place of `--endpoint`, or `--link none`",
+            );
+        }
+        Wanted::Brokerless { .. } => {
+            return refused(
+                "links lead to a broker, and clients that meet without one are not carried by them yet",
+                "a system with a broker (`pubmark list systems`), or `--link none`",
+            );
+        }
+    }
+    if setup.source_addresses.is_some() {
+        return refused(
+            "`--source-addresses` are this machine's, and links have addresses of their own",
+            "leave one out",
+        );
+    }
+    Ok(())
+}
+
+/// The links of a workload in words, for `--dry-run`; empty without any.
+pub fn told(workload: &Workload) -> String {
+    let mut text = String::new();
+    for (link, groups) in workload.links_in_use() {
+        text.push_str(&wrap(&format!("  link {:<16} ", link.name), 24, &format!("for {}", groups.join(", "))));
+        for line in link.lines() {
+            text.push_str(&wrap(&" ".repeat(24), 26, &line));
+        }
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::printer::COLUMNS;
+    use pubmark_model::link::choice::LinkChoice;
+    use pubmark_model::load::{LoadOptions, load};
+
+    fn smart_home(links: &[&str]) -> Workload {
+        let links = links.iter().map(|text| LinkChoice::parse(text).expect("a choice")).collect();
+        load("smart-home", &LoadOptions { links, ..LoadOptions::default() }).expect("a built-in workload")
+    }
+
+    #[test]
+    fn links_are_told_with_their_groups() {
+        let text = told(&smart_home(&["gprs"]));
+        assert!(
+            text.contains("link gprs") && text.contains("up: 500 ms ± 100 ms (normal), 20 kbit/s (2.5 kB/s)"),
+            "{text}"
+        );
+        assert!(text.lines().all(|line| line.chars().count() <= COLUMNS), "{text}");
+        assert_eq!(told(&smart_home(&[])), "");
+    }
+}

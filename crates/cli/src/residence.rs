@@ -1,0 +1,229 @@
+//! Where the time of messages went: what the emulator saw of them on their way, set against their deliveries.
+
+use std::collections::HashMap;
+
+use pubmark_engine::outcome::{Arrived, Followed};
+use pubmark_engine::plan::{FOLLOWED_LIMIT, Networks, RunPlan};
+use pubmark_links::Way;
+use pubmark_links::watch::{Orders, Seen, Sighting};
+use pubmark_metrics::distribution::{Distribution, Precision};
+use pubmark_model::fleet::Fleet;
+use pubmark_model::payload::SizeDistribution;
+use pubmark_model::workload::Workload;
+use pubmark_protocol::header;
+use pubmark_protocol::sampling::Sampling;
+use pubmark_record::distribution;
+use pubmark_record::residence::{ResidenceFigures, ResidenceParts, ResidenceRow};
+
+/// Messages followed a second, at most on average: what they cost the emulator's thread stays below 1 % of it.
+const FOLLOWED_PER_S: f64 = 5_000.0;
+/// What a device is taken to send that sends as fast as it can, messages a second.
+const FLOOD_PER_S: f64 = 100_000.0;
+/// Sightings kept at most: 48 B each.
+const MOST_SIGHTINGS: usize = 800_000;
+/// The parts of a message add up to its latency within this.
+const AGREEMENT_NS: u64 = 50_000;
+
+/// Which messages to follow, so that what is noted of them is bounded; a function of the workload alone.
+pub fn sampling(workload: &Workload, fleet: &Fleet, duration_s: f64) -> Sampling {
+    let rate = |group: u16| workload.devices[usize::from(group)].arrival.mean_rate_per_s().unwrap_or(FLOOD_PER_S);
+    let published: f64 = fleet.devices().iter().map(|device| rate(device.group)).sum();
+    // Each subscriber hears each message at most once: more than there are, but never fewer.
+    let heard = published * (1 + fleet.subscribers().len()) as f64;
+    let per_run = heard * duration_s / FOLLOWED_LIMIT as f64;
+    let every = (heard / FOLLOWED_PER_S).max(per_run).max(1.0);
+    Sampling::one_in(every.ceil() as u64)
+}
+
+/// What the emulator is to look for.
+pub fn orders(plan: &RunPlan, sampling: Sampling) -> Orders {
+    let size = |group: u16| match plan.workload.devices[usize::from(group)].size {
+        // Smaller ones may be raised to their header's size.
+        SizeDistribution::Fixed(bytes) if bytes as usize >= header::ANSWER => bytes,
+        _ => 0,
+    };
+    Orders {
+        run: plan.run_id,
+        sampling,
+        payload_bytes: plan.fleet.devices().iter().map(|device| size(device.group)).collect(),
+        duration_ns: plan.timeline.duration_ns,
+        most: MOST_SIGHTINGS,
+    }
+}
+
+/// A message on a link, one way.
+type Key = (u32, u32, u16, Way);
+
+/// Sightings by message and link, the first of each connection, in the order of leaving.
+fn by_message(sightings: &[Sighting]) -> HashMap<Key, Vec<&Sighting>> {
+    let mut all: HashMap<Key, Vec<&Sighting>> = HashMap::with_capacity(sightings.len());
+    for sighting in sightings {
+        let key = (sighting.publisher, sighting.sequence, sighting.group, sighting.way);
+        let known = all.entry(key).or_default();
+        // A repetition, as TCP makes them: the first was there already.
+        if known.iter().all(|other| other.port != sighting.port) {
+            known.push(sighting);
+        }
+    }
+    all
+}
+
+/// Times of one class.
+struct Class {
+    name: String,
+    row: ResidenceRow,
+    parts: [Distribution; 7],
+}
+
+impl Class {
+    fn new(name: String) -> Class {
+        let empty = || Distribution::new(Precision::Breakdown);
+        Class { name, row: ResidenceRow::default(), parts: std::array::from_fn(|_| empty()) }
+    }
+
+    /// Enters a message: its parts in order, and the undivided rest.
+    fn enter(&mut self, parts: [Option<i64>; 6], whole_ns: i64) {
+        self.row.seen += 1;
+        let sum: i64 = parts.iter().flatten().map(|part| (*part).max(0)).sum();
+        self.row.agreeing += u64::from(sum.abs_diff(whole_ns) <= AGREEMENT_NS);
+        for (times, part) in self.parts.iter_mut().zip(parts.into_iter().chain([Some(whole_ns)])) {
+            if let Some(part) = part {
+                times.record(part);
+            }
+        }
+    }
+
+    fn row(self) -> ResidenceRow {
+        let [device_us, network_up_us, system_us, network_down_us, subscriber_us, rest_us, whole_us] =
+            self.parts.map(|times| distribution::summary(&times));
+        ResidenceRow {
+            class: self.name,
+            parts: ResidenceParts {
+                device_us,
+                network_up_us,
+                system_us,
+                network_down_us,
+                subscriber_us,
+                rest_us,
+                whole_us,
+            },
+            ..self.row
+        }
+    }
+}
+
+/// The parts of a message's way, of what was seen of it.
+fn parts(arrived: &Arrived, up: Option<&Sighting>, down: Option<&Sighting>) -> [Option<i64>; 6] {
+    let span = |from_ns: u64, to_ns: u64| Some(to_ns as i64 - from_ns as i64);
+    let Arrived { due_ns, at_ns, .. } = *arrived;
+    let (device, network_up) = up.map_or((None, None), |up| (span(due_ns, up.in_ns), span(up.in_ns, up.out_ns)));
+    let (network_down, subscriber) =
+        down.map_or((None, None), |down| (span(down.in_ns, down.out_ns), span(down.out_ns, at_ns)));
+    let (system, rest) = match (up, down) {
+        (Some(up), Some(down)) => (span(up.out_ns, down.in_ns), None),
+        (Some(up), None) => (None, span(up.out_ns, at_ns)),
+        (None, Some(down)) => (None, span(due_ns, down.in_ns)),
+        (None, None) => (None, None),
+    };
+    [device, network_up, system, network_down, subscriber, rest]
+}
+
+/// Where the time went, by device group.
+pub fn figures(
+    workload: &Workload,
+    fleet: &Fleet,
+    networks: &Networks,
+    sampling: Sampling,
+    followed: &Followed,
+    seen: &Seen,
+) -> ResidenceFigures {
+    let mut known = by_message(&seen.sightings);
+    let mut arrivals: Vec<&Arrived> = followed.arrived.iter().collect();
+    // Who hears a message first is who it left the link for first: connections of a group are told apart by that.
+    arrivals.sort_unstable_by_key(|arrived| arrived.at_ns);
+    // A group's messages to subscribers behind links, and to those that are not: their parts differ.
+    let mut classes: Vec<[Option<Class>; 2]> = workload.devices.iter().map(|_| [None, None]).collect();
+    for arrived in arrivals {
+        let group = fleet.devices()[arrived.publisher as usize].group;
+        let network = networks.of_devices(group);
+        if network.is_none() && arrived.network.is_none() {
+            continue;
+        }
+        let side = usize::from(arrived.network.is_none());
+        let class = classes[usize::from(group)][side].get_or_insert_with(|| Class::new(String::new()));
+        class.row.followed += 1;
+        let key = |network: u16, way: Way| (arrived.publisher, arrived.sequence, network, way);
+        let up = network.map(|network| known.get(&key(network, Way::Up)).and_then(|all| all.first().copied()));
+        let down = arrived.network.map(|network| {
+            let all = known.get_mut(&key(network, Way::Down)).filter(|all| !all.is_empty())?;
+            Some(all.remove(0))
+        });
+        let is_whole = |seen: &Option<Option<&Sighting>>| {
+            seen.is_none_or(|seen| seen.is_some_and(|seen| seen.bytes >= arrived.payload_bytes))
+        };
+        if is_whole(&up) && is_whole(&down) {
+            let whole_ns = arrived.at_ns as i64 - arrived.due_ns as i64;
+            class.enter(parts(arrived, up.flatten(), down.flatten()), whole_ns);
+        }
+    }
+    let mut rows = vec![];
+    for (group, sides) in workload.devices.iter().zip(classes) {
+        let are_both = sides.iter().all(Option::is_some);
+        for (side, class) in sides.into_iter().enumerate() {
+            let Some(mut class) = class else { continue };
+            let to = if side == 0 { "to subscribers behind links" } else { "to subscribers beside the system" };
+            class.name = if are_both { format!("{}, {to}", group.name) } else { group.name.clone() };
+            rows.push(class.row());
+        }
+    }
+    ResidenceFigures { one_in: sampling.every(), dropped: followed.dropped + seen.dropped, rows }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const ARRIVED: Arrived =
+        Arrived { publisher: 0, sequence: 1, payload_bytes: 100, network: Some(1), due_ns: 1_000, at_ns: 50_000 };
+    const UP: Sighting = Sighting {
+        publisher: 0,
+        sequence: 1,
+        group: 0,
+        way: Way::Up,
+        port: 9,
+        bytes: 100,
+        in_ns: 2_000,
+        out_ns: 10_000,
+    };
+
+    #[test]
+    fn parts_that_exist_add_up_to_the_latency() {
+        let down = Sighting { group: 1, way: Way::Down, in_ns: 30_000, out_ns: 45_000, ..UP };
+        for (up, down, expected) in [
+            (Some(&UP), Some(&down), [Some(1_000), Some(8_000), Some(20_000), Some(15_000), Some(5_000), None]),
+            (Some(&UP), None, [Some(1_000), Some(8_000), None, None, None, Some(40_000)]),
+            (None, Some(&down), [None, None, None, Some(15_000), Some(5_000), Some(29_000)]),
+        ] {
+            let found = parts(&ARRIVED, up, down);
+            assert_eq!(found, expected);
+            assert_eq!(found.iter().flatten().sum::<i64>(), 49_000);
+        }
+    }
+
+    #[test]
+    fn stamps_out_of_order_do_not_agree() {
+        let mut class = Class::new(String::new());
+        class.enter([Some(1_000), Some(2_000), None, None, None, None], 3_000);
+        class.enter([Some(400_000), Some(-300_000), None, None, None, None], 100_000);
+        assert_eq!((class.row.seen, class.row.agreeing), (2, 1));
+    }
+
+    #[test]
+    fn repetitions_on_a_connection_are_one_sighting() {
+        let again = Sighting { out_ns: 99_000, ..UP };
+        let other = Sighting { port: 10, ..UP };
+        let all = [UP, again, other];
+        let known = by_message(&all);
+        assert_eq!(known[&(0, 1, 0, Way::Up)], [&UP, &other]);
+    }
+}

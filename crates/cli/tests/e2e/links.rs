@@ -1,0 +1,137 @@
+//! Runs behind emulated links: what is asked is what messages meet, the record says what went through, and what links do not
+//! carry is refused before anything starts.
+
+use serde_json::Value;
+
+use crate::support::books::{assert_closed, assert_delivered_once, count};
+use crate::support::place::Place;
+
+/// Devices behind a link, a subscriber that is not.
+const WORKLOAD: &str = "\
+name: linked
+links:
+  far: {LINK}
+devices:
+  - {name: sensor, count: 10, every: 100ms, payload: 100B, topic: 'linked/{index}', qos: QOS, link: far}
+subscribers:
+  - {name: reader, filters: ['linked/#'], qos: QOS}
+";
+
+const TIMES: [&str; 4] = ["--duration", "3s", "--warmup", "1s"];
+
+/// Can links be made here? Says so if not.
+pub fn can_be_made() -> bool {
+    let missing = pubmark_links::privilege::probe().missing();
+    if let Some(missing) = &missing {
+        eprintln!("skipped: {missing}");
+    }
+    missing.is_none()
+}
+
+fn run_behind(link: &str, qos: &str, options: &[&str]) -> Value {
+    let place = Place::new();
+    place.write("linked.yaml", WORKLOAD.replace("LINK", link).replace("QOS", qos));
+    let record = place.record(&[&["linked.yaml"], &TIMES[..], options].concat());
+    assert_closed(&record);
+    record
+}
+
+fn us(record: &Value, times: &str, which: &str) -> f64 {
+    record[times][which].as_f64().unwrap_or_else(|| panic!("no {which} in {}", record[times]))
+}
+
+/// Groups behind links, with the packets that entered in the window, up and down.
+fn packets(record: &Value) -> Vec<(String, u64, u64)> {
+    let groups = record["links"]["groups"].as_array().expect("links are in the record");
+    let entered = |side: &Value| side["traffic"]["entered_packets"].as_u64().expect("a count");
+    groups
+        .iter()
+        .map(|group| {
+            (group["group"].as_str().expect("a name").to_owned(), entered(&group["up"]), entered(&group["down"]))
+        })
+        .collect()
+}
+
+#[test]
+fn a_delay_is_in_the_latency_and_only_devices_behind_it_have_packets_there() {
+    if !can_be_made() {
+        return;
+    }
+    let record = run_behind("delay: 20ms", "0", &["--system", "builtin"]);
+    assert_delivered_once(&record);
+    // One way: the subscriber is where the system is.
+    let median_us = us(&record, "latency_us", "p50");
+    assert!((20_000.0..40_000.0).contains(&median_us), "{median_us}");
+    let groups = packets(&record);
+    assert_eq!(groups.len(), 1, "{groups:?}");
+    assert_eq!(groups[0].0, "sensor");
+    // 300 messages, of which few share a packet (those that were late together), and acknowledgements of TCP.
+    assert!(groups[0].1 >= 200 && groups[0].2 >= 30, "{groups:?}");
+    assert_eq!(record["links"]["queue_drops"], 0);
+    // What probes find of a delay is the machine's too, and is not judged here.
+    let checks = record["links"]["groups"][0]["up"]["checks"].as_array().expect("checks");
+    assert!(checks.iter().any(|check| check["name"] == "delay" && check["asked"] == "20.000 ms"), "{checks:?}");
+}
+
+#[test]
+fn packets_are_lost_and_tcp_carries_every_message_all_the_same() {
+    if !can_be_made() {
+        return;
+    }
+    let record = run_behind("delay: 1ms, loss: 5%", "1", &["--system", "builtin"]);
+    assert_delivered_once(&record);
+    let traffic = &record["links"]["groups"][0]["up"]["traffic"];
+    let (entered, lost) = (traffic["entered_packets"].as_u64().unwrap_or(0), traffic["lost"].as_u64().unwrap_or(0));
+    // 300 messages, of which few share a packet; five standard deviations of the binomial distribution are below 60.
+    assert!(entered >= 200 && lost > 0 && lost * 20 < entered + 1_200, "{traffic}");
+    // Sent again after a time-out, which for TCP is 200 ms at least.
+    assert!(us(&record, "latency_us", "max") > 100_000.0, "{}", record["latency_us"]);
+}
+
+#[test]
+fn a_series_of_steps_follows_the_measured_window() {
+    if !can_be_made() {
+        return;
+    }
+    let steps = "delay: 1ms, series: [{at: 1500ms, delay: 101ms}]";
+    let record = run_behind(steps, "0", &["--system", "builtin"]);
+    assert_delivered_once(&record);
+    let (p25, p75) = (us(&record, "latency_us", "p25"), us(&record, "latency_us", "p75"));
+    assert!((1_000.0..20_000.0).contains(&p25) && (101_000.0..130_000.0).contains(&p75), "{p25} {p75}");
+}
+
+#[test]
+fn every_group_can_be_put_behind_a_preset_of_a_real_broker() {
+    if !can_be_made() {
+        return;
+    }
+    let place = Place::new();
+    let call = ["hello", "--system", "mosquitto", "--profile", "tuned", "--link", "edge-typical-missing"];
+    let called = place.call(&[&["run"], &call[..], &TIMES].concat());
+    assert_eq!(called.code(), 2, "{called:?}");
+    assert!(called.errors.contains("there is no link `edge-typical-missing`"), "{}", called.errors);
+    let call = ["hello", "--system", "mosquitto", "--profile", "tuned", "--link", "edge-worst"];
+    let record = place.record(&[&call[..], &TIMES].concat());
+    assert_closed(&record);
+    assert_eq!(count(&record, "lost"), 0, "{}", record["delivery"]);
+    assert_eq!(packets(&record).len(), 2);
+    // Both ways through 3.125 ms ± 0.625.
+    assert!(us(&record, "latency_us", "min") > 2_000.0, "{}", record["latency_us"]);
+}
+
+#[test]
+fn what_links_do_not_carry_is_refused_before_anything_starts() {
+    let place = Place::new();
+    for (options, expected) in [
+        (&["--endpoint", "mqtt://127.0.0.1:9"][..], "links lead to a system that pubmark starts"),
+        (&["--system", "zenoh-peers", "--qos", "0"], "open their sockets in a library"),
+        (&["--system", "zeromq-peers", "--qos", "0"], "links lead to a broker"),
+        (&["--source-addresses", "127.0.0.2-127.0.0.3"], "links have addresses of their own"),
+    ] {
+        let called = place.call(&[&["run", "hello", "--link", "lte"][..], options].concat());
+        assert_eq!(called.code(), 2, "{called:?}");
+        let words = called.errors.split_whitespace().collect::<Vec<_>>().join(" ");
+        assert!(words.contains(expected), "{options:?}: {words}");
+        assert!(place.runs().is_empty());
+    }
+}

@@ -1,0 +1,172 @@
+//! Where the time of messages went: what was put into one part of their way is found there and nowhere else.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use serde_json::Value;
+
+use crate::links::can_be_made;
+use crate::support::books::assert_closed;
+use crate::support::place::{PUBMARK, Place};
+
+const TIMES: [&str; 4] = ["--duration", "4s", "--warmup", "1s"];
+
+/// What no part takes in the median that nothing was put into, ms: far above what it takes on a busy machine.
+const NOTHING_MS: f64 = 6.0;
+
+/// Where something was put, each part's name with its time in ms.
+type Put<'a> = &'a [(&'a str, f64)];
+
+const PARTS: [&str; 5] = ["device_us", "network_up_us", "system_us", "network_down_us", "subscriber_us"];
+
+fn workload(device_link: &str, subscriber_link: &str, payload: &str, qos: u8) -> String {
+    let behind = |link: &str| if link.is_empty() { String::new() } else { format!(", link: {link}") };
+    let link = |name: &str, link: &str| if link.is_empty() { String::new() } else { format!("  {name}: {link}\n") };
+    format!(
+        "name: parts\nlinks:\n{}{}devices:\n  - {{name: sensor, count: 5, every: 100ms, payload: {payload}, \
+         topic: 'parts/{{index}}', qos: {qos}{}}}\nsubscribers:\n  - {{name: reader, count: 2, filters: ['parts/#'], qos: {qos}{}}}\n",
+        link("near", device_link),
+        link("far", subscriber_link),
+        behind(if device_link.is_empty() { "" } else { "near" }),
+        behind(if subscriber_link.is_empty() { "" } else { "far" }),
+    )
+}
+
+fn run(place: &Place, workload: String, options: &[&str]) -> Value {
+    place.write("parts.yaml", workload);
+    let record = place.record(&[&["parts.yaml"], &TIMES[..], options].concat());
+    assert_closed(&record);
+    let residence = record["residence"].clone();
+    let rows = residence["rows"].as_array().expect("rows");
+    assert_eq!((rows.len(), &residence["one_in"], &residence["dropped"]), (1, &1.into(), &0.into()), "{residence}");
+    rows[0].clone()
+}
+
+fn count(row: &Value, what: &str) -> u64 {
+    row[what].as_u64().unwrap_or_else(|| panic!("no {what} in {row}"))
+}
+
+fn ms(row: &Value, part: &str, which: &str) -> f64 {
+    row["parts"][part][which].as_f64().unwrap_or_else(|| panic!("no {which} of {part} in {row}")) / 1e3
+}
+
+/// Nearly all were seen, and their parts add up to their latencies.
+fn assert_seen(row: &Value) {
+    let [followed, seen, agreeing] = ["followed", "seen", "agreeing"].map(|what| count(row, what));
+    assert!(followed >= 300, "{row}");
+    assert!(seen * 100 >= followed * 99 && agreeing * 1_000 >= seen * 999, "{row}");
+}
+
+/// Medians are what was put into each part, up to `NOTHING_MS` more.
+fn assert_put(row: &Value, put: Put) {
+    for part in PARTS {
+        let expected = put.iter().find(|(name, _)| *name == part).map_or(0.0, |(_, time)| *time);
+        let median = ms(row, part, "p50");
+        assert!((expected..expected + NOTHING_MS).contains(&median), "{part}: {median} ms, {expected} expected: {row}");
+    }
+}
+
+/// The lying broker beside the program under test; built here if it is not there, so that this test can be run alone.
+fn liar() -> PathBuf {
+    let path = Path::new(PUBMARK).with_file_name("pubmark-liar");
+    if !path.exists() {
+        let arguments = ["build", "-p", "pubmark-broker", "--bin", "pubmark-liar"];
+        assert!(Command::new(env!("CARGO")).args(arguments).status().unwrap().success());
+    }
+    path
+}
+
+#[test]
+fn delays_of_links_are_in_the_network_and_nowhere_else() {
+    if !can_be_made() {
+        return;
+    }
+    let place = Place::new();
+    let links = workload("{delay: 20ms}", "{delay: 35ms}", "100B", 0);
+    let row = run(&place, links.clone(), &["--system", "builtin"]);
+    assert_seen(&row);
+    assert_put(&row, &[("network_up_us", 20.0), ("network_down_us", 35.0)]);
+    assert_eq!(row["parts"]["rest_us"], Value::Null);
+    let row = run(&place, links.replace("qos: 0", "qos: 1"), &["--system", "mosquitto", "--profile", "tuned"]);
+    assert_seen(&row);
+    assert_put(&row, &[("network_up_us", 20.0), ("network_down_us", 35.0)]);
+}
+
+#[test]
+fn what_a_system_holds_back_is_in_the_system_and_nowhere_else() {
+    if !can_be_made() {
+        return;
+    }
+    let place = Place::new();
+    let liar = liar();
+    place.write("liar.script", "delay 20ms\n");
+    place.write(
+        "liar.yaml",
+        format!(
+            "name: liar\ntitle: the lying broker\ndescription: holds messages back\nranked: false\n\
+             listeners:\n  mqtt: {{scheme: mqtt, tls_scheme: mqtts}}\n\
+             protocols:\n  mqtt5: {{listener: mqtt, highest_qos: 2, retain: true, persistent_sessions: true}}\n\
+             limits:\n  maximum_packet_bytes: 268435455\n\
+             back_ends:\n  process:\n    program: {}\n    install: this workspace\n    arguments:\n      \
+             - add: [--listen, '{{host}}:{{port:mqtt}}', --journal, '{{directory}}/journal', --script, {}]\n    \
+             ready_within_s: 10\n    stop_within_s: 5\nprofiles:\n  default:\n    description: as it comes\n",
+            liar.display(),
+            place.path().join("liar.script").display()
+        ),
+    );
+    let links = workload("{delay: 100us}", "{delay: 100us}", "100B", 0);
+    let row = run(&place, links, &["--system", "./liar.yaml"]);
+    assert_seen(&row);
+    assert_put(&row, &[("system_us", 20.0)]);
+}
+
+#[test]
+fn packets_sent_again_and_long_messages_are_the_networks_time() {
+    if !can_be_made() {
+        return;
+    }
+    let place = Place::new();
+    // 10 KB at 4 MB/s take 2.5 ms, in seven packets; every message waits for its last one.
+    let slow = workload("{rate: 4MB/s, delay: 10ms}", "{delay: 100us}", "10KB", 0);
+    let row = run(&place, slow, &["--system", "mosquitto", "--profile", "tuned"]);
+    assert_seen(&row);
+    assert_put(&row, &[("network_up_us", 12.5)]);
+    let lossy = workload("{delay: 1ms, loss: 5%}", "{delay: 100us}", "100B", 1);
+    let row = run(&place, lossy, &["--system", "mosquitto", "--profile", "tuned"]);
+    assert_seen(&row);
+    // Sent again after 200 ms at least, which the system did not take. (A message behind it can wait in the device's kernel, as
+    // TCP sends less after a loss: that is the device's side.)
+    assert!(ms(&row, "network_up_us", "max") > 100.0, "{row}");
+    for part in ["system_us", "subscriber_us"] {
+        assert!(ms(&row, part, "max") < 100.0, "{part}: {row}");
+    }
+}
+
+#[test]
+fn a_side_without_a_link_is_one_with_the_system() {
+    if !can_be_made() {
+        return;
+    }
+    let place = Place::new();
+    let row = run(&place, workload("{delay: 20ms}", "", "100B", 0), &["--system", "builtin"]);
+    assert_seen(&row);
+    assert!((20.0..20.0 + NOTHING_MS).contains(&ms(&row, "network_up_us", "p50")), "{row}");
+    assert!(ms(&row, "rest_us", "p50") < NOTHING_MS, "{row}");
+    for part in ["system_us", "network_down_us", "subscriber_us"] {
+        assert_eq!(row["parts"][part], Value::Null, "{part}");
+    }
+}
+
+#[test]
+fn a_masked_message_is_not_seen() {
+    if !can_be_made() {
+        return;
+    }
+    let place = Place::new();
+    let links = workload("{delay: 1ms}", "{delay: 1ms}", "100B", 0);
+    // What a client sends in a WebSocket is masked (RFC 6455 §5.3).
+    let mosquitto = ["--system", "mosquitto", "--profile", "tuned", "--transport", "websocket"];
+    let row = run(&place, links, &mosquitto);
+    assert!(count(&row, "followed") >= 300, "{row}");
+    assert_eq!((count(&row, "seen"), &row["parts"]["whole_us"]), (0, &Value::Null));
+}

@@ -1,0 +1,29 @@
+//! Faults of a system that takes seconds to start.
+
+use serde_json::Value;
+
+use crate::system::{installed, pubmark};
+
+/// Long enough for RabbitMQ to be back, on a machine that others use too.
+const TIMES: [&str; 6] = ["--duration", "60s", "--warmup", "1s", "--drain", "20s"];
+
+#[test]
+#[ignore = "slow: make test-all"]
+fn rabbitmq_is_killed_and_restarted_and_all_clients_come_back() {
+    if installed("rabbitmq").is_none() {
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let load = ["run", "fan-in", "--set", "publishers=10", "--set", "rate=10/s", "--qos", "1", "--system", "rabbitmq"];
+    for fault in ["kill:at=5s,for=1s", "restart:at=5s"] {
+        let arguments = [&load[..], &TIMES, &["--protocol", "mqtt5", "--fault", fault, "--json", "--quiet"]].concat();
+        let output = pubmark(folder.path(), &arguments).output().unwrap();
+        assert!(matches!(output.status.code(), Some(0 | 5)), "{fault}: {output:?}");
+        let record: Value = serde_json::from_slice(&output.stdout).unwrap();
+        let found = &record["faults"]["faults"][0];
+        assert_eq!(found["failure"], Value::Null, "{found}");
+        let clients = &found["connections"];
+        assert_eq!([&clients["connected"], &clients["lost"], &clients["back"]], [11, 11, 11], "{fault}: {found}");
+        assert!(clients["all_back_s"].as_f64().unwrap() > 1.0, "{found}");
+    }
+}
