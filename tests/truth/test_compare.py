@@ -15,7 +15,8 @@ RUN, START_NS, END_NS = 7, 1_000_000_000, 2_000_000_000
 
 
 def head(publisher, sequence, due_ns=1_500_000_000, run=RUN):
-    return (b"\xb1" + run.to_bytes(3, "little") + struct.pack("<IIQI", publisher, sequence, due_ns, 0)).hex()
+    header = b"\xb1" + run.to_bytes(3, "little") + struct.pack("<IIQI", publisher, sequence, due_ns, 0)
+    return header.ljust(compare.HEAD_BYTES, b"\0").hex()
 
 
 def write(path, events, totals=None, numbers=None):
@@ -215,11 +216,30 @@ class Compare(unittest.TestCase):
         names = ("sent", "delivered", "overlap", "duplicated", "late")
         self.assertEqual([delivery[name] for name in names], [2, 2, 1, 1, 1])
 
+    def test_on_the_limit_of_late_either_clock_may_be_right(self):
+        for ahead_ns, allowed in ((1, (0, 1)), (compare.ON_ITS_WAY_NS - 1, (0, 1)), (compare.ON_ITS_WAY_NS, (0,)), (-1, (1,))):
+            at_ns = END_NS + compare.LATE_AFTER_NS - ahead_ns
+            sent = head(1, 1)
+            write(self.path, [
+                (1_500_000_000, "open sub 5 0 0 0"), (1_500_000_000, "subscribed sub a/b 0 0 1"),
+                (1_500_000_000, "open pub 5 0 0 0"), (1_500_000_000, f"received pub a/b - 0 0 100 {sent}"),
+                (at_ns, f"forwarded sub 4 a/b - 0 0 0 first {sent}"),
+                (at_ns, "closed sub stop 1"), (at_ns, "closed pub stop 0"),
+            ])
+            for late in range(3):
+                with self.subTest(ahead_ns=ahead_ns, late=late):
+                    self.assertEqual(self.record(late=late), 0 if late in allowed else 1)
+
     def test_compact_headers_are_completed_across_the_wrap_of_48_bits(self):
         span = 1 << 48
         for due_ns, now_ns in ((span - 5, span + 5), (span + 5, span - 5), (3 * span + 1, 3 * span + 1_000_000)):
             bytes_ = b"\xb2" + b"\x07\x00" + b"\x02\x00\x00" + struct.pack("<I", 9) + (due_ns % span).to_bytes(6, "little")
             self.assertEqual(compare.header_of(bytes_.hex(), 16, now_ns), (7, 0xFFFF, 2, 9, due_ns))
+
+    def test_a_reaction_is_placed_by_the_due_time_of_its_root(self):
+        bytes_ = b"\xb4" + b"\x07\x00\x00" + struct.pack("<IIQIQ", 2, 9, 8_000, 1, 3_000)
+        self.assertEqual(compare.header_of(bytes_.hex(), 100, 10_000), (7, 0xFFFFFF, 2, 9, 3_000))
+        self.assertIsNone(compare.header_of(bytes_.hex(), 31, 10_000))
 
 
 if __name__ == "__main__":
