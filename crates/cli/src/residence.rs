@@ -15,7 +15,7 @@ use pubmark_protocol::sampling::Sampling;
 use pubmark_record::distribution;
 use pubmark_record::residence::{ResidenceFigures, ResidenceParts, ResidenceRow};
 
-/// Messages followed a second, at most on average: what they cost the emulator's thread stays below 1 % of it.
+/// Messages followed a second, at most on average.
 const FOLLOWED_PER_S: f64 = 5_000.0;
 /// What a device is taken to send that sends as fast as it can, messages a second.
 const FLOOD_PER_S: f64 = 100_000.0;

@@ -6,10 +6,14 @@ mod words;
 
 use std::time::Duration;
 
+use schemars::JsonSchema;
+use serde::Deserialize;
+
 pub use occurrence::{Occurrence, occurrences};
 
-/// What is broken. A new kind is a row in [`FaultKind::ALL`], and whoever carries it out.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+/// What is broken.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
 pub enum FaultKind {
     /// The system is killed (SIGKILL), and started again when the fault ends.
     Kill,
@@ -40,17 +44,6 @@ pub enum Scope {
 }
 
 impl FaultKind {
-    /// All of them.
-    pub const ALL: [FaultKind; 7] = [
-        FaultKind::Kill,
-        FaultKind::Restart,
-        FaultKind::Pause,
-        FaultKind::Reset,
-        FaultKind::Cut,
-        FaultKind::Partition,
-        FaultKind::LinkDown,
-    ];
-
     /// Its name in files and on the command line.
     pub fn as_str(self) -> &'static str {
         match self {

@@ -165,23 +165,18 @@ fn total(groups: &[GroupEfficiency]) -> GroupEfficiency {
         total.published_bytes += group.published_bytes;
         total.delivered += group.delivered;
         total.delivered_bytes += group.delivered_bytes;
-        set_up = set_up.zip(group.set_up).map(|(mut sum, counts)| {
-            sum.add(&counts);
-            sum
-        });
+        set_up = added(set_up, group.set_up);
         if !publishes && !hears {
             continue;
         }
-        window = window.zip(group.window).map(|(mut sum, counts)| {
-            let (sent, received) = (u64::from(publishes), u64::from(hears));
-            sum.add(&PacketCounts {
-                sent_packets: sent * counts.sent_packets,
-                sent_bytes: sent * counts.sent_bytes,
-                received_packets: received * counts.received_packets,
-                received_bytes: received * counts.received_bytes,
-            });
-            sum
+        let (sent, received) = (u64::from(publishes), u64::from(hears));
+        let counted = group.window.map(|counts| PacketCounts {
+            sent_packets: sent * counts.sent_packets,
+            sent_bytes: sent * counts.sent_bytes,
+            received_packets: received * counts.received_packets,
+            received_bytes: received * counts.received_bytes,
         });
+        window = added(window, counted);
         source = match (source, group.source) {
             (Source::Counted, other) | (other, Source::Counted) => other,
             (Source::Unknown, _) | (_, Source::Unknown) => Source::Unknown,
@@ -189,6 +184,13 @@ fn total(groups: &[GroupEfficiency]) -> GroupEfficiency {
         };
     }
     GroupEfficiency { source, window, set_up, ..total }.judged()
+}
+
+/// A sum with one more part; none as soon as one part is not known.
+fn added(sum: Option<PacketCounts>, part: Option<PacketCounts>) -> Option<PacketCounts> {
+    let mut sum = sum?;
+    sum.add(&part?);
+    Some(sum)
 }
 
 #[cfg(test)]

@@ -14,6 +14,9 @@ pub struct FaultFigures {
     pub before: Vec<LevelBooks>,
     /// What was promised, and what was seen, by delivery level.
     pub promises: Vec<Promise>,
+    /// More became of connections than is kept: their figures are too low.
+    #[serde(default)]
+    pub incomplete: bool,
 }
 
 /// How clients that lose their connection come back.
@@ -122,8 +125,9 @@ pub struct LevelBooks {
     pub absent: u64,
     /// Due while a device had lost its connection: not sent. Counted at the publisher's level, once a message.
     pub skipped_disconnected: u64,
-    /// First copies that arrived more than 2 s after they were due; by the time of their arrival.
-    pub late: u64,
+    /// First copies that arrived more than 2 s after they were due; by the time of their arrival. The books' `late` is counted from
+    /// the end of publishing.
+    pub overdue: u64,
     /// Further copies; by the time of their arrival.
     pub duplicated: u64,
     /// First copies that arrived after a newer message; by the time of their arrival.
@@ -139,7 +143,7 @@ impl LevelBooks {
         self.unknown += other.unknown;
         self.absent += other.absent;
         self.skipped_disconnected += other.skipped_disconnected;
-        self.late += other.late;
+        self.overdue += other.overdue;
         self.duplicated += other.duplicated;
         self.out_of_order += other.out_of_order;
     }

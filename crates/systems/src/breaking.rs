@@ -7,16 +7,6 @@ use crate::process::Stopped;
 use crate::running::RunningSystem;
 
 impl RunningSystem {
-    /// How many servers it has.
-    pub fn servers(&self) -> usize {
-        self.brokers.len()
-    }
-
-    /// Is it held by a container engine? Its processes are that engine's then, and not ours to break.
-    pub fn is_contained(&self) -> bool {
-        self.brokers.iter().any(|broker| broker.container.is_some())
-    }
-
     /// Kills a server (from 0), or all, without asking (SIGKILL), and waits until they are gone.
     ///
     /// # Errors

@@ -57,17 +57,6 @@ const CASES: [Case; 11] = [
     Case { protocol: "dds", system: "dds", qos: 1 },
 ];
 
-/// The cases whose system is installed; of the others it is said why they are left out.
-fn installed() -> impl Iterator<Item = Case> {
-    CASES.into_iter().filter(|case| match Bed::start(case.system, case.protocol, false) {
-        Ok(_) => true,
-        Err(why) => {
-            out::note(&format!("left out: {}: {why}", case.protocol));
-            false
-        }
-    })
-}
-
 pub fn order(case: &Case, bed: &Bed, set: &[&str]) -> Order {
     Order {
         workload: "fan-in".to_owned(),
@@ -109,7 +98,7 @@ fn measured(case: &Case, set: &[&str], repetitions: usize) -> (Vec<f64>, Vec<f64
 
 fn flood(repetitions: usize) -> Result<Vec<Reading>, String> {
     let mut readings = vec![];
-    for case in installed() {
+    for case in CASES {
         for (publishers, payload) in [(1, "16B"), (1, "1KB"), (100, "16B")] {
             let set = ["arrival=flood", &format!("publishers={publishers}"), &format!("payload={payload}")];
             let (costs, rates) = measured(&case, &set, repetitions);
@@ -125,7 +114,7 @@ fn flood(repetitions: usize) -> Result<Vec<Reading>, String> {
 
 fn paced(repetitions: usize) -> Result<Vec<Reading>, String> {
     let mut readings = vec![];
-    for case in installed() {
+    for case in CASES {
         let (costs, _) = measured(&case, &["publishers=100", "rate=100/s", "payload=16B"], repetitions);
         readings.push(Reading::new(&format!("{} QoS {}", case.protocol, case.qos), costs, "s", None));
     }

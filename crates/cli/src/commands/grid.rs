@@ -81,7 +81,7 @@ pub struct Grid {
 
     /// Emulated networks of all groups, or of one (`pubmark list links`): `none,lte,sensors=lte`
     #[arg(long, value_name = "LINKS", requires = "systems", value_parser = links, help_heading = WHAT)]
-    pub link: Option<Links>,
+    pub link: Vec<Links>,
 
     /// Values of a setting of the workload: `rate=1/s,10/s`; once for each setting
     #[arg(long, value_name = "KEY=VALUES", requires = "systems", value_parser = varied, help_heading = WHAT)]
@@ -196,7 +196,7 @@ impl Grid {
             scale: self.scale.clone(),
             rate: self.rate.clone(),
             payload: self.payload.clone(),
-            link: self.link.clone().map(|links| links.0).unwrap_or_default(),
+            link: self.link.iter().flat_map(|links| links.0.clone()).collect(),
             set: self.vary.clone(),
         }
     }

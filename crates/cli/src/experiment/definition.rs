@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use pubmark_model::experiment::{self, Experiment, LoadError, Loaded, Objection, Word};
 use pubmark_model::load::{self as workloads, LoadOptions};
-use pubmark_record::comparison::FIGURES;
+use pubmark_record::comparison::{FIGURES, Unit};
 use pubmark_systems::{Definition, affinity, limits};
 
 use super::arguments::in_folder;
@@ -38,7 +38,7 @@ fn not_loaded(error: LoadError, name: &str) -> Failure {
 }
 
 /// Judges names; paths count from `folder`.
-pub fn judge(folder: &Path, word: Word, text: &str) -> Result<(), Objection> {
+pub fn judge(folder: &Path, word: Word<'_>, text: &str) -> Result<(), Objection> {
     match word {
         Word::Workload => workload(&in_folder(text, folder)),
         Word::System => system(text, folder),
@@ -52,9 +52,28 @@ pub fn judge(folder: &Path, word: Word, text: &str) -> Result<(), Objection> {
             hint: Some(suggestion::choices(text, FIGURES.iter().map(|figure| figure.name))),
         }),
         Word::Figure => Ok(()),
+        Word::FigureValue(figure) => figure_value(figure, text),
         Word::Limit => limits::parse(text).map(|_| ()).map_err(|error| plain(&error)),
         Word::Cores => affinity::parse_pins(&[format!("system={text}")]).map(|_| ()).map_err(|error| plain(&error)),
     }
+}
+
+/// A value is written in the unit of its figure, so that none is taken for another.
+fn figure_value(figure: &str, text: &str) -> Result<(), Objection> {
+    let is_number = text.parse::<f64>().is_ok();
+    let Some(unit) = FIGURES.iter().find(|known| known.name == figure).map(|known| known.unit) else { return Ok(()) };
+    let (fits, wanted) = match unit {
+        Unit::Microseconds => (!is_number && !text.ends_with('%'), "a time such as `3.94ms`"),
+        Unit::Share => (text.ends_with('%'), "a share such as `98%`"),
+        Unit::Count | Unit::PerSecond | Unit::Cores | Unit::CpuSecondsPerMillion | Unit::Bytes => {
+            (is_number, "a number without a unit")
+        }
+    };
+    if fits {
+        return Ok(());
+    }
+    let message = format!("`{text}` is no value of the figure `{figure}`");
+    Err(Objection { message, hint: Some(format!("write {wanted}")) })
 }
 
 /// Settings are checked with each cell; here it must only be there. Its own mistakes are shown when a cell loads it.

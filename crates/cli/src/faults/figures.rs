@@ -64,6 +64,7 @@ pub fn figures(plan: &RunPlan, outcome: &Outcome, occurrences: &[Occurrence], do
         faults: rows,
         before,
         promises: promises(&all, keeps_sessions(&plan.workload)),
+        incomplete: noted.notes.is_cut,
     })
 }
 

@@ -6,6 +6,7 @@
 mod chains;
 mod fields;
 mod liar;
+mod machine;
 mod million;
 mod stall;
 mod starved;

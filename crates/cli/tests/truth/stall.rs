@@ -1,6 +1,7 @@
 //! A broker that stands still for a second shows in what it should, and in nothing else.
 
 use crate::liar::{Liar, Truth};
+use crate::machine;
 
 const STALL: &str = "stall at=2s for=1s";
 
@@ -52,12 +53,25 @@ fn demand_little_lag(truth: &Truth) -> Result<(), String> {
     demand_below("scheduler lag, ms", truth.record["scheduler_lag_us"]["max"].as_f64().unwrap() / 1e3, 200.0)
 }
 
+/// Runs whose failure by the clock is believed.
+const FAILURES: usize = 3;
+
 /// Judges by the clock what a run measured. A virtual machine stands still for some ten milliseconds now and then, and messages
-/// truly take longer then: that is measured again. What fails three times is ours. Counts are demanded of each run.
+/// truly take longer then: that is measured again. What fails three times is ours, but for runs of which the hypervisor took a
+/// part: they count for nothing. Counts are demanded of each run.
 fn judge(run: impl Fn() -> Truth, demands: impl Fn(&Truth) -> Result<(), String>) {
-    let failures: Vec<String> =
-        (0..3).map_while(|_| demands(&run()).err()).inspect(|failure| println!("{failure}")).collect();
-    assert!(failures.len() < 3, "{failures:#?}");
+    let mut failures = Vec::new();
+    for _ in 0..FAILURES * machine::TRIES {
+        let truth = run();
+        let Err(failure) = demands(&truth) else { return };
+        println!("{failure}");
+        match machine::taken_away(&truth.record) {
+            None => failures.push(failure),
+            Some(why) => println!("not judged: {why}"),
+        }
+        assert!(failures.len() < FAILURES, "{failures:#?}");
+    }
+    println!("skipped: too few runs had the machine for themselves");
 }
 
 #[test]

@@ -8,7 +8,8 @@ use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
-use crate::liar::Liar;
+use crate::liar::{Liar, Truth};
+use crate::machine;
 
 const RUNS: usize = 10;
 
@@ -33,48 +34,58 @@ fn starve(child: &mut Child, period: Duration, stopped: Duration) {
     }
 }
 
+/// Judges as many runs as are wanted, and only those during which the machine was ours: what the hypervisor takes makes the
+/// system slow as well as the generator. The counts have to agree in each.
+fn judge(run: impl Fn() -> Truth, demands: impl Fn(&Value, usize)) {
+    let mut judged = 0;
+    for _ in 0..RUNS * machine::TRIES {
+        let truth = run();
+        truth.demand_agreement();
+        match machine::taken_away(&truth.record) {
+            None => {
+                demands(&truth.record, judged);
+                judged += 1;
+            }
+            Some(why) => println!("not judged: {why}"),
+        }
+        if judged == RUNS {
+            return;
+        }
+    }
+    println!("skipped: {judged} of {RUNS} runs had the machine for themselves");
+}
+
 #[test]
 fn a_starved_generator_is_called_generator_limited() {
-    for run in 0..RUNS {
+    let run = || {
         let liar = Liar::start("");
         let arguments =
             ["fan-in", "--set", "publishers=20", "--set", "rate=50/s", "--duration", "2s", "--warmup", "0s"];
         let mut child = liar.command(&arguments).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
         starve(&mut child, Duration::from_millis(50), Duration::from_millis(25));
-        let truth = liar.truth(&child.wait_with_output().unwrap());
-        truth.demand_agreement();
-        assert!(blames_generator(&truth.record), "run {run}: {}", truth.record["verdict"]);
-        assert_eq!(truth.record["verdict"]["status"], "invalid", "run {run}");
-    }
+        liar.truth(&child.wait_with_output().unwrap())
+    };
+    judge(run, |record, run| {
+        assert!(blames_generator(record), "run {run}: {}", record["verdict"]);
+        assert_eq!(record["verdict"]["status"], "invalid", "run {run}");
+    });
 }
 
 #[test]
 fn a_slow_broker_at_qos_2_is_not_blamed_on_the_generator() {
-    for run in 0..RUNS {
-        // 2 ms a message at 700 msg/s offered: the broker carries two thirds of it, back-pressure holds the rest, and the drain
-        // is long enough for all of it (what is under way when a run gives up, no journal can know). All is there within a
-        // second, so none is late: a message that arrives on that limit is late for one clock reading and not for the other.
-        let arguments = [
-            "fan-in",
-            "--set",
-            "publishers=20",
-            "--set",
-            "rate=35/s",
-            "--qos",
-            "2",
-            "--duration",
-            "2s",
-            "--warmup",
-            "0s",
-            "--drain",
-            "60s",
-        ];
-        let truth = Liar::start("slow 2ms").run(&arguments);
-        truth.demand_agreement();
-        assert!(!blames_generator(&truth.record), "run {run}: {}", truth.record["verdict"]);
-        let waited_us = truth.record["backpressure_us"]["max"].as_f64().unwrap();
-        assert!(waited_us > 200_000.0, "run {run}: back-pressure of {waited_us} µs at most");
-    }
+    // 2 ms a message at 700 msg/s offered: the broker carries two thirds of it, back-pressure holds the rest, and the drain
+    // is long enough for all of it (what is under way when a run gives up, no journal can know). All is there within a
+    // second, so none is late: a message that arrives on that limit is late for one clock reading and not for the other.
+    let load = ["fan-in", "--set", "publishers=20", "--set", "rate=35/s", "--qos", "2"];
+    let times = ["--duration", "2s", "--warmup", "0s", "--drain", "60s"];
+    judge(
+        || Liar::start("slow 2ms").run(&[&load[..], &times[..]].concat()),
+        |record, run| {
+            assert!(!blames_generator(record), "run {run}: {}", record["verdict"]);
+            let waited_us = record["backpressure_us"]["max"].as_f64().unwrap();
+            assert!(waited_us > 200_000.0, "run {run}: back-pressure of {waited_us} µs at most");
+        },
+    );
 }
 
 /// Threads of a process by name.

@@ -9,7 +9,9 @@ use super::Shard;
 use super::timers::Task;
 use crate::faults::What;
 use crate::outcome::Counters;
-use crate::plan::LATE_AFTER;
+
+/// A first copy that takes longer from when it was due is overdue, ns.
+const OVERDUE_AFTER_NS: i64 = 2_000_000_000;
 
 /// Counters that a delivery may change, as they were before it.
 #[derive(Clone, Copy)]
@@ -99,25 +101,24 @@ impl Shard {
         let Some(log) = &mut self.faults else { return };
         let (duplicated, out_of_order) =
             (self.counters.duplicated - before.duplicated, self.counters.out_of_order - before.out_of_order);
-        let late = header.is_some_and(|header| {
+        let overdue = header.is_some_and(|header| {
             let due_ns = self.window.relative(header.due_ns);
             let latency_ns = self.window.relative(delivery.at_ns) - due_ns;
             log.notes.fine.enter(due_ns, latency_ns);
-            let measured = self.window.measures(header.chain_due_ns());
-            measured && latency_ns > i64::try_from(LATE_AFTER.as_nanos()).unwrap_or(i64::MAX)
+            self.window.measures(header.chain_due_ns()) && latency_ns > OVERDUE_AFTER_NS
         });
-        if duplicated + out_of_order + u64::from(late) == 0 {
+        if duplicated + out_of_order + u64::from(overdue) == 0 {
             return;
         }
-        let heard = self.sessions[session.0 as usize].asked.map_or(0, |(qos, _)| usize::from(qos.level()));
         // A copy has no header here: its payload tells whose it is.
-        let header = header.copied().or_else(|| pubmark_protocol::header::read(delivery.payload, delivery.at_ns));
-        let publisher = header.map_or(0, |header| header.publisher);
-        let group = usize::from(self.receiver.group_of(publisher));
+        let read = || pubmark_protocol::header::read(delivery.payload, delivery.at_ns);
+        let Some(header) = header.copied().or_else(read) else { return };
+        let heard = self.sessions[session.0 as usize].asked.map_or(0, |(qos, _)| usize::from(qos.level()));
+        let group = usize::from(self.receiver.group_of(header.publisher));
         let level = heard.min(usize::from(self.workload.devices[group].qos.level()));
         let tally = log.tally(level);
         tally.duplicated += duplicated;
         tally.out_of_order += out_of_order;
-        tally.late += u64::from(late);
+        tally.overdue += u64::from(overdue);
     }
 }

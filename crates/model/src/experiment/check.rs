@@ -82,7 +82,7 @@ fn check_size(experiment: &Experiment, span: Span) -> Result<(), Problem> {
     }
 }
 
-fn judged(judge: Judge<'_>, word: Word, text: &str, span: Span) -> Result<(), Problem> {
+fn judged(judge: Judge<'_>, word: Word<'_>, text: &str, span: Span) -> Result<(), Problem> {
     judge(word, text).map_err(|objection| {
         Problem::new(ProblemKind::UnknownName, objection.message).at(span, "here").maybe_help(objection.hint)
     })

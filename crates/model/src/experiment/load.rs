@@ -53,7 +53,7 @@ pub struct Loaded {
 /// `judge` makes the judge of names from the folder from which paths count.
 pub fn load(
     name_or_path: &str,
-    judge: impl Fn(&Path, super::Word, &str) -> Result<(), super::Objection>,
+    judge: impl Fn(&Path, super::Word<'_>, &str) -> Result<(), super::Objection>,
 ) -> Result<Loaded, LoadError> {
     if let Some((name, text)) = builtin::find(name_or_path) {
         let experiment =

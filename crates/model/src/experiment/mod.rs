@@ -25,7 +25,7 @@ pub use write::time;
 
 /// What a name in an experiment stands for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Word {
+pub enum Word<'a> {
     /// A workload: a built-in one, or the path of a file.
     Workload,
     /// A system: a built-in one, or the path of a definition.
@@ -36,6 +36,8 @@ pub enum Word {
     Limit,
     /// A figure of a record, such as `latency p50`.
     Figure,
+    /// A value of this figure, such as `3.94ms`.
+    FigureValue(&'a str),
     /// A list of cores, such as `0-1,3`.
     Cores,
 }
@@ -50,7 +52,7 @@ pub struct Objection {
 }
 
 /// Judges a name.
-pub type Judge<'a> = &'a dyn Fn(Word, &str) -> Result<(), Objection>;
+pub type Judge<'a> = &'a dyn Fn(Word<'_>, &str) -> Result<(), Objection>;
 
 /// Most cells of an experiment.
 pub const MOST_CELLS: usize = 500;

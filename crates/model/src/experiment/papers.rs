@@ -81,6 +81,9 @@ fn figures(raw: &RawPaper, experiment: &Experiment, judge: Judge<'_>) -> Result<
                     .help(suggest::among(&field.text, &values)));
             }
         }
+        judge(Word::FigureValue(&raw.figure.value), &last.text).map_err(|objection| {
+            Problem::new(ProblemKind::WrongKind, objection.message).at(last.span, "here").maybe_help(objection.hint)
+        })?;
         Ok(PaperRow {
             at: at.iter().map(|field| field.text.clone()).collect(),
             written: last.text.clone(),
@@ -145,8 +148,10 @@ mod tests {
     const HEAD: &str = "name: t\nworkload: hello\naxes: {system: [a, b], payload: [1KB, 1MB]}\npapers:\n";
 
     fn read(lines: &str) -> Result<super::PaperFigures, String> {
-        let judge = |word: Word, text: &str| match (word, text) {
-            (Word::Figure, "latency p5") => Err(Objection { message: "no figure `latency p5`".to_owned(), hint: None }),
+        let objection = |message: &str| Err(Objection { message: message.to_owned(), hint: None });
+        let judge = |word: Word<'_>, text: &str| match (word, text) {
+            (Word::Figure, "latency p5") => objection("no figure `latency p5`"),
+            (Word::FigureValue("latency p50"), "13") => objection("a time has a unit"),
             _ => Ok(()),
         };
         match parse("t.yaml", &format!("{HEAD}{lines}"), &judge) {
@@ -176,5 +181,6 @@ mod tests {
         assert!(with("latency p50", "system", "c, 1ms").contains("no value of the axis `system`"));
         assert!(with("latency p50", "system", "a").contains("number of fields"));
         assert!(with("latency p50", "system", "a, fast").contains("is no figure"));
+        assert!(with("latency p50", "system", "a, 13").contains("a time has a unit"));
     }
 }

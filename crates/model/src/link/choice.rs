@@ -22,9 +22,10 @@ impl LinkChoice {
     /// # Errors
     /// What is wrong, in a sentence: one of the two is empty.
     pub fn parse(text: &str) -> Result<LinkChoice, String> {
-        let (group, link) = match text.split_once('=') {
+        let text = text.trim();
+        let (group, link) = match text.split_once('=').filter(|_| !text.starts_with('{')) {
             Some((group, link)) => (Some(group.trim()), link.trim()),
-            None => (None, text.trim()),
+            None => (None, text),
         };
         if link.is_empty() || group.is_some_and(str::is_empty) {
             return Err("a link is written NAME for all groups, or GROUP=NAME, for instance `sensors=lte`".to_owned());

@@ -49,7 +49,7 @@ pub(super) fn defined_here(text: &str) -> Result<Link, LoadError> {
     let shown = |problem: Problem| LoadError::from(Box::new(problem.into_diagnostic(&sources)));
     let mut found = definitions(&definition).map_err(shown)?;
     match (found.pop(), found.is_empty()) {
-        (Some(link), true) => Ok(Link { name: text.to_owned(), source: None, ..link }),
+        (Some(link), true) => Ok(Link { name: text.to_owned(), ..link }),
         _ => Err(shown(Problem::new(ProblemKind::Syntax, "one link is defined here"))),
     }
 }

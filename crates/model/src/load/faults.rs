@@ -52,7 +52,7 @@ fn tree(text: &str) -> Node {
 }
 
 fn checked(raw: &RawFault, place: Span, workload: &Workload) -> Result<Fault, Problem> {
-    let kind = raw.kind.value.kind();
+    let kind = raw.kind.value;
     let span = raw.kind.span;
     refuse_strangers(raw, kind)?;
     let group = raw.group.as_ref().map(|group| known_group(group, workload)).transpose()?;

@@ -13,7 +13,7 @@ use crate::fault::FaultKind;
 pub(crate) struct RawFault {
     /// What is broken: `kill`, `restart`, `pause` of the system; `reset`, `cut` of connections; `partition` of a group,
     /// `link-down`.
-    pub kind: Spanned<KindWord>,
+    pub kind: Spanned<FaultKind>,
     /// When, counted from the start of the measured window: `30s`.
     pub at: Option<Text<DurationText>>,
     /// How long: `5s`. It must end within the measured window.
@@ -32,38 +32,4 @@ pub(crate) struct RawFault {
     pub link: Option<Spanned<String>>,
     /// Of the system: this of its servers, from 1; all by default.
     pub server: Option<Text<CountText>>,
-}
-
-/// What is broken.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case")]
-pub(crate) enum KindWord {
-    /// The system is killed and started again.
-    Kill,
-    /// The system is stopped in order and started again.
-    Restart,
-    /// The system stands still.
-    Pause,
-    /// Connections end with a reset.
-    Reset,
-    /// Connections die without a word.
-    Cut,
-    /// A group's link carries nothing.
-    Partition,
-    /// A link carries nothing for all groups behind it.
-    LinkDown,
-}
-
-impl KindWord {
-    pub(crate) fn kind(self) -> FaultKind {
-        match self {
-            KindWord::Kill => FaultKind::Kill,
-            KindWord::Restart => FaultKind::Restart,
-            KindWord::Pause => FaultKind::Pause,
-            KindWord::Reset => FaultKind::Reset,
-            KindWord::Cut => FaultKind::Cut,
-            KindWord::Partition => FaultKind::Partition,
-            KindWord::LinkDown => FaultKind::LinkDown,
-        }
-    }
 }

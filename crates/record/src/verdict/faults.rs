@@ -9,12 +9,20 @@ const LATE_S: f64 = 0.5;
 
 /// V20.
 pub(super) fn done_as_asked(input: &VerdictInput) -> Option<Finding> {
-    let faults = &input.faults?.faults;
+    let figures = input.faults?;
+    let faults = &figures.faults;
     // What was cut short is told by another rule.
     if input.status == Status::Interrupted {
         return None;
     }
     let wrong: Vec<String> = faults.iter().filter_map(|fault| wrong(fault).map(|why| named(fault, &why))).collect();
+    if wrong.is_empty() && figures.incomplete {
+        return Some(Finding::new(
+            VerdictStatus::Suspect,
+            "more became of connections than is kept: lost, back and times of connections are too low".to_owned(),
+            "fewer clients, fewer faults, or a shorter window",
+        ));
+    }
     if wrong.is_empty() {
         let late_s = faults.iter().filter_map(|fault| Some(fault.done_at_s? - fault.asked_at_s)).fold(0.0, f64::max);
         return Some(Finding::valid(format!("{} done as asked, at most {:.0} ms late", faults.len(), late_s * 1e3)));
@@ -81,5 +89,13 @@ mod tests {
             assert!(words.contains(expected), "{words}");
         }
         assert_eq!(status(|fault| (fault.asked_for_s, fault.ended_at_s) = (None, None)).0, VerdictStatus::Valid);
+    }
+
+    #[test]
+    fn figures_that_are_too_low_make_a_run_suspect() {
+        let mut record = sample::record();
+        record.faults = Some(FaultFigures { incomplete: true, ..FaultFigures::default() });
+        let finding = done_as_asked(&VerdictInput::of(&record)).unwrap();
+        assert_eq!(finding.status, VerdictStatus::Suspect);
     }
 }

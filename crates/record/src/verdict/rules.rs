@@ -209,7 +209,10 @@ pub const RULES: [Rule; 19] = [
     Rule {
         code: "V20",
         name: "faults as asked",
-        meaning: "What was to be broken was broken, at most 0.5 s late, and put right again. A fault that failed, came later, or                   did not end makes the run invalid: it is not the run that was asked for. What a fault does to the system,                   its messages and its clients is the result, and no reason for a verdict.",
+        meaning: "What was to be broken was broken, at most 0.5 s late, and put right again. A fault that failed, came later, or \
+                  did not end makes the run invalid: it is not the run that was asked for. Where more became of connections \
+                  than is kept (1,048,576 events a shard), their figures are too low and the run is suspect. What a fault does \
+                  to the system, its messages and its clients is the result, and no reason for a verdict.",
         remedy: "Run again. If the system did not start again, its log says why.",
         judges_generator: false,
         judge: faults::done_as_asked,

@@ -78,7 +78,7 @@ fn row(fault: &FaultRow) -> Markup {
 
 fn messages(since: &str, level: &LevelBooks) -> Markup {
     let counts =
-        [level.unknown, level.duplicated, level.out_of_order, level.late, level.skipped_disconnected, level.absent];
+        [level.unknown, level.duplicated, level.out_of_order, level.overdue, level.skipped_disconnected, level.absent];
     html! { tr {
         th scope="row" { (since) }
         td.number { (level.qos) }

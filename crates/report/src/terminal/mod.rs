@@ -83,7 +83,7 @@ fn draw(record: &Record, warnings: &[Warning], options: &TerminalOptions, room: 
     requests(&mut page, record);
     links(&mut page, record, room.parts);
     // Whoever breaks something wants to know what came of it.
-    faults(&mut page, record, room.parts.clamp(1, FAULTS));
+    faults(&mut page, record, room.parts.min(FAULTS));
     latency(&mut page, record);
     residence::residence(&mut page, record, room.parts.min(CLASSES));
     page.items("rate", &rate(record), 2);
@@ -214,12 +214,14 @@ const FAULTS: usize = 2;
 /// Classes of messages shown at most, those with most messages; the report has all.
 const CLASSES: usize = 2;
 
-fn faults(page: &mut Page, record: &Record, most: usize) {
+/// One fault at least, in two lines where there is no room.
+fn faults(page: &mut Page, record: &Record, room: usize) {
     let Some(figures) = &record.faults else { return };
+    let (most, lines) = if room == 0 { (1, 2) } else { (room, 3) };
     for (number, fault) in figures.faults.iter().take(most).enumerate() {
         let (what, clients) = (words::fault(fault), words::fault_connections(fault));
         let text = format!("{what}: {clients}; {}", words::fault_latency(fault.latency.as_ref()));
-        page.field(if number == 0 { "faults" } else { "" }, &text, 3);
+        page.field(if number == 0 { "faults" } else { "" }, &text, lines);
     }
     if figures.faults.len() > most {
         page.field("", &format!("and {} more in the report", figures.faults.len() - most), 1);

@@ -55,7 +55,7 @@ pub fn fault_messages(level: &LevelBooks) -> String {
     for (number, name) in [
         (level.unknown, "unknown"),
         (level.duplicated, "twice"),
-        (level.late, "late"),
+        (level.overdue, "more than 2 s after they were due"),
         (level.skipped_disconnected, "not sent for want of a connection"),
         (level.absent, "sent to nobody"),
     ] {
