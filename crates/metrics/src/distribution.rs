@@ -2,6 +2,7 @@
 
 use hdrhistogram::Histogram;
 use hdrhistogram::serialization::{Deserializer, Serializer, V2Serializer};
+use serde::{Deserialize, Serialize};
 
 /// Largest time held, ns: one hour. Longer ones are counted as clipped and held as this.
 pub const LARGEST_NS: u64 = 3_600_000_000_000;
@@ -43,13 +44,54 @@ pub enum Precision {
     Breakdown,
 }
 
-/// Times in nanoseconds.
-#[derive(Clone, Debug)]
+/// Times in nanoseconds. It is written for other processes whole, with what HDR's own format leaves out.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(try_from = "Carried", into = "Carried")]
 pub struct Distribution {
     histogram: Histogram<u64>,
     sum_ns: u128,
     negative: u64,
     clipped: u64,
+}
+
+/// A distribution on its way between processes.
+#[derive(Serialize, Deserialize)]
+struct Carried {
+    /// HDR's V2 format.
+    histogram: Vec<u8>,
+    sum_ns: u128,
+    negative: u64,
+    clipped: u64,
+}
+
+impl From<Distribution> for Carried {
+    fn from(times: Distribution) -> Carried {
+        let histogram = times.to_hdr_v2();
+        Carried { histogram, sum_ns: times.sum_ns, negative: times.negative, clipped: times.clipped }
+    }
+}
+
+impl TryFrom<Carried> for Distribution {
+    type Error = NotAHistogram;
+
+    fn try_from(carried: Carried) -> Result<Distribution, NotAHistogram> {
+        let histogram = read(&carried.histogram)?;
+        let ours = [Precision::Total, Precision::Breakdown].map(Distribution::new);
+        if !ours.iter().any(|ours| has_bounds_of(&histogram, &ours.histogram)) {
+            return Err(NotAHistogram::OtherBounds);
+        }
+        let Carried { sum_ns, negative, clipped, .. } = carried;
+        Ok(Distribution { histogram, sum_ns, negative, clipped })
+    }
+}
+
+fn read(mut bytes: &[u8]) -> Result<Histogram<u64>, NotAHistogram> {
+    let read = Deserializer::new().deserialize(&mut bytes);
+    read.map_err(|error| NotAHistogram::Unreadable { found: error.to_string() })
+}
+
+fn has_bounds_of(one: &Histogram<u64>, other: &Histogram<u64>) -> bool {
+    (one.low(), one.high(), one.sigfig()) == (other.low(), other.high(), other.sigfig())
 }
 
 impl Distribution {
@@ -169,13 +211,9 @@ impl Distribution {
     /// Reads what [`to_hdr_v2`](Self::to_hdr_v2) wrote, of precision [`Precision::Total`]. The format keeps neither the
     /// exact sum nor the counts of negative and clipped samples: the mean is then that of bucket middles, the counts are 0.
     pub fn from_hdr_v2(bytes: &[u8]) -> Result<Distribution, NotAHistogram> {
-        let mut rest = bytes;
-        let histogram: Histogram<u64> = Deserializer::new()
-            .deserialize(&mut rest)
-            .map_err(|error| NotAHistogram::Unreadable { found: error.to_string() })?;
+        let histogram = read(bytes)?;
         let mut distribution = Distribution::new(Precision::Total);
-        let ours = &distribution.histogram;
-        if (histogram.low(), histogram.high(), histogram.sigfig()) != (ours.low(), ours.high(), ours.sigfig()) {
+        if !has_bounds_of(&histogram, &distribution.histogram) {
             return Err(NotAHistogram::OtherBounds);
         }
         distribution.sum_ns = (histogram.mean() * histogram.len() as f64) as u128;

@@ -1,5 +1,7 @@
 //! Latency in bins of 100 ms: fine enough to tell when it is back to what it was.
 
+use serde::{Deserialize, Serialize};
+
 use crate::series::SparseHistogram;
 
 /// Width of a bin, ns.
@@ -8,7 +10,7 @@ pub const FINE_WIDTH_NS: u64 = 100_000_000;
 const BIN_LIMIT: usize = 36_000;
 
 /// Latencies by the due time of their messages.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct FineSeries {
     start_ns: i64,
     bins: Vec<SparseHistogram>,

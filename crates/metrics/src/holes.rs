@@ -1,7 +1,9 @@
 //! A set of missing sequence numbers, kept as ranges.
 
+use serde::{Deserialize, Serialize};
+
 /// A range of sequence numbers, both ends included.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Range {
     /// First number.
     pub first: u32,
@@ -23,6 +25,19 @@ pub struct Holes {
 }
 
 impl Holes {
+    /// Ranges that are ascending, do not touch, and lie below a number; otherwise `None`.
+    pub fn of(ranges: Vec<Range>, below: u32) -> Option<Holes> {
+        let mut lowest = 1;
+        for range in &ranges {
+            if range.first < lowest || range.last < range.first || range.last >= below {
+                return None;
+            }
+            // One more than the next number, so that they do not touch.
+            lowest = range.last.saturating_add(2);
+        }
+        Some(Holes { ranges })
+    }
+
     /// Adds a range above all that are there; touching ranges become one. Returns by how many ranges the set grew.
     pub fn push(&mut self, range: Range) -> usize {
         debug_assert!(self.ranges.last().is_none_or(|last| last.last < range.first));

@@ -5,6 +5,9 @@
 
 use std::collections::HashMap;
 
+use serde::{Deserialize, Serialize};
+
+use crate::carried::{CarriedLedger, Malformed, demand};
 use crate::holes::{Holes, Range};
 
 /// Sequence numbers that the window holds.
@@ -61,6 +64,8 @@ fn window_start(next: u32) -> u32 {
 }
 
 /// The books of many streams, numbered densely by the caller.
+#[derive(Clone, Serialize, Deserialize)]
+#[serde(try_from = "CarriedLedger", into = "CarriedLedger")]
 pub struct Ledger {
     heads: Vec<Head>,
     windows: Vec<Window>,
@@ -224,6 +229,46 @@ impl Ledger {
     }
 }
 
+impl From<Ledger> for CarriedLedger {
+    fn from(ledger: Ledger) -> CarriedLedger {
+        let windows = (0u32..).zip(&ledger.windows).filter(|(_, window)| window.0 != [0; WORDS]);
+        CarriedLedger {
+            heads: ledger.heads.iter().map(|head| (head.next, head.synced)).collect(),
+            windows: windows.map(|(stream, window)| (stream, window.0)).collect(),
+            holes: ledger.holes.iter().map(|(stream, holes)| (*stream, holes.ranges().to_vec())).collect(),
+            range_limit: ledger.range_limit as u64,
+            forgotten: ledger.forgotten,
+        }
+    }
+}
+
+impl TryFrom<CarriedLedger> for Ledger {
+    type Error = Malformed;
+
+    fn try_from(carried: CarriedLedger) -> Result<Ledger, Malformed> {
+        let limit = usize::try_from(carried.range_limit).unwrap_or(usize::MAX);
+        let mut ledger = Ledger::with_range_limit(0, limit);
+        for (next, synced) in carried.heads {
+            demand((1..=next).contains(&synced), "a stream that stands nowhere")?;
+            ledger.heads.push(Head { next, synced });
+        }
+        ledger.windows = vec![Window([0; WORDS]); ledger.heads.len()];
+        for (stream, window) in carried.windows {
+            let place = ledger.windows.get_mut(stream as usize).ok_or(Malformed("a window of no stream"))?;
+            *place = Window(window);
+        }
+        for (stream, ranges) in carried.holes {
+            let head = ledger.heads.get(stream as usize).ok_or(Malformed("holes of no stream"))?;
+            let below = window_start(head.next);
+            let holes = Holes::of(ranges, below).ok_or(Malformed("holes that overlap or lie in the window"))?;
+            ledger.ranges += holes.ranges().len();
+            demand(ledger.holes.insert(stream, holes).is_none(), "holes of one stream twice")?;
+        }
+        ledger.forgotten = carried.forgotten;
+        Ok(ledger)
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -312,8 +357,12 @@ mod tests {
             let last = pair.newest + 3;
             let Pair { ledger, seen, .. } = pair;
             prop_assert_eq!(total(&ledger.missing(0, 1, last)), u64::from(last) - seen.len() as u64);
+            let carried = Ledger::try_from(CarriedLedger::from(ledger.clone())).unwrap_or_else(|error| panic!("{error}"));
+            prop_assert_eq!(carried.missing(0, 1, last), ledger.missing(0, 1, last));
+            prop_assert_eq!(carried.ranges, ledger.ranges);
             for number in 1..=last {
                 prop_assert_eq!(ledger.has(0, number), seen.contains(&number));
+                prop_assert_eq!(carried.has(0, number), seen.contains(&number));
             }
         }
     }

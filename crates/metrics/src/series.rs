@@ -1,5 +1,9 @@
 //! What happened when: counts and latencies in bins of one second, which double in width rather than grow in number.
 
+use serde::{Deserialize, Serialize};
+
+use crate::carried::{CarriedBuckets, Malformed, demand};
+
 /// Bins kept at most; when one more is needed, neighbours are merged and the width doubles.
 pub const BIN_LIMIT: usize = 512;
 
@@ -7,12 +11,38 @@ pub const BIN_LIMIT: usize = 512;
 pub const FIRST_WIDTH_NS: u64 = 1_000_000_000;
 
 /// Times of one bin: buckets of an HDR histogram with two significant digits, only those that are used.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(try_from = "CarriedBuckets", into = "CarriedBuckets")]
 pub struct SparseHistogram {
     /// (bucket, samples), ascending by bucket.
     buckets: Vec<(u16, u32)>,
     count: u64,
     max_ns: u64,
+}
+
+impl From<SparseHistogram> for CarriedBuckets {
+    fn from(times: SparseHistogram) -> CarriedBuckets {
+        CarriedBuckets { buckets: times.buckets, max_ns: times.max_ns }
+    }
+}
+
+impl TryFrom<CarriedBuckets> for SparseHistogram {
+    type Error = Malformed;
+
+    fn try_from(carried: CarriedBuckets) -> Result<SparseHistogram, Malformed> {
+        let CarriedBuckets { buckets, max_ns } = carried;
+        demand(buckets.is_sorted_by(|one, next| one.0 < next.0), "buckets out of order")?;
+        demand(buckets.last().is_none_or(|last| last.0 <= bucket_of(max_ns)), "a bucket above the maximum")?;
+        let count = buckets.iter().map(|(_, samples)| u64::from(*samples)).sum();
+        Ok(SparseHistogram { buckets, count, max_ns })
+    }
+}
+
+/// A width that [`Series::widen`] makes.
+fn width<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<u64, D::Error> {
+    let width_ns = u64::deserialize(deserializer)?;
+    let fits = width_ns % FIRST_WIDTH_NS == 0 && (width_ns / FIRST_WIDTH_NS).is_power_of_two();
+    fits.then_some(width_ns).ok_or_else(|| serde::de::Error::custom("a bin of another width"))
 }
 
 /// Sub-buckets per power of two are half of this: values are told apart to 1 part in 128.
@@ -81,7 +111,7 @@ impl SparseHistogram {
 }
 
 /// One bin.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Bin {
     /// Messages due in it.
     pub offered: u64,
@@ -118,11 +148,13 @@ pub struct Widened {
 }
 
 /// Bins from a start time on.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Series {
     start_ns: i64,
+    #[serde(deserialize_with = "width")]
     width_ns: u64,
     bins: Vec<Bin>,
+    #[serde(skip)]
     /// The bin used last: its start after `start_ns`, and its index.
     latest: Option<(u64, usize)>,
     /// Deliveries per second since time 0, never widened: 4 B a second.

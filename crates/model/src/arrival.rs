@@ -3,10 +3,12 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use serde::{Deserialize, Serialize};
+
 use crate::reaction::Reaction;
 
 /// Where a periodic device's first send falls within its interval.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Phase {
     /// At a seeded random point of the interval, so that a fleet's load is even.
     Spread,
@@ -15,7 +17,7 @@ pub enum Phase {
 }
 
 /// The process that makes a device's due times. Open loop: nothing a system does changes it.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub enum Arrival {
     /// Every `interval`; each due time moved by up to ± `jitter` (uniform, below half an interval).
     Periodic {

@@ -2,8 +2,10 @@
 
 use std::time::Duration;
 
+use serde::{Deserialize, Serialize};
+
 /// How a device leaves.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Leave {
     /// With the protocol's goodbye.
     Graceful,
@@ -12,7 +14,7 @@ pub enum Leave {
 }
 
 /// When the two checks of a device happen.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum CheckPhase {
     /// Both on one tick counted from the start, in the order publish, disconnect, reconnect; starts online.
     /// Availability 1 / (1 + d(1 − r)/r) for equal periods (PSMark as published).
@@ -23,7 +25,7 @@ pub enum CheckPhase {
 }
 
 /// Disconnect and reconnect checks of a device.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Churn {
     /// Time between disconnect checks; zero switches them off.
     pub disconnect_check: Duration,

@@ -7,12 +7,12 @@ mod words;
 use std::time::Duration;
 
 use schemars::JsonSchema;
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 
 pub use occurrence::{Occurrence, occurrences};
 
 /// What is broken.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Deserialize, JsonSchema, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum FaultKind {
     /// The system is killed (SIGKILL), and started again when the fault ends.
@@ -73,7 +73,7 @@ impl FaultKind {
 }
 
 /// When a fault happens.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub enum Timing {
     /// Once.
     Once {
@@ -92,7 +92,7 @@ pub enum Timing {
 }
 
 /// A fault, checked.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Fault {
     /// What is broken.
     pub kind: FaultKind,

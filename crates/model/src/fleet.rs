@@ -59,6 +59,8 @@ pub struct Fleet {
     devices: Vec<Device>,
     subscribers: Vec<Subscriber>,
     chains: reactions::Chains,
+    /// Of devices and of subscribers.
+    copies: [u32; 2],
 }
 
 impl Fleet {
@@ -66,7 +68,7 @@ impl Fleet {
     /// workload wants them on every node, once in all otherwise.
     pub fn new(workload: &Workload, copies: u32) -> Fleet {
         let subscriber_copies = if workload.subscribers_on_every_node { copies } else { copies.min(1) };
-        Fleet::count_out(workload, copies, subscriber_copies)
+        Fleet::of_copies(workload, [copies, subscriber_copies])
     }
 
     /// The fleet of a run on `nodes` nodes: the workload's placement says whether devices are copied or split.
@@ -76,10 +78,16 @@ impl Fleet {
             Placement::Replicate => nodes,
         };
         let subscriber_copies = if workload.subscribers_on_every_node { nodes } else { nodes.min(1) };
-        Fleet::count_out(workload, copies, subscriber_copies)
+        Fleet::of_copies(workload, [copies, subscriber_copies])
     }
 
-    fn count_out(workload: &Workload, device_copies: u32, subscriber_copies: u32) -> Fleet {
+    /// Copies of the devices, and of the subscribers.
+    pub fn copies(&self) -> [u32; 2] {
+        self.copies
+    }
+
+    /// So many copies of the devices, and of the subscribers.
+    pub fn of_copies(workload: &Workload, [device_copies, subscriber_copies]: [u32; 2]) -> Fleet {
         let places = |copies: u32, counts: Vec<u32>| {
             (0..copies).flat_map(move |copy| {
                 let counts = counts.clone();
@@ -100,6 +108,7 @@ impl Fleet {
                 .map(|(number, (copy, group, index))| Subscriber { number, group, copy, index })
                 .collect(),
             chains: reactions::Chains::default(),
+            copies: [device_copies, subscriber_copies],
         };
         if workload.has_reactions() {
             reactions::resolve(&mut fleet, workload, all().filter(reacts));

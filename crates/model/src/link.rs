@@ -1,5 +1,7 @@
 //! Emulated links: what the network between a group and the system does to packets. Pure data; `pubmark-links` carries it out.
 
+use serde::{Deserialize, Serialize};
+
 pub mod choice;
 pub mod presets;
 mod words;
@@ -11,7 +13,7 @@ pub const NO_LINK: &str = "none";
 pub const DEFAULT_QUEUE_BYTES: u64 = 64_000;
 
 /// How a packet's delay differs from its mean.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Distribution {
     /// Evenly within mean ± jitter.
     #[default]
@@ -21,7 +23,7 @@ pub enum Distribution {
 }
 
 /// Time a packet is under way apart from waiting for the rate.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Delay {
     /// Mean, ns.
     pub mean_ns: u64,
@@ -34,7 +36,7 @@ pub struct Delay {
 }
 
 /// Which packets are lost on the way.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub enum Loss {
     /// None.
     #[default]
@@ -55,7 +57,7 @@ pub enum Loss {
 }
 
 /// A bottleneck: a queue and how fast it empties.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Rate {
     /// Bits of IP packets a second, at least 1.
     pub bits_per_second: u64,
@@ -64,7 +66,7 @@ pub struct Rate {
 }
 
 /// What happens to packets in one direction at one time, in this order: down or lost, duplicated, queued for the rate, delayed.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Conditions {
     /// Time under way.
     pub delay: Delay,
@@ -81,7 +83,7 @@ pub struct Conditions {
 }
 
 /// Conditions from a time on.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Step {
     /// Since the start of the measured window, ns; the first step, at 0, holds before it too.
     pub at_ns: u64,
@@ -90,7 +92,7 @@ pub struct Step {
 }
 
 /// A link of a group: each of its members has the same conditions and, together, one bottleneck a direction.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Link {
     /// Name in the workload.
     pub name: String,

@@ -2,10 +2,12 @@
 
 use std::sync::Arc;
 
+use serde::{Deserialize, Serialize};
+
 use crate::schedule::SMALLEST_PAYLOAD_BYTES;
 
 /// A distribution of payload sizes in bytes, header included.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub enum SizeDistribution {
     /// Always the same.
     Fixed(u32),
@@ -37,7 +39,7 @@ pub enum SizeDistribution {
 }
 
 /// What fills a payload behind its header.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Body {
     /// Bytes from a seeded generator: they do not compress.
     Random,

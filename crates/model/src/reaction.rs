@@ -2,12 +2,14 @@
 
 use std::time::Duration;
 
+use serde::{Deserialize, Serialize};
+
 use crate::random::Stream;
 use crate::topic::TopicFilter;
 
 /// What a device reacts to, and how fast. Every first copy of a matching message that the device's client receives triggers
 /// one message of its own.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Reaction {
     /// The topics that trigger it, with the device's placeholders.
     pub to: TopicFilter,
@@ -16,7 +18,7 @@ pub struct Reaction {
 }
 
 /// Time that a device thinks before it reacts.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Think {
     /// Always the same; zero for none.
     Fixed(Duration),

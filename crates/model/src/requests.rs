@@ -7,6 +7,8 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 
+use serde::{Deserialize, Serialize};
+
 use crate::fleet::{Fleet, Heard};
 use crate::random::{Stream, mix};
 use crate::topic::TopicFilter;
@@ -16,7 +18,7 @@ use crate::workload::Workload;
 pub const SMALLEST_ANSWER_BYTES: u32 = 24;
 
 /// What makes a device group one of requesters.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Requests {
     /// Time from handing a request to the system to giving it up.
     pub timeout: Duration,
@@ -25,7 +27,7 @@ pub struct Requests {
 }
 
 /// What makes a subscriber group one of responders.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Responds {
     /// Whole payload of an answer, bytes; at least [`SMALLEST_ANSWER_BYTES`].
     pub answer_bytes: u32,
@@ -38,7 +40,7 @@ pub struct Responds {
 }
 
 /// How long a responder works on a request.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub enum ProcessingTime {
     /// Always the same; zero for none.
     Fixed(Duration),

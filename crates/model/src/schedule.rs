@@ -12,6 +12,8 @@
 
 use std::time::Duration;
 
+use serde::{Deserialize, Serialize};
+
 use crate::fleet::Device;
 use crate::random::{self, Stream, mix};
 use crate::reaction::Think;
@@ -51,7 +53,7 @@ mod purpose {
 }
 
 /// The stretch of time that a schedule covers: [−warm-up, duration).
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Timeline {
     /// Length of the warm-up, ns.
     pub warmup_ns: u64,

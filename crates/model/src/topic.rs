@@ -1,11 +1,13 @@
 //! Topic templates and filters, in MQTT's syntax; protocols translate.
 
+use serde::{Deserialize, Serialize};
+
 /// A device's topic with `{workload} {group} {domain} {type} {qos} {device} {copy}` to be filled in per device.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TopicTemplate(pub String);
 
 /// A subscription's filter: levels by `/`, `+` for one level, a final `#` for the rest (MQTT 5.0 §4.7).
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TopicFilter(pub String);
 
 impl TopicFilter {

@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use serde::{Deserialize, Serialize};
+
 use crate::arrival::Arrival;
 use crate::churn::Churn;
 use crate::fault::Fault;
@@ -13,7 +15,7 @@ use crate::requests::{Requests, Responds};
 use crate::topic::{TopicFilter, TopicTemplate};
 
 /// Which reading of a published workload: as the paper's numbers were made, or as its text means it.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Variant {
     /// With the errors the paper's numbers were made with.
     Published,
@@ -33,7 +35,7 @@ impl Variant {
 }
 
 /// What a session keeps when its connection ends.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub enum SessionKind {
     /// Nothing: subscriptions and queued messages are gone.
     #[default]
@@ -43,7 +45,7 @@ pub enum SessionKind {
 }
 
 /// User name and password.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Credentials {
     /// User name.
     pub user: String,
@@ -55,7 +57,7 @@ pub struct Credentials {
 pub const WILL_HEADER_BYTES: u32 = 8;
 
 /// A message that the system publishes in a device's name when its connection ends without a goodbye.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Will {
     /// Where to.
     pub topic: TopicTemplate,
@@ -70,7 +72,7 @@ pub struct Will {
 }
 
 /// Settings of MQTT alone.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct MqttSettings {
     /// The system drops a message that it could not deliver within this time; whole seconds, at least one.
     pub message_expiry: Option<Duration>,
@@ -79,7 +81,7 @@ pub struct MqttSettings {
 }
 
 /// A group of like devices.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct DeviceGroup {
     /// `domain/type`, unique in the workload; the key of a breakdown by type.
     pub name: String,
@@ -129,7 +131,7 @@ impl DeviceGroup {
 }
 
 /// A group of like subscribers.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct SubscriberGroup {
     /// Unique in the workload.
     pub name: String,
@@ -156,7 +158,7 @@ pub struct SubscriberGroup {
 }
 
 /// Whether each node runs all devices or a share of them.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Placement {
     /// The fleet is split over the nodes.
     Split,
@@ -165,7 +167,7 @@ pub enum Placement {
 }
 
 /// A named change that was made to a workload so that it can run, or differs from what was asked.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Deviation {
     /// Short stable name, for instance `payload-raised-to-header`.
     pub name: String,
@@ -203,7 +205,7 @@ impl Workload {
 }
 
 /// A validated workload.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Workload {
     /// Name on the command line and in records.
     pub name: String,

@@ -4,9 +4,10 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 
 use pubmark_model::workload::Credentials;
+use serde::{Deserialize, Serialize};
 
 /// A system's address as an adapter needs it, names already resolved.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Endpoint {
     /// As the user wrote it, without the password; for messages and records.
     pub shown: String,
@@ -23,18 +24,18 @@ pub struct Endpoint {
 }
 
 /// The request that turns a connection into a WebSocket (RFC 6455 §4.1).
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Upgrade {
     /// `Host`: name or address, and the port where it is not the scheme's own. Printable ASCII.
     pub host: String,
     /// What is asked for, from `/` on. Printable ASCII.
     pub path: String,
     /// What is spoken on it, by its registered name.
-    pub subprotocol: &'static str,
+    pub subprotocol: String,
 }
 
 /// How a TLS connection is checked.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Tls {
     /// Name the server's certificate must carry.
     pub server_name: String,
@@ -45,7 +46,7 @@ pub struct Tls {
 }
 
 /// A certificate of ours.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Identity {
     /// PEM file of the certificate, with its chain behind it.
     pub certificate: PathBuf,

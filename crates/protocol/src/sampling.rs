@@ -2,9 +2,10 @@
 //! everybody who sees a message decides alike.
 
 use pubmark_model::random::mix;
+use serde::{Deserialize, Serialize};
 
 /// A share of all messages.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Sampling {
     mask: u64,
 }

@@ -7,6 +7,8 @@
 use std::net::SocketAddr;
 use std::os::fd::{AsRawFd, BorrowedFd};
 
+use serde::{Deserialize, Serialize};
+
 /// Header of an IPv4 packet without options (RFC 791 §3.1), bytes.
 pub const IPV4: u64 = 20;
 /// Header of an IPv6 packet without extensions (RFC 8200 §3), bytes.
@@ -19,7 +21,7 @@ pub const TCP: u64 = 20;
 pub const TCP_TIMESTAMPS: u64 = 12;
 
 /// Packets of one direction.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Carried {
     /// Packets.
     pub packets: u64,
@@ -44,7 +46,7 @@ impl Carried {
 }
 
 /// Packets of both directions.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Traffic {
     /// From us.
     pub sent: Carried,

@@ -19,7 +19,7 @@ const FRONT: &[u8] = b"HTTP/1.1 ";
 pub(super) struct Answer {
     /// What `Sec-WebSocket-Accept` must be.
     accept: String,
-    subprotocol: &'static str,
+    subprotocol: String,
     bytes: Vec<u8>,
 }
 
@@ -31,7 +31,7 @@ pub(super) fn begin(upgrade: &Upgrade, key: [u8; 16]) -> (Vec<u8>, Answer) {
         "GET {path} HTTP/1.1\r\nHost: {host}\r\nUpgrade: websocket\r\nConnection: Upgrade\r\nSec-WebSocket-Key: {key}\r\n\
          Sec-WebSocket-Version: 13\r\nSec-WebSocket-Protocol: {subprotocol}\r\n\r\n"
     );
-    (request.into_bytes(), Answer { accept: accept_key(&key), subprotocol, bytes: Vec::new() })
+    (request.into_bytes(), Answer { accept: accept_key(&key), subprotocol: subprotocol.clone(), bytes: Vec::new() })
 }
 
 /// The answer to a key (§4.2.2): what shows that a server understood the request.

@@ -6,7 +6,7 @@ use super::frames::append_frame;
 use super::*;
 
 fn upgrade() -> Upgrade {
-    Upgrade { host: "broker.example:8080".to_owned(), path: "/mqtt".to_owned(), subprotocol: "mqtt" }
+    Upgrade { host: "broker.example:8080".to_owned(), path: "/mqtt".to_owned(), subprotocol: "mqtt".to_owned() }
 }
 
 /// A WebSocket that has said its request, and the key in it.
