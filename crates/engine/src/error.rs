@@ -29,6 +29,27 @@ pub enum EngineError {
     /// A shard's thread ended without a result: a defect of ours.
     #[error("shard `{0}` ended without a result")]
     Lost(String),
+    /// The memory that shards share could not be made.
+    #[error("failed to make memory for {shards} shards")]
+    Memory {
+        /// How many.
+        shards: usize,
+        /// Why.
+        #[source]
+        source: std::io::Error,
+    },
+    /// A worker process could not be started.
+    #[error("failed to start a worker process for shard `{shard}`")]
+    Launch {
+        /// Name of its first shard.
+        shard: String,
+        /// Why.
+        #[source]
+        source: std::io::Error,
+    },
+    /// A worker process failed.
+    #[error("a worker process failed: {0}")]
+    Worker(String),
     /// The plan asks for something that the engine cannot do.
     #[error("{0}")]
     Unsupported(String),

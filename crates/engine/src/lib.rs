@@ -1,8 +1,8 @@
 //! Drives a fleet and measures what comes back. Knows the traits of `pubmark-protocol`, never a protocol's name.
 //!
 //! [`plan::RunPlan`] says what to do; [`run::run`] does it over one adapter and returns an [`outcome::Outcome`];
-//! [`sections`] turns that into the parts of a record. A run is one worker here, whose shards are threads that own all
-//! they touch: see the modules `worker` and `shard`.
+//! [`sections`] turns that into the parts of a record. A run's shards are threads that own all they touch
+//! (the modules `worker` and `shard`), in this process or in others ([`remote`]).
 
 pub mod books;
 pub mod calibration;
@@ -14,11 +14,14 @@ pub mod places;
 pub mod plan;
 pub mod progress;
 pub mod realtime;
+pub mod remote;
 pub mod requests;
 pub mod run;
 pub mod sections;
 mod setup;
 mod shard;
+pub mod shared_memory;
+pub mod shares;
 mod worker;
 
 #[doc(hidden)]

@@ -5,6 +5,7 @@ use std::collections::HashMap;
 use pubmark_metrics::distribution::{Distribution, Precision};
 use pubmark_metrics::ledger::Ledger;
 use pubmark_metrics::series::Series;
+use serde::{Deserialize, Serialize};
 
 use crate::books::Books;
 use crate::faults::{FaultNotes, FaultOutcome};
@@ -16,7 +17,7 @@ pub use crate::shard::traffic::GroupTraffic;
 pub const TYPE_LIMIT: usize = 256;
 
 /// One publisher's side of the books. Counts are of measured messages.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct PublisherBook {
     /// Number in the fleet.
     pub publisher: u32,
@@ -59,7 +60,7 @@ pub struct PublisherBook {
 }
 
 /// A time during which a subscription held no session.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Absence {
     /// The audience's number in the books.
     pub subscriber: u32,
@@ -70,7 +71,7 @@ pub struct Absence {
 }
 
 /// Streams of one audience from one publisher, as the ledger numbers them.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct StreamRow {
     /// The audience's number in the books.
     pub subscriber: u32,
@@ -83,7 +84,7 @@ pub struct StreamRow {
 }
 
 /// Counters and times by device type, for what is known at the delivering side.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct TypeTimes {
     /// Delivery − due.
     pub latency: Distribution,
@@ -135,7 +136,7 @@ impl Default for TypeTimes {
 }
 
 /// The times of a whole run, or of one shard's part.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Times {
     /// Delivery − due.
     pub latency: Distribution,
@@ -191,7 +192,7 @@ impl Default for Times {
 }
 
 /// Counters that need no stream.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct Counters {
     /// Connects tried.
     pub attempted: u64,
@@ -297,6 +298,7 @@ impl Counters {
 }
 
 /// What one shard hands over at the end.
+#[derive(Serialize, Deserialize)]
 pub struct ShardOutcome {
     /// Its name.
     pub name: String,

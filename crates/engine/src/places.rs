@@ -5,26 +5,40 @@ use std::sync::Arc;
 
 use pubmark_model::fleet::{Device, Heard, Subscriber};
 use pubmark_protocol::endpoint::Endpoint;
+use serde::{Deserialize, Serialize};
 
 /// The brokers of a system.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Places {
     endpoints: Arc<[Endpoint]>,
     /// They know nothing of each other: a subscriber has to listen on every one.
     independent: bool,
+    /// Which of them is that of each device group, and of each subscriber group, where networks decide and not turns.
+    by_group: Option<[Vec<u16>; 2]>,
 }
 
 impl Places {
     /// A system with one broker.
     pub fn one(endpoint: Endpoint) -> Places {
-        Places { endpoints: [endpoint].into(), independent: false }
+        Places { endpoints: [endpoint].into(), independent: false, by_group: None }
     }
 
     /// Several brokers: `independent` ones, or such that forward to each other. `None` if there is none, or more than can
     /// be counted.
     pub fn several(endpoints: Vec<Endpoint>, independent: bool) -> Option<Places> {
         let fits = !endpoints.is_empty() && endpoints.len() <= usize::from(u16::MAX);
-        fits.then(|| Places { independent: independent && endpoints.len() > 1, endpoints: endpoints.into() })
+        fits.then(|| Places {
+            independent: independent && endpoints.len() > 1,
+            endpoints: endpoints.into(),
+            by_group: None,
+        })
+    }
+
+    /// One for each network, with the place among them of each device group and of each subscriber group. `None` if a group has
+    /// none of them.
+    pub fn by_group(endpoints: Vec<Endpoint>, groups: [Vec<u16>; 2]) -> Option<Places> {
+        let fits = groups.iter().flatten().all(|place| usize::from(*place) < endpoints.len());
+        fits.then(|| Places { endpoints: endpoints.into(), independent: false, by_group: Some(groups) })
     }
 
     /// Their endpoints.
@@ -44,7 +58,11 @@ impl Places {
 
     /// Broker of a device: dealt out one by one, so that each broker gets its share of every group.
     pub fn of_device(&self, device: &Device) -> u16 {
-        self.dealt_to(device.publisher)
+        self.of_group(0, device.group).unwrap_or_else(|| self.dealt_to(device.publisher))
+    }
+
+    fn of_group(&self, side: usize, group: u16) -> Option<u16> {
+        self.by_group.as_ref()?[side].get(usize::from(group)).copied()
     }
 
     /// Brokers that a subscriber listens on: all of independent ones, otherwise one.
@@ -52,7 +70,7 @@ impl Places {
         if self.independent {
             return 0..self.endpoints.len() as u16;
         }
-        let place = self.dealt_to(subscriber.number);
+        let place = self.of_group(1, subscriber.group).unwrap_or_else(|| self.dealt_to(subscriber.number));
         place..place + 1
     }
 
@@ -120,5 +138,13 @@ mod tests {
         let heard: Arc<[Heard]> = [Heard { publisher: 0, filters: 1 }].into();
         assert!(Arc::ptr_eq(&places.heard_at(1, &heard), &heard));
         assert!(Places::several(vec![], true).is_none());
+    }
+
+    #[test]
+    fn where_networks_decide_a_group_has_the_place_of_its_own() {
+        let places = Places::by_group(vec![endpoint(1), endpoint(2)], [vec![1], vec![0]]).unwrap();
+        assert!((0..3).all(|number| places.of_device(&device(number)) == 1));
+        assert_eq!(places.of_subscriber(&subscriber(1)), 0..1);
+        assert!(Places::by_group(vec![endpoint(1)], [vec![1], vec![]]).is_none());
     }
 }

@@ -36,6 +36,8 @@ pub struct RunPlan {
     pub subscribe_at: Places,
     /// Networks that they connect from.
     pub networks: Networks,
+    /// Clients of a network of its own run in a process of its own, inside it: their library opens sockets where it likes.
+    pub by_network: bool,
     /// Messages whose deliveries are noted one by one, to be set against what was seen of them on their way; none if `None`.
     pub follows: Option<Sampling>,
     /// Addresses that all of them connect from, in turn; the kernel's choice if empty.

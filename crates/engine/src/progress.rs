@@ -1,9 +1,15 @@
-//! How a run is doing, readable from any thread while it goes on. Shards store, others load; nothing waits.
+//! How a run is doing, readable from any thread while it goes on, and from any process that was handed the memory it lies in.
+//! Shards store, others load; nothing waits.
 
+use std::io;
+use std::os::fd::{BorrowedFd, OwnedFd};
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering::Relaxed};
+
+use crate::shared_memory::{Shareable, SharedMemory};
 
 /// Counters of one shard. Measured messages only, but for the session counts.
 #[derive(Debug, Default)]
+#[repr(C, align(64))]
 pub struct ShardProgress {
     /// Sessions that are up.
     pub online: AtomicU64,
@@ -31,14 +37,20 @@ pub struct ShardProgress {
     pub realtime: AtomicBool,
 }
 
-/// What all shards of a run share while it goes on.
+/// What lies before the shards' counters.
 #[derive(Debug, Default)]
+#[repr(C, align(64))]
+struct Front {
+    epoch: AtomicU32,
+}
+
+// SAFETY: an atomic alone, of which zero is a value.
+unsafe impl Shareable for Front {}
+
+/// What all shards of a run share while it goes on.
+#[derive(Debug)]
 pub struct Progress {
-    /// One entry a shard.
-    pub shards: Vec<ShardProgress>,
-    /// Counts each beginning and end of a subscriber's absence, so that publishers can note which of their messages
-    /// fell into it.
-    pub epoch: AtomicU32,
+    memory: SharedMemory<Front, ShardProgress>,
 }
 
 /// Sums over all shards at one moment (not one instant: shards go on while it is made).
@@ -70,14 +82,42 @@ pub struct Totals {
 
 impl Progress {
     /// Counters for so many shards.
-    pub fn new(shards: usize) -> Progress {
-        Progress { shards: (0..shards).map(|_| ShardProgress::default()).collect(), epoch: AtomicU32::new(0) }
+    ///
+    /// # Errors
+    /// The kernel gives no memory.
+    pub fn new(shards: usize) -> io::Result<Progress> {
+        Ok(Progress { memory: SharedMemory::new(shards)? })
+    }
+
+    /// Those of a run that another process leads, in the memory that it handed over.
+    ///
+    /// # Errors
+    /// The memory is not that of so many shards.
+    pub fn of_run(memory: OwnedFd, shards: usize) -> io::Result<Progress> {
+        Ok(Progress { memory: SharedMemory::open(memory, shards)? })
+    }
+
+    /// The memory, for other processes.
+    pub fn memory(&self) -> BorrowedFd<'_> {
+        self.memory.file()
+    }
+
+    /// One entry a shard.
+    pub fn shards(&self) -> &[ShardProgress] {
+        self.memory.entries()
+    }
+
+    /// Counts each beginning and end of a subscriber's absence, so that publishers can note which of their messages fell into
+    /// it.
+    pub fn epoch(&self) -> &AtomicU32 {
+        &self.memory.front().epoch
     }
 
     /// The sums.
     pub fn totals(&self) -> Totals {
-        let sum =
-            |field: fn(&ShardProgress) -> &AtomicU64| self.shards.iter().map(|shard| field(shard).load(Relaxed)).sum();
+        let sum = |field: fn(&ShardProgress) -> &AtomicU64| {
+            self.shards().iter().map(|shard| field(shard).load(Relaxed)).sum()
+        };
         Totals {
             online: sum(|shard| &shard.online),
             subscribed: sum(|shard| &shard.subscribed),
@@ -89,7 +129,25 @@ impl Progress {
             delivered: sum(|shard| &shard.delivered),
             backlog: sum(|shard| &shard.backlog),
             in_flight: sum(|shard| &shard.in_flight),
-            last_event_ns: self.shards.iter().map(|shard| shard.last_event_ns.load(Relaxed)).max().unwrap_or(0),
+            last_event_ns: self.shards().iter().map(|shard| shard.last_event_ns.load(Relaxed)).max().unwrap_or(0),
         }
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_one_process_stores_another_reads() {
+        let ours = Progress::new(3).unwrap();
+        let theirs = Progress::of_run(ours.memory().try_clone_to_owned().unwrap(), 3).unwrap();
+        assert_eq!(theirs.totals(), Totals::default());
+        theirs.shards()[2].offered.store(7, Relaxed);
+        theirs.shards()[0].offered.store(1, Relaxed);
+        theirs.epoch().fetch_add(2, Relaxed);
+        assert_eq!((ours.totals().offered, ours.epoch().load(Relaxed)), (8, 2));
+        assert!(Progress::of_run(ours.memory().try_clone_to_owned().unwrap(), 4).is_err());
     }
 }

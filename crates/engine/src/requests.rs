@@ -7,12 +7,13 @@ use pubmark_metrics::ledger::Ledger;
 use pubmark_model::workload::Workload;
 use pubmark_record::distribution::summary;
 use pubmark_record::requests::{RequestBooks, RequestFigures, RequestGroup, ResponseBooks};
+use serde::{Deserialize, Serialize};
 
 use crate::books::GroupBooks;
 use crate::outcome::TYPE_LIMIT;
 
 /// One requester's side of the books. Counts are of measured requests.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct RequesterBook {
     /// Index of its group.
     pub group: u16,
@@ -47,7 +48,7 @@ impl RequesterBook {
 }
 
 /// Times of requests answered in time, and of their answers.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct RequestTimes {
     /// Answer's arrival − request's due time.
     pub round_trip: Distribution,
@@ -90,6 +91,7 @@ impl RequestTimes {
 }
 
 /// What one shard found out about requests.
+#[derive(Serialize, Deserialize)]
 pub struct ShardRequests {
     /// Its requesters' books.
     pub books: Vec<RequesterBook>,

@@ -13,8 +13,10 @@ use crate::faults::{self, FaultNotes, FaultOutcome};
 use crate::outcome::{Followed, GroupTraffic, Outcome, PublisherBook, Reactions, ShardOutcome, ThreadHealth, Times};
 use crate::plan::RunPlan;
 use crate::progress::{Progress, Totals};
+use crate::remote::Launcher;
 use crate::requests;
 use crate::setup;
+use crate::shares::{self, Side, shares};
 use crate::worker::{Command, Worker};
 pub use crate::worker::{ShardRun, over};
 use pubmark_metrics::series::Series;
@@ -64,6 +66,7 @@ pub trait Observer {
 
 struct Conductor<'a> {
     plan: &'a RunPlan,
+    publisher_shards: usize,
     worker: Worker,
     stop: &'a AtomicBool,
     observer: &'a mut dyn Observer,
@@ -85,10 +88,11 @@ impl Sides {
     }
 }
 
-/// Does a run. `stop` ends it early at any moment; what was measured until then is in the outcome.
+/// Does a run; where the plan wants processes of their own, `launcher` starts them. `stop` ends it early at any moment; what was measured until then is in the outcome.
 pub fn run(
     plan: &RunPlan,
     sides: Sides,
+    launcher: Option<&dyn Launcher>,
     stop: &AtomicBool,
     observer: &mut dyn Observer,
 ) -> Result<Outcome, EngineError> {
@@ -97,17 +101,17 @@ pub fn run(
         let text = format!("subscriber group `{name}` has a processing time, which this version cannot emulate");
         return Err(EngineError::Unsupported(text));
     }
-    let shares = plan.workload.subscribers.iter().any(|group| group.client.is_some());
-    if shares && plan.subscribe_at.sessions_per_subscriber() > 1 {
+    let share_clients = plan.workload.subscribers.iter().any(|group| group.client.is_some());
+    if share_clients && plan.subscribe_at.sessions_per_subscriber() > 1 {
         let text = "clients that send and listen on one connection, with brokers that know nothing of each other";
         return Err(EngineError::Unsupported(text.to_owned()));
     }
-    let progress = Arc::new(Progress::new(plan.publisher_shards + plan.subscriber_shards));
-    let setups = setup::shards(plan, &progress);
-    let side = |index: usize| if index < plan.publisher_shards { sides.publish } else { sides.subscribe };
-    let setups = setups.into_iter().enumerate().map(|(index, setup)| (setup, side(index))).collect();
-    let worker = Worker::start(setups, Arc::clone(&progress))?;
-    Conductor { plan, worker, stop, observer }.conduct()
+    let shares = shares(plan);
+    let publisher_shards = shares::count(&shares, Side::Publish);
+    let progress =
+        Progress::new(shares.len()).map_err(|source| EngineError::Memory { shards: shares.len(), source })?;
+    let worker = Worker::of_plan(plan, sides, launcher, Arc::new(progress))?;
+    Conductor { plan, publisher_shards, worker, stop, observer }.conduct()
 }
 
 /// How the waiting for sessions ended.
@@ -155,14 +159,14 @@ impl Conductor<'_> {
     }
 
     fn is_publisher_shard(&self, index: usize) -> bool {
-        index < self.plan.publisher_shards
+        index < self.publisher_shards
     }
 
     /// Brings one side's sessions up.
     fn gather(&mut self, phase: Phase, wanted: u64) -> Gathered {
         self.observer.phase(phase);
         let publishers = phase == Phase::Connect;
-        let shards = self.plan.publisher_shards;
+        let shards = self.publisher_shards;
         self.worker.tell(Command::Connect, |index| (index < shards) == publishers);
         let began_ns = clock::monotonic_ns();
         let ramp = Duration::from_secs_f64(wanted as f64 / self.plan.connects_per_s);
@@ -193,7 +197,7 @@ impl Conductor<'_> {
     }
 
     fn side_online(&self, publishers: bool) -> u64 {
-        let shards = self.worker.progress.shards.iter().enumerate();
+        let shards = self.worker.progress.shards().iter().enumerate();
         shards
             .filter(|(index, _)| self.is_publisher_shard(*index) == publishers)
             .map(|(_, shard)| shard.online.load(Relaxed))
@@ -254,7 +258,7 @@ impl Conductor<'_> {
         unreachable: bool,
     ) -> Result<Outcome, EngineError> {
         self.observer.phase(Phase::Collect);
-        let realtime = self.worker.progress.shards.iter().all(|shard| shard.realtime.load(Relaxed));
+        let realtime = self.worker.progress.shards().iter().all(|shard| shard.realtime.load(Relaxed));
         let shards = self.worker.finish()?;
         let (start_ns, closed_ns, started_at_ns) = window.unwrap_or((0, 0, clock::realtime_ns()));
         let mut outcome = put_together(self.plan, shards, (start_ns, closed_ns));

@@ -28,6 +28,7 @@ use crate::shard::receiver::{Audience, Receiver};
 use crate::shard::requesting::Requester;
 use crate::shard::responding::Responder;
 use crate::shard::{SessionSetup, Setup};
+use crate::shares::{self, Share, Side};
 
 /// Bytes that fill payloads: as large as the largest payload's need for not repeating within a message of usual size.
 const BODY_POOL_BYTES: usize = 1 << 20;
@@ -71,6 +72,8 @@ struct Common<'a> {
     /// Words that fill text payloads.
     text: Arc<[u8]>,
     progress: Arc<Progress>,
+    /// The shards.
+    shares: Vec<Share>,
 }
 
 /// Sessions that only send and are planned to be online when the schedule begins.
@@ -125,10 +128,9 @@ pub fn shards(plan: &RunPlan, progress: &Arc<Progress>) -> Vec<Setup> {
         configs: [&plan.publish_at, &plan.subscribe_at].map(|places| shard_config(plan, places)),
         text: text_pool(plan.seed),
         progress: Arc::clone(progress),
+        shares: shares::shares(plan),
     };
-    let publishers = (0..plan.publisher_shards).map(|shard| common.publisher_shard(shard));
-    let subscribers = (0..plan.subscriber_shards).map(|shard| common.subscriber_shard(shard));
-    let mut setups: Vec<Setup> = publishers.chain(subscribers).collect();
+    let mut setups: Vec<Setup> = (0..common.shares.len()).map(|index| common.shard(index)).collect();
     faults::choose(&mut setups, &plan.workload, &plan.faults, plan.seed);
     setups
 }
@@ -171,12 +173,20 @@ fn text_pool(seed: u64) -> Arc<[u8]> {
 }
 
 impl Common<'_> {
-    fn publisher_shard(&self, shard: usize) -> Setup {
-        let shards = self.plan.publisher_shards;
+    fn shard(&self, index: usize) -> Setup {
+        match self.shares[index].side {
+            Side::Publish => self.publisher_shard(index),
+            Side::Subscribe => self.subscriber_shard(index),
+        }
+    }
+
+    fn publisher_shard(&self, index: usize) -> Setup {
+        let share = self.shares[index];
         let mut sessions = vec![];
         let mut publishers = vec![];
         let mut books = vec![];
-        for crew in self.crews.sending().skip(shard).step_by(shards) {
+        let is_meant = |crew: &Vec<Device>| share.is_in(self.plan.networks.of_devices(crew[0].group));
+        for crew in self.crews.sending().filter(is_meant).skip(share.part).step_by(share.of) {
             let (range, publications) = self.take_aboard(&crew, sessions.len() as u32, &mut publishers);
             for (publisher, device) in publishers[range.start as usize..].iter_mut().zip(crew.iter()) {
                 let requests = self.plan.workload.devices[usize::from(device.group)].requests;
@@ -198,8 +208,7 @@ impl Common<'_> {
                 connection_group,
             });
         }
-        let name = format!("publisher {shard}");
-        let setup = self.setup(name, shard, shards, sessions, publishers, &[], Reacting::default());
+        let setup = self.setup(index, sessions, publishers, &[], Reacting::default());
         Setup { requests: ShardRequests::new(books), ..setup }
     }
 
@@ -307,8 +316,8 @@ impl Common<'_> {
         }
     }
 
-    fn subscriber_shard(&self, shard: usize) -> Setup {
-        let (plan, shards) = (self.plan, self.plan.subscriber_shards);
+    fn subscriber_shard(&self, index: usize) -> Setup {
+        let (plan, share) = (self.plan, self.shares[index]);
         let mut sessions = vec![];
         let mut publishers = vec![];
         let mut links: HashMap<(u32, u32), Vec<Link>> = HashMap::new();
@@ -318,7 +327,8 @@ impl Common<'_> {
         for subscriber in plan.fleet.subscribers() {
             let audience = self.audiences[subscriber.number as usize];
             // Members of a shared group are on one shard: see docs/design/shared-subscriptions.md.
-            if audience as usize % shards != shard {
+            let is_meant = share.is_in(plan.networks.of_subscribers(subscriber.group));
+            if !is_meant || audience as usize % share.of != share.part {
                 continue;
             }
             let streams = &self.streams[subscriber.number as usize];
@@ -357,9 +367,7 @@ impl Common<'_> {
                 });
             }
         }
-        let index = plan.publisher_shards + shard;
-        let reacting = Reacting::new(links);
-        self.setup(format!("subscriber {shard}"), index, shards, sessions, publishers, &audiences, reacting)
+        self.setup(index, sessions, publishers, &audiences, Reacting::new(links))
     }
 
     fn responder(&self, subscriber: &Subscriber) -> Option<Box<Responder>> {
@@ -395,22 +403,26 @@ impl Common<'_> {
         }
     }
 
-    #[allow(clippy::too_many_arguments)]
     fn setup(
         &self,
-        name: String,
         index: usize,
-        shards_of_its_side: usize,
         sessions: Vec<SessionSetup>,
         publishers: Vec<Publisher>,
         audiences: &[Audience],
         reacting: Reacting,
     ) -> Setup {
         let plan = self.plan;
+        let side = self.shares[index].side;
+        let (name, config) = match side {
+            Side::Publish => (format!("publisher {index}"), &self.configs[0]),
+            Side::Subscribe => {
+                (format!("subscriber {}", index - shares::count(&self.shares, Side::Publish)), &self.configs[1])
+            }
+        };
         Setup {
             name,
             index,
-            config: self.configs[usize::from(index >= plan.publisher_shards)].clone(),
+            config: config.clone(),
             workload: Arc::clone(&plan.workload),
             rules: Arc::clone(&self.rules),
             sessions,
@@ -423,7 +435,7 @@ impl Common<'_> {
             run: plan.run_id,
             series_start_ns: plan.timeline.start_ns(),
             duration_ns: plan.timeline.duration_ns,
-            connects_per_s: plan.connects_per_s / shards_of_its_side as f64,
+            connects_per_s: plan.connects_per_s / shares::count(&self.shares, side) as f64,
             realtime: plan.realtime,
             handicap: plan.handicap,
             pause: plan.pause(),

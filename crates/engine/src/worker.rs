@@ -1,19 +1,25 @@
-//! A worker: shards that generate and measure, driven by commands from whoever started them. Here they are threads of this
-//! process and commands go over channels; a worker process takes the same commands from a socket.
+//! A worker: shards that generate and measure, driven by commands from whoever started them. Those that are threads of this process
+//! take them from channels, those in worker processes ([`crate::remote`]) from a socket.
 
 use std::sync::Arc;
 use std::sync::mpsc::{self, Receiver, Sender};
 use std::thread::{Builder, JoinHandle};
 
 use pubmark_protocol::clients::{Clients, Waker};
+use serde::{Deserialize, Serialize};
 
 use crate::error::EngineError;
 use crate::outcome::ShardOutcome;
+use crate::plan::RunPlan;
 use crate::progress::Progress;
+use crate::remote::{Launcher, Process};
+use crate::run::Sides;
+use crate::setup;
 use crate::shard::{self, Setup};
+use crate::shares::{Side, shares};
 
 /// What a shard is told. Nothing is told while it measures.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Command {
     /// Bring the sessions up.
     Connect,
@@ -42,11 +48,34 @@ pub const fn over<C: Clients>() -> ShardRun {
 struct Thread {
     name: String,
     commands: Sender<Command>,
+    opened: Receiver<Waker>,
     waker: Option<Waker>,
     handle: JoinHandle<Result<ShardOutcome, EngineError>>,
 }
 
 impl Thread {
+    fn start(setup: Setup, run: ShardRun) -> Result<Thread, EngineError> {
+        let name = setup.name.clone();
+        let (commands, inbox) = mpsc::channel();
+        let (tell_opened, opened) = mpsc::channel();
+        let handle = Builder::new()
+            .name(name.replace(' ', "-"))
+            .spawn(move || run(setup, &inbox, &tell_opened))
+            .map_err(|source| EngineError::Thread { shard: name.clone(), source })?;
+        Ok(Thread { name, commands, opened, waker: None, handle })
+    }
+
+    /// A shard that could not open has ended, and its result says why.
+    fn wait_until_open(&mut self) -> bool {
+        self.waker = self.opened.recv().ok();
+        self.waker.is_some()
+    }
+
+    fn finish(self) -> Result<ShardOutcome, EngineError> {
+        self.tell(Command::Finish);
+        self.handle.join().unwrap_or(Err(EngineError::Lost(self.name)))
+    }
+
     fn tell(&self, command: Command) {
         // A shard that is gone has failed: `finish` reports it.
         let _ = self.commands.send(command);
@@ -56,62 +85,120 @@ impl Thread {
     }
 }
 
+/// Where a shard runs.
+enum Hand {
+    /// On a thread of this process; gone once it was ended.
+    Thread(Option<Thread>),
+    /// In a worker process, by its place in [`Worker::processes`], under this number.
+    Away(usize, u32),
+}
+
 /// Running shards.
 pub struct Worker {
-    threads: Vec<Thread>,
+    hands: Vec<Hand>,
+    processes: Vec<Process>,
     /// Shared with the shards.
     pub progress: Arc<Progress>,
 }
 
 impl Worker {
-    /// Starts the shards, each with what it does over its adapter, and waits until each has opened it.
+    /// Starts the shards as threads, each with what it does over its adapter, and waits until each has opened it.
     pub fn start(setups: Vec<(Setup, ShardRun)>, progress: Arc<Progress>) -> Result<Worker, EngineError> {
-        let mut worker = Worker { threads: Vec::with_capacity(setups.len()), progress };
-        let mut opened = Vec::with_capacity(setups.len());
+        let mut worker = Worker { hands: Vec::with_capacity(setups.len()), processes: vec![], progress };
         for (setup, run) in setups {
-            let name = setup.name.clone();
-            let (commands, inbox) = mpsc::channel();
-            let (tell_opened, when_opened) = mpsc::channel();
-            let handle = Builder::new()
-                .name(name.replace(' ', "-"))
-                .spawn(move || run(setup, &inbox, &tell_opened))
-                .map_err(|source| EngineError::Thread { shard: name.clone(), source })?;
-            worker.threads.push(Thread { name, commands, waker: None, handle });
-            opened.push(when_opened);
+            let thread = Thread::start(setup, run)?;
+            worker.hands.push(Hand::Thread(Some(thread)));
         }
-        for (thread, opened) in worker.threads.iter_mut().zip(opened) {
-            // A shard that could not open has ended, and its result says why.
-            thread.waker = opened.recv().ok();
+        worker.opened()
+    }
+
+    /// Starts the shards of a plan: as threads, or in processes that `launcher` starts where the plan wants them.
+    pub fn of_plan(
+        plan: &RunPlan,
+        sides: Sides,
+        launcher: Option<&dyn Launcher>,
+        progress: Arc<Progress>,
+    ) -> Result<Worker, EngineError> {
+        let mut worker = Worker { hands: vec![], processes: vec![], progress };
+        let mut networks: Vec<u16> = vec![];
+        let shares = shares(plan);
+        for (setup, share) in setup::shards(plan, &worker.progress).into_iter().zip(&shares) {
+            let run = match share.side {
+                Side::Publish => sides.publish,
+                Side::Subscribe => sides.subscribe,
+            };
+            let hand = match (share.away(), launcher) {
+                (Some(network), Some(launcher)) => {
+                    let place = match networks.iter().position(|known| *known == network) {
+                        Some(place) => place,
+                        None => {
+                            let its = (0u32..).zip(&shares).filter(|(_, share)| share.away() == Some(network));
+                            let its = its.map(|(index, _)| index).collect();
+                            let process = Process::start(launcher, network, plan, its, &worker.progress)
+                                .map_err(|source| EngineError::Launch { shard: setup.name.clone(), source })?;
+                            networks.push(network);
+                            worker.processes.push(process);
+                            networks.len() - 1
+                        }
+                    };
+                    Hand::Away(place, setup.index as u32)
+                }
+                _ => Hand::Thread(Some(Thread::start(setup, run)?)),
+            };
+            worker.hands.push(hand);
         }
-        match worker.threads.iter().all(|thread| thread.waker.is_some()) {
-            true => Ok(worker),
-            false => Err(worker.finish().err().unwrap_or_else(|| EngineError::Lost("unknown".to_owned()))),
+        worker.opened()
+    }
+
+    /// Waits until each shard has opened its adapter.
+    fn opened(mut self) -> Result<Worker, EngineError> {
+        for process in &mut self.processes {
+            process.opened()?;
+        }
+        let mut all = true;
+        for hand in &mut self.hands {
+            if let Hand::Thread(Some(thread)) = hand {
+                all &= thread.wait_until_open();
+            }
+        }
+        match all {
+            true => Ok(self),
+            false => Err(self.finish().err().unwrap_or_else(|| EngineError::Lost("unknown".to_owned()))),
         }
     }
 
     /// Tells the chosen shards.
     pub fn tell(&self, command: Command, chosen: impl Fn(usize) -> bool) {
-        for (_, thread) in self.threads.iter().enumerate().filter(|(index, _)| chosen(*index)) {
-            thread.tell(command);
+        for (_, hand) in self.hands.iter().enumerate().filter(|(index, _)| chosen(*index)) {
+            match hand {
+                Hand::Thread(thread) => thread.iter().for_each(|thread| thread.tell(command)),
+                Hand::Away(process, shard) => self.processes[*process].tell(*shard, command),
+            }
         }
     }
 
     /// Has a shard ended before it was told to?
     pub fn has_failed(&self) -> bool {
-        self.threads.iter().any(|thread| thread.handle.is_finished())
+        let ended = |hand: &Hand| matches!(hand, Hand::Thread(Some(thread)) if thread.handle.is_finished());
+        self.hands.iter().any(ended) || self.processes.iter().any(Process::has_failed)
+    }
+
+    /// Ends a shard and collects what it found out.
+    pub fn finish_one(&mut self, index: usize) -> Result<ShardOutcome, EngineError> {
+        match self.hands.get_mut(index) {
+            Some(Hand::Thread(thread)) => match thread.take() {
+                Some(thread) => thread.finish(),
+                None => Err(EngineError::Lost("ended before".to_owned())),
+            },
+            Some(Hand::Away(process, shard)) => self.processes[*process].finish(*shard),
+            None => Err(EngineError::Lost("unknown".to_owned())),
+        }
     }
 
     /// Ends all shards and collects what they found out; the first error if one failed. One after the other, in their order:
     /// where there is no broker, a subscriber that left before its devices would break their connections.
-    pub fn finish(self) -> Result<Vec<ShardOutcome>, EngineError> {
-        let results: Vec<_> = self
-            .threads
-            .into_iter()
-            .map(|thread| {
-                thread.tell(Command::Finish);
-                thread.handle.join().unwrap_or(Err(EngineError::Lost(thread.name)))
-            })
-            .collect();
+    pub fn finish(mut self) -> Result<Vec<ShardOutcome>, EngineError> {
+        let results: Vec<_> = (0..self.hands.len()).map(|index| self.finish_one(index)).collect();
         results.into_iter().collect()
     }
 }

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use pubmark_metrics::fine::FineSeries;
 use pubmark_record::faults::LevelBooks;
+use serde::{Deserialize, Serialize};
 
 use super::PlannedFault;
 
@@ -14,7 +15,7 @@ pub const LEVELS: usize = 3;
 const EVENT_LIMIT: usize = 1 << 20;
 
 /// What became of a session.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum What {
     /// It is up for the first time, and subscribed if it listens.
     Up,
@@ -35,7 +36,7 @@ pub enum What {
 }
 
 /// An event.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Event {
     /// When, ns of `CLOCK_MONOTONIC`.
     pub at_ns: u64,
@@ -44,7 +45,7 @@ pub struct Event {
 }
 
 /// What all shards noted, put together.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct FaultNotes {
     /// In no order.
     pub events: Vec<Event>,

@@ -13,6 +13,7 @@ mod segments;
 use std::sync::Arc;
 
 use pubmark_record::faults::LevelBooks;
+use serde::{Deserialize, Serialize};
 
 pub use after::{Followed, Span, figures};
 pub(crate) use choosing::{choose, identity};
@@ -21,7 +22,7 @@ pub(crate) use log::{FaultLog, What};
 pub(crate) use segments::by_segment;
 
 /// A fault of a run.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct PlannedFault {
     /// Since the start of the measured window, ns; rising from fault to fault.
     pub at_ns: u64,
@@ -32,7 +33,7 @@ pub struct PlannedFault {
 }
 
 /// Connections to be broken.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct BreakConnections {
     /// They die without a word, otherwise by a reset.
     pub silent: bool,

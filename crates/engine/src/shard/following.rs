@@ -4,11 +4,12 @@ use pubmark_protocol::clients::SessionId;
 use pubmark_protocol::events::Delivery;
 use pubmark_protocol::header::Header;
 use pubmark_protocol::sampling::Sampling;
+use serde::{Deserialize, Serialize};
 
 use crate::plan::FOLLOWED_LIMIT;
 
 /// A followed message that arrived, for the first time at this subscription.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Arrived {
     /// The publisher's number in the fleet.
     pub publisher: u32,
@@ -25,7 +26,7 @@ pub struct Arrived {
 }
 
 /// All that were noted.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct Followed {
     /// By shard, in the order of their arrival there.
     pub arrived: Vec<Arrived>,

@@ -237,7 +237,7 @@ impl Shard {
     }
 
     fn shown(&self) -> &ShardProgress {
-        &self.progress.shards[self.index]
+        &self.progress.shards()[self.index]
     }
 
     /// Stores the counters where other threads can read them.

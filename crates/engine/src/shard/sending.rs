@@ -133,7 +133,7 @@ impl Shard {
         };
         match clients.send(SessionId(publisher.session), message) {
             Taken::Yes => {
-                let sequence = publisher.use_sequence(measured, self.progress.epoch.load(Relaxed), segment);
+                let sequence = publisher.use_sequence(measured, self.progress.epoch().load(Relaxed), segment);
                 let payload_bytes = due.payload_bytes;
                 session.pending.push_back(Pending { publisher: index, sequence, ready_ns, measured, payload_bytes });
                 self.in_flight += 1;

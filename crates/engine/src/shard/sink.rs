@@ -70,7 +70,7 @@ impl Shard {
         let Some(subscriber) = entry.subscriber.filter(|_| !entry.subscribed) else { return };
         entry.subscribed = true;
         if !std::mem::replace(&mut entry.held, true) {
-            let epoch = self.progress.epoch.fetch_add(1, Relaxed) + 1;
+            let epoch = self.progress.epoch().fetch_add(1, Relaxed) + 1;
             self.receiver.present_from(subscriber, epoch);
         }
         self.subscribed += 1;
@@ -84,7 +84,7 @@ impl Shard {
         self.subscribed -= 1;
         if !entry.persistent && !self.finishing {
             entry.held = false;
-            let epoch = self.progress.epoch.fetch_add(1, Relaxed) + 1;
+            let epoch = self.progress.epoch().fetch_add(1, Relaxed) + 1;
             self.receiver.absent_from(subscriber, epoch);
         }
     }

@@ -6,12 +6,13 @@
 
 use pubmark_protocol::clients::{Clients, SessionId};
 use pubmark_protocol::traffic::Traffic;
+use serde::{Deserialize, Serialize};
 
 /// Sessions looked at in a turn.
 const LOOKS_PER_TURN: usize = 32;
 
 /// What a connection group's sessions carried.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct GroupTraffic {
     /// Messages that its sessions wrote wholly in the window, answers to requests among them.
     pub published: u64,

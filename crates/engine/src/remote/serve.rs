@@ -1,0 +1,116 @@
+//! The worker's end: does what it is told until nobody tells it anything any more.
+
+use std::io;
+use std::os::fd::OwnedFd;
+use std::os::unix::net::UnixStream;
+use std::sync::mpsc::{self, RecvTimeoutError};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use super::frames;
+use super::messages::{FromWorker, ToWorker};
+use super::order::Order;
+use crate::error::EngineError;
+use crate::progress::Progress;
+use crate::run::Sides;
+use crate::setup;
+use crate::shares::{Side, shares};
+use crate::worker::{Command, Worker};
+
+/// Time between two looks at whether a shard has ended by itself.
+const LOOK: Duration = Duration::from_millis(50);
+
+/// Runs shards as the other end of `control` says, with counters in `memory`, until that end closes. `sides` finds what devices and
+/// subscribers speak by the words of [`super::Launcher::speaks`]; `gone` is called on a thread of its own when the other end has closed
+/// while this one works, and should end the process.
+///
+/// # Errors
+/// The other end broke off within a message.
+pub fn serve(
+    control: UnixStream,
+    memory: OwnedFd,
+    sides: impl FnOnce(&[String; 2]) -> Result<Sides, String>,
+    gone: fn(),
+) -> io::Result<()> {
+    let mut from = control.try_clone()?;
+    let to = Mutex::new(control);
+    let say = |message: &FromWorker| {
+        // Whoever led the run may be gone: the reader sees it.
+        let _ = frames::write(&mut *to.lock().unwrap_or_else(PoisonError::into_inner), message);
+    };
+    let Some(first) = frames::read(&mut from)? else { return Ok(()) };
+    let ToWorker::Order(order) = first else {
+        say(&FromWorker::Failed("it was told something before what to do".to_owned()));
+        return Ok(());
+    };
+    let mut worker = match start(&order, memory, sides) {
+        Ok(worker) => worker,
+        Err(why) => {
+            say(&FromWorker::Failed(why));
+            return Ok(());
+        }
+    };
+    say(&FromWorker::Opened);
+    let (commands, inbox) = mpsc::channel();
+    // Whatever a shard is doing, nobody will hear of it when the socket has closed.
+    std::thread::Builder::new().name("commands".to_owned()).spawn(move || {
+        while let Ok(Some(ToWorker::Tell { shard, command })) = frames::read(&mut from) {
+            if commands.send((shard, command)).is_err() {
+                return;
+            }
+        }
+        gone();
+    })?;
+    let mut has_ended = false;
+    loop {
+        match inbox.recv_timeout(LOOK) {
+            Ok((shard, command)) => {
+                let Some(place) = order.shards.iter().position(|own| *own == shard) else { continue };
+                match command {
+                    Command::Finish => match worker.finish_one(place) {
+                        Ok(outcome) => say(&FromWorker::Outcome { shard, outcome: Box::new(outcome) }),
+                        Err(error) => say(&FromWorker::Failed(words(&error))),
+                    },
+                    command => worker.tell(command, |index| index == place),
+                }
+            }
+            Err(RecvTimeoutError::Timeout) => {
+                if !has_ended && worker.has_failed() {
+                    has_ended = true;
+                    say(&FromWorker::Ended);
+                }
+            }
+            Err(RecvTimeoutError::Disconnected) => return Ok(()),
+        }
+    }
+}
+
+fn start(
+    order: &Order,
+    memory: OwnedFd,
+    sides: impl FnOnce(&[String; 2]) -> Result<Sides, String>,
+) -> Result<Worker, String> {
+    let sides = sides(&order.speaks)?;
+    let plan = order.plan();
+    let shares = shares(&plan);
+    let progress = Progress::of_run(memory, shares.len()).map_err(|error| error.to_string())?;
+    let progress = Arc::new(progress);
+    let own = |index: &usize| u32::try_from(*index).is_ok_and(|index| order.shards.contains(&index));
+    let setups = setup::shards(&plan, &progress).into_iter().enumerate().filter(|(index, _)| own(index));
+    let setups = setups.map(|(index, setup)| match shares[index].side {
+        Side::Publish => (setup, sides.publish),
+        Side::Subscribe => (setup, sides.subscribe),
+    });
+    Worker::start(setups.collect(), progress).map_err(|error| words(&error))
+}
+
+/// An error with its causes.
+fn words(error: &EngineError) -> String {
+    let mut text = error.to_string();
+    let mut cause = std::error::Error::source(error);
+    while let Some(deeper) = cause {
+        text.push_str(&format!(": {deeper}"));
+        cause = deeper.source();
+    }
+    text
+}
