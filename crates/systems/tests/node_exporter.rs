@@ -121,7 +121,7 @@ fn a_busy_core_is_seen_in_the_cost_of_the_machine() {
 }
 
 fn own_cpu_ns() -> u64 {
-    pubmark_systems::meter::OwnMeter.read().unwrap().cpu_ns
+    pubmark_systems::meter::OwnMeter::default().read().unwrap().cpu_ns
 }
 
 #[test]

@@ -14,7 +14,7 @@ use std::time::{Duration, Instant};
 
 use common::{comes_true, mosquitto_is_installed};
 use pubmark_systems::cgroup::{CgroupPlace, CostPlace};
-use pubmark_systems::meter::{Reading, SystemMeter};
+use pubmark_systems::meter::{Reading, SystemMeter, Workers};
 use pubmark_systems::network::SocketMeter;
 use pubmark_systems::sampler::{Sample, Sampler};
 
@@ -204,7 +204,7 @@ fn bytes_of_a_known_transfer_are_told_to_the_byte() {
 #[test]
 fn samples_of_a_broker_under_load_hold_everything_and_only_rise() {
     let Some(broker) = Broker::start() else { return };
-    let sampler = Sampler::start(&[broker.place()], &[broker.port]).unwrap();
+    let sampler = Sampler::start(&[broker.place()], &[broker.port], Workers::default()).unwrap();
     let (mut publisher, mut subscriber) = (broker.connect("publisher"), broker.subscriber());
     sampler.sample_now();
     let start = Instant::now();
@@ -250,7 +250,7 @@ fn samples_of_a_broker_under_load_hold_everything_and_only_rise() {
 #[test]
 fn a_broker_that_ends_within_the_window_has_no_cost() {
     let Some(mut broker) = Broker::start() else { return };
-    let sampler = Sampler::start(&[broker.place()], &[broker.port]).unwrap();
+    let sampler = Sampler::start(&[broker.place()], &[broker.port], Workers::default()).unwrap();
     let (mut publisher, mut subscriber) = (broker.connect("publisher"), broker.subscriber());
     load(&mut publisher, &mut subscriber, 500);
     sampler.sample_now();
@@ -282,7 +282,7 @@ fn limits_that_hold_a_broker_back_are_told() {
         eprintln!("skipped: CPU time cannot be limited here ({error})");
         return;
     }
-    let sampler = Sampler::start(&[broker.place()], &[broker.port]).unwrap();
+    let sampler = Sampler::start(&[broker.place()], &[broker.port], Workers::default()).unwrap();
     let (mut publisher, mut subscriber) = (broker.connect("publisher"), broker.subscriber());
     sampler.sample_now();
     let start = Instant::now();
@@ -318,7 +318,7 @@ fn sampler_cpu_s() -> f64 {
 fn cost_of_sampling(connections: usize) -> Option<f64> {
     let broker = Broker::start()?;
     let _streams: Vec<TcpStream> = (0..connections).map(|number| broker.connect(&format!("c{number}"))).collect();
-    let sampler = Sampler::start(&[broker.place()], &[broker.port]).unwrap();
+    let sampler = Sampler::start(&[broker.place()], &[broker.port], Workers::default()).unwrap();
     std::thread::sleep(Duration::from_millis(100));
     let (start, before_s) = (Instant::now(), sampler_cpu_s());
     std::thread::sleep(Duration::from_secs(6));
@@ -333,7 +333,7 @@ fn cost_of_sampling(connections: usize) -> Option<f64> {
 
 /// Prints what each look takes of a core: the first at all sockets, which tells whose they are, and a later one; and the rest.
 fn print_single_looks(broker: &Broker) {
-    let own = pubmark_systems::meter::OwnMeter;
+    let own = pubmark_systems::meter::OwnMeter::default();
     let mut system = SystemMeter::new(&[broker.place()]);
     let cpu_ms = |name: &str, look: &mut dyn FnMut()| {
         let before = own.read().unwrap().cpu_ns;

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use serde::Deserialize;
 
+use super::Change;
 use crate::condition::When;
 
 /// Ways to run a system. A system without any is brokerless, or runs elsewhere.
@@ -32,6 +33,35 @@ pub struct BrokerlessBackEnd {
     /// Ports by which its clients can meet, where its protocol has rules for them; any free one otherwise.
     #[serde(default)]
     pub ports: Option<MeetingPorts>,
+    /// What is different where its clients are in networks of their own.
+    #[serde(default)]
+    pub across_links: AcrossLinks,
+}
+
+/// How clients without a broker meet across emulated links.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct AcrossLinks {
+    /// Where they meet.
+    #[serde(default)]
+    pub meet: Meet,
+    /// Settings that their endpoints say besides.
+    #[serde(default)]
+    pub settings: String,
+    /// What differs from the system's defaults, in place of the system's own list.
+    #[serde(default)]
+    pub deviations: Vec<Change>,
+}
+
+/// Where clients meet that have networks of their own.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Meet {
+    /// At the address of their subscribers, who are all in one network.
+    #[default]
+    AtSubscribers,
+    /// Everywhere: each takes its own address, and they find each other.
+    Everywhere,
 }
 
 /// Ports of which each stands for a place to meet.

@@ -11,7 +11,7 @@ use pubmark_record::record::PaperVersion;
 use serde::Deserialize;
 
 pub use back_ends::{
-    ArgumentPart, BackEnds, BrokerlessBackEnd, ContainerBackEnd, MeetingPorts, PrepareCommand, ProcessBackEnd,
+    ArgumentPart, BackEnds, BrokerlessBackEnd, ContainerBackEnd, Meet, MeetingPorts, PrepareCommand, ProcessBackEnd,
     VersionCommand,
 };
 pub use files::{ConfigurationFile, TextPart};

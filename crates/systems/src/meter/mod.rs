@@ -1,4 +1,5 @@
-//! What a side of a run used until now: the processes of a system ([`SystemMeter`]), and this process ([`OwnMeter`]).
+//! What a side of a run used until now: the processes of a system ([`SystemMeter`]), and this process
+//! with its workers ([`OwnMeter`]).
 //!
 //! CPU time, memory and threads are read on every beat. What costs more is read when the [`Ration`] of it allows.
 
@@ -9,7 +10,7 @@ mod switches;
 mod system_meter;
 mod tree_meter;
 
-pub use own_meter::OwnMeter;
+pub use own_meter::{OwnMeter, Workers};
 pub use ration::Ration;
 pub use switches::{SwitchMeter, Switches};
 pub use system_meter::SystemMeter;

@@ -2,7 +2,7 @@
 
 use crate::cgroup::CostPlace;
 use crate::clock;
-use crate::meter::{OwnMeter, Ration, Reading, SystemMeter};
+use crate::meter::{OwnMeter, Ration, Reading, SystemMeter, Workers};
 use crate::network::SocketMeter;
 
 use super::{Occasion, Sample};
@@ -22,7 +22,7 @@ pub(super) struct Taker {
 }
 
 impl Taker {
-    pub(super) fn new(places: &[CostPlace], client_ports: &[u16]) -> Taker {
+    pub(super) fn new(places: &[CostPlace], client_ports: &[u16], workers: Workers) -> Taker {
         let mut system = (!places.is_empty()).then(|| SystemMeter::new(places));
         let pids = system.as_mut().map(|system| {
             // Only to find out who they are.
@@ -32,7 +32,7 @@ impl Taker {
         // What cannot be opened stays unknown in the record.
         let sockets = SocketMeter::new(&pids.unwrap_or_default(), client_ports).ok();
         let (sockets_ration, threads_ration, pages_ration) = Default::default();
-        Taker { system, own: OwnMeter, sockets, sockets_ration, threads_ration, pages_ration }
+        Taker { system, own: OwnMeter::new(workers), sockets, sockets_ration, threads_ration, pages_ration }
     }
 
     /// How many brokers the system has; 0 if it is not on this machine.
