@@ -7,8 +7,8 @@ TEST_PACKAGES := mosquitto mosquitto-clients redis-server libcoap3-bin cyclonedd
 # More of them for the systems that start slowly.
 SLOW_PACKAGES := libfastrtps-dev rabbitmq-server maven default-jdk-headless
 # Systems that pubmark installs by itself: all tests need them, and those that `make test-all` adds.
-TEST_SYSTEMS := mochi nats zeromq
-SLOW_SYSTEMS := valkey rumqttd aedes artemis hivemq zenoh
+TEST_SYSTEMS := mochi nats zeromq zenoh
+SLOW_SYSTEMS := valkey rumqttd aedes artemis hivemq
 
 .DEFAULT_GOAL := help
 .PHONY: help run install bench bench-write bars build-tests test test-all test-packages test-systems check check-format check-lints check-docs check-sizes reference
@@ -46,7 +46,7 @@ test: test-packages test-systems ## install what the tests need and run all but 
 test-systems: build-tests
 	@sh .ci/install-systems target/debug/pubmark $(TEST_SYSTEMS)
 
-test-all: test ## the same, the systems that start slowly (RabbitMQ, Artemis, HiveMQ, Zenoh), ten minutes of fuzzing a parser
+test-all: test ## the same, the systems that start slowly (RabbitMQ, Artemis, HiveMQ), ten minutes of fuzzing a parser
 	@sh .ci/install-packages $(SLOW_PACKAGES)
 	@sh .ci/install-systems target/debug/pubmark $(SLOW_SYSTEMS)
 	$(CARGO) test --workspace --no-fail-fast --test slow_systems --test rabbitmq --test amqp10 --test zenoh --test dds_peers -- --ignored

@@ -102,7 +102,7 @@ pub fn carry_out(order: &Order) -> Result<Finding, String> {
     let mut meter = Meter::default();
     let protocol =
         pubmark_protocols::find(&order.protocol).ok_or_else(|| format!("no protocol `{}`", order.protocol))?;
-    let outcome = run::run(&plan, protocol.sides(), &stop, &mut meter).map_err(|error| error.to_string())?;
+    let outcome = run::run(&plan, protocol.sides(), None, &stop, &mut meter).map_err(|error| error.to_string())?;
     if outcome.unreachable {
         return Err(format!("no connection to {}: {:?}", order.address, outcome.counters.causes));
     }
@@ -139,6 +139,7 @@ fn plan(order: &Order) -> Result<RunPlan, String> {
         timeline: Timeline { warmup_ns: (order.warmup_s * 1e9) as u64, duration_ns: (order.duration_s * 1e9) as u64 },
         drain_limit: Duration::from_secs(30),
         networks: Networks::none(),
+        by_network: false,
         follows: None,
         sources: [].into(),
         publish_at: place(&order.address)?,

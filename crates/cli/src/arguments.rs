@@ -35,5 +35,7 @@ pub enum Verb {
     #[command(hide = true)]
     Keeper(commands::keeper::Keeper),
     #[command(hide = true)]
+    Worker(commands::worker::Worker),
+    #[command(hide = true)]
     Reference(commands::reference::Reference),
 }

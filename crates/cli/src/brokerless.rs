@@ -1,18 +1,20 @@
 //! Systems without a broker: nothing is started. Clients meet at a free port of this machine, or each subscriber listens at one.
 
-use std::net::{Ipv4Addr, SocketAddr};
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 
+use pubmark_engine::places::Places;
 use pubmark_model::fleet::Fleet;
 use pubmark_model::workload::Workload;
 use pubmark_protocol::capabilities::Capabilities;
 use pubmark_protocol::endpoint::Endpoint;
 use pubmark_record::record::{Deviation, SystemInfo};
-use pubmark_systems::definition::Change;
+use pubmark_systems::definition::{Change, Meet};
 use pubmark_systems::{Definition, ports};
 
 use crate::commands::setup::{Setup, Transport};
 use crate::exit_code::ExitCode;
 use crate::failure::Failure;
+use crate::linked;
 use crate::placement;
 use crate::protocols::Spoken;
 
@@ -22,7 +24,8 @@ pub fn has_no_broker(definition: &Definition) -> bool {
     ways.brokerless.is_some() && ways.process.is_none() && ways.container.is_none()
 }
 
-/// Where the clients of a system without a broker find each other: one place where all meet, or one for each subscriber.
+/// Where the clients of a system without a broker find each other: one place where all meet, or one for each subscriber. Behind
+/// links each network has a place of its own, or a subscriber listens at its network's address.
 ///
 /// # Errors
 /// Something was asked for that only a broker could have, or there are not so many free ports.
@@ -31,28 +34,59 @@ pub fn places(
     protocol: &Capabilities,
     setup: &Setup,
     workload: &Workload,
-) -> Result<Vec<Endpoint>, Failure> {
+) -> Result<Places, Failure> {
     refuse_options_of_brokers(definition, setup)?;
-    let ports = match protocol.features.subscribers_listen {
-        true => listening_ports(Fleet::new(workload, 1).subscribers().len())?,
-        false => vec![meeting_port(definition)?],
+    let networks = linked::places(workload);
+    let here = IpAddr::from(Ipv4Addr::LOCALHOST);
+    let addresses: Vec<SocketAddr> = match (&networks, protocol.features.subscribers_listen) {
+        (networks, true) => {
+            let fleet = Fleet::new(workload, 1);
+            let at = |group: u16| networks.as_ref().map_or(here, |networks| networks.of_subscribers(group));
+            let ports = listening_ports(fleet.subscribers().len())?;
+            fleet.subscribers().iter().zip(ports).map(|(entry, port)| (at(entry.group), port).into()).collect()
+        }
+        (None, false) => vec![(here, meeting_port(definition)?).into()],
+        (Some(networks), false) => {
+            let port = meeting_port(definition)?;
+            networks.all.iter().map(|address| (*address, port).into()).collect()
+        }
     };
     let listener = definition.protocols.get(protocol.name).and_then(|offer| definition.listeners.get(&offer.listener));
     let scheme = listener.map_or(protocol.name, |listener| listener.scheme.as_str());
     let profile = definition.profile(&setup.profile).map_err(|error| Failure::from_error(ExitCode::Usage, &error))?;
-    let settings = profile.text.trim();
-    let place = |port| {
-        let address = SocketAddr::from((Ipv4Addr::LOCALHOST, port));
-        Endpoint {
-            shown: format!("{scheme}://{address}{settings}"),
-            address,
-            tls: None,
-            credentials: None,
-            upgrade: None,
-            settings: (!settings.is_empty()).then(|| settings.into()),
+    let mut settings = profile.text.trim().to_owned();
+    if let Some(ways) = definition.back_ends.brokerless.as_ref().filter(|_| networks.is_some()) {
+        let more = ways.across_links.settings.trim();
+        if !more.is_empty() {
+            settings.push(if settings.is_empty() { '?' } else { '&' });
+            settings.push_str(more);
         }
+    }
+    let place = |address: SocketAddr| Endpoint {
+        shown: format!("{scheme}://{address}{settings}"),
+        address,
+        tls: None,
+        credentials: None,
+        upgrade: None,
+        settings: (!settings.is_empty()).then(|| settings.as_str().into()),
     };
-    Ok(ports.into_iter().map(place).collect())
+    let endpoints = addresses.into_iter().map(place).collect();
+    let meet = definition.back_ends.brokerless.as_ref().map(|ways| ways.across_links.meet).unwrap_or_default();
+    let places = match (networks, meet) {
+        (Some(_), _) if protocol.features.subscribers_listen => Places::several(endpoints, false),
+        (Some(networks), Meet::Everywhere) => Places::by_group(endpoints, [networks.devices, networks.subscribers]),
+        (Some(networks), Meet::AtSubscribers) => {
+            let place = networks.of_all_subscribers().ok_or_else(|| no_common_place(protocol.title))?;
+            endpoints.into_iter().nth(usize::from(place)).map(Places::one)
+        }
+        (None, _) => Places::several(endpoints, false),
+    };
+    places.ok_or_else(|| Failure::usage(format!("more than {} subscribers that listen", u16::MAX)))
+}
+
+fn no_common_place(title: &str) -> Failure {
+    Failure::usage(format!("over {title} devices meet subscribers at one address, and these are behind several links"))
+        .hint("all subscribers behind one link, or behind none: `--link GROUP=NAME`")
 }
 
 fn listening_ports(subscribers: usize) -> Result<Vec<u16>, Failure> {
@@ -75,13 +109,13 @@ fn meeting_port(definition: &Definition) -> Result<u16, Failure> {
 }
 
 /// What the record says of such a system.
-pub fn info(definition: &Definition, profile: &str, places: &[Endpoint]) -> SystemInfo {
+pub fn info(definition: &Definition, profile: &str, places: &Places) -> SystemInfo {
     SystemInfo {
         name: definition.name.clone(),
         version: None,
         back_end: "brokerless".to_owned(),
         profile: Some(profile.to_owned()),
-        endpoint: places.first().map(|place| place.shown.clone()).unwrap_or_default(),
+        endpoint: places.endpoints().first().map(|place| place.shown.clone()).unwrap_or_default(),
         ranked: definition.ranked,
         papers: definition.papers.clone(),
         ..SystemInfo::default()
@@ -92,8 +126,8 @@ pub fn info(definition: &Definition, profile: &str, places: &[Endpoint]) -> Syst
 ///
 /// # Errors
 /// Which they are, and who does.
-pub fn check_settings(places: &[Endpoint], spoken: Spoken, profile: &str) -> Result<(), Failure> {
-    let settings = places.first().and_then(|place| place.settings.as_deref()).unwrap_or("");
+pub fn check_settings(places: &Places, spoken: Spoken, profile: &str) -> Result<(), Failure> {
+    let settings = places.endpoints().first().and_then(|place| place.settings.as_deref()).unwrap_or("");
     for protocol in [spoken.publish, spoken.subscribe] {
         let Some(has) = protocol.capabilities.features.settings else { continue };
         (has.check)(settings).map_err(|why| {
@@ -125,12 +159,13 @@ fn refuse_options_of_brokers(definition: &Definition, setup: &Setup) -> Result<(
     Ok(())
 }
 
-/// What the definition of a system and its profile change.
-pub fn deviations(definition: &Definition, profile: &str) -> Vec<Deviation> {
+/// What the definition of a system and its profile change; `linked` where its clients are in networks of their own.
+pub fn deviations(definition: &Definition, profile: &str, linked: bool) -> Vec<Deviation> {
+    let across = definition.back_ends.brokerless.as_ref().filter(|_| linked).map(|ways| &ways.across_links.deviations);
     let of_profile = definition.profiles.get(profile).map_or(&[][..], |profile| &profile.deviations);
     let shown = |change: &Change| Deviation {
         name: change.name.clone(),
         detail: format!("{}: {}", change.setting, change.reason),
     };
-    definition.deviations.iter().chain(of_profile).map(shown).collect()
+    across.unwrap_or(&definition.deviations).iter().chain(of_profile).map(shown).collect()
 }

@@ -236,7 +236,7 @@ pub fn upgrade(over: &OverWebSocket, host: &str, port: u16, path: &str) -> Resul
         return Err(EndpointError::BadAddress { host: host.to_owned() });
     }
     let path = if path.len() > 1 { path } else { over.path };
-    Ok(Upgrade { host: authority(host, port), path: path.to_owned(), subprotocol: over.subprotocol })
+    Ok(Upgrade { host: authority(host, port), path: path.to_owned(), subprotocol: over.subprotocol.to_owned() })
 }
 
 /// Is it known that nobody listens there for datagrams? An empty one is sent; what it was refused with comes back at once, if

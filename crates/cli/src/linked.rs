@@ -1,11 +1,14 @@
 //! Emulated links of a run: networks of their own for the groups behind links, probed before the run, counted while it
 //! measures. The system runs in the core's network, and so does everything that reaches it without a link.
 
+use std::net::IpAddr;
 use std::sync::Arc;
 
 use pubmark_engine::plan::Networks;
+use pubmark_links::addresses;
 use pubmark_links::direction::Counters;
 use pubmark_links::error::LinkError;
+use pubmark_links::namespace::Namespace;
 use pubmark_links::network::{Network, Settings};
 use pubmark_links::star::{Lateness, Snapshot};
 use pubmark_links::verify::{self, Outcome, Verification};
@@ -78,6 +81,45 @@ impl<'a> Behind<'a> {
     }
 }
 
+/// Addresses of a workload's networks.
+pub struct Places {
+    /// Of the core, and of each network.
+    pub all: Vec<IpAddr>,
+    /// Which of them is that of each device group.
+    pub devices: Vec<u16>,
+    /// And of each subscriber group.
+    pub subscribers: Vec<u16>,
+}
+
+impl Places {
+    /// That of all subscriber groups, if they have one in common.
+    pub fn of_all_subscribers(&self) -> Option<u16> {
+        let first = *self.subscribers.first()?;
+        self.subscribers.iter().all(|place| *place == first).then_some(first)
+    }
+
+    /// That of a subscriber group.
+    pub fn of_subscribers(&self, group: u16) -> IpAddr {
+        let place = self.subscribers.get(usize::from(group)).copied().unwrap_or(0);
+        self.all[usize::from(place)]
+    }
+}
+
+/// Where groups will be; `None` where none is behind a link.
+pub fn places(workload: &Workload) -> Option<Places> {
+    let behind = Behind::of(workload);
+    if behind.members.is_empty() {
+        return None;
+    }
+    let groups = (0..behind.members.len()).map(|group| addresses::group_v4(group, 0));
+    let numbered = |networks: &[Option<u16>]| networks.iter().map(|network| network.map_or(0, |own| own + 1)).collect();
+    Some(Places {
+        all: std::iter::once(addresses::CORE_V4).chain(groups).map(IpAddr::from).collect(),
+        devices: numbered(&behind.devices),
+        subscribers: numbered(&behind.subscribers),
+    })
+}
+
 /// Is any group behind a link?
 pub fn any(workload: &Workload) -> bool {
     !Behind::of(workload).members.is_empty()
@@ -138,6 +180,11 @@ impl Linked {
             congestion_control,
             watch,
         }))
+    }
+
+    /// Namespaces of the groups, in the order of [`Linked::networks`].
+    pub fn namespaces(&self) -> Vec<Namespace> {
+        (0..self.network.groups()).filter_map(|group| self.network.group(group).cloned()).collect()
     }
 
     /// Networks of the groups.

@@ -1,43 +1,27 @@
 //! Links of a workload: what is told of them before a run, and whether a run can have them.
 
 use pubmark_model::workload::Workload;
-use pubmark_protocol::capabilities::SentMeans;
 
 use crate::commands::setup::Setup;
 use crate::failure::Failure;
-use crate::protocols::Spoken;
 use crate::target::Wanted;
 use crate::wrapping::wrap;
 
 /// Refuses what links cannot carry, before anything starts.
 ///
 /// # Errors
-/// Clients that open their sockets in a library, a system that runs elsewhere, options that speak of this machine's network.
-pub fn carried_out(workload: &Workload, spoken: Spoken, wanted: &Wanted, setup: &Setup) -> Result<(), Failure> {
+/// A system that runs elsewhere, options that speak of this machine's network.
+pub fn carried_out(workload: &Workload, wanted: &Wanted, setup: &Setup) -> Result<(), Failure> {
     if workload.links_in_use().is_empty() {
         return Ok(());
     }
     let refused = |why: &str, hint: &str| Err(Failure::usage(why).hint(hint));
-    for side in [spoken.publish, spoken.subscribe] {
-        let can = &side.capabilities;
-        if can.sent_means == SentMeans::HandedOver {
-            let why =
-                format!("clients over {} open their sockets in a library, which links do not carry yet", can.title);
-            return refused(&why, "a protocol whose `sent` means `wire` (`pubmark list protocols`), or `--link none`");
-        }
-    }
     match wanted {
-        Wanted::Started { .. } => {}
+        Wanted::Started { .. } | Wanted::Brokerless { .. } => {}
         Wanted::External { .. } => {
             return refused(
                 "links lead to a system that pubmark starts, not to one that runs already",
                 "`--system NAME` in place of `--endpoint`, or `--link none`",
-            );
-        }
-        Wanted::Brokerless { .. } => {
-            return refused(
-                "links lead to a broker, and clients that meet without one are not carried by them yet",
-                "a system with a broker (`pubmark list systems`), or `--link none`",
             );
         }
     }

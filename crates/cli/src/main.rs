@@ -38,6 +38,7 @@ mod suitability;
 mod target;
 mod thresholds;
 mod units;
+mod workers;
 mod wrapping;
 
 use std::process::ExitCode;

@@ -11,6 +11,7 @@ use pubmark_engine::error::EngineError;
 use pubmark_engine::outcome::{Followed, Outcome};
 use pubmark_engine::plan::{Networks, RunPlan};
 use pubmark_engine::progress::Totals;
+use pubmark_engine::remote::Launcher;
 use pubmark_engine::run::{self, Observer, Phase, Sides};
 use pubmark_engine::sections;
 use pubmark_links::star::Snapshot;
@@ -23,6 +24,7 @@ use pubmark_protocol::clock;
 use pubmark_protocol::sampling;
 use pubmark_record::record::{Environment, Record};
 use pubmark_systems::environment::{self, CpuTimes};
+use pubmark_systems::meter::Workers;
 
 use crate::certificates;
 use crate::exit_code::ExitCode;
@@ -36,6 +38,7 @@ use crate::recording::{self, Surroundings};
 use crate::residence;
 use crate::sampling::Sampling;
 use crate::target::{Target, Wanted};
+use crate::workers;
 
 /// Connections started a second, at most: what small brokers accept without refusing.
 const CONNECTS_PER_S: f64 = 2_000.0;
@@ -174,11 +177,15 @@ impl Measurement {
     ) -> Result<(Measured, Crossed), Failure> {
         let mut target = self.wanted.reach(self.spoken)?;
         let plan = self.plan(&target, linked);
+        let started = Workers::default();
+        let launcher = linked
+            .filter(|_| plan.by_network)
+            .map(|linked| workers::Workers::new(linked.namespaces(), self.spoken, started.clone()));
         if let (Some(linked), Some(sampling)) = (linked, plan.follows) {
             linked.follow(residence::orders(&plan, sampling));
         }
         let mut environment = environment::read();
-        let sampling = Sampling::start(&target, self.node_exporter.as_deref())?;
+        let sampling = Sampling::start(&target, self.node_exporter.as_deref(), started)?;
         let progress = Progress::new(printer);
         let sides = Sides { publish: self.spoken.publish.shard, subscribe: self.spoken.subscribe.shard };
         let (outcome, done, carried) = thread::scope(|scope| {
@@ -192,7 +199,8 @@ impl Measurement {
                 carried: [None, None],
                 breaker: conductor.begin(),
             };
-            let outcome = run::run(&plan, sides, stop, &mut watch);
+            let outcome =
+                run::run(&plan, sides, launcher.as_ref().map(|launcher| launcher as &dyn Launcher), stop, &mut watch);
             environment.steal = watch.steal;
             let carried = std::mem::take(&mut watch.carried);
             // The conductor ends when nobody can tell it anything any more.
@@ -228,6 +236,7 @@ impl Measurement {
             publish_at: target.publish_at.clone(),
             subscribe_at: target.subscribe_at.clone(),
             networks: linked.map_or_else(Networks::none, Linked::networks),
+            by_network: linked.is_some() && workers::are_needed(self.spoken),
             follows: linked.map(|_| self.followed()),
             sources: Arc::clone(&self.sources),
             publisher_shards: shards(self.fleet.devices().len()),

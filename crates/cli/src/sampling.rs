@@ -4,6 +4,7 @@
 use std::collections::BTreeSet;
 
 use pubmark_record::cost::{ResourceRow, Resources};
+use pubmark_systems::meter::Workers;
 use pubmark_systems::node_exporter::{HostWatch, ScrapeError, Scraper};
 use pubmark_systems::sampler::Sampler;
 
@@ -20,14 +21,14 @@ pub struct Sampling {
 impl Sampling {
     /// Starts, before any client connects. `node_exporter` is the address of the system's machine's exporter; one that does
     /// not answer now is a failure, one that stops answering later is counted.
-    pub fn start(target: &Target, node_exporter: Option<&str>) -> Result<Sampling, Failure> {
+    pub fn start(target: &Target, node_exporter: Option<&str>, workers: Workers) -> Result<Sampling, Failure> {
         let host = node_exporter.map(watch).transpose()?;
         let places = target.running.as_ref().map(|running| running.cost_places()).unwrap_or_default();
         let both = target.publish_at.endpoints().iter().chain(target.subscribe_at.endpoints().iter());
         // Each once, or traffic would be counted twice.
         let ports: BTreeSet<u16> = both.map(|endpoint| endpoint.address.port()).collect();
         let ports: Vec<u16> = ports.into_iter().collect();
-        let sampler = Sampler::start(&places, &ports).map_err(|error| {
+        let sampler = Sampler::start(&places, &ports, workers).map_err(|error| {
             Failure::from_error(ExitCode::Internal, &error).during("failed to sample processor time and memory")
         })?;
         Ok(Sampling { sampler, host })

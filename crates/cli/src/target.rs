@@ -52,7 +52,9 @@ pub enum Wanted {
     /// A system without a broker.
     Brokerless {
         /// Where its clients find each other.
-        places: Vec<Endpoint>,
+        places: Places,
+        /// They are in networks of their own.
+        linked: bool,
         /// Each subscriber listens at one of them, and each device connects to all.
         to_each: bool,
         /// What it is.
@@ -114,16 +116,15 @@ impl Wanted {
                 target.info.version = spoken.publish.client_version();
                 Ok(target)
             }
-            Wanted::Brokerless { places, definition, profile, .. } => {
-                let all = several(places.clone(), false)?;
+            Wanted::Brokerless { places, linked, definition, profile, .. } => {
                 let mut info = brokerless::info(definition, profile, places);
                 // Where clients are all there is, their library is what was measured.
                 info.version = spoken.publish.client_version();
                 Ok(Target {
                     info,
-                    deviations: brokerless::deviations(definition, profile),
-                    publish_at: all.clone(),
-                    subscribe_at: all,
+                    deviations: brokerless::deviations(definition, profile, *linked),
+                    publish_at: places.clone(),
+                    subscribe_at: places.clone(),
                     running: None,
                 })
             }
@@ -340,6 +341,7 @@ fn started(
         brokerless::check_settings(&places, spoken, &run.setup.profile)?;
         return Ok(Wanted::Brokerless {
             places,
+            linked: linked::any(workload),
             to_each: can.features.subscribers_listen && !can.features.only_requests,
             profile: run.setup.profile.clone(),
             definition: Box::new(definition),
@@ -407,7 +409,7 @@ pub fn connectable(found: &pubmark_systems::Endpoint) -> Endpoint {
     let upgrade = over.map(|over| Upgrade {
         host: found.address.to_string(),
         path: over.path.to_owned(),
-        subprotocol: over.subprotocol,
+        subprotocol: over.subprotocol.to_owned(),
     });
     Endpoint {
         shown: found.to_string(),

@@ -199,7 +199,7 @@ impl<K: Kind> Server for Processes<K> {
         let upgrade = K::WEBSOCKET.map(|subprotocol| Upgrade {
             host: address.to_string(),
             path: "/mqtt".to_owned(),
-            subprotocol,
+            subprotocol: subprotocol.to_owned(),
         });
         Ok(Endpoint {
             shown: format!("{scheme}://{address}"),

@@ -51,6 +51,8 @@ pub struct Settings {
     pub interface: IpAddr,
     /// Other addresses to look for participants at.
     pub peers: Vec<IpAddr>,
+    /// Participants are looked for by multicast, on the interface's network.
+    pub multicast: bool,
     /// How topics are mapped.
     pub topics: Topics,
     /// How much writers and readers keep.
@@ -84,6 +86,7 @@ impl Settings {
             domain: domain_of(port)?,
             interface,
             peers: vec![],
+            multicast: false,
             topics: Topics::default(),
             history: History::KeepAll,
             durable: false,
@@ -152,12 +155,19 @@ impl Settings {
             }
             "lease" => self.lease = Some(time(name, value)?),
             "lifespan" => self.lifespan = Some(time(name, value)?),
+            "discovery" => {
+                self.multicast = match value {
+                    "multicast" => true,
+                    "unicast" => false,
+                    _ => return Err(format!("`discovery={value}` is not unicast or multicast")),
+                }
+            }
             "peer" => {
                 let peer = value.parse::<IpAddr>().ok().filter(|peer| peer.is_ipv4() == self.interface.is_ipv4());
                 self.peers.push(peer.ok_or_else(|| format!("`peer={value}` is not an address like the interface's"))?);
             }
             _ => {
-                let known = "domain, topic, history, durability, lease, lifespan, peer";
+                let known = "domain, topic, history, durability, lease, lifespan, discovery, peer";
                 return Err(format!("`{name}` is none of {known}"));
             }
         }
@@ -188,12 +198,14 @@ impl Settings {
             let _ = write!(peers, "<Peer address=\"{peer}\"/>");
         }
         let last = PARTICIPANTS - 1;
-        // Unicast alone: whom it does not know by its address it does not find, nor they it. A writer that is deleted does not
-        // wait for acknowledgements, as the deletion would block the shard: the engine has waited before.
+        // With unicast alone, whom it does not know by its address it does not find, nor they it; by multicast, announcements go
+        // to 239.255.0.1 (DDSI-RTPS 2.5 §9.6.2.4), samples still to each reader. A writer that is deleted does not wait for
+        // acknowledgements, as the deletion would block the shard: the engine has waited before.
+        let multicast = if self.multicast { "spdp" } else { "false" };
         format!(
             "<CycloneDDS><Domain Id=\"any\">\
              <General><Interfaces><NetworkInterface address=\"{}\"/></Interfaces>\
-             <AllowMulticast>false</AllowMulticast></General>\
+             <AllowMulticast>{multicast}</AllowMulticast></General>\
              <Discovery><ExternalDomainId>{}</ExternalDomainId><ParticipantIndex>auto</ParticipantIndex>\
              <MaxAutoParticipantIndex>{last}</MaxAutoParticipantIndex><Peers>{peers}</Peers></Discovery>\
              <Internal><MaxSampleSize>{largest} B</MaxSampleSize>\

@@ -18,6 +18,7 @@ pub mod run;
 pub mod run_arguments;
 pub mod schema;
 pub mod setup;
+pub mod worker;
 
 use crate::arguments::Verb;
 use crate::failure::Outcome;
@@ -40,6 +41,7 @@ pub fn perform(verb: Verb, printer: &Printer) -> Outcome {
         Verb::Schema(schema) => schema.perform(printer),
         Verb::Broker(broker) => broker.perform(),
         Verb::Keeper(keeper) => keeper.perform(),
+        Verb::Worker(worker) => worker.perform(),
         Verb::Reference(reference) => reference.perform(printer),
     }
 }

@@ -165,7 +165,7 @@ impl Run {
         wanted: Wanted,
     ) -> Result<Measurement, Failure> {
         refuse_what_is_not_carried_out(&workload)?;
-        links::carried_out(&workload, spoken, &wanted, &self.setup)?;
+        links::carried_out(&workload, &wanted, &self.setup)?;
         faults::carried_out(&workload, spoken, &wanted)?;
         let occurrences = faults::occurrences(&workload, self.setup.seed, self.duration)?;
         raise_descriptors(wanted.sockets(&fleet))?;

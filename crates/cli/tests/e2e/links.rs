@@ -124,8 +124,6 @@ fn what_links_do_not_carry_is_refused_before_anything_starts() {
     let place = Place::new();
     for (options, expected) in [
         (&["--endpoint", "mqtt://127.0.0.1:9"][..], "links lead to a system that pubmark starts"),
-        (&["--system", "zenoh-peers", "--qos", "0"], "open their sockets in a library"),
-        (&["--system", "zeromq-peers", "--qos", "0"], "links lead to a broker"),
         (&["--source-addresses", "127.0.0.2-127.0.0.3"], "links have addresses of their own"),
     ] {
         let called = place.call(&[&["run", "hello", "--link", "lte"][..], options].concat());

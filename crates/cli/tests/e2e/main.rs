@@ -23,5 +23,6 @@ mod supermarket;
 mod support;
 mod websocket;
 mod wills;
+mod workers;
 mod wrong_input;
 mod zenoh;

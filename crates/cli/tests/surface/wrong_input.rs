@@ -40,8 +40,6 @@ const WRONG: &[(&str, &[&str])] = &[
     ("no-such-group-for-a-link", &["run", "pairs", "--link", "senders=lte", "--dry-run"]),
     ("link-without-name", &["run", "pairs", "--link", "sender="]),
     ("link-to-a-running-system", &["run", "pairs", "--link", "lte", "--endpoint", "mqtt://127.0.0.1:9"]),
-    ("link-under-a-library", &["run", "pairs", "--link", "lte", "--system", "zenoh-peers", "--qos", "0"]),
-    ("link-without-a-broker", &["run", "pairs", "--link", "lte", "--system", "zeromq-peers", "--qos", "0"]),
     ("nodes-without-dry-run", &["run", "smart-home", "--nodes", "5"]),
     ("no-such-code", &["explain", "V99"]),
     ("no-such-run", &["report", "runs/yesterday"]),

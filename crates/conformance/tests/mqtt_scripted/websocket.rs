@@ -31,7 +31,7 @@ impl Meeting {
     fn new() -> Meeting {
         let listener = pubmark_conformance::ports::listen();
         let address = listener.local_addr().unwrap();
-        let upgrade = Upgrade { host: address.to_string(), path: "/mqtt".to_owned(), subprotocol: "mqtt" };
+        let upgrade = Upgrade { host: address.to_string(), path: "/mqtt".to_owned(), subprotocol: "mqtt".to_owned() };
         let endpoint = Endpoint {
             shown: format!("ws://{address}"),
             address,

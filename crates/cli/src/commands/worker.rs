@@ -1,0 +1,21 @@
+//! `pubmark worker`: runs a part of a run's clients for the pubmark that started it.
+
+use clap::Args;
+
+use crate::exit_code::ExitCode;
+use crate::failure::{Failure, Outcome};
+use crate::workers;
+
+/// Runs clients inside an emulated network; started by pubmark itself, spoken to over standard input.
+#[derive(Debug, Args)]
+pub struct Worker {}
+
+impl Worker {
+    /// Serves until standard input ends.
+    pub fn perform(self) -> Outcome {
+        workers::serve().map(|()| ExitCode::Ok).map_err(|error| {
+            Failure::from_error(ExitCode::Internal, &error)
+                .during("failed to serve a run: `pubmark worker` is started by pubmark itself")
+        })
+    }
+}

@@ -1,0 +1,106 @@
+//! Worker processes of a run behind links: where a client library opens sockets of its own, all its clients of a network run in a
+//! process that was started inside it.
+
+use std::io;
+use std::os::fd::{AsFd, OwnedFd};
+use std::os::unix::net::UnixStream;
+use std::os::unix::process::CommandExt;
+use std::process::{Child, Command, Stdio};
+
+use pubmark_engine::remote::{self, Launcher};
+use pubmark_engine::run::Sides;
+use pubmark_links::namespace::Namespace;
+use pubmark_protocol::capabilities::SentMeans;
+use pubmark_systems::meter;
+
+use crate::protocols::{self, Protocol, Spoken};
+
+/// Starts workers.
+#[derive(Debug)]
+pub struct Workers {
+    /// By number of the network.
+    namespaces: Vec<Namespace>,
+    speaks: [String; 2],
+    started: meter::Workers,
+}
+
+/// Do clients open their sockets in a library, or listen, on either side? Others make each socket where it belongs.
+pub fn are_needed(spoken: Spoken) -> bool {
+    let of_its_own = |side: &Protocol| {
+        side.capabilities.sent_means == SentMeans::HandedOver || side.capabilities.features.subscribers_listen
+    };
+    of_its_own(spoken.publish) || of_its_own(spoken.subscribe)
+}
+
+impl Workers {
+    /// For clients that speak this, in these networks. Each that is started is entered in `started`.
+    pub fn new(namespaces: Vec<Namespace>, spoken: Spoken, started: meter::Workers) -> Workers {
+        Workers { namespaces, speaks: [spoken.publish, spoken.subscribe].map(word), started }
+    }
+}
+
+/// What [`read`] understands.
+fn word(protocol: &Protocol) -> String {
+    let client = protocol.client.map(|client| format!(" {}", client.name)).unwrap_or_default();
+    format!("{}{client}", protocol.capabilities.name)
+}
+
+fn read(word: &str) -> Result<&'static Protocol, String> {
+    let (name, client) = word.split_once(' ').map_or((word, None), |(name, client)| (name, Some(client)));
+    let unknown = || format!("no protocol `{word}` in this build");
+    let protocol = protocols::find(name).ok_or_else(unknown)?;
+    client.map_or(Ok(protocol), |client| protocol.with_client(client).map_err(|_| unknown()))
+}
+
+impl Launcher for Workers {
+    fn launch(&self, network: u16, control: OwnedFd, memory: OwnedFd) -> io::Result<Child> {
+        let namespace = self.namespaces.get(usize::from(network));
+        let namespace = namespace.ok_or_else(|| io::Error::other(format!("there is no network {network}")))?;
+        let mut command = Command::new(std::env::current_exe()?);
+        // An interruption from the terminal is for the run, which ends its workers.
+        command.arg("worker").stdin(Stdio::from(control)).stdout(Stdio::from(memory)).process_group(0);
+        namespace.contain(&mut command);
+        let child = command.spawn()?;
+        self.started.enter(child.id());
+        Ok(child)
+    }
+
+    fn speaks(&self) -> [String; 2] {
+        self.speaks.clone()
+    }
+}
+
+/// Serves the run at the other end of standard input, with standard output as the memory, until that end closes.
+pub fn serve() -> io::Result<()> {
+    let control = io::stdin().as_fd().try_clone_to_owned()?;
+    let memory = io::stdout().as_fd().try_clone_to_owned()?;
+    // What a library prints is for people, not for the memory.
+    // SAFETY: both descriptors are open; no memory is touched.
+    if unsafe { libc::dup2(libc::STDERR_FILENO, libc::STDOUT_FILENO) } < 0 {
+        return Err(io::Error::last_os_error());
+    }
+    let sides = |[publish, subscribe]: &[String; 2]| {
+        Ok(Sides { publish: read(publish)?.shard, subscribe: read(subscribe)?.shard })
+    };
+    remote::serve(UnixStream::from(control), memory, sides, end)
+}
+
+/// Ends this process at once: whoever drove it is gone, and a library's threads may take their time.
+fn end() {
+    // SAFETY: does not return; nothing is left behind, as sockets and memory go with the process.
+    unsafe { libc::_exit(0) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_protocol_is_found_again_by_its_word() {
+        for protocol in protocols::PROTOCOLS {
+            let found = read(&word(protocol)).map(|found| found.client.map(|client| client.name));
+            assert_eq!(found, Ok(protocol.client.map(|client| client.name)), "{}", protocol.capabilities.name);
+        }
+        assert!(read("smoke signals").is_err());
+    }
+}

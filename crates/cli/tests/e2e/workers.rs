@@ -1,0 +1,158 @@
+//! Client libraries that open their own sockets, behind links: their clients run in worker processes inside the links' networks. What
+//! a run finds is what it finds without workers; a worker that dies ends it; nothing is left.
+
+use std::time::Duration;
+
+use pubmark_systems::{Definition, install};
+use serde_json::Value;
+
+use super::links::can_be_made;
+use crate::support::books::{assert_closed, assert_delivered_once, count};
+use crate::support::place::Place;
+use crate::support::processes::{signal, wait_for};
+use crate::support::schema;
+
+/// Devices and subscribers behind links of their own, and a group that is behind none.
+const WORKLOAD: &str = "\
+name: linked
+links:
+  far: {delay: 20ms}
+  near: {delay: 5ms}
+devices:
+  - {name: sensor, count: 10, every: 100ms, payload: 100B, topic: 'linked/far/{index}', qos: 0, link: far}
+  - {name: bench, count: 2, every: 100ms, payload: 100B, topic: 'linked/here/{index}', qos: 0}
+subscribers:
+  - {name: reader, filters: ['linked/#'], qos: 0, link: near}
+";
+
+const TIMES: [&str; 4] = ["--duration", "3s", "--warmup", "1s"];
+const LIMIT: Duration = Duration::from_secs(15);
+
+/// A folder with the workload, where links can be made.
+fn linked_place() -> Option<Place> {
+    can_be_made().then(|| {
+        let place = Place::new();
+        place.write("linked.yaml", WORKLOAD);
+        place
+    })
+}
+
+/// The same, where a router is installed.
+fn place() -> Option<Place> {
+    if install::found(&Definition::load("zenoh").unwrap()).is_none() {
+        eprintln!("skipped: zenoh is not installed (`pubmark install zenoh`)");
+        return None;
+    }
+    linked_place()
+}
+
+/// Process numbers of the workers of a run.
+fn workers(run: u32) -> Vec<u32> {
+    let processes = std::fs::read_dir("/proc").unwrap().flatten();
+    let numbers = processes.filter_map(|entry| entry.file_name().to_str()?.parse::<u32>().ok());
+    numbers
+        .filter(|pid| {
+            let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+            // `pid (name) state parent …`; the name may hold anything.
+            let parent = stat.rsplit(')').next().and_then(|rest| rest.split_whitespace().nth(1)?.parse::<u32>().ok());
+            let line = std::fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
+            parent == Some(run) && line.split(|byte| *byte == 0).nth(1) == Some(b"worker")
+        })
+        .collect()
+}
+
+fn by_type<'a>(record: &'a Value, name: &str) -> &'a Value {
+    let rows = record["by_type"].as_array().expect("rows by type");
+    rows.iter().find(|row| row["name"] == name).unwrap_or_else(|| panic!("no {name} in {rows:?}"))
+}
+
+#[test]
+fn a_library_is_behind_its_links_and_its_books_are_those_of_a_run_without() {
+    let Some(place) = place() else { return };
+    let run = ["linked.yaml", "--system", "zenoh", "--seed", "7"];
+    let linked = place.record(&[&run[..], &TIMES].concat());
+    let plain = place.record(&[&run[..], &TIMES, &["--link", "none"]].concat());
+    for record in [&linked, &plain] {
+        assert_closed(record);
+        schema::assert_agrees(record);
+        assert_delivered_once(record);
+    }
+    for name in ["offered", "skipped_planned", "sent", "expected", "delivered"] {
+        assert_eq!(count(&linked, name), count(&plain, name), "{name}");
+    }
+    assert_behind_links(&linked);
+    for name in ["sensor", "bench"] {
+        let median_us = by_type(&plain, name)["latency_us"]["p50"].as_f64().expect("a median");
+        assert!(median_us < 5_000.0, "{name} without links: {median_us}");
+    }
+}
+
+/// Sensors went through both links, the others through the readers' alone.
+fn assert_behind_links(record: &Value) {
+    for (name, least_us) in [("sensor", 25_000.0), ("bench", 5_000.0)] {
+        let median_us = by_type(record, name)["latency_us"]["p50"].as_f64().expect("a median");
+        assert!((least_us..least_us + 20_000.0).contains(&median_us), "{name}: {median_us}");
+    }
+    for group in record["links"]["groups"].as_array().expect("links") {
+        let entered = |way: &str| group[way]["traffic"]["entered_packets"].as_u64().expect("a count");
+        // 300 or 360 messages, of which few share a packet.
+        assert!(entered("up") + entered("down") > 200, "{group}");
+    }
+    assert_eq!(record["links"]["queue_drops"], 0);
+}
+
+#[test]
+fn clients_without_a_broker_meet_across_links() {
+    let Some(place) = linked_place() else { return };
+    for system in [&["zeromq-peers"][..], &["zenoh-peers"], &["dds"], &["dds", "--client", "rustdds"]] {
+        let record = place.record(&[&["linked.yaml", "--system"], system, &TIMES].concat());
+        assert_closed(&record);
+        schema::assert_agrees(&record);
+        assert_delivered_once(&record);
+        assert_eq!(count(&record, "delivered"), 360, "{system:?}");
+        assert_behind_links(&record);
+    }
+}
+
+#[test]
+fn subscribers_who_are_to_be_met_at_one_address_are_behind_one_link() {
+    let place = Place::new();
+    place.write("linked.yaml", format!("{WORKLOAD}  - {{name: other, filters: ['linked/#'], qos: 0, link: far}}\n"));
+    let called = place.call(&["run", "linked.yaml", "--system", "zenoh-peers"]);
+    let text = called.errors.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(called.code() == 2 && text.contains("these are behind several links"), "{called:?}");
+}
+
+#[test]
+fn a_worker_that_is_killed_ends_the_run_and_says_so() {
+    let Some(place) = place() else { return };
+    let call = place.start(&["run", "linked.yaml", "--system", "zenoh", "--quiet", "--duration", "120s"]);
+    wait_for("two workers", LIMIT, || workers(call.pid()).len() == 2);
+    std::thread::sleep(Duration::from_secs(2));
+    signal(workers(call.pid())[0], libc::SIGKILL);
+    let called = call.wait();
+    assert_ne!(called.code(), 0, "{called:?}");
+    assert!(called.took < Duration::from_secs(20), "{:?}", called.took);
+    assert!(called.errors.contains("a worker process failed: it is gone (signal: 9"), "{}", called.errors);
+}
+
+#[test]
+fn workers_are_gone_with_the_run_that_started_them() {
+    let Some(place) = place() else { return };
+    for how in [libc::SIGKILL, libc::SIGINT] {
+        let call = place.start(&["run", "linked.yaml", "--system", "zenoh", "--quiet", "--duration", "120s"]);
+        wait_for("two workers", LIMIT, || workers(call.pid()).len() == 2);
+        let started = workers(call.pid());
+        call.signal(how);
+        let called = call.wait();
+        assert!(called.took < Duration::from_secs(5), "{called:?}");
+        let gone = |pid: &u32| !std::path::Path::new(&format!("/proc/{pid}")).exists();
+        wait_for("the end of the workers", Duration::from_secs(3), || started.iter().all(gone));
+    }
+}
+
+#[test]
+fn a_worker_that_nobody_drives_says_so_and_ends() {
+    let called = Place::new().call(&["worker"]);
+    assert_ne!(called.code(), 0, "{called:?}");
+}
