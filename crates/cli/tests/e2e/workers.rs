@@ -83,7 +83,7 @@ fn a_library_is_behind_its_links_and_its_books_are_those_of_a_run_without() {
     assert_behind_links(&linked);
     for name in ["sensor", "bench"] {
         let median_us = by_type(&plain, name)["latency_us"]["p50"].as_f64().expect("a median");
-        assert!(median_us < 5_000.0, "{name} without links: {median_us}");
+        assert!(median_us < 20_000.0, "{name} without links: {median_us}");
     }
 }
 
@@ -91,12 +91,14 @@ fn a_library_is_behind_its_links_and_its_books_are_those_of_a_run_without() {
 fn assert_behind_links(record: &Value) {
     for (name, least_us) in [("sensor", 25_000.0), ("bench", 5_000.0)] {
         let median_us = by_type(record, name)["latency_us"]["p50"].as_f64().expect("a median");
-        assert!((least_us..least_us + 20_000.0).contains(&median_us), "{name}: {median_us}");
+        // A busy machine is slow; that no link was crossed twice is seen from the packets.
+        assert!((least_us..least_us + 60_000.0).contains(&median_us), "{name}: {median_us}");
     }
     for group in record["links"]["groups"].as_array().expect("links") {
         let entered = |way: &str| group[way]["traffic"]["entered_packets"].as_u64().expect("a count");
-        // 300 or 360 messages, of which few share a packet.
-        assert!(entered("up") + entered("down") > 200, "{group}");
+        // 300 or 360 messages, of which few share a packet; most of the others are acknowledgements.
+        let both = entered("up") + entered("down");
+        assert!((200..1_500).contains(&both), "{group}");
     }
     assert_eq!(record["links"]["queue_drops"], 0);
 }
