@@ -51,6 +51,12 @@ pub enum SystemError {
         /// The protocol asked for.
         protocol: String,
     },
+    /// No certificates could be made for it.
+    #[error("failed to make certificates: {reason}")]
+    Certificates {
+        /// Why not.
+        reason: String,
+    },
     /// The system has no listener for this protocol over WebSocket.
     #[error("`{system}` does not offer {protocol} over WebSocket")]
     NoWebSocket {

@@ -255,6 +255,13 @@ impl Definition {
         self.has_part_for(Condition::Tls, container)
     }
 
+    /// Can it be made to encrypt this protocol, over WebSocket or not, as a program or in a container?
+    pub fn encrypts_protocol(&self, offer: &Offer, websocket: bool, container: bool) -> bool {
+        let listener = if websocket { offer.websocket_listener.as_ref() } else { Some(&offer.listener) };
+        let found = listener.and_then(|listener| self.listeners.get(listener));
+        found.is_some_and(|listener| listener.tls_scheme.is_some()) && self.encrypts(container)
+    }
+
     /// Is there an argument or a text that needs this condition, in this back end?
     fn has_part_for(&self, condition: Condition, container: bool) -> bool {
         let process = self.back_ends.process.iter().flat_map(|process| &process.arguments);

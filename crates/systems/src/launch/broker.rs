@@ -66,6 +66,15 @@ pub(crate) struct Contained {
     pub(crate) engine: Engine,
 }
 
+/// What all brokers of a start share.
+#[derive(Debug)]
+pub(crate) struct Shared {
+    /// A folder; the first keeper takes it back.
+    pub(super) directory: PrivateDirectory,
+    /// What they encrypt with.
+    pub(super) tls: Option<TlsFiles>,
+}
+
 /// Makes a keeper and the folder that it takes back.
 pub(super) fn begin(plan: &Plan) -> Result<(Held, PrivateDirectory), SystemError> {
     let mut held = Held::begin(plan.options.keeper.as_deref())?;
@@ -80,12 +89,13 @@ impl Broker {
         plan: &Plan,
         number: usize,
         (held, directory): (Held, PrivateDirectory),
-        shared: &Path,
+        shared: &Shared,
         ports: &[Ports],
     ) -> Result<Broker, SystemError> {
         let folders = folders(plan, directory.path(), shared)?;
         let values = values::values(plan, number, ports, &folders)?;
-        let listens = |protocol: &str, offer| values::endpoint(plan, (protocol, offer), &ports[number], &values);
+        let tls = shared.tls.as_ref();
+        let listens = |protocol: &str, offer| values::endpoint(plan, (protocol, offer), &ports[number], &values, tls);
         let endpoint = listens(&plan.options.protocol, plan.offer)?;
         let second_endpoint = match &plan.options.second_protocol {
             Some(protocol) => Some(listens(protocol, plan.definition.offer(protocol)?)?),
@@ -337,10 +347,11 @@ fn cores(plan: &Plan, number: usize) -> Vec<u32> {
 }
 
 /// Folders as the broker's program sees them; certificates go where a container can read them.
-fn folders(plan: &Plan, own: &Path, shared: &Path) -> Result<Folders, SystemError> {
-    let tls = plan.options.tls.as_ref().map(values::absolute).transpose()?;
+fn folders(plan: &Plan, own: &Path, shared: &Shared) -> Result<Folders, SystemError> {
+    let tls = shared.tls.as_ref().map(values::absolute).transpose()?;
     let BackEnd::Container { found, .. } = &plan.back_end else {
-        return Ok(Folders { own: own.display().to_string(), shared: shared.display().to_string(), tls });
+        let shared = shared.directory.path().display().to_string();
+        return Ok(Folders { own: own.display().to_string(), shared, tls });
     };
     let inside = Path::new(&found.directory);
     let copy = |from: &Path, name: &str| -> Result<PathBuf, SystemError> {
@@ -381,7 +392,7 @@ fn make_folder(folder: &Path) -> Result<(), SystemError> {
     })
 }
 
-fn write_private(path: &Path, text: &str, executable: bool) -> Result<(), SystemError> {
+pub(super) fn write_private(path: &Path, text: &str, executable: bool) -> Result<(), SystemError> {
     fs::OpenOptions::new()
         .write(true)
         .create(true)

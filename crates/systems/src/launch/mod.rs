@@ -1,6 +1,7 @@
 //! Starting a system: as a program of this machine or in a container, one broker or several.
 
 mod broker;
+mod certificates;
 mod command_line;
 mod options;
 mod plan;
@@ -11,7 +12,7 @@ use std::time::Duration;
 
 use pubmark_record::record::{Deviation, LimitInfo, SystemInfo, TopologyInfo};
 
-pub(crate) use broker::{Broker, Contained};
+pub(crate) use broker::{Broker, Contained, Shared};
 pub use command_line::{CommandLine, ContainerOrder};
 pub use options::{BackEndChoice, Endpoint, StartOptions, TlsFiles};
 
@@ -66,13 +67,13 @@ fn says_port_taken(log: &str) -> bool {
 
 fn start_once(plan: &Plan, ready: waiting::Ready) -> Result<RunningSystem, SystemError> {
     let mut begun = (0..plan.brokers()).map(|_| broker::begin(plan)).collect::<Result<Vec<_>, _>>()?;
-    let shared = share(&mut begun)?;
+    let shared = share(plan, &mut begun)?;
     let ports = values::choose_ports(plan)?;
-    let prepare = |(number, begun)| Broker::prepare(plan, number, begun, shared.path(), &ports);
+    let prepare = |(number, begun)| Broker::prepare(plan, number, begun, &shared, &ports);
     let mut brokers = begun.into_iter().enumerate().map(prepare).collect::<Result<Vec<_>, _>>()?;
     let version = version(plan, &mut brokers[0])?;
     for broker in &mut brokers {
-        broker.start(plan, shared.path())?;
+        broker.start(plan, shared.directory.path())?;
     }
     waiting::wait(plan, &mut brokers, ready)?;
     let places = brokers.iter().map(|broker| cost_place(plan, broker)).collect::<Result<Vec<_>, _>>()?;
@@ -88,17 +89,22 @@ fn start_once(plan: &Plan, ready: waiting::Ready) -> Result<RunningSystem, Syste
         },
         stopped: false,
         brokers,
-        _shared: shared,
+        _shared: shared.directory,
     })
 }
 
-/// The folder that all brokers share; the first keeper takes it back.
-fn share(begun: &mut [(crate::keeper::held::Held, PrivateDirectory)]) -> Result<PrivateDirectory, SystemError> {
+/// What all brokers share: a folder, which the first keeper takes back, and what they encrypt with.
+fn share(plan: &Plan, begun: &mut [(crate::keeper::held::Held, PrivateDirectory)]) -> Result<Shared, SystemError> {
     let path = private_directory::planned(&private_directory::folder()?);
     if let Some((first, _)) = begun.first_mut() {
         first.hold(Holdings { directories: vec![path.clone()], ..Holdings::default() })?;
     }
-    PrivateDirectory::create(&path)
+    let directory = PrivateDirectory::create(&path)?;
+    let tls = match &plan.options.tls {
+        None if plan.options.encrypt => Some(certificates::make(directory.path(), plan.options.host)?),
+        given => given.clone(),
+    };
+    Ok(Shared { directory, tls })
 }
 
 /// What the system says its version is. A container's image is fetched here, if need be.
@@ -130,6 +136,10 @@ fn cost_place(plan: &Plan, broker: &Broker) -> Result<CostPlace, SystemError> {
 }
 
 fn deviations(plan: &Plan, first: &Broker) -> Vec<Deviation> {
+    let made = (plan.options.encrypt && plan.options.tls.is_none()).then(|| Deviation {
+        name: "certificates-made".to_owned(),
+        detail: format!("its certificate was made for this run: {}", certificates::KIND),
+    });
     let changes = plan.definition.deviations.iter().chain(&plan.profile.deviations);
     changes
         .filter(|change| first.applies(&change.when))
@@ -137,6 +147,7 @@ fn deviations(plan: &Plan, first: &Broker) -> Vec<Deviation> {
             name: change.name.clone(),
             detail: format!("{}: {}", first.values().fill(&change.setting), change.reason),
         })
+        .chain(made)
         .collect()
 }
 

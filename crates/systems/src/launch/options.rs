@@ -36,6 +36,8 @@ pub struct StartOptions {
     pub profile: String,
     /// Encrypt with these.
     pub tls: Option<TlsFiles>,
+    /// Encrypt, where nothing is given for it with certificates that are made for this start.
+    pub encrypt: bool,
     /// Clients will speak over WebSocket.
     pub websocket: bool,
     /// Ask clients for this log-in; `None` lets everybody in.
@@ -79,6 +81,7 @@ impl StartOptions {
             host: Ipv4Addr::LOCALHOST,
             profile: DEFAULT_PROFILE.to_owned(),
             tls: None,
+            encrypt: false,
             websocket: false,
             credentials: None,
             directory: None,
@@ -95,6 +98,11 @@ impl StartOptions {
 }
 
 impl StartOptions {
+    /// Is the system to encrypt?
+    pub fn encrypts(&self) -> bool {
+        self.encrypt || self.tls.is_some()
+    }
+
     /// Will a container engine run it?
     pub fn runs_in_container(&self, definition: &Definition) -> bool {
         match self.back_end {

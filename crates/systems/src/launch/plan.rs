@@ -77,7 +77,7 @@ impl<'a> Plan<'a> {
             TopologyMode::Cluster => Neighbours::Cluster,
         };
         Situation {
-            tls: self.options.tls.is_some(),
+            tls: self.options.encrypts(),
             websocket: self.options.websocket,
             password: self.options.credentials.is_some(),
             container: self.is_container(),
@@ -152,13 +152,10 @@ fn check_listeners(
     offer: &Offer,
     container: bool,
 ) -> Result<(), SystemError> {
-    let wanted = if options.websocket { offer.websocket_listener.as_ref() } else { Some(&offer.listener) };
-    let Some(listener) = wanted else {
+    if options.websocket && offer.websocket_listener.is_none() {
         return Err(SystemError::NoWebSocket { system: definition.name.clone(), protocol: options.protocol.clone() });
-    };
-    // The definition's check has seen that the listener is there.
-    let encrypts = definition.listeners.get(listener).is_some_and(|listener| listener.tls_scheme.is_some());
-    if options.tls.is_some() && !(encrypts && definition.encrypts(container)) {
+    }
+    if options.encrypts() && !definition.encrypts_protocol(offer, options.websocket, container) {
         return Err(SystemError::NoTls { system: definition.name.clone(), protocol: options.protocol.clone() });
     }
     Ok(())

@@ -93,6 +93,7 @@ pub(super) fn endpoint(
     (protocol, offer): (&str, &Offer),
     ports: &Ports,
     values: &Values,
+    tls: Option<&TlsFiles>,
 ) -> Result<Endpoint, SystemError> {
     let missing = |reason: &str| SystemError::NoBackEnd {
         system: plan.definition.name.clone(),
@@ -110,7 +111,7 @@ pub(super) fn endpoint(
             .map(|port| SocketAddr::from((plan.options.host, port)))
             .ok_or_else(|| missing("has no port for subscribers"))
     });
-    let scheme = match &plan.options.tls {
+    let scheme = match tls {
         None => schemes.scheme.clone(),
         Some(_) => schemes.tls_scheme.clone().ok_or_else(|| SystemError::NoTls {
             system: plan.definition.name.clone(),
@@ -121,7 +122,7 @@ pub(super) fn endpoint(
         scheme,
         address: SocketAddr::from((plan.options.host, port)),
         subscribers: subscribers.transpose()?,
-        authority: plan.options.tls.as_ref().map(|tls| tls.authority.clone()),
+        authority: tls.map(|tls| tls.authority.clone()),
         credentials: plan.options.credentials.clone().or_else(|| plan::fixed_login(offer)),
         values: values.clone(),
     })

@@ -1,0 +1,56 @@
+//! Certificates for the length of a start: an authority of its own, and a server's certificate that it signed. Nobody else ever
+//! trusts either, and both are gone with the system.
+
+use std::net::Ipv4Addr;
+use std::path::Path;
+
+use rcgen::{
+    BasicConstraints, CertificateParams, DnType, ExtendedKeyUsagePurpose, IsCa, Issuer, KeyPair, KeyUsagePurpose,
+};
+
+use super::broker::write_private;
+use crate::error::SystemError;
+use crate::launch::TlsFiles;
+
+/// What is made, for the record.
+pub(super) const KIND: &str = "ECDSA P-256 with SHA-256, signed by an authority of the same kind";
+
+/// Makes both in `folder`, for a system at `host`.
+pub(super) fn make(folder: &Path, host: Ipv4Addr) -> Result<TlsFiles, SystemError> {
+    let made = Made::new(host).map_err(|error| SystemError::Certificates { reason: error.to_string() })?;
+    let write = |name: &str, text: &str| {
+        let path = folder.join(name);
+        write_private(&path, text, false).map(|()| path)
+    };
+    Ok(TlsFiles {
+        authority: write("authority.pem", &made.authority)?,
+        certificate: write("certificate.pem", &made.certificate)?,
+        key: write("key.pem", &made.key)?,
+    })
+}
+
+/// All of it as PEM. The authority's key is forgotten at once.
+struct Made {
+    authority: String,
+    certificate: String,
+    key: String,
+}
+
+impl Made {
+    fn new(host: Ipv4Addr) -> Result<Made, rcgen::Error> {
+        let mut authority = CertificateParams::new(Vec::new())?;
+        authority.is_ca = IsCa::Ca(BasicConstraints::Constrained(0));
+        authority.key_usages = vec![KeyUsagePurpose::KeyCertSign, KeyUsagePurpose::CrlSign];
+        authority.distinguished_name.push(DnType::CommonName, "pubmark, for one run");
+        let authority_key = KeyPair::generate()?;
+        let authority_certificate = authority.self_signed(&authority_key)?;
+        let issuer = Issuer::new(authority, authority_key);
+        let mut server = CertificateParams::new([host.to_string(), "localhost".to_owned()])?;
+        server.distinguished_name.push(DnType::CommonName, host.to_string());
+        server.key_usages = vec![KeyUsagePurpose::DigitalSignature];
+        server.extended_key_usages = vec![ExtendedKeyUsagePurpose::ServerAuth];
+        let key = KeyPair::generate()?;
+        let certificate = server.signed_by(&key, &issuer)?;
+        Ok(Made { authority: authority_certificate.pem(), certificate: certificate.pem(), key: key.serialize_pem() })
+    }
+}
