@@ -3,22 +3,26 @@
 use std::path::PathBuf;
 
 use clap::Args;
+use pubmark_model::builtin;
+use pubmark_model::fleet::Fleet;
 use pubmark_record::threshold::{Conditions, Objectives};
 
 use crate::check::judging::{Demands, judge};
 use crate::check::{Checked, json, junit, subject, text};
+use crate::commands::run_arguments::Run;
 use crate::exit_code::ExitCode;
 use crate::failure::{Failure, Outcome};
 use crate::printer::Printer;
-use crate::{rendering, thresholds};
+use crate::{links, rendering, thresholds};
 
 /// Hold a run or an experiment against limits and a baseline.
 ///
 /// Without limits, only whether it may be believed is checked. Of an experiment every run has to keep each limit; a change
-/// from the baseline counts only if it exceeds the noise. What was not measured fails.
+/// from the baseline counts only if it exceeds the noise. What was not measured fails. Of a workload, its file is checked and
+/// its links are shown.
 #[derive(Debug, Args)]
 pub struct Check {
-    /// Folder of a run or of an experiment, or the record in it
+    /// Folder of a run or of an experiment, or the record in it; or a workload
     #[arg(value_name = "RUN_OR_EXPERIMENT")]
     pub subject: PathBuf,
 
@@ -51,6 +55,9 @@ impl Check {
     /// Loads, judges, prints.
     pub fn perform(self, printer: &Printer) -> Outcome {
         let demands = self.demands()?;
+        if let Some(name) = self.workload() {
+            return self.check_workload(name, printer);
+        }
         let subject = subject::load(&self.subject)?;
         let baseline = self.baseline.as_deref().map(subject::load).transpose()?;
         let checked = judge(&subject, &demands, baseline.as_ref())?;
@@ -60,6 +67,35 @@ impl Check {
         }
         printer.result(&self.shown(&checked, printer)?)?;
         Ok(checked.exit())
+    }
+
+    /// The workload that is meant, if it is one: a built-in one, or a file that is no record.
+    fn workload(&self) -> Option<&str> {
+        let name = self.subject.to_str()?;
+        let is_file = self.subject.extension().is_some_and(|extension| extension == "yaml" || extension == "yml");
+        let is_built_in = !self.subject.exists() && builtin::names().contains(&name);
+        (is_file || is_built_in).then_some(name)
+    }
+
+    /// A workload has no figures that could be held against anything.
+    fn check_workload(&self, name: &str, printer: &Printer) -> Outcome {
+        if self.require.is_some() || self.fail_on.is_some() || self.junit.is_some() || self.json {
+            return Err(Failure::usage(format!("`{name}` is a workload, and limits are for runs of it"))
+                .hint(format!("`pubmark run {name}` first; `pubmark check {name}` alone checks the file")));
+        }
+        let workload = Run::of(name).load()?;
+        let fleet = Fleet::new(&workload, 1);
+        let counted = |number: usize, one: &str| format!("{number} {one}{}", if number == 1 { "" } else { "s" });
+        let devices = counted(fleet.device_count(), "device");
+        let subscribers = counted(fleet.subscribers().len(), "subscriber");
+        let variant = workload.variant.as_str();
+        let mut text = format!("  workload  {}, {variant}: {devices}, {subscribers}\n", workload.name);
+        match links::told(&workload) {
+            told if told.is_empty() => text.push_str("  links     none\n"),
+            told => text.push_str(&told),
+        }
+        printer.result(&text)?;
+        Ok(ExitCode::Ok)
     }
 
     fn demands(&self) -> Result<Demands, Failure> {

@@ -4,6 +4,7 @@ use std::fs;
 use std::os::unix::process::CommandExt as _;
 use std::process::{Command, Stdio};
 
+use pubmark_links::privilege::{self, Privilege};
 use pubmark_systems::affinity;
 use pubmark_systems::cgroup::control::{Plan, Wanted};
 use pubmark_systems::cgroup::layout::{Layout, Version};
@@ -75,6 +76,26 @@ pub fn namespaces() -> Finding {
             "run as root, or allow user namespaces: `sysctl kernel.unprivileged_userns_clone=1`",
         ),
     }
+}
+
+/// Can emulated links be used here? Tried in namespaces that are thrown away.
+pub fn links() -> Finding {
+    let found = privilege::probe();
+    if let Some(missing) = found.missing() {
+        let fix = match found.privilege {
+            Privilege::None => "run as root, or allow user namespaces: `sysctl kernel.unprivileged_userns_clone=1`",
+            _ => "`modprobe tun` as root; in a container `--device /dev/net/tun --cap-add NET_ADMIN`",
+        };
+        return Finding::limited(format!("`--link` is refused: {missing}"), fix);
+    }
+    if found.privilege == Privilege::UserNamespace {
+        return Finding::limited(
+            "`--link` is refused: making namespaces needs root, and this user is root only in a user namespace",
+            "run as root, or by `unshare --user --map-root-user --net pubmark …`",
+        );
+    }
+    let punctual = if found.realtime { "" } else { "; without SCHED_FIFO they are late while the machine is busy" };
+    Finding::good(format!("`--link` can be used{punctual}"))
 }
 
 /// The kernel's own link emulation: told from the kernel's lists of what it has.

@@ -74,6 +74,7 @@ pub const CHECKS: &[Check] = &[
     ("cgroups", isolation::control_groups),
     ("namespaces", isolation::namespaces),
     ("tun", kernel::tun),
+    ("links", isolation::links),
     ("netem", isolation::netem),
 ];
 

@@ -56,6 +56,25 @@ fn a_run_that_cannot_be_believed_fails_before_anything_else() {
 }
 
 #[test]
+fn a_workload_is_checked_and_its_links_are_shown() {
+    let folder = tempfile::tempdir().unwrap();
+    let links = "links:\n  field: {delay: 40ms, loss: 1%}\n";
+    let devices = "devices:\n  - {name: soil, link: field, count: 4, every: 5s, payload: 120B}\n";
+    let text = format!("name: garden\n{links}{devices}subscribers:\n  - {{name: controller, filters: ['#']}}\n");
+    fs::write(folder.path().join("garden.yaml"), &text).unwrap();
+    let shown = checked(folder.path(), &["check", "garden.yaml"], 0);
+    for part in ["garden, corrected: 4 devices, 1 subscriber", "link field", "for soil", "40 ms", "1 %"] {
+        assert!(shown.contains(part), "no {part} in {shown}");
+    }
+    assert!(checked(folder.path(), &["check", "smart-home"], 0).contains("links     none"));
+    fs::write(folder.path().join("wrong.yaml"), text.replace("link: field", "link: meadow")).unwrap();
+    assert!(checked(folder.path(), &["check", "wrong.yaml"], 2).contains("meadow"));
+    assert!(
+        checked(folder.path(), &["check", "smart-home", "--require", "loss=0"], 2).contains("`pubmark run smart-home`")
+    );
+}
+
+#[test]
 fn what_cannot_be_read_is_underlined() {
     let folder = tempfile::tempdir().unwrap();
     run(folder.path(), "after", &record(840.0));
