@@ -177,6 +177,8 @@ mod tests {
             maximum_packet_bytes: 0,
             receive_stamps: false,
             keep_alive_s: 0,
+            resumes_tls: false,
+            congestion_control: None,
         };
         for body in [None, Some(Body::Document((0..=99).collect()))] {
             let qos = pubmark_model::qos::Qos::BestEffort;
@@ -202,6 +204,8 @@ mod tests {
             maximum_packet_bytes: 0,
             receive_stamps: false,
             keep_alive_s: 0,
+            resumes_tls: false,
+            congestion_control: None,
         };
         let answer = Answer {
             to: pubmark_protocol::requests::ReplyTo { address: "", mark: &[] },

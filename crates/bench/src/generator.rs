@@ -154,6 +154,8 @@ fn plan(order: &Order) -> Result<RunPlan, String> {
         receive_stamps: true,
         maximum_packet_bytes: 16 << 20,
         keep_alive_s: 60,
+        resumes_tls: true,
+        congestion_control: None,
     })
 }
 

@@ -92,6 +92,8 @@ pub fn carry_out(order: &Order) -> Result<Finding, String> {
         maximum_packet_bytes: 1 << 20,
         receive_stamps: true,
         keep_alive_s: 60,
+        resumes_tls: true,
+        congestion_control: None,
     })
     .map_err(|error| error.to_string())?;
     let mut count = Count::default();

@@ -14,7 +14,7 @@ use crate::figures::{bytes, count, three_digits};
 use crate::protocols::Spoken;
 use crate::target::Wanted;
 use crate::units::seconds;
-use crate::{faults, links};
+use crate::{faults, links, sockets};
 
 /// Works the plan out and judges it against this machine, which takes a second.
 pub fn text(run: &Run, workload: &Workload, spoken: Spoken, wanted: &Wanted) -> Result<String, Failure> {
@@ -26,6 +26,7 @@ pub fn text(run: &Run, workload: &Workload, spoken: Spoken, wanted: &Wanted) -> 
         endpoints: wanted.brokers() as u32,
         source_addresses: run.setup.source_addresses.as_ref().map_or(1, |sources| sources.0.len() as u32),
     };
+    sockets::carried_out(&run.setup, spoken, wanted)?;
     let plan = Plan::new(workload, &options);
     let mut text = String::new();
     let mut field = |name: &str, value: String| text.push_str(&format!("  {name:<10}{value}\n"));

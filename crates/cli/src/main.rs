@@ -32,6 +32,7 @@ mod rendering;
 mod residence;
 mod sampling;
 mod signals;
+mod sockets;
 mod sources;
 mod suggestion;
 mod suitability;

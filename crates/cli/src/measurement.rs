@@ -73,6 +73,10 @@ pub struct Measurement {
     pub seed: u64,
     /// Threads on each side.
     pub shards: usize,
+    /// Clients take their own last TLS session up again.
+    pub resumes_tls: bool,
+    /// Congestion control of our sockets; the machine's if `None`.
+    pub congestion_control: Option<Arc<str>>,
     /// SCHED_FIFO asked for.
     pub realtime: bool,
     /// Least time of each send, for tests.
@@ -249,6 +253,8 @@ impl Measurement {
             faults: faults::planned(&self.workload, &self.faults),
             maximum_packet_bytes: (largest + PACKET_ROOM).max(FOREIGN_ROOM),
             keep_alive_s: KEEP_ALIVE_S,
+            resumes_tls: self.resumes_tls,
+            congestion_control: self.congestion_control.clone(),
         }
     }
 

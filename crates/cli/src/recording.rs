@@ -66,6 +66,7 @@ pub fn record(plan: &RunPlan, outcome: &Outcome, around: Surroundings) -> Record
         settings: settings(plan, outcome, around.repetition, around.repetitions),
         deviations: [workload_deviations(plan), around.deviations, own_deviations(plan, outcome), leftovers].concat(),
         connections: sections::connections(outcome),
+        tls: sections::tls(plan, outcome),
         granted_qos_lower: outcome.counters.granted_lower,
         too_large: outcome.books.too_large,
         sizes_raised: outcome.books.sizes_raised,
@@ -110,7 +111,10 @@ pub fn record(plan: &RunPlan, outcome: &Outcome, around: Surroundings) -> Record
 
 /// Adds what links carried and judges anew. The emulator's processor time is told apart from the generator's.
 pub fn add_links(record: &mut Record, carried: Carried, residence: ResidenceFigures) {
-    let Carried { figures: links, packets, .. } = carried;
+    let Carried { figures: mut links, packets, .. } = carried;
+    if let Some(own) = &record.settings.congestion_control {
+        links.congestion_control = format!("{own} at clients and {} at the system", links.congestion_control);
+    }
     record.residence = (!residence.rows.is_empty()).then_some(residence);
     if let Some(efficiency) = &mut record.efficiency {
         packets.into_iter().for_each(|(group, window, set_up)| efficiency.count(&group, window, set_up));
@@ -229,6 +233,7 @@ fn settings(plan: &RunPlan, outcome: &Outcome, repetition: u32, repetitions: u32
         subscriber_shards: plan.subscriber_shards as u32,
         realtime: outcome.realtime,
         tls: plan.publish_at.are_encrypted() || plan.subscribe_at.are_encrypted(),
+        congestion_control: plan.congestion_control.as_deref().map(str::to_owned),
         client_certificate: plan.publish_at.have_identity() || plan.subscribe_at.have_identity(),
         source_addresses: plan.sources.len() as u32,
         flood: plan.is_flood(),

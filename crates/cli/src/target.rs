@@ -336,6 +336,9 @@ fn started(
     definition.offer(spoken.subscribe.capabilities.name).map_err(usage)?;
     definition.profile(run.setup.profile.as_str()).map_err(usage)?;
     if brokerless::has_no_broker(&definition) {
+        if run.setup.tls {
+            return Err(Failure::usage(refusal::nothing_encrypts(&definition)).hint("leave `--tls` out"));
+        }
         let can = &spoken.subscribe.capabilities;
         let places = brokerless::places(&definition, can, &run.setup, workload)?;
         brokerless::check_settings(&places, spoken, &run.setup.profile)?;
@@ -357,6 +360,7 @@ fn started(
         limits: run.setup.limit.clone(),
         host: if linked::any(workload) { CORE_V4 } else { Ipv4Addr::LOCALHOST },
         websocket: run.setup.transport == Transport::Websocket,
+        encrypt: run.setup.tls,
         pinned_cores: placement::pins(&run.setup.pin)?.system,
         packet_bytes: (!run.setup.strict_defaults).then(|| largest_packet_bytes(workload)),
         second_protocol: spoken.second().map(|second| second.capabilities.name.to_owned()),
@@ -458,7 +462,7 @@ impl Wanted {
                 endpoint.tls.is_some() || subscribe_endpoint.tls.is_some()
             }
             Wanted::Brokerless { .. } => false,
-            Wanted::Started { options, .. } => options.tls.is_some(),
+            Wanted::Started { options, .. } => options.encrypts(),
         }
     }
 

@@ -112,6 +112,8 @@ fn config_of_two(endpoints: [Endpoint; 2], keep_alive_s: u16) -> ShardConfig {
         maximum_packet_bytes: 8 << 20,
         receive_stamps: true,
         keep_alive_s,
+        resumes_tls: true,
+        congestion_control: None,
     }
 }
 

@@ -5,11 +5,14 @@ use std::collections::HashMap;
 use pubmark_metrics::distribution::{Distribution, Precision};
 use pubmark_metrics::ledger::Ledger;
 use pubmark_metrics::series::Series;
+use pubmark_protocol::tls::Agreed;
+use pubmark_record::connecting::AgreedOn;
 use serde::{Deserialize, Serialize};
 
 use crate::books::Books;
 use crate::faults::{FaultNotes, FaultOutcome};
 use crate::requests::{RequestOutcome, ShardRequests};
+pub use crate::shard::connecting::Ramp;
 pub use crate::shard::following::{Arrived, Followed};
 pub use crate::shard::traffic::GroupTraffic;
 
@@ -154,6 +157,12 @@ pub struct Times {
     pub chain: Distribution,
     /// Connect to acceptance.
     pub connect: Distribution,
+    /// Of connections over TLS: TCP connected to TLS agreed on, with certificates.
+    pub full_handshake: Distribution,
+    /// The same where an earlier session was taken up.
+    pub resumed_handshake: Distribution,
+    /// TLS agreed on to acceptance: the protocol's own opening.
+    pub opening: Distribution,
 }
 
 impl Times {
@@ -169,6 +178,9 @@ impl Times {
             kernel_lateness: empty(),
             chain: empty(),
             connect: Distribution::new(Precision::Breakdown),
+            full_handshake: Distribution::new(Precision::Breakdown),
+            resumed_handshake: Distribution::new(Precision::Breakdown),
+            opening: Distribution::new(Precision::Breakdown),
         }
     }
 
@@ -182,6 +194,9 @@ impl Times {
         self.kernel_lateness.merge(&other.kernel_lateness);
         self.chain.merge(&other.chain);
         self.connect.merge(&other.connect);
+        self.full_handshake.merge(&other.full_handshake);
+        self.resumed_handshake.merge(&other.resumed_handshake);
+        self.opening.merge(&other.opening);
     }
 }
 
@@ -206,6 +221,8 @@ pub struct Counters {
     pub tls_failed: u64,
     /// Ended without our asking.
     pub dropped: u64,
+    /// Connections for which TLS was agreed on, by how it was.
+    pub secured: Vec<AgreedOn>,
     /// Tried again.
     pub retried: u64,
     /// Planned leaves.
@@ -256,6 +273,18 @@ pub struct Counters {
 pub const CAUSE_LIMIT: usize = 32;
 
 impl Counters {
+    /// Counts a connection for which TLS was agreed on.
+    pub fn count_secured(&mut self, agreed: &Agreed) {
+        self.count_agreed(AgreedOn::new(agreed.version, agreed.suite, agreed.group, agreed.resumed, 1));
+    }
+
+    fn count_agreed(&mut self, agreed: AgreedOn) {
+        match self.secured.iter_mut().find(|known| known.is_like(&agreed)) {
+            Some(known) => known.count += agreed.count,
+            None => self.secured.push(agreed),
+        }
+    }
+
     /// Counts a cause in words.
     pub fn count_cause(&mut self, words: String) {
         let known = self.causes.len() < CAUSE_LIMIT || self.causes.contains_key(&words);
@@ -270,6 +299,7 @@ impl Counters {
         self.auth_failed += other.auth_failed;
         self.tls_failed += other.tls_failed;
         self.dropped += other.dropped;
+        other.secured.into_iter().for_each(|agreed| self.count_agreed(agreed));
         self.retried += other.retried;
         self.planned_leaves += other.planned_leaves;
         self.subscriptions_refused += other.subscriptions_refused;
@@ -332,6 +362,8 @@ pub struct ShardOutcome {
     pub wakeups: u64,
     /// Sessions.
     pub sessions: u64,
+    /// How they came up before the schedule began.
+    pub ramp: Ramp,
     /// What was noted while there were faults.
     pub faults: Option<FaultNotes>,
 }
@@ -382,6 +414,8 @@ pub struct Outcome {
     pub unsent_bytes: u64,
     /// One row a shard.
     pub threads: Vec<ThreadHealth>,
+    /// How sessions came up before the schedule began: those of subscribers, those of devices.
+    pub ramps: [Ramp; 2],
     /// Measured window, ns of `CLOCK_MONOTONIC`; empty if the run never got there.
     pub window_ns: (u64, u64),
     /// Faults, in a run that has some.

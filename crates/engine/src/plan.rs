@@ -62,6 +62,10 @@ pub struct RunPlan {
     pub faults: Arc<[PlannedFault]>,
     /// Keep-alive of sessions in seconds; 0 switches it off.
     pub keep_alive_s: u16,
+    /// Each client takes up its own last TLS session when it connects again.
+    pub resumes_tls: bool,
+    /// The kernel's congestion control for our ends of TCP connections; the machine's own if `None`.
+    pub congestion_control: Option<Arc<str>>,
 }
 
 /// Networks of device and subscriber groups, where they have one of their own: behind emulated links.

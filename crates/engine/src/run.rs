@@ -10,7 +10,9 @@ use pubmark_protocol::clock;
 use crate::books::{self, Received};
 use crate::error::EngineError;
 use crate::faults::{self, FaultNotes, FaultOutcome};
-use crate::outcome::{Followed, GroupTraffic, Outcome, PublisherBook, Reactions, ShardOutcome, ThreadHealth, Times};
+use crate::outcome::{
+    Followed, GroupTraffic, Outcome, PublisherBook, Ramp, Reactions, ShardOutcome, ThreadHealth, Times,
+};
 use crate::plan::RunPlan;
 use crate::progress::{Progress, Totals};
 use crate::remote::Launcher;
@@ -283,10 +285,13 @@ fn put_together(plan: &RunPlan, shards: Vec<ShardOutcome>, window_ns: (u64, u64)
     let mut followed = Followed::default();
     let mut unsent_bytes = 0;
     let mut threads = vec![];
+    let mut ramps = [Ramp::default(); 2];
+    let publisher_shards = shares::count(&shares::shares(plan), Side::Publish);
     let mut received = vec![];
     let mut requests = vec![];
     let mut faults: Option<FaultNotes> = None;
-    for shard in shards {
+    for (index, shard) in shards.into_iter().enumerate() {
+        ramps[usize::from(index < publisher_shards)].merge(&shard.ramp);
         publishers.extend(shard.publishers);
         times.merge(&shard.times);
         merge_types(&mut types, shard.types);
@@ -334,6 +339,7 @@ fn put_together(plan: &RunPlan, shards: Vec<ShardOutcome>, window_ns: (u64, u64)
         followed,
         unsent_bytes,
         threads,
+        ramps,
         window_ns,
         faults,
         reactions,

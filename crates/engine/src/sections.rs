@@ -4,6 +4,7 @@ use pubmark_metrics::distribution::Distribution;
 use pubmark_metrics::series::Series;
 use pubmark_model::connection_groups::ConnectionGroups;
 use pubmark_protocol::traffic::Traffic;
+use pubmark_record::connecting::{RampUp, TlsFigures};
 use pubmark_record::distribution::{curve, micros, summary};
 use pubmark_record::efficiency::{EfficiencyFigures, GroupEfficiency, PacketCounts, Source};
 use pubmark_record::record::{
@@ -27,6 +28,8 @@ fn distributions(outcome: &Outcome) -> Vec<(&'static str, &Distribution)> {
         ("backpressure", &times.backpressure),
         ("receive_lateness", &times.receive_lateness),
         ("chain", &times.chain),
+        ("tls_handshake_full", &times.full_handshake),
+        ("tls_handshake_resumed", &times.resumed_handshake),
     ];
     if let Some(requests) = &outcome.requests {
         let times = &requests.times;
@@ -129,7 +132,35 @@ pub fn connections(outcome: &Outcome) -> Connections {
         subscriptions_refused: counters.subscriptions_refused,
         causes,
         connect_us: summary(&outcome.times.connect),
+        ramp_up: ramp_up(outcome),
     }
+}
+
+fn ramp_up(outcome: &Outcome) -> Vec<RampUp> {
+    let sides = ["subscribers", "devices"].into_iter().zip(&outcome.ramps);
+    sides.filter_map(|(side, ramp)| Some(RampUp::new(side, ramp.accepted, ramp.seconds()?))).collect()
+}
+
+/// What TLS took; `None` in a run without.
+pub fn tls(plan: &RunPlan, outcome: &Outcome) -> Option<TlsFigures> {
+    let sides = [&plan.publish_at, &plan.subscribe_at];
+    if !sides.iter().any(|places| places.are_encrypted()) {
+        return None;
+    }
+    let (times, secured) = (&outcome.times, &outcome.counters.secured);
+    let count =
+        |resumed: bool| secured.iter().filter(|agreed| agreed.resumed == resumed).map(|agreed| agreed.count).sum();
+    let mut agreed = secured.clone();
+    agreed.sort_by_key(|agreed| std::cmp::Reverse(agreed.count));
+    Some(TlsFigures {
+        resumption: plan.resumes_tls,
+        full: count(false),
+        resumed: count(true),
+        full_us: summary(&times.full_handshake),
+        resumed_us: summary(&times.resumed_handshake),
+        opening_us: summary(&times.opening),
+        agreed,
+    })
 }
 
 /// How our threads fared.

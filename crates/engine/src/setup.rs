@@ -158,6 +158,8 @@ fn shard_config(plan: &RunPlan, places: &Places) -> ShardConfig {
         maximum_packet_bytes: plan.maximum_packet_bytes,
         receive_stamps: plan.receive_stamps,
         keep_alive_s: plan.keep_alive_s,
+        resumes_tls: plan.resumes_tls,
+        congestion_control: plan.congestion_control.clone(),
     }
 }
 

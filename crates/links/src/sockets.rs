@@ -6,14 +6,13 @@ use std::net::TcpListener;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 use std::os::unix::fs::MetadataExt;
 
+use pubmark_protocol::congestion;
+
 use crate::error::LinkError;
 use crate::namespace::Namespace;
 
 /// linux/sockios.h: opens the namespace of a socket (Linux 4.9). Needs CAP_NET_ADMIN there.
 const SIOCGSKNS: libc::c_ulong = 0x894c;
-
-/// Longest name of a congestion control (TCP_CA_NAME_MAX).
-const NAME_BYTES: usize = 16;
 
 /// The namespace that a socket belongs to, as [`Namespace::inode`] numbers it.
 pub fn namespace_of(socket: BorrowedFd<'_>) -> io::Result<u64> {
@@ -30,39 +29,13 @@ pub fn namespace_of(socket: BorrowedFd<'_>) -> io::Result<u64> {
 /// TCP's congestion control of a socket. It decides how a lossy link is used: on the same link of 1 % loss, BBR carried
 /// 70 times what CUBIC did.
 pub fn congestion_control(socket: BorrowedFd<'_>) -> io::Result<String> {
-    let mut name = [0u8; NAME_BYTES];
-    let mut length = NAME_BYTES as libc::socklen_t;
-    // SAFETY: the buffer is live and of the length given.
-    let result = unsafe {
-        libc::getsockopt(
-            socket.as_raw_fd(),
-            libc::IPPROTO_TCP,
-            libc::TCP_CONGESTION,
-            name.as_mut_ptr().cast(),
-            &raw mut length,
-        )
-    };
-    if result < 0 {
-        return Err(io::Error::last_os_error());
-    }
-    let end = name.iter().position(|byte| *byte == 0).unwrap_or(NAME_BYTES);
-    Ok(String::from_utf8_lossy(&name[..end]).into_owned())
+    congestion::of(socket)
 }
 
 /// Chooses a socket's congestion control. One outside of the system's `tcp_allowed_congestion_control` needs
 /// CAP_NET_ADMIN.
 pub fn set_congestion_control(socket: BorrowedFd<'_>, name: &str) -> io::Result<()> {
-    // SAFETY: the name's bytes are live and of the length given.
-    let result = unsafe {
-        libc::setsockopt(
-            socket.as_raw_fd(),
-            libc::IPPROTO_TCP,
-            libc::TCP_CONGESTION,
-            name.as_ptr().cast(),
-            name.len() as libc::socklen_t,
-        )
-    };
-    if result < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
+    congestion::set(socket, name)
 }
 
 /// The congestion control that sockets of a namespace have unless they choose: for the record.

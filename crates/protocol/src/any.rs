@@ -2,7 +2,7 @@
 //! The engine's shards know their adapter when they are compiled.
 
 use crate::clients::{Clients, Goodbye, OpenError, Outgoing, SessionConfig, SessionId, ShardConfig, Taken, Waker};
-use crate::events::{Cause, Connected, Delivery, Said, Sink, Token};
+use crate::events::{Cause, Connected, Delivery, Said, Secured, Sink, Token};
 use crate::requests::{Answer, ReplyTo};
 use pubmark_model::qos::Qos;
 
@@ -90,6 +90,10 @@ impl<C: Clients> AnyClients for C {
 struct Through<'a>(&'a mut dyn Sink);
 
 impl Sink for Through<'_> {
+    fn secured(&mut self, session: SessionId, secured: Secured) {
+        self.0.secured(session, secured);
+    }
+
     fn connected(&mut self, session: SessionId, connected: Connected) {
         self.0.connected(session, connected);
     }

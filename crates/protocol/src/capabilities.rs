@@ -43,6 +43,8 @@ pub struct Features {
     pub only_requests: bool,
     /// It is spoken over WebSocket too.
     pub websocket: Option<OverWebSocket>,
+    /// It is spoken over UDP, on sockets of ours.
+    pub datagrams: bool,
     /// Most sessions that a run can have, where that is fewer than a machine has ports and memory for.
     pub maximum_sessions: Option<u32>,
     /// Most messages a second that a run can have, where a client library loses them beyond.
@@ -83,6 +85,7 @@ impl Features {
         only_responders_hear_requests: false,
         only_requests: false,
         websocket: None,
+        datagrams: false,
         maximum_sessions: None,
         maximum_messages_per_s: None,
         settings: None,

@@ -37,6 +37,10 @@ pub struct ShardConfig {
     pub receive_stamps: bool,
     /// Seconds of silence after which the client pings; 0 for never.
     pub keep_alive_s: u16,
+    /// Each client takes up its own last TLS session when it connects again, as far as the server lets it.
+    pub resumes_tls: bool,
+    /// The kernel's congestion control for our ends of TCP connections, by its name; the machine's own if `None`.
+    pub congestion_control: Option<Arc<str>>,
 }
 
 /// What fills a payload behind its header.

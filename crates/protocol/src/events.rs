@@ -6,6 +6,7 @@ use pubmark_model::qos::Qos;
 
 use crate::clients::SessionId;
 use crate::requests::ReplyTo;
+use crate::tls::Agreed;
 
 /// A message of ours, as events name it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -29,6 +30,17 @@ pub struct Connected {
     pub maximum_qos: Option<Qos>,
     /// A number in place of topics was asked for, and the server takes none.
     pub topic_alias_refused: bool,
+}
+
+/// TLS was agreed on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Secured {
+    /// When it began: TCP was connected, or both sides had said in the clear that they want it. ns of `CLOCK_MONOTONIC`.
+    pub began_ns: u64,
+    /// When our side of it was done, same clock; what checking and deciphering took is in it.
+    pub done_ns: u64,
+    /// How.
+    pub agreed: Agreed,
 }
 
 /// A server's words, with the protocol's code if it has codes.
@@ -106,6 +118,10 @@ pub struct Delivery<'a> {
 
 /// Where an adapter's events go. Called on the shard's thread, from inside [`crate::clients::Clients`]' calls.
 pub trait Sink {
+    /// TLS was agreed on; the protocol's own opening follows.
+    fn secured(&mut self, session: SessionId, secured: Secured) {
+        let _ = (session, secured);
+    }
     /// The server accepted the session.
     fn connected(&mut self, session: SessionId, connected: Connected);
     /// The server answered subscription `index` (of the session's list) with a level, or refused it.

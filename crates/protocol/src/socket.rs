@@ -9,6 +9,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use libc::c_int;
 
 use crate::clients::ShardConfig;
+use crate::congestion;
 use crate::network::Network;
 use crate::receive::{self, RawRead};
 use crate::traffic::{self, Traffic};
@@ -22,6 +23,8 @@ pub struct SocketFactory {
     pub(crate) next: usize,
     /// Take the kernel's receive stamps.
     pub receive_stamps: bool,
+    /// The kernel's congestion control to send with; the machine's own if `None`.
+    pub congestion_control: Option<Arc<str>>,
     /// Networks that sockets can be made in, besides that of the shard's thread.
     pub(crate) networks: Arc<[Arc<dyn Network>]>,
 }
@@ -33,6 +36,7 @@ impl SocketFactory {
             sources: Arc::clone(&config.sources),
             next: 0,
             receive_stamps: config.receive_stamps,
+            congestion_control: config.congestion_control.clone(),
             networks: Arc::clone(&config.networks),
         }
     }
@@ -65,10 +69,7 @@ impl SocketFactory {
     /// Small writes leave at once (`TCP_NODELAY`).
     pub fn connect(&mut self, network: Option<u16>, address: SocketAddr) -> io::Result<TcpSocket> {
         let stream = TcpStream::from(self.make(network, family(address), libc::SOCK_STREAM)?);
-        stream.set_nodelay(true)?;
-        if self.receive_stamps {
-            receive::enable_stamps(stream.as_fd())?;
-        }
+        self.set_up(&stream)?;
         if let Some(source) = self.take_source() {
             // The port is chosen by `connect`, so that a source address can be used by more connections than ports.
             set_option(stream.as_fd(), libc::IPPROTO_IP, libc::IP_BIND_ADDRESS_NO_PORT, 1)?;
@@ -90,11 +91,20 @@ impl SocketFactory {
     /// A socket that was accepted.
     pub fn adopt(&self, stream: TcpStream) -> io::Result<TcpSocket> {
         stream.set_nonblocking(true)?;
+        self.set_up(&stream)?;
+        Ok(TcpSocket::new(stream, self.receive_stamps))
+    }
+
+    /// What all TCP sockets have.
+    fn set_up(&self, stream: &TcpStream) -> io::Result<()> {
         stream.set_nodelay(true)?;
+        if let Some(name) = &self.congestion_control {
+            congestion::set(stream.as_fd(), name)?;
+        }
         if self.receive_stamps {
             receive::enable_stamps(stream.as_fd())?;
         }
-        Ok(TcpSocket::new(stream, self.receive_stamps))
+        Ok(())
     }
 }
 
@@ -316,6 +326,24 @@ mod tests {
         let socket = connect(&mut factory, listener.local_addr().unwrap()).unwrap();
         socket.write(b"0123456789").unwrap();
         assert!(socket.unsent_bytes() <= 10);
+    }
+
+    #[test]
+    fn sockets_send_with_the_congestion_control_asked_for_and_otherwise_with_the_machine_s() {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let address = listener.local_addr().unwrap();
+        let of = |socket: &TcpSocket| congestion::of(socket.as_fd()).unwrap();
+        let own = of(&SocketFactory::default().connect(None, address).unwrap());
+        for name in congestion::allowed() {
+            let asked = Some(name.as_str().into());
+            let mut factory = SocketFactory { congestion_control: asked, ..SocketFactory::default() };
+            assert_eq!(of(&factory.connect(None, address).unwrap()), name);
+            let (accepted, _) = listener.accept().unwrap();
+            assert_eq!(of(&factory.adopt(accepted).unwrap()), name);
+        }
+        assert_eq!(of(&SocketFactory::default().connect(None, address).unwrap()), own);
+        let mut factory = SocketFactory { congestion_control: Some("none-such".into()), ..SocketFactory::default() };
+        assert_eq!(factory.connect(None, address).unwrap_err().raw_os_error(), Some(libc::ENOENT));
     }
 
     /// Notes that it was entered, and lets nobody in the second time.

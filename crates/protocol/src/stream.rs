@@ -7,11 +7,12 @@
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
 
-use rustls::ClientConnection;
+use rustls::{ClientConnection, HandshakeKind};
 
 use crate::clock;
 use crate::outbox::{BufferPool, Message, Outbox};
 use crate::socket::TcpSocket;
+use crate::tls::Agreed;
 use crate::traffic::Traffic;
 use crate::websocket::{FRAME_BYTES, Fault, WebSocket};
 
@@ -103,6 +104,17 @@ impl Stream {
     /// Is TLS still being agreed?
     pub fn is_handshaking(&self) -> bool {
         self.tls.as_ref().is_some_and(|tls| tls.is_handshaking())
+    }
+
+    /// How TLS was agreed on; `None` without TLS, and while it is still being agreed.
+    pub fn agreed_tls(&self) -> Option<Agreed> {
+        let tls = self.tls.as_ref().filter(|tls| !tls.is_handshaking())?;
+        Some(Agreed {
+            resumed: tls.handshake_kind() == Some(HandshakeKind::Resumed),
+            version: tls.protocol_version()?.as_str()?,
+            suite: tls.negotiated_cipher_suite()?.suite().as_str()?,
+            group: tls.negotiated_key_exchange_group().and_then(|group| group.name().as_str()),
+        })
     }
 
     /// Is the server's answer to the WebSocket handshake awaited?

@@ -4,6 +4,7 @@
 use std::path::Path;
 use std::sync::Arc;
 
+use rustls::client::Resumption;
 use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
 use rustls::crypto::{CryptoProvider, verify_tls12_signature, verify_tls13_signature};
 use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
@@ -12,13 +13,32 @@ use rustls::{ClientConfig, ClientConnection, DigitallySignedStruct, RootCertStor
 use crate::client_certificate::{self, ClientCertificate};
 use crate::clients::OpenError;
 use crate::endpoint::Tls;
+use crate::tickets::Tickets;
 
-/// What all TLS connections of a shard share; sessions are resumed between them.
+/// What all TLS connections of a shard share: no session is among it.
 #[derive(Clone, Debug)]
 pub struct TlsSetup {
+    /// Resumes nothing.
     config: Arc<ClientConfig>,
     server_name: ServerName<'static>,
     own: Arc<ClientCertificate>,
+}
+
+/// What a device keeps from one TLS connection to the next: its ticket, in settings of its own. Nothing before the first.
+#[derive(Clone, Debug, Default)]
+pub struct DeviceTls(Option<Arc<ClientConfig>>);
+
+/// How TLS was agreed on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Agreed {
+    /// An earlier session was taken up, without certificates.
+    pub resumed: bool,
+    /// Version, as `TLSv1_3`.
+    pub version: &'static str,
+    /// Cipher suite, as rustls calls it.
+    pub suite: &'static str,
+    /// Group of the key exchange; `None` where there was none, as in a session of TLS 1.2 taken up.
+    pub group: Option<&'static str>,
 }
 
 impl TlsSetup {
@@ -33,7 +53,8 @@ impl TlsSetup {
             Some(path) => builder.with_root_certificates(authorities(path)?),
             None => builder.dangerous().with_custom_certificate_verifier(Arc::new(AnyCertificate(provider))),
         };
-        let config = builder.with_client_cert_resolver(Arc::<ClientCertificate>::clone(&own));
+        let mut config = builder.with_client_cert_resolver(Arc::<ClientCertificate>::clone(&own));
+        config.resumption = Resumption::disabled();
         let server_name = ServerName::try_from(tls.server_name.clone())
             .map_err(|error| unusable(&format!("server name {}", tls.server_name), &error))?;
         Ok(TlsSetup { config: Arc::new(config), server_name, own })
@@ -49,9 +70,18 @@ impl TlsSetup {
         self.own.was_missing()
     }
 
-    /// A connection that has not said anything yet.
-    pub fn connection(&self) -> Result<ClientConnection, rustls::Error> {
-        ClientConnection::new(Arc::clone(&self.config), self.server_name.clone())
+    /// A connection that has not said anything yet. With what a device keeps, it takes up that device's last session, where
+    /// there is one and the server still knows it; without, it takes up none.
+    pub fn connection(&self, device: Option<&mut DeviceTls>) -> Result<ClientConnection, rustls::Error> {
+        let config = match device {
+            None => Arc::clone(&self.config),
+            Some(device) => Arc::clone(device.0.get_or_insert_with(|| {
+                let mut own = (*self.config).clone();
+                own.resumption = Resumption::store(Arc::new(Tickets::default()));
+                Arc::new(own)
+            })),
+        };
+        ClientConnection::new(config, self.server_name.clone())
     }
 }
 

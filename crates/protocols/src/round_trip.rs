@@ -93,6 +93,8 @@ pub fn round_trip(open: Open, from: &Endpoint, to: &Endpoint) -> Result<(), Stri
         maximum_packet_bytes: 1 << 16,
         receive_stamps: false,
         keep_alive_s: 10,
+        resumes_tls: false,
+        congestion_control: None,
     };
     let mut clients = open(config).map_err(|error| error.to_string())?;
     // Of this attempt alone: a message of another start's attempt must not answer for this one.

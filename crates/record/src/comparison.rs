@@ -205,7 +205,7 @@ fn best(figure: &Figure, runs: &[ComparedRun], values: &[Option<f64>]) -> Option
 type Setting = (&'static str, fn(&Record) -> String);
 
 fn differences(records: &[Record]) -> Vec<Difference> {
-    let settings: [Setting; 15] = [
+    let settings: [Setting; 17] = [
         ("protocol", Record::protocols),
         ("delivery level", |record| record.workload.qos.join(", ")),
         ("profile", |record| record.system.profile.clone().unwrap_or_else(|| "—".to_string())),
@@ -219,6 +219,15 @@ fn differences(records: &[Record]) -> Vec<Difference> {
         }),
         ("cores of the system", |record| record.system.pinned_cores.clone().unwrap_or_else(|| "all".to_string())),
         ("TLS", |record| yes_no(record.settings.tls)),
+        ("TLS sessions", |record| match &record.tls {
+            Some(tls) if tls.resumption => "resumed".to_string(),
+            Some(_) => "never resumed".to_string(),
+            None => "—".to_string(),
+        }),
+        ("congestion control", |record| {
+            let machine = || record.environment.congestion_control.clone().unwrap_or_else(|| "—".to_string());
+            record.settings.congestion_control.clone().unwrap_or_else(machine)
+        }),
         ("real-time", |record| yes_no(record.settings.realtime)),
         ("shards", |record| format!("{} + {}", record.settings.publisher_shards, record.settings.subscriber_shards)),
         ("`sent` means", |record| record.sent_means.clone()),

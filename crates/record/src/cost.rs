@@ -78,6 +78,36 @@ pub struct HostUsage {
     pub failed_readings: u64,
 }
 
+/// How the generator's threads fared.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct GeneratorHealth {
+    /// One row a shard thread.
+    pub shards: Vec<ShardHealth>,
+}
+
+impl GeneratorHealth {
+    /// Cores used by the threads of a side, `publisher` or `subscriber`, which drive the connections of devices or those of
+    /// subscribers; `None` if that is not known of one of them.
+    pub fn cores_of(&self, side: &str) -> Option<f64> {
+        let own: Vec<Option<f64>> =
+            self.shards.iter().filter(|shard| shard.name.starts_with(side)).map(|shard| shard.cores).collect();
+        if own.is_empty() { None } else { own.into_iter().sum() }
+    }
+}
+
+/// One shard thread over the measured window.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct ShardHealth {
+    /// `publisher` or `subscriber` and a number.
+    pub name: String,
+    /// CPU time over the window's length; `null` if the window was not lived through.
+    pub cores: Option<f64>,
+    /// Sessions it drives.
+    pub sessions: u64,
+    /// Wake-ups.
+    pub wakeups: u64,
+}
+
 /// What limits did to a system over the measured window.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct LimitEffect {

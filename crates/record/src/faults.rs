@@ -80,6 +80,9 @@ pub struct FaultConnections {
     pub first_back_s: Option<f64>,
     /// Until all clients were back; `null` if some were not.
     pub all_back_s: Option<f64>,
+    /// Most that came back within any one second; `null` if none did.
+    #[serde(default)]
+    pub peak_back_per_s: Option<u64>,
     /// Tries that failed.
     pub failed_tries: u64,
     /// Reconnects of kept sessions that the system still had.

@@ -8,6 +8,7 @@
 pub mod capacity;
 pub mod codes;
 pub mod comparison;
+pub mod connecting;
 pub mod cost;
 pub mod distribution;
 pub mod efficiency;

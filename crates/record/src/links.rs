@@ -12,7 +12,7 @@ pub struct LinkFigures {
     pub back_end: String,
     /// It ran with real-time priority.
     pub realtime: bool,
-    /// TCP's congestion control in their networks, as the kernel names it.
+    /// TCP's congestion control in their networks, as the kernel names it; of both ends where clients were given another.
     pub congestion_control: String,
     /// By group of devices or subscribers, in the workload's order.
     pub groups: Vec<LinkGroup>,

@@ -3,6 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::connecting::{RampUp, TlsFigures};
 use crate::cost::{Cost, ResourceRow, Resources};
 use crate::efficiency::EfficiencyFigures;
 use crate::faults::FaultFigures;
@@ -10,6 +11,8 @@ use crate::links::LinkFigures;
 use crate::requests::RequestFigures;
 use crate::residence::ResidenceFigures;
 use crate::tables::{Breakdown, PairRow, SeriesRow};
+
+pub use crate::cost::{GeneratorHealth, ShardHealth};
 
 /// Version of the record's schema: changes only when a field changes its meaning or goes away.
 pub const SCHEMA_VERSION: u32 = 1;
@@ -50,6 +53,9 @@ pub struct Record {
     pub deviations: Vec<Deviation>,
     /// What happened to connections.
     pub connections: Connections,
+    /// What TLS took; `null` without TLS.
+    #[serde(default)]
+    pub tls: Option<TlsFigures>,
     /// Subscriptions granted a lower level than asked for.
     pub granted_qos_lower: u64,
     /// Messages not sent because the system takes no packet of their size.
@@ -308,6 +314,9 @@ pub struct Settings {
     pub realtime: bool,
     /// TLS.
     pub tls: bool,
+    /// Congestion control that our sockets were given; `null` where they had the machine's ([`Environment`]).
+    #[serde(default)]
+    pub congestion_control: Option<String>,
     /// Clients had a certificate of their own to show.
     #[serde(default)]
     pub client_certificate: bool,
@@ -360,8 +369,11 @@ pub struct Connections {
     pub subscriptions_refused: u64,
     /// Each cause with its count, most frequent first, at most 32.
     pub causes: Vec<CauseCount>,
-    /// Time from connect to the server's acceptance.
+    /// Time from connect to the server's acceptance: TCP, TLS, and the protocol's own opening.
     pub connect_us: Option<Summary>,
+    /// How sessions came up before the schedule began, by side.
+    #[serde(default)]
+    pub ramp_up: Vec<RampUp>,
 }
 
 /// Wills: messages that the system publishes for devices that go without a goodbye. No schedule offers them, so they are not in
@@ -517,26 +529,6 @@ pub struct Windows {
     pub p99: f64,
 }
 
-/// How the generator's threads fared.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct GeneratorHealth {
-    /// One row a shard thread.
-    pub shards: Vec<ShardHealth>,
-}
-
-/// One shard thread over the measured window.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct ShardHealth {
-    /// `publisher` or `subscriber` and a number.
-    pub name: String,
-    /// CPU time over the window's length; `null` if the window was not lived through.
-    pub cores: Option<f64>,
-    /// Sessions it drives.
-    pub sessions: u64,
-    /// Wake-ups.
-    pub wakeups: u64,
-}
-
 /// A percentile curve: value at each fraction, down-sampled to what a chart can show.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Curve {
@@ -573,7 +565,7 @@ pub struct Environment {
     pub virtualization: Option<String>,
     /// Descriptor limit.
     pub descriptor_limit: u64,
-    /// TCP congestion control.
+    /// TCP congestion control of the machine's sockets.
     pub congestion_control: Option<String>,
     /// The clock of latencies.
     pub clock: String,

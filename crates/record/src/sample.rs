@@ -101,6 +101,7 @@ pub fn record() -> Record {
             connect_us: Some(Shape { median_us: 420.0, tail: 0.3, count: 201 }.summary()),
             ..Connections::default()
         },
+        tls: None,
         granted_qos_lower: 0,
         too_large: 0,
         sizes_raised: 0,

@@ -86,12 +86,16 @@ const fn column(
 }
 
 /// The figures in an experiment's tables, in order; those that no cell measured are left out. A new one is a row here.
-pub const EXPERIMENT_COLUMNS: [ExperimentColumn; 8] = [
+pub const EXPERIMENT_COLUMNS: [ExperimentColumn; 12] = [
     column("delivered", "delivered", "share delivered", Some("deliv.")),
     column("delivered rate", "rate", "rate delivered", None),
     column("latency p50", "p50", "p50", Some("p50")),
     column("latency p99", "p99", "p99", Some("p99")),
     column("latency p99.9", "p99.9", "p99.9", None),
+    column("TLS handshake mean", "TLS mean", "mean TLS handshake", None),
+    column("system CPU", "system CPU", "CPU of the system", None),
+    column("publisher CPU", "pub. CPU", "CPU of publishers", None),
+    column("subscriber CPU", "sub. CPU", "CPU of subscribers", None),
     column("system CPU a million", "CPU a million", "CPU time a million messages", Some("CPU/M")),
     column("system memory", "memory", "memory", Some("memory")),
     column("memory per connection", "a connection", "memory a connection", None),

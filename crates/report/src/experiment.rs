@@ -204,6 +204,7 @@ pub fn setting(axis: &str, value: &str) -> String {
         "limit" => value.to_string(),
         "rate" => format!("rate × {value}"),
         "payload" => format!("payload {value}"),
+        "tls" => if value == "true" { "TLS" } else { "no TLS" }.to_string(),
         "topology" if value == "1" => "1 broker".to_string(),
         "topology" => format!("brokers {value}"),
         "profile" => format!("{value} profile"),

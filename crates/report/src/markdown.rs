@@ -40,9 +40,21 @@ pub fn run(record: &Record) -> String {
             words::capitalised(&words::efficiency(figures))
         ));
     }
+    connecting(&mut text, record);
     types(&mut text, record);
     notes(&mut text, record);
     text
+}
+
+fn connecting(text: &mut String, record: &Record) {
+    let Some(figures) = &record.tls else { return };
+    text.push_str(&format!("\n## TLS\n\n{}.\n", words::capitalised(&words::tls(figures))));
+    if let Some(opening) = &figures.opening_us {
+        text.push_str(&format!("\nThe protocol's opening after it: {}.\n", words::middle_and_largest(opening)));
+    }
+    if let Some(ramps) = words::ramp_ups(&record.connections) {
+        text.push_str(&format!("\nCame up before the schedule began: {ramps}.\n"));
+    }
 }
 
 /// Runs side by side: a row a figure, a column a run, the best value in bold.

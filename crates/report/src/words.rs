@@ -1,5 +1,6 @@
 //! Sentences that several reports share, made from a record.
 
+mod connecting;
 mod efficiency;
 mod facts;
 mod faults;
@@ -12,6 +13,7 @@ use pubmark_record::record::{Delivery, Record, Status, Summary, VerdictStatus};
 
 use crate::numbers::{count, counted, significant};
 
+pub use connecting::*;
 pub use efficiency::*;
 pub use facts::*;
 pub use faults::*;

@@ -56,7 +56,7 @@ impl<T: Timing> CoapClients<T> {
             retain: false,
             persistent_sessions: false,
             ends_sessions: false,
-            features: Features::NONE,
+            features: Features { datagrams: true, ..Features::NONE },
             sent_means: SentMeans::Wire,
             maximum_payload_bytes: LARGEST_BODY_BYTES,
             check_topic: Some(|topic| check_topic(topic).map_err(|error| error.to_string())),
@@ -85,6 +85,7 @@ impl<T: Timing> CoapClients<T> {
                 requests: Some("FETCH to its responder; the response's token"),
                 only_responders_hear_requests: true,
                 only_requests: true,
+                datagrams: true,
                 ..Features::NONE
             },
             ..CoapClients::<T>::capabilities()

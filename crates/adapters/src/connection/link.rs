@@ -6,14 +6,14 @@ use std::os::fd::AsFd;
 use pubmark_protocol::client_certificate::WANTED;
 use pubmark_protocol::clients::{Outgoing, SessionConfig, SessionId, ShardConfig};
 use pubmark_protocol::clock;
-use pubmark_protocol::events::{Cause, Said, Token};
+use pubmark_protocol::events::{Cause, Said, Secured, Sink, Token};
 use pubmark_protocol::outbox::{BufferPool, Message, Outbox};
 use pubmark_protocol::reactor::Reactor;
 use pubmark_protocol::receive::WallOffset;
 use pubmark_protocol::requests::Answer;
 use pubmark_protocol::socket::SocketFactory;
 use pubmark_protocol::stream::{ReadBuffers, Stream, StreamError};
-use pubmark_protocol::tls::TlsSetup;
+use pubmark_protocol::tls::{DeviceTls, TlsSetup};
 use pubmark_protocol::traffic::Traffic;
 use pubmark_protocol::websocket::{Fault, WebSocket};
 use pubmark_protocol::wheel::Wheel;
@@ -136,6 +136,10 @@ pub struct Link {
     pub(super) waits_until_ns: Option<u64>,
     /// When the wheel brings this session next; entries for other times are out of date.
     pub(super) check_at_ns: u64,
+    /// What it keeps from one TLS connection to the next.
+    tls: DeviceTls,
+    /// When TLS began to be agreed; `None` while it has not, and once that was told.
+    pub(super) tls_began_ns: Option<u64>,
 }
 
 impl Link {
@@ -163,6 +167,8 @@ impl Link {
             pinged_at_ns: None,
             waits_until_ns: None,
             check_at_ns: 0,
+            tls: DeviceTls::default(),
+            tls_began_ns: None,
         }
     }
 
@@ -185,7 +191,7 @@ impl Link {
         let socket = shared.sockets.connect(self.config.network, address).map_err(unreachable)?;
         let mut stream = Stream::new(socket);
         if tls_first {
-            encrypt(&mut stream, shared, place)?;
+            encrypt(&mut stream, &mut self.tls, shared, place)?;
         }
         if let Some(upgrade) = &shared.config.endpoints[place].upgrade {
             stream.upgrade(WebSocket::new(upgrade));
@@ -211,7 +217,25 @@ impl Link {
     /// Agrees on TLS from here on, where the endpoint asks for it; for protocols that begin in the clear.
     pub fn encrypt(&mut self, shared: &Shared) -> Result<(), Cause> {
         let place = usize::from(self.config.endpoint);
-        self.stream.as_mut().map_or(Ok(()), |stream| encrypt(stream, shared, place))
+        let Some(stream) = &mut self.stream else { return Ok(()) };
+        encrypt(stream, &mut self.tls, shared, place)?;
+        self.note_handshake();
+        Ok(())
+    }
+
+    /// If TLS is to be agreed, that begins now.
+    pub(super) fn note_handshake(&mut self) {
+        let handshakes = self.stream.as_ref().is_some_and(Stream::is_handshaking);
+        self.tls_began_ns = handshakes.then(clock::monotonic_ns);
+    }
+
+    /// Tells that TLS was agreed on, once.
+    pub(super) fn tell_if_secured(&mut self, sink: &mut impl Sink) {
+        let Some(began_ns) = self.tls_began_ns else { return };
+        if let Some(agreed) = self.stream.as_ref().and_then(Stream::agreed_tls) {
+            self.tls_began_ns = None;
+            sink.secured(self.id, Secured { began_ns, done_ns: clock::monotonic_ns(), agreed });
+        }
     }
 
     /// Did the server ask for a certificate of ours, and there is none?
@@ -311,7 +335,7 @@ impl Link {
         self.partial = Vec::new();
         self.pings = 0;
         (self.full, self.ended, self.drained, self.pinged_at_ns) = (false, false, true, None);
-        self.waits_until_ns = None;
+        (self.waits_until_ns, self.tls_began_ns) = (None, None);
     }
 
     /// What all its connections have carried.
@@ -371,8 +395,9 @@ impl Link {
     }
 }
 
-fn encrypt(stream: &mut Stream, shared: &Shared, place: usize) -> Result<(), Cause> {
+fn encrypt(stream: &mut Stream, device: &mut DeviceTls, shared: &Shared, place: usize) -> Result<(), Cause> {
     let Some(setup) = &shared.tls[place] else { return Ok(()) };
-    stream.encrypt(setup.connection().map_err(|error| Cause::Tls(error.to_string()))?);
+    let device = shared.config.resumes_tls.then_some(device);
+    stream.encrypt(setup.connection(device).map_err(|error| Cause::Tls(error.to_string()))?);
     Ok(())
 }

@@ -63,6 +63,7 @@ impl<D: Dialect> Session<D> {
         let Some(stream) = &self.link.stream else { return Ok(()) };
         stream.connected().map_err(|error| Cause::Unreachable(error.to_string()))?;
         self.link.phase = Phase::Opening;
+        self.link.note_handshake();
         self.dialect.begin(&mut self.link, shared)
     }
 

@@ -303,6 +303,8 @@ mod tests {
             maximum_packet_bytes: 0,
             receive_stamps: false,
             keep_alive_s: 0,
+            resumes_tls: false,
+            congestion_control: None,
         };
         for version in [Version::V311, Version::V5] {
             for (qos, packet_id) in

@@ -2,7 +2,7 @@
 
 use pubmark_model::qos::Qos;
 use pubmark_protocol::clients::SessionId;
-use pubmark_protocol::events::{Cause, Connected, Delivery, Said, Sink, Token};
+use pubmark_protocol::events::{Cause, Connected, Delivery, Said, Secured, Sink, Token};
 use pubmark_protocol::requests::ReplyTo;
 
 /// How far a session of two connections has come.
@@ -69,6 +69,11 @@ impl<S: Sink> Mapped<'_, S> {
 }
 
 impl<S: Sink> Sink for Mapped<'_, S> {
+    /// Of two connections, told of each.
+    fn secured(&mut self, connection: SessionId, secured: Secured) {
+        self.sink.secured(self.owner(connection), secured);
+    }
+
     fn connected(&mut self, connection: SessionId, connected: Connected) {
         let Some((owner, pair)) = self.pair(connection) else {
             return self.sink.connected(self.owner(connection), connected);

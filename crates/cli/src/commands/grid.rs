@@ -83,6 +83,10 @@ pub struct Grid {
     #[arg(long, value_name = "LINKS", requires = "systems", value_parser = links, help_heading = WHAT)]
     pub link: Vec<Links>,
 
+    /// Connections with and without TLS: `false,true`
+    #[arg(long, value_name = "SWITCHES", value_delimiter = ',', requires = "systems", help_heading = WHAT)]
+    pub tls: Vec<bool>,
+
     /// Values of a setting of the workload: `rate=1/s,10/s`; once for each setting
     #[arg(long, value_name = "KEY=VALUES", requires = "systems", value_parser = varied, help_heading = WHAT)]
     pub vary: Vec<(String, Vec<String>)>,
@@ -197,6 +201,7 @@ impl Grid {
             rate: self.rate.clone(),
             payload: self.payload.clone(),
             link: self.link.iter().flat_map(|links| links.0.clone()).collect(),
+            tls: self.tls.clone(),
             set: self.vary.clone(),
         }
     }

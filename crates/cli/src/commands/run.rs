@@ -24,7 +24,8 @@ use crate::printer::Printer;
 use crate::protocols::{self, Protocol, Spoken};
 use crate::target::{self, Wanted};
 use crate::{
-    certificates, dry_run, faults, links, placement, recording, rendering, signals, sources, suggestion, suitability,
+    certificates, dry_run, faults, links, placement, recording, rendering, signals, sockets, sources, suggestion,
+    suitability,
 };
 
 /// Descriptors that pubmark needs besides its connections.
@@ -166,6 +167,7 @@ impl Run {
     ) -> Result<Measurement, Failure> {
         refuse_what_is_not_carried_out(&workload)?;
         links::carried_out(&workload, &wanted, &self.setup)?;
+        sockets::carried_out(&self.setup, spoken, &wanted)?;
         faults::carried_out(&workload, spoken, &wanted)?;
         let occurrences = faults::occurrences(&workload, self.setup.seed, self.duration)?;
         raise_descriptors(wanted.sockets(&fleet))?;
@@ -182,6 +184,8 @@ impl Run {
             sources: sources.map_or_else(|| [].into(), |sources| sources.0),
             seed: self.setup.seed,
             shards: usize::from(self.setup.shards),
+            resumes_tls: sockets::resume_tls(&self.setup),
+            congestion_control: self.setup.congestion_control.as_deref().map(Into::into),
             realtime: self.setup.realtime,
             handicap: self.setup.handicap,
             repetitions: self.repeat,

@@ -117,6 +117,14 @@ pub struct Setup {
     #[arg(long, value_name = "N", default_value_t = 1, help_heading = "Load")]
     pub seed: u64,
 
+    /// Encrypt: a system that pubmark starts gets a certificate made for the run; an endpoint says it with its scheme (`mqtts://`)
+    #[arg(long, conflicts_with = "endpoint", help_heading = "Connection")]
+    pub tls: bool,
+
+    /// Each client keeps the TLS session of its last connection and takes it up when it connects again [default: on]
+    #[arg(long, value_enum, value_name = "SWITCH", help_heading = "Connection")]
+    pub tls_resumption: Option<Switch>,
+
     /// Authorities (PEM) that the server's certificate is checked against [default: the machine's]
     #[arg(
         long,
@@ -156,6 +164,10 @@ pub struct Setup {
     #[arg(long, value_name = "ADDRESSES", value_parser = Sources::parse, help_heading = "Connection")]
     pub source_addresses: Option<Sources>,
 
+    /// TCP congestion control of pubmark's own sockets, in place of the machine's: `cubic`, `reno`, `bbr`
+    #[arg(long, value_name = "NAME", help_heading = "Connection")]
+    pub congestion_control: Option<String>,
+
     /// Threads for publishers, and as many for subscribers
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..=256),
           help_heading = "Generator")]
@@ -168,6 +180,15 @@ pub struct Setup {
     /// Make each send take this long at least: a generator of known capacity
     #[arg(long, value_name = "TIME", value_parser = positive_duration, hide = true)]
     pub handicap: Option<Duration>,
+}
+
+/// On or off.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Switch {
+    /// Yes
+    On,
+    /// No
+    Off,
 }
 
 /// What carries a protocol.

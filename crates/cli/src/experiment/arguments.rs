@@ -38,6 +38,10 @@ pub fn words(experiment: &Experiment, settings: &Settings, protocol: &str, folde
     }
     settings.payload_bytes.iter().for_each(|bytes| option("payload", bytes.to_string()));
     settings.link.iter().for_each(|link| option("link", link.to_string()));
+    if settings.tls {
+        words.push("--tls".to_owned());
+    }
+    let mut option = |name: &str, value: String| words.extend([format!("--{name}"), value]);
     settings.set.iter().for_each(|(key, value)| option("set", format!("{key}={value}")));
     option("seed", experiment.seed.to_string());
     option("duration", time(experiment.duration));
@@ -77,7 +81,7 @@ mod tests {
     #[test]
     fn a_cell_is_read_as_the_run_that_it_is() {
         let text = "{name: t, workload: ./w.yaml, seed: 7, duration: 2s, warmup: 0s, generator: {shards: 2, realtime: true}, set: {every: 1s}, \
-                    axes: {system: {system: mosquitto, profile: tuned}, qos: 2, scale: 3, rate: 0.5, payload: 1KB, link: all=lte}}";
+                    axes: {system: {system: mosquitto, profile: tuned}, qos: 2, scale: 3, rate: 0.5, payload: 1KB, link: all=lte, tls: true}}";
         let experiment = parse("t.yaml", text, &|_, _| Ok(())).unwrap();
         let words = words(&experiment, &cells(&experiment)[0].settings, "mqtt311", Path::new("/folder"));
         let run = read(&words).unwrap();
@@ -87,6 +91,7 @@ mod tests {
             (7, 3, Some(2), 0.5, Some(1_000))
         );
         assert_eq!(run.setup.system.as_deref(), Some("mosquitto"));
+        assert!(run.setup.tls);
         assert_eq!(run.setup.link[0].to_string(), "all=lte");
         assert_eq!(run.setup.set, [("every".to_owned(), "1s".to_owned())]);
         assert_eq!((run.setup.shards, run.setup.realtime, run.setup.strict_defaults), (2, true, false));

@@ -16,8 +16,8 @@ use crate::commands::run_arguments::Run;
 use crate::failure::Failure;
 use crate::measurement::Measurement;
 use crate::protocols::{self, PROTOCOLS};
-use crate::suitability;
 use crate::target::Wanted;
+use crate::{brokerless, suitability};
 
 /// An experiment, worked out.
 pub struct Plan {
@@ -156,6 +156,9 @@ impl Ready {
         }
         if let Err(error) = definition.profile(run.setup.profile.as_str()) {
             return Ok(Err(Refusal::unsupported(error.to_string())));
+        }
+        if run.setup.tls && brokerless::has_no_broker(definition) {
+            return Ok(Err(Refusal::unsupported(refusal::nothing_encrypts(definition))));
         }
         let wanted = Wanted::asked(&run, spoken, &workload, stop)?;
         if let Wanted::Started { definition, options } = &wanted

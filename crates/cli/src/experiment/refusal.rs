@@ -1,5 +1,6 @@
 //! What a cell asks for and cannot have, found before anything is started.
 
+use crate::protocols;
 use pubmark_model::topology::TopologyMode;
 use pubmark_model::workload::Workload;
 use pubmark_record::experiment::FailureKind;
@@ -59,6 +60,12 @@ pub fn not_offered(definition: &Definition, options: &StartOptions, workload: &W
             return Some(Refusal::unsupported(format!("`{name}` does not offer {protocol} over WebSocket")));
         }
     }
+    if options.encrypts()
+        && let Some(protocol) =
+            [&options.protocol, listens_over].into_iter().find(|name| !encrypts(definition, options, name))
+    {
+        return Some(Refusal::unsupported(format!("`{name}` does not offer {protocol} over TLS to pubmark's clients")));
+    }
     let topology = options.topology;
     let missing = match topology.mode {
         TopologyMode::Shard => None,
@@ -72,6 +79,19 @@ pub fn not_offered(definition: &Definition, options: &StartOptions, workload: &W
         }
         _ => None,
     }
+}
+
+/// Can connections over a protocol be encrypted, by the system and by our clients?
+fn encrypts(definition: &Definition, options: &StartOptions, protocol: &str) -> bool {
+    let container = options.runs_in_container(definition);
+    let offered =
+        definition.offer(protocol).is_ok_and(|offer| definition.encrypts_protocol(offer, options.websocket, container));
+    offered && protocols::find(protocol).is_some_and(|ours| !ours.capabilities.tls_schemes.is_empty())
+}
+
+/// Why a system without a broker has no TLS here.
+pub fn nothing_encrypts(definition: &Definition) -> String {
+    format!("`{}` has no broker to encrypt connections to", definition.name)
 }
 
 /// Is what starts it on this machine? An image that is not here yet may still be pulled, so only the engine is asked for.

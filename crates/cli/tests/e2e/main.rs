@@ -7,6 +7,7 @@
 #![allow(clippy::unwrap_used, reason = "a failed unwrap is a failed test")]
 
 mod client_certificates;
+mod congestion;
 mod connections;
 mod efficiency;
 mod experiment;
@@ -21,6 +22,7 @@ mod shared_groups;
 mod source_addresses;
 mod supermarket;
 mod support;
+mod tls;
 mod websocket;
 mod wills;
 mod workers;

@@ -133,6 +133,8 @@ fn connect_all(endpoint: &Endpoint, count: u32) -> (Mqtt5, Counts) {
         maximum_packet_bytes: 1 << 20,
         receive_stamps: true,
         keep_alive_s: 60,
+        resumes_tls: true,
+        congestion_control: None,
     };
     let mut clients = Mqtt5::open(config).unwrap();
     let mut counts = Counts::default();

@@ -1,9 +1,13 @@
 //! What followed from each fault, out of what was noted.
 
+use std::collections::VecDeque;
+
 use pubmark_record::faults::{FaultConnections, FaultLatency, LevelBooks};
 
 use super::latency::Before;
 use super::{Event, FaultOutcome, What};
+
+const SECOND_NS: u64 = 1_000_000_000;
 
 /// When a fault was done and until when what followed is its own, ns since the start of the measured window.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -68,6 +72,7 @@ fn connections(events: &[Event], done_ns: u64, until_ns: u64) -> FaultConnection
     }
     let since = |event: &Event| Some((event.at_ns - done_ns) as f64 / 1e9);
     let mut last_back_s = None;
+    let mut within_a_second: VecDeque<u64> = VecDeque::new();
     for event in events.iter().filter(|event| (done_ns..until_ns).contains(&event.at_ns)) {
         match event.what {
             What::Lost => {
@@ -80,6 +85,11 @@ fn connections(events: &[Event], done_ns: u64, until_ns: u64) -> FaultConnection
             What::Back => {
                 found.back += 1;
                 found.first_back_s = found.first_back_s.or(since(event));
+                within_a_second.push_back(event.at_ns);
+                while within_a_second.front().is_some_and(|first| event.at_ns - first >= SECOND_NS) {
+                    within_a_second.pop_front();
+                }
+                found.peak_back_per_s = found.peak_back_per_s.max(Some(within_a_second.len() as u64));
                 last_back_s = since(event);
             }
             What::Left => found.left += 1,
@@ -112,9 +122,20 @@ mod tests {
         assert_eq!((found.first_noticed_s, found.last_noticed_s), (Some(0.1), Some(0.2)));
         assert_eq!((found.first_back_s, found.all_back_s), (Some(2.0), Some(4.0)));
         assert_eq!((found.sessions_found, found.sessions_forgotten), (1, 1));
+        assert_eq!(found.peak_back_per_s, Some(1), "two seconds lie between the two");
         let found = connections(&events, 20 * S, 30 * S);
         assert_eq!((found.connected, found.lost, found.back, found.all_back_s), (3, 1, 0, None));
+        assert_eq!(found.peak_back_per_s, None);
         let nothing = connections(&events, 15 * S, 20 * S);
         assert_eq!((nothing.lost, nothing.first_noticed_s, nothing.all_back_s), (0, None, None));
+    }
+
+    #[test]
+    fn a_storm_s_peak_is_that_of_any_second() {
+        let lost = (0..5).map(|number| Event { at_ns: S + number, what: What::Lost });
+        let back_ms = [1_500, 2_400, 2_499, 2_501, 3_500];
+        let back = back_ms.map(|ms: u64| Event { at_ns: ms * S / 1_000, what: What::Back });
+        let found = connections(&lost.chain(back).collect::<Vec<_>>(), S, 9 * S);
+        assert_eq!((found.back, found.peak_back_per_s), (5, Some(3)));
     }
 }

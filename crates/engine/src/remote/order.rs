@@ -52,6 +52,8 @@ struct Carried {
     maximum_packet_bytes: u64,
     faults: Arc<[PlannedFault]>,
     keep_alive_s: u16,
+    resumes_tls: bool,
+    congestion_control: Option<Arc<str>>,
 }
 
 /// The network that a worker process was started in: every thread is there already.
@@ -89,6 +91,8 @@ impl Order {
             maximum_packet_bytes: plan.maximum_packet_bytes as u64,
             faults: Arc::clone(&plan.faults),
             keep_alive_s: plan.keep_alive_s,
+            resumes_tls: plan.resumes_tls,
+            congestion_control: plan.congestion_control.clone(),
         };
         Order { speaks, shards, plan }
     }
@@ -122,6 +126,8 @@ impl Order {
             maximum_packet_bytes: plan.maximum_packet_bytes as usize,
             faults: Arc::clone(&plan.faults),
             keep_alive_s: plan.keep_alive_s,
+            resumes_tls: plan.resumes_tls,
+            congestion_control: plan.congestion_control.clone(),
         }
     }
 }

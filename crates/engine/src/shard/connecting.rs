@@ -3,7 +3,8 @@
 use pubmark_model::churn::Leave;
 use pubmark_protocol::clients::{Clients, Goodbye, SessionId};
 use pubmark_protocol::clock;
-use pubmark_protocol::events::Cause;
+use pubmark_protocol::events::{Cause, Secured};
+use serde::{Deserialize, Serialize};
 
 use super::Shard;
 use super::session::State;
@@ -11,7 +12,69 @@ use super::timers::Task;
 use crate::faults::What;
 use crate::plan::{ATTEMPT_LIMIT, BACKOFF, QUIESCE_LIMIT};
 
+/// How sessions came up before the schedule began. Times are ns of `CLOCK_MONOTONIC`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Ramp {
+    /// Sessions that were accepted.
+    pub accepted: u64,
+    /// The first try, and the last acceptance; `None` while there was none.
+    pub span_ns: Option<(u64, u64)>,
+}
+
+impl Ramp {
+    /// A session is tried for.
+    fn tried(&mut self, at_ns: u64) {
+        self.span_ns.get_or_insert((at_ns, at_ns));
+    }
+
+    /// A session was accepted.
+    fn accepted(&mut self, at_ns: u64) {
+        self.accepted += 1;
+        let (first_ns, last_ns) = self.span_ns.get_or_insert((at_ns, at_ns));
+        *last_ns = at_ns.max(*last_ns).max(*first_ns);
+    }
+
+    /// Adds another shard's.
+    pub fn merge(&mut self, other: &Ramp) {
+        self.accepted += other.accepted;
+        self.span_ns = match (self.span_ns, other.span_ns) {
+            (Some(one), Some(other)) => Some((one.0.min(other.0), one.1.max(other.1))),
+            (one, other) => one.or(other),
+        };
+    }
+
+    /// From the first try to the last acceptance, s; `None` if nobody was accepted.
+    pub fn seconds(&self) -> Option<f64> {
+        let (first_ns, last_ns) = self.span_ns.filter(|_| self.accepted > 0)?;
+        Some((last_ns - first_ns) as f64 / 1e9)
+    }
+}
+
 impl Shard {
+    /// TLS was agreed on.
+    pub(super) fn note_secured(&mut self, index: u32, secured: &Secured) {
+        let Secured { began_ns, done_ns, agreed } = *secured;
+        let times = &mut self.times;
+        let handshake = if agreed.resumed { &mut times.resumed_handshake } else { &mut times.full_handshake };
+        handshake.record(done_ns as i64 - began_ns as i64);
+        self.counters.count_secured(&agreed);
+        self.sessions[index as usize].secured_ns = Some(done_ns);
+    }
+
+    /// A session was accepted: how long did that take?
+    pub(super) fn note_accepted(&mut self, index: u32, now_ns: u64) {
+        let session = &mut self.sessions[index as usize];
+        if let State::Connecting(since_ns) = session.state {
+            self.times.connect.record(now_ns as i64 - since_ns as i64);
+        }
+        if let Some(secured_ns) = session.secured_ns.take() {
+            self.times.opening.record(now_ns as i64 - secured_ns as i64);
+        }
+        if !self.window.is_set() {
+            self.ramp.accepted(now_ns);
+        }
+    }
+
     /// Starts connecting every session that is planned to be up at the start, evenly at the ramp-up's rate.
     pub(super) fn connect_all(&mut self, now_ns: u64) {
         let gap_ns = 1e9 / self.connects_per_s;
@@ -44,6 +107,10 @@ impl Shard {
         }
         let session = &mut self.sessions[index as usize];
         session.state = State::Connecting(now_ns);
+        session.secured_ns = None;
+        if !self.window.is_set() {
+            self.ramp.tried(now_ns);
+        }
         self.counters.attempted += 1;
         self.timers.add(now_ns + ATTEMPT_LIMIT.as_nanos() as u64, Task::AttemptLimit(index));
         clients.connect(SessionId(index), self);

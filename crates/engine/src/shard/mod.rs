@@ -38,6 +38,7 @@ use crate::plan::{READER_BEAT, REALTIME_LEAD};
 use crate::progress::{Progress, ShardProgress};
 use crate::requests::ShardRequests;
 use crate::worker::Command;
+use connecting::Ramp;
 use following::Following;
 use publisher::Publisher;
 use reacting::Reacting;
@@ -152,6 +153,7 @@ pub struct Shard {
     finishing: bool,
     handicap: Option<Duration>,
     connects_per_s: f64,
+    ramp: Ramp,
     backoff: Stream,
     backoffs_drawn: u64,
     faults: Option<Box<FaultLog>>,
@@ -215,6 +217,7 @@ impl Shard {
             finishing: false,
             handicap: setup.handicap,
             connects_per_s: setup.connects_per_s,
+            ramp: Ramp::default(),
             backoff: setup.backoff,
             backoffs_drawn: 0,
             faults: setup.faults,
@@ -365,6 +368,7 @@ impl Shard {
             cpu_ns: self.window_cpu_ns.1.map(|end| end - self.window_cpu_ns.0),
             wakeups,
             sessions: self.sessions.len() as u64,
+            ramp: self.ramp,
             faults: self.faults.map(|log| log.notes),
         }
     }

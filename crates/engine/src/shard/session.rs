@@ -52,6 +52,8 @@ pub struct Session {
     pub has_will: bool,
     /// Handed over and not yet written.
     pub pending: PendingQueue,
+    /// When TLS was agreed on, of an attempt that was not accepted yet, ns of `CLOCK_MONOTONIC`.
+    pub secured_ns: Option<u64>,
     /// It answers requests.
     pub responder: Option<Box<Responder>>,
 }
@@ -74,6 +76,7 @@ impl Session {
             persistent: config.persistent,
             has_will: config.options.will.is_some(),
             pending: PendingQueue::new(),
+            secured_ns: None,
             responder: None,
         }
     }

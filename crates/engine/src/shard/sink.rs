@@ -5,7 +5,7 @@ use std::sync::atomic::Ordering::Relaxed;
 use pubmark_model::qos::Qos;
 use pubmark_protocol::clients::SessionId;
 use pubmark_protocol::clock;
-use pubmark_protocol::events::{Cause, Connected, Delivery, Said, Sink, Token};
+use pubmark_protocol::events::{Cause, Connected, Delivery, Said, Secured, Sink, Token};
 use pubmark_protocol::header::Header;
 use pubmark_protocol::requests::{ANSWER, ReplyTo};
 
@@ -105,12 +105,14 @@ impl Shard {
 }
 
 impl Sink for Shard {
+    fn secured(&mut self, session: SessionId, secured: Secured) {
+        self.note_secured(session.0, &secured);
+    }
+
     fn connected(&mut self, session: SessionId, connected: Connected) {
         let now_ns = clock::monotonic_ns();
+        self.note_accepted(session.0, now_ns);
         let entry = &mut self.sessions[session.0 as usize];
-        if let State::Connecting(since_ns) = entry.state {
-            self.times.connect.record(now_ns as i64 - since_ns as i64);
-        }
         entry.state = State::Online;
         let kept = entry.persistent && entry.was_up && entry.lost;
         entry.lost = false;

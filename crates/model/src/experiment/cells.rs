@@ -44,6 +44,8 @@ pub struct Settings {
     pub payload_bytes: Option<u32>,
     /// Link in place of the workload's; its own if `None`.
     pub link: Option<LinkChoice>,
+    /// Are connections encrypted?
+    pub tls: bool,
     /// Settings of the workload, those of all cells first.
     pub set: Vec<(String, String)>,
 }
@@ -118,6 +120,7 @@ fn dimensions(experiment: &Experiment) -> Vec<Dimension> {
             to.payload_bytes = units::size(size).ok().map(|bytes| bytes.round() as u32);
         }),
         Dimension::new("link", &given.link, LinkChoice::to_string, |to, link| to.link = Some(link.clone())),
+        Dimension::new("tls", &given.tls, bool::to_string, |to, tls| to.tls = *tls),
     ];
     for (key, values) in &given.set {
         let own = key.clone();
@@ -139,6 +142,7 @@ fn choose(settings: &mut Settings, choice: &SystemChoice) {
     settings.profile.clone_from(&choice.profile);
     settings.limit = choice.limit.as_deref().and_then(asked);
     settings.topology = choice.topology.unwrap_or(Topology::ONE);
+    settings.tls = choice.tls.unwrap_or(false);
     settings.back_end.clone_from(&choice.back_end);
     settings.image.clone_from(&choice.image);
 }
@@ -159,6 +163,7 @@ pub fn cells(experiment: &Experiment) -> Vec<PlannedCell> {
         rate: 1.0,
         payload_bytes: None,
         link: None,
+        tls: false,
         set: experiment.set.clone(),
     };
     let count: usize = dimensions.iter().map(|dimension| dimension.values.len()).product();
@@ -234,6 +239,7 @@ fn label(chosen: &[(&Dimension, &Value)]) -> String {
             "scale" => format!("scale {value}"),
             "rate" => format!("rate × {value}"),
             "payload" => format!("payload {value}"),
+            "tls" => if value == "true" { "TLS" } else { "no TLS" }.to_owned(),
             axis => format!("{} {value}", axis.strip_prefix("set.").unwrap_or(axis)),
         })
         .collect();
@@ -279,6 +285,25 @@ mod tests {
     fn ids_that_look_alike_as_file_names_are_told_apart() {
         let found = cells(&experiment("system: [{system: a, label: x y}, {system: a, label: x-y}]"));
         assert_eq!((found[0].id.as_str(), found[1].id.as_str()), ("x-y", "x-y-2"));
+    }
+
+    #[test]
+    fn tls_is_an_axis_or_a_system_s_own() {
+        let found = cells(&experiment("system: a, tls: [false, true]"));
+        let told: Vec<_> =
+            found.iter().map(|cell| (cell.label.as_str(), cell.id.as_str(), cell.settings.tls)).collect();
+        assert_eq!(told, [("a, no TLS", "a_tls-false", false), ("a, TLS", "a_tls-true", true)]);
+        let found = cells(&experiment("system: [a, {system: a, label: secured, tls: true}]"));
+        assert_eq!(found.iter().map(|cell| cell.settings.tls).collect::<Vec<_>>(), [false, true]);
+        for (axes, why) in [
+            ("system: a, tls: maybe", "neither `true` nor `false`"),
+            ("system: {system: a, tls: true}, tls: [false, true]", "by a system and by an axis"),
+            ("system: a, tls: [true, true]", "given twice"),
+        ] {
+            let text = format!("{{name: test, workload: hello, axes: {{{axes}}}}}");
+            let error = parse("test.yaml", &text, &|_, _| Ok(())).unwrap_err().to_string();
+            assert!(error.contains(why), "{axes}: {error}");
+        }
     }
 
     #[test]

@@ -6,7 +6,7 @@ use std::time::Duration;
 use super::definition::{Axes, Experiment, Generator, Pins, Quick, QuietMachine, SystemChoice};
 use super::raw::{
     BytesText, FactorText, LevelText, LimitText, RawAxes, RawExperiment, RawGenerator, RawPins, RawQuick,
-    RawQuietMachine, RawSystem, ShareText, TimeText, TopologyText, VariantWord, WholeText,
+    RawQuietMachine, RawSystem, ShareText, SwitchText, TimeText, TopologyText, VariantWord, WholeText,
 };
 use super::{Judge, LARGEST_SEED, MOST_CELLS, MOST_REPETITIONS, Word, axes, papers};
 use crate::link::choice::LinkChoice;
@@ -179,6 +179,7 @@ fn all_axes(raw: &RawAxes, judge: Judge<'_>) -> Result<Axes, Problem> {
         rate: read(&raw.rate, factor)?,
         payload: read(&raw.payload, payload)?,
         link: read(&raw.link, link)?,
+        tls: read(&raw.tls, switch)?,
         set: raw
             .set
             .0
@@ -273,6 +274,14 @@ fn factor(text: &Text<FactorText>) -> Result<f64, Problem> {
     }
 }
 
+fn switch(text: &Text<SwitchText>) -> Result<bool, Problem> {
+    text.text.parse::<bool>().map_err(|_| {
+        Problem::new(ProblemKind::WrongKind, format!("`{}` is neither `true` nor `false`", text.text))
+            .at(text.span, "here")
+            .help("write `tls: [false, true]` for both")
+    })
+}
+
 fn link(text: &Text<AnyText>) -> Result<LinkChoice, Problem> {
     // Whether there is such a link and such a group is the workload's to tell.
     LinkChoice::parse(&text.text).map_err(|message| impossible(message).at(text.span, "here"))
@@ -330,6 +339,7 @@ fn system(raw: &RawSystem, axes: &RawAxes, judge: Judge<'_>) -> Result<SystemCho
     only_here(raw.profile.as_ref().map(|text| text.span), axes.profile.is_some(), "profile")?;
     only_here(raw.limit.as_ref().map(|text| text.span), axes.limit.is_some(), "limit")?;
     only_here(raw.topology.as_ref().map(|text| text.span), axes.topology.is_some(), "topology")?;
+    only_here(raw.tls.as_ref().map(|text| text.span), axes.tls.is_some(), "tls")?;
     if let Some(protocol) = &raw.protocol {
         judged(judge, Word::Protocol, &protocol.text, protocol.span)?;
     }
@@ -350,6 +360,7 @@ fn system(raw: &RawSystem, axes: &RawAxes, judge: Judge<'_>) -> Result<SystemCho
         profile: text(&raw.profile),
         limit: raw.limit.as_ref().map(|text| limit(text, judge)).transpose()?,
         topology: raw.topology.as_ref().map(topology).transpose()?,
+        tls: raw.tls.as_ref().map(switch).transpose()?,
         back_end: text(&raw.back_end),
         image: text(&raw.image),
     })

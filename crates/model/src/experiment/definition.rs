@@ -140,6 +140,8 @@ pub struct Axes {
     pub payload: Vec<String>,
     /// Links in place of the workload's: `none`, `lte`, `sensors=lte`.
     pub link: Vec<LinkChoice>,
+    /// Whether connections are encrypted.
+    pub tls: Vec<bool>,
     /// Settings of the workload: key, values.
     pub set: Vec<(String, Vec<String>)>,
 }
@@ -159,6 +161,8 @@ pub struct SystemChoice {
     pub limit: Option<String>,
     /// Its brokers.
     pub topology: Option<Topology>,
+    /// Whether connections to it are encrypted.
+    pub tls: Option<bool>,
     /// `process` or `container`.
     pub back_end: Option<String>,
     /// Image of its container.

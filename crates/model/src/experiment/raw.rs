@@ -23,6 +23,8 @@ text_kinds! {
     /// `1`, `3:bridge`, `5:shard`.
     TopologyText = "Topology", "brokers and how they know each other, such as `3:bridge`",
     r"^(1|[0-9]+[: ](bridge|cluster|shard))$", &["string", "integer"];
+    /// `true`, `false`.
+    SwitchText = "Switch", "`true` or `false`", r"^(true|false)$", &["string", "boolean"];
     /// `none`, `cpu=0.5,memory=256MB`, or the name of a set.
     LimitText = "Limit", "limits such as `cpu=0.5,memory=256MB`, or `none`", "", &["string"];
 }
@@ -173,6 +175,8 @@ pub(crate) struct RawAxes {
     pub payload: Option<OneOrMany<Text<BytesText>>>,
     /// Emulated networks of all groups, or of one: `none`, `lte`, `sensors=lte`; the workload's if not given.
     pub link: Option<OneOrMany<Text<AnyText>>>,
+    /// Whether connections are encrypted, with certificates made for each run: `true`, `false`.
+    pub tls: Option<OneOrMany<Text<SwitchText>>>,
     /// Settings of the workload: a parameter, or a dotted path, each with its values.
     #[serde(default)]
     pub set: Named<OneOrMany<Text<AnyText>>>,
@@ -194,6 +198,8 @@ pub(crate) struct RawSystem {
     pub limit: Option<Text<LimitText>>,
     /// Its brokers.
     pub topology: Option<Text<TopologyText>>,
+    /// Whether connections to it are encrypted.
+    pub tls: Option<Text<SwitchText>>,
     /// How it is run: `process` or `container`.
     pub back_end: Option<Text<AnyText>>,
     /// Image of its container.

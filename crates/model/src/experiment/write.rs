@@ -72,6 +72,7 @@ fn write_axes(text: &mut String, axes: &Axes) {
     axis("scale", axes.scale.iter().map(u32::to_string).collect());
     axis("rate", axes.rate.iter().map(f64::to_string).collect());
     axis("payload", texts(&axes.payload));
+    axis("tls", axes.tls.iter().map(bool::to_string).collect());
     axis("link", axes.link.iter().map(|link| quoted(&link.to_string())).collect());
     if !axes.set.is_empty() {
         text.push_str("  set:\n");
@@ -86,6 +87,7 @@ fn system(choice: &SystemChoice) -> String {
         return quoted(&choice.system);
     }
     let topology = choice.topology.map(|topology| topology.to_string());
+    let tls = choice.tls.map(|tls| tls.to_string());
     let fields = [
         ("system", Some(&choice.system)),
         ("label", Some(&choice.label)),
@@ -95,6 +97,7 @@ fn system(choice: &SystemChoice) -> String {
         ("topology", topology.as_ref()),
         ("back_end", choice.back_end.as_ref()),
         ("image", choice.image.as_ref()),
+        ("tls", tls.as_ref()),
     ];
     let fields: Vec<String> =
         fields.into_iter().filter_map(|(name, value)| Some(format!("{name}: {}", quoted(value?)))).collect();
@@ -169,6 +172,7 @@ mod tests {
                         .filter(|choice| !choice.label.trim().is_empty() && choice.label.trim() == choice.label)
                         .filter(|choice| labels.insert(choice.label.clone()))
                         .chain([SystemChoice::named("always")]).collect(),
+                    tls: if tuned { vec![true, false] } else { vec![] },
                     qos, rate, limit: limit.into_iter().collect(),
                     ..Axes::default()
                 },

@@ -4,15 +4,24 @@ use maud::{Markup, html};
 use pubmark_record::faults::{FaultRow, LevelBooks};
 use pubmark_record::record::Record;
 
-use crate::numbers::{count, seconds, share};
+use crate::numbers::{MISSING, count, seconds, share};
 use crate::words::{self, after, sentence};
 
 /// Faults whose messages are told one by one; more are summed up by the promises.
 const MOST_DETAILED: usize = 50;
 
 /// Columns of the faults.
-const TIMES: [&str; 8] =
-    ["done at", "over at", "connected", "lost", "first noticed", "all noticed", "first back", "all back"];
+const TIMES: [&str; 9] = [
+    "done at",
+    "over at",
+    "connected",
+    "lost",
+    "first noticed",
+    "all noticed",
+    "first back",
+    "all back",
+    "most a second",
+];
 
 /// Of a record with faults.
 pub(super) fn section(record: &Record) -> Markup {
@@ -72,6 +81,7 @@ fn row(fault: &FaultRow) -> Markup {
         td.number { (after(found.last_noticed_s)) }
         td.number { (after(found.first_back_s)) }
         td.number { (after(found.all_back_s)) }
+        td.number { (found.peak_back_per_s.map_or_else(|| MISSING.to_owned(), count)) }
         td { (words::fault_latency(fault.latency.as_ref())) }
     } }
 }
@@ -90,5 +100,5 @@ fn messages(since: &str, level: &LevelBooks) -> Markup {
 
 /// A time in the measured window, to the millisecond.
 fn at(time_s: Option<f64>) -> String {
-    time_s.map_or_else(|| crate::numbers::MISSING.to_owned(), |time_s| format!("{time_s:.3} s"))
+    time_s.map_or_else(|| MISSING.to_owned(), |time_s| format!("{time_s:.3} s"))
 }

@@ -80,6 +80,10 @@ fn rows(record: &Record) -> Vec<(&'static str, String)> {
         ("connects started", format!("at most {}/s", short(settings.connects_per_s))),
         ("TLS", yes_no(settings.tls)),
         (
+            "congestion control of our sockets",
+            settings.congestion_control.clone().unwrap_or_else(|| "the machine's".to_string()),
+        ),
+        (
             "raised, resent, too large",
             format!("{}, {}, {}", count(record.sizes_raised), count(record.resent), count(record.too_large)),
         ),

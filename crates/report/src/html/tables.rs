@@ -1,6 +1,7 @@
 //! The page's tables.
 
 use maud::{Markup, html};
+use pubmark_record::connecting::TlsFigures;
 use pubmark_record::record::Record;
 use pubmark_record::tables::{Breakdown, SeriesRow};
 
@@ -264,6 +265,7 @@ pub(super) fn connections(record: &Record) -> Markup {
                     (pair("time to connect, median", &time(connect.p50)))
                     (pair("time to connect, largest", &time(Some(connect.max))))
                 }
+                @for ramp in &connections.ramp_up { (pair("came up", &words::ramp_up(ramp))) }
             } } }
             @if connections.causes.is_empty() {
                 p { "No connection failed or ended unplanned." }
@@ -273,6 +275,35 @@ pub(super) fn connections(record: &Record) -> Markup {
                     tbody { @for cause in &connections.causes { tr { td { (cause.cause) } td.number { (count(cause.count)) } } } }
                 } }
             }
+        }
+        @if let Some(figures) = &record.tls { (tls(figures)) }
+    }
+}
+
+/// What TLS took of connecting.
+fn tls(figures: &TlsFigures) -> Markup {
+    let parts = [
+        ("full handshake", figures.full, &figures.full_us),
+        ("resumed handshake", figures.resumed, &figures.resumed_us),
+        ("the protocol's opening after it", figures.full + figures.resumed, &figures.opening_us),
+    ];
+    let unit =
+        TimeUnit::for_value(parts.iter().filter_map(|(_, _, times)| Some(times.as_ref()?.max)).fold(0.0, f64::max));
+    let resumption = if figures.resumption { "each client keeps its own last session" } else { "off" };
+    html! {
+        div.scroll { table.numbers {
+            caption { "TLS, from the first connect to the last; resumption: " (resumption) "; times in " (unit.symbol()) }
+            thead { tr { th { "part" } th { "count" } th { "p50" } th { "p90" } th { "p99" } th { "max" } } }
+            tbody { @for (name, number, times) in parts { tr.none[number == 0] {
+                @let times = times.as_ref();
+                th scope="row" { (name) } td { (count(number)) }
+                @for value in [times.and_then(|t| t.p50), times.and_then(|t| t.p90), times.and_then(|t| t.p99), times.map(|t| t.max)] {
+                    td { (unit.number(value)) }
+                }
+            } } }
+        } }
+        @for agreed in &figures.agreed {
+            p { (count(agreed.count)) " × " (words::agreed_on(agreed)) @if agreed.resumed { ", resumed" } }
         }
     }
 }

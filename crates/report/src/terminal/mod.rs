@@ -90,6 +90,9 @@ fn draw(record: &Record, warnings: &[Warning], options: &TerminalOptions, room: 
     if let Some(figures) = record.efficiency.as_ref().filter(|_| room.parts > 0) {
         page.field("payload", &words::efficiency(figures), 2);
     }
+    if let Some(figures) = record.tls.as_ref().filter(|_| room.parts > 0) {
+        page.field("TLS", &words::tls(figures), 3);
+    }
     page.items("cost", &cost(record), 3);
     if let Some(effect) = words::limit_effect(record) {
         let is_binding = record.resources.limits.is_some_and(|effect| effect.was_binding());

@@ -1,6 +1,8 @@
 //! Faults in words.
 
-use pubmark_record::faults::{FaultLatency, FaultRow, LevelBooks, Promise, PromiseVerdict, Reconnect};
+use pubmark_record::faults::{
+    FaultConnections, FaultLatency, FaultRow, LevelBooks, Promise, PromiseVerdict, Reconnect,
+};
 
 use crate::numbers::{MISSING, count, counted, seconds, significant, time};
 
@@ -24,7 +26,7 @@ pub fn fault_connections(fault: &FaultRow) -> String {
     parts.push(format!("noticed after {} to {}", after(found.first_noticed_s), after(found.last_noticed_s)));
     let away = found.lost.saturating_sub(found.back + found.left);
     parts.push(match found.all_back_s {
-        Some(_) => format!("all back after {}", after(found.all_back_s)),
+        Some(_) => format!("all back after {}{}", after(found.all_back_s), storm(found)),
         None if away == 0 => "all left as planned".to_owned(),
         None => format!("{} {NOT_BACK}", counted(away, "client", "clients")),
     });
@@ -33,6 +35,14 @@ pub fn fault_connections(fault: &FaultRow) -> String {
         parts.push(format!("{} of {} kept sessions forgotten", count(found.sessions_forgotten), count(all)));
     }
     parts.join(", ")
+}
+
+/// Clients that come back from which on the peak of their storm is told.
+const STORM: u64 = 10;
+
+fn storm(found: &FaultConnections) -> String {
+    let peak = found.peak_back_per_s.filter(|_| found.back >= STORM);
+    peak.map_or_else(String::new, |peak| format!(" (at most {} in a second)", count(peak)))
 }
 
 /// What became of the latency.
@@ -108,8 +118,6 @@ pub fn after(time_s: Option<f64>) -> String {
 
 #[cfg(test)]
 mod tests {
-    use pubmark_record::faults::FaultConnections;
-
     use super::*;
 
     #[test]
@@ -121,6 +129,7 @@ mod tests {
             first_noticed_s: Some(0.0012),
             last_noticed_s: Some(0.004),
             all_back_s: Some(2.5),
+            peak_back_per_s: Some(31),
             sessions_forgotten: 21,
             ..FaultConnections::default()
         };
@@ -135,7 +144,7 @@ mod tests {
         assert_eq!(fault(&row), "kill of the system at 30 s for 5 s");
         assert_eq!(
             fault_connections(&row),
-            "42 of 42 connections lost, noticed after 1.20 ms to 4.00 ms, all back after 2.50 s, 21 of 21 kept sessions forgotten"
+            "42 of 42 connections lost, noticed after 1.20 ms to 4.00 ms, all back after 2.50 s (at most 31 in a second), 21 of 21 kept sessions forgotten"
         );
         row.connections = FaultConnections { back: 40, all_back_s: None, ..connections };
         assert!(fault_connections(&row).contains("2 clients not back by the next fault or the end"));

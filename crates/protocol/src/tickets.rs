@@ -1,0 +1,68 @@
+//! What a device keeps of its TLS sessions: its own ticket, and nobody else's.
+
+use std::fmt::{self, Debug, Formatter};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use rustls::NamedGroup;
+use rustls::client::{ClientSessionStore, Tls12ClientSessionValue, Tls13ClientSessionValue};
+use rustls::pki_types::ServerName;
+
+/// The newest session of one device with one server. A server may hand out several tickets at once; a device that writes one
+/// place of its flash keeps the last, and so does this.
+#[derive(Default)]
+pub struct Tickets(Mutex<Kept>);
+
+#[derive(Default)]
+struct Kept {
+    group: Option<NamedGroup>,
+    tls12: Option<Tls12ClientSessionValue>,
+    tls13: Option<Tls13ClientSessionValue>,
+}
+
+impl Tickets {
+    fn kept(&self) -> MutexGuard<'_, Kept> {
+        // Nothing that holds it can panic between two changes.
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Debug for Tickets {
+    /// Without the secrets.
+    fn fmt(&self, formatter: &mut Formatter<'_>) -> fmt::Result {
+        let kept = self.kept();
+        let is_there = kept.tls12.is_some() || kept.tls13.is_some();
+        formatter.debug_struct("Tickets").field("is_there", &is_there).finish()
+    }
+}
+
+/// A device has one server, so the names are not looked at.
+impl ClientSessionStore for Tickets {
+    fn set_kx_hint(&self, _server_name: ServerName<'static>, group: NamedGroup) {
+        self.kept().group = Some(group);
+    }
+
+    fn kx_hint(&self, _server_name: &ServerName<'_>) -> Option<NamedGroup> {
+        self.kept().group
+    }
+
+    fn set_tls12_session(&self, _server_name: ServerName<'static>, value: Tls12ClientSessionValue) {
+        self.kept().tls12 = Some(value);
+    }
+
+    fn tls12_session(&self, _server_name: &ServerName<'_>) -> Option<Tls12ClientSessionValue> {
+        self.kept().tls12.clone()
+    }
+
+    fn remove_tls12_session(&self, _server_name: &ServerName<'static>) {
+        self.kept().tls12 = None;
+    }
+
+    fn insert_tls13_ticket(&self, _server_name: ServerName<'static>, value: Tls13ClientSessionValue) {
+        self.kept().tls13 = Some(value);
+    }
+
+    /// A ticket is shown once (RFC 8446 §C.4).
+    fn take_tls13_ticket(&self, _server_name: &ServerName<'static>) -> Option<Tls13ClientSessionValue> {
+        self.kept().tls13.take()
+    }
+}
