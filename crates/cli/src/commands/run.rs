@@ -183,6 +183,7 @@ impl Run {
             seed: self.setup.seed,
             shards: usize::from(self.setup.shards),
             realtime: self.setup.realtime,
+            netem: self.setup.netem.into(),
             handicap: self.setup.handicap,
             repetitions: self.repeat,
             node_exporter: self.setup.node_exporter.clone(),
