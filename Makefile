@@ -46,10 +46,11 @@ test: test-packages test-systems ## install what the tests need and run all but 
 test-systems: build-tests
 	@sh .ci/install-systems target/debug/pubmark $(TEST_SYSTEMS)
 
-test-all: test ## the same, the systems that start slowly (RabbitMQ, Artemis, HiveMQ), ten minutes of fuzzing a parser
+test-all: test ## the same, the systems that start slowly (RabbitMQ, Artemis, HiveMQ), links by the kernel in a virtual machine, ten minutes of fuzzing a parser
 	@sh .ci/install-packages $(SLOW_PACKAGES)
 	@sh .ci/install-systems target/debug/pubmark $(SLOW_SYSTEMS)
 	$(CARGO) test --workspace --no-fail-fast --test slow_systems --test rabbitmq --test amqp10 --test zenoh --test dds_peers -- --ignored
+	CARGO="$(CARGO)" .ci/kernel-netem target/debug/pubmark
 	PUBMARK_FUZZ_S=600 $(CARGO) test --workspace --test fuzz -- --nocapture
 	@echo
 	@echo "make test-all: ALL TESTS PASSED"

@@ -9,11 +9,12 @@ use pubmark_links::addresses;
 use pubmark_links::direction::Counters;
 use pubmark_links::error::LinkError;
 use pubmark_links::namespace::Namespace;
-use pubmark_links::network::{Network, Settings};
+use pubmark_links::netem;
+use pubmark_links::network::{BackEnd, Network, Settings};
 use pubmark_links::star::{Lateness, Snapshot};
 use pubmark_links::verify::{self, Outcome, Verification};
 use pubmark_links::watch::{Orders, Seen, Watch};
-use pubmark_links::{Way, sockets};
+use pubmark_links::{Way, privilege, sockets};
 use pubmark_metrics::distribution::{Distribution, Precision};
 use pubmark_model::fault::Fault;
 use pubmark_model::link::{Link, Step};
@@ -143,8 +144,8 @@ pub struct Carried {
     pub figures: LinkFigures,
     /// By group: packets of the measured window, and of what was before it; none where it was not lived through.
     pub packets: Vec<(String, PacketCounts, PacketCounts)>,
-    /// Messages on their way.
-    pub seen: Seen,
+    /// Messages on their way; `None` where the back end shows no packets.
+    pub seen: Option<Seen>,
 }
 
 fn failed(error: &LinkError) -> Failure {
@@ -153,19 +154,43 @@ fn failed(error: &LinkError) -> Failure {
         .hint("`pubmark doctor` says what is missing for them; `--link none` runs the workload without")
 }
 
+/// The links' own failure, with what to type where only the kernel's emulation is missing or cannot do something.
+fn not_made(error: &LinkError, back_end: BackEnd) -> Failure {
+    match (error, back_end) {
+        (LinkError::Impossible { .. } | LinkError::NotByKernel { .. }, BackEnd::KernelNetem) => {
+            Failure::from_error(ExitCode::Usage, error)
+                .hint("leave `--netem kernel` out: links are then emulated in user space, which needs no netem")
+        }
+        _ => failed(error),
+    }
+}
+
+/// Refuses what the kernel's emulation cannot do, and a kernel that does not have it, before anything starts.
+///
+/// # Errors
+/// What is missing, and what to type instead.
+pub fn by_kernel(workload: &Workload) -> Result<(), Failure> {
+    let behind = Behind::of(workload);
+    let links: Vec<Link> = behind.members.iter().map(|member| member.link.clone()).collect();
+    let not_made = |error| not_made(&error, BackEnd::KernelNetem);
+    netem::refuse(&links).map_err(not_made)?;
+    privilege::probe().kernel_netem.map_err(|missing| not_made(LinkError::Impossible { missing }))
+}
+
 impl Linked {
     /// Makes the networks of a workload and probes its links, about two seconds long; `None` where no group is behind one.
     ///
     /// # Errors
     /// What this machine lacks.
-    pub fn start(workload: &Workload, seed: u64) -> Result<Option<Linked>, Failure> {
+    pub fn start(workload: &Workload, seed: u64, back_end: BackEnd) -> Result<Option<Linked>, Failure> {
         let behind = Behind::of(workload);
         if behind.members.is_empty() {
             return Ok(None);
         }
-        let settings = Settings::new(behind.members.iter().map(|member| member.link.clone()).collect(), seed);
+        let links = behind.members.iter().map(|member| member.link.clone()).collect();
+        let settings = Settings { back_end, ..Settings::new(links, seed) };
         let watch = Watch::new();
-        let network = Network::start_observed(settings, watch.watcher()).map_err(|error| failed(&error))?;
+        let network = Network::start_observed(settings, watch.watcher()).map_err(|error| not_made(&error, back_end))?;
         let congestion_control = sockets::default_congestion_control(network.core()).map_err(|error| failed(&error))?;
         let found = verify::verify(&network).map_err(|error| failed(&error))?;
         let all = (0..network.groups()).filter_map(|group| {
@@ -198,6 +223,11 @@ impl Linked {
     /// The kernel does not let this thread in, or not back.
     pub fn within<T>(&self, work: impl FnOnce() -> Result<T, Failure>) -> Result<T, Failure> {
         self.network.core().enter(work).map_err(|error| failed(&error))?
+    }
+
+    /// Can messages be found on their way? Not where the kernel carries the packets.
+    pub fn shows_packets(&self) -> bool {
+        self.network.back_end() == BackEnd::UserSpace
     }
 
     /// What messages to look for on their way.
@@ -235,6 +265,7 @@ impl Linked {
     /// The emulator had stopped before.
     pub fn figures(self, carried: [Option<Snapshot>; 2]) -> Result<Carried, Failure> {
         let links = self.network.links().to_vec();
+        let emulated = self.network.back_end() == BackEnd::UserSpace;
         let [before, after] = carried;
         let packets = match (&before, &after) {
             (Some(before), Some(after)) => self.packets([&self.probed, before, after]),
@@ -244,28 +275,30 @@ impl Linked {
         // A run that was stopped before its window has measured nothing.
         let before = before.as_ref().unwrap_or(&end.snapshot);
         let after = after.as_ref().unwrap_or(&end.snapshot);
+        let traffic: fn(&Counters) -> LinkTraffic = if emulated { traffic } else { traffic_of_kernel };
         let group = |number: usize| LinkGroup {
             group: self.names[number].clone(),
             link: links[number].name.clone(),
             source: links[number].source.clone(),
-            up: direction(&links[number].up, number, Way::Up, &self.found, [before, after]),
-            down: direction(&links[number].down, number, Way::Down, &self.found, [before, after]),
+            up: direction(&links[number].up, number, Way::Up, &self.found, [before, after], traffic),
+            down: direction(&links[number].down, number, Way::Down, &self.found, [before, after], traffic),
         };
         let all = end.snapshot.links.iter().flat_map(|link| [&link.up, &link.down]);
-        let overflowed = all.map(|counters| counters.overflowed.packets).sum();
+        let overflowed: u64 = all.map(|counters| counters.overflowed.packets).sum();
         let strays = &end.snapshot.strays;
         let figures = LinkFigures {
-            back_end: "user space".to_owned(),
+            back_end: if emulated { "user space" } else { "kernel netem" }.to_owned(),
             realtime: end.snapshot.realtime,
             congestion_control: self.congestion_control.clone(),
             groups: (0..links.len()).map(group).collect(),
+            differences: if emulated { vec![] } else { differences(&links) },
             lateness_us: distribution::summary(&times(&after.lateness.since(&before.lateness))),
-            cpu_s: (after.cpu_ns - before.cpu_ns) as f64 / 1e9,
+            cpu_s: emulated.then(|| (after.cpu_ns - before.cpu_ns) as f64 / 1e9),
             queue_drops: end.unasked_drops() - overflowed,
-            overflowed,
-            strays: strays.unroutable + strays.malformed,
+            overflowed: emulated.then_some(overflowed),
+            strays: emulated.then_some(strays.unroutable + strays.malformed),
         };
-        Ok(Carried { figures, packets, seen: self.watch.take() })
+        Ok(Carried { figures, packets, seen: emulated.then(|| self.watch.take()) })
     }
 
     /// By group: packets between the second and the third of these, and between the first and the second. What a group sent counts
@@ -292,6 +325,7 @@ fn direction(
     way: Way,
     found: &[Verification],
     [before, after]: [&Snapshot; 2],
+    traffic: fn(&Counters) -> LinkTraffic,
 ) -> LinkDirection {
     let counters = after.links[group].of(way).since(before.links[group].of(way));
     let found = found.iter().find(|found| (found.group, found.way) == (group, way));
@@ -322,15 +356,36 @@ fn traffic(counters: &Counters) -> LinkTraffic {
         entered_packets: counters.arrived.packets,
         entered_bytes: counters.arrived.bytes,
         lost: counters.lost.packets,
-        lost_down: counters.lost_down.packets,
-        queue_full: counters.queue_dropped.packets,
-        duplicated: counters.duplicated.packets,
-        sent_ahead: counters.sent_ahead,
-        out_of_order: counters.out_of_order,
+        lost_down: Some(counters.lost_down.packets),
+        queue_full: Some(counters.queue_dropped.packets),
+        duplicated: Some(counters.duplicated.packets),
+        sent_ahead: Some(counters.sent_ahead),
+        out_of_order: Some(counters.out_of_order),
         left_packets: counters.delivered.packets,
         left_bytes: counters.delivered.bytes,
-        queue_peak_bytes: counters.queue_high_water_bytes,
+        queue_peak_bytes: Some(counters.queue_high_water_bytes),
     }
+}
+
+/// The same of the kernel's netem, which does not tell more.
+fn traffic_of_kernel(counters: &Counters) -> LinkTraffic {
+    LinkTraffic {
+        entered_packets: counters.arrived.packets,
+        entered_bytes: counters.arrived.bytes,
+        lost: counters.lost.packets,
+        left_packets: counters.delivered.packets,
+        left_bytes: counters.delivered.bytes,
+        ..LinkTraffic::default()
+    }
+}
+
+/// What the kernel's netem does in another way, each once.
+fn differences(links: &[Link]) -> Vec<String> {
+    let steps = links.iter().flat_map(|link| link.up.iter().chain(&link.down));
+    let mut found: Vec<&str> = steps.flat_map(|step| netem::differences(&step.conditions)).collect();
+    found.sort_unstable();
+    found.dedup();
+    found.into_iter().map(str::to_owned).collect()
 }
 
 /// The emulator's own histogram as the record's figures are made from: a value of a bucket is at most 1/32 too large.

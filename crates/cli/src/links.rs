@@ -2,8 +2,9 @@
 
 use pubmark_model::workload::Workload;
 
-use crate::commands::setup::Setup;
+use crate::commands::setup::{Netem, Setup};
 use crate::failure::Failure;
+use crate::linked;
 use crate::target::Wanted;
 use crate::wrapping::wrap;
 
@@ -24,6 +25,15 @@ pub fn carried_out(workload: &Workload, wanted: &Wanted, setup: &Setup) -> Resul
                 "`--system NAME` in place of `--endpoint`, or `--link none`",
             );
         }
+    }
+    if setup.netem == Netem::Kernel {
+        if matches!(wanted, Wanted::Brokerless { .. }) {
+            return refused(
+                "links by `--netem kernel` lead to a broker, and clients that meet without one need links to each other",
+                "leave `--netem kernel` out, or a system with a broker (`pubmark list systems`)",
+            );
+        }
+        linked::by_kernel(workload)?;
     }
     if setup.source_addresses.is_some() {
         return refused(

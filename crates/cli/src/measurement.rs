@@ -14,6 +14,7 @@ use pubmark_engine::progress::Totals;
 use pubmark_engine::remote::Launcher;
 use pubmark_engine::run::{self, Observer, Phase, Sides};
 use pubmark_engine::sections;
+use pubmark_links::network::BackEnd;
 use pubmark_links::star::Snapshot;
 use pubmark_model::fault::Occurrence;
 use pubmark_model::fleet::Fleet;
@@ -79,6 +80,8 @@ pub struct Measurement {
     pub congestion_control: Option<Arc<str>>,
     /// SCHED_FIFO asked for.
     pub realtime: bool,
+    /// What emulates links.
+    pub netem: BackEnd,
     /// Least time of each send, for tests.
     pub handicap: Option<Duration>,
     /// Repetitions of the call.
@@ -152,7 +155,7 @@ impl Observer for Watch<'_> {
 impl Measurement {
     /// Does repetition `number` (from 1) of that name.
     pub fn repeat(&self, number: u32, name: &str, printer: &Printer, stop: &AtomicBool) -> Result<Measured, Failure> {
-        let Some(linked) = Linked::start(&self.workload, self.seed)? else {
+        let Some(linked) = Linked::start(&self.workload, self.seed, self.netem)? else {
             return self.measure(number, name, printer, stop, None).map(|(measured, _)| measured);
         };
         let (mut measured, crossed) = linked.within(|| self.measure(number, name, printer, stop, Some(&linked)))?;
@@ -160,7 +163,10 @@ impl Measurement {
         let carried = linked.figures(crossed.carried)?;
         let (workload, fleet) = (&self.workload, &self.fleet);
         let sampling = self.followed();
-        let residence = residence::figures(workload, fleet, &networks, sampling, &crossed.followed, &carried.seen);
+        let residence = carried
+            .seen
+            .as_ref()
+            .map(|seen| residence::figures(workload, fleet, &networks, sampling, &crossed.followed, seen));
         recording::add_links(&mut measured.record, carried, residence);
         Ok(measured)
     }
@@ -241,7 +247,7 @@ impl Measurement {
             subscribe_at: target.subscribe_at.clone(),
             networks: linked.map_or_else(Networks::none, Linked::networks),
             by_network: linked.is_some() && workers::are_needed(self.spoken),
-            follows: linked.map(|_| self.followed()),
+            follows: linked.filter(|linked| linked.shows_packets()).map(|_| self.followed()),
             sources: Arc::clone(&self.sources),
             publisher_shards: shards(self.fleet.devices().len()),
             subscriber_shards: shards(self.fleet.subscribers().len()),

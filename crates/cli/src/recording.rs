@@ -110,17 +110,17 @@ pub fn record(plan: &RunPlan, outcome: &Outcome, around: Surroundings) -> Record
 }
 
 /// Adds what links carried and judges anew. The emulator's processor time is told apart from the generator's.
-pub fn add_links(record: &mut Record, carried: Carried, residence: ResidenceFigures) {
+pub fn add_links(record: &mut Record, carried: Carried, residence: Option<ResidenceFigures>) {
     let Carried { figures: mut links, packets, .. } = carried;
     if let Some(own) = &record.settings.congestion_control {
         links.congestion_control = format!("{own} at clients and {} at the system", links.congestion_control);
     }
-    record.residence = (!residence.rows.is_empty()).then_some(residence);
+    record.residence = residence.filter(|residence| !residence.rows.is_empty());
     if let Some(efficiency) = &mut record.efficiency {
         packets.into_iter().for_each(|(group, window, set_up)| efficiency.count(&group, window, set_up));
     }
     if let Some(usage) = record.resources.generator.as_mut().filter(|usage| usage.cpu_seconds > 0.0) {
-        let own = (usage.cpu_seconds - links.cpu_s).max(0.0);
+        let own = (usage.cpu_seconds - links.cpu_s.unwrap_or(0.0)).max(0.0);
         usage.cores *= own / usage.cpu_seconds;
         usage.cpu_seconds = own;
     }

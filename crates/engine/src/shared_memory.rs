@@ -65,7 +65,11 @@ impl<F: Shareable, E: Shareable> SharedMemory<F, E> {
 
     fn map(file: OwnedFd, entries: usize) -> io::Result<SharedMemory<F, E>> {
         // Entries follow the front without a gap, and pages are aligned for both.
-        const { assert!(size_of::<F>().is_multiple_of(align_of::<E>()) && align_of::<F>() <= 4096 && align_of::<E>() <= 4096) };
+        const {
+            assert!(
+                size_of::<F>().is_multiple_of(align_of::<E>()) && align_of::<F>() <= 4096 && align_of::<E>() <= 4096
+            )
+        };
         let bytes = Self::bytes(entries)?;
         let access = libc::PROT_READ | libc::PROT_WRITE;
         // SAFETY: a new mapping, where the kernel likes, of a file of this length; the result is checked.

@@ -11,6 +11,14 @@ pub enum LinkError {
         /// What is missing.
         missing: String,
     },
+    /// The kernel's emulation cannot do what a link asks for.
+    #[error("the kernel's netem cannot carry out link `{link}`: {why}")]
+    NotByKernel {
+        /// The link's name.
+        link: String,
+        /// What it cannot do, and what would be possible.
+        why: &'static str,
+    },
     /// The kernel refused something.
     #[error("failed to {what}")]
     Refused {

@@ -3,7 +3,8 @@
 //! Start with [`network::Network`]: the system's namespace (*core*), a namespace for each group, and one thread that
 //! carries the packets between them. [`direction::Direction`] decides what happens to each packet, on virtual time;
 //! [`namespace::Namespace`] is where sockets, threads and processes are made. Why it is made like this:
-//! `docs/design/links.md`.
+//! `docs/design/links.md`. The other back end, the kernel's own emulation, is in `wires` and [`netem`]:
+//! `docs/design/kernel-netem.md`.
 
 pub mod addresses;
 pub mod direction;
@@ -19,6 +20,7 @@ pub mod star;
 mod tun;
 pub mod verify;
 pub mod watch;
+mod wires;
 
 pub use netlink::{InterfaceCounters, Message};
 
@@ -29,4 +31,14 @@ pub enum Way {
     Up,
     /// From the system to the group.
     Down,
+}
+
+impl Way {
+    /// The other direction.
+    pub fn back(self) -> Way {
+        match self {
+            Way::Up => Way::Down,
+            Way::Down => Way::Up,
+        }
+    }
 }

@@ -124,7 +124,7 @@ impl Namespace {
         unsafe { command.pre_exec(enter) };
     }
 
-    fn descriptor(&self) -> BorrowedFd<'_> {
+    pub(crate) fn descriptor(&self) -> BorrowedFd<'_> {
         std::os::fd::AsFd::as_fd(&*self.descriptor)
     }
 }

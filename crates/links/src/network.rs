@@ -1,4 +1,4 @@
-//! A network of links: the core's namespace, one for each group, and the emulator between them.
+//! A network of links: the core's namespace, one for each group, and the emulator or the kernel's netem between them.
 
 use std::fs::File;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
@@ -12,12 +12,23 @@ use crate::error::LinkError;
 use crate::namespace::Namespace;
 use crate::netlink::{InterfaceCounters, Netlink, Route};
 use crate::star::{Command, Observer, Setting, Snapshot, Star, Unobserved};
-use crate::tun;
+use crate::wires::{self, End, Shape, Wire, Wires};
+use crate::{netem, tun};
 
 /// Smallest packet size that IPv6 allows (RFC 8200 §5).
 const LEAST_MTU: usize = 1_280;
 /// Largest: that of loopback.
 const MOST_MTU: usize = 65_535;
+
+/// What carries packets and does to them what links ask for.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum BackEnd {
+    /// The emulator: the same everywhere, exact counters, draws by the seed, packets seen by an [`Observer`].
+    #[default]
+    UserSpace,
+    /// The kernel's netem, where the kernel has it: no observer, no draws by the seed, fewer counters, no links between groups.
+    KernelNetem,
+}
 
 /// What a network is made of.
 #[derive(Clone, Debug)]
@@ -37,6 +48,8 @@ pub struct Settings {
     pub most_held_bytes: u64,
     /// Ask for SCHED_FIFO for the emulator's thread. Without it, other work on the machine holds packets up.
     pub realtime: bool,
+    /// What carries packets. Seed, bytes held and real-time priority are only for the emulator.
+    pub back_end: BackEnd,
 }
 
 impl Settings {
@@ -52,8 +65,16 @@ impl Settings {
             interface_queue_packets: 20_000,
             most_held_bytes: 256 << 20,
             realtime: true,
+            back_end: BackEnd::default(),
         }
     }
+}
+
+/// What is between the namespaces.
+#[derive(Debug)]
+enum Carrier {
+    Star(Star),
+    Wires(Wires),
 }
 
 /// One end: a namespace with its interface.
@@ -61,7 +82,7 @@ impl Settings {
 struct Side {
     namespace: Namespace,
     netlink: Mutex<Netlink>,
-    interface: u32,
+    interfaces: Vec<u32>,
 }
 
 /// A running network. Dropped, it ends: the namespaces go with the last socket, thread or process in them.
@@ -69,7 +90,7 @@ struct Side {
 pub struct Network {
     core: Side,
     groups: Vec<Side>,
-    star: Star,
+    carrier: Carrier,
     ipv6: bool,
     settings: Settings,
 }
@@ -77,20 +98,22 @@ pub struct Network {
 /// What is known at the end.
 #[derive(Clone, Debug)]
 pub struct Final {
-    /// The emulator's counters.
+    /// The links' counters.
     pub snapshot: Snapshot,
-    /// The core's interface.
-    pub core: InterfaceCounters,
+    /// The core's interfaces: one of the emulator, one for each group of the kernel's.
+    pub core: Vec<InterfaceCounters>,
     /// Each group's interface.
     pub groups: Vec<InterfaceCounters>,
+    /// Interfaces between them, none with the emulator.
+    pub between: Vec<InterfaceCounters>,
 }
 
 impl Final {
     /// Packets that were lost though nobody asked for it: in the interfaces, in the emulator's memory, at the
     /// receivers' kernels. A run with any is invalid.
     pub fn unasked_drops(&self) -> u64 {
-        let interfaces = self.groups.iter().chain([&self.core]);
-        let dropped: u64 = interfaces.map(|counters| counters.sent_dropped + counters.received_dropped).sum();
+        let interfaces = self.groups.iter().chain(&self.core).chain(&self.between);
+        let dropped: u64 = interfaces.map(InterfaceCounters::dropped).sum();
         let links = self.snapshot.links.iter().flat_map(|link| [&link.up, &link.down]);
         let overflowed: u64 = links.map(|counters| counters.overflowed.packets).sum();
         dropped + overflowed + self.snapshot.strays.not_taken
@@ -98,14 +121,21 @@ impl Final {
 }
 
 impl Network {
-    /// Makes the namespaces and starts the emulator. The links' first steps hold until [`begin`](Self::begin).
+    /// Makes the namespaces and what is between them. The links' first steps hold until [`begin`](Self::begin).
     pub fn start(settings: Settings) -> Result<Network, LinkError> {
         Network::start_observed(settings, Unobserved)
     }
 
-    /// The same, with somebody who sees every packet.
+    /// The same, with somebody who sees every packet of the emulator; the kernel's netem shows none.
     pub fn start_observed<O: Observer>(settings: Settings, observer: O) -> Result<Network, LinkError> {
         check(&settings)?;
+        match settings.back_end {
+            BackEnd::UserSpace => Network::with_star(settings, observer),
+            BackEnd::KernelNetem => Network::with_wires(settings),
+        }
+    }
+
+    fn with_star<O: Observer>(settings: Settings, observer: O) -> Result<Network, LinkError> {
         let mut files = Vec::new();
         let (core, file, mut ipv6) = Side::core(&settings)?;
         files.push(file);
@@ -123,7 +153,29 @@ impl Network {
             realtime: settings.realtime,
         };
         let star = Star::start(files, setting, observer)?;
-        Ok(Network { core, groups, star, ipv6, settings })
+        Ok(Network { core, groups, carrier: Carrier::Star(star), ipv6, settings })
+    }
+
+    fn with_wires(settings: Settings) -> Result<Network, LinkError> {
+        netem::refuse(&settings.links)?;
+        let (mut core, ipv6) = Side::bare("core", &[(CORE_V4.into(), 32), (CORE_V6.into(), 128)])?;
+        let shape = Shape { mtu: settings.mtu, queue_packets: settings.interface_queue_packets, ipv6 };
+        let (mut groups, mut laid) = (Vec::new(), Vec::new());
+        for group in 0..settings.links.len() {
+            let (mut side, _) =
+                Side::bare(&format!("link {}", settings.links[group].name), &group_addresses(group, &settings))?;
+            let everything = everything().map(|destination| Route { destination, prefix: 0 });
+            let to_group = [addresses::group_v4(group, 0).into(), addresses::group_v6(group, 0).into()];
+            let to_group = to_group.map(wires::route_to);
+            let hub = format!("hub{group}");
+            let wire = Wire::lay(group, side.end("wan0", &everything), core.end(&hub, &to_group), shape);
+            laid.push(wire.map_err(wires::unknown)?);
+            side.interfaces.push(side.namespace.enter(|| Netlink::index("wan0"))??);
+            core.interfaces.push(core.namespace.enter(|| Netlink::index(&hub))??);
+            groups.push(side);
+        }
+        let wires = Wires::start(laid, &settings.links)?;
+        Ok(Network { core, groups, carrier: Carrier::Wires(wires), ipv6, settings })
     }
 
     /// Where the system runs, and everything that is to reach it without a link.
@@ -146,6 +198,11 @@ impl Network {
         &self.settings.links
     }
 
+    /// What carries packets.
+    pub fn back_end(&self) -> BackEnd {
+        self.settings.back_end
+    }
+
     /// Addresses that a group's sockets may be bound to, IPv4.
     pub fn sources(&self, group: usize) -> Vec<Ipv4Addr> {
         (0..self.settings.addresses).map(|member| addresses::group_v4(group, member)).collect()
@@ -164,39 +221,68 @@ impl Network {
 
     /// The steps of all links count from `origin_ns` (`CLOCK_MONOTONIC`): the start of the measured window.
     pub fn begin(&self, origin_ns: u64) -> Result<(), LinkError> {
-        self.star.command(Command::Start(origin_ns))
+        self.command(Command::Start(origin_ns))
     }
 
     /// Other conditions for one direction, from now until the link's next step.
     pub fn set(&self, group: usize, way: Way, conditions: Conditions) -> Result<(), LinkError> {
         self.known(group)?;
-        self.star.command(Command::Set(group, way, conditions))
+        self.command(Command::Set(group, way, conditions))
     }
 
     /// Cuts a group off, or lets it back: a fault, whatever its link's conditions are.
     pub fn cut(&self, group: usize, cut: bool) -> Result<(), LinkError> {
         self.known(group)?;
-        self.star.command(Command::Cut(group, cut))
+        self.command(Command::Cut(group, cut))
     }
 
-    /// The emulator's counters now; nothing stops for it.
+    /// The links' counters now; nothing stops for it.
     pub fn snapshot(&self) -> Snapshot {
-        self.star.snapshot()
+        match &self.carrier {
+            Carrier::Star(star) => star.snapshot(),
+            Carrier::Wires(wires) => wires.snapshot(),
+        }
     }
 
-    /// Is the emulator at work? If not, [`stop`](Self::stop) says why, and no packet gets anywhere.
+    /// Packets that are on one direction of a group's link now; none of a group that there is not.
+    pub fn waiting(&self, group: usize, way: Way) -> u64 {
+        match &self.carrier {
+            Carrier::Star(star) => star.snapshot().links.get(group).map_or(0, |link| link.of(way).waiting.packets),
+            Carrier::Wires(wires) if group < self.groups.len() => wires.waiting(group, way),
+            Carrier::Wires(_) => 0,
+        }
+    }
+
+    /// Is it at work? If not, [`stop`](Self::stop) says why, and packets do not get where they should.
     pub fn is_running(&self) -> bool {
-        self.star.is_running()
+        match &self.carrier {
+            Carrier::Star(star) => star.is_running(),
+            Carrier::Wires(wires) => wires.is_running(),
+        }
     }
 
-    /// Ends the emulator and reads the last counters. Packets on a link then are not delivered.
+    /// Ends the emulation and reads the last counters. Packets on a link then are not delivered.
     pub fn stop(mut self) -> Result<Final, LinkError> {
         // The interfaces live as long as their descriptors: their counters are read first.
-        let files = self.star.end()?;
+        let (files, between) = match &mut self.carrier {
+            Carrier::Star(star) => (star.end()?, Vec::new()),
+            Carrier::Wires(wires) => {
+                wires.end()?;
+                (Vec::new(), wires.interfaces()?)
+            }
+        };
         let core = self.core.counters()?;
-        let groups = self.groups.iter().map(Side::counters).collect::<Result<_, _>>()?;
+        let groups: Result<Vec<_>, _> = self.groups.iter().map(Side::counters).collect();
+        let groups = groups?.into_iter().flatten().collect();
         drop(files);
-        Ok(Final { snapshot: self.star.snapshot(), core, groups })
+        Ok(Final { snapshot: self.snapshot(), core, groups, between })
+    }
+
+    fn command(&self, command: Command) -> Result<(), LinkError> {
+        match &self.carrier {
+            Carrier::Star(star) => star.command(command),
+            Carrier::Wires(wires) => wires.command(command),
+        }
     }
 
     fn known(&self, group: usize) -> Result<(), LinkError> {
@@ -219,14 +305,27 @@ impl Side {
 
     fn group(group: usize, settings: &Settings) -> Result<(Side, File, bool), LinkError> {
         let name = &settings.links[group].name;
-        let members = 0..settings.addresses;
-        let addresses: Vec<(IpAddr, u8)> = members
-            .flat_map(|member| {
-                [(addresses::group_v4(group, member).into(), 32), (addresses::group_v6(group, member).into(), 128)]
-            })
-            .collect();
-        let everything = [IpAddr::V4(Ipv4Addr::UNSPECIFIED), IpAddr::V6(Ipv6Addr::UNSPECIFIED)];
-        Side::make(&format!("link {name}"), "wan0", &addresses, &everything, settings)
+        Side::make(&format!("link {name}"), "wan0", &group_addresses(group, settings), &everything(), settings)
+    }
+
+    /// A namespace with `addresses` on its loopback, where they hold whichever interface is used, and no other interface yet. The
+    /// last value tells whether it has IPv6.
+    fn bare(name: &str, addresses: &[(IpAddr, u8)]) -> Result<(Side, bool), LinkError> {
+        let namespace = Namespace::create(name)?;
+        let (netlink, ipv6) = namespace.enter(|| {
+            let mut netlink = Netlink::open()?;
+            let loopback = Netlink::index("lo")?;
+            netlink.up(loopback)?;
+            let ipv6 = add_addresses(&mut netlink, loopback, addresses)?;
+            Ok::<_, LinkError>((netlink, ipv6))
+        })??;
+        Ok((Side { namespace, netlink: Mutex::new(netlink), interfaces: Vec::new() }, ipv6))
+    }
+
+    /// An end for a wire.
+    fn end<'a>(&'a mut self, interface: &'a str, routes: &'a [Route]) -> End<'a> {
+        let netlink = self.netlink.get_mut().unwrap_or_else(PoisonError::into_inner);
+        End { namespace: &self.namespace, netlink, interface, routes }
     }
 
     /// A namespace with loopback and an interface that has `addresses` and the default routes `defaults`. The last
@@ -246,11 +345,7 @@ impl Side {
             netlink.up(Netlink::index("lo")?)?;
             netlink.prepare(index, settings.mtu, settings.interface_queue_packets)?;
             netlink.up(index)?;
-            let mut ipv6 = true;
-            for (address, prefix) in addresses {
-                let result = netlink.add_address(index, *address, *prefix);
-                ipv6 &= is_there(address, result)?;
-            }
+            let ipv6 = add_addresses(&mut netlink, index, addresses)?;
             let multicast = Route { destination: Ipv4Addr::new(224, 0, 0, 0).into(), prefix: 4 };
             netlink.add_route(index, multicast)?;
             for destination in defaults.iter().filter(|destination| destination.is_ipv4() || ipv6) {
@@ -258,13 +353,35 @@ impl Side {
             }
             Ok::<_, LinkError>((file, netlink, index, ipv6))
         })??;
-        Ok((Side { namespace, netlink: Mutex::new(netlink), interface: index }, file, ipv6))
+        Ok((Side { namespace, netlink: Mutex::new(netlink), interfaces: vec![index] }, file, ipv6))
     }
 
-    fn counters(&self) -> Result<InterfaceCounters, LinkError> {
+    fn counters(&self) -> Result<Vec<InterfaceCounters>, LinkError> {
         let mut netlink = self.netlink.lock().unwrap_or_else(PoisonError::into_inner);
-        netlink.counters(self.interface)
+        self.interfaces.iter().map(|interface| netlink.counters(*interface)).collect()
     }
+}
+
+/// Addresses of a group's members.
+fn group_addresses(group: usize, settings: &Settings) -> Vec<(IpAddr, u8)> {
+    let of =
+        |member| [(addresses::group_v4(group, member).into(), 32), (addresses::group_v6(group, member).into(), 128)];
+    (0..settings.addresses).flat_map(of).collect()
+}
+
+/// Destinations of the default routes.
+fn everything() -> [IpAddr; 2] {
+    [Ipv4Addr::UNSPECIFIED.into(), Ipv6Addr::UNSPECIFIED.into()]
+}
+
+/// Gives an interface addresses; tells whether there is IPv6.
+fn add_addresses(netlink: &mut Netlink, index: u32, addresses: &[(IpAddr, u8)]) -> Result<bool, LinkError> {
+    let mut ipv6 = true;
+    for (address, prefix) in addresses {
+        let result = netlink.add_address(index, *address, *prefix);
+        ipv6 &= is_there(address, result)?;
+    }
+    Ok(ipv6)
 }
 
 /// Was an address given? IPv6 may be switched off on a machine: links then do without.

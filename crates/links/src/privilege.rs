@@ -12,7 +12,7 @@ use crate::error::LinkError;
 use crate::namespace::{Namespace, spawn};
 use crate::netem;
 use crate::netlink::Netlink;
-use crate::tun;
+use crate::{tun, wires};
 
 /// Bit of CAP_SYS_ADMIN (linux/capability.h), which namespaces need.
 const SYS_ADMIN: u32 = 21;
@@ -40,8 +40,8 @@ pub struct Capabilities {
     pub tun: Result<(), String>,
     /// May a thread run under SCHED_FIFO? Without it, links are less punctual when the machine is busy.
     pub realtime: bool,
-    /// Does the kernel have `netem`?
-    pub kernel_netem: bool,
+    /// Why the kernel's netem cannot be used, if it cannot; it needs no [`tun`](Self::tun).
+    pub kernel_netem: Result<(), String>,
 }
 
 impl Capabilities {
@@ -60,10 +60,14 @@ impl Capabilities {
 /// Finds out what is there by trying it in namespaces that are thrown away. Nothing outside of them is touched.
 pub fn probe() -> Capabilities {
     let privilege = privilege();
-    let (tun, kernel_netem) = match privilege {
-        Privilege::Administrator => inside().unwrap_or_else(|error| (Err(chain(&error)), false)),
-        Privilege::UserNamespace => (attempt(true).map_err(|error| error.to_string()), false),
-        Privilege::None => (Err("no namespace to make one in".to_owned()), false),
+    let none = || Err("no namespace to make one in".to_owned());
+    let [tun, kernel_netem] = match privilege {
+        Privilege::Administrator => inside().unwrap_or_else(|error| [Err(chain(&error)), Err(chain(&error))]),
+        Privilege::UserNamespace => {
+            let untried = "it is tried by root only".to_owned();
+            [attempt(true).map_err(|error| error.to_string()), Err(untried)]
+        }
+        Privilege::None => [none(), none()],
     };
     Capabilities { privilege, tun, realtime: may_be_realtime(), kernel_netem }
 }
@@ -157,22 +161,25 @@ fn attempt(with_interface: bool) -> io::Result<()> {
 }
 
 /// Tries an interface and `netem` in a namespace of their own.
-fn inside() -> Result<(Result<(), String>, bool), LinkError> {
-    Namespace::create("probe")?.enter(|| {
+fn inside() -> Result<[Result<(), String>; 2], LinkError> {
+    let probe = Namespace::create("probe")?;
+    probe.enter(|| {
         let tun = tun::open("probe0").map(drop).map_err(|error| chain(&error));
-        (tun, has_netem())
+        let kernel_netem = has_netem(&probe).map_err(|error| match wires::unknown(error) {
+            LinkError::Impossible { missing } => missing,
+            error => chain(&error),
+        });
+        [tun, kernel_netem]
     })
 }
 
-/// Does the kernel take a `netem` queue on the loopback of the calling thread's namespace? Only in one that is thrown
+/// Does the kernel take a `netem` queue on an interface of a pair in the calling thread's namespace? Only in one that is thrown
 /// away.
-fn has_netem() -> bool {
-    let attempt = || -> Result<(), LinkError> {
-        let mut netlink = Netlink::open()?;
-        let index = Netlink::index("lo")?;
-        netlink.request(|| "add a netem queue".to_owned(), netem::request(index, &Conditions::default()))
-    };
-    attempt().is_ok()
+fn has_netem(probe: &Namespace) -> Result<(), LinkError> {
+    let mut netlink = Netlink::open()?;
+    netlink.add_pair("probe1", "probe2", probe.descriptor())?;
+    let index = Netlink::index("probe1")?;
+    netlink.request(|| "add a netem queue".to_owned(), netem::request(index, &Conditions::default()))
 }
 
 fn may_be_realtime() -> bool {
@@ -202,7 +209,7 @@ mod tests {
     #[test]
     fn what_is_missing_is_one_sentence() {
         let all =
-            Capabilities { privilege: Privilege::Administrator, tun: Ok(()), realtime: false, kernel_netem: false };
+            Capabilities { privilege: Privilege::Administrator, tun: Ok(()), realtime: false, kernel_netem: Ok(()) };
         assert_eq!(all.missing(), None);
         let none = Capabilities { privilege: Privilege::None, ..all.clone() };
         assert!(none.missing().unwrap().contains("neither"));

@@ -5,10 +5,10 @@ use serde::{Deserialize, Serialize};
 
 use crate::record::Summary;
 
-/// The links of a run.
+/// The links of a run. What only the emulator in user space can tell is `null` with the kernel's netem.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct LinkFigures {
-    /// What emulates them: `user space`.
+    /// What emulates them: `user space`, or `kernel netem`.
     pub back_end: String,
     /// It ran with real-time priority.
     pub realtime: bool,
@@ -16,16 +16,19 @@ pub struct LinkFigures {
     pub congestion_control: String,
     /// By group of devices or subscribers, in the workload's order.
     pub groups: Vec<LinkGroup>,
+    /// What the back end does in another way than links say, in words.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub differences: Vec<String>,
     /// Time from a packet being due until the emulator handed it on: part of the latency, and ours.
     pub lateness_us: Option<Summary>,
     /// CPU time of the emulator in the measured window, s. It holds the receivers' IP and TCP input.
-    pub cpu_s: f64,
-    /// Packets that the kernel dropped because a queue to the emulator was full.
+    pub cpu_s: Option<f64>,
+    /// Packets that the kernel dropped at an interface, because a queue to the emulator was full or a receiver did not take them.
     pub queue_drops: u64,
     /// Packets that the emulator dropped because it held as many bytes as it may.
-    pub overflowed: u64,
+    pub overflowed: Option<u64>,
     /// Packets that went to nobody: of no group, or not of IP.
-    pub strays: u64,
+    pub strays: Option<u64>,
 }
 
 /// The link of a group.
@@ -69,6 +72,7 @@ pub struct LinkCheck {
 }
 
 /// Packets of IP, with their headers, in one direction.
+/// What is `null` the kernel's netem does not tell: all its losses are in `lost`.
 /// `entered_packets + duplicated = left_packets + lost + lost_down + queue_full + what was under way at the end - at the begin`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct LinkTraffic {
@@ -76,34 +80,39 @@ pub struct LinkTraffic {
     pub entered_packets: u64,
     /// Their bytes.
     pub entered_bytes: u64,
-    /// Lost as asked.
+    /// Lost as asked; with the kernel's netem everything that its queue dropped.
     pub lost: u64,
     /// Lost because the link was down.
-    pub lost_down: u64,
+    pub lost_down: Option<u64>,
     /// Dropped because the bottleneck's queue was full.
-    pub queue_full: u64,
+    pub queue_full: Option<u64>,
     /// Sent twice as asked.
-    pub duplicated: u64,
+    pub duplicated: Option<u64>,
     /// Sent ahead, without their delay, as asked.
-    pub sent_ahead: u64,
+    pub sent_ahead: Option<u64>,
     /// Left after one that had come later.
-    pub out_of_order: u64,
+    pub out_of_order: Option<u64>,
     /// Packets that left the link.
     pub left_packets: u64,
     /// Their bytes.
     pub left_bytes: u64,
     /// Most bytes that waited for the bottleneck, since the start.
-    pub queue_peak_bytes: u64,
+    pub queue_peak_bytes: Option<u64>,
 }
 
 impl LinkTraffic {
     /// Packets that did not get through: lost, or without room in the queue.
     pub fn gone(&self) -> u64 {
-        self.lost + self.lost_down + self.queue_full
+        self.lost + self.lost_down.unwrap_or(0) + self.queue_full.unwrap_or(0)
     }
 }
 
 impl LinkFigures {
+    /// Packets that were lost though no link was asked to lose them.
+    pub fn unasked_drops(&self) -> u64 {
+        self.queue_drops + self.overflowed.unwrap_or(0)
+    }
+
     /// Every check that was made, with its group and direction.
     pub fn checks(&self) -> impl Iterator<Item = (&LinkGroup, &'static str, &LinkCheck)> {
         self.groups.iter().flat_map(|group| {

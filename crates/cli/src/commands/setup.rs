@@ -113,6 +113,10 @@ pub struct Setup {
     #[arg(long, value_name = "LINK|GROUP=LINK", value_parser = LinkChoice::parse, help_heading = "Load")]
     pub link: Vec<LinkChoice>,
 
+    /// What emulates links: pubmark itself in user space, or the kernel's netem, where the kernel has it
+    #[arg(long, value_enum, default_value = "user", help_heading = "Load")]
+    pub netem: Netem,
+
     /// Seed of the schedule: the same seed and workload give the same schedule
     #[arg(long, value_name = "N", default_value_t = 1, help_heading = "Load")]
     pub seed: u64,
@@ -198,6 +202,24 @@ pub enum Transport {
     Tcp,
     /// WebSocket over TCP
     Websocket,
+}
+
+/// What emulates links.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Netem {
+    /// pubmark's emulator
+    User,
+    /// The kernel's netem
+    Kernel,
+}
+
+impl From<Netem> for pubmark_links::network::BackEnd {
+    fn from(netem: Netem) -> pubmark_links::network::BackEnd {
+        match netem {
+            Netem::User => pubmark_links::network::BackEnd::UserSpace,
+            Netem::Kernel => pubmark_links::network::BackEnd::KernelNetem,
+        }
+    }
 }
 
 /// What runs a system.

@@ -98,17 +98,10 @@ pub fn links() -> Finding {
     Finding::good(format!("`--link` can be used{punctual}"))
 }
 
-/// The kernel's own link emulation: told from the kernel's lists of what it has.
+/// The kernel's own link emulation, tried in a network of its own.
 pub fn netem() -> Finding {
-    let release = read("/proc/sys/kernel/osrelease").unwrap_or_default();
-    let has = |file: &str, words: &str| fs::read_to_string(file).is_ok_and(|text| text.contains(words));
-    let modules = format!("/lib/modules/{release}");
-    let found = has(&format!("{modules}/modules.builtin"), "/sch_netem.ko")
-        || has(&format!("{modules}/modules.dep"), "/sch_netem.ko")
-        || has(&format!("/boot/config-{release}"), "CONFIG_NET_SCH_NETEM=");
-    Finding::good(if found {
-        "the kernel has it"
-    } else {
-        "not in this kernel, as far as can be seen; nothing needs it"
+    Finding::good(match privilege::probe().kernel_netem {
+        Ok(()) => "links can be emulated by the kernel: `--netem kernel`".to_owned(),
+        Err(why) => format!("no `--netem kernel`: {why}; links are emulated in user space, and nothing needs it"),
     })
 }

@@ -133,3 +133,27 @@ fn what_links_do_not_carry_is_refused_before_anything_starts() {
         assert!(place.runs().is_empty());
     }
 }
+
+#[test]
+fn the_kernels_emulation_is_refused_where_it_cannot_do_what_is_asked() {
+    if !can_be_made() {
+        return;
+    }
+    let place = Place::new();
+    let call = |link: &str| {
+        let call = ["run", "hello", "--system", "builtin", "--netem", "kernel", "--link", link];
+        place.call(&[&call[..], &TIMES].concat())
+    };
+    // Whichever kernel this is: netem lets packets overtake each other by their jitter.
+    let called = call("{delay: 20ms, jitter: 5ms}");
+    assert_eq!(called.code(), 2, "{called:?}");
+    assert!(called.errors.contains("jitter_reorders: true"), "{}", called.errors);
+    assert!(called.errors.contains("leave `--netem kernel` out"), "{}", called.errors);
+    let Err(why) = pubmark_links::privilege::probe().kernel_netem else {
+        return println!("skipped: this kernel has netem, so that nothing is missing");
+    };
+    let called = call("{delay: 20ms, loss: 1%}");
+    assert_eq!(called.code(), 2, "{called:?}");
+    assert!(called.errors.replace(['\n', ' '], "").contains(&why.replace(' ', "")), "{why}: {}", called.errors);
+    assert!(called.errors.contains("leave `--netem kernel` out"), "{}", called.errors);
+}

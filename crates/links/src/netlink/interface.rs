@@ -12,7 +12,7 @@ const ADDRESS_GENERATION: u16 = 8;
 const NO_ADDRESS: u8 = 1;
 
 /// Fixed parts of requests: `ifinfomsg`, `ifaddrmsg`, `rtmsg`.
-fn interface_part(index: u32, flags: u32, change: u32) -> [u8; 16] {
+pub(super) fn interface_part(index: u32, flags: u32, change: u32) -> [u8; 16] {
     let mut part = [0; 16];
     part[4..8].copy_from_slice(&index.to_ne_bytes());
     part[8..12].copy_from_slice(&flags.to_ne_bytes());
@@ -58,6 +58,11 @@ pub struct InterfaceCounters {
 }
 
 impl InterfaceCounters {
+    /// Packets that were lost at the interface.
+    pub fn dropped(&self) -> u64 {
+        self.sent_dropped + self.received_dropped
+    }
+
     /// From `rtnl_link_stats64` (linux/if_link.h): rx_packets, tx_packets, rx_bytes, tx_bytes, rx_errors, tx_errors,
     /// rx_dropped, tx_dropped, …
     fn from_statistics(bytes: &[u8]) -> Option<InterfaceCounters> {

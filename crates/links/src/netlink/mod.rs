@@ -2,6 +2,8 @@
 
 mod interface;
 mod message;
+mod pair;
+mod queue;
 
 use std::io;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
@@ -10,6 +12,7 @@ pub use interface::{InterfaceCounters, Route};
 pub use message::Message;
 #[cfg(test)]
 pub(crate) use message::find;
+pub(crate) use queue::fixed_part as queue_part;
 
 use crate::error::LinkError;
 

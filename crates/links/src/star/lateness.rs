@@ -70,6 +70,11 @@ pub struct Lateness {
 }
 
 impl Lateness {
+    /// Of nothing.
+    pub fn none() -> Lateness {
+        SharedLateness::new().read()
+    }
+
     /// Packets counted.
     pub fn count(&self) -> u64 {
         self.buckets.iter().sum()

@@ -179,7 +179,7 @@ impl<'a> Path<'a> {
             if now > give_up || !self.network.is_running() {
                 return Ok(arrivals);
             }
-            if sender_is_done() && self.network.snapshot().links[self.group].of(self.way).waiting.packets == 0 {
+            if sender_is_done() && self.network.waiting(self.group, self.way) == 0 {
                 if now - *empty_since.get_or_insert(now) > GRACE_NS {
                     return Ok(arrivals);
                 }

@@ -4,7 +4,7 @@ use maud::{Markup, html};
 use pubmark_record::links::{LinkCheck, LinkDirection, LinkGroup};
 use pubmark_record::record::Record;
 
-use crate::numbers::{bytes, count, share};
+use crate::numbers::{MISSING, bytes, count, share};
 use crate::words::{self, sentence};
 
 /// Of a record with links.
@@ -37,13 +37,18 @@ pub(super) fn section(record: &Record) -> Markup {
                 td.number { (count(traffic.entered_packets)) }
                 td.number { (bytes(Some(traffic.entered_bytes as f64))) }
                 td.number { (count(traffic.gone())) " (" (share(traffic.gone(), traffic.entered_packets)) ")" }
-                td.number { (count(traffic.duplicated)) }
-                td.number { (count(traffic.sent_ahead)) }
+                td.number { (known(traffic.duplicated)) }
+                td.number { (known(traffic.sent_ahead)) }
                 td.number { (count(traffic.left_packets)) }
                 td.number { (bytes(Some(traffic.left_bytes as f64))) }
             } } } }
         } }
     }
+}
+
+/// A count, if the back end tells it.
+fn known(number: Option<u64>) -> String {
+    number.map_or_else(|| MISSING.to_string(), count)
 }
 
 fn sides(group: &LinkGroup) -> [(&'static str, &LinkDirection); 2] {

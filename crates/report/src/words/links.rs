@@ -32,17 +32,22 @@ pub fn link(group: &LinkGroup) -> String {
     format!("{} over {}: {}; {down}", group.group, group.link, side("up", &group.up))
 }
 
-/// The emulator itself in one line.
+/// What emulated them, in one line.
 pub fn emulator(links: &LinkFigures) -> String {
+    let unasked = counted(links.unasked_drops(), "packet", "packets");
+    let differs: String = links.differences.iter().map(|how| format!("; {how}")).collect();
+    let tcp = &links.congestion_control;
+    let Some(cpu_s) = links.cpu_s else {
+        return format!("emulated by {}, TCP by {tcp}; {unasked} dropped unasked{differs}", links.back_end);
+    };
     let lateness = links.lateness_us.as_ref();
     format!(
-        "emulated in {}{}, TCP by {}; packets handed on late by p99 {}, at most {}; {} dropped unasked; {} s of CPU",
+        "emulated in {}{}, TCP by {tcp}; packets handed on late by p99 {}, at most {}; {unasked} dropped unasked; {} s of \
+         CPU{differs}",
         links.back_end,
         if links.realtime { " with real-time priority" } else { "" },
-        links.congestion_control,
         time(lateness.and_then(|lateness| lateness.p99)),
         time(lateness.map(|lateness| lateness.max)),
-        counted(links.queue_drops + links.overflowed, "packet", "packets"),
-        crate::numbers::significant(links.cpu_s),
+        crate::numbers::significant(cpu_s),
     )
 }

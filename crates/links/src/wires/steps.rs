@@ -1,0 +1,191 @@
+//! Which conditions hold in each direction, and when the next step is due: a state machine, and the thread that carries it out.
+
+use std::sync::mpsc::{Receiver, RecvTimeoutError};
+use std::time::Duration;
+
+use pubmark_model::link::{Conditions, Link, Step};
+use pubmark_protocol::clock;
+
+use crate::Way;
+use crate::error::LinkError;
+use crate::star::Command;
+
+/// Conditions of one direction.
+#[derive(Clone, Debug)]
+struct Course {
+    steps: Vec<Step>,
+    /// The first step that is not carried out yet.
+    next: usize,
+    current: Conditions,
+}
+
+/// A change to carry out: group, direction, what holds from now on.
+pub type Change = (usize, Way, Conditions);
+
+/// The courses of all links.
+#[derive(Clone, Debug)]
+pub struct Courses {
+    /// By group: up, down.
+    links: Vec<[Course; 2]>,
+    cut: Vec<bool>,
+    /// Since when steps count; `None` before.
+    origin_ns: Option<u64>,
+}
+
+const WAYS: [Way; 2] = [Way::Up, Way::Down];
+
+impl Courses {
+    /// Of these links.
+    pub fn new(links: &[Link]) -> Courses {
+        let course = |steps: &Vec<Step>| Course {
+            steps: steps.clone(),
+            next: 1,
+            current: steps.first().map(|step| step.conditions).unwrap_or_default(),
+        };
+        Courses {
+            links: links.iter().map(|link| [course(&link.up), course(&link.down)]).collect(),
+            cut: vec![false; links.len()],
+            origin_ns: None,
+        }
+    }
+
+    /// What holds in all directions.
+    pub fn all(&self) -> Vec<Change> {
+        (0..self.links.len()).flat_map(|group| self.of(group)).collect()
+    }
+
+    /// What is to be changed for a command.
+    pub fn command(&mut self, command: Command) -> Vec<Change> {
+        match command {
+            Command::Start(origin_ns) => {
+                self.origin_ns = Some(origin_ns);
+                Vec::new()
+            }
+            Command::Set(group, way, conditions) => {
+                self.links[group][way as usize].current = conditions;
+                vec![self.change(group, way)]
+            }
+            Command::Cut(group, cut) => {
+                self.cut[group] = cut;
+                self.of(group).to_vec()
+            }
+        }
+    }
+
+    /// When the next step is due; `None` if there is none.
+    pub fn due_ns(&self) -> Option<u64> {
+        let origin_ns = self.origin_ns?;
+        let steps = self.links.iter().flatten().filter_map(|course| course.steps.get(course.next));
+        steps.map(|step| origin_ns.saturating_add(step.at_ns)).min()
+    }
+
+    /// What is to be changed at this time: the last step that is due of each direction.
+    pub fn advance(&mut self, now_ns: u64) -> Vec<Change> {
+        let Some(origin_ns) = self.origin_ns else { return Vec::new() };
+        let mut changed = Vec::new();
+        for (group, link) in self.links.iter_mut().enumerate() {
+            for (way, course) in WAYS.into_iter().zip(link) {
+                let before = course.next;
+                while let Some(step) = course.steps.get(course.next).filter(|step| origin_ns + step.at_ns <= now_ns) {
+                    course.current = step.conditions;
+                    course.next += 1;
+                }
+                if course.next > before {
+                    changed.push((group, way));
+                }
+            }
+        }
+        changed.into_iter().map(|(group, way)| self.change(group, way)).collect()
+    }
+
+    fn of(&self, group: usize) -> [Change; 2] {
+        WAYS.map(|way| self.change(group, way))
+    }
+
+    fn change(&self, group: usize, way: Way) -> Change {
+        let current = self.links[group][way as usize].current;
+        (group, way, Conditions { down: current.down || self.cut[group], ..current })
+    }
+}
+
+/// Carries commands and steps out with `apply` until nobody can command any more.
+pub fn run(
+    mut courses: Courses,
+    commands: &Receiver<Command>,
+    mut apply: impl FnMut(Change) -> Result<(), LinkError>,
+) -> Result<(), LinkError> {
+    loop {
+        let command = match courses.due_ns() {
+            None => commands.recv().map_err(|_| RecvTimeoutError::Disconnected),
+            Some(due) => commands.recv_timeout(Duration::from_nanos(due.saturating_sub(clock::monotonic_ns()))),
+        };
+        let changes = match command {
+            Ok(command) => courses.command(command),
+            Err(RecvTimeoutError::Timeout) => courses.advance(clock::monotonic_ns()),
+            Err(RecvTimeoutError::Disconnected) => return Ok(()),
+        };
+        changes.into_iter().try_for_each(&mut apply)?;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn duplicating(duplicate: f64) -> Conditions {
+        Conditions { duplicate, ..Conditions::default() }
+    }
+
+    fn courses() -> Courses {
+        let mut link = Link::symmetric("stepped", duplicating(0.1));
+        link.up.extend([(5, 0.2), (9, 0.3)].map(|(at_ns, share)| Step { at_ns, conditions: duplicating(share) }));
+        Courses::new(&[link])
+    }
+
+    #[test]
+    fn steps_count_from_the_start_and_none_is_left_out() {
+        let mut courses = courses();
+        assert_eq!(courses.all(), [(0, Way::Up, duplicating(0.1)), (0, Way::Down, duplicating(0.1))]);
+        assert_eq!((courses.due_ns(), courses.advance(1_000_000)), (None, vec![]));
+        assert_eq!(courses.command(Command::Start(1_000)), []);
+        assert_eq!(courses.due_ns(), Some(1_005));
+        assert_eq!(courses.advance(1_004), []);
+        assert_eq!(courses.clone().advance(1_005), [(0, Way::Up, duplicating(0.2))]);
+        assert_eq!(courses.clone().advance(2_000), [(0, Way::Up, duplicating(0.3))], "late: the last one holds");
+        courses.advance(1_005);
+        assert_eq!(courses.due_ns(), Some(1_009));
+        courses.advance(1_009);
+        assert_eq!(courses.due_ns(), None);
+    }
+
+    #[test]
+    fn what_is_cut_off_is_down_until_it_is_back_and_then_as_it_would_be() {
+        let mut courses = courses();
+        courses.command(Command::Start(0));
+        let down = |share| Conditions { down: true, ..duplicating(share) };
+        assert_eq!(courses.command(Command::Cut(0, true)), [(0, Way::Up, down(0.1)), (0, Way::Down, down(0.1))]);
+        assert_eq!(courses.advance(5), [(0, Way::Up, down(0.2))], "a step does not let it back");
+        let back = courses.command(Command::Cut(0, false));
+        assert_eq!(back, [(0, Way::Up, duplicating(0.2)), (0, Way::Down, duplicating(0.1))]);
+        assert_eq!(courses.command(Command::Set(0, Way::Down, duplicating(0.9))), [(0, Way::Down, duplicating(0.9))]);
+    }
+
+    #[test]
+    fn the_thread_carries_out_commands_and_steps_and_ends_with_the_last_sender() {
+        let (sender, receiver) = std::sync::mpsc::channel();
+        let (told, telling) = std::sync::mpsc::channel();
+        let thread = std::thread::spawn(move || {
+            run(courses(), &receiver, |change| {
+                told.send(change).unwrap();
+                Ok(())
+            })
+        });
+        sender.send(Command::Start(clock::monotonic_ns())).unwrap();
+        let patience = Duration::from_secs(10);
+        while telling.recv_timeout(patience).unwrap() != (0, Way::Up, duplicating(0.3)) {}
+        sender.send(Command::Set(0, Way::Up, duplicating(0.4))).unwrap();
+        assert_eq!(telling.recv_timeout(patience).unwrap(), (0, Way::Up, duplicating(0.4)));
+        drop(sender);
+        thread.join().unwrap().unwrap();
+    }
+}
