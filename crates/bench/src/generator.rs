@@ -14,6 +14,7 @@ use pubmark_model::load::{self, LoadOptions};
 use pubmark_model::qos::Qos;
 use pubmark_model::schedule::Timeline;
 use pubmark_protocol::endpoint::Endpoint;
+use pubmark_protocols::Protocol;
 use serde::{Deserialize, Serialize};
 
 use crate::usage;
@@ -33,6 +34,8 @@ pub struct Order {
     pub qos: u8,
     /// Its name, as `pubmark run --protocol` takes it.
     pub protocol: String,
+    /// Client library, where a protocol has several; the first that is there if `None`.
+    pub client: Option<String>,
     /// Seconds.
     pub warmup_s: f64,
     /// Seconds.
@@ -64,6 +67,8 @@ pub struct Finding {
     pub lost: u64,
     /// Offered.
     pub offered: u64,
+    /// Bytes that our sockets had not sent at the end.
+    pub unsent_bytes: u64,
     /// Scheduler lag, µs: p50, p99.
     pub lag_us: Option<(f64, f64)>,
     /// Latency, µs: p50, p99.
@@ -100,13 +105,20 @@ pub fn carry_out(order: &Order) -> Result<Finding, String> {
     let plan = plan(order)?;
     let stop = AtomicBool::new(false);
     let mut meter = Meter::default();
-    let protocol =
-        pubmark_protocols::find(&order.protocol).ok_or_else(|| format!("no protocol `{}`", order.protocol))?;
-    let outcome = run::run(&plan, protocol.sides(), None, &stop, &mut meter).map_err(|error| error.to_string())?;
+    let sides = protocol(order)?.sides();
+    let outcome = run::run(&plan, sides, None, &stop, &mut meter).map_err(|error| error.to_string())?;
     if outcome.unreachable {
         return Err(format!("no connection to {}: {:?}", order.address, outcome.counters.causes));
     }
     Ok(finding(&outcome, &meter))
+}
+
+fn protocol(order: &Order) -> Result<&'static Protocol, String> {
+    let usual = pubmark_protocols::find(&order.protocol).ok_or_else(|| format!("no protocol `{}`", order.protocol))?;
+    match &order.client {
+        None => Ok(usual),
+        Some(name) => usual.with_client(name).map_err(|known| format!("no client `{name}` but {}", known.join(", "))),
+    }
 }
 
 fn plan(order: &Order) -> Result<RunPlan, String> {
@@ -174,6 +186,7 @@ fn finding(outcome: &Outcome, meter: &Meter) -> Finding {
         delivered: delivery.delivered,
         lost: delivery.lost,
         offered: delivery.offered,
+        unsent_bytes: outcome.unsent_bytes,
         lag_us: pair(&outcome.times.scheduler_lag),
         latency_us: pair(&outcome.times.latency),
         receive_lateness_us: micros(outcome.times.receive_lateness.quantile_ns(0.99)),

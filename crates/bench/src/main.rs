@@ -19,6 +19,7 @@ mod out;
 mod row;
 mod rows;
 mod rumqttc_client;
+mod rustdds_loop;
 mod sink;
 mod table;
 mod usage;
@@ -37,6 +38,8 @@ fn main() -> ExitCode {
         ["loop", messages] => count_loop(messages),
         // Asked by the systems that are started from here: see `pubmark_systems::keeper`.
         ["keeper"] => pubmark_systems::keeper::serve().map_err(|error| error.to_string()),
+        // How the system `coap` starts itself, which is this program here.
+        ["broker", "--protocol", "coap", options @ ..] => serve_coap(options),
         ["insert", table, page] => insert::insert(table, page),
         _ => table::print(&words),
     };
@@ -58,9 +61,15 @@ fn serve(kind: &str, order: &str) -> Result<(), String> {
         "report" => answer(order, |(): &()| table::report_cost()),
         "zenoh" => answer(order, zenoh_loop::carry_out),
         "dds" => answer(order, dds_loop::carry_out),
+        "rustdds" => answer(order, rustdds_loop::carry_out),
         "sink" => sink::serve(),
         _ => Err(format!("there is no child `{kind}`")),
     }
+}
+
+fn serve_coap(options: &[&str]) -> Result<(), String> {
+    let options = options.iter().map(|option| (*option).to_owned());
+    pubmark_broker::coap::serve_process(options, &mut std::io::stdout()).map_err(|error| error.to_string())
 }
 
 fn answer<Order: DeserializeOwned, Finding: Serialize>(

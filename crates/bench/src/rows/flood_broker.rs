@@ -31,6 +31,7 @@ fn run(repetitions: usize) -> Result<Vec<Reading>, String> {
                 subscribers: None,
                 qos,
                 protocol: "mqtt5".to_owned(),
+                client: None,
                 warmup_s: 0.5,
                 duration_s: 3.0,
                 realtime: false,

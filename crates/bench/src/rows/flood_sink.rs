@@ -22,6 +22,7 @@ fn run(repetitions: usize) -> Result<Vec<Reading>, String> {
             subscribers: None,
             qos: 0,
             protocol: "mqtt5".to_owned(),
+            client: None,
             warmup_s: 0.5,
             duration_s: 3.0,
             realtime: false,

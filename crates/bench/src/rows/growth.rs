@@ -24,6 +24,7 @@ fn run(repetitions: usize) -> Result<Vec<Reading>, String> {
             subscribers: None,
             qos: 0,
             protocol: "mqtt5".to_owned(),
+            client: None,
             warmup_s: 5.0,
             duration_s: 60.0,
             realtime: false,

@@ -23,6 +23,7 @@ fn run(repetitions: usize) -> Result<Vec<Reading>, String> {
             subscribers: None,
             qos: 0,
             protocol: "mqtt5".to_owned(),
+            client: None,
             warmup_s: 1.0,
             duration_s: 5.0,
             realtime,

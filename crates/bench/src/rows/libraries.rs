@@ -5,7 +5,7 @@ use crate::bed::Bed;
 use crate::generator::{Finding, Order};
 use crate::native;
 use crate::row::{Reading, Row};
-use crate::{child, dds_loop, zenoh_loop};
+use crate::{child, dds_loop, rustdds_loop, zenoh_loop};
 
 pub const ZENOH: Row = Row {
     name: "zenoh-library",
@@ -21,8 +21,50 @@ pub const DDS: Row = Row {
     run: dds,
 };
 
+pub const RUSTDDS: Row = Row {
+    name: "rustdds-library",
+    measure: "RustDDS RELIABLE, KEEP_ALL, 1 → 1, 4,000 msg/s (a flood is refused), 100 B, CPU-s per million: ours beside a loop over the library",
+    known: "at most 1.3 times the loop",
+    run: rustdds,
+};
+
+/// Samples a second over RustDDS: below the 5,000 that a run is refused above.
+const RUSTDDS_RATE: u32 = 4_000;
+
 /// Fewest messages a second over DDS, thousands, without a loss.
 const DDS_THOUSANDS: f64 = 100.0;
+
+fn rustdds(repetitions: usize) -> Result<Vec<Reading>, String> {
+    let case = Case { protocol: "dds", system: "dds", qos: 1 };
+    let (mut ours, mut theirs, mut ratios) = (vec![], vec![], vec![]);
+    let mut lost = [vec![], vec![]];
+    for _ in 0..repetitions {
+        let bed = Bed::start(case.system, case.protocol, false)?;
+        let rate = format!("rate={RUSTDDS_RATE}/s");
+        let order = Order {
+            client: Some("rustdds".to_owned()),
+            ..order(&case, &bed, &["publishers=1", "payload=100B", &rate])
+        };
+        let found: Finding = child::ask("generator", &order)?;
+        let order = rustdds_loop::Order { payload_bytes: 100, rate: RUSTDDS_RATE };
+        let other: rustdds_loop::Finding = child::ask("rustdds", &order)?;
+        let own = found.cpu_s / (found.delivered as f64 / 1e6);
+        let least = other.cpu_s / (other.delivered as f64 / 1e6);
+        ours.push(own);
+        theirs.push(least);
+        ratios.push(own / least);
+        lost[0].push(found.lost as f64);
+        lost[1].push((other.sent - other.delivered) as f64);
+    }
+    let [own_lost, other_lost] = lost;
+    Ok(vec![
+        Reading::new("pubmark", ours, "s", None),
+        Reading::new("loop over the library", theirs, "s", None),
+        Reading::new("ratio", ratios, "×", Some(1.3)),
+        Reading::new("pubmark, lost", own_lost, "messages", Some(0.0)),
+        Reading::new("loop over the library, lost", other_lost, "messages", None),
+    ])
+}
 
 fn flood(case: &Case, payload: &str) -> Result<Finding, String> {
     let bed = Bed::start(case.system, case.protocol, false)?;

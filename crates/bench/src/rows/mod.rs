@@ -29,6 +29,7 @@ pub const ROWS: &[Row] = &[
     protocols::IDLE,
     libraries::ZENOH,
     libraries::DDS,
+    libraries::RUSTDDS,
     growth::ROW,
     report::ROW,
 ];

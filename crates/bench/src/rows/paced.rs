@@ -46,6 +46,7 @@ fn own_cost() -> Result<f64, String> {
         subscribers: None,
         qos: 0,
         protocol: "mqtt311".to_owned(),
+        client: None,
         warmup_s: 2.0,
         duration_s: SECONDS as f64,
         realtime: false,

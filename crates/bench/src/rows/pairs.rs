@@ -19,6 +19,7 @@ fn run(repetitions: usize) -> Result<Vec<Reading>, String> {
             subscribers: None,
             qos: 0,
             protocol: "mqtt5".to_owned(),
+            client: None,
             warmup_s: 2.0,
             duration_s: 10.0,
             realtime: false,
