@@ -18,7 +18,7 @@ use std::process::Child;
 pub(crate) use process::Process;
 pub use serve::serve;
 
-/// Starts worker processes: whatever calls [`serve`] on its standard input, with its standard output as the memory.
+/// Starts worker processes: whatever calls [`serve()`] on its standard input, with its standard output as the memory.
 pub trait Launcher: Debug + Send + Sync {
     /// Starts one inside a network of the plan.
     ///
@@ -26,6 +26,6 @@ pub trait Launcher: Debug + Send + Sync {
     /// The process cannot be started, or not there.
     fn launch(&self, network: u16, control: OwnedFd, memory: OwnedFd) -> io::Result<Child>;
 
-    /// What devices speak, and what subscribers do, in words that [`serve`]'s caller understands.
+    /// What devices speak, and what subscribers do, in words that [`serve()`]'s caller understands.
     fn speaks(&self) -> [String; 2];
 }
