@@ -23,12 +23,11 @@ use super::settings::{Place, Settings};
 use super::variant::{self, Variant};
 use crate::payload;
 
-/// Payload bytes that wait for the library at most, or one message of any size: what it takes in 10 ms of messages of 1 kB, so that
-/// it has something to do while a flooding shard pauses. Where it finds nothing its own threads go to sleep, and every burst
-/// wakes them anew: at 1,000 messages that were 43 switches of threads per thousand messages, not two.
-const MOST_BYTES: usize = 4 << 20;
-/// Messages that wait for the library at most: the same for small ones. They are made by the sender, so they take no memory here.
-const MOST_MESSAGES: usize = 8_000;
+/// Payload bytes that wait for the library at most, or one message of any size: what a flood hands over in a millisecond, the
+/// pause between its turns.
+const MOST_BYTES: usize = 1 << 20;
+/// Messages that wait for the library at most: fewer than [`pubmark_protocol::clients::Roots`] keeps.
+const MOST_MESSAGES: usize = 1_000;
 /// Requests of a session that can be answered at most. The engine answers in time or never, and does not say which; beyond this the
 /// oldest is one that it never will.
 const MOST_REQUESTS: usize = 1 << 17;
@@ -110,7 +109,6 @@ impl<V: Variant> ZenohClients<V> {
         }
         let has_room = self.has_room(payload_bytes);
         let session = &mut self.sessions[session.0 as usize];
-        let has_room = has_room && session.pending.len() < session.most_pending;
         let Phase::Open(connection) = &session.phase else {
             session.blocked = true;
             return Err(Taken::NotReady);
@@ -313,15 +311,12 @@ impl<V: Variant> ZenohClients<V> {
         if self.without_room.is_empty() || 2 * self.messages > MOST_MESSAGES || 2 * self.bytes > MOST_BYTES {
             return;
         }
-        let sessions = &mut self.sessions;
-        self.without_room.retain(|index| {
-            let session = &mut sessions[*index as usize];
-            let is_full = session.pending.len() > session.most_pending / 2;
-            if !is_full && matches!(session.phase, Phase::Open(_)) && std::mem::take(&mut session.blocked) {
+        for index in std::mem::take(&mut self.without_room) {
+            let session = &mut self.sessions[index as usize];
+            if matches!(session.phase, Phase::Open(_)) && std::mem::take(&mut session.blocked) {
                 sink.writable(session.id);
             }
-            is_full
-        });
+        }
     }
 }
 

@@ -5,14 +5,11 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use ::zenoh::query::Query;
-use pubmark_protocol::clients::{Body, SessionConfig, SessionId};
+use pubmark_protocol::clients::{SessionConfig, SessionId};
 use pubmark_protocol::events::Token;
 
 use super::connection::Connection;
 use super::mailbox::Key;
-
-/// Messages of a session that reacts that wait for the library at most: fewer than [`pubmark_protocol::clients::Roots`] keeps.
-const MOST_REACTIONS: usize = 1_000;
 
 /// How far a session has come.
 pub enum Phase {
@@ -37,8 +34,6 @@ pub struct Session {
     pub(super) wanted: Arc<AtomicU32>,
     /// Messages that the sender has, in order.
     pub(super) pending: VecDeque<Token>,
-    /// How many of these there may be.
-    pub(super) most_pending: usize,
     /// Messages of this connection that came back from the sender.
     pub(super) settled: u64,
     /// A message was not taken.
@@ -52,7 +47,6 @@ pub struct Session {
 impl Session {
     /// One without a connection.
     pub fn new(id: SessionId, config: SessionConfig) -> Session {
-        let reacts = config.publications.iter().any(|publication| matches!(publication.body, Some(Body::Answer(..))));
         Session {
             id,
             config,
@@ -61,7 +55,6 @@ impl Session {
             generation: 0,
             wanted: Arc::new(AtomicU32::new(0)),
             pending: VecDeque::new(),
-            most_pending: if reacts { MOST_REACTIONS } else { usize::MAX },
             settled: 0,
             blocked: false,
             requests: BTreeMap::new(),
