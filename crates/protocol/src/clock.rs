@@ -1,4 +1,12 @@
-//! The two clocks, read here and nowhere else.
+//! The clocks, read here and nowhere else.
+
+use std::ptr;
+use std::sync::atomic::{AtomicPtr, Ordering::Relaxed};
+
+use crate::run_clock::RunClock;
+
+/// The run's clock that this process follows; null while it follows its machine's.
+static FOLLOWED: AtomicPtr<RunClock> = AtomicPtr::new(ptr::null_mut());
 
 fn read(clock: libc::clockid_t) -> u64 {
     let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
@@ -7,9 +15,44 @@ fn read(clock: libc::clockid_t) -> u64 {
     time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
 }
 
-/// `CLOCK_MONOTONIC` in nanoseconds: the clock of every stamp on one host.
+fn followed() -> Option<&'static RunClock> {
+    // SAFETY: null, or what `follow` stored: a reference without an end.
+    unsafe { FOLLOWED.load(Relaxed).as_ref() }
+}
+
+/// Every later instant of this process is the run's, as this clock tells it once it is set.
+pub fn follow(clock: &'static RunClock) {
+    FOLLOWED.store(ptr::from_ref(clock).cast_mut(), Relaxed);
+}
+
+/// The clock of every stamp, in nanoseconds: `CLOCK_MONOTONIC` on one host, the run's time in a worker of a node
+/// ([`crate::run_clock`]).
 pub fn monotonic_ns() -> u64 {
+    match followed().and_then(RunClock::mapping) {
+        Some(mapping) => mapping.run_ns(raw_ns()),
+        None => read(libc::CLOCK_MONOTONIC),
+    }
+}
+
+/// `CLOCK_MONOTONIC_RAW` in nanoseconds: the machine's own clock, which no time service steers.
+pub fn raw_ns() -> u64 {
+    read(libc::CLOCK_MONOTONIC_RAW)
+}
+
+/// `CLOCK_MONOTONIC` in nanoseconds, whatever clock this process follows: for the kernel, and for what concerns this machine alone.
+pub fn machine_ns() -> u64 {
     read(libc::CLOCK_MONOTONIC)
+}
+
+/// When the kernel has to be asked to wake us for a time of [`monotonic_ns`]: the same on `CLOCK_MONOTONIC`.
+pub fn wake_ns(until_ns: u64) -> u64 {
+    match followed().and_then(RunClock::mapping) {
+        Some(mapping) => {
+            let length_ns = until_ns.saturating_sub(mapping.run_ns(raw_ns()));
+            machine_ns().saturating_add(mapping.local_length_ns(length_ns))
+        }
+        None => until_ns,
+    }
 }
 
 /// `CLOCK_REALTIME` in nanoseconds: the kernel's receive stamps use it.

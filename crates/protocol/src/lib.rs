@@ -20,6 +20,7 @@ pub mod outbox;
 pub mod reactor;
 pub mod receive;
 pub mod requests;
+pub mod run_clock;
 pub mod sampling;
 pub mod socket;
 pub mod stream;

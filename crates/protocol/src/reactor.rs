@@ -93,7 +93,7 @@ impl Reactor {
         if result < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
     }
 
-    /// Waits until a socket is ready, `until_ns` (`CLOCK_MONOTONIC`) has passed, or the waker was used. A time in the
+    /// Waits until a socket is ready, `until_ns` ([`clock::monotonic_ns`]) has passed, or the waker was used. A time in the
     /// past only looks; `None` waits without end. It may also end early with nothing to report. `ready` is cleared first.
     pub fn wait(&mut self, until_ns: Option<u64>, ready: &mut Vec<Ready>) -> io::Result<Awake> {
         ready.clear();
@@ -151,9 +151,10 @@ impl Reactor {
             return Ok(());
         }
         let zero = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+        let wake_ns = clock::wake_ns(until_ns);
         let at = libc::timespec {
-            tv_sec: (until_ns / 1_000_000_000) as libc::time_t,
-            tv_nsec: (until_ns % 1_000_000_000) as libc::c_long,
+            tv_sec: (wake_ns / 1_000_000_000) as libc::time_t,
+            tv_nsec: (wake_ns % 1_000_000_000) as libc::c_long,
         };
         let setting = libc::itimerspec { it_interval: zero, it_value: at };
         // SAFETY: `setting` lives through the call; the old value is not asked for.

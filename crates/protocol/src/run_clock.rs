@@ -1,0 +1,126 @@
+//! The clock of a run on several machines: how a machine's own clock maps to the time that all machines of the run share.
+//!
+//! A node works out the mapping and stores it in memory that its workers map; they read every instant through it
+//! ([`crate::clock::follow`]), so that due times, stamps and headers are the run's time wherever they are made. The machine's
+//! own clock is `CLOCK_MONOTONIC_RAW`, whose rate no time service changes while a run goes on.
+
+use std::sync::atomic::{AtomicI64, AtomicU32, AtomicU64, Ordering::*, fence};
+
+/// A straight piece of the map: at `local_ns` of the machine's `CLOCK_MONOTONIC_RAW` it is `run_ns`, and a second of the machine
+/// is 1 s + `rate_ppb` ns of the run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Mapping {
+    /// An instant of the machine, ns.
+    pub local_ns: u64,
+    /// The same instant of the run, ns.
+    pub run_ns: u64,
+    /// What a second of the machine is longer in the run, ns.
+    pub rate_ppb: i64,
+}
+
+impl Mapping {
+    /// The run's time at an instant of the machine, ns.
+    pub fn run_ns(&self, local_ns: u64) -> u64 {
+        let since = local_ns.wrapping_sub(self.local_ns) as i64;
+        let stretched = i128::from(since) * i128::from(self.rate_ppb) / 1_000_000_000;
+        self.run_ns.wrapping_add_signed(since).wrapping_add_signed(stretched as i64)
+    }
+
+    /// How long the machine takes for a length of the run's time, ns.
+    pub fn local_length_ns(&self, run_length_ns: u64) -> u64 {
+        let stretched = i128::from(run_length_ns) * i128::from(self.rate_ppb) / 1_000_000_000;
+        run_length_ns.saturating_add_signed(-(stretched as i64))
+    }
+}
+
+/// A mapping in memory that several processes see: one writes, others read. All zero: none was set yet.
+#[derive(Debug, Default)]
+#[repr(C, align(64))]
+pub struct RunClock {
+    /// Odd while it is being written; 0 before the first.
+    version: AtomicU32,
+    local_ns: AtomicU64,
+    run_ns: AtomicU64,
+    rate_ppb: AtomicI64,
+    /// When whoever keeps this clock last said that it is there, ns of `CLOCK_MONOTONIC`; 0 if nobody does.
+    alive_ns: AtomicU64,
+}
+
+impl RunClock {
+    /// Sets the mapping. One thread at a time may call it.
+    pub fn set(&self, mapping: Mapping) {
+        let version = self.version.load(Relaxed);
+        self.version.store(version.wrapping_add(1), Relaxed);
+        fence(Release);
+        self.local_ns.store(mapping.local_ns, Relaxed);
+        self.run_ns.store(mapping.run_ns, Relaxed);
+        self.rate_ppb.store(mapping.rate_ppb, Relaxed);
+        // 0 is for a clock that was never set.
+        let next = version.wrapping_add(2);
+        self.version.store(if next == 0 { 2 } else { next }, Release);
+    }
+
+    /// The mapping; `None` before one was set.
+    pub fn mapping(&self) -> Option<Mapping> {
+        loop {
+            let before = self.version.load(Acquire);
+            if before == 0 {
+                return None;
+            }
+            let mapping = Mapping {
+                local_ns: self.local_ns.load(Relaxed),
+                run_ns: self.run_ns.load(Relaxed),
+                rate_ppb: self.rate_ppb.load(Relaxed),
+            };
+            fence(Acquire);
+            if before.is_multiple_of(2) && self.version.load(Relaxed) == before {
+                return Some(mapping);
+            }
+            std::hint::spin_loop();
+        }
+    }
+
+    /// Whoever keeps this clock is there, at this time of `CLOCK_MONOTONIC`.
+    pub fn keep_alive(&self, now_ns: u64) {
+        self.alive_ns.store(now_ns, Relaxed);
+    }
+
+    /// When its keeper last was there, ns of `CLOCK_MONOTONIC`; `None` if it has none.
+    pub fn alive_ns(&self) -> Option<u64> {
+        Some(self.alive_ns.load(Relaxed)).filter(|at_ns| *at_ns > 0)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_fast_machine_is_slowed_down() {
+        let mapping = Mapping { local_ns: 5_000_000_000, run_ns: 90_000_000_000, rate_ppb: -100_000 };
+        assert_eq!(mapping.run_ns(5_000_000_000), 90_000_000_000);
+        assert_eq!(mapping.run_ns(15_000_000_000), 99_999_000_000);
+        assert_eq!(mapping.run_ns(4_000_000_000), 89_000_100_000);
+        assert_eq!(mapping.local_length_ns(1_000_000_000), 1_000_100_000);
+    }
+
+    #[test]
+    fn a_clock_is_none_until_it_is_set_and_never_half_of_two() {
+        let clock = RunClock::default();
+        assert_eq!((clock.mapping(), clock.alive_ns()), (None, None));
+        let of = |number: u64| Mapping { local_ns: number, run_ns: number * 3, rate_ppb: number as i64 };
+        clock.set(of(1));
+        std::thread::scope(|scope| {
+            scope.spawn(|| (2..200_000).for_each(|number| clock.set(of(number))));
+            let mut last = 0;
+            while last < 199_999 {
+                let Some(seen) = clock.mapping() else { continue };
+                assert_eq!(seen, of(seen.local_ns));
+                assert!(seen.local_ns >= last);
+                last = seen.local_ns;
+            }
+        });
+        clock.keep_alive(7);
+        assert_eq!(clock.alive_ns(), Some(7));
+    }
+}
