@@ -17,6 +17,7 @@ pub mod experiment;
 pub mod faults;
 pub mod figures;
 pub mod links;
+pub mod nodes;
 pub mod record;
 pub mod requests;
 pub mod residence;

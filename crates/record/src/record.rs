@@ -8,6 +8,7 @@ use crate::cost::{Cost, ResourceRow, Resources};
 use crate::efficiency::EfficiencyFigures;
 use crate::faults::FaultFigures;
 use crate::links::LinkFigures;
+use crate::nodes::NodeRow;
 use crate::requests::RequestFigures;
 use crate::residence::ResidenceFigures;
 use crate::tables::{Breakdown, PairRow, SeriesRow};
@@ -117,6 +118,9 @@ pub struct Record {
     pub generator: GeneratorHealth,
     /// Per device type, first 256 and `other`.
     pub by_type: Vec<Breakdown>,
+    /// Nodes of the run; empty where all ran in one process.
+    #[serde(default)]
+    pub nodes: Vec<NodeRow>,
     /// Per publisher node and subscriber node.
     pub by_pair: Vec<PairRow>,
     /// Over time.

@@ -161,6 +161,7 @@ pub fn record() -> Record {
             .iter()
             .map(|(name, devices, thousandths)| breakdown(name, *devices, thousandths * 10, latency))
             .collect(),
+        nodes: vec![],
         by_pair: vec![PairRow {
             publisher_node: "local".to_string(),
             subscriber_node: "local".to_string(),

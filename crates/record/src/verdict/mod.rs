@@ -7,6 +7,7 @@ mod faults;
 mod generator;
 mod limits;
 mod links;
+mod nodes;
 mod requests;
 pub mod rules;
 mod samples;
@@ -18,12 +19,13 @@ pub use limits::Limits;
 use crate::cost::Usage;
 use crate::faults::FaultFigures;
 use crate::links::LinkFigures;
+use crate::nodes::NodeRow;
 use crate::record::{
     Check, Delivery, Environment, GeneratorHealth, Reason, Record, Settings, Status, Summary, Verdict, VerdictStatus,
     WorkloadInfo,
 };
 use crate::requests::RequestFigures;
-use crate::tables::Breakdown;
+use crate::tables::{Breakdown, PairRow};
 
 /// What opens a reason that makes a run invalid because our side was too slow.
 pub const GENERATOR_LIMITED: &str = "generator-limited";
@@ -57,6 +59,10 @@ pub struct VerdictInput<'a> {
     pub links: Option<&'a LinkFigures>,
     /// Faults.
     pub faults: Option<&'a FaultFigures>,
+    /// Nodes of the run; none where there are none.
+    pub nodes: &'a [NodeRow],
+    /// From node to node.
+    pub by_pair: &'a [PairRow],
     /// CPU of our threads.
     pub generator: &'a GeneratorHealth,
     /// CPU and memory of pubmark.
@@ -82,6 +88,8 @@ impl<'a> VerdictInput<'a> {
             requests: record.requests.as_ref(),
             links: record.links.as_ref(),
             faults: record.faults.as_ref(),
+            nodes: &record.nodes,
+            by_pair: &record.by_pair,
             generator: &record.generator,
             generator_usage: record.resources.generator.as_ref(),
             environment: &record.environment,

@@ -1,6 +1,6 @@
 //! The rules of the verdict, in the order in which they are applied and shown. A new rule is a function and a row here.
 
-use super::{Finding, VerdictInput, books, faults, generator, links, requests, samples};
+use super::{Finding, VerdictInput, books, faults, generator, links, nodes, requests, samples};
 use crate::codes::Page;
 
 /// A rule of the verdict.
@@ -27,7 +27,7 @@ impl Rule {
 }
 
 /// Every rule.
-pub const RULES: [Rule; 19] = [
+pub const RULES: [Rule; 21] = [
     Rule {
         code: "V01",
         name: "schedule kept",
@@ -216,5 +216,23 @@ pub const RULES: [Rule; 19] = [
         remedy: "Run again. If the system did not start again, its log says why.",
         judges_generator: false,
         judge: faults::done_as_asked,
+    },
+    Rule {
+        code: "V21",
+        name: "nodes there",
+        meaning: "A node that ended, froze or was cut off takes what it had measured with it, and what its devices would have sent \
+                  is missing from the load: the run is invalid. What the others measured until then is kept.",
+        remedy: "Run again with all nodes; the output of the lost one says what ended it.",
+        judges_generator: false,
+        judge: nodes::all_there,
+    },
+    Rule {
+        code: "V22",
+        name: "clocks of nodes",
+        meaning: "A latency between two machines contains the error of their clocks, whose bound is measured. A bound above 10 % of \
+                  p50 between two nodes makes the run suspect, one above p50 invalid.",
+        remedy: "Nodes nearer to the coordinator, or on one machine (`--local-nodes`), where there is one clock.",
+        judges_generator: false,
+        judge: nodes::clocks,
     },
 ];

@@ -1,0 +1,95 @@
+//! Nodes: were all there to the end, and is their clocks' error small against what was measured between them?
+
+use super::{Finding, VerdictInput};
+use crate::record::VerdictStatus;
+use crate::tables::PairRow;
+
+/// Error bound of clocks over p50 from which on a run is suspect, and invalid.
+const CLOCK_SHARES: (f64, f64) = (0.1, 1.0);
+
+/// V21.
+pub(super) fn all_there(input: &VerdictInput) -> Option<Finding> {
+    if input.nodes.is_empty() {
+        return None;
+    }
+    let lost: Vec<String> =
+        input.nodes.iter().filter_map(|node| Some(format!("{} ({})", node.name, node.lost.as_ref()?))).collect();
+    if lost.is_empty() {
+        return Some(Finding::valid(format!("{} there to the end", input.nodes.len())));
+    }
+    Some(Finding::new(
+        VerdictStatus::Invalid,
+        format!("node lost: {}; its part is missing", lost.join(", ")),
+        "the node's own output says what ended it; run again with all nodes",
+    ))
+}
+
+/// V22.
+pub(super) fn clocks(input: &VerdictInput) -> Option<Finding> {
+    let between = input.by_pair.iter().filter(|row| row.clock_bound_us > 0.0);
+    let shares = between.filter_map(|row| Some((row.clock_bound_us / p50_us(row)?, row)));
+    let (share, row) = shares.max_by(|one, other| one.0.total_cmp(&other.0))?;
+    let status = match share {
+        _ if share > CLOCK_SHARES.1 => VerdictStatus::Invalid,
+        _ if share > CLOCK_SHARES.0 => VerdictStatus::Suspect,
+        _ => VerdictStatus::Valid,
+    };
+    let p50_us = row.clock_bound_us / share;
+    let finding = format!(
+        "clocks ± {:.1} µs with latency p50 {p50_us:.1} µs from {} to {}: valid up to {:.0} %, suspect up to {:.0} %",
+        row.clock_bound_us,
+        row.publisher_node,
+        row.subscriber_node,
+        CLOCK_SHARES.0 * 100.0,
+        CLOCK_SHARES.1 * 100.0
+    );
+    Some(Finding::new(status, finding, "a network with shorter ways between nodes and coordinator, or PTP"))
+}
+
+fn p50_us(row: &PairRow) -> Option<f64> {
+    row.latency_us.as_ref()?.p50.filter(|p50| *p50 > 0.0)
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+    use crate::nodes::NodeRow;
+    use crate::record::Record;
+    use crate::sample;
+    use crate::verdict::judge;
+
+    fn found(code: &str, change: impl FnOnce(&mut Record)) -> Option<(VerdictStatus, String)> {
+        let mut record = sample::record();
+        record.nodes = ["east", "west"].map(|name| NodeRow { name: name.to_owned(), ..NodeRow::default() }).to_vec();
+        change(&mut record);
+        let checks = judge(&VerdictInput::of(&record)).checks;
+        checks.into_iter().find(|check| check.code == code).map(|check| (check.status, check.finding))
+    }
+
+    #[test]
+    fn a_lost_node_makes_a_run_invalid_and_is_named() {
+        assert_eq!(found("V21", |_| {}).unwrap(), (VerdictStatus::Valid, "2 there to the end".to_owned()));
+        let (status, text) = found("V21", |record| record.nodes[1].lost = Some("killed".to_owned())).unwrap();
+        assert_eq!(status, VerdictStatus::Invalid);
+        assert!(text.contains("west (killed)"), "{text}");
+        assert_eq!(found("V21", |record| record.nodes.clear()), None);
+    }
+
+    #[test]
+    fn clocks_are_judged_by_what_was_measured_between_them() {
+        assert_eq!(found("V22", |_| {}), None, "one clock");
+        let with = |share: f64| {
+            found("V22", |record| {
+                let p50_us = record.by_pair[0].latency_us.as_ref().and_then(|latency| latency.p50).unwrap();
+                record.by_pair[0].clock_bound_us = p50_us * share;
+            })
+            .unwrap()
+            .0
+        };
+        assert_eq!(
+            [with(0.09), with(0.11), with(1.1)],
+            [VerdictStatus::Valid, VerdictStatus::Suspect, VerdictStatus::Invalid]
+        );
+    }
+}
