@@ -151,6 +151,8 @@ fn plan(order: &Order) -> Result<RunPlan, String> {
         timeline: Timeline { warmup_ns: (order.warmup_s * 1e9) as u64, duration_ns: (order.duration_s * 1e9) as u64 },
         drain_limit: Duration::from_secs(30),
         networks: Networks::none(),
+        nodes: 1,
+        on_nodes: false,
         by_network: false,
         follows: None,
         sources: [].into(),

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use pubmark_engine::outcome::{Counters, Times, TypeTimes};
 use pubmark_engine::receiver::{Audience, Figures, Receiver};
 use pubmark_engine::window::Window;
+use pubmark_metrics::distribution::Distribution;
 use pubmark_metrics::series::Series;
 use pubmark_model::fleet::Heard;
 use pubmark_model::qos::Qos;
@@ -24,6 +25,7 @@ pub struct Books {
     types: Vec<Option<Box<TypeTimes>>>,
     counters: Counters,
     series: Series,
+    from_nodes: Vec<Option<Box<Distribution>>>,
 }
 
 impl Books {
@@ -38,6 +40,7 @@ impl Books {
             types: vec![None; usize::from(types)],
             counters: Counters::default(),
             series: Series::new(0),
+            from_nodes: vec![],
         }
     }
 
@@ -55,6 +58,7 @@ impl Books {
             types: &mut self.types,
             counters: &mut self.counters,
             series: &mut self.series,
+            from_nodes: &mut self.from_nodes,
         };
         self.receiver.enter(0, &delivery, &self.window, &mut figures).is_some()
     }

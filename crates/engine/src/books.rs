@@ -3,7 +3,7 @@
 //! Sequence numbers are used without gaps, so a stream's missing numbers are found as ranges; each is then judged: never
 //! left us (broken, stuck), refused, sent into an absence, unknown, or lost.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeMap, HashMap, HashSet};
 
 use pubmark_metrics::holes::Range;
 use pubmark_metrics::ledger::Ledger;
@@ -35,10 +35,17 @@ pub struct Books {
     pub too_large: u64,
     /// Sizes raised to the header's.
     pub sizes_raised: u64,
+    /// By nodes, in a run on several.
+    pub by_nodes: ByNodes,
 }
+
+/// The part of the books between two nodes, by (senders' node, receivers' node).
+pub type ByNodes = BTreeMap<(u16, u16), Delivery>;
 
 /// One side of the merge: a shard's ledger with what its streams are.
 pub struct Received<'a> {
+    /// Node of the shard.
+    pub node: u16,
     /// First copies.
     pub ledger: &'a Ledger,
     /// Streams.
@@ -59,8 +66,8 @@ struct Exempt<'a> {
     stuck_arrived: u64,
 }
 
-/// Closes the books over all shards.
-pub fn close(publishers: &[PublisherBook], received: &[Received<'_>], groups: usize) -> Books {
+/// Closes the books over all shards. `nodes` has the node of each publisher of the fleet, in a run on several.
+pub fn close(publishers: &[PublisherBook], received: &[Received<'_>], groups: usize, nodes: Option<&[u16]>) -> Books {
     let mut books = Books { groups: vec![GroupBooks::default(); groups], ..Books::default() };
     let arrived = arrived_anyway(publishers, received);
     let mut exempt = HashMap::with_capacity(publishers.len());
@@ -82,7 +89,12 @@ pub fn close(publishers: &[PublisherBook], received: &[Received<'_>], groups: us
             let Some(row) = exempt.get(&stream.publisher).filter(|row| row.book.first_measured > 0) else { continue };
             let absent = absences.get(&stream.subscriber).map_or(&[][..], Vec::as_slice);
             let group = &mut books.groups[usize::from(row.book.group)];
-            row.judge(side.ledger, stream.stream, absent, &mut group.delivery);
+            let mut part = Delivery::default();
+            row.judge(side.ledger, stream.stream, absent, &mut part);
+            add(&mut group.delivery, &part);
+            if let Some(from) = nodes.and_then(|nodes| nodes.get(stream.publisher as usize)) {
+                add(books.by_nodes.entry((*from, side.node)).or_default(), &part);
+            }
         }
         books.delivery.approximate |= side.ledger.is_approximate();
     }
@@ -292,7 +304,7 @@ mod tests {
     }
 
     fn closed(books: &[PublisherBook], ledger: &Ledger, streams: &[StreamRow], absences: &[Absence]) -> Delivery {
-        let delivery = close(books, &[Received { ledger, streams, absences }], 1).delivery;
+        let delivery = close(books, &[Received { node: 0, ledger, streams, absences }], 1, None).delivery;
         assert_eq!(
             delivery.offered,
             delivery.sent

@@ -7,6 +7,7 @@ use pubmark_metrics::ledger::Ledger;
 use pubmark_metrics::series::Series;
 use pubmark_protocol::tls::Agreed;
 use pubmark_record::connecting::AgreedOn;
+use pubmark_record::record::Delivery;
 use serde::{Deserialize, Serialize};
 
 use crate::books::Books;
@@ -350,6 +351,8 @@ pub struct ShardOutcome {
     pub counters: Counters,
     /// Over time.
     pub series: Series,
+    /// Latencies by the sender's node, in a run on several.
+    pub from_nodes: Vec<Option<Box<Distribution>>>,
     /// What its sessions carried, by connection group.
     pub traffic: Vec<GroupTraffic>,
     /// Deliveries of messages that are followed.
@@ -366,6 +369,28 @@ pub struct ShardOutcome {
     pub ramp: Ramp,
     /// What was noted while there were faults.
     pub faults: Option<FaultNotes>,
+}
+
+/// What the clients of one node had from the devices of another, or of their own.
+#[derive(Clone, Debug)]
+pub struct NodePair {
+    /// Number of the senders' node, from 0.
+    pub from: u16,
+    /// Number of the receivers' node, from 0.
+    pub to: u16,
+    /// Its part of the books: expected, delivered, lost, unknown, absent.
+    pub delivery: Delivery,
+    /// Delivery − due.
+    pub latency: Distribution,
+}
+
+/// A shard whose outcome never came, as its node was lost.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LostShard {
+    /// Number of the node, from 0.
+    pub node: u16,
+    /// Why, in words.
+    pub why: String,
 }
 
 /// A thread's health over the measured window.
@@ -406,6 +431,10 @@ pub struct Outcome {
     pub counters: Counters,
     /// Over time.
     pub series: Series,
+    /// By node and node, in a run on several.
+    pub pairs: Vec<NodePair>,
+    /// Shards of nodes that were lost: what they had measured is missing everywhere else.
+    pub lost: Vec<LostShard>,
     /// What sessions carried, by connection group: [`pubmark_model::connection_groups`].
     pub traffic: Vec<GroupTraffic>,
     /// Deliveries of messages that are followed.

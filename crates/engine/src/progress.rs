@@ -5,6 +5,9 @@ use std::io;
 use std::os::fd::{BorrowedFd, OwnedFd};
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering::Relaxed};
 
+use pubmark_protocol::clock;
+use pubmark_protocol::run_clock::RunClock;
+
 use crate::shared_memory::{Shareable, SharedMemory};
 
 /// Counters of one shard. Measured messages only, but for the session counts.
@@ -35,6 +38,48 @@ pub struct ShardProgress {
     pub last_event_ns: AtomicU64,
     /// The thread obtained SCHED_FIFO.
     pub realtime: AtomicBool,
+    /// How often another machine's counters were copied here.
+    pub copied: AtomicU64,
+}
+
+/// Numbers of a row of counters as it goes between machines.
+pub const ROW: usize = 12;
+
+impl ShardProgress {
+    fn counters(&self) -> [&AtomicU64; ROW - 1] {
+        [
+            &self.online,
+            &self.subscribed,
+            &self.failing,
+            &self.not_authorized,
+            &self.offered,
+            &self.sent,
+            &self.expected,
+            &self.delivered,
+            &self.backlog,
+            &self.in_flight,
+            &self.last_event_ns,
+        ]
+    }
+
+    /// The counters, for another machine.
+    pub fn row(&self) -> [u64; ROW] {
+        let mut row = [0; ROW];
+        for (number, counter) in row.iter_mut().zip(self.counters()) {
+            *number = counter.load(Relaxed);
+        }
+        row[ROW - 1] = u64::from(self.realtime.load(Relaxed));
+        row
+    }
+
+    /// Copies what another machine counted.
+    pub fn copy(&self, row: &[u64; ROW]) {
+        for (number, counter) in row.iter().zip(self.counters()) {
+            counter.store(*number, Relaxed);
+        }
+        self.realtime.store(row[ROW - 1] > 0, Relaxed);
+        self.copied.fetch_add(1, Relaxed);
+    }
 }
 
 /// What lies before the shards' counters.
@@ -42,9 +87,10 @@ pub struct ShardProgress {
 #[repr(C, align(64))]
 struct Front {
     epoch: AtomicU32,
+    clock: RunClock,
 }
 
-// SAFETY: an atomic alone, of which zero is a value.
+// SAFETY: atomics alone, of which zero is a value.
 unsafe impl Shareable for Front {}
 
 /// What all shards of a run share while it goes on.
@@ -107,10 +153,40 @@ impl Progress {
         self.memory.entries()
     }
 
-    /// Counts each beginning and end of a subscriber's absence, so that publishers can note which of their messages fell into
-    /// it.
-    pub fn epoch(&self) -> &AtomicU32 {
-        &self.memory.front().epoch
+    /// Clock of a run on several machines; it was never set in a run on one.
+    pub fn run_clock(&self) -> &RunClock {
+        &self.memory.front().clock
+    }
+
+    /// The epoch in which a message is handed over now. Publishers note it, so that it is known which of their
+    /// messages fell into a subscriber's absence. Where all shards share this memory, epochs are counted: each beginning and end of
+    /// an absence begins one. Machines apart cannot share a counter: there an epoch is a second of the run's clock, and an absence
+    /// is taken to last from the begin of its first second to the end of its last.
+    pub fn epoch(&self) -> u32 {
+        match self.is_apart() {
+            true => second_of(clock::monotonic_ns()),
+            false => self.memory.front().epoch.load(Relaxed),
+        }
+    }
+
+    /// A subscriber is absent from this time on, ns: the first epoch of it.
+    pub fn absence_begins(&self, now_ns: u64) -> u32 {
+        match self.is_apart() {
+            true => second_of(now_ns),
+            false => self.memory.front().epoch.fetch_add(1, Relaxed) + 1,
+        }
+    }
+
+    /// A subscriber is there from this time on, ns: the first epoch after its absence.
+    pub fn absence_ends(&self, now_ns: u64) -> u32 {
+        match self.is_apart() {
+            true => second_of(now_ns).saturating_add(1),
+            false => self.memory.front().epoch.fetch_add(1, Relaxed) + 1,
+        }
+    }
+
+    fn is_apart(&self) -> bool {
+        self.run_clock().mapping().is_some()
     }
 
     /// The sums.
@@ -134,10 +210,15 @@ impl Progress {
     }
 }
 
+fn second_of(now_ns: u64) -> u32 {
+    u32::try_from(now_ns / 1_000_000_000).unwrap_or(u32::MAX)
+}
+
 #[cfg(test)]
 #[allow(clippy::unwrap_used)]
 mod tests {
     use super::*;
+    use pubmark_protocol::run_clock::Mapping;
 
     #[test]
     fn what_one_process_stores_another_reads() {
@@ -146,8 +227,32 @@ mod tests {
         assert_eq!(theirs.totals(), Totals::default());
         theirs.shards()[2].offered.store(7, Relaxed);
         theirs.shards()[0].offered.store(1, Relaxed);
-        theirs.epoch().fetch_add(2, Relaxed);
-        assert_eq!((ours.totals().offered, ours.epoch().load(Relaxed)), (8, 2));
+        assert_eq!((theirs.absence_begins(5), theirs.absence_ends(6)), (1, 2));
+        assert_eq!((ours.totals().offered, ours.epoch()), (8, 2));
         assert!(Progress::of_run(ours.memory().try_clone_to_owned().unwrap(), 4).is_err());
+    }
+
+    #[test]
+    fn machines_apart_count_seconds() {
+        let progress = Progress::new(1).unwrap();
+        progress.run_clock().set(Mapping { local_ns: 0, run_ns: 0, rate_ppb: 0 });
+        let at_ns = 7_900_000_000;
+        let edges = (progress.absence_begins(at_ns), progress.absence_ends(at_ns));
+        assert_eq!(edges, (7, 8), "what is handed over in the second of an edge fell into the absence");
+        let before = second_of(clock::monotonic_ns());
+        assert!((before..=second_of(clock::monotonic_ns())).contains(&progress.epoch()));
+    }
+
+    #[test]
+    fn a_row_of_another_machine_is_the_shards_own() {
+        let (ours, theirs) = (Progress::new(1).unwrap(), Progress::new(1).unwrap());
+        theirs.shards()[0].delivered.store(9, Relaxed);
+        theirs.shards()[0].last_event_ns.store(11, Relaxed);
+        theirs.shards()[0].realtime.store(true, Relaxed);
+        ours.shards()[0].copy(&theirs.shards()[0].row());
+        assert_eq!(ours.totals(), theirs.totals());
+        assert_eq!((ours.totals().delivered, ours.totals().last_event_ns), (9, 11));
+        assert!(ours.shards()[0].realtime.load(Relaxed));
+        assert_eq!(ours.shards()[0].copied.load(Relaxed), 1);
     }
 }

@@ -1,5 +1,6 @@
 //! A run from the first connect to the closed books.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::Duration;
@@ -7,11 +8,11 @@ use std::time::Duration;
 use pubmark_protocol::clients::Clients;
 use pubmark_protocol::clock;
 
-use crate::books::{self, Received};
+use crate::books::{self, Books, Received};
 use crate::error::EngineError;
 use crate::faults::{self, FaultNotes, FaultOutcome};
 use crate::outcome::{
-    Followed, GroupTraffic, Outcome, PublisherBook, Ramp, Reactions, ShardOutcome, ThreadHealth, Times,
+    Followed, GroupTraffic, NodePair, Outcome, PublisherBook, Ramp, Reactions, ShardOutcome, ThreadHealth, Times,
 };
 use crate::plan::RunPlan;
 use crate::progress::{Progress, Totals};
@@ -21,12 +22,15 @@ use crate::setup;
 use crate::shares::{self, Side, shares};
 use crate::worker::{Command, Worker};
 pub use crate::worker::{ShardRun, over};
+use pubmark_metrics::distribution::{Distribution, Precision};
 use pubmark_metrics::series::Series;
 
 /// Time between two looks at the shards' progress.
 const LOOK: Duration = Duration::from_millis(10);
 /// Time between the last connect and the start of the schedule.
 const LEAD: Duration = Duration::from_millis(100);
+/// The same where commands go to other machines.
+const NODES_LEAD: Duration = Duration::from_millis(500);
 /// Everything has arrived: wait this much longer for copies too many.
 const SETTLE: Duration = Duration::from_millis(300);
 
@@ -141,7 +145,8 @@ impl Conductor<'_> {
                 return self.collect(None, 0, interrupted, unreachable);
             }
         }
-        let start_ns = clock::monotonic_ns() + LEAD.as_nanos() as u64 + self.plan.timeline.warmup_ns;
+        let lead = if self.plan.on_nodes { NODES_LEAD } else { LEAD };
+        let start_ns = clock::monotonic_ns() + lead.as_nanos() as u64 + self.plan.timeline.warmup_ns;
         let started_at_ns = clock::realtime_ns() + (start_ns - clock::monotonic_ns());
         self.observer.schedule_begins(start_ns);
         self.worker.tell(Command::Begin { start_ns }, |_| true);
@@ -229,19 +234,22 @@ impl Conductor<'_> {
     fn drain(&mut self, end_ns: u64) -> (u64, bool) {
         self.observer.phase(Phase::Drain);
         let mut complete_since_ns = None;
+        let before = self.copied();
         loop {
             let now_ns = clock::monotonic_ns();
             let elapsed = Duration::from_nanos(now_ns.saturating_sub(end_ns));
             let totals = self.worker.progress.totals();
             self.observer.progress(Phase::Drain, elapsed, Some(self.plan.drain_limit), &totals);
-            let complete = totals.backlog == 0 && totals.in_flight == 0 && totals.delivered >= totals.expected;
+            let is_fresh = self.is_fresh(&before);
+            let all_there = totals.backlog == 0 && totals.in_flight == 0 && totals.delivered >= totals.expected;
+            let complete = is_fresh && all_there;
             let since_ns = *complete_since_ns.get_or_insert(now_ns);
             if !complete {
                 complete_since_ns = None;
             }
             let settled = complete && now_ns - since_ns >= SETTLE.as_nanos() as u64;
             let quiet_since_ns = totals.last_event_ns.max(end_ns);
-            let quiet = now_ns.saturating_sub(quiet_since_ns) >= self.plan.quiet().as_nanos() as u64;
+            let quiet = is_fresh && now_ns.saturating_sub(quiet_since_ns) >= self.plan.quiet().as_nanos() as u64;
             let over = elapsed >= self.plan.drain_limit || self.worker.has_failed();
             let done = settled || quiet || over;
             let stopped = self.stop.load(Relaxed);
@@ -250,6 +258,16 @@ impl Conductor<'_> {
             }
             std::thread::sleep(LOOK);
         }
+    }
+
+    /// How often each shard's counters came from another machine.
+    fn copied(&self) -> Vec<u64> {
+        self.worker.progress.shards().iter().map(|shard| shard.copied.load(Relaxed)).collect()
+    }
+
+    /// Are the counters those of now? Nodes send none while a run measures; a copy that was under way since before is not new.
+    fn is_fresh(&self, before: &[u64]) -> bool {
+        !self.plan.on_nodes || self.copied().iter().zip(before).all(|(now, before)| *now > before + 1)
     }
 
     fn collect(
@@ -261,9 +279,10 @@ impl Conductor<'_> {
     ) -> Result<Outcome, EngineError> {
         self.observer.phase(Phase::Collect);
         let realtime = self.worker.progress.shards().iter().all(|shard| shard.realtime.load(Relaxed));
-        let shards = self.worker.finish()?;
+        let finished = self.worker.finish()?;
         let (start_ns, closed_ns, started_at_ns) = window.unwrap_or((0, 0, clock::realtime_ns()));
-        let mut outcome = put_together(self.plan, shards, (start_ns, closed_ns));
+        let mut outcome = put_together(self.plan, finished.outcomes, (start_ns, closed_ns));
+        outcome.lost = finished.lost;
         outcome.started_at_ns = started_at_ns;
         outcome.drain_ns = drain_ns;
         outcome.interrupted = interrupted;
@@ -274,7 +293,7 @@ impl Conductor<'_> {
 }
 
 /// Merges what the shards found out and closes the books.
-fn put_together(plan: &RunPlan, shards: Vec<ShardOutcome>, window_ns: (u64, u64)) -> Outcome {
+fn put_together(plan: &RunPlan, shards: Vec<(usize, ShardOutcome)>, window_ns: (u64, u64)) -> Outcome {
     let length_ns = window_ns.1 - window_ns.0;
     let mut publishers: Vec<PublisherBook> = Vec::with_capacity(plan.fleet.devices().len());
     let mut times = Times::new();
@@ -286,11 +305,15 @@ fn put_together(plan: &RunPlan, shards: Vec<ShardOutcome>, window_ns: (u64, u64)
     let mut unsent_bytes = 0;
     let mut threads = vec![];
     let mut ramps = [Ramp::default(); 2];
-    let publisher_shards = shares::count(&shares::shares(plan), Side::Publish);
+    let shares = shares(plan);
+    let publisher_shards = shares::count(&shares, Side::Publish);
+    let mut latencies = Latencies::new();
     let mut received = vec![];
     let mut requests = vec![];
     let mut faults: Option<FaultNotes> = None;
-    for (index, shard) in shards.into_iter().enumerate() {
+    for (index, shard) in shards {
+        let node = shares[index].node;
+        enter_latencies(&mut latencies, node, shard.from_nodes);
         ramps[usize::from(index < publisher_shards)].merge(&shard.ramp);
         publishers.extend(shard.publishers);
         times.merge(&shard.times);
@@ -302,7 +325,7 @@ fn put_together(plan: &RunPlan, shards: Vec<ShardOutcome>, window_ns: (u64, u64)
         unsent_bytes += shard.unsent_bytes;
         let cores = shard.cpu_ns.filter(|_| length_ns > 0).map(|cpu_ns| cpu_ns as f64 / length_ns as f64);
         threads.push(ThreadHealth { name: shard.name, cores, sessions: shard.sessions, wakeups: shard.wakeups });
-        received.push((shard.ledger, shard.streams, shard.absences));
+        received.push((node, shard.ledger, shard.streams, shard.absences));
         requests.push(shard.requests);
         match (&mut faults, shard.faults) {
             (Some(all), Some(notes)) => all.merge(notes),
@@ -311,10 +334,13 @@ fn put_together(plan: &RunPlan, shards: Vec<ShardOutcome>, window_ns: (u64, u64)
         }
     }
     let window_s = length_ns as f64 / 1e9;
-    let sides: Vec<_> =
-        received.iter().map(|(ledger, streams, absences)| Received { ledger, streams, absences }).collect();
+    let sides: Vec<_> = received
+        .iter()
+        .map(|(node, ledger, streams, absences)| Received { node: *node, ledger, streams, absences })
+        .collect();
     let reactions = plan.workload.has_reactions().then(|| reactions(plan, &publishers));
-    let mut books = books::close(&publishers, &sides, plan.workload.devices.len());
+    let nodes = (plan.nodes > 1).then(|| setup::nodes_of_publishers(plan, &plan.fleet.audiences(&plan.workload)));
+    let mut books = books::close(&publishers, &sides, plan.workload.devices.len(), nodes.as_deref());
     books.delivery.late = counters.late;
     books.delivery.duplicated = counters.duplicated;
     books.delivery.out_of_order = counters.out_of_order;
@@ -329,6 +355,8 @@ fn put_together(plan: &RunPlan, shards: Vec<ShardOutcome>, window_ns: (u64, u64)
     });
     let requests = requests::close(&plan.workload, plan.parties(), &books.groups, requests, window_s);
     Outcome {
+        pairs: pairs(&mut books, latencies),
+        lost: vec![],
         books,
         requests,
         times,
@@ -349,6 +377,26 @@ fn put_together(plan: &RunPlan, shards: Vec<ShardOutcome>, window_ns: (u64, u64)
         realtime: false,
         unreachable: false,
     }
+}
+
+/// Latencies by (senders' node, receivers' node).
+type Latencies = BTreeMap<(u16, u16), Distribution>;
+
+fn enter_latencies(all: &mut Latencies, to: u16, from_nodes: Vec<Option<Box<Distribution>>>) {
+    for (from, latency) in (0u16..).zip(from_nodes) {
+        let Some(latency) = latency else { continue };
+        all.entry((from, to)).or_insert_with(|| Distribution::new(Precision::Breakdown)).merge(&latency);
+    }
+}
+
+/// What each node's clients had from each node's devices.
+fn pairs(books: &mut Books, mut latencies: Latencies) -> Vec<NodePair> {
+    let by_nodes = std::mem::take(&mut books.by_nodes).into_iter();
+    let pair = |((from, to), delivery)| {
+        let latency = latencies.remove(&(from, to)).unwrap_or_else(|| Distribution::new(Precision::Breakdown));
+        NodePair { from, to, delivery, latency }
+    };
+    by_nodes.map(pair).collect()
 }
 
 /// Counts reactions against those of an ideal system, which delivers every message that was offered by a device online to

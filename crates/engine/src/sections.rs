@@ -7,14 +7,16 @@ use pubmark_protocol::traffic::Traffic;
 use pubmark_record::connecting::{RampUp, TlsFigures};
 use pubmark_record::distribution::{curve, micros, summary};
 use pubmark_record::efficiency::{EfficiencyFigures, GroupEfficiency, PacketCounts, Source};
+use pubmark_record::nodes::NodeRow;
 use pubmark_record::record::{
     CauseCount, Connections, Curve, Delivery, GeneratorHealth, ShardHealth, Throughput, Windows,
 };
 use pubmark_record::tables::{Breakdown, PairRow, SeriesRow};
 
 use crate::books;
-use crate::outcome::{CAUSE_LIMIT, GroupTraffic, Outcome, TYPE_LIMIT, TypeTimes};
+use crate::outcome::{CAUSE_LIMIT, GroupTraffic, NodePair, Outcome, TYPE_LIMIT, TypeTimes};
 use crate::plan::RunPlan;
+use crate::{setup, shares};
 
 const SECOND_NS: u64 = 1_000_000_000;
 
@@ -222,8 +224,11 @@ fn breakdown(name: &str, times: Option<&TypeTimes>) -> Breakdown {
     }
 }
 
-/// One process, one node, one clock: one row.
-pub fn by_pair(outcome: &Outcome) -> Vec<PairRow> {
+/// From node to node. Without nodes there is one process, one clock and one row.
+pub fn by_pair(outcome: &Outcome, nodes: &[NodeRow]) -> Vec<PairRow> {
+    if !nodes.is_empty() {
+        return outcome.pairs.iter().filter_map(|pair| pair_row(pair, nodes)).collect();
+    }
     vec![PairRow {
         publisher_node: "local".to_owned(),
         subscriber_node: "local".to_owned(),
@@ -233,6 +238,35 @@ pub fn by_pair(outcome: &Outcome) -> Vec<PairRow> {
         latency_us: summary(&outcome.times.latency),
         clock_bound_us: 0.0,
     }]
+}
+
+fn pair_row(pair: &NodePair, nodes: &[NodeRow]) -> Option<PairRow> {
+    let (from, to) = (nodes.get(usize::from(pair.from))?, nodes.get(usize::from(pair.to))?);
+    let bound = |node: &NodeRow| node.clock.as_ref().map_or(0.0, |clock| clock.bound_us);
+    Some(PairRow {
+        publisher_node: from.name.clone(),
+        subscriber_node: to.name.clone(),
+        expected: pair.delivery.expected,
+        delivered: pair.delivery.delivered,
+        lost: pair.delivery.lost,
+        latency_us: summary(&pair.latency),
+        // A node's own messages are stamped by one clock.
+        clock_bound_us: if pair.from == pair.to { 0.0 } else { bound(from) + bound(to) },
+    })
+}
+
+/// Devices and subscribers of each node.
+pub fn on_nodes(plan: &RunPlan) -> Vec<(u64, u64)> {
+    let mut counts = vec![(0, 0); usize::from(plan.nodes)];
+    let audiences = plan.fleet.audiences(&plan.workload);
+    let nodes = setup::nodes_of_publishers(plan, &audiences);
+    for (publisher, node) in (0u32..).zip(nodes) {
+        counts[usize::from(node)].0 += u64::from(plan.fleet.leads(publisher));
+    }
+    for (subscriber, audience) in plan.fleet.subscribers().iter().zip(audiences) {
+        counts[usize::from(shares::node_of_listener(plan, subscriber, audience).0)].1 += 1;
+    }
+    counts
 }
 
 /// The time series.

@@ -51,6 +51,8 @@ struct Common<'a> {
     plan: &'a RunPlan,
     rules: Arc<[Rules]>,
     groups: Arc<[u16]>,
+    /// Node of each publisher of the fleet, in a run on several.
+    nodes: Option<Arc<[u16]>>,
     /// Names of the groups.
     types: Vec<Arc<str>>,
     /// By subscriber: whom it hears.
@@ -117,6 +119,7 @@ pub fn shards(plan: &RunPlan, progress: &Arc<Progress>) -> Vec<Setup> {
         plan,
         rules: Rules::all(&plan.workload, plan.seed, &plan.timeline).into(),
         groups: plan.fleet.devices().iter().map(|device| device.group).collect(),
+        nodes: (plan.nodes > 1).then(|| nodes_of_publishers(plan, &audiences).into()),
         types: plan.workload.devices.iter().map(|group| group.name.as_str().into()).collect(),
         asked: asked(plan, &streams),
         streams,
@@ -133,6 +136,21 @@ pub fn shards(plan: &RunPlan, progress: &Arc<Progress>) -> Vec<Setup> {
     let mut setups: Vec<Setup> = (0..common.shares.len()).map(|index| common.shard(index)).collect();
     faults::choose(&mut setups, &plan.workload, &plan.faults, plan.seed);
     setups
+}
+
+/// Node of each publisher of the fleet.
+pub fn nodes_of_publishers(plan: &RunPlan, audiences: &[u32]) -> Vec<u16> {
+    let crews = Crews::new(&plan.workload, &plan.fleet);
+    let mut nodes = vec![0; plan.fleet.devices().len()];
+    for (place, crew) in crews.sending().enumerate() {
+        let node = shares::node_of_sender(plan, place, &crew[0]);
+        crew.iter().for_each(|device| nodes[device.publisher as usize] = node);
+    }
+    for (subscriber, audience) in plan.fleet.subscribers().iter().zip(audiences) {
+        let (node, _) = shares::node_of_listener(plan, subscriber, *audience);
+        crews.beside(subscriber).iter().for_each(|device| nodes[device.publisher as usize] = node);
+    }
+    nodes
 }
 
 /// By publisher that asks: who answers it, and where.
@@ -187,8 +205,12 @@ impl Common<'_> {
         let mut sessions = vec![];
         let mut publishers = vec![];
         let mut books = vec![];
-        let is_meant = |crew: &Vec<Device>| share.is_in(self.plan.networks.of_devices(crew[0].group));
-        for crew in self.crews.sending().filter(is_meant).skip(share.part).step_by(share.of) {
+        let is_meant = |(place, crew): &(usize, Vec<Device>)| {
+            let node = shares::node_of_sender(self.plan, *place, &crew[0]);
+            share.is_of(node, self.plan.networks.of_devices(crew[0].group))
+        };
+        let crews = self.crews.sending().enumerate().filter(is_meant);
+        for (_, crew) in crews.skip(share.part).step_by(share.of) {
             let (range, publications) = self.take_aboard(&crew, sessions.len() as u32, &mut publishers);
             for (publisher, device) in publishers[range.start as usize..].iter_mut().zip(crew.iter()) {
                 let requests = self.plan.workload.devices[usize::from(device.group)].requests;
@@ -329,8 +351,9 @@ impl Common<'_> {
         for subscriber in plan.fleet.subscribers() {
             let audience = self.audiences[subscriber.number as usize];
             // Members of a shared group are on one shard: see docs/design/shared-subscriptions.md.
-            let is_meant = share.is_in(plan.networks.of_subscribers(subscriber.group));
-            if !is_meant || audience as usize % share.of != share.part {
+            let (node, number) = shares::node_of_listener(plan, subscriber, audience);
+            let is_meant = share.is_of(node, plan.networks.of_subscribers(subscriber.group));
+            if !is_meant || number % share.of != share.part {
                 continue;
             }
             let streams = &self.streams[subscriber.number as usize];
@@ -421,6 +444,7 @@ impl Common<'_> {
                 (format!("subscriber {}", index - shares::count(&self.shares, Side::Publish)), &self.configs[1])
             }
         };
+        let name = if plan.nodes > 1 { format!("{name} of node {}", self.shares[index].node + 1) } else { name };
         Setup {
             name,
             index,
@@ -431,7 +455,7 @@ impl Common<'_> {
             publishers,
             follows: plan.follows,
             reacting,
-            receiver: Receiver::new(audiences, Arc::clone(&self.groups), plan.run_id),
+            receiver: Receiver::new(audiences, Arc::clone(&self.groups), plan.run_id).from_nodes(self.nodes.clone()),
             requests: ShardRequests::new(vec![]),
             seed: plan.seed,
             run: plan.run_id,

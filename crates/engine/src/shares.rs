@@ -3,6 +3,8 @@
 
 use std::collections::BTreeSet;
 
+use pubmark_model::fleet::{Device, Subscriber};
+
 use crate::plan::RunPlan;
 
 /// A side of the system.
@@ -14,11 +16,22 @@ pub enum Side {
     Subscribe,
 }
 
+/// Where shards run that are not threads of the process that leads the run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Place {
+    /// Number of the node, from 0; 0 in a run without nodes.
+    pub node: u16,
+    /// Number of the network that they are inside; `None`: the machine's own.
+    pub network: Option<u16>,
+}
+
 /// A shard's part of its side.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Share {
     /// The side.
     pub side: Side,
+    /// Clients of this node alone: from 0; 0 in a run without nodes.
+    pub node: u16,
     /// Clients of this network alone, if shards are dealt out by network: `Some(None)` is the machine's own.
     pub network: Option<Option<u16>>,
     /// Which part of these.
@@ -28,18 +41,19 @@ pub struct Share {
 }
 
 impl Share {
-    /// Does it have clients of this network?
-    pub fn is_in(&self, network: Option<u16>) -> bool {
-        self.network.is_none_or(|own| own == network)
+    /// Does it have clients of this node and this network?
+    pub fn is_of(&self, node: u16, network: Option<u16>) -> bool {
+        self.node == node && self.network.is_none_or(|own| own == network)
     }
 
-    /// The network whose process runs it; `None`: the process that leads the run.
-    pub fn away(&self) -> Option<u16> {
-        self.network.flatten()
+    /// Where it runs; `None`: on a thread of the process that leads the run.
+    pub fn away(&self, plan: &RunPlan) -> Option<Place> {
+        let place = Place { node: self.node, network: self.network.flatten() };
+        (plan.nodes > 1 || plan.on_nodes || place.network.is_some()).then_some(place)
     }
 }
 
-/// The shards of a run: first those of devices, then those of subscribers.
+/// The shards of a run: first those of devices, then those of subscribers; of either, those of the first node first.
 pub fn shares(plan: &RunPlan) -> Vec<Share> {
     let sides = [
         (Side::Publish, plan.publisher_shards, &plan.networks.devices, plan.workload.devices.len()),
@@ -52,10 +66,12 @@ pub fn shares(plan: &RunPlan) -> Vec<Share> {
             true => used.into_iter().map(Some).collect(),
             false => vec![None],
         };
-        for network in networks {
-            // A network of its own has a process of its own, whose client library has threads of its own.
-            let of = if network.flatten().is_some() { 1 } else { of };
-            shares.extend((0..of).map(|part| Share { side, network, part, of }));
+        for node in 0..plan.nodes {
+            for network in &networks {
+                // A network of its own has a process of its own, whose client library has threads of its own.
+                let of = if network.flatten().is_some() { 1 } else { of };
+                shares.extend((0..of).map(|part| Share { side, node, network: *network, part, of }));
+            }
         }
     }
     shares
@@ -64,4 +80,21 @@ pub fn shares(plan: &RunPlan) -> Vec<Share> {
 /// Shards of one side.
 pub fn count(shares: &[Share], side: Side) -> usize {
     shares.iter().filter(|share| share.side == side).count()
+}
+
+/// Node of a client that only sends, by its place among all of them and its first device: where every node has all devices, that
+/// of its copy; otherwise they are dealt out in turn, so that each node has its part of every group.
+pub fn node_of_sender(plan: &RunPlan, place: usize, first: &Device) -> u16 {
+    let of = usize::from(plan.nodes);
+    (if plan.fleet.copies()[0] > 1 { first.copy as usize % of } else { place % of }) as u16
+}
+
+/// Node of a subscriber, and the number by which it is dealt out over shards there. Members of a shared group have one audience,
+/// and are on one shard.
+pub fn node_of_listener(plan: &RunPlan, subscriber: &Subscriber, audience: u32) -> (u16, usize) {
+    let (of, audience) = (usize::from(plan.nodes), audience as usize);
+    match plan.fleet.copies()[1] > 1 {
+        true => ((subscriber.copy as usize % of) as u16, audience),
+        false => ((audience % of) as u16, audience / of),
+    }
 }

@@ -9,14 +9,14 @@ use pubmark_protocol::clients::{Clients, Waker};
 use serde::{Deserialize, Serialize};
 
 use crate::error::EngineError;
-use crate::outcome::ShardOutcome;
+use crate::outcome::{LostShard, ShardOutcome};
 use crate::plan::RunPlan;
 use crate::progress::Progress;
 use crate::remote::{Launcher, Process};
 use crate::run::Sides;
 use crate::setup;
 use crate::shard::{self, Setup};
-use crate::shares::{Side, shares};
+use crate::shares::{Place, Side, shares};
 
 /// What a shard is told. Nothing is told while it measures.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -89,14 +89,25 @@ impl Thread {
 enum Hand {
     /// On a thread of this process; gone once it was ended.
     Thread(Option<Thread>),
-    /// In a worker process, by its place in [`Worker::processes`], under this number.
-    Away(usize, u32),
+    /// In a worker process, by its place in [`Worker::processes`], under this number, for this node.
+    Away { process: usize, shard: u32, node: u16 },
+}
+
+/// What shards found out, by their index, and what became of the others.
+#[derive(Default)]
+pub struct Finished {
+    /// By index.
+    pub outcomes: Vec<(usize, ShardOutcome)>,
+    /// Those of nodes that were lost.
+    pub lost: Vec<LostShard>,
 }
 
 /// Running shards.
 pub struct Worker {
     hands: Vec<Hand>,
     processes: Vec<Process>,
+    /// A shard that fails is missing from the run, which goes on to its end without.
+    survives_losses: bool,
     /// Shared with the shards.
     pub progress: Arc<Progress>,
 }
@@ -104,7 +115,8 @@ pub struct Worker {
 impl Worker {
     /// Starts the shards as threads, each with what it does over its adapter, and waits until each has opened it.
     pub fn start(setups: Vec<(Setup, ShardRun)>, progress: Arc<Progress>) -> Result<Worker, EngineError> {
-        let mut worker = Worker { hands: Vec::with_capacity(setups.len()), processes: vec![], progress };
+        let hands = Vec::with_capacity(setups.len());
+        let mut worker = Worker { hands, processes: vec![], survives_losses: false, progress };
         for (setup, run) in setups {
             let thread = Thread::start(setup, run)?;
             worker.hands.push(Hand::Thread(Some(thread)));
@@ -119,29 +131,32 @@ impl Worker {
         launcher: Option<&dyn Launcher>,
         progress: Arc<Progress>,
     ) -> Result<Worker, EngineError> {
-        let mut worker = Worker { hands: vec![], processes: vec![], progress };
-        let mut networks: Vec<u16> = vec![];
+        let mut worker = Worker { hands: vec![], processes: vec![], survives_losses: plan.on_nodes, progress };
+        let mut places: Vec<Place> = vec![];
         let shares = shares(plan);
         for (setup, share) in setup::shards(plan, &worker.progress).into_iter().zip(&shares) {
             let run = match share.side {
                 Side::Publish => sides.publish,
                 Side::Subscribe => sides.subscribe,
             };
-            let hand = match (share.away(), launcher) {
-                (Some(network), Some(launcher)) => {
-                    let place = match networks.iter().position(|known| *known == network) {
-                        Some(place) => place,
+            let hand = match (share.away(plan), launcher) {
+                (Some(place), Some(launcher)) => {
+                    let process = match places.iter().position(|known| *known == place) {
+                        Some(process) => process,
                         None => {
-                            let its = (0u32..).zip(&shares).filter(|(_, share)| share.away() == Some(network));
+                            let its = (0u32..).zip(&shares).filter(|(_, share)| share.away(plan) == Some(place));
                             let its = its.map(|(index, _)| index).collect();
-                            let process = Process::start(launcher, network, plan, its, &worker.progress)
+                            let process = Process::start(launcher, place, plan, its, &worker.progress)
                                 .map_err(|source| EngineError::Launch { shard: setup.name.clone(), source })?;
-                            networks.push(network);
+                            places.push(place);
                             worker.processes.push(process);
-                            networks.len() - 1
+                            places.len() - 1
                         }
                     };
-                    Hand::Away(place, setup.index as u32)
+                    Hand::Away { process, shard: setup.index as u32, node: place.node }
+                }
+                (Some(_), None) if plan.nodes > 1 => {
+                    return Err(EngineError::Unsupported("nodes that nobody starts".to_owned()));
                 }
                 _ => Hand::Thread(Some(Thread::start(setup, run)?)),
             };
@@ -172,7 +187,7 @@ impl Worker {
         for (_, hand) in self.hands.iter().enumerate().filter(|(index, _)| chosen(*index)) {
             match hand {
                 Hand::Thread(thread) => thread.iter().for_each(|thread| thread.tell(command)),
-                Hand::Away(process, shard) => self.processes[*process].tell(*shard, command),
+                Hand::Away { process, shard, .. } => self.processes[*process].tell(*shard, command),
             }
         }
     }
@@ -190,15 +205,27 @@ impl Worker {
                 Some(thread) => thread.finish(),
                 None => Err(EngineError::Lost("ended before".to_owned())),
             },
-            Some(Hand::Away(process, shard)) => self.processes[*process].finish(*shard),
+            Some(Hand::Away { process, shard, .. }) => self.processes[*process].finish(*shard),
             None => Err(EngineError::Lost("unknown".to_owned())),
         }
     }
 
-    /// Ends all shards and collects what they found out; the first error if one failed. One after the other, in their order:
-    /// where there is no broker, a subscriber that left before its devices would break their connections.
-    pub fn finish(mut self) -> Result<Vec<ShardOutcome>, EngineError> {
+    /// Ends all shards and collects what they found out; the first error if one failed, unless it is that of a node and another
+    /// has something to tell. One after the other, in their order: where there is no broker, a subscriber that left before its
+    /// devices would break their connections.
+    pub fn finish(mut self) -> Result<Finished, EngineError> {
         let results: Vec<_> = (0..self.hands.len()).map(|index| self.finish_one(index)).collect();
-        results.into_iter().collect()
+        let has_some = results.iter().any(Result::is_ok);
+        let mut finished = Finished::default();
+        for (index, result) in results.into_iter().enumerate() {
+            match (result, &self.hands[index]) {
+                (Ok(outcome), _) => finished.outcomes.push((index, outcome)),
+                (Err(error), Hand::Away { node, .. }) if self.survives_losses && has_some => {
+                    finished.lost.push(LostShard { node: *node, why: error.to_string() });
+                }
+                (Err(error), _) => return Err(error),
+            }
+        }
+        Ok(finished)
     }
 }

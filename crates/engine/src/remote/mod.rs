@@ -12,20 +12,38 @@ mod serve;
 
 use std::fmt::Debug;
 use std::io;
-use std::os::fd::OwnedFd;
+use std::os::unix::net::UnixStream;
 use std::process::Child;
+use std::sync::Arc;
 
 pub(crate) use process::Process;
 pub use serve::serve;
 
-/// Starts worker processes: whatever calls [`serve()`] on its standard input, with its standard output as the memory.
+use crate::progress::Progress;
+use crate::shares::Place;
+
+/// Starts worker processes: whatever calls [`serve()`], on this machine or on another.
 pub trait Launcher: Debug + Send + Sync {
-    /// Starts one inside a network of the plan.
+    /// Starts one at a place of the plan, for shards by their index. What it counts is to appear in `progress`.
     ///
     /// # Errors
-    /// The process cannot be started, or not there.
-    fn launch(&self, network: u16, control: OwnedFd, memory: OwnedFd) -> io::Result<Child>;
+    /// It cannot be started, or not there.
+    fn launch(&self, place: Place, shards: &[u32], progress: &Arc<Progress>) -> io::Result<Started>;
 
     /// What devices speak, and what subscribers do, in words that [`serve()`]'s caller understands.
     fn speaks(&self) -> [String; 2];
+
+    /// What a node is called, for messages.
+    fn name_of_node(&self, node: u16) -> String {
+        format!("node {}", node + 1)
+    }
+}
+
+/// A worker process that was started.
+#[derive(Debug)]
+pub struct Started {
+    /// Leads to the socket that it serves. It ends when this is closed.
+    pub control: UnixStream,
+    /// The process, if it is a child of this one.
+    pub child: Option<Child>,
 }

@@ -2,7 +2,6 @@
 
 use std::collections::VecDeque;
 use std::io;
-use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixStream;
 use std::process::Child;
 use std::sync::Arc;
@@ -11,14 +10,15 @@ use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
-use super::Launcher;
 use super::frames;
 use super::messages::{FromWorker, ToWorker};
 use super::order::Order;
+use super::{Launcher, Started};
 use crate::error::EngineError;
 use crate::outcome::ShardOutcome;
 use crate::plan::RunPlan;
 use crate::progress::Progress;
+use crate::shares::Place;
 use crate::worker::Command;
 
 /// Longest wait for a process to open its adapters, and for a shard to end its sessions: longer than any of its own limits.
@@ -26,9 +26,9 @@ const ANSWER_LIMIT: Duration = Duration::from_secs(120);
 /// Longest wait for a process to end once its socket is closed.
 const END_LIMIT: Duration = Duration::from_secs(2);
 
-/// A worker process. It ends when this is dropped.
+/// A worker process, of this machine or of a node. It ends when this is dropped.
 pub(crate) struct Process {
-    child: Child,
+    child: Option<Child>,
     control: UnixStream,
     inbox: Receiver<FromWorker>,
     /// Outcomes that came before they were asked for.
@@ -38,24 +38,22 @@ pub(crate) struct Process {
 }
 
 impl Process {
-    /// Starts one inside a network, for shards of a plan by their index, and says what to do. The adapters are open when
+    /// Starts one at a place of a plan, for shards by their index, and says what to do. The adapters are open when
     /// [`Process::opened`] returns.
     ///
     /// # Errors
     /// It cannot be started.
     pub fn start(
         launcher: &dyn Launcher,
-        network: u16,
+        place: Place,
         plan: &RunPlan,
         shards: Vec<u32>,
-        progress: &Progress,
+        progress: &Arc<Progress>,
     ) -> io::Result<Process> {
-        let (ours, theirs) = UnixStream::pair()?;
-        let memory = progress.memory().try_clone_to_owned()?;
-        let child = launcher.launch(network, OwnedFd::from(theirs), memory)?;
+        let Started { control, child } = launcher.launch(place, &shards, progress)?;
         let failed = Arc::new(AtomicBool::new(false));
         let (letters, inbox) = mpsc::channel();
-        let mut process = Process { child, control: ours, inbox, early: VecDeque::new(), failed, reader: None };
+        let mut process = Process { child, control, inbox, early: VecDeque::new(), failed, reader: None };
         let (from, failed) = (process.control.try_clone()?, Arc::clone(&process.failed));
         process.reader = Some(
             thread::Builder::new().name("worker-reader".to_owned()).spawn(move || listen(from, &letters, &failed))?,
@@ -121,9 +119,9 @@ impl Process {
                 Err(EngineError::Worker(format!("it did not answer within {} s", ANSWER_LIMIT.as_secs())))
             }
             Err(RecvTimeoutError::Disconnected) => {
-                let end =
-                    self.child.try_wait().ok().flatten().map_or("unknown".to_owned(), |status| status.to_string());
-                Err(EngineError::Worker(format!("it is gone ({end})")))
+                let end = self.child.as_mut().and_then(|child| child.try_wait().ok().flatten());
+                let end = end.map(|status| format!(" ({status})")).unwrap_or_default();
+                Err(EngineError::Worker(format!("it is gone{end}")))
             }
         }
     }
@@ -134,13 +132,15 @@ impl Drop for Process {
         // It ends by itself when nobody can tell it anything any more; if not, it is made to.
         let _ = self.control.shutdown(std::net::Shutdown::Both);
         let until = Instant::now() + END_LIMIT;
-        while matches!(self.child.try_wait(), Ok(None)) {
-            if Instant::now() >= until {
-                let _ = self.child.kill();
-                let _ = self.child.wait();
-                break;
+        if let Some(child) = &mut self.child {
+            while matches!(child.try_wait(), Ok(None)) {
+                if Instant::now() >= until {
+                    let _ = child.kill();
+                    let _ = child.wait();
+                    break;
+                }
+                thread::sleep(Duration::from_millis(2));
             }
-            thread::sleep(Duration::from_millis(2));
         }
         if let Some(reader) = self.reader.take() {
             let _ = reader.join();

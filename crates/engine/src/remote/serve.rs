@@ -7,6 +7,8 @@ use std::sync::mpsc::{self, RecvTimeoutError};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
+use pubmark_protocol::clock;
+
 use super::frames;
 use super::messages::{FromWorker, ToWorker};
 use super::order::Order;
@@ -43,7 +45,7 @@ pub fn serve(
         say(&FromWorker::Failed("it was told something before what to do".to_owned()));
         return Ok(());
     };
-    let mut worker = match start(&order, memory, sides) {
+    let mut worker = match start(&order, memory, sides, gone) {
         Ok(worker) => worker,
         Err(why) => {
             say(&FromWorker::Failed(why));
@@ -89,12 +91,14 @@ fn start(
     order: &Order,
     memory: OwnedFd,
     sides: impl FnOnce(&[String; 2]) -> Result<Sides, String>,
+    gone: fn(),
 ) -> Result<Worker, String> {
     let sides = sides(&order.speaks)?;
     let plan = order.plan();
     let shares = shares(&plan);
     let progress = Progress::of_run(memory, shares.len()).map_err(|error| error.to_string())?;
     let progress = Arc::new(progress);
+    follow_clock(&progress, gone).map_err(|error| error.to_string())?;
     let own = |index: &usize| u32::try_from(*index).is_ok_and(|index| order.shards.contains(&index));
     let setups = setup::shards(&plan, &progress).into_iter().enumerate().filter(|(index, _)| own(index));
     let setups = setups.map(|(index, setup)| match shares[index].side {
@@ -102,6 +106,31 @@ fn start(
         Side::Subscribe => (setup, sides.subscribe),
     });
     Worker::start(setups.collect(), progress).map_err(|error| words(&error))
+}
+
+/// Longest silence of the node that keeps the run's clock: it is frozen or gone, and nobody could end this process any more.
+const KEEPER_LIMIT: Duration = Duration::from_secs(4);
+
+/// Where a node keeps a clock, this process follows it, and ends when the node does not keep it any more.
+fn follow_clock(progress: &Arc<Progress>, gone: fn()) -> io::Result<()> {
+    if progress.run_clock().alive_ns().is_none() {
+        return Ok(());
+    }
+    // Instants are read through it until the process ends.
+    let progress: &'static Arc<Progress> = Box::leak(Box::new(Arc::clone(progress)));
+    let kept = progress.run_clock();
+    clock::follow(kept);
+    std::thread::Builder::new().name("keeper-watch".to_owned()).spawn(move || {
+        loop {
+            let alive_ns = kept.alive_ns().unwrap_or(0);
+            let silent = Duration::from_nanos(clock::machine_ns().saturating_sub(alive_ns));
+            if silent > KEEPER_LIMIT {
+                gone();
+            }
+            std::thread::sleep(LOOK * 5);
+        }
+    })?;
+    Ok(())
 }
 
 /// An error with its causes.

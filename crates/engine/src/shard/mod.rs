@@ -23,6 +23,7 @@ use std::sync::atomic::Ordering::Relaxed;
 use std::sync::mpsc::{Receiver as Commands, Sender, TryRecvError};
 use std::time::Duration;
 
+use pubmark_metrics::distribution::Distribution;
 use pubmark_metrics::series::Series;
 use pubmark_model::random::Stream;
 use pubmark_model::schedule::Rules;
@@ -143,6 +144,7 @@ pub struct Shard {
     types: Vec<Option<Box<TypeTimes>>>,
     counters: Counters,
     series: Series,
+    from_nodes: Vec<Option<Box<Distribution>>>,
     tally: Tally,
     following: Option<Box<Following>>,
     /// Sessions that can take messages again, or came up with messages waiting.
@@ -210,6 +212,7 @@ impl Shard {
             types: vec![None; types.max(1)],
             counters: Counters::default(),
             series: Series::new(setup.series_start_ns),
+            from_nodes: vec![],
             tally,
             following,
             writable: Vec::new(),
@@ -362,6 +365,7 @@ impl Shard {
             types: self.types,
             counters: self.counters,
             series: self.series,
+            from_nodes: self.from_nodes,
             traffic: self.tally.into_groups(),
             followed: self.following.map(|following| following.into_followed()).unwrap_or_default(),
             unsent_bytes,

@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
+use pubmark_metrics::distribution::{Distribution, Precision};
 use pubmark_metrics::ledger::{Arrival, Ledger};
 use pubmark_model::fleet::Heard;
 use pubmark_protocol::events::Delivery;
@@ -97,6 +98,8 @@ pub struct Receiver {
     absent_since: Vec<Option<u32>>,
     /// Group of each publisher of the fleet.
     groups: Arc<[u16]>,
+    /// Node of each publisher of the fleet, in a run on several.
+    nodes: Option<Arc<[u16]>>,
     run: u32,
 }
 
@@ -110,6 +113,8 @@ pub struct Figures<'a> {
     pub counters: &'a mut Counters,
     /// Over time.
     pub series: &'a mut Series,
+    /// Latencies by the sender's node, in a run on several.
+    pub from_nodes: &'a mut Vec<Option<Box<Distribution>>>,
 }
 
 /// The row of a group: its own below the limit, the shared one from there on.
@@ -137,8 +142,14 @@ impl Receiver {
             absences: Vec::new(),
             absent_since: vec![Some(0); audiences.len()],
             groups,
+            nodes: None,
             run,
         }
+    }
+
+    /// The same in a run on several nodes, with that of each publisher of the fleet.
+    pub fn from_nodes(self, nodes: Option<Arc<[u16]>>) -> Receiver {
+        Receiver { nodes, ..self }
     }
 
     /// Does anybody listen on this shard?
@@ -269,6 +280,14 @@ impl Receiver {
         let row = type_row(figures.types, group);
         figures.times.latency.record(latency_ns);
         row.latency.record(latency_ns);
+        if let Some(nodes) = &self.nodes {
+            let node = usize::from(nodes[header.publisher as usize]);
+            if figures.from_nodes.len() <= node {
+                figures.from_nodes.resize(node + 1, None);
+            }
+            let empty = || Box::new(Distribution::new(Precision::Breakdown));
+            figures.from_nodes[node].get_or_insert_with(empty).record(latency_ns);
+        }
         if let Some(root_ns) = header.root_ns {
             figures.times.chain.record(at_ns - window.relative(root_ns));
         }
@@ -329,8 +348,13 @@ mod tests {
                 empty_at_ns: Some(1_500),
                 kernel_ns: None,
             };
-            let mut figures =
-                Figures { times: &mut times, types: &mut types, counters: &mut counters, series: &mut series };
+            let mut figures = Figures {
+                times: &mut times,
+                types: &mut types,
+                counters: &mut counters,
+                series: &mut series,
+                from_nodes: &mut vec![],
+            };
             receiver.enter(0, &delivery, &Window::new(0, 1_000_000), &mut figures);
         }
         counters
@@ -356,8 +380,13 @@ mod tests {
             payload.resize(30, 0);
             let delivery =
                 Delivery { payload: &payload, retained, at_ns: 2_000, empty_at_ns: Some(1_500), kernel_ns: None };
-            let mut figures =
-                Figures { times: &mut times, types: &mut types, counters: &mut counters, series: &mut series };
+            let mut figures = Figures {
+                times: &mut times,
+                types: &mut types,
+                counters: &mut counters,
+                series: &mut series,
+                from_nodes: &mut vec![],
+            };
             assert_eq!(receiver.enter(0, &delivery, &Window::new(0, 1_000_000), &mut figures), None);
         }
         assert_eq!((counters.wills, counters.retained_replay, counters.foreign), (2, 1, 1));

@@ -1,8 +1,6 @@
 //! From due to handed over. A due time is met whatever the system does; a message that the system does not take yet waits as
 //! the way between two cursors of one schedule, never in a queue.
 
-use std::sync::atomic::Ordering::Relaxed;
-
 use pubmark_model::schedule::Due;
 use pubmark_protocol::clients::{Clients, Outgoing, SessionId, Taken};
 use pubmark_protocol::clock;
@@ -133,7 +131,7 @@ impl Shard {
         };
         match clients.send(SessionId(publisher.session), message) {
             Taken::Yes => {
-                let sequence = publisher.use_sequence(measured, self.progress.epoch().load(Relaxed), segment);
+                let sequence = publisher.use_sequence(measured, self.progress.epoch(), segment);
                 let payload_bytes = due.payload_bytes;
                 session.pending.push_back(Pending { publisher: index, sequence, ready_ns, measured, payload_bytes });
                 self.in_flight += 1;

@@ -1,7 +1,5 @@
 //! What becomes of sessions and messages, as the adapter tells it.
 
-use std::sync::atomic::Ordering::Relaxed;
-
 use pubmark_model::qos::Qos;
 use pubmark_protocol::clients::SessionId;
 use pubmark_protocol::clock;
@@ -42,6 +40,7 @@ impl Shard {
             types: &mut self.types,
             counters: &mut self.counters,
             series: &mut self.series,
+            from_nodes: &mut self.from_nodes,
         };
         let before = CopyCounts::of(figures.counters);
         let header = self.receiver.enter(subscriber, delivery, &self.window, &mut figures);
@@ -70,7 +69,7 @@ impl Shard {
         let Some(subscriber) = entry.subscriber.filter(|_| !entry.subscribed) else { return };
         entry.subscribed = true;
         if !std::mem::replace(&mut entry.held, true) {
-            let epoch = self.progress.epoch().fetch_add(1, Relaxed) + 1;
+            let epoch = self.progress.absence_ends(clock::monotonic_ns());
             self.receiver.present_from(subscriber, epoch);
         }
         self.subscribed += 1;
@@ -84,7 +83,7 @@ impl Shard {
         self.subscribed -= 1;
         if !entry.persistent && !self.finishing {
             entry.held = false;
-            let epoch = self.progress.epoch().fetch_add(1, Relaxed) + 1;
+            let epoch = self.progress.absence_begins(clock::monotonic_ns());
             self.receiver.absent_from(subscriber, epoch);
         }
     }
