@@ -10,6 +10,7 @@ mod experiment;
 mod faults;
 mod figure;
 mod links;
+mod nodes;
 mod reproduction;
 mod requests;
 mod residence;
@@ -62,7 +63,8 @@ pub fn run(record: &Record) -> String {
             @if record.faults.is_some() { section #faults { h2 { "Faults" } (faults::section(record)) } }
             section #cost { h2 { "Cost" } (cost::section(record)) }
             section #over-time { h2 { "Over time" } (charts(record, Section::OverTime)) (tables::series(record)) }
-            section #types { h2 { "By device type" } (tables::types(record)) (tables::pairs(record)) }
+            section #types { h2 { "By device type" } (tables::types(record)) }
+            @if !record.nodes.is_empty() { section #nodes { h2 { "Nodes" } (nodes::section(record)) } }
         }
         section #connections { h2 { "Connections" } (tables::connections(record)) }
         section #notes { h2 { "Warnings and deviations" } (verdict::notes(record)) }

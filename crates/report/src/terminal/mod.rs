@@ -82,6 +82,9 @@ fn draw(record: &Record, warnings: &[Warning], options: &TerminalOptions, room: 
     delivery(&mut page, record);
     requests(&mut page, record);
     links(&mut page, record, room.parts);
+    if !record.nodes.is_empty() {
+        page.field("nodes", &words::nodes(record), 3);
+    }
     // Whoever breaks something wants to know what came of it.
     faults(&mut page, record, room.parts.min(FAULTS));
     latency(&mut page, record);

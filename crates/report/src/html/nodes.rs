@@ -1,0 +1,91 @@
+//! The nodes of a run: what each carried, how well its clock is known, and what went from node to node.
+
+use maud::{Markup, html};
+use pubmark_record::nodes::NodeRow;
+use pubmark_record::record::Record;
+use pubmark_record::tables::PairRow;
+
+use super::tables;
+use crate::markdown::unit_of;
+use crate::numbers::{MISSING, bytes, cores, count, share, short};
+
+/// Most nodes that are shown as a map: more would have no room for their figures.
+const MAP_NODES: usize = 24;
+
+/// The section.
+pub(super) fn section(record: &Record) -> Markup {
+    html! { (table(&record.nodes)) (map(record)) (tables::pairs(record)) }
+}
+
+fn table(nodes: &[NodeRow]) -> Markup {
+    html! {
+        div.scroll { table.sortable {
+            caption { "Clocks: the run's time − the node's own at the start of the window, and the bound of its error over the run" }
+            thead { tr {
+                th { "node" } th { "machine" }
+                @for name in ["devices", "subscribers", "cores used", "memory", "clock", "drift", "± bound", "control"] {
+                    th.number { (name) }
+                }
+            } }
+            tbody { @for node in nodes { (row(node)) } }
+        } }
+    }
+}
+
+fn row(node: &NodeRow) -> Markup {
+    let missing = || MISSING.to_owned();
+    let machine = node.machine.as_ref().map_or("this one".to_owned(), |machine| {
+        format!("{}, {} cores, Linux {}", machine.host, machine.cores, machine.kernel)
+    });
+    let clock = node.clock.as_ref().filter(|clock| !clock.is_the_same);
+    let usage = node.generator.as_ref();
+    html! {
+        tr.none[node.lost.is_some()] {
+            th scope="row" { (node.name) @if let Some(why) = &node.lost { small { "lost: " (why) } } }
+            td { (machine) }
+            td.number { (count(node.devices)) } td.number { (count(node.subscribers)) }
+            td.number { (cores(usage.map(|usage| usage.cores))) }
+            td.number { (bytes(usage.map(|usage| usage.peak_rss_bytes as f64))) }
+            td.number { (clock.map_or_else(|| "the same".to_owned(), |clock| format!("{} ms", short(clock.offset_us / 1e3)))) }
+            td.number { (clock.map_or_else(missing, |clock| format!("{} ppm", short(clock.drift_ppm)))) }
+            td.number { (clock.map_or_else(missing, |clock| format!("{} µs", short(clock.bound_us)))) }
+            td.number { (bytes(node.control.map(|control| (control.sent + control.received) as f64))) }
+        }
+    }
+}
+
+/// A cell for each pair of nodes, the deeper coloured the longer its p50; what was lost stands below.
+fn map(record: &Record) -> Markup {
+    let nodes = &record.nodes;
+    if nodes.len() > MAP_NODES || record.by_pair.is_empty() {
+        return html! {};
+    }
+    let unit = unit_of(record);
+    let p50 = |row: &PairRow| row.latency_us.as_ref().and_then(|latency| latency.p50);
+    let longest = record.by_pair.iter().filter_map(p50).fold(0.0, f64::max);
+    let found = |from: &NodeRow, to: &NodeRow| {
+        record.by_pair.iter().find(|row| (&row.publisher_node, &row.subscriber_node) == (&from.name, &to.name))
+    };
+    html! {
+        h3 { "Latency from node to node" }
+        div.scroll { table.map {
+            caption { "p50 in " (unit.symbol()) ", devices' node at the left, subscribers' above; below it the share that was lost" }
+            thead { tr { th { "from \\ to" } @for to in nodes { th.number { (to.name) } } } }
+            tbody {
+                @for from in nodes { tr {
+                    th scope="row" { (from.name) }
+                    @for to in nodes { @match found(from, to) {
+                        Some(row) => {
+                            @let depth = p50(row).filter(|_| longest > 0.0).map_or(0.0, |p50| p50 / longest * 60.0);
+                            td.number style=(format!("background:color-mix(in srgb,var(--link) {depth:.0}%,transparent)")) {
+                                (unit.number(p50(row)))
+                                @if row.lost > 0 { small { (share(row.lost, row.expected)) " lost" } }
+                            }
+                        }
+                        None => { td.number { (MISSING) } }
+                    } }
+                } }
+            }
+        } }
+    }
+}

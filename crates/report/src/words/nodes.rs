@@ -1,0 +1,41 @@
+//! Nodes in words.
+
+use pubmark_record::nodes::NodeRow;
+use pubmark_record::record::Record;
+use pubmark_record::tables::PairRow;
+
+use crate::numbers::{count, share, short, time};
+
+/// What the nodes of a run were and how far apart, in one line.
+pub fn nodes(record: &Record) -> String {
+    let nodes = &record.nodes;
+    let lost: Vec<&str> = nodes.iter().filter(|node| node.lost.is_some()).map(|node| node.name.as_str()).collect();
+    let mut text = count(nodes.len() as u64);
+    if !lost.is_empty() {
+        text.push_str(&format!(", of which {} lost: {}", lost.len(), lost.join(", ")));
+    }
+    let p50 = |row: &&PairRow| row.latency_us.as_ref().and_then(|latency| latency.p50);
+    let rows = || record.by_pair.iter().filter(|row| p50(row).is_some());
+    let by_p50 = |one: &&PairRow, other: &&PairRow| p50(one).unwrap_or(0.0).total_cmp(&p50(other).unwrap_or(0.0));
+    if let (Some(fastest), Some(slowest)) = (rows().min_by(by_p50), rows().max_by(by_p50)) {
+        text.push_str(&format!(
+            "; p50 from {} ({} → {}) to {} ({} → {})",
+            time(p50(&fastest)),
+            fastest.publisher_node,
+            fastest.subscriber_node,
+            time(p50(&slowest)),
+            slowest.publisher_node,
+            slowest.subscriber_node
+        ));
+    }
+    if let Some(worst) = record.by_pair.iter().filter(|row| row.lost > 0).max_by_key(|row| row.lost) {
+        let lost = share(worst.lost, worst.expected);
+        text.push_str(&format!("; most lost {lost} ({} → {})", worst.publisher_node, worst.subscriber_node));
+    }
+    let bound = |node: &NodeRow| node.clock.as_ref().filter(|clock| !clock.is_the_same).map(|clock| clock.bound_us);
+    match nodes.iter().filter_map(bound).reduce(f64::max) {
+        Some(bound_us) => text.push_str(&format!("; clocks ± {} µs", short(bound_us))),
+        None => text.push_str("; one clock"),
+    }
+    text
+}
