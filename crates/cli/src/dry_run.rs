@@ -19,7 +19,7 @@ use crate::{faults, links, sockets};
 /// Works the plan out and judges it against this machine, which takes a second.
 pub fn text(run: &Run, workload: &Workload, spoken: Spoken, wanted: &Wanted) -> Result<String, Failure> {
     let options = PlanOptions {
-        nodes: run.nodes.unwrap_or(1),
+        nodes: run.node_count().into(),
         duration: run.duration,
         tls: wanted.is_encrypted(),
         packet_limit_bytes: wanted.packet_limit_bytes(),

@@ -26,6 +26,7 @@ use pubmark_record::links::{LinkCheck, LinkDirection, LinkFigures, LinkGroup, Li
 
 use crate::exit_code::ExitCode;
 use crate::failure::Failure;
+use crate::nodes;
 
 /// Groups that are behind a link together: one group, or those that share their clients.
 struct Member<'a> {
@@ -129,7 +130,9 @@ pub fn any(workload: &Workload) -> bool {
 /// The links of a run, at work.
 pub struct Linked {
     network: Network,
+    /// Of the groups of one node; networks are numbered through these, then through nodes.
     names: Vec<String>,
+    nodes: u16,
     networks: Networks,
     found: Vec<Verification>,
     /// What probes had carried before anything else came.
@@ -178,16 +181,18 @@ pub fn by_kernel(workload: &Workload) -> Result<(), Failure> {
 }
 
 impl Linked {
-    /// Makes the networks of a workload and probes its links, about two seconds long; `None` where no group is behind one.
+    /// Makes the networks of a workload, those of each of so many nodes, and probes its links, about two seconds long; `None` where
+    /// no group is behind one.
     ///
     /// # Errors
     /// What this machine lacks.
-    pub fn start(workload: &Workload, seed: u64, back_end: BackEnd) -> Result<Option<Linked>, Failure> {
+    pub fn start(workload: &Workload, seed: u64, back_end: BackEnd, nodes: u16) -> Result<Option<Linked>, Failure> {
         let behind = Behind::of(workload);
         if behind.members.is_empty() {
             return Ok(None);
         }
-        let links = behind.members.iter().map(|member| member.link.clone()).collect();
+        let of_node = || behind.members.iter().map(|member| member.link.clone());
+        let links = (0..nodes).flat_map(|_| of_node()).collect();
         let settings = Settings { back_end, ..Settings::new(links, seed) };
         let watch = Watch::new();
         let network = Network::start_observed(settings, watch.watcher()).map_err(|error| not_made(&error, back_end))?;
@@ -200,6 +205,7 @@ impl Linked {
             networks: Networks { all: all.collect(), devices: behind.devices, subscribers: behind.subscribers },
             probed: network.snapshot(),
             names: behind.members.iter().map(|member| member.name.to_owned()).collect(),
+            nodes,
             network,
             found,
             congestion_control,
@@ -207,7 +213,7 @@ impl Linked {
         }))
     }
 
-    /// Namespaces of the groups, in the order of [`Linked::networks`].
+    /// Namespaces of the groups, in the order of [`Linked::networks`], those of the first node first.
     pub fn namespaces(&self) -> Vec<Namespace> {
         (0..self.network.groups()).filter_map(|group| self.network.group(group).cloned()).collect()
     }
@@ -248,7 +254,8 @@ impl Linked {
         for (number, member) in behind.members.iter().enumerate() {
             let is_group = fault.group.as_deref().is_some_and(|group| behind.is_of(workload, number, group));
             if is_group || fault.link.as_ref() == Some(&member.link.name) {
-                self.network.cut(number, cut).map_err(|error| error.to_string())?;
+                let mut of_nodes = (number..self.network.groups()).step_by(self.names.len());
+                of_nodes.try_for_each(|number| self.network.cut(number, cut)).map_err(|error| error.to_string())?;
             }
         }
         Ok(())
@@ -277,7 +284,7 @@ impl Linked {
         let after = after.as_ref().unwrap_or(&end.snapshot);
         let traffic: fn(&Counters) -> LinkTraffic = if emulated { traffic } else { traffic_of_kernel };
         let group = |number: usize| LinkGroup {
-            group: self.names[number].clone(),
+            group: name(&self.names, self.nodes, number),
             link: links[number].name.clone(),
             source: links[number].source.clone(),
             up: direction(&links[number].up, number, Way::Up, &self.found, [before, after], traffic),
@@ -314,8 +321,24 @@ impl Linked {
                 received_bytes: down.bytes,
             }
         };
+        // A group's own, whichever nodes its clients are on.
+        let sum = |from: &Snapshot, to: &Snapshot, group: usize| {
+            let of_nodes = (group..self.network.groups()).step_by(self.names.len());
+            let mut sum = PacketCounts::default();
+            of_nodes.for_each(|number| sum.add(&counts(from, to, number)));
+            sum
+        };
         let groups = self.names.iter().enumerate();
-        groups.map(|(group, name)| (name.clone(), counts(before, after, group), counts(start, before, group))).collect()
+        groups.map(|(group, name)| (name.clone(), sum(before, after, group), sum(start, before, group))).collect()
+    }
+}
+
+/// Name of a network, from those of one node.
+fn name(names: &[String], nodes: u16, number: usize) -> String {
+    let name = &names[number % names.len()];
+    match nodes {
+        1 => name.clone(),
+        _ => format!("{name} at {}", nodes::local_name((number / names.len()) as u16)),
     }
 }
 

@@ -23,6 +23,7 @@ mod figures;
 mod linked;
 mod links;
 mod measurement;
+mod nodes;
 mod placement;
 mod printer;
 mod progress;

@@ -86,6 +86,8 @@ pub struct Measurement {
     pub handicap: Option<Duration>,
     /// Repetitions of the call.
     pub repetitions: u32,
+    /// Nodes that the fleet is dealt out over: worker processes of this machine.
+    pub nodes: u16,
     /// Address of the node_exporter of the system's machine.
     pub node_exporter: Option<String>,
 }
@@ -155,7 +157,7 @@ impl Observer for Watch<'_> {
 impl Measurement {
     /// Does repetition `number` (from 1) of that name.
     pub fn repeat(&self, number: u32, name: &str, printer: &Printer, stop: &AtomicBool) -> Result<Measured, Failure> {
-        let Some(linked) = Linked::start(&self.workload, self.seed, self.netem)? else {
+        let Some(linked) = Linked::start(&self.workload, self.seed, self.netem, self.nodes)? else {
             return self.measure(number, name, printer, stop, None).map(|(measured, _)| measured);
         };
         let (mut measured, crossed) = linked.within(|| self.measure(number, name, printer, stop, Some(&linked)))?;
@@ -163,10 +165,10 @@ impl Measurement {
         let carried = linked.figures(crossed.carried)?;
         let (workload, fleet) = (&self.workload, &self.fleet);
         let sampling = self.followed();
-        let residence = carried
-            .seen
-            .as_ref()
-            .map(|seen| residence::figures(workload, fleet, &networks, sampling, &crossed.followed, seen));
+        // Where several nodes have networks, one number of a network means several.
+        let seen = carried.seen.as_ref().filter(|_| self.nodes == 1);
+        let residence =
+            seen.map(|seen| residence::figures(workload, fleet, &networks, sampling, &crossed.followed, seen));
         recording::add_links(&mut measured.record, carried, residence);
         Ok(measured)
     }
@@ -188,9 +190,11 @@ impl Measurement {
         let mut target = self.wanted.reach(self.spoken)?;
         let plan = self.plan(&target, linked);
         let started = Workers::default();
-        let launcher = linked
-            .filter(|_| plan.by_network)
-            .map(|linked| workers::Workers::new(linked.namespaces(), self.spoken, started.clone()));
+        let needs_workers = plan.by_network || plan.nodes > 1;
+        let launcher = needs_workers.then(|| {
+            let namespaces = linked.map(Linked::namespaces).unwrap_or_default();
+            workers::Workers::new(namespaces, plan.nodes, self.spoken, started.clone())
+        });
         if let (Some(linked), Some(sampling)) = (linked, plan.follows) {
             linked.follow(residence::orders(&plan, sampling));
         }
@@ -246,8 +250,10 @@ impl Measurement {
             publish_at: target.publish_at.clone(),
             subscribe_at: target.subscribe_at.clone(),
             networks: linked.map_or_else(Networks::none, Linked::networks),
-            by_network: linked.is_some() && workers::are_needed(self.spoken),
-            follows: linked.filter(|linked| linked.shows_packets()).map(|_| self.followed()),
+            nodes: self.nodes,
+            on_nodes: false,
+            by_network: linked.is_some() && (self.nodes > 1 || workers::are_needed(self.spoken)),
+            follows: linked.filter(|linked| linked.shows_packets() && self.nodes == 1).map(|_| self.followed()),
             sources: Arc::clone(&self.sources),
             publisher_shards: shards(self.fleet.devices().len()),
             subscriber_shards: shards(self.fleet.subscribers().len()),

@@ -47,6 +47,7 @@ pub struct Surroundings {
 /// Puts the record together and judges it.
 pub fn record(plan: &RunPlan, outcome: &Outcome, around: Surroundings) -> Record {
     let times = &outcome.times;
+    let nodes = crate::nodes::rows(plan, outcome);
     let publish = &around.spoken.publish.capabilities;
     let leftovers = if around.system.back_end == EXTERNAL { leftovers(plan, around.spoken) } else { vec![] };
     let mut record = Record {
@@ -98,7 +99,8 @@ pub fn record(plan: &RunPlan, outcome: &Outcome, around: Surroundings) -> Record
         resources: around.resources,
         generator: sections::generator_health(outcome),
         by_type: sections::by_type(plan, outcome),
-        by_pair: sections::by_pair(outcome),
+        by_pair: sections::by_pair(outcome, &nodes),
+        nodes,
         series: sections::series(&outcome.series),
         resource_series: around.resource_series,
         curves: sections::curves(outcome),

@@ -13,12 +13,12 @@ use pubmark_model::workload::{DeviceGroup, SessionKind, SubscriberGroup, Workloa
 use crate::carrying;
 use crate::protocols::{PROTOCOLS, Protocol, Spoken};
 
-/// The workload counted out on one node.
+/// The workload counted out on so many nodes.
 ///
 /// # Errors
 /// The first thing that a protocol cannot do, in a sentence.
-pub fn fleet(workload: &Workload, spoken: Spoken) -> Result<Arc<Fleet>, String> {
-    let fleet = Fleet::new(workload, 1);
+pub fn fleet(workload: &Workload, spoken: Spoken, nodes: u16) -> Result<Arc<Fleet>, String> {
+    let fleet = Fleet::on_nodes(workload, nodes.into());
     let missing = lacking_for_groups(workload, spoken).or_else(|| lacking_for_fleet(workload, &fleet, spoken));
     missing.map_or_else(|| Ok(Arc::new(fleet)), Err)
 }
@@ -247,7 +247,7 @@ mod tests {
     fn missing_between(workload: &Workload, publish: &str, subscribe: &str) -> Option<String> {
         let [publish, subscribe] = [publish, subscribe].map(|name| protocols::find(name).unwrap());
         let spoken = Spoken { publish, subscribe };
-        assert_eq!(fleet(workload, spoken).err(), lacking(workload, spoken));
+        assert_eq!(fleet(workload, spoken, 1).err(), lacking(workload, spoken));
         lacking(workload, spoken)
     }
 

@@ -358,7 +358,7 @@ fn started(
         image: run.setup.image.clone(),
         topology: run.setup.topology.unwrap_or_default(),
         limits: run.setup.limit.clone(),
-        host: if linked::any(workload) { CORE_V4 } else { Ipv4Addr::LOCALHOST },
+        host: host(run, workload)?,
         websocket: run.setup.transport == Transport::Websocket,
         encrypt: run.setup.tls,
         pinned_cores: placement::pins(&run.setup.pin)?.system,
@@ -367,6 +367,16 @@ fn started(
         ..StartOptions::new(spoken.publish.capabilities.name)
     };
     Ok(Wanted::Started { definition: Box::new(definition), options: Box::new(options) })
+}
+
+/// Address at which a started system listens.
+fn host(run: &Run, workload: &Workload) -> Result<Ipv4Addr, Failure> {
+    match (linked::any(workload), run.setup.system_host) {
+        (true, None) => Ok(CORE_V4),
+        (true, Some(_)) => Err(Failure::usage("behind links a system has an address of the emulated network")
+            .hint("leave `--system-host` out, or `--link none`")),
+        (false, asked) => Ok(asked.unwrap_or(Ipv4Addr::LOCALHOST)),
+    }
 }
 
 /// The definition of that name or path.

@@ -5,10 +5,13 @@ use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::net::UnixStream;
 use std::os::unix::process::CommandExt;
-use std::process::{Child, Command, Stdio};
+use std::process::{Command, Stdio};
+use std::sync::Arc;
 
-use pubmark_engine::remote::{self, Launcher};
+use pubmark_engine::progress::Progress;
+use pubmark_engine::remote::{self, Launcher, Started};
 use pubmark_engine::run::Sides;
+use pubmark_engine::shares::Place;
 use pubmark_links::namespace::Namespace;
 use pubmark_protocol::capabilities::SentMeans;
 use pubmark_systems::meter;
@@ -18,8 +21,9 @@ use crate::protocols::{self, Protocol, Spoken};
 /// Starts workers.
 #[derive(Debug)]
 pub struct Workers {
-    /// By number of the network.
+    /// By number of the network; those of the first node first.
     namespaces: Vec<Namespace>,
+    networks_of_node: usize,
     speaks: [String; 2],
     started: meter::Workers,
 }
@@ -33,10 +37,17 @@ pub fn are_needed(spoken: Spoken) -> bool {
 }
 
 impl Workers {
-    /// For clients that speak this, in these networks. Each that is started is entered in `started`.
-    pub fn new(namespaces: Vec<Namespace>, spoken: Spoken, started: meter::Workers) -> Workers {
-        Workers { namespaces, speaks: [spoken.publish, spoken.subscribe].map(word), started }
+    /// For clients that speak this, in these networks, as many for each of so many nodes. Each that is started is entered in
+    /// `started`.
+    pub fn new(namespaces: Vec<Namespace>, nodes: u16, spoken: Spoken, started: meter::Workers) -> Workers {
+        let networks_of_node = namespaces.len() / usize::from(nodes.max(1));
+        Workers { namespaces, networks_of_node, speaks: words(spoken), started }
     }
+}
+
+/// What devices speak, and what subscribers do, as a worker understands it.
+pub fn words(spoken: Spoken) -> [String; 2] {
+    [spoken.publish, spoken.subscribe].map(word)
 }
 
 /// What [`read`] understands.
@@ -52,17 +63,27 @@ fn read(word: &str) -> Result<&'static Protocol, String> {
     client.map_or(Ok(protocol), |client| protocol.with_client(client).map_err(|_| unknown()))
 }
 
+/// What starts a worker with these as its ends.
+pub fn command(control: OwnedFd, memory: OwnedFd) -> io::Result<Command> {
+    let mut command = Command::new(std::env::current_exe()?);
+    // An interruption from the terminal is for the run, which ends its workers.
+    command.arg("worker").stdin(Stdio::from(control)).stdout(Stdio::from(memory)).process_group(0);
+    Ok(command)
+}
+
 impl Launcher for Workers {
-    fn launch(&self, network: u16, control: OwnedFd, memory: OwnedFd) -> io::Result<Child> {
-        let namespace = self.namespaces.get(usize::from(network));
-        let namespace = namespace.ok_or_else(|| io::Error::other(format!("there is no network {network}")))?;
-        let mut command = Command::new(std::env::current_exe()?);
-        // An interruption from the terminal is for the run, which ends its workers.
-        command.arg("worker").stdin(Stdio::from(control)).stdout(Stdio::from(memory)).process_group(0);
-        namespace.contain(&mut command);
+    fn launch(&self, place: Place, _: &[u32], progress: &Arc<Progress>) -> io::Result<Started> {
+        let (control, theirs) = UnixStream::pair()?;
+        let mut command = command(OwnedFd::from(theirs), progress.memory().try_clone_to_owned()?)?;
+        if let Some(network) = place.network {
+            let number = usize::from(network) + usize::from(place.node) * self.networks_of_node;
+            let namespace = self.namespaces.get(number);
+            let namespace = namespace.ok_or_else(|| io::Error::other(format!("there is no network {number}")))?;
+            namespace.contain(&mut command);
+        }
         let child = command.spawn()?;
         self.started.enter(child.id());
-        Ok(child)
+        Ok(Started { control, child: Some(child) })
     }
 
     fn speaks(&self) -> [String; 2] {

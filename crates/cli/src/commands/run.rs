@@ -117,7 +117,7 @@ impl Run {
             links: self.setup.link.clone(),
             faults: self.fault.clone(),
         };
-        load::load(&self.workload, &options).map_err(|error| match error {
+        let mut workload = load::load(&self.workload, &options).map_err(|error| match error {
             LoadError::NotFound { ref name, ref hint } => {
                 Failure::usage(format!("there is no workload `{name}`")).hint(hint.clone())
             }
@@ -125,7 +125,14 @@ impl Run {
             LoadError::Unreadable { .. } => Failure::from_error(ExitCode::Usage, &error)
                 .hint("give a workload file, or a built-in one: `pubmark list workloads`"),
             found => Failure::in_file(found).during(format!("failed to load the workload `{}`", self.workload)),
-        })
+        })?;
+        self.setup.place(&mut workload);
+        Ok(workload)
+    }
+
+    /// Nodes that the fleet is dealt out over.
+    pub fn node_count(&self) -> u16 {
+        self.nodes.or(self.setup.local_nodes).unwrap_or(1)
     }
 
     fn timeline(&self) -> Timeline {
@@ -133,7 +140,7 @@ impl Run {
     }
 
     fn dump(&self, workload: &Workload, file: &Path) -> Outcome {
-        let fleet = Fleet::new(workload, 1);
+        let fleet = Fleet::on_nodes(workload, self.node_count().into());
         let dumped = if file == Path::new("-") {
             let mut out = BufWriter::new(std::io::stdout().lock());
             schedule::dump(workload, &fleet, self.setup.seed, &self.timeline(), &mut out)
@@ -154,7 +161,7 @@ impl Run {
 
     /// The workload counted out. Says at once what the protocol cannot carry.
     pub fn fleet(&self, workload: &Workload, spoken: Spoken) -> Result<Arc<Fleet>, Failure> {
-        suitability::fleet(workload, spoken).map_err(unsuitable)
+        suitability::fleet(workload, spoken, self.node_count()).map_err(unsuitable)
     }
 
     /// What each repetition measures. Says at once what cannot be carried out or exceeds the limit of open files.
@@ -170,7 +177,7 @@ impl Run {
         sockets::carried_out(&self.setup, spoken, &wanted)?;
         faults::carried_out(&workload, spoken, &wanted)?;
         let occurrences = faults::occurrences(&workload, self.setup.seed, self.duration)?;
-        raise_descriptors(wanted.sockets(&fleet))?;
+        raise_descriptors(wanted.sockets(&fleet).div_ceil(self.node_count().into()))?;
         let sources = self.setup.source_addresses.clone();
         sources::check_ports(sources.as_ref(), sources::connections_to_one(&fleet, &wanted))?;
         Ok(Measurement {
@@ -190,6 +197,7 @@ impl Run {
             netem: self.setup.netem.into(),
             handicap: self.setup.handicap,
             repetitions: self.repeat,
+            nodes: self.node_count(),
             node_exporter: self.setup.node_exporter.clone(),
         })
     }

@@ -62,10 +62,10 @@ pub struct Run {
     #[arg(long, conflicts_with_all = ["dump_schedule", "json"], help_heading = "Instead of running")]
     pub dry_run: bool,
 
-    /// With --dry-run: count for the fleet on so many nodes
-    #[arg(long, value_name = "N", requires = "dry_run", value_parser = clap::value_parser!(u32).range(1..=1000),
-          help_heading = "Instead of running")]
-    pub nodes: Option<u32>,
+    /// Run on N machines, once so many have joined with `pubmark node`; with --dry-run, count for them
+    #[arg(long, value_name = "N", conflicts_with = "local_nodes", value_parser = clap::value_parser!(u16).range(1..=1000),
+          help_heading = "Nodes")]
+    pub nodes: Option<u16>,
 
     /// Write the schedule to FILE, or to standard output: a line for each message
     #[arg(long, value_name = "FILE", num_args = 0..=1, default_missing_value = "-", conflicts_with = "json",

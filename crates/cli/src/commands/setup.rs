@@ -1,12 +1,13 @@
 //! What commands that make runs have in common: what is measured, by what load, over which connections.
 
+use std::net::Ipv4Addr;
 use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::{Args, ValueEnum, builder::PossibleValuesParser};
 use pubmark_model::link::choice::LinkChoice;
 use pubmark_model::topology::Topology;
-use pubmark_model::workload::Variant;
+use pubmark_model::workload::{Placement, Variant, Workload};
 use pubmark_systems::BackEndChoice;
 use pubmark_systems::limits::ResourceLimits;
 
@@ -69,6 +70,10 @@ pub struct Setup {
     /// What runs a system that pubmark starts: a program of this machine, or a container
     #[arg(long, value_enum, conflicts_with = "endpoint", help_heading = "What is measured")]
     pub back_end: Option<BackEnd>,
+
+    /// Address of this machine at which a system that pubmark starts listens, for nodes on others [default: 127.0.0.1]
+    #[arg(long, value_name = "ADDRESS", conflicts_with = "endpoint", help_heading = "What is measured")]
+    pub system_host: Option<Ipv4Addr>,
 
     /// Image of the container, in place of the system's own
     #[arg(long, value_name = "IMAGE", conflicts_with = "endpoint", help_heading = "What is measured")]
@@ -177,6 +182,18 @@ pub struct Setup {
           help_heading = "Generator")]
     pub shards: u16,
 
+    /// Deal the load out over N worker processes of this machine, as over N machines; behind links each has networks of its own
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=200), help_heading = "Nodes")]
+    pub local_nodes: Option<u16>,
+
+    /// On several nodes: deal the devices out, or let every node have all of them [default: the workload's]
+    #[arg(long, value_enum, value_name = "WAY", help_heading = "Nodes")]
+    pub devices: Option<Devices>,
+
+    /// On several nodes: each subscriber is there once, or on every node [default: the workload's]
+    #[arg(long, value_enum, value_name = "WAY", help_heading = "Nodes")]
+    pub subscribers: Option<Subscribers>,
+
     /// Run the generator's threads under SCHED_FIFO, where the machine allows it
     #[arg(long, help_heading = "Generator")]
     pub realtime: bool,
@@ -184,6 +201,24 @@ pub struct Setup {
     /// Make each send take this long at least: a generator of known capacity
     #[arg(long, value_name = "TIME", value_parser = positive_duration, hide = true)]
     pub handicap: Option<Duration>,
+}
+
+/// Devices on several nodes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Devices {
+    /// Each device is on one node
+    Split,
+    /// Every node has all devices
+    Replicate,
+}
+
+/// Subscribers on several nodes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Subscribers {
+    /// Each subscriber is on one node
+    Once,
+    /// Every node has all subscribers
+    EveryNode,
 }
 
 /// On or off.
@@ -254,6 +289,21 @@ impl From<Reading> for Variant {
         match reading {
             Reading::Published => Variant::Published,
             Reading::Corrected => Variant::Corrected,
+        }
+    }
+}
+
+impl Setup {
+    /// Puts the fleet on nodes as asked for.
+    pub fn place(&self, workload: &mut Workload) {
+        if let Some(devices) = self.devices {
+            workload.placement = match devices {
+                Devices::Split => Placement::Split,
+                Devices::Replicate => Placement::Replicate,
+            };
+        }
+        if let Some(subscribers) = self.subscribers {
+            workload.subscribers_on_every_node = subscribers == Subscribers::EveryNode;
         }
     }
 }

@@ -166,7 +166,7 @@ impl Ready {
         {
             return Ok(Err(refusal));
         }
-        let fleet = match suitability::fleet(&workload, spoken) {
+        let fleet = match suitability::fleet(&workload, spoken, run.node_count()) {
             Ok(fleet) => fleet,
             Err(lacks) => return Ok(Err(Refusal::unsupported(lacks))),
         };

@@ -14,6 +14,7 @@ mod experiment;
 mod faults;
 mod interrupt;
 mod links;
+mod nodes;
 mod persistence;
 mod requests;
 mod residence;
