@@ -74,6 +74,11 @@ pub struct Grid {
           help_heading = WHAT)]
     pub rate: Vec<f64>,
 
+    /// Worker processes that the load is dealt out over, as over so many machines: `1,5`
+    #[arg(long, value_name = "NODES", value_delimiter = ',', requires = "systems",
+          value_parser = clap::value_parser!(u16).range(1..=200), help_heading = WHAT)]
+    pub local_nodes: Vec<u16>,
+
     /// Sizes of every payload: `16,1KB`
     #[arg(long, value_name = "SIZES", value_delimiter = ',', requires = "systems", value_parser = payload,
           help_heading = WHAT)]
@@ -199,6 +204,7 @@ impl Grid {
             limit: self.limit.clone(),
             scale: self.scale.clone(),
             rate: self.rate.clone(),
+            nodes: self.local_nodes.clone(),
             payload: self.payload.clone(),
             link: self.link.iter().flat_map(|links| links.0.clone()).collect(),
             tls: self.tls.clone(),

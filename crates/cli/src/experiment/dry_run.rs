@@ -65,7 +65,7 @@ fn machine(plan: &Plan) -> Result<String, Failure> {
     for (label, ready) in ready {
         let measurement = &ready.measurement;
         let options = PlanOptions {
-            nodes: 1,
+            nodes: u32::from(measurement.nodes),
             duration: plan.experiment.duration,
             tls: measurement.wanted.is_encrypted(),
             packet_limit_bytes: measurement.wanted.packet_limit_bytes(),

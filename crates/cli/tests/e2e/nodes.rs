@@ -53,7 +53,7 @@ fn devices_dealt_out_over_nodes_do_what_they_do_on_one() {
         assert_eq!((rows.len().to_string().as_str(), sum("devices"), sum("subscribers")), (nodes, 33, 3));
         // Three subscribers sit on two or three nodes, devices on all.
         let expected = rows.len() * rows.len().min(3);
-        assert_eq!(pairs(&record).len(), expected);
+        assert_eq!(pairs(&record).len(), expected, "{:?}", pairs(&record));
         assert!(pairs(&record).iter().all(|pair| pair["delivered"].as_u64() > Some(0)), "{:?}", pairs(&record));
     }
 }

@@ -40,6 +40,8 @@ pub struct Settings {
     pub scale: u32,
     /// Multiplier of rates.
     pub rate: f64,
+    /// Nodes.
+    pub nodes: u16,
     /// Size of every payload, bytes; the workload's if `None`.
     pub payload_bytes: Option<u32>,
     /// Link in place of the workload's; its own if `None`.
@@ -115,6 +117,7 @@ fn dimensions(experiment: &Experiment) -> Vec<Dimension> {
         Dimension::new("limit", &given.limit, text, |to, limit| to.limit = asked(limit)),
         Dimension::new("scale", &given.scale, u32::to_string, |to, scale| to.scale = *scale),
         Dimension::new("rate", &given.rate, f64::to_string, |to, rate| to.rate = *rate),
+        Dimension::new("nodes", &given.nodes, u16::to_string, |to, nodes| to.nodes = *nodes),
         // The check has read the size.
         Dimension::new("payload", &given.payload, text, |to, size| {
             to.payload_bytes = units::size(size).ok().map(|bytes| bytes.round() as u32);
@@ -161,6 +164,7 @@ pub fn cells(experiment: &Experiment) -> Vec<PlannedCell> {
         image: None,
         scale: 1,
         rate: 1.0,
+        nodes: 1,
         payload_bytes: None,
         link: None,
         tls: false,
@@ -238,6 +242,8 @@ fn label(chosen: &[(&Dimension, &Value)]) -> String {
             "limit" => value.to_owned(),
             "scale" => format!("scale {value}"),
             "rate" => format!("rate × {value}"),
+            "nodes" if value == "1" => "1 node".to_owned(),
+            "nodes" => format!("{value} nodes"),
             "payload" => format!("payload {value}"),
             "tls" => if value == "true" { "TLS" } else { "no TLS" }.to_owned(),
             axis => format!("{} {value}", axis.strip_prefix("set.").unwrap_or(axis)),

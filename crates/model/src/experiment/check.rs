@@ -27,6 +27,8 @@ const BACK_ENDS: [&str; 2] = ["process", "container"];
 const MOST_SHARDS: u32 = 256;
 /// Largest multiplier of devices.
 const LARGEST_SCALE: u32 = 1_000_000;
+/// Most nodes that one machine stands for.
+const LARGEST_NODES: u32 = 200;
 
 /// Checks every value.
 pub(super) fn checked(raw: &RawExperiment, judge: Judge<'_>) -> Result<Experiment, Problem> {
@@ -177,6 +179,10 @@ fn all_axes(raw: &RawAxes, judge: Judge<'_>) -> Result<Axes, Problem> {
         limit: read(&raw.limit, |text| limit(text, judge))?,
         scale: read(&raw.scale, |text: &Text<WholeText>| whole(text, "a scale", LARGEST_SCALE))?,
         rate: read(&raw.rate, factor)?,
+        nodes: read(&raw.nodes, |text: &Text<WholeText>| whole(text, "a number of nodes", LARGEST_NODES))?
+            .into_iter()
+            .map(|nodes| nodes as u16)
+            .collect(),
         payload: read(&raw.payload, payload)?,
         link: read(&raw.link, link)?,
         tls: read(&raw.tls, switch)?,

@@ -136,6 +136,8 @@ pub struct Axes {
     pub scale: Vec<u32>,
     /// Multipliers of every device's rate, above 0.
     pub rate: Vec<f64>,
+    /// Nodes that the fleet is dealt out over.
+    pub nodes: Vec<u16>,
     /// Sizes of every payload, as written.
     pub payload: Vec<String>,
     /// Links in place of the workload's: `none`, `lte`, `sensors=lte`.

@@ -171,6 +171,8 @@ pub(crate) struct RawAxes {
     pub scale: Option<OneOrMany<Text<WholeText>>>,
     /// Multipliers of every device's rate.
     pub rate: Option<OneOrMany<Text<FactorText>>>,
+    /// Nodes that the fleet is dealt out over: worker processes of the machine, as over so many machines.
+    pub nodes: Option<OneOrMany<Text<WholeText>>>,
     /// Sizes of every payload.
     pub payload: Option<OneOrMany<Text<BytesText>>>,
     /// Emulated networks of all groups, or of one: `none`, `lte`, `sensors=lte`; the workload's if not given.

@@ -71,6 +71,7 @@ fn write_axes(text: &mut String, axes: &Axes) {
     axis("limit", texts(&axes.limit));
     axis("scale", axes.scale.iter().map(u32::to_string).collect());
     axis("rate", axes.rate.iter().map(f64::to_string).collect());
+    axis("nodes", axes.nodes.iter().map(u16::to_string).collect());
     axis("payload", texts(&axes.payload));
     axis("tls", axes.tls.iter().map(bool::to_string).collect());
     axis("link", axes.link.iter().map(|link| quoted(&link.to_string())).collect());
