@@ -19,7 +19,7 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("links", &["protocol"]),
     ("faults", &["systems", "links"]),
     ("engine", &["protocol", "metrics", "record"]),
-    ("cluster", &["engine", "systems", "links", "faults"]),
+    ("cluster", &["engine", "protocol"]),
     ("report", &["record", "metrics"]),
     ("protocols", &["adapters", "engine", "protocol"]),
 ];

@@ -1,0 +1,284 @@
+//! A node's copy of the run's clock: set from what was read, never stepped while a run goes on, and judged afterwards.
+
+use std::collections::VecDeque;
+
+use pubmark_protocol::run_clock::Mapping;
+
+use super::estimate::{self, Fit, Reading};
+
+/// Readings that an estimate rests on, at most.
+const WINDOW: usize = 256;
+/// Readings older than this are not used, ns of the node's clock: a line is straight only so long.
+const WINDOW_NS: u64 = 128_000_000_000;
+/// A mapping meets the estimate again within this time, ns.
+const SLEW_NS: f64 = 2e9;
+/// Steepest that the run's clock is steered besides the drift, as adjtime(3) does.
+const STEEPEST_SLEW: f64 = 500e-6;
+/// Readings and mappings kept for the judgement afterwards, at most: two weeks at two a second would be 2.4 million.
+const KEPT: usize = 1 << 18;
+/// Instants at which a run's clock is judged, at most.
+const JUDGED: usize = 2_048;
+
+/// Follows the run's clock.
+#[derive(Debug, Default)]
+pub struct Keeper {
+    window: VecDeque<Reading>,
+    mapping: Option<Mapping>,
+    readings: Vec<Reading>,
+    applied: Vec<Mapping>,
+    restarts: u64,
+}
+
+/// A clock over a run.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Figures {
+    /// The run's time − the node's at the begin, ns.
+    pub offset_ns: i64,
+    /// What a second of the node is longer in the run, ns.
+    pub drift_ppb: f64,
+    /// Largest error that the applied mapping can have had, ns; infinite if no line fits what was read.
+    pub bound_ns: f64,
+    /// Shortest way there and back, ns.
+    pub minimum_round_trip_ns: u64,
+    /// Readings that this rests on.
+    pub samples: u64,
+    /// How often no line fitted and the estimate began anew.
+    pub restarts: u64,
+}
+
+impl Keeper {
+    /// Takes a reading; one against the order of time is left out.
+    pub fn read(&mut self, reading: Reading) {
+        if !reading.is_possible() {
+            return;
+        }
+        thin(&mut self.readings);
+        self.readings.push(reading);
+        self.window.push_back(reading);
+        let old = |first: &Reading| reading.heard_ns.saturating_sub(first.asked_ns) > WINDOW_NS;
+        while self.window.len() > WINDOW || self.window.front().is_some_and(old) {
+            self.window.pop_front();
+        }
+    }
+
+    /// The mapping that is in force from an instant of the node's clock on; `None` before anything was read. Without a run it jumps to
+    /// the estimate; with one it goes there smoothly, and never backwards.
+    pub fn meet(&mut self, now_ns: u64, is_running: bool) -> Option<Mapping> {
+        let fit = self.fit(now_ns)?;
+        let estimated_ns = now_ns.wrapping_add_signed(fit.offset_ns);
+        let mapping = match self.mapping {
+            Some(before) if is_running => {
+                let run_ns = before.run_ns(now_ns);
+                let behind_ns = estimated_ns.wrapping_sub(run_ns) as i64 as f64;
+                let slew = (behind_ns / SLEW_NS).clamp(-STEEPEST_SLEW, STEEPEST_SLEW);
+                Mapping { local_ns: now_ns, run_ns, rate_ppb: ((fit.slope + slew) * 1e9).round() as i64 }
+            }
+            _ => Mapping { local_ns: now_ns, run_ns: estimated_ns, rate_ppb: (fit.slope * 1e9).round() as i64 },
+        };
+        self.mapping = Some(mapping);
+        thin(&mut self.applied);
+        self.applied.push(mapping);
+        Some(mapping)
+    }
+
+    /// The newest estimate; begins anew with the newest readings where no line fits all.
+    fn fit(&mut self, now_ns: u64) -> Option<Fit> {
+        loop {
+            let found = estimate::fit(self.window.make_contiguous(), now_ns);
+            if found.is_some() || self.window.is_empty() {
+                return found;
+            }
+            self.restarts += 1;
+            self.window.drain(..self.window.len().div_ceil(2));
+        }
+    }
+
+    /// A run begins: what was read and applied before is forgotten but for what the estimate rests on.
+    pub fn begin(&mut self) {
+        self.readings = self.window.iter().copied().collect();
+        self.applied.clear();
+        self.applied.extend(self.mapping);
+        self.restarts = 0;
+    }
+
+    /// Is the run's time the node's own and this constant, by all that was read?
+    pub fn is_constant(&self, run_less_local_ns: i64) -> bool {
+        self.window.iter().all(|reading| {
+            let run_ns = |local_ns: u64| local_ns.wrapping_add_signed(run_less_local_ns);
+            run_ns(reading.asked_ns) <= reading.came_ns && reading.said_ns <= run_ns(reading.heard_ns)
+        })
+    }
+
+    /// How good the mapping was from the run's begin to an instant of the node's clock; `None` if none was ever applied.
+    pub fn judge(&self, now_ns: u64) -> Option<Figures> {
+        let first = self.applied.first()?;
+        let edges = self.applied.windows(2).flat_map(|pair| [(pair[0], pair[1].local_ns), (pair[1], pair[1].local_ns)]);
+        let last = self.applied.last().map(|last| (*last, now_ns));
+        let edges: Vec<(Mapping, u64)> = [(*first, first.local_ns)].into_iter().chain(edges).chain(last).collect();
+        let step = edges.len().div_ceil(JUDGED);
+        let errors = edges.iter().step_by(step).map(|(mapping, at_ns)| self.largest_error_ns(mapping, *at_ns));
+        Some(Figures {
+            offset_ns: first.run_ns.wrapping_sub(first.local_ns) as i64,
+            drift_ppb: self.fit_around(now_ns).map_or(first.rate_ppb as f64, |fit| fit.slope * 1e9),
+            bound_ns: errors.fold(0.0, f64::max),
+            minimum_round_trip_ns: self.readings.iter().map(Reading::round_trip_ns).min().unwrap_or(0),
+            samples: self.readings.len() as u64,
+            restarts: self.restarts,
+        })
+    }
+
+    fn largest_error_ns(&self, mapping: &Mapping, at_ns: u64) -> f64 {
+        let Some(fit) = self.fit_around(at_ns) else { return f64::INFINITY };
+        let estimated_ns = at_ns.wrapping_add_signed(fit.offset_ns);
+        let off_ns = mapping.run_ns(at_ns).wrapping_sub(estimated_ns) as i64;
+        off_ns.unsigned_abs() as f64 + fit.half_width_ns
+    }
+
+    /// The estimate with what was read before and after an instant.
+    fn fit_around(&self, at_ns: u64) -> Option<Fit> {
+        let from = self.readings.partition_point(|reading| reading.heard_ns < at_ns.saturating_sub(WINDOW_NS / 2));
+        let to = self.readings.partition_point(|reading| reading.asked_ns <= at_ns.saturating_add(WINDOW_NS / 2));
+        estimate::fit(&self.readings[from.min(to)..to], at_ns)
+    }
+}
+
+/// Leaves out every second of the older half where there are too many.
+fn thin<T>(kept: &mut Vec<T>) {
+    if kept.len() < KEPT {
+        return;
+    }
+    let mut number = 0;
+    kept.retain(|_| {
+        number += 1;
+        number > KEPT / 2 || number % 2 == 0
+    });
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+
+    /// SplitMix64 (Steele, Lea and Flood, 2014), for delays that are the same whenever the test runs.
+    struct Draws(u64);
+
+    impl Draws {
+        fn unit(&mut self) -> f64 {
+            self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+            let mut word = self.0;
+            word = (word ^ (word >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+            word = (word ^ (word >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+            ((word ^ (word >> 31)) >> 11) as f64 / (1u64 << 53) as f64
+        }
+
+        /// A way: so long at least, with a queue that is mostly short and now and then very long (Pareto).
+        fn way_ns(&mut self, least_ns: f64) -> f64 {
+            least_ns + 10_000.0 * (self.unit().max(1e-9).powf(-0.8) - 1.0).min(1e4)
+        }
+    }
+
+    /// Two clocks that differ, drift apart, and wander.
+    struct Pair {
+        offset_ns: f64,
+        drift: f64,
+        wander_ns: f64,
+        period_s: f64,
+    }
+
+    impl Pair {
+        fn draw(draws: &mut Draws) -> Pair {
+            let period_s = 60.0 + 600.0 * draws.unit();
+            Pair {
+                offset_ns: (draws.unit() - 0.5) * 2.0 * 7_200e9,
+                drift: (draws.unit() - 0.5) * 200e-6,
+                // A sine's slope is at most amplitude × 2π / period: 0.03 parts in a million.
+                wander_ns: 30.0 * period_s / std::f64::consts::TAU * draws.unit(),
+                period_s,
+            }
+        }
+
+        fn run_ns(&self, local_ns: u64) -> u64 {
+            let since_s = (local_ns - 10_000_000_000_000) as f64 / 1e9;
+            let wander_ns = self.wander_ns * (since_s * std::f64::consts::TAU / self.period_s).sin();
+            local_ns.wrapping_add_signed((self.offset_ns + self.drift * since_s * 1e9 + wander_ns) as i64)
+        }
+    }
+
+    /// One run of 40 s as a node does it. Returns the largest true error, and what was said of it.
+    fn simulate(seed: u64) -> (f64, Figures) {
+        let mut draws = Draws(seed);
+        let pair = Pair::draw(&mut draws);
+        let [there_ns, back_ns] = [(); 2].map(|()| 10_000.0 + draws.unit() * 150_000.0);
+        let mut keeper = Keeper::default();
+        let mut now_ns = 10_000_000_000_000 + (draws.unit() * 1e9) as u64;
+        let ask = |keeper: &mut Keeper, draws: &mut Draws, now_ns: u64| {
+            let there_ns = draws.way_ns(there_ns) as u64;
+            let heard_ns = now_ns + there_ns + draws.way_ns(back_ns) as u64;
+            let came_ns = pair.run_ns(now_ns + there_ns);
+            keeper.read(Reading { asked_ns: now_ns, came_ns, said_ns: came_ns, heard_ns });
+        };
+        let burst = |keeper: &mut Keeper, draws: &mut Draws, now_ns: &mut u64| {
+            for _ in 0..100 {
+                ask(keeper, draws, *now_ns);
+                *now_ns += 2_000_000;
+            }
+        };
+        burst(&mut keeper, &mut draws, &mut now_ns);
+        // Sessions come up.
+        for _ in 0..10 {
+            ask(&mut keeper, &mut draws, now_ns);
+            now_ns += 100_000_000;
+        }
+        keeper.meet(now_ns, false).unwrap();
+        keeper.begin();
+        let mut worst_ns = 0.0f64;
+        for _ in 0..80 {
+            let mapping = keeper.meet(now_ns, true).unwrap();
+            for _ in 0..5 {
+                let at_ns = now_ns + (draws.unit() * 5e8) as u64;
+                worst_ns = worst_ns.max(mapping.run_ns(at_ns).abs_diff(pair.run_ns(at_ns)) as f64);
+            }
+            now_ns += 500_000_000;
+            ask(&mut keeper, &mut draws, now_ns);
+        }
+        burst(&mut keeper, &mut draws, &mut now_ns);
+        (worst_ns, keeper.judge(now_ns).unwrap())
+    }
+
+    #[test]
+    fn the_true_error_lies_inside_the_bound_a_thousand_times_of_a_thousand() {
+        let runs: Vec<(f64, Figures)> = (0..1_000).map(simulate).collect();
+        let outside = runs.iter().filter(|(worst_ns, figures)| *worst_ns > figures.bound_ns).count();
+        assert_eq!(outside, 0);
+        let mut over_half: Vec<f64> =
+            runs.iter().map(|(_, figures)| figures.bound_ns / figures.minimum_round_trip_ns as f64 * 2.0).collect();
+        over_half.sort_by(f64::total_cmp);
+        println!("bound over half the shortest round trip: p50 {:.2}, p99 {:.2}", over_half[500], over_half[990]);
+        assert!(over_half[500] < 1.3, "{}", over_half[500]);
+        assert!(runs.iter().all(|(_, figures)| figures.restarts == 0));
+    }
+
+    #[test]
+    fn a_run_s_time_never_goes_backwards() {
+        let mut keeper = Keeper::default();
+        let mut last_ns = 0;
+        for number in 0..200u64 {
+            let asked_ns = 1_000_000_000 + number * 500_000_000;
+            // Half way the coordinator's clock falls back by 40 ms.
+            let came_ns = asked_ns + 90_000_000_000 - if number > 100 { 40_000_000 } else { 0 };
+            keeper.read(Reading { asked_ns, came_ns, said_ns: came_ns, heard_ns: asked_ns + 80_000 });
+            let mapping = keeper.meet(asked_ns + 80_000, number > 0).unwrap();
+            assert!(mapping.run_ns(asked_ns + 80_000) >= last_ns);
+            last_ns = mapping.run_ns(asked_ns + 500_000_000);
+        }
+        let figures = keeper.judge(101_000_000_000).unwrap();
+        assert!(figures.restarts > 0 && figures.bound_ns >= 20_000_000.0, "{figures:?}");
+    }
+
+    #[test]
+    fn one_clock_is_known_for_it() {
+        let mut keeper = Keeper::default();
+        keeper.read(Reading { asked_ns: 10_000, came_ns: 90_030_000, said_ns: 90_031_000, heard_ns: 61_000 });
+        assert!(keeper.is_constant(90_000_000) && !keeper.is_constant(90_020_001) && !keeper.is_constant(89_969_999));
+    }
+}

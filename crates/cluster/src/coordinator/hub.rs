@@ -1,0 +1,217 @@
+//! Who is there, and what runs where: what sessions of nodes and whoever leads the run share.
+
+use std::collections::BTreeMap;
+use std::net::SocketAddr;
+use std::sync::atomic::Ordering::Relaxed;
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use pubmark_engine::progress::{Progress, ROW};
+use tokio::sync::mpsc;
+
+use super::accept::Carried;
+use crate::error::Refusal;
+use crate::lanes::Lanes;
+use crate::messages::{Join, Report, ToNode, Told};
+
+/// A node that joined.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NodeInfo {
+    /// Its name.
+    pub name: String,
+    /// Where it joined from.
+    pub address: SocketAddr,
+    /// Its version of pubmark.
+    pub version: String,
+    /// Name of its machine.
+    pub host: String,
+    /// Release of its kernel.
+    pub kernel: String,
+    /// Cores that pubmark can use there.
+    pub cores: u32,
+    /// Memory, bytes.
+    pub memory_bytes: u64,
+    /// What its kernel says of its time service.
+    pub discipline: String,
+}
+
+impl NodeInfo {
+    /// Of what it says of itself.
+    pub(super) fn of(join: Join, address: SocketAddr) -> NodeInfo {
+        NodeInfo {
+            name: join.name,
+            address,
+            version: join.version,
+            host: join.host,
+            kernel: join.kernel,
+            cores: join.cores,
+            memory_bytes: join.memory_bytes,
+            discipline: join.discipline,
+        }
+    }
+}
+
+/// What happened that people may want to hear of.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Event {
+    /// A node joined.
+    Joined(NodeInfo),
+    /// Somebody may not.
+    Refused(Refusal),
+    /// A node is gone; why.
+    Left(String, String),
+}
+
+/// A node's place.
+pub(super) struct Slot {
+    pub info: NodeInfo,
+    pub lanes: Lanes<ToNode>,
+    pub carried: Arc<Carried>,
+    /// Bytes so far at the begin and at the end of what is measured.
+    pub marks: [Option<u64>; 2],
+}
+
+/// A worker on a node.
+pub(super) struct Run {
+    pub node: String,
+    pub progress: Arc<Progress>,
+    pub own: Vec<u32>,
+    /// Was it started, or why not?
+    pub began: Option<Result<(), String>>,
+    /// Leads to whoever drives it here; none once it has said all.
+    pub to_driver: Option<mpsc::Sender<Vec<u8>>>,
+    pub report: Option<Report>,
+}
+
+#[derive(Default)]
+pub(super) struct State {
+    /// Nodes are wanted.
+    pub is_open: bool,
+    pub nodes: BTreeMap<String, Slot>,
+    /// Those of the run, in the order of their numbers.
+    pub order: Vec<NodeInfo>,
+    pub lost: BTreeMap<String, String>,
+    pub runs: BTreeMap<u32, Run>,
+    pub refused: Vec<Refusal>,
+    events: Vec<Event>,
+}
+
+/// Refusals and events that are kept, at most: a stranger who tries for ever must not fill memory.
+const KEPT: usize = 1_000;
+
+/// State, and a bell that rings when it changes.
+#[derive(Default)]
+pub(super) struct Hub {
+    state: Mutex<State>,
+    changed: Condvar,
+}
+
+impl Hub {
+    pub fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Changes the state and rings.
+    pub fn change<T>(&self, what: impl FnOnce(&mut State) -> T) -> T {
+        let result = what(&mut self.state());
+        self.changed.notify_all();
+        result
+    }
+
+    /// Waits until `found` finds something, at most for so long.
+    pub fn wait<T>(&self, limit: Duration, mut found: impl FnMut(&mut State) -> Option<T>) -> Option<T> {
+        let until = Instant::now() + limit;
+        let mut state = self.state();
+        loop {
+            if let Some(found) = found(&mut state) {
+                return Some(found);
+            }
+            let left = until.saturating_duration_since(Instant::now());
+            if left.is_zero() {
+                return None;
+            }
+            state = self.changed.wait_timeout(state, left).unwrap_or_else(PoisonError::into_inner).0;
+        }
+    }
+
+    pub fn refuse(&self, refusal: Refusal) {
+        self.change(|state| {
+            if state.refused.len() < KEPT {
+                state.refused.push(refusal.clone());
+            }
+            state.tell(Event::Refused(refusal));
+        });
+    }
+
+    /// Takes a node in, or says why not, and whether it may try again.
+    pub fn join(&self, slot: Slot) -> Result<(), (String, bool)> {
+        self.change(|state| {
+            let name = slot.info.name.clone();
+            if state.nodes.contains_key(&name) {
+                return Err((format!("there is a node `{name}` already: give this one another --name"), false));
+            }
+            if !state.is_open {
+                return Err(("the run has all nodes that it wants".to_owned(), true));
+            }
+            state.lost.remove(&name);
+            state.tell(Event::Joined(slot.info.clone()));
+            state.nodes.insert(name, slot);
+            Ok(())
+        })
+    }
+
+    /// A node is gone: nobody waits for it any more.
+    pub fn leave(&self, name: &str, why: &str) {
+        self.change(|state| {
+            if state.nodes.remove(name).is_none() {
+                return;
+            }
+            state.lost.insert(name.to_owned(), why.to_owned());
+            state.tell(Event::Left(name.to_owned(), why.to_owned()));
+            for run in state.runs.values_mut().filter(|run| run.node == name) {
+                run.to_driver = None;
+                run.began.get_or_insert(Err(why.to_owned()));
+            }
+        });
+    }
+
+    /// Counters of a worker.
+    pub fn rows(&self, node: &str, number: u32, counters: &[u64]) {
+        let state = self.state();
+        let Some(run) = state.runs.get(&number).filter(|run| run.node == node) else { return };
+        let shards = run.progress.shards();
+        for (index, row) in run.own.iter().zip(counters.chunks_exact(ROW)) {
+            if let (Some(shard), Ok(row)) = (shards.get(*index as usize), row.try_into()) {
+                shard.copy(row);
+            }
+        }
+    }
+
+    /// Says something to every node.
+    pub fn tell_all(&self, told: impl Fn() -> Told) {
+        for slot in self.state().nodes.values() {
+            // One that does not listen is missed by its silence.
+            slot.lanes.say(ToNode { told: Some(told()) });
+        }
+    }
+}
+
+impl State {
+    fn tell(&mut self, event: Event) {
+        if self.events.len() < KEPT {
+            self.events.push(event);
+        }
+    }
+
+    /// What happened since the last call.
+    pub fn take_events(&mut self) -> Vec<Event> {
+        std::mem::take(&mut self.events)
+    }
+}
+
+impl Slot {
+    /// Bytes of both directions so far.
+    pub fn bytes(&self) -> u64 {
+        self.carried.sent.load(Relaxed) + self.carried.received.load(Relaxed)
+    }
+}

@@ -1,0 +1,303 @@
+//! The coordinator's end: takes nodes in, starts workers on them, and notices who is gone.
+
+mod accept;
+mod hub;
+mod session;
+mod tunnel;
+
+use std::cmp::Ordering as Order;
+use std::io;
+use std::net::{SocketAddr, TcpListener};
+use std::os::unix::net::UnixStream;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+use pubmark_engine::progress::Progress;
+use pubmark_protocol::clock;
+use pubmark_protocol::run_clock::{Mapping, RunClock};
+use tokio::runtime::{Builder, Handle};
+use tokio::sync::{mpsc, oneshot};
+use tokio_stream::wrappers::ReceiverStream;
+use tonic::transport::Server;
+
+pub use hub::{Event, NodeInfo};
+pub(crate) use session::words;
+
+use crate::credentials::Credentials;
+use crate::error::ClusterError;
+use crate::limits;
+use crate::messages::{Begin, LARGEST_BYTES, Report, ToNode, Told};
+use crate::stubs::control_server::ControlServer;
+use hub::{Hub, Run};
+
+/// Time between two looks at whether somebody wants to stop waiting.
+const LOOK: Duration = Duration::from_millis(50);
+/// Longest wait for what nodes say of a run that is over: the end of a worker, and readings of the clock.
+const REPORTS: Duration = Duration::from_secs(10);
+
+/// Bytes between the coordinator and a node, those of TLS with them, headers of TCP and below without.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Traffic {
+    /// To the node, since it joined.
+    pub sent: u64,
+    /// From the node, since it joined.
+    pub received: u64,
+    /// Of both, between the two marks.
+    pub between_marks: u64,
+}
+
+/// A coordinator with its nodes. Dropping it says goodbye to them.
+pub struct Cluster {
+    hub: Arc<Hub>,
+    address: SocketAddr,
+    runtime: Handle,
+    stop: Option<oneshot::Sender<()>>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl std::fmt::Debug for Cluster {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Cluster").field("address", &self.address).finish_non_exhaustive()
+    }
+}
+
+impl Cluster {
+    /// Opens the port, and keeps the run's clock from now on: every later instant of this process is the run's.
+    ///
+    /// # Errors
+    /// The port cannot be opened, or the credentials are of no use.
+    pub fn listen(address: SocketAddr, credentials: &Credentials, version: &str) -> Result<Cluster, ClusterError> {
+        let system = |doing: &'static str| move |source: io::Error| ClusterError::System { doing, source };
+        let acceptor = accept::acceptor(credentials)
+            .map_err(|why| ClusterError::Credentials { path: credentials.folder.clone(), why })?;
+        let listener = TcpListener::bind(address).map_err(|source| ClusterError::Listen { address, source })?;
+        listener.set_nonblocking(true).map_err(system("set up the port for nodes"))?;
+        let address = listener.local_addr().map_err(system("read the address for nodes"))?;
+        let runtime = Builder::new_current_thread().enable_all().build().map_err(system("start listening to nodes"))?;
+        let hub = Arc::new(Hub::default());
+        let service = session::Service {
+            hub: Arc::clone(&hub),
+            token: credentials.token.clone(),
+            version: version.to_owned(),
+            run_less_raw_ns: keep_clock(),
+        };
+        let (stop, stopped) = oneshot::channel();
+        let handle = runtime.handle().clone();
+        let of_thread = Arc::clone(&hub);
+        let serve = async move {
+            let listener = tokio::net::TcpListener::from_std(listener)?;
+            let (accepted, incoming) = mpsc::channel(1);
+            tokio::spawn(accept::accept(listener, acceptor, of_thread, accepted));
+            let service = ControlServer::new(service).max_decoding_message_size(LARGEST_BYTES);
+            let served = Server::builder()
+                .http2_keepalive_interval(Some(limits::INTRODUCTION))
+                .http2_keepalive_timeout(Some(limits::INTRODUCTION))
+                .add_service(service)
+                .serve_with_incoming(ReceiverStream::new(incoming));
+            tokio::select! {
+                served = served => served.map_err(io::Error::other),
+                _ = stopped => Ok(()),
+            }
+        };
+        let thread = std::thread::Builder::new()
+            .name("coordinator".to_owned())
+            .spawn(move || {
+                // An error of the port itself: nodes are missed by their silence, and the run says so.
+                let _ = runtime.block_on(serve);
+                // What was said last goes out; connections that nobody closes are not waited for.
+                runtime.shutdown_timeout(limits::GRACE);
+            })
+            .map_err(system("start listening to nodes"))?;
+        Ok(Cluster { hub, address, runtime: handle, stop: Some(stop), thread: Some(thread) })
+    }
+
+    /// Where nodes join.
+    pub fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    /// Waits for nodes and numbers them by their names; `seen` hears of each that comes and of each that is refused.
+    ///
+    /// # Errors
+    /// Too few came in time, or `stop` was set.
+    pub fn gather(
+        &self,
+        wanted: usize,
+        limit: Duration,
+        stop: &AtomicBool,
+        seen: &mut dyn FnMut(&Event),
+    ) -> Result<Vec<NodeInfo>, ClusterError> {
+        let began = Instant::now();
+        self.hub.change(|state| state.is_open = state.nodes.len() < wanted);
+        loop {
+            let (events, count) = self.hub.change(|state| {
+                let count = state.nodes.len();
+                state.is_open = count < wanted;
+                (state.take_events(), count)
+            });
+            events.iter().for_each(&mut *seen);
+            if count >= wanted {
+                break;
+            }
+            if stop.load(Relaxed) {
+                return Err(ClusterError::Interrupted);
+            }
+            if began.elapsed() >= limit {
+                let state = self.hub.state();
+                return Err(ClusterError::Missing {
+                    wanted,
+                    came: state.nodes.keys().cloned().collect(),
+                    refused: state.refused.clone(),
+                    waited_s: limit.as_secs(),
+                });
+            }
+            self.hub.wait(LOOK, |state| (state.nodes.len() != count).then_some(()));
+        }
+        let mut nodes: Vec<NodeInfo> = self.hub.state().nodes.values().map(|slot| slot.info.clone()).collect();
+        nodes.sort_by(|one, other| by_name(&one.name, &other.name));
+        self.hub.state().order.clone_from(&nodes);
+        Ok(nodes)
+    }
+
+    /// The nodes in the order of their numbers; of one that was lost, what it had said of itself.
+    pub fn nodes(&self) -> Vec<NodeInfo> {
+        self.hub.state().order.clone()
+    }
+
+    /// Name of a node by its number.
+    pub fn name(&self, node: usize) -> String {
+        self.hub.state().order.get(node).map(|node| node.name.clone()).unwrap_or_default()
+    }
+
+    /// Starts a worker on a node for shards by their index of so many; its counters will appear in `progress`. What is written into
+    /// the stream that comes back reaches the worker; dropping it ends the worker.
+    ///
+    /// # Errors
+    /// The node is gone, or cannot start one.
+    pub fn begin(&self, node: usize, own: &[u32], progress: &Arc<Progress>) -> Result<UnixStream, ClusterError> {
+        let name = self.name(node);
+        let (ours, theirs) = UnixStream::pair()
+            .and_then(|(ours, theirs)| theirs.set_nonblocking(true).map(|()| (ours, theirs)))
+            .map_err(|source| ClusterError::System { doing: "make a channel to a worker", source })?;
+        let shards = progress.shards().len() as u32;
+        let (to_driver, for_driver) = mpsc::channel(tunnel::PIECES);
+        let started = self.hub.change(|state| {
+            let lanes = state.nodes.get(&name).map(|slot| slot.lanes.clone())?;
+            let number = state.runs.last_key_value().map_or(0, |(number, _)| number + 1);
+            let (progress, own) = (Arc::clone(progress), own.to_vec());
+            let begin = Begin { number, shards, own: own.clone() };
+            let run = Run { node: name.clone(), progress, own, began: None, to_driver: Some(to_driver), report: None };
+            state.runs.insert(number, run);
+            lanes.say(ToNode { told: Some(Told::Begin(begin)) });
+            Some((number, lanes))
+        });
+        let gone = |why: &str| ClusterError::Lost { name: name.clone(), why: why.to_owned() };
+        let Some((number, lanes)) = started else {
+            let state = self.hub.state();
+            return Err(gone(state.lost.get(&name).map_or("it never joined", String::as_str)));
+        };
+        self.runtime.spawn(tunnel::carry(theirs, number, lanes, for_driver));
+        let began = self.hub.wait(limits::BEGIN, |state| state.runs.get(&number)?.began.clone());
+        match began {
+            Some(Ok(())) => Ok(ours),
+            Some(Err(why)) => Err(ClusterError::Worker { name, why }),
+            None => Err(gone(&format!("it did not start a worker within {} s", limits::BEGIN.as_secs()))),
+        }
+    }
+
+    /// Nodes send counters from now on, ten times a second, or no more.
+    pub fn watch(&self, on: bool) {
+        self.hub.tell_all(|| Told::Watch(on));
+    }
+
+    /// What is measured begins (0) or ends (1) now: see [`Traffic::between_marks`].
+    pub fn mark(&self, edge: usize) {
+        for slot in self.hub.state().nodes.values_mut() {
+            slot.marks[edge] = Some(slot.bytes());
+        }
+    }
+
+    /// Bytes by node, by number; none of one that is gone.
+    pub fn traffic(&self) -> Vec<Option<Traffic>> {
+        let state = self.hub.state();
+        let of = |node: &NodeInfo| {
+            let slot = state.nodes.get(&node.name)?;
+            let [begin, end] = slot.marks;
+            Some(Traffic {
+                sent: slot.carried.sent.load(Relaxed),
+                received: slot.carried.received.load(Relaxed),
+                between_marks: begin.zip(end).map_or(0, |(begin, end)| end - begin),
+            })
+        };
+        state.order.iter().map(of).collect()
+    }
+
+    /// What workers that were begun since the last call came to, by number of the node; waits for those that are still there.
+    pub fn reports(&self) -> Vec<Option<Report>> {
+        let all_there = |state: &mut hub::State| {
+            let missing = |run: &Run| run.report.is_none() && state.nodes.contains_key(&run.node);
+            (!state.runs.values().any(missing)).then_some(())
+        };
+        self.hub.wait(REPORTS, all_there);
+        self.hub.change(|state| {
+            let runs = std::mem::take(&mut state.runs);
+            let of =
+                |node: &NodeInfo| runs.values().find(|run| run.node == node.name).and_then(|run| run.report.clone());
+            state.order.iter().map(of).collect()
+        })
+    }
+
+    /// Why a node is gone, by its number; `None` if it is there.
+    pub fn lost(&self, node: usize) -> Option<String> {
+        let name = self.name(node);
+        self.hub.state().lost.get(&name).cloned()
+    }
+}
+
+impl Drop for Cluster {
+    fn drop(&mut self) {
+        self.hub.tell_all(|| Told::Goodbye("the coordinator has ended".to_owned()));
+        if let Some(stop) = self.stop.take() {
+            // The thread may have ended.
+            let _ = stop.send(());
+        }
+        if let Some(thread) = self.thread.take() {
+            let _ = thread.join();
+        }
+    }
+}
+
+/// Lets this process follow the run's clock: its `CLOCK_MONOTONIC_RAW` and a constant, so that a run's time begins as the machine's.
+/// Returns the constant, ns.
+fn keep_clock() -> i64 {
+    let kept: &'static RunClock = Box::leak(Box::default());
+    let (local_ns, run_ns) = (clock::raw_ns(), clock::monotonic_ns());
+    kept.set(Mapping { local_ns, run_ns, rate_ppb: 0 });
+    clock::follow(kept);
+    run_ns.wrapping_sub(local_ns) as i64
+}
+
+/// `node-9` comes before `node-10`.
+fn by_name(one: &str, other: &str) -> Order {
+    key(one).cmp(&key(other)).then_with(|| one.cmp(other))
+}
+
+/// A name with the number at its end apart.
+fn key(name: &str) -> (&str, Option<u64>) {
+    let stem = name.trim_end_matches(|letter: char| letter.is_ascii_digit());
+    (stem, name[stem.len()..].parse().ok())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_ordered_as_people_count() {
+        let mut names = ["node-10", "edge", "node-9", "node-9a", "node-", "1"];
+        names.sort_by(|one, other| by_name(one, other));
+        assert_eq!(names, ["1", "edge", "node-", "node-9", "node-10", "node-9a"]);
+    }
+}

@@ -1,0 +1,174 @@
+//! One node at the coordinator, from its first words to its last.
+
+use std::pin::Pin;
+use std::sync::Arc;
+
+use pubmark_protocol::clock;
+use tokio::sync::mpsc;
+use tokio::time::{sleep, timeout};
+use tokio_stream::{Stream, StreamExt};
+use tonic::transport::server::TlsConnectInfo;
+use tonic::{Code, Request, Response, Status, Streaming};
+
+use super::accept::Peer;
+use super::hub::{Hub, NodeInfo, Slot};
+use crate::credentials::is_same;
+use crate::error::{Refusal, causes};
+use crate::lanes::{Lanes, lanes};
+use crate::limits;
+use crate::machine;
+use crate::messages::{FromNode, Join, Piece, SCHEMA, Said, Time, ToNode, Told, Welcome};
+use crate::stubs::control_server::Control;
+
+/// What nodes call.
+pub(super) struct Service {
+    pub hub: Arc<Hub>,
+    pub token: String,
+    pub version: String,
+    /// The run's time − this machine's `CLOCK_MONOTONIC_RAW`, ns.
+    pub run_less_raw_ns: i64,
+}
+
+/// Longest name of a node, bytes.
+const LONGEST_NAME: usize = 64;
+
+#[tonic::async_trait]
+impl Control for Service {
+    type AttendStream = Pin<Box<dyn Stream<Item = Result<ToNode, Status>> + Send>>;
+
+    async fn attend(&self, request: Request<Streaming<FromNode>>) -> Result<Response<Self::AttendStream>, Status> {
+        let peer = request.extensions().get::<TlsConnectInfo<Peer>>().map(|info| info.get_ref().clone());
+        let peer = peer.ok_or_else(|| Status::internal("a connection without an address"))?;
+        let mut inbound = request.into_inner();
+        let said = match timeout(limits::INTRODUCTION, inbound.message()).await {
+            Ok(Ok(Some(message))) => message.said,
+            _ => None,
+        };
+        let Some(Said::Join(join)) = said else {
+            return Err(self.refused(&peer, None, Code::InvalidArgument, "it did not introduce itself"));
+        };
+        if let Err((code, why)) = self.check(&join) {
+            return Err(self.refused(&peer, Some(&join.name), code, &why));
+        }
+        let (lanes, outbound) = lanes();
+        let welcome =
+            Welcome { version: self.version.clone(), boot: machine::boot(), run_less_raw_ns: self.run_less_raw_ns };
+        lanes.say(ToNode { told: Some(Told::Welcome(welcome)) });
+        let info = NodeInfo::of(join, peer.address);
+        let name = info.name.clone();
+        let slot = Slot { info, lanes: lanes.clone(), carried: Arc::clone(&peer.carried), marks: [None; 2] };
+        if let Err((why, again)) = self.hub.join(slot) {
+            // One that waits for its turn asks twice a second: that is not worth a line each time.
+            return Err(match again {
+                true => Status::unavailable(why),
+                false => self.refused(&peer, Some(&name), Code::AlreadyExists, &why),
+            });
+        }
+        let hub = Arc::clone(&self.hub);
+        tokio::spawn(async move {
+            let why = listen(&hub, &name, inbound, &lanes).await;
+            hub.leave(&name, &why);
+        });
+        Ok(Response::new(Box::pin(outbound.map(Ok))))
+    }
+}
+
+impl Service {
+    fn check(&self, join: &Join) -> Result<(), (Code, String)> {
+        if join.schema != SCHEMA || join.version != self.version {
+            let why = format!(
+                "it is pubmark {} (control protocol {}), the coordinator is pubmark {} ({SCHEMA})",
+                join.version, join.schema, self.version
+            );
+            return Err((Code::FailedPrecondition, why));
+        }
+        if !is_same(&join.token, &self.token) {
+            return Err((Code::PermissionDenied, "its token is not this cluster's".to_owned()));
+        }
+        let is_printable = join.name.chars().all(|letter| !letter.is_control());
+        if join.name.is_empty() || join.name.len() > LONGEST_NAME || !is_printable {
+            let why = format!("its name is empty, longer than {LONGEST_NAME} bytes, or cannot be printed");
+            return Err((Code::InvalidArgument, why));
+        }
+        Ok(())
+    }
+
+    /// Enters that somebody was refused, and says so to them.
+    fn refused(&self, peer: &Peer, name: Option<&str>, code: Code, why: &str) -> Status {
+        let name = name.map(|name| name.chars().take(LONGEST_NAME).filter(|letter| !letter.is_control()).collect());
+        self.hub.refuse(Refusal { address: peer.address, name, why: why.to_owned() });
+        Status::new(code, why)
+    }
+}
+
+/// Listens to a node until it is gone; says why it is.
+async fn listen(hub: &Hub, name: &str, mut inbound: Streaming<FromNode>, lanes: &Lanes<ToNode>) -> String {
+    loop {
+        let mut message = timeout(limits::NODE_SILENCE, inbound.message()).await;
+        if message.is_err() {
+            // Was it this process that was late? Then what the node said is there by now.
+            message = timeout(limits::GRACE, inbound.message()).await;
+        }
+        let said = match message {
+            Ok(Ok(Some(message))) => message.said,
+            Ok(Ok(None)) => return "its connection closed".to_owned(),
+            Ok(Err(status)) => return format!("its connection broke: {}", words(&status)),
+            Err(_) => return format!("it was silent for {} s", limits::NODE_SILENCE.as_secs()),
+        };
+        let came_ns = clock::monotonic_ns();
+        match said {
+            Some(Said::Ask(ask)) => {
+                let time = Time { asked_ns: ask.asked_ns, came_ns, said_ns: clock::monotonic_ns() };
+                lanes.say(ToNode { told: Some(Told::Time(time)) });
+            }
+            Some(Said::Piece(piece)) => pass_on(hub, name, piece, lanes).await,
+            Some(Said::Rows(rows)) => hub.rows(name, rows.number, &rows.counters),
+            Some(Said::Began(began)) => hub.change(|state| {
+                if let Some(run) = state.runs.get_mut(&began.number).filter(|run| run.node == name) {
+                    run.began = Some(if began.failure.is_empty() { Ok(()) } else { Err(began.failure) });
+                }
+            }),
+            Some(Said::Ended(ended)) => hub.change(|state| {
+                if let Some(run) = state.runs.get_mut(&ended.number).filter(|run| run.node == name) {
+                    run.to_driver = None;
+                }
+            }),
+            Some(Said::Report(report)) => hub.change(|state| {
+                if let Some(run) = state.runs.get_mut(&report.number).filter(|run| run.node == name) {
+                    run.report = Some(report);
+                }
+            }),
+            Some(Said::Goodbye(why)) => return format!("it left: {why}"),
+            Some(Said::Join(_)) | None => return "it said something that no node says".to_owned(),
+        }
+    }
+}
+
+/// Hands a piece to whoever drives the worker. While that takes its time the node is not listened to, but it is told that somebody is
+/// here.
+async fn pass_on(hub: &Hub, name: &str, piece: Piece, lanes: &Lanes<ToNode>) {
+    let to_driver: Option<mpsc::Sender<Vec<u8>>> = {
+        let state = hub.state();
+        state.runs.get(&piece.number).filter(|run| run.node == name).and_then(|run| run.to_driver.clone())
+    };
+    let Some(to_driver) = to_driver else { return };
+    let handed_over = to_driver.send(piece.bytes);
+    tokio::pin!(handed_over);
+    loop {
+        tokio::select! {
+            // The driver is gone: what its worker says is not wanted any more.
+            _ = &mut handed_over => return,
+            () = sleep(limits::HEARTBEAT) => {
+                lanes.say(ToNode { told: Some(Told::Time(Time::default())) });
+            }
+        }
+    }
+}
+
+/// What gRPC says of an error, in words.
+pub(crate) fn words(status: &Status) -> String {
+    match std::error::Error::source(status) {
+        Some(source) => causes(source),
+        None => status.message().to_owned(),
+    }
+}

@@ -1,0 +1,38 @@
+//! Between whoever drives a worker and the node that it is on.
+
+use std::os::unix::net::UnixStream;
+
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::sync::mpsc::Receiver;
+
+use crate::lanes::Lanes;
+use crate::messages::{PIECE_BYTES, Piece, Run, ToNode, Told};
+
+/// Pieces that wait for the driver: a second of a slow one.
+pub(super) const PIECES: usize = 64;
+
+/// Carries both ways until each end has closed. The driver's closing ends the worker.
+pub(super) async fn carry(driver: UnixStream, number: u32, lanes: Lanes<ToNode>, mut for_driver: Receiver<Vec<u8>>) {
+    let Ok(driver) = tokio::net::UnixStream::from_std(driver) else { return };
+    let (mut from_driver, mut to_driver) = driver.into_split();
+    let forth = async move {
+        let mut buffer = vec![0; PIECE_BYTES];
+        // An error says what its end says: the driver is gone.
+        while let Ok(length @ 1..) = from_driver.read(&mut buffer).await {
+            let piece = Piece { number, bytes: buffer[..length].to_vec() };
+            if !lanes.pass(ToNode { told: Some(Told::Piece(piece)) }).await {
+                return;
+            }
+        }
+        lanes.pass(ToNode { told: Some(Told::End(Run { number })) }).await;
+    };
+    let back = async move {
+        while let Some(bytes) = for_driver.recv().await {
+            if to_driver.write_all(&bytes).await.is_err() {
+                return;
+            }
+        }
+        // Dropping our half shuts it down: the driver reads the end.
+    };
+    tokio::join!(forth, back);
+}

@@ -1,0 +1,94 @@
+//! What waits to be said to the other end: short words pass long pieces.
+
+use std::pin::Pin;
+use std::task::{Context, Poll};
+
+use tokio::sync::mpsc::{self, Receiver, Sender};
+use tokio_stream::Stream;
+
+/// Short words that may wait.
+const WORDS: usize = 256;
+/// Pieces of tunnels that may wait; whoever has more waits itself.
+const PIECES: usize = 8;
+
+/// Where words and pieces are handed in.
+#[derive(Debug)]
+pub(crate) struct Lanes<T> {
+    words: Sender<T>,
+    pieces: Sender<T>,
+}
+
+impl<T> Clone for Lanes<T> {
+    fn clone(&self) -> Lanes<T> {
+        Lanes { words: self.words.clone(), pieces: self.pieces.clone() }
+    }
+}
+
+impl<T> Lanes<T> {
+    /// Says something before all pieces that wait. False if the other end is gone, or so far behind that hundreds of words wait: it
+    /// will be missed by its silence.
+    pub fn say(&self, word: T) -> bool {
+        self.words.try_send(word).is_ok()
+    }
+
+    /// Says something in its turn among pieces, as soon as there is room. False if the other end is gone.
+    pub async fn pass(&self, piece: T) -> bool {
+        self.pieces.send(piece).await.is_ok()
+    }
+}
+
+/// Where they are taken out, in the order in which they are to be said. Ends when nobody can hand in any more.
+#[derive(Debug)]
+pub(crate) struct Outbound<T> {
+    words: Receiver<T>,
+    pieces: Receiver<T>,
+}
+
+/// Two lanes and their end.
+pub(crate) fn lanes<T>() -> (Lanes<T>, Outbound<T>) {
+    let (words, words_end) = mpsc::channel(WORDS);
+    let (pieces, pieces_end) = mpsc::channel(PIECES);
+    (Lanes { words, pieces }, Outbound { words: words_end, pieces: pieces_end })
+}
+
+impl<T> Stream for Outbound<T> {
+    type Item = T;
+
+    fn poll_next(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<T>> {
+        let words = self.words.poll_recv(context);
+        if let Poll::Ready(Some(word)) = words {
+            return Poll::Ready(Some(word));
+        }
+        match (words, self.pieces.poll_recv(context)) {
+            (_, Poll::Ready(Some(piece))) => Poll::Ready(Some(piece)),
+            (Poll::Ready(None), Poll::Ready(None)) => Poll::Ready(None),
+            _ => Poll::Pending,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use tokio_stream::StreamExt;
+
+    #[test]
+    fn words_pass_pieces_and_pieces_keep_their_order() {
+        let runtime = tokio::runtime::Builder::new_current_thread().build();
+        runtime.map_or_else(
+            |error| panic!("{error}"),
+            |runtime| {
+                runtime.block_on(async {
+                    let (lanes, mut outbound) = lanes();
+                    assert!(lanes.pass("piece 1").await && lanes.pass("piece 2").await && lanes.say("word"));
+                    drop(lanes);
+                    let mut said = vec![];
+                    while let Some(next) = outbound.next().await {
+                        said.push(next);
+                    }
+                    assert_eq!(said, ["word", "piece 1", "piece 2"]);
+                });
+            },
+        );
+    }
+}

@@ -1,0 +1,256 @@
+//! What coordinator and nodes say to each other. Tags are never used again for something else; `Join` is understood by every version.
+
+/// Number of this protocol; both ends have to have the same.
+pub const SCHEMA: u32 = 1;
+
+/// Largest message that either end takes, bytes: a piece of the tunnel and what surrounds it.
+pub const LARGEST_BYTES: usize = 1 << 20;
+
+/// Largest piece of a worker's control stream, bytes: on a line of 100 kbit/s a heartbeat waits 1.3 s behind one.
+pub const PIECE_BYTES: usize = 16 << 10;
+
+/// From a node.
+#[derive(Clone, PartialEq, prost::Message)]
+pub struct FromNode {
+    /// What it says.
+    #[prost(oneof = "Said", tags = "1, 2, 3, 4, 5, 6, 7, 8")]
+    pub said: Option<Said>,
+}
+
+/// What a node says.
+#[derive(Clone, PartialEq, prost::Oneof)]
+pub enum Said {
+    /// It is there; said once, first.
+    #[prost(message, tag = "1")]
+    Join(Join),
+    /// What time is it? Also the sign that it lives.
+    #[prost(message, tag = "2")]
+    Ask(Ask),
+    /// A worker was started, or not.
+    #[prost(message, tag = "3")]
+    Began(Began),
+    /// A piece of what a worker says.
+    #[prost(message, tag = "4")]
+    Piece(Piece),
+    /// Counters of its shards.
+    #[prost(message, tag = "5")]
+    Rows(Rows),
+    /// A worker has ended, after all that it said.
+    #[prost(message, tag = "6")]
+    Ended(Run),
+    /// What a run came to on this machine.
+    #[prost(message, tag = "7")]
+    Report(Report),
+    /// It leaves; why.
+    #[prost(string, tag = "8")]
+    Goodbye(String),
+}
+
+/// To a node.
+#[derive(Clone, PartialEq, prost::Message)]
+pub struct ToNode {
+    /// What is said.
+    #[prost(oneof = "Told", tags = "1, 2, 3, 4, 5, 6, 7")]
+    pub told: Option<Told>,
+}
+
+/// What a node is told.
+#[derive(Clone, PartialEq, prost::Oneof)]
+pub enum Told {
+    /// It has joined.
+    #[prost(message, tag = "1")]
+    Welcome(Welcome),
+    /// It has to go; why.
+    #[prost(string, tag = "2")]
+    Goodbye(String),
+    /// The time.
+    #[prost(message, tag = "3")]
+    Time(Time),
+    /// Start a worker.
+    #[prost(message, tag = "4")]
+    Begin(Begin),
+    /// A piece of what a worker is told.
+    #[prost(message, tag = "5")]
+    Piece(Piece),
+    /// Send counters from now on, or no more.
+    #[prost(bool, tag = "6")]
+    Watch(bool),
+    /// End a worker and report.
+    #[prost(message, tag = "7")]
+    End(Run),
+}
+
+/// A node introduces itself.
+#[derive(Clone, PartialEq, prost::Message)]
+pub struct Join {
+    /// [`SCHEMA`] of the node.
+    #[prost(uint32, tag = "1")]
+    pub schema: u32,
+    /// Its version of pubmark.
+    #[prost(string, tag = "2")]
+    pub version: String,
+    /// What was agreed on beside certificates.
+    #[prost(string, tag = "3")]
+    pub token: String,
+    /// Its name.
+    #[prost(string, tag = "4")]
+    pub name: String,
+    /// Name of its machine.
+    #[prost(string, tag = "5")]
+    pub host: String,
+    /// Release of its kernel.
+    #[prost(string, tag = "6")]
+    pub kernel: String,
+    /// Cores that it may use.
+    #[prost(uint32, tag = "7")]
+    pub cores: u32,
+    /// Memory, bytes.
+    #[prost(uint64, tag = "8")]
+    pub memory_bytes: u64,
+    /// Boot of its kernel: machines with one boot have one clock. Empty if it is to be taken for another.
+    #[prost(string, tag = "9")]
+    pub boot: String,
+    /// What its kernel says of its time service.
+    #[prost(string, tag = "10")]
+    pub discipline: String,
+}
+
+/// The coordinator takes a node.
+#[derive(Clone, PartialEq, prost::Message)]
+pub struct Welcome {
+    /// The coordinator's version.
+    #[prost(string, tag = "1")]
+    pub version: String,
+    /// Boot of its kernel.
+    #[prost(string, tag = "2")]
+    pub boot: String,
+    /// The run's time − its `CLOCK_MONOTONIC_RAW`, ns, for nodes with the same clock.
+    #[prost(sint64, tag = "3")]
+    pub run_less_raw_ns: i64,
+}
+
+/// A node asks for the time.
+#[derive(Clone, Copy, PartialEq, prost::Message)]
+pub struct Ask {
+    /// Its `CLOCK_MONOTONIC_RAW` when it asked, ns.
+    #[prost(fixed64, tag = "1")]
+    pub asked_ns: u64,
+}
+
+/// The time.
+#[derive(Clone, Copy, PartialEq, prost::Message)]
+pub struct Time {
+    /// As in the question.
+    #[prost(fixed64, tag = "1")]
+    pub asked_ns: u64,
+    /// When the question came, ns of the run's time; 0 if nobody asked, and this only says that the coordinator is there.
+    #[prost(fixed64, tag = "2")]
+    pub came_ns: u64,
+    /// When this was said, ns of the run's time.
+    #[prost(fixed64, tag = "3")]
+    pub said_ns: u64,
+}
+
+/// A worker, by its number at the coordinator.
+#[derive(Clone, Copy, PartialEq, prost::Message)]
+pub struct Run {
+    /// Its number.
+    #[prost(uint32, tag = "1")]
+    pub number: u32,
+}
+
+/// A worker is to be started.
+#[derive(Clone, PartialEq, prost::Message)]
+pub struct Begin {
+    /// Its number.
+    #[prost(uint32, tag = "1")]
+    pub number: u32,
+    /// Shards of the whole run.
+    #[prost(uint32, tag = "2")]
+    pub shards: u32,
+    /// Those of this node, by index.
+    #[prost(uint32, repeated, tag = "3")]
+    pub own: Vec<u32>,
+}
+
+/// A worker was started.
+#[derive(Clone, PartialEq, prost::Message)]
+pub struct Began {
+    /// Its number.
+    #[prost(uint32, tag = "1")]
+    pub number: u32,
+    /// Why it was not; empty if it was.
+    #[prost(string, tag = "2")]
+    pub failure: String,
+}
+
+/// A piece of a worker's control stream.
+#[derive(Clone, PartialEq, prost::Message)]
+pub struct Piece {
+    /// The worker's number.
+    #[prost(uint32, tag = "1")]
+    pub number: u32,
+    /// At most [`PIECE_BYTES`].
+    #[prost(bytes = "vec", tag = "2")]
+    pub bytes: Vec<u8>,
+}
+
+/// Counters of a node's shards.
+#[derive(Clone, PartialEq, prost::Message)]
+pub struct Rows {
+    /// The worker's number.
+    #[prost(uint32, tag = "1")]
+    pub number: u32,
+    /// Those of its shards, one after the other in their order.
+    #[prost(uint64, repeated, tag = "2")]
+    pub counters: Vec<u64>,
+}
+
+/// What a run came to on a node.
+#[derive(Clone, PartialEq, prost::Message)]
+pub struct Report {
+    /// The worker's number.
+    #[prost(uint32, tag = "1")]
+    pub number: u32,
+    /// The clock's part; none where there is one clock.
+    #[prost(message, optional, tag = "2")]
+    pub clock: Option<Clock>,
+    /// Processor time of the worker and of the node, while nothing was watched, ns.
+    #[prost(uint64, tag = "3")]
+    pub cpu_ns: u64,
+    /// How long that was, ns; 0 if the run never came to it.
+    #[prost(uint64, tag = "4")]
+    pub measured_ns: u64,
+    /// Largest resident set of the worker, bytes; 0 if its kernel does not say.
+    #[prost(uint64, tag = "5")]
+    pub peak_rss_bytes: u64,
+}
+
+/// A node's clock over a run.
+#[derive(Clone, Copy, PartialEq, prost::Message)]
+pub struct Clock {
+    /// The run's time − the node's clock when the worker began, ns.
+    #[prost(sint64, tag = "1")]
+    pub offset_ns: i64,
+    /// A second of the node is longer in the run by this, ns.
+    #[prost(double, tag = "2")]
+    pub drift_ppb: f64,
+    /// Largest error that stamps can have had, ns.
+    #[prost(double, tag = "3")]
+    pub bound_ns: f64,
+    /// Shortest way there and back, ns.
+    #[prost(uint64, tag = "4")]
+    pub minimum_round_trip_ns: u64,
+    /// Answers that it rests on.
+    #[prost(uint64, tag = "5")]
+    pub samples: u64,
+    /// How often it had to begin anew, as no straight line fitted what it had seen.
+    #[prost(uint64, tag = "6")]
+    pub restarts: u64,
+    /// Largest true error, ns, where an error was put into the clock of a node on the coordinator's machine to see whether it is found.
+    #[prost(uint64, optional, tag = "7")]
+    pub true_error_ns: Option<u64>,
+    /// The node's clock is the coordinator's: nothing was estimated.
+    #[prost(bool, tag = "8")]
+    pub is_the_same: bool,
+}

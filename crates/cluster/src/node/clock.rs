@@ -1,0 +1,145 @@
+//! The run's clock on a node: asked for, estimated, and set for its workers.
+
+use pubmark_engine::progress::Progress;
+use pubmark_protocol::clock;
+use pubmark_protocol::run_clock::Mapping;
+
+use crate::clock::{Keeper, Reading};
+use crate::messages::{Ask, Clock, Time, Welcome};
+
+/// A node's clock as it reads it, and the run's.
+pub(super) struct NodeClock {
+    keeper: Keeper,
+    /// The run's time − the machine's `CLOCK_MONOTONIC_RAW`, where both are read from one clock.
+    constant_ns: Option<i64>,
+    /// The same, as the coordinator says it, whatever clock this is.
+    run_less_raw_ns: i64,
+    error: Option<Error>,
+    mapping: Option<Mapping>,
+    worst_true_error_ns: u64,
+}
+
+/// What is put into a clock to see whether it is found.
+#[derive(Clone, Copy)]
+struct Error {
+    offset_ns: i64,
+    ppm: f64,
+    since_ns: u64,
+}
+
+impl Error {
+    /// What the wrong clock reads when the right one reads this.
+    fn wrong_ns(&self, right_ns: u64) -> u64 {
+        let gained_ns = right_ns.saturating_sub(self.since_ns) as f64 * self.ppm / 1e6;
+        right_ns.wrapping_add_signed(self.offset_ns + gained_ns as i64)
+    }
+}
+
+impl NodeClock {
+    /// Of a node that joined.
+    pub fn new(welcome: &Welcome, boot: &str, error: Option<(i64, f64)>) -> NodeClock {
+        let is_the_same = error.is_none() && !boot.is_empty() && welcome.boot == boot;
+        NodeClock {
+            keeper: Keeper::default(),
+            constant_ns: is_the_same.then_some(welcome.run_less_raw_ns),
+            run_less_raw_ns: welcome.run_less_raw_ns,
+            error: error.map(|(offset_ns, ppm)| Error { offset_ns, ppm, since_ns: clock::raw_ns() }),
+            mapping: None,
+            worst_true_error_ns: 0,
+        }
+    }
+
+    fn now_ns(&self) -> u64 {
+        let raw_ns = clock::raw_ns();
+        self.error.map_or(raw_ns, |error| error.wrong_ns(raw_ns))
+    }
+
+    /// A question for the coordinator.
+    pub fn ask(&self) -> Ask {
+        Ask { asked_ns: self.now_ns() }
+    }
+
+    /// Its answer, just heard.
+    pub fn hear(&mut self, time: &Time) {
+        if time.came_ns == 0 {
+            return;
+        }
+        let (came_ns, said_ns) = (time.came_ns, time.said_ns);
+        self.keeper.read(Reading { asked_ns: time.asked_ns, came_ns, said_ns, heard_ns: self.now_ns() });
+        // Machines that were copied while they ran can have one boot and several clocks.
+        if self.constant_ns.is_some_and(|constant_ns| !self.keeper.is_constant(constant_ns)) {
+            self.constant_ns = None;
+        }
+    }
+
+    /// Estimates anew, and sets the clocks of workers; one that runs is not stepped.
+    pub fn set<'a>(&mut self, workers: impl Iterator<Item = &'a Progress>, is_running: bool) {
+        let now_ns = self.now_ns();
+        let exact = self.constant_ns.map(|constant_ns| Mapping {
+            local_ns: now_ns,
+            run_ns: now_ns.wrapping_add_signed(constant_ns),
+            rate_ppb: 0,
+        });
+        self.note_true_error();
+        let Some(mapping) = exact.or_else(|| self.keeper.meet(now_ns, is_running)) else { return };
+        self.mapping = Some(mapping);
+        self.note_true_error();
+        let mapping = self.as_workers_read(mapping);
+        for worker in workers {
+            worker.run_clock().set(mapping);
+            worker.run_clock().keep_alive(clock::machine_ns());
+        }
+    }
+
+    /// Has a mapping been found?
+    pub fn is_set(&self) -> bool {
+        self.mapping.is_some()
+    }
+
+    /// A worker reads its machine's own clock: an error that was put into ours is taken out of the mapping's side of it.
+    fn as_workers_read(&self, mapping: Mapping) -> Mapping {
+        let Some(error) = self.error else { return mapping };
+        let raw_ns = clock::raw_ns();
+        let rate = (1.0 + mapping.rate_ppb as f64 / 1e9) * (1.0 + error.ppm / 1e6) - 1.0;
+        Mapping {
+            local_ns: raw_ns,
+            run_ns: mapping.run_ns(error.wrong_ns(raw_ns)),
+            rate_ppb: (rate * 1e9).round() as i64,
+        }
+    }
+
+    /// Where the true time is known, because this is the coordinator's machine with an error put in: how wrong is the mapping now?
+    fn note_true_error(&mut self) {
+        if let (Some(error), Some(mapping)) = (self.error, self.mapping) {
+            let raw_ns = clock::raw_ns();
+            let true_ns = raw_ns.wrapping_add_signed(self.run_less_raw_ns);
+            let off_ns = mapping.run_ns(error.wrong_ns(raw_ns)).abs_diff(true_ns);
+            self.worst_true_error_ns = self.worst_true_error_ns.max(off_ns);
+        }
+    }
+
+    /// A run begins.
+    pub fn begin(&mut self) {
+        self.keeper.begin();
+        self.worst_true_error_ns = 0;
+    }
+
+    /// What the clock came to since the run's begin.
+    pub fn report(&self) -> Option<Clock> {
+        let true_error_ns = self.error.map(|_| self.worst_true_error_ns);
+        if let Some(constant_ns) = self.constant_ns {
+            return Some(Clock { offset_ns: constant_ns, is_the_same: true, ..Clock::default() });
+        }
+        let figures = self.keeper.judge(self.now_ns())?;
+        Some(Clock {
+            offset_ns: figures.offset_ns,
+            drift_ppb: figures.drift_ppb,
+            bound_ns: figures.bound_ns,
+            minimum_round_trip_ns: figures.minimum_round_trip_ns,
+            samples: figures.samples,
+            restarts: figures.restarts,
+            true_error_ns,
+            is_the_same: false,
+        })
+    }
+}

@@ -1,0 +1,107 @@
+//! How a node comes to a coordinator.
+
+use tonic::transport::{Certificate, ClientTlsConfig, Endpoint, Identity};
+use tonic::{Code, Status, Streaming};
+
+use super::NodeSettings;
+use crate::coordinator::words;
+use crate::credentials::COORDINATOR;
+use crate::error::{ClusterError, causes};
+use crate::lanes::{Lanes, lanes};
+use crate::limits;
+use crate::machine;
+use crate::messages::{FromNode, Join, LARGEST_BYTES, SCHEMA, Said, ToNode, Told, Welcome};
+use crate::stubs::control_client::ControlClient;
+
+/// A node that joined.
+pub(super) struct Joined {
+    pub inbound: Streaming<ToNode>,
+    pub lanes: Lanes<FromNode>,
+    pub welcome: Welcome,
+}
+
+/// Why it did not.
+pub(super) enum Failure {
+    /// It may come to be: the coordinator is not there, or has no place.
+    NotYet(String),
+    /// It will not.
+    Refused(ClusterError),
+}
+
+/// Joins.
+pub(super) async fn join(settings: &NodeSettings) -> Result<Joined, Failure> {
+    let unreachable = |why: String| Failure::Refused(ClusterError::Unreachable { address: settings.join.clone(), why });
+    let endpoint = endpoint(settings).map_err(|error| unreachable(causes(&error)))?;
+    let channel = endpoint.connect().await.map_err(|error| {
+        let why = causes(&error);
+        // A coordinator of another authority stays one.
+        if why.contains("invalid peer certificate") {
+            return unreachable(format!("it is of another cluster than these credentials ({why})"));
+        }
+        Failure::NotYet(format!("nobody answers at {} ({why})", settings.join))
+    })?;
+    let (lanes, outbound) = lanes();
+    lanes.say(FromNode { said: Some(Said::Join(introduction(settings))) });
+    let mut client = ControlClient::new(channel).max_decoding_message_size(LARGEST_BYTES);
+    let attended = tokio::time::timeout(limits::INTRODUCTION, client.attend(outbound)).await;
+    let late = || Failure::NotYet(format!("{} says nothing", settings.join));
+    let mut inbound = attended.map_err(|_| late())?.map_err(|status| refused(settings, &status))?.into_inner();
+    let first = tokio::time::timeout(limits::INTRODUCTION, inbound.message()).await.map_err(|_| late())?;
+    match first.map_err(|status| refused(settings, &status))?.and_then(|message| message.told) {
+        Some(Told::Welcome(welcome)) => Ok(Joined { inbound, lanes, welcome }),
+        _ => Err(unreachable("it does not speak as a coordinator of pubmark does".to_owned())),
+    }
+}
+
+fn endpoint(settings: &NodeSettings) -> Result<Endpoint, tonic::transport::Error> {
+    let credentials = &settings.credentials;
+    let tls = ClientTlsConfig::new()
+        .ca_certificate(Certificate::from_pem(&credentials.authority))
+        .identity(Identity::from_pem(&credentials.certificate, &credentials.key))
+        // Whatever its machine is called: nobody else has a certificate with this name.
+        .domain_name(COORDINATOR);
+    Endpoint::from_shared(format!("https://{}", settings.join))?
+        .connect_timeout(limits::CONNECT)
+        .tcp_nodelay(true)
+        .tls_config(tls)
+}
+
+fn introduction(settings: &NodeSettings) -> Join {
+    Join {
+        schema: SCHEMA,
+        version: settings.version.clone(),
+        token: settings.credentials.token.clone(),
+        name: settings.name.clone(),
+        host: settings.host.clone(),
+        kernel: settings.kernel.clone(),
+        cores: settings.cores,
+        memory_bytes: settings.memory_bytes,
+        boot: if settings.clock_error.is_some() { String::new() } else { machine::boot() },
+        discipline: machine::discipline(),
+    }
+}
+
+/// What a coordinator that does not take a node means by it.
+fn refused(settings: &NodeSettings, status: &Status) -> Failure {
+    let why = match status.message() {
+        "" => words(status),
+        message => message.to_owned(),
+    };
+    let address = settings.join.clone();
+    match status.code() {
+        Code::FailedPrecondition | Code::PermissionDenied | Code::AlreadyExists | Code::InvalidArgument => {
+            Failure::Refused(ClusterError::Refused { address, why })
+        }
+        _ => {
+            let words = words(status);
+            // TLS 1.3 has shaken hands before the other end looks at our certificate (RFC 8446 §4.4.2).
+            match words.contains("alert") {
+                true => Failure::Refused(ClusterError::Refused {
+                    address,
+                    why: format!("it does not take this node's certificate ({words})"),
+                }),
+                false => Failure::NotYet(why),
+            }
+        }
+    }
+}

@@ -1,0 +1,129 @@
+//! A node's end: joins a coordinator, runs workers as it says, keeps the run's clock for them, and ends them when it is gone.
+
+mod clock;
+mod connection;
+mod session;
+mod worker;
+
+use std::io;
+use std::os::fd::OwnedFd;
+use std::process::Child;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::time::Duration;
+
+use tokio::runtime::Builder;
+use tokio::time::sleep;
+
+use crate::credentials::Credentials;
+use crate::error::ClusterError;
+use crate::limits;
+
+/// Starts a worker whose ends these are.
+pub type Launch<'a> = &'a dyn Fn(OwnedFd, OwnedFd) -> io::Result<Child>;
+
+/// A node.
+#[derive(Clone, Debug)]
+pub struct NodeSettings {
+    /// HOST:PORT of the coordinator; of a name with several addresses each is tried.
+    pub join: String,
+    /// How it proves who it is.
+    pub credentials: Credentials,
+    /// Its name.
+    pub name: String,
+    /// Its version of pubmark.
+    pub version: String,
+    /// Name of its machine.
+    pub host: String,
+    /// Release of its kernel.
+    pub kernel: String,
+    /// Cores that pubmark can use.
+    pub cores: u32,
+    /// Memory, bytes.
+    pub memory_bytes: u64,
+    /// Ends with the coordinator, instead of waiting for another.
+    pub once: bool,
+    /// An error that is put into its clock, to see whether it is found: how far off, ns, and how much too fast, parts in a million.
+    pub clock_error: Option<(i64, f64)>,
+}
+
+/// What happens to a node.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Happening {
+    /// It waits for a coordinator; why there is none yet.
+    Waits(String),
+    /// It joined.
+    Joined,
+    /// It runs a worker.
+    Began,
+    /// A worker has ended.
+    Ended,
+    /// The coordinator is gone; why.
+    Left(String),
+}
+
+/// Joins, and serves until `stop` is set; with [`NodeSettings::once`] until the coordinator goes.
+///
+/// # Errors
+/// The coordinator refuses this node, or cannot be one.
+pub fn attend(
+    settings: &NodeSettings,
+    launch: Launch<'_>,
+    stop: &AtomicBool,
+    seen: &mut dyn FnMut(&Happening),
+) -> Result<(), ClusterError> {
+    let runtime = Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .map_err(|source| ClusterError::System { doing: "start a node", source })?;
+    let result = runtime.block_on(serve(settings, launch, stop, seen));
+    // What was said last goes out; a connection that stands still is not waited for.
+    runtime.shutdown_timeout(limits::GRACE);
+    result
+}
+
+async fn serve(
+    settings: &NodeSettings,
+    launch: Launch<'_>,
+    stop: &AtomicBool,
+    seen: &mut dyn FnMut(&Happening),
+) -> Result<(), ClusterError> {
+    let mut waits_for = None;
+    loop {
+        let joined = tokio::select! {
+            joined = connection::join(settings) => joined,
+            () = stopped(stop) => return Ok(()),
+        };
+        match joined {
+            Ok(joined) => {
+                waits_for = None;
+                seen(&Happening::Joined);
+                let why = session::Session::new(settings, launch, joined).serve(stop, seen).await;
+                if stop.load(Relaxed) {
+                    return Ok(());
+                }
+                seen(&Happening::Left(why));
+                if settings.once {
+                    return Ok(());
+                }
+            }
+            Err(connection::Failure::Refused(error)) => return Err(error),
+            Err(connection::Failure::NotYet(why)) => {
+                if waits_for.as_ref() != Some(&why) {
+                    seen(&Happening::Waits(why.clone()));
+                    waits_for = Some(why);
+                }
+            }
+        }
+        tokio::select! {
+            () = sleep(limits::RETRY) => {}
+            () = stopped(stop) => return Ok(()),
+        }
+    }
+}
+
+/// Returns when somebody wants this to end.
+async fn stopped(stop: &AtomicBool) {
+    while !stop.load(Relaxed) {
+        sleep(Duration::from_millis(50)).await;
+    }
+}

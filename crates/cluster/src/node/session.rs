@@ -1,0 +1,268 @@
+//! A node while it has a coordinator.
+
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::time::{Duration, Instant};
+
+use tokio::time::{MissedTickBehavior, interval, sleep, timeout};
+use tonic::Streaming;
+
+use super::clock::NodeClock;
+use super::connection::Joined;
+use super::worker::Worker;
+use super::{Happening, Launch, NodeSettings};
+use crate::coordinator::words;
+use crate::lanes::Lanes;
+use crate::limits;
+use crate::machine;
+use crate::messages::{Began, Begin, FromNode, Piece, Report, Rows, Run, Said, Time, ToNode, Told};
+
+/// Time between two looks at whether somebody wants this to end.
+const LOOK: Duration = Duration::from_millis(50);
+
+/// A node and its coordinator.
+pub(super) struct Session<'a> {
+    launch: Launch<'a>,
+    inbound: Streaming<ToNode>,
+    lanes: Lanes<FromNode>,
+    clock: NodeClock,
+    workers: BTreeMap<u32, Worker>,
+    is_watched: bool,
+    joined: Instant,
+    heard: Instant,
+    /// When the newest question was asked, and whether it was answered.
+    asked: (Instant, bool),
+    heartbeat: Instant,
+    /// Questions of a burst that are still to be asked.
+    burst: u32,
+    /// Workers that have ended; said when the burst after them is over.
+    over: Vec<Report>,
+}
+
+/// What a session goes on.
+enum Next {
+    Told(Option<Told>),
+    Lost(String),
+    Tick,
+}
+
+impl<'a> Session<'a> {
+    /// Of a node that has just joined.
+    pub fn new(settings: &NodeSettings, launch: Launch<'a>, joined: Joined) -> Session<'a> {
+        let now = Instant::now();
+        Session {
+            launch,
+            inbound: joined.inbound,
+            lanes: joined.lanes,
+            clock: NodeClock::new(&joined.welcome, &machine::boot(), settings.clock_error),
+            workers: BTreeMap::new(),
+            is_watched: false,
+            joined: now,
+            heard: now,
+            asked: (now, true),
+            heartbeat: now,
+            burst: limits::BURST,
+            over: vec![],
+        }
+    }
+
+    /// Serves until the coordinator goes, or `stop` is set; says why it ended. No worker is left.
+    pub async fn serve(mut self, stop: &AtomicBool, seen: &mut dyn FnMut(&Happening)) -> String {
+        let mut looks = interval(LOOK);
+        let mut rows = interval(limits::ROWS);
+        for ticks in [&mut looks, &mut rows] {
+            ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        }
+        let why = loop {
+            if stop.load(Relaxed) {
+                break "interrupted".to_owned();
+            }
+            let wait = self.until_next_question();
+            let next = tokio::select! {
+                message = self.inbound.message() => match message {
+                    Ok(Some(message)) => Next::Told(message.told),
+                    Ok(None) => Next::Lost("the coordinator closed the connection".to_owned()),
+                    Err(status) => Next::Lost(format!("the connection broke: {}", words(&status))),
+                },
+                () = sleep(wait) => Next::Tick,
+                _ = looks.tick() => Next::Tick,
+                _ = rows.tick(), if self.is_watched => {
+                    self.send_rows();
+                    Next::Tick
+                }
+            };
+            let ended = match next {
+                Next::Told(told) => self.obey(told, seen).await,
+                Next::Lost(why) => Some(why),
+                Next::Tick => None,
+            };
+            if let Some(why) = ended.or_else(|| self.silence()) {
+                break why;
+            }
+            self.ask_when_due();
+        };
+        let words = if stop.load(Relaxed) { "interrupted" } else { "its coordinator seemed to be gone" };
+        self.lanes.say(FromNode { said: Some(Said::Goodbye(words.to_owned())) });
+        for worker in self.workers.values_mut() {
+            worker.end().await;
+            seen(&Happening::Ended);
+        }
+        why
+    }
+
+    /// The coordinator has been silent for too long.
+    fn silence(&self) -> Option<String> {
+        let limit = limits::COORDINATOR_SILENCE;
+        (self.heard.elapsed() >= limit).then(|| format!("the coordinator was silent for {} s", limit.as_secs()))
+    }
+
+    /// A worker runs and nobody looks: then as little as possible is said.
+    fn is_measuring(&self) -> bool {
+        !self.workers.is_empty() && !self.is_watched
+    }
+
+    fn until_next_question(&self) -> Duration {
+        match (self.burst, self.asked) {
+            (0, _) if self.joined.elapsed() < limits::FIRST => {
+                limits::FIRST_HEARTBEATS.saturating_sub(self.heartbeat.elapsed())
+            }
+            (0, _) => limits::HEARTBEAT.saturating_sub(self.heartbeat.elapsed()),
+            (_, (_, true)) => Duration::ZERO,
+            (_, (at, false)) => limits::ANSWER.saturating_sub(at.elapsed()),
+        }
+    }
+
+    /// Asks for the time, which is a sign of life too, and tells workers that their node is there.
+    fn ask_when_due(&mut self) {
+        if !self.until_next_question().is_zero() {
+            return;
+        }
+        if self.burst == 0 {
+            self.burst = limits::PAIR;
+            self.heartbeat = Instant::now();
+            for worker in self.workers.values() {
+                worker.progress.run_clock().keep_alive(pubmark_protocol::clock::machine_ns());
+            }
+        }
+        self.burst -= 1;
+        self.asked = (Instant::now(), false);
+        // A coordinator that does not listen is missed by its silence.
+        self.lanes.say(FromNode { said: Some(Said::Ask(self.clock.ask())) });
+        if self.burst == 0 {
+            self.report_what_is_over();
+        }
+    }
+
+    fn hear(&mut self, time: &Time) {
+        self.clock.hear(time);
+        self.asked.1 |= time.came_ns > 0;
+        if self.burst == 0 {
+            let is_running = !self.workers.is_empty();
+            self.clock.set(self.workers.values().map(|worker| worker.progress.as_ref()), is_running);
+        }
+    }
+
+    /// Does what it is told; says why it is to end, if it is.
+    async fn obey(&mut self, told: Option<Told>, seen: &mut dyn FnMut(&Happening)) -> Option<String> {
+        match told {
+            Some(Told::Time(time)) => self.hear(&time),
+            Some(Told::Begin(begin)) => self.begin(&begin, seen).await,
+            Some(Told::Piece(piece)) => self.pass_on(piece).await,
+            Some(Told::Watch(on)) => {
+                self.is_watched = on;
+                if self.is_measuring() {
+                    self.clock.begin();
+                }
+                self.workers.values_mut().for_each(|worker| worker.measures(!on));
+            }
+            Some(Told::End(run)) => self.end(run, seen).await,
+            Some(Told::Goodbye(why)) => return Some(why),
+            Some(Told::Welcome(_)) | None => return Some("the coordinator said what none says".to_owned()),
+        }
+        self.heard = Instant::now();
+        None
+    }
+
+    async fn begin(&mut self, begin: &Begin, seen: &mut dyn FnMut(&Happening)) {
+        let failure = match self.start(begin).await {
+            Ok(()) => String::new(),
+            Err(why) => why,
+        };
+        if failure.is_empty() {
+            seen(&Happening::Began);
+        }
+        self.lanes.say(FromNode { said: Some(Said::Began(Began { number: begin.number, failure })) });
+    }
+
+    async fn start(&mut self, begin: &Begin) -> Result<(), String> {
+        self.finish_burst().await?;
+        self.clock.set(self.workers.values().map(|worker| worker.progress.as_ref()), !self.workers.is_empty());
+        if !self.clock.is_set() {
+            return Err("its clock could not be compared with the coordinator's".to_owned());
+        }
+        if self.workers.is_empty() {
+            self.clock.begin();
+        }
+        let clock = &mut self.clock;
+        let prepare = |progress: &pubmark_engine::progress::Progress| clock.set(std::iter::once(progress), true);
+        let worker = Worker::start(begin, self.launch, &self.lanes, prepare).map_err(|error| error.to_string())?;
+        self.workers.insert(begin.number, worker);
+        Ok(())
+    }
+
+    /// Asks and hears what is left of a burst, now.
+    async fn finish_burst(&mut self) -> Result<(), String> {
+        while self.burst > 0 {
+            self.ask_when_due();
+            let wait = self.until_next_question();
+            if let Ok(heard) = timeout(wait, self.inbound.message()).await {
+                match heard {
+                    Ok(Some(ToNode { told: Some(Told::Time(time)) })) => self.hear(&time),
+                    Ok(Some(ToNode { told: Some(Told::Watch(on)) })) => self.is_watched = on,
+                    Ok(_) => return Err("the coordinator said something else before the worker began".to_owned()),
+                    Err(status) => return Err(words(&status)),
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Hands a piece to its worker. While that takes its time the coordinator hears that somebody is here.
+    async fn pass_on(&mut self, piece: Piece) {
+        let Some(inbox) = self.workers.get(&piece.number).and_then(Worker::inbox) else { return };
+        let handed_over = inbox.send(piece.bytes);
+        tokio::pin!(handed_over);
+        loop {
+            tokio::select! {
+                // The worker is gone, which it says itself.
+                _ = &mut handed_over => return,
+                () = sleep(limits::HEARTBEAT) => self.ask_when_due(),
+            }
+        }
+    }
+
+    fn send_rows(&self) {
+        for (number, worker) in &self.workers {
+            let rows = Rows { number: *number, counters: worker.rows() };
+            self.lanes.say(FromNode { said: Some(Said::Rows(rows)) });
+        }
+    }
+
+    /// Ends a worker, and begins the readings that close the judgement of its clock.
+    async fn end(&mut self, run: Run, seen: &mut dyn FnMut(&Happening)) {
+        let Some(mut worker) = self.workers.remove(&run.number) else { return };
+        worker.end().await;
+        seen(&Happening::Ended);
+        let (cpu_ns, measured, peak_rss_bytes) = worker.usage();
+        let measured_ns = measured.as_nanos() as u64;
+        self.over.push(Report { number: run.number, clock: None, cpu_ns, measured_ns, peak_rss_bytes });
+        self.burst = limits::BURST;
+    }
+
+    fn report_what_is_over(&mut self) {
+        for report in self.over.drain(..) {
+            let report = Report { clock: self.clock.report(), ..report };
+            self.lanes.say(FromNode { said: Some(Said::Report(report)) });
+        }
+    }
+}

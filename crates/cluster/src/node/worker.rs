@@ -1,0 +1,149 @@
+//! A worker process of a node, and the channel to it.
+
+use std::io;
+use std::os::fd::OwnedFd;
+use std::os::unix::net::UnixStream;
+use std::process::Child;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use pubmark_engine::progress::Progress;
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::unix::{OwnedReadHalf, OwnedWriteHalf};
+use tokio::sync::mpsc::{self, Receiver, Sender};
+use tokio::time::sleep;
+
+use super::Launch;
+use crate::lanes::Lanes;
+use crate::limits;
+use crate::machine;
+use crate::messages::{Begin, FromNode, PIECE_BYTES, Piece, Run, Said};
+
+/// Pieces that wait for a worker.
+const PIECES: usize = 64;
+/// Time between two looks at whether a worker has ended.
+const LOOK: Duration = Duration::from_millis(10);
+
+/// A worker that was started.
+pub(super) struct Worker {
+    pub progress: Arc<Progress>,
+    own: Vec<u32>,
+    child: Child,
+    /// Closed to end it.
+    to_worker: Option<Sender<Vec<u8>>>,
+    /// Processor time of it and of the node when what is measured began, ns, and when that was.
+    measures_since: Option<(u64, Instant)>,
+    measured: (u64, Duration),
+    peak_rss_bytes: u64,
+}
+
+impl Worker {
+    /// Starts one. `prepare` sets its clock before it looks at it.
+    pub fn start(
+        begin: &Begin,
+        launch: Launch<'_>,
+        lanes: &Lanes<FromNode>,
+        prepare: impl FnOnce(&Progress),
+    ) -> io::Result<Worker> {
+        let shards = begin.shards as usize;
+        if begin.own.iter().any(|own| *own as usize >= shards) {
+            return Err(io::Error::other("a shard that the run does not have"));
+        }
+        let progress = Progress::new(shards)?;
+        prepare(&progress);
+        let (ours, theirs) = UnixStream::pair()?;
+        let child = launch(OwnedFd::from(theirs), progress.memory().try_clone_to_owned()?)?;
+        ours.set_nonblocking(true)?;
+        let (from_worker, writing) = tokio::net::UnixStream::from_std(ours)?.into_split();
+        let (to_worker, pieces) = mpsc::channel(PIECES);
+        tokio::spawn(read(from_worker, begin.number, lanes.clone()));
+        tokio::spawn(write(writing, pieces));
+        Ok(Worker {
+            progress: Arc::new(progress),
+            own: begin.own.clone(),
+            child,
+            to_worker: Some(to_worker),
+            measures_since: None,
+            measured: (0, Duration::ZERO),
+            peak_rss_bytes: 0,
+        })
+    }
+
+    /// Where pieces for it go.
+    pub fn inbox(&self) -> Option<Sender<Vec<u8>>> {
+        self.to_worker.clone()
+    }
+
+    /// Counters of its shards, one row after the other.
+    pub fn rows(&self) -> Vec<u64> {
+        let shards = self.progress.shards();
+        self.own.iter().flat_map(|own| shards[*own as usize].row()).collect()
+    }
+
+    /// What is measured begins or ends now.
+    pub fn measures(&mut self, on: bool) {
+        let id = self.child.id();
+        let cpu_ns = machine::own_cpu_ns() + machine::cpu_ns_of(id).unwrap_or(0);
+        self.peak_rss_bytes = machine::peak_rss_of(id).unwrap_or(self.peak_rss_bytes);
+        match (on, self.measures_since.take()) {
+            (true, _) => self.measures_since = Some((cpu_ns, Instant::now())),
+            (false, Some((before_ns, since))) => {
+                self.measured = (cpu_ns.saturating_sub(before_ns), since.elapsed());
+            }
+            (false, None) => {}
+        }
+    }
+
+    /// Processor time while it measured, for how long, and the largest resident set.
+    pub fn usage(&self) -> (u64, Duration, u64) {
+        (self.measured.0, self.measured.1, self.peak_rss_bytes)
+    }
+
+    /// Ends it: by closing its channel, and by force if that does not help.
+    pub async fn end(&mut self) {
+        self.peak_rss_bytes = machine::peak_rss_of(self.child.id()).unwrap_or(self.peak_rss_bytes);
+        self.to_worker = None;
+        let until = Instant::now() + limits::WORKER_END;
+        while Instant::now() < until {
+            match self.child.try_wait() {
+                Ok(None) => sleep(LOOK).await,
+                _ => return,
+            }
+        }
+        // It may have ended by itself meanwhile; a killed process is always there to be waited for.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+impl Drop for Worker {
+    /// Whatever happens to the node's session, no worker is left.
+    fn drop(&mut self) {
+        if let Ok(None) = self.child.try_wait() {
+            let _ = self.child.kill();
+            let _ = self.child.wait();
+        }
+    }
+}
+
+/// Carries what a worker says, then that it has said all.
+async fn read(mut from: OwnedReadHalf, number: u32, lanes: Lanes<FromNode>) {
+    let mut buffer = vec![0; PIECE_BYTES];
+    // An error says what its end says: the worker is gone.
+    while let Ok(length @ 1..) = from.read(&mut buffer).await {
+        let piece = Piece { number, bytes: buffer[..length].to_vec() };
+        if !lanes.pass(FromNode { said: Some(Said::Piece(piece)) }).await {
+            return;
+        }
+    }
+    lanes.pass(FromNode { said: Some(Said::Ended(Run { number })) }).await;
+}
+
+/// Carries what a worker is told, until nobody tells it anything.
+async fn write(mut to: OwnedWriteHalf, mut pieces: Receiver<Vec<u8>>) {
+    while let Some(piece) = pieces.recv().await {
+        if to.write_all(&piece).await.is_err() {
+            return;
+        }
+    }
+}
