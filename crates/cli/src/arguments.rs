@@ -24,6 +24,8 @@ pub enum Verb {
     Experiment(commands::experiment::Experiment),
     Check(commands::check::Check),
     Capacity(Box<commands::capacity::Capacity>),
+    Node(commands::node::Node),
+    Cluster(commands::cluster::Cluster),
     Report(commands::report::Report),
     List(commands::list::List),
     Install(commands::install::Install),

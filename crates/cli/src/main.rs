@@ -11,6 +11,7 @@ mod carrying;
 mod catalogue;
 mod certificates;
 mod check;
+mod cluster;
 mod commands;
 mod doctor;
 mod dry_run;

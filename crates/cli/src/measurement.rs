@@ -28,10 +28,12 @@ use pubmark_systems::environment::{self, CpuTimes};
 use pubmark_systems::meter::Workers;
 
 use crate::certificates;
+use crate::cluster::{Joined, OnNodes};
 use crate::exit_code::ExitCode;
 use crate::failure::Failure;
 use crate::faults::{self, Conductor};
 use crate::linked::Linked;
+use crate::nodes;
 use crate::printer::Printer;
 use crate::progress::Progress;
 use crate::protocols::Spoken;
@@ -86,8 +88,10 @@ pub struct Measurement {
     pub handicap: Option<Duration>,
     /// Repetitions of the call.
     pub repetitions: u32,
-    /// Nodes that the fleet is dealt out over: worker processes of this machine.
+    /// Nodes that the fleet is dealt out over: worker processes of this machine, or those that joined.
     pub nodes: u16,
+    /// Machines that joined.
+    pub joined: Option<Arc<Joined>>,
     /// Address of the node_exporter of the system's machine.
     pub node_exporter: Option<String>,
 }
@@ -123,11 +127,13 @@ struct Watch<'a> {
     carried: [Option<Snapshot>; 2],
     /// Told when the window starts.
     breaker: Sender<u64>,
+    joined: Option<&'a Joined>,
 }
 
 impl Observer for Watch<'_> {
     fn phase(&mut self, phase: Phase) {
         self.progress.phase(phase);
+        self.joined.inspect(|joined| joined.phase(phase));
     }
 
     fn progress(&mut self, phase: Phase, elapsed: Duration, length: Option<Duration>, totals: &Totals) {
@@ -142,12 +148,14 @@ impl Observer for Watch<'_> {
 
     fn window_began(&mut self) {
         self.sampling.edge();
+        self.joined.inspect(|joined| joined.edge(0));
         self.carried[0] = self.linked.map(Linked::snapshot);
         self.cpu_before = CpuTimes::read();
     }
 
     fn window_ended(&mut self) {
         self.sampling.edge();
+        self.joined.inspect(|joined| joined.edge(1));
         self.carried[1] = self.linked.map(Linked::snapshot);
         let now = CpuTimes::read();
         self.steal = self.cpu_before.zip(now).and_then(|(before, now)| now.steal_since(&before));
@@ -190,11 +198,7 @@ impl Measurement {
         let mut target = self.wanted.reach(self.spoken)?;
         let plan = self.plan(&target, linked);
         let started = Workers::default();
-        let needs_workers = plan.by_network || plan.nodes > 1;
-        let launcher = needs_workers.then(|| {
-            let namespaces = linked.map(Linked::namespaces).unwrap_or_default();
-            workers::Workers::new(namespaces, plan.nodes, self.spoken, started.clone())
-        });
+        let launcher = self.launcher(&plan, linked, &started);
         if let (Some(linked), Some(sampling)) = (linked, plan.follows) {
             linked.follow(residence::orders(&plan, sampling));
         }
@@ -212,9 +216,9 @@ impl Measurement {
                 linked,
                 carried: [None, None],
                 breaker: conductor.begin(),
+                joined: self.joined.as_deref(),
             };
-            let outcome =
-                run::run(&plan, sides, launcher.as_ref().map(|launcher| launcher as &dyn Launcher), stop, &mut watch);
+            let outcome = run::run(&plan, sides, launcher.as_deref(), stop, &mut watch);
             environment.steal = watch.steal;
             let carried = std::mem::take(&mut watch.carried);
             // The conductor ends when nobody can tell it anything any more.
@@ -222,7 +226,7 @@ impl Measurement {
             (outcome, conductor.finish(), carried)
         });
         environment.load_after = environment::load();
-        let mut outcome = outcome.map_err(not_carried_out)?;
+        let mut outcome = outcome.map_err(|error| not_carried_out(error, self.joined.is_some()))?;
         let system_ended = target.running.as_mut().and_then(|running| {
             let status = running.ended()?;
             Some(format!("{status}; its log ends with:\n{}", running.log_tail()))
@@ -234,6 +238,18 @@ impl Measurement {
         let histograms = sections::histograms(&outcome);
         let crossed = Crossed { carried, followed: std::mem::take(&mut outcome.followed) };
         Ok((Measured { record, histograms, unreachable: outcome.unreachable, system_ended }, crossed))
+    }
+
+    /// What starts processes of their own for clients, where the plan wants some.
+    fn launcher(&self, plan: &RunPlan, linked: Option<&Linked>, started: &Workers) -> Option<Box<dyn Launcher>> {
+        if let Some(joined) = &self.joined {
+            return Some(Box::new(OnNodes { joined: Arc::clone(joined), speaks: workers::words(self.spoken) }));
+        }
+        (plan.by_network || plan.nodes > 1).then(|| {
+            let namespaces = linked.map(Linked::namespaces).unwrap_or_default();
+            let workers = workers::Workers::new(namespaces, plan.nodes, self.spoken, started.clone());
+            Box::new(workers) as Box<dyn Launcher>
+        })
     }
 
     fn plan(&self, target: &Target, linked: Option<&Linked>) -> RunPlan {
@@ -251,7 +267,7 @@ impl Measurement {
             subscribe_at: target.subscribe_at.clone(),
             networks: linked.map_or_else(Networks::none, Linked::networks),
             nodes: self.nodes,
-            on_nodes: false,
+            on_nodes: self.joined.is_some(),
             by_network: linked.is_some() && (self.nodes > 1 || workers::are_needed(self.spoken)),
             follows: linked.filter(|linked| linked.shows_packets() && self.nodes == 1).map(|_| self.followed()),
             sources: Arc::clone(&self.sources),
@@ -295,14 +311,19 @@ impl Measurement {
                 environment,
                 repetition,
                 repetitions: self.repetitions,
+                nodes: nodes::rows(plan, outcome, self.joined.as_deref()),
             },
         )
     }
 }
 
 /// What the user wrote cannot be used, or pubmark itself failed.
-fn not_carried_out(error: EngineError) -> Failure {
+fn not_carried_out(error: EngineError, on_nodes: bool) -> Failure {
     match &error {
+        EngineError::Lost(_) | EngineError::Launch { .. } if on_nodes => {
+            Failure::from_error(ExitCode::InvalidRun, &error)
+                .hint("the node's own output says what ended it; run again with all nodes")
+        }
         EngineError::Open(open) if certificates::hint(open).is_some() => certificates::unusable(open),
         EngineError::Unsupported(_) => Failure::from_error(ExitCode::Usage, &error),
         _ => Failure::from_error(ExitCode::Internal, &error),

@@ -5,22 +5,26 @@ use pubmark_engine::plan::RunPlan;
 use pubmark_engine::sections;
 use pubmark_record::nodes::NodeRow;
 
+use crate::cluster::Joined;
+
 /// Name of a worker process that stands for a node, by its number.
 pub fn local_name(node: u16) -> String {
     format!("local {}", node + 1)
 }
 
-/// The nodes of a run; none if it had but one.
-pub fn rows(plan: &RunPlan, outcome: &Outcome) -> Vec<NodeRow> {
-    if plan.nodes < 2 {
-        return vec![];
-    }
-    let row = |(node, (devices, subscribers)): (u16, (u64, u64))| NodeRow {
-        name: local_name(node),
-        devices,
-        subscribers,
-        lost: outcome.lost.iter().find(|lost| lost.node == node).map(|lost| lost.why.clone()),
-        ..NodeRow::default()
+/// The nodes of a run; none if it had but this process.
+pub fn rows(plan: &RunPlan, outcome: &Outcome, joined: Option<&Joined>) -> Vec<NodeRow> {
+    let rows: Vec<NodeRow> = match joined {
+        Some(joined) => joined.rows(),
+        None if plan.nodes < 2 => vec![],
+        None => (0..plan.nodes).map(|node| NodeRow { name: local_name(node), ..NodeRow::default() }).collect(),
     };
-    (0u16..).zip(sections::on_nodes(plan)).map(row).collect()
+    let parts = (0u16..).zip(sections::on_nodes(plan));
+    let with_part = |(row, (node, (devices, subscribers))): (NodeRow, (u16, (u64, u64)))| {
+        // The control plane knows better than a channel that closed why a node is gone; one that went when all was said was not lost.
+        let closed = outcome.lost.iter().find(|lost| lost.node == node);
+        let lost = closed.map(|closed| row.lost.clone().unwrap_or_else(|| closed.why.clone()));
+        NodeRow { devices, subscribers, lost, ..row }
+    };
+    rows.into_iter().zip(parts).map(with_part).collect()
 }

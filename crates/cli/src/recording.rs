@@ -11,6 +11,7 @@ use pubmark_model::{schedule, workload};
 use pubmark_record::cost::{Cost, ResourceRow, Resources};
 use pubmark_record::distribution;
 use pubmark_record::faults::FaultFigures;
+use pubmark_record::nodes::NodeRow;
 use pubmark_record::record::{
     Deviation, Environment, FilteredCounts, ReactionCounts, Record, SCHEMA_VERSION, Settings, Status, SystemInfo,
     Verdict, VerdictStatus, WillCounts, WorkloadInfo,
@@ -38,6 +39,8 @@ pub struct Surroundings {
     pub resource_series: Vec<ResourceRow>,
     /// The machine.
     pub environment: Environment,
+    /// Nodes, of a run on several.
+    pub nodes: Vec<NodeRow>,
     /// Repetition, from 1.
     pub repetition: u32,
     /// Repetitions of the call.
@@ -47,7 +50,7 @@ pub struct Surroundings {
 /// Puts the record together and judges it.
 pub fn record(plan: &RunPlan, outcome: &Outcome, around: Surroundings) -> Record {
     let times = &outcome.times;
-    let nodes = crate::nodes::rows(plan, outcome);
+    let nodes = around.nodes;
     let publish = &around.spoken.publish.capabilities;
     let leftovers = if around.system.back_end == EXTERNAL { leftovers(plan, around.spoken) } else { vec![] };
     let mut record = Record {

@@ -108,6 +108,14 @@ impl Wanted {
         Ok(wanted)
     }
 
+    /// Address of a system that is to be started.
+    pub fn listens_at(&self) -> Option<Ipv4Addr> {
+        match self {
+            Wanted::Started { options, .. } => Some(options.host),
+            Wanted::External { .. } | Wanted::Brokerless { .. } => None,
+        }
+    }
+
     /// Starts what is to be started.
     pub fn reach(&self, spoken: Spoken) -> Result<Target, Failure> {
         match self {

@@ -236,13 +236,13 @@ pub fn by_pair(outcome: &Outcome, nodes: &[NodeRow]) -> Vec<PairRow> {
         delivered: outcome.books.delivery.delivered,
         lost: outcome.books.delivery.lost,
         latency_us: summary(&outcome.times.latency),
-        clock_bound_us: 0.0,
+        clock_bound_us: Some(0.0),
     }]
 }
 
 fn pair_row(pair: &NodePair, nodes: &[NodeRow]) -> Option<PairRow> {
     let (from, to) = (nodes.get(usize::from(pair.from))?, nodes.get(usize::from(pair.to))?);
-    let bound = |node: &NodeRow| node.clock.as_ref().map_or(0.0, |clock| clock.bound_us);
+    let bound = |node: &NodeRow| node.clock.as_ref().map_or(Some(0.0), |clock| clock.bound_us);
     Some(PairRow {
         publisher_node: from.name.clone(),
         subscriber_node: to.name.clone(),
@@ -251,7 +251,10 @@ fn pair_row(pair: &NodePair, nodes: &[NodeRow]) -> Option<PairRow> {
         lost: pair.delivery.lost,
         latency_us: summary(&pair.latency),
         // A node's own messages are stamped by one clock.
-        clock_bound_us: if pair.from == pair.to { 0.0 } else { bound(from) + bound(to) },
+        clock_bound_us: match pair.from == pair.to {
+            true => Some(0.0),
+            false => bound(from).zip(bound(to)).map(|(from, to)| from + to),
+        },
     })
 }
 

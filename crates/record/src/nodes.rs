@@ -52,12 +52,17 @@ pub struct NodeClock {
     pub offset_us: f64,
     /// How much faster the coordinator's clock runs, parts in a million.
     pub drift_ppm: f64,
-    /// The node's stamps are the run's time within this, at worst over the run, µs.
-    pub bound_us: f64,
+    /// The node's stamps are the run's time within this, at worst over the run, µs; `null` if its clock jumped, so that nothing bounds it.
+    pub bound_us: Option<f64>,
     /// Shortest way to the coordinator and back that was seen, µs.
     pub minimum_round_trip_us: Option<f64>,
     /// Readings that the estimate rests on.
     pub samples: u64,
+    /// How often no straight line fitted what was read, and the estimate began anew.
+    pub restarts: u64,
+    /// Largest error that stamps had in truth, µs, where one was put into the clock of a node on the coordinator's machine to see whether
+    /// it lies inside the bound.
+    pub true_error_us: Option<f64>,
     /// What the kernel says of its time service (adjtimex(2)).
     pub discipline: String,
 }

@@ -169,7 +169,7 @@ pub fn record() -> Record {
             delivered: 10_000,
             lost: 0,
             latency_us: Some(latency.summary()),
-            clock_bound_us: 0.0,
+            clock_bound_us: Some(0.0),
         }],
         series: (-2..10).map(|second| series_row(second, latency)).collect(),
         resource_series: (1..=40).map(|quarter| resource_row(f64::from(quarter) * 0.25)).collect(),

@@ -39,8 +39,8 @@ pub struct PairRow {
     pub lost: u64,
     /// Delivery − due.
     pub latency_us: Option<Summary>,
-    /// Error bound of the clocks, µs; 0 on one host, where there is one clock.
-    pub clock_bound_us: f64,
+    /// Error bound of the clocks, µs; 0 on one host, where there is one clock; `null` if nothing bounds a clock.
+    pub clock_bound_us: Option<f64>,
 }
 
 /// One bin of the time series. Widths grow with the run (1 s, 2 s, 4 s, …) so that rows stay below 600.

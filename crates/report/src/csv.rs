@@ -204,7 +204,7 @@ fn by_pair(record: &Record) -> String {
             row.expected.to_string(),
             row.delivered.to_string(),
             row.lost.to_string(),
-            row.clock_bound_us.to_string(),
+            row.clock_bound_us.map(|bound| bound.to_string()).unwrap_or_default(),
         ];
         fields.extend(summary_fields(&row.latency_us));
         table.row(&fields);

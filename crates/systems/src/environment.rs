@@ -28,6 +28,11 @@ pub fn read() -> Environment {
     }
 }
 
+/// What this machine calls itself; `localhost` if it has no name.
+pub fn host_name() -> String {
+    word("/proc/sys/kernel/hostname").unwrap_or_else(|| "localhost".to_owned())
+}
+
 /// Load average over the last minute.
 pub fn load() -> Option<f64> {
     word("/proc/loadavg")?.split(' ').next()?.parse().ok()

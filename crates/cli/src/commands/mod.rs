@@ -3,6 +3,7 @@
 pub mod broker;
 pub mod capacity;
 pub mod check;
+pub mod cluster;
 pub mod compare;
 pub mod demo;
 pub mod doctor;
@@ -12,6 +13,7 @@ pub mod grid;
 pub mod install;
 pub mod keeper;
 pub mod list;
+pub mod node;
 pub mod reference;
 pub mod report;
 pub mod run;
@@ -33,6 +35,8 @@ pub fn perform(verb: Verb, printer: &Printer) -> Outcome {
         Verb::Experiment(experiment) => experiment.perform(printer),
         Verb::Check(check) => check.perform(printer),
         Verb::Capacity(capacity) => capacity.perform(printer),
+        Verb::Node(node) => node.perform(printer),
+        Verb::Cluster(cluster) => cluster.perform(printer),
         Verb::Report(report) => report.perform(printer),
         Verb::List(list) => list.perform(printer),
         Verb::Install(install) => install.perform(printer),
@@ -54,6 +58,7 @@ pub fn is_quiet(verb: &Verb) -> bool {
         Verb::Compare(compare) => compare.quiet,
         Verb::Experiment(experiment) => experiment.quiet,
         Verb::Capacity(capacity) => capacity.quiet,
+        Verb::Node(node) => node.quiet,
         _ => false,
     }
 }

@@ -16,6 +16,7 @@ use pubmark_record::store::{self, RunFolder};
 use pubmark_report::exports;
 use pubmark_systems::descriptors;
 
+use crate::cluster::Joined;
 use crate::commands::run_arguments::Run;
 use crate::exit_code::ExitCode;
 use crate::failure::{Failure, Outcome};
@@ -50,7 +51,9 @@ impl Run {
         }
         let fleet = self.fleet(&workload, spoken)?;
         placement::pin_generator(&placement::pins(&self.setup.pin)?)?;
-        self.measure(&self.measurement(workload, fleet, spoken, wanted)?, printer, &stop)
+        let mut measurement = self.measurement(workload, fleet, spoken, wanted)?;
+        measurement.joined = Joined::of(&self, &measurement, printer, &stop)?.map(Arc::new);
+        self.measure(&measurement, printer, &stop)
     }
 
     /// What clients speak.
@@ -198,6 +201,7 @@ impl Run {
             handicap: self.setup.handicap,
             repetitions: self.repeat,
             nodes: self.node_count(),
+            joined: None,
             node_exporter: self.setup.node_exporter.clone(),
         })
     }
@@ -209,6 +213,8 @@ impl Run {
             if self.repeat > 1 {
                 printer.note(&format!("repetition {number} of {}", self.repeat));
             }
+            // One that was lost in a repetition may be back for the next.
+            measurement.joined.as_ref().map_or(Ok(()), |joined| joined.gather(printer, stop))?;
             let folder = RunFolder::create(&self.out, &measurement.workload.name, recording::now())
                 .map_err(|error| rendering::unstored(&error))?;
             let measured = match measurement.repeat(number, folder.name(), printer, stop) {
@@ -315,7 +321,8 @@ fn exit_of(measured: &Measured, printer: &Printer) -> ExitCode {
         printer.failure(&failure);
         return failure.exit;
     }
-    if record.status == pubmark_record::record::Status::Interrupted {
+    let is_lost = record.nodes.iter().any(|node| node.lost.is_some());
+    if record.status == pubmark_record::record::Status::Interrupted && !is_lost {
         return ExitCode::Interrupted;
     }
     if measured.unreachable {

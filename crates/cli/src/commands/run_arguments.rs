@@ -1,5 +1,6 @@
 //! What `pubmark run` takes from the command line.
 
+use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -66,6 +67,19 @@ pub struct Run {
     #[arg(long, value_name = "N", conflicts_with = "local_nodes", value_parser = clap::value_parser!(u16).range(1..=1000),
           help_heading = "Nodes")]
     pub nodes: Option<u16>,
+
+    /// With --nodes: where nodes join [default: 0.0.0.0:7700]
+    #[arg(long, value_name = "ADDRESS", requires = "nodes", help_heading = "Nodes")]
+    pub listen: Option<SocketAddr>,
+
+    /// With --nodes: the coordinator's folder that `pubmark cluster init` made [default: cluster/coordinator]
+    #[arg(long, value_name = "DIR", requires = "nodes", help_heading = "Nodes")]
+    pub credentials: Option<PathBuf>,
+
+    /// With --nodes: longest wait for them to join [default: 1m]
+    #[arg(long, value_name = "TIME", allow_hyphen_values = true, value_parser = duration, requires = "nodes",
+          help_heading = "Nodes")]
+    pub join_limit: Option<Duration>,
 
     /// Write the schedule to FILE, or to standard output: a line for each message
     #[arg(long, value_name = "FILE", num_args = 0..=1, default_missing_value = "-", conflicts_with = "json",

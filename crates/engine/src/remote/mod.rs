@@ -32,11 +32,6 @@ pub trait Launcher: Debug + Send + Sync {
 
     /// What devices speak, and what subscribers do, in words that [`serve()`]'s caller understands.
     fn speaks(&self) -> [String; 2];
-
-    /// What a node is called, for messages.
-    fn name_of_node(&self, node: u16) -> String {
-        format!("node {}", node + 1)
-    }
 }
 
 /// A worker process that was started.

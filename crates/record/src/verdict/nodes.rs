@@ -26,18 +26,25 @@ pub(super) fn all_there(input: &VerdictInput) -> Option<Finding> {
 
 /// V22.
 pub(super) fn clocks(input: &VerdictInput) -> Option<Finding> {
-    let between = input.by_pair.iter().filter(|row| row.clock_bound_us > 0.0);
-    let shares = between.filter_map(|row| Some((row.clock_bound_us / p50_us(row)?, row)));
-    let (share, row) = shares.max_by(|one, other| one.0.total_cmp(&other.0))?;
+    if let Some(row) = input.by_pair.iter().find(|row| row.clock_bound_us.is_none()) {
+        let (from, to) = (&row.publisher_node, &row.subscriber_node);
+        return Some(Finding::new(
+            VerdictStatus::Invalid,
+            format!("a clock jumped: latencies from {from} to {to} have no bound"),
+            "nothing may set `CLOCK_MONOTONIC_RAW` back during a run: no suspended or migrated machines",
+        ));
+    }
+    let bounds = input.by_pair.iter().filter_map(|row| Some((row.clock_bound_us.filter(|bound| *bound > 0.0)?, row)));
+    let shares = bounds.filter_map(|(bound_us, row)| Some((bound_us / p50_us(row)?, bound_us, row)));
+    let (share, bound_us, row) = shares.max_by(|one, other| one.0.total_cmp(&other.0))?;
     let status = match share {
         _ if share > CLOCK_SHARES.1 => VerdictStatus::Invalid,
         _ if share > CLOCK_SHARES.0 => VerdictStatus::Suspect,
         _ => VerdictStatus::Valid,
     };
-    let p50_us = row.clock_bound_us / share;
+    let p50_us = bound_us / share;
     let finding = format!(
-        "clocks ± {:.1} µs with latency p50 {p50_us:.1} µs from {} to {}: valid up to {:.0} %, suspect up to {:.0} %",
-        row.clock_bound_us,
+        "clocks ± {bound_us:.1} µs with latency p50 {p50_us:.1} µs from {} to {}: valid up to {:.0} %, suspect up to {:.0} %",
         row.publisher_node,
         row.subscriber_node,
         CLOCK_SHARES.0 * 100.0,
@@ -82,7 +89,7 @@ mod tests {
         let with = |share: f64| {
             found("V22", |record| {
                 let p50_us = record.by_pair[0].latency_us.as_ref().and_then(|latency| latency.p50).unwrap();
-                record.by_pair[0].clock_bound_us = p50_us * share;
+                record.by_pair[0].clock_bound_us = Some(p50_us * share);
             })
             .unwrap()
             .0

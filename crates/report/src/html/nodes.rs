@@ -48,7 +48,7 @@ fn row(node: &NodeRow) -> Markup {
             td.number { (bytes(usage.map(|usage| usage.peak_rss_bytes as f64))) }
             td.number { (clock.map_or_else(|| "the same".to_owned(), |clock| format!("{} ms", short(clock.offset_us / 1e3)))) }
             td.number { (clock.map_or_else(missing, |clock| format!("{} ppm", short(clock.drift_ppm)))) }
-            td.number { (clock.map_or_else(missing, |clock| format!("{} µs", short(clock.bound_us)))) }
+            td.number { (clock.and_then(|clock| clock.bound_us).map_or_else(missing, |bound| format!("± {} µs", short(bound)))) }
             td.number { (bytes(node.control.map(|control| (control.sent + control.received) as f64))) }
         }
     }

@@ -204,7 +204,7 @@ pub(super) fn pairs(record: &Record) -> Markup {
                         @for value in [latency.and_then(|l| l.p50), latency.and_then(|l| l.p99), latency.map(|l| l.max)] {
                             td.number data-sort=(value.unwrap_or(-1.0)) { (unit.number(value)) }
                         }
-                        td.number data-sort=(row.clock_bound_us) { (unit.number(Some(row.clock_bound_us))) }
+                        td.number data-sort=(row.clock_bound_us.unwrap_or(f64::MAX)) { (unit.number(row.clock_bound_us)) }
                     }
                 }
             }

@@ -1,6 +1,6 @@
 //! Nodes in words.
 
-use pubmark_record::nodes::NodeRow;
+use pubmark_record::nodes::NodeClock;
 use pubmark_record::record::Record;
 use pubmark_record::tables::PairRow;
 
@@ -32,8 +32,10 @@ pub fn nodes(record: &Record) -> String {
         let lost = share(worst.lost, worst.expected);
         text.push_str(&format!("; most lost {lost} ({} → {})", worst.publisher_node, worst.subscriber_node));
     }
-    let bound = |node: &NodeRow| node.clock.as_ref().filter(|clock| !clock.is_the_same).map(|clock| clock.bound_us);
-    match nodes.iter().filter_map(bound).reduce(f64::max) {
+    let apart = nodes.iter().filter_map(|node| node.clock.as_ref()).filter(|clock| !clock.is_the_same);
+    let bound = |clock: &NodeClock| clock.bound_us.unwrap_or(f64::INFINITY);
+    match apart.map(bound).reduce(f64::max) {
+        Some(bound_us) if bound_us.is_infinite() => text.push_str("; a clock jumped"),
         Some(bound_us) => text.push_str(&format!("; clocks ± {} µs", short(bound_us))),
         None => text.push_str("; one clock"),
     }

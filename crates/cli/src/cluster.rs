@@ -1,0 +1,198 @@
+//! Nodes that joined a run, and what they came to.
+
+use std::io;
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+use std::time::Duration;
+
+use pubmark_cluster::messages::Report;
+use pubmark_cluster::{Cluster, ClusterError, Credentials, Event};
+use pubmark_engine::progress::Progress;
+use pubmark_engine::remote::{Launcher, Started};
+use pubmark_engine::run::Phase;
+use pubmark_engine::shares::Place;
+use pubmark_record::cost::Usage;
+use pubmark_record::nodes::{ControlBytes, NodeClock, NodeMachine, NodeRow};
+use pubmark_systems::environment;
+
+use crate::commands::run_arguments::Run;
+use crate::exit_code::ExitCode;
+use crate::failure::Failure;
+use crate::linked;
+use crate::measurement::Measurement;
+use crate::printer::Printer;
+
+/// Where nodes join, if nothing else is said.
+const LISTEN: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::UNSPECIFIED), 7700);
+/// The coordinator's folder, if nothing else is said.
+const CREDENTIALS: &str = "cluster/coordinator";
+/// Longest wait for nodes, if nothing else is said.
+const JOIN_LIMIT: Duration = Duration::from_secs(60);
+
+/// A run's nodes.
+#[derive(Debug)]
+pub struct Joined {
+    cluster: Cluster,
+    wanted: usize,
+    limit: Duration,
+}
+
+impl Joined {
+    /// Listens for the nodes of a run and waits until all are there; `None` for a run without.
+    pub fn of(
+        run: &Run,
+        measurement: &Measurement,
+        printer: &Printer,
+        stop: &AtomicBool,
+    ) -> Result<Option<Joined>, Failure> {
+        let Some(wanted) = run.nodes else { return Ok(None) };
+        if linked::any(&measurement.workload) {
+            return Err(Failure::usage(
+                "links are emulated on the machine that leads the run, its nodes are elsewhere",
+            )
+            .hint("`--local-nodes` instead of `--nodes`; or `--link none`, and the nodes' own networks"));
+        }
+        let folder = run.credentials.clone().unwrap_or_else(|| PathBuf::from(CREDENTIALS));
+        let credentials = Credentials::read(&folder, None).map_err(|error| unusable(&error, &folder))?;
+        let listen = run.listen.unwrap_or(LISTEN);
+        let cluster = Cluster::listen(listen, &credentials, env!("CARGO_PKG_VERSION")).map_err(|error| {
+            let failure = Failure::from_error(ExitCode::Usage, &error);
+            match error {
+                ClusterError::Listen { .. } => failure.hint("`--listen 0.0.0.0:7701` takes another port"),
+                _ => failure,
+            }
+        })?;
+        let limit = run.join_limit.unwrap_or(JOIN_LIMIT);
+        let joined = Joined { cluster, wanted: wanted.into(), limit };
+        printer.note(&format!("waiting for {wanted} nodes at {}", joined.cluster.address()));
+        joined.gather(printer, stop)?;
+        let far = joined.cluster.nodes().into_iter().find(|node| !node.address.ip().is_loopback());
+        match (far, measurement.wanted.listens_at()) {
+            (Some(far), Some(host)) if host.is_loopback() => Err(Failure::usage(format!(
+                "a system at {host} is out of reach for `{}` at {}",
+                far.name,
+                far.address.ip()
+            ))
+            .hint("`--system-host ADDRESS` with an address of this machine that nodes reach; or `--endpoint`")),
+            _ => Ok(Some(joined)),
+        }
+    }
+
+    /// Waits until all nodes are there, those that were lost before included.
+    pub fn gather(&self, printer: &Printer, stop: &AtomicBool) -> Result<(), Failure> {
+        let mut seen = |event: &Event| {
+            printer.note(&match event {
+                Event::Joined(node) => format!("`{}` joined from {}", node.name, node.address.ip()),
+                Event::Refused(refusal) => format!("refused {refusal}"),
+                Event::Left(name, why) => format!("`{name}` left: {why}"),
+            });
+        };
+        self.cluster.gather(self.wanted, self.limit, stop, &mut seen).map(|_| ()).map_err(|error| match &error {
+            ClusterError::Interrupted => Failure::new(ExitCode::Interrupted, "interrupted while waiting for nodes"),
+            ClusterError::Missing { .. } => Failure::from_error(ExitCode::Usage, &error).hint(format!(
+                "on each machine: `pubmark node --join {}:{}`; `--join-limit` waits longer",
+                environment::host_name(),
+                self.cluster.address().port()
+            )),
+            _ => Failure::from_error(ExitCode::Internal, &error),
+        })
+    }
+
+    /// The run goes on to this phase: counters are only wanted where somebody waits for them.
+    pub fn phase(&self, phase: Phase) {
+        match phase {
+            Phase::Subscribe | Phase::Drain => self.cluster.watch(true),
+            Phase::Measure => self.cluster.watch(false),
+            Phase::Connect | Phase::WarmUp | Phase::Collect => {}
+        }
+    }
+
+    /// The window begins (0) or ends (1).
+    pub fn edge(&self, edge: usize) {
+        self.cluster.mark(edge);
+    }
+
+    /// What nodes came to, in the order of their numbers.
+    pub fn rows(&self) -> Vec<NodeRow> {
+        let reports = self.cluster.reports();
+        let traffic = self.cluster.traffic();
+        let rows = self.cluster.nodes().into_iter().zip(reports).zip(traffic).enumerate();
+        rows.map(|(number, ((node, report), traffic))| NodeRow {
+            address: Some(node.address.ip().to_string()),
+            lost: self.cluster.lost(number),
+            clock: report.as_ref().and_then(|report| clock_of(report, &node.discipline)),
+            generator: report.as_ref().and_then(usage_of),
+            control: traffic.map(|traffic| ControlBytes {
+                sent: traffic.sent,
+                received: traffic.received,
+                while_measuring: traffic.between_marks,
+            }),
+            machine: Some(NodeMachine {
+                host: node.host,
+                kernel: node.kernel,
+                cores: node.cores,
+                memory_bytes: node.memory_bytes,
+                pubmark_version: node.version,
+            }),
+            name: node.name,
+            ..NodeRow::default()
+        })
+        .collect()
+    }
+}
+
+fn clock_of(report: &Report, discipline: &str) -> Option<NodeClock> {
+    let clock = report.clock?;
+    Some(NodeClock {
+        is_the_same: clock.is_the_same,
+        offset_us: clock.offset_ns as f64 / 1e3,
+        drift_ppm: clock.drift_ppb / 1e3,
+        bound_us: Some(clock.bound_ns / 1e3).filter(|bound| bound.is_finite()),
+        minimum_round_trip_us: (!clock.is_the_same).then_some(clock.minimum_round_trip_ns as f64 / 1e3),
+        samples: clock.samples,
+        discipline: discipline.to_owned(),
+        restarts: clock.restarts,
+        true_error_us: clock.true_error_ns.map(|error| error as f64 / 1e3),
+    })
+}
+
+fn usage_of(report: &Report) -> Option<Usage> {
+    let cpu_seconds = report.cpu_ns as f64 / 1e9;
+    (report.measured_ns > 0).then(|| Usage {
+        cpu_seconds,
+        cores: cpu_seconds / (report.measured_ns as f64 / 1e9),
+        peak_rss_bytes: report.peak_rss_bytes,
+        ..Usage::default()
+    })
+}
+
+/// Credentials that cannot be used.
+pub fn unusable(error: &ClusterError, folder: &Path) -> Failure {
+    let failure = Failure::from_error(ExitCode::Usage, error);
+    if folder.exists() {
+        return failure;
+    }
+    failure.hint("`pubmark cluster init` makes them; `--credentials DIR` names the folder")
+}
+
+/// Starts workers on nodes for clients that speak this.
+#[derive(Debug)]
+pub struct OnNodes {
+    /// The nodes.
+    pub joined: Arc<Joined>,
+    /// What devices speak, and what subscribers do.
+    pub speaks: [String; 2],
+}
+
+impl Launcher for OnNodes {
+    fn launch(&self, place: Place, shards: &[u32], progress: &Arc<Progress>) -> io::Result<Started> {
+        let control = self.joined.cluster.begin(place.node.into(), shards, progress).map_err(io::Error::other)?;
+        Ok(Started { control, child: None })
+    }
+
+    fn speaks(&self) -> [String; 2] {
+        self.speaks.clone()
+    }
+}

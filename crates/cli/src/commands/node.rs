@@ -1,0 +1,122 @@
+//! `pubmark node`: this machine sends and listens for a run that another leads.
+
+use std::path::PathBuf;
+
+use clap::Args;
+use pubmark_cluster::node::{self, Happening, NodeSettings};
+use pubmark_cluster::{ClusterError, Credentials};
+use pubmark_systems::{descriptors, environment};
+
+use crate::cluster;
+use crate::exit_code::ExitCode;
+use crate::failure::{Failure, Outcome};
+use crate::printer::Printer;
+use crate::{signals, workers};
+
+/// Let this machine send and listen for runs that another leads
+#[derive(Debug, Args)]
+pub struct Node {
+    /// Where `pubmark run --nodes` listens; of a name with several addresses each is tried
+    #[arg(long, value_name = "HOST:PORT")]
+    pub join: String,
+
+    /// The node's folder that `pubmark cluster init` made
+    #[arg(long, value_name = "DIR", default_value = "cluster/node")]
+    pub credentials: PathBuf,
+
+    /// Token, in place of the folder's
+    #[arg(long, value_name = "TOKEN")]
+    pub token: Option<String>,
+
+    /// Name of this node in records [default: the machine's]
+    #[arg(long, value_name = "NAME")]
+    pub name: Option<String>,
+
+    /// End when the coordinator does, instead of waiting for the next
+    #[arg(long)]
+    pub once: bool,
+
+    /// Put an error into this node's clock: nanoseconds off, and how much too fast, parts in a million; for tests
+    #[arg(long, value_name = "NS,PPM", allow_hyphen_values = true, value_parser = clock_error, hide = true)]
+    pub clock_error: Option<(i64, f64)>,
+
+    /// Say nothing
+    #[arg(long, short)]
+    pub quiet: bool,
+}
+
+/// `1000000,-40`
+fn clock_error(text: &str) -> Result<(i64, f64), String> {
+    let (offset, drift) = text.split_once(',').ok_or("two numbers with a comma between them")?;
+    let drift: f64 = drift.parse().map_err(|_| format!("`{drift}` is no number"))?;
+    let offset = offset.parse().map_err(|_| format!("`{offset}` is no number of nanoseconds"))?;
+    if drift.abs() <= 150.0 { Ok((offset, drift)) } else { Err("no clock is 150 parts in a million wrong".to_owned()) }
+}
+
+impl Node {
+    /// Serves until it is told to stop.
+    pub fn perform(self, printer: &Printer) -> Outcome {
+        if self.join.rsplit_once(':').is_none_or(|(host, port)| host.is_empty() || port.parse::<u16>().is_err()) {
+            return Err(Failure::usage(format!("`--join {}` is no host and port", self.join))
+                .hint(format!("`--join {}:7700`", self.join.trim_end_matches(':'))));
+        }
+        let stop = signals::watch()?;
+        let settings = self.settings()?;
+        // Each connection of a device takes one; what there is not, the worker says when it lacks it.
+        descriptors::raise().map_err(|error| {
+            Failure::from_error(ExitCode::Internal, &error).during("failed to raise the limit of open files")
+        })?;
+        let launch = |control, memory| workers::command(control, memory)?.spawn();
+        let mut seen = |happening: &Happening| printer.note(&self.words(happening));
+        match node::attend(&settings, &launch, &stop, &mut seen) {
+            Ok(()) => Ok(ExitCode::Ok),
+            Err(error) => Err(unable(&error, &self.join)),
+        }
+    }
+
+    fn settings(&self) -> Result<NodeSettings, Failure> {
+        let machine = environment::read();
+        let credentials = Credentials::read(&self.credentials, self.token.as_deref())
+            .map_err(|error| cluster::unusable(&error, &self.credentials))?;
+        Ok(NodeSettings {
+            join: self.join.clone(),
+            credentials,
+            name: self.name.clone().unwrap_or_else(environment::host_name),
+            version: env!("CARGO_PKG_VERSION").to_owned(),
+            host: environment::host_name(),
+            kernel: machine.kernel,
+            cores: machine.cores,
+            memory_bytes: machine.memory_bytes,
+            once: self.once,
+            clock_error: self.clock_error,
+        })
+    }
+
+    fn words(&self, happening: &Happening) -> String {
+        match happening {
+            Happening::Waits(why) => format!("waiting for a coordinator: {why}"),
+            Happening::Joined => format!("joined {}", self.join),
+            Happening::Began => "a run begins".to_owned(),
+            Happening::Ended => "the run has ended".to_owned(),
+            Happening::Left(why) => format!("left: {why}"),
+        }
+    }
+}
+
+fn unable(error: &ClusterError, join: &str) -> Failure {
+    let failure = Failure::from_error(ExitCode::Usage, error);
+    match error {
+        ClusterError::Refused { why, .. } if why.contains("token") => {
+            failure.hint("use the node folder that `pubmark cluster init` made for this coordinator, or its `--token`")
+        }
+        ClusterError::Refused { why, .. } if why.contains("control protocol") => {
+            failure.hint("install the same pubmark on all machines: `pubmark --version`")
+        }
+        ClusterError::Refused { why, .. } if why.contains("already") => failure.hint("`--name edge-2`"),
+        ClusterError::Refused { .. } | ClusterError::Unreachable { .. } => failure.hint(format!(
+            "copy the `node` folder that `pubmark cluster init` made on {} here, and name it with `--credentials`",
+            join.rsplit_once(':').map_or(join, |(host, _)| host)
+        )),
+        _ => failure,
+    }
+}
