@@ -320,7 +320,7 @@ impl Measurement {
 /// What the user wrote cannot be used, or pubmark itself failed.
 fn not_carried_out(error: EngineError, on_nodes: bool) -> Failure {
     match &error {
-        EngineError::Lost(_) | EngineError::Launch { .. } if on_nodes => {
+        EngineError::Lost(_) | EngineError::Launch { .. } | EngineError::Worker(_) if on_nodes => {
             Failure::from_error(ExitCode::InvalidRun, &error)
                 .hint("the node's own output says what ended it; run again with all nodes")
         }

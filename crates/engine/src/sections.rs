@@ -226,12 +226,13 @@ fn breakdown(name: &str, times: Option<&TypeTimes>) -> Breakdown {
 
 /// From node to node. Without nodes there is one process, one clock and one row.
 pub fn by_pair(outcome: &Outcome, nodes: &[NodeRow]) -> Vec<PairRow> {
-    if !nodes.is_empty() {
+    if nodes.len() > 1 {
         return outcome.pairs.iter().filter_map(|pair| pair_row(pair, nodes)).collect();
     }
+    let only = nodes.first().map_or("local", |node| node.name.as_str());
     vec![PairRow {
-        publisher_node: "local".to_owned(),
-        subscriber_node: "local".to_owned(),
+        publisher_node: only.to_owned(),
+        subscriber_node: only.to_owned(),
         expected: outcome.books.delivery.expected,
         delivered: outcome.books.delivery.delivered,
         lost: outcome.books.delivery.lost,

@@ -10,7 +10,7 @@ use std::task::{Context, Poll, ready};
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use rustls::server::WebPkiClientVerifier;
-use rustls::{RootCertStore, ServerConfig};
+use rustls::{CertificateError, RootCertStore, ServerConfig};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{Semaphore, mpsc};
@@ -159,7 +159,8 @@ fn why(error: &io::Error) -> String {
     let tls = error.get_ref().and_then(|inner| inner.downcast_ref::<rustls::Error>());
     match tls {
         Some(rustls::Error::NoCertificatesPresented) => "it has no certificate".to_owned(),
-        Some(rustls::Error::InvalidCertificate(rustls::CertificateError::UnknownIssuer)) => {
+        // Authorities of two clusters have one name, so that a signature is what tells them apart.
+        Some(rustls::Error::InvalidCertificate(CertificateError::UnknownIssuer | CertificateError::BadSignature)) => {
             "its certificate is of another authority than this cluster's".to_owned()
         }
         Some(rustls::Error::InvalidMessage(_)) => "it does not speak TLS".to_owned(),

@@ -1,5 +1,6 @@
 //! One node at the coordinator, from its first words to its last.
 
+use std::error::Error as _;
 use std::pin::Pin;
 use std::sync::Arc;
 
@@ -13,7 +14,7 @@ use tonic::{Code, Request, Response, Status, Streaming};
 use super::accept::Peer;
 use super::hub::{Hub, NodeInfo, Slot};
 use crate::credentials::is_same;
-use crate::error::{Refusal, causes};
+use crate::error::Refusal;
 use crate::lanes::{Lanes, lanes};
 use crate::limits;
 use crate::machine;
@@ -165,10 +166,22 @@ async fn pass_on(hub: &Hub, name: &str, piece: Piece, lanes: &Lanes<ToNode>) {
     }
 }
 
-/// What gRPC says of an error, in words.
+/// What gRPC says of an error, in words: what was at the bottom of it, without the layers that it came through.
 pub(crate) fn words(status: &Status) -> String {
-    match std::error::Error::source(status) {
-        Some(source) => causes(source),
-        None => status.message().to_owned(),
+    let mut deepest: &dyn std::error::Error = match status.source() {
+        Some(source) => source,
+        None => return status.message().to_owned(),
+    };
+    while let Some(deeper) = deepest.source() {
+        deepest = deeper;
     }
+    let io = deepest.downcast_ref::<std::io::Error>().map(std::io::Error::kind);
+    if io == Some(std::io::ErrorKind::UnexpectedEof) {
+        return "closed without a goodbye".to_owned();
+    }
+    if deepest.to_string().contains("close_notify") {
+        return "closed without a goodbye".to_owned();
+    }
+
+    deepest.to_string()
 }

@@ -172,6 +172,11 @@ impl Call {
         super::processes::signal(self.pid(), signal);
     }
 
+    /// Has it ended?
+    pub fn has_ended(&mut self) -> bool {
+        self.child.try_wait().unwrap().is_some()
+    }
+
     /// Waits for its end.
     pub fn wait(mut self) -> Called {
         let began = Instant::now();

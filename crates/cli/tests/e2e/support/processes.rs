@@ -21,6 +21,26 @@ pub fn with_files_in(folder: &Path) -> Vec<u32> {
     all.filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok()).filter(uses_folder).collect()
 }
 
+/// Processes that a process started and that run.
+pub fn children_of(parent: u32) -> Vec<u32> {
+    let all = std::fs::read_dir("/proc").unwrap();
+    all.filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok())
+        .filter(|pid| state_and_parent(*pid).is_some_and(|(state, of)| of == parent && state != 'Z'))
+        .collect()
+}
+
+/// Does it run, or can it still?
+pub fn is_there(pid: u32) -> bool {
+    state_and_parent(pid).is_some_and(|(state, _)| state != 'Z')
+}
+
+/// Of proc_pid_stat(5).
+fn state_and_parent(pid: u32) -> Option<(char, u32)> {
+    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+    let mut fields = stat.rsplit_once(')')?.1.split_ascii_whitespace();
+    Some((fields.next()?.chars().next()?, fields.next()?.parse().ok()?))
+}
+
 /// Waits until something holds; fails if it does not come within `limit`.
 pub fn wait_for(what: &str, limit: Duration, mut holds: impl FnMut() -> bool) {
     let began = Instant::now();

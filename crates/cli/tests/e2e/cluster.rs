@@ -1,0 +1,268 @@
+//! Machines that join a run: what they count together, what happens when one goes, and who may not join.
+
+use std::io::{Read as _, Write as _};
+use std::net::{SocketAddr, TcpStream};
+use std::time::{Duration, Instant};
+
+use pubmark_conformance::ports;
+use serde_json::Value;
+
+use crate::support::books::{assert_closed, assert_delivered_once, count};
+use crate::support::place::{Call, Called, Place};
+use crate::support::processes::{children_of, is_there, signal, wait_for};
+use crate::support::schema;
+
+const WORKLOAD: &str = "\
+name: spread
+devices:
+  - {name: meter, count: 23, every: 50ms, payload: 100B, topic: 'spread/{index}', qos: 1}
+  - name: phone
+    count: 10
+    every: 20ms
+    payload: 100B
+    topic: 'spread/phone/{index}'
+    qos: 0
+    churn: {disconnect: 20% every 200ms, reconnect: 50% every 200ms}
+subscribers:
+  - {name: reader, count: 3, filters: ['spread/#'], qos: 1}
+";
+
+/// Longest wait for something to come or to go.
+const LIMIT: Duration = Duration::from_secs(20);
+/// A node that is gone is noticed within this time.
+const NOTICED: Duration = Duration::from_secs(3);
+/// Nothing of a run goes on for longer without its coordinator, or without its node.
+const ORPHANED: Duration = Duration::from_secs(5);
+
+/// A folder with credentials, and a port for nodes.
+struct Cluster {
+    place: Place,
+    listen: SocketAddr,
+}
+
+impl Cluster {
+    fn new() -> Cluster {
+        let place = Place::new();
+        place.write("spread.yaml", WORKLOAD);
+        assert_eq!(place.call(&["cluster", "init"]).code(), 0);
+        Cluster { place, listen: ports::free() }
+    }
+
+    fn node(&self, name: &str, options: &[&str]) -> Call {
+        let join = self.listen.to_string();
+        self.place.start(&[&["node", "--join", &join, "--name", name][..], options].concat())
+    }
+
+    fn run(&self, nodes: u16, options: &[&str]) -> Call {
+        let (listen, nodes) = (self.listen.to_string(), nodes.to_string());
+        self.place.start(&[&["run", "spread.yaml", "--listen", &listen, "--nodes", &nodes][..], options].concat())
+    }
+}
+
+/// What was said, without the breaks of lines.
+fn words(called: &Called) -> String {
+    called.errors.split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
+fn stop(node: Call) -> Called {
+    node.signal(libc::SIGINT);
+    node.wait()
+}
+
+/// The worker of a node.
+fn worker_of(node: &Call) -> u32 {
+    let mut found = vec![];
+    wait_for("a worker", LIMIT, || {
+        found = children_of(node.pid());
+        !found.is_empty()
+    });
+    found[0]
+}
+
+#[test]
+fn nodes_with_wrong_clocks_count_what_one_process_counts() {
+    let cluster = Cluster::new();
+    let times = ["--duration", "4s", "--warmup", "2s", "--seed", "11", "--json"];
+    let one = cluster.place.record(&[&["spread.yaml"][..], &times[..6]].concat());
+    let nodes = [("edge-1", "3600000000000,60"), ("edge-2", "-5000000000,-90")]
+        .map(|(name, error)| cluster.node(name, &["--clock-error", error]));
+    let called = cluster.run(2, &times).wait();
+    assert!(matches!(called.code(), 0 | 5), "{called:?}");
+    let record = called.json();
+    assert_closed(&record);
+    assert_delivered_once(&record);
+    schema::assert_agrees(&record);
+    for name in ["offered", "skipped_planned", "sent", "expected", "delivered"] {
+        assert_eq!(count(&record, name), count(&one, name), "{name}");
+    }
+    for node in record["nodes"].as_array().unwrap() {
+        let clock = &node["clock"];
+        let [bound, error] = ["bound_us", "true_error_us"].map(|name| clock[name].as_f64().unwrap());
+        assert!(error <= bound && bound < 5_000.0, "{clock}");
+        let measuring = node["control"]["while_measuring"].as_u64().unwrap();
+        assert!((1..20_000).contains(&measuring), "{node}");
+        assert!(node["generator"]["cpu_seconds"].as_f64() > Some(0.0) && node["lost"].is_null(), "{node}");
+    }
+    let bounds: Vec<f64> =
+        record["by_pair"].as_array().unwrap().iter().filter_map(|pair| pair["clock_bound_us"].as_f64()).collect();
+    assert_eq!((bounds.len(), bounds.iter().filter(|bound| **bound == 0.0).count()), (4, 2), "{bounds:?}");
+    for node in nodes {
+        let called = stop(node);
+        assert_eq!(called.code(), 0, "{called:?}");
+        assert!(called.errors.contains("the run has ended"), "{called:?}");
+    }
+}
+
+/// Does something to one of two nodes of a run while it does something, and checks what the run makes of it.
+fn lose_a_node(options: &[&str], after: Duration, by: libc::c_int) -> (Value, Duration) {
+    let cluster = Cluster::new();
+    let nodes = ["edge-1", "edge-2"].map(|name| cluster.node(name, &[]));
+    let run = cluster.run(2, &[options, &["--warmup", "0s", "--json", "--quiet"]].concat());
+    let workers = [&nodes[0], &nodes[1]].map(worker_of);
+    std::thread::sleep(after);
+    let began = Instant::now();
+    nodes[1].signal(by);
+    let called = run.wait();
+    let noticed = began.elapsed();
+    assert_eq!(called.code(), 5, "{called:?}");
+    for worker in workers {
+        wait_for("the end of a worker", ORPHANED, || !is_there(worker));
+    }
+    if by == libc::SIGSTOP {
+        nodes[1].signal(libc::SIGCONT);
+    }
+    let record = called.json();
+    schema::assert_agrees(&record);
+    let lost = |node: usize| record["nodes"][node]["lost"].as_str().map(str::to_owned);
+    assert!(lost(0).is_none() && lost(1).is_some(), "{}", record["nodes"]);
+    let checks = record["verdict"]["checks"].as_array().unwrap();
+    let check = checks.iter().find(|check| check["code"] == "V21").unwrap();
+    assert_eq!(check["status"], "invalid", "{check}");
+    (record, noticed)
+}
+
+#[test]
+fn a_node_that_is_killed_ends_the_run_and_what_others_measured_is_kept() {
+    let (record, noticed) = lose_a_node(&["--duration", "60s"], Duration::from_secs(2), libc::SIGKILL);
+    assert!(noticed < NOTICED, "{noticed:?}");
+    assert!(count(&record, "offered") > 100, "{}", record["delivery"]);
+}
+
+#[test]
+fn a_node_that_is_frozen_is_noticed_and_its_worker_ends() {
+    let (record, noticed) = lose_a_node(&["--duration", "60s"], Duration::from_secs(2), libc::SIGSTOP);
+    assert!(noticed < NOTICED + Duration::from_secs(1), "{noticed:?}");
+    let why = record["nodes"][1]["lost"].as_str().unwrap();
+    assert!(why.contains("silent"), "{why}");
+}
+
+#[test]
+fn a_node_that_is_killed_while_it_connects_ends_the_run() {
+    // Takes connections and never answers.
+    let mute = ports::listen();
+    let endpoint = format!("mqtt://{}", mute.local_addr().unwrap());
+    let (record, noticed) =
+        lose_a_node(&["--duration", "60s", "--endpoint", &endpoint], Duration::from_secs(1), libc::SIGKILL);
+    assert!(noticed < NOTICED, "{noticed:?}");
+    assert_eq!(count(&record, "offered"), 0);
+}
+
+/// Does something to the coordinator while its nodes publish: they stop.
+fn lose_the_coordinator(by: libc::c_int) {
+    let cluster = Cluster::new();
+    let node = cluster.node("edge", &["--once"]);
+    let run = cluster.run(1, &["--duration", "60s", "--warmup", "0s", "--quiet"]);
+    let worker = worker_of(&node);
+    std::thread::sleep(Duration::from_secs(1));
+    signal(run.pid(), by);
+    wait_for("the end of a worker", ORPHANED, || !is_there(worker));
+    let called = node.wait();
+    assert!(called.code() == 0 && called.errors.contains("left: "), "{called:?}");
+    if by == libc::SIGSTOP {
+        run.signal(libc::SIGCONT);
+    }
+}
+
+#[test]
+fn nodes_of_a_coordinator_that_is_killed_stop() {
+    lose_the_coordinator(libc::SIGKILL);
+}
+
+#[test]
+fn nodes_of_a_coordinator_that_is_frozen_stop() {
+    lose_the_coordinator(libc::SIGSTOP);
+}
+
+#[test]
+fn an_interrupted_run_ends_its_workers_and_its_nodes_wait_for_the_next() {
+    let cluster = Cluster::new();
+    let node = cluster.node("edge", &[]);
+    for _ in 0..2 {
+        let run = cluster.run(1, &["--duration", "60s", "--warmup", "0s", "--json", "--quiet"]);
+        let worker = worker_of(&node);
+        std::thread::sleep(Duration::from_secs(1));
+        run.signal(libc::SIGINT);
+        let called = run.wait();
+        assert_eq!(called.code(), 130, "{called:?}");
+        assert_closed(&called.json());
+        wait_for("the end of a worker", ORPHANED, || !is_there(worker));
+    }
+    assert_eq!(stop(node).code(), 0);
+}
+
+#[test]
+fn strangers_are_refused_and_both_sides_say_why() {
+    let cluster = Cluster::new();
+    assert_eq!(cluster.place.call(&["cluster", "init", "other"]).code(), 0);
+    let run = cluster.run(2, &["--join-limit", "4s"]);
+    let mut twins = [(); 2].map(|()| cluster.node("edge", &[]));
+    // One of them joins, the other is told so.
+    wait_for("a refusal", LIMIT, || twins.iter_mut().any(Call::has_ended));
+    let [mut first, mut second] = twins;
+    if first.has_ended() {
+        std::mem::swap(&mut first, &mut second);
+    }
+    let refused = second.wait();
+    assert_eq!(refused.code(), 2, "{refused:?}");
+    assert!(words(&refused).contains("there is a node `edge` already"), "{refused:?}");
+    let token = cluster.node("b", &["--token", "wrong"]).wait();
+    assert!(token.code() == 2 && words(&token).contains("its token is not this cluster's"), "{token:?}");
+    let other = cluster.node("c", &["--credentials", "other/node"]).wait();
+    assert!(other.code() == 2 && words(&other).contains("of another cluster"), "{other:?}");
+    let mut stranger = TcpStream::connect(cluster.listen).unwrap();
+    stranger.write_all(b"GET / HTTP/1.1\r\n\r\n").unwrap();
+    // Whatever it answers, it closes.
+    let _ = stranger.read_to_end(&mut vec![]);
+    let missing = run.wait();
+    assert_eq!(missing.code(), 2, "{missing:?}");
+    let words = words(&missing);
+    for said in [
+        "1 of 2 nodes joined within 4 s (edge)",
+        "its token is not this cluster's",
+        "there is a node `edge` already",
+        "it does not speak TLS",
+        "does not trust this coordinator's certificate",
+        "pubmark node --join",
+    ] {
+        assert!(words.contains(said), "`{said}` is not in {words}");
+    }
+    assert!(cluster.place.runs().is_empty(), "nothing was run");
+    assert_eq!(stop(first).code(), 0);
+}
+
+#[test]
+fn what_cannot_be_is_said_before_anybody_waits() {
+    let place = Place::new();
+    place.write("spread.yaml", WORKLOAD);
+    let none = place.call(&["run", "spread.yaml", "--nodes", "2"]);
+    assert!(none.code() == 2 && none.errors.contains("pubmark cluster init"), "{none:?}");
+    let join = place.call(&["node", "--join", "somewhere"]);
+    assert!(join.code() == 2 && join.errors.contains("--join somewhere:7700"), "{join:?}");
+    assert_eq!(place.call(&["cluster", "init"]).code(), 0);
+    let links = place.call(&["run", "spread.yaml", "--nodes", "2", "--link", "meter=lte"]);
+    assert!(links.code() == 2 && links.errors.contains("--local-nodes"), "{links:?}");
+    let taken = ports::listen();
+    let listen = taken.local_addr().unwrap().to_string();
+    let taken = place.call(&["run", "spread.yaml", "--nodes", "2", "--listen", &listen]);
+    assert!(taken.code() == 2 && taken.errors.contains("--listen"), "{taken:?}");
+}

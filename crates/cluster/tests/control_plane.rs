@@ -1,0 +1,283 @@
+//! The control plane between real processes: how long things take, what a stalled node does to others, who is called lost.
+//!
+//! Nodes run in processes of their own, many in each; their workers are `cat`, which says again what it is told: what is measured is the
+//! way there and back. `PUBMARK_NODES=200` does it at full size and prints the figures of docs/design/cluster.md.
+
+#![allow(clippy::unwrap_used, clippy::print_stdout, reason = "a failed unwrap is a failed test; figures are printed")]
+
+use std::io::{Read as _, Write as _};
+use std::net::SocketAddr;
+use std::os::fd::OwnedFd;
+use std::os::unix::net::UnixStream;
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use pubmark_cluster::credentials::{self, COORDINATOR_FOLDER, NODE_FOLDER};
+use pubmark_cluster::node::{self, NodeSettings};
+use pubmark_cluster::{Cluster, ClusterError, Credentials};
+use pubmark_engine::progress::Progress;
+
+/// Tells a process that it is one with nodes: folder, address, first number, how many.
+const ROLE: &str = "PUBMARK_TEST_NODES";
+/// Nodes, if nothing else is said.
+const FEW: usize = 12;
+/// Nodes of a process.
+const IN_ONE: usize = 25;
+const VERSION: &str = "1.2.3";
+const LIMIT: Duration = Duration::from_secs(30);
+
+fn settings(folder: &Path, join: &str, name: String) -> NodeSettings {
+    NodeSettings {
+        join: join.to_owned(),
+        credentials: Credentials::read(&folder.join(NODE_FOLDER), None).unwrap(),
+        name,
+        version: VERSION.to_owned(),
+        host: "test".to_owned(),
+        kernel: String::new(),
+        cores: 1,
+        memory_bytes: 0,
+        once: true,
+        clock_error: None,
+    }
+}
+
+/// A worker that says again what it is told.
+fn echo(control: OwnedFd, _memory: OwnedFd) -> std::io::Result<Child> {
+    let out = control.try_clone()?;
+    Command::new("cat").stdin(Stdio::from(control)).stdout(Stdio::from(out)).spawn()
+}
+
+/// Not a test of its own: the processes that the others start run nodes in it.
+#[test]
+fn role_of_nodes() {
+    let Ok(role) = std::env::var(ROLE) else { return };
+    let mut words = role.split(' ');
+    let mut next = || words.next().unwrap().to_owned();
+    let (folder, join, first, count) = (next(), next(), next(), next());
+    let first: usize = first.parse().unwrap();
+    let stop = AtomicBool::new(false);
+    thread::scope(|scope| {
+        for number in first..first + count.parse::<usize>().unwrap() {
+            let settings = settings(Path::new(&folder), &join, format!("node-{number}"));
+            let stop = &stop;
+            scope.spawn(move || node::attend(&settings, &echo, stop, &mut |_| {}).unwrap());
+        }
+    });
+}
+
+/// A coordinator and processes with nodes, which are killed when this is dropped.
+struct Bed {
+    cluster: Cluster,
+    processes: Vec<Child>,
+    _folder: tempfile::TempDir,
+    joined_in: Duration,
+}
+
+impl Bed {
+    fn new(nodes: usize, in_one: usize) -> Bed {
+        let folder = tempfile::tempdir().unwrap();
+        credentials::make(folder.path()).unwrap();
+        let own = Credentials::read(&folder.path().join(COORDINATOR_FOLDER), None).unwrap();
+        let any: SocketAddr = "127.0.0.1:0".parse().unwrap();
+        let cluster = Cluster::listen(any, &own, VERSION).unwrap();
+        let start = |first: usize| {
+            let role = format!("{} {} {first} {}", folder.path().display(), cluster.address(), in_one.min(nodes - first));
+            Command::new(std::env::current_exe().unwrap())
+                .args(["role_of_nodes", "--exact"])
+                .env(ROLE, role)
+                .stdout(Stdio::null())
+                .spawn()
+                .unwrap()
+        };
+        let began = Instant::now();
+        let processes = (0..nodes).step_by(in_one).map(start).collect();
+        cluster.gather(nodes, LIMIT, &AtomicBool::new(false), &mut |_| {}).unwrap();
+        Bed { cluster, processes, _folder: folder, joined_in: began.elapsed() }
+    }
+
+    fn begin(&self, node: usize) -> UnixStream {
+        let progress = Arc::new(Progress::new(1).unwrap());
+        let stream = self.cluster.begin(node, &[0], &progress).unwrap();
+        stream.set_read_timeout(Some(LIMIT)).unwrap();
+        stream
+    }
+}
+
+impl Drop for Bed {
+    fn drop(&mut self) {
+        for process in &mut self.processes {
+            process.kill().unwrap();
+            process.wait().unwrap();
+        }
+    }
+}
+
+fn signal(process: u32, signal: libc::c_int) {
+    // SAFETY: a plain system call that touches no memory.
+    assert_eq!(unsafe { libc::kill(process as libc::pid_t, signal) }, 0);
+}
+
+/// Says something to all and waits until all have said it again.
+fn barrier(workers: &mut [UnixStream]) -> Duration {
+    let began = Instant::now();
+    workers.iter_mut().for_each(|worker| worker.write_all(&[7; 64]).unwrap());
+    workers.iter_mut().for_each(|worker| worker.read_exact(&mut [0; 64]).unwrap());
+    began.elapsed()
+}
+
+fn quantile(times: &mut [Duration], share: f64) -> Duration {
+    times.sort();
+    times[((times.len() - 1) as f64 * share) as usize]
+}
+
+fn echo_megabytes(worker: &mut UnixStream, megabytes: usize) -> Duration {
+    let began = Instant::now();
+    let mut writing = worker.try_clone().unwrap();
+    thread::scope(|scope| {
+        scope.spawn(move || {
+            let piece = vec![3; 1 << 20];
+            (0..megabytes).for_each(|_| writing.write_all(&piece).unwrap());
+        });
+        let mut left = vec![0; 1 << 20];
+        (0..megabytes).for_each(|_| worker.read_exact(&mut left).unwrap());
+    });
+    began.elapsed()
+}
+
+fn own_cpu() -> Duration {
+    let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+    // SAFETY: `time` is valid for writing; the clock exists on every Linux.
+    unsafe { libc::clock_gettime(libc::CLOCK_PROCESS_CPUTIME_ID, &mut time) };
+    Duration::new(time.tv_sec as u64, time.tv_nsec as u32)
+}
+
+fn own_rss_megabytes() -> u64 {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap();
+    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).unwrap();
+    line.trim().trim_end_matches(" kB").parse::<u64>().unwrap() >> 10
+}
+
+#[test]
+fn many_nodes_join_and_answer_together() {
+    let nodes = std::env::var("PUBMARK_NODES").map_or(FEW, |count| count.parse().unwrap());
+    let bed = Bed::new(nodes, IN_ONE);
+    println!("{nodes} nodes joined in {:?}", bed.joined_in);
+    let began = Instant::now();
+    let mut workers: Vec<UnixStream> = (0..nodes).map(|node| bed.begin(node)).collect();
+    println!("their workers began in {:?}", began.elapsed());
+    barrier(&mut workers);
+    let before = own_cpu();
+    let mut times: Vec<Duration> = (0..100).map(|_| barrier(&mut workers)).collect();
+    let cpu = (own_cpu() - before) / 100;
+    println!("barrier p50 {:?} p99 {:?}, {cpu:?} of CPU", quantile(&mut times, 0.5), quantile(&mut times, 0.99));
+    assert!(quantile(&mut times, 0.5) < Duration::from_millis(200));
+    bed.cluster.mark(0);
+    let before = own_cpu();
+    let idle = Duration::from_secs(3);
+    thread::sleep(idle);
+    bed.cluster.mark(1);
+    let cpu = (own_cpu() - before).as_secs_f64() / idle.as_secs_f64();
+    let bytes: u64 = bed.cluster.traffic().iter().map(|traffic| traffic.unwrap().between_marks).sum();
+    let each = bytes as f64 / nodes as f64 / idle.as_secs_f64();
+    println!("idle: {each:.0} B/s a node, {cpu:.3} of a core, {} MB resident", own_rss_megabytes());
+    assert!(each > 10.0 && each < 5_000.0, "{each}");
+    assert!((0..nodes).all(|node| bed.cluster.lost(node).is_none()));
+    drop(workers);
+    let reports = bed.cluster.reports();
+    assert!(reports.iter().all(|report| report.as_ref().unwrap().clock.unwrap().is_the_same));
+}
+
+#[test]
+fn a_node_that_stalls_delays_nobody() {
+    let bed = Bed::new(5, 1);
+    let mut workers: Vec<UnixStream> = (0..5).map(|node| bed.begin(node)).collect();
+    let began = Instant::now();
+    thread::scope(|scope| {
+        workers.iter_mut().for_each(|worker| {
+            scope.spawn(move || echo_megabytes(worker, 20));
+        });
+    });
+    println!("5 × 20 MB there and back at once in {:?}", began.elapsed());
+    let mut stalled = workers.pop().unwrap();
+    barrier(&mut workers);
+    let mut quiet: Vec<Duration> = (0..200).map(|_| barrier(&mut workers)).collect();
+    // The worker of one node takes nothing, so all between us and it fills up.
+    let stuck = children_of(bed.processes[4].id())[0];
+    signal(stuck, libc::SIGSTOP);
+    stalled.set_write_timeout(Some(Duration::from_millis(500))).unwrap();
+    while stalled.write_all(&[1; 1 << 16]).is_ok() {}
+    let mut beside: Vec<Duration> = (0..200).map(|_| barrier(&mut workers)).collect();
+    let [quiet, beside] = [&mut quiet, &mut beside].map(|times| quantile(times, 0.5));
+    println!("barrier of four p50 {quiet:?}, beside a stalled one {beside:?}");
+    assert!(beside < quiet * 3 + Duration::from_millis(5), "{beside:?} after {quiet:?}");
+    // It is stuck, not gone: its node still says that it is there.
+    thread::sleep(Duration::from_millis(2_500));
+    assert!((0..5).all(|node| bed.cluster.lost(node).is_none()), "{:?}", bed.cluster.lost(4));
+    signal(stuck, libc::SIGCONT);
+}
+
+fn children_of(parent: u32) -> Vec<u32> {
+    let children = |task: std::fs::DirEntry| std::fs::read_to_string(task.path().join("children")).unwrap_or_default();
+    let tasks = std::fs::read_dir(format!("/proc/{parent}/task")).unwrap();
+    tasks.flat_map(|task| children(task.unwrap()).split_whitespace().map(|pid| pid.parse().unwrap()).collect::<Vec<_>>()).collect()
+}
+
+#[test]
+fn a_node_is_noticed_soon_however_it_goes() {
+    let bed = Bed::new(2, 1);
+    let workers: Vec<UnixStream> = (0..2).map(|node| bed.begin(node)).collect();
+    for (node, by, limit_s) in [(0, libc::SIGKILL, 0.5), (1, libc::SIGSTOP, 3.0)] {
+        let began = Instant::now();
+        signal(bed.processes[node].id(), by);
+        // The driver reads the end of its stream.
+        assert_eq!((&workers[node]).read(&mut [0; 1]).unwrap(), 0);
+        let took = began.elapsed();
+        println!("signal {by}: noticed after {took:?}: {}", bed.cluster.lost(node).unwrap());
+        assert!(took.as_secs_f64() < limit_s, "{took:?}");
+    }
+}
+
+#[test]
+fn nobody_is_called_lost_while_all_cores_are_busy() {
+    let seconds = std::env::var("PUBMARK_BUSY_S").map_or(6, |seconds| seconds.parse().unwrap());
+    let bed = Bed::new(5, 1);
+    let _workers: Vec<UnixStream> = (0..5).map(|node| bed.begin(node)).collect();
+    let done = AtomicBool::new(false);
+    thread::scope(|scope| {
+        for _ in 0..2 * thread::available_parallelism().unwrap().get() {
+            scope.spawn(|| while !done.load(Relaxed) {});
+        }
+        thread::sleep(Duration::from_secs(seconds));
+        done.store(true, Relaxed);
+    });
+    for node in 0..5 {
+        assert_eq!(bed.cluster.lost(node), None);
+    }
+}
+
+#[test]
+fn another_version_is_refused_and_both_sides_say_why() {
+    let folder = tempfile::tempdir().unwrap();
+    credentials::make(folder.path()).unwrap();
+    let own = Credentials::read(&folder.path().join(COORDINATOR_FOLDER), None).unwrap();
+    let cluster = Cluster::listen("127.0.0.1:0".parse().unwrap(), &own, "9.9.9").unwrap();
+    let join = cluster.address().to_string();
+    let mut settings = settings(folder.path(), &join, "old".to_owned());
+    let stop = AtomicBool::new(false);
+    let attend = |settings: &NodeSettings| node::attend(settings, &echo, &stop, &mut |_| {}).unwrap_err();
+    let version = attend(&settings).to_string();
+    assert!(version.contains("pubmark 1.2.3") && version.contains("pubmark 9.9.9"), "{version}");
+    settings.version = "9.9.9".to_owned();
+    settings.name = "x".repeat(65);
+    let name = attend(&settings).to_string();
+    assert!(name.contains("its name is empty, longer than 64 bytes"), "{name}");
+    let missing = cluster.gather(1, Duration::ZERO, &stop, &mut |_| {}).unwrap_err();
+    let ClusterError::Missing { refused, .. } = missing else { panic!("{missing}") };
+    let said: Vec<String> = refused.iter().map(ToString::to_string).collect();
+    assert!(said[0].contains("`old` at 127.0.0.1") && said[0].contains("pubmark 1.2.3"), "{said:?}");
+    assert_eq!(said.len(), 2);
+}
