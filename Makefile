@@ -24,14 +24,14 @@ run: ## build and run the demonstration: smart-home on the built-in broker
 install: ## build the command with every protocol and put it where cargo puts programs
 	$(CARGO) install --locked --path crates/cli
 
-bench: ## measure what the README quotes; on a quiet machine, about ten minutes
+bench: ## measure what docs/guide/cost.md quotes; on a quiet machine, about half an hour
 	$(CARGO) build --profile demo -p pubmark-bench
 	target/demo/pubmark-bench $(BENCH)
 
-bench-write: ## the same, and put the table into README.md
+bench-write: ## the same, and put the table into docs/guide/cost.md
 	$(CARGO) build --profile demo -p pubmark-bench
 	target/demo/pubmark-bench --markdown > target/bench.md
-	target/demo/pubmark-bench insert target/bench.md README.md
+	target/demo/pubmark-bench insert target/bench.md docs/guide/cost.md
 
 # Everything that the tests need, built once. Other selections of packages unify features in another way and would build much
 # of it again, so the binary that this leaves in target/debug is the one that checks and tests use.

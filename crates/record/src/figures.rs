@@ -117,12 +117,14 @@ const MEMORY_STEPS: f64 = 0.02;
 const STRAY_MESSAGES: f64 = 1e-4;
 
 /// Every figure, in order. A new one is a row here.
-pub static FIGURES: [Figure; 22] = [
+pub static FIGURES: [Figure; 24] = [
     share("delivered", Better::Higher, delivered_share),
     count("lost", |record| delivery_count(record, record.delivery.lost)),
     count("unknown", |record| delivery_count(record, record.delivery.unknown)),
     count("duplicated", |record| delivery_count(record, record.delivery.duplicated)),
+    latency("latency mean", Judged::Never, |record| percentile(&record.latency_us, |latency| Some(latency.mean))),
     latency("latency p50", Judged::OpenLoop, |record| percentile(&record.latency_us, |latency| latency.p50)),
+    latency("latency p90", Judged::Never, |record| percentile(&record.latency_us, |latency| latency.p90)),
     latency("latency p95", Judged::Never, |record| percentile(&record.latency_us, |latency| latency.p95)),
     latency("latency p99", Judged::OpenLoop, |record| percentile(&record.latency_us, |latency| latency.p99)),
     latency("latency p99.9", Judged::Never, |record| percentile(&record.latency_us, |latency| latency.p999)),

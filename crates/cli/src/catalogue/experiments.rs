@@ -3,6 +3,7 @@
 use pubmark_model::experiment::{self, Experiment, Listed};
 
 use crate::exit_code::ExitCode;
+use crate::experiment::definition;
 use crate::experiment::progress::{STARTING, about};
 use crate::failure::Failure;
 
@@ -44,7 +45,7 @@ pub fn markdown() -> Result<String, Failure> {
         text.push_str(&format!(
             "| `{}` | `{}` | {} | {} | {} | {} | {} | {} |\n",
             row.name,
-            experiment.workload,
+            definition::workload_words(experiment),
             row.varied.join(", "),
             row.cells,
             experiment.repeat,

@@ -196,6 +196,7 @@ impl Grid {
 
     fn axes(&self) -> Axes {
         Axes {
+            workload: vec![],
             system: choices(&self.systems),
             protocol: self.protocol.clone(),
             profile: self.profile.clone(),

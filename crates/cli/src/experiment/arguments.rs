@@ -11,7 +11,7 @@ use crate::failure::Failure;
 
 /// The command line that makes one run of a cell: what a person would type. Paths count from `folder`.
 pub fn words(experiment: &Experiment, settings: &Settings, protocol: &str, folder: &Path) -> Vec<String> {
-    let mut words = vec!["pubmark".to_owned(), "run".to_owned(), in_folder(&experiment.workload, folder)];
+    let mut words = vec!["pubmark".to_owned(), "run".to_owned(), in_folder(&settings.workload, folder)];
     let mut option = |name: &str, value: String| words.extend([format!("--{name}"), value]);
     option("system", in_folder(&settings.system, folder));
     option("protocol", protocol.to_owned());

@@ -60,7 +60,8 @@ pub fn judge(folder: &Path, word: Word<'_>, text: &str) -> Result<(), Objection>
 
 /// A value is written in the unit of its figure, so that none is taken for another.
 fn figure_value(figure: &str, text: &str) -> Result<(), Objection> {
-    let is_number = text.parse::<f64>().is_ok();
+    let figure_alone = text.trim_start_matches(['<', '>']);
+    let is_number = figure_alone.parse::<f64>().is_ok();
     let Some(unit) = FIGURES.iter().find(|known| known.name == figure).map(|known| known.unit) else { return Ok(()) };
     let (fits, wanted) = match unit {
         Unit::Microseconds => (!is_number && !text.ends_with('%'), "a time such as `3.94ms`"),
@@ -109,6 +110,14 @@ fn plain(error: &dyn std::error::Error) -> Objection {
     Objection { message, hint: None }
 }
 
+/// Its workload, or how many.
+pub fn workload_words(experiment: &Experiment) -> String {
+    match experiment.axes.workload.len() {
+        0 => experiment.workload.clone(),
+        count => format!("{count} workloads"),
+    }
+}
+
 /// Files that an experiment rests on, with the names they get in its folder.
 pub struct Kept {
     /// The experiment, naming the files as they are in its folder.
@@ -138,6 +147,9 @@ pub fn kept(mut experiment: Experiment, folder: &Path) -> Kept {
         *name = kept;
     };
     keep(&mut experiment.workload, "workloads");
+    for workload in &mut experiment.axes.workload {
+        keep(workload, "workloads");
+    }
     for choice in &mut experiment.axes.system {
         keep(&mut choice.system, "systems");
     }

@@ -11,6 +11,7 @@ use pubmark_record::experiment::{
 use pubmark_record::record::Status;
 use pubmark_systems::environment;
 
+use super::definition;
 use super::folder::ExperimentFolder;
 use super::journal::{Event, Journal, Place};
 use super::planning::{Cell, Plan};
@@ -99,6 +100,9 @@ pub fn write(record: &ExperimentRecord, folder: &ExperimentFolder) -> Result<(),
 
 /// The workload's own name, as records of runs have it; what was written where no cell could load it.
 fn workload_name(plan: &Plan) -> String {
+    if !plan.experiment.axes.workload.is_empty() {
+        return definition::workload_words(&plan.experiment);
+    }
     let own = plan.cells.iter().find_map(|cell| Some(cell.ready.as_ref().ok()?.measurement.workload.name.clone()));
     own.unwrap_or_else(|| plan.experiment.workload.clone())
 }

@@ -175,13 +175,9 @@ pub(crate) fn words(status: &Status) -> String {
     while let Some(deeper) = deepest.source() {
         deepest = deeper;
     }
-    let io = deepest.downcast_ref::<std::io::Error>().map(std::io::Error::kind);
-    if io == Some(std::io::ErrorKind::UnexpectedEof) {
-        return "closed without a goodbye".to_owned();
+    let words = deepest.to_string();
+    match words.contains("close_notify") {
+        true => "closed without a goodbye".to_owned(),
+        false => words,
     }
-    if deepest.to_string().contains("close_notify") {
-        return "closed without a goodbye".to_owned();
-    }
-
-    deepest.to_string()
 }

@@ -20,6 +20,8 @@ pub struct AxisValues {
 /// What a cell asks of its runs.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Settings {
+    /// A built-in workload or the path of a file.
+    pub workload: String,
     /// A built-in system or the path of a definition.
     pub system: String,
     /// Its protocol; to be chosen if `None`.
@@ -110,6 +112,7 @@ fn dimensions(experiment: &Experiment) -> Vec<Dimension> {
     let text = |text: &String| text.clone();
     let mut found = vec![
         Dimension::new("system", &given.system, |choice| choice.label.clone(), choose),
+        Dimension::new("workload", &given.workload, text, |to, name| to.workload.clone_from(name)),
         Dimension::new("protocol", &given.protocol, text, |to, name| to.protocol = Some(name.clone())),
         Dimension::new("profile", &given.profile, text, |to, name| to.profile = Some(name.clone())),
         Dimension::new("qos", &given.qos, u8::to_string, |to, level| to.qos = Some(*level)),
@@ -143,6 +146,7 @@ fn choose(settings: &mut Settings, choice: &SystemChoice) {
     settings.system.clone_from(&choice.system);
     settings.protocol.clone_from(&choice.protocol);
     settings.profile.clone_from(&choice.profile);
+    settings.qos = choice.qos;
     settings.limit = choice.limit.as_deref().and_then(asked);
     settings.topology = choice.topology.unwrap_or(Topology::ONE);
     settings.tls = choice.tls.unwrap_or(false);
@@ -154,6 +158,7 @@ fn choose(settings: &mut Settings, choice: &SystemChoice) {
 pub fn cells(experiment: &Experiment) -> Vec<PlannedCell> {
     let dimensions = dimensions(experiment);
     let untouched = Settings {
+        workload: experiment.workload.clone(),
         system: String::new(),
         protocol: None,
         profile: None,
@@ -208,7 +213,7 @@ const LONGEST_ID: usize = 120;
 fn id(chosen: &[(&Dimension, &Value)]) -> String {
     let words: Vec<String> = telling(chosen)
         .map(|(axis, value)| match axis {
-            "system" | "protocol" | "profile" => value.to_owned(),
+            "system" | "workload" | "protocol" | "profile" => value.to_owned(),
             axis => format!("{}-{value}", axis.strip_prefix("set.").unwrap_or(axis)),
         })
         .collect();
@@ -229,7 +234,7 @@ fn unique(taken: &mut BTreeSet<String>, id: &str) -> String {
 fn label(chosen: &[(&Dimension, &Value)]) -> String {
     let words: Vec<String> = telling(chosen)
         .map(|(axis, value)| match axis {
-            "system" | "protocol" => value.to_owned(),
+            "system" | "workload" | "protocol" => value.to_owned(),
             "profile" => format!("profile {value}"),
             "qos" => format!("QoS {value}"),
             "topology" => match value.split_once(':') {

@@ -33,14 +33,14 @@ const LARGEST_NODES: u32 = 200;
 /// Checks every value.
 pub(super) fn checked(raw: &RawExperiment, judge: Judge<'_>) -> Result<Experiment, Problem> {
     check_name(&raw.name)?;
-    judged(judge, Word::Workload, &raw.workload.value, raw.workload.span)?;
+    let axes = all_axes(&raw.axes.value, judge)?;
     let default = Quick::default();
     let seed = raw.seed.as_ref().map_or(Ok(1), seed)?;
     let mut experiment = Experiment {
         name: raw.name.value.clone(),
         title: raw.title.clone().unwrap_or_else(|| raw.name.value.clone()),
         description: raw.description.clone(),
-        workload: raw.workload.value.clone(),
+        workload: workload(raw, &axes, judge)?,
         variant: match raw.variant {
             Some(VariantWord::Published) => Variant::Published,
             Some(VariantWord::Corrected) | None => Variant::Corrected,
@@ -57,12 +57,29 @@ pub(super) fn checked(raw: &RawExperiment, judge: Judge<'_>) -> Result<Experimen
         generator: raw.generator.as_ref().map_or(Ok(Generator::default()), generator)?,
         strict_defaults: raw.strict_defaults,
         quick: raw.quick.as_ref().map_or(Ok(default), |quick| self::quick(quick, default))?,
-        axes: all_axes(&raw.axes.value, judge)?,
+        axes,
         papers: vec![],
     };
     check_size(&experiment, raw.axes.span)?;
     experiment.papers = papers::checked(&raw.papers, &experiment, judge)?;
     Ok(experiment)
+}
+
+/// The workload of all cells, or the first of several.
+fn workload(raw: &RawExperiment, axes: &Axes, judge: Judge<'_>) -> Result<String, Problem> {
+    match (&raw.workload, axes.workload.first()) {
+        (Some(one), None) => {
+            judged(judge, Word::Workload, &one.value, one.span)?;
+            Ok(one.value.clone())
+        }
+        (None, Some(first)) => Ok(first.clone()),
+        (Some(one), Some(_)) => Err(impossible("the workload is given twice".to_owned())
+            .at(one.span, "here")
+            .help("`axes` has workloads: leave this one out")),
+        (None, None) => Err(impossible("no workload is given".to_owned())
+            .at(raw.axes.span, "nor here")
+            .help("write for instance `workload: smart-home` above `axes`")),
+    }
 }
 
 fn check_name(name: &Spanned<String>) -> Result<(), Problem> {
@@ -170,7 +187,10 @@ fn all_axes(raw: &RawAxes, judge: Judge<'_>) -> Result<Axes, Problem> {
     let name = |text: &Text<AnyText>| (text.text.clone(), text.span);
     let protocols = values(&raw.protocol, name)?;
     protocols.iter().try_for_each(|(text, span)| judged(judge, Word::Protocol, text, *span))?;
+    let workloads = values(&raw.workload, name)?;
+    workloads.iter().try_for_each(|(text, span)| judged(judge, Word::Workload, text, *span))?;
     let axes = Axes {
+        workload: texts(workloads),
         system: systems(&raw.system, raw, judge)?,
         protocol: protocols.into_iter().map(|(text, _)| text).collect(),
         profile: texts(values(&raw.profile, name)?),
@@ -343,6 +363,7 @@ fn system(raw: &RawSystem, axes: &RawAxes, judge: Judge<'_>) -> Result<SystemCho
     };
     only_here(raw.protocol.as_ref().map(|text| text.span), axes.protocol.is_some(), "protocol")?;
     only_here(raw.profile.as_ref().map(|text| text.span), axes.profile.is_some(), "profile")?;
+    only_here(raw.qos.as_ref().map(|text| text.span), axes.qos.is_some(), "qos")?;
     only_here(raw.limit.as_ref().map(|text| text.span), axes.limit.is_some(), "limit")?;
     only_here(raw.topology.as_ref().map(|text| text.span), axes.topology.is_some(), "topology")?;
     only_here(raw.tls.as_ref().map(|text| text.span), axes.tls.is_some(), "tls")?;
@@ -364,6 +385,7 @@ fn system(raw: &RawSystem, axes: &RawAxes, judge: Judge<'_>) -> Result<SystemCho
         system: named.system,
         protocol: text(&raw.protocol),
         profile: text(&raw.profile),
+        qos: raw.qos.as_ref().map(level).transpose()?,
         limit: raw.limit.as_ref().map(|text| limit(text, judge)).transpose()?,
         topology: raw.topology.as_ref().map(topology).transpose()?,
         tls: raw.tls.as_ref().map(switch).transpose()?,

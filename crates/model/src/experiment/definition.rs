@@ -16,7 +16,7 @@ pub struct Experiment {
     pub title: String,
     /// One sentence for `pubmark list experiments`.
     pub description: String,
-    /// A built-in workload or the path of a file.
+    /// A built-in workload or the path of a file; the first of several.
     pub workload: String,
     /// Which reading of it.
     pub variant: Variant,
@@ -120,6 +120,8 @@ impl Default for Quick {
 /// What is varied. An empty axis leaves things as they are.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Axes {
+    /// Workloads; empty where there is but one.
+    pub workload: Vec<String>,
     /// Systems; at least one.
     pub system: Vec<SystemChoice>,
     /// Protocols.
@@ -159,6 +161,8 @@ pub struct SystemChoice {
     pub protocol: Option<String>,
     /// Its profile.
     pub profile: Option<String>,
+    /// Its delivery level.
+    pub qos: Option<u8>,
     /// Its limits, as written; `none` for none.
     pub limit: Option<String>,
     /// Its brokers.

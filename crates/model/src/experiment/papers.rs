@@ -102,7 +102,8 @@ fn figures(raw: &RawPaper, experiment: &Experiment, judge: Judge<'_>) -> Result<
 
 /// A time in µs, a share of 1, or a plain number.
 fn value(text: &Text<AnyText>) -> Result<f64, Problem> {
-    let written = text.text.as_str();
+    // What a publication gives as a limit is set beside as that.
+    let written = text.text.trim_start_matches(['<', '>']);
     let read = match written.strip_suffix('%') {
         Some(share) => share.trim().parse::<f64>().ok().map(|share| share / 100.0),
         None => written
@@ -111,7 +112,7 @@ fn value(text: &Text<AnyText>) -> Result<f64, Problem> {
             .or_else(|| units::duration(written).ok().map(|time| time.as_nanos() as f64 / 1e3)),
     };
     read.filter(|value| value.is_finite()).ok_or_else(|| {
-        Problem::new(ProblemKind::WrongKind, format!("`{written}` is no figure"))
+        Problem::new(ProblemKind::WrongKind, format!("`{}` is no figure", text.text))
             .at(text.span, "here")
             .help("write a time such as `3.94ms`, a share such as `98%`, or a number")
     })

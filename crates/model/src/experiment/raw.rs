@@ -41,8 +41,8 @@ pub(crate) struct RawExperiment {
     /// One sentence for `pubmark list experiments`.
     #[serde(default)]
     pub description: String,
-    /// A built-in workload (`pubmark list workloads`), or the path of a file, from this file's folder.
-    pub workload: Spanned<String>,
+    /// A built-in workload (`pubmark list workloads`), or the path of a file, from this file's folder; left out where `axes` has several.
+    pub workload: Option<Spanned<String>>,
     /// Reading of a published workload: `corrected` (default) or `published`.
     pub variant: Option<VariantWord>,
     /// Settings of the workload that all cells share: a parameter, or a dotted path, each with its value.
@@ -155,6 +155,8 @@ pub(crate) struct RawQuick {
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, expecting = "a mapping with `system` and other axes")]
 pub(crate) struct RawAxes {
+    /// Workloads: built-in ones, or paths of files; in place of the one above.
+    pub workload: Option<OneOrMany<Text<AnyText>>>,
     /// Systems: names (`pubmark list systems`), paths of definitions, or mappings with settings of their own.
     pub system: Spanned<OneOrMany<Form<Text<AnyText>, Spanned<RawSystem>>>>,
     /// Protocols that clients speak; the first that all systems offer if not given.
@@ -196,6 +198,8 @@ pub(crate) struct RawSystem {
     pub protocol: Option<Text<AnyText>>,
     /// Its profile.
     pub profile: Option<Text<AnyText>>,
+    /// Delivery level of all devices and subscribers of its runs.
+    pub qos: Option<Text<LevelText>>,
     /// What each of its brokers may use.
     pub limit: Option<Text<LimitText>>,
     /// Its brokers.

@@ -19,7 +19,9 @@ impl Experiment {
         if !self.description.is_empty() {
             line("description", quoted(&self.description));
         }
-        line("workload", quoted(&self.workload));
+        if self.axes.workload.is_empty() {
+            line("workload", quoted(&self.workload));
+        }
         line("variant", self.variant.as_str().to_owned());
         if !self.set.is_empty() {
             let pairs: Vec<String> =
@@ -64,6 +66,7 @@ fn write_axes(text: &mut String, axes: &Axes) {
         }
     };
     let texts = |values: &[String]| values.iter().map(|value| quoted(value)).collect::<Vec<_>>();
+    axis("workload", texts(&axes.workload));
     axis("protocol", texts(&axes.protocol));
     axis("profile", texts(&axes.profile));
     axis("qos", axes.qos.iter().map(u8::to_string).collect());
@@ -89,11 +92,13 @@ fn system(choice: &SystemChoice) -> String {
     }
     let topology = choice.topology.map(|topology| topology.to_string());
     let tls = choice.tls.map(|tls| tls.to_string());
+    let qos = choice.qos.map(|level| level.to_string());
     let fields = [
         ("system", Some(&choice.system)),
         ("label", Some(&choice.label)),
         ("protocol", choice.protocol.as_ref()),
         ("profile", choice.profile.as_ref()),
+        ("qos", qos.as_ref()),
         ("limit", choice.limit.as_ref()),
         ("topology", topology.as_ref()),
         ("back_end", choice.back_end.as_ref()),
@@ -157,6 +162,7 @@ mod tests {
             let mut labels = std::collections::BTreeSet::new();
             let choice = |system: &String| SystemChoice {
                 profile: tuned.then(|| "tuned".to_owned()),
+                qos: (tuned && qos.is_empty()).then_some(1),
                 topology: tuned.then_some(Topology { brokers: 3, mode: TopologyMode::Bridge }),
                 ..SystemChoice::named(system)
             };
