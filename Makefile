@@ -2,6 +2,9 @@
 # The toolchain that is installed is used; none is downloaded.
 
 CARGO ?= cargo
+ENGINE ?= podman
+# Protocols of the image.
+IMAGE_FEATURES := cluster,mqtt,nats,redis,amqp091,amqp10,coap,zeromq
 # Debian packages that the tests drive or measure with.
 TEST_PACKAGES := mosquitto mosquitto-clients redis-server libcoap3-bin cyclonedds-dev cyclonedds-tools python3-venv podman runc netavark prometheus-node-exporter valgrind python3 python3-zmq
 # More of them for the systems that start slowly.
@@ -11,7 +14,7 @@ TEST_SYSTEMS := mochi nats zeromq zenoh
 SLOW_SYSTEMS := valkey rumqttd aedes artemis hivemq
 
 .DEFAULT_GOAL := help
-.PHONY: help run install bench bench-write bars build-tests test test-all test-packages test-systems check check-format check-lints check-docs check-sizes reference
+.PHONY: help run install image bench bench-write bars build-tests test test-all test-packages test-systems check check-format check-lints check-docs check-sizes reference
 
 help: ## show the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -23,6 +26,15 @@ run: ## build and run the demonstration: smart-home on the built-in broker
 
 install: ## build the command with every protocol and put it where cargo puts programs
 	$(CARGO) install --locked --path crates/cli
+
+# Without the libraries that are loaded at run time or are not static. Needs `musl-tools`, and podman or docker as ENGINE.
+image: ## build a static program and an image of it, pubmark:VERSION
+	rustup target add x86_64-unknown-linux-musl
+	CC_x86_64_unknown_linux_musl=musl-gcc $(CARGO) build --profile demo --target x86_64-unknown-linux-musl -p pubmark-cli \
+	  --no-default-features --features $(IMAGE_FEATURES)
+	mkdir -p target/image
+	cp target/x86_64-unknown-linux-musl/demo/pubmark containers/Dockerfile target/image/
+	$(ENGINE) build -t pubmark:$$(target/image/pubmark --version | cut -d' ' -f2) target/image
 
 bench: ## measure what docs/guide/cost.md quotes; on a quiet machine, about half an hour
 	$(CARGO) build --profile demo -p pubmark-bench

@@ -24,8 +24,12 @@ pub enum Verb {
     Experiment(commands::experiment::Experiment),
     Check(commands::check::Check),
     Capacity(Box<commands::capacity::Capacity>),
+    #[cfg(feature = "cluster")]
     Node(commands::node::Node),
+    #[cfg(feature = "cluster")]
     Cluster(commands::cluster::Cluster),
+    #[cfg(feature = "cluster")]
+    Deploy(commands::deploy::Deploy),
     Report(commands::report::Report),
     List(commands::list::List),
     Install(commands::install::Install),

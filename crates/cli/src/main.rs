@@ -13,6 +13,8 @@ mod certificates;
 mod check;
 mod cluster;
 mod commands;
+#[cfg(feature = "cluster")]
+mod deploy;
 mod doctor;
 mod dry_run;
 mod endpoint;

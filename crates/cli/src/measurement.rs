@@ -28,7 +28,7 @@ use pubmark_systems::environment::{self, CpuTimes};
 use pubmark_systems::meter::Workers;
 
 use crate::certificates;
-use crate::cluster::{Joined, OnNodes};
+use crate::cluster::Joined;
 use crate::exit_code::ExitCode;
 use crate::failure::Failure;
 use crate::faults::{self, Conductor};
@@ -243,7 +243,7 @@ impl Measurement {
     /// What starts processes of their own for clients, where the plan wants some.
     fn launcher(&self, plan: &RunPlan, linked: Option<&Linked>, started: &Workers) -> Option<Box<dyn Launcher>> {
         if let Some(joined) = &self.joined {
-            return Some(Box::new(OnNodes { joined: Arc::clone(joined), speaks: workers::words(self.spoken) }));
+            return Some(joined.launcher(workers::words(self.spoken)));
         }
         (plan.by_network || plan.nodes > 1).then(|| {
             let namespaces = linked.map(Linked::namespaces).unwrap_or_default();

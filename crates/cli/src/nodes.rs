@@ -3,6 +3,7 @@
 use pubmark_engine::outcome::Outcome;
 use pubmark_engine::plan::RunPlan;
 use pubmark_engine::sections;
+use pubmark_record::cost::Usage;
 use pubmark_record::nodes::NodeRow;
 
 use crate::cluster::Joined;
@@ -27,4 +28,16 @@ pub fn rows(plan: &RunPlan, outcome: &Outcome, joined: Option<&Joined>) -> Vec<N
         NodeRow { devices, subscribers, lost, ..row }
     };
     rows.into_iter().zip(parts).map(with_part).collect()
+}
+
+/// What pubmark took on all nodes together; `None` if one does not tell.
+pub fn generator(nodes: &[NodeRow]) -> Option<Usage> {
+    let mut sum = Usage::default();
+    for node in nodes {
+        let usage = node.generator?;
+        sum.cpu_seconds += usage.cpu_seconds;
+        sum.cores += usage.cores;
+        sum.peak_rss_bytes += usage.peak_rss_bytes;
+    }
+    (!nodes.is_empty()).then_some(sum)
 }

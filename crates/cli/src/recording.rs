@@ -48,7 +48,11 @@ pub struct Surroundings {
 }
 
 /// Puts the record together and judges it.
-pub fn record(plan: &RunPlan, outcome: &Outcome, around: Surroundings) -> Record {
+pub fn record(plan: &RunPlan, outcome: &Outcome, mut around: Surroundings) -> Record {
+    if plan.on_nodes {
+        // This process only led: what made the load is elsewhere.
+        around.resources.generator = crate::nodes::generator(&around.nodes);
+    }
     let times = &outcome.times;
     let nodes = around.nodes;
     let publish = &around.spoken.publish.capabilities;

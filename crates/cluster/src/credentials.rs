@@ -85,28 +85,39 @@ fn read(path: &Path) -> Result<String, ClusterError> {
     fs::read_to_string(path).map_err(failed)
 }
 
+/// Files by name, with their texts.
+pub type Files = Vec<(&'static str, String)>;
+
+/// Makes those of the coordinator and those of nodes.
+///
+/// # Errors
+/// The system has no random numbers.
+pub fn fresh() -> Result<[Files; 2], ClusterError> {
+    let unusable = |why: String| ClusterError::Credentials { path: PathBuf::from("certificates"), why };
+    let made = Made::new().map_err(|error| unusable(error.to_string()))?;
+    let mut number = [0; TOKEN_BYTES];
+    SystemRandom::new().fill(&mut number).map_err(|_| unusable("the system has no random numbers".to_owned()))?;
+    let token: String = number.iter().map(|byte| format!("{byte:02x}")).chain(["\n".to_owned()]).collect();
+    Ok([made.coordinator, made.node].map(|[certificate, key]| {
+        vec![(AUTHORITY, made.authority.clone()), (CERTIFICATE, certificate), (KEY, key), (TOKEN, token.clone())]
+    }))
+}
+
 /// Makes a folder with one for the coordinator and one to copy to nodes. Overwrites nothing.
 ///
 /// # Errors
 /// The folder has such files already, or cannot be written.
 pub fn make(folder: &Path) -> Result<(), ClusterError> {
-    let unusable = |why: String| ClusterError::Credentials { path: folder.to_owned(), why };
-    let made = Made::new().map_err(|error| unusable(error.to_string()))?;
-    let mut number = [0; TOKEN_BYTES];
-    SystemRandom::new().fill(&mut number).map_err(|_| unusable("the system has no random numbers".to_owned()))?;
-    let token: String = number.iter().map(|byte| format!("{byte:02x}")).chain(["\n".to_owned()]).collect();
-    let parts = [(COORDINATOR_FOLDER, made.coordinator), (NODE_FOLDER, made.node)];
-    if let Some((name, _)) = parts.iter().find(|(name, _)| folder.join(name).exists()) {
-        return Err(unusable(format!("there is a `{name}` in it already, and nodes may have a copy")));
+    let names = [COORDINATOR_FOLDER, NODE_FOLDER];
+    if let Some(name) = names.iter().find(|name| folder.join(name).exists()) {
+        let why = format!("there is a `{name}` in it already, and nodes may have a copy");
+        return Err(ClusterError::Credentials { path: folder.to_owned(), why });
     }
-    for (name, [certificate, key]) in parts {
+    for (name, files) in names.into_iter().zip(fresh()?) {
         let folder = folder.join(name);
-        let made_folder = fs::DirBuilder::new().recursive(true).mode(0o700).create(&folder);
-        made_folder.map_err(|source| ClusterError::File { verb: "make", path: folder.clone(), source })?;
-        write(folder.join(AUTHORITY), &made.authority)?;
-        write(folder.join(CERTIFICATE), &certificate)?;
-        write(folder.join(KEY), &key)?;
-        write(folder.join(TOKEN), &token)?;
+        let made = fs::DirBuilder::new().recursive(true).mode(0o700).create(&folder);
+        made.map_err(|source| ClusterError::File { verb: "make", path: folder.clone(), source })?;
+        files.iter().try_for_each(|(name, text)| write(folder.join(name), text))?;
     }
     Ok(())
 }

@@ -20,6 +20,8 @@ pub const INTRODUCTION: Duration = Duration::from_secs(5);
 pub const CONNECT: Duration = Duration::from_secs(3);
 /// Between two tries to join.
 pub const RETRY: Duration = Duration::from_millis(500);
+/// After the last words, for them to go out.
+pub const FAREWELL: Duration = Duration::from_millis(50);
 /// Longest wait for a node to start a worker.
 pub const BEGIN: Duration = Duration::from_secs(10);
 /// A worker that was told to end has so long to do it.

@@ -254,3 +254,27 @@ pub struct Clock {
     #[prost(bool, tag = "8")]
     pub is_the_same: bool,
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+    use prost::Message as _;
+
+    proptest! {
+        #[test]
+        fn whatever_comes_is_read_or_refused(bytes in prop::collection::vec(any::<u8>(), 0..300)) {
+            // Either is right; neither may panic.
+            let read = (FromNode::decode(&bytes[..]).is_ok(), ToNode::decode(&bytes[..]).is_ok());
+            prop_assert!(!bytes.is_empty() || read == (true, true), "an empty message is one");
+        }
+
+        #[test]
+        fn what_is_said_is_understood(number in any::<u32>(), bytes in prop::collection::vec(any::<u8>(), 0..100), asked_ns in any::<u64>()) {
+            for said in [Said::Piece(Piece { number, bytes: bytes.clone() }), Said::Ask(Ask { asked_ns }), Said::Ended(Run { number })] {
+                let message = FromNode { said: Some(said) };
+                prop_assert_eq!(FromNode::decode(&message.encode_to_vec()[..]), Ok(message));
+            }
+        }
+    }
+}

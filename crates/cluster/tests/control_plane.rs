@@ -85,7 +85,8 @@ impl Bed {
         let any: SocketAddr = "127.0.0.1:0".parse().unwrap();
         let cluster = Cluster::listen(any, &own, VERSION).unwrap();
         let start = |first: usize| {
-            let role = format!("{} {} {first} {}", folder.path().display(), cluster.address(), in_one.min(nodes - first));
+            let role =
+                format!("{} {} {first} {}", folder.path().display(), cluster.address(), in_one.min(nodes - first));
             Command::new(std::env::current_exe().unwrap())
                 .args(["role_of_nodes", "--exact"])
                 .env(ROLE, role)
@@ -223,7 +224,9 @@ fn a_node_that_stalls_delays_nobody() {
 fn children_of(parent: u32) -> Vec<u32> {
     let children = |task: std::fs::DirEntry| std::fs::read_to_string(task.path().join("children")).unwrap_or_default();
     let tasks = std::fs::read_dir(format!("/proc/{parent}/task")).unwrap();
-    tasks.flat_map(|task| children(task.unwrap()).split_whitespace().map(|pid| pid.parse().unwrap()).collect::<Vec<_>>()).collect()
+    tasks
+        .flat_map(|task| children(task.unwrap()).split_whitespace().map(|pid| pid.parse().unwrap()).collect::<Vec<_>>())
+        .collect()
 }
 
 #[test]

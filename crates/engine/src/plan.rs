@@ -135,7 +135,15 @@ pub const LATE_AFTER: Duration = Duration::from_secs(2);
 /// message does, and takes the processor from the system; a flood has no latency verdict that the pause could spoil.
 const FLOOD_PAUSES: (Duration, Duration) = (Duration::from_millis(1), Duration::from_micros(100));
 
+/// Nodes up to which it is told what went from each to each: 64 have 4,096 pairs, each with a distribution of some kilobytes.
+const PAIRED_NODES: u16 = 64;
+
 impl RunPlan {
+    /// Is it told what went from node to node?
+    pub fn tells_pairs(&self) -> bool {
+        (2..=PAIRED_NODES).contains(&self.nodes)
+    }
+
     /// Sessions that listen: more than subscribers where each listens on several brokers.
     pub fn listening_sessions(&self) -> usize {
         self.fleet.subscribers().len() * self.subscribe_at.sessions_per_subscriber()

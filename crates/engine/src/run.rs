@@ -339,7 +339,7 @@ fn put_together(plan: &RunPlan, shards: Vec<(usize, ShardOutcome)>, window_ns: (
         .map(|(node, ledger, streams, absences)| Received { node: *node, ledger, streams, absences })
         .collect();
     let reactions = plan.workload.has_reactions().then(|| reactions(plan, &publishers));
-    let nodes = (plan.nodes > 1).then(|| setup::nodes_of_publishers(plan, &plan.fleet.audiences(&plan.workload)));
+    let nodes = plan.tells_pairs().then(|| setup::nodes_of_publishers(plan, &plan.fleet.audiences(&plan.workload)));
     let mut books = books::close(&publishers, &sides, plan.workload.devices.len(), nodes.as_deref());
     books.delivery.late = counters.late;
     books.delivery.duplicated = counters.duplicated;

@@ -119,7 +119,7 @@ pub fn shards(plan: &RunPlan, progress: &Arc<Progress>) -> Vec<Setup> {
         plan,
         rules: Rules::all(&plan.workload, plan.seed, &plan.timeline).into(),
         groups: plan.fleet.devices().iter().map(|device| device.group).collect(),
-        nodes: (plan.nodes > 1).then(|| nodes_of_publishers(plan, &audiences).into()),
+        nodes: plan.tells_pairs().then(|| nodes_of_publishers(plan, &audiences).into()),
         types: plan.workload.devices.iter().map(|group| group.name.as_str().into()).collect(),
         asked: asked(plan, &streams),
         streams,

@@ -3,9 +3,12 @@
 pub mod broker;
 pub mod capacity;
 pub mod check;
+#[cfg(feature = "cluster")]
 pub mod cluster;
 pub mod compare;
 pub mod demo;
+#[cfg(feature = "cluster")]
+pub mod deploy;
 pub mod doctor;
 pub mod experiment;
 pub mod explain;
@@ -13,6 +16,7 @@ pub mod grid;
 pub mod install;
 pub mod keeper;
 pub mod list;
+#[cfg(feature = "cluster")]
 pub mod node;
 pub mod reference;
 pub mod report;
@@ -35,8 +39,12 @@ pub fn perform(verb: Verb, printer: &Printer) -> Outcome {
         Verb::Experiment(experiment) => experiment.perform(printer),
         Verb::Check(check) => check.perform(printer),
         Verb::Capacity(capacity) => capacity.perform(printer),
+        #[cfg(feature = "cluster")]
         Verb::Node(node) => node.perform(printer),
+        #[cfg(feature = "cluster")]
         Verb::Cluster(cluster) => cluster.perform(printer),
+        #[cfg(feature = "cluster")]
+        Verb::Deploy(deploy) => deploy.perform(printer),
         Verb::Report(report) => report.perform(printer),
         Verb::List(list) => list.perform(printer),
         Verb::Install(install) => install.perform(printer),
@@ -58,6 +66,7 @@ pub fn is_quiet(verb: &Verb) -> bool {
         Verb::Compare(compare) => compare.quiet,
         Verb::Experiment(experiment) => experiment.quiet,
         Verb::Capacity(capacity) => capacity.quiet,
+        #[cfg(feature = "cluster")]
         Verb::Node(node) => node.quiet,
         _ => false,
     }

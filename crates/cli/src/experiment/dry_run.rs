@@ -17,7 +17,15 @@ pub fn text(plan: &Plan) -> Result<String, Failure> {
     let mut text = String::new();
     let mut field = |name: &str, value: String| text.push_str(&format!("  {name:<12}{value}\n"));
     field("experiment", experiment.title.clone());
-    field("workload", format!("{}, {}, seed {}", definition::workload_words(experiment), experiment.variant.as_str(), experiment.seed));
+    field(
+        "workload",
+        format!(
+            "{}, {}, seed {}",
+            definition::workload_words(experiment),
+            experiment.variant.as_str(),
+            experiment.seed
+        ),
+    );
     let times = [experiment.warmup, experiment.duration, experiment.drain].map(seconds);
     field("each run", format!("{} warm-up, {} measured, up to {} for stragglers", times[0], times[1], times[2]));
     let runs = plan.runs().count() as u32;

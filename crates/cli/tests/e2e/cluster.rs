@@ -167,6 +167,15 @@ fn a_node_that_is_killed_while_it_connects_ends_the_run() {
     assert_eq!(count(&record, "offered"), 0);
 }
 
+#[test]
+fn a_node_that_is_killed_while_others_wait_for_stragglers_ends_the_run() {
+    // What was written into dead connections never comes, so that the run waits: for as long as a client may take to come back.
+    let options = ["--duration", "1s", "--drain", "60s", "--fault", "cut:at=300ms,for=500ms,group=phone"];
+    let (record, noticed) = lose_a_node(&options, Duration::from_secs(4), libc::SIGKILL);
+    assert!(noticed < NOTICED, "{noticed:?}");
+    assert!(count(&record, "offered") > 100, "{}", record["delivery"]);
+}
+
 /// Does something to the coordinator while its nodes publish: they stop.
 fn lose_the_coordinator(by: libc::c_int) {
     let cluster = Cluster::new();

@@ -10,6 +10,7 @@ mod client_certificates;
 mod cluster;
 mod congestion;
 mod connections;
+mod deploy;
 mod efficiency;
 mod experiment;
 mod faults;

@@ -100,6 +100,28 @@ fn nodes_behind_links_have_networks_of_their_own() {
 }
 
 #[test]
+fn psmark_s_sites_hear_each_other_over_links() {
+    if !super::links::can_be_made() {
+        return;
+    }
+    let place = place();
+    // Networks are made for each group of each node: the subscriber's will do.
+    let link = ["--link", "everything={delay: 5ms}"];
+    let times = ["--duration", "6s", "--warmup", "0s", "--variant", "published"];
+    // PSMark's numbers of nodes: every node has all devices and a subscriber that hears all nodes.
+    for (workload, nodes) in [("smart-home", 1), ("smart-healthcare", 2), ("smart-home", 5), ("smart-healthcare", 8)] {
+        let words = nodes.to_string();
+        let record = place.record(&[&[workload, "--local-nodes", &words][..], &times, &link].concat());
+        assert_closed(&record);
+        assert_delivered_once(&record);
+        let devices = if workload == "smart-home" { 20 } else { 24 };
+        assert_eq!(record["workload"]["devices"], devices * nodes, "{workload} on {nodes} nodes");
+        assert_eq!(count(&record, "expected"), count(&record, "sent") * nodes, "{workload} on {nodes} nodes");
+        assert_eq!(pairs(&record).len() as u64, nodes * nodes, "{workload} on {nodes} nodes");
+    }
+}
+
+#[test]
 fn clients_without_a_broker_meet_across_nodes() {
     let place = place();
     place.write(

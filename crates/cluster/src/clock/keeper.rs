@@ -275,6 +275,18 @@ mod tests {
         assert!(figures.restarts > 0 && figures.bound_ns >= 20_000_000.0, "{figures:?}");
     }
 
+    proptest::proptest! {
+        #[test]
+        fn a_coordinator_that_lies_breaks_nothing(times in proptest::collection::vec(proptest::prelude::any::<[u64; 4]>(), 1..30)) {
+            let mut keeper = Keeper::default();
+            for [asked_ns, came_ns, said_ns, heard_ns] in times {
+                keeper.read(Reading { asked_ns, came_ns, said_ns, heard_ns });
+                keeper.meet(heard_ns, true);
+                proptest::prop_assert!(keeper.judge(heard_ns).is_none_or(|figures| figures.bound_ns >= 0.0));
+            }
+        }
+    }
+
     #[test]
     fn one_clock_is_known_for_it() {
         let mut keeper = Keeper::default();

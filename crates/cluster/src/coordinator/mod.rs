@@ -98,7 +98,11 @@ impl Cluster {
                 .serve_with_incoming(ReceiverStream::new(incoming));
             tokio::select! {
                 served = served => served.map_err(io::Error::other),
-                _ = stopped => Ok(()),
+                _ = stopped => {
+                    // Connections are served by tasks of their own, which say goodbye meanwhile.
+                    tokio::time::sleep(limits::FAREWELL).await;
+                    Ok(())
+                }
             }
         };
         let thread = std::thread::Builder::new()
@@ -106,7 +110,7 @@ impl Cluster {
             .spawn(move || {
                 // An error of the port itself: nodes are missed by their silence, and the run says so.
                 let _ = runtime.block_on(serve);
-                // What was said last goes out; connections that nobody closes are not waited for.
+                // Connections that nobody closes are not waited for.
                 runtime.shutdown_timeout(limits::GRACE);
             })
             .map_err(system("start listening to nodes"))?;

@@ -76,7 +76,7 @@ pub fn attend(
         .build()
         .map_err(|source| ClusterError::System { doing: "start a node", source })?;
     let result = runtime.block_on(serve(settings, launch, stop, seen));
-    // What was said last goes out; a connection that stands still is not waited for.
+    // A connection that stands still is not waited for.
     runtime.shutdown_timeout(limits::GRACE);
     result
 }

@@ -107,6 +107,7 @@ impl<'a> Session<'a> {
             worker.end().await;
             seen(&Happening::Ended);
         }
+        sleep(limits::FAREWELL).await;
         why
     }
 

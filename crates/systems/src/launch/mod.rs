@@ -5,6 +5,7 @@ mod certificates;
 mod command_line;
 mod options;
 mod plan;
+mod rendered;
 mod values;
 mod waiting;
 
@@ -15,6 +16,7 @@ use pubmark_record::record::{Deviation, LimitInfo, SystemInfo, TopologyInfo};
 pub(crate) use broker::{Broker, Contained, Shared};
 pub use command_line::{CommandLine, ContainerOrder};
 pub use options::{BackEndChoice, Endpoint, StartOptions, TlsFiles};
+pub use rendered::{Rendered, rendered};
 
 use crate::affinity;
 use crate::cgroup::CostPlace;

@@ -208,7 +208,7 @@ fn check_topology(definition: &Definition, options: &StartOptions) -> Result<(),
 }
 
 /// The packet size that the system is raised to, if its own does not do.
-fn raised(definition: &Definition, options: &StartOptions) -> Result<Option<u32>, SystemError> {
+pub(super) fn raised(definition: &Definition, options: &StartOptions) -> Result<Option<u32>, SystemError> {
     let limits = definition.limits;
     match (options.packet_bytes, limits.maximum_packet_bytes) {
         (Some(needed), Some(default)) if needed > default => {

@@ -100,6 +100,11 @@ impl Joined {
         })
     }
 
+    /// What starts workers on them for clients that speak this.
+    pub fn launcher(self: &Arc<Joined>, speaks: [String; 2]) -> Box<dyn Launcher> {
+        Box::new(OnNodes { joined: Arc::clone(self), speaks })
+    }
+
     /// The run goes on to this phase: counters are only wanted where somebody waits for them.
     pub fn phase(&self, phase: Phase) {
         match phase {
@@ -179,11 +184,9 @@ pub fn unusable(error: &ClusterError, folder: &Path) -> Failure {
 
 /// Starts workers on nodes for clients that speak this.
 #[derive(Debug)]
-pub struct OnNodes {
-    /// The nodes.
-    pub joined: Arc<Joined>,
-    /// What devices speak, and what subscribers do.
-    pub speaks: [String; 2],
+struct OnNodes {
+    joined: Arc<Joined>,
+    speaks: [String; 2],
 }
 
 impl Launcher for OnNodes {

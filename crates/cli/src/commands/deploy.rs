@@ -1,0 +1,182 @@
+//! `pubmark deploy`: files by which an orchestrator places a run on several machines.
+
+use std::fs::DirBuilder;
+use std::os::unix::fs::DirBuilderExt as _;
+use std::path::PathBuf;
+
+use clap::Args;
+use pubmark_cluster::credentials;
+use pubmark_model::builtin;
+use pubmark_systems::StartOptions;
+use pubmark_systems::launch::rendered;
+use pubmark_systems::limits::{self, Machine, ResourceLimits};
+
+use crate::deploy::{Deployment, Kind, Workload};
+use crate::exit_code::ExitCode;
+use crate::experiment::arguments;
+use crate::failure::{Failure, Outcome};
+use crate::printer::Printer;
+use crate::{rendering, target};
+
+/// Write the files by which Compose, Kubernetes or Helm places a run
+///
+/// A coordinator, its nodes with certificates of their own, and the system in a container with limits. Nothing is started.
+#[derive(Debug, Args)]
+#[command(max_term_width = 80)]
+pub struct Deploy {
+    /// What reads the files
+    #[arg(value_enum)]
+    pub kind: Kind,
+
+    /// A built-in workload, or the path of a workload file
+    pub workload: String,
+
+    /// The system to run in a container; none if OPTIONS have `--endpoint`
+    #[arg(long, value_name = "SYSTEM", default_value = "mosquitto")]
+    pub system: String,
+
+    /// Protocol of devices and subscribers
+    #[arg(long, value_name = "PROTOCOL", default_value = "mqtt5")]
+    pub protocol: String,
+
+    /// Configuration of the system
+    #[arg(long, value_name = "PROFILE", default_value = "default")]
+    pub profile: String,
+
+    /// What the system may use: `cpu=2,memory=1GB`
+    #[arg(long, value_name = "LIMITS", value_parser = anywhere)]
+    pub limit: Option<ResourceLimits>,
+
+    /// What each node may use: `cpu=1,memory=512MB`
+    #[arg(long, value_name = "LIMITS", value_parser = anywhere)]
+    pub node_limit: Option<ResourceLimits>,
+
+    /// Nodes
+    #[arg(long, value_name = "N", default_value_t = 2, value_parser = clap::value_parser!(u16).range(1..=1000))]
+    pub nodes: u16,
+
+    /// Image of pubmark (docs/guide/many-machines.md says how to build one)
+    #[arg(long, value_name = "IMAGE", default_value = concat!("pubmark:", env!("CARGO_PKG_VERSION")))]
+    pub image: String,
+
+    /// Name of the run: what its objects are called
+    #[arg(long, value_name = "NAME", default_value = "pubmark")]
+    pub name: String,
+
+    /// Folder to write into
+    #[arg(long, value_name = "DIR", default_value = "deploy")]
+    pub out: PathBuf,
+
+    /// Options of `pubmark run`, such as `--qos 1 --duration 60s`
+    #[arg(last = true, value_name = "OPTIONS")]
+    pub options: Vec<String>,
+}
+
+/// Limits for a machine that is not this one.
+fn anywhere(text: &str) -> Result<ResourceLimits, String> {
+    let any = Machine { cores: u32::MAX, memory_bytes: None };
+    limits::parse_for(text, any).map_err(|error| error.to_string())
+}
+
+impl Deploy {
+    /// Writes the files and says what to type next.
+    pub fn perform(self, printer: &Printer) -> Outcome {
+        self.check()?;
+        let deployment = self.deployment()?;
+        let files = deployment.files(self.kind);
+        if let Some((name, _)) = files.iter().find(|(name, _)| self.out.join(name).exists()) {
+            return Err(Failure::usage(format!("`{}` is there already", self.out.join(name).display()))
+                .hint("`--out` names another folder; certificates are made anew each time"));
+        }
+        // Keys are in some; a container's user has to read them, so the folder is what keeps others out.
+        DirBuilder::new().recursive(true).mode(0o700).create(&self.out).map_err(|error| {
+            Failure::from_error(ExitCode::Usage, &error).during(format!("failed to make `{}`", self.out.display()))
+        })?;
+        rendering::write_files(&files, &self.out)?;
+        printer.result(&self.next(&files))?;
+        Ok(ExitCode::Ok)
+    }
+
+    /// Names that an orchestrator takes (RFC 1123), and options that a run takes.
+    fn check(&self) -> Result<(), Failure> {
+        let fits = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';
+        let edge = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit();
+        let name = &self.name;
+        if name.len() > 40 || !name.chars().all(fits) || !name.starts_with(edge) || !name.ends_with(edge) {
+            return Err(Failure::usage(format!("`{name}` cannot be the name of a deployment"))
+                .hint("up to 40 small letters, digits and `-`, for instance `--name home-qos1`"));
+        }
+        let words = ["pubmark", "run", "workload"].map(str::to_owned).into_iter().chain(self.options.iter().cloned());
+        let run = arguments::read(&words.collect::<Vec<_>>())?;
+        if run.nodes.is_some() || run.setup.local_nodes.is_some() {
+            return Err(Failure::usage("the number of nodes stands before `--`").hint("`--nodes 5 -- --qos 1`"));
+        }
+        Ok(())
+    }
+
+    fn deployment(&self) -> Result<Deployment, Failure> {
+        let has_endpoint = self.options.iter().any(|word| word == "--endpoint" || word.starts_with("--endpoint="));
+        let mut options = self.options.clone();
+        let system = if has_endpoint {
+            None
+        } else {
+            options.extend(["--protocol".to_owned(), self.protocol.clone()]);
+            let definition = target::definition(&self.system)?;
+            let start = StartOptions { profile: self.profile.clone(), ..StartOptions::new(&self.protocol) };
+            let rendered = rendered(&definition, &start).map_err(|error| {
+                Failure::from_error(ExitCode::Usage, &error)
+                    .hint("`pubmark list systems` says which run in a container; or `-- --endpoint URL`")
+            })?;
+            Some(rendered)
+        };
+        let workload = match builtin::find(&self.workload) {
+            Some(found) => Workload::BuiltIn(found.name.to_owned()),
+            None => Workload::File(self.file()?),
+        };
+        Ok(Deployment {
+            name: self.name.clone(),
+            workload,
+            system,
+            system_limits: self.limit.clone().filter(|limits| !limits.is_empty()),
+            node_limits: self.node_limit.clone().filter(|limits| !limits.is_empty()),
+            image: self.image.clone(),
+            nodes: self.nodes,
+            options,
+            credentials: credentials::fresh().map_err(|error| Failure::from_error(ExitCode::Internal, &error))?,
+        })
+    }
+
+    /// The text of a workload's file, which must be one.
+    fn file(&self) -> Result<String, Failure> {
+        let run = arguments::read(&["pubmark", "run", &self.workload].map(str::to_owned))?;
+        run.load()?;
+        std::fs::read_to_string(&self.workload).map_err(|error| {
+            Failure::from_error(ExitCode::Usage, &error).during(format!("failed to read `{}`", self.workload))
+        })
+    }
+
+    fn next(&self, files: &[(String, String)]) -> String {
+        let mut text: String =
+            files.iter().map(|(name, _)| format!("wrote {}\n", self.out.join(name).display())).collect();
+        let (out, name) = (self.out.display(), &self.name);
+        text.push_str(&match self.kind {
+            Kind::Compose => format!(
+                "\nnext  docker compose --project-directory {out} up --abort-on-container-exit\n      \
+                 docker compose --project-directory {out} logs --no-log-prefix coordinator > record.json\n"
+            ),
+            Kind::Kubernetes => format!(
+                "\nnext  kubectl apply -f {out}/pubmark.yaml\n      \
+                 kubectl wait --for=condition=complete --timeout=30m job/{name}-coordinator\n      \
+                 kubectl logs job/{name}-coordinator > record.json && pubmark report record.json\n      \
+                 kubectl delete -f {out}/pubmark.yaml\n"
+            ),
+            Kind::Helm => format!(
+                "\nnext  helm install {name} {out}\n      \
+                 kubectl wait --for=condition=complete --timeout=30m job/{name}-coordinator\n      \
+                 kubectl logs job/{name}-coordinator > record.json && pubmark report record.json\n      \
+                 helm uninstall {name}\n"
+            ),
+        });
+        text
+    }
+}

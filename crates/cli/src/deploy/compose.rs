@@ -1,0 +1,93 @@
+//! A Compose file (compose-spec.io) and what it mounts: all containers on one machine, in a network of their own.
+
+use pubmark_cluster::credentials::Files;
+use pubmark_systems::limits::ResourceLimits;
+use serde_json::{Value, json};
+
+use super::yaml;
+use super::{CREDENTIALS, Deployment, File, USER};
+
+/// The file, and folders beside it.
+pub fn files(deployment: &Deployment) -> Vec<File> {
+    let [coordinator, node] = &deployment.credentials;
+    let mut files = vec![("compose.yaml".to_owned(), yaml::document(&compose(deployment)))];
+    files.extend(deployment.workload.text().map(|text| ("workload/workload.yaml".to_owned(), text.clone())));
+    let mut folder = |name: &str, of: &Files| {
+        files.extend(of.iter().map(|(file, text)| (format!("{name}/{file}"), text.clone())));
+    };
+    folder("coordinator", coordinator);
+    folder("node", node);
+    if let Some(system) = &deployment.system {
+        files.extend(system.files.iter().map(|(name, text)| (format!("system/{name}"), text.clone())));
+    }
+    files
+}
+
+fn compose(deployment: &Deployment) -> Value {
+    let mut services = serde_json::Map::new();
+    let mut volumes = vec![format!("./coordinator:{CREDENTIALS}:ro")];
+    volumes.extend(deployment.workload.text().map(|_| "./workload:/pubmark/workload:ro".to_owned()));
+    let after_system = deployment.system.as_ref().map_or(vec![], |_| vec!["system"]);
+    services.insert(
+        "coordinator".to_owned(),
+        json!({
+            "image": deployment.image,
+            "command": deployment.coordinator_words(),
+            "user": USER.to_string(),
+            "read_only": true,
+            "cap_drop": ["ALL"],
+            "tmpfs": ["/tmp"],
+            "volumes": volumes,
+            "depends_on": after_system,
+        }),
+    );
+    services.insert(
+        "node".to_owned(),
+        with_limits(
+            json!({
+                "image": deployment.image,
+                "command": deployment.node_words("coordinator", None),
+                "user": USER.to_string(),
+                "read_only": true,
+                "cap_drop": ["ALL"],
+                "tmpfs": ["/tmp"],
+                "volumes": [format!("./node:{CREDENTIALS}:ro")],
+                "depends_on": ["coordinator"],
+                "deploy": {"replicas": deployment.nodes},
+            }),
+            deployment.node_limits.as_ref(),
+        ),
+    );
+    if let Some(system) = &deployment.system {
+        let mut service = json!({
+            "image": system.image,
+            "command": system.arguments,
+            "environment": system.environment.iter().cloned().collect::<std::collections::BTreeMap<_, _>>(),
+            "volumes": [format!("./system:{}:ro", system.directory)],
+        });
+        if let Some(entrypoint) = &system.entrypoint {
+            service["entrypoint"] = json!([entrypoint]);
+        }
+        if let Some(user) = &system.user {
+            service["user"] = json!(user);
+        }
+        services.insert("system".to_owned(), with_limits(service, deployment.system_limits.as_ref()));
+    }
+    json!({"name": deployment.name, "services": services})
+}
+
+fn with_limits(mut service: Value, limits: Option<&ResourceLimits>) -> Value {
+    let Some(limits) = limits else { return service };
+    let mut at_most = serde_json::Map::new();
+    if let Some(cpu) = limits.cpu {
+        at_most.insert("cpus".to_owned(), json!(cpu.to_string()));
+    }
+    if let Some(bytes) = limits.memory_bytes {
+        at_most.insert("memory".to_owned(), json!(bytes.to_string()));
+    }
+    if !service["deploy"].is_object() {
+        service["deploy"] = json!({});
+    }
+    service["deploy"]["resources"] = json!({"limits": at_most});
+    service
+}

@@ -1,0 +1,175 @@
+//! Files for orchestrators: what is in them, and what is refused.
+
+use serde_json::Value;
+
+use crate::support::place::{Called, Place};
+
+fn deploy(place: &Place, words: &[&str]) -> Called {
+    place.call(&[&["deploy"][..], words].concat())
+}
+
+fn read(place: &Place, name: &str) -> String {
+    std::fs::read_to_string(place.path().join(name)).unwrap_or_else(|error| panic!("{name}: {error}"))
+}
+
+/// The documents of a file, read by a YAML library that is not ours.
+fn documents(text: &str) -> Vec<Value> {
+    text.split("\n---\n").map(|document| serde_saphyr::from_str(document).unwrap()).collect()
+}
+
+#[test]
+fn kubernetes_gets_all_that_a_run_needs() {
+    let place = Place::new();
+    let words =
+        ["kubernetes", "smart-home", "--nodes", "5", "--limit", "cpu=0.5,memory=256MB", "--node-limit", "cpu=1"];
+    let called = deploy(&place, &[&words[..], &["--", "--qos", "1", "--duration", "10s"]].concat());
+    assert!(called.code() == 0 && called.printed.contains("kubectl apply -f deploy/pubmark.yaml"), "{called:?}");
+    let objects = documents(&read(&place, "deploy/pubmark.yaml"));
+    let of = |kind: &str, name: &str| {
+        let found = objects.iter().find(|object| object["kind"] == kind && object["metadata"]["name"] == name);
+        found.unwrap_or_else(|| panic!("no {kind} {name}"))
+    };
+    let nodes = &of("Job", "pubmark-node")["spec"];
+    assert_eq!((&nodes["completions"], &nodes["completionMode"]), (&5.into(), &"Indexed".into()));
+    let container = &nodes["template"]["spec"]["containers"][0];
+    assert_eq!(container["resources"]["limits"], container["resources"]["requests"]);
+    assert_eq!(container["resources"]["limits"]["cpu"], "1000m");
+    assert_eq!(container["securityContext"]["runAsNonRoot"], true);
+    assert!(nodes["template"]["spec"]["affinity"]["podAntiAffinity"].is_object());
+    let coordinator = &of("Job", "pubmark-coordinator")["spec"]["template"]["spec"]["containers"][0];
+    let told: Vec<&str> = coordinator["args"].as_array().unwrap().iter().map(|word| word.as_str().unwrap()).collect();
+    assert_eq!(told[..4], ["run", "smart-home", "--nodes", "5"]);
+    for pair in [["--endpoint", "mqtt://system:1883"], ["--qos", "1"], ["--duration", "10s"]] {
+        assert!(told.windows(2).any(|words| words == pair), "{pair:?} is not in {told:?}");
+    }
+    let system = &of("Deployment", "pubmark-system")["spec"]["template"]["spec"]["containers"][0];
+    assert!(system["image"].as_str().unwrap().contains("eclipse-mosquitto:2"), "{system}");
+    assert_eq!(system["resources"]["limits"]["memory"], "256000000");
+    assert!(of("ConfigMap", "pubmark-system")["data"]["mosquitto.conf"].as_str().unwrap().contains("listener 1883"));
+    assert!(of("Service", "coordinator")["spec"]["clusterIP"] == "None");
+    for side in ["pubmark-coordinator", "pubmark-node"] {
+        assert!(of("Secret", side)["stringData"]["key.pem"].as_str().unwrap().contains("PRIVATE KEY"));
+    }
+    // What was written is not overwritten: nodes may run with its certificates.
+    let again = deploy(&place, &["kubernetes", "smart-home"]);
+    assert!(again.code() == 2 && again.errors.contains("is there already"), "{again:?}");
+}
+
+/// Reads an object into the types of the Kubernetes API and back: what those do not know, or take for something else, is missing then.
+fn known<T: serde::de::DeserializeOwned + serde::Serialize>(object: &Value) {
+    let read: T = serde_json::from_value(object.clone()).unwrap_or_else(|error| panic!("{error}: {object}"));
+    let again = serde_json::to_value(read).unwrap();
+    assert_eq!(again["metadata"], object["metadata"]);
+    for part in ["spec", "data", "stringData", "type"] {
+        assert_eq!(without_defaults(&again[part]), without_defaults(&object[part]), "{part} of {}", object["kind"]);
+    }
+}
+
+/// Empty and missing mean the same to Kubernetes.
+fn without_defaults(value: &Value) -> Value {
+    let is_empty = |value: &Value| {
+        value.is_null()
+            || value.as_object().is_some_and(|fields| fields.is_empty())
+            || value.as_array().is_some_and(Vec::is_empty)
+    };
+    match value {
+        Value::Object(fields) => {
+            let kept = fields.iter().map(|(name, value)| (name.clone(), without_defaults(value)));
+            Value::Object(kept.filter(|(_, value)| !is_empty(value)).collect())
+        }
+        Value::Array(items) => Value::Array(items.iter().map(without_defaults).collect()),
+        other => other.clone(),
+    }
+}
+
+#[test]
+fn every_object_is_one_that_kubernetes_knows() {
+    use k8s_openapi::api::{
+        apps::v1::Deployment, batch::v1::Job, core::v1::ConfigMap, core::v1::Secret, core::v1::Service,
+    };
+    let place = Place::new();
+    place.write(
+        "own.yaml",
+        "{name: own, devices: [{name: a, every: 1s, payload: 10B, topic: a}], subscribers: [{name: b, filters: [a]}]}",
+    );
+    for (system, protocol) in
+        [("mosquitto", "mqtt5"), ("nats", "nats"), ("rabbitmq", "amqp091"), ("emqx", "mqtt311"), ("redis", "redis")]
+    {
+        let words =
+            ["kubernetes", "own.yaml", "--system", system, "--protocol", protocol, "--out", system, "--limit", "cpu=1"];
+        let called = deploy(&place, &words);
+        assert_eq!(called.code(), 0, "{called:?}");
+        let objects = documents(&read(&place, &format!("{system}/pubmark.yaml")));
+        for object in &objects {
+            match object["kind"].as_str().unwrap() {
+                "ConfigMap" => known::<ConfigMap>(object),
+                "Secret" => known::<Secret>(object),
+                "Service" => known::<Service>(object),
+                "Deployment" => known::<Deployment>(object),
+                "Job" => known::<Job>(object),
+                other => panic!("a {other} was not expected"),
+            }
+        }
+        assert_eq!(objects.len(), 9, "{system}");
+    }
+}
+
+#[test]
+fn compose_mounts_what_lies_beside_it() {
+    let place = Place::new();
+    place.write(
+        "own.yaml",
+        "{name: own, devices: [{name: a, every: 1s, payload: 10B, topic: a}], subscribers: [{name: b, filters: [a]}]}",
+    );
+    let called = deploy(
+        &place,
+        &["compose", "own.yaml", "--system", "nats", "--protocol", "nats", "--nodes", "3", "--out", "c"],
+    );
+    assert_eq!(called.code(), 0, "{called:?}");
+    let file = &documents(&read(&place, "c/compose.yaml"))[0];
+    assert_eq!(file["services"]["node"]["deploy"]["replicas"], 3);
+    let command = file["services"]["coordinator"]["command"].to_string();
+    assert!(command.contains("nats://system:4222") && command.contains("/pubmark/workload/workload.yaml"), "{command}");
+    for service in ["coordinator", "node", "system"] {
+        for volume in file["services"][service]["volumes"].as_array().unwrap() {
+            let here = volume.as_str().unwrap().split(':').next().unwrap();
+            assert!(here == "./system" || place.path().join("c").join(here).is_dir(), "{volume}");
+        }
+    }
+    assert!(read(&place, "c/workload/workload.yaml").contains("name: own"));
+}
+
+#[test]
+fn a_chart_has_values_for_what_people_change() {
+    let place = Place::new();
+    assert_eq!(deploy(&place, &["helm", "smart-home", "--nodes", "4", "--name", "home"]).code(), 0);
+    let values = &documents(&read(&place, "deploy/values.yaml"))[0];
+    assert_eq!(values["nodes"], 4);
+    let template = read(&place, "deploy/templates/pubmark.yaml");
+    for wanted in [
+        "completions: {{ .Values.nodes }}",
+        "- {{ .Values.nodes | quote }}",
+        "image: {{ .Values.image | quote }}",
+        "image: {{ .Values.systemImage | quote }}",
+    ] {
+        assert!(template.contains(wanted), "`{wanted}` is not in\n{template}");
+    }
+    assert!(!template.contains("PUBMARK-VALUE"), "{template}");
+}
+
+#[test]
+fn what_cannot_be_placed_is_said() {
+    let place = Place::new();
+    for (words, said) in [
+        (&["kubernetes", "smart-home", "--system", "dds", "--protocol", "dds"][..], "no container"),
+        (&["kubernetes", "smart-hom"], "there is no workload `smart-hom`"),
+        (&["kubernetes", "smart-home", "--name", "Mein Lauf"], "cannot be the name"),
+        (&["kubernetes", "smart-home", "--", "--nodes", "3"], "before `--`"),
+        (&["kubernetes", "smart-home", "--", "--qos", "7"], "--qos"),
+        (&["kubernetes", "smart-home", "--limit", "cpu=lots"], "lots"),
+    ] {
+        let called = deploy(&place, words);
+        assert!(called.code() == 2 && called.errors.contains(said), "{words:?}: {called:?}");
+        assert!(!place.path().join("deploy").exists(), "{words:?}");
+    }
+}

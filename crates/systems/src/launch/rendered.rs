@@ -1,0 +1,160 @@
+//! A system as a container elsewhere would run it: everything filled in, nothing started.
+
+use crate::condition::{Neighbours, Situation};
+use crate::definition::{ConfigurationFile, ContainerBackEnd, Definition};
+use crate::error::SystemError;
+use crate::launch::StartOptions;
+use crate::launch::plan::raised;
+use crate::template::Values;
+
+/// Ports that people expect, by scheme; what has none gets the next free one of our own.
+const KNOWN_PORTS: &[(&str, u16)] =
+    &[("mqtt", 1883), ("nats", 4222), ("redis", 6379), ("amqp", 5672), ("coap", 5683), ("ws", 8083)];
+/// First port of listeners without a known one.
+const FIRST_PORT: u16 = 21_000;
+
+/// What a container of a system is made of.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Rendered {
+    /// The image, pinned to a version.
+    pub image: String,
+    /// Entry point, where the image's own does not do.
+    pub entrypoint: Option<String>,
+    /// User in the container, where the image's own does not do.
+    pub user: Option<String>,
+    /// Folder in the container for the files.
+    pub directory: String,
+    /// Files by name.
+    pub files: Vec<(String, String)>,
+    /// What follows the image on a command line.
+    pub arguments: Vec<String>,
+    /// Environment variables.
+    pub environment: Vec<(String, String)>,
+    /// Scheme of the protocol that will be spoken.
+    pub scheme: String,
+    /// Its port.
+    pub port: u16,
+    /// The port is one of UDP.
+    pub datagrams: bool,
+    /// All ports, that one included.
+    pub ports: Vec<u16>,
+}
+
+/// One broker, plain, for everybody, at all addresses of its container.
+///
+/// # Errors
+/// The system has no container, no such profile, or does not offer the protocol.
+pub fn rendered(definition: &Definition, options: &StartOptions) -> Result<Rendered, SystemError> {
+    let missing = |reason: &str| SystemError::NoBackEnd { system: definition.name.clone(), reason: reason.to_owned() };
+    let back_end = definition.back_ends.container.as_ref();
+    let back_end: &ContainerBackEnd = back_end.ok_or_else(|| missing("its definition has no container"))?;
+    let profile = definition.profile(&options.profile)?;
+    let offer = definition.offer(&options.protocol)?;
+    let raised = raised(definition, options)?;
+    let situation = Situation {
+        tls: false,
+        websocket: false,
+        password: false,
+        container: true,
+        neighbours: Neighbours::None,
+        first: true,
+        raised: raised.is_some(),
+    };
+    let ports = ports(definition);
+    let mut values = Values::default();
+    for (listener, port) in &ports {
+        values.set(&format!("port:{listener}"), port.to_string());
+        values.set(&format!("first:port:{listener}"), port.to_string());
+    }
+    let name = format!("{}-1", definition.name);
+    let packet_bytes = raised.or(definition.limits.maximum_packet_bytes).unwrap_or(u32::MAX).to_string();
+    let shared = format!("{}-shared", back_end.directory);
+    for (key, value) in [
+        ("host", "0.0.0.0"),
+        ("first:host", "0.0.0.0"),
+        ("first:name", &name),
+        ("name", &name),
+        ("index", "1"),
+        ("brokers", "1"),
+        ("directory", &back_end.directory),
+        ("shared_directory", &shared),
+        ("packet_bytes", &packet_bytes),
+    ] {
+        values.set(key, value);
+    }
+    values.set("profile", values.fill(&profile.text));
+    let of_parts = back_end.arguments.iter().filter(|part| part.when.applies(&situation)).flat_map(|part| &part.add);
+    let environment = back_end.environment.iter().chain(&profile.environment);
+    let listener = definition.listeners.get(&offer.listener).ok_or_else(|| missing("its protocol has no listener"))?;
+    let port = ports.iter().find(|(name, _)| *name == offer.listener).map(|(_, port)| *port);
+    Ok(Rendered {
+        image: options.image.clone().unwrap_or_else(|| back_end.image.clone()),
+        entrypoint: back_end.entrypoint.clone(),
+        user: back_end.user.clone(),
+        directory: back_end.directory.clone(),
+        files: files(definition, &situation, &values),
+        arguments: of_parts.chain(&profile.arguments).map(|argument| values.fill(argument)).collect(),
+        environment: environment.map(|(name, value)| (name.clone(), values.fill(value))).collect(),
+        scheme: listener.scheme.clone(),
+        port: port.ok_or_else(|| missing("its protocol has no port"))?,
+        datagrams: listener.datagrams,
+        ports: ports.into_iter().map(|(_, port)| port).collect(),
+    })
+}
+
+fn ports(definition: &Definition) -> Vec<(String, u16)> {
+    let mut taken: Vec<(String, u16)> = vec![];
+    for (name, listener) in &definition.listeners {
+        let known = KNOWN_PORTS.iter().find(|(scheme, _)| *scheme == listener.scheme).map(|(_, port)| *port);
+        let is_free = |port: &u16| taken.iter().all(|(_, other)| other != port);
+        let next = (FIRST_PORT..).find(is_free).unwrap_or(FIRST_PORT);
+        taken.push((name.clone(), known.filter(is_free).unwrap_or(next)));
+    }
+    taken
+}
+
+fn files(definition: &Definition, situation: &Situation, values: &Values) -> Vec<(String, String)> {
+    let text = |file: &ConfigurationFile| {
+        let parts = file.parts.iter().filter(|part| part.when.applies(situation) && !part.for_each_other);
+        parts.map(|part| values.fill(&part.text)).collect::<String>()
+    };
+    let applying = definition.files.iter().filter(|file| file.when.applies(situation));
+    applying.map(|file| (file.name.clone(), text(file))).collect()
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_system_with_a_container_can_be_rendered_and_leaves_no_placeholder() {
+        let mut count = 0;
+        for name in Definition::names() {
+            let definition = Definition::load(name).unwrap();
+            if definition.back_ends.container.is_none() {
+                continue;
+            }
+            for protocol in definition.protocols.keys() {
+                let rendered = rendered(&definition, &StartOptions::new(protocol)).unwrap();
+                assert!(rendered.image.contains(':') && rendered.port > 0, "{name}: {rendered:?}");
+                let texts = rendered.files.iter().map(|(_, text)| text).chain(&rendered.arguments);
+                for text in texts {
+                    for left in ["{port:", "{host}", "{directory}", "{profile}", "{name}"] {
+                        assert!(!text.contains(left), "{name}: `{left}` in {text}");
+                    }
+                }
+                count += 1;
+            }
+        }
+        assert!(count > 10, "{count}");
+    }
+
+    #[test]
+    fn mosquitto_listens_where_everybody_expects_it() {
+        let rendered = rendered(&Definition::load("mosquitto").unwrap(), &StartOptions::new("mqtt5")).unwrap();
+        assert_eq!((rendered.scheme.as_str(), rendered.port), ("mqtt", 1883));
+        assert!(rendered.files[0].1.contains("listener 1883 0.0.0.0\n"), "{:?}", rendered.files);
+        assert!(rendered.arguments.contains(&format!("{}/mosquitto.conf", rendered.directory)), "{rendered:?}");
+    }
+}
