@@ -32,9 +32,12 @@ image: ## build a static program and an image of it, pubmark:VERSION
 	rustup target add x86_64-unknown-linux-musl
 	CC_x86_64_unknown_linux_musl=musl-gcc $(CARGO) build --profile demo --target x86_64-unknown-linux-musl -p pubmark-cli \
 	  --no-default-features --features $(IMAGE_FEATURES)
-	mkdir -p target/image
-	cp target/x86_64-unknown-linux-musl/demo/pubmark containers/Dockerfile target/image/
-	$(ENGINE) build -t pubmark:$$(target/image/pubmark --version | cut -d' ' -f2) target/image
+	rm -rf target/image
+	mkdir -p target/image/root/bin target/image/root/tmp target/image/root/pubmark/credentials target/image/root/pubmark/workload
+	chmod 1777 target/image/root/tmp
+	cp target/x86_64-unknown-linux-musl/demo/pubmark target/image/root/bin/
+	cp containers/Dockerfile target/image/
+	$(ENGINE) build -t pubmark:$$(target/image/root/bin/pubmark --version | cut -d' ' -f2) target/image
 
 bench: ## measure what docs/guide/cost.md quotes; on a quiet machine, about half an hour
 	$(CARGO) build --profile demo -p pubmark-bench

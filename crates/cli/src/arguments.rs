@@ -29,7 +29,7 @@ pub enum Verb {
     #[cfg(feature = "cluster")]
     Cluster(commands::cluster::Cluster),
     #[cfg(feature = "cluster")]
-    Deploy(commands::deploy::Deploy),
+    Deploy(Box<commands::deploy::Deploy>),
     Report(commands::report::Report),
     List(commands::list::List),
     Install(commands::install::Install),

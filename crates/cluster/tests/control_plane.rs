@@ -252,7 +252,11 @@ fn nobody_is_called_lost_while_all_cores_are_busy() {
     let done = AtomicBool::new(false);
     thread::scope(|scope| {
         for _ in 0..2 * thread::available_parallelism().unwrap().get() {
-            scope.spawn(|| while !done.load(Relaxed) {});
+            scope.spawn(|| {
+                while !done.load(Relaxed) {
+                    std::hint::spin_loop();
+                }
+            });
         }
         thread::sleep(Duration::from_secs(seconds));
         done.store(true, Relaxed);

@@ -24,7 +24,9 @@ fn load() -> String {
 
 /// Puts the calling thread under SCHED_FIFO, below the emulator.
 fn realtime() {
-    let parameters = libc::sched_param { sched_priority: 5 };
+    // SAFETY: numbers alone, of which zero is one; musl has more of them than glibc.
+    let mut parameters: libc::sched_param = unsafe { std::mem::zeroed() };
+    parameters.sched_priority = 5;
     // SAFETY: a live sched_param; 0 names the calling thread.
     unsafe { libc::sched_setscheduler(0, libc::SCHED_FIFO, &parameters) };
 }

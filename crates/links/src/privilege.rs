@@ -184,7 +184,9 @@ fn has_netem(probe: &Namespace) -> Result<(), LinkError> {
 
 fn may_be_realtime() -> bool {
     let attempt = || {
-        let parameters = libc::sched_param { sched_priority: 1 };
+        // SAFETY: numbers alone, of which zero is one; musl has more of them than glibc.
+        let mut parameters: libc::sched_param = unsafe { std::mem::zeroed() };
+        parameters.sched_priority = 1;
         // SAFETY: a live sched_param; 0 names the calling thread, which ends right after.
         unsafe { libc::sched_setscheduler(0, libc::SCHED_FIFO, &parameters) == 0 }
     };

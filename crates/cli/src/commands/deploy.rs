@@ -39,6 +39,10 @@ pub struct Deploy {
     #[arg(long, value_name = "PROTOCOL", default_value = "mqtt5")]
     pub protocol: String,
 
+    /// Image of the system, in place of the one that its definition has
+    #[arg(long, value_name = "IMAGE")]
+    pub system_image: Option<String>,
+
     /// Configuration of the system
     #[arg(long, value_name = "PROFILE", default_value = "default")]
     pub profile: String,
@@ -120,9 +124,18 @@ impl Deploy {
         let system = if has_endpoint {
             None
         } else {
-            options.extend(["--protocol".to_owned(), self.protocol.clone()]);
+            options.extend([
+                "--system".to_owned(),
+                self.system.clone(),
+                "--protocol".to_owned(),
+                self.protocol.clone(),
+            ]);
             let definition = target::definition(&self.system)?;
-            let start = StartOptions { profile: self.profile.clone(), ..StartOptions::new(&self.protocol) };
+            let start = StartOptions {
+                profile: self.profile.clone(),
+                image: self.system_image.clone(),
+                ..StartOptions::new(&self.protocol)
+            };
             let rendered = rendered(&definition, &start).map_err(|error| {
                 Failure::from_error(ExitCode::Usage, &error)
                     .hint("`pubmark list systems` says which run in a container; or `-- --endpoint URL`")

@@ -103,7 +103,8 @@ fn resources(limits: Option<&ResourceLimits>) -> Value {
 }
 
 fn volume_of_secret(name: &str, part: &str) -> Value {
-    json!({"name": "credentials", "secret": {"secretName": format!("{name}-{part}")}})
+    // Said outright: podman 4.3 reads an `optional` that is not there, and ends.
+    json!({"name": "credentials", "secret": {"secretName": format!("{name}-{part}"), "optional": false}})
 }
 
 fn coordinator_job(deployment: &Deployment) -> Value {
@@ -115,7 +116,7 @@ fn coordinator_job(deployment: &Deployment) -> Value {
     let mut volumes = vec![volume_of_secret(name, "coordinator"), json!({"name": "tmp", "emptyDir": {}})];
     if deployment.workload.text().is_some() {
         mounts.push(json!({"name": "workload", "mountPath": "/pubmark/workload", "readOnly": true}));
-        volumes.push(json!({"name": "workload", "configMap": {"name": format!("{name}-workload")}}));
+        volumes.push(json!({"name": "workload", "configMap": {"name": format!("{name}-workload"), "optional": false}}));
     }
     let pod = json!({
         "restartPolicy": "Never",
@@ -197,7 +198,7 @@ fn system_deployment(deployment: &Deployment, system: &Rendered) -> Value {
     let pod = json!({
         "automountServiceAccountToken": false,
         "containers": [container],
-        "volumes": [{"name": "files", "configMap": {"name": format!("{name}-system")}}],
+        "volumes": [{"name": "files", "configMap": {"name": format!("{name}-system"), "optional": false}}],
     });
     object(
         deployment,

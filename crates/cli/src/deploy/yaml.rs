@@ -2,6 +2,9 @@
 
 use serde_json::Value;
 
+/// Keys that people look for first, in this order.
+const FIRST: [&str; 5] = ["apiVersion", "kind", "metadata", "name", "image"];
+
 /// The text of a document.
 pub fn document(value: &Value) -> String {
     let mut text = String::new();
@@ -18,6 +21,9 @@ fn write(text: &mut String, value: &Value, depth: usize) {
     let indent = "  ".repeat(depth);
     match value {
         Value::Object(fields) => {
+            let mut fields: Vec<(&String, &Value)> = fields.iter().collect();
+            // What a thing is comes before what it consists of.
+            fields.sort_by_key(|(key, _)| FIRST.iter().position(|first| first == key).unwrap_or(FIRST.len()));
             for (key, value) in fields {
                 text.push_str(&format!("{indent}{}:", scalar(key)));
                 below(text, value, depth);
@@ -108,7 +114,7 @@ mod tests {
         assert_eq!(
             document(&value),
             "kind: Job\nspec:\n  count: 3\n  files:\n    a.conf: |\n      one\n       two\n\n      three\n  list:\n    \
-             - at: \"1:2\"\n      name: a\n    - name: b\n  none: {}\n  words:\n    - run\n    - \"yes\"\n    - \"--nodes\"\n    \
+             - name: a\n      at: \"1:2\"\n    - name: b\n  none: {}\n  words:\n    - run\n    - \"yes\"\n    - \"--nodes\"\n    \
              - \"\"\n"
         );
     }

@@ -37,7 +37,9 @@ pub fn clock_source() -> Finding {
 /// `--realtime` asks for SCHED_FIFO; tried on a thread that ends at once.
 pub fn realtime() -> Finding {
     let allowed = std::thread::spawn(|| {
-        let parameters = libc::sched_param { sched_priority: 1 };
+        // SAFETY: numbers alone, of which zero is one; musl has more of them than glibc.
+        let mut parameters: libc::sched_param = unsafe { std::mem::zeroed() };
+        parameters.sched_priority = 1;
         // SAFETY: `parameters` is a valid sched_param; 0 names the calling thread.
         unsafe { libc::sched_setscheduler(0, libc::SCHED_FIFO, &parameters) == 0 }
     });
@@ -124,7 +126,7 @@ fn is_next_stamped(receiver: &TcpStream) -> std::io::Result<bool> {
     message.msg_iov = &raw mut part;
     message.msg_iovlen = 1;
     message.msg_control = control.as_mut_ptr().cast();
-    message.msg_controllen = size_of_val(&control);
+    message.msg_controllen = size_of_val(&control) as _;
     // SAFETY: `message` points to buffers that live until the call is over, with their true lengths.
     if unsafe { libc::recvmsg(receiver.as_raw_fd(), &mut message, 0) } < 0 {
         return Err(std::io::Error::last_os_error());

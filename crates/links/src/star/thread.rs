@@ -186,7 +186,9 @@ impl Drop for Star {
 
 /// Makes the calling thread as punctual as it may be.
 fn prepare(shared: &Shared, realtime: bool) {
-    let parameters = libc::sched_param { sched_priority: PRIORITY };
+    // SAFETY: numbers alone, of which zero is one; musl has more of them than glibc.
+    let mut parameters: libc::sched_param = unsafe { std::mem::zeroed() };
+    parameters.sched_priority = PRIORITY;
     // SAFETY: numbers only, and a live sched_param; 0 names the calling thread. Without the right to SCHED_FIFO the
     // thread runs as it is, and says so.
     unsafe {

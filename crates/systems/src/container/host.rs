@@ -60,8 +60,14 @@ fn may_not_raise(status: &str) -> bool {
     effective_user == Some("0") && rights.is_some_and(|rights| rights >> SYS_RESOURCE & 1 == 0)
 }
 
+/// What names a limit: C libraries differ.
+#[cfg(target_env = "gnu")]
+type Resource = libc::__rlimit_resource_t;
+#[cfg(not(target_env = "gnu"))]
+type Resource = libc::c_int;
+
 /// Soft and hard limit; a limit of the kernel's largest number (no limit) stays that number.
-fn limit(resource: libc::__rlimit_resource_t) -> (u64, u64) {
+fn limit(resource: Resource) -> (u64, u64) {
     let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
     // SAFETY: `limit` is a valid rlimit that the call fills; it fails only for resources that do not exist.
     unsafe { libc::getrlimit(resource, &mut limit) };
