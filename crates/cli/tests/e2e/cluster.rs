@@ -93,7 +93,7 @@ fn nodes_with_wrong_clocks_count_what_one_process_counts() {
     assert_delivered_once(&record);
     schema::assert_agrees(&record);
     for name in ["offered", "skipped_planned", "sent", "expected", "delivered"] {
-        assert_eq!(count(&record, name), count(&one, name), "{name}");
+        assert_eq!(count(&record, name), count(&one, name), "{name}: {}", record["nodes"]);
     }
     for node in record["nodes"].as_array().unwrap() {
         let clock = &node["clock"];

@@ -108,6 +108,7 @@ impl Cluster {
         let thread = std::thread::Builder::new()
             .name("coordinator".to_owned())
             .spawn(move || {
+                crate::machine::stay_ahead();
                 // An error of the port itself: nodes are missed by their silence, and the run says so.
                 let _ = runtime.block_on(serve);
                 // Connections that nobody closes are not waited for.

@@ -75,6 +75,7 @@ pub fn attend(
         .enable_all()
         .build()
         .map_err(|source| ClusterError::System { doing: "start a node", source })?;
+    crate::machine::stay_ahead();
     let result = runtime.block_on(serve(settings, launch, stop, seen));
     // A connection that stands still is not waited for.
     runtime.shutdown_timeout(limits::GRACE);

@@ -96,6 +96,9 @@ impl<'a> Session<'a> {
                 Next::Lost(why) => Some(why),
                 Next::Tick => None,
             };
+            if ended.is_none() && self.silence().is_some() {
+                self.listen_once_more(seen).await;
+            }
             if let Some(why) = ended.or_else(|| self.silence()) {
                 break why;
             }
@@ -109,6 +112,13 @@ impl<'a> Session<'a> {
         }
         sleep(limits::FAREWELL).await;
         why
+    }
+
+    /// Was it this process that was late? Then what the coordinator said is there by now.
+    async fn listen_once_more(&mut self, seen: &mut dyn FnMut(&Happening)) {
+        if let Ok(Ok(Some(message))) = timeout(limits::GRACE, self.inbound.message()).await {
+            self.obey(message.told, seen).await;
+        }
     }
 
     /// The coordinator has been silent for too long.
