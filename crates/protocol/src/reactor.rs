@@ -115,7 +115,8 @@ impl Reactor {
         for event in &self.events[..count] {
             let (flags, key) = (event.events as i32, event.u64);
             match key {
-                TIMER_KEY => {}
+                // Under a run's clock the kernel's may be there first by what has changed since: then it is set again.
+                TIMER_KEY => self.armed_ns = 0,
                 WAKER_KEY => woken = true,
                 key => ready.push(Ready {
                     key,
@@ -145,7 +146,7 @@ impl Reactor {
         })
     }
 
-    /// Sets the timer, unless it stands there already (it then is in the future or its event is still to be taken).
+    /// Sets the timer, unless it stands there already and its event is still to come.
     fn arm(&mut self, until_ns: u64) -> io::Result<()> {
         if self.armed_ns == until_ns {
             return Ok(());
