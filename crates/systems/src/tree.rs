@@ -43,6 +43,30 @@ pub fn marked(variable: &str, value: &str) -> Vec<u32> {
     all_processes().into_iter().flatten().flatten().filter(carries).map(|process| process.pid() as u32).collect()
 }
 
+/// Ids of the processes that run a program of this name, without those whose parent runs it too: the roots of its trees.
+pub fn called(name: &str) -> Vec<u32> {
+    let stats = stats();
+    let is_called = |stat: &Stat| stat.comm == truncated(name) || first_word(stat.pid).is_some_and(|word| word == name);
+    let found: HashMap<i32, i32> =
+        stats.iter().filter(|stat| is_called(stat)).map(|stat| (stat.pid, stat.ppid)).collect();
+    let mut roots: Vec<u32> =
+        found.iter().filter(|(_, parent)| !found.contains_key(parent)).map(|(pid, _)| *pid as u32).collect();
+    roots.sort_unstable();
+    roots
+}
+
+/// A name as the kernel keeps it: its first 15 bytes (proc_pid_comm(5)).
+fn truncated(name: &str) -> &str {
+    let end = (0..=name.len().min(15)).rev().find(|end| name.is_char_boundary(*end)).unwrap_or(0);
+    &name[..end]
+}
+
+/// The program that a process was started as, without its folder.
+fn first_word(pid: i32) -> Option<String> {
+    let words = Process::new(pid).ok()?.cmdline().ok()?;
+    Some(words.first()?.rsplit('/').next()?.to_owned())
+}
+
 fn children(stats: &[Stat]) -> HashMap<i32, Vec<i32>> {
     let mut children: HashMap<i32, Vec<i32>> = HashMap::new();
     for stat in stats {

@@ -1,9 +1,10 @@
-//! What a whole machine used, as its node_exporter tells it: for a system that runs on a machine where nothing else of ours
-//! does.
+//! What a whole machine used, as its node_exporter tells it, or as this machine does where it is the one: for a system that runs on a
+//! machine where nothing else of ours does.
 //!
 //! [`Scraper`] asks once and gives a [`Snapshot`]; [`HostWatch`] asks every few seconds from a thread of its own and sums up.
 //! Only plain HTTP is spoken: an exporter behind TLS needs a forwarder.
 
+mod own;
 mod snapshot;
 mod watch;
 
@@ -48,6 +49,9 @@ pub enum ScrapeError {
         /// Where, without password.
         url: String,
     },
+    /// This machine does not say what it does.
+    #[error("failed to read what this machine does")]
+    Own(#[from] procfs::ProcError),
     /// No thread to ask from.
     #[error("failed to start a thread that reads `{url}`")]
     Thread {

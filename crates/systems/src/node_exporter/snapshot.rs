@@ -6,7 +6,7 @@ use std::io;
 use prometheus_parse::{Scrape, Value};
 
 /// Names of the loopback, whose bytes never leave the machine.
-const LOOPBACK: &str = "lo";
+pub(super) const LOOPBACK: &str = "lo";
 /// Time in which a core did nothing for this machine: it idled, waited for a disk, or was taken away by the hypervisor.
 const NOT_USED: &[&str] = &["idle", "iowait", "steal"];
 

@@ -1,4 +1,4 @@
-//! Asks an exporter every few seconds while a run goes on.
+//! Reads a machine's figures every few seconds while a run goes on.
 
 use std::sync::mpsc::{self, RecvTimeoutError, Sender};
 use std::thread::{self, JoinHandle};
@@ -6,23 +6,28 @@ use std::time::Duration;
 
 use pubmark_record::cost::HostUsage;
 
-use super::{ScrapeError, Scraper, Snapshot};
+use super::{ScrapeError, Scraper, Snapshot, own};
 use crate::clock;
 
 /// Time between two readings. An exporter takes some ms of the machine under test for each.
 const INTERVAL: Duration = Duration::from_secs(5);
+/// The same where the machine is this one, which takes some µs: nobody says when the window begins, so it lies between readings.
+const OWN_INTERVAL: Duration = Duration::from_millis(500);
 
-/// Reads a machine's exporter from a thread of its own, so that a slow answer delays nothing.
+/// What gives a machine's figures.
+type Read = Box<dyn Fn() -> Result<Snapshot, ScrapeError> + Send>;
+
+/// Reads a machine's figures from a thread of its own, so that a slow answer delays nothing.
 #[derive(Debug)]
 pub struct HostWatch {
     to_thread: Sender<()>,
     thread: JoinHandle<HostReadings>,
 }
 
-/// What the exporter said, in order of time.
+/// What was read, in order of time.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct HostReadings {
-    /// Where, without password.
+    /// Where, without password, or the machine's name.
     pub url: String,
     /// When (ns of our `CLOCK_MONOTONIC`, half-way between question and answer), and what.
     pub snapshots: Vec<(u64, Snapshot)>,
@@ -31,16 +36,25 @@ pub struct HostReadings {
 }
 
 impl HostWatch {
-    /// Reads once, so that a wrong address is told before the run, and then every 5 s.
+    /// Asks an exporter once, so that a wrong address is told before the run, and then every 5 s.
     pub fn start(scraper: Scraper) -> Result<HostWatch, ScrapeError> {
-        let mut readings = HostReadings { url: scraper.url().to_owned(), ..HostReadings::default() };
-        readings.snapshots.push(timed(&scraper)?);
+        let url = scraper.url().to_owned();
+        HostWatch::of(url, INTERVAL, Box::new(move || scraper.read()))
+    }
+
+    /// Reads this machine's own figures, twice a second; `name` is what it is called.
+    pub fn own(name: &str) -> Result<HostWatch, ScrapeError> {
+        HostWatch::of(name.to_owned(), OWN_INTERVAL, Box::new(own::snapshot))
+    }
+
+    fn of(url: String, interval: Duration, read: Read) -> Result<HostWatch, ScrapeError> {
+        let mut readings = HostReadings { url: url.clone(), ..HostReadings::default() };
+        readings.snapshots.push(timed(&read)?);
         let (to_thread, asked) = mpsc::channel();
-        let url = readings.url.clone();
-        let thread = thread::Builder::new().name("node_exporter".to_owned()).stack_size(512 << 10).spawn(move || {
+        let thread = thread::Builder::new().name("host-watch".to_owned()).stack_size(512 << 10).spawn(move || {
             loop {
-                match asked.recv_timeout(INTERVAL) {
-                    Ok(()) | Err(RecvTimeoutError::Timeout) => readings.add(&scraper),
+                match asked.recv_timeout(interval) {
+                    Ok(()) | Err(RecvTimeoutError::Timeout) => readings.add(&read),
                     Err(RecvTimeoutError::Disconnected) => return readings,
                 }
             }
@@ -64,15 +78,15 @@ impl HostWatch {
     }
 }
 
-fn timed(scraper: &Scraper) -> Result<(u64, Snapshot), ScrapeError> {
+fn timed(read: &Read) -> Result<(u64, Snapshot), ScrapeError> {
     let before_ns = clock::monotonic_ns();
-    let snapshot = scraper.read()?;
+    let snapshot = read()?;
     Ok((before_ns + (clock::monotonic_ns() - before_ns) / 2, snapshot))
 }
 
 impl HostReadings {
-    fn add(&mut self, scraper: &Scraper) {
-        match timed(scraper) {
+    fn add(&mut self, read: &Read) {
+        match timed(read) {
             Ok(snapshot) => self.snapshots.push(snapshot),
             Err(_) => self.failed += 1,
         }

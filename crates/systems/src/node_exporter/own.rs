@@ -1,0 +1,60 @@
+//! What this machine says of itself, in an exporter's terms.
+
+use std::collections::BTreeMap;
+
+use procfs::{Current as _, CurrentSI as _, KernelStats, Meminfo};
+
+use super::snapshot::LOOPBACK;
+use super::{ScrapeError, Snapshot};
+
+/// Reads it now.
+pub(super) fn snapshot() -> Result<Snapshot, ScrapeError> {
+    let stats = KernelStats::current()?;
+    let memory = Meminfo::current()?;
+    let devices = procfs::net::dev_status()?;
+    let seconds = |ticks: u64| ticks as f64 / procfs::ticks_per_second() as f64;
+    let total = &stats.total;
+    let modes = [
+        ("user", Some(total.user)),
+        ("nice", Some(total.nice)),
+        ("system", Some(total.system)),
+        ("idle", Some(total.idle)),
+        ("iowait", total.iowait),
+        ("irq", total.irq),
+        ("softirq", total.softirq),
+        ("steal", total.steal),
+    ];
+    let bytes = |of: fn(&procfs::net::DeviceStatus) -> u64| -> BTreeMap<String, u64> {
+        let others = devices.values().filter(|device| device.name != LOOPBACK);
+        others.map(|device| (device.name.clone(), of(device))).collect()
+    };
+    Ok(Snapshot {
+        cpu_seconds: modes.iter().filter_map(|(mode, ticks)| Some(((*mode).to_owned(), seconds((*ticks)?)))).collect(),
+        cores: u32::try_from(stats.cpu_time.len()).ok().filter(|cores| *cores > 0),
+        memory_bytes: Some(memory.mem_total),
+        available_bytes: memory.mem_available,
+        received_bytes: bytes(|device| device.recv_bytes),
+        sent_bytes: bytes(|device| device.sent_bytes),
+    })
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn this_machine_works_while_something_counts() {
+        let before = snapshot().unwrap();
+        let until = std::time::Instant::now() + std::time::Duration::from_millis(200);
+        while std::time::Instant::now() < until {
+            std::hint::spin_loop();
+        }
+        let after = snapshot().unwrap();
+        let worked = after.busy_seconds() - before.busy_seconds();
+        // Ticks of 10 ms; a hypervisor may take a part.
+        assert!(worked >= 0.02, "{worked}");
+        assert!(after.used_bytes() > Some(1 << 20) && after.used_bytes() < after.memory_bytes, "{after:?}");
+        assert!(after.cores > Some(0) && !after.received_bytes.contains_key(LOOPBACK), "{after:?}");
+    }
+}
