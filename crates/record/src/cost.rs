@@ -6,11 +6,11 @@ use serde::{Deserialize, Serialize};
 /// Cost of both sides over the measured window.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Resources {
-    /// The system's process tree, of all its brokers; `null` where it is not ours to see.
+    /// The system's process tree, of all its brokers; `null` where it is not ours to see, and no node observes it.
     pub system: Option<Usage>,
     /// pubmark itself.
     pub generator: Option<Usage>,
-    /// The whole machine that the system runs on, where only that can be seen (node_exporter); never mixed with `system`.
+    /// The whole machine that the system runs on, where that can be seen (node_exporter, or a node that observes); never mixed with `system`.
     #[serde(default)]
     pub host: Option<HostUsage>,
     /// What the system's limits did; `null` where it had none.
@@ -57,10 +57,36 @@ pub struct Usage {
     pub sent_bytes: Option<u64>,
 }
 
-/// Cost of a whole machine over the measured window, as its node_exporter tells it.
+/// The sum of two figures that are known.
+fn sum<T: std::ops::Add<Output = T>>(one: Option<T>, other: Option<T>) -> Option<T> {
+    Some(one? + other?)
+}
+
+impl Usage {
+    /// This and another together; what one of them cannot tell is `None`.
+    #[must_use]
+    pub fn and(self, other: Usage) -> Usage {
+        Usage {
+            cpu_seconds: self.cpu_seconds + other.cpu_seconds,
+            cores: self.cores + other.cores,
+            peak_rss_bytes: self.peak_rss_bytes + other.peak_rss_bytes,
+            idle_rss_bytes: sum(self.idle_rss_bytes, other.idle_rss_bytes),
+            peak_pss_bytes: sum(self.peak_pss_bytes, other.peak_pss_bytes),
+            cgroup_peak_bytes: sum(self.cgroup_peak_bytes, other.cgroup_peak_bytes),
+            threads: sum(self.threads, other.threads),
+            descriptors: sum(self.descriptors, other.descriptors),
+            voluntary_switches: sum(self.voluntary_switches, other.voluntary_switches),
+            involuntary_switches: sum(self.involuntary_switches, other.involuntary_switches),
+            received_bytes: sum(self.received_bytes, other.received_bytes),
+            sent_bytes: sum(self.sent_bytes, other.sent_bytes),
+        }
+    }
+}
+
+/// Cost of a whole machine over the measured window, as its node_exporter or a node that observes tells it; of several, the sum.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct HostUsage {
-    /// Where it was read, without password.
+    /// Where it was read, without password; of a node that observes, its name.
     pub url: String,
     /// Cores of the machine.
     pub cores_total: Option<u32>,
@@ -76,6 +102,23 @@ pub struct HostUsage {
     pub sent_bytes: Option<u64>,
     /// Readings that failed.
     pub failed_readings: u64,
+}
+
+impl HostUsage {
+    /// This machine and another together; what one of them cannot tell is `None`.
+    #[must_use]
+    pub fn and(self, other: HostUsage) -> HostUsage {
+        HostUsage {
+            url: format!("{} and {}", self.url, other.url),
+            cores_total: sum(self.cores_total, other.cores_total),
+            cores: sum(self.cores, other.cores),
+            memory_bytes: sum(self.memory_bytes, other.memory_bytes),
+            peak_used_bytes: sum(self.peak_used_bytes, other.peak_used_bytes),
+            received_bytes: sum(self.received_bytes, other.received_bytes),
+            sent_bytes: sum(self.sent_bytes, other.sent_bytes),
+            failed_readings: self.failed_readings + other.failed_readings,
+        }
+    }
 }
 
 /// How the generator's threads fared.

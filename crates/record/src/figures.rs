@@ -68,6 +68,8 @@ pub enum ShownOf {
     Requests,
     /// Those over TLS.
     Tls,
+    /// Those whose packets are counted.
+    Packets,
 }
 
 /// A figure by which runs are compared.
@@ -101,6 +103,7 @@ impl Figure {
             ShownOf::All => true,
             ShownOf::Requests => record.requests.is_some(),
             ShownOf::Tls => record.tls.is_some(),
+            ShownOf::Packets => record.efficiency.as_ref().is_some_and(|found| found.total.window.is_some()),
         }
     }
 }
@@ -117,7 +120,7 @@ const MEMORY_STEPS: f64 = 0.02;
 const STRAY_MESSAGES: f64 = 1e-4;
 
 /// Every figure, in order. A new one is a row here.
-pub static FIGURES: [Figure; 24] = [
+pub static FIGURES: [Figure; 26] = [
     share("delivered", Better::Higher, delivered_share),
     count("lost", |record| delivery_count(record, record.delivery.lost)),
     count("unknown", |record| delivery_count(record, record.delivery.unknown)),
@@ -147,6 +150,18 @@ pub static FIGURES: [Figure; 24] = [
         ..latency("round trip p99", Judged::Never, |record| round_trip(record)?.p99)
     },
     Figure { shown_of: ShownOf::Tls, ..latency("TLS handshake mean", Judged::Never, handshake) },
+    Figure {
+        shown_of: ShownOf::Packets,
+        judged: Judged::Never,
+        ..share("sent efficiency", Better::Higher, |record| record.efficiency.as_ref()?.total.ratios.sent_ethernet)
+    },
+    Figure {
+        shown_of: ShownOf::Packets,
+        judged: Judged::Never,
+        ..share("received efficiency", Better::Higher, |record| {
+            record.efficiency.as_ref()?.total.ratios.received_ethernet
+        })
+    },
     positive("delivered rate", Unit::PerSecond, Better::Higher, Judged::Flood, HISTOGRAM, |record| {
         Some(record.throughput.delivered_per_s)
     }),
