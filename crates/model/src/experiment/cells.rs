@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::check::NO_LIMIT;
 use super::definition::{Experiment, SystemChoice};
+use crate::fault::choice::{FaultChoice, NO_FAULT};
 use crate::link::choice::LinkChoice;
 use crate::topology::Topology;
 use crate::units;
@@ -48,6 +49,8 @@ pub struct Settings {
     pub payload_bytes: Option<u32>,
     /// Link in place of the workload's; its own if `None`.
     pub link: Option<LinkChoice>,
+    /// Fault in place of the workload's; its own if `None`.
+    pub fault: Option<FaultChoice>,
     /// Are connections encrypted?
     pub tls: bool,
     /// Settings of the workload, those of all cells first.
@@ -126,6 +129,7 @@ fn dimensions(experiment: &Experiment) -> Vec<Dimension> {
             to.payload_bytes = units::size(size).ok().map(|bytes| bytes.round() as u32);
         }),
         Dimension::new("link", &given.link, LinkChoice::to_string, |to, link| to.link = Some(link.clone())),
+        Dimension::new("fault", &given.fault, FaultChoice::to_string, |to, fault| to.fault = Some(fault.clone())),
         Dimension::new("tls", &given.tls, bool::to_string, |to, tls| to.tls = *tls),
     ];
     for (key, values) in &given.set {
@@ -172,6 +176,7 @@ pub fn cells(experiment: &Experiment) -> Vec<PlannedCell> {
         nodes: 1,
         payload_bytes: None,
         link: None,
+        fault: None,
         tls: false,
         set: experiment.set.clone(),
     };
@@ -250,6 +255,8 @@ fn label(chosen: &[(&Dimension, &Value)]) -> String {
             "nodes" if value == "1" => "1 node".to_owned(),
             "nodes" => format!("{value} nodes"),
             "payload" => format!("payload {value}"),
+            "fault" if value == NO_FAULT => "no fault".to_owned(),
+            "fault" => value.to_owned(),
             "tls" => if value == "true" { "TLS" } else { "no TLS" }.to_owned(),
             axis => format!("{} {value}", axis.strip_prefix("set.").unwrap_or(axis)),
         })

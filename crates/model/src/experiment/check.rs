@@ -9,6 +9,7 @@ use super::raw::{
     RawQuietMachine, RawSystem, ShareText, SwitchText, TimeText, TopologyText, VariantWord, WholeText,
 };
 use super::{Judge, LARGEST_SEED, MOST_CELLS, MOST_REPETITIONS, Word, axes, papers};
+use crate::fault::choice::FaultChoice;
 use crate::link::choice::LinkChoice;
 use crate::load::diagnostic::{Problem, ProblemKind, Span};
 use crate::load::shape::{AnyText, Form, OneOrMany, Spanned, Text};
@@ -205,6 +206,7 @@ fn all_axes(raw: &RawAxes, judge: Judge<'_>) -> Result<Axes, Problem> {
             .collect(),
         payload: read(&raw.payload, payload)?,
         link: read(&raw.link, link)?,
+        fault: read(&raw.fault, fault)?,
         tls: read(&raw.tls, switch)?,
         set: raw
             .set
@@ -311,6 +313,11 @@ fn switch(text: &Text<SwitchText>) -> Result<bool, Problem> {
 fn link(text: &Text<AnyText>) -> Result<LinkChoice, Problem> {
     // Whether there is such a link and such a group is the workload's to tell.
     LinkChoice::parse(&text.text).map_err(|message| impossible(message).at(text.span, "here"))
+}
+
+fn fault(text: &Text<AnyText>) -> Result<FaultChoice, Problem> {
+    // What its keys may say is the workload's to tell, too.
+    FaultChoice::parse(&text.text).map_err(|message| impossible(message).at(text.span, "here"))
 }
 
 fn payload(text: &Text<BytesText>) -> Result<String, Problem> {

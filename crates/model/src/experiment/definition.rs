@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use super::papers::PaperFigures;
+use crate::fault::choice::FaultChoice;
 use crate::link::choice::LinkChoice;
 use crate::topology::Topology;
 use crate::workload::Variant;
@@ -144,6 +145,8 @@ pub struct Axes {
     pub payload: Vec<String>,
     /// Links in place of the workload's: `none`, `lte`, `sensors=lte`.
     pub link: Vec<LinkChoice>,
+    /// What is broken, in place of the workload's faults: `none`, `reset:mttf=30s,mttr=5s`.
+    pub fault: Vec<FaultChoice>,
     /// Whether connections are encrypted.
     pub tls: Vec<bool>,
     /// Settings of the workload: key, values.

@@ -179,6 +179,9 @@ pub(crate) struct RawAxes {
     pub payload: Option<OneOrMany<Text<BytesText>>>,
     /// Emulated networks of all groups, or of one: `none`, `lte`, `sensors=lte`; the workload's if not given.
     pub link: Option<OneOrMany<Text<AnyText>>>,
+    /// What is broken in each run, in place of the workload's faults: `none`, or a fault (in quotes) such as
+    /// `reset:mttf=30s,mttr=5s`; the workload's if not given.
+    pub fault: Option<OneOrMany<Text<AnyText>>>,
     /// Whether connections are encrypted, with certificates made for each run: `true`, `false`.
     pub tls: Option<OneOrMany<Text<SwitchText>>>,
     /// Settings of the workload: a parameter, or a dotted path, each with its values.

@@ -77,6 +77,7 @@ fn write_axes(text: &mut String, axes: &Axes) {
     axis("nodes", axes.nodes.iter().map(u16::to_string).collect());
     axis("payload", texts(&axes.payload));
     axis("tls", axes.tls.iter().map(bool::to_string).collect());
+    axis("fault", axes.fault.iter().map(|fault| quoted(&fault.to_string())).collect());
     axis("link", axes.link.iter().map(|link| quoted(&link.to_string())).collect());
     if !axes.set.is_empty() {
         text.push_str("  set:\n");
@@ -140,6 +141,7 @@ mod tests {
 
     use super::*;
     use crate::experiment::{Pins, Quick, QuietMachine, parse};
+    use crate::fault::choice::FaultChoice;
     use crate::topology::{Topology, TopologyMode};
     use crate::workload::Variant;
 
@@ -180,6 +182,7 @@ mod tests {
                         .filter(|choice| labels.insert(choice.label.clone()))
                         .chain([SystemChoice::named("always")]).collect(),
                     tls: if tuned { vec![true, false] } else { vec![] },
+                    fault: if tuned { vec![FaultChoice::parse("kill:at=3s,for=1s").unwrap()] } else { vec![] },
                     qos, rate, limit: limit.into_iter().collect(),
                     ..Axes::default()
                 },
