@@ -102,8 +102,9 @@ fn triggers(plan: &RunPlan) -> HashMap<u32, Vec<u32>> {
     triggers
 }
 
-/// The shards of a run: first those of publishers, then those of subscribers.
-pub fn shards(plan: &RunPlan, progress: &Arc<Progress>) -> Vec<Setup> {
+/// Those shards of a run that are wanted by their index, in its order: first those of publishers, then those of subscribers. Others are
+/// not worked out, unless a fault has to choose among all connections: of a thousand nodes each has a thousandth to do.
+pub fn shards(plan: &RunPlan, progress: &Arc<Progress>, is_wanted: impl Fn(usize) -> bool) -> Vec<Setup> {
     let streams = plan.fleet.streams(&plan.workload);
     let audiences = plan.fleet.audiences(&plan.workload);
     let mut fan_out = vec![0u32; plan.fleet.devices().len()];
@@ -133,9 +134,21 @@ pub fn shards(plan: &RunPlan, progress: &Arc<Progress>) -> Vec<Setup> {
         progress: Arc::clone(progress),
         shares: shares::shares(plan),
     };
-    let mut setups: Vec<Setup> = (0..common.shares.len()).map(|index| common.shard(index)).collect();
+    let chooses = plan.faults.iter().any(|fault| fault.connections.is_some());
+    let needed = (0..common.shares.len()).filter(|index| chooses || is_wanted(*index));
+    let mut setups: Vec<Setup> = needed.map(|index| common.shard(index)).collect();
     faults::choose(&mut setups, &plan.workload, &plan.faults, plan.seed);
+    setups.retain(|setup| is_wanted(setup.index));
     setups
+}
+
+/// What a shard is called, by its index.
+pub fn name(plan: &RunPlan, shares: &[Share], index: usize) -> String {
+    let name = match shares[index].side {
+        Side::Publish => format!("publisher {index}"),
+        Side::Subscribe => format!("subscriber {}", index - shares::count(shares, Side::Publish)),
+    };
+    if plan.nodes > 1 { format!("{name} of node {}", shares[index].node + 1) } else { name }
 }
 
 /// Node of each publisher of the fleet.
@@ -438,15 +451,12 @@ impl Common<'_> {
     ) -> Setup {
         let plan = self.plan;
         let side = self.shares[index].side;
-        let (name, config) = match side {
-            Side::Publish => (format!("publisher {index}"), &self.configs[0]),
-            Side::Subscribe => {
-                (format!("subscriber {}", index - shares::count(&self.shares, Side::Publish)), &self.configs[1])
-            }
+        let config = match side {
+            Side::Publish => &self.configs[0],
+            Side::Subscribe => &self.configs[1],
         };
-        let name = if plan.nodes > 1 { format!("{name} of node {}", self.shares[index].node + 1) } else { name };
         Setup {
-            name,
+            name: name(plan, &self.shares, index),
             index,
             config: config.clone(),
             workload: Arc::clone(&plan.workload),

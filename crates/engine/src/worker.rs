@@ -16,7 +16,7 @@ use crate::remote::{Launcher, Process};
 use crate::run::Sides;
 use crate::setup;
 use crate::shard::{self, Setup};
-use crate::shares::{Place, Side, shares};
+use crate::shares::{Place, Share, Side, shares};
 
 /// What a shard is told. Nothing is told while it measures.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -134,31 +134,38 @@ impl Worker {
         let mut worker = Worker { hands: vec![], processes: vec![], survives_losses: plan.on_nodes, progress };
         let mut places: Vec<Place> = vec![];
         let shares = shares(plan);
-        for (setup, share) in setup::shards(plan, &worker.progress).into_iter().zip(&shares) {
+        let away = |share: &Share| share.away(plan).zip(launcher);
+        if plan.nodes > 1 && launcher.is_none() {
+            return Err(EngineError::Unsupported("nodes that nobody starts".to_owned()));
+        }
+        let mut own = setup::shards(plan, &worker.progress, |index| away(&shares[index]).is_none()).into_iter();
+        for (index, share) in shares.iter().enumerate() {
             let run = match share.side {
                 Side::Publish => sides.publish,
                 Side::Subscribe => sides.subscribe,
             };
-            let hand = match (share.away(plan), launcher) {
-                (Some(place), Some(launcher)) => {
+            let hand = match away(share) {
+                Some((place, launcher)) => {
                     let process = match places.iter().position(|known| *known == place) {
                         Some(process) => process,
                         None => {
                             let its = (0u32..).zip(&shares).filter(|(_, share)| share.away(plan) == Some(place));
                             let its = its.map(|(index, _)| index).collect();
-                            let process = Process::start(launcher, place, plan, its, &worker.progress)
-                                .map_err(|source| EngineError::Launch { shard: setup.name.clone(), source })?;
+                            let process =
+                                Process::start(launcher, place, plan, its, &worker.progress).map_err(|source| {
+                                    EngineError::Launch { shard: setup::name(plan, &shares, index), source }
+                                })?;
                             places.push(place);
                             worker.processes.push(process);
                             places.len() - 1
                         }
                     };
-                    Hand::Away { process, shard: setup.index as u32, node: place.node }
+                    Hand::Away { process, shard: index as u32, node: place.node }
                 }
-                (Some(_), None) if plan.nodes > 1 => {
-                    return Err(EngineError::Unsupported("nodes that nobody starts".to_owned()));
+                None => {
+                    let setup = own.next().ok_or_else(|| EngineError::Lost(setup::name(plan, &shares, index)))?;
+                    Hand::Thread(Some(Thread::start(setup, run)?))
                 }
-                _ => Hand::Thread(Some(Thread::start(setup, run)?)),
             };
             worker.hands.push(hand);
         }

@@ -17,7 +17,7 @@ use std::process::Child;
 use std::sync::Arc;
 
 pub(crate) use process::Process;
-pub use serve::serve;
+pub use serve::{follow_clock, serve};
 
 use crate::progress::Progress;
 use crate::shares::Place;

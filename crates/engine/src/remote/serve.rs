@@ -99,9 +99,9 @@ fn start(
     let progress = Progress::of_run(memory, shares.len()).map_err(|error| error.to_string())?;
     let progress = Arc::new(progress);
     follow_clock(&progress, gone).map_err(|error| error.to_string())?;
-    let own = |index: &usize| u32::try_from(*index).is_ok_and(|index| order.shards.contains(&index));
-    let setups = setup::shards(&plan, &progress).into_iter().enumerate().filter(|(index, _)| own(index));
-    let setups = setups.map(|(index, setup)| match shares[index].side {
+    let own = |index: usize| u32::try_from(index).is_ok_and(|index| order.shards.contains(&index));
+    let setups = setup::shards(&plan, &progress, own).into_iter();
+    let setups = setups.map(|setup| match shares[setup.index].side {
         Side::Publish => (setup, sides.publish),
         Side::Subscribe => (setup, sides.subscribe),
     });
@@ -111,8 +111,12 @@ fn start(
 /// Longest silence of the node that keeps the run's clock: it is frozen or gone, and nobody could end this process any more.
 const KEEPER_LIMIT: Duration = Duration::from_secs(4);
 
-/// Where a node keeps a clock, this process follows it, and ends when the node does not keep it any more.
-fn follow_clock(progress: &Arc<Progress>, gone: fn()) -> io::Result<()> {
+/// Where a node keeps a clock, this process follows it, and `gone`, which should end it, is called when the node does not keep it any
+/// more.
+///
+/// # Errors
+/// There is no thread to watch the node.
+pub fn follow_clock(progress: &Arc<Progress>, gone: fn()) -> io::Result<()> {
     if progress.run_clock().alive_ns().is_none() {
         return Ok(());
     }
