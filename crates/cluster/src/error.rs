@@ -54,10 +54,12 @@ pub enum ClusterError {
         why: String,
     },
     /// Fewer nodes came than were wanted.
-    #[error("{} of {wanted} nodes joined within {waited_s} s{}", came.len(), list(came))]
+    #[error("{} of {wanted} {what} joined within {waited_s} s{}", came.len(), list(came))]
     Missing {
         /// How many were wanted.
         wanted: usize,
+        /// Nodes or observers.
+        what: &'static str,
         /// Names of those that came.
         came: Vec<String>,
         /// Those that were refused.

@@ -21,6 +21,6 @@ mod stubs {
     tonic::include_proto!("pubmark.Control");
 }
 
-pub use coordinator::{Cluster, Event, NodeInfo, Traffic};
+pub use coordinator::{Cluster, Event, NodeInfo, Traffic, Wanted};
 pub use credentials::Credentials;
 pub use error::{ClusterError, Refusal};

@@ -1,7 +1,7 @@
 //! What coordinator and nodes say to each other. Tags are never used again for something else; `Join` is understood by every version.
 
 /// Number of this protocol; both ends have to have the same.
-pub const SCHEMA: u32 = 1;
+pub const SCHEMA: u32 = 2;
 
 /// Largest message that either end takes, bytes: a piece of the tunnel and what surrounds it.
 pub const LARGEST_BYTES: usize = 1 << 20;
@@ -113,6 +113,9 @@ pub struct Join {
     /// What its kernel says of its time service.
     #[prost(string, tag = "10")]
     pub discipline: String,
+    /// It neither sends nor listens: it looks at what a system takes on its machine.
+    #[prost(bool, tag = "11")]
+    pub observes: bool,
 }
 
 /// The coordinator takes a node.

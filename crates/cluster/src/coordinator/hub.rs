@@ -33,6 +33,8 @@ pub struct NodeInfo {
     pub memory_bytes: u64,
     /// What its kernel says of its time service.
     pub discipline: String,
+    /// It looks at what a system takes on its machine, and neither sends nor listens.
+    pub observes: bool,
 }
 
 impl NodeInfo {
@@ -47,6 +49,7 @@ impl NodeInfo {
             cores: join.cores,
             memory_bytes: join.memory_bytes,
             discipline: join.discipline,
+            observes: join.observes,
         }
     }
 }
@@ -71,6 +74,15 @@ pub(super) struct Slot {
     pub marks: [Option<u64>; 2],
 }
 
+/// How many a run wants.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Wanted {
+    /// Nodes that send and listen.
+    pub nodes: usize,
+    /// Nodes that look at what a system takes.
+    pub observers: usize,
+}
+
 /// A worker on a node.
 pub(super) struct Run {
     pub node: String,
@@ -85,11 +97,13 @@ pub(super) struct Run {
 
 #[derive(Default)]
 pub(super) struct State {
-    /// Nodes are wanted.
-    pub is_open: bool,
+    /// Those that are wanted; nobody else may join.
+    pub wanted: Wanted,
     pub nodes: BTreeMap<String, Slot>,
-    /// Those of the run, in the order of their numbers.
+    /// Nodes of the run, in the order of their numbers.
     pub order: Vec<NodeInfo>,
+    /// Observers of the run, in the order of their names.
+    pub observers: Vec<NodeInfo>,
     pub lost: BTreeMap<String, String>,
     pub runs: BTreeMap<u32, Run>,
     pub refused: Vec<Refusal>,
@@ -150,8 +164,13 @@ impl Hub {
             if state.nodes.contains_key(&name) {
                 return Err((format!("there is a node `{name}` already: give this one another --name"), false));
             }
-            if !state.is_open {
-                return Err(("the run has all nodes that it wants".to_owned(), true));
+            if !state.wants(slot.info.observes) {
+                let why = match (slot.info.observes, state.wanted.observers) {
+                    (false, _) => "the run has all nodes that it wants",
+                    (true, 0) => "the run wants no observers: `pubmark run --observers 1` does",
+                    (true, _) => "the run has all observers that it wants",
+                };
+                return Err((why.to_owned(), true));
             }
             state.lost.remove(&name);
             state.tell(Event::Joined(slot.info.clone()));
@@ -197,6 +216,23 @@ impl Hub {
 }
 
 impl State {
+    /// How many are there that observe, or that do not.
+    pub fn count(&self, observe: bool) -> usize {
+        self.nodes.values().filter(|slot| slot.info.observes == observe).count()
+    }
+
+    /// Of what too few are there: how many are wanted, what, and the names of those that came.
+    pub fn missing(&self) -> Option<(usize, &'static str, Vec<String>)> {
+        let kinds = [(false, self.wanted.nodes, "nodes"), (true, self.wanted.observers, "observers")];
+        let (observe, wanted, what) = kinds.into_iter().find(|(observe, wanted, _)| self.count(*observe) < *wanted)?;
+        let came = self.nodes.values().filter(|slot| slot.info.observes == observe);
+        Some((wanted, what, came.map(|slot| slot.info.name.clone()).collect()))
+    }
+
+    fn wants(&self, observes: bool) -> bool {
+        self.count(observes) < if observes { self.wanted.observers } else { self.wanted.nodes }
+    }
+
     fn tell(&mut self, event: Event) {
         if self.events.len() < KEPT {
             self.events.push(event);

@@ -22,7 +22,7 @@ use tokio::sync::{mpsc, oneshot};
 use tokio_stream::wrappers::ReceiverStream;
 use tonic::transport::Server;
 
-pub use hub::{Event, NodeInfo};
+pub use hub::{Event, NodeInfo, Wanted};
 pub(crate) use session::words;
 
 use crate::credentials::Credentials;
@@ -123,52 +123,49 @@ impl Cluster {
         self.address
     }
 
-    /// Waits for nodes and numbers them by their names; `seen` hears of each that comes and of each that is refused.
+    /// Waits for nodes and observers and numbers them by their names; `seen` hears of each that comes and of each that is refused.
     ///
     /// # Errors
     /// Too few came in time, or `stop` was set.
     pub fn gather(
         &self,
-        wanted: usize,
+        wanted: Wanted,
         limit: Duration,
         stop: &AtomicBool,
         seen: &mut dyn FnMut(&Event),
-    ) -> Result<Vec<NodeInfo>, ClusterError> {
+    ) -> Result<(), ClusterError> {
         let began = Instant::now();
-        self.hub.change(|state| state.is_open = state.nodes.len() < wanted);
+        self.hub.change(|state| state.wanted = wanted);
         loop {
-            let (events, count) = self.hub.change(|state| {
-                let count = state.nodes.len();
-                state.is_open = count < wanted;
-                (state.take_events(), count)
-            });
+            let (events, count, missing) =
+                self.hub.change(|state| (state.take_events(), state.nodes.len(), state.missing()));
             events.iter().for_each(&mut *seen);
-            if count >= wanted {
-                break;
-            }
+            let Some((wanted, what, came)) = missing else { break };
             if stop.load(Relaxed) {
                 return Err(ClusterError::Interrupted);
             }
             if began.elapsed() >= limit {
-                let state = self.hub.state();
-                return Err(ClusterError::Missing {
-                    wanted,
-                    came: state.nodes.keys().cloned().collect(),
-                    refused: state.refused.clone(),
-                    waited_s: limit.as_secs(),
-                });
+                let refused = self.hub.state().refused.clone();
+                return Err(ClusterError::Missing { wanted, what, came, refused, waited_s: limit.as_secs() });
             }
             self.hub.wait(LOOK, |state| (state.nodes.len() != count).then_some(()));
         }
-        let mut nodes: Vec<NodeInfo> = self.hub.state().nodes.values().map(|slot| slot.info.clone()).collect();
-        nodes.sort_by(|one, other| by_name(&one.name, &other.name));
-        self.hub.state().order.clone_from(&nodes);
-        Ok(nodes)
+        self.hub.change(|state| {
+            let mut all: Vec<NodeInfo> = state.nodes.values().map(|slot| slot.info.clone()).collect();
+            all.sort_by(|one, other| by_name(&one.name, &other.name));
+            (state.observers, state.order) = all.into_iter().partition(|node| node.observes);
+        });
+        Ok(())
     }
 
     /// The nodes in the order of their numbers; of one that was lost, what it had said of itself.
     pub fn nodes(&self) -> Vec<NodeInfo> {
         self.hub.state().order.clone()
+    }
+
+    /// The observers, in the order of their names.
+    pub fn observers(&self) -> Vec<NodeInfo> {
+        self.hub.state().observers.clone()
     }
 
     /// Name of a node by its number.
@@ -182,7 +179,20 @@ impl Cluster {
     /// # Errors
     /// The node is gone, or cannot start one.
     pub fn begin(&self, node: usize, own: &[u32], progress: &Arc<Progress>) -> Result<UnixStream, ClusterError> {
-        let name = self.name(node);
+        self.begin_on(self.name(node), own, progress)
+    }
+
+    /// Starts what an observer looks with; what is written into the stream that comes back reaches it, dropping it ends it.
+    ///
+    /// # Errors
+    /// The observer is gone, or cannot start it.
+    pub fn observe(&self, name: &str) -> Result<UnixStream, ClusterError> {
+        let progress =
+            Progress::new(1).map_err(|source| ClusterError::System { doing: "make room for counters", source })?;
+        self.begin_on(name.to_owned(), &[], &Arc::new(progress))
+    }
+
+    fn begin_on(&self, name: String, own: &[u32], progress: &Arc<Progress>) -> Result<UnixStream, ClusterError> {
         let (ours, theirs) = UnixStream::pair()
             .and_then(|(ours, theirs)| theirs.set_nonblocking(true).map(|()| (ours, theirs)))
             .map_err(|source| ClusterError::System { doing: "make a channel to a worker", source })?;

@@ -78,6 +78,7 @@ fn introduction(settings: &NodeSettings) -> Join {
         memory_bytes: settings.memory_bytes,
         boot: if settings.clock_error.is_some() { String::new() } else { machine::boot() },
         discipline: machine::discipline(),
+        observes: settings.observes,
     }
 }
 

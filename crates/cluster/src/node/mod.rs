@@ -40,6 +40,8 @@ pub struct NodeSettings {
     pub cores: u32,
     /// Memory, bytes.
     pub memory_bytes: u64,
+    /// It is there to look at what a system takes on its machine, not to send and listen.
+    pub observes: bool,
     /// Ends with the coordinator, instead of waiting for another.
     pub once: bool,
     /// An error that is put into its clock, to see whether it is found: how far off, ns, and how much too fast, parts in a million.
