@@ -1,6 +1,7 @@
 //! The charts of an experiment, in the order in which the page shows them. A new chart is a file in `charts/experiment/`
 //! and a row in [`EXPERIMENT_CHARTS`].
 
+mod boxes;
 mod cost;
 mod load;
 mod loss;
@@ -27,9 +28,10 @@ pub struct ExperimentChartRow {
 }
 
 /// Every chart.
-pub const EXPERIMENT_CHARTS: [ExperimentChartRow; 5] = [
+pub const EXPERIMENT_CHARTS: [ExperimentChartRow; 6] = [
     ExperimentChartRow { id: "spread", draw: spread::draw },
     ExperimentChartRow { id: "load", draw: load::draw },
+    ExperimentChartRow { id: "boxes", draw: boxes::draw },
     ExperimentChartRow { id: "tails", draw: tails::draw },
     ExperimentChartRow { id: "loss", draw: loss::draw },
     ExperimentChartRow { id: "cost", draw: cost::draw },

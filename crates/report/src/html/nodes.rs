@@ -1,7 +1,7 @@
 //! The nodes of a run: what each carried, how well its clock is known, and what went from node to node.
 
 use maud::{Markup, html};
-use pubmark_record::nodes::NodeRow;
+use pubmark_record::nodes::{NodeClock, NodeRow};
 use pubmark_record::record::Record;
 use pubmark_record::tables::PairRow;
 
@@ -17,39 +17,58 @@ pub(super) fn section(record: &Record) -> Markup {
     html! { (table(&record.nodes)) (map(record)) (tables::pairs(record)) }
 }
 
+/// A column: its name, and what it says of a node.
+type Column = (&'static str, fn(&NodeRow) -> Option<String>);
+
+const COLUMNS: [Column; 8] = [
+    ("devices", |node| Some(count(node.devices))),
+    ("subscribers", |node| Some(count(node.subscribers))),
+    ("cores used", |node| Some(cores(Some(node.generator?.cores)))),
+    ("memory", |node| Some(bytes(Some(node.generator?.peak_rss_bytes as f64)))),
+    ("clock", |node| {
+        let clock = node.clock.as_ref()?;
+        Some(if clock.is_the_same { "the same".to_owned() } else { format!("{} ms", short(clock.offset_us / 1e3)) })
+    }),
+    ("drift", |node| Some(format!("{} ppm", short(other_clock(node)?.drift_ppm)))),
+    ("± bound", |node| Some(format!("± {} µs", short(other_clock(node)?.bound_us?)))),
+    ("control", |node| {
+        let control = node.control?;
+        Some(bytes(Some((control.sent + control.received) as f64)))
+    }),
+];
+
+/// A node's clock, where it is not the run's.
+fn other_clock(node: &NodeRow) -> Option<&NodeClock> {
+    node.clock.as_ref().filter(|clock| !clock.is_the_same)
+}
+
+/// A table of those columns that say something of a node.
 fn table(nodes: &[NodeRow]) -> Markup {
+    let shown: Vec<&Column> =
+        COLUMNS.iter().filter(|(_, value)| nodes.iter().any(|node| value(node).is_some())).collect();
+    let has_clocks = nodes.iter().any(|node| node.clock.is_some());
     html! {
         div.scroll { table.sortable {
-            caption { "Clocks: the run's time − the node's own at the start of the window, and the bound of its error over the run" }
-            thead { tr {
-                th { "node" } th { "machine" }
-                @for name in ["devices", "subscribers", "cores used", "memory", "clock", "drift", "± bound", "control"] {
-                    th.number { (name) }
+            @if has_clocks {
+                caption {
+                    "Clocks: the run's time − the node's own at the start of the window, and the bound of its error over the run"
                 }
-            } }
-            tbody { @for node in nodes { (row(node)) } }
+            }
+            thead { tr { th { "node" } th { "machine" } @for (name, _) in &shown { th.number { (name) } } } }
+            tbody { @for node in nodes { (row(node, &shown)) } }
         } }
     }
 }
 
-fn row(node: &NodeRow) -> Markup {
-    let missing = || MISSING.to_owned();
+fn row(node: &NodeRow, columns: &[&Column]) -> Markup {
     let machine = node.machine.as_ref().map_or("this one".to_owned(), |machine| {
         format!("{}, {} cores, Linux {}", machine.host, machine.cores, machine.kernel)
     });
-    let clock = node.clock.as_ref().filter(|clock| !clock.is_the_same);
-    let usage = node.generator.as_ref();
     html! {
         tr.none[node.lost.is_some()] {
             th scope="row" { (node.name) @if let Some(why) = &node.lost { small { "lost: " (why) } } }
             td { (machine) }
-            td.number { (count(node.devices)) } td.number { (count(node.subscribers)) }
-            td.number { (cores(usage.map(|usage| usage.cores))) }
-            td.number { (bytes(usage.map(|usage| usage.peak_rss_bytes as f64))) }
-            td.number { (clock.map_or_else(|| "the same".to_owned(), |clock| format!("{} ms", short(clock.offset_us / 1e3)))) }
-            td.number { (clock.map_or_else(missing, |clock| format!("{} ppm", short(clock.drift_ppm)))) }
-            td.number { (clock.and_then(|clock| clock.bound_us).map_or_else(missing, |bound| format!("± {} µs", short(bound)))) }
-            td.number { (bytes(node.control.map(|control| (control.sent + control.received) as f64))) }
+            @for (_, value) in columns { td.number { (value(node).unwrap_or_else(|| MISSING.to_owned())) } }
         }
     }
 }

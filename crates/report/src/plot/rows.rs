@@ -25,6 +25,8 @@ pub enum Content {
     Words(String),
     /// Values with their middle.
     Spread(Spread),
+    /// Where many values lie.
+    Boxed(Boxed),
     /// A bar from the axis's start.
     Bar {
         /// Its value, in the axis's unit.
@@ -45,6 +47,19 @@ pub struct Spread {
     pub median: f64,
     /// First and third quartile, where there are enough values.
     pub quartiles: Option<(f64, f64)>,
+    /// In words, shown when it is pointed at.
+    pub text: String,
+}
+
+/// A box plot of more values than can be points.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Boxed {
+    /// From where to where whiskers go, in the axis's unit.
+    pub whiskers: (f64, f64),
+    /// First and third quartile.
+    pub quartiles: (f64, f64),
+    /// The median.
+    pub median: f64,
     /// In words, shown when it is pointed at.
     pub text: String,
 }
@@ -217,6 +232,18 @@ fn draw(content: &Content, style: usize, middle: f64, frame: &Frame, place: &dyn
                 text class=(class) x=(pixel(x)) y=(pixel(middle + 4.0)) { (text) }
             }
         }
+        Content::Boxed(boxed) => {
+            let (low, high) = (place(boxed.quartiles.0), place(boxed.quartiles.1));
+            let median = pixel(place(boxed.median));
+            html! {
+                g class={ "c" (style) } {
+                    title { (boxed.text) }
+                    (whisker(place(boxed.whiskers.0), place(boxed.whiskers.1), middle, style))
+                    rect class="box" x=(pixel(low)) y=(pixel(middle - 7.0)) width=(pixel((high - low).max(1.0))) height="14" {}
+                    line class="median" x1=(median) x2=(median) y1=(pixel(middle - 8.0)) y2=(pixel(middle + 8.0)) {}
+                }
+            }
+        }
         Content::Spread(spread) => html! {
             g class={ "c" (style) } {
                 title { (spread.text) }
@@ -282,6 +309,15 @@ mod tests {
     fn a_failed_row_holds_words_and_no_bar() {
         let svg = rows(vec![Content::Words("did not start".to_string())]).svg(Width::Wide, "").into_string();
         assert!(svg.contains("did not start") && !svg.contains("<rect"), "{svg}");
+    }
+
+    #[test]
+    fn a_box_has_whiskers_and_a_median() {
+        let boxed = Boxed { whiskers: (1.0, 8.0), quartiles: (2.0, 4.0), median: 3.0, text: "all".to_string() };
+        let svg = rows(vec![Content::Boxed(boxed)]).svg(Width::Wide, "").into_string();
+        for part in ["class=\"box\"", "class=\"median\"", "whisker", "<title>all</title>"] {
+            assert!(svg.contains(part), "{part} is not in {svg}");
+        }
     }
 
     #[test]
