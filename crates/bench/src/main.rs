@@ -13,6 +13,7 @@ mod insert;
 #[allow(dead_code)] // The fixtures of the report's tests: one of them is measured here.
 #[path = "../../report/tests/fixtures/mod.rs"]
 mod large_record;
+mod links_loop;
 mod memory_loop;
 mod native;
 mod out;
@@ -62,6 +63,7 @@ fn serve(kind: &str, order: &str) -> Result<(), String> {
         "zenoh" => answer(order, zenoh_loop::carry_out),
         "dds" => answer(order, dds_loop::carry_out),
         "rustdds" => answer(order, rustdds_loop::carry_out),
+        "links" => answer(order, links_loop::carry_out),
         "sink" => sink::serve(),
         _ => Err(format!("there is no child `{kind}`")),
     }

@@ -54,7 +54,8 @@ fn rustdds(repetitions: usize) -> Result<Vec<Reading>, String> {
         theirs.push(least);
         ratios.push(own / least);
         lost[0].push(found.lost as f64);
-        lost[1].push((other.sent - other.delivered) as f64);
+        // What was under way when the loop began to count comes on top, so this may be below zero.
+        lost[1].push(other.sent as f64 - other.delivered as f64);
     }
     let [own_lost, other_lost] = lost;
     Ok(vec![

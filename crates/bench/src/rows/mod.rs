@@ -9,6 +9,7 @@ mod growth;
 mod idle;
 mod lag;
 mod libraries;
+mod links;
 mod paced;
 mod pairs;
 mod protocols;
@@ -30,6 +31,7 @@ pub const ROWS: &[Row] = &[
     libraries::ZENOH,
     libraries::DDS,
     libraries::RUSTDDS,
+    links::ROW,
     growth::ROW,
     report::ROW,
 ];
