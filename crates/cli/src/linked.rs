@@ -180,6 +180,19 @@ pub fn by_kernel(workload: &Workload) -> Result<(), Failure> {
     privilege::probe().kernel_netem.map_err(|missing| not_made(LinkError::Impossible { missing }))
 }
 
+/// Lets a plain user make the links of a workload, as root of a user namespace: from then on this process and what it starts are in a
+/// network of their own, where the system has to be, too. To be called before any thread is started; does nothing for root, and for a
+/// workload without links.
+///
+/// # Errors
+/// What this machine lacks.
+pub fn claim(workload: &Workload) -> Result<(), Failure> {
+    match any(workload) {
+        true => privilege::claim().map(|_| ()).map_err(|error| failed(&error)),
+        false => Ok(()),
+    }
+}
+
 impl Linked {
     /// Makes the networks of a workload, those of each of so many nodes, and probes its links, about two seconds long; `None` where
     /// no group is behind one.

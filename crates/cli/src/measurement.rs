@@ -28,7 +28,7 @@ use pubmark_systems::environment::{self, CpuTimes};
 use pubmark_systems::meter::Workers;
 
 use crate::certificates;
-use crate::cluster::Joined;
+use crate::cluster::{Joined, Observed};
 use crate::exit_code::ExitCode;
 use crate::failure::Failure;
 use crate::faults::{self, Conductor};
@@ -90,8 +90,10 @@ pub struct Measurement {
     pub repetitions: u32,
     /// Nodes that the fleet is dealt out over: worker processes of this machine, or those that joined.
     pub nodes: u16,
-    /// Machines that joined.
+    /// Machines that joined to send and listen.
     pub joined: Option<Arc<Joined>>,
+    /// Machines that joined to look at what the system takes there.
+    pub observers: Option<Arc<Joined>>,
     /// Address of the node_exporter of the system's machine.
     pub node_exporter: Option<String>,
 }
@@ -203,7 +205,7 @@ impl Measurement {
             linked.follow(residence::orders(&plan, sampling));
         }
         let mut environment = environment::read();
-        let sampling = Sampling::start(&target, self.node_exporter.as_deref(), started)?;
+        let sampling = Sampling::start(&target, self.node_exporter.as_deref(), self.observe()?, started)?;
         let progress = Progress::new(printer);
         let sides = Sides { publish: self.spoken.publish.shard, subscribe: self.spoken.subscribe.shard };
         let (outcome, done, carried) = thread::scope(|scope| {
@@ -238,6 +240,11 @@ impl Measurement {
         let histograms = sections::histograms(&outcome);
         let crossed = Crossed { carried, followed: std::mem::take(&mut outcome.followed) };
         Ok((Measured { record, histograms, unreachable: outcome.unreachable, system_ended }, crossed))
+    }
+
+    /// Lets observers look, where there are some.
+    fn observe(&self) -> Result<Option<Observed>, Failure> {
+        self.observers.as_ref().map_or(Ok(None), |observers| observers.observe())
     }
 
     /// What starts processes of their own for clients, where the plan wants some.

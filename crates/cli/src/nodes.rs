@@ -32,12 +32,6 @@ pub fn rows(plan: &RunPlan, outcome: &Outcome, joined: Option<&Joined>) -> Vec<N
 
 /// What pubmark took on all nodes together; `None` if one does not tell.
 pub fn generator(nodes: &[NodeRow]) -> Option<Usage> {
-    let mut sum = Usage::default();
-    for node in nodes {
-        let usage = node.generator?;
-        sum.cpu_seconds += usage.cpu_seconds;
-        sum.cores += usage.cores;
-        sum.peak_rss_bytes += usage.peak_rss_bytes;
-    }
-    (!nodes.is_empty()).then_some(sum)
+    let usages: Option<Vec<Usage>> = nodes.iter().map(|node| node.generator).collect();
+    usages?.into_iter().reduce(Usage::and)
 }

@@ -1,5 +1,5 @@
-//! What a repetition costs: samples of the system and of pubmark, and readings of the system's machine where it has a
-//! node_exporter.
+//! What a repetition costs: samples of the system and of pubmark, readings of the system's machine where it has a
+//! node_exporter, and what nodes beside the system saw.
 
 use std::collections::BTreeSet;
 
@@ -8,6 +8,7 @@ use pubmark_systems::meter::Workers;
 use pubmark_systems::node_exporter::{HostWatch, ScrapeError, Scraper};
 use pubmark_systems::sampler::Sampler;
 
+use crate::cluster::{self, Observed};
 use crate::exit_code::ExitCode;
 use crate::failure::Failure;
 use crate::target::Target;
@@ -16,12 +17,18 @@ use crate::target::Target;
 pub struct Sampling {
     sampler: Sampler,
     host: Option<HostWatch>,
+    observed: Option<Observed>,
 }
 
 impl Sampling {
     /// Starts, before any client connects. `node_exporter` is the address of the system's machine's exporter; one that does
-    /// not answer now is a failure, one that stops answering later is counted.
-    pub fn start(target: &Target, node_exporter: Option<&str>, workers: Workers) -> Result<Sampling, Failure> {
+    /// not answer now is a failure, one that stops answering later is counted. `observed` looks at a system elsewhere.
+    pub fn start(
+        target: &Target,
+        node_exporter: Option<&str>,
+        observed: Option<Observed>,
+        workers: Workers,
+    ) -> Result<Sampling, Failure> {
         let host = node_exporter.map(watch).transpose()?;
         let places = target.running.as_ref().map(|running| running.cost_places()).unwrap_or_default();
         let both = target.publish_at.endpoints().iter().chain(target.subscribe_at.endpoints().iter());
@@ -31,7 +38,7 @@ impl Sampling {
         let sampler = Sampler::start(&places, &ports, workers).map_err(|error| {
             Failure::from_error(ExitCode::Internal, &error).during("failed to sample processor time and memory")
         })?;
-        Ok(Sampling { sampler, host })
+        Ok(Sampling { sampler, host, observed })
     }
 
     /// An edge of the measured window is now.
@@ -47,8 +54,12 @@ impl Sampling {
         let readings = self.host.and_then(HostWatch::finish);
         let samples = self.sampler.finish();
         let host = readings.map(|readings| readings.usage(start_ns, end_ns));
-        let rows = if end_ns > start_ns { samples.rows(start_ns, end_ns) } else { vec![] };
-        (Resources { host, ..samples.resources(start_ns, end_ns) }, rows)
+        let mut rows = if end_ns > start_ns { samples.rows(start_ns, end_ns) } else { vec![] };
+        let resources = Resources { host, ..samples.resources(start_ns, end_ns) };
+        let Some(observed) = self.observed else { return (resources, rows) };
+        let seen = observed.finish((start_ns, end_ns));
+        cluster::beside(&mut rows, &seen.rows);
+        (Resources { system: seen.system, host: seen.host, ..resources }, rows)
     }
 }
 

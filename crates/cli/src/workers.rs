@@ -91,8 +91,8 @@ impl Launcher for Workers {
     }
 }
 
-/// Serves the run at the other end of standard input, with standard output as the memory, until that end closes.
-pub fn serve() -> io::Result<()> {
+/// What a worker was given: the channel at its standard input, and the memory at its standard output.
+pub fn ends() -> io::Result<(UnixStream, OwnedFd)> {
     let control = io::stdin().as_fd().try_clone_to_owned()?;
     let memory = io::stdout().as_fd().try_clone_to_owned()?;
     // What a library prints is for people, not for the memory.
@@ -100,14 +100,20 @@ pub fn serve() -> io::Result<()> {
     if unsafe { libc::dup2(libc::STDERR_FILENO, libc::STDOUT_FILENO) } < 0 {
         return Err(io::Error::last_os_error());
     }
+    Ok((UnixStream::from(control), memory))
+}
+
+/// Serves the run at the other end of standard input, with standard output as the memory, until that end closes.
+pub fn serve() -> io::Result<()> {
+    let (control, memory) = ends()?;
     let sides = |[publish, subscribe]: &[String; 2]| {
         Ok(Sides { publish: read(publish)?.shard, subscribe: read(subscribe)?.shard })
     };
-    remote::serve(UnixStream::from(control), memory, sides, end)
+    remote::serve(control, memory, sides, end)
 }
 
 /// Ends this process at once: whoever drove it is gone, and a library's threads may take their time.
-fn end() {
+pub fn end() {
     // SAFETY: does not return; nothing is left behind, as sockets and memory go with the process.
     unsafe { libc::_exit(0) }
 }

@@ -3,9 +3,17 @@
 #[cfg(not(feature = "cluster"))]
 mod absent;
 #[cfg(feature = "cluster")]
+mod observed;
+#[cfg(feature = "cluster")]
+mod observer;
+#[cfg(feature = "cluster")]
 mod present;
 
 #[cfg(not(feature = "cluster"))]
-pub use absent::Joined;
+pub use absent::{Joined, Observed, beside};
+#[cfg(feature = "cluster")]
+pub use observed::{Observed, beside};
+#[cfg(feature = "cluster")]
+pub use observer::observe;
 #[cfg(feature = "cluster")]
 pub use present::{Joined, unusable};

@@ -8,7 +8,7 @@ use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use pubmark_cluster::messages::Report;
-use pubmark_cluster::{Cluster, ClusterError, Credentials, Event};
+use pubmark_cluster::{Cluster, ClusterError, Credentials, Event, Wanted};
 use pubmark_engine::progress::Progress;
 use pubmark_engine::remote::{Launcher, Started};
 use pubmark_engine::run::Phase;
@@ -17,6 +17,7 @@ use pubmark_record::cost::Usage;
 use pubmark_record::nodes::{ControlBytes, NodeClock, NodeMachine, NodeRow};
 use pubmark_systems::environment;
 
+use super::Observed;
 use crate::commands::run_arguments::Run;
 use crate::exit_code::ExitCode;
 use crate::failure::Failure;
@@ -35,7 +36,7 @@ const JOIN_LIMIT: Duration = Duration::from_secs(60);
 #[derive(Debug)]
 pub struct Joined {
     cluster: Cluster,
-    wanted: usize,
+    wanted: Wanted,
     limit: Duration,
 }
 
@@ -47,8 +48,12 @@ impl Joined {
         printer: &Printer,
         stop: &AtomicBool,
     ) -> Result<Option<Joined>, Failure> {
-        let Some(wanted) = run.nodes else { return Ok(None) };
-        if linked::any(&measurement.workload) {
+        let wanted = [run.nodes, run.observers].map(|count| usize::from(count.unwrap_or(0)));
+        let wanted = Wanted { nodes: wanted[0], observers: wanted[1] };
+        if wanted == Wanted::default() {
+            return if_nobody_joins(run);
+        }
+        if wanted.nodes > 0 && linked::any(&measurement.workload) {
             return Err(Failure::usage(
                 "links are emulated on the machine that leads the run, its nodes are elsewhere",
             )
@@ -65,8 +70,8 @@ impl Joined {
             }
         })?;
         let limit = run.join_limit.unwrap_or(JOIN_LIMIT);
-        let joined = Joined { cluster, wanted: wanted.into(), limit };
-        printer.note(&format!("waiting for {wanted} nodes at {}", joined.cluster.address()));
+        let joined = Joined { cluster, wanted, limit };
+        printer.note(&format!("waiting for {} at {}", in_words(wanted), joined.cluster.address()));
         joined.gather(printer, stop)?;
         let far = joined.cluster.nodes().into_iter().find(|node| !node.address.ip().is_loopback());
         match (far, measurement.wanted.listens_at()) {
@@ -89,7 +94,7 @@ impl Joined {
                 Event::Left(name, why) => format!("`{name}` left: {why}"),
             });
         };
-        self.cluster.gather(self.wanted, self.limit, stop, &mut seen).map(|_| ()).map_err(|error| match &error {
+        self.cluster.gather(self.wanted, self.limit, stop, &mut seen).map_err(|error| match &error {
             ClusterError::Interrupted => Failure::new(ExitCode::Interrupted, "interrupted while waiting for nodes"),
             ClusterError::Missing { .. } => Failure::from_error(ExitCode::Usage, &error).hint(format!(
                 "on each machine: `pubmark node --join {}:{}`; `--join-limit` waits longer",
@@ -98,6 +103,16 @@ impl Joined {
             )),
             _ => Failure::from_error(ExitCode::Internal, &error),
         })
+    }
+
+    /// Are there nodes that send and listen?
+    pub fn drives(&self) -> bool {
+        self.wanted.nodes > 0
+    }
+
+    /// Lets observers look from now on; `None` if the run has none.
+    pub fn observe(&self) -> Result<Option<Observed>, Failure> {
+        (self.wanted.observers > 0).then(|| Observed::begin(&self.cluster)).transpose()
     }
 
     /// What starts workers on them for clients that speak this.
@@ -146,6 +161,30 @@ impl Joined {
         })
         .collect()
     }
+}
+
+/// A run that nobody joins, unless something was said of who does.
+fn if_nobody_joins(run: &Run) -> Result<Option<Joined>, Failure> {
+    let said = [
+        ("--listen", run.listen.is_some()),
+        ("--credentials", run.credentials.is_some()),
+        ("--join-limit", run.join_limit.is_some()),
+    ];
+    match said.iter().find(|(_, is_said)| *is_said) {
+        Some((option, _)) => Err(Failure::usage(format!("`{option}` is for nodes, and the run wants none"))
+            .hint("`--nodes N` sends and listens on N machines, `--observers N` looks at the system's machines")),
+        None => Ok(None),
+    }
+}
+
+fn in_words(wanted: Wanted) -> String {
+    let words = |count: usize, one: &str, several: &str| match count {
+        0 => None,
+        1 => Some(format!("1 {one}")),
+        _ => Some(format!("{count} {several}")),
+    };
+    let kinds = [words(wanted.nodes, "node", "nodes"), words(wanted.observers, "observer", "observers")];
+    kinds.into_iter().flatten().collect::<Vec<_>>().join(" and ")
 }
 
 fn clock_of(report: &Report, discipline: &str) -> Option<NodeClock> {

@@ -3,6 +3,7 @@
 use std::fs::DirBuilder;
 use std::os::unix::fs::DirBuilderExt as _;
 use std::path::PathBuf;
+use std::time::Duration;
 
 use clap::Args;
 use pubmark_cluster::credentials;
@@ -11,16 +12,22 @@ use pubmark_systems::StartOptions;
 use pubmark_systems::launch::rendered;
 use pubmark_systems::limits::{self, Machine, ResourceLimits};
 
+use crate::deploy::apply::Applied;
 use crate::deploy::{Deployment, Kind, Workload};
 use crate::exit_code::ExitCode;
 use crate::experiment::arguments;
 use crate::failure::{Failure, Outcome};
 use crate::printer::Printer;
-use crate::{rendering, target};
+use crate::units::positive_duration;
+use crate::{rendering, signals, target};
+
+/// Longest wait for the end of a run that was applied, if nothing else is said.
+const APPLY_LIMIT: Duration = Duration::from_secs(3600);
 
 /// Write the files by which Compose, Kubernetes or Helm places a run
 ///
-/// A coordinator, its nodes with certificates of their own, and the system in a container with limits. Nothing is started.
+/// A coordinator, its nodes with certificates of their own, and the system in a container with limits. Nothing is started, unless
+/// `--apply` lets `kubectl` do it.
 #[derive(Debug, Args)]
 #[command(max_term_width = 80)]
 pub struct Deploy {
@@ -71,6 +78,14 @@ pub struct Deploy {
     #[arg(long, value_name = "DIR", default_value = "deploy")]
     pub out: PathBuf,
 
+    /// Apply the manifest with `kubectl`, wait for the run's end, collect its records into the folder, and delete what was applied
+    #[arg(long)]
+    pub apply: bool,
+
+    /// With --apply: longest wait for the run's end [default: 1h]
+    #[arg(long, value_name = "TIME", value_parser = positive_duration, requires = "apply")]
+    pub apply_limit: Option<Duration>,
+
     /// Options of `pubmark run`, such as `--qos 1 --duration 60s`
     #[arg(last = true, value_name = "OPTIONS")]
     pub options: Vec<String>,
@@ -97,6 +112,12 @@ impl Deploy {
             Failure::from_error(ExitCode::Usage, &error).during(format!("failed to make `{}`", self.out.display()))
         })?;
         rendering::write_files(&files, &self.out)?;
+        if self.apply {
+            let stop = signals::watch()?;
+            let manifest = self.out.join(&files[0].0);
+            let limit = self.apply_limit.unwrap_or(APPLY_LIMIT);
+            return Applied { manifest: &manifest, name: &self.name, out: &self.out, limit }.perform(printer, &stop);
+        }
         printer.result(&self.next(&files))?;
         Ok(ExitCode::Ok)
     }
@@ -109,6 +130,10 @@ impl Deploy {
         if name.len() > 40 || !name.chars().all(fits) || !name.starts_with(edge) || !name.ends_with(edge) {
             return Err(Failure::usage(format!("`{name}` cannot be the name of a deployment"))
                 .hint("up to 40 small letters, digits and `-`, for instance `--name home-qos1`"));
+        }
+        if self.apply && self.kind != Kind::Kubernetes {
+            return Err(Failure::usage("`--apply` hands a manifest to `kubectl`, and this makes none")
+                .hint("`pubmark deploy kubernetes … --apply`; for the others, what is printed without `--apply`"));
         }
         let words = ["pubmark", "run", "workload"].map(str::to_owned).into_iter().chain(self.options.iter().cloned());
         let run = arguments::read(&words.collect::<Vec<_>>())?;

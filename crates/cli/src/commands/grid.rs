@@ -7,6 +7,7 @@ use clap::{Args, builder::PossibleValuesParser};
 use pubmark_model::experiment::{
     Axes, Experiment, Generator, LARGEST_SEED, MOST_REPETITIONS, Pins, Quick, QuietMachine, SystemChoice, Word,
 };
+use pubmark_model::fault::choice::FaultChoice;
 use pubmark_model::link::choice::LinkChoice;
 use pubmark_model::topology::Topology;
 
@@ -87,6 +88,10 @@ pub struct Grid {
     /// Emulated networks of all groups, or of one (`pubmark list links`): `none,lte,sensors=lte`
     #[arg(long, value_name = "LINKS", requires = "systems", value_parser = links, help_heading = WHAT)]
     pub link: Vec<Links>,
+
+    /// Break something, in place of what the workload breaks; once for each cell: `--fault none --fault kill:at=5s,for=1s`
+    #[arg(long, value_name = "KIND:KEY=VALUE,…", requires = "systems", value_parser = FaultChoice::parse, help_heading = WHAT)]
+    pub fault: Vec<FaultChoice>,
 
     /// Connections with and without TLS: `false,true`
     #[arg(long, value_name = "SWITCHES", value_delimiter = ',', requires = "systems", help_heading = WHAT)]
@@ -208,6 +213,7 @@ impl Grid {
             nodes: self.local_nodes.clone(),
             payload: self.payload.clone(),
             link: self.link.iter().flat_map(|links| links.0.clone()).collect(),
+            fault: self.fault.clone(),
             tls: self.tls.clone(),
             set: self.vary.clone(),
         }

@@ -32,6 +32,10 @@ pub struct Node {
     #[arg(long, value_name = "NAME")]
     pub name: Option<String>,
 
+    /// Send nothing: look at what this machine takes, and the processes of this name or number, for `pubmark run --observers`
+    #[arg(long, value_name = "PROCESS", num_args = 0..=1, default_missing_value = "")]
+    pub observe: Option<String>,
+
     /// End when the coordinator does, instead of waiting for the next
     #[arg(long)]
     pub once: bool,
@@ -66,7 +70,11 @@ impl Node {
         descriptors::raise().map_err(|error| {
             Failure::from_error(ExitCode::Internal, &error).during("failed to raise the limit of open files")
         })?;
-        let launch = |control, memory| workers::command(control, memory)?.spawn();
+        let launch = |control, memory| {
+            let mut command = workers::command(control, memory)?;
+            command.args(self.observe.iter().flat_map(|process| ["--observe", process]));
+            command.spawn()
+        };
         let mut seen = |happening: &Happening| printer.note(&self.words(happening));
         match node::attend(&settings, &launch, &stop, &mut seen) {
             Ok(()) => Ok(ExitCode::Ok),
@@ -87,6 +95,7 @@ impl Node {
             kernel: machine.kernel,
             cores: machine.cores,
             memory_bytes: machine.memory_bytes,
+            observes: self.observe.is_some(),
             once: self.once,
             clock_error: self.clock_error,
         })

@@ -25,8 +25,8 @@ use crate::printer::Printer;
 use crate::protocols::{self, Protocol, Spoken};
 use crate::target::{self, Wanted};
 use crate::{
-    certificates, dry_run, faults, links, placement, recording, rendering, signals, sockets, sources, suggestion,
-    suitability,
+    certificates, dry_run, faults, linked, links, placement, recording, rendering, signals, sockets, sources,
+    suggestion, suitability,
 };
 
 /// Descriptors that pubmark needs besides its connections.
@@ -40,6 +40,9 @@ impl Run {
         if let Some(file) = &self.dump_schedule {
             return self.dump(&workload, file);
         }
+        if !self.dry_run {
+            linked::claim(&workload)?;
+        }
         let stop = signals::watch()?;
         let wanted = Wanted::of(&self, spoken, &workload, &stop)?;
         self.note_protocol(spoken, printer);
@@ -52,7 +55,9 @@ impl Run {
         let fleet = self.fleet(&workload, spoken)?;
         placement::pin_generator(&placement::pins(&self.setup.pin)?)?;
         let mut measurement = self.measurement(workload, fleet, spoken, wanted)?;
-        measurement.joined = Joined::of(&self, &measurement, printer, &stop)?.map(Arc::new);
+        let joined = Joined::of(&self, &measurement, printer, &stop)?.map(Arc::new);
+        measurement.joined = joined.clone().filter(|joined| joined.drives());
+        measurement.observers = joined;
         self.measure(&measurement, printer, &stop)
     }
 
@@ -202,6 +207,7 @@ impl Run {
             repetitions: self.repeat,
             nodes: self.node_count(),
             joined: None,
+            observers: None,
             node_exporter: self.setup.node_exporter.clone(),
         })
     }
@@ -214,7 +220,7 @@ impl Run {
                 printer.note(&format!("repetition {number} of {}", self.repeat));
             }
             // One that was lost in a repetition may be back for the next.
-            measurement.joined.as_ref().map_or(Ok(()), |joined| joined.gather(printer, stop))?;
+            measurement.observers.as_ref().map_or(Ok(()), |joined| joined.gather(printer, stop))?;
             let folder = RunFolder::create(&self.out, &measurement.workload.name, recording::now())
                 .map_err(|error| rendering::unstored(&error))?;
             let measured = match measurement.repeat(number, folder.name(), printer, stop) {

@@ -68,17 +68,21 @@ pub struct Run {
           help_heading = "Nodes")]
     pub nodes: Option<u16>,
 
-    /// With --nodes: where nodes join [default: 0.0.0.0:7700]
-    #[arg(long, value_name = "ADDRESS", requires = "nodes", help_heading = "Nodes")]
+    /// Look at what the system takes on its own machines, once N nodes have joined with `pubmark node --observe`
+    #[arg(long, value_name = "N", requires = "endpoint", conflicts_with = "node_exporter",
+          value_parser = clap::value_parser!(u16).range(1..=100), help_heading = "Nodes")]
+    pub observers: Option<u16>,
+
+    /// Where nodes join [default: 0.0.0.0:7700]
+    #[arg(long, value_name = "ADDRESS", help_heading = "Nodes")]
     pub listen: Option<SocketAddr>,
 
-    /// With --nodes: the coordinator's folder that `pubmark cluster init` made [default: cluster/coordinator]
-    #[arg(long, value_name = "DIR", requires = "nodes", help_heading = "Nodes")]
+    /// The coordinator's folder that `pubmark cluster init` made [default: cluster/coordinator]
+    #[arg(long, value_name = "DIR", help_heading = "Nodes")]
     pub credentials: Option<PathBuf>,
 
-    /// With --nodes: longest wait for them to join [default: 1m]
-    #[arg(long, value_name = "TIME", allow_hyphen_values = true, value_parser = duration, requires = "nodes",
-          help_heading = "Nodes")]
+    /// Longest wait for nodes to join [default: 1m]
+    #[arg(long, value_name = "TIME", allow_hyphen_values = true, value_parser = duration, help_heading = "Nodes")]
     pub join_limit: Option<Duration>,
 
     /// Write the schedule to FILE, or to standard output: a line for each message

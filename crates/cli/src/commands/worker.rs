@@ -8,14 +8,27 @@ use crate::workers;
 
 /// Runs clients inside an emulated network; started by pubmark itself, spoken to over standard input.
 #[derive(Debug, Args)]
-pub struct Worker {}
+pub struct Worker {
+    /// Look at what the processes of this name or number take, instead
+    #[cfg(feature = "cluster")]
+    #[arg(long, value_name = "PROCESS")]
+    pub observe: Option<String>,
+}
 
 impl Worker {
     /// Serves until standard input ends.
     pub fn perform(self) -> Outcome {
-        workers::serve().map(|()| ExitCode::Ok).map_err(|error| {
+        self.serve().map(|()| ExitCode::Ok).map_err(|error| {
             Failure::from_error(ExitCode::Internal, &error)
                 .during("failed to serve a run: `pubmark worker` is started by pubmark itself")
         })
+    }
+
+    fn serve(&self) -> std::io::Result<()> {
+        #[cfg(feature = "cluster")]
+        if let Some(process) = &self.observe {
+            return crate::cluster::observe(process);
+        }
+        workers::serve()
     }
 }

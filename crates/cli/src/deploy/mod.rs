@@ -1,5 +1,6 @@
 //! Files by which an orchestrator places a run: who leads, who sends and listens, and the system.
 
+pub mod apply;
 mod compose;
 mod helm;
 mod kubernetes;

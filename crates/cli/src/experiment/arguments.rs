@@ -41,6 +41,7 @@ pub fn words(experiment: &Experiment, settings: &Settings, protocol: &str, folde
     }
     settings.payload_bytes.iter().for_each(|bytes| option("payload", bytes.to_string()));
     settings.link.iter().for_each(|link| option("link", link.to_string()));
+    settings.fault.iter().for_each(|fault| option("fault", fault.to_string()));
     if settings.tls {
         words.push("--tls".to_owned());
     }
@@ -84,7 +85,7 @@ mod tests {
     #[test]
     fn a_cell_is_read_as_the_run_that_it_is() {
         let text = "{name: t, workload: ./w.yaml, seed: 7, duration: 2s, warmup: 0s, generator: {shards: 2, realtime: true}, set: {every: 1s}, \
-                    axes: {system: {system: mosquitto, profile: tuned}, qos: 2, scale: 3, rate: 0.5, nodes: 5, payload: 1KB, link: all=lte, tls: true}}";
+                    axes: {system: {system: mosquitto, profile: tuned}, qos: 2, scale: 3, rate: 0.5, nodes: 5, payload: 1KB, link: all=lte, fault: 'kill:at=1s,for=100ms', tls: true}}";
         let experiment = parse("t.yaml", text, &|_, _| Ok(())).unwrap();
         let words = words(&experiment, &cells(&experiment)[0].settings, "mqtt311", Path::new("/folder"));
         let run = read(&words).unwrap();
@@ -96,6 +97,7 @@ mod tests {
         assert_eq!(run.setup.system.as_deref(), Some("mosquitto"));
         assert!(run.setup.tls);
         assert_eq!(run.setup.local_nodes, Some(5));
+        assert_eq!(run.fault[0].to_string(), "kill:at=1s,for=100ms");
         assert_eq!(run.setup.link[0].to_string(), "all=lte");
         assert_eq!(run.setup.set, [("every".to_owned(), "1s".to_owned())]);
         assert_eq!((run.setup.shards, run.setup.realtime, run.setup.strict_defaults), (2, true, false));

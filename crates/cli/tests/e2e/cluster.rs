@@ -1,82 +1,27 @@
 //! Machines that join a run: what they count together, what happens when one goes, and who may not join.
 
 use std::io::{Read as _, Write as _};
-use std::net::{SocketAddr, TcpStream};
+use std::net::TcpStream;
 use std::time::{Duration, Instant};
 
 use pubmark_conformance::ports;
 use serde_json::Value;
 
 use crate::support::books::{assert_closed, assert_delivered_once, count};
+use crate::support::cluster::{Cluster, ORPHANED, WORKLOAD, stop, worker_of};
+use crate::support::mosquitto::Mosquitto;
 use crate::support::place::{Call, Called, Place};
-use crate::support::processes::{children_of, is_there, signal, wait_for};
+use crate::support::processes::{is_there, signal, wait_for};
 use crate::support::schema;
-
-const WORKLOAD: &str = "\
-name: spread
-devices:
-  - {name: meter, count: 23, every: 50ms, payload: 100B, topic: 'spread/{index}', qos: 1}
-  - name: phone
-    count: 10
-    every: 20ms
-    payload: 100B
-    topic: 'spread/phone/{index}'
-    qos: 0
-    churn: {disconnect: 20% every 200ms, reconnect: 50% every 200ms}
-subscribers:
-  - {name: reader, count: 3, filters: ['spread/#'], qos: 1}
-";
 
 /// Longest wait for something to come or to go.
 const LIMIT: Duration = Duration::from_secs(20);
 /// A node that is gone is noticed within this time.
 const NOTICED: Duration = Duration::from_secs(3);
-/// Nothing of a run goes on for longer without its coordinator, or without its node.
-const ORPHANED: Duration = Duration::from_secs(5);
-
-/// A folder with credentials, and a port for nodes.
-struct Cluster {
-    place: Place,
-    listen: SocketAddr,
-}
-
-impl Cluster {
-    fn new() -> Cluster {
-        let place = Place::new();
-        place.write("spread.yaml", WORKLOAD);
-        assert_eq!(place.call(&["cluster", "init"]).code(), 0);
-        Cluster { place, listen: ports::free() }
-    }
-
-    fn node(&self, name: &str, options: &[&str]) -> Call {
-        let join = self.listen.to_string();
-        self.place.start(&[&["node", "--join", &join, "--name", name][..], options].concat())
-    }
-
-    fn run(&self, nodes: u16, options: &[&str]) -> Call {
-        let (listen, nodes) = (self.listen.to_string(), nodes.to_string());
-        self.place.start(&[&["run", "spread.yaml", "--listen", &listen, "--nodes", &nodes][..], options].concat())
-    }
-}
 
 /// What was said, without the breaks of lines.
 fn words(called: &Called) -> String {
     called.errors.split_whitespace().collect::<Vec<_>>().join(" ")
-}
-
-fn stop(node: Call) -> Called {
-    node.signal(libc::SIGINT);
-    node.wait()
-}
-
-/// The worker of a node.
-fn worker_of(node: &Call) -> u32 {
-    let mut found = vec![];
-    wait_for("a worker", LIMIT, || {
-        found = children_of(node.pid());
-        !found.is_empty()
-    });
-    found[0]
 }
 
 #[test]
@@ -87,6 +32,12 @@ fn nodes_with_wrong_clocks_count_what_one_process_counts() {
     let nodes = [("edge-1", "3600000000000,60"), ("edge-2", "-5000000000,-90")]
         .map(|(name, error)| cluster.node(name, &["--clock-error", error]));
     let called = cluster.run(2, &times).wait();
+    // What a worker of theirs complains of is in their output.
+    for node in nodes {
+        let called = stop(node);
+        assert_eq!(called.code(), 0, "{called:?}");
+        assert!(called.errors.contains("the run has ended"), "{called:?}");
+    }
     assert!(matches!(called.code(), 0 | 5), "{called:?}");
     let record = called.json();
     assert_closed(&record);
@@ -106,11 +57,6 @@ fn nodes_with_wrong_clocks_count_what_one_process_counts() {
     let bounds: Vec<f64> =
         record["by_pair"].as_array().unwrap().iter().filter_map(|pair| pair["clock_bound_us"].as_f64()).collect();
     assert_eq!((bounds.len(), bounds.iter().filter(|bound| **bound == 0.0).count()), (4, 2), "{bounds:?}");
-    for node in nodes {
-        let called = stop(node);
-        assert_eq!(called.code(), 0, "{called:?}");
-        assert!(called.errors.contains("the run has ended"), "{called:?}");
-    }
 }
 
 /// Does something to one of two nodes of a run while it does something, and checks what the run makes of it.
@@ -274,4 +220,51 @@ fn what_cannot_be_is_said_before_anybody_waits() {
     let listen = taken.local_addr().unwrap().to_string();
     let taken = place.call(&["run", "spread.yaml", "--nodes", "2", "--listen", &listen]);
     assert!(taken.code() == 2 && taken.errors.contains("--listen"), "{taken:?}");
+}
+
+#[test]
+fn a_system_elsewhere_is_observed_where_it_runs() {
+    let Some(mosquitto) = Mosquitto::start("") else { return };
+    let cluster = Cluster::new();
+    let process = mosquitto.pid().to_string();
+    let node = cluster.node("edge", &["--once"]);
+    let observer = cluster.node("beside", &["--once", "--observe", &process]);
+    let options = ["--observers", "1", "--duration", "3s", "--warmup", "1s", "--json", "--endpoint"];
+    let called = cluster.run(1, &[&options[..], &[&mosquitto.endpoint()]].concat()).wait();
+    assert!(matches!(called.code(), 0 | 5), "{called:?}");
+    assert!(called.errors.contains("1 node and 1 observer"), "{called:?}");
+    let record = called.json();
+    assert_closed(&record);
+    schema::assert_agrees(&record);
+    let [system, host] = ["system", "host"].map(|side| &record["resources"][side]);
+    let cpu = |usage: &Value| usage["cpu_seconds"].as_f64().unwrap();
+    assert!(cpu(system) > 0.0 && cpu(system) <= mosquitto.cpu_seconds(), "{system}");
+    assert!(system["peak_rss_bytes"].as_u64() > Some(1 << 20) && system["threads"] == 1, "{system}");
+    assert_eq!((&host["url"], &host["failed_readings"]), (&"`beside`".into(), &0.into()), "{host}");
+    // The whole machine carries the system and both ends; ticks are 10 ms long.
+    assert!(host["cores"].as_f64().unwrap() + 0.05 > system["cores"].as_f64().unwrap(), "{host} {system}");
+    assert_eq!(record["nodes"].as_array().unwrap().len(), 1, "{}", record["nodes"]);
+    let series = record["resource_series"].as_array().unwrap();
+    let seen = series.iter().filter(|row| row["system_cores"].is_number() && row["generator_cores"].is_number());
+    assert!(seen.count() > 8, "{series:?}");
+    for node in [node, observer] {
+        assert_eq!(node.wait().code(), 0);
+    }
+}
+
+#[test]
+fn an_observer_that_finds_nothing_to_look_at_says_so_before_the_run() {
+    let cluster = Cluster::new();
+    let observer = cluster.node("beside", &["--once", "--observe", "no-such-system"]);
+    // Nobody listens there either, which would be found out later.
+    let endpoint = format!("mqtt://{}", ports::free());
+    let run = cluster.observed(&["--endpoint", &endpoint, "--duration", "1s"]).wait();
+    assert_eq!(run.code(), 6, "{run:?}");
+    assert!(
+        words(&run).contains("`beside` cannot observe the system: there is no process `no-such-system`"),
+        "{run:?}"
+    );
+    assert_eq!(observer.wait().code(), 0);
+    let nobody = cluster.place.call(&["run", "spread.yaml", "--join-limit", "1s"]);
+    assert!(nobody.code() == 2 && nobody.errors.contains("--observers"), "{nobody:?}");
 }

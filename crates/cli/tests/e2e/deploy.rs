@@ -173,3 +173,64 @@ fn what_cannot_be_placed_is_said() {
         assert!(!place.path().join("deploy").exists(), "{words:?}");
     }
 }
+
+/// Plays a cluster: writes down what it is asked, has a job that ends at the second look, and a log with a record.
+const KUBECTL: &str = r#"#!/bin/sh
+printf '%s\n' "$*" >>"$PLACE/asked"
+case "$*" in
+*" get job "*)
+    if [ -e "$PLACE/looked" ]; then
+        printf '{"status": {"conditions": [{"type": "%s", "status": "True"}]}}' "$ENDS"
+    else
+        : >"$PLACE/looked"
+        printf '{"status": {"active": 1}}'
+    fi ;;
+*" logs "*) cat "$PLACE/log" ;;
+esac
+"#;
+
+fn apply(place: &Place, ends: &str, log: &str) -> Called {
+    use std::os::unix::fs::PermissionsExt as _;
+    place.write("log", log);
+    // Left by a call before.
+    let _ = std::fs::remove_file(place.path().join("looked"));
+    let folder = place.path().join("programs");
+    std::fs::create_dir_all(&folder).unwrap();
+    std::fs::write(folder.join("kubectl"), KUBECTL).unwrap();
+    std::fs::set_permissions(folder.join("kubectl"), std::fs::Permissions::from_mode(0o755)).unwrap();
+    let mut command = std::process::Command::new(crate::support::place::PUBMARK);
+    let path = format!("{}:{}", folder.display(), std::env::var("PATH").unwrap());
+    command.env("PATH", path).env("PLACE", place.path()).env("ENDS", ends);
+    place.start_by(command, &["deploy", "kubernetes", "smart-home", "--out", ends, "--apply"]).wait()
+}
+
+#[test]
+fn a_run_is_applied_collected_and_taken_away() {
+    let place = Place::new();
+    let record = place.record(&["smart-home", "--duration", "1s", "--warmup", "0s"]);
+    let log = serde_json::to_string_pretty(&record).unwrap();
+    let called = apply(&place, "Complete", &format!("warning: before the record\n{log}"));
+    let is_invalid = record["verdict"]["status"] == "invalid";
+    assert_eq!(called.code(), if is_invalid { 5 } else { 0 }, "{called:?}");
+    assert!(called.printed.contains("smart-home"), "{called:?}");
+    let kept: Value = serde_json::from_str(&read(&place, "Complete/record.json")).unwrap();
+    assert_eq!(kept["delivery"], record["delivery"]);
+    assert!(read(&place, "Complete/report.html").contains("<html"));
+    let asked = read(&place, "asked");
+    let asked: Vec<&str> = asked.lines().collect();
+    for (line, wanted) in asked.iter().zip([
+        " apply -f ",
+        " get job pubmark-coordinator -o json",
+        " get job pubmark-coordinator",
+        " logs job/pubmark-coordinator",
+        " delete --ignore-not-found",
+    ]) {
+        assert!(line.contains(wanted), "`{wanted}` is not in `{line}`");
+    }
+    assert_eq!(asked.len(), 5, "{asked:?}");
+    let failed = apply(&place, "Failed", "error: there is no such workload\n");
+    assert!(failed.code() == 6 && failed.errors.contains("there is no such workload"), "{failed:?}");
+    assert!(read(&place, "asked").lines().last().unwrap().contains(" delete "), "what was applied is taken away");
+    let compose = place.call(&["deploy", "compose", "smart-home", "--apply"]);
+    assert!(compose.code() == 2 && compose.errors.contains("--apply"), "{compose:?}");
+}

@@ -157,3 +157,36 @@ fn the_kernels_emulation_is_refused_where_it_cannot_do_what_is_asked() {
     assert!(called.errors.replace(['\n', ' '], "").contains(&why.replace(' ', "")), "{why}: {}", called.errors);
     assert!(called.errors.contains("leave `--netem kernel` out"), "{}", called.errors);
 }
+
+/// The user that owns nothing.
+const NOBODY: u32 = 65_534;
+
+#[test]
+fn a_plain_user_has_links_in_a_user_namespace() {
+    use std::os::unix::process::CommandExt as _;
+    let place = Place::new();
+    place.write("linked.yaml", WORKLOAD.replace("LINK", "delay: 20ms").replace("QOS", "1"));
+    for folder in [place.path().to_owned(), place.temporary()] {
+        std::os::unix::fs::chown(folder, Some(NOBODY), Some(NOBODY)).unwrap();
+    }
+    // A copy that this user can read, wherever the tests were built.
+    let program = place.path().join("pubmark");
+    std::fs::copy(crate::support::place::PUBMARK, &program).unwrap();
+    let command = || {
+        let mut command = std::process::Command::new(&program);
+        command.uid(NOBODY).gid(NOBODY);
+        command
+    };
+    let doctor = place.start_by(command(), &["doctor"]).wait();
+    let words = [&["run", "linked.yaml", "--system", "builtin", "--json", "--quiet"][..], &TIMES].concat();
+    let called = place.start_by(command(), &words).wait();
+    if called.code() == 2 && called.errors.contains("failed to make the workload's links") {
+        eprintln!("skipped: {} {}", called.errors, doctor.printed);
+        return;
+    }
+    assert!(matches!(called.code(), 0 | 5), "{called:?}");
+    let record = called.json();
+    assert_closed(&record);
+    assert_delivered_once(&record);
+    assert!(us(&record, "latency_us", "p50") > 20_000.0, "{}", record["latency_us"]);
+}

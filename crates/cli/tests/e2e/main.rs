@@ -8,6 +8,7 @@
 
 mod client_certificates;
 mod cluster;
+mod cluster_cut;
 mod congestion;
 mod connections;
 mod deploy;
@@ -15,6 +16,7 @@ mod efficiency;
 mod experiment;
 mod faults;
 mod interrupt;
+mod kube_play;
 mod links;
 mod nodes;
 mod persistence;

@@ -109,6 +109,16 @@ impl Mosquitto {
         std::fs::read_to_string(self.folder.path().join("log")).unwrap()
     }
 
+    /// Its process.
+    pub fn pid(&self) -> u32 {
+        self.process.as_ref().unwrap().id()
+    }
+
+    /// CPU time that it has used, seconds, to the next tick above.
+    pub fn cpu_seconds(&self) -> f64 {
+        processes::cpu_ticks(self.pid()) as f64 / 100.0 + 0.02
+    }
+
     /// Kills it without a word.
     pub fn kill(&mut self) {
         if let Some(mut process) = self.process.take() {

@@ -41,6 +41,13 @@ fn state_and_parent(pid: u32) -> Option<(char, u32)> {
     Some((fields.next()?.chars().next()?, fields.next()?.parse().ok()?))
 }
 
+/// CPU time of a process, in ticks of 10 ms: fields 14 and 15 of proc_pid_stat(5).
+pub fn cpu_ticks(pid: u32) -> u64 {
+    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap();
+    let fields: Vec<&str> = stat.rsplit_once(')').unwrap().1.split_ascii_whitespace().collect();
+    [11, 12].map(|field| fields[field].parse::<u64>().unwrap()).iter().sum()
+}
+
 /// Waits until something holds; fails if it does not come within `limit`.
 pub fn wait_for(what: &str, limit: Duration, mut holds: impl FnMut() -> bool) {
     let began = Instant::now();

@@ -1,0 +1,135 @@
+//! The process with which a node that observes looks at what a system takes on its machine. The coordinator says when it begins, by
+//! starting it, and afterwards which window was measured; in between it says nothing.
+
+use std::io::{self, BufRead as _, BufReader, Write as _};
+use std::sync::Arc;
+
+use pubmark_engine::progress::Progress;
+use pubmark_engine::remote;
+use pubmark_protocol::clock;
+use pubmark_record::cost::{HostUsage, ResourceRow, Usage};
+use pubmark_systems::cgroup::CostPlace;
+use pubmark_systems::meter::Workers;
+use pubmark_systems::node_exporter::HostWatch;
+use pubmark_systems::sampler::Sampler;
+use pubmark_systems::{environment, tree};
+use serde::{Deserialize, Serialize};
+
+use crate::workers;
+
+/// What was measured, ns of the run's time.
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
+pub struct Window {
+    pub start_ns: u64,
+    pub end_ns: u64,
+}
+
+/// What the process says, a line of JSON each.
+#[derive(Debug, Serialize, Deserialize)]
+pub enum Said {
+    /// It looks.
+    Looks,
+    /// It cannot; why.
+    Unable(String),
+    /// What it saw in the window.
+    Saw(Box<Seen>),
+}
+
+/// What a system took on a machine.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Seen {
+    /// Its processes; `None` if none were named.
+    pub system: Option<Usage>,
+    /// The whole machine.
+    pub host: Option<HostUsage>,
+    /// The processes over time.
+    pub rows: Vec<ResourceRow>,
+}
+
+/// Looks at processes (none: at the whole machine only) until the other end of standard input has heard what was seen, or closes.
+pub fn observe(process: &str) -> io::Result<()> {
+    let (control, memory) = workers::ends()?;
+    let progress = Arc::new(Progress::of_run(memory, 1)?);
+    remote::follow_clock(&progress, workers::end)?;
+    let say = |said: &Said| -> io::Result<()> {
+        let mut line = serde_json::to_vec(said)?;
+        line.push(b'\n');
+        (&control).write_all(&line)
+    };
+    let looking = match Looking::begin(process) {
+        Ok(looking) => looking,
+        Err(why) => return say(&Said::Unable(why)),
+    };
+    say(&Said::Looks)?;
+    let mut line = String::new();
+    if BufReader::new(&control).read_line(&mut line)? == 0 {
+        return Ok(());
+    }
+    say(&Said::Saw(Box::new(looking.finish(serde_json::from_str(&line)?))))
+}
+
+/// Goes on while a run does.
+struct Looking {
+    sampler: Sampler,
+    host: HostWatch,
+}
+
+impl Looking {
+    fn begin(process: &str) -> Result<Looking, String> {
+        let sampler = Sampler::start(&places(process)?, &[], Workers::default()).map_err(|error| error.to_string())?;
+        let host = HostWatch::own(&environment::host_name()).map_err(|error| error.to_string())?;
+        Ok(Looking { sampler, host })
+    }
+
+    fn finish(self, window: Window) -> Seen {
+        // Samples are stamped by this machine's clock. What the two gain on each other within a window is far below what lies
+        // between two samples.
+        let ahead_ns = pubmark_systems::clock::monotonic_ns().wrapping_sub(clock::monotonic_ns());
+        let [start_ns, end_ns] = [window.start_ns, window.end_ns].map(|run_ns| run_ns.wrapping_add(ahead_ns));
+        self.host.read_soon();
+        let samples = self.sampler.finish();
+        let system = samples.resources(start_ns, end_ns).system;
+        let rows = if system.is_some() { samples.rows(start_ns, end_ns) } else { vec![] };
+        // What this process takes itself is nobody's cost.
+        let rows = rows.into_iter().map(|row| ResourceRow { generator_cores: None, generator_rss_bytes: None, ..row });
+        let host = self.host.finish().map(|readings| readings.usage(start_ns, end_ns));
+        Seen { system, host, rows: rows.collect() }
+    }
+}
+
+/// The roots of the trees that a name or number stands for.
+fn places(process: &str) -> Result<Vec<CostPlace>, String> {
+    let of = |pid: u32| CostPlace { pid, cgroup: None };
+    if process.is_empty() {
+        return Ok(vec![]);
+    }
+    let found = match process.parse() {
+        Ok(pid) if std::path::Path::new(&format!("/proc/{pid}")).exists() => vec![pid],
+        Ok(_) => vec![],
+        Err(_) => tree::called(process),
+    };
+    if found.is_empty() {
+        return Err(format!("there is no process `{process}` on {}", environment::host_name()));
+    }
+    Ok(found.into_iter().map(of).collect())
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn processes_are_found_by_name_and_by_number() {
+        let own = std::process::id();
+        let name = std::env::current_exe().unwrap().file_name().unwrap().to_str().unwrap().to_owned();
+        for process in [own.to_string(), name] {
+            let found = places(&process).unwrap();
+            assert!(found.iter().any(|place| place.pid == own), "{process}: {found:?}");
+        }
+        assert_eq!(places("").unwrap().len(), 0);
+        for process in ["no such program", "4194304999"] {
+            assert!(places(process).unwrap_err().contains(process));
+        }
+    }
+}

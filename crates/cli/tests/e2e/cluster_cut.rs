@@ -1,0 +1,150 @@
+//! A network that is cut between a coordinator and its nodes, and machines that are busy with something else.
+
+use std::process::{Command, Stdio};
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering::Relaxed};
+use std::time::{Duration, Instant};
+
+use crate::support::books::{assert_closed, count};
+use crate::support::cluster::{Cluster, ORPHANED, stop, worker_of};
+use crate::support::place::PUBMARK;
+use crate::support::processes::{is_there, wait_for};
+
+/// Two network namespaces with a cable between them; both are taken away when this is dropped.
+struct Cable {
+    names: [String; 2],
+}
+
+/// Addresses of its ends.
+const ENDS: [&str; 2] = ["10.99.7.1", "10.99.7.2"];
+
+fn ip(words: &[&str]) -> bool {
+    let called = Command::new("ip").args(words).stdout(Stdio::null()).stderr(Stdio::null()).status();
+    called.is_ok_and(|status| status.success())
+}
+
+impl Cable {
+    /// `None`, and a word about it, where namespaces cannot be made.
+    fn new() -> Option<Cable> {
+        static MADE: AtomicU32 = AtomicU32::new(0);
+        let number = MADE.fetch_add(1, Relaxed);
+        let names = ["a", "b"].map(|end| format!("pubmark-e2e-{}-{number}{end}", std::process::id()));
+        let cable = Cable { names };
+        let [one, other] = &cable.names;
+        let made = ip(&["netns", "add", one])
+            && ip(&["netns", "add", other])
+            && ip(&["-n", one, "link", "add", "cable", "type", "veth", "peer", "name", "cable", "netns", other])
+            && cable.names.iter().zip(ENDS).all(|(name, address)| {
+                ip(&["-n", name, "addr", "add", &format!("{address}/24"), "dev", "cable"])
+                    && ip(&["-n", name, "link", "set", "cable", "up"])
+                    && ip(&["-n", name, "link", "set", "lo", "up"])
+            });
+        if !made {
+            eprintln!("skipped: `ip netns add` and veth pairs need root and iproute2");
+        }
+        made.then_some(cable)
+    }
+
+    /// What begins a command at this end.
+    fn at(&self, end: usize) -> Command {
+        let mut command = Command::new("ip");
+        command.args(["netns", "exec", &self.names[end], PUBMARK]);
+        command
+    }
+
+    fn cut(&self) {
+        assert!(ip(&["-n", &self.names[1], "link", "set", "cable", "down"]));
+    }
+}
+
+impl Drop for Cable {
+    fn drop(&mut self) {
+        for name in &self.names {
+            // One that could not be made is not there.
+            ip(&["netns", "delete", name]);
+        }
+    }
+}
+
+#[test]
+fn a_node_behind_a_cut_cable_is_lost_and_stops() {
+    let Some(cable) = Cable::new() else { return };
+    let cluster = Cluster::new();
+    let port = cluster.listen.port();
+    let listen = format!("{}:{port}", ENDS[0]);
+    let clock_error = ["--clock-error", "90000000,40"];
+    let words = ["node", "--join", &listen, "--name", "far", "--once"];
+    let mut node = cluster.place.start_by(cable.at(1), &[&words[..], &clock_error].concat());
+    let words = ["run", "spread.yaml", "--nodes", "1", "--listen", &listen, "--system-host", ENDS[0], "--json"];
+    let words = [&words[..], &["--duration", "60s", "--warmup", "0s", "--quiet"]].concat();
+    let run = cluster.place.start_by(cable.at(0), &words);
+    let worker = worker_of(&node);
+    std::thread::sleep(Duration::from_secs(3));
+    let began = Instant::now();
+    cable.cut();
+    let called = run.wait();
+    let noticed = began.elapsed();
+    wait_for("the end of a worker", ORPHANED, || !is_there(worker));
+    wait_for("the end of its node", ORPHANED, || node.has_ended());
+    assert!(node.wait().errors.contains("left: "));
+    assert_eq!(called.code(), 5, "{called:?}");
+    assert!(noticed < Duration::from_secs(4), "{noticed:?}");
+    let record = called.json();
+    let why = record["nodes"][0]["lost"].as_str().unwrap();
+    assert!(why.contains("silent"), "{why}");
+    eprintln!("noticed after {noticed:?}");
+    assert_eq!(count(&record, "offered"), 0, "nobody but the lost node sent: {}", record["delivery"]);
+}
+
+#[test]
+fn a_clock_behind_a_cable_is_known() {
+    let Some(cable) = Cable::new() else { return };
+    let cluster = Cluster::new();
+    let listen = format!("{}:{}", ENDS[0], cluster.listen.port());
+    let words = ["node", "--join", &listen, "--name", "far", "--once", "--clock-error", "-700000000,-25"];
+    let node = cluster.place.start_by(cable.at(1), &words);
+    let words = ["run", "spread.yaml", "--nodes", "1", "--listen", &listen, "--system-host", ENDS[0], "--json"];
+    let words = [&words[..], &["--duration", "4s", "--warmup", "1s", "--quiet"]].concat();
+    let called = cluster.place.start_by(cable.at(0), &words).wait();
+    assert!(matches!(called.code(), 0 | 5), "{called:?}");
+    let record = called.json();
+    assert_closed(&record);
+    let clock = &record["nodes"][0]["clock"];
+    let [bound, error] = ["bound_us", "true_error_us"].map(|name| clock[name].as_f64().unwrap());
+    assert!(error <= bound && bound < 5_000.0, "{clock}");
+    eprintln!("over veth: bound ± {bound:.1} µs, true error {error:.1} µs: {clock}");
+    assert_eq!(node.wait().code(), 0);
+}
+
+/// As many runs as PUBMARK_RUNS says, 100 otherwise; every core has something else to do all the while.
+#[test]
+#[ignore = "takes ten minutes"]
+fn no_node_is_called_lost_in_many_runs_at_full_cpu() {
+    let runs: u32 = std::env::var("PUBMARK_RUNS").map_or(100, |runs| runs.parse().unwrap());
+    let cluster = Cluster::new();
+    let nodes = ["edge-1", "edge-2"].map(|name| cluster.node(name, &[]));
+    let busy = AtomicBool::new(true);
+    let cores = std::thread::available_parallelism().unwrap().get();
+    let options = ["--duration", "1s", "--warmup", "0s", "--drain", "3s", "--json", "--quiet"];
+    std::thread::scope(|scope| {
+        for _ in 0..cores {
+            scope.spawn(|| while busy.load(Relaxed) {});
+        }
+        let lost: Vec<String> = (0..runs)
+            .filter_map(|number| {
+                let called = cluster.run(2, &options).wait();
+                let is_a_record = matches!(called.code(), 0 | 5);
+                let nodes = is_a_record.then(|| called.json()["nodes"].clone());
+                let is_well = nodes
+                    .as_ref()
+                    .is_some_and(|nodes| nodes.as_array().unwrap().iter().all(|node| node["lost"].is_null()));
+                (!is_well).then(|| format!("run {number}: {nodes:?}: {called:?}"))
+            })
+            .collect();
+        busy.store(false, Relaxed);
+        eprintln!("{} of {runs} runs lost a node", lost.len());
+        assert!(lost.is_empty(), "{lost:#?}");
+    });
+    for node in nodes {
+        assert_eq!(stop(node).code(), 0);
+    }
+}

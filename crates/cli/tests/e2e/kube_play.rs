@@ -1,0 +1,139 @@
+//! The manifests that `pubmark deploy kubernetes` writes, run by `podman kube play`, which knows pods but neither Jobs, Deployments nor
+//! Services: those are made into pods on the machine's network, and nothing else is changed but what podman 4.3 does not do.
+
+use std::process::{Command, Output};
+use std::time::{Duration, Instant};
+
+use pubmark_conformance::ports;
+use serde_json::{Value, json};
+
+use crate::support::books::{assert_closed, assert_delivered_once};
+use crate::support::place::{PUBMARK, Place};
+
+const NODES: usize = 2;
+/// Longest wait for the coordinator's end.
+const LIMIT: Duration = Duration::from_secs(120);
+
+fn podman(place: &Place, words: &[&str]) -> Output {
+    // What a container asks for is above what podman has itself, unless it is told not to ask.
+    Command::new("podman").args(words).env("CONTAINERS_CONF", place.path().join("containers.conf")).output().unwrap()
+}
+
+/// Images of pubmark and of a system, both made from files of this machine; `None`, and a word about it, if one is not there.
+fn images(place: &Place) -> Option<[String; 2]> {
+    let version = Command::new(PUBMARK).arg("--version").output().unwrap();
+    let version = String::from_utf8(version.stdout).unwrap().split(' ').nth(1).unwrap().trim().to_owned();
+    let own = format!("localhost/pubmark:{version}");
+    if Command::new("podman").arg("--version").output().is_err()
+        || !podman(place, &["image", "inspect", &own]).status.success()
+    {
+        eprintln!("skipped: no podman, or no image {own} (`make image ENGINE=podman`)");
+        return None;
+    }
+    let made =
+        Command::new("sh").arg(concat!(env!("CARGO_MANIFEST_DIR"), "/../../.ci/container-image")).output().unwrap();
+    assert!(made.status.success(), "{made:?}");
+    Some([own, String::from_utf8(made.stdout).unwrap().trim().to_owned()])
+}
+
+/// Pods and maps that this podman plays, out of the objects for Kubernetes.
+fn pods(objects: &[Value]) -> Vec<Value> {
+    objects.iter().flat_map(|object| match object["kind"].as_str().unwrap() {
+        // This podman mounts what a Secret holds undecoded.
+        "Secret" => vec![
+            json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": object["metadata"], "data": object["stringData"]}),
+        ],
+        "Job" | "Deployment" => {
+            let count = object["spec"]["completions"].as_u64();
+            (0..count.unwrap_or(1)).map(|index| pod(object, count.map(|_| index))).collect()
+        }
+        "Service" => vec![],
+        _ => vec![object.clone()],
+    }).collect()
+}
+
+fn pod(object: &Value, index: Option<u64>) -> Value {
+    let mut spec = object["spec"]["template"]["spec"].clone();
+    spec["hostNetwork"] = true.into();
+    let mut name = object["metadata"]["name"].as_str().unwrap().to_owned();
+    if let Some(index) = index {
+        spec["containers"][0]["env"] = json!([{"name": "JOB_COMPLETION_INDEX", "value": index.to_string()}]);
+        for word in spec["containers"][0]["args"].as_array_mut().unwrap() {
+            *word = word.as_str().unwrap().replace("$(JOB_COMPLETION_INDEX)", &index.to_string()).into();
+        }
+        name.push_str(&format!("-{index}"));
+    }
+    for volume in spec["volumes"].as_array_mut().unwrap() {
+        if let Some(secret) = volume.get("secret") {
+            *volume = json!({"name": volume["name"], "configMap": {"name": secret["secretName"], "optional": false}});
+        }
+    }
+    json!({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": name, "labels": object["metadata"]["labels"]}, "spec": spec})
+}
+
+/// Takes the pods away again.
+struct Played<'a> {
+    place: &'a Place,
+}
+
+impl Drop for Played<'_> {
+    fn drop(&mut self) {
+        let file = self.place.path().join("pods.yaml");
+        podman(self.place, &["kube", "down", file.to_str().unwrap()]);
+    }
+}
+
+#[test]
+#[ignore = "needs `make image`"]
+fn what_is_written_for_kubernetes_runs() {
+    let place = Place::new();
+    let pid_max = std::fs::read_to_string("/proc/sys/kernel/pid_max").unwrap();
+    let pid_max = pid_max.trim();
+    place.write(
+        "containers.conf",
+        format!("[containers]\ndefault_ulimits = [\"nofile=20000:20000\", \"nproc={pid_max}:{pid_max}\"]\n"),
+    );
+    let Some([own, system]) = images(&place) else { return };
+    let nodes = NODES.to_string();
+    let words = ["deploy", "kubernetes", "smart-home", "--nodes", &nodes, "--image", &own, "--system-image", &system];
+    let words = [&words[..], &["--", "--qos", "1", "--duration", "5s", "--warmup", "1s"]].concat();
+    let called = place.call(&words);
+    assert_eq!(called.code(), 0, "{called:?}");
+    let text = std::fs::read_to_string(place.path().join("deploy/pubmark.yaml")).unwrap();
+    // On the machine's own network, names are one address, and ports may be taken.
+    let [join, listen] = [ports::free(), ports::free()].map(|address| address.port().to_string());
+    let text = text.replace("coordinator:7700", &format!("127.0.0.1:{join}"));
+    let text = text.replace("0.0.0.0:7700", &format!("127.0.0.1:{join}"));
+    let text = text
+        .replace("system:1883", &format!("127.0.0.1:{listen}"))
+        .replace("listener 1883", &format!("listener {listen}"));
+    let objects: Vec<Value> = text.split("\n---\n").map(|document| serde_saphyr::from_str(document).unwrap()).collect();
+    let pods = pods(&objects);
+    // JSON is YAML.
+    place.write("pods.yaml", pods.iter().map(Value::to_string).collect::<Vec<_>>().join("\n---\n"));
+    let played = Played { place: &place };
+    let file = place.path().join("pods.yaml");
+    let out = podman(&place, &["kube", "play", file.to_str().unwrap()]);
+    assert!(out.status.success(), "{}", String::from_utf8_lossy(&out.stderr));
+    let container = "pubmark-coordinator-coordinator";
+    let began = Instant::now();
+    let exit = loop {
+        let state = podman(&place, &["inspect", "--format", "{{.State.Status}} {{.State.ExitCode}}", container]);
+        let state = String::from_utf8(state.stdout).unwrap();
+        if let Some(code) = state.trim().strip_prefix("exited ") {
+            break code.to_owned();
+        }
+        assert!(began.elapsed() < LIMIT, "the coordinator has not ended: {state}");
+        std::thread::sleep(Duration::from_millis(200));
+    };
+    let log = podman(&place, &["logs", container]);
+    let printed = String::from_utf8(log.stdout).unwrap();
+    assert!(matches!(exit.as_str(), "0" | "5"), "{exit}: {printed} {}", String::from_utf8_lossy(&log.stderr));
+    let record: Value = serde_json::from_str(&printed).unwrap();
+    assert_closed(&record);
+    assert_delivered_once(&record);
+    assert_eq!(record["nodes"].as_array().unwrap().len(), NODES, "{}", record["nodes"]);
+    assert!(record["nodes"].as_array().unwrap().iter().all(|node| node["lost"].is_null()), "{}", record["nodes"]);
+    eprintln!("podman kube play: {} pods, exit {exit}, {}", pods.len(), record["delivery"]);
+    drop(played);
+}

@@ -1,0 +1,82 @@
+//! A coordinator's folder and port, and nodes that join it.
+
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use pubmark_conformance::ports;
+
+use super::place::{Call, Called, Place};
+use super::processes::{children_of, wait_for};
+
+/// Devices that stay and devices that come and go.
+pub const WORKLOAD: &str = "\
+name: spread
+devices:
+  - {name: meter, count: 23, every: 50ms, payload: 100B, topic: 'spread/{index}', qos: 1}
+  - name: phone
+    count: 10
+    every: 20ms
+    payload: 100B
+    topic: 'spread/phone/{index}'
+    qos: 0
+    churn: {disconnect: 20% every 200ms, reconnect: 50% every 200ms}
+subscribers:
+  - {name: reader, count: 3, filters: ['spread/#'], qos: 1}
+";
+
+/// Longest wait for something to come or to go.
+const LIMIT: Duration = Duration::from_secs(20);
+/// Nothing of a run goes on for longer without its coordinator, or without its node.
+pub const ORPHANED: Duration = Duration::from_secs(5);
+
+/// A folder with credentials, and a port for nodes.
+pub struct Cluster {
+    /// The folder.
+    pub place: Place,
+    /// Where nodes join.
+    pub listen: SocketAddr,
+}
+
+impl Cluster {
+    /// Makes both.
+    pub fn new() -> Cluster {
+        let place = Place::new();
+        place.write("spread.yaml", WORKLOAD);
+        assert_eq!(place.call(&["cluster", "init"]).code(), 0);
+        Cluster { place, listen: ports::free() }
+    }
+
+    /// Starts a node of this name.
+    pub fn node(&self, name: &str, options: &[&str]) -> Call {
+        let join = self.listen.to_string();
+        self.place.start(&[&["node", "--join", &join, "--name", name][..], options].concat())
+    }
+
+    /// Starts a run on so many nodes.
+    pub fn run(&self, nodes: u16, options: &[&str]) -> Call {
+        let (listen, nodes) = (self.listen.to_string(), nodes.to_string());
+        self.place.start(&[&["run", "spread.yaml", "--listen", &listen, "--nodes", &nodes][..], options].concat())
+    }
+
+    /// Starts a run of this process with one observer.
+    pub fn observed(&self, options: &[&str]) -> Call {
+        let listen = self.listen.to_string();
+        self.place.start(&[&["run", "spread.yaml", "--listen", &listen, "--observers", "1"][..], options].concat())
+    }
+}
+
+/// Asks a node to stop and waits until it has.
+pub fn stop(node: Call) -> Called {
+    node.signal(libc::SIGINT);
+    node.wait()
+}
+
+/// The worker of a node.
+pub fn worker_of(node: &Call) -> u32 {
+    let mut found = vec![];
+    wait_for("a worker", LIMIT, || {
+        found = children_of(node.pid());
+        !found.is_empty()
+    });
+    found[0]
+}
