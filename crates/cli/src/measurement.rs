@@ -228,7 +228,7 @@ impl Measurement {
             (outcome, conductor.finish(), carried)
         });
         environment.load_after = environment::load();
-        let mut outcome = outcome.map_err(|error| not_carried_out(error, self.joined.is_some()))?;
+        let mut outcome = outcome.map_err(|error| not_carried_out(error, self.joined.as_deref()))?;
         let system_ended = target.running.as_mut().and_then(|running| {
             let status = running.ended()?;
             Some(format!("{status}; its log ends with:\n{}", running.log_tail()))
@@ -325,11 +325,12 @@ impl Measurement {
 }
 
 /// What the user wrote cannot be used, or pubmark itself failed.
-fn not_carried_out(error: EngineError, on_nodes: bool) -> Failure {
+fn not_carried_out(error: EngineError, joined: Option<&Joined>) -> Failure {
     match &error {
-        EngineError::Lost(_) | EngineError::Launch { .. } | EngineError::Worker(_) if on_nodes => {
-            Failure::from_error(ExitCode::InvalidRun, &error)
-                .hint("the node's own output says what ended it; run again with all nodes")
+        EngineError::Lost(_) | EngineError::Launch { .. } | EngineError::Worker(_) if joined.is_some() => {
+            let mut failure = Failure::from_error(ExitCode::InvalidRun, &error);
+            failure.chain.extend(joined.map(Joined::lost).unwrap_or_default());
+            failure.hint("the node's own output says what ended it; run again with all nodes")
         }
         EngineError::Open(open) if certificates::hint(open).is_some() => certificates::unusable(open),
         EngineError::Unsupported(_) => Failure::from_error(ExitCode::Usage, &error),

@@ -33,6 +33,11 @@ impl Joined {
     }
 
     /// Never called.
+    pub fn lost(&self) -> Vec<String> {
+        match *self {}
+    }
+
+    /// Never called.
     pub fn drives(&self) -> bool {
         match *self {}
     }

@@ -105,6 +105,12 @@ impl Joined {
         })
     }
 
+    /// Nodes that are gone, each with why.
+    pub fn lost(&self) -> Vec<String> {
+        let nodes = self.cluster.nodes().into_iter().enumerate();
+        nodes.filter_map(|(number, node)| Some(format!("`{}`: {}", node.name, self.cluster.lost(number)?))).collect()
+    }
+
     /// Are there nodes that send and listen?
     pub fn drives(&self) -> bool {
         self.wanted.nodes > 0
