@@ -6,9 +6,9 @@ ENGINE ?= podman
 # Protocols of the image.
 IMAGE_FEATURES := cluster,mqtt,nats,redis,amqp091,amqp10,coap,zeromq
 # Debian packages that the tests drive or measure with.
-TEST_PACKAGES := mosquitto mosquitto-clients redis-server libcoap3-bin cyclonedds-dev cyclonedds-tools python3-venv podman runc netavark prometheus-node-exporter valgrind python3 python3-zmq
+TEST_PACKAGES := iproute2 mosquitto mosquitto-clients redis-server libcoap3-bin cyclonedds-dev cyclonedds-tools python3-venv podman runc netavark prometheus-node-exporter valgrind python3 python3-zmq
 # More of them for the systems that start slowly.
-SLOW_PACKAGES := libfastrtps-dev rabbitmq-server maven default-jdk-headless
+SLOW_PACKAGES := libfastrtps-dev musl-tools rabbitmq-server maven default-jdk-headless
 # Systems that pubmark installs by itself: all tests need them, and those that `make test-all` adds.
 TEST_SYSTEMS := mochi nats zeromq zenoh
 SLOW_SYSTEMS := valkey rumqttd aedes artemis hivemq
@@ -61,10 +61,12 @@ test: test-packages test-systems ## install what the tests need and run all but 
 test-systems: build-tests
 	@sh .ci/install-systems target/debug/pubmark $(TEST_SYSTEMS)
 
-test-all: test ## the same, the systems that start slowly (RabbitMQ, Artemis, HiveMQ), links by the kernel in a virtual machine, ten minutes of fuzzing a parser
+test-all: test ## the same, the systems that start slowly (RabbitMQ, Artemis, HiveMQ), a hundred runs on busy machines, manifests run by podman, links by the kernel in a virtual machine, ten minutes of fuzzing a parser
 	@sh .ci/install-packages $(SLOW_PACKAGES)
 	@sh .ci/install-systems target/debug/pubmark $(SLOW_SYSTEMS)
 	$(CARGO) test --workspace --no-fail-fast --test slow_systems --test rabbitmq --test amqp10 --test zenoh --test dds_peers -- --ignored
+	$(MAKE) image ENGINE=podman
+	$(CARGO) test --workspace --test e2e -- --ignored --nocapture
 	CARGO="$(CARGO)" .ci/kernel-netem target/debug/pubmark
 	PUBMARK_FUZZ_S=600 $(CARGO) test --workspace --test fuzz -- --nocapture
 	@echo

@@ -130,7 +130,11 @@ fn no_node_is_called_lost_in_many_runs_at_full_cpu() {
     let options = ["--duration", "1s", "--warmup", "0s", "--drain", "3s", "--json", "--quiet"];
     std::thread::scope(|scope| {
         for _ in 0..cores {
-            scope.spawn(|| while busy.load(Relaxed) {});
+            scope.spawn(|| {
+                while busy.load(Relaxed) {
+                    std::hint::spin_loop();
+                }
+            });
         }
         let lost: Vec<String> = (0..runs)
             .filter_map(|number| {
