@@ -5,6 +5,7 @@
 //! protocols is not known here: a real round trip is the caller's to make.
 
 pub mod affinity;
+pub mod awake;
 pub mod breaking;
 pub mod cgroup;
 pub mod clock;
