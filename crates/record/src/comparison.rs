@@ -205,7 +205,7 @@ fn best(figure: &Figure, runs: &[ComparedRun], values: &[Option<f64>]) -> Option
 type Setting = (&'static str, fn(&Record) -> String);
 
 fn differences(records: &[Record]) -> Vec<Difference> {
-    let settings: [Setting; 17] = [
+    let settings: [Setting; 18] = [
         ("protocol", Record::protocols),
         ("delivery level", |record| record.workload.qos.join(", ")),
         ("profile", |record| record.system.profile.clone().unwrap_or_else(|| "—".to_string())),
@@ -229,6 +229,7 @@ fn differences(records: &[Record]) -> Vec<Difference> {
             record.settings.congestion_control.clone().unwrap_or_else(machine)
         }),
         ("real-time", |record| yes_no(record.settings.realtime)),
+        ("kept awake", |record| yes_no(record.settings.awake)),
         ("shards", |record| format!("{} + {}", record.settings.publisher_shards, record.settings.subscriber_shards)),
         ("`sent` means", |record| record.sent_means.clone()),
         ("pubmark", |record| record.pubmark_version.clone()),

@@ -316,6 +316,9 @@ pub struct Settings {
     pub subscriber_shards: u32,
     /// SCHED_FIFO asked for and obtained.
     pub realtime: bool,
+    /// The machine's cores were kept from sleeping.
+    #[serde(default)]
+    pub awake: bool,
     /// TLS.
     pub tls: bool,
     /// Congestion control that our sockets were given; `null` where they had the machine's ([`Environment`]).

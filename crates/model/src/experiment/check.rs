@@ -173,7 +173,7 @@ fn pins(raw: &RawPins, judge: Judge<'_>) -> Result<Pins, Problem> {
 
 fn generator(raw: &RawGenerator) -> Result<Generator, Problem> {
     let shards = raw.shards.as_ref().map_or(Ok(1), |text| whole(text, "a number of threads", MOST_SHARDS))?;
-    Ok(Generator { shards: shards as u16, realtime: raw.realtime })
+    Ok(Generator { shards: shards as u16, realtime: raw.realtime, awake: raw.awake })
 }
 
 fn quick(raw: &RawQuick, default: Quick) -> Result<Quick, Problem> {

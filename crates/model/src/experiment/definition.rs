@@ -91,12 +91,14 @@ pub struct Generator {
     pub shards: u16,
     /// SCHED_FIFO asked for.
     pub realtime: bool,
+    /// The machine's cores are to be kept from sleeping.
+    pub awake: bool,
 }
 
 impl Default for Generator {
     /// One thread on each side, scheduled like any other.
     fn default() -> Generator {
-        Generator { shards: 1, realtime: false }
+        Generator { shards: 1, realtime: false, awake: false }
     }
 }
 

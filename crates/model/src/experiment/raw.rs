@@ -130,13 +130,16 @@ pub(crate) struct RawPins {
 
 /// How the load is made.
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields, expecting = "a mapping with `shards`, `realtime`")]
+#[serde(deny_unknown_fields, expecting = "a mapping with `shards`, `realtime`, `awake`")]
 pub(crate) struct RawGenerator {
     /// Threads for publishers, and as many for subscribers; 1 by default.
     pub shards: Option<Text<WholeText>>,
     /// Run them under SCHED_FIFO, where the machine allows it; `false` by default.
     #[serde(default)]
     pub realtime: bool,
+    /// Keep the machine's cores from sleeping, where it may be asked for; `false` by default.
+    #[serde(default)]
+    pub awake: bool,
 }
 
 /// Lengths for a first look.

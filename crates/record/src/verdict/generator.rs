@@ -27,7 +27,7 @@ pub(super) fn schedule_kept(input: &VerdictInput) -> Option<Finding> {
     let hint = if input.settings.realtime {
         "spread the senders over more threads with `--shards`, lower the rate, or use a machine with free cores"
     } else {
-        "try `--realtime` or more `--shards`, and stop other programs on this machine (`pubmark doctor`)"
+        "try `--awake` (virtual machines above all), `--realtime` or more `--shards`, and stop other programs on this machine (`pubmark doctor`)"
     };
     own_part(input, "scheduler lag", input.scheduler_lag_us, input.delivery.sent, hint)
 }

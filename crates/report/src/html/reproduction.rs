@@ -71,10 +71,11 @@ fn rows(record: &Record) -> Vec<(&'static str, String)> {
         (
             "threads",
             format!(
-                "{} publishing, {} subscribing; real-time: {}",
+                "{} publishing, {} subscribing; real-time: {}; kept awake: {}",
                 settings.publisher_shards,
                 settings.subscriber_shards,
-                yes_no(settings.realtime)
+                yes_no(settings.realtime),
+                yes_no(settings.awake)
             ),
         ),
         ("connects started", format!("at most {}/s", short(settings.connects_per_s))),
