@@ -24,6 +24,7 @@ use pubmark_model::workload::Workload;
 use pubmark_protocol::clock;
 use pubmark_protocol::sampling;
 use pubmark_record::record::{Environment, Record};
+use pubmark_systems::awake::Awake;
 use pubmark_systems::environment::{self, CpuTimes};
 use pubmark_systems::meter::Workers;
 
@@ -82,6 +83,8 @@ pub struct Measurement {
     pub congestion_control: Option<Arc<str>>,
     /// SCHED_FIFO asked for.
     pub realtime: bool,
+    /// Keep the machine's cores from sleeping?
+    pub awake: bool,
     /// What emulates links.
     pub netem: BackEnd,
     /// Least time of each send, for tests.
@@ -167,6 +170,15 @@ impl Observer for Watch<'_> {
 impl Measurement {
     /// Does repetition `number` (from 1) of that name.
     pub fn repeat(&self, number: u32, name: &str, printer: &Printer, stop: &AtomicBool) -> Result<Measured, Failure> {
+        // Held until the repetition is over.
+        let awake = self.awake.then(Awake::hold).transpose();
+        let mut measured = self.repeat_so(number, name, printer, stop)?;
+        recording::add_awake(&mut measured.record, &awake);
+        Ok(measured)
+    }
+
+    /// The same on a machine as it is.
+    fn repeat_so(&self, number: u32, name: &str, printer: &Printer, stop: &AtomicBool) -> Result<Measured, Failure> {
         let Some(linked) = Linked::start(&self.workload, self.seed, self.netem, self.nodes)? else {
             return self.measure(number, name, printer, stop, None).map(|(measured, _)| measured);
         };

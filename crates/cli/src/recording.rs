@@ -1,6 +1,7 @@
 //! From what the engine found out to a record.
 
 use std::collections::BTreeSet;
+use std::io;
 use std::time::{Duration, SystemTime};
 
 use pubmark_engine::outcome::{Counters, Outcome};
@@ -19,6 +20,7 @@ use pubmark_record::record::{
 use pubmark_record::residence::ResidenceFigures;
 use pubmark_record::time::UtcTime;
 use pubmark_record::verdict::{self, VerdictInput};
+use pubmark_systems::awake::Awake;
 
 use crate::linked::Carried;
 use crate::protocols::Spoken;
@@ -241,6 +243,7 @@ fn settings(plan: &RunPlan, outcome: &Outcome, repetition: u32, repetitions: u32
         publisher_shards: plan.publisher_shards as u32,
         subscriber_shards: plan.subscriber_shards as u32,
         realtime: outcome.realtime,
+        awake: false,
         tls: plan.publish_at.are_encrypted() || plan.subscribe_at.are_encrypted(),
         congestion_control: plan.congestion_control.as_deref().map(str::to_owned),
         client_certificate: plan.publish_at.have_identity() || plan.subscribe_at.have_identity(),
@@ -283,6 +286,17 @@ fn leftovers(plan: &RunPlan, spoken: Spoken) -> Vec<Deviation> {
         left.push(Deviation { name: "sessions-left-behind".to_owned(), detail: detail.to_owned() });
     }
     left
+}
+
+/// Says whether the machine was kept awake, if that was asked for.
+pub fn add_awake(record: &mut Record, awake: &io::Result<Option<Awake>>) {
+    match awake {
+        Ok(held) => record.settings.awake = held.is_some(),
+        Err(error) => record.deviations.push(Deviation {
+            name: "awake-refused".to_owned(),
+            detail: format!("the machine's cores were to be kept from sleeping (--awake) and could not be: {error}"),
+        }),
+    }
 }
 
 /// What was asked of pubmark itself and could not be had.

@@ -148,6 +148,10 @@ pub struct Grid {
     #[arg(long, requires = "systems", help_heading = LOAD)]
     pub realtime: bool,
 
+    /// Keep this machine's cores from sleeping, where it may be asked for
+    #[arg(long, requires = "systems", help_heading = LOAD)]
+    pub awake: bool,
+
     /// Leave limits of the systems as they are, even if the workload's messages are too large for them
     #[arg(long, requires = "systems", help_heading = LOAD)]
     pub strict_defaults: bool,
@@ -189,7 +193,7 @@ impl Grid {
             repeat: self.repeat,
             quiet_machine: QuietMachine { within: self.wait, ..QuietMachine::default() },
             pin,
-            generator: Generator { shards: self.shards, realtime: self.realtime },
+            generator: Generator { shards: self.shards, realtime: self.realtime, awake: self.awake },
             strict_defaults: self.strict_defaults,
             quick: Quick::default(),
             axes: self.axes(),

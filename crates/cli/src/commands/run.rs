@@ -202,6 +202,7 @@ impl Run {
             resumes_tls: sockets::resume_tls(&self.setup),
             congestion_control: self.setup.congestion_control.as_deref().map(Into::into),
             realtime: self.setup.realtime,
+            awake: self.setup.awake,
             netem: self.setup.netem.into(),
             handicap: self.setup.handicap,
             repetitions: self.repeat,

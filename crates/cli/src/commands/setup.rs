@@ -198,6 +198,11 @@ pub struct Setup {
     #[arg(long, help_heading = "Generator")]
     pub realtime: bool,
 
+    /// Keep this machine's cores from sleeping, where it may be asked for: what is due is several times less late, above all in virtual
+    /// machines; a system on this machine wakes up faster, too
+    #[arg(long, help_heading = "Generator")]
+    pub awake: bool,
+
     /// Make each send take this long at least: a generator of known capacity
     #[arg(long, value_name = "TIME", value_parser = positive_duration, hide = true)]
     pub handicap: Option<Duration>,

@@ -3,7 +3,9 @@
 use std::io::Write as _;
 use std::net::{TcpListener, TcpStream};
 use std::os::fd::AsRawFd as _;
-use std::time::Duration;
+use std::time::{Duration, Instant};
+
+use pubmark_systems::awake::Awake;
 
 use super::{Finding, read};
 
@@ -50,6 +52,38 @@ pub fn realtime() -> Finding {
             "run as root, or `setcap cap_sys_nice+ep` on the program",
         ),
     }
+}
+
+/// `--awake` asks that cores do not sleep; how long a thread takes that wakes up says whether it is worth it.
+pub fn wake_ups() -> Finding {
+    let (p50_us, p99_us) = wake_up_us();
+    let found = format!("a thread that is due wakes up {p50_us:.0} µs late (p50), {p99_us:.0} µs (p99)");
+    match Awake::is_allowed() {
+        _ if p99_us < LATE_US => Finding::good(found),
+        Ok(()) => Finding::good(format!("{found}; `--awake` keeps cores from sleeping")),
+        Err(error) => Finding::limited(
+            format!("{found}, and `--awake` would have no effect: {error}"),
+            "run as root, or give your user write access to /dev/cpu_dma_latency",
+        ),
+    }
+}
+
+/// Wake-ups later than this are worth a word, µs.
+const LATE_US: f64 = 200.0;
+
+/// How late wake-ups are on the machine as it is: p50 and p99 of 200, µs.
+fn wake_up_us() -> (f64, f64) {
+    const SLEEP: Duration = Duration::from_millis(2);
+    let mut late: Vec<Duration> = (0..200)
+        .map(|_| {
+            let before = Instant::now();
+            std::thread::sleep(SLEEP);
+            before.elapsed().saturating_sub(SLEEP)
+        })
+        .collect();
+    late.sort_unstable();
+    let at = |share: f64| late[((late.len() - 1) as f64 * share) as usize].as_secs_f64() * 1e6;
+    (at(0.5), at(0.99))
 }
 
 /// Are messages stamped by the kernel as they arrive? Asked of a connection to ourselves.

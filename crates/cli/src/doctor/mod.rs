@@ -68,6 +68,7 @@ pub const CHECKS: &[Check] = &[
     ("governor", kernel::governor),
     ("clock", kernel::clock_source),
     ("realtime", kernel::realtime),
+    ("wake-ups", kernel::wake_ups),
     ("stamps", kernel::receive_stamps),
     ("systems", programs::systems),
     ("containers", containers::containers),

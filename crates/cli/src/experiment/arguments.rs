@@ -52,7 +52,11 @@ pub fn words(experiment: &Experiment, settings: &Settings, protocol: &str, folde
     option("warmup", time(experiment.warmup));
     option("drain", time(experiment.drain));
     option("shards", experiment.generator.shards.to_string());
-    let flags = [("--realtime", experiment.generator.realtime), ("--strict-defaults", experiment.strict_defaults)];
+    let flags = [
+        ("--realtime", experiment.generator.realtime),
+        ("--awake", experiment.generator.awake),
+        ("--strict-defaults", experiment.strict_defaults),
+    ];
     words.extend(flags.into_iter().filter(|(_, set)| *set).map(|(flag, _)| flag.to_owned()));
     words
 }
