@@ -112,7 +112,8 @@ fn hold(thread: i32, length: Duration) {
 
 fn reader_held(options: &[&str], arguments: &[&str]) {
     let liar = Liar::start_with("", options);
-    let load = ["fan-in", "--set", "publishers=10", "--set", "rate=50/s", "--duration", "3s", "--warmup", "0s"];
+    // So many that one comes within each ms or two: what shows is how long the first waits that comes after the reader is held.
+    let load = ["fan-in", "--set", "publishers=40", "--set", "rate=50/s", "--duration", "3s", "--warmup", "0s"];
     let mut child =
         liar.command(&[&load, arguments].concat()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
     let began = Instant::now();
