@@ -1,6 +1,7 @@
 //! The figures that the README quotes, measured on this machine: `make bench`.
 //!
-//! `pubmark-bench [--repeat N] [NAME…]` prints the table; `--markdown` prints it as the README shows it, and `insert TABLE PAGE`
+//! `pubmark-bench [--repeat N] [NAME…]` prints the table, measured on cores that are kept from sleeping where that is allowed
+//! (`--asleep`: left as they are); `--markdown` prints it as the README shows it, and `insert TABLE PAGE`
 //! puts such a table there, so that nobody edits it by hand. Each measurement runs
 //! in child processes (`pubmark-bench child KIND ORDER`), so that CPU time and memory are nobody else's.
 

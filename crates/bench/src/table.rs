@@ -2,6 +2,8 @@
 
 use std::time::Instant;
 
+use pubmark_systems::awake::Awake;
+
 use crate::row::{Reading, Row};
 use crate::rows::ROWS;
 use crate::{large_record, out, usage};
@@ -12,7 +14,7 @@ const QUIET_LOAD: f64 = 2.0;
 /// Measures the rows named (all if none is) and prints the table.
 pub fn print(words: &[&str]) -> Result<(), String> {
     let mut repetitions = 5;
-    let mut markdown = false;
+    let (mut markdown, mut asleep) = (false, false);
     let mut names = vec![];
     let mut words = words.iter();
     while let Some(word) = words.next() {
@@ -22,6 +24,7 @@ pub fn print(words: &[&str]) -> Result<(), String> {
                 repetitions = count.parse().map_err(|error| format!("`{count}` is not a number: {error}"))?;
             }
             "--markdown" => markdown = true,
+            "--asleep" => asleep = true,
             name => names.push(name),
         }
     }
@@ -29,7 +32,14 @@ pub fn print(words: &[&str]) -> Result<(), String> {
         let known: Vec<_> = ROWS.iter().map(|row| row.name).collect();
         return Err(format!("there is no measure `{name}`; there are: {}", known.join(", ")));
     }
-    out::line(&machine());
+    // Held until the table is printed. What is compared is the programs, not how long a core takes to wake up.
+    let awake = if asleep { None } else { Some(Awake::hold()) };
+    let cores = match &awake {
+        Some(Ok(_)) => "cores kept awake".to_owned(),
+        Some(Err(error)) => format!("cores may sleep ({error})"),
+        None => "cores may sleep (--asleep)".to_owned(),
+    };
+    out::line(&format!("{}; {cores}", machine()));
     if markdown {
         out::line("\n| measure | median (min – max) | bar | met | known |\n|---|---|---|---|---|");
     }

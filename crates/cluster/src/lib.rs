@@ -5,6 +5,7 @@
 //! somebody watches them, the time, and nothing else; while a run measures, only the time, which is the sign of life too. One connection
 //! and one gRPC stream a node, TLS with certificates on both sides, and a token. See docs/design/cluster.md.
 
+mod announcement;
 pub mod clock;
 mod coordinator;
 pub mod credentials;
@@ -21,6 +22,7 @@ mod stubs {
     tonic::include_proto!("pubmark.Control");
 }
 
+pub use announcement::Announcement;
 pub use coordinator::{Cluster, Event, NodeInfo, Traffic, Wanted};
 pub use credentials::Credentials;
 pub use error::{ClusterError, Refusal};

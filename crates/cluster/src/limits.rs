@@ -18,6 +18,9 @@ pub const COORDINATOR_SILENCE: Duration = Duration::from_secs(3);
 pub const INTRODUCTION: Duration = Duration::from_secs(5);
 /// Longest wait of a node for a connection.
 pub const CONNECT: Duration = Duration::from_secs(3);
+/// Longest search for a coordinator by multicast: it answers within 120 ms (RFC 6762 §6), and a lost question is asked again after 1
+/// and 3 s (§5.2).
+pub const SEARCH: Duration = Duration::from_secs(5);
 /// Between two tries to join.
 pub const RETRY: Duration = Duration::from_millis(500);
 /// After the last words, for them to go out.

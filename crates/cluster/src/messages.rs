@@ -1,7 +1,7 @@
 //! What coordinator and nodes say to each other. Tags are never used again for something else; `Join` is understood by every version.
 
 /// Number of this protocol; both ends have to have the same.
-pub const SCHEMA: u32 = 2;
+pub const SCHEMA: u32 = 3;
 
 /// Largest message that either end takes, bytes: a piece of the tunnel and what surrounds it.
 pub const LARGEST_BYTES: usize = 1 << 20;
@@ -116,6 +116,9 @@ pub struct Join {
     /// It neither sends nor listens: it looks at what a system takes on its machine.
     #[prost(bool, tag = "11")]
     pub observes: bool,
+    /// Its machine is kept awake while a worker runs.
+    #[prost(bool, tag = "12")]
+    pub awake: bool,
 }
 
 /// The coordinator takes a node.

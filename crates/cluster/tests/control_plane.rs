@@ -17,7 +17,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use pubmark_cluster::credentials::{self, COORDINATOR_FOLDER, NODE_FOLDER};
-use pubmark_cluster::node::{self, NodeSettings};
+use pubmark_cluster::node::{self, NodeSettings, Whereabouts};
 use pubmark_cluster::{Cluster, ClusterError, Credentials, Wanted};
 use pubmark_engine::progress::Progress;
 
@@ -32,7 +32,7 @@ const LIMIT: Duration = Duration::from_secs(30);
 
 fn settings(folder: &Path, join: &str, name: String) -> NodeSettings {
     NodeSettings {
-        join: join.to_owned(),
+        join: Whereabouts::At(join.to_owned()),
         credentials: Credentials::read(&folder.join(NODE_FOLDER), None).unwrap(),
         name,
         version: VERSION.to_owned(),
@@ -40,6 +40,7 @@ fn settings(folder: &Path, join: &str, name: String) -> NodeSettings {
         kernel: String::new(),
         cores: 1,
         memory_bytes: 0,
+        awake: false,
         observes: false,
         once: true,
         clock_error: None,

@@ -39,6 +39,9 @@ pub struct NodeMachine {
     pub cores: u32,
     /// Memory, bytes.
     pub memory_bytes: u64,
+    /// Its cores were kept from sleeping while the run measured.
+    #[serde(default)]
+    pub awake: bool,
     /// pubmark's version there.
     pub pubmark_version: String,
 }

@@ -135,9 +135,9 @@ impl Mailbox {
         self.waker.wake();
     }
 
-    /// Says what became of a message for the library, and wakes the shard if `wakes`.
-    pub fn settle(&self, done: Done, wakes: bool) {
-        self.lock().done.push(done);
+    /// Says what became of messages for the library, and wakes the shard if `wakes`.
+    pub fn settle(&self, done: &mut Vec<Done>, wakes: bool) {
+        self.lock().done.append(done);
         if wakes {
             self.waker.wake();
         }

@@ -20,6 +20,11 @@ use super::helpers;
 use super::mailbox::{Done, Key, Mailbox, Outcome};
 use crate::payload;
 
+/// Messages at most of which the shard hears together: each time costs a lock that the library's threads want too.
+const TOLD_TOGETHER: usize = 64;
+/// A put that takes longer has waited, ns; others take some µs.
+const WAIT_NS: u64 = 100_000;
+
 /// A message for the library.
 pub struct Job {
     /// Where it goes; `None` for what goes nowhere.
@@ -106,6 +111,7 @@ impl Drop for Sender {
 
 fn run(shared: &Shared, config: &ShardConfig, mailbox: &Mailbox) {
     let mut jobs = Vec::new();
+    let mut done = Vec::with_capacity(TOLD_TOGETHER);
     loop {
         let mut queue = shared.lock();
         while queue.jobs.is_empty() {
@@ -118,13 +124,24 @@ fn run(shared: &Shared, config: &ShardConfig, mailbox: &Mailbox) {
         drop(queue);
         let all = jobs.len();
         for (place, job) in jobs.drain(..).enumerate() {
-            let Some(done) = hand_over(job, config) else { continue };
+            done.extend(hand_over(job, config));
             // Half of what was given is out: there is room for as much again.
             let wakes = 2 * (place + 1) >= all
                 && shared.is_full.load(Ordering::Acquire)
                 && shared.is_full.swap(false, Ordering::AcqRel);
-            mailbox.settle(done, wakes);
+            if wakes || place + 1 == all || done.len() == TOLD_TOGETHER || done.last().is_some_and(has_waited) {
+                mailbox.settle(&mut done, wakes);
+            }
         }
+    }
+}
+
+/// Did the library let this message wait? Then it may let the next wait too, and the shard hears of this one first.
+fn has_waited(done: &Done) -> bool {
+    match done.outcome {
+        Outcome::Handed { write_start_ns, written_ns } => written_ns - write_start_ns > WAIT_NS,
+        Outcome::Failed(_) => true,
+        Outcome::Skipped => false,
     }
 }
 

@@ -8,7 +8,7 @@ use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use pubmark_cluster::messages::Report;
-use pubmark_cluster::{Cluster, ClusterError, Credentials, Event, Wanted};
+use pubmark_cluster::{Announcement, Cluster, ClusterError, Credentials, Event, Wanted};
 use pubmark_engine::progress::Progress;
 use pubmark_engine::remote::{Launcher, Started};
 use pubmark_engine::run::Phase;
@@ -38,6 +38,8 @@ pub struct Joined {
     cluster: Cluster,
     wanted: Wanted,
     limit: Duration,
+    /// As whose coordinator this is announced while nodes are waited for.
+    announced: Option<Credentials>,
 }
 
 impl Joined {
@@ -62,6 +64,12 @@ impl Joined {
         let folder = run.credentials.clone().unwrap_or_else(|| PathBuf::from(CREDENTIALS));
         let credentials = Credentials::read(&folder, None).map_err(|error| unusable(&error, &folder))?;
         let listen = run.listen.unwrap_or(LISTEN);
+        if run.announce && listen.ip().is_loopback() {
+            return Err(Failure::usage(format!(
+                "`--announce` for nodes elsewhere, and `--listen {listen}` is for this machine"
+            ))
+            .hint("`--listen 0.0.0.0:7700`, or without `--announce`"));
+        }
         let cluster = Cluster::listen(listen, &credentials, env!("CARGO_PKG_VERSION")).map_err(|error| {
             let failure = Failure::from_error(ExitCode::Usage, &error);
             match error {
@@ -70,7 +78,7 @@ impl Joined {
             }
         })?;
         let limit = run.join_limit.unwrap_or(JOIN_LIMIT);
-        let joined = Joined { cluster, wanted, limit };
+        let joined = Joined { cluster, wanted, limit, announced: run.announce.then_some(credentials) };
         printer.note(&format!("waiting for {} at {}", in_words(wanted), joined.cluster.address()));
         joined.gather(printer, stop)?;
         let far = joined.cluster.nodes().into_iter().find(|node| !node.address.ip().is_loopback());
@@ -94,6 +102,11 @@ impl Joined {
                 Event::Left(name, why) => format!("`{name}` left: {why}"),
             });
         };
+        let announce = |credentials| Announcement::begin(self.cluster.address(), credentials);
+        let _announced = self.announced.as_ref().map(announce).transpose().map_err(|error| {
+            Failure::from_error(ExitCode::Internal, &error)
+                .during("failed to announce the run on local networks (--announce)")
+        })?;
         self.cluster.gather(self.wanted, self.limit, stop, &mut seen).map_err(|error| match &error {
             ClusterError::Interrupted => Failure::new(ExitCode::Interrupted, "interrupted while waiting for nodes"),
             ClusterError::Missing { .. } => Failure::from_error(ExitCode::Usage, &error).hint(format!(
@@ -160,6 +173,7 @@ impl Joined {
                 kernel: node.kernel,
                 cores: node.cores,
                 memory_bytes: node.memory_bytes,
+                awake: node.awake,
                 pubmark_version: node.version,
             }),
             name: node.name,
@@ -175,6 +189,7 @@ fn if_nobody_joins(run: &Run) -> Result<Option<Joined>, Failure> {
         ("--listen", run.listen.is_some()),
         ("--credentials", run.credentials.is_some()),
         ("--join-limit", run.join_limit.is_some()),
+        ("--announce", run.announce),
     ];
     match said.iter().find(|(_, is_said)| *is_said) {
         Some((option, _)) => Err(Failure::usage(format!("`{option}` is for nodes, and the run wants none"))

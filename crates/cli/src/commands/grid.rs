@@ -11,7 +11,7 @@ use pubmark_model::fault::choice::FaultChoice;
 use pubmark_model::link::choice::LinkChoice;
 use pubmark_model::topology::Topology;
 
-use crate::commands::setup::{Reading, setting};
+use crate::commands::setup::{Netem, Reading, setting};
 use crate::experiment::definition;
 use crate::failure::Failure;
 use crate::placement::{payload_bytes, rate_factor};
@@ -152,6 +152,10 @@ pub struct Grid {
     #[arg(long, requires = "systems", help_heading = LOAD)]
     pub awake: bool,
 
+    /// What emulates links: pubmark itself in user space, or the kernel's netem, where the kernel has it
+    #[arg(long, value_enum, default_value = "user", requires = "systems", help_heading = LOAD)]
+    pub netem: Netem,
+
     /// Leave limits of the systems as they are, even if the workload's messages are too large for them
     #[arg(long, requires = "systems", help_heading = LOAD)]
     pub strict_defaults: bool,
@@ -193,7 +197,12 @@ impl Grid {
             repeat: self.repeat,
             quiet_machine: QuietMachine { within: self.wait, ..QuietMachine::default() },
             pin,
-            generator: Generator { shards: self.shards, realtime: self.realtime, awake: self.awake },
+            generator: Generator {
+                shards: self.shards,
+                realtime: self.realtime,
+                awake: self.awake,
+                kernel_netem: self.netem == Netem::Kernel,
+            },
             strict_defaults: self.strict_defaults,
             quick: Quick::default(),
             axes: self.axes(),

@@ -3,8 +3,9 @@
 use std::path::PathBuf;
 
 use clap::Args;
-use pubmark_cluster::node::{self, Happening, NodeSettings};
+use pubmark_cluster::node::{self, Happening, NodeSettings, Whereabouts};
 use pubmark_cluster::{ClusterError, Credentials};
+use pubmark_systems::awake::Awake;
 use pubmark_systems::{descriptors, environment};
 
 use crate::cluster;
@@ -13,12 +14,16 @@ use crate::failure::{Failure, Outcome};
 use crate::printer::Printer;
 use crate::{signals, workers};
 
+/// What is said in place of an address where the coordinator is looked for by multicast DNS.
+const ANNOUNCED: &str = "mdns";
+
 /// Let this machine send and listen for runs that another leads
 #[derive(Debug, Args)]
 pub struct Node {
-    /// Where `pubmark run --nodes` listens; of a name with several addresses each is tried
-    #[arg(long, value_name = "HOST:PORT")]
-    pub join: String,
+    /// Where `pubmark run --nodes` listens; of a name with several addresses each is tried. `mdns`: where `pubmark run --announce`
+    /// says it listens, on a local network
+    #[arg(long, value_name = "HOST:PORT", value_parser = whereabouts)]
+    pub join: Whereabouts,
 
     /// The node's folder that `pubmark cluster init` made
     #[arg(long, value_name = "DIR", default_value = "cluster/node")]
@@ -36,6 +41,10 @@ pub struct Node {
     #[arg(long, value_name = "PROCESS", num_args = 0..=1, default_missing_value = "")]
     pub observe: Option<String>,
 
+    /// Keep this machine's cores from sleeping while a run uses it: what is due is several times less late, above all in virtual machines
+    #[arg(long)]
+    pub awake: bool,
+
     /// End when the coordinator does, instead of waiting for the next
     #[arg(long)]
     pub once: bool,
@@ -49,6 +58,17 @@ pub struct Node {
     pub quiet: bool,
 }
 
+/// `edge-1.example:7700`, or [`ANNOUNCED`].
+fn whereabouts(text: &str) -> Result<Whereabouts, String> {
+    if text == ANNOUNCED {
+        return Ok(Whereabouts::Announced);
+    }
+    match text.rsplit_once(':') {
+        Some((host, port)) if !host.is_empty() && port.parse::<u16>().is_ok() => Ok(Whereabouts::At(text.to_owned())),
+        _ => Err(format!("no host and port: try `{}:7700`, or `{ANNOUNCED}`", text.trim_end_matches(':'))),
+    }
+}
+
 /// `1000000,-40`
 fn clock_error(text: &str) -> Result<(i64, f64), String> {
     let (offset, drift) = text.split_once(',').ok_or("two numbers with a comma between them")?;
@@ -60,9 +80,12 @@ fn clock_error(text: &str) -> Result<(i64, f64), String> {
 impl Node {
     /// Serves until it is told to stop.
     pub fn perform(self, printer: &Printer) -> Outcome {
-        if self.join.rsplit_once(':').is_none_or(|(host, port)| host.is_empty() || port.parse::<u16>().is_err()) {
-            return Err(Failure::usage(format!("`--join {}` is no host and port", self.join))
-                .hint(format!("`--join {}:7700`", self.join.trim_end_matches(':'))));
+        if self.awake {
+            Awake::is_allowed().map_err(|error| {
+                Failure::from_error(ExitCode::Usage, &error)
+                    .during("this machine's cores cannot be kept from sleeping (--awake)")
+                    .hint("as root; or without `--awake`")
+            })?;
         }
         let stop = signals::watch()?;
         let settings = self.settings()?;
@@ -73,6 +96,7 @@ impl Node {
         let launch = |control, memory| {
             let mut command = workers::command(control, memory)?;
             command.args(self.observe.iter().flat_map(|process| ["--observe", process]));
+            command.args(self.awake.then_some("--awake"));
             command.spawn()
         };
         let mut seen = |happening: &Happening| printer.note(&self.words(happening));
@@ -95,6 +119,7 @@ impl Node {
             kernel: machine.kernel,
             cores: machine.cores,
             memory_bytes: machine.memory_bytes,
+            awake: self.awake,
             observes: self.observe.is_some(),
             once: self.once,
             clock_error: self.clock_error,
@@ -104,7 +129,7 @@ impl Node {
     fn words(&self, happening: &Happening) -> String {
         match happening {
             Happening::Waits(why) => format!("waiting for a coordinator: {why}"),
-            Happening::Joined => format!("joined {}", self.join),
+            Happening::Joined(address) => format!("joined {address}"),
             Happening::Began => "a run begins".to_owned(),
             Happening::Ended => "the run has ended".to_owned(),
             Happening::Left(why) => format!("left: {why}"),
@@ -112,7 +137,7 @@ impl Node {
     }
 }
 
-fn unable(error: &ClusterError, join: &str) -> Failure {
+fn unable(error: &ClusterError, join: &Whereabouts) -> Failure {
     let failure = Failure::from_error(ExitCode::Usage, error);
     match error {
         ClusterError::Refused { why, .. } if why.contains("token") => {
@@ -122,10 +147,15 @@ fn unable(error: &ClusterError, join: &str) -> Failure {
             failure.hint("install the same pubmark on all machines: `pubmark --version`")
         }
         ClusterError::Refused { why, .. } if why.contains("already") => failure.hint("`--name edge-2`"),
-        ClusterError::Refused { .. } | ClusterError::Unreachable { .. } => failure.hint(format!(
-            "copy the `node` folder that `pubmark cluster init` made on {} here, and name it with `--credentials`",
-            join.rsplit_once(':').map_or(join, |(host, _)| host)
-        )),
+        ClusterError::Refused { .. } | ClusterError::Unreachable { .. } => {
+            let host = match join {
+                Whereabouts::At(address) => address.rsplit_once(':').map_or(address.as_str(), |(host, _)| host),
+                Whereabouts::Announced => "the coordinator",
+            };
+            failure.hint(format!(
+                "copy the `node` folder that `pubmark cluster init` made on {host} here, and name it with `--credentials`"
+            ))
+        }
         _ => failure,
     }
 }

@@ -77,6 +77,10 @@ pub struct Run {
     #[arg(long, value_name = "ADDRESS", help_heading = "Nodes")]
     pub listen: Option<SocketAddr>,
 
+    /// Say on local networks where nodes join, while they are waited for: `pubmark node --join mdns` finds it
+    #[arg(long, help_heading = "Nodes")]
+    pub announce: bool,
+
     /// The coordinator's folder that `pubmark cluster init` made [default: cluster/coordinator]
     #[arg(long, value_name = "DIR", help_heading = "Nodes")]
     pub credentials: Option<PathBuf>,

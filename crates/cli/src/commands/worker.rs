@@ -1,6 +1,7 @@
 //! `pubmark worker`: runs a part of a run's clients for the pubmark that started it.
 
 use clap::Args;
+use pubmark_systems::awake::Awake;
 
 use crate::exit_code::ExitCode;
 use crate::failure::{Failure, Outcome};
@@ -13,6 +14,10 @@ pub struct Worker {
     #[cfg(feature = "cluster")]
     #[arg(long, value_name = "PROCESS")]
     pub observe: Option<String>,
+
+    /// Keep the machine's cores from sleeping meanwhile
+    #[arg(long)]
+    pub awake: bool,
 }
 
 impl Worker {
@@ -25,6 +30,8 @@ impl Worker {
     }
 
     fn serve(&self) -> std::io::Result<()> {
+        // Held until this process ends.
+        let _awake = self.awake.then(Awake::hold).transpose()?;
         #[cfg(feature = "cluster")]
         if let Some(process) = &self.observe {
             return crate::cluster::observe(process);

@@ -52,6 +52,9 @@ pub fn words(experiment: &Experiment, settings: &Settings, protocol: &str, folde
     option("warmup", time(experiment.warmup));
     option("drain", time(experiment.drain));
     option("shards", experiment.generator.shards.to_string());
+    if experiment.generator.kernel_netem {
+        option("netem", "kernel".to_owned());
+    }
     let flags = [
         ("--realtime", experiment.generator.realtime),
         ("--awake", experiment.generator.awake),
@@ -84,11 +87,13 @@ pub fn read(words: &[String]) -> Result<Run, Failure> {
 mod tests {
     use pubmark_model::experiment::{cells, parse};
 
+    use crate::commands::setup::Netem;
+
     use super::*;
 
     #[test]
     fn a_cell_is_read_as_the_run_that_it_is() {
-        let text = "{name: t, workload: ./w.yaml, seed: 7, duration: 2s, warmup: 0s, generator: {shards: 2, realtime: true}, set: {every: 1s}, \
+        let text = "{name: t, workload: ./w.yaml, seed: 7, duration: 2s, warmup: 0s, generator: {shards: 2, realtime: true, netem: kernel}, set: {every: 1s}, \
                     axes: {system: {system: mosquitto, profile: tuned}, qos: 2, scale: 3, rate: 0.5, nodes: 5, payload: 1KB, link: all=lte, fault: 'kill:at=1s,for=100ms', tls: true}}";
         let experiment = parse("t.yaml", text, &|_, _| Ok(())).unwrap();
         let words = words(&experiment, &cells(&experiment)[0].settings, "mqtt311", Path::new("/folder"));
@@ -103,6 +108,7 @@ mod tests {
         assert_eq!(run.setup.local_nodes, Some(5));
         assert_eq!(run.fault[0].to_string(), "kill:at=1s,for=100ms");
         assert_eq!(run.setup.link[0].to_string(), "all=lte");
+        assert_eq!(run.setup.netem, Netem::Kernel);
         assert_eq!(run.setup.set, [("every".to_owned(), "1s".to_owned())]);
         assert_eq!((run.setup.shards, run.setup.realtime, run.setup.strict_defaults), (2, true, false));
         assert_eq!((run.duration.as_secs(), run.warmup.as_secs()), (2, 0));

@@ -118,6 +118,29 @@ fn a_clock_behind_a_cable_is_known() {
     assert_eq!(node.wait().code(), 0);
 }
 
+#[test]
+fn a_coordinator_is_found_by_multicast() {
+    let Some(cable) = Cable::new() else { return };
+    let (cluster, other) = (Cluster::new(), Cluster::new());
+    let far = ["node", "--join", "mdns", "--name", "far", "--once"];
+    let far = cluster.place.start_by(cable.at(1), &far);
+    // Its credentials are of another cluster: what is announced is not for it.
+    let stranger = other.place.start_by(cable.at(1), &["node", "--join", "mdns", "--name", "stranger"]);
+    let port = cluster.listen.port();
+    let words = ["run", "spread.yaml", "--nodes", "1", "--announce", "--listen", &format!("0.0.0.0:{port}"), "--json"];
+    let words = [&words[..], &["--system-host", ENDS[0], "--duration", "1s", "--warmup", "0s"]].concat();
+    let called = cluster.place.start_by(cable.at(0), &words).wait();
+    assert!(matches!(called.code(), 0 | 5), "{called:?}");
+    assert!(called.errors.contains(&format!("`far` joined from {}", ENDS[1])), "{called:?}");
+    assert_closed(&called.json());
+    let far = far.wait();
+    assert_eq!(far.code(), 0, "{far:?}");
+    assert!(far.errors.contains(&format!("joined {}:{port}", ENDS[0])), "{far:?}");
+    let stranger = stop(stranger);
+    assert!(stranger.errors.contains("none is announced"), "{stranger:?}");
+    assert!(!stranger.errors.contains("joined"), "{stranger:?}");
+}
+
 /// As many runs as PUBMARK_RUNS says, 100 otherwise; every core has something else to do all the while.
 #[test]
 #[ignore = "takes ten minutes"]

@@ -10,8 +10,11 @@ use super::estimate::{self, Fit, Reading};
 const WINDOW: usize = 256;
 /// Readings older than this are not used, ns of the node's clock: a line is straight only so long.
 const WINDOW_NS: u64 = 128_000_000_000;
-/// A mapping meets the estimate again within this time, ns.
-const SLEW_NS: f64 = 2e9;
+/// A mapping meets the estimate again within so many times the time between the last two, so that one that comes late is no overshoot.
+const SLEW_STEPS: f64 = 4.0;
+/// The same, shortest and longest, ns. Meanwhile it is off by that time and the error of the drift, which is large where little was read
+/// yet: a node that had just joined was off by 30 parts in a million for 2 s, twice what it could know.
+const SLEW_NS: std::ops::RangeInclusive<f64> = 0.25e9..=2e9;
 /// Steepest that the run's clock is steered besides the drift, as adjtime(3) does.
 const STEEPEST_SLEW: f64 = 500e-6;
 /// Readings and mappings kept for the judgement afterwards, at most: two weeks at two a second would be 2.4 million.
@@ -70,7 +73,9 @@ impl Keeper {
             Some(before) if is_running => {
                 let run_ns = before.run_ns(now_ns);
                 let behind_ns = estimated_ns.wrapping_sub(run_ns) as i64 as f64;
-                let slew = (behind_ns / SLEW_NS).clamp(-STEEPEST_SLEW, STEEPEST_SLEW);
+                let since_ns = now_ns.saturating_sub(before.local_ns) as f64;
+                let slew_ns = (SLEW_STEPS * since_ns).clamp(*SLEW_NS.start(), *SLEW_NS.end());
+                let slew = (behind_ns / slew_ns).clamp(-STEEPEST_SLEW, STEEPEST_SLEW);
                 Mapping { local_ns: now_ns, run_ns, rate_ppb: ((fit.slope + slew) * 1e9).round() as i64 }
             }
             _ => Mapping { local_ns: now_ns, run_ns: estimated_ns, rate_ppb: (fit.slope * 1e9).round() as i64 },

@@ -33,6 +33,8 @@ pub struct NodeInfo {
     pub memory_bytes: u64,
     /// What its kernel says of its time service.
     pub discipline: String,
+    /// Its machine is kept awake while a worker runs.
+    pub awake: bool,
     /// It looks at what a system takes on its machine, and neither sends nor listens.
     pub observes: bool,
 }
@@ -49,6 +51,7 @@ impl NodeInfo {
             cores: join.cores,
             memory_bytes: join.memory_bytes,
             discipline: join.discipline,
+            awake: join.awake,
             observes: join.observes,
         }
     }

@@ -3,9 +3,10 @@
 use tonic::transport::{Certificate, ClientTlsConfig, Endpoint, Identity};
 use tonic::{Code, Status, Streaming};
 
-use super::NodeSettings;
+use super::{NodeSettings, Whereabouts};
+use crate::announcement;
 use crate::coordinator::words;
-use crate::credentials::COORDINATOR;
+use crate::credentials::{COORDINATOR, Credentials};
 use crate::error::{ClusterError, causes};
 use crate::lanes::{Lanes, lanes};
 use crate::limits;
@@ -15,6 +16,8 @@ use crate::stubs::control_client::ControlClient;
 
 /// A node that joined.
 pub(super) struct Joined {
+    /// Where the coordinator is.
+    pub address: String,
     pub inbound: Streaming<ToNode>,
     pub lanes: Lanes<FromNode>,
     pub welcome: Welcome,
@@ -30,37 +33,68 @@ pub(super) enum Failure {
 
 /// Joins.
 pub(super) async fn join(settings: &NodeSettings) -> Result<Joined, Failure> {
-    let unreachable = |why: String| Failure::Refused(ClusterError::Unreachable { address: settings.join.clone(), why });
-    let endpoint = endpoint(settings).map_err(|error| unreachable(causes(&error)))?;
+    let addresses = match &settings.join {
+        Whereabouts::At(address) => vec![address.clone()],
+        Whereabouts::Announced => announced(settings).await?,
+    };
+    let mut not_yet = String::new();
+    for address in addresses {
+        match join_at(address, settings).await {
+            Err(Failure::NotYet(why)) => not_yet = why,
+            joined_or_refused => return joined_or_refused,
+        }
+    }
+    Err(Failure::NotYet(not_yet))
+}
+
+/// Addresses of a coordinator that says where it is.
+async fn announced(settings: &NodeSettings) -> Result<Vec<String>, Failure> {
+    let credentials = settings.credentials.clone();
+    let searched = tokio::task::spawn_blocking(move || announcement::find(&credentials, limits::SEARCH)).await;
+    let unable = |why: String| {
+        Failure::Refused(ClusterError::Unreachable {
+            address: settings.join.to_string(),
+            why: format!("no search: {why}"),
+        })
+    };
+    let found = searched.map_err(|error| unable(error.to_string()))?.map_err(|error| unable(error.to_string()))?;
+    if found.is_empty() {
+        return Err(Failure::NotYet("none is announced on this machine's networks".to_owned()));
+    }
+    Ok(found.iter().map(ToString::to_string).collect())
+}
+
+async fn join_at(address: String, settings: &NodeSettings) -> Result<Joined, Failure> {
+    let unreachable = |why: String| Failure::Refused(ClusterError::Unreachable { address: address.clone(), why });
+    let endpoint = endpoint(&address, &settings.credentials).map_err(|error| unreachable(causes(&error)))?;
     let channel = endpoint.connect().await.map_err(|error| {
         let why = causes(&error);
         // A coordinator of another authority stays one.
         if why.contains("invalid peer certificate") {
             return unreachable(format!("it is of another cluster than these credentials ({why})"));
         }
-        Failure::NotYet(format!("nobody answers at {} ({why})", settings.join))
+        Failure::NotYet(format!("nobody answers at {address} ({why})"))
     })?;
     let (lanes, outbound) = lanes();
     lanes.say(FromNode { said: Some(Said::Join(introduction(settings))) });
     let mut client = ControlClient::new(channel).max_decoding_message_size(LARGEST_BYTES);
     let attended = tokio::time::timeout(limits::INTRODUCTION, client.attend(outbound)).await;
-    let late = || Failure::NotYet(format!("{} says nothing", settings.join));
-    let mut inbound = attended.map_err(|_| late())?.map_err(|status| refused(settings, &status))?.into_inner();
+    let late = || Failure::NotYet(format!("{address} says nothing"));
+    let mut inbound = attended.map_err(|_| late())?.map_err(|status| refused(&address, &status))?.into_inner();
     let first = tokio::time::timeout(limits::INTRODUCTION, inbound.message()).await.map_err(|_| late())?;
-    match first.map_err(|status| refused(settings, &status))?.and_then(|message| message.told) {
-        Some(Told::Welcome(welcome)) => Ok(Joined { inbound, lanes, welcome }),
+    match first.map_err(|status| refused(&address, &status))?.and_then(|message| message.told) {
+        Some(Told::Welcome(welcome)) => Ok(Joined { address, inbound, lanes, welcome }),
         _ => Err(unreachable("it does not speak as a coordinator of pubmark does".to_owned())),
     }
 }
 
-fn endpoint(settings: &NodeSettings) -> Result<Endpoint, tonic::transport::Error> {
-    let credentials = &settings.credentials;
+fn endpoint(address: &str, credentials: &Credentials) -> Result<Endpoint, tonic::transport::Error> {
     let tls = ClientTlsConfig::new()
         .ca_certificate(Certificate::from_pem(&credentials.authority))
         .identity(Identity::from_pem(&credentials.certificate, &credentials.key))
         // Whatever its machine is called: nobody else has a certificate with this name.
         .domain_name(COORDINATOR);
-    Endpoint::from_shared(format!("https://{}", settings.join))?
+    Endpoint::from_shared(format!("https://{address}"))?
         .connect_timeout(limits::CONNECT)
         .tcp_nodelay(true)
         .tls_config(tls)
@@ -79,16 +113,17 @@ fn introduction(settings: &NodeSettings) -> Join {
         boot: if settings.clock_error.is_some() { String::new() } else { machine::boot() },
         discipline: machine::discipline(),
         observes: settings.observes,
+        awake: settings.awake,
     }
 }
 
 /// What a coordinator that does not take a node means by it.
-fn refused(settings: &NodeSettings, status: &Status) -> Failure {
+fn refused(address: &str, status: &Status) -> Failure {
     let why = match status.message() {
         "" => words(status),
         message => message.to_owned(),
     };
-    let address = settings.join.clone();
+    let address = address.to_owned();
     match status.code() {
         Code::FailedPrecondition | Code::PermissionDenied | Code::AlreadyExists | Code::InvalidArgument => {
             Failure::Refused(ClusterError::Refused { address, why })

@@ -21,11 +21,29 @@ use crate::limits;
 /// Starts a worker whose ends these are.
 pub type Launch<'a> = &'a dyn Fn(OwnedFd, OwnedFd) -> io::Result<Child>;
 
+/// Where a node looks for its coordinator.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Whereabouts {
+    /// HOST:PORT; of a name with several addresses each is tried.
+    At(String),
+    /// Where one is announced on a local network of this machine.
+    Announced,
+}
+
+impl std::fmt::Display for Whereabouts {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Whereabouts::At(address) => f.write_str(address),
+            Whereabouts::Announced => f.write_str("an address that is announced"),
+        }
+    }
+}
+
 /// A node.
 #[derive(Clone, Debug)]
 pub struct NodeSettings {
-    /// HOST:PORT of the coordinator; of a name with several addresses each is tried.
-    pub join: String,
+    /// Where the coordinator is.
+    pub join: Whereabouts,
     /// How it proves who it is.
     pub credentials: Credentials,
     /// Its name.
@@ -40,6 +58,8 @@ pub struct NodeSettings {
     pub cores: u32,
     /// Memory, bytes.
     pub memory_bytes: u64,
+    /// Its machine is kept awake while a worker runs.
+    pub awake: bool,
     /// It is there to look at what a system takes on its machine, not to send and listen.
     pub observes: bool,
     /// Ends with the coordinator, instead of waiting for another.
@@ -53,8 +73,8 @@ pub struct NodeSettings {
 pub enum Happening {
     /// It waits for a coordinator; why there is none yet.
     Waits(String),
-    /// It joined.
-    Joined,
+    /// It joined the coordinator at this address.
+    Joined(String),
     /// It runs a worker.
     Began,
     /// A worker has ended.
@@ -99,7 +119,7 @@ async fn serve(
         match joined {
             Ok(joined) => {
                 waits_for = None;
-                seen(&Happening::Joined);
+                seen(&Happening::Joined(joined.address.clone()));
                 let why = session::Session::new(settings, launch, joined).serve(stop, seen).await;
                 if stop.load(Relaxed) {
                     return Ok(());

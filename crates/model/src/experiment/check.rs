@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use super::definition::{Axes, Experiment, Generator, Pins, Quick, QuietMachine, SystemChoice};
 use super::raw::{
-    BytesText, FactorText, LevelText, LimitText, RawAxes, RawExperiment, RawGenerator, RawPins, RawQuick,
+    BytesText, FactorText, LevelText, LimitText, NetemWord, RawAxes, RawExperiment, RawGenerator, RawPins, RawQuick,
     RawQuietMachine, RawSystem, ShareText, SwitchText, TimeText, TopologyText, VariantWord, WholeText,
 };
 use super::{Judge, LARGEST_SEED, MOST_CELLS, MOST_REPETITIONS, Word, axes, papers};
@@ -173,7 +173,8 @@ fn pins(raw: &RawPins, judge: Judge<'_>) -> Result<Pins, Problem> {
 
 fn generator(raw: &RawGenerator) -> Result<Generator, Problem> {
     let shards = raw.shards.as_ref().map_or(Ok(1), |text| whole(text, "a number of threads", MOST_SHARDS))?;
-    Ok(Generator { shards: shards as u16, realtime: raw.realtime, awake: raw.awake })
+    let kernel_netem = matches!(raw.netem, Some(NetemWord::Kernel));
+    Ok(Generator { shards: shards as u16, realtime: raw.realtime, awake: raw.awake, kernel_netem })
 }
 
 fn quick(raw: &RawQuick, default: Quick) -> Result<Quick, Problem> {

@@ -93,12 +93,14 @@ pub struct Generator {
     pub realtime: bool,
     /// The machine's cores are to be kept from sleeping.
     pub awake: bool,
+    /// Links are emulated by the kernel's netem, not by pubmark.
+    pub kernel_netem: bool,
 }
 
 impl Default for Generator {
     /// One thread on each side, scheduled like any other.
     fn default() -> Generator {
-        Generator { shards: 1, realtime: false, awake: false }
+        Generator { shards: 1, realtime: false, awake: false, kernel_netem: false }
     }
 }
 

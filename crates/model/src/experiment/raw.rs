@@ -130,7 +130,7 @@ pub(crate) struct RawPins {
 
 /// How the load is made.
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields, expecting = "a mapping with `shards`, `realtime`, `awake`")]
+#[serde(deny_unknown_fields, expecting = "a mapping with `shards`, `realtime`, `awake`, `netem`")]
 pub(crate) struct RawGenerator {
     /// Threads for publishers, and as many for subscribers; 1 by default.
     pub shards: Option<Text<WholeText>>,
@@ -140,6 +140,18 @@ pub(crate) struct RawGenerator {
     /// Keep the machine's cores from sleeping, where it may be asked for; `false` by default.
     #[serde(default)]
     pub awake: bool,
+    /// What emulates links: `user` (pubmark itself, the default), or `kernel`, where the kernel has netem.
+    pub netem: Option<NetemWord>,
+}
+
+/// What emulates links.
+#[derive(Clone, Copy, Debug, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub(crate) enum NetemWord {
+    /// pubmark's emulator in user space.
+    User,
+    /// The kernel's netem.
+    Kernel,
 }
 
 /// Lengths for a first look.

@@ -42,8 +42,9 @@ impl Experiment {
         if !pins.is_empty() {
             line("pin", format!("{{{}}}", pins.join(", ")));
         }
-        let Generator { shards, realtime, awake } = self.generator;
-        line("generator", format!("{{shards: {shards}, realtime: {realtime}, awake: {awake}}}"));
+        let Generator { shards, realtime, awake, kernel_netem } = self.generator;
+        let netem = if kernel_netem { "kernel" } else { "user" };
+        line("generator", format!("{{shards: {shards}, realtime: {realtime}, awake: {awake}, netem: {netem}}}"));
         line("strict_defaults", self.strict_defaults.to_string());
         let quick = &self.quick;
         let lengths = (time(quick.duration), time(quick.warmup), quick.repeat);
@@ -175,7 +176,7 @@ mod tests {
                 duration: Duration::from_nanos(duration_ns), warmup: Duration::ZERO, drain: Duration::from_secs(10),
                 repeat, quiet_machine: QuietMachine::default(), quick: Quick::default(),
                 pin: Pins { system: cores, generator: None }, strict_defaults: tuned,
-                generator: Generator { shards: repeat as u16, realtime: tuned, awake: !tuned },
+                generator: Generator { shards: repeat as u16, realtime: tuned, awake: !tuned, kernel_netem: tuned },
                 axes: Axes {
                     system: systems.iter().map(choice)
                         .filter(|choice| !choice.label.trim().is_empty() && choice.label.trim() == choice.label)

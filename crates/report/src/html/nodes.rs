@@ -62,7 +62,8 @@ fn table(nodes: &[NodeRow]) -> Markup {
 
 fn row(node: &NodeRow, columns: &[&Column]) -> Markup {
     let machine = node.machine.as_ref().map_or("this one".to_owned(), |machine| {
-        format!("{}, {} cores, Linux {}", machine.host, machine.cores, machine.kernel)
+        let awake = if machine.awake { " kept awake" } else { "" };
+        format!("{}, {} cores{awake}, Linux {}", machine.host, machine.cores, machine.kernel)
     });
     html! {
         tr.none[node.lost.is_some()] {

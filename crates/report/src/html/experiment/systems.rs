@@ -53,7 +53,7 @@ fn row(view: &View, member: &Member) -> Markup {
                 @if !member.is_ranked() { small { "not ranked" } }
             }
             @if let Some(why) = member.failed() {
-                td.why colspan=(span) { strong { (why) } (reason(member)) }
+                td.why colspan=(span) { div { strong { (why) } (reason(member)) } }
             } @else {
                 @for (column, unit) in &view.columns {
                     (value(member.figure(column.figure), *unit, view.wins(member.cell, column.figure), is_dense))

@@ -1,0 +1,119 @@
+//! A coordinator that is found without its address, on a local network: DNS-SD (RFC 6763) over multicast DNS (RFC 6762).
+//!
+//! Anybody may answer there. A node only looks at announcements that name the authority of its own credentials, and believes them no
+//! more than an address that was typed: who answers still has to have the coordinator's certificate.
+
+use std::collections::BTreeSet;
+use std::net::{IpAddr, SocketAddr};
+use std::time::{Duration, Instant};
+
+use mdns_sd::{Error, ResolvedService, ServiceDaemon, ServiceEvent, ServiceInfo};
+use ring::digest::{SHA256, digest};
+use ring::rand::{SecureRandom as _, SystemRandom};
+
+use crate::credentials::Credentials;
+
+/// Kind of service: RFC 6763 §7.
+const SERVICE: &str = "_pubmark._tcp.local.";
+/// Property whose value is the authority that the coordinator is of.
+const AUTHORITY: &str = "authority";
+/// Bytes of the authority's digest that stand for it: enough to tell clusters apart, no secret.
+const AUTHORITY_BYTES: usize = 8;
+/// Longest wait for the last words of an announcement.
+const FAREWELL: Duration = Duration::from_millis(500);
+
+/// A coordinator that is announced until this is dropped.
+pub struct Announcement {
+    daemon: ServiceDaemon,
+}
+
+impl std::fmt::Debug for Announcement {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Announcement").finish_non_exhaustive()
+    }
+}
+
+impl Announcement {
+    /// Announces a coordinator that listens there, on all networks of this machine if it listens at all addresses.
+    ///
+    /// # Errors
+    /// The port of multicast DNS cannot be opened.
+    pub fn begin(listens: SocketAddr, credentials: &Credentials) -> Result<Announcement, Error> {
+        let authority = authority(credentials);
+        // Several coordinators of one cluster may be on one network; a name that is taken nevertheless is changed by the library.
+        let mut random = [0; 4];
+        SystemRandom::new().fill(&mut random).map_err(|_| Error::Msg("no random numbers".to_owned()))?;
+        let name = format!("pubmark-{}", hexadecimal(&random));
+        let host = format!("{name}.local.");
+        let everywhere = listens.ip().is_unspecified();
+        let address = if everywhere { String::new() } else { listens.ip().to_string() };
+        let properties = [(AUTHORITY, authority.as_str())];
+        let service = ServiceInfo::new(SERVICE, &name, &host, address, listens.port(), &properties[..])?;
+        let daemon = ServiceDaemon::new()?;
+        let announcement = Announcement { daemon };
+        announcement.daemon.register(if everywhere { service.enable_addr_auto() } else { service })?;
+        Ok(announcement)
+    }
+}
+
+impl Drop for Announcement {
+    fn drop(&mut self) {
+        end(&self.daemon);
+    }
+}
+
+/// Looks for a coordinator of this cluster for so long at most; its addresses, of IPv4 first, none if nobody answered.
+///
+/// # Errors
+/// The port of multicast DNS cannot be opened.
+pub fn find(credentials: &Credentials, limit: Duration) -> Result<Vec<SocketAddr>, Error> {
+    let until = Instant::now() + limit;
+    let daemon = ServiceDaemon::new()?;
+    let found = daemon.browse(SERVICE).map(|events| {
+        let authority = authority(credentials);
+        loop {
+            match events.recv_deadline(until) {
+                Ok(ServiceEvent::ServiceResolved(service)) if is_of(&service, &authority) => {
+                    break addresses(&service);
+                }
+                Ok(_) => {}
+                // Time is up, or the daemon has ended, which then answers nothing either.
+                Err(_) => break vec![],
+            }
+        }
+    });
+    end(&daemon);
+    found
+}
+
+fn is_of(service: &ResolvedService, authority: &str) -> bool {
+    service.get_property_val_str(AUTHORITY) == Some(authority)
+}
+
+fn addresses(service: &ResolvedService) -> Vec<SocketAddr> {
+    // A link-local address of IPv6 needs the number of the interface, which a text for TLS has no place for.
+    let is_of_use = |address: &IpAddr| match address {
+        IpAddr::V4(_) => true,
+        IpAddr::V6(address) => !address.is_unicast_link_local(),
+    };
+    let addresses: BTreeSet<IpAddr> = service.get_addresses().iter().map(|address| address.to_ip_addr()).collect();
+    addresses.into_iter().filter(is_of_use).map(|address| SocketAddr::new(address, service.get_port())).collect()
+}
+
+/// Eight bytes of the authority's digest, in hexadecimal.
+fn authority(credentials: &Credentials) -> String {
+    let digest = digest(&SHA256, credentials.authority.trim().as_bytes());
+    hexadecimal(&digest.as_ref()[..AUTHORITY_BYTES])
+}
+
+fn hexadecimal(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+/// Lets it say that what it announced is gone.
+fn end(daemon: &ServiceDaemon) {
+    if let Ok(ended) = daemon.shutdown() {
+        // An answer that does not come is not needed: others forget what nobody repeats.
+        let _ = ended.recv_timeout(FAREWELL);
+    }
+}
