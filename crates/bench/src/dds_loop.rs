@@ -8,7 +8,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use pubmark_cyclone::domain::Domain;
-use pubmark_cyclone::entities::{Reader, Writer, Written};
+use pubmark_cyclone::entities::{Intake, Reader, Writer, Written};
 use pubmark_cyclone::library::{CallError, library};
 use pubmark_cyclone::qos::{History, Qos};
 use pubmark_cyclone::sample::Kind;
@@ -118,7 +118,8 @@ fn reader_of(domain: &Domain) -> Result<Receiving, String> {
     });
     let waiting = thread.thread().clone();
     let topic = domain.topic(TOPIC, Kind::Plain).map_err(words)?;
-    let reader = domain.reader(&topic, &QOS, Signal::new(Arc::new(move || waiting.unpark()))).map_err(words)?;
+    let signal = Signal::new(Arc::new(move || waiting.unpark()));
+    let reader = domain.reader(&topic, &QOS, signal, Intake::WhenAsked).map_err(words)?;
     sender.send(reader).map_err(|error| error.to_string())?;
     Ok(Receiving { received, stopped, thread: Some(thread) })
 }

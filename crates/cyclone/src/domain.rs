@@ -5,7 +5,7 @@ use std::ptr::null;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-use crate::entities::{DiscoveredWriters, Handle, Reader, Topic, Writer};
+use crate::entities::{DiscoveredWriters, Handle, Intake, Reader, Topic, Writer};
 use crate::library::{CallError, Library};
 use crate::qos::Qos;
 use crate::raw::DISCOVERED_WRITERS;
@@ -66,8 +66,8 @@ impl Domain {
     ///
     /// # Errors
     /// In the library's words.
-    pub fn reader(&self, topic: &Topic, qos: &Qos, signal: Arc<Signal>) -> Result<Reader, CallError> {
-        Reader::create(self.cyclone, self.participant, topic.0.entity(), Some(qos), signal)
+    pub fn reader(&self, topic: &Topic, qos: &Qos, signal: Arc<Signal>, intake: Intake) -> Result<Reader, CallError> {
+        Reader::create(self.cyclone, self.participant, topic.0.entity(), Some(qos), signal, intake)
     }
 
     /// All writers that this domain's participant finds, its own among them.
@@ -75,6 +75,7 @@ impl Domain {
     /// # Errors
     /// In the library's words.
     pub fn discovered_writers(&self, signal: Arc<Signal>) -> Result<DiscoveredWriters, CallError> {
-        Reader::create(self.cyclone, self.participant, DISCOVERED_WRITERS, None, signal).map(DiscoveredWriters)
+        Reader::create(self.cyclone, self.participant, DISCOVERED_WRITERS, None, signal, Intake::WhenAsked)
+            .map(DiscoveredWriters)
     }
 }

@@ -1,10 +1,12 @@
 //! Topics, writers and readers.
 
+use std::any::Any;
 use std::ffi::{CStr, c_void};
 use std::mem::MaybeUninit;
 use std::ptr::{from_ref, null, null_mut};
 use std::sync::Arc;
 
+use crate::inbox::{Inbox, ON_DATA_TAKEN};
 use crate::library::{CallError, Library};
 use crate::qos::{Qos, RawQos};
 use crate::raw::{DiscoveredEndpoint, Entity, Opaque, SampleInfo, TIMEOUT};
@@ -19,12 +21,12 @@ pub(crate) struct Handle {
     cyclone: &'static Library,
     entity: Entity,
     /// What its listeners point to. Behind the entity in time: its listeners are not called after its deletion.
-    signal: Option<Arc<Signal>>,
+    told: Option<Arc<dyn Any + Send + Sync>>,
 }
 
 impl Handle {
     pub(crate) fn new(cyclone: &'static Library, entity: Entity) -> Handle {
-        Handle { cyclone, entity, signal: None }
+        Handle { cyclone, entity, told: None }
     }
 
     pub(crate) fn entity(&self) -> Entity {
@@ -37,7 +39,7 @@ impl Drop for Handle {
         // SAFETY: a handle; one that is not there any more is refused. The library ends its calls of listeners before it returns.
         unsafe { (self.cyclone.functions.dds_delete)(self.entity) };
         // Its domain was deleted before it, and it with its domain: nobody calls its listeners either.
-        self.signal = None;
+        self.told = None;
     }
 }
 
@@ -48,8 +50,8 @@ struct Listener {
 }
 
 impl Listener {
-    fn new(cyclone: &'static Library, signal: &Arc<Signal>) -> Result<Listener, CallError> {
-        let argument: *mut c_void = Arc::as_ptr(signal).cast_mut().cast();
+    fn new<Told>(cyclone: &'static Library, told: &Arc<Told>) -> Result<Listener, CallError> {
+        let argument: *mut c_void = Arc::as_ptr(told).cast_mut().cast();
         // SAFETY: the argument is only kept.
         let pointer = unsafe { (cyclone.functions.dds_create_listener)(argument) };
         if pointer.is_null() {
@@ -101,7 +103,8 @@ impl Writer {
             (functions.dds_create_writer)(participant, topic.0.entity, qos.pointer, listener.pointer)
         };
         let entity = cyclone.check("make a DDS writer", writer)?;
-        Ok(Writer { handle: Handle { cyclone, entity, signal: Some(Arc::clone(&signal)) }, signal })
+        let told: Arc<Signal> = Arc::clone(&signal);
+        Ok(Writer { handle: Handle { cyclone, entity, told: Some(told) }, signal })
     }
 
     /// Readers that match at present.
@@ -151,6 +154,17 @@ impl Writer {
 pub struct Reader {
     handle: Handle,
     signal: Arc<Signal>,
+    /// Where samples wait that are taken out as they arrive.
+    inbox: Option<Arc<Inbox>>,
+}
+
+/// When samples leave a reader.
+#[derive(Clone, Copy, Debug)]
+pub enum Intake {
+    /// When its owner takes them.
+    WhenAsked,
+    /// As they arrive, by the library's thread, stamped by this clock: a reader that keeps few forgets none.
+    AtOnce(fn() -> u64),
 }
 
 impl Reader {
@@ -160,21 +174,32 @@ impl Reader {
         topic: Entity,
         qos: Option<&Qos>,
         signal: Arc<Signal>,
+        intake: Intake,
     ) -> Result<Reader, CallError> {
         let functions = &cyclone.functions;
         let qos = qos.map(|qos| RawQos::new(cyclone, qos)).transpose()?;
-        let listener = Listener::new(cyclone, &signal)?;
+        let inbox = match intake {
+            Intake::WhenAsked => None,
+            Intake::AtOnce(now_ns) => Some(Inbox::new(cyclone, Arc::clone(&signal), now_ns)),
+        };
+        let (listener, on_data, told): (_, _, Arc<dyn Any + Send + Sync>) = match &inbox {
+            None => (Listener::new(cyclone, &signal)?, ON_DATA, Arc::clone(&signal) as _),
+            Some(inbox) => (Listener::new(cyclone, inbox)?, ON_DATA_TAKEN, Arc::clone(inbox) as _),
+        };
         let qos = qos.as_ref().map_or(null(), |qos| qos.pointer.cast_const());
-        // SAFETY: both objects live until the call has copied them (`qos` is borrowed from above); the signal lives as long as
-        // the handle.
+        // SAFETY: both objects live until the call has copied them (`qos` is borrowed from above); what is told lives as long as
+        // the handle, and is what the function takes it for.
         let reader = unsafe {
-            (functions.dds_lset_data_available)(listener.pointer, ON_DATA);
+            (functions.dds_lset_data_available)(listener.pointer, on_data);
             (functions.dds_create_reader)(participant, topic, qos, listener.pointer)
         };
         let entity = cyclone.check("make a DDS reader", reader)?;
         // What was there before it, it may have already.
-        signal.raise();
-        Ok(Reader { handle: Handle { cyclone, entity, signal: Some(Arc::clone(&signal)) }, signal })
+        match &inbox {
+            None => signal.raise(),
+            Some(inbox) => inbox.fill(entity),
+        }
+        Ok(Reader { handle: Handle { cyclone, entity, told: Some(told) }, signal, inbox })
     }
 
     /// Has something arrived since this was last asked? What arrives from now on is told by the next call.
@@ -192,40 +217,51 @@ impl Reader {
     /// # Errors
     /// In the library's words.
     pub fn take(&self, mut each: impl FnMut(Sample<'_>)) -> Result<bool, CallError> {
-        self.take_raw(|sample, info| {
+        if let Some(inbox) = &self.inbox {
+            return inbox.take(each).map(|()| false);
+        }
+        take_raw(self.handle.cyclone, self.handle.entity, |sample, info| {
             // SAFETY: samples of this reader are of the struct's type, and on loan while this runs.
             let sample = unsafe { (*sample.cast::<RawSample>()).view() };
             each(Sample { source_ns: info.source_timestamp, ..sample });
         })
     }
 
-    fn take_raw(&self, mut each: impl FnMut(*const c_void, &SampleInfo)) -> Result<bool, CallError> {
-        let cyclone = self.handle.cyclone;
-        let mut samples = [null_mut::<c_void>(); SAMPLES];
-        let mut infos = [const { MaybeUninit::<SampleInfo>::uninit() }; SAMPLES];
-        let entity = self.handle.entity;
-        // SAFETY: room for as many samples and infos as the call is told. The first pointer is null, which asks for a loan.
-        let code = unsafe {
-            let infos = infos.as_mut_ptr().cast::<SampleInfo>();
-            (cyclone.functions.dds_take)(entity, samples.as_mut_ptr(), infos, SAMPLES, SAMPLES as u32)
-        };
-        let count = cyclone.check("take DDS samples", code)?;
-        if count == 0 {
-            return Ok(false);
-        }
-        for (sample, info) in samples.iter().zip(&infos).take(count as usize) {
-            // SAFETY: the call has written that many infos.
-            let info = unsafe { info.assume_init_ref() };
-            // Without data it says that an instance is disposed of or has no writers.
-            if info.valid_data {
-                each(*sample, info);
-            }
-        }
-        // SAFETY: the loan of the call above, given back once.
-        let code = unsafe { (cyclone.functions.dds_return_loan)(entity, samples.as_mut_ptr(), count) };
-        cyclone.check("give DDS samples back", code)?;
-        Ok(count as usize == SAMPLES)
+    /// Samples that arrived and found no room, since this was last asked.
+    pub fn take_missed(&self) -> u64 {
+        self.inbox.as_ref().map_or(0, |inbox| inbox.take_missed())
     }
+}
+
+/// Takes samples out of a reader; true if there may be more.
+pub(crate) fn take_raw(
+    cyclone: &'static Library,
+    reader: Entity,
+    mut each: impl FnMut(*const c_void, &SampleInfo),
+) -> Result<bool, CallError> {
+    let mut samples = [null_mut::<c_void>(); SAMPLES];
+    let mut infos = [const { MaybeUninit::<SampleInfo>::uninit() }; SAMPLES];
+    // SAFETY: room for as many samples and infos as the call is told. The first pointer is null, which asks for a loan.
+    let code = unsafe {
+        let infos = infos.as_mut_ptr().cast::<SampleInfo>();
+        (cyclone.functions.dds_take)(reader, samples.as_mut_ptr(), infos, SAMPLES, SAMPLES as u32)
+    };
+    let count = cyclone.check("take DDS samples", code)?;
+    if count == 0 {
+        return Ok(false);
+    }
+    for (sample, info) in samples.iter().zip(&infos).take(count as usize) {
+        // SAFETY: the call has written that many infos.
+        let info = unsafe { info.assume_init_ref() };
+        // Without data it says that an instance is disposed of or has no writers.
+        if info.valid_data {
+            each(*sample, info);
+        }
+    }
+    // SAFETY: the loan of the call above, given back once.
+    let code = unsafe { (cyclone.functions.dds_return_loan)(reader, samples.as_mut_ptr(), count) };
+    cyclone.check("give DDS samples back", code)?;
+    Ok(count as usize == SAMPLES)
 }
 
 /// Writers that were discovered.
@@ -243,7 +279,7 @@ impl DiscoveredWriters {
     /// In the library's words.
     pub fn take(&self, mut each: impl FnMut(&CStr, &CStr)) -> Result<(), CallError> {
         loop {
-            let more = self.0.take_raw(|sample, _| {
+            let more = take_raw(self.0.handle.cyclone, self.0.handle.entity, |sample, _| {
                 // SAFETY: samples of this reader are of the library's own type; its names are C strings if they are there.
                 unsafe {
                     let found = &*sample.cast::<DiscoveredEndpoint>();

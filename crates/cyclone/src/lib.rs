@@ -6,6 +6,7 @@
 
 pub mod domain;
 pub mod entities;
+mod inbox;
 #[cfg(test)]
 mod layout;
 pub mod library;

@@ -52,7 +52,7 @@ impl RawSample {
             let topic = if self.topic.is_null() { c"" } else { CStr::from_ptr(self.topic) };
             let Octets { buffer, length, .. } = self.payload;
             let payload = if buffer.is_null() { &[] } else { std::slice::from_raw_parts(buffer, length as usize) };
-            Sample { topic: topic.to_bytes(), payload, source_ns: 0 }
+            Sample { topic: topic.to_bytes(), payload, source_ns: 0, taken_ns: None }
         }
     }
 }
@@ -66,6 +66,8 @@ pub struct Sample<'a> {
     pub payload: &'a [u8],
     /// When it was written, ns of its writer's `CLOCK_REALTIME`.
     pub source_ns: i64,
+    /// When a thread of the library took it out of its reader, by the reader's clock; `None` if it is taken out now.
+    pub taken_ns: Option<u64>,
 }
 
 /// Names of the types.

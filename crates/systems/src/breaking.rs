@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use crate::error::SystemError;
+use crate::launch::Contained;
 use crate::process::Stopped;
 use crate::running::RunningSystem;
 
@@ -12,9 +13,19 @@ impl RunningSystem {
     /// # Errors
     /// One had ended by itself.
     pub fn kill(&mut self, server: Option<usize>) -> Result<(), String> {
-        self.each(server, |number, broker| match broker.held.kill() {
-            Stopped::Before(status) => Err(format!("server {} had ended before: {status}", number + 1)),
-            Stopped::Asked(_) | Stopped::Killed => Ok(()),
+        self.each(server, |number, broker| {
+            let stopped = match (&broker.container, broker.held.ended()) {
+                (Some(contained), None) => {
+                    contained.engine.kill(&contained.name).map_err(|error| error.to_string())?;
+                    // Of what ran the container.
+                    broker.held.wait_for_end(Duration::ZERO)
+                }
+                _ => broker.held.kill(),
+            };
+            match stopped {
+                Stopped::Before(status) => Err(format!("server {} had ended before: {status}", number + 1)),
+                Stopped::Asked(_) | Stopped::Killed => Ok(()),
+            }
         })
     }
 
@@ -48,25 +59,38 @@ impl RunningSystem {
         let started = self.each(server, |number, broker| {
             let Some(work) = &mut broker.work else { return Err(format!("server {} was never started", number + 1)) };
             work.appends = true;
+            if let Some(contained) = &broker.container {
+                (work.program, work.arguments) = contained.engine.starting_again(&contained.name);
+            }
             broker.end = None;
             broker.held.start(work).map(drop).map_err(|error: SystemError| error.to_string())
         });
-        for (place, broker) in self.places.iter_mut().zip(&self.brokers) {
-            place.pid = broker.held.pid();
-        }
+        let programs = self.places.iter_mut().zip(&self.brokers).filter(|(_, broker)| broker.container.is_none());
+        programs.for_each(|(place, broker)| place.pid = broker.held.pid());
         started
     }
 
-    /// Stops a server, or all, where they stand (SIGSTOP), or lets them go on (SIGCONT).
+    /// Stops a server, or all, where they stand (SIGSTOP; a container by its engine), or lets them go on.
     ///
     /// # Errors
-    /// One has ended.
+    /// One has ended, or the engine cannot.
     pub fn pause(&mut self, server: Option<usize>, pause: bool) -> Result<(), String> {
-        self.each(server, |number, broker| match broker.held.pause(pause) {
-            Ok(0) => Err(format!("server {} has ended", number + 1)),
-            Ok(_) => Ok(()),
-            Err(error) => Err(error.to_string()),
+        self.each(server, |number, broker| match &mut broker.container {
+            Some(contained) => contained.pause(pause),
+            None => match broker.held.pause(pause) {
+                Ok(0) => Err(format!("server {} has ended", number + 1)),
+                Ok(_) => Ok(()),
+                Err(error) => Err(error.to_string()),
+            },
         })
+    }
+
+    /// Lets containers go on that stand still: they are to end.
+    pub(crate) fn let_go_on(&mut self) {
+        let paused =
+            self.brokers.iter_mut().filter_map(|broker| broker.container.as_mut()).filter(|found| found.is_paused);
+        // One that does not go on is killed and removed like one that does not end.
+        paused.for_each(|contained| drop(contained.pause(false)));
     }
 
     /// Does it to one, or to all; the first failure is told when it was done to all.
@@ -81,5 +105,13 @@ impl RunningSystem {
             return Err("there is no such server".to_owned());
         }
         outcomes.into_iter().collect()
+    }
+}
+
+impl Contained {
+    fn pause(&mut self, pause: bool) -> Result<(), String> {
+        self.engine.pause(&self.name, pause).map_err(|error| error.to_string())?;
+        self.is_paused = pause;
+        Ok(())
     }
 }

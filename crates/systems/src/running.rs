@@ -90,6 +90,7 @@ impl RunningSystem {
     /// All are asked before any is waited for.
     fn stop_all(&mut self) -> Stopped {
         self.stopped = true;
+        self.let_go_on();
         let before: Vec<bool> = self.brokers.iter_mut().map(|broker| broker.held.ended().is_some()).collect();
         for broker in &mut self.brokers {
             broker.held.ask_to_end(self.stop_within);

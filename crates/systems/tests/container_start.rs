@@ -4,6 +4,8 @@
 mod common;
 mod contained;
 
+use std::io::{Read, Write};
+use std::net::TcpStream;
 use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::Duration;
@@ -79,6 +81,53 @@ fn a_container_that_dies_is_noticed() {
     }
     // 128 + SIGKILL.
     assert!(ended.as_ref().is_some_and(|ended| ended.contains("137")), "{ended:?}");
+}
+
+#[test]
+fn a_container_is_killed_paused_and_started_again() {
+    let Some((engine, image)) = engine() else { return };
+    let mut running = begin(image, |_| {});
+    let id = id_of(running.pid());
+    assert!(is_there(engine, &id));
+    running.kill(None).unwrap();
+    assert!(running.ended().unwrap().contains("137"));
+    assert!(accepts(running.endpoint()).is_err() && running.kill(None).unwrap_err().contains("had ended before"));
+    running.start_again(None).unwrap();
+    let listens = |running: &RunningSystem| (0..3).any(|_| comes_true(|| accepts(running.endpoint()).is_ok()));
+    assert!(listens(&running));
+    running.end(None).unwrap();
+    running.start_again(Some(0)).unwrap();
+    assert!(listens(&running), "{}", running.log_tail());
+    assert_eq!(running.ended(), None);
+    if engine.rootless && !engine.limits_left_out.is_empty() {
+        eprintln!("skipped: pausing, which {} cannot without root's rights here", engine.title());
+        return;
+    }
+    running.pause(None, true).unwrap();
+    let mut stream = TcpStream::connect(running.endpoint().address).unwrap();
+    stream.set_read_timeout(Some(Duration::from_millis(300))).unwrap();
+    stream.write_all(b"\x10\x0c\0\x04MQTT\x04\x02\0\x1e\0\0").unwrap();
+    assert!(stream.read(&mut [0; 4]).is_err(), "nobody answers");
+    running.pause(None, false).unwrap();
+    assert!(listens(&running));
+    // A paused one is taken back, too.
+    running.pause(None, true).unwrap();
+    drop(running);
+    assert!(!is_there(engine, &id), "{}", containers(engine));
+}
+
+/// The id of the container that a process is in.
+fn id_of(pid: u32) -> String {
+    let groups = std::fs::read_to_string(format!("/proc/{pid}/cgroup")).unwrap();
+    let words = groups.split(|letter: char| !letter.is_ascii_hexdigit());
+    words.max_by_key(|word| word.len()).unwrap().to_owned()
+}
+
+/// Does the engine know a container of this id?
+fn is_there(engine: &pubmark_systems::container::Engine, id: &str) -> bool {
+    let mut inspect = Command::new(&engine.program);
+    inspect.args(["inspect", "--type", "container", id]);
+    pubmark_systems::process::run_to_end(inspect, Duration::from_secs(20)).unwrap().0.success()
 }
 
 /// Runs itself in a process of its own, which starts a container and is killed with SIGKILL.

@@ -3,7 +3,7 @@
 use std::ffi::CStr;
 use std::sync::Arc;
 
-use pubmark_cyclone::entities::Written;
+use pubmark_cyclone::entities::{Intake, Written};
 use pubmark_cyclone::qos::Qos;
 use pubmark_cyclone::sample::{Kind, Sample};
 use pubmark_protocol::capabilities::Capabilities;
@@ -49,13 +49,14 @@ pub trait Binding: 'static {
         wake: Wake,
     ) -> Result<Self::Writer, String>;
 
-    /// A reader of a topic.
+    /// A reader of a topic, out of which samples are taken at this time where the library can.
     fn reader(
         domain: &mut Self::Domain,
         topic: &CStr,
         kind: Kind,
         qos: &Qos,
         wake: Wake,
+        intake: Intake,
     ) -> Result<Self::Reader, String>;
 
     /// All writers that are found from now on, and those that are known.
@@ -84,6 +85,11 @@ pub trait Reading {
 
     /// Takes what is there, at most some dozens of samples; true if there may be more.
     fn take(&self, each: impl FnMut(Sample<'_>)) -> Result<bool, String>;
+
+    /// Samples that arrived and for which we had no room, since this was last asked.
+    fn take_missed(&self) -> u64 {
+        0
+    }
 }
 
 /// Writers that were found.

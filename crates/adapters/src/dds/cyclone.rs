@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::ffi::{CStr, CString};
 
 use pubmark_cyclone::domain::Domain;
-use pubmark_cyclone::entities::{DiscoveredWriters, Reader, Topic, Writer, Written};
+use pubmark_cyclone::entities::{DiscoveredWriters, Intake, Reader, Topic, Writer, Written};
 use pubmark_cyclone::library::{CallError, library};
 use pubmark_cyclone::qos::Qos;
 use pubmark_cyclone::sample::{Kind, Sample};
@@ -61,9 +61,16 @@ impl Binding for Cyclone {
         made.map_err(|error| error.to_string())
     }
 
-    fn reader(joined: &mut Joined, topic: &CStr, kind: Kind, qos: &Qos, wake: Wake) -> Result<Reader, String> {
-        let made = joined.topic(topic, kind).and_then(|(domain, topic)| domain.reader(topic, qos, Signal::new(wake)));
-        made.map_err(|error| error.to_string())
+    fn reader(
+        joined: &mut Joined,
+        topic: &CStr,
+        kind: Kind,
+        qos: &Qos,
+        wake: Wake,
+        intake: Intake,
+    ) -> Result<Reader, String> {
+        let (domain, topic) = joined.topic(topic, kind).map_err(|error| error.to_string())?;
+        domain.reader(topic, qos, Signal::new(wake), intake).map_err(|error| error.to_string())
     }
 
     fn discovered(joined: &mut Joined, wake: Wake) -> Result<DiscoveredWriters, String> {
@@ -106,6 +113,10 @@ impl Reading for Reader {
 
     fn take(&self, each: impl FnMut(Sample<'_>)) -> Result<bool, String> {
         Reader::take(self, each).map_err(|error| error.to_string())
+    }
+
+    fn take_missed(&self) -> u64 {
+        Reader::take_missed(self)
     }
 }
 

@@ -5,8 +5,10 @@ use std::ffi::{CStr, CString};
 use std::net::UdpSocket;
 use std::sync::Arc;
 
+use pubmark_cyclone::entities::Intake;
 use pubmark_cyclone::qos::{History, Qos};
 use pubmark_cyclone::sample::{KEYED_NAME, Kind, PLAIN_NAME};
+use pubmark_protocol::clock;
 
 use super::binding::{Binding, Discovering, Wake, Writing};
 use super::leaving::Leaving;
@@ -92,9 +94,16 @@ impl<B: Binding> Network<B> {
         let joined = join::<B>(&mut self.reading, &self.settings)?;
         if self.present.is_none() {
             // Nobody looks at what it says.
-            self.present = Some(B::reader(joined, PRESENCE, Kind::Plain, &PRESENCE_QOS, Arc::new(|| {}))?);
+            let wake = Arc::new(|| {});
+            let reader = B::reader(joined, PRESENCE, Kind::Plain, &PRESENCE_QOS, wake, Intake::WhenAsked)?;
+            self.present = Some(reader);
         }
-        B::reader(joined, name, self.settings.topics.kind(), qos, Arc::clone(&self.wake))
+        let intake = match qos.history {
+            // Nothing is forgotten until it is taken, and taking many at once costs least.
+            History::KeepAll => Intake::WhenAsked,
+            History::KeepLast(_) => Intake::AtOnce(clock::monotonic_ns),
+        };
+        B::reader(joined, name, self.settings.topics.kind(), qos, Arc::clone(&self.wake), intake)
     }
 
     /// Takes writers out, without waiting for that.

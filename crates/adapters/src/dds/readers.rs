@@ -162,6 +162,9 @@ impl<R: Reading> Listening<R> {
             let wanted = || std::str::from_utf8(sample.topic).map_or(true, |topic| filter.matches(topic));
             if !chooses || wanted() {
                 let retained = sample.source_ns < since_ns;
+                // Taken as it arrived, it did not wait for us.
+                let (at_ns, empty_at_ns) =
+                    sample.taken_ns.map_or((at_ns, empty_at_ns), |taken_ns| (taken_ns, taken_ns));
                 sink.delivered(
                     session,
                     Delivery {
@@ -175,6 +178,10 @@ impl<R: Reading> Listening<R> {
             }
         });
         let more = more.map_err(|error| (session, error))?;
+        let missed = self.reader.take_missed();
+        if missed > 0 {
+            sink.missed(missed);
+        }
         if more {
             self.reader.keep_signal();
         } else {

@@ -70,7 +70,7 @@ pub fn listen(session: &Session, filter: &str, key: Key, mailbox: &Arc<Mailbox>)
         let at_ns = clock::monotonic_ns();
         // It is copied into the mailbox: kept with the request, it would hold the buffer that it was read into.
         let payload = query.payload_mut().map(std::mem::take).unwrap_or_default();
-        mailbox.deliver(key, at_ns, &payload, Kind::Request(query));
+        mailbox.deliver(key, at_ns, &payload, Kind::Request(Box::new(query)));
     });
     queryable.background().wait().map_err(|error| Said::words(first_line(&error.to_string())))
 }

@@ -17,7 +17,7 @@ use super::connection::Connection;
 use super::helpers::Helpers;
 use super::mailbox::{Arrival, Done, Key, Kind, Mailbox, Notice, Opened, Outcome, Post};
 use super::opening::Opening;
-use super::sender::{Job, Sender, What};
+use super::sender::{Job, Sender, To, What};
 use super::session::{Phase, Session};
 use super::settings::{Place, Settings};
 use super::variant::{self, Variant};
@@ -133,7 +133,10 @@ impl<V: Variant> ZenohClients<V> {
     ) {
         let session = &mut self.sessions[session.0 as usize];
         session.pending.push_back(token);
-        self.staged.push(Job { connection: Some(connection), key: session.key(), what });
+        let key = session.key();
+        let to =
+            if self.staged.last().is_some_and(|before| before.key == key) { To::Same } else { To::Over(connection) };
+        self.staged.push(Job { to, key, what });
         self.messages += 1;
         self.bytes += payload_bytes;
     }
@@ -238,7 +241,7 @@ impl<V: Variant> ZenohClients<V> {
             // The library reads its sockets itself: when they were empty is not known.
             let delivery = Delivery { payload, retained: false, at_ns, empty_at_ns: None, kernel_ns: None };
             match kind {
-                Kind::Request(request) if session.key() != key => forgotten.push((key, request)),
+                Kind::Request(request) if session.key() != key => forgotten.push((key, *request)),
                 _ if session.key() != key => {}
                 Kind::Plain => sink.delivered(session.id, delivery),
                 Kind::Answer(request) => sink.answered(session.id, Some(request), delivery),
@@ -247,7 +250,7 @@ impl<V: Variant> ZenohClients<V> {
                     session.next_request += 1;
                     let reply_to = ReplyTo { address: request.key_expr().as_str(), mark: &number.to_le_bytes() };
                     sink.requested(session.id, reply_to, delivery);
-                    session.requests.insert(number, request);
+                    session.requests.insert(number, *request);
                     if session.requests.len() > MOST_REQUESTS {
                         forgotten.extend(session.requests.pop_first().map(|(_, oldest)| (key, oldest)));
                     }
@@ -261,7 +264,7 @@ impl<V: Variant> ZenohClients<V> {
 
     /// Lets the sender drop requests that nobody answers: the library says so to who asked, and may wait for room.
     fn forget(&mut self, key: Key, requests: Vec<Query>) {
-        self.sender.give(&mut vec![Job { connection: None, key, what: What::Forget(requests) }]);
+        self.sender.give(&mut vec![Job { to: To::Nowhere, key, what: What::Forget(requests) }]);
     }
 
     /// Answers that came too late never reach anybody.

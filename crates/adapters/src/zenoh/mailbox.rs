@@ -68,8 +68,9 @@ pub enum Outcome {
 pub enum Kind {
     /// Nothing but a message.
     Plain,
-    /// A request, which can be answered until this is dropped. Its payload is not in it any more.
-    Request(Query),
+    /// A request, which can be answered until this is dropped. Its payload is not in it any more. Boxed, as plain messages, of which there
+    /// are many more, would carry its two hundred bytes from thread to thread.
+    Request(Box<Query>),
     /// The answer to this request.
     Answer(Token),
 }

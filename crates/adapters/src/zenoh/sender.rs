@@ -27,12 +27,23 @@ const WAIT_NS: u64 = 100_000;
 
 /// A message for the library.
 pub struct Job {
-    /// Where it goes; `None` for what goes nowhere.
-    pub connection: Option<Arc<Connection>>,
+    /// Where it goes.
+    pub to: To,
     /// The same by number.
     pub key: Key,
     /// What goes.
     pub what: What,
+}
+
+/// Where a message goes.
+pub enum To {
+    /// Over this connection.
+    Over(Arc<Connection>),
+    /// Over that of the job before it: to count who holds a connection, message by message, on two cores costs more than the message's way
+    /// to the sender.
+    Same,
+    /// Nowhere.
+    Nowhere,
 }
 
 /// What goes.
@@ -112,6 +123,7 @@ impl Drop for Sender {
 fn run(shared: &Shared, config: &ShardConfig, mailbox: &Mailbox) {
     let mut jobs = Vec::new();
     let mut done = Vec::with_capacity(TOLD_TOGETHER);
+    let mut connection = None;
     loop {
         let mut queue = shared.lock();
         while queue.jobs.is_empty() {
@@ -124,7 +136,13 @@ fn run(shared: &Shared, config: &ShardConfig, mailbox: &Mailbox) {
         drop(queue);
         let all = jobs.len();
         for (place, job) in jobs.drain(..).enumerate() {
-            done.extend(hand_over(job, config));
+            let Job { to, key, what } = job;
+            match to {
+                To::Over(other) => connection = Some(other),
+                To::Same => {}
+                To::Nowhere => connection = None,
+            }
+            done.extend(hand_over(connection.as_deref(), key, what, config));
             // Half of what was given is out: there is room for as much again.
             let wakes = 2 * (place + 1) >= all
                 && shared.is_full.load(Ordering::Acquire)
@@ -133,6 +151,8 @@ fn run(shared: &Shared, config: &ShardConfig, mailbox: &Mailbox) {
                 mailbox.settle(&mut done, wakes);
             }
         }
+        // Each that is given begins with a connection of its own; those that end are not held.
+        connection = None;
     }
 }
 
@@ -147,10 +167,10 @@ fn has_waited(done: &Done) -> bool {
 
 /// Gives a message to the library, which may wait for room in its queues. Its payload is made here: memory that one thread
 /// allocates and another frees costs more. `None` if nobody waits for what became of it.
-fn hand_over(Job { connection, key, what }: Job, config: &ShardConfig) -> Option<Done> {
+fn hand_over(connection: Option<&Connection>, key: Key, what: What, config: &ShardConfig) -> Option<Done> {
     let (payload_bytes, outcome) = match (what, connection) {
-        (What::Message(message), Some(to)) => (message.payload_bytes as usize, hand_message(&to, message, config)),
-        (What::Answer(of), Some(to)) => (payload::answer_bytes(&of.1), hand_answer(&to, of, config)),
+        (What::Message(message), Some(to)) => (message.payload_bytes as usize, hand_message(to, message, config)),
+        (What::Answer(of), Some(to)) => (payload::answer_bytes(&of.1), hand_answer(to, of, config)),
         (What::Forget(requests), _) => {
             forget(requests);
             return None;

@@ -70,15 +70,7 @@ fn of_system(fault: &Fault, wanted: &Wanted) -> Result<(), Failure> {
             format!("`{kind}` breaks a broker, and there is none: clients meet without one"),
             "a system with a broker (`pubmark list systems`)",
         ),
-        Wanted::Started { definition, options } => {
-            if options.runs_in_container(definition) {
-                return refused(
-                    format!(
-                        "`{kind}` of a system in a container is not carried out yet: its processes are the engine's"
-                    ),
-                    "`--back-end process`, where the system has one (`pubmark list systems NAME`)",
-                );
-            }
+        Wanted::Started { options, .. } => {
             let servers = options.topology.brokers.max(1);
             match fault.server {
                 Some(number) if number > servers => refused(

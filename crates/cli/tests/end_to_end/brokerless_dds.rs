@@ -43,6 +43,29 @@ fn every_profile_of_dds_delivers_and_names_what_it_changes() {
     }
 }
 
+/// PSMark's devices fire together, and its one topic without a key is one instance of which a reader keeps five samples: a program that
+/// listens takes each as it comes, and so does a client of ours, however late its thread is woken.
+#[test]
+fn a_reader_that_keeps_five_takes_a_burst_of_sixty() {
+    if !has_cyclone() {
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let workload = "
+name: burst
+devices:
+  - {name: device, count: 60, arrival: {trace: [500ms, 1s, 1500ms]}, payload: 1KB, topic: \"burst/{device}\", qos: 1}
+subscribers:
+  - {name: subscriber, count: 3, filters: [burst/+], qos: 1}
+";
+    std::fs::write(folder.path().join("burst.yaml"), workload).unwrap();
+    let options = ["--system", "dds", "--profile", "psmark-high", "--duration", "2s", "--warmup", "0s"];
+    let record = record_of(folder.path(), &[&["burst.yaml"], &options[..]].concat());
+    assert_closed(&record);
+    let delivery = &record["delivery"];
+    assert_eq!((&delivery["expected"], &delivery["delivered"]), (&540.into(), &540.into()), "{delivery:?}");
+}
+
 #[test]
 fn topics_of_dds_are_mapped_as_the_endpoint_says() {
     if !has_cyclone() {

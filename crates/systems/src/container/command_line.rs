@@ -75,7 +75,8 @@ impl Engine {
     }
 
     fn clean_up(&self, order: &ContainerOrder<'_>) -> Vec<Vec<String>> {
-        let mut commands = vec![self.words(&self.removal_words(&order.name))];
+        // A paused container is not removed: it has to run to be killed. Of one that is not paused, this only fails.
+        let mut commands = vec![self.words(&["unpause", &order.name]), self.words(&self.removal_words(&order.name))];
         if self.leaves_files_of_others() {
             for (folder, _) in &order.mounts {
                 commands.push(self.emptying(folder, order.image));

@@ -9,6 +9,7 @@
 //! interfaces would be measured with the system, and not for systems that run as programs. Ports are free loopback ports
 //! here as there, and nothing of the machine's packet filter is touched.
 
+mod breaking;
 mod command_line;
 mod engine;
 mod error;

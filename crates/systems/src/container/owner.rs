@@ -73,6 +73,8 @@ impl Engine {
         let ours = said.lines().filter_map(|line| line.strip_prefix(ANSWER)?.split_once('|'));
         let mut removed = Vec::new();
         for (name, _) in ours.filter(|(_, owner)| Owner::parse(owner.trim()).is_some_and(|owner| owner.has_ended())) {
+            // Only a paused one needs it, and of others it fails.
+            let _ = self.pause(name, false);
             // Fails where another start was faster; what stays for another reason is tried again by the next one.
             if said_by(self.removal(name), QUESTION).is_ok() {
                 removed.push(name.to_owned());

@@ -64,6 +64,8 @@ pub(crate) struct Contained {
     pub(crate) name: String,
     /// What runs it.
     pub(crate) engine: Engine,
+    /// It stands still, and would not hear that it is to end.
+    pub(crate) is_paused: bool,
 }
 
 /// What all brokers of a start share.
@@ -241,7 +243,7 @@ impl Broker {
         }
         let keep = !line.limits_held_by_container;
         if let (BackEnd::Container { engine, .. }, Some(name)) = (&plan.back_end, line.container) {
-            self.container = Some(Contained { name, engine: engine.as_ref().clone() });
+            self.container = Some(Contained { name, engine: engine.as_ref().clone(), is_paused: false });
         }
         let work = Work {
             program: line.program,

@@ -20,6 +20,10 @@ struct Broker {
     place: CostPlace,
     tree: TreeMeter,
     cpu_by_cgroup: bool,
+    /// What was counted last, ns.
+    last_cpu_ns: u64,
+    /// The engine counted from 0 again, as it does for a container that was started again: what it took before is not known.
+    began_anew: bool,
 }
 
 impl SystemMeter {
@@ -69,7 +73,13 @@ impl SystemMeter {
 impl Broker {
     fn new(place: &CostPlace) -> Broker {
         let counted = place.cgroup.as_ref().and_then(|cgroup| CgroupUsage::read(cgroup).cpu_ns);
-        Broker { place: place.clone(), tree: TreeMeter::new(place.pid), cpu_by_cgroup: counted.is_some() }
+        Broker {
+            place: place.clone(),
+            tree: TreeMeter::new(place.pid),
+            cpu_by_cgroup: counted.is_some(),
+            last_cpu_ns: counted.unwrap_or(0),
+            began_anew: false,
+        }
     }
 
     fn read(&mut self) -> (Option<Reading>, Option<LimitCounters>) {
@@ -80,7 +90,7 @@ impl Broker {
             Some(pids) => self.tree.read_these(pids),
             None => self.tree.read(),
         };
-        let cpu_ns = if self.cpu_by_cgroup { used.cpu_ns } else { tree.map(|tree| tree.cpu_ns) };
+        let cpu_ns = if self.cpu_by_cgroup { self.counted(used.cpu_ns) } else { tree.map(|tree| tree.cpu_ns) };
         let reading = tree.zip(cpu_ns).map(|(tree, cpu_ns)| Reading {
             cpu_ns,
             rss_bytes: tree.rss_bytes,
@@ -90,6 +100,16 @@ impl Broker {
             ..Reading::default()
         });
         (reading, used.limits)
+    }
+}
+
+impl Broker {
+    /// A count of its control group, unless that began anew.
+    fn counted(&mut self, cpu_ns: Option<u64>) -> Option<u64> {
+        let cpu_ns = cpu_ns?;
+        self.began_anew |= cpu_ns < self.last_cpu_ns;
+        self.last_cpu_ns = cpu_ns;
+        (!self.began_anew).then_some(cpu_ns)
     }
 }
 

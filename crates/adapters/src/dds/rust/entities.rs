@@ -171,7 +171,8 @@ struct Received {
 impl Received {
     fn sample(&self) -> Sample<'_> {
         /// Not of our making: shown as bytes that mean nothing, and counted as that.
-        const UNREADABLE: Sample<'static> = Sample { topic: b"\xff", payload: &[], source_ns: i64::MAX };
+        const UNREADABLE: Sample<'static> =
+            Sample { topic: b"\xff", payload: &[], source_ns: i64::MAX, taken_ns: None };
         self.encoded.as_ref().and_then(|encoded| encoded.fields(self.source_ns)).unwrap_or(UNREADABLE)
     }
 }

@@ -7,6 +7,7 @@ mod sample;
 use std::collections::BTreeMap;
 use std::ffi::{CStr, CString};
 
+use pubmark_cyclone::entities::Intake;
 use pubmark_cyclone::qos::{History, Qos};
 use pubmark_cyclone::sample::{Kind, PLAIN_NAME};
 use pubmark_protocol::capabilities::{Capabilities, EndpointSettings, Features};
@@ -98,7 +99,15 @@ impl Binding for Rust {
         writer.map(RustWriter::new).map_err(|error| format!("failed to make a DDS writer: {error}"))
     }
 
-    fn reader(joined: &mut Joined, topic: &CStr, kind: Kind, qos: &Qos, wake: Wake) -> Result<RustReader, String> {
+    /// The library calls nobody when a sample arrives, so it is always taken when the shard looks.
+    fn reader(
+        joined: &mut Joined,
+        topic: &CStr,
+        kind: Kind,
+        qos: &Qos,
+        wake: Wake,
+        _: Intake,
+    ) -> Result<RustReader, String> {
         let topic = joined.topic(topic, kind)?;
         let since = Timestamp::now();
         let reader = joined.subscriber.create_simple_datareader_no_key(&topic, Some(policies(qos, joined.kept)));

@@ -48,7 +48,7 @@ impl Encoded {
         let at = end.checked_next_multiple_of(4)?;
         let begin = at.checked_add(4)?;
         let payload = bytes.get(begin..begin.checked_add(number(at)?)?)?;
-        Some(Sample { topic, payload, source_ns })
+        Some(Sample { topic, payload, source_ns, taken_ns: None })
     }
 }
 

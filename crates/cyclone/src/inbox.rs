@@ -1,0 +1,129 @@
+//! Samples that are taken out of a reader as they arrive, by the library's thread that brings them.
+//!
+//! A reader that keeps the last few samples only (KEEP_LAST) forgets what its owner does not take in time, and an owner that has to be
+//! woken does not take the sixth of a burst in time. Programs that listen (`on_data_available`) take each as it comes; so does this.
+
+use std::ffi::c_void;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use crate::entities::take_raw;
+use crate::library::{CallError, Library};
+use crate::raw::{Entity, OnData};
+use crate::sample::{RawSample, Sample};
+use crate::signal::Signal;
+
+/// Bytes that wait for the owner at most; what comes beyond is dropped and counted.
+const MOST_BYTES: usize = 64 << 20;
+/// Samples that wait for the owner at most.
+const MOST_SAMPLES: usize = 1 << 20;
+/// Memory that is kept for the next ones.
+const KEPT_BYTES: usize = 4 << 20;
+
+/// A sample that waits. Its topic and its payload lie behind those of the one before.
+struct Waiting {
+    topic_end: usize,
+    end: usize,
+    source_ns: i64,
+    taken_ns: u64,
+}
+
+/// All that waits.
+#[derive(Default)]
+struct Post {
+    bytes: Vec<u8>,
+    samples: Vec<Waiting>,
+    missed: u64,
+    /// The library's last word, if it would not give any.
+    error: Option<CallError>,
+}
+
+/// Where samples wait for the reader's owner.
+pub(crate) struct Inbox {
+    cyclone: &'static Library,
+    signal: Arc<Signal>,
+    now_ns: fn() -> u64,
+    post: Mutex<Post>,
+}
+
+impl Inbox {
+    /// An empty one, whose owner is told by `signal`; times are of this clock.
+    pub(crate) fn new(cyclone: &'static Library, signal: Arc<Signal>, now_ns: fn() -> u64) -> Arc<Inbox> {
+        Arc::new(Inbox { cyclone, signal, now_ns, post: Mutex::default() })
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Post> {
+        // Nothing in here can be left half done by a panic elsewhere.
+        self.post.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Takes all that a reader has, and tells its owner.
+    pub(crate) fn fill(&self, reader: Entity) {
+        {
+            // Held meanwhile, so that what two threads take stays in order.
+            let mut post = self.lock();
+            let taken_ns = (self.now_ns)();
+            loop {
+                let more = take_raw(self.cyclone, reader, |sample, info| {
+                    // SAFETY: samples of this reader are of the struct's type, and on loan while this runs.
+                    let sample = unsafe { (*sample.cast::<RawSample>()).view() };
+                    post.push(&Sample { source_ns: info.source_timestamp, ..sample }, taken_ns);
+                });
+                // A reader that is still being made gives nothing; whoever makes it asks again.
+                post.error = more.as_ref().err().cloned();
+                if !matches!(more, Ok(true)) {
+                    break;
+                }
+            }
+        }
+        self.signal.ring();
+    }
+
+    /// Gives what waits to its owner.
+    pub(crate) fn take(&self, mut each: impl FnMut(Sample<'_>)) -> Result<(), CallError> {
+        let mut post = std::mem::take(&mut *self.lock());
+        let mut begin = 0;
+        for Waiting { topic_end, end, source_ns, taken_ns } in post.samples.drain(..) {
+            let (topic, payload) = (&post.bytes[begin..topic_end], &post.bytes[topic_end..end]);
+            begin = end;
+            each(Sample { topic, payload, source_ns, taken_ns: Some(taken_ns) });
+        }
+        let error = post.error.take();
+        let mut now = self.lock();
+        now.missed += post.missed;
+        if now.samples.is_empty() && post.bytes.capacity() <= KEPT_BYTES {
+            post.bytes.clear();
+            (now.bytes, now.samples) = (post.bytes, post.samples);
+        }
+        error.map_or(Ok(()), Err)
+    }
+
+    /// Samples that found no room since the last call.
+    pub(crate) fn take_missed(&self) -> u64 {
+        std::mem::take(&mut self.lock().missed)
+    }
+}
+
+impl Post {
+    fn push(&mut self, sample: &Sample<'_>, taken_ns: u64) {
+        let bytes = self.bytes.len() + sample.topic.len() + sample.payload.len();
+        // One is always taken, however large it is: the library holds it anyway.
+        if (bytes > MOST_BYTES || self.samples.len() >= MOST_SAMPLES) && !self.samples.is_empty() {
+            self.missed += 1;
+            return;
+        }
+        self.bytes.extend_from_slice(sample.topic);
+        let topic_end = self.bytes.len();
+        self.bytes.extend_from_slice(sample.payload);
+        let (end, source_ns) = (self.bytes.len(), sample.source_ns);
+        self.samples.push(Waiting { topic_end, end, source_ns, taken_ns });
+    }
+}
+
+pub(crate) const ON_DATA_TAKEN: OnData = on_data;
+
+extern "C" fn on_data(reader: Entity, inbox: *mut c_void) {
+    // SAFETY: the argument is the inbox that the reader's owner keeps until the reader is deleted, and the library ends its calls before
+    // a deletion returns (`entities::Handle`).
+    let inbox = unsafe { &*inbox.cast::<Inbox>() };
+    inbox.fill(reader);
+}
