@@ -81,12 +81,7 @@ impl Inbox {
     /// Gives what waits to its owner.
     pub(crate) fn take(&self, mut each: impl FnMut(Sample<'_>)) -> Result<(), CallError> {
         let mut post = std::mem::take(&mut *self.lock());
-        let mut begin = 0;
-        for Waiting { topic_end, end, source_ns, taken_ns } in post.samples.drain(..) {
-            let (topic, payload) = (&post.bytes[begin..topic_end], &post.bytes[topic_end..end]);
-            begin = end;
-            each(Sample { topic, payload, source_ns, taken_ns: Some(taken_ns) });
-        }
+        post.give(&mut each);
         let error = post.error.take();
         let mut now = self.lock();
         now.missed += post.missed;
@@ -117,6 +112,16 @@ impl Post {
         let (end, source_ns) = (self.bytes.len(), sample.source_ns);
         self.samples.push(Waiting { topic_end, end, source_ns, taken_ns });
     }
+
+    /// Gives all samples, in the order in which they came; their bytes stay until they are cleared.
+    fn give(&mut self, each: &mut impl FnMut(Sample<'_>)) {
+        let mut begin = 0;
+        for Waiting { topic_end, end, source_ns, taken_ns } in self.samples.drain(..) {
+            let (topic, payload) = (&self.bytes[begin..topic_end], &self.bytes[topic_end..end]);
+            begin = end;
+            each(Sample { topic, payload, source_ns, taken_ns: Some(taken_ns) });
+        }
+    }
 }
 
 pub(crate) const ON_DATA_TAKEN: OnData = on_data;
@@ -126,4 +131,38 @@ extern "C" fn on_data(reader: Entity, inbox: *mut c_void) {
     // a deletion returns (`entities::Handle`).
     let inbox = unsafe { &*inbox.cast::<Inbox>() };
     inbox.fill(reader);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn sample<'a>(topic: &'a [u8], payload: &'a [u8]) -> Sample<'a> {
+        Sample { topic, payload, source_ns: 7, taken_ns: None }
+    }
+
+    #[test]
+    fn samples_come_out_as_they_went_in() {
+        let mut post = Post::default();
+        post.push(&sample(b"a/b", b"one"), 1);
+        post.push(&sample(b"", b""), 2);
+        post.push(&sample(b"c", b"three"), 3);
+        let mut seen = vec![];
+        post.give(&mut |found| {
+            seen.push((found.topic.to_vec(), found.payload.to_vec(), found.taken_ns, found.source_ns));
+        });
+        let expected = [(&b"a/b"[..], &b"one"[..], 1), (b"", b"", 2), (b"c", b"three", 3)];
+        let expected = expected.map(|(topic, payload, at)| (topic.to_vec(), payload.to_vec(), Some(at), 7));
+        assert_eq!(seen, expected);
+        assert!(post.samples.is_empty());
+    }
+
+    #[test]
+    fn what_finds_no_room_is_counted() {
+        let mut post = Post::default();
+        let large = vec![0; MOST_BYTES + 1];
+        post.push(&sample(b"large", &large), 1);
+        post.push(&sample(b"small", b"1"), 2);
+        assert_eq!((post.samples.len(), post.missed), (1, 1));
+    }
 }
