@@ -1,10 +1,12 @@
-//! The manifests that `pubmark deploy kubernetes` writes, run by `podman kube play`, which knows pods but neither Jobs, Deployments nor
-//! Services: those are made into pods on the machine's network, and nothing else is changed but what podman 4.3 does not do.
+//! What `pubmark deploy` writes, run by podman: the Compose file as it is, by podman-compose; the manifests for Kubernetes by `podman kube
+//! play`, which knows pods but neither Jobs, Deployments nor Services: those are made into pods on the machine's network, and nothing else
+//! is changed but what podman 4.3 does not do.
 
 use std::process::{Command, Output};
 use std::time::{Duration, Instant};
 
 use pubmark_conformance::ports;
+use pubmark_systems::process::run_to_end;
 use serde_json::{Value, json};
 
 use crate::support::books::{assert_closed, assert_delivered_once};
@@ -14,9 +16,39 @@ const NODES: usize = 2;
 /// Longest wait for the coordinator's end.
 const LIMIT: Duration = Duration::from_secs(120);
 
+/// A place with podman's settings: what a container asks for is above what podman has itself, unless it is told not to ask.
+fn place() -> Place {
+    let place = Place::new();
+    let pid_max = std::fs::read_to_string("/proc/sys/kernel/pid_max").unwrap();
+    let pid_max = pid_max.trim();
+    place.write(
+        "containers.conf",
+        format!("[containers]\ndefault_ulimits = [\"nofile=20000:20000\", \"nproc={pid_max}:{pid_max}\"]\n"),
+    );
+    place
+}
+
 fn podman(place: &Place, words: &[&str]) -> Output {
-    // What a container asks for is above what podman has itself, unless it is told not to ask.
-    Command::new("podman").args(words).env("CONTAINERS_CONF", place.path().join("containers.conf")).output().unwrap()
+    by("podman", place, words).output().unwrap()
+}
+
+fn by(program: &str, place: &Place, words: &[&str]) -> Command {
+    let mut command = Command::new(program);
+    command.args(words).env("CONTAINERS_CONF", place.path().join("containers.conf"));
+    command
+}
+
+/// The record that a container's coordinator printed: whole, of all nodes, with nothing lost.
+fn record_of(place: &Place, container: &str) -> Value {
+    let log = podman(place, &["logs", container]);
+    let printed = String::from_utf8(log.stdout).unwrap();
+    let record: Value = serde_json::from_str(&printed)
+        .unwrap_or_else(|error| panic!("{error}: {printed} {}", String::from_utf8_lossy(&log.stderr)));
+    assert_closed(&record);
+    assert_delivered_once(&record);
+    let nodes = record["nodes"].as_array().unwrap();
+    assert!(nodes.len() == NODES && nodes.iter().all(|node| node["lost"].is_null()), "{}", record["nodes"]);
+    record
 }
 
 /// Images of pubmark and of a system, both made from files of this machine; `None`, and a word about it, if one is not there.
@@ -88,13 +120,7 @@ impl Drop for Played<'_> {
 #[test]
 #[ignore = "needs `make image`"]
 fn what_is_written_for_kubernetes_runs() {
-    let place = Place::new();
-    let pid_max = std::fs::read_to_string("/proc/sys/kernel/pid_max").unwrap();
-    let pid_max = pid_max.trim();
-    place.write(
-        "containers.conf",
-        format!("[containers]\ndefault_ulimits = [\"nofile=20000:20000\", \"nproc={pid_max}:{pid_max}\"]\n"),
-    );
+    let place = place();
     let Some([own, system]) = images(&place) else { return };
     let nodes = NODES.to_string();
     let words = ["deploy", "kubernetes", "smart-home", "--nodes", &nodes, "--image", &own, "--system-image", &system];
@@ -128,14 +154,51 @@ fn what_is_written_for_kubernetes_runs() {
         assert!(began.elapsed() < LIMIT, "the coordinator has not ended: {state}");
         std::thread::sleep(Duration::from_millis(200));
     };
-    let log = podman(&place, &["logs", container]);
-    let printed = String::from_utf8(log.stdout).unwrap();
-    assert!(matches!(exit.as_str(), "0" | "5"), "{exit}: {printed} {}", String::from_utf8_lossy(&log.stderr));
-    let record: Value = serde_json::from_str(&printed).unwrap();
-    assert_closed(&record);
-    assert_delivered_once(&record);
-    assert_eq!(record["nodes"].as_array().unwrap().len(), NODES, "{}", record["nodes"]);
-    assert!(record["nodes"].as_array().unwrap().iter().all(|node| node["lost"].is_null()), "{}", record["nodes"]);
+    assert!(matches!(exit.as_str(), "0" | "5"), "{exit}");
+    let record = record_of(&place, container);
     eprintln!("podman kube play: {} pods, exit {exit}, {}", pods.len(), record["delivery"]);
     drop(played);
+}
+
+/// Takes a project's containers away again, and its network.
+struct Composed<'a> {
+    place: &'a Place,
+    project: String,
+}
+
+impl Drop for Composed<'_> {
+    fn drop(&mut self) {
+        let folder = self.place.path().join("deploy");
+        let mut down = by("podman-compose", self.place, &["-p", &self.project, "down"]);
+        // What is left nevertheless is seen by whoever looks for it; a failure here would hide the test's own.
+        let _ = down.current_dir(folder).output();
+        podman(self.place, &["network", "rm", "--force", &format!("{}_default", self.project)]);
+    }
+}
+
+#[test]
+#[ignore = "needs `make image`"]
+fn what_is_written_for_compose_runs() {
+    let place = place();
+    let Some([own, system]) = images(&place) else { return };
+    if Command::new("podman-compose").arg("--version").output().is_err() {
+        eprintln!("skipped: no podman-compose (`apt-get install podman-compose`)");
+        return;
+    }
+    let nodes = NODES.to_string();
+    let words = ["deploy", "compose", "smart-home", "--nodes", &nodes, "--image", &own, "--system-image", &system];
+    let called = place.call(&[&words[..], &["--", "--qos", "1", "--duration", "5s", "--warmup", "1s"]].concat());
+    assert_eq!(called.code(), 0, "{called:?}");
+    let project = format!("pubmark-e2e-{}", std::process::id());
+    let composed = Composed { place: &place, project: project.clone() };
+    let mut up = by("podman-compose", &place, &["-p", &project, "up", "--abort-on-container-exit"]);
+    up.current_dir(place.path().join("deploy"));
+    let (_, said) = run_to_end(up, LIMIT).unwrap();
+    let coordinator = format!("{project}_coordinator_1");
+    let record = record_of(&place, &coordinator);
+    let nodes: Vec<&Value> = record["nodes"].as_array().unwrap().iter().map(|node| &node["address"]).collect();
+    // Containers of their own, each with an address.
+    assert!(nodes[0] != nodes[1], "{nodes:?}: {said}");
+    eprintln!("podman-compose: nodes at {nodes:?}, {}", record["delivery"]);
+    drop(composed);
 }
