@@ -1,8 +1,12 @@
 //! A running system broken on purpose and put right again: at the same ports, with the same files and the same data folder.
 
-use std::time::Duration;
+use std::thread;
+use std::time::{Duration, Instant};
 
+use crate::container;
 use crate::error::SystemError;
+use crate::keeper::held::{End, Held};
+use crate::keeper::messages::Work;
 use crate::launch::Contained;
 use crate::process::Stopped;
 use crate::running::RunningSystem;
@@ -59,11 +63,15 @@ impl RunningSystem {
         let started = self.each(server, |number, broker| {
             let Some(work) = &mut broker.work else { return Err(format!("server {} was never started", number + 1)) };
             work.appends = true;
-            if let Some(contained) = &broker.container {
-                (work.program, work.arguments) = contained.engine.starting_again(&contained.name);
-            }
             broker.end = None;
-            broker.held.start(work).map(drop).map_err(|error: SystemError| error.to_string())
+            let started = match &broker.container {
+                Some(contained) => {
+                    (work.program, work.arguments) = contained.engine.starting_again(&contained.name);
+                    start_container(&mut broker.held, work, contained)
+                }
+                None => broker.held.start(work).map(drop),
+            };
+            started.map_err(|error| error.to_string())
         });
         let programs = self.places.iter_mut().zip(&self.brokers).filter(|(_, broker)| broker.container.is_none());
         programs.for_each(|(place, broker)| place.pid = broker.held.pid());
@@ -114,4 +122,21 @@ impl Contained {
         self.is_paused = pause;
         Ok(())
     }
+}
+
+/// Starts a container again and waits until it runs, or has ended by itself. Where the engine itself fails it is asked again:
+/// with the machine busy, podman was seen to fail with "failed to connect to container's attach socket: connection refused",
+/// as the process that watches over a container may say that it is there before it listens.
+fn start_container(held: &mut Held, work: &Work, contained: &Contained) -> Result<(), SystemError> {
+    let deadline = Instant::now() + container::QUESTION;
+    held.start(work)?;
+    while Instant::now() < deadline {
+        match held.ended() {
+            Some(End::Status(status)) if status.code() == Some(container::FAILED) => drop(held.start(work)?),
+            Some(_) => break,
+            None if contained.engine.ended(&contained.name)?.is_none() => break,
+            None => thread::sleep(container::LOOK),
+        }
+    }
+    Ok(())
 }

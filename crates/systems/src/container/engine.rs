@@ -16,7 +16,9 @@ pub const ENGINE_VARIABLE: &str = "PUBMARK_CONTAINER_ENGINE";
 /// Everything that can be limited.
 const LIMITS: [&str; 3] = ["cpu", "memory", "cores"];
 /// Longest run of a question to the engine. The first one after an installation sets up its storage.
-pub(super) const QUESTION: Duration = Duration::from_secs(20);
+pub(crate) const QUESTION: Duration = Duration::from_secs(20);
+/// Exit status that says that the engine failed, and not what it ran (podman-start(1); Docker's `run` has the same).
+pub(crate) const FAILED: i32 = 125;
 /// Starts the line of an answer: engines write warnings beside it.
 pub(super) const ANSWER: &str = "pubmark-answer:";
 

@@ -20,5 +20,7 @@ mod owner;
 mod place;
 
 pub use engine::{ENGINE_VARIABLE, Engine, EngineKind};
+pub(crate) use engine::{FAILED, QUESTION};
 pub use error::ContainerError;
 pub use place::ContainerEnd;
+pub(crate) use place::LOOK;

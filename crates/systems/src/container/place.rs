@@ -11,7 +11,7 @@ use crate::cgroup::{CgroupPlace, CostPlace};
 use crate::error::SystemError;
 
 /// Time between two questions for a container that is starting.
-const LOOK: Duration = Duration::from_millis(50);
+pub(crate) const LOOK: Duration = Duration::from_millis(50);
 
 /// How a container ended, for a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -1,10 +1,10 @@
 //! A folder in which the binary is called as a user would, with a folder for temporary files of its own, and a turn: few
 //! tests load the machine at a time.
 
-use std::io::Read;
+use std::io::{ErrorKind, Read};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
-use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use serde_json::Value;
@@ -153,12 +153,12 @@ impl Place {
 /// A call under way; killed if the test gives it up.
 pub struct Call {
     child: Child,
-    readers: Option<[std::thread::JoinHandle<String>; 2]>,
+    readers: Option<[Reader; 2]>,
 }
 
 impl Call {
     fn new(mut child: Child) -> Call {
-        let readers = [reader(child.stdout.take().unwrap()), reader(child.stderr.take().unwrap())];
+        let readers = [Reader::new(child.stdout.take().unwrap()), Reader::new(child.stderr.take().unwrap())];
         Call { child, readers: Some(readers) }
     }
 
@@ -170,6 +170,12 @@ impl Call {
     /// Sends it a signal.
     pub fn signal(&self, signal: libc::c_int) {
         super::processes::signal(self.pid(), signal);
+    }
+
+    /// Has it written these words to its errors?
+    pub fn has_said(&self, words: &str) -> bool {
+        let [_, errors] = self.readers.as_ref().unwrap();
+        String::from_utf8_lossy(&errors.bytes.lock().unwrap()).contains(words)
     }
 
     /// Has it ended?
@@ -188,7 +194,7 @@ impl Call {
             std::thread::sleep(LOOK);
         };
         let took = began.elapsed();
-        let [printed, errors] = self.readers.take().unwrap().map(|reader| reader.join().unwrap());
+        let [printed, errors] = self.readers.take().unwrap().map(Reader::end);
         assert!(!errors.contains("panicked"), "a panic reached the user: {errors}");
         Called { status, printed, errors, took }
     }
@@ -204,10 +210,32 @@ impl Drop for Call {
     }
 }
 
-fn reader(mut stream: impl Read + Send + 'static) -> std::thread::JoinHandle<String> {
-    std::thread::spawn(move || {
-        let mut bytes = Vec::new();
-        stream.read_to_end(&mut bytes).unwrap();
-        String::from_utf8(bytes).unwrap()
-    })
+/// Takes what a program writes while it runs, so that it never waits.
+struct Reader {
+    bytes: Arc<Mutex<Vec<u8>>>,
+    thread: std::thread::JoinHandle<()>,
+}
+
+impl Reader {
+    fn new(mut stream: impl Read + Send + 'static) -> Reader {
+        let bytes = Arc::new(Mutex::new(Vec::new()));
+        let taken = bytes.clone();
+        let thread = std::thread::spawn(move || {
+            let mut piece = [0; 16 * 1024];
+            loop {
+                match stream.read(&mut piece) {
+                    Ok(0) => break,
+                    Ok(length) => taken.lock().unwrap().extend_from_slice(&piece[..length]),
+                    Err(error) => assert_eq!(error.kind(), ErrorKind::Interrupted, "{error}"),
+                }
+            }
+        });
+        Reader { bytes, thread }
+    }
+
+    /// All that was written, when the program has ended.
+    fn end(self) -> String {
+        self.thread.join().unwrap();
+        String::from_utf8(std::mem::take(&mut *self.bytes.lock().unwrap())).unwrap()
+    }
 }
