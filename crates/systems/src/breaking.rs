@@ -1,5 +1,6 @@
 //! A running system broken on purpose and put right again: at the same ports, with the same files and the same data folder.
 
+use std::path::Path;
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -9,7 +10,7 @@ use crate::keeper::held::{End, Held};
 use crate::keeper::messages::Work;
 use crate::launch::Contained;
 use crate::process::Stopped;
-use crate::running::RunningSystem;
+use crate::running::{RunningSystem, log_tail};
 
 impl RunningSystem {
     /// Kills a server (from 0), or all, without asking (SIGKILL), and waits until they are gone.
@@ -58,7 +59,7 @@ impl RunningSystem {
     /// returns.
     ///
     /// # Errors
-    /// A program could not be started.
+    /// A program could not be started, or a container's engine failed to start it several times.
     pub fn start_again(&mut self, server: Option<usize>) -> Result<(), String> {
         let started = self.each(server, |number, broker| {
             let Some(work) = &mut broker.work else { return Err(format!("server {} was never started", number + 1)) };
@@ -67,7 +68,7 @@ impl RunningSystem {
             let started = match &broker.container {
                 Some(contained) => {
                     (work.program, work.arguments) = contained.engine.starting_again(&contained.name);
-                    start_container(&mut broker.held, work, contained)
+                    start_container(&mut broker.held, work, contained, &broker.log)
                 }
                 None => broker.held.start(work).map(drop),
             };
@@ -124,19 +125,40 @@ impl Contained {
     }
 }
 
+/// Times that an engine is asked to start a container again before its failure is believed.
+const ATTEMPTS: u32 = 3;
+
 /// Starts a container again and waits until it runs, or has ended by itself. Where the engine itself fails it is asked again:
-/// with the machine busy, podman was seen to fail with "failed to connect to container's attach socket: connection refused",
-/// as the process that watches over a container may say that it is there before it listens.
-fn start_container(held: &mut Held, work: &Work, contained: &Contained) -> Result<(), SystemError> {
+/// podman 4.3.1 was seen once, on a busy machine, to fail with "failed to connect to container's attach socket: connection
+/// refused".
+fn start_container(held: &mut Held, work: &Work, contained: &Contained, log: &Path) -> Result<(), SystemError> {
+    for _ in 0..ATTEMPTS {
+        held.start(work)?;
+        if has_begun(held, contained)? {
+            return Ok(());
+        }
+    }
+    Err(not_started(contained, format!("failed {ATTEMPTS} times"), log_tail(log)))
+}
+
+/// Waits until a container runs or has ended; `false` if its engine failed.
+fn has_begun(held: &mut Held, contained: &Contained) -> Result<bool, SystemError> {
     let deadline = Instant::now() + container::QUESTION;
-    held.start(work)?;
-    while Instant::now() < deadline {
+    loop {
         match held.ended() {
-            Some(End::Status(status)) if status.code() == Some(container::FAILED) => drop(held.start(work)?),
-            Some(_) => break,
-            None if contained.engine.ended(&contained.name)?.is_none() => break,
+            Some(End::Status(status)) => return Ok(status.code() != Some(container::FAILED)),
+            Some(End::WithKeeper) => return Ok(true),
+            None if contained.engine.ended(&contained.name)?.is_none() => return Ok(true),
+            None if Instant::now() >= deadline => {
+                let outcome = format!("did not start it within {} s", container::QUESTION.as_secs());
+                return Err(not_started(contained, outcome, String::new()));
+            }
             None => thread::sleep(container::LOOK),
         }
     }
-    Ok(())
+}
+
+fn not_started(contained: &Contained, outcome: String, output: String) -> SystemError {
+    let (program, arguments) = contained.engine.starting_again(&contained.name);
+    SystemError::Command { command: format!("{} {}", program.display(), arguments.join(" ")), outcome, output }
 }

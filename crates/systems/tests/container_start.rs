@@ -116,6 +116,51 @@ fn a_container_is_killed_paused_and_started_again() {
     assert!(!is_there(engine, &id), "{}", containers(engine));
 }
 
+/// An engine that fails as often as the file FAILURES says when it is to start a container again.
+const FAILING: &str = r#"#!/bin/sh
+left=$(cat FAILURES)
+for word in "$@"; do
+    if [ "$word" = --attach ] && [ "$left" -gt 0 ]; then
+        echo $((left - 1)) >FAILURES
+        echo "Error: failed to connect to container's attach socket"
+        exit 125
+    fi
+done
+exec ENGINE "$@"
+"#;
+
+#[test]
+fn an_engine_that_fails_to_start_a_container_again_is_asked_again_and_not_for_ever() {
+    let Some((engine, image)) = engine() else { return };
+    if let Ok(failures) = std::env::var(NOTE) {
+        let mut running = begin(image, |_| {});
+        let mut starts_after = |times: u32| {
+            running.kill(None).unwrap();
+            std::fs::write(&failures, times.to_string()).unwrap();
+            let started = running.start_again(None);
+            assert!(started.is_err() || (0..3).any(|_| comes_true(|| accepts(running.endpoint()).is_ok())));
+            (started, std::fs::read_to_string(&failures).unwrap().trim().to_owned())
+        };
+        assert_eq!(starts_after(2), (Ok(()), "0".to_owned()));
+        let (failed, left) = starts_after(5);
+        let said = failed.unwrap_err();
+        assert!(said.contains("failed 3 times") && said.contains("attach socket") && left == "2", "{said} {left}");
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let (program, failures) = (folder.path().join("podman"), folder.path().join("failures"));
+    let script = FAILING.replace("FAILURES", failures.to_str().unwrap());
+    std::fs::write(&failures, "0").unwrap();
+    std::fs::write(&program, script.replace("ENGINE", engine.program.to_str().unwrap())).unwrap();
+    std::fs::set_permissions(&program, std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
+    let mut inner = Command::new(std::env::current_exe().unwrap());
+    inner.args(["an_engine_that_fails_to_start_a_container_again_is_asked_again_and_not_for_ever", "--exact"]);
+    inner.env(NOTE, &failures).env("PUBMARK_CONTAINER_ENGINE", &program).env("TMPDIR", folder.path());
+    let (status, output) = pubmark_systems::process::run_to_end(inner, Duration::from_secs(120)).unwrap();
+    assert!(status.success() && !output.contains("skipped"), "{output}");
+    assert_eq!(std::fs::read_to_string(&failures).unwrap().trim(), "2", "the failing engine was used: {output}");
+}
+
 /// The id of the container that a process is in.
 fn id_of(pid: u32) -> String {
     let groups = std::fs::read_to_string(format!("/proc/{pid}/cgroup")).unwrap();
