@@ -40,10 +40,12 @@ image: ## build a static program and an image of it, pubmark:VERSION
 	$(ENGINE) build -t pubmark:$$(target/image/root/bin/pubmark --version | cut -d' ' -f2) target/image
 
 bench: ## measure what docs/guide/cost.md quotes; on a quiet machine, about half an hour
+	@.ci/install-perf-test
 	$(CARGO) build --profile demo -p pubmark-bench
 	target/demo/pubmark-bench $(BENCH)
 
 bench-write: ## the same, and put the table into docs/guide/cost.md
+	@.ci/install-perf-test
 	$(CARGO) build --profile demo -p pubmark-bench
 	target/demo/pubmark-bench --markdown > target/bench.md
 	target/demo/pubmark-bench insert target/bench.md docs/guide/cost.md

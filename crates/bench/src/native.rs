@@ -2,6 +2,7 @@
 
 use std::io::Write;
 use std::net::SocketAddr;
+use std::path::Path;
 use std::process::{Command, Stdio};
 
 use crate::usage;
@@ -24,6 +25,67 @@ pub fn mosquitto_pub(server: SocketAddr) -> Result<f64, String> {
     let (host, port) = (server.ip().to_string(), server.port().to_string());
     let arguments = ["-h", &host, "-p", &port, "-V", "5", "-t", "bench", "-q", "0", "-l"];
     cpu_per_million("mosquitto_pub", "mosquitto-clients", &arguments, true)
+}
+
+/// CPU seconds of mosquitto_pub and mosquitto_sub together per million messages of 16 B that go from one to the other.
+pub fn mosquitto_pub_sub(server: SocketAddr) -> Result<f64, String> {
+    let (host, port, messages) = (server.ip().to_string(), server.port().to_string(), (MESSAGES + 1).to_string());
+    // Kept by the broker: the first that the subscriber hears says that it listens.
+    let kept = ["-h", &host, "-p", &port, "-V", "5", "-t", "bench", "-r", "-m", READY];
+    cpu_per_million("mosquitto_pub", "mosquitto-clients", &kept, false)?;
+    // Ends after so many messages, or after 30 s with an error: then some were lost.
+    let mut subscriber = Command::new("mosquitto_sub")
+        .args(["-h", &host, "-p", &port, "-V", "5", "-t", "bench", "-q", "0", "-C", &messages, "-W", "30"])
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .spawn()
+        .map_err(|error| format!("failed to start mosquitto_sub (Debian: mosquitto-clients): {error}"))?;
+    let output = subscriber.stdout.take().ok_or("mosquitto_sub has no output")?;
+    let mut output = std::io::BufReader::new(output);
+    let ready = wait_for_line(&mut output, READY);
+    // What it prints is read to its end, or it would stand still.
+    let reading = std::thread::spawn(move || std::io::copy(&mut output, &mut std::io::sink()));
+    let before = usage::children_cpu_s();
+    let published = ready.and_then(|()| mosquitto_pub(server));
+    let status = subscriber.wait().map_err(|error| format!("mosquitto_sub: {error}"))?;
+    reading.join().map_err(|_| "the reader of mosquitto_sub ended")?.map_err(|error| error.to_string())?;
+    published?;
+    if !status.success() {
+        return Err(format!("mosquitto_sub did not get all messages: it ended with {status}"));
+    }
+    Ok((usage::children_cpu_s() - before) / (f64::from(MESSAGES) / 1e6))
+}
+
+/// What is published first.
+const READY: &str = "ready";
+
+/// Reads lines until one has this word.
+fn wait_for_line(output: &mut impl std::io::BufRead, word: &str) -> Result<(), String> {
+    let mut line = String::new();
+    while output.read_line(&mut line).map_err(|error| error.to_string())? > 0 {
+        if line.contains(word) {
+            return Ok(());
+        }
+        line.clear();
+    }
+    Err(format!("no {word} was heard of"))
+}
+
+/// Where `.ci/install-perf-test` puts the jars of RabbitMQ's perf-test.
+const PERF_TEST: &str = "target/perf-test";
+/// What its producer may have in flight: as our adapter.
+const PERF_TEST_CONFIRMS: &str = "20";
+
+/// CPU seconds of RabbitMQ's perf-test, the start of its virtual machine included, per million messages of 16 B that one producer, which
+/// waits for confirms, sends to one consumer, which acknowledges each.
+pub fn perf_test(server: SocketAddr) -> Result<f64, String> {
+    if !Path::new(PERF_TEST).is_dir() {
+        return Err(format!("no jars in {PERF_TEST}: `.ci/install-perf-test`, which needs mvn and java"));
+    }
+    let (jars, uri, messages) = (format!("{PERF_TEST}/*"), format!("amqp://{server}"), MESSAGES.to_string());
+    let of = ["-cp", &jars, "com.rabbitmq.perf.PerfTest", "--uri", &uri, "-x", "1", "-y", "1", "-s", "16"];
+    let how = ["--confirm", PERF_TEST_CONFIRMS, "--qos", "0", "--pmessages", &messages, "--cmessages", &messages];
+    cpu_per_million("java", "default-jre-headless", &[&of[..], &how].concat(), false)
 }
 
 /// Runs a tool to its end, with the messages as lines of its input if it wants them there.

@@ -10,6 +10,7 @@ mod idle;
 mod lag;
 mod libraries;
 mod links;
+mod native;
 mod paced;
 mod pairs;
 mod protocols;
@@ -26,7 +27,7 @@ pub const ROWS: &[Row] = &[
     pairs::ROW,
     protocols::FLOOD,
     protocols::PACED,
-    protocols::PUBLISH,
+    native::ROW,
     protocols::IDLE,
     libraries::ZENOH,
     libraries::DDS,

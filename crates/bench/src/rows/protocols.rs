@@ -3,7 +3,7 @@
 use crate::bed::Bed;
 use crate::generator::{Finding, Order};
 use crate::row::{Reading, Row};
-use crate::{child, idle, native, out};
+use crate::{child, idle, out};
 
 pub const FLOOD: Row = Row {
     name: "protocols-flood",
@@ -17,13 +17,6 @@ pub const PACED: Row = Row {
     measure: "paced 10,000 msg/s, 100 → 1, 16 B, CPU-s per million delivered",
     known: "—",
     run: paced,
-};
-
-pub const PUBLISH: Row = Row {
-    name: "native-publish",
-    measure: "publish alone, 1 connection, 16 B, CPU-s per million: ours beside the system's own tool in the same call",
-    known: "redis-benchmark 2.02",
-    run: publish,
 };
 
 pub const IDLE: Row = Row {
@@ -152,48 +145,6 @@ fn paced(repetitions: usize) -> Result<Vec<Reading>, String> {
             measured(&case, &["publishers=100", "rate=100/s", "payload=16B"], repetitions);
         readings
             .push(Reading { note, ..Reading::new(&format!("{} QoS {}", case.protocol, case.qos), costs, "s", None) });
-    }
-    Ok(readings)
-}
-
-/// A protocol and the tool that its system comes with.
-struct Native {
-    case: Case,
-    tool: &'static str,
-    measure: fn(std::net::SocketAddr) -> Result<f64, String>,
-}
-
-const NATIVE: [Native; 2] = [
-    Native {
-        case: Case { protocol: "redis", system: "redis", qos: 0 },
-        tool: "redis-benchmark -P 16",
-        measure: native::redis_benchmark,
-    },
-    Native {
-        case: Case { protocol: "mqtt5", system: "mosquitto", qos: 0 },
-        tool: "mosquitto_pub -l",
-        measure: native::mosquitto_pub,
-    },
-];
-
-fn publish(repetitions: usize) -> Result<Vec<Reading>, String> {
-    let mut readings = vec![];
-    for Native { case, tool, measure } in NATIVE {
-        let (mut ours, mut theirs, mut ratios) = (vec![], vec![], vec![]);
-        for _ in 0..repetitions {
-            let bed = Bed::start(case.system, case.protocol, false)?;
-            let set = ["arrival=flood", "publishers=1", "payload=16B"];
-            let alone = Order { publish_only: true, ..order(&case, &bed, &set) };
-            let found: Finding = child::ask("generator", &alone)?;
-            let own = found.cpu_s / (found.sent as f64 / 1e6);
-            let other = measure(bed.address)?;
-            ours.push(own);
-            theirs.push(other);
-            ratios.push(own / other);
-        }
-        readings.push(Reading::new(&format!("pubmark, {}", case.protocol), ours, "s", None));
-        readings.push(Reading::new(tool, theirs, "s", None));
-        readings.push(Reading::new(&format!("ratio to {tool}"), ratios, "×", Some(1.0)));
     }
     Ok(readings)
 }

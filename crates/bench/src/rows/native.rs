@@ -1,0 +1,103 @@
+//! What a message costs beside the tool that a system comes with, or is measured with by its makers; both in the same call.
+
+use std::net::SocketAddr;
+
+use super::protocols::{Case, order};
+use crate::bed::Bed;
+use crate::generator::{Finding, Order};
+use crate::row::{Reading, Row};
+use crate::{child, native, out};
+
+pub const ROW: Row = Row {
+    name: "native-tools",
+    measure: "flood, 16 B, one connection a side, CPU-s per million: ours beside the system's own tool in the same call",
+    known: "redis-benchmark 2.02, mosquitto_pub/sub 4.84, perf-test 25.2",
+    run,
+};
+
+/// What a tool does.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Does {
+    /// Publishes to nobody: a million sent.
+    Publish,
+    /// Publishes and subscribes: a million delivered.
+    Carry,
+}
+
+/// A protocol and the tool that its system comes with.
+struct Native {
+    case: Case,
+    does: Does,
+    tool: &'static str,
+    measure: fn(SocketAddr) -> Result<f64, String>,
+}
+
+const NATIVE: [Native; 4] = [
+    Native {
+        case: Case { protocol: "redis", system: "redis", qos: 0 },
+        does: Does::Publish,
+        tool: "redis-benchmark -P 16",
+        measure: native::redis_benchmark,
+    },
+    Native {
+        case: Case { protocol: "mqtt5", system: "mosquitto", qos: 0 },
+        does: Does::Publish,
+        tool: "mosquitto_pub -l",
+        measure: native::mosquitto_pub,
+    },
+    Native {
+        case: Case { protocol: "mqtt5", system: "mosquitto", qos: 0 },
+        does: Does::Carry,
+        tool: "mosquitto_pub -l and mosquitto_sub",
+        measure: native::mosquitto_pub_sub,
+    },
+    Native {
+        // With confirms: without them a flood fills the sockets with what RabbitMQ carries long after the window.
+        case: Case { protocol: "amqp091", system: "rabbitmq", qos: 1 },
+        does: Does::Carry,
+        tool: "perf-test with confirms (its JVM's start included)",
+        measure: native::perf_test,
+    },
+];
+
+fn run(repetitions: usize) -> Result<Vec<Reading>, String> {
+    let mut readings = vec![];
+    for Native { case, does, tool, measure } in NATIVE {
+        let (mut ours, mut theirs, mut ratios, mut note) = (vec![], vec![], vec![], String::new());
+        for _ in 0..repetitions {
+            let bed = Bed::start(case.system, case.protocol, false)?;
+            let other = match measure(bed.address) {
+                Ok(other) => other,
+                Err(why) => {
+                    // The others are measured all the same.
+                    out::note(&format!("left out: {tool}: {why}"));
+                    note = format!("left out: {why}");
+                    break;
+                }
+            };
+            let own = cost(&case, does, &bed)?;
+            ours.push(own);
+            theirs.push(other);
+            ratios.push(own / other);
+        }
+        let doing = match does {
+            Does::Publish => "publish alone",
+            Does::Carry => "1 → 1",
+        };
+        readings.push(Reading::new(&format!("{doing}: pubmark, {} QoS {}", case.protocol, case.qos), ours, "s", None));
+        readings.push(Reading { note, ..Reading::new(&format!("{doing}: {tool}"), theirs, "s", None) });
+        readings.push(Reading::new(&format!("{doing}: ratio to {tool}"), ratios, "×", Some(1.0)));
+    }
+    Ok(readings)
+}
+
+fn cost(case: &Case, does: Does, bed: &Bed) -> Result<f64, String> {
+    let set = ["arrival=flood", "publishers=1", "payload=16B"];
+    let order = Order { publish_only: does == Does::Publish, ..order(case, bed, &set) };
+    let found: Finding = child::ask("generator", &order)?;
+    let messages = if does == Does::Publish { found.sent } else { found.delivered };
+    if messages == 0 {
+        return Err(format!("{} QoS {}: nothing came through", case.protocol, case.qos));
+    }
+    Ok(found.cpu_s / (messages as f64 / 1e6))
+}
