@@ -164,6 +164,8 @@ pub enum FailureKind {
     Unsupported,
     /// Its program is not on this machine.
     NotInstalled,
+    /// This machine has not the open files or ports for so many connections.
+    NoRoom,
     /// It did not start, or was not ready in time.
     DidNotStart,
     /// It could not be reached, or turned clients away.
@@ -186,6 +188,7 @@ impl FailureKind {
         match self {
             FailureKind::Unsupported => "not offered",
             FailureKind::NotInstalled => "not installed",
+            FailureKind::NoRoom => "no room here",
             FailureKind::DidNotStart => "did not start",
             FailureKind::Refused => "refused",
             FailureKind::OutOfMemory => "out of memory",

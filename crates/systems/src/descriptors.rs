@@ -25,13 +25,26 @@ pub fn limit() -> io::Result<DescriptorLimit> {
 pub fn raise() -> io::Result<DescriptorLimit> {
     let found = limit()?;
     if found.soft < found.hard {
-        let wanted = libc::rlimit { rlim_cur: found.hard, rlim_max: found.hard };
-        // SAFETY: `wanted` is a valid rlimit.
-        if unsafe { libc::setrlimit(libc::RLIMIT_NOFILE, &wanted) } != 0 {
-            return Err(io::Error::last_os_error());
-        }
+        set(found.hard)?;
     }
     limit()
+}
+
+/// The same; where so many are needed and the hard limit is below, that too, if we have the right to.
+pub fn raise_for(needed: u64) -> io::Result<DescriptorLimit> {
+    let found = raise()?;
+    // Who may not (root may, unless it has no CAP_SYS_RESOURCE) keeps what there is.
+    if found.hard < needed && set(needed).is_ok() { limit() } else { Ok(found) }
+}
+
+/// Sets both limits.
+fn set(limit: u64) -> io::Result<()> {
+    let wanted = libc::rlimit { rlim_cur: limit, rlim_max: limit };
+    // SAFETY: `wanted` is a valid rlimit.
+    if unsafe { libc::setrlimit(libc::RLIMIT_NOFILE, &wanted) } != 0 {
+        return Err(io::Error::last_os_error());
+    }
+    Ok(())
 }
 
 #[cfg(test)]
@@ -44,5 +57,8 @@ mod tests {
         let raised = raise().unwrap();
         assert_eq!(raised.soft, raised.hard);
         assert_eq!(limit().unwrap(), raised);
+        // More than there can be (`fs.nr_open`) is no error, and takes nothing away.
+        assert_eq!(raise_for(u64::MAX - 1).unwrap(), raised);
+        assert_eq!(raise_for(1).unwrap(), raised);
     }
 }

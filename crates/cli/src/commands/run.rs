@@ -124,12 +124,15 @@ impl Run {
             rate: self.rate,
             links: self.setup.link.clone(),
             faults: self.fault.clone(),
+            isolate: self.setup.isolate.clone(),
         };
         let mut workload = load::load(&self.workload, &options).map_err(|error| match error {
             LoadError::NotFound { ref name, ref hint } => {
                 Failure::usage(format!("there is no workload `{name}`")).hint(hint.clone())
             }
-            LoadError::Link { message, hint } => Failure::usage(message).hint(hint),
+            LoadError::Link { message, hint } | LoadError::Group { message, hint } => {
+                Failure::usage(message).hint(hint)
+            }
             LoadError::Unreadable { .. } => Failure::from_error(ExitCode::Usage, &error)
                 .hint("give a workload file, or a built-in one: `pubmark list workloads`"),
             found => Failure::in_file(found).during(format!("failed to load the workload `{}`", self.workload)),
@@ -185,9 +188,8 @@ impl Run {
         sockets::carried_out(&self.setup, spoken, &wanted)?;
         faults::carried_out(&workload, spoken, &wanted)?;
         let occurrences = faults::occurrences(&workload, self.setup.seed, self.duration)?;
-        raise_descriptors(wanted.sockets(&fleet).div_ceil(self.node_count().into()))?;
+        self.room(&fleet, &wanted)?;
         let sources = self.setup.source_addresses.clone();
-        sources::check_ports(sources.as_ref(), sources::connections_to_one(&fleet, &wanted))?;
         Ok(Measurement {
             timeline: self.timeline(),
             faults: occurrences,
@@ -211,6 +213,12 @@ impl Run {
             observers: None,
             node_exporter: self.setup.node_exporter.clone(),
         })
+    }
+
+    /// Has this machine the open files and the ports for so many connections?
+    pub fn room(&self, fleet: &Fleet, wanted: &Wanted) -> Result<(), Failure> {
+        raise_descriptors(wanted.sockets(fleet).div_ceil(self.node_count().into()))?;
+        sources::check_ports(self.setup.source_addresses.as_ref(), sources::connections_to_one(fleet, wanted))
     }
 
     fn measure(&self, measurement: &Measurement, printer: &Printer, stop: &AtomicBool) -> Outcome {
@@ -282,10 +290,10 @@ fn refuse_what_is_not_carried_out(workload: &Workload) -> Result<(), Failure> {
 
 /// Raises the limit of open files, and says at once if it is too low for the fleet.
 fn raise_descriptors(sockets: u64) -> Result<(), Failure> {
-    let limit = descriptors::raise().map_err(|error| {
+    let needed = sockets + OTHER_DESCRIPTORS;
+    let limit = descriptors::raise_for(needed).map_err(|error| {
         Failure::from_error(ExitCode::Internal, &error).during("failed to raise the limit of open files")
     })?;
-    let needed = sockets + OTHER_DESCRIPTORS;
     if needed > limit.soft {
         return Err(Failure::usage(format!(
             "{sockets} connections need {needed} open files, the limit is {}",

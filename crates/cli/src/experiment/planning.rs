@@ -170,6 +170,10 @@ impl Ready {
             Ok(fleet) => fleet,
             Err(lacks) => return Ok(Err(Refusal::unsupported(lacks))),
         };
+        // Of the sizes of an axis the largest may be too large for this machine, and the others are not.
+        if let Err(failure) = run.room(&fleet, &wanted) {
+            return Ok(Err(Refusal::no_room(failure.chain.join(": "))));
+        }
         let measurement = run.measurement(workload, fleet, spoken, wanted)?;
         let schedule_hash =
             schedule::hash(&measurement.workload, &measurement.fleet, measurement.seed, &measurement.timeline);

@@ -10,7 +10,7 @@ use pubmark_systems::{BackEndChoice, Definition, StartOptions, SystemError, laun
 /// Why a cell is not run.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Refusal {
-    /// `Unsupported` or `NotInstalled`.
+    /// `Unsupported`, `NotInstalled` or `NoRoom`.
     pub kind: FailureKind,
     /// One sentence.
     pub text: String,
@@ -20,6 +20,11 @@ impl Refusal {
     /// The system does not offer it.
     pub fn unsupported(text: impl Into<String>) -> Refusal {
         Refusal { kind: FailureKind::Unsupported, text: text.into() }
+    }
+
+    /// This machine is too small for it.
+    pub fn no_room(text: impl Into<String>) -> Refusal {
+        Refusal { kind: FailureKind::NoRoom, text: text.into() }
     }
 }
 

@@ -178,6 +178,21 @@ fn a_dry_run_names_cells_runs_and_what_is_not_possible() {
     assert!(!place.path().join("runs").exists(), "it left a folder");
 }
 
+#[test]
+fn a_size_too_large_for_this_machine_is_left_out_and_the_others_are_not() {
+    let place = Place::new();
+    // More connections to one endpoint than there are ports, whatever the machine.
+    place.write(
+        "sizes.yaml",
+        "name: sizes\nworkload: fan-in\nrepeat: 3\nduration: 1s\naxes:\n  system: builtin\n  set: {publishers: [10, 70000]}\n",
+    );
+    let called = place.call(&["experiment", "sizes.yaml", "--dry-run"]);
+    assert_eq!(called.code(), 0, "{called:?}");
+    for words in ["✓ builtin, publishers 10", "✗ builtin, publishers 70000", "no room here: 70001 connections"] {
+        assert!(called.printed.contains(words), "{words} is missing: {}", called.printed);
+    }
+}
+
 /// An experiment on the built-in broker under a workload of the test's own.
 fn start_own(place: &Place) -> Call {
     place.write(
