@@ -16,6 +16,7 @@ use pubmark_engine::run::{self, Observer, Phase, Sides};
 use pubmark_engine::sections;
 use pubmark_links::network::BackEnd;
 use pubmark_links::star::Snapshot;
+use pubmark_model::connection_groups::ConnectionGroups;
 use pubmark_model::fault::Occurrence;
 use pubmark_model::fleet::Fleet;
 use pubmark_model::random::mix;
@@ -264,9 +265,10 @@ impl Measurement {
         if let Some(joined) = &self.joined {
             return Some(joined.launcher(workers::words(self.spoken)));
         }
-        (plan.by_network || plan.nodes > 1).then(|| {
+        let has_isolated = ConnectionGroups::of(&plan.workload).has_isolated();
+        (plan.by_network || plan.nodes > 1 || has_isolated).then(|| {
             let namespaces = linked.map(Linked::namespaces).unwrap_or_default();
-            let workers = workers::Workers::new(namespaces, plan.nodes, self.spoken, started.clone());
+            let workers = workers::Workers::new(plan, namespaces, self.spoken, started.clone());
             Box::new(workers) as Box<dyn Launcher>
         })
     }

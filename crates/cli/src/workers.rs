@@ -8,11 +8,13 @@ use std::os::unix::process::CommandExt;
 use std::process::{Command, Stdio};
 use std::sync::Arc;
 
+use pubmark_engine::plan::RunPlan;
 use pubmark_engine::progress::Progress;
 use pubmark_engine::remote::{self, Launcher, Started};
 use pubmark_engine::run::Sides;
 use pubmark_engine::shares::Place;
 use pubmark_links::namespace::Namespace;
+use pubmark_model::connection_groups::ConnectionGroups;
 use pubmark_protocol::capabilities::SentMeans;
 use pubmark_systems::meter;
 
@@ -21,6 +23,8 @@ use crate::protocols::{self, Protocol, Spoken};
 /// Starts workers.
 #[derive(Debug)]
 pub struct Workers {
+    /// Names of the workload's groups, those of one client taken together.
+    groups: Vec<String>,
     /// By number of the network; those of the first node first.
     namespaces: Vec<Namespace>,
     networks_of_node: usize,
@@ -37,11 +41,12 @@ pub fn are_needed(spoken: Spoken) -> bool {
 }
 
 impl Workers {
-    /// For clients that speak this, in these networks, as many for each of so many nodes. Each that is started is entered in
+    /// For the clients of a plan, which speak this, in these networks, as many for each node. Each that is started is entered in
     /// `started`.
-    pub fn new(namespaces: Vec<Namespace>, nodes: u16, spoken: Spoken, started: meter::Workers) -> Workers {
-        let networks_of_node = namespaces.len() / usize::from(nodes.max(1));
-        Workers { namespaces, networks_of_node, speaks: words(spoken), started }
+    pub fn new(plan: &RunPlan, namespaces: Vec<Namespace>, spoken: Spoken, started: meter::Workers) -> Workers {
+        let networks_of_node = namespaces.len() / usize::from(plan.nodes.max(1));
+        let groups = ConnectionGroups::of(&plan.workload).names;
+        Workers { groups, namespaces, networks_of_node, speaks: words(spoken), started }
     }
 }
 
@@ -82,7 +87,8 @@ impl Launcher for Workers {
             namespace.contain(&mut command);
         }
         let child = command.spawn()?;
-        self.started.enter(child.id());
+        let group = place.group.and_then(|group| self.groups.get(usize::from(group)));
+        self.started.enter(child.id(), group.map(String::as_str));
         Ok(Started { control, child: Some(child) })
     }
 

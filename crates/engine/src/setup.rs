@@ -28,7 +28,7 @@ use crate::shard::receiver::{Audience, Receiver};
 use crate::shard::requesting::Requester;
 use crate::shard::responding::Responder;
 use crate::shard::{SessionSetup, Setup};
-use crate::shares::{self, Share, Side};
+use crate::shares::{self, Rooms, Share, Side};
 
 /// Bytes that fill payloads: as large as the largest payload's need for not repeating within a message of usual size.
 const BODY_POOL_BYTES: usize = 1 << 20;
@@ -74,6 +74,8 @@ struct Common<'a> {
     /// Words that fill text payloads.
     text: Arc<[u8]>,
     progress: Arc<Progress>,
+    /// What keeps clients apart.
+    rooms: Rooms,
     /// The shards.
     shares: Vec<Share>,
 }
@@ -132,6 +134,7 @@ pub fn shards(plan: &RunPlan, progress: &Arc<Progress>, is_wanted: impl Fn(usize
         configs: [&plan.publish_at, &plan.subscribe_at].map(|places| shard_config(plan, places)),
         text: text_pool(plan.seed),
         progress: Arc::clone(progress),
+        rooms: Rooms::of(plan),
         shares: shares::shares(plan),
     };
     let chooses = plan.faults.iter().any(|fault| fault.connections.is_some());
@@ -220,7 +223,7 @@ impl Common<'_> {
         let mut books = vec![];
         let is_meant = |(place, crew): &(usize, Vec<Device>)| {
             let node = shares::node_of_sender(self.plan, *place, &crew[0]);
-            share.is_of(node, self.plan.networks.of_devices(crew[0].group))
+            share.is_of(node, self.rooms.devices[usize::from(crew[0].group)])
         };
         let crews = self.crews.sending().enumerate().filter(is_meant);
         for (_, crew) in crews.skip(share.part).step_by(share.of) {
@@ -365,7 +368,7 @@ impl Common<'_> {
             let audience = self.audiences[subscriber.number as usize];
             // Members of a shared group are on one shard: see docs/design/shared-subscriptions.md.
             let (node, number) = shares::node_of_listener(plan, subscriber, audience);
-            let is_meant = share.is_of(node, plan.networks.of_subscribers(subscriber.group));
+            let is_meant = share.is_of(node, self.rooms.subscribers[usize::from(subscriber.group)]);
             if !is_meant || number % share.of != share.part {
                 continue;
             }

@@ -3,6 +3,7 @@
 
 use std::collections::BTreeSet;
 
+use pubmark_model::connection_groups::ConnectionGroups;
 use pubmark_model::fleet::{Device, Subscriber};
 
 use crate::plan::RunPlan;
@@ -23,6 +24,43 @@ pub struct Place {
     pub node: u16,
     /// Number of the network that they are inside; `None`: the machine's own.
     pub network: Option<u16>,
+    /// The group whose clients are alone in a process there, by its place in [`ConnectionGroups::names`].
+    pub group: Option<u16>,
+}
+
+/// What keeps clients apart from others, whatever their number: shards have clients of one room only.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Room {
+    /// Clients of this network alone, if shards are dealt out by network: `Some(None)` is the machine's own.
+    network: Option<Option<u16>>,
+    /// Clients of this group alone, which has a process of its own.
+    group: Option<u16>,
+}
+
+/// The rooms of a run's clients.
+#[derive(Clone, Debug)]
+pub struct Rooms {
+    /// By device group, in the workload's order.
+    pub devices: Vec<Room>,
+    /// By subscriber group, likewise.
+    pub subscribers: Vec<Room>,
+}
+
+impl Rooms {
+    /// Those of a plan.
+    pub fn of(plan: &RunPlan) -> Rooms {
+        let groups = ConnectionGroups::of(&plan.workload);
+        // A process of its own is inside its network, wherever the sockets of others are made.
+        let room = |network: Option<u16>, group: Option<u16>| Room {
+            network: (plan.by_network || group.is_some()).then_some(network),
+            group,
+        };
+        let devices = (0..plan.workload.devices.len() as u16)
+            .map(|group| room(plan.networks.of_devices(group), groups.process_of_devices(group)));
+        let subscribers = (0..plan.workload.subscribers.len() as u16)
+            .map(|group| room(plan.networks.of_subscribers(group), groups.process_of_subscribers(group)));
+        Rooms { devices: devices.collect(), subscribers: subscribers.collect() }
+    }
 }
 
 /// A shard's part of its side.
@@ -32,8 +70,8 @@ pub struct Share {
     pub side: Side,
     /// Clients of this node alone: from 0; 0 in a run without nodes.
     pub node: u16,
-    /// Clients of this network alone, if shards are dealt out by network: `Some(None)` is the machine's own.
-    pub network: Option<Option<u16>>,
+    /// Clients of this room alone.
+    pub room: Room,
     /// Which part of these.
     pub part: usize,
     /// How many parts there are.
@@ -41,36 +79,36 @@ pub struct Share {
 }
 
 impl Share {
-    /// Does it have clients of this node and this network?
-    pub fn is_of(&self, node: u16, network: Option<u16>) -> bool {
-        self.node == node && self.network.is_none_or(|own| own == network)
+    /// Does it have clients of this node and this room?
+    pub fn is_of(&self, node: u16, room: Room) -> bool {
+        self.node == node && self.room == room
     }
 
     /// Where it runs; `None`: on a thread of the process that leads the run.
     pub fn away(&self, plan: &RunPlan) -> Option<Place> {
-        let place = Place { node: self.node, network: self.network.flatten() };
-        (plan.nodes > 1 || plan.on_nodes || place.network.is_some()).then_some(place)
+        let place = Place { node: self.node, network: self.room.network.flatten(), group: self.room.group };
+        let is_away = plan.nodes > 1 || plan.on_nodes || place.network.is_some() || place.group.is_some();
+        is_away.then_some(place)
     }
 }
 
 /// The shards of a run: first those of devices, then those of subscribers; of either, those of the first node first.
 pub fn shares(plan: &RunPlan) -> Vec<Share> {
-    let sides = [
-        (Side::Publish, plan.publisher_shards, &plan.networks.devices, plan.workload.devices.len()),
-        (Side::Subscribe, plan.subscriber_shards, &plan.networks.subscribers, plan.workload.subscribers.len()),
-    ];
+    let Rooms { devices, subscribers } = Rooms::of(plan);
+    let sides =
+        [(Side::Publish, plan.publisher_shards, devices), (Side::Subscribe, plan.subscriber_shards, subscribers)];
     let mut shares = vec![];
-    for (side, of, networks, groups) in sides {
-        let used: BTreeSet<Option<u16>> = (0..groups).map(|group| networks.get(group).copied().flatten()).collect();
-        let networks: Vec<Option<Option<u16>>> = match plan.by_network && !used.is_empty() {
-            true => used.into_iter().map(Some).collect(),
-            false => vec![None],
-        };
+    for (side, of, rooms) in sides {
+        // A side without groups has shards all the same, which have nothing to do.
+        let mut rooms: BTreeSet<Room> = rooms.into_iter().collect();
+        if rooms.is_empty() {
+            rooms.insert(Room::default());
+        }
         for node in 0..plan.nodes {
-            for network in &networks {
+            for room in &rooms {
                 // A network of its own has a process of its own, whose client library has threads of its own.
-                let of = if network.flatten().is_some() { 1 } else { of };
-                shares.extend((0..of).map(|part| Share { side, node, network: *network, part, of }));
+                let of = if plan.by_network && room.network.flatten().is_some() { 1 } else { of };
+                shares.extend((0..of).map(|part| Share { side, node, room: *room, part, of }));
             }
         }
     }

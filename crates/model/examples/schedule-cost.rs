@@ -67,6 +67,7 @@ fn group(arrival: Arrival, size: SizeDistribution, churn: Option<Churn>) -> Devi
         credentials: None,
         client: None,
         link: None,
+        isolate: false,
         requests: None,
     }
 }
@@ -118,6 +119,7 @@ fn streams_cost(name: &str, topic: &str, publishers: u32, subscribers: u32, filt
         shared: None,
         processing: Duration::ZERO,
         link: None,
+        isolate: false,
         responds: None,
     };
     let workload = Workload {

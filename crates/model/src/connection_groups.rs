@@ -11,6 +11,8 @@ pub struct ConnectionGroups {
     pub devices: Vec<u16>,
     /// Of each subscriber group, likewise.
     pub subscribers: Vec<u16>,
+    /// By place in `names`: a group of it asks for a process of its own.
+    pub isolated: Vec<bool>,
 }
 
 impl ConnectionGroups {
@@ -18,22 +20,43 @@ impl ConnectionGroups {
     pub fn of(workload: &Workload) -> ConnectionGroups {
         let mut groups = ConnectionGroups::default();
         for group in &workload.devices {
-            let place = groups.place(group.client.as_deref().unwrap_or(&group.name));
+            let place = groups.place(group.client.as_deref().unwrap_or(&group.name), group.isolate);
             groups.devices.push(place);
         }
         for group in &workload.subscribers {
-            let place = groups.place(group.client.as_deref().unwrap_or(&group.name));
+            let place = groups.place(group.client.as_deref().unwrap_or(&group.name), group.isolate);
             groups.subscribers.push(place);
         }
         groups
     }
 
-    fn place(&mut self, name: &str) -> u16 {
+    /// Does any of them have a process of its own?
+    pub fn has_isolated(&self) -> bool {
+        self.isolated.contains(&true)
+    }
+
+    /// Number of the process of a device group, where it has one of its own: its place in `names`.
+    pub fn process_of_devices(&self, group: u16) -> Option<u16> {
+        self.process(self.devices.get(usize::from(group)))
+    }
+
+    /// The same of a subscriber group.
+    pub fn process_of_subscribers(&self, group: u16) -> Option<u16> {
+        self.process(self.subscribers.get(usize::from(group)))
+    }
+
+    fn process(&self, place: Option<&u16>) -> Option<u16> {
+        place.copied().filter(|place| self.isolated.get(usize::from(*place)) == Some(&true))
+    }
+
+    fn place(&mut self, name: &str, isolated: bool) -> u16 {
         // Names of groups and of clients are one set.
         let place = self.names.iter().position(|known| known == name).unwrap_or_else(|| {
             self.names.push(name.to_owned());
+            self.isolated.push(false);
             self.names.len() - 1
         });
+        self.isolated[place] |= isolated;
         u16::try_from(place).unwrap_or(u16::MAX)
     }
 }
@@ -47,10 +70,13 @@ mod tests {
     fn groups_of_a_client_are_one() {
         let text = "name: shared\ndevices:\n  - {name: a/b, every: 1s, payload: 20B}\n  \
                     - {name: c/d, every: 1s, payload: 20B, client: house}\nsubscribers:\n  \
-                    - {name: hub, filters: [\"#\"]}\n  - {name: screen, client: house, filters: [\"#\"]}\n";
+                    - {name: hub, filters: [\"#\"]}\n  - {name: screen, client: house, isolate: process, filters: [\"#\"]}\n";
         let workload = parse("shared.yaml", text, &LoadOptions::default()).unwrap();
         let groups = ConnectionGroups::of(&workload);
         assert_eq!(groups.names, ["a/b", "house", "hub"]);
-        assert_eq!((groups.devices, groups.subscribers), (vec![0, 1], vec![2, 1]));
+        assert_eq!((&*groups.devices, &*groups.subscribers), (&[0, 1][..], &[2, 1][..]));
+        // One of those that share connections asks, and they go together.
+        assert_eq!([0, 1].map(|group| groups.process_of_devices(group)), [None, Some(1)]);
+        assert_eq!([0, 1, 2].map(|group| groups.process_of_subscribers(group)), [None, Some(1), None]);
     }
 }

@@ -116,6 +116,8 @@ pub struct DeviceGroup {
     pub client: Option<String>,
     /// Name of its link, one of the workload's; `None`: the machine's own network. Groups on shared clients have the same.
     pub link: Option<String>,
+    /// Its clients run in a process of their own, so that what they cost is told apart. Groups on shared clients go together.
+    pub isolate: bool,
     /// Its messages are requests: the group is one of requesters.
     pub requests: Option<Requests>,
 }
@@ -153,6 +155,8 @@ pub struct SubscriberGroup {
     pub client: Option<String>,
     /// Name of its link, as [`DeviceGroup::link`].
     pub link: Option<String>,
+    /// Its clients run in a process of their own, as [`DeviceGroup::isolate`].
+    pub isolate: bool,
     /// It answers requests: the group is one of responders.
     pub responds: Option<Responds>,
 }

@@ -8,8 +8,11 @@ use serde::{Deserialize, Serialize};
 pub struct Resources {
     /// The system's process tree, of all its brokers; `null` where it is not ours to see, and no node observes it.
     pub system: Option<Usage>,
-    /// pubmark itself.
+    /// pubmark itself, all its processes.
     pub generator: Option<Usage>,
+    /// Of it, groups whose clients ran in processes of their own (`isolate: process`).
+    #[serde(default)]
+    pub groups: Vec<GroupUsage>,
     /// The whole machine that the system runs on, where that can be seen (node_exporter, or a node that observes); never mixed with `system`.
     #[serde(default)]
     pub host: Option<HostUsage>,
@@ -55,6 +58,15 @@ pub struct Usage {
     /// Bytes that its TCP sockets sent and the other side acknowledged in the window.
     #[serde(default)]
     pub sent_bytes: Option<u64>,
+}
+
+/// Cost of a group whose clients ran in processes of their own.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct GroupUsage {
+    /// Name of the group, or of the client whose connections several share.
+    pub group: String,
+    /// CPU time, memory and threads; `null` if a process of it ended within the window.
+    pub usage: Option<Usage>,
 }
 
 /// The sum of two figures that are known.

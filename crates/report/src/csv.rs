@@ -11,7 +11,7 @@ use pubmark_record::cost::Usage;
 use pubmark_record::record::{Delivery, Record, Summary};
 use pubmark_record::requests::RequestFigures;
 
-use crate::words::{STATISTICS, distributions};
+use crate::words::{self, STATISTICS, distributions};
 
 pub use experiment::{cells, runs, trials};
 
@@ -110,7 +110,8 @@ fn summary(record: &Record) -> String {
     add("throughput", "sent", "messages/s", Some(rates.sent_per_s));
     add("throughput", "delivered", "messages/s", Some(rates.delivered_per_s));
     add("throughput", "payload", "bytes/s", Some(rates.payload_bytes_per_s));
-    for (side, usage) in [("system", record.resources.system), ("generator", record.resources.generator)] {
+    for (side, usage) in words::costs(record, "generator") {
+        let side = side.as_str();
         add(side, "cpu", "s", usage.map(|usage| usage.cpu_seconds));
         add(side, "cores", "cores", usage.map(|usage| usage.cores));
         add(side, "peak_rss", "bytes", usage.map(|usage| usage.peak_rss_bytes as f64));

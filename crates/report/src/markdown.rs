@@ -221,11 +221,11 @@ fn cost(text: &mut String, record: &Record) {
         significant(rates.delivered_per_s),
         bytes(Some(rates.payload_bytes_per_s))
     ));
-    let rows: Vec<Vec<String>> = [("system", record.resources.system), ("generator", record.resources.generator)]
+    let rows: Vec<Vec<String>> = words::costs(record, "generator")
         .iter()
         .map(|(name, usage)| {
             vec![
-                (*name).to_string(),
+                name.clone(),
                 usage.map_or_else(|| MISSING.to_string(), |usage| format!("{} s", significant(usage.cpu_seconds))),
                 cores(usage.map(|usage| usage.cores)),
                 bytes(usage.map(|usage| usage.peak_rss_bytes as f64)),

@@ -13,6 +13,7 @@ use pubmark_engine::progress::Progress;
 use pubmark_engine::remote::{Launcher, Started};
 use pubmark_engine::run::Phase;
 use pubmark_engine::shares::Place;
+use pubmark_model::connection_groups::ConnectionGroups;
 use pubmark_record::cost::Usage;
 use pubmark_record::nodes::{ControlBytes, NodeClock, NodeMachine, NodeRow};
 use pubmark_systems::environment;
@@ -60,6 +61,14 @@ impl Joined {
                 "links are emulated on the machine that leads the run, its nodes are elsewhere",
             )
             .hint("`--local-nodes` instead of `--nodes`; or `--link none`, and the nodes' own networks"));
+        }
+        if wanted.nodes > 0 && ConnectionGroups::of(&measurement.workload).has_isolated() {
+            return Err(Failure::usage(
+                "groups have processes of their own on the machine that leads the run, its nodes are elsewhere",
+            )
+            .hint(
+                "`--local-nodes` instead of `--nodes`; or without `--isolate`, and `isolate: none` in the workload",
+            ));
         }
         let folder = run.credentials.clone().unwrap_or_else(|| PathBuf::from(CREDENTIALS));
         let credentials = Credentials::read(&folder, None).map_err(|error| unusable(&error, &folder))?;

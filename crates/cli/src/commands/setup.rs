@@ -194,6 +194,10 @@ pub struct Setup {
     #[arg(long, value_enum, value_name = "WAY", help_heading = "Nodes")]
     pub subscribers: Option<Subscribers>,
 
+    /// Run the clients of a group in a process of their own, so that what they cost is told apart; once for each group, or `all`
+    #[arg(long, value_name = "GROUP|all", help_heading = "Generator")]
+    pub isolate: Vec<String>,
+
     /// Run the generator's threads under SCHED_FIFO, where the machine allows it
     #[arg(long, help_heading = "Generator")]
     pub realtime: bool,

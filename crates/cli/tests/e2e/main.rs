@@ -16,6 +16,7 @@ mod efficiency;
 mod experiment;
 mod faults;
 mod interrupt;
+mod isolation;
 mod links;
 mod nodes;
 mod persistence;

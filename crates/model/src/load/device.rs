@@ -5,6 +5,7 @@ use std::time::Duration;
 use super::diagnostic::{Problem, ProblemKind, Span};
 use super::raw::{
     ArrivalWord, ChecksWord, LeaveWord, PhaseWord, RawArrival, RawChurn, RawCredentials, RawGroup, SessionWord,
+    is_isolated,
 };
 use super::shape::{Form, Spanned, Word};
 use super::{links, options, payload, topics, value};
@@ -62,6 +63,7 @@ pub(crate) fn group(raw: &RawGroup, scale: u32, place: Span) -> Result<DeviceGro
         credentials: raw.credentials.as_ref().map(credentials),
         client: raw.client.as_ref().map(|client| check_name(client).map(|()| client.value.clone())).transpose()?,
         link: links::of_group(raw.link.as_ref()),
+        isolate: is_isolated(raw.isolate.as_ref()),
         requests: None,
     })
 }

@@ -19,6 +19,7 @@ mod clients;
 mod device;
 pub(crate) mod diagnostic;
 pub(crate) mod faults;
+pub mod isolation;
 mod link_conditions;
 pub(crate) mod links;
 mod node;
@@ -63,6 +64,8 @@ pub struct LoadOptions {
     pub links: Vec<LinkChoice>,
     /// Faults in place of the file's.
     pub faults: Vec<FaultChoice>,
+    /// Groups whose clients run in processes of their own, besides those of which the file says so; `all` for every one.
+    pub isolate: Vec<String>,
 }
 
 impl Default for LoadOptions {
@@ -76,6 +79,7 @@ impl Default for LoadOptions {
             rate: 1.0,
             links: Vec::new(),
             faults: Vec::new(),
+            isolate: Vec::new(),
         }
     }
 }
@@ -114,6 +118,15 @@ pub enum LoadError {
     #[error("{message}")]
     #[diagnostic(code(workload::link), help("{hint}"))]
     Link {
+        /// What is wrong.
+        message: String,
+        /// What to type instead.
+        hint: String,
+    },
+    /// A group chosen for the run that is not there.
+    #[error("{message}")]
+    #[diagnostic(code(workload::group), help("{hint}"))]
+    Group {
         /// What is wrong.
         message: String,
         /// What to type instead.
@@ -177,6 +190,7 @@ pub fn parse(file_name: &str, text: &str, options: &LoadOptions) -> Result<Workl
     adjust::multiply_rate(&mut workload, options.rate)?;
     choice::apply(&mut workload, &options.links)?;
     fault_choice::apply(&mut workload, &options.faults)?;
+    isolation::apply(&mut workload, &options.isolate)?;
     Ok(workload)
 }
 

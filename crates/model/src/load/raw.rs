@@ -111,6 +111,9 @@ macro_rules! with_device_fields {
             pub credentials: Option<RawCredentials>,
             /// Emulated network between the group and the system: one of `links`, a preset such as `lte`, or `none`.
             pub link: Option<Spanned<String>>,
+            /// Where its clients run: `none` (default) with all others, or `process`: in a process of their own, so that what they cost
+            /// is told apart. Groups that share a `client` go together.
+            pub isolate: Option<Word<IsolateWord>>,
         }
     };
 }
@@ -239,6 +242,21 @@ pub(crate) enum SessionWord {
     Persistent,
 }
 
+/// Where clients run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub(crate) enum IsolateWord {
+    /// With all others.
+    None,
+    /// In a process of their own.
+    Process,
+}
+
+/// Is a group to have a process of its own?
+pub(crate) fn is_isolated(word: Option<&Word<IsolateWord>>) -> bool {
+    word.is_some_and(|word| word.value == IsolateWord::Process)
+}
+
 /// No churn, where a type or the defaults have some.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
@@ -354,6 +372,8 @@ pub(crate) struct RawSubscriber {
     pub client: Option<Spanned<String>>,
     /// Emulated network between the group and the system: one of `links`, a preset such as `lte`, or `none`.
     pub link: Option<Spanned<String>>,
+    /// Where its clients run, as in a group of devices: `none` (default) or `process`.
+    pub isolate: Option<Word<IsolateWord>>,
 }
 
 /// What changes in a group of subscribers.
@@ -379,6 +399,8 @@ pub(crate) struct RawSubscriberChange {
     pub processing: Option<Text<DurationText>>,
     /// See `subscribers`.
     pub link: Option<Spanned<String>>,
+    /// See `subscribers`.
+    pub isolate: Option<Word<IsolateWord>>,
 }
 
 /// Placement over several nodes.

@@ -8,7 +8,8 @@ use serde::Deserialize;
 
 use super::diagnostic::{Problem, ProblemKind, Span};
 use super::raw::{
-    ArrivalWord, BodyWord, PhaseWord, RawArrival, RawBody, RawCredentials, RawGroup, RawPayload, RawWorkload,
+    ArrivalWord, BodyWord, IsolateWord, PhaseWord, RawArrival, RawBody, RawCredentials, RawGroup, RawPayload,
+    RawWorkload, is_isolated,
 };
 use super::shape::{
     CountText, DurationText, Form, OneOrMany, QosText, RateText, ShareText, SizeText, Spanned, Text, Word,
@@ -68,6 +69,8 @@ pub(crate) struct RawRequester {
     pub credentials: Option<RawCredentials>,
     /// Emulated network between the group and the system: one of `links`, a preset such as `lte`, or `none`.
     pub link: Option<Spanned<String>>,
+    /// Where its clients run: `none` (default) with all others, or `process`: in a process of their own.
+    pub isolate: Option<Word<IsolateWord>>,
 }
 
 /// A group of like responders: each answers the requests that it hears.
@@ -98,6 +101,8 @@ pub(crate) struct RawResponder {
     pub credentials: Option<RawCredentials>,
     /// Emulated network between the group and the system: one of `links`, a preset such as `lte`, or `none`.
     pub link: Option<Spanned<String>>,
+    /// Where its clients run: `none` (default) with all others, or `process`: in a process of their own.
+    pub isolate: Option<Word<IsolateWord>>,
 }
 
 /// A distribution of processing times: `mean` alone is exponential, with `sd` lognormal; `min` and `max` are uniform.
@@ -203,6 +208,7 @@ fn as_device(raw: &RawRequester) -> RawGroup {
         in_flight_window: None,
         credentials: raw.credentials,
         link: raw.link,
+        isolate: raw.isolate,
     }
 }
 
@@ -242,6 +248,7 @@ fn responders(raw: &RawResponder, scale: u32) -> Result<SubscriberGroup, Problem
         processing: Duration::ZERO,
         client: None,
         link: links::of_group(raw.link.as_ref()),
+        isolate: is_isolated(raw.isolate.as_ref()),
         responds: Some(Responds {
             answer_bytes: raw.answer.as_ref().map_or(Ok(USUAL_ANSWER_BYTES), answer_bytes)?,
             processing: raw.processing.as_ref().map_or(Ok(ProcessingTime::Fixed(Duration::ZERO)), processing)?,

@@ -6,7 +6,7 @@ use serde::Deserialize;
 
 use super::diagnostic::{Problem, ProblemKind, Span};
 use super::node::Node;
-use super::raw::{PlacementWord, RawPublished, RawSubscriber, RawWorkload, SubscribersWord};
+use super::raw::{PlacementWord, RawPublished, RawSubscriber, RawWorkload, SubscribersWord, is_isolated};
 use super::reader::Reader;
 use super::shape::Spanned;
 use super::{LoadOptions, clients, device, faults, links, options, overlay, payload, requests, topics, value};
@@ -198,6 +198,7 @@ fn subscriber_group(raw: &RawSubscriber, number: u32, scale: u32) -> Result<Subs
             .map(|client| device::check_name(client).map(|()| client.value.clone()))
             .transpose()?,
         link: links::of_group(raw.link.as_ref()),
+        isolate: is_isolated(raw.isolate.as_ref()),
         responds: None,
     })
 }

@@ -35,6 +35,7 @@ pub(crate) fn group(name: &str, count: u32, arrival: Arrival) -> DeviceGroup {
         credentials: None,
         client: None,
         link: None,
+        isolate: false,
         requests: None,
     }
 }
@@ -51,6 +52,7 @@ pub(crate) fn listeners(name: &str, count: u32, filters: &[&str]) -> SubscriberG
         shared: None,
         processing: Duration::ZERO,
         link: None,
+        isolate: false,
         responds: None,
     }
 }

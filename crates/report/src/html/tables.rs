@@ -59,7 +59,7 @@ pub(super) fn rates_and_cost(record: &Record) -> Markup {
                 caption { "Cost over the measured window" }
                 thead { tr { th { "" } th.number { "CPU time" } th.number { "of a core" } th.number { "peak memory" } } }
                 tbody {
-                    @for (name, usage) in [("system", record.resources.system), ("pubmark", record.resources.generator)] {
+                    @for (name, usage) in words::costs(record, "pubmark") {
                         tr {
                             th scope="row" { (name) }
                             td.number { (usage.map_or_else(|| MISSING.to_string(), |usage| format!("{} s", significant(usage.cpu_seconds)))) }

@@ -278,8 +278,12 @@ fn cost(record: &Record) -> Vec<String> {
         }
         None => format!("{name} {MISSING}"),
     };
-    let mut items = vec![side("system", record.resources.system), side("generator", record.resources.generator)];
+    let costs = words::costs(record, "generator");
+    let mut items: Vec<String> = costs.iter().map(|(name, usage)| side(name, *usage)).collect();
+    // There is room for a few only: the sides, what a message takes, then groups.
+    let groups = items.split_off(2);
     items.extend(words::unit_costs(record));
+    items.extend(groups);
     items
 }
 

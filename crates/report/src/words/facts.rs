@@ -1,7 +1,7 @@
 //! What a system was and what held it back, in words: version, topology, limits, image, cores, versions in publications.
 
 use pubmark_record::capacity::{CapacityLimit, CapacityRecord, Knob};
-use pubmark_record::cost::{HostUsage, LimitEffect};
+use pubmark_record::cost::{HostUsage, LimitEffect, Usage};
 use pubmark_record::record::{LimitInfo, Record, SystemInfo};
 
 use crate::numbers::{MISSING, bytes, cores, count, counted, seconds, share, short, significant};
@@ -103,6 +103,14 @@ pub fn effect_parts(effect: &LimitEffect) -> Vec<String> {
     parts
 }
 
+/// What the system used and what pubmark did, under the name given; then the part of each group that had processes of its own.
+pub fn costs(record: &Record, own_name: &str) -> Vec<(String, Option<Usage>)> {
+    let resources = &record.resources;
+    let sides = [("system".to_owned(), resources.system), (own_name.to_owned(), resources.generator)];
+    let groups = resources.groups.iter().map(|group| (format!("{own_name}: {}", group.group), group.usage));
+    sides.into_iter().chain(groups).collect()
+}
+
 /// Cost per message and per connection, where known.
 pub fn unit_costs(record: &Record) -> Vec<String> {
     let cost = &record.cost;
@@ -184,7 +192,18 @@ pub fn loss_share(loss: f64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use pubmark_record::sample_experiment;
+    use pubmark_record::cost::GroupUsage;
+    use pubmark_record::{sample, sample_experiment};
+
+    #[test]
+    fn a_group_with_processes_of_its_own_stands_behind_both_sides_also_if_its_cost_is_not_known() {
+        let mut record = sample::record();
+        record.resources.groups = vec![GroupUsage { group: "home/door".to_owned(), usage: None }];
+        let costs = costs(&record, "pubmark");
+        let names: Vec<&str> = costs.iter().map(|(name, _)| name.as_str()).collect();
+        assert_eq!(names, ["system", "pubmark", "pubmark: home/door"]);
+        assert!(costs[1].1.is_some() && costs[2].1.is_none());
+    }
 
     #[test]
     fn a_limit_says_what_was_asked_and_what_it_means() {

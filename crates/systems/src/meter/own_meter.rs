@@ -1,6 +1,6 @@
 //! What this process used, and the worker processes that generate for it.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use procfs::process::Process;
 
@@ -9,17 +9,55 @@ use crate::clock;
 
 /// Worker processes of a run: whoever starts one enters it, before the measured window. They end after it.
 #[derive(Clone, Debug, Default)]
-pub struct Workers(Arc<Mutex<Vec<u32>>>);
+pub struct Workers(Arc<Mutex<Entered>>);
+
+#[derive(Debug, Default)]
+struct Entered {
+    pids: Vec<u32>,
+    /// Place among the groups of those that work for one of them alone, with its number.
+    alone: Vec<(usize, u32)>,
+    /// Groups that have processes of their own, in the order in which they came.
+    groups: Vec<String>,
+}
 
 impl Workers {
-    /// Enters one by its process number.
-    pub fn enter(&self, pid: u32) {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).push(pid);
+    /// Enters one by its process number, with the name of the group that it works for if it works for one alone.
+    pub fn enter(&self, pid: u32, group: Option<&str>) {
+        let mut entered = self.lock();
+        entered.pids.push(pid);
+        let Some(group) = group else { return };
+        let known = entered.groups.iter().position(|known| known == group);
+        let place = known.unwrap_or_else(|| {
+            entered.groups.push(group.to_owned());
+            entered.groups.len() - 1
+        });
+        entered.alone.push((place, pid));
+    }
+
+    /// Groups that have processes of their own, in the order of [`OwnMeter::groups`].
+    pub fn groups(&self) -> Vec<String> {
+        self.lock().groups.clone()
     }
 
     fn pids(&self) -> Vec<u32> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        self.lock().pids.clone()
     }
+
+    fn lock(&self) -> MutexGuard<'_, Entered> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// CPU time, memory and threads of processes; `None` if one is gone.
+fn sum(pids: impl IntoIterator<Item = u32>) -> Option<Reading> {
+    let mut sum = Reading::default();
+    for pid in pids {
+        let stat = Process::new(i32::try_from(pid).ok()?).ok()?.stat().ok()?;
+        sum.cpu_ns += clock::read_ns(clock::of_process(pid)?)?;
+        sum.rss_bytes += tree_meter::resident_bytes(&stat);
+        sum.threads += stat.num_threads.max(0) as u64;
+    }
+    Some(sum)
 }
 
 /// Meters this process and its workers.
@@ -35,6 +73,11 @@ impl OwnMeter {
         OwnMeter { workers, their_switches: SwitchMeter::default() }
     }
 
+    /// The workers.
+    pub fn workers(&self) -> &Workers {
+        &self.workers
+    }
+
     fn pids(&self) -> Vec<u32> {
         let mut pids = self.workers.pids();
         pids.push(std::process::id());
@@ -43,14 +86,14 @@ impl OwnMeter {
 
     /// CPU time, memory and threads now; `None` if the kernel does not tell, or a worker is gone.
     pub fn read(&self) -> Option<Reading> {
-        let mut sum = Reading::default();
-        for pid in self.pids() {
-            let stat = Process::new(i32::try_from(pid).ok()?).ok()?.stat().ok()?;
-            sum.cpu_ns += clock::read_ns(clock::of_process(pid)?)?;
-            sum.rss_bytes += tree_meter::resident_bytes(&stat);
-            sum.threads += stat.num_threads.max(0) as u64;
-        }
-        Some(sum)
+        sum(self.pids())
+    }
+
+    /// The same of each group that has processes of its own, in the order of [`Workers::groups`].
+    pub fn groups(&self) -> Vec<Option<Reading>> {
+        let entered = self.workers.lock();
+        let of = |place: usize| sum(entered.alone.iter().filter(|(own, _)| *own == place).map(|(_, pid)| *pid));
+        (0..entered.groups.len()).map(of).collect()
     }
 
     /// Proportional set now, bytes.

@@ -94,8 +94,8 @@ impl Sampler {
         self.sample_now();
         self.end();
         let mut state = self.shared.lock();
-        let brokers = state.taker.brokers();
-        Samples::new(std::mem::take(&mut state.samples), brokers)
+        let (brokers, groups) = (state.taker.brokers(), state.taker.groups());
+        Samples::new(std::mem::take(&mut state.samples), brokers).of_groups(groups)
     }
 
     fn end(&mut self) {

@@ -1,6 +1,6 @@
 //! From samples to what was used in a window, and over time.
 
-use pubmark_record::cost::{LimitEffect, ResourceRow, Resources, Usage};
+use pubmark_record::cost::{GroupUsage, LimitEffect, ResourceRow, Resources, Usage};
 
 use crate::cgroup::usage::LimitCounters;
 use crate::meter::Reading;
@@ -9,14 +9,16 @@ use crate::meter::Reading;
 const MOST_ROWS: usize = 600;
 
 /// What was used until an instant.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Sample {
     /// When, ns of `CLOCK_MONOTONIC`.
     pub at_ns: u64,
     /// The system, of all its brokers; `None` where it is not ours to see, and once one of them ended.
     pub system: Option<Reading>,
-    /// pubmark's own process.
+    /// pubmark's own processes.
     pub generator: Option<Reading>,
+    /// Of them, those of each group that has some of its own; as far as they had been started.
+    pub groups: Vec<Option<Reading>>,
     /// What the system's limits did; `None` without limits.
     pub limits: Option<LimitCounters>,
 }
@@ -26,6 +28,8 @@ pub struct Sample {
 pub struct Samples {
     samples: Vec<Sample>,
     brokers: usize,
+    /// Names of the groups that have processes of their own.
+    groups: Vec<String>,
 }
 
 type Side = fn(&Sample) -> Option<Reading>;
@@ -35,7 +39,13 @@ const GENERATOR: Side = |sample| sample.generator;
 impl Samples {
     /// Samples of any origin, in order of time, of a system of so many brokers.
     pub fn new(samples: Vec<Sample>, brokers: usize) -> Samples {
-        Samples { samples, brokers }
+        Samples { samples, brokers, groups: vec![] }
+    }
+
+    /// With the names of the groups that have processes of their own.
+    #[must_use]
+    pub fn of_groups(self, groups: Vec<String>) -> Samples {
+        Samples { groups, ..self }
     }
 
     /// All samples.
@@ -49,12 +59,18 @@ impl Samples {
         Resources {
             system: self.usage(SYSTEM, start_ns, end_ns),
             generator: self.usage(GENERATOR, start_ns, end_ns),
+            groups: (0..).zip(&self.groups).map(|(place, name)| self.group(place, name, start_ns, end_ns)).collect(),
             host: None,
             limits: self.limit_effect(start_ns, end_ns),
         }
     }
 
-    fn usage(&self, side: Side, start_ns: u64, end_ns: u64) -> Option<Usage> {
+    fn group(&self, place: usize, name: &str, start_ns: u64, end_ns: u64) -> GroupUsage {
+        let side = |sample: &Sample| sample.groups.get(place).copied().flatten();
+        GroupUsage { group: name.to_owned(), usage: self.usage(side, start_ns, end_ns) }
+    }
+
+    fn usage(&self, side: impl Fn(&Sample) -> Option<Reading>, start_ns: u64, end_ns: u64) -> Option<Usage> {
         let window_s = end_ns.checked_sub(start_ns).filter(|length| *length > 0)? as f64 / 1e9;
         let cpu_ns = |sample: &Sample| Some(side(sample)?.cpu_ns);
         let cpu_seconds = (self.at(end_ns, cpu_ns)? - self.at(start_ns, cpu_ns)?) / 1e9;
@@ -69,7 +85,7 @@ impl Samples {
             cpu_seconds,
             cores: cpu_seconds / window_s,
             peak_rss_bytes: most(|reading| Some(reading.rss_bytes))?,
-            idle_rss_bytes: self.samples.first().and_then(side).map(|reading| reading.rss_bytes),
+            idle_rss_bytes: self.samples.first().and_then(&side).map(|reading| reading.rss_bytes),
             peak_pss_bytes: most(|reading| reading.pss_bytes),
             cgroup_peak_bytes: most(|reading| reading.cgroup_peak_bytes),
             threads: most(|reading| Some(reading.threads)),
@@ -186,7 +202,27 @@ mod tests {
     }
 
     fn sample(at_ms: u64, cpu_ms: u64, rss_bytes: u64) -> Sample {
-        Sample { at_ns: at_ms * MS, system: Some(reading(cpu_ms, rss_bytes)), generator: None, limits: None }
+        Sample {
+            at_ns: at_ms * MS,
+            system: Some(reading(cpu_ms, rss_bytes)),
+            generator: None,
+            groups: vec![],
+            limits: None,
+        }
+    }
+
+    #[test]
+    fn a_group_with_a_process_of_its_own_has_a_cost_of_its_own_from_its_start_on() {
+        let mut samples: Vec<Sample> = (0..=4).map(|n| sample(n * 250, n, 1)).collect();
+        for (index, cpu_ms) in [(1, 0), (2, 100), (3, 200), (4, 300)] {
+            samples[index].groups = vec![Some(reading(cpu_ms, 1 + index as u64)), None];
+        }
+        let names = vec!["sensors".to_owned(), "ended".to_owned()];
+        let groups = Samples::new(samples, 1).of_groups(names).resources(500 * MS, 1_000 * MS).groups;
+        let usage = groups[0].usage.unwrap();
+        assert_eq!((groups[0].group.as_str(), usage.peak_rss_bytes, usage.idle_rss_bytes), ("sensors", 5, None));
+        assert!((usage.cpu_seconds - 0.2).abs() < 1e-9, "{usage:?}");
+        assert_eq!(groups[1], GroupUsage { group: "ended".to_owned(), usage: None });
     }
 
     #[test]

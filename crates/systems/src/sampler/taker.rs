@@ -40,6 +40,11 @@ impl Taker {
         self.system.as_ref().map_or(0, SystemMeter::brokers)
     }
 
+    /// Groups of clients that have processes of their own.
+    pub(super) fn groups(&self) -> Vec<String> {
+        self.own.workers().groups()
+    }
+
     pub(super) fn take(&mut self, occasion: Occasion) -> Sample {
         let edge = occasion == Occasion::Edge;
         let before_ns = clock::monotonic_ns();
@@ -56,7 +61,7 @@ impl Taker {
         if self.pages_ration.is_due(at_ns) || edge && self.pages_ration.is_cheap() {
             self.read_pages(system.as_mut(), generator.as_mut());
         }
-        Sample { at_ns, system, generator, limits }
+        Sample { at_ns, system, generator, groups: self.own.groups(), limits }
     }
 
     fn read_sockets(&mut self, system: Option<&mut Reading>, generator: Option<&mut Reading>) {

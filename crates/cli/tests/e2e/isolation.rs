@@ -1,0 +1,124 @@
+//! Groups whose clients run in processes of their own: the run finds what it finds without, and tells what each group cost.
+
+use serde_json::Value;
+
+use super::links::can_be_made;
+use crate::support::books::{assert_closed, assert_delivered_once, count};
+use crate::support::place::Place;
+use crate::support::schema;
+
+/// A group that sends a lot and one that hardly does, which share no connection, and two that share theirs.
+const WORKLOAD: &str = "\
+name: apart
+devices:
+  - {name: busy, count: 40, every: 20ms, payload: 100B, topic: 'apart/busy/{index}', qos: 1}
+  - {name: quiet, count: 2, every: 500ms, payload: 100B, topic: 'apart/quiet/{index}', qos: 0, isolate: process}
+  - {name: gateway, count: 2, every: 500ms, payload: 100B, topic: 'apart/gateway/{index}', client: house}
+subscribers:
+  - {name: reader, filters: ['apart/#'], qos: 1}
+  - {name: screen, count: 2, filters: ['apart/quiet/+'], client: house}
+";
+
+const TIMES: [&str; 4] = ["--duration", "3s", "--warmup", "1s"];
+
+fn place() -> Place {
+    let place = Place::new();
+    place.write("apart.yaml", WORKLOAD);
+    place
+}
+
+/// What each group with processes of its own cost.
+fn costs(record: &Value) -> Vec<(String, Value)> {
+    let groups = record["resources"]["groups"].as_array().expect("costs by group");
+    let mut costs: Vec<(String, Value)> =
+        groups.iter().map(|group| (group["group"].as_str().unwrap().to_owned(), group["usage"].clone())).collect();
+    costs.sort_by(|one, other| one.0.cmp(&other.0));
+    costs
+}
+
+#[test]
+fn a_group_in_a_process_of_its_own_does_the_same_and_has_a_cost_of_its_own() {
+    let place = place();
+    let run = ["apart.yaml", "--system", "builtin", "--seed", "7"];
+    let all = place.record(&[&run[..], &TIMES, &["--isolate", "all"]].concat());
+    let one = place.record(&[&run[..], &TIMES].concat());
+    for record in [&all, &one] {
+        assert_closed(record);
+        schema::assert_agrees(record);
+        assert_delivered_once(record);
+    }
+    for name in ["offered", "skipped_planned", "sent", "expected", "delivered"] {
+        assert_eq!(count(&all, name), count(&one, name), "{name}");
+    }
+    let hash = |record: &Value| record["workload"]["schedule_hash"].as_str().expect("a hash").to_owned();
+    assert_eq!(hash(&all), hash(&one));
+    let names = |record: &Value| costs(record).into_iter().map(|(name, _)| name).collect::<Vec<_>>();
+    assert_eq!(names(&one), ["quiet"]);
+    assert_eq!(names(&all), ["busy", "house", "quiet", "reader"]);
+    let costs = costs(&all);
+    let cpu_s = |place: usize| costs[place].1["cpu_seconds"].as_f64().expect("a cost");
+    // 2,000 messages a second against two, in processes that are otherwise alike.
+    assert!(cpu_s(0) > 3.0 * cpu_s(2) && cpu_s(3) > 3.0 * cpu_s(2), "{costs:?}");
+    let together: f64 = (0..4).map(cpu_s).sum();
+    let generator_s = all["resources"]["generator"]["cpu_seconds"].as_f64().unwrap();
+    assert!(together <= generator_s * 1.05, "{together} of {generator_s}");
+    assert!(costs.iter().all(|(_, usage)| usage["peak_rss_bytes"].as_u64() > Some(1_000_000)), "{costs:?}");
+    // The rest of the run: what leads it.
+    assert!(costs.iter().all(|(_, usage)| usage["threads"].as_u64() >= Some(2)), "{costs:?}");
+}
+
+#[test]
+fn a_group_apart_is_behind_its_link() {
+    if !can_be_made() {
+        return;
+    }
+    let place = place();
+    let link =
+        ["--isolate", "quiet", "--isolate", "house", "--link", "quiet={delay: 40ms}", "--link", "busy={delay: 5ms}"];
+    let record = place.record(&[&["apart.yaml", "--system", "builtin"], &TIMES[..], &link].concat());
+    assert_closed(&record);
+    schema::assert_agrees(&record);
+    assert_delivered_once(&record);
+    let rows = record["by_type"].as_array().unwrap();
+    for (name, least_us) in [("quiet", 40_000.0), ("busy", 5_000.0)] {
+        let row = rows.iter().find(|row| row["name"] == name).unwrap_or_else(|| panic!("no {name} in {rows:?}"));
+        let mean_us = row["latency_us"]["mean"].as_f64().expect("a mean");
+        assert!((least_us..least_us + 30_000.0).contains(&mean_us), "{name}: {mean_us}");
+    }
+}
+
+#[test]
+fn clients_without_a_broker_meet_from_processes_of_their_own() {
+    let place = Place::new();
+    place.write(
+        "apart.yaml",
+        "name: apart\ndevices:\n  - {name: one, count: 5, every: 100ms, payload: 100B, topic: 'apart/one/{index}'}\n  \
+         - {name: two, count: 5, every: 100ms, payload: 100B, topic: 'apart/two/{index}'}\nsubscribers:\n  \
+         - {name: reader, filters: ['apart/#']}\n",
+    );
+    for system in [&["zeromq-peers"][..], &["zenoh-peers"], &["dds"], &["dds", "--client", "rustdds"]] {
+        let call = [&["apart.yaml", "--isolate", "all", "--qos", "0", "--system"], system, &TIMES].concat();
+        let record = place.record(&call);
+        assert_closed(&record);
+        assert_delivered_once(&record);
+        assert_eq!((count(&record, "delivered"), costs(&record).len()), (300, 3), "{system:?}");
+    }
+}
+
+#[test]
+fn who_is_to_be_apart_must_be_there_and_here() {
+    let place = place();
+    for (options, code, words) in [
+        (&["--isolate", "bussy"][..], 2, ["`bussy`", "busy"]),
+        (&["--nodes", "2"], 2, ["processes of their own", "--local-nodes"]),
+    ] {
+        let called = place.call(&[&["run", "apart.yaml", "--system", "builtin"], options].concat());
+        assert_eq!(called.code(), code, "{called:?}");
+        for word in words {
+            assert!(called.errors.contains(word), "`{word}` is not in\n{}", called.errors);
+        }
+    }
+    place.write("apart.yaml", WORKLOAD.replace("isolate: process", "isolate: alone"));
+    let called = place.call(&["run", "apart.yaml", "--system", "builtin"]);
+    assert!(called.code() == 2 && called.errors.contains("apart.yaml:4"), "{called:?}");
+}
