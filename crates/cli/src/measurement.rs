@@ -218,7 +218,8 @@ impl Measurement {
             linked.follow(residence::orders(&plan, sampling));
         }
         let mut environment = environment::read();
-        let sampling = Sampling::start(&target, self.node_exporter.as_deref(), self.observe()?, started)?;
+        let sampling =
+            Sampling::start(&target, self.node_exporter.as_deref(), self.observe()?, started, linked.is_none())?;
         let progress = Progress::new(printer);
         let sides = Sides { publish: self.spoken.publish.shard, subscribe: self.spoken.subscribe.shard };
         let (outcome, done, carried) = thread::scope(|scope| {

@@ -22,12 +22,14 @@ pub struct Sampling {
 
 impl Sampling {
     /// Starts, before any client connects. `node_exporter` is the address of the system's machine's exporter; one that does
-    /// not answer now is a failure, one that stops answering later is counted. `observed` looks at a system elsewhere.
+    /// not answer now is a failure, one that stops answering later is counted. `observed` looks at a system elsewhere. `sees_clients`:
+    /// their sockets are in this thread's network.
     pub fn start(
         target: &Target,
         node_exporter: Option<&str>,
         observed: Option<Observed>,
         workers: Workers,
+        sees_clients: bool,
     ) -> Result<Sampling, Failure> {
         let host = node_exporter.map(watch).transpose()?;
         let places = target.running.as_ref().map(|running| running.cost_places()).unwrap_or_default();
@@ -35,7 +37,7 @@ impl Sampling {
         // Each once, or traffic would be counted twice.
         let ports: BTreeSet<u16> = both.map(|endpoint| endpoint.address.port()).collect();
         let ports: Vec<u16> = ports.into_iter().collect();
-        let sampler = Sampler::start(&places, &ports, workers).map_err(|error| {
+        let sampler = Sampler::start(&places, &ports, workers, sees_clients).map_err(|error| {
             Failure::from_error(ExitCode::Internal, &error).during("failed to sample processor time and memory")
         })?;
         Ok(Sampling { sampler, host, observed })

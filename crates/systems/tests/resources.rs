@@ -185,7 +185,7 @@ fn bytes_of_a_known_transfer_are_told_to_the_byte() {
     let meter = std::cell::RefCell::new(&mut meter);
     let last = std::cell::Cell::new(None);
     let told = comes_true(|| {
-        let (system, own) = meter.borrow_mut().read(&pids).unwrap();
+        let (system, own) = meter.borrow_mut().read(&pids, &[std::process::id()]).unwrap();
         let system = system.unwrap();
         last.set(Some((system, own)));
         assert!(system.sent_bytes <= bytes + 4 + 4 + 5, "{system:?}");
@@ -195,7 +195,7 @@ fn bytes_of_a_known_transfer_are_told_to_the_byte() {
     assert!(told, "{bytes} bytes each way, told {:?}", last.get());
     // A new connection brings its own: CONNECT and CONNACK, and the SYN that the kernel counts as a byte sent.
     let _third = broker.connect("third");
-    let (system, own) = meter.borrow_mut().read(&pids).unwrap();
+    let (system, own) = meter.borrow_mut().read(&pids, &[std::process::id()]).unwrap();
     let system = system.unwrap();
     assert_eq!((system.received_bytes, own.received_bytes), (bytes + 14 + 5, bytes + 4));
     assert!((bytes + 19..=bytes + 20).contains(&own.sent_bytes), "{own:?}");
@@ -204,7 +204,7 @@ fn bytes_of_a_known_transfer_are_told_to_the_byte() {
 #[test]
 fn samples_of_a_broker_under_load_hold_everything_and_only_rise() {
     let Some(broker) = Broker::start() else { return };
-    let sampler = Sampler::start(&[broker.place()], &[broker.port], Workers::default()).unwrap();
+    let sampler = Sampler::start(&[broker.place()], &[broker.port], Workers::default(), true).unwrap();
     let (mut publisher, mut subscriber) = (broker.connect("publisher"), broker.subscriber());
     sampler.sample_now();
     let start = Instant::now();
@@ -250,7 +250,7 @@ fn samples_of_a_broker_under_load_hold_everything_and_only_rise() {
 #[test]
 fn a_broker_that_ends_within_the_window_has_no_cost() {
     let Some(mut broker) = Broker::start() else { return };
-    let sampler = Sampler::start(&[broker.place()], &[broker.port], Workers::default()).unwrap();
+    let sampler = Sampler::start(&[broker.place()], &[broker.port], Workers::default(), true).unwrap();
     let (mut publisher, mut subscriber) = (broker.connect("publisher"), broker.subscriber());
     load(&mut publisher, &mut subscriber, 500);
     sampler.sample_now();
@@ -282,7 +282,7 @@ fn limits_that_hold_a_broker_back_are_told() {
         eprintln!("skipped: CPU time cannot be limited here ({error})");
         return;
     }
-    let sampler = Sampler::start(&[broker.place()], &[broker.port], Workers::default()).unwrap();
+    let sampler = Sampler::start(&[broker.place()], &[broker.port], Workers::default(), true).unwrap();
     let (mut publisher, mut subscriber) = (broker.connect("publisher"), broker.subscriber());
     sampler.sample_now();
     let start = Instant::now();
@@ -318,7 +318,7 @@ fn sampler_cpu_s() -> f64 {
 fn cost_of_sampling(connections: usize) -> Option<f64> {
     let broker = Broker::start()?;
     let _streams: Vec<TcpStream> = (0..connections).map(|number| broker.connect(&format!("c{number}"))).collect();
-    let sampler = Sampler::start(&[broker.place()], &[broker.port], Workers::default()).unwrap();
+    let sampler = Sampler::start(&[broker.place()], &[broker.port], Workers::default(), true).unwrap();
     std::thread::sleep(Duration::from_millis(100));
     let (start, before_s) = (Instant::now(), sampler_cpu_s());
     std::thread::sleep(Duration::from_secs(6));
@@ -344,7 +344,7 @@ fn print_single_looks(broker: &Broker) {
     let pids = system.pids();
     let mut sockets = None;
     cpu_ms("sockets, first look", &mut || sockets = Some(SocketMeter::new(&pids, &[]).unwrap()));
-    cpu_ms("sockets, second look", &mut || _ = black_box(sockets.as_mut().unwrap().read(&pids)));
+    cpu_ms("sockets, second look", &mut || _ = black_box(sockets.as_mut().unwrap().read(&pids, &[std::process::id()])));
     cpu_ms("descriptors", &mut || _ = black_box(system.descriptors()));
     cpu_ms("context switches", &mut || _ = black_box(system.switches()));
     cpu_ms("proportional set", &mut || _ = black_box(system.proportional_bytes()));

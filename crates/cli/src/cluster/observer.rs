@@ -76,7 +76,8 @@ struct Looking {
 
 impl Looking {
     fn begin(process: &str) -> Result<Looking, String> {
-        let sampler = Sampler::start(&places(process)?, &[], Workers::default()).map_err(|error| error.to_string())?;
+        let sampler =
+            Sampler::start(&places(process)?, &[], Workers::default(), false).map_err(|error| error.to_string())?;
         let host = HostWatch::own(&environment::host_name()).map_err(|error| error.to_string())?;
         Ok(Looking { sampler, host })
     }

@@ -87,6 +87,16 @@ fn a_library_is_behind_its_links_and_its_books_are_those_of_a_run_without() {
     }
 }
 
+/// Where nothing lies between two links, the parts of each message's way are its latency.
+fn assert_parts_add_up(record: &Value) {
+    let rows = record["residence"]["rows"].as_array().expect("rows of residence");
+    assert!(rows.iter().any(|row| row["class"] == "sensor"), "{rows:?}");
+    for row in rows {
+        let number = |name: &str| row[name].as_u64().unwrap_or_else(|| panic!("no {name} in {row}"));
+        assert!(number("seen") > 0 && number("agreeing") == number("seen"), "{row}");
+    }
+}
+
 /// Sensors went through both links, the others through the readers' alone.
 fn assert_behind_links(record: &Value) {
     for (name, least_us) in [("sensor", 25_000.0), ("bench", 5_000.0)] {
@@ -113,6 +123,7 @@ fn clients_without_a_broker_meet_across_links() {
         assert_delivered_once(&record);
         assert_eq!(count(&record, "delivered"), 360, "{system:?}");
         assert_behind_links(&record);
+        assert_parts_add_up(&record);
     }
 }
 

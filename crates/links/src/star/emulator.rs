@@ -277,7 +277,13 @@ impl<O: Observer> Emulator<O> {
     /// A packet leaves a direction.
     fn arrive(&mut self, index: usize, bytes: Bytes<'_>, target: Target, times: Times) {
         let (group, way) = place(index);
-        let out_ns = if O::WATCHES { clock::monotonic_ns() } else { 0 };
+        let due_ns = times.due_ns.unwrap_or(times.in_ns);
+        let out_ns = match (O::WATCHES, way, target) {
+            (false, ..) => 0,
+            // What goes on over another link leaves this one when it was to: nothing lies between the two.
+            (true, Way::Up, Target::One(Place::Group(_)) | Target::Everyone) => due_ns,
+            (true, ..) => clock::monotonic_ns(),
+        };
         let to_core = matches!(target, Target::One(Place::Core) | Target::Everyone);
         if way == Way::Down {
             self.write(group + 1, bytes.get(), times);
@@ -289,7 +295,7 @@ impl<O: Observer> Emulator<O> {
         }
         if way == Way::Up {
             // The next link counts from the time at which this one was to be left: lateness doesn't add up.
-            self.spread(Some(group), bytes, target, times.due_ns.unwrap_or(times.in_ns));
+            self.spread(Some(group), bytes, target, due_ns);
         }
     }
 

@@ -78,7 +78,8 @@ impl OwnMeter {
         &self.workers
     }
 
-    fn pids(&self) -> Vec<u32> {
+    /// All its processes.
+    pub fn pids(&self) -> Vec<u32> {
         let mut pids = self.workers.pids();
         pids.push(std::process::id());
         pids

@@ -16,10 +16,10 @@ pub struct Traffic {
     pub sent_bytes: u64,
 }
 
-/// Adds up what the sockets of a system and of this process carried.
+/// Adds up what the sockets of a system and of the generator carried.
 ///
 /// The system's sockets are those at its listening ports, and those that its processes opened to one of these (the links
-/// between its brokers). Ours are those that this process opened to these ports or to others that clients use. What a socket
+/// between its brokers). Ours are those that our processes opened to these ports or to others that clients use. What a socket
 /// carried between the last look and its end is missed: with a look a second and at both edges of the window, connections
 /// that last lose nothing.
 ///
@@ -27,7 +27,7 @@ pub struct Traffic {
 #[derive(Debug)]
 pub struct SocketMeter {
     diagnostics: Diagnostics,
-    /// Ports that the system listens on, and that clients connect to. Without any, all sockets of this process are counted.
+    /// Ports that the system listens on, and that clients connect to. Without any, all sockets of ours are counted.
     ports: HashSet<u16>,
     /// Are there processes of the system on this machine, whose listening ports can be told?
     sees_system: bool,
@@ -52,7 +52,7 @@ enum Owner {
 }
 
 impl SocketMeter {
-    /// Of a system with these processes (none if it is not on this machine), and of this process, whose clients connect to
+    /// Of a system with these processes (none if it is not on this machine), and of the generator, whose clients connect to
     /// `client_ports`. The system's ports are those it listens on now. What was carried before is not counted.
     pub fn new(pids: &[u32], client_ports: &[u16]) -> io::Result<SocketMeter> {
         let mut diagnostics = Diagnostics::open()?;
@@ -65,22 +65,22 @@ impl SocketMeter {
     fn at(ports: HashSet<u16>, sees_system: bool, pids: &[u32], diagnostics: Diagnostics) -> io::Result<SocketMeter> {
         let (system, own) = (Traffic::default(), Traffic::default());
         let mut meter = SocketMeter { diagnostics, ports, sees_system, known: HashMap::new(), round: 0, system, own };
-        meter.look(pids)?;
+        meter.look(pids, &[std::process::id()])?;
         (meter.system, meter.own) = (Traffic::default(), Traffic::default());
         Ok(meter)
     }
 
     /// Looks at all sockets and gives both sums: the system's (`None` if it listens on no port that can be seen), and ours.
-    /// `pids` are the system's processes now.
-    pub fn read(&mut self, pids: &[u32]) -> io::Result<(Option<Traffic>, Traffic)> {
-        self.look(pids)?;
+    /// `pids` are the system's processes now, `own_pids` the generator's.
+    pub fn read(&mut self, pids: &[u32], own_pids: &[u32]) -> io::Result<(Option<Traffic>, Traffic)> {
+        self.look(pids, own_pids)?;
         Ok((self.sees_system.then_some(self.system), self.own))
     }
 
-    fn look(&mut self, pids: &[u32]) -> io::Result<()> {
+    fn look(&mut self, pids: &[u32], own_pids: &[u32]) -> io::Result<()> {
         let sockets = self.diagnostics.connected()?;
         self.round = self.round.wrapping_add(1);
-        let mut holders = Holders::new(pids);
+        let mut holders = Holders { pids, own_pids, own: None, system: None };
         for socket in &sockets {
             let Some(carried) = socket.carried else { continue };
             let before = self.known.get(&socket.cookie).copied();
@@ -135,17 +135,14 @@ fn owner(socket: &Socket, ports: &HashSet<u16>, sees_system: bool, holders: &mut
 /// Who holds which socket, looked up once a round and only if it is asked for: it costs a call for each descriptor.
 struct Holders<'a> {
     pids: &'a [u32],
+    own_pids: &'a [u32],
     own: Option<HashSet<u64>>,
     system: Option<HashSet<u64>>,
 }
 
 impl Holders<'_> {
-    fn new(pids: &[u32]) -> Holders<'_> {
-        Holders { pids, own: None, system: None }
-    }
-
     fn ourselves(&mut self, inode: u32) -> bool {
-        self.own.get_or_insert_with(|| socket_inodes(&[std::process::id()])).contains(&u64::from(inode))
+        self.own.get_or_insert_with(|| socket_inodes(self.own_pids)).contains(&u64::from(inode))
     }
 
     fn system(&mut self, inode: u32) -> bool {
@@ -195,7 +192,7 @@ mod tests {
         // The system is this process here, so its side is told by the port and ours by the descriptor.
         let pids = [std::process::id()];
         let mut meter = metering(&listener);
-        assert_eq!(meter.read(&pids).unwrap(), (Some(Traffic::default()), Traffic::default()));
+        assert_eq!(meter.read(&pids, &pids).unwrap(), (Some(Traffic::default()), Traffic::default()));
         let mut last = Traffic::default();
         for round in 1..=3u64 {
             let (mut client, mut server) = pair(&listener);
@@ -203,7 +200,7 @@ mod tests {
             server.read_exact(&mut [0; 1_000]).unwrap();
             early_peer.write_all(&[0; 10]).unwrap();
             early.read_exact(&mut [0; 10]).unwrap();
-            let (system, own) = meter.read(&pids).unwrap();
+            let (system, own) = meter.read(&pids, &pids).unwrap();
             let system = system.unwrap();
             assert_eq!((system.received_bytes, own.received_bytes), (round * 1_000, round * 10));
             assert!(system.sent_bytes >= last.sent_bytes && system.sent_bytes <= own.received_bytes + round);
@@ -219,7 +216,7 @@ mod tests {
         let (mut client, mut server) = pair(&strange);
         client.write_all(&[0; 100]).unwrap();
         server.read_exact(&mut [0; 100]).unwrap();
-        let (system, own) = meter.read(&[]).unwrap();
+        let (system, own) = meter.read(&[], &[std::process::id()]).unwrap();
         assert_eq!((system.unwrap(), own), (Traffic::default(), Traffic::default()));
     }
 
@@ -233,10 +230,15 @@ mod tests {
             let (mut client, mut server) = pair(listener);
             server.write_all(&vec![0; bytes]).unwrap();
             client.read_exact(&mut vec![0; bytes]).unwrap();
-            let (system, own) = meter.read(&[]).unwrap();
+            let (system, own) = meter.read(&[], &[std::process::id()]).unwrap();
             assert_eq!((system, own.received_bytes), (None, 30));
         }
+        // Sockets that were opened since belong to whoever holds them: nobody of ours.
+        let (mut client, mut server) = pair(&listener);
+        server.write_all(&[0; 40]).unwrap();
+        client.read_exact(&mut [0; 40]).unwrap();
+        assert_eq!(meter.read(&[], &[]).unwrap().1.received_bytes, 30);
         // A process that listens nowhere and is no system: unknown, not 0.
-        assert_eq!(SocketMeter::new(&[u32::MAX >> 1], &[port]).unwrap().read(&[]).unwrap().0, None);
+        assert_eq!(SocketMeter::new(&[u32::MAX >> 1], &[port]).unwrap().read(&[], &[]).unwrap().0, None);
     }
 }

@@ -72,9 +72,16 @@ impl Sampler {
     /// Starts sampling, with a sample at once. `places` are the system's brokers, none where it is not on this machine;
     /// what this process carries to and from `client_ports` is counted as ours. Start it once the system is ready, whose
     /// listening ports are looked up now, and before clients connect: the memory of this first sample is the idle one. What
-    /// `workers` use counts as ours, too.
-    pub fn start(places: &[CostPlace], client_ports: &[u16], workers: Workers) -> io::Result<Sampler> {
-        let mut state = State { taker: Taker::new(places, client_ports, workers), samples: Vec::new(), ended: false };
+    /// `workers` use counts as ours, too. Sockets of other networks are not seen: where clients are behind links, `sees_clients` is
+    /// false, and what they carried is not known.
+    pub fn start(
+        places: &[CostPlace],
+        client_ports: &[u16],
+        workers: Workers,
+        sees_clients: bool,
+    ) -> io::Result<Sampler> {
+        let taker = Taker::new(places, client_ports, workers, sees_clients);
+        let mut state = State { taker, samples: Vec::new(), ended: false };
         state.sample(Occasion::Edge);
         let shared = Arc::new(Shared { state: Mutex::new(state), ended: Condvar::new() });
         let thread = thread::Builder::new().name("sampler".to_owned()).stack_size(256 << 10).spawn({
@@ -142,7 +149,7 @@ mod tests {
 
     #[test]
     fn this_process_is_sampled_on_request_and_on_the_beat() {
-        let sampler = Sampler::start(&[], &[], Workers::default()).unwrap();
+        let sampler = Sampler::start(&[], &[], Workers::default(), true).unwrap();
         let begin_ns = clock::monotonic_ns();
         while clock::monotonic_ns() - begin_ns < 400_000_000 {
             std::hint::black_box(begin_ns);

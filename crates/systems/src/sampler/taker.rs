@@ -14,6 +14,8 @@ pub(super) struct Taker {
     own: OwnMeter,
     /// `None` where the kernel does not list its sockets.
     sockets: Option<SocketMeter>,
+    /// All clients' sockets are in the network that this looks at.
+    sees_clients: bool,
     sockets_ration: Ration,
     /// Of descriptors and context switches.
     threads_ration: Ration,
@@ -22,7 +24,7 @@ pub(super) struct Taker {
 }
 
 impl Taker {
-    pub(super) fn new(places: &[CostPlace], client_ports: &[u16], workers: Workers) -> Taker {
+    pub(super) fn new(places: &[CostPlace], client_ports: &[u16], workers: Workers, sees_clients: bool) -> Taker {
         let mut system = (!places.is_empty()).then(|| SystemMeter::new(places));
         let pids = system.as_mut().map(|system| {
             // Only to find out who they are.
@@ -32,7 +34,8 @@ impl Taker {
         // What cannot be opened stays unknown in the record.
         let sockets = SocketMeter::new(&pids.unwrap_or_default(), client_ports).ok();
         let (sockets_ration, threads_ration, pages_ration) = Default::default();
-        Taker { system, own: OwnMeter::new(workers), sockets, sockets_ration, threads_ration, pages_ration }
+        let own = OwnMeter::new(workers);
+        Taker { system, own, sockets, sees_clients, sockets_ration, threads_ration, pages_ration }
     }
 
     /// How many brokers the system has; 0 if it is not on this machine.
@@ -69,12 +72,12 @@ impl Taker {
         let started = Effort::start();
         let pids = self.system.as_ref().map(SystemMeter::pids).unwrap_or_default();
         // A look that failed is a gap, bridged by the looks around it.
-        if let Ok((of_system, own)) = sockets.read(&pids) {
+        if let Ok((of_system, own)) = sockets.read(&pids, &self.own.pids()) {
             if let Some(system) = system {
                 system.traffic = of_system;
             }
             if let Some(generator) = generator {
-                generator.traffic = Some(own);
+                generator.traffic = self.sees_clients.then_some(own);
             }
         }
         started.charge(&mut self.sockets_ration);
