@@ -1,5 +1,6 @@
-//! Faults of a system that takes seconds to start.
+//! Systems that take seconds to start: their faults, and their clients behind links.
 
+use pubmark_links::privilege;
 use serde_json::Value;
 
 use crate::system::{installed, pubmark};
@@ -16,7 +17,7 @@ fn rabbitmq_is_killed_and_restarted_and_all_clients_come_back() {
     let folder = tempfile::tempdir().unwrap();
     let load = ["run", "fan-in", "--set", "publishers=10", "--set", "rate=10/s", "--qos", "1", "--system", "rabbitmq"];
     for fault in ["kill:at=5s,for=1s", "restart:at=5s"] {
-        let arguments = [&load[..], &TIMES, &["--protocol", "mqtt5", "--fault", fault, "--json", "--quiet"]].concat();
+        let arguments = [&load[..], &TIMES, &["--protocol", "mqtt311", "--fault", fault, "--json", "--quiet"]].concat();
         let output = pubmark(folder.path(), &arguments).output().unwrap();
         assert!(matches!(output.status.code(), Some(0 | 5)), "{fault}: {output:?}");
         let record: Value = serde_json::from_slice(&output.stdout).unwrap();
@@ -25,5 +26,32 @@ fn rabbitmq_is_killed_and_restarted_and_all_clients_come_back() {
         let clients = &found["connections"];
         assert_eq!([&clients["connected"], &clients["lost"], &clients["back"]], [11, 11, 11], "{fault}: {found}");
         assert!(clients["all_back_s"].as_f64().unwrap() > 1.0, "{found}");
+    }
+}
+
+#[test]
+#[ignore = "slow: make test-all"]
+fn clients_behind_links_are_let_in() {
+    if let Some(missing) = privilege::probe().missing() {
+        eprintln!("skipped: {missing}");
+        return;
+    }
+    let spoken = [
+        ("rabbitmq", &["mqtt311", "amqp091", "amqp10"][..]),
+        ("artemis", &["mqtt5", "amqp10"]),
+        ("hivemq", &["mqtt5"]),
+    ];
+    for (system, protocols) in spoken.into_iter().filter(|(system, _)| installed(system).is_some()) {
+        for protocol in protocols {
+            let folder = tempfile::tempdir().unwrap();
+            let link = ["--link", "{delay: 20ms}", "--qos", "1", "--duration", "3s", "--warmup", "0s"];
+            let system = ["--system", system, "--protocol", protocol, "--json", "--quiet"];
+            let output = pubmark(folder.path(), &[&["run", "hello"], &system[..], &link].concat()).output().unwrap();
+            assert!(matches!(output.status.code(), Some(0 | 5)), "{system:?}: {output:?}");
+            let record: Value = serde_json::from_slice(&output.stdout).unwrap();
+            let books = &record["delivery"];
+            assert!(books["sent"].as_u64() > Some(0) && books["delivered"] == books["sent"], "{system:?}: {books}");
+            assert!(record["latency_us"]["min"].as_f64() > Some(40_000.0), "{}", record["latency_us"]);
+        }
     }
 }
