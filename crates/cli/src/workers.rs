@@ -1,5 +1,5 @@
-//! Worker processes of a run behind links: where a client library opens sockets of its own, all its clients of a network run in a
-//! process that was started inside it.
+//! Worker processes of a run. Behind links, where a client library opens sockets of its own, all its clients of a network run in a
+//! process that was started inside it; a group that is to be apart has one of its own.
 
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};

@@ -280,7 +280,8 @@ impl<O: Observer> Emulator<O> {
         let due_ns = times.due_ns.unwrap_or(times.in_ns);
         let out_ns = match (O::WATCHES, way, target) {
             (false, ..) => 0,
-            // What goes on over another link leaves this one when it was to: nothing lies between the two.
+            // What goes on over another link leaves this one when it was to: nothing lies between the two. What comes by multicast
+            // to the core as well is a little later there than this says.
             (true, Way::Up, Target::One(Place::Group(_)) | Target::Everyone) => due_ns,
             (true, ..) => clock::monotonic_ns(),
         };
