@@ -4,12 +4,13 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::Args;
-use pubmark_model::experiment::MOST_REPETITIONS;
+use pubmark_model::experiment::{MOST_REPETITIONS, OnlyError};
 
 use crate::experiment::conduct::{self, Options};
 use crate::experiment::definition;
 use crate::failure::{Failure, Outcome};
 use crate::printer::Printer;
+use crate::suggestion;
 use crate::units::{duration, positive_duration};
 
 /// Run an experiment: every combination of what it varies, repeated in random order.
@@ -24,14 +25,18 @@ pub struct Experiment {
     pub experiment: Option<String>,
 
     /// Go on with the experiment in a folder: the runs that are missing, in their order
-    #[arg(long, value_name = "DIR", conflicts_with_all = ["experiment", "quick", "repeat", "duration", "warmup", "wait", "out", "dry_run"])]
+    #[arg(long, value_name = "DIR", conflicts_with_all = ["experiment", "only", "realtime", "awake", "quick", "repeat", "duration", "warmup", "wait", "out", "dry_run"])]
     pub resume: Option<PathBuf>,
 
+    /// Some values of an axis instead of all: `system=mosquitto,nats`, `payload=1024B`; once for each axis
+    #[arg(long, value_name = "AXIS=VALUE,…", value_parser = key_value)]
+    pub only: Vec<(String, String)>,
+
     /// Short runs and few repetitions, for a first look
-    #[arg(long, conflicts_with_all = ["repeat", "duration", "warmup"])]
+    #[arg(long)]
     pub quick: bool,
 
-    /// Repetitions of each combination, in place of the file's
+    /// Repetitions of each combination, in place of the file's or of `--quick`
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=i64::from(MOST_REPETITIONS)))]
     pub repeat: Option<u32>,
 
@@ -46,6 +51,14 @@ pub struct Experiment {
     /// Longest wait for a quiet machine before each run, in place of the file's
     #[arg(long, value_name = "TIME", allow_hyphen_values = true, value_parser = duration)]
     pub wait: Option<Duration>,
+
+    /// Give the generator's threads the real-time priority SCHED_FIFO, whatever the file says
+    #[arg(long)]
+    pub realtime: bool,
+
+    /// Keep the machine's cores from sleeping, whatever the file says; needs root (`pubmark doctor` says whether it is worth it)
+    #[arg(long)]
+    pub awake: bool,
 
     /// Print what would be run, how long it would take and what is not possible; start nothing
     #[arg(long, conflicts_with = "json")]
@@ -76,11 +89,37 @@ impl Experiment {
         if self.quick {
             experiment = experiment.quickly();
         }
+        for (axis, values) in &self.only {
+            experiment = experiment.only(axis, values).map_err(nothing_like_it)?;
+        }
         experiment.repeat = self.repeat.unwrap_or(experiment.repeat);
         experiment.duration = self.duration.unwrap_or(experiment.duration);
         experiment.warmup = self.warmup.unwrap_or(experiment.warmup);
         experiment.quiet_machine.within = self.wait.unwrap_or(experiment.quiet_machine.within);
+        experiment.generator.realtime |= self.realtime;
+        experiment.generator.awake |= self.awake;
         let options = Options { out: self.out, dry_run: self.dry_run, json: self.json };
         conduct::conduct(experiment, loaded.folder.as_deref(), &options, printer)
+    }
+}
+
+/// `AXIS=VALUES` in its two parts.
+fn key_value(text: &str) -> Result<(String, String), String> {
+    match text.split_once('=') {
+        Some((axis, values)) if !axis.trim().is_empty() && !values.trim().is_empty() => {
+            Ok((axis.trim().to_owned(), values.trim().to_owned()))
+        }
+        _ => Err("write an axis and its values, such as `system=mosquitto,nats`".to_owned()),
+    }
+}
+
+fn nothing_like_it(error: OnlyError) -> Failure {
+    match error {
+        OnlyError::NoAxis { wrong, axes } => Failure::usage(format!("`--only`: `{wrong}` is no axis of this experiment"))
+            .hint(suggestion::choices(&wrong, axes.iter().map(String::as_str))),
+        OnlyError::NoValue { axis, wrong, values } => {
+            Failure::usage(format!("`--only`: `{wrong}` is no value of the axis `{axis}`"))
+                .hint(suggestion::choices(&wrong, values.iter().map(String::as_str)))
+        }
     }
 }

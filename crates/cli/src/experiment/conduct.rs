@@ -12,6 +12,7 @@ use pubmark_report::terminal::{self, TerminalOptions};
 
 use super::definition;
 use super::dry_run;
+use super::fetching;
 use super::folder::ExperimentFolder;
 use super::journal::{Journal, JournalError, Planned};
 use super::planning::{self, Plan};
@@ -47,7 +48,7 @@ pub fn conduct(experiment: Experiment, folder: Option<&Path>, options: &Options,
     let kept = definition::kept(experiment, &from);
     kept.write(made.path())?;
     // From here on everything rests on what is in the folder.
-    let plan = Plan::new(kept.experiment, &planning::absolute(Some(made.path()))?, &stop)?;
+    let mut plan = Plan::new(kept.experiment, &planning::absolute(Some(made.path()))?, &stop)?;
     let planned = Planned::new(
         UtcTime::from_system_time(recording::now()).rfc3339(),
         recording::command_line(),
@@ -55,7 +56,7 @@ pub fn conduct(experiment: Experiment, folder: Option<&Path>, options: &Options,
     );
     let journal = Journal::create(made.path(), planned).map_err(unusable)?;
     made.mark_latest().map_err(|error| rendering::unstored(&error))?;
-    perform(&plan, &ExperimentFolder::at(made.path()), journal, options.json, printer, &stop)
+    perform(&mut plan, &ExperimentFolder::at(made.path()), journal, options.json, printer, &stop)
 }
 
 /// Goes on with the experiment in a folder.
@@ -63,19 +64,20 @@ pub fn resume(folder: &Path, json: bool, printer: &Printer) -> Outcome {
     let stop = signals::watch()?;
     let experiment = definition::in_experiment(folder)?;
     let journal = Journal::open(folder).map_err(unusable)?;
-    let plan = Plan::new(experiment, &planning::absolute(Some(folder))?, &stop)?;
+    let mut plan = Plan::new(experiment, &planning::absolute(Some(folder))?, &stop)?;
     refuse_if_changed(&plan, journal.planned(), folder)?;
-    perform(&plan, &ExperimentFolder::at(folder), journal, json, printer, &stop)
+    perform(&mut plan, &ExperimentFolder::at(folder), journal, json, printer, &stop)
 }
 
 fn perform(
-    plan: &Plan,
+    plan: &mut Plan,
     folder: &ExperimentFolder,
     journal: Journal,
     json: bool,
     printer: &Printer,
     stop: &Arc<AtomicBool>,
 ) -> Outcome {
+    fetching::images(plan, &folder.path, printer);
     for cell in &plan.cells {
         if let Err(refusal) = &cell.ready {
             printer.note(&format!("{}: {}: {}", cell.planned.label, refusal.kind.words(), refusal.text));

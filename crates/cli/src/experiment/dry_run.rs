@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 
 use pubmark_model::plan::{Plan as RunPlan, PlanOptions};
+use pubmark_report::numbers;
 
 use super::definition;
 use super::planning::{Plan, Ready};
@@ -34,7 +35,11 @@ pub fn text(plan: &Plan) -> Result<String, Failure> {
     field("cells", format!("{}{without}", plan.cells.len()));
     field(
         "runs",
-        format!("{runs}: {} repetitions, interleaved, order seed {}", experiment.repeat, experiment.order_seed),
+        format!(
+            "{runs}: {}, interleaved, order seed {}",
+            numbers::counted(experiment.repeat.into(), "repetition", "repetitions"),
+            experiment.order_seed
+        ),
     );
     let each = experiment.warmup + experiment.duration + STARTING;
     field("time", format!("about {} on a quiet machine", about(each * runs)));

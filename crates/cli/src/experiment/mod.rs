@@ -12,6 +12,7 @@ pub mod classify;
 pub mod conduct;
 pub mod definition;
 pub mod dry_run;
+pub mod fetching;
 pub mod folder;
 pub mod journal;
 pub mod planning;

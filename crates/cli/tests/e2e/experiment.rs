@@ -153,6 +153,42 @@ fn a_cell_that_fails_says_why_and_has_no_figures() {
 }
 
 #[test]
+fn an_image_that_cannot_be_had_is_looked_for_once() {
+    let place = Place::new();
+    let in_image = system("{self}", 2).replace(
+        "  process:\n    program: \"{self}\"\n    install: nothing installs it\n",
+        // Nothing listens there, so no engine waits long for it.
+        "  container:\n    image: 127.0.0.1:9/pubmark/nothing:1\n    ready_within_s: 5\n    stop_within_s: 5\n",
+    );
+    place.write("boxed.yaml", in_image);
+    let call = ["compare", "hello", "--systems", "builtin,./boxed.yaml", "--qos", "0,1", "--repeat", "3"];
+    let called = place.call(&[&call[..], SHORT].concat());
+    assert_ended_well(&called);
+    let folder = folder(&place);
+    let record = record(&folder);
+    for id in ["boxed_qos-0", "boxed_qos-1"] {
+        let failures = list(cell(&record, id), "failures");
+        assert_eq!(failures.len(), 1, "it was tried in a run: {failures:?}");
+        assert_eq!(failures[0]["kind"], "not-installed", "{failures:?}");
+    }
+    assert!(called.errors.matches("looking for its image").count() <= 1, "{}", called.errors);
+    assert!(!folder.join("images.log").exists(), "what the engine said is left behind");
+    assert!(list(&record, "cells").len() == 4, "{record}");
+}
+
+#[test]
+fn an_experiment_is_cut_down_to_some_values_and_to_few_repetitions() {
+    let place = Place::new();
+    let words = ["experiment", "combench-efficiency", "--quick", "--repeat", "4", "--only", "system=MQTT"];
+    let called = place.call(&[&words[..], &["--only", "payload=100B,500B", "--dry-run"]].concat());
+    assert_eq!(called.code(), 0, "{called:?}");
+    for words in ["8: 4 repetitions", "MQTT, payload 100B", "MQTT, payload 500B", "5 s measured"] {
+        assert!(called.printed.contains(words), "{words} is missing: {}", called.printed);
+    }
+    assert!(!called.printed.contains("AMQP"), "{}", called.printed);
+}
+
+#[test]
 fn an_experiment_of_which_nothing_can_be_run_starts_nothing() {
     let place = Place::new();
     place.write("lower.yaml", system("{self}", 0));

@@ -1,7 +1,7 @@
 //! Experiments: what is varied, how often each combination is repeated, and in which order. Pure data, like workloads.
 //!
 //! The way of a file: [`load()`] finds it, [`parse`] reads it into the shape of `raw` and checks every value (`check`);
-//! [`cells()`] makes the combinations, [`order()`] the order of their runs, [`Experiment::to_yaml`] a file again.
+//! [`Experiment::only`] leaves some values out, [`cells()`] makes the combinations, [`order()`] the order of their runs, [`Experiment::to_yaml`] a file again.
 //! Names that only the rest of the program knows (systems, protocols, limits) are judged by the caller's [`Judge`], so
 //! that a wrong one is underlined like any other mistake.
 
@@ -10,6 +10,7 @@ mod cells;
 mod check;
 mod definition;
 mod load;
+mod only;
 mod order;
 mod papers;
 pub(crate) mod raw;
@@ -19,6 +20,7 @@ pub use builtin::{Listed, all, names};
 pub use cells::{AxisValues, PlannedCell, Settings, axes, cells};
 pub use definition::{Axes, Experiment, Generator, Pins, Quick, QuietMachine, SystemChoice};
 pub use load::{LoadError, Loaded, load, parse};
+pub use only::OnlyError;
 pub use order::{Turn, order};
 pub use papers::{PaperFigures, PaperRow};
 pub use write::time;

@@ -9,6 +9,7 @@ mod rendered;
 mod values;
 mod waiting;
 
+use std::path::Path;
 use std::time::Duration;
 
 use pubmark_record::record::{Deviation, LimitInfo, SystemInfo, TopologyInfo};
@@ -59,6 +60,20 @@ pub fn start(
                 attempt += 1;
             }
             result => return result,
+        }
+    }
+}
+
+/// Fetches the image that a start would need and has not here, which can take minutes; nothing for a program of this machine.
+/// `log` gets what the engine says meanwhile. So a call of many starts asks for an image once, and before it measures.
+///
+/// # Errors
+/// What [`start`] would say of the same, up to the image.
+pub fn fetch(definition: &Definition, options: &StartOptions, log: &Path) -> Result<(), SystemError> {
+    match &Plan::new(definition, options)?.back_end {
+        BackEnd::Process { .. } => Ok(()),
+        BackEnd::Container { image, engine, .. } => {
+            engine.prepare(&definition.name, image, log, options.stop.as_deref())
         }
     }
 }

@@ -1,0 +1,40 @@
+//! Fetching images before the first run: once for each, so that one that cannot be had costs a moment, not a moment in every run.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::Path;
+
+use pubmark_record::experiment::FailureKind;
+use pubmark_systems::launch;
+
+use super::planning::{Plan, Ready};
+use super::refusal::Refusal;
+use crate::printer::Printer;
+use crate::target::Wanted;
+
+/// What an engine says while it fetches, in the experiment's folder; gone once all are here.
+const LOG: &str = "images.log";
+
+/// Fetches what the cells need and this machine has not. Cells whose image cannot be had are refused with the reason.
+pub fn images(plan: &mut Plan, folder: &Path, printer: &Printer) {
+    let log = folder.join(LOG);
+    // What was said of each image, by system and image.
+    let mut asked: BTreeMap<(String, Option<String>), Option<String>> = BTreeMap::new();
+    for cell in &mut plan.cells {
+        let Ok(Ready { measurement, .. }) = &cell.ready else { continue };
+        let Wanted::Started { definition, options } = &measurement.wanted else { continue };
+        if !options.runs_in_container(definition) {
+            continue;
+        }
+        let image = (definition.name.clone(), options.image.clone());
+        let said = asked.entry(image).or_insert_with(|| {
+            printer.note(&format!("{}: looking for its image", definition.name));
+            launch::fetch(definition, options, &log).err().map(|error| error.to_string())
+        });
+        if let Some(text) = said {
+            cell.ready = Err(Refusal { kind: FailureKind::NotInstalled, text: text.clone() });
+        }
+    }
+    // It is not there where nothing was fetched, and in no one's way where it cannot be removed.
+    let _ = fs::remove_file(&log);
+}

@@ -1,0 +1,135 @@
+//! A part of an experiment: some values of an axis instead of all, for those who ask about one system or one size.
+
+use super::cells::axes;
+use super::definition::{Axes, Experiment};
+
+/// Why nothing can be left out like that.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum OnlyError {
+    /// The experiment does not vary this.
+    NoAxis {
+        /// What was asked for.
+        wrong: String,
+        /// Its axes.
+        axes: Vec<String>,
+    },
+    /// The axis has no such value.
+    NoValue {
+        /// The axis.
+        axis: String,
+        /// What was asked for.
+        wrong: String,
+        /// Its values.
+        values: Vec<String>,
+    },
+}
+
+impl Experiment {
+    /// The same with these values of an axis alone, and of the publications' figures those that belong to them. `values` is one
+    /// value or several with commas between; a value that has a comma itself (`cpu=0.5,memory=256MB`) stands alone. A setting of the
+    /// workload is found with or without its `set.`.
+    pub fn only(mut self, axis: &str, values: &str) -> Result<Experiment, OnlyError> {
+        let given = axes(&self);
+        let set_axis = format!("set.{axis}");
+        let found = given.iter().find(|known| known.name == axis).or(given.iter().find(|known| known.name == set_axis));
+        let Some(found) = found else {
+            let axes = given.into_iter().map(|known| known.name).collect();
+            return Err(OnlyError::NoAxis { wrong: axis.to_owned(), axes });
+        };
+        let values = values.trim();
+        let asked: Vec<&str> = match found.values.iter().any(|known| known == values) {
+            true => vec![values],
+            false => values.split(',').map(str::trim).collect(),
+        };
+        if let Some(wrong) = asked.iter().find(|asked| found.values.iter().all(|known| known != *asked)) {
+            let (axis, values) = (found.name.clone(), found.values.clone());
+            return Err(OnlyError::NoValue { axis, wrong: (*wrong).to_owned(), values });
+        }
+        let kept = |value: &str| asked.contains(&value);
+        keep(&mut self.axes, &found.name, &kept);
+        for paper in &mut self.papers {
+            if let Some(column) = paper.columns.iter().position(|column| *column == found.name) {
+                paper.rows.retain(|row| kept(&row.at[column]));
+            }
+        }
+        self.papers.retain(|paper| !paper.rows.is_empty());
+        Ok(self)
+    }
+}
+
+/// Keeps the values of one axis that are shown like those kept. The names are those of [`axes`].
+fn keep(axes: &mut Axes, axis: &str, kept: &dyn Fn(&str) -> bool) {
+    match axis {
+        "system" => axes.system.retain(|choice| kept(&choice.label)),
+        "workload" => axes.workload.retain(|name| kept(name)),
+        "protocol" => axes.protocol.retain(|name| kept(name)),
+        "profile" => axes.profile.retain(|name| kept(name)),
+        "qos" => axes.qos.retain(|level| kept(&level.to_string())),
+        "topology" => axes.topology.retain(|topology| kept(&topology.to_string())),
+        "limit" => axes.limit.retain(|limit| kept(limit)),
+        "scale" => axes.scale.retain(|scale| kept(&scale.to_string())),
+        "rate" => axes.rate.retain(|rate| kept(&rate.to_string())),
+        "nodes" => axes.nodes.retain(|nodes| kept(&nodes.to_string())),
+        "payload" => axes.payload.retain(|size| kept(size)),
+        "link" => axes.link.retain(|link| kept(&link.to_string())),
+        "fault" => axes.fault.retain(|fault| kept(&fault.to_string())),
+        "tls" => axes.tls.retain(|tls| kept(&tls.to_string())),
+        setting => {
+            let key = setting.strip_prefix("set.").unwrap_or(setting);
+            axes.set.iter_mut().filter(|(name, _)| name == key).for_each(|(_, values)| values.retain(|value| kept(value)));
+        }
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+    use crate::experiment::{all, cells, parse};
+
+    const TEXT: &str = "name: t\nworkload: hello\naxes: {system: [a, b], payload: [1KB, 1MB], limit: [none, \"cpu=0.5,memory=256MB\"], set: {every: [1s, 2s]}}\n\
+        papers: [{source: s, figure: latency p50, columns: [system, payload], values: [[a, 1KB, 3ms], [b, 1KB, 4ms]]}]\n";
+
+    fn only(axis: &str, values: &str) -> Result<Experiment, OnlyError> {
+        parse("t.yaml", TEXT, &|_, _| Ok(())).unwrap().only(axis, values)
+    }
+
+    #[test]
+    fn what_is_asked_for_stays_with_its_figures() {
+        let found = only("system", "b").unwrap();
+        assert_eq!(cells(&found).len(), 8);
+        assert_eq!(found.papers[0].rows.len(), 1);
+        assert_eq!(found.papers[0].rows[0].written, "4ms");
+        assert_eq!(parse("t.yaml", &found.to_yaml(), &|_, _| Ok(())).unwrap(), found, "its file says the same");
+        assert!(only("payload", "1MB").unwrap().papers.is_empty());
+        assert_eq!(cells(&only("system", "a, b").unwrap()).len(), 16);
+    }
+
+    #[test]
+    fn a_value_with_a_comma_and_a_setting_are_found() {
+        assert_eq!(cells(&only("limit", "cpu=0.5,memory=256MB").unwrap()).len(), 8);
+        assert_eq!(cells(&only("every", "2s").unwrap()).len(), 8);
+        assert_eq!(cells(&only("set.every", "2s").unwrap()).len(), 8);
+    }
+
+    #[test]
+    fn what_is_not_varied_is_refused_by_name() {
+        assert!(matches!(only("qos", "1"), Err(OnlyError::NoAxis { wrong, axes }) if wrong == "qos" && axes.len() == 4));
+        assert!(
+            matches!(only("system", "a,c"), Err(OnlyError::NoValue { wrong, values, .. }) if wrong == "c" && values == ["a", "b"])
+        );
+        assert!(only("system", "").is_err());
+    }
+
+    #[test]
+    fn every_axis_of_every_built_in_experiment_can_be_cut_down_to_its_last_value() {
+        for listed in all().unwrap() {
+            for axis in axes(&listed.experiment) {
+                let last = axis.values.last().unwrap();
+                let found = listed.experiment.clone().only(&axis.name, last).unwrap();
+                let of_it = |known: &crate::experiment::AxisValues| known.name == axis.name;
+                assert_eq!(axes(&found).into_iter().find(of_it).unwrap().values, [last.as_str()], "{}", listed.name);
+            }
+        }
+    }
+}
