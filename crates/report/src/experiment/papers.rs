@@ -12,6 +12,8 @@ pub struct Beside<'a> {
     pub unit: ColumnUnit,
     /// A row a value of the publication, of cells that were planned.
     pub rows: Vec<Row<'a>>,
+    /// Systems and versions that ran here, in the order of the rows; empty where none did.
+    pub versions_here: String,
 }
 
 /// One value.
@@ -41,8 +43,26 @@ impl<'a> Beside<'a> {
             .collect();
         let largest = rows.iter().flat_map(|row| [Some(row.printed), row.here]).flatten().fold(0.0, f64::max);
         let unit = figure(&paper.figure).map_or(pubmark_record::comparison::Unit::Count, |figure| figure.unit);
-        Beside { unit: ColumnUnit::of(unit, largest), rows }
+        let versions_here = versions(view, paper);
+        Beside { unit: ColumnUnit::of(unit, largest), rows, versions_here }
     }
+}
+
+/// Each system of the publication's cells once, with its version as far as it says one.
+fn versions(view: &View<'_>, paper: &PaperFigures) -> String {
+    let mut found: Vec<String> = vec![];
+    for value in &paper.values {
+        let member = view.members().find(|member| member.cell.id == value.cell);
+        let Some(system) = member.and_then(|member| member.cell.system.as_ref()) else { continue };
+        let words = match &system.version {
+            Some(version) => format!("{} {version}", system.name),
+            None => system.name.clone(),
+        };
+        if !found.contains(&words) {
+            found.push(words);
+        }
+    }
+    found.join(", ")
 }
 
 fn row<'a>(member: &Member<'a>, printed: f64, name: &str) -> Row<'a> {

@@ -89,6 +89,7 @@ fn rows(record: &Record) -> Vec<(&'static str, String)> {
             format!("{}, {}, {}", count(record.sizes_raised), count(record.resent), count(record.too_large)),
         ),
         ("bytes left in our sockets", count(record.socket_unsent_bytes)),
+        ("bytes left in the system's sockets", record.system_unsent_bytes.map_or_else(|| MISSING.to_string(), count)),
     ];
     rows.extend(system_facts(&record.system).into_iter().map(|fact| (fact.name, fact.text)));
     rows.extend(machine(&record.environment));

@@ -35,7 +35,7 @@ pub fn experiment(record: &ExperimentRecord) -> String {
 
 /// What a publication prints, beside what was found.
 fn beside(text: &mut String, view: &View, paper: &PaperFigures) {
-    let Beside { unit, rows } = Beside::of(view, paper);
+    let Beside { unit, rows, versions_here } = Beside::of(view, paper);
     text.push_str(&format!("\n## {}: {}\n\n", escaped(&paper.source), escaped(&paper.figure)));
     let with_unit = |name: &str| match unit.symbol {
         "" => name.to_string(),
@@ -52,6 +52,9 @@ fn beside(text: &mut String, view: &View, paper: &PaperFigures) {
     table(text, &header, &rows);
     if !paper.versions.is_empty() {
         text.push_str(&format!("\nMeasured there: {}.\n", escaped(&paper.versions)));
+    }
+    if !versions_here.is_empty() {
+        text.push_str(&format!("\nMeasured here: {}.\n", escaped(&versions_here)));
     }
     if !paper.differs.is_empty() {
         text.push_str(&format!("\nWhy ours differ: {}\n", escaped(&paper.differs)));

@@ -19,7 +19,7 @@ pub(super) fn section(view: &View) -> Markup {
 }
 
 fn table(view: &View, paper: &PaperFigures) -> Markup {
-    let Beside { unit, rows } = Beside::of(view, paper);
+    let Beside { unit, rows, versions_here } = Beside::of(view, paper);
     html! {
         h3 { (paper.source) ": " (paper.figure) }
         div.scroll { table {
@@ -47,6 +47,7 @@ fn table(view: &View, paper: &PaperFigures) -> Markup {
             }
         } }
         @if !paper.versions.is_empty() { p.aside { "Measured there: " (paper.versions) "." } }
+        @if !versions_here.is_empty() { p.aside { "Measured here: " (versions_here) "." } }
         @if !paper.differs.is_empty() { p { "Why ours differ: " (with_code(&paper.differs)) } }
     }
 }
