@@ -162,6 +162,7 @@ fn plan(order: &Order) -> Result<RunPlan, String> {
         subscriber_shards: 1,
         connects_per_s: 2_000.0,
         connect_limit: Duration::from_secs(30),
+        hopeless_after: Duration::from_secs(5),
         handicap: None,
         faults: [].into(),
         realtime: order.realtime,

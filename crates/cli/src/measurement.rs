@@ -1,5 +1,6 @@
 //! One repetition of a run: reach the system, drive it, sample what it costs, put the record together.
 
+use std::collections::BTreeSet;
 use std::net::IpAddr;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -28,6 +29,7 @@ use pubmark_record::record::{Environment, Record};
 use pubmark_systems::awake::Awake;
 use pubmark_systems::environment::{self, CpuTimes};
 use pubmark_systems::meter::Workers;
+use pubmark_systems::sockets;
 
 use crate::certificates;
 use crate::cluster::{Joined, Observed};
@@ -47,8 +49,12 @@ use crate::workers;
 
 /// Connections started a second, at most: what small brokers accept without refusing.
 const CONNECTS_PER_S: f64 = 2_000.0;
-/// Longest wait for sessions, on top of the ramp-up.
+/// Longest wait for sessions, on top of the ramp-up; and how long those that failed are tried again, where others are up.
 const CONNECT_LIMIT: Duration = Duration::from_secs(15);
+const HOPELESS_AFTER: Duration = Duration::from_secs(5);
+/// The same for both behind links, which the probes have just crossed: where half of the packets are lost, three attempts of ten
+/// seconds in a hundred fail one after the other.
+const LINKED_CONNECT_LIMIT: Duration = Duration::from_secs(60);
 /// Seconds of silence after which a client pings.
 const KEEP_ALIVE_S: u16 = 60;
 /// Room for topic and properties in the largest packet that a system may send us.
@@ -131,6 +137,9 @@ struct Watch<'a> {
     linked: Option<&'a Linked>,
     /// What links had carried at the edges of the window.
     carried: [Option<Snapshot>; 2],
+    /// Ports of a system that was started here, and what its kernel held for clients when the drain was over.
+    ports: BTreeSet<u16>,
+    held: Option<u64>,
     /// Told when the window starts.
     breaker: Sender<u64>,
     joined: Option<&'a Joined>,
@@ -166,6 +175,18 @@ impl Observer for Watch<'_> {
         let now = CpuTimes::read();
         self.steal = self.cpu_before.zip(now).and_then(|(before, now)| now.steal_since(&before));
     }
+
+    fn drained(&mut self) {
+        // This thread is in the system's network, behind links too.
+        self.held = (!self.ports.is_empty()).then(|| sockets::bytes_on_their_way(&self.ports)).flatten();
+    }
+}
+
+/// Where a system listens that was started here; none of another's.
+fn ports_started(target: &Target) -> BTreeSet<u16> {
+    let endpoints = target.publish_at.endpoints().iter().chain(target.subscribe_at.endpoints().iter());
+    let ports = endpoints.map(|endpoint| endpoint.address.port());
+    if target.running.is_some() { ports.collect() } else { BTreeSet::new() }
 }
 
 impl Measurement {
@@ -222,7 +243,8 @@ impl Measurement {
             Sampling::start(&target, self.node_exporter.as_deref(), self.observe()?, started, linked.is_none())?;
         let progress = Progress::new(printer);
         let sides = Sides { publish: self.spoken.publish.shard, subscribe: self.spoken.subscribe.shard };
-        let (outcome, done, carried) = thread::scope(|scope| {
+        let ports = ports_started(&target);
+        let (outcome, done, carried, held) = thread::scope(|scope| {
             let conductor = Conductor::start(scope, &self.workload, &self.faults, target.running.as_mut(), linked);
             let mut watch = Watch {
                 progress,
@@ -231,15 +253,17 @@ impl Measurement {
                 steal: None,
                 linked,
                 carried: [None, None],
+                ports,
+                held: None,
                 breaker: conductor.begin(),
                 joined: self.joined.as_deref(),
             };
             let outcome = run::run(&plan, sides, launcher.as_deref(), stop, &mut watch);
             environment.steal = watch.steal;
-            let carried = std::mem::take(&mut watch.carried);
+            let (carried, held) = (std::mem::take(&mut watch.carried), watch.held);
             // The conductor ends when nobody can tell it anything any more.
             drop(watch);
-            (outcome, conductor.finish(), carried)
+            (outcome, conductor.finish(), carried, held)
         });
         environment.load_after = environment::load();
         let mut outcome = outcome.map_err(|error| not_carried_out(error, self.joined.as_deref()))?;
@@ -248,6 +272,7 @@ impl Measurement {
             Some(format!("{status}; its log ends with:\n{}", running.log_tail()))
         });
         let mut record = self.record(&plan, &outcome, &target, environment, sampling, number, name);
+        recording::add_held(&mut record, held);
         if let Some(faults) = faults::figures(&plan, &outcome, &self.faults, &done) {
             recording::add_faults(&mut record, faults);
         }
@@ -296,7 +321,8 @@ impl Measurement {
             publisher_shards: shards(self.fleet.devices().len()),
             subscriber_shards: shards(self.fleet.subscribers().len()),
             connects_per_s: CONNECTS_PER_S,
-            connect_limit: CONNECT_LIMIT,
+            connect_limit: if linked.is_some() { LINKED_CONNECT_LIMIT } else { CONNECT_LIMIT },
+            hopeless_after: if linked.is_some() { LINKED_CONNECT_LIMIT } else { HOPELESS_AFTER },
             realtime: self.realtime,
             handicap: self.handicap,
             receive_stamps: true,

@@ -95,6 +95,7 @@ pub fn record(plan: &RunPlan, outcome: &Outcome, mut around: Surroundings) -> Re
         residence: None,
         faults: None,
         socket_unsent_bytes: outcome.unsent_bytes,
+        system_unsent_bytes: None,
         delivery: outcome.books.delivery,
         latency_us: distribution::summary(&times.latency),
         service_latency_us: distribution::summary(&times.service_latency),
@@ -136,6 +137,12 @@ pub fn add_links(record: &mut Record, carried: Carried, residence: Option<Reside
         usage.cpu_seconds = own;
     }
     record.links = Some(links);
+    record.verdict = verdict::judge(&VerdictInput::of(record));
+}
+
+/// Adds what the system's kernel still held for clients when the drain was over, and judges anew.
+pub fn add_held(record: &mut Record, bytes: Option<u64>) {
+    record.system_unsent_bytes = bytes;
     record.verdict = verdict::judge(&VerdictInput::of(record));
 }
 

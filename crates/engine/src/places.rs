@@ -46,6 +46,11 @@ impl Places {
         &self.endpoints
     }
 
+    /// Are they reached over the loopback interface, which loses nothing?
+    pub fn are_on_this_machine(&self) -> bool {
+        self.endpoints.iter().all(|endpoint| endpoint.address.ip().is_loopback())
+    }
+
     /// Does any connection encrypt?
     pub fn are_encrypted(&self) -> bool {
         self.endpoints.iter().any(|endpoint| endpoint.tls.is_some())

@@ -54,6 +54,9 @@ pub struct RunPlan {
     pub connects_per_s: f64,
     /// Longest wait for all sessions to be up before the run starts without the missing ones.
     pub connect_limit: Duration,
+    /// Every session that is not up has failed, and has had this long to try again: the run starts without them. No more than the
+    /// limit.
+    pub hopeless_after: Duration,
     /// Ask for SCHED_FIFO.
     pub realtime: bool,
     /// Time that each send is made to take at least: a generator of known capacity, for tests of who is called the limit.
@@ -149,8 +152,12 @@ impl RunPlan {
         self.fleet.subscribers().len() * self.subscribe_at.sessions_per_subscriber()
     }
 
-    /// Nothing has happened for this long: nothing will.
+    /// Nothing has happened for this long: nothing will. Over a network that may lose packets nobody can say so, however silent it is:
+    /// TCP waits longer from one repetition to the next, up to two minutes (RFC 6298 §2.4, §5.5).
     pub fn quiet(&self) -> Duration {
+        if !self.publish_at.are_on_this_machine() || !self.subscribe_at.are_on_this_machine() {
+            return self.drain_limit;
+        }
         // A request is silent until it is given up, a client that lost its connection until its longest pause is over.
         let quiet = if self.faults.is_empty() { QUIET } else { QUIET.max(BACKOFF.1 + Duration::from_secs(1)) };
         self.workload.longest_timeout().map_or(quiet, |timeout| quiet.max(timeout))

@@ -34,9 +34,6 @@ const NODES_LEAD: Duration = Duration::from_millis(500);
 /// Everything has arrived: wait this much longer for copies too many.
 const SETTLE: Duration = Duration::from_millis(300);
 
-/// Every session is up or has failed, and has had this long to try again: the run goes on without those that failed.
-const HOPELESS: Duration = Duration::from_secs(5);
-
 /// Where a run stands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Phase {
@@ -68,6 +65,8 @@ pub trait Observer {
     fn window_began(&mut self);
     /// The measured window is over: sample again.
     fn window_ended(&mut self);
+    /// Stragglers were waited for; connections are still there.
+    fn drained(&mut self) {}
 }
 
 struct Conductor<'a> {
@@ -102,10 +101,10 @@ pub fn run(
     stop: &AtomicBool,
     observer: &mut dyn Observer,
 ) -> Result<Outcome, EngineError> {
-    if let Some(group) = plan.workload.subscribers.iter().find(|group| !group.processing.is_zero()) {
-        let name = &group.name;
-        let text = format!("subscriber group `{name}` has a processing time, which this version cannot emulate");
-        return Err(EngineError::Unsupported(text));
+    let works = plan.workload.subscribers.iter().any(|group| !group.processing.is_zero());
+    if works && plan.subscribe_at.sessions_per_subscriber() > 1 {
+        let text = "a subscriber that takes its time over each message, with brokers that know nothing of each other";
+        return Err(EngineError::Unsupported(text.to_owned()));
     }
     let share_clients = plan.workload.subscribers.iter().any(|group| group.client.is_some());
     if share_clients && plan.subscribe_at.sessions_per_subscriber() > 1 {
@@ -162,6 +161,7 @@ impl Conductor<'_> {
         let closed_ns = if interrupted { clock::monotonic_ns().clamp(start_ns, end_ns) } else { end_ns };
         self.worker.tell(Command::Close { at_ns: closed_ns }, |_| true);
         let (drain_ns, cut_short) = if interrupted { (0, true) } else { self.drain(end_ns) };
+        self.observer.drained();
         self.collect(Some((start_ns, closed_ns, started_at_ns)), drain_ns, cut_short, false)
     }
 
@@ -195,7 +195,7 @@ impl Conductor<'_> {
             // Every session that is not up has failed at least once.
             let all_tried = up + totals.failing >= wanted;
             let refused_all = up == 0 && totals.not_authorized >= wanted;
-            let hopeless = all_tried && (refused_all || elapsed > HOPELESS);
+            let hopeless = all_tried && (refused_all || elapsed > self.plan.hopeless_after);
             if hopeless || elapsed > limit {
                 return if up == 0 { Gathered::None } else { Gathered::Some };
             }

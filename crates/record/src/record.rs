@@ -91,6 +91,10 @@ pub struct Record {
     pub faults: Option<FaultFigures>,
     /// Bytes still unsent in our sockets at the end.
     pub socket_unsent_bytes: u64,
+    /// Bytes that TCP had not brought from the system to clients when the drain was over, or that clients had not read (behind links
+    /// the first alone); `null` where the system was not started by this run, or has no broker.
+    #[serde(default)]
+    pub system_unsent_bytes: Option<u64>,
     /// The books.
     pub delivery: Delivery,
     /// Delivery − due.

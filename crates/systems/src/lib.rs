@@ -29,6 +29,7 @@ pub mod process;
 pub mod programs;
 pub mod running;
 pub mod sampler;
+pub mod sockets;
 pub mod template;
 pub mod tree;
 

@@ -41,6 +41,10 @@ pub struct VerdictInput<'a> {
     pub workload: &'a WorkloadInfo,
     /// The books.
     pub delivery: &'a Delivery,
+    /// Bytes still unsent in our sockets at the end.
+    pub socket_unsent_bytes: u64,
+    /// Bytes on their way from the system when the drain was over, where that is known.
+    pub system_unsent_bytes: Option<u64>,
     /// The books by device type.
     pub by_type: &'a [Breakdown],
     /// Delivery − due.
@@ -79,6 +83,8 @@ impl<'a> VerdictInput<'a> {
             settings: &record.settings,
             workload: &record.workload,
             delivery: &record.delivery,
+            socket_unsent_bytes: record.socket_unsent_bytes,
+            system_unsent_bytes: record.system_unsent_bytes,
             by_type: &record.by_type,
             latency_us: record.latency_us.as_ref(),
             service_latency_us: record.service_latency_us.as_ref(),

@@ -27,7 +27,7 @@ impl Rule {
 }
 
 /// Every rule.
-pub const RULES: [Rule; 21] = [
+pub const RULES: [Rule; 22] = [
     Rule {
         code: "V01",
         name: "schedule kept",
@@ -205,6 +205,16 @@ pub const RULES: [Rule; 21] = [
         remedy: "Fewer messages or larger ones, a machine with free cores, root for real-time priority.",
         judges_generator: true,
         judge: links::kept_up,
+    },
+    Rule {
+        code: "V19",
+        name: "lost, not late",
+        meaning: "A message that has not come when the drain is over is lost for the books. If bytes are then still on their way, in \
+                  our sockets or in the system's, TCP is sending them again, and some of those messages are late and not lost: \
+                  suspect. What the sockets of a system hold that this run did not start is not known.",
+        remedy: "Give stragglers more time with `--drain`, or lower the rate.",
+        judges_generator: false,
+        judge: books::lost_not_late,
     },
     Rule {
         code: "V20",

@@ -163,7 +163,7 @@ fn real_time_needs_room_on_few_cores_only() {
 #[test]
 fn each_fault_is_found_by_its_own_rule() {
     type Change = fn(&mut Record);
-    let faults: [(&str, VerdictStatus, Change); 11] = [
+    let faults: [(&str, VerdictStatus, Change); 13] = [
         ("V06", VerdictStatus::Suspect, |record| record.environment.steal = Some(0.06)),
         ("V07", VerdictStatus::Invalid, |record| {
             record.delivery.offered += 3;
@@ -184,11 +184,38 @@ fn each_fault_is_found_by_its_own_rule() {
         ("V12", VerdictStatus::Suspect, |record| record.latency_us.as_mut().unwrap().clipped = 1),
         ("V13", VerdictStatus::Suspect, |record| record.latency_us = None),
         ("V14", VerdictStatus::Suspect, |record| record.status = Status::Interrupted),
+        ("V19", VerdictStatus::Suspect, |record| {
+            lose_one(record);
+            record.system_unsent_bytes = Some(1);
+        }),
+        ("V19", VerdictStatus::Suspect, |record| {
+            lose_one(record);
+            record.socket_unsent_bytes = 1;
+        }),
     ];
     for (code, status, change) in faults {
         let verdict = verdict_of(change);
         assert_eq!((codes(&verdict), verdict.status), (vec![code], status), "{:?}", verdict.reasons);
     }
+}
+
+fn lose_one(record: &mut Record) {
+    record.delivery.delivered -= 1;
+    record.delivery.lost += 1;
+    record.by_type.clear();
+}
+
+#[test]
+fn what_is_lost_may_be_lost_where_nothing_is_on_its_way() {
+    for unknown in [Some(0), None] {
+        let verdict = verdict_of(|record| {
+            lose_one(record);
+            record.system_unsent_bytes = unknown;
+        });
+        assert_eq!(verdict.status, VerdictStatus::Valid, "{:?}", verdict.reasons);
+    }
+    // Bytes of no message that is missing, such as acknowledgements.
+    assert_eq!(verdict_of(|record| record.system_unsent_bytes = Some(9)).status, VerdictStatus::Valid);
 }
 
 #[test]
