@@ -57,6 +57,9 @@ fn lacking_for_groups(workload: &Workload, spoken: Spoken) -> Option<String> {
         };
         let can = &spoken.subscribe.capabilities;
         lacking_in_group(&kind, group.qos, group.session, spoken.subscribe).or_else(|| {
+            if !group.processing.is_zero() && !spoken.subscribe.pauses {
+                return Some(format!("{kind} {}", takes_its_time(spoken.subscribe)));
+            }
             if group.shared.is_some() && !can.features.shared_subscriptions {
                 return Some(format!("{kind} shares its subscription, {} shares none", can.name));
             }
@@ -77,6 +80,17 @@ fn lacking_for_groups(workload: &Workload, spoken: Spoken) -> Option<String> {
         .or_else(|| workload.devices.iter().find_map(of_devices))
         .or_else(|| workload.subscribers.iter().find_map(of_subscribers))
         .or_else(|| carrying::too_much(workload, spoken))
+}
+
+/// Why a protocol's subscribers cannot be slow ones.
+fn takes_its_time(protocol: &Protocol) -> String {
+    let with = PROTOCOLS.iter().filter(|other| other.pauses).map(|other| other.capabilities.name);
+    let with: Vec<&str> = with.collect();
+    format!(
+        "takes its time over each message, clients over {} read on all the while ({} do not)",
+        protocol.capabilities.name,
+        with.join(", ")
+    )
 }
 
 /// Requests and answers go over one protocol that has words for them.
@@ -269,6 +283,12 @@ mod tests {
         let lacks = missing_between(&asked, "redis", "redis").unwrap();
         assert!(lacks.contains("shares its subscription, redis shares none"), "{lacks}");
         assert_eq!(missing_in(&asked), None);
+        let mut slow = plain.clone();
+        slow.subscribers[0].processing = std::time::Duration::from_millis(5);
+        assert_eq!(missing_in(&slow), None);
+        let lacks = missing_between(&slow, "nats", "redis-streams").unwrap();
+        assert!(lacks.contains("clients over redis-streams read on all the while (mqtt5, mqtt311, nats"), "{lacks}");
+        assert_eq!(missing_between(&slow, "redis-streams", "nats"), None, "devices may be as fast as they like");
         let asking = load("request-reply", &LoadOptions::default()).unwrap();
         assert_eq!(missing_in(&asking), None);
         let lacks = missing_between(&asking, "mqtt311", "mqtt311").unwrap();

@@ -112,6 +112,10 @@ pub struct Recorder {
     pub bare: Vec<usize>,
     /// Arrivals that the adapter had no room for.
     pub missed: u64,
+    /// The session whose subscriber is at work on each message until it is told to go on.
+    pub works: Option<SessionId>,
+    /// It is.
+    pub at_work: bool,
 }
 
 impl Recorder {
@@ -223,6 +227,10 @@ impl Sink for Recorder {
         self.missed += messages;
     }
 
+    fn is_at_work(&self, session: SessionId) -> bool {
+        self.at_work && self.works == Some(session)
+    }
+
     fn requested(&mut self, session: SessionId, reply_to: ReplyTo<'_>, delivery: Delivery<'_>) {
         if let Some(header) = header::read(delivery.payload, delivery.at_ns) {
             self.asked.push(Asked {
@@ -248,6 +256,7 @@ impl Sink for Recorder {
     }
 
     fn delivered(&mut self, session: SessionId, delivery: Delivery<'_>) {
+        self.at_work |= self.works == Some(session);
         let payload = delivery.payload;
         let Some(header) = header::read(payload, delivery.at_ns).filter(|header| header::is_of_run(header, RUN)) else {
             let is_will = header::is_will_of_run(payload, RUN);

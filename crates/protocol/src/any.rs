@@ -30,6 +30,8 @@ pub trait AnyClients {
     fn unsubscribe(&mut self, session: SessionId, index: usize, sink: &mut dyn Sink);
     /// [`Clients::flush`].
     fn flush(&mut self, session: SessionId, sink: &mut dyn Sink);
+    /// [`Clients::resume`].
+    fn resume(&mut self, session: SessionId, due_ns: u64, sink: &mut dyn Sink);
     /// [`Clients::poll`].
     fn poll(&mut self, until_ns: Option<u64>, sink: &mut dyn Sink) -> std::io::Result<()>;
     /// [`Clients::waker`].
@@ -67,6 +69,10 @@ impl<C: Clients> AnyClients for C {
 
     fn flush(&mut self, session: SessionId, sink: &mut dyn Sink) {
         Clients::flush(self, session, &mut Through(sink));
+    }
+
+    fn resume(&mut self, session: SessionId, due_ns: u64, sink: &mut dyn Sink) {
+        Clients::resume(self, session, due_ns, &mut Through(sink));
     }
 
     fn poll(&mut self, until_ns: Option<u64>, sink: &mut dyn Sink) -> std::io::Result<()> {
@@ -144,6 +150,10 @@ impl Sink for Through<'_> {
 
     fn missed(&mut self, messages: u64) {
         self.0.missed(messages);
+    }
+
+    fn is_at_work(&self, session: SessionId) -> bool {
+        self.0.is_at_work(session)
     }
 
     fn delivered(&mut self, session: SessionId, delivery: Delivery<'_>) {

@@ -306,6 +306,9 @@ pub trait Clients: Sized {
     /// Can its connections be broken by faults ([`Clients::break_connection`])?
     const BREAKS: bool = false;
 
+    /// Do its sessions wait while their subscribers are at work ([`Sink::is_at_work`])?
+    const PAUSES: bool = false;
+
     /// Starts with no sessions.
     fn open(config: ShardConfig) -> Result<Self, OpenError>;
 
@@ -346,6 +349,12 @@ pub trait Clients: Sized {
 
     /// Writes what was handed over, in as few system calls as it takes.
     fn flush(&mut self, session: SessionId, sink: &mut impl Sink);
+
+    /// A subscriber was done with its message at `due_ns`: hands it the next one, if there is one. What arrived before that time
+    /// is not late by our doing. No effect in an adapter that does not wait ([`Clients::PAUSES`]).
+    fn resume(&mut self, session: SessionId, due_ns: u64, sink: &mut impl Sink) {
+        let _ = (session, due_ns, sink);
+    }
 
     /// Waits for events until one came, `until_ns` (`CLOCK_MONOTONIC`) has passed, or the waker was used; `None` waits without end,
     /// a time in the past only looks. Reports all events found.

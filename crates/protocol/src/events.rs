@@ -156,6 +156,12 @@ pub trait Sink {
     }
     /// So many messages arrived and were dropped by the adapter, because the shard did not take them in time.
     fn missed(&mut self, messages: u64);
+    /// Is the session's subscriber still at work on the message before? Asked behind each; while it is, adapters that can
+    /// ([`crate::clients::Clients::PAUSES`]) hand it nothing more and read no further, until [`crate::clients::Clients::resume`].
+    fn is_at_work(&self, session: SessionId) -> bool {
+        let _ = session;
+        false
+    }
     /// A message arrived.
     fn delivered(&mut self, session: SessionId, delivery: Delivery<'_>);
     /// A message arrived that asks for an answer; a message like any other to who answers nothing.

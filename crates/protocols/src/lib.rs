@@ -43,6 +43,8 @@ pub struct Protocol {
     pub shard: ShardRun,
     /// Faults of a run can break its connections.
     pub breaks: bool,
+    /// Its subscribers can take their time over each message.
+    pub pauses: bool,
     /// Opens its adapter for anyone else.
     pub open: Open,
     /// Client library, where a protocol has rows for several; the first that is there is the default.
@@ -119,7 +121,14 @@ const fn zenoh<V: Variant>() -> Protocol {
 }
 
 const fn row<C: Clients + 'static>(capabilities: Capabilities) -> Protocol {
-    Protocol { capabilities, shard: run::over::<C>(), breaks: C::BREAKS, open: any::open::<C>, client: None }
+    Protocol {
+        capabilities,
+        shard: run::over::<C>(),
+        breaks: C::BREAKS,
+        pauses: C::PAUSES,
+        open: any::open::<C>,
+        client: None,
+    }
 }
 
 impl Protocol {

@@ -76,6 +76,7 @@ impl<D: Dialect> StreamClients<D> {
 
 impl<D: Dialect> Clients for StreamClients<D> {
     const BREAKS: bool = true;
+    const PAUSES: bool = D::ONE_MESSAGE_A_PACKET;
 
     fn open(config: ShardConfig) -> Result<StreamClients<D>, OpenError> {
         let reactor =
@@ -132,6 +133,10 @@ impl<D: Dialect> Clients for StreamClients<D> {
 
     fn flush(&mut self, session: SessionId, sink: &mut impl Sink) {
         self.sessions[session.0 as usize].flush(&mut self.shared, sink);
+    }
+
+    fn resume(&mut self, session: SessionId, due_ns: u64, sink: &mut impl Sink) {
+        self.sessions[session.0 as usize].resume(&mut self.shared, due_ns, sink);
     }
 
     fn poll(&mut self, until_ns: Option<u64>, sink: &mut impl Sink) -> std::io::Result<()> {

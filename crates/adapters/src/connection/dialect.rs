@@ -40,6 +40,8 @@ pub trait Dialect: Sized {
     const TLS_FIRST: bool = true;
     /// The server answers a ping. Otherwise each side gives signs of life unasked (AMQP's heartbeats).
     const ANSWERS_PINGS: bool = true;
+    /// A packet has one message at most, so that a subscriber can be given one after the other.
+    const ONE_MESSAGE_A_PACKET: bool = true;
     /// What the server's welcome is called, for an end that comes before it.
     const WELCOME: &'static str;
 

@@ -18,6 +18,7 @@ use pubmark_protocol::traffic::Traffic;
 use pubmark_protocol::websocket::{Fault, WebSocket};
 use pubmark_protocol::wheel::Wheel;
 
+use super::working::Held;
 use crate::payload;
 
 /// Upper half of a listener's key; connections are counted below it.
@@ -120,6 +121,12 @@ pub struct Link {
     pub(super) blocked: Option<Blocked>,
     /// The front of a packet whose rest has not come.
     pub(super) partial: Vec<u8>,
+    /// Its subscriber is at work: what follows waits.
+    pub(super) at_work: bool,
+    /// Packets that came with the one that the subscriber is at work on.
+    pub(super) held: Held,
+    /// When its subscriber was last done: what arrived before was not late by our doing.
+    pub(super) resumed_ns: u64,
     /// The end of the stream is behind the bytes in the socket: it must be read up to there.
     pub(super) ended: bool,
     /// The last read left the socket empty, and a time when it was empty.
@@ -157,6 +164,9 @@ impl Link {
             full: false,
             blocked: None,
             partial: Vec::new(),
+            at_work: false,
+            held: Held::default(),
+            resumed_ns: 0,
             ended: false,
             drained: true,
             empty_at_ns: 0,
@@ -333,6 +343,7 @@ impl Link {
         self.phase = Phase::Closed;
         self.generation = (self.generation + 1) % LISTENING;
         self.partial = Vec::new();
+        (self.at_work, self.held) = (false, Held::default());
         self.pings = 0;
         (self.full, self.ended, self.drained, self.pinged_at_ns) = (false, false, true, None);
         (self.waits_until_ns, self.tls_began_ns) = (None, None);

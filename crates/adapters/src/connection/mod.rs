@@ -11,6 +11,7 @@ mod keep_alive;
 mod link;
 mod receiving;
 mod session;
+mod working;
 
 pub use clients::StreamClients;
 pub use dialect::{Dialect, Measured, Refusal, up_to_line_end};

@@ -13,6 +13,7 @@ use pubmark_protocol::stream::{ReadBuffers, Stream};
 use super::dialect::{Dialect, Measured};
 use super::link::{Phase, Shared};
 use super::session::Session;
+use super::working::Held;
 
 /// Reads of one session before the others have their turn.
 const READS_AT_A_TIME: usize = 16;
@@ -29,6 +30,11 @@ pub struct Times {
 }
 
 impl Times {
+    /// Of what was read before and is taken up now, without a stamp of the kernel's.
+    pub(super) fn unstamped(at_ns: u64, empty_at_ns: u64) -> Times {
+        Times { at_ns, empty_at_ns, kernel_ns: None, ends_the_read: false }
+    }
+
     fn of(self, ends_the_read: bool) -> Times {
         Times { ends_the_read, ..self }
     }
@@ -53,6 +59,11 @@ impl Times {
 impl<D: Dialect> Session<D> {
     /// Reads until the socket is empty or it is the others' turn.
     pub(super) fn receive(&mut self, shared: &mut Shared, sink: &mut impl Sink) -> Result<(), Cause> {
+        if self.link.at_work {
+            // There is something; it is looked at when the subscriber is done.
+            self.link.drained = false;
+            return Ok(());
+        }
         // The buffers leave `shared` so that packets in them can be handled with it.
         let mut buffers = std::mem::take(&mut shared.buffers);
         let mut result = Ok(());
@@ -67,7 +78,7 @@ impl<D: Dialect> Session<D> {
             }
         }
         shared.buffers = buffers;
-        if result.is_ok() && !self.link.drained {
+        if result.is_ok() && !self.link.drained && !self.link.at_work {
             shared.unread.push(self.link.id.0);
         }
         result
@@ -90,9 +101,19 @@ impl<D: Dialect> Session<D> {
             self.link.received_at_ns = received.at_ns;
             let kernel_ns =
                 received.stamp_realtime_ns.map(|stamp_ns| shared.offset.to_monotonic_ns(stamp_ns, received.at_ns));
+            // What lay in the socket while its subscriber was at work says nothing about us.
+            let kernel_ns = kernel_ns.filter(|kernel_ns| *kernel_ns >= self.link.resumed_ns);
             let empty_at_ns = self.link.empty_at_ns;
             let times = Times { at_ns: received.at_ns, empty_at_ns, kernel_ns, ends_the_read: false };
-            self.consume(shared, received.bytes, times, sink)?;
+            let left = self.consume(shared, received.bytes, times, sink)?;
+            if left > 0 {
+                self.link.held = Held::end_of(received.bytes, left);
+            }
+        }
+        if self.link.at_work {
+            // The end of the stream, or what else is there, is found again by the next read.
+            self.link.drained = received.emptied && !received.ended && !self.link.ended;
+            return Ok(ControlFlow::Break(()));
         }
         if received.ended {
             return Err(self.cause_of_end(shared, handshaking));
@@ -127,31 +148,33 @@ impl<D: Dialect> Session<D> {
         })
     }
 
-    /// Handles all packets that are complete now.
-    fn consume(
+    /// Handles all packets that are complete now, or those up to a message that the subscriber is at work on; returns how many
+    /// bytes are behind that one.
+    pub(super) fn consume(
         &mut self,
         shared: &mut Shared,
         mut bytes: &[u8],
         times: Times,
         sink: &mut impl Sink,
-    ) -> Result<(), Cause> {
+    ) -> Result<usize, Cause> {
         if !self.link.partial.is_empty() {
             bytes = self.complete_partial(shared, bytes, times, sink)?;
         }
-        while !bytes.is_empty() {
+        while !bytes.is_empty() && !self.link.at_work {
             match D::measure(bytes, shared.config.maximum_packet_bytes)? {
                 Measured::Whole { packet, bytes: total } => {
                     bytes = &bytes[total..];
                     self.dialect.handle(&mut self.link, shared, &packet, times.of(bytes.is_empty()), sink)?;
+                    self.link.at_work = sink.is_at_work(self.link.id);
                 }
                 Measured::Partial(total) => {
                     self.link.partial = std::mem::take(&mut shared.spare);
                     self.keep(bytes, total);
-                    break;
+                    return Ok(0);
                 }
             }
         }
-        Ok(())
+        Ok(bytes.len())
     }
 
     /// Adds to the packet begun earlier; returns the bytes behind it.
@@ -170,6 +193,7 @@ impl<D: Dialect> Session<D> {
                 Measured::Whole { packet, bytes: total } => {
                     debug_assert_eq!(total, whole.len(), "no more than what was missing was added");
                     self.dialect.handle(&mut self.link, shared, &packet, times.of(bytes.is_empty()), sink)?;
+                    self.link.at_work = sink.is_at_work(self.link.id);
                     None
                 }
             };

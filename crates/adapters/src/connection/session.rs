@@ -129,7 +129,7 @@ impl<D: Dialect> Session<D> {
         self.tell_if_writable(sink);
     }
 
-    fn write(&mut self, shared: &mut Shared, sink: &mut impl Sink) -> Result<(), Cause> {
+    pub(super) fn write(&mut self, shared: &mut Shared, sink: &mut impl Sink) -> Result<(), Cause> {
         let Session { link, dialect } = self;
         let Some(stream) = &mut link.stream else { return Ok(()) };
         let idle = link.outbox.is_empty() && !stream.wants_write();

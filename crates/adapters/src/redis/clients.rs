@@ -91,6 +91,7 @@ impl RedisClients {
 
 impl Clients for RedisClients {
     const BREAKS: bool = true;
+    const PAUSES: bool = true;
 
     fn open(config: ShardConfig) -> Result<RedisClients, OpenError> {
         let connections = StreamClients::open(config)?;
@@ -177,6 +178,14 @@ impl Clients for RedisClients {
         };
         let (connections, mut mapped) = self.split(sink);
         connections.flush(connection, &mut mapped);
+        self.settle(sink);
+    }
+
+    fn resume(&mut self, session: SessionId, due_ns: u64, sink: &mut impl Sink) {
+        // A session of two connections answers requests, and its work is in the shard's own books.
+        let Session::One(connection) = self.sessions[session.0 as usize] else { return };
+        let (connections, mut mapped) = self.split(sink);
+        connections.resume(connection, due_ns, &mut mapped);
         self.settle(sink);
     }
 

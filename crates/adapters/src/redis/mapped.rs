@@ -151,6 +151,10 @@ impl<S: Sink> Sink for Mapped<'_, S> {
         self.sink.missed(messages);
     }
 
+    fn is_at_work(&self, connection: SessionId) -> bool {
+        self.sink.is_at_work(self.owner(connection))
+    }
+
     fn delivered(&mut self, connection: SessionId, delivery: Delivery<'_>) {
         self.sink.delivered(self.owner(connection), delivery);
     }

@@ -101,6 +101,8 @@ impl Dialect for RedisStreams {
         check_topic: Some(check_topic),
         hears: None,
     };
+    // What a consumer reads comes as a list.
+    const ONE_MESSAGE_A_PACKET: bool = false;
     const WELCOME: &'static str = "its answer to HELLO";
 
     type Packet<'a> = Reply<'a>;

@@ -10,28 +10,29 @@ use crate::wrapping::wrap;
 const INDENT: usize = 23;
 
 /// A column of the table: its head, and what an adapter says.
-type Column = (&'static str, fn(&Capabilities) -> String);
+type Column = (&'static str, fn(&Protocol) -> String);
 
 /// The features, in order.
 const COLUMNS: &[Column] = &[
-    ("standard", |protocol| protocol.title.to_owned()),
+    ("standard", |protocol| protocol.capabilities.title.to_owned()),
     ("endpoints", |protocol| {
-        protocol.schemes.iter().map(|scheme| format!("{scheme}://")).collect::<Vec<_>>().join(" ")
+        protocol.capabilities.schemes.iter().map(|scheme| format!("{scheme}://")).collect::<Vec<_>>().join(" ")
     }),
-    ("QoS", |protocol| protocol.qos().map(|qos| qos.level().to_string()).collect::<Vec<_>>().join(" ")),
-    ("wildcards", |protocol| yes(protocol.wildcards)),
-    ("retained", |protocol| yes(protocol.retain)),
-    ("persistent sessions", |protocol| yes(protocol.persistent_sessions)),
-    ("shared groups", |protocol| yes(protocol.features.shared_subscriptions)),
+    ("QoS", |protocol| protocol.capabilities.qos().map(|qos| qos.level().to_string()).collect::<Vec<_>>().join(" ")),
+    ("wildcards", |protocol| yes(protocol.capabilities.wildcards)),
+    ("retained", |protocol| yes(protocol.capabilities.retain)),
+    ("persistent sessions", |protocol| yes(protocol.capabilities.persistent_sessions)),
+    ("shared groups", |protocol| yes(protocol.capabilities.features.shared_subscriptions)),
+    ("slow subscribers", |protocol| yes(protocol.pauses)),
     ("wills", |protocol| {
-        let features = protocol.features;
+        let features = protocol.capabilities.features;
         if features.will_delay { "yes, with delay".to_owned() } else { yes(features.wills) }
     }),
-    ("message expiry", |protocol| yes(protocol.features.message_expiry)),
-    ("topic alias", |protocol| yes(protocol.features.topic_alias)),
-    ("requests", |protocol| protocol.features.requests.unwrap_or("no").to_owned()),
-    ("sent means", |protocol| sent_means(protocol.sent_means).to_owned()),
-    ("carries at most", limits),
+    ("message expiry", |protocol| yes(protocol.capabilities.features.message_expiry)),
+    ("topic alias", |protocol| yes(protocol.capabilities.features.topic_alias)),
+    ("requests", |protocol| protocol.capabilities.features.requests.unwrap_or("no").to_owned()),
+    ("sent means", |protocol| sent_means(protocol.capabilities.sent_means).to_owned()),
+    ("carries at most", |protocol| limits(&protocol.capabilities)),
 ];
 
 /// What is refused beyond: other messages than requests, or more than a client library holds.
@@ -71,7 +72,7 @@ pub fn text() -> String {
         text.push_str(&asked(protocol));
         text.push('\n');
         for (head, value) in COLUMNS {
-            text.push_str(&wrap(&format!("  {head:<20} "), INDENT, &value(&protocol.capabilities)));
+            text.push_str(&wrap(&format!("  {head:<20} "), INDENT, &value(protocol)));
         }
         for level in protocol.capabilities.levels {
             let head = format!("QoS {} by", level.qos.level());
@@ -93,7 +94,7 @@ pub fn markdown() -> String {
     for protocol in PROTOCOLS {
         text.push_str(&format!("| `{}` |", asked(protocol)));
         for (_, value) in COLUMNS {
-            text.push_str(&format!(" {} |", value(&protocol.capabilities)));
+            text.push_str(&format!(" {} |", value(protocol)));
         }
         text.push('\n');
     }

@@ -183,7 +183,6 @@ impl Run {
         spoken: Spoken,
         wanted: Wanted,
     ) -> Result<Measurement, Failure> {
-        refuse_what_is_not_carried_out(&workload)?;
         links::carried_out(&workload, &wanted, &self.setup)?;
         sockets::carried_out(&self.setup, spoken, &wanted)?;
         faults::carried_out(&workload, spoken, &wanted)?;
@@ -274,18 +273,6 @@ fn protocol_of(endpoint: &str) -> Result<&'static Protocol, Failure> {
         Failure::usage(format!("endpoint scheme `{scheme}` is none that pubmark speaks"))
             .hint(format!("there are: {}", Vec::from_iter(all).join(", ")))
     })
-}
-
-/// What a workload may say and a run does not do yet is refused, not left out in silence.
-fn refuse_what_is_not_carried_out(workload: &Workload) -> Result<(), Failure> {
-    match workload.subscribers.iter().find(|group| !group.processing.is_zero()) {
-        Some(group) => Err(Failure::usage(format!(
-            "subscriber group `{}` has a processing time, which runs do not carry out yet",
-            group.name
-        ))
-        .hint("leave `processing` out; `--dry-run` counts it")),
-        None => Ok(()),
-    }
 }
 
 /// Raises the limit of open files, and says at once if it is too low for the fleet.

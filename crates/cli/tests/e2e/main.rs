@@ -25,6 +25,7 @@ mod requests;
 mod residence;
 mod run;
 mod shared_groups;
+mod slow_subscribers;
 mod source_addresses;
 mod supermarket;
 mod support;

@@ -9,6 +9,7 @@ mod sessions;
 mod sharing;
 mod stamps;
 mod unsubscribing;
+mod working;
 
 use pubmark_model::qos::Qos;
 use pubmark_protocol::any::{self, Open};
@@ -27,6 +28,8 @@ pub struct Target {
     pub listener: Listener,
     /// The adapter's.
     pub capabilities: Capabilities,
+    /// Its sessions wait while their subscribers are at work.
+    pub pauses: bool,
     /// Opens the adapter.
     open: Open,
 }
@@ -131,6 +134,7 @@ pub fn all() -> Vec<Case> {
         large("unanswered messages of a lost session are told", sessions::lost_session),
         large("an ended subscription is silent and stays so", unsubscribing::an_ended_subscription_is_silent),
         large("each message goes to one member of a shared group", sharing::each_message_goes_to_one_member),
+        large("a subscriber at work is given nothing more", working::one_at_a_time),
         large("answers name their requests", requests::answers_name_their_requests),
         large("who only listens hears a request as a message", requests::who_only_listens_hears_a_request_as_a_message),
         large("a request that nobody hears has no answer", requests::a_request_that_nobody_hears_has_no_answer),
@@ -158,7 +162,7 @@ pub fn run_all_but<C: Clients + 'static, S: Server + 'static>(
     let start = |limits| {
         let server = S::start(limits)?;
         server.endpoint(listener)?;
-        Ok(Target { server: Box::new(server), listener, capabilities, open: any::open::<C> })
+        Ok(Target { server: Box::new(server), listener, capabilities, pauses: C::PAUSES, open: any::open::<C> })
     };
     run_over(&start, &format!("{} {listener:?}", capabilities.name), left_out);
 }

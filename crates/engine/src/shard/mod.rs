@@ -17,6 +17,7 @@ pub mod sink;
 pub mod timers;
 pub mod traffic;
 pub mod window;
+pub mod working;
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
@@ -49,6 +50,7 @@ use session::{Session, State};
 use timers::{Task, Timers};
 use traffic::Tally;
 use window::Window;
+use working::Work;
 
 /// Tasks handled before the shard looks at its sockets again.
 const TASKS_PER_TURN: usize = 128;
@@ -140,6 +142,8 @@ pub struct Shard {
     /// Requests that wait for their answers, and answers handed over and not written.
     open_requests: u64,
     answers_handed: u64,
+    /// Sessions whose subscribers are at work on a message.
+    at_work: u64,
     times: Times,
     types: Vec<Option<Box<TypeTimes>>>,
     counters: Counters,
@@ -185,7 +189,9 @@ impl Shard {
         let tally = Tally::new(setup.sessions.iter().map(|entry| entry.connection_group).collect());
         for entry in setup.sessions {
             let session = Session::new(entry.publishers, entry.subscriber, &entry.config);
-            sessions.push(Session { responder: entry.responder, ..session });
+            let listens = entry.listens.map(|group| setup.workload.subscribers[usize::from(group)].processing);
+            let work = listens.map(Work::of).unwrap_or_default();
+            sessions.push(Session { responder: entry.responder, work, ..session });
             configs.push(entry.config);
         }
         let types = setup.rules.len().min(TYPE_LIMIT) + usize::from(setup.rules.len() > TYPE_LIMIT);
@@ -208,6 +214,7 @@ impl Shard {
             run: setup.run,
             open_requests: 0,
             answers_handed: 0,
+            at_work: 0,
             times: Times::new(),
             types: vec![None; types.max(1)],
             counters: Counters::default(),
@@ -260,8 +267,8 @@ impl Shard {
         let requests = self.open_requests + self.answers_handed + self.jobs.count();
         shown.backlog.store(self.backlog + self.reacting.thinking() as u64, Relaxed);
         shown.in_flight.store(self.in_flight + requests, Relaxed);
-        // Who thinks is not silent: something is still to come.
-        let thinks = self.reacting.thinking() > 0;
+        // Who thinks or works is not silent: something is still to come.
+        let thinks = self.reacting.thinking() > 0 || self.at_work > 0;
         shown.last_event_ns.store(if thinks { clock::monotonic_ns() } else { self.last_event_ns }, Relaxed);
     }
 
@@ -279,6 +286,7 @@ impl Shard {
                 }
                 Task::React(number) => self.react(clients, number, now_ns),
                 Task::Answer(job) => self.answer_due(clients, job, now_ns),
+                Task::Resume(session) => self.resume(clients, session, at_ns),
                 Task::RequestLimit(publisher) => self.expire_requests(publisher, now_ns),
                 Task::Churn(publisher) => self.change_connectivity(clients, publisher),
                 Task::Connect(session) => self.connect(clients, session, now_ns),
@@ -393,6 +401,10 @@ pub fn run<C: Clients>(
 ) -> Result<ShardOutcome, EngineError> {
     let pause = setup.pause;
     let (mut shard, config, sessions, realtime) = Shard::new(setup);
+    if !C::PAUSES && shard.sessions.iter().any(|session| session.work.takes_time()) {
+        let text = "a subscriber that takes its time over each message, over clients that read by themselves";
+        return Err(EngineError::Unsupported(text.to_owned()));
+    }
     let claimed = realtime && crate::realtime::claim().is_ok();
     shard.shown().realtime.store(claimed, Relaxed);
     let receives = shard.receiver.has_subscribers() || shard.has_requesters();

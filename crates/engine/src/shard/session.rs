@@ -7,6 +7,7 @@ use pubmark_protocol::clients::SessionConfig;
 
 use super::publisher::PendingQueue;
 use super::responding::Responder;
+use super::working::Work;
 
 /// Where a session stands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -56,6 +57,8 @@ pub struct Session {
     pub secured_ns: Option<u64>,
     /// It answers requests.
     pub responder: Option<Box<Responder>>,
+    /// What its subscriber does with each message.
+    pub work: Work,
 }
 
 impl Session {
@@ -78,6 +81,7 @@ impl Session {
             pending: PendingQueue::new(),
             secured_ns: None,
             responder: None,
+            work: Work::default(),
         }
     }
 }

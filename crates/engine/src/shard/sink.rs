@@ -35,6 +35,7 @@ impl Shard {
             self.counters.foreign += 1;
             return None;
         };
+        self.take_up(session, delivery.at_ns);
         let mut figures = Figures {
             times: &mut self.times,
             types: &mut self.types,
@@ -283,6 +284,10 @@ impl Sink for Shard {
 
     fn missed(&mut self, messages: u64) {
         self.counters.missed += messages;
+    }
+
+    fn is_at_work(&self, session: SessionId) -> bool {
+        self.at_work > 0 && self.sessions[session.0 as usize].work.is_under_way()
     }
 
     fn delivered(&mut self, session: SessionId, delivery: Delivery<'_>) {

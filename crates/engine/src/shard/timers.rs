@@ -14,6 +14,8 @@ pub enum Task {
     React(u32),
     /// Request at a responder: its answer is due.
     Answer(u32),
+    /// Session: its subscriber is done with a message.
+    Resume(u32),
     /// Publisher: its oldest open request has had its time.
     RequestLimit(u32),
     /// Publisher: a planned leave or return.

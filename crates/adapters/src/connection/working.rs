@@ -1,0 +1,63 @@
+//! A subscriber that takes its time over each message: while it is at work, its session handles nothing further and reads nothing
+//! more, so that the system feels it as it would feel a slow client: acknowledgements come one by one, and then TCP's window closes.
+
+use pubmark_protocol::clock;
+use pubmark_protocol::events::{Cause, Sink};
+
+use super::dialect::Dialect;
+use super::link::Shared;
+use super::receiving::Times;
+use super::session::Session;
+
+/// Bytes that were read behind a message that its subscriber is at work on: what one read of a socket brought, at most.
+#[derive(Debug, Default)]
+pub(super) struct Held {
+    bytes: Vec<u8>,
+    /// Where those begin that were not handled.
+    from: usize,
+}
+
+impl Held {
+    /// The last `left` of these bytes, which were just read.
+    pub(super) fn end_of(bytes: &[u8], left: usize) -> Held {
+        Held { bytes: bytes[bytes.len() - left..].to_vec(), from: 0 }
+    }
+
+    /// Is there nothing in it?
+    pub(super) fn is_empty(&self) -> bool {
+        self.from == self.bytes.len()
+    }
+}
+
+impl<D: Dialect> Session<D> {
+    /// The subscriber was done at `due_ns`: gives it what follows.
+    pub(super) fn resume(&mut self, shared: &mut Shared, due_ns: u64, sink: &mut impl Sink) {
+        self.link.at_work = false;
+        self.link.resumed_ns = due_ns;
+        self.link.empty_at_ns = self.link.empty_at_ns.max(due_ns);
+        let gone_on = self.handle_held(shared, sink).and_then(|()| match self.link.at_work || self.link.drained {
+            true => Ok(()),
+            false => self.receive(shared, sink),
+        });
+        if let Err(cause) = gone_on.and_then(|()| self.write(shared, sink)) {
+            self.end(shared, cause, sink);
+        }
+        self.tell_if_writable(sink);
+    }
+
+    fn handle_held(&mut self, shared: &mut Shared, sink: &mut impl Sink) -> Result<(), Cause> {
+        let mut held = std::mem::take(&mut self.link.held);
+        if held.is_empty() {
+            return Ok(());
+        }
+        // A sign of life: it lay here, unread.
+        self.link.received_at_ns = clock::monotonic_ns();
+        let times = Times::unstamped(self.link.received_at_ns, self.link.empty_at_ns);
+        let left = self.consume(shared, &held.bytes[held.from..], times, sink)?;
+        held.from = held.bytes.len() - left;
+        if !held.is_empty() {
+            self.link.held = held;
+        }
+        Ok(())
+    }
+}

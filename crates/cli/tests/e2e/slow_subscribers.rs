@@ -1,0 +1,80 @@
+//! Subscribers that take their time over each message: what waits for them is delivered when they take it up, and no sooner.
+
+use serde_json::Value;
+
+use crate::support::books::{assert_closed, assert_delivered_once, count};
+use crate::support::place::Place;
+use crate::support::schema;
+
+/// Ten messages at the same instant, twice a second, for a subscriber that works 10 ms on each; and one that doesn't.
+const BURSTS: &str = "\
+name: bursts
+devices:
+  - {name: sensor, count: 10, every: 500ms, phase: aligned, payload: 200B, topic: 'bursts/{index}'}
+subscribers:
+  - {name: slow, filters: ['bursts/#'], processing: 10ms}
+  - {name: quick, filters: ['bursts/#']}
+";
+
+/// Twice as many messages as the subscriber can work on.
+const TOO_MANY: &str = "\
+name: too-many
+devices:
+  - {name: sensor, count: 2, every: 10ms, payload: 2KB, topic: 'many/{index}', qos: 1}
+subscribers:
+  - {name: slow, filters: ['many/#'], qos: 1, processing: 10ms}
+";
+
+const TIMES: [&str; 4] = ["--duration", "2s", "--warmup", "0s"];
+
+fn latency_ms(record: &Value, name: &str) -> f64 {
+    record["latency_us"][name].as_f64().unwrap_or_else(|| panic!("no {name} in {}", record["latency_us"])) / 1e3
+}
+
+#[test]
+fn what_waits_for_a_slow_subscriber_is_late_by_its_work_alone() {
+    let place = Place::new();
+    place.write("bursts.yaml", BURSTS);
+    for protocol in ["mqtt5", "mqtt311"] {
+        let record =
+            place.record(&[&["bursts.yaml", "--system", "builtin", "--protocol", protocol][..], &TIMES].concat());
+        assert_closed(&record);
+        schema::assert_agrees(&record);
+        assert_delivered_once(&record);
+        assert!(count(&record, "delivered") >= 60, "three or four bursts for two: {}", record["delivery"]);
+        // Of each burst the slow one takes them up after 0, 10, …, 90 ms, the quick one at once: 22.5 ms in the mean. A busy
+        // machine adds to all of them.
+        let (mean, max) = (latency_ms(&record, "mean"), latency_ms(&record, "max"));
+        assert!((22.0..60.0).contains(&mean), "mean {mean} ms");
+        assert!((90.0..200.0).contains(&max), "max {max} ms");
+        // Its work is no lateness of ours: that is far below a message's work, let alone ten.
+        let lateness_us = record["receive_lateness_us"]["p50"].as_f64().expect("a lateness");
+        assert!(lateness_us < 5_000.0, "{lateness_us} µs");
+    }
+}
+
+#[test]
+fn too_many_for_a_slow_subscriber_arrive_as_it_takes_them() {
+    let place = Place::new();
+    place.write("too-many.yaml", TOO_MANY);
+    let record = place.record(&[&["too-many.yaml", "--system", "builtin"][..], &TIMES].concat());
+    assert_closed(&record);
+    assert_delivered_once(&record);
+    assert!((398..=402).contains(&count(&record, "delivered")), "{}", record["delivery"]);
+    // 400 messages take it 4 s; the last was due after 2 s.
+    let max = latency_ms(&record, "max");
+    assert!((1_900.0..4_000.0).contains(&max), "max {max} ms");
+    assert!(record["settings"]["drain_s"].as_f64().is_some_and(|drain_s| drain_s > 1.5), "{}", record["settings"]);
+}
+
+#[test]
+fn who_cannot_wait_says_so_before_the_run() {
+    let place = Place::new();
+    place.write("bursts.yaml", BURSTS);
+    let called = place.call(&["run", "bursts.yaml", "--system", "zeromq-peers", "--dry-run"]);
+    assert_eq!(called.code(), 2, "{called:?}");
+    let said = called.errors.split_whitespace().collect::<Vec<_>>().join(" ");
+    for words in ["subscriber group `slow` takes its time", "zeromq-peers read on all the while", "mqtt5, mqtt311, nats"] {
+        assert!(said.contains(words), "{words} is missing: {said}");
+    }
+}

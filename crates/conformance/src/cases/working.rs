@@ -1,0 +1,46 @@
+//! Subscribers that take their time over each message.
+
+use pubmark_protocol::clock;
+
+use super::Target;
+use crate::peer::{publisher, subscriber};
+
+/// More than one read of a socket brings, and more than a server sends unacknowledged.
+const COUNT: u32 = 60;
+const PAYLOAD_BYTES: u32 = 4_000;
+
+pub fn one_at_a_time(target: &mut Target) {
+    let name = target.capabilities.name;
+    if !target.pauses {
+        return eprintln!("skipped: clients over {name} read on while their subscribers are at work");
+    }
+    for qos in target.capabilities.qos() {
+        let mut peer = target.peer();
+        let topic = format!("work-{}", qos.level());
+        let slow = peer.join(subscriber(&format!("{topic}-slow"), &topic, qos));
+        let quick = peer.join(subscriber(&format!("{topic}-quick"), &topic, qos));
+        let says = peer.join(publisher(&format!("{topic}-says"), &topic, qos));
+        peer.record.works = Some(slow);
+        (0..COUNT).for_each(|_| peer.send(says, PAYLOAD_BYTES));
+        peer.wait("the quick one", |record| record.sequences(quick).len() >= COUNT as usize);
+        peer.linger(100);
+        assert_eq!(peer.record.sequences(slow).len(), 1, "{qos:?}: it was handed more than one");
+        for done in 1..=COUNT as usize {
+            peer.wait("the next message", |record| record.sequences(slow).len() == done);
+            peer.linger(1);
+            assert_eq!(peer.record.sequences(slow).len(), done, "{qos:?}: it was handed more than one");
+            let due_ns = clock::monotonic_ns();
+            peer.record.at_work = false;
+            peer.clients.resume(slow, due_ns, &mut peer.record);
+            // What waited was not late before the subscriber was done.
+            let next = peer.record.arrived.iter().rfind(|one| one.session == slow).filter(|_| peer.record.at_work);
+            if let Some(next) = next.filter(|_| done < COUNT as usize) {
+                assert!(next.empty_at_ns.is_some_and(|at_ns| at_ns >= due_ns), "{qos:?}: {next:?} after {due_ns}");
+                assert!(next.kernel_ns.is_none_or(|at_ns| at_ns >= due_ns), "{qos:?}: {next:?} after {due_ns}");
+            }
+        }
+        assert_eq!(peer.record.sequences(slow), (1..=COUNT).collect::<Vec<_>>(), "{qos:?}");
+        peer.record.works = None;
+        assert!(peer.record.causes(slow).is_empty(), "{qos:?}: {:?}", peer.record.causes(slow));
+    }
+}
