@@ -13,6 +13,9 @@ pub struct ColumnUnit {
     divisor: f64,
 }
 
+/// In µs: the largest time that is told in ms where there is no other reason.
+const MOST_MILLISECONDS: f64 = 999_000.0;
+
 impl ColumnUnit {
     /// The unit of a column whose largest value is so large.
     pub fn of(unit: Unit, largest: f64) -> ColumnUnit {
@@ -32,6 +35,12 @@ impl ColumnUnit {
             Unit::Count => ("", 1.0),
         };
         ColumnUnit { unit, symbol, divisor }
+    }
+
+    /// The unit of a column with values between these: times of seconds beside some below 10 ms are told in ms.
+    pub fn between(unit: Unit, smallest: f64, largest: f64) -> ColumnUnit {
+        let is_wide = unit == Unit::Microseconds && smallest < 1e4;
+        ColumnUnit::of(unit, if is_wide { largest.min(MOST_MILLISECONDS) } else { largest })
     }
 
     /// A value in this unit, for drawing.
@@ -124,6 +133,12 @@ mod tests {
 
     #[test]
     fn a_column_has_one_unit() {
+        let wide = ColumnUnit::between(Unit::Microseconds, 172.0, 31_900_000.0);
+        assert_eq!(
+            (wide.symbol, wide.number(172.0), wide.number(31_900_000.0)),
+            ("ms", "0.172".into(), "31,900".into())
+        );
+        assert_eq!(ColumnUnit::between(Unit::Microseconds, 12_000.0, 31_900_000.0).symbol, "s");
         let unit = ColumnUnit::of(Unit::Microseconds, 2_400.0);
         assert_eq!((unit.number(31.0), unit.with_symbol(2_400.0)), ("0.0310".to_string(), "2.40 ms".to_string()));
         let unit = ColumnUnit::of(Unit::Share, 1.0);

@@ -125,8 +125,9 @@ impl<'a> View<'a> {
 
     /// The unit for a figure's column; `None` where no cell measured it.
     pub fn unit(&self, name: &str) -> Option<ColumnUnit> {
-        let largest = self.members().filter_map(|member| member.mean(name)).reduce(f64::max)?;
-        Some(ColumnUnit::of(figure(name)?.unit, largest))
+        let means = || self.members().filter_map(|member| member.mean(name));
+        let (smallest, largest) = (means().reduce(f64::min)?, means().reduce(f64::max)?);
+        Some(ColumnUnit::between(figure(name)?.unit, smallest, largest))
     }
 
     /// The contests by a figure.

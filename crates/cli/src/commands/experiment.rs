@@ -115,8 +115,10 @@ fn key_value(text: &str) -> Result<(String, String), String> {
 
 fn nothing_like_it(error: OnlyError) -> Failure {
     match error {
-        OnlyError::NoAxis { wrong, axes } => Failure::usage(format!("`--only`: `{wrong}` is no axis of this experiment"))
-            .hint(suggestion::choices(&wrong, axes.iter().map(String::as_str))),
+        OnlyError::NoAxis { wrong, axes } => {
+            Failure::usage(format!("`--only`: `{wrong}` is no axis of this experiment"))
+                .hint(suggestion::choices(&wrong, axes.iter().map(String::as_str)))
+        }
         OnlyError::NoValue { axis, wrong, values } => {
             Failure::usage(format!("`--only`: `{wrong}` is no value of the axis `{axis}`"))
                 .hint(suggestion::choices(&wrong, values.iter().map(String::as_str)))

@@ -6,7 +6,7 @@ use std::time::Duration;
 use pubmark_systems::{Definition, install};
 use serde_json::Value;
 
-use crate::support::books::{assert_closed, connections, count, names_cause};
+use crate::support::books::{assert_closed, check, connections, count, names_cause};
 use crate::support::mosquitto;
 use crate::support::place::Place;
 use crate::support::processes::{wait_for, with_files_in};
@@ -62,12 +62,6 @@ fn assert_adds_up(record: &Value) {
     // What was half written when its connection broke is in the run's books alone.
     let skipped: u64 = levels.iter().map(|level| level["skipped_disconnected"].as_u64().unwrap()).sum();
     assert!(skipped <= count(record, "skipped_disconnected"), "{figures}");
-}
-
-fn check(record: &Value, code: &str) -> String {
-    let checks = record["verdict"]["checks"].as_array().unwrap();
-    let found = checks.iter().find(|check| check["code"] == code).unwrap_or_else(|| panic!("no {code}"));
-    found["status"].as_str().unwrap().to_owned()
 }
 
 fn fault(record: &Value, number: usize) -> &Value {

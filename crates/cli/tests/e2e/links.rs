@@ -3,7 +3,7 @@
 
 use serde_json::Value;
 
-use crate::support::books::{assert_closed, assert_delivered_once, count};
+use crate::support::books::{assert_closed, assert_delivered_once, check, count};
 use crate::support::place::Place;
 
 /// Devices behind a link, a subscriber that is not.
@@ -98,6 +98,25 @@ fn a_series_of_steps_follows_the_measured_window() {
     assert_delivered_once(&record);
     let (p25, p75) = (us(&record, "latency_us", "p25"), us(&record, "latency_us", "p75"));
     assert!((1_000.0..20_000.0).contains(&p25) && (101_000.0..130_000.0).contains(&p75), "{p25} {p75}");
+}
+
+#[test]
+fn silence_on_a_link_says_nothing_of_what_is_lost() {
+    if !can_be_made() {
+        return;
+    }
+    // Down half a second before the window ends, for longer than a run on one machine would wait in silence: TCP tries after 0.2, 0.4,
+    // … 3.2 s, and gets through 6 s after the link went down, or sooner where its timer was shorter.
+    let steps = "delay: 1ms, series: [{at: 2500ms, down: true}, {at: 7s, down: false}]";
+    let record = run_behind(steps, "0", &["--system", "builtin", "--drain", "40s"]);
+    assert_delivered_once(&record);
+    assert!(us(&record, "latency_us", "max") > 4_000_000.0, "{}", record["latency_us"]);
+    assert_eq!(check(&record, "V19"), "valid", "{}", record["verdict"]);
+    // Without the time for that they are missing, and nobody claims that they are lost.
+    let record = run_behind(steps, "0", &["--system", "builtin", "--drain", "1s"]);
+    assert!(count(&record, "lost") >= 20, "{}", record["delivery"]);
+    assert!(record["socket_unsent_bytes"].as_u64() > Some(1_000), "{}", record["socket_unsent_bytes"]);
+    assert_eq!(check(&record, "V19"), "suspect", "{}", record["verdict"]);
 }
 
 #[test]

@@ -74,7 +74,9 @@ fn who_cannot_wait_says_so_before_the_run() {
     let called = place.call(&["run", "bursts.yaml", "--system", "zeromq-peers", "--dry-run"]);
     assert_eq!(called.code(), 2, "{called:?}");
     let said = called.errors.split_whitespace().collect::<Vec<_>>().join(" ");
-    for words in ["subscriber group `slow` takes its time", "zeromq-peers read on all the while", "mqtt5, mqtt311, nats"] {
+    for words in
+        ["subscriber group `slow` takes its time", "zeromq-peers read on all the while", "mqtt5, mqtt311, nats"]
+    {
         assert!(said.contains(words), "{words} is missing: {said}");
     }
 }

@@ -76,7 +76,10 @@ fn keep(axes: &mut Axes, axis: &str, kept: &dyn Fn(&str) -> bool) {
         "tls" => axes.tls.retain(|tls| kept(&tls.to_string())),
         setting => {
             let key = setting.strip_prefix("set.").unwrap_or(setting);
-            axes.set.iter_mut().filter(|(name, _)| name == key).for_each(|(_, values)| values.retain(|value| kept(value)));
+            axes.set
+                .iter_mut()
+                .filter(|(name, _)| name == key)
+                .for_each(|(_, values)| values.retain(|value| kept(value)));
         }
     }
 }
@@ -114,7 +117,9 @@ mod tests {
 
     #[test]
     fn what_is_not_varied_is_refused_by_name() {
-        assert!(matches!(only("qos", "1"), Err(OnlyError::NoAxis { wrong, axes }) if wrong == "qos" && axes.len() == 4));
+        assert!(
+            matches!(only("qos", "1"), Err(OnlyError::NoAxis { wrong, axes }) if wrong == "qos" && axes.len() == 4)
+        );
         assert!(
             matches!(only("system", "a,c"), Err(OnlyError::NoValue { wrong, values, .. }) if wrong == "c" && values == ["a", "b"])
         );

@@ -36,6 +36,13 @@ fn number(table: &Value, name: &str) -> u64 {
     table[name].as_u64().unwrap_or_else(|| panic!("no count `{name}` in {table}"))
 }
 
+/// What a rule of the verdict came to.
+pub fn check(record: &Value, code: &str) -> String {
+    let checks = record["verdict"]["checks"].as_array().unwrap();
+    let found = checks.iter().find(|check| check["code"] == code).unwrap_or_else(|| panic!("no {code}"));
+    found["status"].as_str().unwrap().to_owned()
+}
+
 /// Is a cause with these words among those of the connections?
 pub fn names_cause(record: &Value, words: &str) -> bool {
     let causes = record["connections"]["causes"].as_array().unwrap();
