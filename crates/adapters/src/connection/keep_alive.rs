@@ -13,6 +13,10 @@ impl<D: Dialect> Session<D> {
             self.check_wait(shared, now_ns, sink);
             return;
         }
+        if self.link.at_work {
+            // What the server may have said lies unread, so its silence says nothing.
+            self.link.received_at_ns = now_ns;
+        }
         let link = &self.link;
         if link.phase != Phase::Open || link.keep_alive_ns == 0 || now_ns < link.check_at_ns {
             return;

@@ -5,7 +5,8 @@ use std::fs;
 use std::path::Path;
 
 use pubmark_record::experiment::FailureKind;
-use pubmark_systems::launch;
+use pubmark_systems::container::ContainerError;
+use pubmark_systems::{SystemError, launch};
 
 use super::planning::{Plan, Ready};
 use super::refusal::Refusal;
@@ -18,7 +19,7 @@ const LOG: &str = "images.log";
 /// Fetches what the cells need and this machine has not. Cells whose image cannot be had are refused with the reason.
 pub fn images(plan: &mut Plan, folder: &Path, printer: &Printer) {
     let log = folder.join(LOG);
-    // What was said of each image, by system and image.
+    // Why each image cannot be had, if so, by system and image.
     let mut asked: BTreeMap<(String, Option<String>), Option<String>> = BTreeMap::new();
     for cell in &mut plan.cells {
         let Ok(Ready { measurement, .. }) = &cell.ready else { continue };
@@ -29,7 +30,11 @@ pub fn images(plan: &mut Plan, folder: &Path, printer: &Printer) {
         let image = (definition.name.clone(), options.image.clone());
         let said = asked.entry(image).or_insert_with(|| {
             printer.note(&format!("{}: looking for its image", definition.name));
-            launch::fetch(definition, options, &log).err().map(|error| error.to_string())
+            match launch::fetch(definition, options, &log) {
+                Err(SystemError::Container(error @ ContainerError::Image { .. })) => Some(error.to_string()),
+                // Anything else in the way, Ctrl-C too, is the runs' own to tell.
+                Ok(()) | Err(_) => None,
+            }
         });
         if let Some(text) = said {
             cell.ready = Err(Refusal { kind: FailureKind::NotInstalled, text: text.clone() });

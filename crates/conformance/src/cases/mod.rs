@@ -135,6 +135,7 @@ pub fn all() -> Vec<Case> {
         large("an ended subscription is silent and stays so", unsubscribing::an_ended_subscription_is_silent),
         large("each message goes to one member of a shared group", sharing::each_message_goes_to_one_member),
         large("a subscriber at work is given nothing more", working::one_at_a_time),
+        large("a subscriber long at work is not cut off", working::a_long_time),
         large("answers name their requests", requests::answers_name_their_requests),
         large("who only listens hears a request as a message", requests::who_only_listens_hears_a_request_as_a_message),
         large("a request that nobody hears has no answer", requests::a_request_that_nobody_hears_has_no_answer),

@@ -44,3 +44,24 @@ pub fn one_at_a_time(target: &mut Target) {
         assert!(peer.record.causes(slow).is_empty(), "{qos:?}: {:?}", peer.record.causes(slow));
     }
 }
+
+/// What the server says meanwhile, answers to pings too, lies unread: that is no silence of the server's.
+pub fn a_long_time(target: &mut Target) {
+    if !target.pauses {
+        return eprintln!("skipped: clients over {} read on all the while", target.capabilities.name);
+    }
+    let qos = target.first_sure_level();
+    let mut peer = target.peer_with_keep_alive(1);
+    let slow = peer.join(subscriber("long-slow", "long-work", qos));
+    let says = peer.join(publisher("long-says", "long-work", qos));
+    peer.record.works = Some(slow);
+    peer.send(says, PAYLOAD_BYTES);
+    peer.send(says, PAYLOAD_BYTES);
+    peer.wait("the first message", |record| record.sequences(slow).len() == 1);
+    // Longer than a silence of two keep-alives, after which a server that says nothing has gone.
+    peer.linger(3_500);
+    assert!(peer.record.causes(slow).is_empty(), "{:?}", peer.record.causes(slow));
+    peer.record.at_work = false;
+    peer.clients.resume(slow, clock::monotonic_ns(), &mut peer.record);
+    peer.wait("the second message", |record| record.sequences(slow) == [1, 2]);
+}
