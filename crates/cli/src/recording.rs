@@ -95,6 +95,7 @@ pub fn record(plan: &RunPlan, outcome: &Outcome, mut around: Surroundings) -> Re
         residence: None,
         faults: None,
         socket_unsent_bytes: outcome.unsent_bytes,
+        held_bytes: outcome.held_bytes,
         system_unsent_bytes: None,
         delivery: outcome.books.delivery,
         latency_us: distribution::summary(&times.latency),

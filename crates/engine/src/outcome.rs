@@ -359,6 +359,8 @@ pub struct ShardOutcome {
     pub followed: Followed,
     /// Bytes unsent at the end.
     pub unsent_bytes: u64,
+    /// Bytes that were read for subscribers at work, and not handled at the end.
+    pub held_bytes: u64,
     /// CPU time of the thread in the measured window, ns; `None` if it never came to its end.
     pub cpu_ns: Option<u64>,
     /// Wake-ups in the measured window.
@@ -441,6 +443,8 @@ pub struct Outcome {
     pub followed: Followed,
     /// Bytes unsent at the end.
     pub unsent_bytes: u64,
+    /// Bytes that were read for subscribers at work, and not handled at the end.
+    pub held_bytes: u64,
     /// One row a shard.
     pub threads: Vec<ThreadHealth>,
     /// How sessions came up before the schedule began: those of subscribers, those of devices.

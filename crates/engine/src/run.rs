@@ -302,7 +302,7 @@ fn put_together(plan: &RunPlan, shards: Vec<(usize, ShardOutcome)>, window_ns: (
     let mut series = Series::new(plan.timeline.start_ns());
     let mut traffic = vec![];
     let mut followed = Followed::default();
-    let mut unsent_bytes = 0;
+    let (mut unsent_bytes, mut held_bytes) = (0, 0);
     let mut threads = vec![];
     let mut ramps = [Ramp::default(); 2];
     let shares = shares(plan);
@@ -323,6 +323,7 @@ fn put_together(plan: &RunPlan, shards: Vec<(usize, ShardOutcome)>, window_ns: (
         GroupTraffic::merge(&mut traffic, &shard.traffic);
         followed.merge(shard.followed);
         unsent_bytes += shard.unsent_bytes;
+        held_bytes += shard.held_bytes;
         let cores = shard.cpu_ns.filter(|_| length_ns > 0).map(|cpu_ns| cpu_ns as f64 / length_ns as f64);
         threads.push(ThreadHealth { name: shard.name, cores, sessions: shard.sessions, wakeups: shard.wakeups });
         received.push((node, shard.ledger, shard.streams, shard.absences));
@@ -366,6 +367,7 @@ fn put_together(plan: &RunPlan, shards: Vec<(usize, ShardOutcome)>, window_ns: (
         traffic,
         followed,
         unsent_bytes,
+        held_bytes,
         threads,
         ramps,
         window_ns,

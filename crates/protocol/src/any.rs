@@ -38,6 +38,8 @@ pub trait AnyClients {
     fn waker(&self) -> Waker;
     /// [`Clients::unsent_bytes`].
     fn unsent_bytes(&self) -> u64;
+    /// [`Clients::held_bytes`].
+    fn held_bytes(&self) -> u64;
     /// [`Clients::finish`].
     fn finish(&mut self, sink: &mut dyn Sink);
 }
@@ -85,6 +87,10 @@ impl<C: Clients> AnyClients for C {
 
     fn unsent_bytes(&self) -> u64 {
         Clients::unsent_bytes(self)
+    }
+
+    fn held_bytes(&self) -> u64 {
+        Clients::held_bytes(self)
     }
 
     fn finish(&mut self, sink: &mut dyn Sink) {

@@ -366,6 +366,11 @@ pub trait Clients: Sized {
     /// Bytes that the kernel still holds unsent for all sessions (SIOCOUTQ), and those that we hold.
     fn unsent_bytes(&self) -> u64;
 
+    /// Bytes that were read for subscribers at work and not handled yet.
+    fn held_bytes(&self) -> u64 {
+        0
+    }
+
     /// What a session's connections, past and present, have carried since the shard was opened; `None` of a library that
     /// opens its own sockets, or a kernel that doesn't count.
     fn traffic(&self, session: SessionId) -> Option<Traffic> {

@@ -27,6 +27,7 @@ pub mod sample;
 pub mod sample_experiment;
 pub mod schema;
 pub mod statistics;
+pub mod steadiness;
 pub mod store;
 pub mod tables;
 pub mod threshold;

@@ -91,6 +91,9 @@ pub struct Record {
     pub faults: Option<FaultFigures>,
     /// Bytes still unsent in our sockets at the end.
     pub socket_unsent_bytes: u64,
+    /// Bytes that were read for subscribers at work, and not handled at the end.
+    #[serde(default)]
+    pub held_bytes: u64,
     /// Bytes that TCP had not brought from the system to clients when the drain was over, or that clients had not read (behind links
     /// the first alone); `null` where the system was not started by this run, or has no broker.
     #[serde(default)]

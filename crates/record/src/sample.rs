@@ -115,6 +115,7 @@ pub fn record() -> Record {
         residence: None,
         faults: None,
         socket_unsent_bytes: 0,
+        held_bytes: 0,
         system_unsent_bytes: Some(0),
         delivery: all_delivered(10_000),
         latency_us: Some(latency.summary()),

@@ -166,6 +166,10 @@ impl<D: Dialect> Clients for StreamClients<D> {
         self.sessions.iter().map(|session| session.link.unsent_bytes()).sum()
     }
 
+    fn held_bytes(&self) -> u64 {
+        self.sessions.iter().map(|session| session.link.held.len() as u64).sum()
+    }
+
     fn traffic(&self, session: SessionId) -> Option<Traffic> {
         self.sessions[session.0 as usize].link.traffic()
     }

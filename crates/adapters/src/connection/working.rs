@@ -27,6 +27,11 @@ impl Held {
     pub(super) fn is_empty(&self) -> bool {
         self.from == self.bytes.len()
     }
+
+    /// How many they are.
+    pub(super) fn len(&self) -> usize {
+        self.bytes.len() - self.from
+    }
 }
 
 impl<D: Dialect> Session<D> {

@@ -204,6 +204,10 @@ impl Clients for RedisClients {
         self.connections.unsent_bytes()
     }
 
+    fn held_bytes(&self) -> u64 {
+        self.connections.held_bytes()
+    }
+
     fn traffic(&self, session: SessionId) -> Option<Traffic> {
         match &self.sessions[session.0 as usize] {
             Session::One(connection) => self.connections.traffic(*connection),

@@ -1,6 +1,7 @@
 //! `--dry-run`: what an experiment would do and how long it would take; nothing is started.
 
 use std::collections::BTreeSet;
+use std::time::Duration;
 
 use pubmark_model::plan::{Plan as RunPlan, PlanOptions};
 use pubmark_report::numbers;
@@ -8,9 +9,12 @@ use pubmark_report::numbers;
 use super::definition;
 use super::planning::{Plan, Ready};
 use super::progress::{STARTING, about};
-use crate::dry_run;
 use crate::failure::Failure;
 use crate::units::seconds;
+use crate::{dry_run, linked};
+
+/// What the probes of a run's links take.
+const PROBING: Duration = Duration::from_secs(2);
 
 /// The plan as text, and whether this machine can carry the loads, which takes a second to find out.
 pub fn text(plan: &Plan) -> Result<String, Failure> {
@@ -41,8 +45,7 @@ pub fn text(plan: &Plan) -> Result<String, Failure> {
             experiment.order_seed
         ),
     );
-    let each = experiment.warmup + experiment.duration + STARTING;
-    field("time", format!("about {} on a quiet machine", about(each * runs)));
+    field("time", format!("about {} on a quiet machine{}", about(least(plan)), waiting(plan)));
     text.push('\n');
     for cell in &plan.cells {
         match &cell.ready {
@@ -60,6 +63,29 @@ pub fn text(plan: &Plan) -> Result<String, Failure> {
         text.push_str(&format!("\n{caution}\n"));
     }
     Ok(text)
+}
+
+/// Time of all runs if nothing that was sent stays missing: of each the start, the window and, behind links, the probes.
+fn least(plan: &Plan) -> Duration {
+    let experiment = &plan.experiment;
+    let each = experiment.warmup + experiment.duration + STARTING;
+    each * plan.runs().count() as u32 + PROBING * linked_runs(plan)
+}
+
+/// What may come on top: over links the whole drain is waited where messages stay missing.
+fn waiting(plan: &Plan) -> String {
+    let more = plan.experiment.drain * linked_runs(plan);
+    if more.is_zero() {
+        return String::new();
+    }
+    format!(", up to {} more if messages stay missing behind links", about(more))
+}
+
+/// Runs of cells with a group behind a link.
+fn linked_runs(plan: &Plan) -> u32 {
+    let linked =
+        |cell: &usize| plan.cells[*cell].ready.as_ref().is_ok_and(|ready| linked::any(&ready.measurement.workload));
+    plan.runs().map(|turn| turn.cell).filter(linked).count() as u32
 }
 
 /// Whether this machine can carry each load: once for cells with the same one.

@@ -67,6 +67,22 @@ fn too_many_for_a_slow_subscriber_arrive_as_it_takes_them() {
     assert!(record["settings"]["drain_s"].as_f64().is_some_and(|drain_s| drain_s > 1.5), "{}", record["settings"]);
 }
 
+/// What it had read when there was no more time is in its hands, and not lost by the system.
+#[test]
+fn what_a_slow_subscriber_never_came_to_is_not_called_lost() {
+    let place = Place::new();
+    // The ten messages of a burst come in one read or two, and it takes 3 s to work on them: some are never taken up.
+    let workload = BURSTS.replace("every: 500ms", "every: 1s").replace("processing: 10ms", "processing: 300ms");
+    place.write("bursts.yaml", &workload);
+    let cut = [&["bursts.yaml", "--system", "builtin", "--drain", "100ms"][..], &TIMES].concat();
+    let record = place.record(&cut);
+    assert_closed(&record);
+    assert!(count(&record, "lost") > 0, "{}", record["delivery"]);
+    assert!(record["held_bytes"].as_u64() > Some(200), "{}", record["held_bytes"]);
+    let reasons = record["verdict"]["reasons"].to_string();
+    assert!(reasons.contains("V19") && reasons.contains("in the hands of subscribers at work"), "{reasons}");
+}
+
 #[test]
 fn who_cannot_wait_says_so_before_the_run() {
     let place = Place::new();

@@ -346,7 +346,7 @@ impl Shard {
 
     /// Ends all sessions and settles what is still open.
     fn finish<C: Clients>(mut self, mut clients: C) -> ShardOutcome {
-        let unsent_bytes = clients.unsent_bytes();
+        let (unsent_bytes, held_bytes) = (clients.unsent_bytes(), clients.held_bytes());
         self.tally.finish(&clients);
         self.finishing = true;
         for index in 0..self.sessions.len() as u32 {
@@ -377,6 +377,7 @@ impl Shard {
             traffic: self.tally.into_groups(),
             followed: self.following.map(|following| following.into_followed()).unwrap_or_default(),
             unsent_bytes,
+            held_bytes,
             cpu_ns: self.window_cpu_ns.1.map(|end| end - self.window_cpu_ns.0),
             wakeups,
             sessions: self.sessions.len() as u64,

@@ -10,6 +10,9 @@ const PURPOSE: u64 = 0xfa17;
 /// Most faults of one run: more are a load, not faults.
 pub const MOST_OCCURRENCES: usize = 1_000;
 
+/// Seeds that are looked at for one that draws a fault.
+const SEEDS_TRIED: u64 = 100;
+
 /// A fault with its time.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Occurrence {
@@ -33,7 +36,7 @@ impl Occurrence {
 /// All faults of a run in order of time.
 ///
 /// # Errors
-/// A sentence about faults that overlap, do not fit into the window of this length, or are too many.
+/// A sentence about faults that overlap, do not fit into the window of this length, are too many, or of which none is drawn.
 pub fn occurrences(faults: &[Fault], seed: u64, window: Duration) -> Result<Vec<Occurrence>, String> {
     let window_ns = nanoseconds(window);
     let mut found = Vec::new();
@@ -49,6 +52,9 @@ pub fn occurrences(faults: &[Fault], seed: u64, window: Duration) -> Result<Vec<
                     return Err(other.to_owned());
                 }
                 found.extend(drawn(number, fault.kind, seed, (mttf, mttr), window_ns));
+                if found.is_empty() {
+                    return Err(none_drawn(fault.kind, seed, (mttf, mttr), window_ns));
+                }
             }
         }
         if found.len() > MOST_OCCURRENCES {
@@ -82,6 +88,21 @@ fn drawn(
         found.push(Occurrence { fault, kind, at_ns, length_ns: Some(length_ns) });
     }
     found
+}
+
+/// A run that was to have faults and has none would be taken for one that bore them.
+fn none_drawn(kind: FaultKind, seed: u64, means: (Duration, Duration), window_ns: u64) -> String {
+    let first = drawn(0, kind, seed, means, u64::MAX).first().map_or(window_ns, Occurrence::end_ns);
+    let has_some = |other: &u64| !drawn(0, kind, *other, means, window_ns).is_empty();
+    let another = (1..=SEEDS_TRIED).map(|step| seed.wrapping_add(step)).find(has_some);
+    let another = another.map_or_else(String::new, |other| format!(", or another seed: {other} has some"));
+    format!(
+        "`{}` by `mttf` would not happen: of seed {seed} the first is over {} after the start of the measured window, which is {} \
+         long: a longer window{another}",
+        kind.as_str(),
+        seconds(first),
+        seconds(window_ns)
+    )
 }
 
 fn check(found: &[Occurrence], window_ns: u64) -> Result<(), String> {
@@ -169,6 +190,17 @@ mod tests {
         assert!((730..=985).contains(&found.len()), "{}", found.len());
         let mean_s = found.iter().filter_map(|one| one.length_ns).sum::<u64>() as f64 / found.len() as f64 / 1e9;
         assert!((4.1..=5.9).contains(&mean_s), "{mean_s}");
+    }
+
+    /// Of this seed the first fault is over after 74.758 s, and a minute of it would look like one that bore its faults.
+    #[test]
+    fn a_window_without_a_drawn_fault_is_refused_with_a_seed_that_has_some() {
+        let why = occurrences(&[random(30, 5)], 1, MINUTE).unwrap_err();
+        assert!(
+            why.contains("of seed 1 the first is over 74.758 s after") && why.ends_with("seed: 2 has some"),
+            "{why}"
+        );
+        assert!(!occurrences(&[random(30, 5)], 2, MINUTE).unwrap().is_empty());
     }
 
     #[test]

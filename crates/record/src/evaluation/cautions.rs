@@ -7,6 +7,10 @@ use crate::experiment::{Contest, FailureKind};
 use crate::figures::FIGURES;
 use crate::record::VerdictStatus;
 use crate::statistics::FEWEST_REPETITIONS;
+use crate::steadiness::unsteady;
+
+/// Cells named in a caution; the rest are counted.
+const CELLS_NAMED: usize = 6;
 
 /// Every caution, the gravest first.
 pub(super) fn all(cells: &[CellInput], contests: &[Contest]) -> Vec<String> {
@@ -15,6 +19,7 @@ pub(super) fn all(cells: &[CellInput], contests: &[Contest]) -> Vec<String> {
     found.extend(few_repetitions(cells));
     found.extend(lost_to_the_generator(cells));
     found.extend(suspect_runs(cells));
+    found.extend(not_steady(cells));
     found.extend(busy_machine(cells));
     found.extend(not_measured(cells, contests));
     found.extend(cells.iter().filter_map(other_version));
@@ -71,6 +76,18 @@ fn suspect_runs(cells: &[CellInput]) -> Option<String> {
     let codes = codes.into_iter().collect::<Vec<_>>().join(", ");
     (suspect > 0)
         .then(|| format!("{suspect} of {} suspect, counted all the same: {codes}", counted(all, "run", "runs")))
+}
+
+/// Cells whose latency depends on when one looks.
+fn not_steady(cells: &[CellInput]) -> Option<String> {
+    let unsteady = |cell: &&CellInput| cell.runs.iter().any(|run| unsteady(&run.record).is_some());
+    let labels: Vec<&str> = cells.iter().filter(unsteady).map(|cell| cell.label.as_str()).collect();
+    let rest = labels.len().saturating_sub(CELLS_NAMED);
+    let more = if rest > 0 { format!(" and {rest} more") } else { String::new() };
+    let named = labels[..labels.len() - rest].join("; ");
+    (!labels.is_empty()).then(|| {
+        format!("latency was not steady in runs of {named}{more}: not warm yet, or behind when the window ended (W18 of each run says which)")
+    })
 }
 
 fn busy_machine(cells: &[CellInput]) -> Option<String> {

@@ -176,10 +176,17 @@ fn what_weakens_the_result_is_said() {
     cells[0].runs[1].run.busy = true;
     cells[0].runs[1].record.system.version = Some("9.9".to_owned());
     cells[1].runs.iter_mut().for_each(|run| run.record.resources.system = None);
+    cells[1].runs[0].record.series[2..4].iter_mut().for_each(|bin| bin.p50_us = Some(500_000.0));
     let found = evaluate(&systems(), 1, &cells).unwrap();
     assert!(found.contests.iter().all(|contest| contest.winner.is_none()));
     let text = found.cautions.join("\n");
-    for part in ["fewer than 3 repetitions in every cell", "1 of 4 runs suspect", "1 run began", "9.9"] {
+    for part in [
+        "fewer than 3 repetitions in every cell",
+        "1 of 4 runs suspect",
+        "1 run began",
+        "9.9",
+        "not steady in runs of slow:",
+    ] {
         assert!(text.contains(part), "{part} is missing from {text}");
     }
     assert_eq!(cells[0].runs[0].record.status, Status::Complete);

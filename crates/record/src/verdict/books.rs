@@ -90,22 +90,23 @@ pub(super) fn exact(input: &VerdictInput) -> Option<Finding> {
 /// V19.
 pub(super) fn lost_not_late(input: &VerdictInput) -> Option<Finding> {
     let lost = input.delivery.lost;
-    let (ours, systems) = (input.socket_unsent_bytes, input.system_unsent_bytes);
+    let (ours, systems, held) = (input.socket_unsent_bytes, input.system_unsent_bytes, input.held_bytes);
     if lost == 0 {
         return Some(Finding::valid("nothing was missing when the drain was over".to_string()));
     }
     let were = if lost == 1 { "message was" } else { "messages were" };
     let missing = format!("{} {were} missing when the drain was over", count(lost));
-    if ours == 0 && systems.unwrap_or(0) == 0 {
+    if ours == 0 && systems.unwrap_or(0) == 0 && held == 0 {
         let whose = if systems.is_some() { "no socket held bytes" } else { "our sockets held no bytes" };
         return Some(Finding::valid(format!("{missing}, and {whose}")));
     }
-    let held = [("ours", Some(ours)), ("the system's", systems)];
-    let held = held.iter().filter_map(|(whose, bytes)| Some((whose, (*bytes).filter(|bytes| *bytes > 0)?)));
-    let held: Vec<String> = held.map(|(whose, bytes)| format!("{} B in {whose}", count(bytes))).collect();
+    let places =
+        [("our sockets", Some(ours)), ("the system's", systems), ("the hands of subscribers at work", Some(held))];
+    let places = places.iter().filter_map(|(place, bytes)| Some((place, (*bytes).filter(|bytes| *bytes > 0)?)));
+    let places: Vec<String> = places.map(|(place, bytes)| format!("{} B in {place}", count(bytes))).collect();
     Some(Finding::new(
         VerdictStatus::Suspect,
-        format!("{missing} with bytes still in sockets ({}): some are late, not lost", held.join(", ")),
+        format!("{missing} with bytes still on their way ({}): some are late, not lost", places.join(", ")),
         "wait longer with `--drain`, or lower the rate",
     ))
 }

@@ -43,6 +43,8 @@ pub struct VerdictInput<'a> {
     pub delivery: &'a Delivery,
     /// Bytes still unsent in our sockets at the end.
     pub socket_unsent_bytes: u64,
+    /// [`Record::held_bytes`].
+    pub held_bytes: u64,
     /// Bytes on their way from the system when the drain was over, where that is known.
     pub system_unsent_bytes: Option<u64>,
     /// The books by device type.
@@ -84,6 +86,7 @@ impl<'a> VerdictInput<'a> {
             workload: &record.workload,
             delivery: &record.delivery,
             socket_unsent_bytes: record.socket_unsent_bytes,
+            held_bytes: record.held_bytes,
             system_unsent_bytes: record.system_unsent_bytes,
             by_type: &record.by_type,
             latency_us: record.latency_us.as_ref(),

@@ -34,8 +34,9 @@ pub const RULES: [Rule; 22] = [
         meaning: "Scheduler lag is the time from a message's due time until pubmark got to it. It is part of the latency \
                   and it is ours, not the system's. Its p99 may be 0.1 ms or 10 % of the latency's p99, whichever is more; \
                   up to 0.5 ms or 50 % the run is suspect, beyond that it is invalid: the generator was the limit. With \
-                  too few samples for a p99 the largest sample stands in. A full in-flight window or a full socket is \
-                  back-pressure of the system and never counts here.",
+                  too few samples for a p99 the largest sample stands in. Where nothing arrived before the drain was over, \
+                  there is no latency that it could be part of, and it makes the run suspect at most. A full in-flight \
+                  window or a full socket is back-pressure of the system and never counts here.",
         remedy: "Use `--realtime`, more `--shards`, a lower rate, or a machine with free cores; stop other programs. \
                  `pubmark doctor` shows what the machine is like.",
         judges_generator: true,
@@ -211,7 +212,8 @@ pub const RULES: [Rule; 22] = [
         name: "lost, not late",
         meaning: "A message that has not come when the drain is over is lost for the books. If bytes are then still on their way, in \
                   our sockets or in the system's, TCP is sending them again, and some of those messages are late and not lost: \
-                  suspect. What the sockets of a system hold that this run did not start is not known.",
+                  suspect. So are they that lie read in the hands of a subscriber at work (`processing`). What the sockets of a \
+                  system hold that this run did not start is not known.",
         remedy: "Give stragglers more time with `--drain`, or lower the rate.",
         judges_generator: false,
         judge: books::lost_not_late,

@@ -163,7 +163,7 @@ fn real_time_needs_room_on_few_cores_only() {
 #[test]
 fn each_fault_is_found_by_its_own_rule() {
     type Change = fn(&mut Record);
-    let faults: [(&str, VerdictStatus, Change); 13] = [
+    let faults: [(&str, VerdictStatus, Change); 14] = [
         ("V06", VerdictStatus::Suspect, |record| record.environment.steal = Some(0.06)),
         ("V07", VerdictStatus::Invalid, |record| {
             record.delivery.offered += 3;
@@ -191,6 +191,10 @@ fn each_fault_is_found_by_its_own_rule() {
         ("V19", VerdictStatus::Suspect, |record| {
             lose_one(record);
             record.socket_unsent_bytes = 1;
+        }),
+        ("V19", VerdictStatus::Suspect, |record| {
+            lose_one(record);
+            record.held_bytes = 1;
         }),
     ];
     for (code, status, change) in faults {
@@ -246,6 +250,27 @@ fn nothing_measured_is_invalid() {
     };
     assert_eq!(without_subscription(1), VerdictStatus::Invalid);
     assert_eq!(without_subscription(0), VerdictStatus::Valid);
+}
+
+/// A system that delivers nothing is not the generator's fault, however late that was.
+#[test]
+fn a_lag_that_is_part_of_no_latency_is_suspect_at_most() {
+    let late = |subscribers: u64, delivery: Delivery| {
+        verdict_of(|record| {
+            record.workload.subscribers = subscribers;
+            record.delivery = delivery;
+            record.by_type.clear();
+            record.latency_us = None;
+            record.receive_lateness_us = None;
+            record.scheduler_lag_us = with_p99(7_000.0);
+        })
+    };
+    let nothing_came = late(1, Delivery { offered: 5, sent: 5, expected: 5, lost: 5, ..Delivery::default() });
+    assert_eq!((nothing_came.status, codes(&nothing_came)), (VerdictStatus::Suspect, vec!["V01"]));
+    assert!(nothing_came.reasons[0].text.contains("nothing arrived"), "{}", nothing_came.reasons[0].text);
+    // Without a subscriber the schedule is all that was to be kept.
+    let sent_only = late(0, Delivery { offered: 5, sent: 5, absent: 5, ..Delivery::default() });
+    assert_eq!((sent_only.status, codes(&sent_only)), (VerdictStatus::Invalid, vec!["V01"]));
 }
 
 #[test]

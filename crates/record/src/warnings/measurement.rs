@@ -1,8 +1,9 @@
 //! Warnings about the measurement itself.
 
 use super::Found;
-use crate::quantity::{count, percent};
+use crate::quantity::{count, micros, percent};
 use crate::record::Record;
+use crate::steadiness::{Trend, unsteady};
 
 /// Samples that must lie beyond a printed percentile.
 const SAMPLES_BEYOND: u64 = 10;
@@ -71,4 +72,22 @@ pub(super) fn flood(record: &Record) -> Option<Found> {
             "use a workload with a rate to measure latency".to_string(),
         )
     })
+}
+
+pub(super) fn not_steady(record: &Record) -> Option<Found> {
+    let found = unsteady(record)?;
+    let medians = found.p50_us.map(micros).join(", ");
+    let lower = "lower the rate, or look by `pubmark capacity` for what it sustains".to_string();
+    let (what, hint) = match found.trend {
+        Trend::Behind => ("the system was behind when the window ended", lower),
+        Trend::Grew => ("latency grew through the window", lower),
+        // The window itself showed how long it takes.
+        Trend::Fell => {
+            let seconds = (record.settings.warmup_s + record.settings.duration_s).ceil();
+            let hint = format!("not warm yet, or still catching up with the start: `--warmup {seconds}s`");
+            ("latency fell through the window", hint)
+        }
+        Trend::Varied => ("latency varied through the window", "a longer `--warmup` and `--duration`".to_string()),
+    };
+    Some((format!("{what}: medians of its quarters {medians}"), hint))
 }

@@ -58,7 +58,7 @@ pub fn warnings(record: &Record) -> Vec<Warning> {
 }
 
 /// Every kind of warning.
-pub const WARNINGS: [WarningKind; 17] = [
+pub const WARNINGS: [WarningKind; 18] = [
     WarningKind {
         code: "W01",
         title: "too few samples for a percentile",
@@ -191,5 +191,16 @@ pub const WARNINGS: [WarningKind; 17] = [
                   system had refused. A responder of pubmark answers each request once.",
         remedy: "See whether another client answers the same requests; otherwise report it to the system's authors.",
         find: requests::wrong_answers,
+    },
+    WarningKind {
+        code: "W18",
+        title: "latency not steady",
+        meaning: "The medians of the window's quarters differ by more than a factor of two, and by more than a millisecond. \
+                  Where the messages of the last quarter came after the window was over, the system was behind, and \
+                  its latencies depend on the window's length. Latency that fell otherwise is that of a system which had not \
+                  warmed up. In a flood, with faults, and behind a link whose conditions change, latency is meant to change, \
+                  and not looked at.",
+        remedy: "Wait longer with `--warmup`, or lower the rate; the chart `Was latency steady?` of the report shows it.",
+        find: measurement::not_steady,
     },
 ];

@@ -18,7 +18,7 @@ fn the_sample_has_no_warning() {
 #[test]
 fn each_cause_raises_its_own_warning_and_only_it() {
     type Change = fn(&mut Record);
-    let causes: [(&str, Change); 17] = [
+    let causes: [(&str, Change); 18] = [
         ("W01", |record| {
             record.latency_us = Some(Shape { median_us: 300.0, tail: 0.2, count: 5_000 }.summary());
         }),
@@ -38,6 +38,7 @@ fn each_cause_raises_its_own_warning_and_only_it() {
         ("W12", |record| record.socket_unsent_bytes = 1),
         ("W13", |record| record.environment.load_before = Some(2.1)),
         ("W15", |record| record.delivery.delivered_after_refusal = 1),
+        ("W18", |record| record.series[2..4].iter_mut().for_each(|bin| bin.p50_us = Some(500_000.0))),
     ];
     for (code, change) in causes {
         let found: Vec<&str> = warnings_of(change).iter().map(|warning| warning.code).collect();
@@ -52,6 +53,22 @@ fn a_missing_percentile_names_the_samples_and_a_duration_that_gives_them() {
     });
     assert_eq!(found[0].text, "no p99.9: it needs 10,000 samples, this run has 5,000");
     assert_eq!(found[0].hint, "`--duration 22s`");
+}
+
+#[test]
+fn a_latency_that_fell_names_its_medians_and_a_longer_warm_up() {
+    let found = warnings_of(|record| {
+        record.settings.warmup_s = 2.0;
+        record.settings.duration_s = 10.0;
+        for bin in record.series.iter_mut().filter(|bin| (0.0..5.0).contains(&bin.t_s)) {
+            bin.p50_us = Some(50_000.0);
+        }
+        for bin in record.series.iter_mut().filter(|bin| bin.t_s >= 5.0) {
+            bin.p50_us = Some(700.0);
+        }
+    });
+    assert_eq!(found[0].text, "latency fell through the window: medians of its quarters 50 ms, 50 ms, 700 µs, 700 µs");
+    assert_eq!(found[0].hint, "not warm yet, or still catching up with the start: `--warmup 12s`");
 }
 
 #[test]

@@ -18,6 +18,8 @@ const PRECISE: &str = "latency p99";
 const MOST_NAME: usize = 28;
 /// Columns of the runs that count.
 const RUNS: usize = 6;
+/// Cells with suspect runs that have a line of their own.
+const MOST_SUSPECTS: usize = 6;
 
 /// The experiment as text, with a final newline.
 pub fn experiment(record: &pubmark_record::experiment::ExperimentRecord, options: &TerminalOptions) -> String {
@@ -153,11 +155,7 @@ fn conclusions(page: &mut Page, view: &View, columns: &[Column]) {
         let start = if conclusion.has_winner { "  * " } else { "  - " };
         page.paragraph(start, &conclusion.text, 3, Tone::Plain);
     }
-    for member in view.members().filter(|member| member.suspect_runs() > 0) {
-        let text =
-            format!("{}: {} of {} runs suspect", member.cell.label, member.suspect_runs(), member.cell.runs.len());
-        page.paragraph("  suspect: ", &text, 1, Tone::Caution);
-    }
+    suspects(page, view);
     for (member, why) in view.members().filter_map(|member| Some((member, why_failed(member)?))) {
         // Reasons that were cut in the table stand here in full.
         if why.chars().count() + 2 > room_for_reason(columns) {
@@ -168,6 +166,23 @@ fn conclusions(page: &mut Page, view: &View, columns: &[Column]) {
         for (kind, count) in failures(member) {
             page.paragraph("  failed: ", &format!("{}: {count} × {kind}", member.cell.label), 1, Tone::Caution);
         }
+    }
+}
+
+/// Cells with suspect runs: a line each, or one for all where they are many.
+fn suspects(page: &mut Page, view: &View) {
+    let members: Vec<&Member> = view.members().filter(|member| member.suspect_runs() > 0).collect();
+    if members.len() > MOST_SUSPECTS {
+        let named =
+            members[..MOST_SUSPECTS].iter().map(|member| member.cell.label.as_str()).collect::<Vec<_>>().join("; ");
+        let text = format!("runs of {} cells: {named} and {} more", members.len(), members.len() - MOST_SUSPECTS);
+        page.paragraph("  suspect: ", &text, 4, Tone::Caution);
+        return;
+    }
+    for member in members {
+        let text =
+            format!("{}: {} of {} runs suspect", member.cell.label, member.suspect_runs(), member.cell.runs.len());
+        page.paragraph("  suspect: ", &text, 1, Tone::Caution);
     }
 }
 

@@ -1,5 +1,6 @@
 //! What readers see of experiments and searches for capacity.
 
+use pubmark_record::record::VerdictStatus;
 use pubmark_record::sample_experiment::{self, Grid};
 use pubmark_report::experiment::{View, headline};
 use pubmark_report::terminal::{self, COLUMNS, TerminalOptions};
@@ -94,6 +95,21 @@ fn a_failed_cell_says_why_and_holds_no_number() {
     let text = terminal::experiment(&record, &PLAIN);
     let line = text.lines().find(|line| line.contains("not offered")).unwrap();
     assert!(line.ends_with("0/5"), "{line}");
+}
+
+/// A line for each of thirty cells would push the table off the screen.
+#[test]
+fn many_suspect_cells_share_a_line() {
+    let lines = |cells: usize| {
+        let mut record = fixtures::experiments().into_iter().find(|(name, _)| *name == "sixty").unwrap().1;
+        record.cells.iter_mut().take(cells).for_each(|cell| cell.runs[0].verdict = VerdictStatus::Suspect);
+        let text = terminal::experiment(&record, &PLAIN);
+        (text.matches("suspect: ").count(), text)
+    };
+    assert_eq!(lines(6).0, 6);
+    let (count, text) = lines(30);
+    assert_eq!(count, 1, "{text}");
+    assert!(text.contains("suspect: runs of 30 cells: ") && text.contains("24 more"), "{text}");
 }
 
 #[test]

@@ -1,0 +1,143 @@
+//! Whether latency was the same through the measured window. Where it was not, a percentile of the window says as much of when
+//! one looked as of the system: one that had not warmed up, or one that falls further behind the longer it runs.
+
+use crate::record::Record;
+
+/// Parts of the window that are set beside each other.
+const PARTS: usize = 4;
+/// Medians of parts that differ by less than this factor are steady ...
+const FACTOR: f64 = 2.0;
+/// ... and so are those that differ by less than this, in µs: below it the scheduler of a machine decides.
+const DIFFERENCE_US: f64 = 1_000.0;
+
+/// How latency went, where it was not steady.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Trend {
+    /// Most messages of the last part came after the window was over. Such latencies may well fall: once nothing more is sent, a
+    /// system that is behind catches up, and the messages sent last have waited the shortest.
+    Behind,
+    /// From the first part to the last.
+    Fell,
+    /// From the first part to the last.
+    Grew,
+    /// There and back.
+    Varied,
+}
+
+/// A latency that was not steady.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Unsteady {
+    /// Where it went.
+    pub trend: Trend,
+    /// The median of each quarter of the window, in µs.
+    pub p50_us: [f64; PARTS],
+}
+
+/// What a record's series says of it; `None` where latency was steady, where nothing is known of it, and where it was meant to
+/// change: in a flood, with faults, and behind a link whose conditions change.
+pub fn unsteady(record: &Record) -> Option<Unsteady> {
+    let p50_us = if was_to_change(record) { None } else { quarters(record) }?;
+    let [first, .., last] = p50_us;
+    let (least, most) = p50_us.iter().fold((f64::MAX, 0.0_f64), |(least, most), &p50| (least.min(p50), most.max(p50)));
+    if most <= FACTOR * least || most - least <= DIFFERENCE_US {
+        return None;
+    }
+    // A message of the last part is due half of the part before the end, in the mean.
+    let until_the_end_us = record.settings.duration_s * 1e6 / PARTS as f64 / 2.0;
+    let trend = match last {
+        _ if last > until_the_end_us => Trend::Behind,
+        _ if last * FACTOR < first => Trend::Fell,
+        _ if first * FACTOR < last => Trend::Grew,
+        _ => Trend::Varied,
+    };
+    Some(Unsteady { trend, p50_us })
+}
+
+fn was_to_change(record: &Record) -> bool {
+    let stepped = |links: &crate::links::LinkFigures| {
+        links.groups.iter().any(|group| group.up.asked.len() > 1 || group.down.asked.len() > 1)
+    };
+    record.settings.flood || record.faults.is_some() || record.links.as_ref().is_some_and(stepped)
+}
+
+/// The middle one of the medians of each quarter of the window's bins, of those with enough samples of their own.
+fn quarters(record: &Record) -> Option<[f64; PARTS]> {
+    let window = |start: f64, width: f64| start >= 0.0 && start + width <= record.settings.duration_s + 1e-9;
+    let medians: Vec<f64> = record
+        .series
+        .iter()
+        .filter(|bin| window(bin.t_s, bin.width_s))
+        .filter(|bin| bin.p50_width_s.is_some_and(|width| width <= bin.width_s))
+        .filter_map(|bin| bin.p50_us)
+        .collect();
+    if medians.len() < PARTS {
+        return None;
+    }
+    Some(std::array::from_fn(|part| {
+        let mut own = medians[part * medians.len() / PARTS..(part + 1) * medians.len() / PARTS].to_vec();
+        own.sort_by(f64::total_cmp);
+        own[(own.len() - 1) / 2]
+    }))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::sample;
+
+    /// The sample with these medians, one a second.
+    fn with(medians_us: &[f64]) -> Record {
+        let mut record = sample::record();
+        let row = record.series[2];
+        record.settings.duration_s = medians_us.len() as f64;
+        record.series = (0..)
+            .zip(medians_us)
+            .map(|(second, &p50)| crate::tables::SeriesRow { t_s: f64::from(second), p50_us: Some(p50), ..row })
+            .collect();
+        record
+    }
+
+    fn trend(medians_us: &[f64]) -> Option<Trend> {
+        unsteady(&with(medians_us)).map(|found| found.trend)
+    }
+
+    #[test]
+    fn a_system_that_warms_up_or_falls_behind_is_seen() {
+        assert_eq!(trend(&[239_600.0, 1_320.0, 1_050.0, 670.0]), Some(Trend::Fell));
+        assert_eq!(trend(&[2_000.0, 20_000.0, 110_000.0, 390_000.0]), Some(Trend::Grew));
+        assert_eq!(trend(&[19_200.0, 36_600.0, 1_100.0, 37_400.0]), Some(Trend::Varied));
+    }
+
+    #[test]
+    fn who_is_behind_when_the_window_ends_has_not_warmed_up_by_that() {
+        assert_eq!(trend(&[2_100_000.0, 2_900_000.0, 3_800_000.0, 4_800_000.0]), Some(Trend::Behind));
+        assert_eq!(trend(&[4_500_000.0, 4_300_000.0, 3_600_000.0, 2_100_000.0]), Some(Trend::Behind));
+    }
+
+    #[test]
+    fn what_differs_by_less_than_a_scheduler_does_is_steady() {
+        assert_eq!(trend(&[100.0, 900.0, 200.0, 700.0]), None);
+        assert_eq!(trend(&[20_000.0, 30_000.0, 39_000.0, 21_000.0]), None);
+    }
+
+    #[test]
+    fn one_bad_second_of_many_is_no_trend() {
+        assert_eq!(trend(&[1.0e3, 1.0e3, 5.0e5, 1.0e3, 1.0e3, 1.0e3, 1.0e3, 1.0e3, 1.0e3, 1.0e3, 1.0e3, 1.0e3]), None);
+    }
+
+    #[test]
+    fn nothing_is_said_of_short_windows_or_of_borrowed_samples() {
+        assert_eq!(trend(&[1.0e6, 1.0e3, 1.0e3]), None);
+        let mut borrowed = with(&[1.0e6, 1.0e5, 1.0e4, 1.0e3]);
+        borrowed.series.iter_mut().for_each(|bin| bin.p50_width_s = Some(4.0));
+        assert_eq!(unsteady(&borrowed), None);
+    }
+
+    #[test]
+    fn nothing_is_said_of_a_latency_that_was_to_change() {
+        let mut flood = with(&[1.0e6, 1.0e5, 1.0e4, 1.0e3]);
+        assert!(unsteady(&flood).is_some());
+        flood.settings.flood = true;
+        assert_eq!(unsteady(&flood), None);
+    }
+}
