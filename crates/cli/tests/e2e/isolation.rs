@@ -89,8 +89,9 @@ fn a_group_apart_is_behind_its_link() {
     let rows = record["by_type"].as_array().unwrap();
     for (name, least_us) in [("quiet", 40_000.0), ("busy", 5_000.0)] {
         let row = rows.iter().find(|row| row["name"] == name).unwrap_or_else(|| panic!("no {name} in {rows:?}"));
-        let mean_us = row["latency_us"]["mean"].as_f64().expect("a mean");
-        assert!((least_us..least_us + 30_000.0).contains(&mean_us), "{name}: {mean_us}");
+        // The quickest message shows the link; a busy machine adds to the few of the quiet group as it likes.
+        let min_us = row["latency_us"]["min"].as_f64().expect("the smallest");
+        assert!((least_us..least_us + 30_000.0).contains(&min_us), "{name}: {min_us}");
     }
 }
 
