@@ -40,7 +40,8 @@ fn few_repetitions(cells: &[CellInput]) -> Option<String> {
     if few.is_empty() {
         return None;
     }
-    let who = if few.len() == cells.len() { "every cell".to_owned() } else { few.join(", ") };
+    let with_figures = cells.iter().filter(|cell| !cell.runs.is_empty()).count();
+    let who = if few.len() == with_figures { "every cell".to_owned() } else { named(&few) };
     Some(format!(
         "fewer than {FEWEST_REPETITIONS} repetitions in {who}: no interval, and no winner is named against it"
     ))
@@ -82,12 +83,19 @@ fn suspect_runs(cells: &[CellInput]) -> Option<String> {
 fn not_steady(cells: &[CellInput]) -> Option<String> {
     let unsteady = |cell: &&CellInput| cell.runs.iter().any(|run| unsteady(&run.record).is_some());
     let labels: Vec<&str> = cells.iter().filter(unsteady).map(|cell| cell.label.as_str()).collect();
+    (!labels.is_empty()).then(|| {
+        format!(
+            "latency was not steady in runs of {}: not warm yet, or behind when the window ended (W18 of each run says which)",
+            named(&labels)
+        )
+    })
+}
+
+/// The first of these labels, and how many more there are.
+fn named(labels: &[&str]) -> String {
     let rest = labels.len().saturating_sub(CELLS_NAMED);
     let more = if rest > 0 { format!(" and {rest} more") } else { String::new() };
-    let named = labels[..labels.len() - rest].join("; ");
-    (!labels.is_empty()).then(|| {
-        format!("latency was not steady in runs of {named}{more}: not warm yet, or behind when the window ended (W18 of each run says which)")
-    })
+    format!("{}{more}", labels[..labels.len() - rest].join("; "))
 }
 
 fn busy_machine(cells: &[CellInput]) -> Option<String> {
