@@ -44,11 +44,14 @@ pub fn unsteady(record: &Record) -> Option<Unsteady> {
     }
     // A message of the last part is due half of the part before the end, in the mean.
     let until_the_end_us = record.settings.duration_s * 1e6 / PARTS as f64 / 2.0;
-    let trend = match last {
-        _ if last > until_the_end_us => Trend::Behind,
-        _ if last * FACTOR < first => Trend::Fell,
-        _ if first * FACTOR < last => Trend::Grew,
-        _ => Trend::Varied,
+    let trend = if last > until_the_end_us {
+        Trend::Behind
+    } else if last * FACTOR < first {
+        Trend::Fell
+    } else if first * FACTOR < last {
+        Trend::Grew
+    } else {
+        Trend::Varied
     };
     Some(Unsteady { trend, p50_us })
 }
