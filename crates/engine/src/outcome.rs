@@ -13,6 +13,7 @@ use serde::{Deserialize, Serialize};
 use crate::books::Books;
 use crate::faults::{FaultNotes, FaultOutcome};
 use crate::requests::{RequestOutcome, ShardRequests};
+use crate::shard::spending::Spent;
 pub use crate::shard::connecting::Ramp;
 pub use crate::shard::following::{Arrived, Followed};
 pub use crate::shard::traffic::GroupTraffic;
@@ -361,10 +362,8 @@ pub struct ShardOutcome {
     pub unsent_bytes: u64,
     /// Bytes that were read for subscribers at work, and not handled at the end.
     pub held_bytes: u64,
-    /// CPU time of the thread in the measured window, ns; `None` if it never came to its end.
-    pub cpu_ns: Option<u64>,
-    /// Wake-ups in the measured window.
-    pub wakeups: u64,
+    /// What the thread spent in the measured window; `None` if the window did not begin or never came to its end.
+    pub spent: Option<Spent>,
     /// Sessions.
     pub sessions: u64,
     /// How they came up before the schedule began.
@@ -404,8 +403,8 @@ pub struct ThreadHealth {
     pub cores: Option<f64>,
     /// Sessions driven.
     pub sessions: u64,
-    /// Wake-ups.
-    pub wakeups: u64,
+    /// Wake-ups; `None` if the window was not lived through.
+    pub wakeups: Option<u64>,
 }
 
 /// Messages by what made them due. Counts are of measured messages.

@@ -146,7 +146,8 @@ impl Conductor<'_> {
         }
         let lead = if self.plan.on_nodes { NODES_LEAD } else { LEAD };
         let start_ns = clock::monotonic_ns() + lead.as_nanos() as u64 + self.plan.timeline.warmup_ns;
-        let started_at_ns = clock::realtime_ns() + (start_ns - clock::monotonic_ns());
+        // The machine may stand still between the two, for longer than the lead.
+        let started_at_ns = clock::realtime_ns().wrapping_add(start_ns.wrapping_sub(clock::monotonic_ns()));
         self.observer.schedule_begins(start_ns);
         self.worker.tell(Command::Begin { start_ns }, |_| true);
         let end_ns = start_ns + self.plan.timeline.duration_ns;
@@ -324,8 +325,13 @@ fn put_together(plan: &RunPlan, shards: Vec<(usize, ShardOutcome)>, window_ns: (
         followed.merge(shard.followed);
         unsent_bytes += shard.unsent_bytes;
         held_bytes += shard.held_bytes;
-        let cores = shard.cpu_ns.filter(|_| length_ns > 0).map(|cpu_ns| cpu_ns as f64 / length_ns as f64);
-        threads.push(ThreadHealth { name: shard.name, cores, sessions: shard.sessions, wakeups: shard.wakeups });
+        let spent = shard.spent.filter(|_| length_ns > 0);
+        threads.push(ThreadHealth {
+            name: shard.name,
+            cores: spent.map(|spent| spent.cpu_ns as f64 / length_ns as f64),
+            sessions: shard.sessions,
+            wakeups: spent.map(|spent| spent.wakeups),
+        });
         received.push((node, shard.ledger, shard.streams, shard.absences));
         requests.push(shard.requests);
         match (&mut faults, shard.faults) {

@@ -159,8 +159,8 @@ pub struct ShardHealth {
     pub cores: Option<f64>,
     /// Sessions it drives.
     pub sessions: u64,
-    /// Wake-ups.
-    pub wakeups: u64,
+    /// Wake-ups; `null` if the window was not lived through.
+    pub wakeups: Option<u64>,
 }
 
 /// What limits did to a system over the measured window.

@@ -155,7 +155,7 @@ pub fn record() -> Record {
                     name: name.to_string(),
                     cores: Some(cores),
                     sessions,
-                    wakeups: 9_400,
+                    wakeups: Some(9_400),
                 })
                 .to_vec(),
         },

@@ -14,6 +14,7 @@ pub mod responding;
 pub mod sending;
 pub mod session;
 pub mod sink;
+pub mod spending;
 pub mod timers;
 pub mod traffic;
 pub mod window;
@@ -47,6 +48,7 @@ use reacting::Reacting;
 use receiver::Receiver;
 use responding::{Jobs, Responder};
 use session::{Session, State};
+use spending::{Spending, Spent};
 use timers::{Task, Timers};
 use traffic::Tally;
 use window::Window;
@@ -176,8 +178,7 @@ pub struct Shard {
     in_flight: u64,
     last_event_ns: u64,
     wakeups: u64,
-    window_wakeups: (u64, Option<u64>),
-    window_cpu_ns: (u64, Option<u64>),
+    spending: Spending,
 }
 
 impl Shard {
@@ -243,8 +244,7 @@ impl Shard {
             in_flight: 0,
             last_event_ns: 0,
             wakeups: 0,
-            window_wakeups: (0, None),
-            window_cpu_ns: (0, None),
+            spending: Spending::default(),
         };
         (shard, setup.config, configs, setup.realtime)
     }
@@ -293,8 +293,7 @@ impl Shard {
                 Task::AttemptLimit(session) => self.end_attempt(clients, session, at_ns),
                 Task::Leave(session) => self.finish_leave(clients, session),
                 Task::WindowStart => {
-                    self.window_cpu_ns.0 = clock::thread_cpu_ns();
-                    self.window_wakeups.0 = self.wakeups;
+                    self.spending.begin(self.spent());
                     self.tally.begin();
                 }
                 Task::WindowEnd => self.note_window_end(),
@@ -308,11 +307,12 @@ impl Shard {
     }
 
     fn note_window_end(&mut self) {
-        if self.window_cpu_ns.1.is_none() {
-            self.window_cpu_ns.1 = Some(clock::thread_cpu_ns());
-            self.window_wakeups.1 = Some(self.wakeups);
-            self.tally.end();
-        }
+        self.spending.end(self.spent());
+        self.tally.end();
+    }
+
+    fn spent(&self) -> Spent {
+        Spent { cpu_ns: clock::thread_cpu_ns(), wakeups: self.wakeups }
     }
 
     /// When the loop must go on even if nothing arrives; a time in the past if there is work now.
@@ -361,7 +361,6 @@ impl Shard {
         self.settle_answers();
         self.show();
         let absences = self.receiver.absences();
-        let wakeups = self.window_wakeups.1.map_or(0, |end| end - self.window_wakeups.0);
         ShardOutcome {
             name: self.name,
             streams: self.receiver.stream_rows(),
@@ -378,8 +377,7 @@ impl Shard {
             followed: self.following.map(|following| following.into_followed()).unwrap_or_default(),
             unsent_bytes,
             held_bytes,
-            cpu_ns: self.window_cpu_ns.1.map(|end| end - self.window_cpu_ns.0),
-            wakeups,
+            spent: self.spending.in_window(),
             sessions: self.sessions.len() as u64,
             ramp: self.ramp,
             faults: self.faults.map(|log| log.notes),

@@ -87,9 +87,9 @@ impl Tally {
         }
     }
 
-    /// The window begins.
+    /// The window begins; nothing happens where it was closed before.
     pub fn begin(&mut self) {
-        self.began = true;
+        self.began = !self.over;
     }
 
     /// The window is over.

@@ -137,7 +137,7 @@ fn the_busiest_thread_counts() {
                 name: "publisher 1".into(),
                 cores: Some(cores),
                 sessions: 1,
-                wakeups: 1,
+                wakeups: Some(1),
             });
         });
         assert_eq!(verdict.status, expected, "{cores} cores");

@@ -126,7 +126,7 @@ fn shards(record: &Record) -> Markup {
                         th scope="row" { (shard.name) }
                         td.number { (shard.cores.map_or(MISSING.to_string(), |cores| format!("{} %", short(cores * 100.0)))) }
                         td.number { (count(shard.sessions)) }
-                        td.number { (count(shard.wakeups)) }
+                        td.number { (shard.wakeups.map_or(MISSING.to_string(), count)) }
                     }
                 }
             }

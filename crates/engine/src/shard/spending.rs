@@ -1,0 +1,66 @@
+//! What a shard's own thread spends in the measured window.
+
+use serde::{Deserialize, Serialize};
+
+/// CPU time and wake-ups of a thread, up to an instant or between two.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Spent {
+    /// ns.
+    pub cpu_ns: u64,
+    /// Times that it came out of waiting.
+    pub wakeups: u64,
+}
+
+/// The two readings that bound the window.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Spending {
+    began: Option<Spent>,
+    ended: Option<Spent>,
+}
+
+impl Spending {
+    /// The window begins; nothing happens where it was closed before, as by an interruption during the warm-up.
+    pub fn begin(&mut self, spent: Spent) {
+        if self.ended.is_none() {
+            self.began.get_or_insert(spent);
+        }
+    }
+
+    /// The window is over; the first call counts.
+    pub fn end(&mut self, spent: Spent) {
+        self.ended.get_or_insert(spent);
+    }
+
+    /// What was spent in between; `None` for a window that did not begin or is not over.
+    pub fn in_window(&self) -> Option<Spent> {
+        let (began, ended) = (self.began?, self.ended?);
+        Some(Spent { cpu_ns: ended.cpu_ns - began.cpu_ns, wakeups: ended.wakeups - began.wakeups })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn spent(cpu_ns: u64, wakeups: u64) -> Spent {
+        Spent { cpu_ns, wakeups }
+    }
+
+    #[test]
+    fn what_lies_between_the_first_readings_counts() {
+        let mut spending = Spending::default();
+        spending.begin(spent(1_000, 10));
+        assert_eq!(spending.in_window(), None, "it is not over");
+        spending.end(spent(4_000, 12));
+        spending.end(spent(9_000, 20));
+        assert_eq!(spending.in_window(), Some(spent(3_000, 2)));
+    }
+
+    #[test]
+    fn a_window_closed_before_its_start_has_nothing() {
+        let mut spending = Spending::default();
+        spending.end(spent(1_000, 10));
+        spending.begin(spent(1_001, 11));
+        assert_eq!(spending.in_window(), None);
+    }
+}
