@@ -13,9 +13,9 @@ use serde::{Deserialize, Serialize};
 use crate::books::Books;
 use crate::faults::{FaultNotes, FaultOutcome};
 use crate::requests::{RequestOutcome, ShardRequests};
-use crate::shard::spending::Spent;
 pub use crate::shard::connecting::Ramp;
 pub use crate::shard::following::{Arrived, Followed};
+use crate::shard::spending::Spent;
 pub use crate::shard::traffic::GroupTraffic;
 
 /// Breakdowns by type are kept for this many types; the rest share one row.

@@ -2,6 +2,7 @@
 
 use std::ffi::CString;
 use std::net::IpAddr;
+use std::time::{Duration, Instant};
 
 use super::Netlink;
 use super::message::{Message, find};
@@ -10,6 +11,15 @@ use crate::error::LinkError;
 /// `IFLA_INET6_ADDR_GEN_MODE` (linux/if_link.h) and its value for "no address by itself".
 const ADDRESS_GENERATION: u16 = 8;
 const NO_ADDRESS: u8 = 1;
+
+/// `IFLA_OPERSTATE` (linux/if_link.h) and its value for "passes packets" (IF_OPER_UP, RFC 2863 §3.1.14).
+const OPERATIONAL_STATE: u16 = 16;
+const OPERATIONAL: u8 = 6;
+
+/// Longest wait for an interface that was taken up, and how often it is looked at. The kernel does it in the background: in less
+/// than a millisecond mostly, in up to a second where it has much to do.
+const OPERATIONAL_LIMIT: Duration = Duration::from_secs(5);
+const OPERATIONAL_LOOK: Duration = Duration::from_micros(500);
 
 /// Fixed parts of requests: `ifinfomsg`, `ifaddrmsg`, `rtmsg`.
 pub(super) fn interface_part(index: u32, flags: u32, change: u32) -> [u8; 16] {
@@ -123,6 +133,24 @@ impl Netlink {
             || format!("take interface {index} up"),
             Message::new(libc::RTM_NEWLINK, 0, &interface_part(index, up, up)),
         )
+    }
+
+    /// Waits until an interface that was taken up passes packets: one of a pair has its queue attached only after the kernel has
+    /// noticed the other end, and drops without a word what is sent before that.
+    pub fn wait_until_operational(&mut self, index: u32) -> Result<(), LinkError> {
+        let what = || format!("see interface {index} pass packets within {OPERATIONAL_LIMIT:?}");
+        let began = Instant::now();
+        loop {
+            let answer = self.ask(what, Message::new(libc::RTM_GETLINK, 0, &interface_part(index, 0, 0)))?;
+            let state = answer.get(16..).and_then(|attributes| find(attributes, OPERATIONAL_STATE));
+            if state == Some(&[OPERATIONAL]) {
+                return Ok(());
+            }
+            if began.elapsed() > OPERATIONAL_LIMIT {
+                return Err(LinkError::refused(what(), std::io::ErrorKind::TimedOut.into()));
+            }
+            std::thread::sleep(OPERATIONAL_LOOK);
+        }
     }
 
     /// Gives an interface an address, in use at once: duplicate address detection (RFC 4862 §5.4) would take seconds.

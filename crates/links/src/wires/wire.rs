@@ -61,7 +61,7 @@ pub struct Wire {
 
 impl Wire {
     /// Lays the wire of group `number` between the two ends, which have their addresses already or get them later; both interfaces
-    /// are up and routed when this returns, and nothing is emulated yet.
+    /// pass packets and are routed when this returns, and nothing is emulated yet.
     pub fn lay(number: usize, group: End<'_>, core: End<'_>, shape: Shape) -> Result<Wire, LinkError> {
         let namespace = Namespace::create(&format!("wire {number}"))?;
         let (mut netlink, indices) = namespace.enter(|| {
@@ -143,11 +143,13 @@ fn pair(netlink: &mut Netlink, name: &str, end: End<'_>, shape: Shape) -> Result
     netlink.add_pair(name, end.interface, end.namespace.descriptor())?;
     let index = Netlink::index(name)?;
     let there = end.namespace.enter(|| Netlink::index(end.interface))??;
-    for (netlink, index) in [(netlink, index), (&mut *end.netlink, there)] {
+    for (netlink, index) in [(&mut *netlink, index), (&mut *end.netlink, there)] {
         netlink.as_wire(index)?;
         netlink.prepare(index, shape.mtu, shape.queue_packets)?;
         netlink.up(index)?;
     }
+    netlink.wait_until_operational(index)?;
+    end.netlink.wait_until_operational(there)?;
     for route in end.routes.iter().filter(|route| suits(route, shape)) {
         end.netlink.add_route(there, *route)?;
     }
