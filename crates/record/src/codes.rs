@@ -12,20 +12,22 @@ pub struct Page {
     pub title: &'static str,
     /// What it means and why it matters, with the limits.
     pub meaning: &'static str,
+    /// Which figures are usable all the same where it makes a run invalid; empty where none are, and for warnings.
+    pub spoils: &'static str,
     /// What to do about it.
     pub remedy: &'static str,
 }
 
 impl Page {
+    fn paragraphs(&self) -> impl Iterator<Item = &'static str> {
+        [self.meaning, self.spoils].into_iter().filter(|paragraph| !paragraph.is_empty())
+    }
+
     /// The page as text, lines at most `columns` wide where words allow.
     pub fn text(&self, columns: usize) -> String {
-        format!(
-            "{}  {}\n\n{}\n\nWhat to do\n\n{}\n",
-            self.code,
-            self.title,
-            wrapped(self.meaning, columns),
-            wrapped(self.remedy, columns)
-        )
+        let paragraphs: Vec<String> = self.paragraphs().map(|paragraph| wrapped(paragraph, columns)).collect();
+        let remedy = wrapped(self.remedy, columns);
+        format!("{}  {}\n\n{}\n\nWhat to do\n\n{remedy}\n", self.code, self.title, paragraphs.join("\n\n"))
     }
 }
 
@@ -45,15 +47,16 @@ pub fn reference() -> String {
         "# Verdicts and warnings\n\n\
          Generated from the tables in `crates/record`; do not edit.\n\n\
          Each run ends with a verdict: **valid**, **suspect** (read the reasons before quoting a figure) or **invalid** \
-         (the figures do not describe the system). The verdict is the worst of the rules below. Warnings do not change \
+         (the figures do not describe the system, or where a rule says so, its times do not). The verdict is the worst of the rules below. Warnings do not change \
          it. `pubmark explain CODE` prints the page of a code.\n",
     );
     let mut section = |title: &str, pages: &mut dyn Iterator<Item = Page>| {
         text.push_str(&format!("\n## {title}\n"));
         for page in pages {
+            let paragraphs = page.paragraphs().collect::<Vec<_>>().join("\n\n");
             text.push_str(&format!(
-                "\n### {}: {}\n\n{}\n\n**What to do:** {}\n",
-                page.code, page.title, page.meaning, page.remedy
+                "\n### {}: {}\n\n{paragraphs}\n\n**What to do:** {}\n",
+                page.code, page.title, page.remedy
             ));
         }
     };

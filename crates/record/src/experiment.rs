@@ -114,7 +114,7 @@ pub struct Cell {
     pub schedule_hash: Option<String>,
     /// Messages offered per second.
     pub offered_per_s: Option<f64>,
-    /// Runs that came to an end and may be counted.
+    /// Runs that came to an end and count, wholly or but for their times.
     pub runs: Vec<CellRun>,
     /// Repetitions that gave no figures.
     pub failures: Vec<CellFailure>,
@@ -135,7 +135,8 @@ pub struct CellRun {
     pub order: u32,
     /// Its folder, relative to the experiment's.
     pub folder: String,
-    /// Its verdict. Invalid runs are failures, so this is valid or suspect.
+    /// Its verdict. Invalid is a run whose times are not to be used ([`crate::verdict::usable`]): its figures of them are `null`.
+    /// Other invalid runs are failures.
     pub verdict: VerdictStatus,
     /// Time waited for a quiet machine before it, ms.
     pub waited_ms: u64,
@@ -205,7 +206,7 @@ impl FailureKind {
 pub struct CellFigure {
     /// Name in [`crate::comparison::FIGURES`].
     pub figure: String,
-    /// One value a run, in order of repetition; `null` where that run did not measure it.
+    /// One value a run, in order of repetition; `null` where that run did not measure it, or its verdict forbids to use it.
     pub values: Vec<Option<f64>>,
     /// Mean over the values: geometric where the interval is taken on logarithms.
     pub mean: Option<f64>,

@@ -2,6 +2,7 @@
 
 use crate::record::{Record, Summary};
 use crate::statistics::Scale;
+use crate::verdict::usable::{Usable, usable};
 
 /// Which values of a figure are better.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -92,7 +93,7 @@ pub struct Figure {
     pub resolution: f64,
     /// Runs of which it is shown.
     pub shown_of: ShownOf,
-    /// Its value; `None` where it was not measured.
+    /// Its value; `None` where it was not measured. [`Figure::of`] asks the verdict, too.
     pub get: fn(&Record) -> Option<f64>,
 }
 
@@ -105,6 +106,25 @@ impl Figure {
             ShownOf::Tls => record.tls.is_some(),
             ShownOf::Packets => record.efficiency.as_ref().is_some_and(|found| found.total.window.is_some()),
         }
+    }
+
+    /// Does it say when things happened, and not only that they did? An answer in time is one, too.
+    pub fn is_of_times(&self) -> bool {
+        self.is_latency || self.shown_of == ShownOf::Requests
+    }
+
+    /// May it be used of a run, going by the run's verdict?
+    pub fn is_usable(&self, record: &Record) -> bool {
+        match usable(record) {
+            Usable::Everything => true,
+            Usable::AllButTimes => !self.is_of_times(),
+            Usable::Nothing => false,
+        }
+    }
+
+    /// Its value, where it was measured and may be used.
+    pub fn of(&self, record: &Record) -> Option<f64> {
+        (self.get)(record).filter(|_| self.is_usable(record))
     }
 }
 
@@ -281,6 +301,7 @@ fn cpu_per_million(record: &Record) -> Option<f64> {
 }
 
 #[cfg(test)]
+#[allow(clippy::unwrap_used)]
 mod tests {
     use super::*;
 
@@ -304,6 +325,18 @@ mod tests {
         assert_eq!(of(&record, "publisher CPU"), Some(0.102));
         record.generator.shards[0].cores = None;
         assert_eq!(of(&record, "publisher CPU"), None);
+    }
+
+    #[test]
+    fn an_answer_in_time_is_a_matter_of_times_and_a_message_lost_is_not() {
+        let of_times = |name: &str| super::figure(name).unwrap().is_of_times();
+        for name in ["latency p99", "back-pressure p99", "answered in time", "round trip p50", "TLS handshake mean"] {
+            assert!(of_times(name), "{name}");
+        }
+        for name in ["delivered", "lost", "sent efficiency", "delivered rate", "system CPU a million", "system memory"]
+        {
+            assert!(!of_times(name), "{name}");
+        }
     }
 
     #[test]

@@ -86,6 +86,11 @@ impl Member<'_> {
         self.cell.system.as_ref().is_none_or(|system| system.ranked)
     }
 
+    /// How many of its runs count but for their times.
+    pub fn runs_without_times(&self) -> usize {
+        self.cell.runs.iter().filter(|run| run.verdict == VerdictStatus::Invalid).count()
+    }
+
     /// How many of its runs are suspect.
     pub fn suspect_runs(&self) -> usize {
         self.cell.runs.iter().filter(|run| run.verdict == VerdictStatus::Suspect).count()

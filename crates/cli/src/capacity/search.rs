@@ -3,12 +3,15 @@
 //! Loads are factors of the workload as written. First the factor is doubled (or halved) until one load holds and one
 //! does not; then the gap is halved on a logarithmic scale until it is narrower than asked for. A miss may be the
 //! machine's noise, so a load counts as failed only when it missed more often than it held over up to three tries, or
-//! when it missed by far; and what is given as the answer has held twice.
+//! when it missed by far; and what is given as the answer has held twice. A generator that kept up at a higher load is not the
+//! limit at this one: its misses here are the machine's, and are tried again a few times more.
 
 use pubmark_record::capacity::{CapacityLimit, TrialOutcome};
 
 /// Tries of one load at most: two that agree decide.
 const MOST_TRIES: u32 = 3;
+/// So often the generator is late at a load below one at which it kept up, and it is the limit all the same.
+const LATE_TOO_OFTEN: u32 = 5;
 
 /// Bounds of a search.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -39,32 +42,26 @@ pub struct Verdict {
 struct Load {
     factor: f64,
     held: u32,
-    /// Outcomes other than held.
+    /// Outcomes other than held that are the system's.
     missed: u32,
+    /// The generator's.
+    limited: u32,
     is_clear: bool,
     last_miss: TrialOutcome,
 }
 
 impl Load {
     fn new(factor: f64) -> Load {
-        Load { factor, held: 0, missed: 0, is_clear: false, last_miss: TrialOutcome::Missed }
-    }
-
-    fn has_failed(&self) -> bool {
-        self.is_clear || self.missed >= 2
-    }
-
-    /// Good enough to go on from; the answer itself must hold twice.
-    fn has_held(&self) -> bool {
-        !self.has_failed() && self.held > self.missed
-    }
-
-    fn is_confirmed(&self) -> bool {
-        !self.has_failed() && self.held >= 2
+        Load { factor, held: 0, missed: 0, limited: 0, is_clear: false, last_miss: TrialOutcome::Missed }
     }
 
     fn tries(&self) -> u32 {
-        self.held + self.missed
+        self.held + self.missed + self.limited
+    }
+
+    /// Did the generator keep up in one of its tries?
+    fn was_driven(&self) -> bool {
+        self.held + self.missed > 0
     }
 }
 
@@ -102,7 +99,7 @@ impl Search {
     fn next_factor(&self) -> Option<f64> {
         let bounds = &self.bounds;
         // A load that has neither held nor failed yet is tried again.
-        if let Some(open) = self.loads.iter().find(|load| !load.has_held() && !load.has_failed()) {
+        if let Some(open) = self.loads.iter().find(|load| !self.has_held(load) && !self.has_failed(load)) {
             return Some(open.factor);
         }
         let (holds, fails) = (self.holds(), self.fails());
@@ -127,7 +124,8 @@ impl Search {
 
     fn unconfirmed(&self, factor: f64) -> Option<f64> {
         let load = self.find(factor)?;
-        (!load.is_confirmed() && load.tries() < MOST_TRIES).then_some(factor)
+        let counted = load.held + self.misses(load);
+        (!self.is_confirmed(load) && counted < MOST_TRIES).then_some(factor)
     }
 
     /// Tells how the load that [`Search::next`] named came out.
@@ -143,7 +141,10 @@ impl Search {
         match verdict.outcome {
             TrialOutcome::Held => load.held += 1,
             miss => {
-                load.missed += 1;
+                match miss {
+                    TrialOutcome::GeneratorLimited => load.limited += 1,
+                    _ => load.missed += 1,
+                }
                 load.is_clear |= verdict.is_clear && load.held == 0;
                 load.last_miss = miss;
             }
@@ -170,12 +171,36 @@ impl Search {
         Found { holds, fails, limit }
     }
 
+    /// Was the generator late at a load though it kept up at a higher one?
+    fn is_excused(&self, load: &Load) -> bool {
+        let kept_up_above = || self.loads.iter().any(|other| other.factor > load.factor && other.was_driven());
+        load.limited < LATE_TOO_OFTEN && kept_up_above()
+    }
+
+    /// Tries that count against a load.
+    fn misses(&self, load: &Load) -> u32 {
+        if self.is_excused(load) { load.missed } else { load.missed + load.limited }
+    }
+
+    fn has_failed(&self, load: &Load) -> bool {
+        load.is_clear || self.misses(load) >= 2
+    }
+
+    /// Good enough to go on from; the answer itself must hold twice.
+    fn has_held(&self, load: &Load) -> bool {
+        !self.has_failed(load) && load.held > self.misses(load)
+    }
+
+    fn is_confirmed(&self, load: &Load) -> bool {
+        !self.has_failed(load) && load.held >= 2
+    }
+
     fn find(&self, factor: f64) -> Option<&Load> {
         self.loads.iter().find(|load| load.factor == factor)
     }
 
     fn lowest_failed(&self) -> Option<&Load> {
-        self.loads.iter().filter(|load| load.has_failed()).min_by(|a, b| a.factor.total_cmp(&b.factor))
+        self.loads.iter().filter(|load| self.has_failed(load)).min_by(|a, b| a.factor.total_cmp(&b.factor))
     }
 
     fn fails(&self) -> Option<f64> {
@@ -185,7 +210,7 @@ impl Search {
     /// The highest load that held below the lowest that failed: one that held by luck above it does not count.
     fn holds(&self) -> Option<f64> {
         let fails = self.fails().unwrap_or(f64::INFINITY);
-        let held = self.loads.iter().filter(|load| load.has_held() && load.factor < fails);
+        let held = self.loads.iter().filter(|load| self.has_held(load) && load.factor < fails);
         held.map(|load| load.factor).max_by(f64::total_cmp)
     }
 
@@ -255,6 +280,39 @@ mod tests {
         }
         let found = search.found(false);
         assert!(found.limit == CapacityLimit::Generator && found.holds.is_some_and(|holds| holds > 2.9), "{found:?}");
+    }
+
+    /// Searches a system that holds up to 5; the generator is late in these tries.
+    fn disturbed(late: impl Fn(f64, u32) -> bool) -> Found {
+        let mut search = Search::new(BOUNDS);
+        let mut tries = 0;
+        while let Some((factor, _)) = search.next() {
+            tries += 1;
+            assert!(tries < 60, "the search does not end: {search:?}");
+            let outcome = match (late(factor, tries), factor <= 5.0) {
+                (true, _) => TrialOutcome::GeneratorLimited,
+                (false, true) => TrialOutcome::Held,
+                (false, false) => TrialOutcome::Missed,
+            };
+            search.tell(factor, Verdict { outcome, is_clear: outcome == TrialOutcome::Missed && factor > 6.0 });
+        }
+        search.found(false)
+    }
+
+    #[test]
+    fn a_generator_that_kept_up_at_a_higher_load_is_not_the_limit() {
+        // Two, three, four tries in a row, wherever they fall.
+        for length in 2..=4 {
+            for first in 5..20 {
+                let found = disturbed(|factor, number| factor < 8.0 && (first..first + length).contains(&number));
+                let holds = found.holds.unwrap_or(0.0);
+                let is_right = (4.8..=5.0).contains(&holds) && found.limit == CapacityLimit::System;
+                assert!(is_right, "{length} tries from {first}: {found:?}");
+            }
+        }
+        // Late each time it is tried, it is the limit all the same.
+        let found = disturbed(|factor, _| (3.0..8.0).contains(&factor));
+        assert_eq!(found.limit, CapacityLimit::Generator, "{found:?}");
     }
 
     #[test]

@@ -8,12 +8,13 @@ use pubmark_record::experiment::{
     CellFailure, CellRun, EXPERIMENT_FILE, EXPERIMENT_SCHEMA_VERSION, ExperimentRecord, FailureKind, PaperFigures,
     PaperValue,
 };
-use pubmark_record::record::Status;
+use pubmark_record::record::{Record, Status, VerdictStatus};
+use pubmark_record::verdict::usable::{Usable, usable};
 use pubmark_systems::environment;
 
 use super::definition;
 use super::folder::ExperimentFolder;
-use super::journal::{Event, Journal, Place};
+use super::journal::{Effort, Event, Journal, Place};
 use super::planning::{Cell, Plan};
 use super::standing::LEFT_OUT_AFTER;
 use crate::exit_code::ExitCode;
@@ -118,24 +119,18 @@ fn input(cell: &Cell, journal: &Journal, folder: &ExperimentFolder) -> Result<Ce
     };
     for (place, event) in ends(journal.events()).into_iter().filter(|(place, _)| place.cell == id) {
         match event {
-            Event::Counted { folder: run, verdict, effort, .. } => runs.push(RunInput {
-                run: CellRun {
+            Event::Counted { folder: run, verdict, effort, .. } => {
+                runs.push(counted(place, *verdict, effort, folder, run, folder.record(run)?)?);
+            }
+            Event::Failed { kind, text, folder: kept, effort, .. } => match but_for_times(*kind, folder, kept)? {
+                Some((run, record)) => runs.push(counted(place, VerdictStatus::Invalid, effort, folder, run, record)?),
+                None => failures.push(CellFailure {
                     repetition: place.repetition,
-                    order: place.order,
-                    folder: run.clone(),
-                    verdict: *verdict,
-                    waited_ms: effort.waited_ms,
-                    busy: effort.busy,
-                },
-                record: folder.record(run)?,
-                latency: folder.latency(run)?,
-            }),
-            Event::Failed { kind, text, folder, .. } => failures.push(CellFailure {
-                repetition: place.repetition,
-                kind: *kind,
-                text: text.clone(),
-                folder: folder.clone(),
-            }),
+                    kind: *kind,
+                    text: text.clone(),
+                    folder: kept.clone(),
+                }),
+            },
             Event::Began(_) | Event::Stopped { .. } => failures.push(CellFailure {
                 repetition: place.repetition,
                 kind: FailureKind::Interrupted,
@@ -157,6 +152,37 @@ fn input(cell: &Cell, journal: &Journal, folder: &ExperimentFolder) -> Result<Ce
         runs,
         failures,
     })
+}
+
+fn counted(
+    place: &Place,
+    verdict: VerdictStatus,
+    effort: &Effort,
+    folder: &ExperimentFolder,
+    run: &str,
+    record: Record,
+) -> Result<RunInput, Failure> {
+    let run = CellRun {
+        repetition: place.repetition,
+        order: place.order,
+        folder: run.to_owned(),
+        verdict,
+        waited_ms: effort.waited_ms,
+        busy: effort.busy,
+    };
+    Ok(RunInput { latency: folder.latency(&run.folder)?, run, record })
+}
+
+/// The record of a failed run of which everything but the times may be used, with its folder.
+fn but_for_times<'a>(
+    kind: FailureKind,
+    folder: &ExperimentFolder,
+    run: &'a Option<String>,
+) -> Result<Option<(&'a str, Record)>, Failure> {
+    let is_ours = matches!(kind, FailureKind::GeneratorLimited | FailureKind::Invalid);
+    let Some(run) = run.as_deref().filter(|_| is_ours) else { return Ok(None) };
+    let record = folder.record(run)?;
+    Ok((usable(&record) == Usable::AllButTimes).then_some((run, record)))
 }
 
 /// What became of each run last, by its place.

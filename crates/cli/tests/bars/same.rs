@@ -31,7 +31,7 @@ fn winners(experiment: &Value) -> Vec<String> {
 #[test]
 fn a_system_does_not_win_against_itself() {
     let place = Place::new();
-    let (count, most) = (times(4, 40), times(1, 2));
+    let (count, most) = (times(3, 40), times(1, 2));
     let mut named = 0;
     for number in 1..=count {
         let file = place.write("same.yaml", &EXPERIMENT.replace("SEED", &number.to_string()));

@@ -18,6 +18,7 @@ pub(super) fn all(cells: &[CellInput], contests: &[Contest]) -> Vec<String> {
     found.extend(cells.iter().filter_map(left_out));
     found.extend(few_repetitions(cells));
     found.extend(lost_to_the_generator(cells));
+    found.extend(without_times(cells));
     found.extend(suspect_runs(cells));
     found.extend(not_steady(cells));
     found.extend(busy_machine(cells));
@@ -34,7 +35,7 @@ fn left_out(cell: &CellInput) -> Option<String> {
 fn few_repetitions(cells: &[CellInput]) -> Option<String> {
     let few: Vec<&str> = cells
         .iter()
-        .filter(|cell| (1..FEWEST_REPETITIONS).contains(&cell.runs.len()))
+        .filter(|cell| !cell.runs.is_empty() && with_times(cell) < FEWEST_REPETITIONS)
         .map(|cell| cell.label.as_str())
         .collect();
     if few.is_empty() {
@@ -45,6 +46,27 @@ fn few_repetitions(cells: &[CellInput]) -> Option<String> {
     Some(format!(
         "fewer than {FEWEST_REPETITIONS} repetitions in {who}: no interval, and no winner is named against it"
     ))
+}
+
+/// Runs of a cell whose latencies may be used.
+fn with_times(cell: &CellInput) -> usize {
+    cell.runs.iter().filter(|run| run.has_times()).count()
+}
+
+/// Runs of which everything but the times counts.
+fn without_times(cells: &[CellInput]) -> Option<String> {
+    let late: Vec<_> = cells.iter().flat_map(|cell| &cell.runs).filter(|run| !run.has_times()).collect();
+    let reasons = late.iter().flat_map(|run| &run.record.verdict.reasons);
+    let invalid = reasons.filter(|reason| reason.status == VerdictStatus::Invalid);
+    let codes = invalid.map(|reason| reason.code.as_str()).collect::<BTreeSet<_>>().into_iter().collect::<Vec<_>>();
+    (!late.is_empty()).then(|| {
+        format!(
+            "{} no latency to use ({}): counts, bytes, CPU and memory of {} are shown all the same",
+            counted(late.len(), "run has", "runs have"),
+            codes.join(", "),
+            if late.len() == 1 { "it" } else { "them" }
+        )
+    })
 }
 
 /// `1 run`, `2 runs`.
@@ -114,7 +136,7 @@ fn not_measured(cells: &[CellInput], contests: &[Contest]) -> Vec<String> {
         let missing: Vec<&str> = cells
             .iter()
             .filter(|cell| why_left_out(cell).is_none())
-            .filter(|cell| cell.runs.iter().all(|run| (figure.get)(&run.record).is_none()))
+            .filter(|cell| cell.runs.iter().all(|run| figure.of(&run.record).is_none()))
             .map(|cell| cell.label.as_str())
             .collect();
         if !missing.is_empty() {

@@ -16,7 +16,7 @@ use pubmark_metrics::distribution::NotAHistogram;
 
 use crate::experiment::{Axis, Cell, CellFailure, CellFigure, CellRun, Contest, FailureKind};
 use crate::figures::{FIGURES, Figure};
-use crate::record::Record;
+use crate::record::{Record, VerdictStatus};
 use crate::statistics::description::{mean_on, median, quartiles};
 use crate::statistics::interval::interval;
 use contests::{Entrant, Match};
@@ -42,7 +42,7 @@ pub struct CellInput {
     pub failures: Vec<CellFailure>,
 }
 
-/// A run that counts.
+/// A run that counts, wholly or but for its times.
 #[derive(Clone, Debug)]
 pub struct RunInput {
     /// Its place in the experiment.
@@ -51,6 +51,13 @@ pub struct RunInput {
     pub record: Record,
     /// Its latency histogram in HdrHistogram's V2 format, ns: the file `latency.hdr` of its folder. `None` where it has none.
     pub latency: Option<Vec<u8>>,
+}
+
+impl RunInput {
+    /// May its times be used? Of an invalid run that counts all the rest may.
+    fn has_times(&self) -> bool {
+        self.record.verdict.status != VerdictStatus::Invalid
+    }
 }
 
 /// What the runs come to.
@@ -179,7 +186,7 @@ fn merged(cell: &CellInput) -> Result<Option<(crate::record::Summary, crate::rec
     let parts: Option<Vec<_>> = cell
         .runs
         .iter()
-        .filter(|run| run.record.latency_us.is_some())
+        .filter(|run| run.has_times() && run.record.latency_us.is_some())
         .map(|run| Some((run.latency.as_deref()?, run.record.latency_us.as_ref()?)))
         .collect();
     let Some(parts) = parts else { return Ok(None) };
@@ -187,7 +194,7 @@ fn merged(cell: &CellInput) -> Result<Option<(crate::record::Summary, crate::rec
 }
 
 fn cell_figure(figure: &Figure, cell: &CellInput, seed: u64) -> CellFigure {
-    let values: Vec<Option<f64>> = cell.runs.iter().map(|run| (figure.get)(&run.record)).collect();
+    let values: Vec<Option<f64>> = cell.runs.iter().map(|run| figure.of(&run.record)).collect();
     let measured: Vec<f64> = values.iter().flatten().copied().collect();
     let scale = figure.scale.for_values(&measured);
     CellFigure {
@@ -255,7 +262,7 @@ fn match_of(
         .filter(|cell| cell.runs.iter().all(|run| figure.judged.applies(run.record.settings.flood)))
         .map(|cell| Entrant {
             cell: cell.id.clone(),
-            values: cell.runs.iter().filter_map(|run| (figure.get)(&run.record)).collect(),
+            values: cell.runs.iter().filter_map(|run| figure.of(&run.record)).collect(),
         })
         .filter(|entrant| !entrant.values.is_empty())
         .collect();

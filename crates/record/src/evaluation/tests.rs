@@ -210,3 +210,41 @@ fn ids_are_file_names_and_labels_are_words() {
     assert_eq!(cell_label(&axes, &settings), "a, qos 2");
     assert_eq!(cell_label(&axes[2..], &settings), "cpu=0.5,memory=256MB");
 }
+
+/// The same run, but too late for its latencies.
+fn late(mut run: RunInput) -> RunInput {
+    run.run.verdict = VerdictStatus::Invalid;
+    run.record.verdict.status = VerdictStatus::Invalid;
+    run.record.verdict.reasons = vec![crate::record::Reason {
+        code: "V02".to_owned(),
+        status: VerdictStatus::Invalid,
+        text: "made up".to_owned(),
+        hint: String::new(),
+    }];
+    run
+}
+
+#[test]
+fn a_run_too_late_for_latencies_has_its_counts_in_the_cell_and_no_times() {
+    let mut cells = [cell("fast", &[], &[100.0, 104.0, 98.0]), cell("slow", &[], &[300.0, 310.0, 305.0])];
+    cells[0].runs[1] = late(cells[0].runs[1].clone());
+    let found = evaluate(&systems(), 1, &cells).unwrap();
+    let figure = |name: &str| found.cells[0].figures.iter().find(|figure| figure.figure == name).unwrap();
+    assert_eq!(figure("latency p50").values, [Some(100.0), None, Some(98.0)]);
+    assert!(figure("delivered").values.iter().all(Option::is_some));
+    assert!(figure("system CPU a million").values.iter().all(Option::is_some));
+    assert_eq!(found.cells[0].latency_us.as_ref().unwrap().count, 200, "of two runs");
+    assert_eq!(contest(&found, "latency p99").winner, None, "two runs are too few");
+    let told = found.cautions.iter().any(|caution| caution.starts_with("1 run has no latency to use (V02)"));
+    assert!(told, "{:?}", found.cautions);
+}
+
+#[test]
+fn a_cell_of_late_runs_alone_is_ranked_by_what_they_count() {
+    let mut cells = [cell("fast", &[], &[100.0, 104.0, 98.0]), cell("slow", &[], &[300.0, 310.0, 305.0])];
+    cells[0].runs = cells[0].runs.drain(..).map(late).collect();
+    let found = evaluate(&systems(), 1, &cells).unwrap();
+    assert!(found.contests.iter().all(|contest| !contest.figure.starts_with("latency")), "no latency to compare");
+    assert_eq!(contest(&found, "system memory").ranking.len(), 2);
+    assert!(found.cells[0].latency_us.is_none());
+}

@@ -13,6 +13,7 @@ pub mod rules;
 mod samples;
 #[cfg(test)]
 mod tests;
+pub mod usable;
 
 pub use limits::Limits;
 

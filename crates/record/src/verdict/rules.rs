@@ -1,5 +1,6 @@
 //! The rules of the verdict, in the order in which they are applied and shown. A new rule is a function and a row here.
 
+use super::usable::Spoils;
 use super::{Finding, VerdictInput, books, faults, generator, links, nodes, requests, samples};
 use crate::codes::Page;
 
@@ -15,6 +16,8 @@ pub struct Rule {
     pub remedy: &'static str,
     /// It is about our own side: when broken, the run is generator-limited.
     pub judges_generator: bool,
+    /// Which figures are not to be used where it makes a run invalid.
+    pub spoils: Spoils,
     /// The rule itself; `None` where it does not concern the run.
     pub judge: fn(&VerdictInput) -> Option<Finding>,
 }
@@ -22,7 +25,8 @@ pub struct Rule {
 impl Rule {
     /// The page for readers.
     pub fn page(&self) -> Page {
-        Page { code: self.code, title: self.name, meaning: self.meaning, remedy: self.remedy }
+        let spoils = self.spoils.words();
+        Page { code: self.code, title: self.name, meaning: self.meaning, spoils, remedy: self.remedy }
     }
 }
 
@@ -40,6 +44,7 @@ pub const RULES: [Rule; 22] = [
         remedy: "Use `--realtime`, more `--shards`, a lower rate, or a machine with free cores; stop other programs. \
                  `pubmark doctor` shows what the machine is like.",
         judges_generator: true,
+        spoils: Spoils::Times,
         judge: generator::schedule_kept,
     },
     Rule {
@@ -51,6 +56,7 @@ pub const RULES: [Rule; 22] = [
                   valid, 0.5 ms or 50 % for suspect.",
         remedy: "Give the receivers more threads with `--shards`, lower the rate, or use a machine with free cores.",
         judges_generator: true,
+        spoils: Spoils::Times,
         judge: generator::read_in_time,
     },
     Rule {
@@ -61,6 +67,7 @@ pub const RULES: [Rule; 22] = [
                   p99.9, or when the largest of them is above 10 ms and above half the largest latency.",
         remedy: "Quote nothing beyond p99 from this run, or run again on a quieter machine or with `--realtime`.",
         judges_generator: true,
+        spoils: Spoils::Times,
         judge: generator::tail_is_the_systems,
     },
     Rule {
@@ -70,6 +77,7 @@ pub const RULES: [Rule; 22] = [
                   80 % of a core; up to 95 % the run is suspect, beyond that it is invalid.",
         remedy: "Spread the load over more threads with `--shards`, or lower the rate.",
         judges_generator: true,
+        spoils: Spoils::Everything,
         judge: generator::threads_have_time,
     },
     Rule {
@@ -79,6 +87,7 @@ pub const RULES: [Rule; 22] = [
                   half a core used, they may keep the system under test from running, so the run is suspect.",
         remedy: "Run without `--realtime`, at a lower rate, or on a machine with more cores.",
         judges_generator: true,
+        spoils: Spoils::Everything,
         judge: generator::realtime_leaves_room,
     },
     Rule {
@@ -88,6 +97,7 @@ pub const RULES: [Rule; 22] = [
                   the run, both the system and pubmark were slowed by something that is not in the figures: suspect.",
         remedy: "Run again when the host is quieter, or on a machine of your own.",
         judges_generator: false,
+        spoils: Spoils::Everything,
         judge: generator::cpu_not_stolen,
     },
     Rule {
@@ -98,6 +108,7 @@ pub const RULES: [Rule; 22] = [
                   to what was offered, the run is invalid.",
         remedy: "This is an error in pubmark: please report it with the record.",
         judges_generator: false,
+        spoils: Spoils::Everything,
         judge: books::sending_closes,
     },
     Rule {
@@ -108,6 +119,7 @@ pub const RULES: [Rule; 22] = [
                   expected, the run is invalid.",
         remedy: "This is an error in pubmark: please report it with the record.",
         judges_generator: false,
+        spoils: Spoils::Everything,
         judge: books::delivery_closes,
     },
     Rule {
@@ -116,6 +128,7 @@ pub const RULES: [Rule; 22] = [
         meaning: "The books of the device types must add up to the books of the run. If they do not, the run is invalid.",
         remedy: "This is an error in pubmark: please report it with the record.",
         judges_generator: false,
+        spoils: Spoils::Everything,
         judge: books::types_add_up,
     },
     Rule {
@@ -125,6 +138,7 @@ pub const RULES: [Rule; 22] = [
                   longer be told from a second copy, so the counts of lost, late and duplicated may be off: suspect.",
         remedy: "Lower the rate or the number of streams until fewer messages go missing.",
         judges_generator: false,
+        spoils: Spoils::Everything,
         judge: books::exact,
     },
     Rule {
@@ -134,6 +148,7 @@ pub const RULES: [Rule; 22] = [
                   dropped. Any makes the run suspect, more than 1 % make it invalid.",
         remedy: "Check the clocks of the machines with `pubmark doctor`.",
         judges_generator: false,
+        spoils: Spoils::Times,
         judge: samples::clocks_agree,
     },
     Rule {
@@ -143,6 +158,7 @@ pub const RULES: [Rule; 22] = [
                   are lower bounds: suspect.",
         remedy: "Read max and the highest percentiles as lower bounds, or lower the rate.",
         judges_generator: false,
+        spoils: Spoils::Times,
         judge: samples::samples_fit,
     },
     Rule {
@@ -153,6 +169,7 @@ pub const RULES: [Rule; 22] = [
                   samples is not printed, and the largest sample stands in for it in V01 and V02.",
         remedy: "Run longer with `--duration`, and look at the causes of refused connections and subscriptions.",
         judges_generator: false,
+        spoils: Spoils::Everything,
         judge: samples::enough_was_measured,
     },
     Rule {
@@ -162,6 +179,7 @@ pub const RULES: [Rule; 22] = [
                   drain may be cut: suspect.",
         remedy: "Run again to the end.",
         judges_generator: false,
+        spoils: Spoils::Everything,
         judge: samples::came_to_its_end,
     },
     Rule {
@@ -174,6 +192,7 @@ pub const RULES: [Rule; 22] = [
                   responder's processing time and its queue are what the workload asks for and do not count.",
         remedy: "Use more `--shards`, a lower rate, or a machine with free cores.",
         judges_generator: true,
+        spoils: Spoils::Times,
         judge: requests::round_trip_is_the_systems,
     },
     Rule {
@@ -185,6 +204,7 @@ pub const RULES: [Rule; 22] = [
                   reached, suspect.",
         remedy: "This is an error in pubmark: please report it with the record.",
         judges_generator: false,
+        spoils: Spoils::Everything,
         judge: requests::books_close,
     },
     Rule {
@@ -195,6 +215,7 @@ pub const RULES: [Rule; 22] = [
                   asked makes the run suspect. What a probe cannot measure in its time is said in the record.",
         remedy: "Run again; on a machine with free cores, if it comes back. `pubmark doctor` shows what the machine is like.",
         judges_generator: false,
+        spoils: Spoils::Everything,
         judge: links::as_asked,
     },
     Rule {
@@ -205,6 +226,7 @@ pub const RULES: [Rule; 22] = [
                   the latency, as the generator's own lag does: p99 of that has the limits of V01.",
         remedy: "Fewer messages or larger ones, a machine with free cores, root for real-time priority.",
         judges_generator: true,
+        spoils: Spoils::Everything,
         judge: links::kept_up,
     },
     Rule {
@@ -216,6 +238,7 @@ pub const RULES: [Rule; 22] = [
                   system hold that this run did not start is not known.",
         remedy: "Give stragglers more time with `--drain`, or lower the rate.",
         judges_generator: false,
+        spoils: Spoils::Everything,
         judge: books::lost_not_late,
     },
     Rule {
@@ -227,6 +250,7 @@ pub const RULES: [Rule; 22] = [
                   to the system, its messages and its clients is the result, and no reason for a verdict.",
         remedy: "Run again. If the system did not start again, its log says why.",
         judges_generator: false,
+        spoils: Spoils::Everything,
         judge: faults::done_as_asked,
     },
     Rule {
@@ -236,6 +260,7 @@ pub const RULES: [Rule; 22] = [
                   is missing from the load: the run is invalid. What the others measured until then is kept.",
         remedy: "Run again with all nodes; the output of the lost one says what ended it.",
         judges_generator: false,
+        spoils: Spoils::Everything,
         judge: nodes::all_there,
     },
     Rule {
@@ -245,6 +270,7 @@ pub const RULES: [Rule; 22] = [
                   p50 between two nodes makes the run suspect, one above p50 invalid.",
         remedy: "Nodes nearer to the coordinator, or on one machine (`--local-nodes`), where there is one clock.",
         judges_generator: false,
+        spoils: Spoils::Times,
         judge: nodes::clocks,
     },
 ];

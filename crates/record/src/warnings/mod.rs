@@ -42,7 +42,7 @@ pub struct WarningKind {
 impl WarningKind {
     /// The page for readers.
     pub fn page(&self) -> Page {
-        Page { code: self.code, title: self.title, meaning: self.meaning, remedy: self.remedy }
+        Page { code: self.code, title: self.title, meaning: self.meaning, spoils: "", remedy: self.remedy }
     }
 }
 

@@ -1,7 +1,7 @@
 //! The page of a comparison: verdicts, figures side by side, latencies over each other.
 
 use maud::{Markup, html};
-use pubmark_record::comparison::Comparison;
+use pubmark_record::comparison::{Comparison, Figure};
 use pubmark_record::record::VerdictStatus;
 
 use super::{figure, page};
@@ -23,7 +23,7 @@ pub fn comparison(comparison: &Comparison) -> String {
         main {
             section #figures {
                 h2 { "Side by side" }
-                @if invalid { p.hint { "Figures of an invalid run are struck through: they do not describe its system." } }
+                @if invalid { p.hint { "Figures struck through are of an invalid run and do not describe its system." } }
                 (figures(comparison))
                 p { (words::sentence(comparison.caution())) }
             }
@@ -74,7 +74,7 @@ fn differences(comparison: &Comparison) -> Markup {
 }
 
 fn figures(comparison: &Comparison) -> Markup {
-    let is_invalid = |position: usize| comparison.runs[position].record.verdict.status == VerdictStatus::Invalid;
+    let is_struck = |figure: &Figure, position: usize| !figure.is_usable(comparison.runs[position].record);
     html! {
         div.scroll { table.compared {
             thead { tr { th { "" } @for run in &comparison.runs { th.number { (run.label) } } } }
@@ -83,7 +83,7 @@ fn figures(comparison: &Comparison) -> Markup {
                     tr {
                         th scope="row" { (row.figure.name) }
                         @for (position, value) in row.values.iter().enumerate() {
-                            td.number.best[row.best == Some(position)].struck[is_invalid(position)] {
+                            td.number.best[row.best == Some(position)].struck[is_struck(row.figure, position)] {
                                 (text_of(row.figure.unit, *value)) @if row.best == Some(position) { " ★" }
                             }
                         }

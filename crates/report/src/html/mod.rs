@@ -22,7 +22,8 @@ pub use comparison::comparison;
 pub use experiment::experiment;
 
 use maud::{DOCTYPE, Markup, PreEscaped, html};
-use pubmark_record::record::{Record, VerdictStatus};
+use pubmark_record::record::Record;
+use pubmark_record::verdict::usable::{Usable, usable};
 
 use crate::charts::{CHARTS, Picture, Section};
 use crate::words;
@@ -34,7 +35,7 @@ const POLICY: &str = "default-src 'none'; style-src 'unsafe-inline'; script-src 
 
 /// The page of a run.
 pub fn run(record: &Record) -> String {
-    let invalid = record.verdict.status == VerdictStatus::Invalid;
+    let usable = usable(record);
     let body = html! {
         header {
             p.kind { "pubmark run" }
@@ -45,8 +46,8 @@ pub fn run(record: &Record) -> String {
             p { (words::phases(record)) "; started " (record.started_at) }
         }
         (verdict::section(record))
-        // Figures of an invalid run are greyed; the reason stands above them.
-        main.invalid[invalid] {
+        // Figures of an invalid run that are not to be used are greyed; the reason stands above them.
+        main.invalid[usable == Usable::Nothing].without-times[usable == Usable::AllButTimes] {
             section #figures { h2 { "Figures" } (tables::headline(record)) (tables::rates_and_cost(record)) }
             section #latency { h2 { "Latency" } (charts(record, Section::Latency)) }
             @if record.residence.is_some() {

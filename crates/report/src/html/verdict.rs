@@ -2,6 +2,7 @@
 
 use maud::{Markup, html};
 use pubmark_record::record::{Record, Status, VerdictStatus};
+use pubmark_record::verdict::usable::{Usable, usable};
 use pubmark_record::warnings::warnings;
 
 use super::with_code;
@@ -13,7 +14,7 @@ pub(super) fn section(record: &Record) -> Markup {
     let passed = verdict.checks.iter().filter(|check| check.status == VerdictStatus::Valid).count();
     html! {
         section #verdict.(status) {
-            h2 { (sign(verdict.status)) " " (headline(verdict.status)) }
+            h2 { (sign(verdict.status)) " " (headline(record)) }
             @if record.status == Status::Interrupted { p { "The run was interrupted." } }
             @if !record.system.ranked { p { "The built-in broker is a demonstration: its figures are not a result to quote." } }
             @if verdict.reasons.is_empty() {
@@ -70,11 +71,14 @@ pub(super) fn notes(record: &Record) -> Markup {
     }
 }
 
-fn headline(status: VerdictStatus) -> &'static str {
-    match status {
-        VerdictStatus::Valid => "Valid: the figures describe the system",
-        VerdictStatus::Suspect => "Suspect: read the reasons before quoting a figure",
-        VerdictStatus::Invalid => "Invalid: the figures do not describe the system",
+fn headline(record: &Record) -> &'static str {
+    match (record.verdict.status, usable(record)) {
+        (VerdictStatus::Valid, _) => "Valid: the figures describe the system",
+        (VerdictStatus::Suspect, _) => "Suspect: read the reasons before quoting a figure",
+        (VerdictStatus::Invalid, Usable::AllButTimes) => {
+            "Invalid: the times do not describe the system; counts, bytes, CPU and memory do"
+        }
+        (VerdictStatus::Invalid, _) => "Invalid: the figures do not describe the system",
     }
 }
 

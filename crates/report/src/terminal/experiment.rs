@@ -124,9 +124,9 @@ fn row(page: &mut Page, view: &View, columns: &[Column], indent: &str, member: &
     for column in columns {
         line.push_str(&format!("{:>width$}", column.value(view, member), width = column.width()));
     }
-    let has_doubts = member.suspect_runs() > 0 || !member.cell.failures.is_empty();
+    let doubted = member.suspect_runs() + member.runs_without_times() + member.cell.failures.len();
     let line = at_the_right(&line, &runs);
-    page.line(&line, if has_doubts { Tone::Caution } else { Tone::Plain });
+    page.line(&line, if doubted > 0 { Tone::Caution } else { Tone::Plain });
 }
 
 /// A line with its last value at the last column.

@@ -13,6 +13,7 @@ pub use experiment::experiment;
 
 use pubmark_record::cost::Usage;
 use pubmark_record::record::{Record, VerdictStatus};
+use pubmark_record::verdict::usable::{Usable, usable};
 use pubmark_record::warnings::{Warning, warnings};
 
 use crate::numbers::{MISSING, bytes, cores, count, counted, share, significant};
@@ -148,6 +149,9 @@ fn verdict(page: &mut Page, record: &Record, reasons: usize) {
         if first {
             page.paragraph("            hint: ", &reason.hint, 2, Tone::Hint);
         }
+    }
+    if usable(record) == Usable::AllButTimes {
+        page.field("", "times are not to be used; counts, bytes, CPU and memory are", 1);
     }
     if verdict.reasons.len() > shown.len() {
         page.field("", &format!("and {} more in the report", verdict.reasons.len() - shown.len()), 1);

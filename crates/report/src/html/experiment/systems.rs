@@ -99,12 +99,13 @@ fn lost(member: &Member) -> Markup {
 /// How many runs count, how many are suspect, and why others failed.
 fn counted_runs(view: &View, member: &Member) -> Markup {
     let cell = member.cell;
-    let suspect = member.suspect_runs();
+    let (suspect, late) = (member.suspect_runs(), member.runs_without_times());
     let mut kinds: Vec<&str> = cell.failures.iter().map(|failure| failure.kind.words()).collect();
     kinds.dedup();
     html! {
         (cell.runs.len()) " of " (view.record.repetitions)
         @if suspect > 0 { small.caution { "! " (suspect) " suspect" } }
+        @if late > 0 { small.caution { "✗ " (late) " without times" } }
         @if !cell.runs.is_empty() { @for kind in &kinds { small.caution { "✗ " (kind) } } }
     }
 }
