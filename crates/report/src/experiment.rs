@@ -86,6 +86,11 @@ impl Member<'_> {
         self.cell.system.as_ref().is_none_or(|system| system.ranked)
     }
 
+    /// How many of its runs count wholly.
+    pub fn whole_runs(&self) -> usize {
+        self.cell.runs.len() - self.runs_without_times()
+    }
+
     /// How many of its runs count but for their times.
     pub fn runs_without_times(&self) -> usize {
         self.cell.runs.iter().filter(|run| run.verdict == VerdictStatus::Invalid).count()
@@ -160,7 +165,7 @@ impl<'a> View<'a> {
     /// What ran, in one line.
     pub fn what_ran(&self) -> String {
         let record = self.record;
-        let runs = self.members().map(|member| member.cell.runs.len()).sum::<usize>();
+        let runs = self.members().map(Member::whole_runs).sum::<usize>();
         let mut parts = vec![
             format!("{} ({})", record.workload, record.variant),
             counted(record.cells.len() as u64, "cell", "cells"),

@@ -6,6 +6,7 @@ use std::sync::atomic::AtomicBool;
 
 use pubmark_model::experiment::Experiment;
 use pubmark_record::experiment::{CellFailure, ExperimentRecord, FailureKind};
+use pubmark_record::record::VerdictStatus;
 use pubmark_record::store::RunFolder;
 use pubmark_record::time::UtcTime;
 use pubmark_report::terminal::{self, TerminalOptions};
@@ -142,10 +143,14 @@ fn unusable(error: JournalError) -> Failure {
     }
 }
 
-/// The code of an experiment that came to its end: it failed only if no run of it counts.
+/// The code of an experiment that came to its end: it failed only if no run of it counts wholly.
 fn exit_of(record: &ExperimentRecord) -> ExitCode {
-    if record.cells.iter().any(|cell| !cell.runs.is_empty()) {
+    let verdicts = || record.cells.iter().flat_map(|cell| &cell.runs).map(|run| run.verdict);
+    if verdicts().any(|verdict| verdict != VerdictStatus::Invalid) {
         return ExitCode::Ok;
+    }
+    if verdicts().next().is_some() {
+        return ExitCode::InvalidRun;
     }
     let is_ours = |failure: &CellFailure| matches!(failure.kind, FailureKind::GeneratorLimited | FailureKind::Invalid);
     match record.cells.iter().flat_map(|cell| &cell.failures).any(is_ours) {

@@ -26,7 +26,8 @@ profiles:
     description: as it comes
 ";
 
-const LOAD: [&str; 6] = ["--set", "pairs=20", "--set", "rate=10/s", "--set", "payload=100B"];
+/// 1,200 messages a second, from where it is doubled.
+const LOAD: [&str; 6] = ["--set", "pairs=20", "--set", "rate=60/s", "--set", "payload=100B"];
 /// Longest search.
 const LIMIT: Duration = Duration::from_secs(90);
 

@@ -72,7 +72,9 @@ pub fn is_full() -> bool {
 /// Cells of an experiment with fewer runs that count than a judgement needs, and why.
 pub fn unjudged(experiment: &Value) -> Vec<String> {
     let cells = experiment["cells"].as_array().unwrap().iter();
-    let few = cells.filter(|cell| cell["runs"].as_array().unwrap().len() < FEWEST_RUNS);
+    let whole =
+        |cell: &Value| cell["runs"].as_array().unwrap().iter().filter(|run| run["verdict"] != "invalid").count();
+    let few = cells.filter(|cell| whole(cell) < FEWEST_RUNS);
     few.map(|cell| format!("{}: {}", cell["label"], cell["failures"][0]["text"])).collect()
 }
 

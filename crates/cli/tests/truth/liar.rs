@@ -3,7 +3,7 @@
 use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
-use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{OnceLock, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
 use serde_json::Value;
 use tempfile::TempDir;
@@ -17,11 +17,29 @@ pub struct Liar {
     pub journal: PathBuf,
     scheme: &'static str,
     folder: TempDir,
-    _turn: MutexGuard<'static, ()>,
+    _turn: Turn,
 }
 
-/// One run at a time: what is timed here must not wait for another test of ours.
-static TURN: Mutex<()> = Mutex::new(());
+/// What is timed here must not wait for another test of ours; what only counts may run beside others.
+static TURN: RwLock<()> = RwLock::new(());
+
+/// A turn, given back when it is dropped.
+#[allow(dead_code, reason = "it is held, not used")]
+enum Turn {
+    Beside(RwLockReadGuard<'static, ()>),
+    Alone(RwLockWriteGuard<'static, ()>),
+}
+
+// A test that failed has left its turn in order: there is nothing in it to be broken.
+impl Turn {
+    fn beside() -> Turn {
+        Turn::Beside(TURN.read().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    fn alone() -> Turn {
+        Turn::Alone(TURN.write().unwrap_or_else(PoisonError::into_inner))
+    }
+}
 
 /// What came of a run against it.
 pub struct Truth {
@@ -50,13 +68,15 @@ fn program() -> &'static Path {
 impl Liar {
     /// Starts one with a script, on a free port below those that the kernel gives away.
     pub fn start(script: &str) -> Liar {
-        Liar::start_with(script, &[])
+        Liar::start_in(Turn::beside(), script, &[])
     }
 
-    /// The same with the options of encryption.
-    pub fn start_with(script: &str, options: &[&str]) -> Liar {
-        // A test that failed has left its turn in order: there is nothing in it to be broken.
-        let turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
+    /// The same where times are judged, with the options of encryption.
+    pub fn start_alone(script: &str, options: &[&str]) -> Liar {
+        Liar::start_in(Turn::alone(), script, options)
+    }
+
+    fn start_in(turn: Turn, script: &str, options: &[&str]) -> Liar {
         let folder = tempfile::tempdir().unwrap();
         let (script_path, journal) = (folder.path().join("script"), folder.path().join("journal"));
         std::fs::write(&script_path, script).unwrap();

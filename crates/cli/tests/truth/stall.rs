@@ -16,7 +16,7 @@ subscribers:
     .replace("QOS", qos);
     workload =
         workload.replace(" WINDOW", &window.map_or(String::new(), |window| format!(", in_flight_window: {window}")));
-    let truth = Liar::start(STALL).run_workload(&workload, &["--duration", "5s", "--warmup", "0s"]);
+    let truth = Liar::start_alone(STALL, &[]).run_workload(&workload, &["--duration", "5s", "--warmup", "0s"]);
     truth.demand_agreement();
     truth.demand_only(&[("offered", 5_000), ("sent", 5_000), ("expected", 5_000), ("delivered", 5_000)]);
     truth

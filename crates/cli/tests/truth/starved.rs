@@ -58,7 +58,7 @@ fn judge(run: impl Fn() -> Truth, demands: impl Fn(&Value, usize)) {
 #[test]
 fn a_starved_generator_is_called_generator_limited() {
     let run = || {
-        let liar = Liar::start("");
+        let liar = Liar::start_alone("", &[]);
         let arguments =
             ["fan-in", "--set", "publishers=20", "--set", "rate=50/s", "--duration", "2s", "--warmup", "0s"];
         let mut child = liar.command(&arguments).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
@@ -79,7 +79,7 @@ fn a_slow_broker_at_qos_2_is_not_blamed_on_the_generator() {
     let load = ["fan-in", "--set", "publishers=20", "--set", "rate=35/s", "--qos", "2"];
     let times = ["--duration", "2s", "--warmup", "0s", "--drain", "60s"];
     judge(
-        || Liar::start("slow 2ms").run(&[&load[..], &times[..]].concat()),
+        || Liar::start_alone("slow 2ms", &[]).run(&[&load[..], &times[..]].concat()),
         |record, run| {
             assert!(!blames_generator(record), "run {run}: {}", record["verdict"]);
             let waited_us = record["backpressure_us"]["max"].as_f64().unwrap();
@@ -111,7 +111,7 @@ fn hold(thread: i32, length: Duration) {
 }
 
 fn reader_held(options: &[&str], arguments: &[&str]) {
-    let liar = Liar::start_with("", options);
+    let liar = Liar::start_alone("", options);
     // So many that one comes within each ms or two: what shows is how long the first waits that comes after the reader is held.
     let load = ["fan-in", "--set", "publishers=40", "--set", "rate=50/s", "--duration", "3s", "--warmup", "0s"];
     let mut child =

@@ -96,7 +96,7 @@ fn row(view: &View, member: &Member) -> Vec<String> {
             }
         })),
     }
-    fields.push(format!("{} of {}", member.cell.runs.len(), view.record.repetitions));
+    fields.push(format!("{} of {}", member.whole_runs(), view.record.repetitions));
     fields
 }
 

@@ -114,7 +114,7 @@ fn row(page: &mut Page, view: &View, columns: &[Column], indent: &str, member: &
     let width = name_width(columns) + 2;
     let name = format!("{indent}{}", printable(&member.name_with_version()));
     let mut line = format!("{:<width$}", cut(&name, width - 1));
-    let runs = format!("{}/{}", member.cell.runs.len(), view.record.repetitions);
+    let runs = format!("{}/{}", member.whole_runs(), view.record.repetitions);
     if let Some(why) = why_failed(member) {
         let room = room_for_reason(columns);
         line.push_str(&format!("{:<room$}{runs:>RUNS$}", cut(&printable(&format!("  {why}")), room)));

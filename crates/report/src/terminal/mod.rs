@@ -150,11 +150,11 @@ fn verdict(page: &mut Page, record: &Record, reasons: usize) {
             page.paragraph("            hint: ", &reason.hint, 2, Tone::Hint);
         }
     }
-    if usable(record) == Usable::AllButTimes {
-        page.field("", "times are not to be used; counts, bytes, CPU and memory are", 1);
-    }
     if verdict.reasons.len() > shown.len() {
         page.field("", &format!("and {} more in the report", verdict.reasons.len() - shown.len()), 1);
+    }
+    if usable(record) == Usable::AllButTimes {
+        page.field("", "no time is to be used; counts, bytes, CPU and memory may be", 1);
     }
 }
 

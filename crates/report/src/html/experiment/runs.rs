@@ -31,7 +31,7 @@ pub(super) fn section(view: &View) -> Markup {
     html! {
         @if !failures.is_empty() { h3 { "Without figures" } (failed(&failures)) }
         details open[runs.len() <= UNFOLDED] {
-            summary { (runs.len()) " runs that count, in the order in which they were made" }
+            summary { (runs.len()) " runs with figures, in the order in which they were made" }
             div.scroll { table.sortable {
                 thead { tr {
                     th.number { "order" } th { "cell" } th.number { "repetition" } th { "verdict" }

@@ -103,7 +103,7 @@ fn counted_runs(view: &View, member: &Member) -> Markup {
     let mut kinds: Vec<&str> = cell.failures.iter().map(|failure| failure.kind.words()).collect();
     kinds.dedup();
     html! {
-        (cell.runs.len()) " of " (view.record.repetitions)
+        (member.whole_runs()) " of " (view.record.repetitions)
         @if suspect > 0 { small.caution { "! " (suspect) " suspect" } }
         @if late > 0 { small.caution { "✗ " (late) " without times" } }
         @if !cell.runs.is_empty() { @for kind in &kinds { small.caution { "✗ " (kind) } } }
