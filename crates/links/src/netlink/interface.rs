@@ -16,7 +16,10 @@ const NO_ADDRESS: u8 = 1;
 const OPERATIONAL_STATE: u16 = 16;
 const OPERATIONAL: u8 = 6;
 
-/// Longest wait for an interface that was taken up, and how often it is looked at. The kernel does it in the background: in less
+/// Where `rtmsg` has the type of a route.
+const ROUTE_TYPE: usize = 7;
+
+/// Longest wait for an interface that was taken up or an address that was given, and how often it is looked at. The kernel does it in the background: in less
 /// than a millisecond mostly, in up to a second where it has much to do.
 const OPERATIONAL_LIMIT: Duration = Duration::from_secs(5);
 const OPERATIONAL_LOOK: Duration = Duration::from_micros(500);
@@ -164,7 +167,32 @@ impl Netlink {
         let message = Message::new(libc::RTM_NEWADDR, flags, &part)
             .attribute(libc::IFA_LOCAL, &octets(address))
             .attribute(libc::IFA_ADDRESS, &octets(address));
-        self.request(|| format!("give interface {index} the address {address}/{prefix}"), message)
+        self.request(|| format!("give interface {index} the address {address}/{prefix}"), message)?;
+        if address.is_ipv6() { self.wait_until_local(address) } else { Ok(()) }
+    }
+
+    /// Waits until packets to an address of ours are taken in. The kernel adds the route for it in the background, also where
+    /// no duplicates are looked for (`addrconf_dad_work`); until then an address can be bound, and what is sent to it is dropped.
+    fn wait_until_local(&mut self, address: IpAddr) -> Result<(), LinkError> {
+        let what = || format!("see the address {address} in use within {OPERATIONAL_LIMIT:?}");
+        let mut part = [0; 12];
+        part[0] = family(address);
+        part[1] = 128;
+        let began = Instant::now();
+        loop {
+            let message = Message::new(libc::RTM_GETROUTE, 0, &part).attribute(libc::RTA_DST, &octets(address));
+            let found = self.ask(what, message);
+            // Without any route to it the answer is a refusal.
+            if found.as_ref().is_ok_and(|route| route.get(ROUTE_TYPE) == Some(&libc::RTN_LOCAL)) {
+                return Ok(());
+            }
+            if began.elapsed() > OPERATIONAL_LIMIT {
+                return Err(found
+                    .err()
+                    .unwrap_or_else(|| LinkError::refused(what(), std::io::ErrorKind::TimedOut.into())));
+            }
+            std::thread::sleep(OPERATIONAL_LOOK);
+        }
     }
 
     /// Adds a route through an interface.

@@ -11,7 +11,7 @@ use serde_json::Value;
 use tempfile::TempDir;
 
 /// Tests that may have runs under way at once.
-const TURNS: usize = 3;
+const TURNS: usize = 4;
 /// Longest call: far above what any test needs, so that a call that hangs fails instead.
 const LIMIT: Duration = Duration::from_secs(60);
 /// Time between two looks at a call under way.
