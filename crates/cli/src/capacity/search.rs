@@ -46,22 +46,27 @@ struct Load {
     missed: u32,
     /// The generator's.
     limited: u32,
+    /// The generator kept up in one of its tries.
+    was_driven: bool,
     is_clear: bool,
     last_miss: TrialOutcome,
 }
 
 impl Load {
     fn new(factor: f64) -> Load {
-        Load { factor, held: 0, missed: 0, limited: 0, is_clear: false, last_miss: TrialOutcome::Missed }
+        Load {
+            factor,
+            held: 0,
+            missed: 0,
+            limited: 0,
+            was_driven: false,
+            is_clear: false,
+            last_miss: TrialOutcome::Missed,
+        }
     }
 
     fn tries(&self) -> u32 {
         self.held + self.missed + self.limited
-    }
-
-    /// Did the generator keep up in one of its tries?
-    fn was_driven(&self) -> bool {
-        self.held + self.missed > 0
     }
 }
 
@@ -138,17 +143,18 @@ impl Search {
             }
         };
         let load = &mut self.loads[index];
+        // A system that failed says nothing of the generator.
+        load.was_driven |= matches!(verdict.outcome, TrialOutcome::Held | TrialOutcome::Missed);
         match verdict.outcome {
-            TrialOutcome::Held => load.held += 1,
-            miss => {
-                match miss {
-                    TrialOutcome::GeneratorLimited => load.limited += 1,
-                    _ => load.missed += 1,
-                }
-                load.is_clear |= verdict.is_clear && load.held == 0;
-                load.last_miss = miss;
+            TrialOutcome::Held => {
+                load.held += 1;
+                return;
             }
+            TrialOutcome::GeneratorLimited => load.limited += 1,
+            TrialOutcome::Missed | TrialOutcome::Failed => load.missed += 1,
         }
+        load.is_clear |= verdict.is_clear && load.held == 0;
+        load.last_miss = verdict.outcome;
     }
 
     /// Where the search stands; `is_out_of_time` if it was ended before its end.
@@ -173,7 +179,7 @@ impl Search {
 
     /// Was the generator late at a load though it kept up at a higher one?
     fn is_excused(&self, load: &Load) -> bool {
-        let kept_up_above = || self.loads.iter().any(|other| other.factor > load.factor && other.was_driven());
+        let kept_up_above = || self.loads.iter().any(|other| other.factor > load.factor && other.was_driven);
         load.limited < LATE_TOO_OFTEN && kept_up_above()
     }
 

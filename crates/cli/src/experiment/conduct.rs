@@ -149,11 +149,9 @@ fn exit_of(record: &ExperimentRecord) -> ExitCode {
     if verdicts().any(|verdict| verdict != VerdictStatus::Invalid) {
         return ExitCode::Ok;
     }
-    if verdicts().next().is_some() {
-        return ExitCode::InvalidRun;
-    }
     let is_ours = |failure: &CellFailure| matches!(failure.kind, FailureKind::GeneratorLimited | FailureKind::Invalid);
-    match record.cells.iter().flat_map(|cell| &cell.failures).any(is_ours) {
+    let was_late = verdicts().next().is_some();
+    match was_late || record.cells.iter().flat_map(|cell| &cell.failures).any(is_ours) {
         true => ExitCode::InvalidRun,
         false => ExitCode::SystemFailed,
     }

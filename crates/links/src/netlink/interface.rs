@@ -21,8 +21,8 @@ const ROUTE_TYPE: usize = 7;
 
 /// Longest wait for an interface that was taken up or an address that was given, and how often it is looked at. The kernel does it in the background: in less
 /// than a millisecond mostly, in up to a second where it has much to do.
-const OPERATIONAL_LIMIT: Duration = Duration::from_secs(5);
-const OPERATIONAL_LOOK: Duration = Duration::from_micros(500);
+const LIMIT: Duration = Duration::from_secs(5);
+const LOOK: Duration = Duration::from_micros(500);
 
 /// Fixed parts of requests: `ifinfomsg`, `ifaddrmsg`, `rtmsg`.
 pub(super) fn interface_part(index: u32, flags: u32, change: u32) -> [u8; 16] {
@@ -31,6 +31,18 @@ pub(super) fn interface_part(index: u32, flags: u32, change: u32) -> [u8; 16] {
     part[8..12].copy_from_slice(&flags.to_ne_bytes());
     part[12..].copy_from_slice(&change.to_ne_bytes());
     part
+}
+
+/// Looks until something is so that the kernel does in the background.
+fn wait_until(what: impl Fn() -> String, mut is_so: impl FnMut() -> Result<bool, LinkError>) -> Result<(), LinkError> {
+    let began = Instant::now();
+    while !is_so()? {
+        if began.elapsed() > LIMIT {
+            return Err(LinkError::refused(what(), std::io::ErrorKind::TimedOut.into()));
+        }
+        std::thread::sleep(LOOK);
+    }
+    Ok(())
 }
 
 fn family(address: IpAddr) -> u8 {
@@ -141,19 +153,12 @@ impl Netlink {
     /// Waits until an interface that was taken up passes packets: one of a pair has its queue attached only after the kernel has
     /// noticed the other end, and drops without a word what is sent before that.
     pub fn wait_until_operational(&mut self, index: u32) -> Result<(), LinkError> {
-        let what = || format!("see interface {index} pass packets within {OPERATIONAL_LIMIT:?}");
-        let began = Instant::now();
-        loop {
+        let what = || format!("see interface {index} pass packets within {LIMIT:?}");
+        wait_until(what, || {
             let answer = self.ask(what, Message::new(libc::RTM_GETLINK, 0, &interface_part(index, 0, 0)))?;
             let state = answer.get(16..).and_then(|attributes| find(attributes, OPERATIONAL_STATE));
-            if state == Some(&[OPERATIONAL]) {
-                return Ok(());
-            }
-            if began.elapsed() > OPERATIONAL_LIMIT {
-                return Err(LinkError::refused(what(), std::io::ErrorKind::TimedOut.into()));
-            }
-            std::thread::sleep(OPERATIONAL_LOOK);
-        }
+            Ok(state == Some(&[OPERATIONAL]))
+        })
     }
 
     /// Gives an interface an address, in use at once: duplicate address detection (RFC 4862 §5.4) would take seconds.
@@ -174,25 +179,18 @@ impl Netlink {
     /// Waits until packets to an address of ours are taken in. The kernel adds the route for it in the background, also where
     /// no duplicates are looked for (`addrconf_dad_work`); until then an address can be bound, and what is sent to it is dropped.
     fn wait_until_local(&mut self, address: IpAddr) -> Result<(), LinkError> {
-        let what = || format!("see the address {address} in use within {OPERATIONAL_LIMIT:?}");
+        let what = || format!("see the address {address} in use within {LIMIT:?}");
         let mut part = [0; 12];
         part[0] = family(address);
         part[1] = 128;
-        let began = Instant::now();
-        loop {
+        wait_until(what, || {
             let message = Message::new(libc::RTM_GETROUTE, 0, &part).attribute(libc::RTA_DST, &octets(address));
-            let found = self.ask(what, message);
-            // Without any route to it the answer is a refusal.
-            if found.as_ref().is_ok_and(|route| route.get(ROUTE_TYPE) == Some(&libc::RTN_LOCAL)) {
-                return Ok(());
+            match self.ask(what, message) {
+                Ok(route) => Ok(route.get(ROUTE_TYPE) == Some(&libc::RTN_LOCAL)),
+                Err(LinkError::Refused { source, .. }) if source.raw_os_error() == Some(libc::ENETUNREACH) => Ok(false),
+                Err(error) => Err(error),
             }
-            if began.elapsed() > OPERATIONAL_LIMIT {
-                return Err(found
-                    .err()
-                    .unwrap_or_else(|| LinkError::refused(what(), std::io::ErrorKind::TimedOut.into())));
-            }
-            std::thread::sleep(OPERATIONAL_LOOK);
-        }
+        })
     }
 
     /// Adds a route through an interface.

@@ -50,8 +50,10 @@ pub fn usable(record: &Record) -> Usable {
     let mut invalid = record.verdict.reasons.iter().filter(|reason| reason.status == VerdictStatus::Invalid);
     let spoils_times = |code: &str| RULES.iter().any(|rule| rule.code == code && rule.spoils == Spoils::Times);
     let limit_us = LATE_SHARE * record.settings.duration_s * 1e6;
-    let ours = [&record.scheduler_lag_us, &record.receive_lateness_us];
-    let in_window = ours.into_iter().flatten().all(|late| p99_or_max(late).0 <= limit_us);
+    let of_messages = [&record.scheduler_lag_us, &record.receive_lateness_us];
+    let of_requests = record.requests.iter().flat_map(|found| [&found.responder_lag_us, &found.receive_lateness_us]);
+    let mut ours = of_messages.into_iter().chain(of_requests).flatten();
+    let in_window = ours.all(|late| p99_or_max(late).0 <= limit_us);
     match invalid.all(|reason| spoils_times(&reason.code)) && in_window {
         true => Usable::AllButTimes,
         false => Usable::Nothing,
