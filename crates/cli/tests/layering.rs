@@ -9,6 +9,7 @@ use std::process::Command;
 const ARROWS: &[(&str, &[&str])] = &[
     ("model", &[]),
     ("metrics", &[]),
+    ("testing", &[]),
     ("record", &["metrics"]),
     ("protocol", &[]),
     ("wire", &[]),
@@ -28,7 +29,7 @@ const ARROWS: &[(&str, &[&str])] = &[
 const EVERYTHING: &[&str] = &["cli", "conformance", "bench"];
 
 /// Crates that a test may use besides: peers to test against.
-const TEST_PEERS: &[&str] = &["adapters", "protocols", "broker", "protocol", "wire", "systems"];
+const TEST_PEERS: &[&str] = &["adapters", "protocols", "broker", "protocol", "wire", "systems", "testing"];
 
 /// Arrows that not even a test may have. The truth tests rest on the broker's journal being independent of our counting.
 const NEVER: &[(&str, &str)] =
@@ -93,6 +94,8 @@ fn what_must_stay_independent_is() {
 #[test]
 fn nothing_uses_the_binary_or_the_test_suite() {
     for (user, used, only_tests) in arrows() {
+        // The suite is nothing but tests.
+        assert!(used != "testing" || only_tests || user == "conformance", "{user} uses what only tests may");
         assert!(!EVERYTHING.contains(&used.as_str()) || (only_tests && user == "cli"), "{user} uses {used}");
     }
 }
