@@ -17,13 +17,15 @@ pub enum ExitCode {
     InvalidRun = 5,
     /// The system under test could not be started, reached, or kept running.
     SystemFailed = 6,
+    /// The run was made, and its record or a file beside it could not be written.
+    NotWritten = 7,
     /// Ctrl-C or SIGTERM ended the call.
     Interrupted = 130,
 }
 
 impl ExitCode {
     /// All codes, in the order of help and documentation.
-    pub const ALL: [ExitCode; 8] = [
+    pub const ALL: [ExitCode; 9] = [
         ExitCode::Ok,
         ExitCode::Internal,
         ExitCode::Usage,
@@ -31,6 +33,7 @@ impl ExitCode {
         ExitCode::Regression,
         ExitCode::InvalidRun,
         ExitCode::SystemFailed,
+        ExitCode::NotWritten,
         ExitCode::Interrupted,
     ];
 
@@ -49,6 +52,7 @@ impl ExitCode {
             ExitCode::Regression => "a regression was found",
             ExitCode::InvalidRun => "the run is invalid",
             ExitCode::SystemFailed => "the system under test failed",
+            ExitCode::NotWritten => "the results were not, or not all, written",
             ExitCode::Interrupted => "interrupted",
         }
     }
@@ -64,6 +68,10 @@ impl ExitCode {
             ExitCode::InvalidRun => "Read the reasons: `pubmark explain CODE` says what each means and what to change.",
             ExitCode::SystemFailed => {
                 "Read the tail of the system's log, which the message shows, or check the endpoint."
+            }
+            ExitCode::NotWritten => {
+                "The run was made, and its summary or `--json` printed. Free space or choose another disk with `--out`; where \
+                 `record.json` was written, `pubmark report RUN` makes what is missing beside it, but for histograms."
             }
             ExitCode::Interrupted => "The record was written up to that moment and is marked `interrupted`.",
         }

@@ -36,9 +36,15 @@ pub fn folder_of(run: &Path) -> PathBuf {
     run.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new(".")).to_owned()
 }
 
-/// Something of a run could not be kept.
+/// There is no place to keep a run; nothing was started.
 pub fn unstored(error: &StoreError) -> Failure {
     Failure::from_error(ExitCode::Usage, error).hint("choose another folder with `--out`")
+}
+
+/// Something of a run that was made could not be kept.
+pub fn unwritten(error: &StoreError) -> Failure {
+    Failure::from_error(ExitCode::NotWritten, error)
+        .hint("free space, or choose another disk with `--out`; `--json` prints the record, wherever it cannot be kept")
 }
 
 /// Writes a file, whole or not at all.

@@ -20,6 +20,7 @@ pub mod links;
 pub mod nodes;
 pub mod record;
 pub mod requests;
+pub mod reserve;
 pub mod residence;
 #[cfg(any(test, feature = "sample"))]
 pub mod sample;

@@ -1,5 +1,5 @@
 //! Run folders: `runs/<YYYYMMDD-HHMMSS>-<name>/record.json`, with a link `latest` beside them. Files appear whole or not
-//! at all: each is written under another name and then renamed.
+//! at all: each is written under another name and then renamed. A run takes the space for its record beforehand ([`Reserve`]).
 
 use std::fs::{self, File};
 use std::io::{self, Write};
@@ -12,6 +12,7 @@ use serde::{Deserialize, Serialize};
 use crate::capacity::{CAPACITY_FILE, CAPACITY_SCHEMA_VERSION, CapacityRecord};
 use crate::experiment::{EXPERIMENT_FILE, EXPERIMENT_SCHEMA_VERSION, ExperimentRecord};
 use crate::record::{Record, SCHEMA_VERSION};
+use crate::reserve::{self, Reserve};
 use crate::time::UtcTime;
 
 /// Name of the record's file in a run folder.
@@ -86,9 +87,10 @@ pub struct RunFolder {
 
 impl RunFolder {
     /// Makes `<root>/<YYYYMMDD-HHMMSS>-<name>` (UTC), with `-2`, `-3`, … where that exists. Characters of `name` other
-    /// than ASCII letters, digits, `.`, `_` and `-` become `-`.
+    /// than ASCII letters, digits, `.`, `_` and `-` become `-`. Space that killed runs had reserved there is given back.
     pub fn create(root: &Path, name: &str, started: SystemTime) -> Result<RunFolder, StoreError> {
         fs::create_dir_all(root).map_err(|source| failure("create", root, source))?;
+        reserve::remove_abandoned(root);
         let base = format!("{}-{}", UtcTime::from_system_time(started).compact(), file_name_part(name));
         for attempt in 1..=SAME_SECOND_LIMIT {
             let name = if attempt == 1 { base.clone() } else { format!("{base}-{attempt}") };
@@ -117,6 +119,14 @@ impl RunFolder {
     /// The folder's name, which is the run's.
     pub fn name(&self) -> &str {
         &self.name
+    }
+
+    /// Takes space for the record on the folder's disk, bytes. Where there is not so much, nothing is left behind.
+    ///
+    /// # Errors
+    /// The disk has less.
+    pub fn reserve(&self, bytes: u64) -> Result<Reserve, StoreError> {
+        Reserve::take(&self.path, bytes)
     }
 
     /// Writes `record.json` and returns its path.
@@ -212,7 +222,8 @@ pub fn load_as<Kind: Stored>(path: &Path) -> Result<Kind, StoreError> {
     serde_json::from_str(&text).map_err(not_a_record)
 }
 
-/// Writes a file whole or not at all: under another name in the same folder, flushed to the disk, then renamed.
+/// Writes a file whole or not at all: under another name in the same folder, flushed to the disk, then renamed, the new name
+/// flushed too.
 pub fn write_whole(path: &Path, content: &[u8]) -> Result<(), StoreError> {
     let mut temporary_name = std::ffi::OsString::from(".");
     temporary_name.push(path.file_name().unwrap_or_default());
@@ -224,12 +235,25 @@ pub fn write_whole(path: &Path, content: &[u8]) -> Result<(), StoreError> {
     });
     let outcome = written
         .map_err(|source| failure("write", &temporary, source))
-        .and_then(|()| fs::rename(&temporary, path).map_err(|source| failure("write", path, source)));
+        .and_then(|()| fs::rename(&temporary, path).map_err(|source| failure("write", path, source)))
+        .and_then(|()| sync_folder_of(path));
     if outcome.is_err() {
         // Best effort: the error that matters is the one returned.
         let _ = fs::remove_file(&temporary);
     }
     outcome
+}
+
+/// Flushes the names in a file's folder: a renamed file that a crash may take back was not written.
+pub(crate) fn sync_folder_of(path: &Path) -> Result<(), StoreError> {
+    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    match File::open(folder).and_then(|folder| folder.sync_all()) {
+        // Some file systems have nothing to flush a folder with.
+        Err(error) if !matches!(error.kind(), io::ErrorKind::InvalidInput | io::ErrorKind::Unsupported) => {
+            Err(failure("flush", folder, error))
+        }
+        _ => Ok(()),
+    }
 }
 
 /// Only what tells the versions apart.
@@ -238,7 +262,7 @@ struct Version {
     schema_version: u64,
 }
 
-fn failure(action: &'static str, path: &Path, source: io::Error) -> StoreError {
+pub(crate) fn failure(action: &'static str, path: &Path, source: io::Error) -> StoreError {
     StoreError::Io { action, path: path.to_path_buf(), source }
 }
 

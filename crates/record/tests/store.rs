@@ -5,6 +5,7 @@ use std::fs;
 use std::path::Path;
 use std::time::{Duration, UNIX_EPOCH};
 
+use pubmark_record::reserve::{RESERVE_FILE, RESERVED_BYTES};
 use pubmark_record::sample;
 use pubmark_record::store::{LATEST, RunFolder, StoreError, load};
 
@@ -85,4 +86,49 @@ fn a_record_that_cannot_be_replaced_leaves_the_old_one() {
     fs::create_dir(folder.path().join("record.json")).unwrap();
     assert!(matches!(folder.write_record(&sample::record()), Err(StoreError::Io { .. })));
     assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1, "no temporary file is left");
+}
+
+#[test]
+fn a_reserve_holds_its_space_until_the_record_is_in_it() {
+    use std::os::unix::fs::MetadataExt;
+
+    let root = tempfile::tempdir().unwrap();
+    let folder = folder(root.path());
+    let reserve = folder.reserve(RESERVED_BYTES).unwrap();
+    let held = fs::metadata(folder.path().join(RESERVE_FILE)).unwrap();
+    assert!(held.blocks() * 512 >= RESERVED_BYTES, "{} blocks of 512 B", held.blocks());
+    let record = sample::record();
+    let file = reserve.write_record(&record).unwrap();
+    assert_eq!(load(&file).unwrap(), record);
+    assert_eq!(fs::metadata(&file).unwrap().ino(), held.ino(), "it was written into the space that was taken");
+    assert!(fs::metadata(&file).unwrap().blocks() * 512 < RESERVED_BYTES, "the rest is given back");
+    assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1, "the reserve is gone");
+}
+
+#[test]
+fn the_reserve_of_a_killed_run_goes_with_the_next_and_that_of_a_living_one_stays() {
+    let root = tempfile::tempdir().unwrap();
+    let (killed, living) = (folder(root.path()), folder(root.path()));
+    fs::write(killed.path().join(RESERVE_FILE), [0; 4_096]).unwrap();
+    let reserve = living.reserve(4_096).unwrap();
+    folder(root.path());
+    assert!(!killed.path().join(RESERVE_FILE).exists() && living.path().join(RESERVE_FILE).exists());
+    reserve.write_record(&sample::record()).unwrap();
+}
+
+#[test]
+fn a_reserve_that_is_not_used_or_was_taken_away_leaves_nothing() {
+    let root = tempfile::tempdir().unwrap();
+    let folder = folder(root.path());
+    drop(folder.reserve(4_096).unwrap());
+    assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 0);
+    let error = folder.reserve(1 << 62).unwrap_err();
+    assert!(error.to_string().starts_with("failed to reserve the space of a record in"), "{error}");
+    assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 0, "what could not be taken is not left in part");
+    let reserve = folder.reserve(4_096).unwrap();
+    fs::remove_file(folder.path().join(RESERVE_FILE)).unwrap();
+    assert_eq!(load(&reserve.write_record(&sample::record()).unwrap()).unwrap(), sample::record());
+    let reserve = folder.reserve(4_096).unwrap();
+    fs::remove_dir_all(folder.path()).unwrap();
+    assert!(matches!(reserve.write_record(&sample::record()), Err(StoreError::Io { .. })));
 }

@@ -10,7 +10,8 @@ use pubmark_record::capacity::{
     Answer, CAPACITY_FILE, CAPACITY_SCHEMA_VERSION, CapacityLimit, CapacityRecord, Trial, TrialOutcome,
 };
 use pubmark_record::record::{Environment, Record, Status, SystemInfo};
-use pubmark_record::store::{self, RunFolder};
+use pubmark_record::reserve::RESERVED_BYTES;
+use pubmark_record::store::{self, RunFolder, StoreError};
 use pubmark_record::time::UtcTime;
 use pubmark_report::numbers;
 use pubmark_systems::environment;
@@ -47,8 +48,8 @@ struct Seen {
 }
 
 impl Capacity<'_> {
-    /// Searches, and writes the record into the folder.
-    pub fn perform(&self) -> Result<CapacityRecord, Failure> {
+    /// Searches, and writes the record into the folder; why that could not be done stands beside it.
+    pub fn perform(&self) -> Result<(CapacityRecord, Option<Failure>), Failure> {
         let began = Instant::now();
         let started_at = UtcTime::from_system_time(recording::now()).rfc3339();
         let mut search = Search::new(self.bounds);
@@ -79,18 +80,20 @@ impl Capacity<'_> {
         let found = search.found(is_out_of_time || is_interrupted);
         let status = if is_interrupted { Status::Interrupted } else { Status::Complete };
         let record = self.record(&found, trials, seen, status, started_at, began.elapsed());
-        self.write(&record)?;
-        Ok(record)
+        let unwritten = self.write(&record).err();
+        Ok((record, unwritten))
     }
 
     /// Keeps a trial's record and notes what it tells of the system.
     fn keep(&self, made: &mut Made, number: usize, seen: &mut Option<Seen>) -> Result<(), Failure> {
         let Some(Measured { record, histograms, .. }) = made.measured.take() else { return Ok(()) };
         let name = format!("trials/{number:02}");
-        let folder = RunFolder::at(&self.folder.path().join(&name)).map_err(|error| rendering::unstored(&error))?;
+        let unwritten = |error: StoreError| rendering::unwritten(&error);
+        let folder = RunFolder::at(&self.folder.path().join(&name)).map_err(unwritten)?;
+        let reserve = folder.reserve(RESERVED_BYTES).map_err(unwritten)?;
         let mut record = record;
         record.run = name.clone();
-        let record = commands::run::keep(record, &histograms, &folder)?;
+        let record = commands::run::keep(record, &histograms, &folder, reserve).whole()?;
         made.trial.folder = Some(name);
         match seen {
             Some(seen) => seen.environment.load_after = record.environment.load_after,
@@ -141,10 +144,11 @@ impl Capacity<'_> {
 
     fn write(&self, record: &CapacityRecord) -> Result<(), Failure> {
         let folder = self.folder.path();
-        rendering::write_files(&pubmark_report::exports::capacity(record), folder)?;
-        let json = store::to_json(record).map_err(|error| rendering::unstored(&error))?;
-        // The record last: who sees it finds the rest.
+        let json = store::to_json(record).map_err(|error| rendering::unwritten(&error))?;
+        // The record first: the rest can be made from it.
         rendering::write(&folder.join(CAPACITY_FILE), &json)
+            .and_then(|()| rendering::write_files(&pubmark_report::exports::capacity(record), folder))
+            .map_err(|failure| Failure { exit: ExitCode::NotWritten, ..failure })
     }
 }
 

@@ -134,11 +134,11 @@ impl Capacity {
             folder: &folder,
             printer,
         };
-        let record = capacity.perform().inspect_err(|_| {
+        let (record, unwritten) = capacity.perform().inspect_err(|_| {
             // A search that never began leaves no folder; one with something in it stays.
             let _ = std::fs::remove_dir(folder.path());
         })?;
-        folder.mark_latest().map_err(|error| rendering::unstored(&error))?;
+        let unwritten = unwritten.or_else(|| folder.mark_latest().err().map(|error| rendering::unwritten(&error)));
         if self.json {
             let json = serde_json::to_string_pretty(&record)
                 .map_err(|error| Failure::from_error(ExitCode::Internal, &error))?;
@@ -148,7 +148,7 @@ impl Capacity {
             let options = TerminalOptions { colour: printer.colours_result(), folder: Some(&shown) };
             printer.result(&terminal::capacity(&record, &options))?;
         }
-        Ok(exit(&record))
+        unwritten.map_or_else(|| Ok(exit(&record)), Err)
     }
 
     /// A trial's run at factor 1.

@@ -12,7 +12,8 @@ use pubmark_model::qos::Qos;
 use pubmark_model::schedule::{self, Timeline};
 use pubmark_model::workload::Workload;
 use pubmark_record::record::{Record, VerdictStatus};
-use pubmark_record::store::{self, RunFolder};
+use pubmark_record::reserve::{RESERVED_BYTES, Reserve};
+use pubmark_record::store::{self, RunFolder, StoreError};
 use pubmark_report::exports;
 use pubmark_systems::descriptors;
 
@@ -231,22 +232,27 @@ impl Run {
             measurement.observers.as_ref().map_or(Ok(()), |joined| joined.gather(printer, stop))?;
             let folder = RunFolder::create(&self.out, &measurement.workload.name, recording::now())
                 .map_err(|error| rendering::unstored(&error))?;
-            let measured = match measurement.repeat(number, folder.name(), printer, stop) {
-                Ok(measured) => measured,
-                Err(failure) => {
-                    // A run that never began leaves no folder; one with something in it stays.
-                    let _ = std::fs::remove_dir(folder.path());
-                    return Err(failure);
-                }
-            };
-            let record = keep(measured.record.clone(), &measured.histograms, &folder)?;
-            folder.mark_latest().map_err(|error| rendering::unstored(&error))?;
+            let begun = folder.reserve(RESERVED_BYTES).map_err(|error| rendering::unstored(&error));
+            let begun = begun.and_then(|reserve| {
+                let measured = measurement.repeat(number, folder.name(), printer, stop)?;
+                Ok((reserve, measured))
+            });
+            let (reserve, measured) = begun.inspect_err(|_| {
+                // A run that never began leaves no folder; one with something in it stays.
+                let _ = std::fs::remove_dir(folder.path());
+            })?;
+            let Kept { record, unwritten } = keep(measured.record.clone(), &measured.histograms, &folder, reserve);
+            let unwritten = unwritten.or_else(|| folder.mark_latest().err().map(|error| rendering::unwritten(&error)));
             if self.json {
                 records.push(record);
             } else {
                 printer.result(&rendering::summary(&record, printer, Some(folder.path())))?;
             }
             worst = worse(worst, exit_of(&measured, printer));
+            if let Some(failure) = unwritten {
+                printer.failure(&failure);
+                worst = worse(worst, failure.exit);
+            }
             if stop.load(Ordering::Relaxed) {
                 break;
             }
@@ -291,17 +297,40 @@ fn raise_descriptors(sockets: u64) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Writes the run's folder: the record names its files, and they are made from the record as it is kept.
-pub fn keep(mut record: Record, histograms: &[(&str, Vec<u8>)], folder: &RunFolder) -> Result<Record, Failure> {
-    record.files = exports::all(&record).into_iter().map(|(name, _)| (name.clone(), name)).collect();
-    for (name, bytes) in histograms {
-        let file = format!("{name}.hdr");
-        folder.write_file(&file, bytes).map_err(|error| rendering::unstored(&error))?;
-        record.files.insert(format!("{name} histogram (HdrHistogram V2, ns)"), file);
+/// A record as it is kept.
+pub struct Kept {
+    /// The record, which names its files.
+    pub record: Record,
+    /// What could not be written, if something could not.
+    pub unwritten: Option<Failure>,
+}
+
+impl Kept {
+    /// The record, if all of it was written.
+    pub fn whole(self) -> Result<Record, Failure> {
+        self.unwritten.map_or(Ok(self.record), Err)
     }
-    rendering::write_exports(&record, folder.path())?;
-    folder.write_record(&record).map_err(|error| rendering::unstored(&error))?;
-    Ok(record)
+}
+
+/// Writes the run's folder: the record, which names its files, then those, made from the record as it is kept.
+pub fn keep(mut record: Record, histograms: &[(&str, Vec<u8>)], folder: &RunFolder, reserve: Reserve) -> Kept {
+    let file_of = |name: &str| format!("{name}.hdr");
+    record.files = exports::all(&record).into_iter().map(|(name, _)| (name.clone(), name)).collect();
+    for (name, _) in histograms {
+        record.files.insert(format!("{name} histogram (HdrHistogram V2, ns)"), file_of(name));
+    }
+    let write = || -> Result<(), Failure> {
+        let unwritten = |error: StoreError| rendering::unwritten(&error);
+        reserve.write_record(&record).map_err(unwritten)?;
+        for (name, bytes) in histograms {
+            folder.write_file(&file_of(name), bytes).map_err(unwritten)?;
+        }
+        let written = rendering::write_exports(&record, folder.path());
+        // The folder was writable when the run began: what fails here is the disk's doing, not the call's.
+        written.map_err(|failure| Failure { exit: ExitCode::NotWritten, ..failure })
+    };
+    let unwritten = write().err();
+    Kept { record, unwritten }
 }
 
 /// One record, or a list if several repetitions were asked for, however many it came to.
@@ -342,9 +371,10 @@ fn exit_of(measured: &Measured, printer: &Printer) -> ExitCode {
     if record.verdict.status == VerdictStatus::Invalid { ExitCode::InvalidRun } else { ExitCode::Ok }
 }
 
-/// Of two codes the one that says more: an interruption, then a failed system, then an invalid run.
+/// Of two codes the one that says more: results that were not written, an interruption, a failed system, an invalid run.
 fn worse(one: ExitCode, other: ExitCode) -> ExitCode {
     let rank = |code: ExitCode| match code {
+        ExitCode::NotWritten => 4,
         ExitCode::Interrupted => 3,
         ExitCode::SystemFailed => 2,
         ExitCode::InvalidRun => 1,

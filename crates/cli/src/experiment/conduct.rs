@@ -89,7 +89,7 @@ fn perform(
     if let Some(ready) = plan.cells.iter().find_map(|cell| cell.ready.as_ref().ok()) {
         placement::pin_generator(&placement::pins(&ready.run.setup.pin)?)?;
     }
-    let Finished { record, complete } = Runner { plan, folder, journal, printer, stop }.perform()?;
+    let Finished { record, complete, unwritten } = Runner { plan, folder, journal, printer, stop }.perform()?;
     if json {
         let text =
             serde_json::to_string_pretty(&record).map_err(|error| Failure::from_error(ExitCode::Internal, &error))?;
@@ -98,6 +98,9 @@ fn perform(
         let shown = folder.path.display().to_string();
         let options = TerminalOptions { colour: printer.colours_result(), folder: Some(&shown) };
         printer.result(&terminal::experiment(&record, &options))?;
+    }
+    if let Some(failure) = unwritten {
+        return Err(failure);
     }
     if !complete {
         let path = folder.path.display();

@@ -5,7 +5,8 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use pubmark_record::record::Record;
-use pubmark_record::store::RunFolder;
+use pubmark_record::reserve::{RESERVED_BYTES, Reserve};
+use pubmark_record::store::{RunFolder, StoreError};
 
 use super::journal::Place;
 use crate::exit_code::ExitCode;
@@ -27,6 +28,31 @@ pub struct ExperimentFolder {
     pub name: String,
 }
 
+/// A run's folder with the space of its record.
+pub struct Begun {
+    /// Relative to the experiment's folder.
+    name: String,
+    folder: RunFolder,
+    reserve: Reserve,
+}
+
+impl Begun {
+    /// Keeps the run in it, and gives its name. `words` are the command line that makes the same run alone.
+    pub fn keep(self, measured: &Measured, words: &[String]) -> Result<String, Failure> {
+        let mut record = measured.record.clone();
+        record.command = words.to_vec();
+        commands::run::keep(record, &measured.histograms, &self.folder, self.reserve).whole()?;
+        Ok(self.name)
+    }
+
+    /// Nothing came of the run: its folder goes.
+    pub fn give_up(self) {
+        drop(self.reserve);
+        // One with something in it stays.
+        let _ = fs::remove_dir(self.folder.path());
+    }
+}
+
 impl ExperimentFolder {
     /// An experiment's folder that is there.
     pub fn at(path: &Path) -> ExperimentFolder {
@@ -40,9 +66,8 @@ impl ExperimentFolder {
         format!("{RUNS}/{}-{}", place.cell, place.repetition)
     }
 
-    /// Keeps a run in its folder; what an earlier, unfinished try left there goes. `words` are the command line that makes
-    /// the same run alone.
-    pub fn keep(&self, place: &Place, measured: &Measured, words: &[String]) -> Result<String, Failure> {
+    /// Makes the folder of a run and takes the space of its record; what an earlier, unfinished try left there goes.
+    pub fn begin(&self, place: &Place) -> Result<Begun, Failure> {
         let name = ExperimentFolder::run_name(place);
         let path = self.path.join(&name);
         match fs::remove_dir_all(&path) {
@@ -52,11 +77,10 @@ impl ExperimentFolder {
             }
             _ => {}
         }
-        let folder = RunFolder::at(&path).map_err(|error| rendering::unstored(&error))?;
-        let mut record = measured.record.clone();
-        record.command = words.to_vec();
-        commands::run::keep(record, &measured.histograms, &folder)?;
-        Ok(name)
+        let unwritten = |error: StoreError| rendering::unwritten(&error);
+        let folder = RunFolder::at(&path).map_err(unwritten)?;
+        let reserve = folder.reserve(RESERVED_BYTES).map_err(unwritten)?;
+        Ok(Begun { name, folder, reserve })
     }
 
     /// The record of a run that was kept.
@@ -76,7 +100,7 @@ impl ExperimentFolder {
         }
     }
 
-    /// Writes what is made of the record, the record itself last.
+    /// Writes the record and what is made of it.
     pub fn write(&self, files: &[(String, String)]) -> Result<(), Failure> {
         files.iter().try_for_each(|(name, text)| rendering::write(&self.path.join(name), text))
     }

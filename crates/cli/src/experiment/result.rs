@@ -93,10 +93,10 @@ pub fn write(record: &ExperimentRecord, folder: &ExperimentFolder) -> Result<(),
     let mut text =
         serde_json::to_string_pretty(record).map_err(|error| Failure::from_error(ExitCode::Internal, &error))?;
     text.push('\n');
-    let mut files = pubmark_report::exports::experiment(record);
-    // The record last: who sees it finds the rest.
-    files.push((EXPERIMENT_FILE.to_owned(), text));
-    folder.write(&files)
+    // The record first: the rest can be made from it.
+    let mut files = vec![(EXPERIMENT_FILE.to_owned(), text)];
+    files.extend(pubmark_report::exports::experiment(record));
+    folder.write(&files).map_err(|failure| Failure { exit: ExitCode::NotWritten, ..failure })
 }
 
 /// The workload's own name, as records of runs have it; what was written where no cell could load it.

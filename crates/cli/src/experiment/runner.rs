@@ -41,6 +41,8 @@ pub struct Finished {
     pub record: ExperimentRecord,
     /// All runs that were planned have been made.
     pub complete: bool,
+    /// Why the record or what is made of it could not be written, if so.
+    pub unwritten: Option<Failure>,
 }
 
 impl Runner<'_> {
@@ -79,7 +81,7 @@ impl Runner<'_> {
             pace.add(turn.cell, took);
             let block_ends = turns.get(position + 1).is_none_or(|next| next.repetition != turn.repetition);
             if block_ends && position + 1 < turns.len() {
-                self.write(false)?;
+                self.write_so_far()?;
             }
             if self.stop.load(Ordering::Relaxed) {
                 return Ok(false);
@@ -95,7 +97,7 @@ impl Runner<'_> {
             if turns.is_empty() {
                 return Ok(());
             }
-            self.write(false)?;
+            self.write_so_far()?;
             self.printer.note(&format!(
                 "{} in place of those that could not be measured",
                 numbers::counted(turns.len() as u64, "more run", "more runs")
@@ -126,8 +128,9 @@ impl Runner<'_> {
     fn finish(&self) -> Result<Finished, Failure> {
         let done = standing::done(self.journal.events());
         let complete = self.plan.runs().all(|turn| done.contains(&self.place(turn))) && self.owed().is_empty();
-        let record = self.write(complete)?;
-        Ok(Finished { record, complete })
+        let record = result::record(self.plan, &self.journal, self.folder, complete)?;
+        let unwritten = result::write(&record, self.folder).err();
+        Ok(Finished { record, complete, unwritten })
     }
 
     fn place(&self, turn: &Turn) -> Place {
@@ -135,10 +138,9 @@ impl Runner<'_> {
         Place { order: turn.order, cell, repetition: turn.repetition }
     }
 
-    fn write(&self, complete: bool) -> Result<ExperimentRecord, Failure> {
-        let record = result::record(self.plan, &self.journal, self.folder, complete)?;
-        result::write(&record, self.folder)?;
-        Ok(record)
+    fn write_so_far(&self) -> Result<(), Failure> {
+        let record = result::record(self.plan, &self.journal, self.folder, false)?;
+        result::write(&record, self.folder)
     }
 
     fn note(&mut self, event: Event) -> Result<(), Failure> {
@@ -201,13 +203,17 @@ impl Runner<'_> {
         let shown = if self.printer.is_watched() { self.printer } else { &silent };
         let name = ExperimentFolder::run_name(place);
         let run_name = name.rsplit('/').next().unwrap_or(&name);
+        let begun = self.folder.begin(place)?;
         match ready.measurement.repeat(place.repetition, run_name, shown, self.stop) {
             Ok(measured) => Ok(Made {
-                folder: Some(self.folder.keep(place, &measured, &cell.words)?),
+                folder: Some(begun.keep(&measured, &cell.words)?),
                 p99: numbers::time(measured.record.latency_us.as_ref().and_then(|latency| latency.p99)),
                 end: classify::measured(&measured),
             }),
-            Err(failure) => Ok(Made { folder: None, p99: numbers::time(None), end: classify::failed(failure)? }),
+            Err(failure) => {
+                begun.give_up();
+                Ok(Made { folder: None, p99: numbers::time(None), end: classify::failed(failure)? })
+            }
         }
     }
 

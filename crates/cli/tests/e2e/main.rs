@@ -15,6 +15,7 @@ mod deploy;
 mod efficiency;
 mod experiment;
 mod faults;
+mod full_disk;
 mod interrupt;
 mod isolation;
 mod links;
