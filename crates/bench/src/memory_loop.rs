@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use pubmark_engine::announced::Announced;
 use pubmark_engine::outcome::{Counters, Times, TypeTimes};
 use pubmark_engine::receiver::{Audience, Figures, Receiver};
 use pubmark_engine::window::Window;
@@ -20,6 +21,7 @@ const START_NS: u64 = 1_000_000_000_000;
 /// The receiving side of a run: books, histograms, series.
 pub struct Books {
     receiver: Receiver,
+    announced: Arc<Announced>,
     window: Window,
     times: Times,
     types: Vec<Option<Box<TypeTimes>>>,
@@ -32,16 +34,29 @@ impl Books {
     /// Books for one subscriber of so many publishers of `types` types.
     pub fn new(publishers: u32, types: u16) -> Books {
         let heard: Arc<[Heard]> = (0..publishers).map(|publisher| Heard { publisher, filters: 1 }).collect();
+        let announced = Arc::new(Announced::new(publishers as usize));
+        (0..publishers).for_each(|publisher| announced.begin(publisher));
         let groups = (0..publishers).map(|publisher| (publisher % u32::from(types)) as u16).collect();
         Books {
-            receiver: Receiver::new(&[Audience { number: 0, heard, shared: false }], groups, RUN),
-            window: Window::new(START_NS, 3_600_000_000_000),
+            receiver: Receiver::new(
+                &[Audience { number: 0, heard, filters: 1, shared: false }],
+                groups,
+                Arc::clone(&announced),
+                RUN,
+            ),
+            announced,
+            window: Window::new(START_NS, 0, 3_600_000_000_000),
             times: Times::new(),
             types: vec![None; usize::from(types)],
             counters: Counters::default(),
             series: Series::new(0),
             from_nodes: vec![],
         }
+    }
+
+    /// Says that a message is about to be sent, as its publisher does.
+    pub fn announce(&self, publisher: u32, sequence: u32) {
+        self.announced.announce(publisher, sequence);
     }
 
     /// Enters a payload that arrived `latency_ns` after it was due.
@@ -80,6 +95,7 @@ pub fn books_cost(streams: u32, deliveries: u32) -> (f64, f64) {
     let mut at_ns = START_NS + 1_000_000;
     let mut deliver = |publisher: u32, latency_ns: u64, books: &mut Books| {
         sequences[publisher as usize] += 1;
+        books.announce(publisher, sequences[publisher as usize]);
         at_ns += 10_000;
         payload.clear();
         header::write(&mut payload, header::FULL, RUN, publisher, sequences[publisher as usize], at_ns - latency_ns);
@@ -117,6 +133,7 @@ pub fn run(messages: u32) -> u64 {
     for index in 0..messages {
         let publisher = index % 64;
         let due_ns = START_NS + u64::from(index) * 1_000;
+        books.announce(publisher, index / 64 + 1);
         buffer.clear();
         mqtt::encode_publish_head(mqtt::Version::V5, &head, 100, &mut buffer).expect("the head is within all limits");
         let at = buffer.len();

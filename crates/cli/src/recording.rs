@@ -185,13 +185,15 @@ fn without_log_in(word: &str) -> String {
 
 fn workload_info(plan: &RunPlan) -> WorkloadInfo {
     let workload = &plan.workload;
+    let schedule = schedule::summary(workload, &plan.fleet, plan.seed, &plan.timeline);
     let levels: BTreeSet<Qos> = workload.devices.iter().map(|group| group.qos).collect();
     WorkloadInfo {
         name: workload.name.clone(),
         variant: workload.variant.as_str().to_owned(),
         scale: workload.scale,
         seed: plan.seed,
-        schedule_hash: schedule::hash(workload, &plan.fleet, plan.seed, &plan.timeline),
+        schedule_hash: schedule.hash,
+        scheduled: schedule.offered,
         devices: plan.fleet.device_count() as u64,
         subscribers: plan.fleet.subscribers().len() as u64,
         topics: plan.fleet.topic_count(workload) as u64,

@@ -9,7 +9,8 @@ use pubmark_metrics::holes::Range;
 use pubmark_metrics::ledger::Ledger;
 use pubmark_record::record::Delivery;
 
-use crate::outcome::{Absence, PublisherBook, StreamRow};
+use crate::absences::{self, Absences, holds, intersection};
+use crate::outcome::{PublisherBook, StreamRow};
 
 /// The books of one device group.
 #[derive(Clone, Debug, Default)]
@@ -35,6 +36,8 @@ pub struct Books {
     pub too_large: u64,
     /// Sizes raised to the header's.
     pub sizes_raised: u64,
+    /// Deliveries of messages that their publishers never sent, found out only now, as their publishers ran in other processes.
+    pub never_sent: u64,
     /// By nodes, in a run on several.
     pub by_nodes: ByNodes,
 }
@@ -50,15 +53,15 @@ pub struct Received<'a> {
     pub ledger: &'a Ledger,
     /// Streams.
     pub streams: &'a [StreamRow],
-    /// Times without a session.
-    pub absences: &'a [Absence],
+    /// Times in which the system did not hold them.
+    pub absences: Absences<'a>,
 }
 
-/// A publisher's numbers that no subscription is owed.
+/// A publisher's numbers that no subscription can expect.
 struct Exempt<'a> {
     book: &'a PublisherBook,
-    /// Broken or stuck, and indeed delivered to nobody.
-    unsent: HashSet<u32>,
+    /// Refused; broken or stuck, and indeed delivered to nobody.
+    all: HashSet<u32>,
     refused: HashSet<u32>,
     unanswered: HashSet<u32>,
     /// Broken and stuck messages that somebody received: they were sent after all.
@@ -83,14 +86,16 @@ pub fn close(publishers: &[PublisherBook], received: &[Received<'_>], groups: us
         exempt.insert(book.publisher, row);
     }
     for side in received {
-        let mut absences: HashMap<u32, Vec<Absence>> = HashMap::new();
-        side.absences.iter().for_each(|absence| absences.entry(absence.subscriber).or_default().push(*absence));
         for stream in side.streams {
-            let Some(row) = exempt.get(&stream.publisher).filter(|row| row.book.first_measured > 0) else { continue };
-            let absent = absences.get(&stream.subscriber).map_or(&[][..], Vec::as_slice);
+            let Some(row) = exempt.get(&stream.publisher) else { continue };
+            books.never_sent += side.ledger.arrived_above(stream.stream, row.book.last);
+            if row.book.first_measured == 0 {
+                continue;
+            }
+            let absent = side.absences.of(stream, row.book);
             let group = &mut books.groups[usize::from(row.book.group)];
             let mut part = Delivery::default();
-            row.judge(side.ledger, stream.stream, absent, &mut part);
+            row.judge(side.ledger, stream.stream, &absent, &mut part);
             add(&mut group.delivery, &part);
             if let Some(from) = nodes.and_then(|nodes| nodes.get(stream.publisher as usize)) {
                 add(books.by_nodes.entry((*from, side.node)).or_default(), &part);
@@ -147,9 +152,10 @@ fn arrived_anyway(publishers: &[PublisherBook], received: &[Received<'_>]) -> Ha
 impl<'a> Exempt<'a> {
     fn new(book: &'a PublisherBook, arrived: Option<&HashSet<u32>>) -> Exempt<'a> {
         let has_arrived = |number: &&u32| arrived.is_some_and(|arrived| arrived.contains(number));
+        let unsent = book.broken.iter().chain(&book.stuck).filter(|number| !has_arrived(number));
         Exempt {
             book,
-            unsent: book.broken.iter().chain(&book.stuck).filter(|number| !has_arrived(number)).copied().collect(),
+            all: unsent.chain(&book.refused).copied().collect(),
             refused: book.refused.iter().copied().collect(),
             unanswered: book.unanswered.iter().copied().collect(),
             broken_arrived: book.broken.iter().filter(has_arrived).count() as u64,
@@ -169,64 +175,41 @@ impl<'a> Exempt<'a> {
         delivery.sent += (book.written + self.broken_arrived + self.stuck_arrived).saturating_sub(refused_later);
     }
 
-    /// Judges every measured number of one stream.
-    fn judge(&self, ledger: &Ledger, stream: u32, absences: &[Absence], delivery: &mut Delivery) {
+    /// Judges every measured number of one stream, of which those in `absent` were handed over in an absence.
+    fn judge(&self, ledger: &Ledger, stream: u32, absent: &[Range], delivery: &mut Delivery) {
         let all = Range { first: self.book.first_measured, last: self.book.last };
-        self.judge_within(ledger, stream, absences, all, delivery);
+        self.judge_within(ledger, stream, absent, all, delivery);
         // Past the ledger's cap: it is not known which these were.
         let forgotten = ledger.forgotten(stream).min(delivery.delivered);
         delivery.delivered -= forgotten;
         delivery.lost += forgotten;
     }
 
-    /// Judges the measured numbers of one stream that lie in a range.
-    fn judge_within(&self, ledger: &Ledger, stream: u32, absences: &[Absence], within: Range, delivery: &mut Delivery) {
+    /// Judges the measured numbers of one stream that lie in a range. Every number gets one outcome: sets of numbers are told apart
+    /// and counted, so that no count can exceed what it is part of. *Expected* is counted by itself and checked against its parts
+    /// (V08).
+    fn judge_within(&self, ledger: &Ledger, stream: u32, absent: &[Range], within: Range, delivery: &mut Delivery) {
         let missing = ledger.missing(stream, within.first, within.last);
-        let missing_count: u64 = missing.iter().map(|range| range.count()).sum();
+        let missing_count = absences::count(&missing);
         let is_within = |number: &&u32| (within.first..=within.last).contains(*number);
-        let is_missing = |number: &&u32| {
-            let index = missing.partition_point(|range| range.last < **number);
-            missing.get(index).is_some_and(|range| range.first <= **number)
-        };
-        let refused = self.refused.iter().filter(is_within).count() as u64;
-        let refused_missing = self.refused.iter().filter(is_missing).count() as u64;
-        let refused_arrived = refused - refused_missing;
-        let unsent_missing = self.unsent.iter().filter(is_missing).count() as u64;
+        let is_missing = |number: &&u32| holds(&missing, **number);
+
+        let refused_arrived = self.refused.iter().filter(is_within).filter(|number| !is_missing(number)).count() as u64;
+        let exempt_missing = self.all.iter().filter(is_missing).count() as u64;
+        let in_absence = intersection(&missing, absent);
+        let exempt_absent = self.all.iter().filter(|number| holds(&in_absence, **number)).count() as u64;
+        let absent = absences::count(&in_absence) - exempt_absent;
+        let is_unknown = |number: &&u32| !holds(&in_absence, **number) && !self.all.contains(*number);
+        let unknown = self.unanswered.iter().filter(is_missing).filter(is_unknown).count() as u64;
 
         let delivered = (within.count() - missing_count).saturating_sub(refused_arrived);
-        let owed = missing_count - refused_missing - unsent_missing;
-        let absent_ranges = self.absent_ranges(absences);
-        let in_absence = |number: u32| absent_ranges.iter().any(|range| (range.first..=range.last).contains(&number));
-        let absent = if absent_ranges.is_empty() {
-            0
-        } else {
-            let exempt = |number: u32| self.refused.contains(&number) || self.unsent.contains(&number);
-            overlap(&missing, &absent_ranges).filter(|number| !exempt(*number)).count() as u64
-        };
-        let unknown = self.unanswered.iter().filter(is_missing).filter(|number| !in_absence(**number)).count() as u64;
-        let lost = owed - absent - unknown;
-
+        let lost = missing_count.saturating_sub(exempt_missing + absent + unknown);
         delivery.delivered += delivered;
         delivery.lost += lost;
         delivery.unknown += unknown;
         delivery.absent += absent;
-        delivery.expected += delivered + lost + unknown;
+        delivery.expected += within.count().saturating_sub(exempt_missing + refused_arrived + absent);
         delivery.delivered_after_refusal += refused_arrived;
-    }
-
-    /// The publisher's numbers handed over while a subscription held no session; ascending, not overlapping.
-    fn absent_ranges(&self, absences: &[Absence]) -> Vec<Range> {
-        let epochs = &self.book.epochs;
-        let first_from = |epoch: u32| {
-            let index = epochs.partition_point(|(seen, _)| *seen < epoch);
-            epochs.get(index).map(|(_, first)| *first)
-        };
-        let range = |absence: &Absence| {
-            let first = first_from(absence.from_epoch)?;
-            let end = absence.to_epoch.and_then(first_from).unwrap_or(self.book.last.saturating_add(1));
-            (first < end).then(|| Range { first, last: end - 1 })
-        };
-        absences.iter().filter_map(range).collect()
     }
 }
 
@@ -244,7 +227,7 @@ pub(crate) struct JudgedStream<'a> {
     pub book: &'a PublisherBook,
     exempt: &'a Exempt<'a>,
     ledger: &'a Ledger,
-    absences: Vec<Absence>,
+    absent: Vec<Range>,
 }
 
 impl<'a> Judged<'a> {
@@ -260,9 +243,8 @@ impl<'a> Judged<'a> {
         self.received.iter().flat_map(move |side| {
             side.streams.iter().filter_map(move |row| {
                 let exempt = self.exempt.get(&row.publisher).filter(|exempt| exempt.book.first_measured > 0)?;
-                let absences = side.absences.iter().filter(|absence| absence.subscriber == row.subscriber);
-                let absences = absences.copied().collect();
-                Some(JudgedStream { row, book: exempt.book, exempt, ledger: side.ledger, absences })
+                let absent = side.absences.of(row, exempt.book);
+                Some(JudgedStream { row, book: exempt.book, exempt, ledger: side.ledger, absent })
             })
         })
     }
@@ -271,20 +253,15 @@ impl<'a> Judged<'a> {
 impl JudgedStream<'_> {
     /// Judges its numbers in a range, which are measured.
     pub fn judge(&self, within: Range, delivery: &mut Delivery) {
-        self.exempt.judge_within(self.ledger, self.row.stream, &self.absences, within, delivery);
+        self.exempt.judge_within(self.ledger, self.row.stream, &self.absent, within, delivery);
     }
-}
-
-/// The numbers that lie in a range of both lists.
-fn overlap<'a>(ranges: &'a [Range], others: &'a [Range]) -> impl Iterator<Item = u32> + 'a {
-    ranges.iter().flat_map(move |range| {
-        others.iter().flat_map(move |other| range.first.max(other.first)..=range.last.min(other.last))
-    })
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::outcome::Absence;
+    use proptest::prelude::*;
 
     fn book(publisher: u32, last: u32) -> PublisherBook {
         PublisherBook {
@@ -294,7 +271,7 @@ mod tests {
             written: u64::from(last),
             first_measured: 1,
             last,
-            epochs: vec![(0, 1)],
+            epochs: [(0, 1)].into_iter().collect(),
             ..PublisherBook::default()
         }
     }
@@ -304,6 +281,7 @@ mod tests {
     }
 
     fn closed(books: &[PublisherBook], ledger: &Ledger, streams: &[StreamRow], absences: &[Absence]) -> Delivery {
+        let absences = Absences::new(absences, &|_, _| vec![0]);
         let delivery = close(books, &[Received { node: 0, ledger, streams, absences }], 1, None).delivery;
         assert_eq!(
             delivery.offered,
@@ -361,8 +339,8 @@ mod tests {
     #[test]
     fn messages_sent_into_an_absence_stand_apart_but_delivered_ones_count() {
         let mut publisher = book(0, 9);
-        publisher.epochs = vec![(0, 1), (1, 4), (2, 7)];
-        let absence = Absence { subscriber: 0, from_epoch: 1, to_epoch: Some(2) };
+        publisher.epochs = [(0, 1), (1, 4), (2, 7)].into_iter().collect();
+        let absence = Absence { subscriber: 0, filter: 0, from_epoch: 1, to_epoch: Some(2) };
         let delivery = closed(&[publisher], &ledger_with([1, 2, 3, 6, 7, 8]), &[row(0, 0)], &[absence]);
         assert_eq!((delivery.absent, delivery.expected, delivery.delivered, delivery.lost), (2, 7, 6, 1));
     }
@@ -375,5 +353,56 @@ mod tests {
         publisher.written = 5;
         let delivery = closed(&[publisher], &ledger_with([6, 7, 8, 9]), &[row(0, 0)], &[]);
         assert_eq!((delivery.sent, delivery.expected, delivery.delivered, delivery.lost), (5, 5, 4, 1));
+    }
+    #[test]
+    fn what_its_publisher_never_sent_is_counted_apart() {
+        let ledger = ledger_with((1..=10).chain([12, 5_000]));
+        let absences = Absences::new(&[], &|_, _| vec![0]);
+        let books =
+            close(&[book(0, 10)], &[Received { node: 0, ledger: &ledger, streams: &[row(0, 0)], absences }], 1, None);
+        assert_eq!((books.never_sent, books.delivery.delivered, books.delivery.lost), (2, 10, 0));
+    }
+
+    #[test]
+    fn two_absences_within_one_epoch_are_not_counted_twice() {
+        let mut publisher = book(0, 12);
+        publisher.epochs = [(0, 1), (7, 4), (8, 8)].into_iter().collect();
+        let absence = |from_epoch, to_epoch| Absence { subscriber: 0, filter: 0, from_epoch, to_epoch: Some(to_epoch) };
+        let absences = [absence(7, 8), absence(7, 9)];
+        let delivery = closed(&[publisher], &ledger_with([1, 2, 3]), &[row(0, 0)], &absences);
+        assert_eq!((delivery.absent, delivery.expected, delivery.delivered, delivery.lost), (9, 3, 3, 0));
+    }
+
+    /// What became of a message: handed over at this tick; it arrived.
+    type Fate = (u32, bool);
+
+    proptest! {
+        /// Subscribers that come and go on machines apart, against a model that looks at each message by itself.
+        #[test]
+        fn absences_agree_with_a_plain_model(
+            gaps in proptest::collection::vec((0u32..4, any::<bool>()), 1..120),
+            spans in proptest::collection::vec((0u32..200, 0u32..25), 0..12),
+        ) {
+            let mut tick = 0;
+            let fates: Vec<Fate> = gaps.iter().map(|(gap, arrives)| { tick += gap; (tick, *arrives) }).collect();
+            let absences: Vec<Absence> = spans
+                .iter()
+                .map(|(from, length)| {
+                    Absence { subscriber: 0, filter: 0, from_epoch: *from, to_epoch: Some(from + length + 1) }
+                })
+                .collect();
+            let mut publisher = book(0, fates.len() as u32);
+            publisher.epochs = (1u32..).zip(&fates).map(|(number, (tick, _))| (*tick, number)).collect();
+            let arrived = (1u32..).zip(&fates).filter(|(_, (_, arrived))| *arrived).map(|(number, _)| number);
+            let delivery = closed(&[publisher], &ledger_with(arrived), &[row(0, 0)], &absences);
+
+            let is_absent = |tick: u32| absences.iter().any(|absence| {
+                (absence.from_epoch..absence.to_epoch.unwrap_or(u32::MAX)).contains(&tick)
+            });
+            let count = |meant: &dyn Fn(&Fate) -> bool| fates.iter().filter(|fate| meant(fate)).count() as u64;
+            prop_assert_eq!(delivery.delivered, count(&|(_, arrived)| *arrived));
+            prop_assert_eq!(delivery.absent, count(&|(tick, arrived)| !arrived && is_absent(*tick)));
+            prop_assert_eq!(delivery.lost, count(&|(tick, arrived)| !arrived && !is_absent(*tick)));
+        }
     }
 }

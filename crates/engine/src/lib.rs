@@ -4,9 +4,12 @@
 //! [`sections`] turns that into the parts of a record. A run's shards are threads that own all they touch
 //! (the modules `worker` and `shard`), in this process or in others ([`remote`]).
 
+pub mod absences;
+pub mod announced;
 pub mod books;
 pub mod calibration;
 pub mod crews;
+pub mod epochs;
 pub mod error;
 pub mod faults;
 pub mod outcome;

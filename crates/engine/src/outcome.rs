@@ -11,6 +11,7 @@ use pubmark_record::record::Delivery;
 use serde::{Deserialize, Serialize};
 
 use crate::books::Books;
+use crate::epochs::Epochs;
 use crate::faults::{FaultNotes, FaultOutcome};
 use crate::requests::{RequestOutcome, ShardRequests};
 pub use crate::shard::connecting::Ramp;
@@ -58,17 +59,19 @@ pub struct PublisherBook {
     pub refused: Vec<u32>,
     /// Messages whose acknowledgement can no longer come.
     pub unanswered: Vec<u32>,
-    /// (epoch, first sequence number handed over in it), for each epoch in which something was handed over.
-    pub epochs: Vec<(u32, u32)>,
+    /// When its messages were handed over.
+    pub epochs: Epochs,
     /// (segment between faults, first sequence number handed over in it), likewise; empty in a run without faults.
     pub segments: Vec<(u16, u32)>,
 }
 
-/// A time during which a subscription held no session.
+/// A time during which the system did not hold a filter of an audience: no session of it was there, or it was refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Absence {
     /// The audience's number in the books.
     pub subscriber: u32,
+    /// The filter, by its place in the subscription.
+    pub filter: u16,
     /// First epoch of it.
     pub from_epoch: u32,
     /// First epoch after it; `None` if it lasted to the end.

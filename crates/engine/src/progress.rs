@@ -5,7 +5,6 @@ use std::io;
 use std::os::fd::{BorrowedFd, OwnedFd};
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering::Relaxed};
 
-use pubmark_protocol::clock;
 use pubmark_protocol::run_clock::RunClock;
 
 use crate::shared_memory::{Shareable, SharedMemory};
@@ -38,12 +37,14 @@ pub struct ShardProgress {
     pub last_event_ns: AtomicU64,
     /// The thread obtained SCHED_FIFO.
     pub realtime: AtomicBool,
+    /// Commands that the shard has carried out: [`crate::worker::Command`].
+    pub carried_out: AtomicU64,
     /// How often another machine's counters were copied here.
     pub copied: AtomicU64,
 }
 
 /// Numbers of a row of counters as it goes between machines.
-pub const ROW: usize = 12;
+pub const ROW: usize = 13;
 
 impl ShardProgress {
     fn counters(&self) -> [&AtomicU64; ROW - 1] {
@@ -59,6 +60,7 @@ impl ShardProgress {
             &self.backlog,
             &self.in_flight,
             &self.last_event_ns,
+            &self.carried_out,
         ]
     }
 
@@ -158,29 +160,30 @@ impl Progress {
         &self.memory.front().clock
     }
 
-    /// The epoch in which a message is handed over now. Publishers note it, so that it is known which of their
-    /// messages fell into a subscriber's absence. Where all shards share this memory, epochs are counted: each beginning and end of
-    /// an absence begins one. Machines apart cannot share a counter: there an epoch is a second of the run's clock, and an absence
-    /// is taken to last from the begin of its first second to the end of its last.
-    pub fn epoch(&self) -> u32 {
+    /// The epoch of a message that is handed over now; `since_ns` is ns since the schedule's start, read only where it is needed. Publishers note it, so that it is
+    /// known which of their messages fell into a subscriber's absence. Where all shards share this memory, epochs are counted: each
+    /// beginning and end of an absence begins one. Machines apart cannot share a counter: there an epoch is a tick of 10 ms of the
+    /// run's clock, and an absence reaches from one tick before that in which it began to one tick after that in which it ended,
+    /// since clocks of two machines differ.
+    pub fn epoch(&self, since_ns: impl FnOnce() -> u64) -> u32 {
         match self.is_apart() {
-            true => second_of(clock::monotonic_ns()),
+            true => tick_of(since_ns()),
             false => self.memory.front().epoch.load(Relaxed),
         }
     }
 
-    /// A subscriber is absent from this time on, ns: the first epoch of it.
-    pub fn absence_begins(&self, now_ns: u64) -> u32 {
+    /// A subscriber is absent from this time on, ns since the schedule's start: the first epoch of its absence.
+    pub fn absence_begins(&self, since_ns: u64) -> u32 {
         match self.is_apart() {
-            true => second_of(now_ns),
+            true => tick_of(since_ns).saturating_sub(CLOCK_TICKS),
             false => self.memory.front().epoch.fetch_add(1, Relaxed) + 1,
         }
     }
 
-    /// A subscriber is there from this time on, ns: the first epoch after its absence.
-    pub fn absence_ends(&self, now_ns: u64) -> u32 {
+    /// A subscriber is present from this time on, ns since the schedule's start: the first epoch after its absence.
+    pub fn absence_ends(&self, since_ns: u64) -> u32 {
         match self.is_apart() {
-            true => second_of(now_ns).saturating_add(1),
+            true => tick_of(since_ns).saturating_add(1 + CLOCK_TICKS),
             false => self.memory.front().epoch.fetch_add(1, Relaxed) + 1,
         }
     }
@@ -210,8 +213,13 @@ impl Progress {
     }
 }
 
-fn second_of(now_ns: u64) -> u32 {
-    u32::try_from(now_ns / 1_000_000_000).unwrap_or(u32::MAX)
+/// Length of an epoch where machines are apart, ns.
+const TICK_NS: u64 = 10_000_000;
+/// Ticks by which the clocks of two machines may differ. Their bound is measured and lies far below (V22).
+const CLOCK_TICKS: u32 = 1;
+
+fn tick_of(since_ns: u64) -> u32 {
+    u32::try_from(since_ns / TICK_NS).unwrap_or(u32::MAX)
 }
 
 #[cfg(test)]
@@ -228,19 +236,18 @@ mod tests {
         theirs.shards()[2].offered.store(7, Relaxed);
         theirs.shards()[0].offered.store(1, Relaxed);
         assert_eq!((theirs.absence_begins(5), theirs.absence_ends(6)), (1, 2));
-        assert_eq!((ours.totals().offered, ours.epoch()), (8, 2));
+        assert_eq!((ours.totals().offered, ours.epoch(|| 7)), (8, 2));
         assert!(Progress::of_run(ours.memory().try_clone_to_owned().unwrap(), 4).is_err());
     }
 
     #[test]
-    fn machines_apart_count_seconds() {
+    fn machines_apart_count_ticks_of_ten_milliseconds() {
         let progress = Progress::new(1).unwrap();
         progress.run_clock().set(Mapping { local_ns: 0, run_ns: 0, rate_ppb: 0 });
-        let at_ns = 7_900_000_000;
+        let at_ns = 79_000_000;
         let edges = (progress.absence_begins(at_ns), progress.absence_ends(at_ns));
-        assert_eq!(edges, (7, 8), "what is handed over in the second of an edge fell into the absence");
-        let before = second_of(clock::monotonic_ns());
-        assert!((before..=second_of(clock::monotonic_ns())).contains(&progress.epoch()));
+        assert_eq!(edges, (6, 9), "what is handed over within a tick of an edge may have fallen into the absence");
+        assert_eq!((progress.epoch(|| at_ns), progress.absence_begins(0)), (7, 0));
     }
 
     #[test]

@@ -8,6 +8,7 @@ use std::time::Duration;
 use pubmark_protocol::clients::Clients;
 use pubmark_protocol::clock;
 
+use crate::absences::{self, Absences};
 use crate::books::{self, Books, Received};
 use crate::error::EngineError;
 use crate::faults::{self, FaultNotes, FaultOutcome};
@@ -31,6 +32,10 @@ const LOOK: Duration = Duration::from_millis(10);
 const LEAD: Duration = Duration::from_millis(100);
 /// The same where commands go to other machines.
 const NODES_LEAD: Duration = Duration::from_millis(500);
+/// Longest of them, where shards stand still.
+const LONGEST_LEAD: Duration = Duration::from_secs(4);
+/// Time between two looks at whether all shards know the window.
+const PREPARE_LOOK: Duration = Duration::from_millis(1);
 /// Everything has arrived: wait this much longer for copies too many.
 const SETTLE: Duration = Duration::from_millis(300);
 
@@ -144,12 +149,11 @@ impl Conductor<'_> {
                 return self.collect(None, 0, interrupted, unreachable);
             }
         }
-        let lead = if self.plan.on_nodes { NODES_LEAD } else { LEAD };
-        let start_ns = clock::monotonic_ns() + lead.as_nanos() as u64 + self.plan.timeline.warmup_ns;
+        let Some(start_ns) = self.prepare() else { return self.collect(None, 0, true, false) };
         // The machine may stand still between the two, for longer than the lead.
         let started_at_ns = clock::realtime_ns().wrapping_add(start_ns.wrapping_sub(clock::monotonic_ns()));
         self.observer.schedule_begins(start_ns);
-        self.worker.tell(Command::Begin { start_ns }, |_| true);
+        self.worker.tell(Command::Begin, |_| true);
         let end_ns = start_ns + self.plan.timeline.duration_ns;
         self.observer.phase(Phase::WarmUp);
         interrupted = !self.wait_until(Phase::WarmUp, start_ns);
@@ -159,11 +163,39 @@ impl Conductor<'_> {
             interrupted = !self.wait_until(Phase::Measure, end_ns);
             self.observer.window_ended();
         }
-        let closed_ns = if interrupted { clock::monotonic_ns().clamp(start_ns, end_ns) } else { end_ns };
-        self.worker.tell(Command::Close { at_ns: closed_ns }, |_| true);
+        let until_ns = if interrupted { clock::monotonic_ns().min(end_ns) } else { end_ns };
+        self.worker.tell(Command::Close { at_ns: until_ns }, |_| true);
+        let closed_ns = until_ns.max(start_ns);
         let (drain_ns, cut_short) = if interrupted { (0, true) } else { self.drain(end_ns) };
         self.observer.drained();
         self.collect(Some((start_ns, closed_ns, started_at_ns)), drain_ns, cut_short, false)
+    }
+
+    /// Agrees with every shard on when the measured window starts, ns of `CLOCK_MONOTONIC`, before any device sends: a shard that
+    /// stood still would not know where to place what it receives. `None` if the run ends here.
+    fn prepare(&mut self) -> Option<u64> {
+        let mut lead = if self.plan.on_nodes { NODES_LEAD } else { LEAD };
+        let limit_ns = clock::monotonic_ns() + self.plan.connect_limit.as_nanos() as u64;
+        loop {
+            let schedule_ns = clock::monotonic_ns() + lead.as_nanos() as u64;
+            let start_ns = schedule_ns + self.plan.timeline.warmup_ns;
+            self.worker.tell(Command::Prepare { start_ns }, |_| true);
+            // Half of the lead is for the command to begin.
+            let until_ns = schedule_ns - lead.as_nanos() as u64 / 2;
+            while clock::monotonic_ns() < until_ns {
+                if self.worker.has_carried_out_all() {
+                    return Some(start_ns);
+                }
+                if self.stop.load(Relaxed) || self.worker.has_failed() {
+                    return None;
+                }
+                std::thread::sleep(PREPARE_LOOK);
+            }
+            if clock::monotonic_ns() > limit_ns {
+                return None;
+            }
+            lead = (lead * 2).min(LONGEST_LEAD);
+        }
     }
 
     fn is_publisher_shard(&self, index: usize) -> bool {
@@ -243,14 +275,17 @@ impl Conductor<'_> {
             self.observer.progress(Phase::Drain, elapsed, Some(self.plan.drain_limit), &totals);
             let is_fresh = self.is_fresh(&before);
             let all_there = totals.backlog == 0 && totals.in_flight == 0 && totals.delivered >= totals.expected;
-            let complete = is_fresh && all_there;
+            // A shard that stood still may have messages to send that are due.
+            let has_closed = self.worker.has_carried_out_all();
+            let complete = is_fresh && has_closed && all_there;
             let since_ns = *complete_since_ns.get_or_insert(now_ns);
             if !complete {
                 complete_since_ns = None;
             }
             let settled = complete && now_ns - since_ns >= SETTLE.as_nanos() as u64;
             let quiet_since_ns = totals.last_event_ns.max(end_ns);
-            let quiet = is_fresh && now_ns.saturating_sub(quiet_since_ns) >= self.plan.quiet().as_nanos() as u64;
+            let quiet =
+                is_fresh && has_closed && now_ns.saturating_sub(quiet_since_ns) >= self.plan.quiet().as_nanos() as u64;
             let over = elapsed >= self.plan.drain_limit || self.worker.has_failed();
             let done = settled || quiet || over;
             let stopped = self.stop.load(Relaxed);
@@ -341,9 +376,13 @@ fn put_together(plan: &RunPlan, shards: Vec<(usize, ShardOutcome)>, window_ns: (
         }
     }
     let window_s = length_ns as f64 / 1e9;
+    let matching = absences::matching(plan);
     let sides: Vec<_> = received
         .iter()
-        .map(|(node, ledger, streams, absences)| Received { node: *node, ledger, streams, absences })
+        .map(|(node, ledger, streams, absences)| {
+            let absences = Absences::new(absences, &matching);
+            Received { node: *node, ledger, streams, absences }
+        })
         .collect();
     let reactions = plan.workload.has_reactions().then(|| reactions(plan, &publishers));
     let nodes = plan.tells_pairs().then(|| setup::nodes_of_publishers(plan, &plan.fleet.audiences(&plan.workload)));
@@ -353,7 +392,7 @@ fn put_together(plan: &RunPlan, shards: Vec<(usize, ShardOutcome)>, window_ns: (
     books.delivery.out_of_order = counters.out_of_order;
     books.delivery.overlap = counters.overlap;
     books.delivery.retained_replay = counters.retained_replay;
-    books.delivery.foreign = counters.foreign;
+    books.delivery.foreign = counters.foreign + books.never_sent;
     let faults = faults.map(|mut notes| FaultOutcome {
         books: faults::by_segment(plan, &publishers, &sides, std::mem::take(&mut notes.tallies)),
         planned: Arc::clone(&plan.faults),

@@ -16,6 +16,7 @@ use pubmark_protocol::clients::{
     self, Asked, Publication, Roots, SessionConfig, SessionOptions, ShardConfig, Subscription, Will,
 };
 
+use crate::announced::Announced;
 use crate::crews::Crews;
 use crate::faults::{self, FaultLog};
 use crate::places::Places;
@@ -73,6 +74,8 @@ struct Common<'a> {
     configs: [ShardConfig; 2],
     /// Words that fill text payloads.
     text: Arc<[u8]>,
+    /// How far publishers of this process have come.
+    announced: Arc<Announced>,
     progress: Arc<Progress>,
     /// What keeps clients apart.
     rooms: Rooms,
@@ -133,6 +136,7 @@ pub fn shards(plan: &RunPlan, progress: &Arc<Progress>, is_wanted: impl Fn(usize
         triggers: triggers(plan),
         configs: [&plan.publish_at, &plan.subscribe_at].map(|places| shard_config(plan, places)),
         text: text_pool(plan.seed),
+        announced: Arc::new(Announced::new(plan.fleet.devices().len())),
         progress: Arc::clone(progress),
         rooms: Rooms::of(plan),
         shares: shares::shares(plan),
@@ -377,15 +381,16 @@ impl Common<'_> {
             for (nth, place) in (0u32..).zip(plan.subscribe_at.of_subscriber(subscriber)) {
                 // Sessions on independent brokers come and go apart from each other and hear different publishers, so each
                 // broker's part of an audience has a number of its own in the books.
+                let mut config = self.listener_session(subscriber, place);
                 let number = audience * plan.subscribe_at.sessions_per_subscriber() as u32 + nth;
                 let index = *known.entry(number).or_insert_with(|| {
                     let heard = plan.subscribe_at.heard_at(place, streams);
                     let shared = plan.workload.subscribers[usize::from(subscriber.group)].shared.is_some();
-                    audiences.push(Audience { number, heard, shared });
+                    let filters = config.subscriptions.len() as u16;
+                    audiences.push(Audience { number, heard, filters, shared });
                     audiences.len() as u32 - 1
                 });
                 let session = sessions.len() as u32;
-                let mut config = self.listener_session(subscriber, place);
                 let (range, publications) = self.take_aboard(&crew, session, &mut publishers);
                 if let Some(device) = crew.first() {
                     config = SessionConfig { subscriptions: config.subscriptions, ..self.device_session(device) };
@@ -468,11 +473,13 @@ impl Common<'_> {
             publishers,
             follows: plan.follows,
             reacting,
-            receiver: Receiver::new(audiences, Arc::clone(&self.groups), plan.run_id).from_nodes(self.nodes.clone()),
+            receiver: Receiver::new(audiences, Arc::clone(&self.groups), Arc::clone(&self.announced), plan.run_id)
+                .from_nodes(self.nodes.clone()),
             requests: ShardRequests::new(vec![]),
             seed: plan.seed,
             run: plan.run_id,
             series_start_ns: plan.timeline.start_ns(),
+            warmup_ns: plan.timeline.warmup_ns,
             duration_ns: plan.timeline.duration_ns,
             connects_per_s: plan.connects_per_s / shares::count(&self.shares, side) as f64,
             realtime: plan.realtime,
@@ -481,6 +488,7 @@ impl Common<'_> {
             backoff: Stream::new(plan.seed ^ index as u64, purpose::BACKOFF),
             faults: (!plan.faults.is_empty())
                 .then(|| Box::new(FaultLog::new(Arc::clone(&plan.faults), vec![], plan.timeline.start_ns()))),
+            announced: Arc::clone(&self.announced),
             progress: Arc::clone(&self.progress),
         }
     }

@@ -2,6 +2,7 @@
 //! take them from channels, those in worker processes ([`crate::remote`]) from a socket.
 
 use std::sync::Arc;
+use std::sync::atomic::Ordering::Acquire;
 use std::sync::mpsc::{self, Receiver, Sender};
 use std::thread::{Builder, JoinHandle};
 
@@ -23,11 +24,14 @@ use crate::shares::{Place, Share, Side, shares};
 pub enum Command {
     /// Bring the sessions up.
     Connect,
-    /// Follow the schedule; the measured window starts at this time of `CLOCK_MONOTONIC`.
-    Begin {
+    /// The measured window starts at this time of `CLOCK_MONOTONIC`. Every shard knows it before any device sends. May be repeated
+    /// with a later time.
+    Prepare {
         /// The time, ns.
         start_ns: u64,
     },
+    /// Follow the schedule.
+    Begin,
     /// Publishing is over.
     Close {
         /// Since this time, ns.
@@ -105,6 +109,8 @@ pub struct Finished {
 /// Running shards.
 pub struct Worker {
     hands: Vec<Hand>,
+    /// By shard: commands that it was given.
+    given: Vec<u64>,
     processes: Vec<Process>,
     /// A shard that fails is missing from the run, which goes on to its end without.
     survives_losses: bool,
@@ -116,7 +122,7 @@ impl Worker {
     /// Starts the shards as threads, each with what it does over its adapter, and waits until each has opened it.
     pub fn start(setups: Vec<(Setup, ShardRun)>, progress: Arc<Progress>) -> Result<Worker, EngineError> {
         let hands = Vec::with_capacity(setups.len());
-        let mut worker = Worker { hands, processes: vec![], survives_losses: false, progress };
+        let mut worker = Worker { hands, given: vec![], processes: vec![], survives_losses: false, progress };
         for (setup, run) in setups {
             let thread = Thread::start(setup, run)?;
             worker.hands.push(Hand::Thread(Some(thread)));
@@ -131,7 +137,8 @@ impl Worker {
         launcher: Option<&dyn Launcher>,
         progress: Arc<Progress>,
     ) -> Result<Worker, EngineError> {
-        let mut worker = Worker { hands: vec![], processes: vec![], survives_losses: plan.on_nodes, progress };
+        let mut worker =
+            Worker { hands: vec![], given: vec![], processes: vec![], survives_losses: plan.on_nodes, progress };
         let mut places: Vec<Place> = vec![];
         let shares = shares(plan);
         let away = |share: &Share| share.away(plan).zip(launcher);
@@ -177,6 +184,7 @@ impl Worker {
         for process in &mut self.processes {
             process.opened()?;
         }
+        self.given = vec![0; self.hands.len()];
         let mut all = true;
         for hand in &mut self.hands {
             if let Hand::Thread(Some(thread)) = hand {
@@ -189,14 +197,21 @@ impl Worker {
         }
     }
 
-    /// Tells the chosen shards.
-    pub fn tell(&self, command: Command, chosen: impl Fn(usize) -> bool) {
-        for (_, hand) in self.hands.iter().enumerate().filter(|(index, _)| chosen(*index)) {
+    /// Gives the chosen shards a command.
+    pub fn tell(&mut self, command: Command, chosen: impl Fn(usize) -> bool) {
+        for (index, hand) in self.hands.iter().enumerate().filter(|(index, _)| chosen(*index)) {
+            self.given[index] += 1;
             match hand {
                 Hand::Thread(thread) => thread.iter().for_each(|thread| thread.tell(command)),
                 Hand::Away { process, shard, .. } => self.processes[*process].tell(*shard, command),
             }
         }
+    }
+
+    /// Has each shard carried out every command that it was given? Where they run on other machines, as far as their counters came.
+    pub fn has_carried_out_all(&self) -> bool {
+        let shards = self.progress.shards().iter().zip(&self.given);
+        shards.into_iter().all(|(shard, given)| shard.carried_out.load(Acquire) >= *given)
     }
 
     /// Has a shard ended before it was told to?

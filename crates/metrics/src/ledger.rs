@@ -206,6 +206,16 @@ impl Ledger {
         }
     }
 
+    /// First copies with a number above `number`.
+    pub fn arrived_above(&self, stream: u32, number: u32) -> u64 {
+        let newest = self.heads[stream as usize].next - 1;
+        if newest <= number {
+            return 0;
+        }
+        let missing = self.missing(stream, number.saturating_add(1), newest);
+        u64::from(newest - number) - missing.iter().map(|range| range.count()).sum::<u64>()
+    }
+
     /// The missing numbers between `first` and `last`, as ascending ranges that do not touch.
     pub fn missing(&self, stream: u32, first: u32, last: u32) -> Vec<Range> {
         let mut found = Holes::default();

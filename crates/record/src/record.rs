@@ -222,6 +222,9 @@ pub struct WorkloadInfo {
     pub seed: u64,
     /// Hash over (device, due, configured size, churn); `none` where the schedule is not fixed before the run (flood).
     pub schedule_hash: String,
+    /// Messages due in the measured window, counted from the schedule itself; `null` where it is not fixed before the run (flood).
+    #[serde(default)]
+    pub scheduled: Option<u64>,
     /// Devices.
     pub devices: u64,
     /// Subscribers.

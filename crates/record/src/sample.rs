@@ -240,6 +240,7 @@ fn workload() -> WorkloadInfo {
         scale: 1,
         seed: 42,
         schedule_hash: "5f3a9c0de1b74826".to_string(),
+        scheduled: None,
         devices: 200,
         subscribers: 1,
         topics: 19,

@@ -104,7 +104,9 @@ impl Shard {
         let overdue = header.is_some_and(|header| {
             let due_ns = self.window.relative(header.due_ns);
             let latency_ns = self.window.relative(delivery.at_ns) - due_ns;
-            log.notes.fine.enter(due_ns, latency_ns);
+            if self.window.is_plausible(header.due_ns, delivery.at_ns) {
+                log.notes.fine.enter(due_ns, latency_ns);
+            }
             self.window.measures(header.chain_due_ns()) && latency_ns > OVERDUE_AFTER_NS
         });
         if duplicated + out_of_order + u64::from(overdue) == 0 {
@@ -113,7 +115,7 @@ impl Shard {
         // A copy has no header here: its payload tells whose it is.
         let read = || pubmark_protocol::header::read(delivery.payload, delivery.at_ns);
         let Some(header) = header.copied().or_else(read) else { return };
-        let heard = self.sessions[session.0 as usize].asked.map_or(0, |(qos, _)| usize::from(qos.level()));
+        let heard = self.sessions[session.0 as usize].asked.map_or(0, |qos| usize::from(qos.level()));
         let group = usize::from(self.receiver.group_of(header.publisher));
         let level = heard.min(usize::from(self.workload.devices[group].qos.level()));
         let tally = log.tally(level);

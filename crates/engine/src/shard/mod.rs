@@ -6,6 +6,7 @@
 mod breaking;
 pub mod connecting;
 pub mod following;
+pub mod presence;
 pub mod publisher;
 pub mod reacting;
 pub mod receiver;
@@ -21,7 +22,7 @@ pub mod window;
 pub mod working;
 
 use std::sync::Arc;
-use std::sync::atomic::Ordering::Relaxed;
+use std::sync::atomic::Ordering::{Relaxed, Release};
 use std::sync::mpsc::{Receiver as Commands, Sender, TryRecvError};
 use std::time::Duration;
 
@@ -34,6 +35,8 @@ use pubmark_protocol::clients::{Clients, Goodbye, SessionConfig, SessionId, Shar
 use pubmark_protocol::clock;
 use pubmark_protocol::sampling::Sampling;
 
+use crate::announced::Announced;
+use crate::epochs;
 use crate::error::EngineError;
 use crate::faults::FaultLog;
 use crate::outcome::{Counters, ShardOutcome, TYPE_LIMIT, Times, TypeTimes};
@@ -105,6 +108,8 @@ pub struct Setup {
     pub run: u32,
     /// Start of series: −warm-up, ns.
     pub series_start_ns: i64,
+    /// Length of the warm-up, ns.
+    pub warmup_ns: u64,
     /// Length of the measured window, ns.
     pub duration_ns: u64,
     /// Connects started per second at most.
@@ -119,6 +124,8 @@ pub struct Setup {
     pub backoff: Stream,
     /// Faults, in a run that has some.
     pub faults: Option<Box<FaultLog>>,
+    /// How far publishers of this process have come.
+    pub announced: Arc<Announced>,
     /// Shared with the other shards.
     pub progress: Arc<Progress>,
 }
@@ -131,6 +138,7 @@ pub struct Shard {
     rules: Arc<[Rules]>,
     timers: Timers,
     window: Window,
+    warmup_ns: u64,
     duration_ns: u64,
     sessions: Vec<Session>,
     publishers: Vec<Publisher>,
@@ -155,8 +163,10 @@ pub struct Shard {
     following: Option<Box<Following>>,
     /// Sessions that can take messages again, or came up with messages waiting.
     writable: Vec<u32>,
-    /// Publishing is over: schedules are not followed any more.
+    /// Publishing is over: only what was due before is still sent.
     closed: bool,
+    /// Commands taken; the newest counts as carried out when nothing due is left of it.
+    commands: u64,
     /// The shard is ending its sessions: what ends now was not lost.
     finishing: bool,
     handicap: Option<Duration>,
@@ -165,6 +175,7 @@ pub struct Shard {
     backoff: Stream,
     backoffs_drawn: u64,
     faults: Option<Box<FaultLog>>,
+    announced: Arc<Announced>,
     progress: Arc<Progress>,
     online: u64,
     subscribed: u64,
@@ -182,7 +193,8 @@ pub struct Shard {
 }
 
 impl Shard {
-    fn new(setup: Setup) -> (Shard, ShardConfig, Vec<SessionConfig>, bool) {
+    fn new(mut setup: Setup) -> (Shard, ShardConfig, Vec<SessionConfig>, bool) {
+        let epochs_limit = epochs::limit_for(setup.publishers.len());
         let mut configs = Vec::with_capacity(setup.sessions.len());
         let mut sessions = Vec::with_capacity(setup.sessions.len());
         let networks = || setup.sessions.iter().map(|entry| entry.config.network).collect();
@@ -195,6 +207,10 @@ impl Shard {
             sessions.push(Session { responder: entry.responder, work, ..session });
             configs.push(entry.config);
         }
+        for publisher in &mut setup.publishers {
+            publisher.epochs_limit = epochs_limit;
+            setup.announced.begin(publisher.book.publisher);
+        }
         let types = setup.rules.len().min(TYPE_LIMIT) + usize::from(setup.rules.len() > TYPE_LIMIT);
         let shard = Shard {
             name: setup.name,
@@ -203,6 +219,7 @@ impl Shard {
             rules: setup.rules,
             timers: Timers::default(),
             window: Window::NONE,
+            warmup_ns: setup.warmup_ns,
             duration_ns: setup.duration_ns,
             sessions,
             publishers: setup.publishers,
@@ -225,6 +242,7 @@ impl Shard {
             following,
             writable: Vec::new(),
             closed: false,
+            commands: 0,
             finishing: false,
             handicap: setup.handicap,
             connects_per_s: setup.connects_per_s,
@@ -232,6 +250,7 @@ impl Shard {
             backoff: setup.backoff,
             backoffs_drawn: 0,
             faults: setup.faults,
+            announced: setup.announced,
             progress: setup.progress,
             online: 0,
             subscribed: 0,
@@ -270,6 +289,13 @@ impl Shard {
         // Who thinks or works is not silent: something is still to come.
         let thinks = self.reacting.thinking() > 0 || self.at_work > 0;
         shown.last_event_ns.store(if thinks { clock::monotonic_ns() } else { self.last_event_ns }, Relaxed);
+        // Last, so that whoever sees a command carried out sees what it led to.
+        shown.carried_out.store(self.commands - u64::from(self.is_behind()), Release);
+    }
+
+    /// Publishing is over, and something that was due before has not been done yet.
+    fn is_behind(&self) -> bool {
+        self.closed && self.timers.next_ns().is_some_and(|at_ns| at_ns < self.window.closed_ns())
     }
 
     /// Does everything that is due now, at most a turn's worth.
@@ -320,11 +346,15 @@ impl Shard {
         if self.wants_to_flood() || self.tally.is_looking() { Some(0) } else { self.timers.next_ns() }
     }
 
-    /// Fixes the measured window and begins the schedule.
-    fn begin(&mut self, start_ns: u64) {
-        self.window = Window::new(start_ns, self.duration_ns);
-        self.receiver.begin();
-        self.timers.add(start_ns, Task::WindowStart);
+    /// Fixes the measured window. Deliveries can be placed from now on, before any device sends.
+    fn prepare(&mut self, start_ns: u64) {
+        self.window = Window::new(start_ns, self.warmup_ns, self.duration_ns);
+        self.receiver.presence.begin();
+    }
+
+    /// Begins the schedule in the window that was fixed.
+    fn begin(&mut self) {
+        self.timers.add(self.window.absolute(0), Task::WindowStart);
         self.timers.add(self.window.closed_ns(), Task::WindowEnd);
         self.plan_faults();
         for index in 0..self.publishers.len() as u32 {
@@ -337,7 +367,19 @@ impl Shard {
         }
     }
 
-    /// Stops following schedules; what is due already may still be sent.
+    fn carry_out(&mut self, command: Command) {
+        match command {
+            Command::Connect => self.connect_all(clock::monotonic_ns()),
+            Command::Prepare { start_ns } => self.prepare(start_ns),
+            Command::Begin => self.begin(),
+            Command::Close { at_ns } => self.close(at_ns),
+            Command::Finish => {}
+        }
+        self.commands += 1;
+        self.show();
+    }
+
+    /// Ends the schedules at an instant; what was due before it is still sent.
     fn close(&mut self, at_ns: u64) {
         self.closed = true;
         self.window.close(at_ns);
@@ -360,7 +402,7 @@ impl Shard {
         self.settle_requests();
         self.settle_answers();
         self.show();
-        let absences = self.receiver.absences();
+        let absences = self.receiver.presence.absences();
         ShardOutcome {
             name: self.name,
             streams: self.receiver.stream_rows(),
@@ -416,10 +458,8 @@ pub fn run<C: Clients>(
     let _ = opened.send(clients.waker());
     loop {
         match commands.try_recv() {
-            Ok(Command::Connect) => shard.connect_all(clock::monotonic_ns()),
-            Ok(Command::Begin { start_ns }) => shard.begin(start_ns),
-            Ok(Command::Close { at_ns }) => shard.close(at_ns),
             Ok(Command::Finish) | Err(TryRecvError::Disconnected) => return Ok(shard.finish(clients)),
+            Ok(command) => shard.carry_out(command),
             Err(TryRecvError::Empty) => {
                 let until_ns = if shard.writable.is_empty() { shard.next_ns() } else { Some(0) };
                 let until_ns = until_ns.map(|until_ns| until_ns.saturating_sub(lead_ns));

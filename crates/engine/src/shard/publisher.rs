@@ -60,6 +60,8 @@ pub struct Publisher {
     pub roots: Option<Arc<Roots>>,
     /// Its side of the books.
     pub book: PublisherBook,
+    /// Entries that its epochs may have.
+    pub epochs_limit: usize,
     /// Its messages are requests.
     pub requester: Option<Box<Requester>>,
 }
@@ -90,6 +92,7 @@ impl Publisher {
             warm_up: device.warm_up,
             roots: None,
             book: PublisherBook { publisher: device.publisher, group: device.group, ..PublisherBook::default() },
+            epochs_limit: usize::MAX,
             requester: None,
         }
     }
@@ -112,9 +115,7 @@ impl Publisher {
         if measured && self.book.first_measured == 0 {
             self.book.first_measured = sequence;
         }
-        if self.book.epochs.last().is_none_or(|(last, _)| *last != epoch) {
-            self.book.epochs.push((epoch, sequence));
-        }
+        self.book.epochs.note(epoch, sequence, self.epochs_limit);
         if let Some(segment) = segment
             && self.book.segments.last().is_none_or(|(last, _)| *last != segment)
         {

@@ -9,8 +9,10 @@ use pubmark_model::fleet::Heard;
 use pubmark_protocol::events::Delivery;
 use pubmark_protocol::header::{self, Header};
 
+use super::presence::Presence;
 use super::window::Window;
-use crate::outcome::{Absence, Counters, StreamRow, Times, TypeTimes};
+use crate::announced::Announced;
+use crate::outcome::{Counters, StreamRow, Times, TypeTimes};
 use crate::plan::LATE_AFTER;
 use pubmark_metrics::series::Series;
 
@@ -75,8 +77,10 @@ impl Streams {
 pub struct Audience {
     /// Its number in the books.
     pub number: u32,
-    /// Whom it hears.
+    /// Publishers whose topics its filters match.
     pub heard: Arc<[Heard]>,
+    /// Filters of its subscription.
+    pub filters: u16,
     /// It is a shared group. Its members' sockets are read in any order, and no order is promised to them (MQTT 5.0 §4.6).
     pub shared: bool,
 }
@@ -87,19 +91,18 @@ pub struct Receiver {
     numbers: Vec<u32>,
     /// Is it a shared group?
     shared: Vec<bool>,
-    /// Sessions of each that the system holds.
-    held: Vec<u32>,
+    /// When the system held their filters.
+    pub presence: Presence,
     streams: Vec<Streams>,
     /// Books of all their streams.
     pub ledger: Ledger,
-    /// Times without a session that are over.
-    absences: Vec<Absence>,
-    /// By audience: the epoch since which no session of it is held; from the start until one first is.
-    absent_since: Vec<Option<u32>>,
     /// Group of each publisher of the fleet.
     groups: Arc<[u16]>,
     /// Node of each publisher of the fleet, in a run on several.
     nodes: Option<Arc<[u16]>>,
+    /// How far publishers of this process have come, and a copy of it by publisher, as far as it was looked at.
+    announced: Arc<Announced>,
+    known: Vec<u32>,
     run: u32,
 }
 
@@ -125,7 +128,7 @@ pub fn type_row(types: &mut [Option<Box<TypeTimes>>], group: u16) -> &mut TypeTi
 
 impl Receiver {
     /// Books for audiences.
-    pub fn new(audiences: &[Audience], groups: Arc<[u16]>, run: u32) -> Receiver {
+    pub fn new(audiences: &[Audience], groups: Arc<[u16]>, announced: Arc<Announced>, run: u32) -> Receiver {
         let mut base = 0;
         let mut streams = Vec::with_capacity(audiences.len());
         for audience in audiences {
@@ -136,11 +139,11 @@ impl Receiver {
         Receiver {
             numbers: audiences.iter().map(|audience| audience.number).collect(),
             shared: audiences.iter().map(|audience| audience.shared).collect(),
-            held: vec![0; audiences.len()],
+            presence: Presence::new(audiences.iter().map(|audience| (audience.number, audience.filters))),
             streams,
             ledger: Ledger::new(base as usize),
-            absences: Vec::new(),
-            absent_since: vec![Some(0); audiences.len()],
+            known: vec![0; if audiences.is_empty() { 0 } else { groups.len() }],
+            announced,
             groups,
             nodes: None,
             run,
@@ -172,35 +175,15 @@ impl Receiver {
         self.numbers.iter().zip(&self.streams).flat_map(rows).collect()
     }
 
-    /// A session of an audience was lost. If it was the last, the audience is absent from this epoch on.
-    pub fn absent_from(&mut self, subscriber: u32, epoch: u32) {
-        let held = &mut self.held[subscriber as usize];
-        *held = held.saturating_sub(1);
-        if *held == 0 {
-            self.absent_since[subscriber as usize].get_or_insert(epoch);
+    /// Has the publisher sent a message of this number? If it runs in another process, that is not known here, and checked when the
+    /// account is closed.
+    fn may_have_sent(&mut self, publisher: u32, sequence: u32) -> bool {
+        let Some(known) = self.known.get_mut(publisher as usize) else { return false };
+        // Where a sender is far ahead, its counter need not be read for each message: that line is the sender's.
+        if sequence >= *known {
+            *known = self.announced.next(publisher).unwrap_or(u32::MAX);
         }
-    }
-
-    /// One more session of an audience is held, from this epoch on.
-    pub fn present_from(&mut self, subscriber: u32, epoch: u32) {
-        self.held[subscriber as usize] += 1;
-        if let Some(from_epoch) = self.absent_since[subscriber as usize].take() {
-            let subscriber = self.numbers[subscriber as usize];
-            self.absences.push(Absence { subscriber, from_epoch, to_epoch: Some(epoch) });
-        }
-    }
-
-    /// Forgets absences that were over before anything was sent.
-    pub fn begin(&mut self) {
-        self.absences.clear();
-    }
-
-    /// All times without a session.
-    pub fn absences(&self) -> Vec<Absence> {
-        let open = self.numbers.iter().zip(&self.absent_since).filter_map(|(subscriber, since)| {
-            since.map(|from_epoch| Absence { subscriber: *subscriber, from_epoch, to_epoch: None })
-        });
-        self.absences.iter().copied().chain(open).collect()
+        sequence < *known
     }
 
     /// Enters a delivery; its header if it was a first copy (of the measured window or the warm-up).
@@ -211,10 +194,11 @@ impl Receiver {
         window: &Window,
         figures: &mut Figures<'_>,
     ) -> Option<Header> {
-        let header =
-            header::read(delivery.payload, delivery.at_ns).filter(|header| header::is_of_run(header, self.run));
-        let stream =
-            header.and_then(|header| Some((header, self.streams[subscriber as usize].find(header.publisher)?)));
+        let header = header::read(delivery.payload, delivery.at_ns)
+            .filter(|header| window.is_set() && header::is_of_run(header, self.run));
+        let stream = header
+            .and_then(|header| Some((header, self.streams[subscriber as usize].find(header.publisher)?)))
+            .filter(|(header, _)| self.may_have_sent(header.publisher, header.sequence));
         let Some((header, (stream, filters))) = stream else {
             let counters = &mut *figures.counters;
             *match (header::is_will_of_run(delivery.payload, self.run), delivery.retained) {
@@ -268,7 +252,9 @@ impl Receiver {
         let due_ns = window.relative(header.due_ns);
         let at_ns = window.relative(delivery.at_ns);
         let latency_ns = at_ns - due_ns;
-        figures.series.enter_latency(due_ns, latency_ns);
+        if window.is_plausible(header.due_ns, delivery.at_ns) {
+            figures.series.enter_latency(due_ns, latency_ns);
+        }
         figures.series.enter_delivery(at_ns, delivery.payload.len() as u64);
         if window.holds(delivery.at_ns) {
             figures.counters.delivered_in_window += 1;
@@ -331,7 +317,10 @@ mod tests {
 
     fn receiver(shared: bool) -> Receiver {
         let heard: Arc<[Heard]> = [Heard { publisher: 0, filters: 1 }].into();
-        Receiver::new(&[Audience { number: 5, heard, shared }], [0].into(), RUN)
+        let announced = Announced::new(1);
+        announced.begin(0);
+        announced.announce(0, 3);
+        Receiver::new(&[Audience { number: 5, heard, filters: 1, shared }], [0].into(), Arc::new(announced), RUN)
     }
 
     /// Enters messages of publisher 0 and gives the counters.
@@ -355,7 +344,7 @@ mod tests {
                 series: &mut series,
                 from_nodes: &mut vec![],
             };
-            receiver.enter(0, &delivery, &Window::new(0, 1_000_000), &mut figures);
+            receiver.enter(0, &delivery, &Window::new(0, 0, 1_000_000), &mut figures);
         }
         counters
     }
@@ -367,6 +356,37 @@ mod tests {
         assert_eq!((counters.out_of_order, counters.duplicated), (0, 1));
         let counters = counted(&mut receiver(false), &[1, 3, 2, 1]);
         assert_eq!((counters.out_of_order, counters.duplicated), (1, 1));
+    }
+
+    #[test]
+    fn a_message_that_its_publisher_never_announced_is_foreign() {
+        let mut receiver = receiver(false);
+        let counters = counted(&mut receiver, &[1, 4, 9_000, 2]);
+        assert_eq!((counters.foreign, counters.delivered_in_window), (2, 2));
+        receiver.announced.announce(0, 4);
+        let counters = counted(&mut receiver, &[4]);
+        assert_eq!((counters.foreign, counters.delivered_in_window), (0, 1));
+    }
+
+    #[test]
+    fn what_comes_before_the_window_is_known_is_foreign() {
+        let mut receiver = receiver(false);
+        let (mut times, mut types, mut counters) = (Times::new(), vec![None], Counters::default());
+        let mut series = Series::new(0);
+        let mut payload = Vec::new();
+        header::write(&mut payload, 16, RUN, 0, 1, 1_000);
+        let delivery =
+            Delivery { payload: &payload, retained: false, at_ns: 2_000, empty_at_ns: Some(1_500), kernel_ns: None };
+        let mut figures = Figures {
+            times: &mut times,
+            types: &mut types,
+            counters: &mut counters,
+            series: &mut series,
+            from_nodes: &mut vec![],
+        };
+        assert_eq!(receiver.enter(0, &delivery, &Window::NONE, &mut figures), None);
+        assert_eq!(counters.foreign, 1);
+        assert_eq!(series.width_ns(), 1_000_000_000);
     }
 
     #[test]
@@ -387,22 +407,8 @@ mod tests {
                 series: &mut series,
                 from_nodes: &mut vec![],
             };
-            assert_eq!(receiver.enter(0, &delivery, &Window::new(0, 1_000_000), &mut figures), None);
+            assert_eq!(receiver.enter(0, &delivery, &Window::new(0, 0, 1_000_000), &mut figures), None);
         }
         assert_eq!((counters.wills, counters.retained_replay, counters.foreign), (2, 1, 1));
-    }
-
-    #[test]
-    fn an_audience_is_absent_while_none_of_its_sessions_is_held() {
-        let mut receiver = receiver(true);
-        receiver.present_from(0, 1);
-        receiver.present_from(0, 2);
-        receiver.begin();
-        receiver.absent_from(0, 3);
-        assert_eq!(receiver.absences(), []);
-        receiver.absent_from(0, 4);
-        assert_eq!(receiver.absences(), [Absence { subscriber: 5, from_epoch: 4, to_epoch: None }]);
-        receiver.present_from(0, 6);
-        assert_eq!(receiver.absences(), [Absence { subscriber: 5, from_epoch: 4, to_epoch: Some(6) }]);
     }
 }

@@ -36,10 +36,11 @@ impl Shard {
 
     /// Meets a due time: it is offered, and sent if nothing of this publisher waits before it.
     pub(super) fn send_due<C: Clients>(&mut self, clients: &mut C, index: u32, ready_ns: u64) {
-        if self.closed {
+        let publisher = &mut self.publishers[index as usize];
+        let is_offered = |due_ns| self.window.offers(self.window.absolute(due_ns));
+        if !publisher.schedule.peek_ns().is_some_and(is_offered) {
             return;
         }
-        let publisher = &mut self.publishers[index as usize];
         let rules = &self.rules[usize::from(publisher.book.group)];
         let before = publisher.schedule.clone();
         let Some(due) = publisher.schedule.take(rules) else { return };
@@ -120,6 +121,7 @@ impl Shard {
         if session.state != State::Online || !publisher.may_send() {
             return Step::Waits;
         }
+        self.announced.announce(publisher.book.publisher, publisher.next_sequence);
         if let (Some(roots), Some(root_ns)) = (&publisher.roots, root_ns) {
             roots.note(publisher.next_sequence, root_ns);
         }
@@ -131,7 +133,8 @@ impl Shard {
         };
         match clients.send(SessionId(publisher.session), message) {
             Taken::Yes => {
-                let sequence = publisher.use_sequence(measured, self.progress.epoch(), segment);
+                let epoch = self.progress.epoch(|| self.window.since_schedule(clock::monotonic_ns()));
+                let sequence = publisher.use_sequence(measured, epoch, segment);
                 let payload_bytes = due.payload_bytes;
                 session.pending.push_back(Pending { publisher: index, sequence, ready_ns, measured, payload_bytes });
                 self.in_flight += 1;
@@ -257,8 +260,36 @@ impl Shard {
         bytes
     }
 
+    /// Offers what was due before publishing ended and was never got to, as this thread stood still: it was not sent, and its lag is
+    /// ours.
+    fn offer_the_rest(&mut self) {
+        let now_ns = clock::monotonic_ns();
+        for index in 0..self.publishers.len() as u32 {
+            while let Some(due) = self.take_offered(index) {
+                self.offer(index, &due, None, now_ns);
+                let book = &mut self.publishers[index as usize].book;
+                match (due.due_ns >= 0, due.planned_online) {
+                    (false, _) => {}
+                    (true, true) => book.unsent += 1,
+                    (true, false) => book.skipped_planned += 1,
+                }
+            }
+        }
+    }
+
+    /// The next message of a publisher's schedule, if it was due before publishing ended.
+    fn take_offered(&mut self, index: u32) -> Option<Due> {
+        let publisher = &mut self.publishers[index as usize];
+        let due_ns = publisher.schedule.peek_ns().filter(|_| !publisher.flood)?;
+        self.window.offers(self.window.absolute(due_ns)).then_some(())?;
+        publisher.schedule.take(&self.rules[usize::from(publisher.book.group)])
+    }
+
     /// Ends the books: what still waits was not sent.
     pub(super) fn settle(&mut self) {
+        if self.closed {
+            self.offer_the_rest();
+        }
         for publisher in &mut self.publishers {
             let rules = &self.rules[usize::from(publisher.book.group)];
             let Some(mut cursor) = publisher.behind.take() else { continue };

@@ -22,6 +22,17 @@ pub enum State {
     Waiting,
 }
 
+/// A filter of a session's subscription.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Filter {
+    /// The system has answered it on this connection.
+    pub answered: bool,
+    /// Its newest answer granted it.
+    pub granted: bool,
+    /// The system holds it, whether the session is connected or not.
+    pub held: bool,
+}
+
 /// A session.
 #[derive(Debug)]
 pub struct Session {
@@ -41,12 +52,12 @@ pub struct Session {
     pub publishers: Range<u32>,
     /// Its subscriber on this shard.
     pub subscriber: Option<u32>,
-    /// Level that its subscriptions ask for, and how many there are.
-    pub asked: Option<(Qos, usize)>,
-    /// It is connected and holds its subscriptions.
+    /// Level that its subscriptions ask for.
+    pub asked: Option<Qos>,
+    /// Filters that it subscribes to.
+    pub filters: Box<[Filter]>,
+    /// It is connected, and all its filters were answered.
     pub subscribed: bool,
-    /// The system holds its subscriptions, connected or not.
-    pub held: bool,
     /// Keeps its state on the server.
     pub persistent: bool,
     /// It left a will, which the server publishes if it goes without a goodbye.
@@ -73,9 +84,9 @@ impl Session {
             failures: 0,
             publishers,
             subscriber,
-            asked: config.subscriptions.first().map(|first| (first.qos, config.subscriptions.len())),
+            asked: config.subscriptions.first().map(|first| first.qos),
+            filters: vec![Filter::default(); config.subscriptions.len()].into(),
             subscribed: false,
-            held: false,
             persistent: config.persistent,
             has_will: config.options.will.is_some(),
             pending: PendingQueue::new(),

@@ -65,27 +65,51 @@ impl Shard {
         Some(front)
     }
 
+    /// All filters of a session were answered, or the system still has them: those that were granted are held from now on.
     fn subscriber_present(&mut self, session: SessionId) {
         let entry = &mut self.sessions[session.0 as usize];
-        let Some(subscriber) = entry.subscriber.filter(|_| !entry.subscribed) else { return };
-        entry.subscribed = true;
-        if !std::mem::replace(&mut entry.held, true) {
-            let epoch = self.progress.absence_ends(clock::monotonic_ns());
-            self.receiver.present_from(subscriber, epoch);
+        if entry.subscriber.is_none() || entry.subscribed {
+            return;
         }
+        entry.subscribed = true;
         self.subscribed += 1;
+        self.settle_presence(session);
         self.note_fault(session.0, What::Up);
     }
 
     fn subscriber_gone(&mut self, session: SessionId) {
         let entry = &mut self.sessions[session.0 as usize];
-        let Some(subscriber) = entry.subscriber.filter(|_| entry.subscribed) else { return };
+        entry.filters.iter_mut().for_each(|filter| filter.answered = false);
+        if entry.subscriber.is_none() || !entry.subscribed {
+            return;
+        }
         entry.subscribed = false;
         self.subscribed -= 1;
         if !entry.persistent && !self.finishing {
-            entry.held = false;
-            let epoch = self.progress.absence_begins(clock::monotonic_ns());
-            self.receiver.absent_from(subscriber, epoch);
+            entry.filters.iter_mut().for_each(|filter| filter.granted = false);
+            self.settle_presence(session);
+        }
+    }
+
+    /// Enters what changed of the filters that the system holds for a session.
+    fn settle_presence(&mut self, session: SessionId) {
+        let entry = &mut self.sessions[session.0 as usize];
+        let Some(audience) = entry.subscriber else { return };
+        let since_ns = self.window.since_schedule(clock::monotonic_ns());
+        let (mut begins, mut ends) = (None, None);
+        for (number, filter) in (0u16..).zip(&mut entry.filters) {
+            match (filter.held, filter.granted) {
+                (false, true) => {
+                    let epoch = *ends.get_or_insert_with(|| self.progress.absence_ends(since_ns));
+                    self.receiver.presence.held_from(audience, number, epoch);
+                }
+                (true, false) => {
+                    let epoch = *begins.get_or_insert_with(|| self.progress.absence_begins(since_ns));
+                    self.receiver.presence.absent_from(audience, number, epoch);
+                }
+                _ => continue,
+            }
+            filter.held = filter.granted;
         }
     }
 
@@ -147,19 +171,28 @@ impl Sink for Shard {
     }
 
     fn subscribed(&mut self, session: SessionId, index: usize, granted: Result<Qos, Said>) {
-        let Some((asked, count)) = self.sessions[session.0 as usize].asked else { return };
-        let is_granted = granted.is_ok();
+        let entry = &mut self.sessions[session.0 as usize];
+        let (Some(asked), Some(filter)) = (entry.asked, entry.filters.get_mut(index)) else { return };
+        (filter.answered, filter.granted) = (true, granted.is_ok());
         match granted {
             Ok(level) if level < asked => self.counters.granted_lower += 1,
             Ok(_) => {}
-            Err(said) => {
+            Err(reason) => {
                 self.counters.subscriptions_refused += 1;
-                self.counters.count_cause(format!("subscription refused: {said}"));
+                self.counters.count_cause(format!("subscription refused: {reason}"));
             }
         }
-        if index + 1 == count {
+        let filters = &self.sessions[session.0 as usize].filters;
+        if !filters.iter().all(|filter| filter.answered) {
+            return;
+        }
+        let are_granted = filters.iter().all(|filter| filter.granted);
+        if self.sessions[session.0 as usize].subscribed {
+            // The system took back, or granted after all, what it had answered before.
+            self.settle_presence(session);
+        } else {
             self.subscriber_present(session);
-            self.note_answers_granted(session, is_granted);
+            self.note_answers_granted(session, are_granted);
         }
     }
 

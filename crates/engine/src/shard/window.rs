@@ -3,21 +3,31 @@
 /// The measured window, ns of `CLOCK_MONOTONIC`.
 #[derive(Clone, Copy, Debug)]
 pub struct Window {
+    schedule_start_ns: u64,
     start_ns: u64,
     end_ns: u64,
     /// When publishing really ended: `end_ns`, or earlier if the run was interrupted. Which messages are measured does not
     /// depend on it, so that both sides of the books always agree.
     closed_ns: u64,
+    /// Messages due before this instant are offered. Earlier than `closed_ns` where a run is interrupted in its warm-up.
+    until_ns: u64,
 }
 
 impl Window {
     /// A window that measures nothing, until the real one is known.
-    pub const NONE: Window = Window { start_ns: u64::MAX, end_ns: u64::MAX, closed_ns: u64::MAX };
+    pub const NONE: Window = Window {
+        schedule_start_ns: u64::MAX,
+        start_ns: u64::MAX,
+        end_ns: u64::MAX,
+        closed_ns: u64::MAX,
+        until_ns: u64::MAX,
+    };
 
-    /// From `start_ns` for `duration_ns`.
-    pub fn new(start_ns: u64, duration_ns: u64) -> Window {
+    /// From `start_ns` for `duration_ns`, after a warm-up.
+    pub fn new(start_ns: u64, warmup_ns: u64, duration_ns: u64) -> Window {
         let end_ns = start_ns.saturating_add(duration_ns);
-        Window { start_ns, end_ns, closed_ns: end_ns }
+        let schedule_start_ns = start_ns.saturating_sub(warmup_ns);
+        Window { schedule_start_ns, start_ns, end_ns, closed_ns: end_ns, until_ns: end_ns }
     }
 
     /// Is it known?
@@ -33,11 +43,29 @@ impl Window {
     /// Notes that publishing ended earlier.
     pub fn close(&mut self, at_ns: u64) {
         self.closed_ns = at_ns.clamp(self.start_ns, self.end_ns);
+        self.until_ns = at_ns.min(self.end_ns);
+    }
+
+    /// Is a message due at this instant offered? It is if publishing had not ended by then, however late we get to it.
+    pub fn offers(&self, due_ns: u64) -> bool {
+        due_ns < self.until_ns
+    }
+
+    /// Time since the schedule's start, ns; 0 before it.
+    pub fn since_schedule(&self, at_ns: u64) -> u64 {
+        at_ns.saturating_sub(self.schedule_start_ns)
     }
 
     /// Is a message due at this instant measured?
     pub fn measures(&self, due_ns: u64) -> bool {
         (self.start_ns..self.end_ns).contains(&due_ns)
+    }
+
+    /// Can a message that was delivered at `at_ns` have had this due time? A peer can write any time into a header; one before the
+    /// schedule or after its delivery belongs to no bin of a series. Clocks of two machines may differ by a second here: what they
+    /// differ by is judged elsewhere (V22).
+    pub fn is_plausible(&self, due_ns: u64, at_ns: u64) -> bool {
+        (self.schedule_start_ns..=at_ns.saturating_add(1_000_000_000)).contains(&due_ns)
     }
 
     /// Does this instant lie in the window, as far as it was lived through?

@@ -39,15 +39,30 @@ impl DeviceHash {
     }
 }
 
-/// The hash of a whole schedule: 16 hexadecimal digits, or `none` if any group floods, because a flood has no schedule.
-pub fn hash(workload: &Workload, fleet: &Fleet, seed: u64, timeline: &Timeline) -> String {
+/// What a whole schedule comes to.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Summary {
+    /// Its hash: 16 hexadecimal digits, or `none` if any group floods, because a flood has no schedule.
+    pub hash: String,
+    /// Messages due in the measured window; `None` if any group floods. What devices do in reaction to others is not in it.
+    pub offered: Option<u64>,
+}
+
+/// Runs through a whole schedule.
+pub fn summary(workload: &Workload, fleet: &Fleet, seed: u64, timeline: &Timeline) -> Summary {
     let rules = Rules::all(workload, seed, timeline);
     if rules.iter().any(Rules::is_flood) {
-        return "none".to_owned();
+        return Summary { hash: "none".to_owned(), offered: None };
     }
-    let values: Vec<u64> =
-        fleet.devices().iter().map(|device| device_hash(&rules[usize::from(device.group)], device)).collect();
-    combine(workload, fleet, &values)
+    let mut offered = 0;
+    let device_hash = |device: &Device| device_hash(&rules[usize::from(device.group)], device, &mut offered);
+    let values: Vec<u64> = fleet.devices().iter().map(device_hash).collect();
+    Summary { hash: combine(workload, fleet, &values), offered: Some(offered) }
+}
+
+/// [`Summary::hash`] of a whole schedule.
+pub fn hash(workload: &Workload, fleet: &Fleet, seed: u64, timeline: &Timeline) -> String {
+    summary(workload, fleet, seed, timeline).hash
 }
 
 /// Puts [`DeviceHash::value`]s, by publisher number, together to what [`hash`] gives; `none` if any group floods.
@@ -70,12 +85,14 @@ pub(super) fn in_identity_order(workload: &Workload, fleet: &Fleet) -> Vec<Devic
     devices
 }
 
-fn device_hash(rules: &Rules, device: &Device) -> u64 {
+/// Hash of a device's schedule; adds its messages in the measured window to `offered`.
+fn device_hash(rules: &Rules, device: &Device, offered: &mut u64) -> u64 {
     let mut churn = ChurnCursor::new(rules, device);
     let mut hash = DeviceHash::new(rules, device, churn.online_at_start());
     let mut cursor = Cursor::new(rules, device);
     while let Some(due) = cursor.take(rules) {
         hash.add_due(&due);
+        *offered += u64::from(due.due_ns >= 0 && rules.think.is_none());
     }
     while let Some(transition) = churn.take(rules) {
         hash.add_transition(&transition);

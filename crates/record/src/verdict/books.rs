@@ -2,7 +2,7 @@
 
 use super::{Finding, VerdictInput};
 use crate::quantity::count;
-use crate::record::{Delivery, VerdictStatus};
+use crate::record::{Delivery, Status, VerdictStatus};
 
 const REPORT_IT: &str = "this is an error in pubmark: please report it with the record";
 
@@ -12,6 +12,22 @@ pub(super) fn sending_closes(input: &VerdictInput) -> Option<Finding> {
     let parts = [books.sent, books.skipped_planned, books.skipped_disconnected, books.refused, books.unsent];
     let names = "sent + skipped planned + skipped disconnected + refused + unsent";
     Some(identity("offered", books.offered, names, parts.iter().sum()))
+}
+
+/// V27; says nothing where the schedule does not say how many messages there are.
+pub(super) fn offered_as_scheduled(input: &VerdictInput) -> Option<Finding> {
+    let scheduled = input.workload.scheduled?;
+    let has_lost_a_node = input.nodes.iter().any(|node| node.lost.is_some());
+    if input.status == Status::Interrupted || has_lost_a_node {
+        return None;
+    }
+    let triggered = input.reactions.map_or(0, |reactions| reactions.triggered);
+    let offered = input.delivery.offered.saturating_sub(triggered);
+    if offered == scheduled {
+        return Some(Finding::valid(format!("{} messages offered, as many as the schedule has", count(offered))));
+    }
+    let finding = format!("{} messages offered, {} in the schedule", count(offered), count(scheduled));
+    Some(Finding::new(VerdictStatus::Invalid, finding, REPORT_IT))
 }
 
 /// V08.

@@ -11,6 +11,7 @@ mod nodes;
 mod requests;
 pub mod rules;
 mod samples;
+pub mod subscriptions;
 #[cfg(test)]
 mod tests;
 pub mod usable;
@@ -22,8 +23,8 @@ use crate::faults::FaultFigures;
 use crate::links::LinkFigures;
 use crate::nodes::NodeRow;
 use crate::record::{
-    Check, Delivery, Environment, GeneratorHealth, Reason, Record, Settings, Status, Summary, Verdict, VerdictStatus,
-    WorkloadInfo,
+    Check, Connections, Delivery, Environment, GeneratorHealth, ReactionCounts, Reason, Record, Settings, Status,
+    Summary, Verdict, VerdictStatus, WorkloadInfo,
 };
 use crate::requests::RequestFigures;
 use crate::tables::{Breakdown, PairRow};
@@ -40,6 +41,10 @@ pub struct VerdictInput<'a> {
     pub settings: &'a Settings,
     /// What was sent by whom.
     pub workload: &'a WorkloadInfo,
+    /// Connections and subscriptions.
+    pub connections: &'a Connections,
+    /// Messages by what made them due.
+    pub reactions: Option<&'a ReactionCounts>,
     /// The books.
     pub delivery: &'a Delivery,
     /// Bytes still unsent in our sockets at the end.
@@ -85,6 +90,8 @@ impl<'a> VerdictInput<'a> {
             status: record.status,
             settings: &record.settings,
             workload: &record.workload,
+            connections: &record.connections,
+            reactions: record.reactions.as_ref(),
             delivery: &record.delivery,
             socket_unsent_bytes: record.socket_unsent_bytes,
             held_bytes: record.held_bytes,
@@ -132,7 +139,7 @@ impl Finding {
 /// Applies every rule that concerns the run. The status is the worst of the findings.
 pub fn judge(input: &VerdictInput) -> Verdict {
     let mut verdict = Verdict { status: VerdictStatus::Valid, reasons: Vec::new(), checks: Vec::new() };
-    for rule in &rules::RULES {
+    for rule in rules::RULES {
         let Some(found) = (rule.judge)(input) else { continue };
         verdict.status = verdict.status.max(found.status);
         if found.status != VerdictStatus::Valid {

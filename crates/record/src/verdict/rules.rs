@@ -1,7 +1,7 @@
 //! The rules of the verdict, in the order in which they are applied and shown. A new rule is a function and a row here.
 
 use super::usable::Spoils;
-use super::{Finding, VerdictInput, books, faults, generator, links, nodes, requests, samples};
+use super::{Finding, VerdictInput, books, faults, generator, links, nodes, requests, samples, subscriptions};
 use crate::codes::Page;
 
 /// A rule of the verdict.
@@ -31,7 +31,7 @@ impl Rule {
 }
 
 /// Every rule.
-pub const RULES: [Rule; 22] = [
+pub const RULES: &[Rule] = &[
     Rule {
         code: "V01",
         name: "schedule kept",
@@ -272,5 +272,40 @@ pub const RULES: [Rule; 22] = [
         judges_generator: false,
         spoils: Spoils::Times,
         judge: nodes::clocks,
+    },
+    Rule {
+        code: "V23",
+        name: "subscriptions granted",
+        meaning: "Nothing is expected of a filter that the system refused. If it refused some, fewer messages were delivered than the \
+                  workload asks for, and the run is suspect. If it refused all of them, nobody received anything: the run is \
+                  invalid. The reason is the system's own.",
+        remedy: "Check the system's access rules, or the credentials of the subscribers (`--user`).",
+        judges_generator: false,
+        spoils: Spoils::Everything,
+        judge: subscriptions::granted,
+    },
+    Rule {
+        code: "V26",
+        name: "samples are deliveries",
+        meaning: "Each latency belongs to one delivery in the account. A peer that sends messages which nobody published (a broker that \
+                  makes up sequence numbers) can add samples, and they cannot be taken out again: with more samples than \
+                  deliveries the run is invalid. Where publisher and subscriber run in one process, such a message is recognised \
+                  when it arrives, counted as foreign, and adds nothing.",
+        remedy: "Find out what else publishes to these topics, or what the system does to messages.",
+        judges_generator: false,
+        spoils: Spoils::Times,
+        judge: samples::are_deliveries,
+    },
+    Rule {
+        code: "V27",
+        name: "offered as scheduled",
+        meaning: "What is offered is a property of the schedule, however late pubmark is: every message due in the window is \
+                  offered, and what was not sent is unsent. The messages of the window are counted a second time from the \
+                  schedule itself; if the two counts differ, the run is invalid. Reactions have no schedule and are left out, \
+                  and so are interrupted runs, runs that lost a node, and floods.",
+        remedy: "This is an error in pubmark: please report it with the record.",
+        judges_generator: false,
+        spoils: Spoils::Everything,
+        judge: books::offered_as_scheduled,
     },
 ];

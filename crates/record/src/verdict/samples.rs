@@ -63,6 +63,26 @@ pub(super) fn samples_fit(input: &VerdictInput) -> Option<Finding> {
     ))
 }
 
+/// V26; says nothing where deliveries are not counted exactly.
+pub(super) fn are_deliveries(input: &VerdictInput) -> Option<Finding> {
+    let latency = input.latency_us?;
+    let has_lost_a_node = input.nodes.iter().any(|node| node.lost.is_some());
+    if input.delivery.approximate || has_lost_a_node {
+        return None;
+    }
+    // A message that the system refused and delivered all the same was received, though nobody expected it.
+    let delivered = input.delivery.delivered + input.delivery.delivered_after_refusal;
+    let counts = format!("{} latencies of {} deliveries", count(latency.count), count(delivered));
+    if latency.count <= delivered {
+        return Some(Finding::valid(counts));
+    }
+    Some(Finding::new(
+        VerdictStatus::Invalid,
+        format!("{counts}: messages arrived that nobody published"),
+        "find out what else publishes to these topics, or what the system does to messages",
+    ))
+}
+
 /// V13.
 pub(super) fn enough_was_measured(input: &VerdictInput) -> Option<Finding> {
     let books = input.delivery;

@@ -1,7 +1,7 @@
 #![allow(clippy::unwrap_used)]
 
 use super::*;
-use crate::record::ShardHealth;
+use crate::record::{CauseCount, ShardHealth};
 use crate::sample::{self, Shape};
 
 fn verdict_of(change: impl FnOnce(&mut Record)) -> Verdict {
@@ -30,11 +30,11 @@ fn the_sample_is_valid_and_every_rule_that_concerns_it_is_listed() {
     let expected: Vec<&str> = rules::RULES
         .iter()
         .map(|rule| rule.code)
-        .filter(|code| !["V05", "V15", "V16", "V17", "V18", "V20", "V21", "V22"].contains(code))
+        .filter(|code| !["V05", "V15", "V16", "V17", "V18", "V20", "V21", "V22", "V27"].contains(code))
         .collect();
     assert_eq!(
         listed, expected,
-        "V05 concerns real-time runs only, V15 and V16 those with requests, V17 and V18 those with links, V20 those with faults, V21 and V22 those on nodes"
+        "V05 concerns real-time runs only, V15 and V16 those with requests, V17 and V18 those with links, V20 those with faults, V21 and V22 those on nodes, V27 those whose schedule was counted"
     );
 }
 
@@ -87,6 +87,7 @@ fn back_pressure_never_counts_against_a_run() {
         record.delivery.unsent += 4_000;
         record.delivery.expected -= 4_000;
         record.delivery.delivered -= 4_000;
+        record.latency_us.as_mut().unwrap().count -= 4_000;
         record.by_type.clear();
     });
     assert_eq!(verdict.status, VerdictStatus::Valid, "{:?}", verdict.reasons);
@@ -163,7 +164,7 @@ fn real_time_needs_room_on_few_cores_only() {
 #[test]
 fn each_fault_is_found_by_its_own_rule() {
     type Change = fn(&mut Record);
-    let faults: [(&str, VerdictStatus, Change); 14] = [
+    let faults: [(&str, VerdictStatus, Change); 19] = [
         ("V06", VerdictStatus::Suspect, |record| record.environment.steal = Some(0.06)),
         ("V07", VerdictStatus::Invalid, |record| {
             record.delivery.offered += 3;
@@ -196,6 +197,14 @@ fn each_fault_is_found_by_its_own_rule() {
             lose_one(record);
             record.held_bytes = 1;
         }),
+        ("V23", VerdictStatus::Suspect, |record| record.connections.subscriptions_refused = 1),
+        ("V26", VerdictStatus::Invalid, |record| record.latency_us.as_mut().unwrap().count += 1),
+        ("V27", VerdictStatus::Invalid, |record| record.workload.scheduled = Some(record.delivery.offered + 1)),
+        ("V27", VerdictStatus::Invalid, |record| record.workload.scheduled = Some(record.delivery.offered - 1)),
+        ("V27", VerdictStatus::Invalid, |record| {
+            record.workload.scheduled = Some(record.delivery.offered);
+            record.reactions = Some(ReactionCounts { triggered: 1, ..ReactionCounts::default() });
+        }),
     ];
     for (code, status, change) in faults {
         let verdict = verdict_of(change);
@@ -206,6 +215,7 @@ fn each_fault_is_found_by_its_own_rule() {
 fn lose_one(record: &mut Record) {
     record.delivery.delivered -= 1;
     record.delivery.lost += 1;
+    record.latency_us.as_mut().unwrap().count -= 1;
     record.by_type.clear();
 }
 
@@ -220,6 +230,37 @@ fn what_is_lost_may_be_lost_where_nothing_is_on_its_way() {
     }
     // Bytes of no message that is missing, such as acknowledgements.
     assert_eq!(verdict_of(|record| record.system_unsent_bytes = Some(9)).status, VerdictStatus::Valid);
+}
+
+#[test]
+fn a_run_in_which_every_subscription_was_refused_is_invalid_for_the_system_s_reason() {
+    let verdict = verdict_of(|record| {
+        record.delivery = Delivery { offered: 5, sent: 5, absent: 5, ..Delivery::default() };
+        record.by_type.clear();
+        record.latency_us = None;
+        record.connections.subscriptions_refused = 1;
+        let cause = "subscription refused: code 135, not authorized".to_owned();
+        record.connections.causes = vec![CauseCount { cause, count: 1 }];
+    });
+    assert_eq!((verdict.status, codes(&verdict)), (VerdictStatus::Invalid, vec!["V13", "V23"]));
+    assert!(verdict.reasons[1].text.contains("the system says: code 135, not authorized"), "{:?}", verdict.reasons);
+}
+
+#[test]
+fn as_many_messages_as_the_schedule_has_are_offered() {
+    let status = |change: fn(&mut Record)| {
+        verdict_of(|record| {
+            record.workload.scheduled = Some(record.delivery.offered);
+            change(record);
+        })
+    };
+    let check = status(|_| {});
+    assert!(check.checks.iter().any(|check| check.code == "V27"), "{:?}", check.checks);
+    let interrupted = status(|record| {
+        record.workload.scheduled = Some(1_000_000);
+        record.status = Status::Interrupted;
+    });
+    assert_eq!(codes(&interrupted), ["V14"], "the rest of the schedule was never due");
 }
 
 #[test]

@@ -1,0 +1,111 @@
+//! When a publisher handed its messages over, as far as it takes to tell which of them fell into a subscriber's absence.
+//!
+//! An epoch is a count that both sides share: of beginnings and ends of absences where all shards share memory, of ticks of the run's
+//! clock where they do not ([`crate::progress::Progress::epoch`]).
+
+use pubmark_metrics::holes::Range;
+use serde::{Deserialize, Serialize};
+
+/// Entries of all publishers of a shard together: 64 MB. A publisher always has room for [`FEWEST`].
+const SHARD_LIMIT: usize = 8 << 20;
+/// Entries of a publisher at least.
+const FEWEST: usize = 64;
+
+/// Entries that each of so many publishers of a shard may have.
+pub fn limit_for(publishers: usize) -> usize {
+    (SHARD_LIMIT / publishers.max(1)).max(FEWEST)
+}
+
+/// The first sequence number that a publisher handed over in each epoch. Bounded: past the limit neighbouring epochs are merged, and an
+/// absence then covers whole merged epochs, so that no message is called lost which may have been sent into an absence.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Epochs {
+    /// Epochs merged into one, a power of two.
+    width: u32,
+    /// (First epoch of a merged one, first sequence number handed over in it), ascending.
+    entries: Vec<(u32, u32)>,
+}
+
+impl Default for Epochs {
+    fn default() -> Epochs {
+        Epochs { width: 1, entries: Vec::new() }
+    }
+}
+
+impl Epochs {
+    /// Notes that `sequence`, higher than all before, is handed over in `epoch`.
+    pub fn note(&mut self, epoch: u32, sequence: u32, limit: usize) {
+        if self.starts_another(epoch) {
+            while self.entries.len() >= limit && self.width < 1 << 31 {
+                self.merge_neighbours();
+            }
+            // Merging may have put it into the epoch of the message before.
+            if self.starts_another(epoch) {
+                self.entries.push((self.floor(epoch), sequence));
+            }
+        }
+    }
+
+    fn starts_another(&self, epoch: u32) -> bool {
+        self.entries.last().is_none_or(|(last, _)| *last < self.floor(epoch))
+    }
+
+    fn floor(&self, epoch: u32) -> u32 {
+        epoch - epoch % self.width
+    }
+
+    fn merge_neighbours(&mut self) {
+        self.width *= 2;
+        let width = self.width;
+        self.entries.iter_mut().for_each(|(epoch, _)| *epoch -= *epoch % width);
+        self.entries.dedup_by_key(|(epoch, _)| *epoch);
+    }
+
+    /// Sequence numbers up to `last` that were handed over from epoch `from` on and before epoch `to`; without `to`, up to the end.
+    pub fn handed_over(&self, from: u32, to: Option<u32>, last: u32) -> Option<Range> {
+        let first = self.first_at_or_after(self.floor(from))?;
+        // Everything in a merged epoch in which an absence ends counts into the absence.
+        let next = to.and_then(|to| self.first_at_or_after(to.checked_next_multiple_of(self.width)?));
+        let end = next.unwrap_or(last.saturating_add(1));
+        (first < end).then(|| Range { first, last: end - 1 })
+    }
+
+    fn first_at_or_after(&self, epoch: u32) -> Option<u32> {
+        let index = self.entries.partition_point(|(seen, _)| *seen < epoch);
+        self.entries.get(index).map(|(_, first)| *first)
+    }
+}
+
+impl FromIterator<(u32, u32)> for Epochs {
+    /// From (epoch, first sequence number handed over in it), ascending.
+    fn from_iter<I: IntoIterator<Item = (u32, u32)>>(entries: I) -> Epochs {
+        let mut epochs = Epochs::default();
+        entries.into_iter().for_each(|(epoch, sequence)| epochs.note(epoch, sequence, usize::MAX));
+        epochs
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_are_found_by_the_epochs_in_which_they_were_handed_over() {
+        let epochs: Epochs = [(0, 1), (1, 4), (2, 7), (5, 9)].into_iter().collect();
+        assert_eq!(epochs.handed_over(1, Some(2), 20), Some(Range { first: 4, last: 6 }));
+        assert_eq!(epochs.handed_over(3, Some(9), 20), Some(Range { first: 9, last: 20 }));
+        assert_eq!(epochs.handed_over(3, Some(4), 20), None);
+        assert_eq!(epochs.handed_over(6, None, 20), None);
+    }
+
+    #[test]
+    fn past_the_limit_epochs_are_merged_and_an_absence_covers_whole_ones() {
+        let mut epochs = Epochs::default();
+        (0..1_000).for_each(|epoch| epochs.note(epoch, epoch + 1, 100));
+        assert!(epochs.entries.len() <= 100, "{}", epochs.entries.len());
+        assert_eq!(epochs.width, 16);
+        // Epochs 33 and 34 lie in the merged epoch 32 to 47.
+        assert_eq!(epochs.handed_over(33, Some(35), 1_000), Some(Range { first: 33, last: 48 }));
+        assert_eq!(epochs.handed_over(0, None, 1_000), Some(Range { first: 1, last: 1_000 }));
+    }
+}

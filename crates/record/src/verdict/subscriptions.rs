@@ -1,0 +1,28 @@
+//! Were the subscriptions granted?
+
+use super::{Finding, VerdictInput};
+use crate::quantity::count;
+use crate::record::VerdictStatus;
+
+/// How a refused subscription's cause begins in [`crate::record::Connections::causes`].
+pub const REFUSED: &str = "subscription refused: ";
+
+/// V23.
+pub(super) fn granted(input: &VerdictInput) -> Option<Finding> {
+    let refused = input.connections.subscriptions_refused;
+    if input.workload.subscribers == 0 {
+        return None;
+    }
+    if refused == 0 {
+        return Some(Finding::valid("no subscription was refused".to_string()));
+    }
+    let reason = input.connections.causes.iter().find_map(|cause| cause.cause.strip_prefix(REFUSED));
+    let reason = reason.map(|reason| format!(" (the system says: {reason})")).unwrap_or_default();
+    let hint = "check the system's access rules and the subscribers' credentials";
+    let (status, consequence) = match input.delivery.expected {
+        0 => (VerdictStatus::Invalid, "no subscription was held when messages were sent"),
+        _ => (VerdictStatus::Suspect, "nothing is expected of those"),
+    };
+    let were = if refused == 1 { "subscription was" } else { "subscriptions were" };
+    Some(Finding::new(status, format!("{} {were} refused{reason}: {consequence}", count(refused)), hint))
+}
