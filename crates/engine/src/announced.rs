@@ -25,10 +25,12 @@ impl Announced {
     }
 
     /// The publisher is about to hand this message over.
+    #[inline]
     pub fn announce(&self, publisher: u32, sequence: u32) {
         self.store(publisher, sequence.saturating_add(1));
     }
 
+    #[inline]
     fn store(&self, publisher: u32, next: u32) {
         if let Some(slot) = self.0.get(publisher as usize) {
             slot.store(next, Release);
@@ -36,8 +38,12 @@ impl Announced {
     }
 
     /// First sequence number that the publisher has not announced; `None` where that is not known in this process.
+    #[inline]
     pub fn next(&self, publisher: u32) -> Option<u32> {
-        self.0.get(publisher as usize).map(|slot| slot.load(Acquire)).filter(|next| *next > 0)
+        match self.0.get(publisher as usize)?.load(Acquire) {
+            0 => None,
+            next => Some(next),
+        }
     }
 }
 

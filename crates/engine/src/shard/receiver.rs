@@ -177,6 +177,7 @@ impl Receiver {
 
     /// Has the publisher sent a message of this number? If it runs in another process, that is not known here, and checked when the
     /// account is closed.
+    #[inline]
     fn may_have_sent(&mut self, publisher: u32, sequence: u32) -> bool {
         let Some(known) = self.known.get_mut(publisher as usize) else { return false };
         // Where a sender is far ahead, its counter need not be read for each message: that line is the sender's.
@@ -184,6 +185,17 @@ impl Receiver {
             *known = self.announced.next(publisher).unwrap_or(u32::MAX);
         }
         sequence < *known
+    }
+
+    /// The header of a message of this run, its stream and the filters that match it; `None` for any other message.
+    #[inline]
+    fn stream_of(&mut self, subscriber: u32, delivery: &Delivery<'_>, window: &Window) -> Option<(Header, u32, u8)> {
+        let header = header::read(delivery.payload, delivery.at_ns)?;
+        if !header::is_of_run(&header, self.run) || !window.is_set() {
+            return None;
+        }
+        let (stream, filters) = self.streams[subscriber as usize].find(header.publisher)?;
+        self.may_have_sent(header.publisher, header.sequence).then_some((header, stream, filters))
     }
 
     /// Enters a delivery; its header if it was a first copy (of the measured window or the warm-up).
@@ -194,12 +206,7 @@ impl Receiver {
         window: &Window,
         figures: &mut Figures<'_>,
     ) -> Option<Header> {
-        let header = header::read(delivery.payload, delivery.at_ns)
-            .filter(|header| window.is_set() && header::is_of_run(header, self.run));
-        let stream = header
-            .and_then(|header| Some((header, self.streams[subscriber as usize].find(header.publisher)?)))
-            .filter(|(header, _)| self.may_have_sent(header.publisher, header.sequence));
-        let Some((header, (stream, filters))) = stream else {
+        let Some((header, stream, filters)) = self.stream_of(subscriber, delivery, window) else {
             let counters = &mut *figures.counters;
             *match (header::is_will_of_run(delivery.payload, self.run), delivery.retained) {
                 (true, false) => &mut counters.wills,
