@@ -128,6 +128,7 @@ class Books:
         self.unanswered = {}         # line of `received` or `repeated` at QoS 1, 2 without `acked` -> client
         self.last = {}               # client -> line of its last `received`
         self.sent = {}               # (publisher, sequence) in the window -> Message
+        self.published = set()       # (publisher, sequence) that a publisher sent, warm-up included
         self.seen = defaultdict(dict)     # (client, publisher) -> sequence -> copies
         self.highest = {}            # (client, publisher) -> highest sequence forwarded
         self.forwarded = {}          # (client, packet id) -> line of `received`, to recognise repetitions
@@ -143,13 +144,13 @@ class Books:
         demand(not online, number, f"{online} were never closed")
 
     def look_ahead(self, path):
-        """Lines that never reached a socket, and the filters that each client ever subscribed to."""
+        """Lines that never reached a socket, and the filters that each client ever asked for."""
         unwritten, subscribers = set(), defaultdict(set)
         for number, _, event, fields in lines_of(path):
             if event == "unwritten":
                 demand(fields[1] not in unwritten, number, "a second time")
                 unwritten.add(fields[1])
-            elif event == "subscribed" and int(fields[3]) < FIRST_FAILURE:
+            elif event == "subscribed":
                 subscribers[text_of(fields[0])].add(text_of(fields[1]))
         return {int(line) for line in unwritten}, subscribers
 
@@ -211,11 +212,11 @@ class Books:
         self.missing.clear()
 
     def absent_from(self, topic):
-        """Clients that subscribe to it at other times and hold no session now."""
+        """Clients that asked for it at some time and do not hold a subscription to it now."""
         found = self.missing.get(topic)
         if found is None:
             found = self.missing[topic] = frozenset(
-                client for client, filters in self.subscribers.items() if client not in self.sessions
+                client for client, filters in self.subscribers.items() if client not in self.subscribers_of(topic)
                 and any(matches(topic_filter, topic) for topic_filter in filters))
         return found
 
@@ -244,6 +245,8 @@ class Books:
     def note_sent(self, number, time_ns, topic, qos, payload_bytes, head):
         demand(head == "-" or len(head) == 2 * min(payload_bytes, HEAD_BYTES), number, "the payload's length is wrong")
         found = self.key_of(head, payload_bytes, time_ns)
+        if found:
+            self.published.add(found[0])
         if found and found[1] and found[0] not in self.sent:
             self.sent[found[0]] = Message(qos, frozenset(self.subscribers_of(topic)), self.absent_from(topic))
         return found
@@ -304,7 +307,7 @@ class Books:
         self.session_of(number, client)
         source = self.sources.get(line)
         demand(source is not None and source[0] == text_of(topic), number, "forwards what was not received")
-        demand((source[1] == head) == (why != "foreign"), number, "the payload is another one")
+        demand((source[1] == head) == (why not in ("foreign", "forged")), number, "the payload is another one")
         demand((retain == "1") == (why == "retained"), number, "the retain flag does not fit")
         demand((packet_id == "-") == (qos == 0), number, "level and identifier do not fit")
         self.copies[number] = client
@@ -337,6 +340,9 @@ class Books:
             self.count["retained_replay"] += 1
             return
         (publisher, sequence), measured = found
+        if (publisher, sequence) not in self.published:
+            self.count["foreign"] += 1
+            return
         stream = (client, publisher)
         copies = self.seen[stream].get(sequence, 0)
         self.seen[stream][sequence] = copies + 1

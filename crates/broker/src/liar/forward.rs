@@ -19,6 +19,8 @@ const HOLD: Duration = Duration::from_secs(1);
 const WAIT_ABOVE_BYTES: usize = 32 * 1024 * 1024;
 /// Where the number of the run begins in a payload's header, behind its version.
 const RUN_AT: usize = 1;
+/// Where the sequence number begins in the full header.
+const SEQUENCE_AT: usize = 8;
 
 impl Liar {
     /// Sends a message to everybody who subscribes to it, as the script has decided; `kept_back` says why nobody gets it.
@@ -78,6 +80,9 @@ impl Liar {
         list.extend((0..decision.retained).map(|_| another(Why::Retained)));
         for _ in 0..decision.foreign {
             list.push(Copy { message: Rc::new(of_another_run(&first.message)), ..another(Why::Foreign) });
+        }
+        for number in 0..decision.forged {
+            list.push(Copy { message: Rc::new(never_sent(&first.message, number)), ..another(Why::Forged) });
         }
         for after in &decision.later {
             let due = self.received + after;
@@ -216,6 +221,15 @@ impl Liar {
             self.cut(key, ending, "cut");
         }
     }
+}
+
+/// The same message with a sequence number far beyond those of its publisher.
+fn never_sent(message: &Message, number: u32) -> Message {
+    let mut payload = message.payload.clone();
+    if let Some(bytes) = payload.get_mut(SEQUENCE_AT..SEQUENCE_AT + 4) {
+        bytes.copy_from_slice(&(1_000_000 + message.line as u32 + number).to_le_bytes());
+    }
+    Message { topic: message.topic.clone(), payload, qos: message.qos, line: message.line }
 }
 
 /// The same message with another run's number in its header.

@@ -10,6 +10,7 @@
 //! cut-subscriber how=close message=700
 //! refuse code=0x97 deliver=no every=100
 //! foreign message=5
+//! forge message=5
 //! retained-copy message=6
 //! slow 100us
 //! stall at=2s for=1s
@@ -101,6 +102,7 @@ fn rule(line: usize, text: &str) -> Result<Rule, ScriptError> {
         "cut-subscriber" => Lie::CutSubscriber { ending: parts.ending()? },
         "refuse" => Lie::Refuse { code: parts.code()?, deliver: parts.choice("deliver", &["no", "yes"])? == "yes" },
         "foreign" => Lie::Foreign,
+        "forge" => Lie::Forge,
         "retained-copy" => Lie::RetainedCopy,
         "stall" => Lie::Stall { at: parts.duration("at")?, lasting: parts.duration("for")? },
         "grant" => Lie::Grant(parts.qos()?),

@@ -88,6 +88,8 @@ pub enum Lie {
     },
     /// Everybody gets another copy that bears another run's number.
     Foreign,
+    /// Everybody gets another copy with a sequence number that its publisher has not used, as if it had sent one more.
+    Forge,
     /// Everybody gets another copy with the retain flag, as if a retained message were replayed.
     RetainedCopy,
     /// Each message takes this much of the broker's time, in which it does nothing else.
@@ -146,6 +148,7 @@ pub(crate) struct Decision {
     pub(crate) cut_subscriber: Option<Ending>,
     pub(crate) refusal: Option<(u8, bool)>,
     pub(crate) foreign: u32,
+    pub(crate) forged: u32,
     pub(crate) retained: u32,
     pub(crate) slow: Duration,
     pub(crate) has_overlap: bool,
@@ -247,6 +250,7 @@ impl Decision {
             Lie::CutSubscriber { ending } => self.cut_subscriber = Some(*ending),
             Lie::Refuse { code, deliver } => self.refusal = Some((*code, *deliver)),
             Lie::Foreign => self.foreign += 1,
+            Lie::Forge => self.forged += 1,
             Lie::RetainedCopy => self.retained += 1,
             Lie::Slow(time) => self.slow += *time,
             Lie::Overlap => self.has_overlap = true,

@@ -67,6 +67,8 @@ pub(super) enum Why {
     Overlap,
     Duplicate,
     Foreign,
+    /// A copy that its publisher never sent: [`super::script::Lie::Forge`].
+    Forged,
     /// As a retained message.
     Retained,
     /// Again, because the client came back without having acknowledged it.
@@ -80,6 +82,7 @@ impl Why {
             Why::Overlap => "overlap",
             Why::Duplicate => "duplicate",
             Why::Foreign => "foreign",
+            Why::Forged => "forged",
             Why::Retained => "retained",
             Why::Resend => "resend",
         }

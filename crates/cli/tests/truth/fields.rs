@@ -2,6 +2,8 @@
 //!
 //! The workload is four messages of one device at known times, heard by one subscriber.
 
+use pubmark_testing::assert_count_eq;
+
 use crate::liar::{Liar, Truth};
 
 /// A connection cut at message 2 is refused twice more ([`CUT_FOR_LONG`]): it is not up again for 350 ms, and is within 700 ms.
@@ -121,6 +123,13 @@ fn one_falls_into_an_absence_of_the_subscriber() {
 #[test]
 fn one_is_foreign() {
     run("foreign message=2", 0, "").demand_only(&with(&[("foreign", 1)]));
+}
+
+#[test]
+fn one_was_never_sent() {
+    let truth = run("forge message=2", 0, "");
+    truth.demand_only(&with(&[("foreign", 1)]));
+    assert_count_eq!(truth.record["latency_us"]["count"], 4);
 }
 
 #[test]

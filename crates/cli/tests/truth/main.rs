@@ -5,9 +5,11 @@
 
 mod chains;
 mod fields;
+mod granted;
 mod liar;
 mod machine;
 mod million;
 mod stall;
+mod standing;
 mod starved;
 mod tampering;
