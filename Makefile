@@ -6,7 +6,7 @@ ENGINE ?= podman
 # Protocols of the image.
 IMAGE_FEATURES := cluster,mqtt,nats,redis,amqp091,amqp10,coap,zeromq
 # Debian packages that the tests drive or measure with.
-TEST_PACKAGES := iproute2 mosquitto mosquitto-clients redis-server libcoap3-bin cyclonedds-dev cyclonedds-tools python3-venv podman runc netavark prometheus-node-exporter valgrind python3 python3-zmq
+TEST_PACKAGES := chromium iproute2 mosquitto mosquitto-clients redis-server libcoap3-bin cyclonedds-dev cyclonedds-tools python3-venv podman runc netavark prometheus-node-exporter valgrind python3 python3-zmq
 # More of them for the systems that start slowly.
 SLOW_PACKAGES := libfastrtps-dev musl-tools podman-compose rabbitmq-server maven default-jdk-headless
 # Systems that pubmark installs by itself: all tests need them, and those that `make test-all` adds.
@@ -14,7 +14,7 @@ TEST_SYSTEMS := mochi nats zeromq zenoh
 SLOW_SYSTEMS := valkey rumqttd aedes artemis hivemq
 
 .DEFAULT_GOAL := help
-.PHONY: help run install image bench bench-write bars build-tests test test-all test-packages test-systems check check-format check-lints check-docs check-sizes reference
+.PHONY: help run install image bench bench-write bars build-tests test test-all test-tenth test-packages test-systems check check-format check-lints check-docs check-sizes check-ci reference
 
 help: ## show the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -59,6 +59,7 @@ test: test-packages test-systems ## install what the tests need and run all but 
 	@CARGO="$(CARGO)" .ci/run-tests
 	@echo
 	@echo "make test: ALL TESTS PASSED"
+	@cat target/test-logs/unsteady
 
 test-systems: build-tests
 	@sh .ci/install-systems target/debug/pubmark $(TEST_SYSTEMS)
@@ -74,13 +75,16 @@ test-all: test ## the same, the systems that start slowly (RabbitMQ, Artemis, Hi
 	@echo
 	@echo "make test-all: ALL TESTS PASSED"
 
+test-tenth: build-tests ## a tenth of what `make test-all` adds, another one each day (TENTH=0 to 9 for a certain one)
+	@CARGO="$(CARGO)" .ci/rotating-tenth $(TENTH)
+
 bars: test-packages ## the statistical bars, as often as they say; on a quiet machine, about an hour
 	PUBMARK_BARS=full $(CARGO) test --workspace --test bars -- --nocapture --test-threads 1
 
 test-packages:
 	@sh .ci/install-packages $(TEST_PACKAGES)
 
-check: check-format check-lints check-docs check-sizes ## formatting, lints, documentation, file sizes
+check: check-format check-lints check-docs check-sizes check-ci ## formatting, lints, documentation, file sizes, the scripts of .ci
 	@echo
 	@echo "make check: ALL CHECKS PASSED"
 
@@ -96,6 +100,9 @@ check-docs: build-tests
 
 check-sizes:
 	@sh .ci/file-sizes
+
+check-ci:
+	python3 -B -m unittest discover -s tests/ci
 
 reference: ## write the generated pages of docs/reference again
 	$(CARGO) run -q -p pubmark-cli --bin pubmark -- reference docs/reference

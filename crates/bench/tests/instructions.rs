@@ -17,7 +17,7 @@ const MESSAGES: (u64, u64) = (4_000, 24_000);
 #[test]
 fn a_message_costs_as_many_instructions_as_before() {
     if Command::new("valgrind").arg("--version").output().is_err() {
-        println!("skipped: valgrind is not installed (`apt-get install valgrind`)");
+        pubmark_testing::skip("valgrind is not installed (`apt-get install valgrind`)");
         return;
     }
     let (few, many) = (count(MESSAGES.0), count(MESSAGES.1));
@@ -29,7 +29,10 @@ fn a_message_costs_as_many_instructions_as_before() {
         return;
     }
     let Some(baseline) = baselines().into_iter().find(|(known, _)| *known == key).map(|(_, value)| value) else {
-        println!("skipped: there is no baseline for {key}; UPDATE=1 writes one to {}", baseline_file().display());
+        pubmark_testing::skip(format_args!(
+            "there is no baseline for {key}; UPDATE=1 writes one to {}",
+            baseline_file().display()
+        ));
         return;
     };
     let change = per_message / baseline - 1.0;

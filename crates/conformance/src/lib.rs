@@ -1,7 +1,7 @@
 //! The suite that every adapter passes, against real servers.
 //!
 //! The table of cases is [`cases::all`]; a test gives [`cases::run_all`] an adapter and a [`server::Server`]. What cannot be run
-//! is printed as `skipped: …` with the reason. An adapter is driven through [`peer::Peer`], which keeps every event.
+//! is a skip with its reason. An adapter is driven through [`peer::Peer`], which keeps every event.
 
 // A failed expectation is what a suite is for; the binary never links this crate.
 #![allow(clippy::unwrap_used, clippy::print_stderr)]

@@ -17,6 +17,7 @@ use pubmark_protocol::clients::Clients;
 use pubmark_protocol::endpoint::{Endpoint, Identity, Tls};
 use pubmark_protocol::events::Cause;
 use pubmark_protocol::tls::TlsSetup;
+use pubmark_testing::assert_count_eq;
 
 fn missing(name: &str) -> Missing {
     Missing(format!("{name} is not installed"))
@@ -101,7 +102,7 @@ fn with(endpoint: &Endpoint, identity: Option<Identity>) -> Endpoint {
 fn a_certificate_is_demanded<C: Clients, K: Kind>() {
     let server = match Processes::<K>::start(Limits::Large) {
         Ok(server) => server,
-        Err(Missing(reason)) => return eprintln!("skipped: {}: {reason}", K::NAME),
+        Err(Missing(reason)) => return pubmark_testing::skip(format_args!("{}: {reason}", K::NAME)),
     };
     let endpoint = server.endpoint(Listener::Encrypted).unwrap();
 
@@ -110,7 +111,7 @@ fn a_certificate_is_demanded<C: Clients, K: Kind>() {
     let says = peer.join(publisher("known-out", "known", Qos::BestEffort));
     (0..100).for_each(|_| peer.send(says, 1_000));
     peer.wait("all messages", |record| record.arrived.len() == 100);
-    assert_eq!(peer.record.sequences(hears), (1..=100).collect::<Vec<_>>());
+    assert_count_eq!(peer.record.sequences(hears), (1..=100).collect::<Vec<_>>());
 
     let cause = Peer::<C>::open(with(&endpoint, None)).fail_to_connect(session("unknown"));
     assert!(

@@ -9,6 +9,7 @@ use pubmark_conformance::peer::{Peer, publisher, subscriber};
 use pubmark_conformance::server::Listener;
 use pubmark_model::qos::Qos;
 use pubmark_protocol::any::AnyClients;
+use pubmark_testing::assert_count;
 
 /// Cases about what DDS has not.
 const LEFT_OUT: &[(&str, &str)] = &[
@@ -20,11 +21,10 @@ const LEFT_OUT: &[(&str, &str)] = &[
 ];
 
 /// Is the library there? Says so if not.
-#[allow(clippy::print_stderr, reason = "a skipped test says why")]
 fn has_cyclone() -> bool {
     let missing = CycloneClients::missing();
     if let Some(why) = &missing {
-        eprintln!("skipped: {why} (`apt-get install libddsc0debian`)");
+        pubmark_testing::skip(format_args!("{why} (`apt-get install libddsc0debian`)"));
     }
     missing.is_none()
 }
@@ -80,7 +80,7 @@ fn exchange<A: AnyClients, B: AnyClients>(mut writer: Peer<A>, mut reader: Peer<
         writer.send(says, size);
         reader.wait("one size", |record| record.arrived.last().is_some_and(|one| one.payload_bytes == size as usize));
     }
-    assert!(reader.record.arrived.iter().all(|one| one.intact));
+    assert_count!(reader.record.arrived.iter().all(|one| one.intact));
     if qos > Qos::BestEffort {
         let written = writer.record.written();
         writer.wait("acknowledged", |record| record.acknowledged() == written);

@@ -13,6 +13,7 @@ use pubmark_conformance::peer::{Peer, publisher, subscriber};
 use pubmark_conformance::processes::find;
 use pubmark_model::qos::Qos;
 use pubmark_protocol::clients::Clients;
+use pubmark_testing::{assert_count, assert_count_eq};
 
 const SIZES: [u32; 6] = [16, 100, 1_000, 65_000, 70_000, 1_200_000];
 /// Types, and the setting that chooses them.
@@ -113,8 +114,8 @@ fn there_and_back<C: Clients + 'static>(program: &Path, kinds: &[(&str, &str)], 
             sizes.iter().for_each(|size| peer.send(says, *size));
             peer.wait("all sizes back", |record| record.arrived.len() >= sizes.len());
             let arrived: Vec<u32> = peer.record.arrived.iter().map(|one| one.payload_bytes as u32).collect();
-            assert_eq!(arrived, sizes, "{kind} {level}");
-            assert!(peer.record.arrived.iter().all(|one| one.intact && one.session == hears));
+            assert_count_eq!(arrived, sizes, "{kind} {level}");
+            assert_count!(peer.record.arrived.iter().all(|one| one.intact && one.session == hears));
             if qos > Qos::BestEffort {
                 peer.wait("acknowledged", |record| record.acknowledged() >= sizes.len());
             }
@@ -130,7 +131,7 @@ fn cyclone_programs_understand_us_and_we_them() {
             there_and_back::<CycloneClients>(&compiled.program(), &KINDS, &SIZES);
             there_and_back::<RustClients>(&compiled.program(), &KINDS[..1], &SIZES[..RUST_DDS]);
         }
-        Err(why) => eprintln!("skipped: {why} (`apt-get install cyclonedds-dev cyclonedds-tools`)"),
+        Err(why) => pubmark_testing::skip(format_args!("{why} (`apt-get install cyclonedds-dev cyclonedds-tools`)")),
     }
 }
 
@@ -143,6 +144,6 @@ fn fast_dds_programs_understand_us_and_we_them() {
             there_and_back::<CycloneClients>(&compiled.program(), &KINDS[..1], &SIZES[..FAST_DDS]);
             there_and_back::<RustClients>(&compiled.program(), &KINDS[..1], &SIZES[..RUST_DDS]);
         }
-        Err(why) => eprintln!("skipped: {why} (`apt-get install libfastrtps-dev`)"),
+        Err(why) => pubmark_testing::skip(format_args!("{why} (`apt-get install libfastrtps-dev`)")),
     }
 }

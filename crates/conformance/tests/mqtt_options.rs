@@ -9,6 +9,7 @@ use pubmark_conformance::server::{Limits, Listener, Missing, Server};
 use pubmark_model::qos::Qos;
 use pubmark_protocol::clients::{Clients, Goodbye, SessionConfig, SessionOptions, Will};
 use pubmark_protocol::endpoint::Endpoint;
+use pubmark_testing::assert_count_eq;
 
 fn mosquitto() -> Option<(Mosquitto, Endpoint)> {
     match Mosquitto::start(Limits::Large) {
@@ -17,7 +18,7 @@ fn mosquitto() -> Option<(Mosquitto, Endpoint)> {
             Some((server, endpoint))
         }
         Err(Missing(reason)) => {
-            eprintln!("skipped: {reason}");
+            pubmark_testing::skip(reason);
             None
         }
     }
@@ -45,7 +46,7 @@ fn a_will_follows_a_cut<C: Clients>() {
         peer.leave(id, goodbye);
         peer.wait("the will", |record| record.wills == wills);
         peer.linger(50);
-        assert_eq!((peer.record.wills, peer.record.foreign), (wills, 0), "after {goodbye:?}");
+        assert_count_eq!((peer.record.wills, peer.record.foreign), (wills, 0), "after {goodbye:?}");
     }
 }
 
@@ -87,7 +88,7 @@ fn a_message_that_expired_is_not_delivered() {
     peer.connect(hears);
     peer.wait("what is left", |record| !record.arrived.is_empty());
     peer.linger(200);
-    assert_eq!(peer.record.sequences(hears), [2]);
+    assert_count_eq!(peer.record.sequences(hears), [2]);
 }
 
 #[test]
@@ -106,6 +107,6 @@ fn numbers_for_topics_change_nothing_but_bytes() {
         peer.connect(says);
         (0..100).for_each(|_| peer.send(says, 100));
         peer.wait("all again", |record| record.arrived.len() >= 200);
-        assert_eq!(peer.record.sequences(hears), (1..=200).collect::<Vec<_>>());
+        assert_count_eq!(peer.record.sequences(hears), (1..=200).collect::<Vec<_>>());
     }
 }

@@ -16,6 +16,7 @@ use pubmark_model::qos::Qos;
 use pubmark_protocol::clients::{Clients, Goodbye, SessionConfig, SessionOptions};
 use pubmark_protocol::endpoint::Endpoint;
 use pubmark_protocol::events::Cause;
+use pubmark_testing::{assert_count, assert_count_eq};
 
 #[test]
 #[ignore = "slow: make test-all"]
@@ -39,7 +40,7 @@ fn across<P: Clients, S: Clients>(mut says: Peer<P>, mut hears: Peer<S>, name: &
     }
     hears.wait("both", |record| record.arrived.len() >= 2);
     hears.linger(50);
-    assert!(hears.record.arrived.iter().all(|one| one.intact && one.payload_bytes == 100));
+    assert_count!(hears.record.arrived.iter().all(|one| one.intact && one.payload_bytes == 100));
     hears.record.sequences(hearer)
 }
 
@@ -55,7 +56,7 @@ fn topics_of_mqtt_are_routing_keys_of_amqp() {
 
 /// The server, or the reason why there is none, said aloud.
 fn started() -> Option<RabbitMq> {
-    RabbitMq::start(Limits::Large).inspect_err(|missing| eprintln!("skipped: {}", missing.0)).ok()
+    RabbitMq::start(Limits::Large).inspect_err(|missing| pubmark_testing::skip(&missing.0)).ok()
 }
 
 /// The server's endpoint with a virtual host.
@@ -72,7 +73,7 @@ fn chooses_a_virtual_host<C: Clients>(server: &RabbitMq) {
     here.send(says, 100);
     here.wait("the message", |record| record.sequences(hears) == [1]);
     elsewhere.linger(100);
-    assert_eq!(elsewhere.record.arrived, []);
+    assert_count_eq!(elsewhere.record.arrived, []);
     let cause = Peer::<C>::open(hosted(server, "/none")).fail_to_connect(session("lost"));
     // Over AMQP 1.0 the server says that the user may not go there, and not where.
     let (Cause::Refused(said) | Cause::NotAuthorized(said)) = &cause else { panic!("{cause:?}") };

@@ -36,7 +36,7 @@ fn streams_encrypted() {
 fn who_waits_for_requests_is_alive_while_none_come_and_notices_a_server_that_stands_still() {
     let server = match Redis::start(Limits::Large) {
         Ok(server) => server,
-        Err(Missing(reason)) => return eprintln!("skipped: {reason}"),
+        Err(Missing(reason)) => return pubmark_testing::skip(reason),
     };
     let mut peer = Peer::<RedisClients>::with_keep_alive(server.endpoint(Listener::Plain).unwrap(), 1);
     let options = SessionOptions { answers_at: Some(Qos::BestEffort), ..SessionOptions::default() };

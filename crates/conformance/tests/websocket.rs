@@ -10,6 +10,7 @@ use pubmark_conformance::server::{Limits, Listener, Missing, Server};
 use pubmark_model::qos::Qos;
 use pubmark_protocol::capabilities::Capabilities;
 use pubmark_protocol::clients::Clients;
+use pubmark_testing::assert_count;
 
 /// mosquitto 2.0.11 takes 4 KB of a WebSocket at a time and looks for more up to 100 ms later, so that a lidar scan takes half
 /// a minute. Sizes around those of frames are tried below, and by script.
@@ -50,7 +51,7 @@ fn sizes_around_those_of_frames_arrive_whole() {
     const SIZES: [u32; 7] = [16, 100, 126, 1_000, 16_300, 16_400, 40_000];
     let server = match MosquittoOverWebSocket::start(Limits::Large) {
         Ok(server) => server,
-        Err(Missing(reason)) => return eprintln!("skipped: {reason}"),
+        Err(Missing(reason)) => return pubmark_testing::skip(reason),
     };
     for listener in [Listener::Plain, Listener::Encrypted] {
         let mut peer = Peer::<Mqtt5>::open(server.endpoint(listener).unwrap());
@@ -60,6 +61,6 @@ fn sizes_around_those_of_frames_arrive_whole() {
         peer.wait("all sizes", |record| record.arrived.len() == SIZES.len());
         let sizes: Vec<u32> = peer.record.arrived.iter().map(|one| one.payload_bytes as u32).collect();
         assert_eq!(sizes, SIZES);
-        assert!(peer.record.arrived.iter().all(|one| one.intact));
+        assert_count!(peer.record.arrived.iter().all(|one| one.intact));
     }
 }

@@ -43,7 +43,7 @@ fn cost(proxy: &ZeroMq, config: impl Fn(usize) -> SessionConfig) -> f64 {
 fn an_idle_session_costs_at_most_2_kb() {
     let proxy = match ZeroMq::start(Limits::Large) {
         Ok(proxy) => proxy,
-        Err(Missing(why)) => return eprintln!("skipped: {why}"),
+        Err(Missing(why)) => return pubmark_testing::skip(why),
     };
     let publishers = cost(&proxy, |index| publisher(&format!("out{index}"), &format!("idle/{index}"), Qos::BestEffort));
     let subscribers =

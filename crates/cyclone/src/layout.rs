@@ -38,7 +38,7 @@ fn declared() -> Vec<String> {
 }
 
 #[test]
-#[allow(clippy::unwrap_used, clippy::print_stderr)]
+#[allow(clippy::unwrap_used)]
 fn types_are_declared_as_the_headers_have_them() {
     let crate_folder = Path::new(env!("CARGO_MANIFEST_DIR"));
     let folder = tempfile::tempdir().unwrap();
@@ -49,10 +49,10 @@ fn types_are_declared_as_the_headers_have_them() {
     let has_headers = Path::new("/usr/include/dds/dds.h").is_file();
     let Some(_) = run("idlc", &[idl.to_str().unwrap()]).ok().filter(|output| output.status.success() && has_headers)
     else {
-        return eprintln!("skipped: no idlc or no dds/dds.h (`apt-get install cyclonedds-dev cyclonedds-tools`)");
+        return pubmark_testing::skip("no idlc or no dds/dds.h (`apt-get install cyclonedds-dev cyclonedds-tools`)");
     };
     let Ok(compiled) = run("cc", &["-I.", "-o", "layout", source.to_str().unwrap(), "message.c", "-lddsc"]) else {
-        return eprintln!("skipped: there is no C compiler `cc`");
+        return pubmark_testing::skip("there is no C compiler `cc`");
     };
     assert!(compiled.status.success(), "{}", String::from_utf8_lossy(&compiled.stderr));
     let printed = Command::new(folder.path().join("layout")).output().unwrap();

@@ -14,6 +14,7 @@ use pubmark_links::network::Network;
 use pubmark_links::star::{Observer, Passage};
 use pubmark_model::link::{Conditions, Loss, Rate};
 use pubmark_protocol::datagram;
+use pubmark_testing::{assert_count, assert_count_eq};
 
 const MS: Duration = Duration::from_millis(1);
 
@@ -90,11 +91,11 @@ fn what_is_lost_duplicated_and_delivered_agrees_with_the_sockets() {
     });
     assert_eq!(datagram::overflowed(receiver.as_fd()), Some(0));
     let up = stop(network).snapshot.links[0].up;
-    assert_eq!((up.arrived.packets, up.arrived.bytes), (count, count * 100));
-    assert_eq!((up.delivered.packets, up.delivered.bytes), (received, bytes), "{up:?}");
+    assert_count_eq!((up.arrived.packets, up.arrived.bytes), (count, count * 100));
+    assert_count_eq!((up.delivered.packets, up.delivered.bytes), (received, bytes), "{up:?}");
     // 99 % of binomial samples lie within 2.58 standard deviations; the seed makes the result the same each time.
-    assert!(up.lost.packets.abs_diff(200) <= 37, "{up:?}");
-    assert!(up.duplicated.packets.abs_diff(396) <= 51, "{up:?}");
+    assert_count!(up.lost.packets.abs_diff(200) <= 37, "{up:?}");
+    assert_count!(up.duplicated.packets.abs_diff(396) <= 51, "{up:?}");
 }
 
 #[test]
@@ -105,12 +106,12 @@ fn the_interfaces_count_the_same_bytes() {
     }
     let last = stop(network);
     for (link, interface) in last.snapshot.links.iter().zip(&last.groups) {
-        assert_eq!(link.up.arrived.packets, 50);
-        assert_eq!(link.up.arrived.bytes, 50 * 32);
+        assert_count_eq!(link.up.arrived.packets, 50);
+        assert_count_eq!(link.up.arrived.bytes, 50 * 32);
         let noise = interface.sent_packets - link.up.arrived.packets;
         assert!(noise <= last.snapshot.strays.noise, "{interface:?}");
-        assert_eq!(interface.received_bytes, link.down.delivered.bytes);
-        assert_eq!((link.down.arrived, link.up.delivered), (link.up.arrived, link.down.delivered));
+        assert_count_eq!(interface.received_bytes, link.down.delivered.bytes);
+        assert_count_eq!((link.down.arrived, link.up.delivered), (link.up.arrived, link.down.delivered));
     }
 }
 
@@ -122,8 +123,8 @@ fn a_group_reaches_another_over_both_links() {
         assert!(times[0] >= 50 * MS && times[10] < 53 * MS, "{:?} {:?}", times[0], times[10]);
     }
     let links = stop(network).snapshot.links;
-    assert_eq!(links[0].up.delivered, links[1].down.arrived);
-    assert_eq!(links[1].up.delivered, links[0].down.arrived);
+    assert_count_eq!(links[0].up.delivered, links[1].down.arrived);
+    assert_count_eq!(links[1].up.delivered, links[0].down.arrived);
 }
 
 #[test]
@@ -164,7 +165,7 @@ fn multicast_reaches_the_core_and_every_other_group() {
     let links = stop(network).snapshot.links;
     let sent = links[0].up.arrived.packets;
     assert!(sent >= 10);
-    assert_eq!(
+    assert_count_eq!(
         [links[0].down.arrived.packets, links[1].down.arrived.packets, links[2].down.arrived.packets],
         [0, sent, sent]
     );
@@ -251,7 +252,7 @@ fn odd_packets_are_counted_and_hurt_nobody() {
     }
     round_trips(&own, &core_socket(&network, false), 1);
     let last = stop(network);
-    assert_eq!(last.snapshot.links[0].up.arrived.packets, 1);
+    assert_count_eq!(last.snapshot.links[0].up.arrived.packets, 1);
     assert_eq!(last.snapshot.strays.malformed, 0);
 }
 

@@ -13,13 +13,14 @@ use pubmark_links::verify::{Outcome, Property, verify};
 use pubmark_links::{Way, privilege};
 use pubmark_model::link::{Conditions, Delay, Distribution, Loss, Rate, Step};
 use pubmark_protocol::clock;
+use pubmark_testing::assert_count_eq;
 
 const MS: Duration = Duration::from_millis(1);
 
 /// A network of the kernel's; `None`, said aloud, where it has no netem.
 fn network(settings: Settings) -> Option<Network> {
     if let Err(why) = privilege::probe().kernel_netem {
-        println!("skipped: {why}");
+        pubmark_testing::skip(why);
         return None;
     }
     Some(Network::start(Settings { back_end: BackEnd::KernelNetem, ..settings }).unwrap())
@@ -86,12 +87,12 @@ fn a_rate_is_of_ip_packets_and_bounds_its_queue() {
     println!("verified rate: 11 packets in {span_ms:.3} ms");
     assert!((110.0..135.0).contains(&span_ms), "{span_ms}");
     let up = stop(network).snapshot.links[0].up;
-    assert_eq!(
+    assert_count_eq!(
         (up.arrived.packets, up.delivered.packets, up.lost.packets, up.waiting.packets),
         (30, 11, 19, 0),
         "{up:?}"
     );
-    assert_eq!(up.arrived.bytes, 30_000, "IP bytes, without Ethernet's");
+    assert_count_eq!(up.arrived.bytes, 30_000, "IP bytes, without Ethernet's");
 }
 
 #[test]
@@ -111,7 +112,7 @@ fn losses_and_duplicates_are_as_frequent_as_asked() {
     println!("verified shares: {lost} of {SENT} lost, {copies} twice");
     // Five standard deviations of the binomial distribution around 200 are 69.
     assert!((131..=269).contains(&lost) && (131..=269).contains(&copies), "{lost} {copies}");
-    assert_eq!((links[0].up.arrived.packets, links[0].up.delivered.packets), (SENT, SENT - lost));
+    assert_count_eq!((links[0].up.arrived.packets, links[0].up.delivered.packets), (SENT, SENT - lost));
 }
 
 #[test]

@@ -17,7 +17,7 @@ const HOLDER: &str = "PUBMARK_LINKS_HOLDER";
 #[ignore = "run by the test below, in a process of its own"]
 fn a_holder_of_links() {
     if std::env::var_os(HOLDER).is_none() {
-        return println!("skipped: it only waits to be killed");
+        return pubmark_testing::skip("it only waits to be killed");
     }
     let network = network(&[delayed(Duration::from_millis(1)); 4]).unwrap();
     let inodes: Vec<String> = [network.core()]

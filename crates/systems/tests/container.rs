@@ -175,7 +175,11 @@ fn limits_hold_and_show_in_the_counters() {
         cores: Some(1),
     };
     if !engine.limits_left_out.is_empty() {
-        eprintln!("skipped: {} leaves out limits on {:?} here", engine.title(), engine.limits_left_out);
+        pubmark_testing::skip(format_args!(
+            "{} leaves out limits on {:?} here",
+            engine.title(),
+            engine.limits_left_out
+        ));
         return;
     }
     let started = Started::new(engine, image, &["/bin/sh", "-c", "while :; do :; done"], Some(&limits));
@@ -209,7 +213,7 @@ fn a_program_that_wants_more_memory_than_its_limit_is_killed() {
     let limits =
         ResourceLimits { asked: "memory=16MB".to_owned(), cpu: None, memory_bytes: Some(16_000_000), cores: None };
     if engine.limits_left_out.contains(&"memory") {
-        eprintln!("skipped: {} leaves out limits on memory here", engine.title());
+        pubmark_testing::skip(format_args!("{} leaves out limits on memory here", engine.title()));
         return;
     }
     let grow = "x=aaaaaaaaaaaaaaaa; while :; do x=$x$x; done";

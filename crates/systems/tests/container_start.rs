@@ -100,7 +100,7 @@ fn a_container_is_killed_paused_and_started_again() {
     assert!(listens(&running), "{}", running.log_tail());
     assert_eq!(running.ended(), None);
     if engine.rootless && !engine.limits_left_out.is_empty() {
-        eprintln!("skipped: pausing, which {} cannot without root's rights here", engine.title());
+        pubmark_testing::skip(format_args!("pausing, which {} cannot without root's rights here", engine.title()));
         return;
     }
     running.pause(None, true).unwrap();

@@ -35,7 +35,7 @@ fn limits_can_be_held() -> bool {
             true
         }
         Err(reason) => {
-            eprintln!("skipped: {reason}");
+            pubmark_testing::skip(reason);
             false
         }
     }

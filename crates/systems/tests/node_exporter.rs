@@ -29,7 +29,9 @@ impl Exporter {
         match started {
             Ok(child) => Some(Exporter { child, port }),
             Err(error) => {
-                eprintln!("skipped: no prometheus-node-exporter ({error}; `apt-get install prometheus-node-exporter`)");
+                pubmark_testing::skip(format_args!(
+                    "no prometheus-node-exporter ({error}; `apt-get install prometheus-node-exporter`)"
+                ));
                 None
             }
         }

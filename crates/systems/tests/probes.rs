@@ -20,7 +20,7 @@ fn here(name: &str) -> Option<Definition> {
     if install::found(&definition).is_some() {
         return Some(definition);
     }
-    eprintln!("skipped: {name} is not installed (`pubmark install {name}`)");
+    pubmark_testing::skip(format_args!("{name} is not installed (`pubmark install {name}`)"));
     None
 }
 

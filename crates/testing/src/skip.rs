@@ -38,7 +38,8 @@ fn test_name() -> String {
     thread.unwrap_or_else(|| {
         let program = std::env::current_exe().ok();
         let stem = program.as_deref().and_then(Path::file_stem).map(|stem| stem.to_string_lossy().into_owned());
-        stem.unwrap_or_else(|| "a test".to_owned())
+        // Cargo ends the name of a test's program with a hash.
+        stem.map_or_else(|| "a test".to_owned(), |stem| stem.split('-').next().unwrap_or(&stem).to_owned())
     })
 }
 

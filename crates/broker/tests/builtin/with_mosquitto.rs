@@ -6,10 +6,12 @@ use std::process::{Child, ChildStdout, Command, Stdio};
 use crate::server::Server;
 
 /// Whether the clients are installed; says so where they are not.
-fn have_clients(test: &str) -> bool {
+fn have_clients() -> bool {
     let have = Command::new("mosquitto_sub").arg("--help").output().is_ok();
     if !have {
-        eprintln!("skipped: {test}: mosquitto_pub and mosquitto_sub are not installed");
+        pubmark_testing::skip(
+            "mosquitto_pub and mosquitto_sub are not installed (`apt-get install mosquitto-clients`)",
+        );
     }
     have
 }
@@ -56,7 +58,7 @@ const VERSIONS: [&str; 2] = ["311", "5"];
 
 #[test]
 fn messages_of_every_level_arrive_in_both_versions() {
-    if !have_clients("messages_of_every_level_arrive_in_both_versions") {
+    if !have_clients() {
         return;
     }
     let server = Server::start();
@@ -75,7 +77,7 @@ fn messages_of_every_level_arrive_in_both_versions() {
 
 #[test]
 fn versions_meet_and_the_lower_level_counts() {
-    if !have_clients("versions_meet_and_the_lower_level_counts") {
+    if !have_clients() {
         return;
     }
     let server = Server::start();
@@ -87,7 +89,7 @@ fn versions_meet_and_the_lower_level_counts() {
 
 #[test]
 fn wildcards_choose_topics() {
-    if !have_clients("wildcards_choose_topics") {
+    if !have_clients() {
         return;
     }
     let server = Server::start();
@@ -102,7 +104,7 @@ fn wildcards_choose_topics() {
 
 #[test]
 fn retained_messages_wait_for_subscribers() {
-    if !have_clients("retained_messages_wait_for_subscribers") {
+    if !have_clients() {
         return;
     }
     let server = Server::start();
@@ -123,7 +125,7 @@ fn retained_messages_wait_for_subscribers() {
 
 #[test]
 fn a_persistent_session_queues_what_was_missed() {
-    if !have_clients("a_persistent_session_queues_what_was_missed") {
+    if !have_clients() {
         return;
     }
     let server = Server::start();
@@ -149,7 +151,7 @@ fn a_persistent_session_queues_what_was_missed() {
 
 #[test]
 fn a_wrong_password_is_turned_away() {
-    if !have_clients("a_wrong_password_is_turned_away") {
+    if !have_clients() {
         return;
     }
     let server = Server::with(|settings| {
@@ -167,7 +169,7 @@ fn a_wrong_password_is_turned_away() {
 
 #[test]
 fn a_will_is_published_when_its_client_dies() {
-    if !have_clients("a_will_is_published_when_its_client_dies") {
+    if !have_clients() {
         return;
     }
     let server = Server::start();
@@ -185,7 +187,7 @@ fn a_will_is_published_when_its_client_dies() {
 
 #[test]
 fn mosquitto_clients_speak_tls_with_it() {
-    if !have_clients("mosquitto_clients_speak_tls_with_it") {
+    if !have_clients() {
         return;
     }
     let folder = tempfile::tempdir().unwrap();

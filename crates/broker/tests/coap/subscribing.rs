@@ -1,5 +1,6 @@
 //! Who observes what, and how it is told.
 
+use pubmark_testing::assert_count;
 use pubmark_wire::coap::{Block, Code, Kind, number};
 
 use crate::client::{Client, Heard, Running};
@@ -79,7 +80,7 @@ fn who_answers_nothing_observes_no_longer() {
     hears.observe("a");
     says.put("a", b"x");
     let copies: Vec<Heard> = (0..5).map(|_| hears.hear()).collect();
-    assert!(copies.windows(2).all(|pair| pair[0].0 == pair[1].0), "the first and four repetitions");
+    assert_count!(copies.windows(2).all(|pair| pair[0].0 == pair[1].0), "the first and four repetitions");
     // The last wait is up to 32 × 30 ms.
     std::thread::sleep(std::time::Duration::from_millis(1_100));
     says.put("a", b"y");

@@ -79,7 +79,7 @@ fn figures(journal: &Path) -> Option<BTreeMap<String, u64>> {
     let program = script_path("compare.py");
     let output = Command::new("python3").arg("-B").arg(program).arg("--print").arg(journal).args(window).output();
     let Ok(output) = output else {
-        eprintln!("skipped: the journal is not worked out: python3 is not installed");
+        pubmark_testing::skip("the journal is not worked out: python3 is not installed");
         return None;
     };
     let text = String::from_utf8(output.stdout).unwrap();

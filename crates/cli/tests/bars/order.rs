@@ -25,10 +25,10 @@ axes:
 #[test]
 fn a_limited_system_is_found_worse() {
     if !is_full() {
-        return eprintln!("skipped: a minute and a half for one judgement; `make bars` makes ten");
+        return pubmark_testing::skip("a minute and a half for one judgement; `make bars` makes ten");
     }
     if !can_limit() {
-        return eprintln!("skipped: this process may not make control groups, so CPU time cannot be limited");
+        return pubmark_testing::skip("this process may not make control groups, so CPU time cannot be limited");
     }
     let place = Place::new();
     let count = 10;

@@ -1,4 +1,5 @@
-//! A/A: mosquitto against itself has no winner. Bar: at most 2 of 40 comparisons name one, by any figure.
+//! A/A: mosquitto against itself has no winner. Bar: at most 2 of 40 comparisons name one, by any figure;
+//! `make test` makes three, and none may: in forty there was none.
 
 use serde_json::Value;
 
@@ -31,7 +32,7 @@ fn winners(experiment: &Value) -> Vec<String> {
 #[test]
 fn a_system_does_not_win_against_itself() {
     let place = Place::new();
-    let (count, most) = (times(3, 40), times(1, 2));
+    let (count, most) = (times(3, 40), times(0, 2));
     let mut named = 0;
     for number in 1..=count {
         let file = place.write("same.yaml", &EXPERIMENT.replace("SEED", &number.to_string()));
@@ -40,7 +41,9 @@ fn a_system_does_not_win_against_itself() {
         if !unjudged.is_empty() {
             // A bar that was not measured is not met; a few on a noisy machine are no failure of what is tested.
             assert!(!is_full(), "too few runs counted: {unjudged:?}");
-            eprintln!("skipped: A/A {number} of {count}: too few runs counted on this machine: {unjudged:?}");
+            pubmark_testing::skip(format_args!(
+                "A/A {number} of {count}: too few runs counted on this machine: {unjudged:?}"
+            ));
         }
         let found = winners(&experiment);
         // Where every cell has its runs, something is judged: a bar without contests would always be met.

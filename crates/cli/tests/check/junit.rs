@@ -36,7 +36,7 @@ fn an_independent_reader_finds_it_well_formed() {
     let output = match std::process::Command::new("python3").arg("-c").arg(script).arg(&file).output() {
         Ok(output) => output,
         Err(error) => {
-            println!("skipped: no python3 ({error})");
+            pubmark_testing::skip(format_args!("no python3 ({error})"));
             return;
         }
     };

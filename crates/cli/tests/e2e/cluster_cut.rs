@@ -4,6 +4,8 @@ use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 
+use pubmark_testing::assert_count;
+
 use crate::support::books::{assert_closed, count};
 use crate::support::cluster::{Cluster, ORPHANED, stop, worker_of};
 use crate::support::place::PUBMARK;
@@ -39,7 +41,7 @@ impl Cable {
                     && ip(&["-n", name, "link", "set", "lo", "up"])
             });
         if !made {
-            eprintln!("skipped: `ip netns add` and veth pairs need root and iproute2");
+            pubmark_testing::skip("`ip netns add` and veth pairs need root and iproute2");
         }
         made.then_some(cable)
     }
@@ -172,7 +174,7 @@ fn no_node_is_called_lost_in_many_runs_at_full_cpu() {
             .collect();
         busy.store(false, Relaxed);
         eprintln!("{} of {runs} runs lost a node", lost.len());
-        assert!(lost.is_empty(), "{lost:#?}");
+        assert_count!(lost.is_empty(), "{lost:#?}");
     });
     for node in nodes {
         assert_eq!(stop(node).code(), 0);

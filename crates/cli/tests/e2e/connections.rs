@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use pubmark_conformance::certificates::Certificates;
 use pubmark_conformance::ports;
+use pubmark_testing::assert_count_eq;
 use serde_json::Value;
 
 use crate::support::books::{assert_closed, assert_delivered_once, connections, count, names_cause, names_deviation};
@@ -24,8 +25,8 @@ fn assert_unreachable(called: &Called, endpoint: &str, cause: &str, record: &Val
     assert!(errors.contains(cause), "{errors}");
     assert!(names_cause(record, cause), "{}", record["connections"]);
     assert_eq!(record["verdict"]["status"], "invalid");
-    assert_eq!(connections(record, "established"), 0);
-    assert_eq!(count(record, "delivered"), 0);
+    assert_count_eq!(connections(record, "established"), 0);
+    assert_count_eq!(count(record, "delivered"), 0);
     assert_eq!(record["latency_us"], Value::Null);
     schema::assert_agrees(record);
 }
@@ -37,7 +38,7 @@ fn nobody_listens() {
     let called = place.call(&[SMALL, &["--endpoint", &endpoint]].concat());
     let record = place.only_record();
     assert_unreachable(&called, &endpoint, "unreachable: Connection refused", &record);
-    assert_eq!(connections(&record, "refused"), connections(&record, "attempted"));
+    assert_count_eq!(connections(&record, "refused"), connections(&record, "attempted"));
     assert!(connections(&record, "retried") > 0, "{}", record["connections"]);
 }
 
@@ -58,8 +59,8 @@ fn a_wrong_password_is_counted_and_named_and_waited_for_briefly() {
         let record = place.only_record();
         assert_unreachable(&called, &endpoint, "not authorized", &record);
         assert!(called.took < Duration::from_secs(4), "{:?} for a password that stays wrong", called.took);
-        assert_eq!(connections(&record, "auth_failed"), connections(&record, "attempted"));
-        assert_eq!(connections(&record, "refused"), 0, "{}", record["connections"]);
+        assert_count_eq!(connections(&record, "auth_failed"), connections(&record, "attempted"));
+        assert_count_eq!(connections(&record, "refused"), 0, "{}", record["connections"]);
         assert!(!record.to_string().contains("wr0ng"), "the password is in the record");
         assert!(!called.errors.contains("wr0ng"), "{}", called.errors);
     }
@@ -68,7 +69,7 @@ fn a_wrong_password_is_counted_and_named_and_waited_for_briefly() {
     let record = place.record(&[&SMALL[1..], &["--endpoint", &endpoint]].concat());
     assert_closed(&record);
     assert_delivered_once(&record);
-    assert_eq!(connections(&record, "auth_failed"), 0);
+    assert_count_eq!(connections(&record, "auth_failed"), 0);
     assert!(!record.to_string().contains("right@"), "the password is in the record");
 }
 
@@ -90,9 +91,9 @@ fn an_encrypted_run_delivers_all_and_one_that_trusts_nobody_says_so() {
     let record = place.record(&[&SMALL[1..], &["--endpoint", &endpoint, "--tls-ca", &authority]].concat());
     assert_closed(&record);
     assert_delivered_once(&record);
-    assert_eq!(count(&record, "delivered"), 100);
+    assert_count_eq!(count(&record, "delivered"), 100);
     assert_eq!(record["settings"]["tls"], true);
-    assert_eq!(connections(&record, "tls_failed"), 0);
+    assert_count_eq!(connections(&record, "tls_failed"), 0);
     assert!(!names_deviation(&record, "tls-unchecked"));
 
     let record = place.record(&[&SMALL[1..], &["--endpoint", &endpoint, "--tls-insecure"]].concat());
@@ -111,7 +112,7 @@ fn a_certificate_of_an_unknown_authority_is_refused_and_named() {
     let record = place.only_record();
     assert_unreachable(&called, &endpoint, "TLS: ", &record);
     assert!(called.errors.contains("certificate"), "{}", called.errors);
-    assert_eq!(connections(&record, "tls_failed"), connections(&record, "attempted"));
+    assert_count_eq!(connections(&record, "tls_failed"), connections(&record, "attempted"));
 }
 
 #[test]
@@ -144,18 +145,23 @@ fn broker_killed_in_the_middle(qos: &str, protocol: &str) {
     schema::assert_agrees(&record);
     assert_closed(&record);
     assert_eq!(record["status"], "complete");
-    assert_eq!(count(&record, "offered"), 2_000, "10 devices × 50/s × 4 s, whatever the broker does");
-    assert_eq!(connections(&record, "dropped"), 11, "{}", record["connections"]);
+    assert_count_eq!(count(&record, "offered"), 2_000, "10 devices × 50/s × 4 s, whatever the broker does");
+    assert_count_eq!(connections(&record, "dropped"), 11, "{}", record["connections"]);
     assert!(connections(&record, "refused") > 0, "tries while it was away: {}", record["connections"]);
     assert!(connections(&record, "retried") >= 11, "{}", record["connections"]);
     assert!(names_cause(&record, "dropped: "), "{}", record["connections"]);
     assert!(names_cause(&record, "unreachable: Connection refused"), "{}", record["connections"]);
     let skipped = count(&record, "skipped_disconnected");
     assert!((200..1_700).contains(&skipped), "about a second of 500 messages/s and the pauses: {}", record["delivery"]);
-    assert_eq!(count(&record, "skipped_planned"), 0);
-    assert_eq!(count(&record, "duplicated"), 0, "a broker without memory repeats nothing: {}", record["delivery"]);
+    assert_count_eq!(count(&record, "skipped_planned"), 0);
+    assert_count_eq!(
+        count(&record, "duplicated"),
+        0,
+        "a broker without memory repeats nothing: {}",
+        record["delivery"]
+    );
     if qos == "0" {
-        assert_eq!(count(&record, "unknown"), 0, "QoS 0 promises nothing: {}", record["delivery"]);
+        assert_count_eq!(count(&record, "unknown"), 0, "QoS 0 promises nothing: {}", record["delivery"]);
     }
     let rows = record["series"].as_array().unwrap();
     assert!(rows[3]["delivered"].as_u64().unwrap() > 0, "nothing after the restart: {rows:#?}");
@@ -199,10 +205,10 @@ fn two_sizes(broker: &Mosquitto, options: &[&str]) -> (Value, Value, Value) {
         rows.iter().find(|row| row["name"] == name).unwrap()["delivery"].clone()
     };
     let (small, large) = (books("test/small"), books("test/large"));
-    assert_eq!(small["delivered"], 10, "{small}");
-    assert_eq!(small["sent"], 10, "{small}");
-    assert_eq!(large["offered"], 10, "{large}");
-    assert_eq!(large["delivered"], 0, "{large}");
+    assert_count_eq!(small["delivered"], 10, "{small}");
+    assert_count_eq!(small["sent"], 10, "{small}");
+    assert_count_eq!(large["offered"], 10, "{large}");
+    assert_count_eq!(large["delivered"], 0, "{large}");
     (record, small, large)
 }
 
@@ -211,10 +217,10 @@ fn a_packet_above_the_announced_limit_is_refused_without_being_sent() {
     let Some(broker) = Mosquitto::start("max_packet_size 1000") else { return };
     for qos in ["0", "2"] {
         let (record, _, large) = two_sizes(&broker, &["--protocol", "mqtt5", "--qos", qos]);
-        assert_eq!(record["too_large"], 10);
-        assert_eq!(large["refused"], 10, "{large}");
-        assert_eq!(large["expected"], 0, "{large}");
-        assert_eq!(connections(&record, "dropped"), 0, "{}", record["connections"]);
+        assert_count_eq!(record["too_large"], 10);
+        assert_count_eq!(large["refused"], 10, "{large}");
+        assert_count_eq!(large["expected"], 0, "{large}");
+        assert_count_eq!(connections(&record, "dropped"), 0, "{}", record["connections"]);
     }
 }
 
@@ -223,7 +229,7 @@ fn a_packet_above_a_limit_that_nobody_announced_ends_the_connection_and_that_is_
     let Some(broker) = Mosquitto::start("max_packet_size 1000") else { return };
     for (qos, ends_as) in [("0", "lost"), ("1", "unknown")] {
         let (record, _, large) = two_sizes(&broker, &["--protocol", "mqtt311", "--qos", qos]);
-        assert_eq!(record["too_large"], 0, "MQTT 3.1.1 has no words for it");
+        assert_count_eq!(record["too_large"], 0, "MQTT 3.1.1 has no words for it");
         assert!(connections(&record, "dropped") > 0, "{}", record["connections"]);
         assert!(names_cause(&record, "dropped: "), "{}", record["connections"]);
         assert!(large[ends_as].as_u64().unwrap() > 0, "sent, at this level {ends_as}: {large}");
@@ -240,11 +246,11 @@ fn a_level_granted_below_the_one_asked_for_is_counted_and_publishing_below_it_na
     let record = place.record(&[&SMALL[1..], &["--endpoint", &endpoint, "--protocol", "mqtt5", "--qos", "2"]].concat());
     assert_closed(&record);
     assert_delivered_once(&record);
-    assert_eq!(record["granted_qos_lower"], 1, "one subscription");
+    assert_count_eq!(record["granted_qos_lower"], 1, "one subscription");
     assert!(names_deviation(&record, "publish-qos-lower"), "{}", record["deviations"]);
 
     let record = place.record(&[&SMALL[1..], &["--endpoint", &endpoint, "--protocol", "mqtt5", "--qos", "1"]].concat());
-    assert_eq!(record["granted_qos_lower"], 0);
+    assert_count_eq!(record["granted_qos_lower"], 0);
     assert!(!names_deviation(&record, "publish-qos-lower"), "{}", record["deviations"]);
 }
 
@@ -257,8 +263,8 @@ fn a_level_that_a_server_without_words_for_it_refuses_ends_connections_and_that_
         place.record(&[&SMALL[1..], &["--endpoint", &endpoint, "--protocol", "mqtt311", "--qos", "2"]].concat());
     schema::assert_agrees(&record);
     assert_closed(&record);
-    assert_eq!(count(&record, "delivered"), 0);
-    assert_eq!(record["granted_qos_lower"], 1);
+    assert_count_eq!(count(&record, "delivered"), 0);
+    assert_count_eq!(record["granted_qos_lower"], 1);
     assert!(connections(&record, "dropped") >= 10, "{}", record["connections"]);
     assert!(names_cause(&record, "dropped: "), "{}", record["connections"]);
 }

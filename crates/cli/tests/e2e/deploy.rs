@@ -1,5 +1,6 @@
 //! Files for orchestrators: what is in them, and what is refused.
 
+use pubmark_testing::assert_count_eq;
 use serde_json::Value;
 
 use crate::support::place::{Called, Place};
@@ -214,7 +215,7 @@ fn a_run_is_applied_collected_and_taken_away() {
     assert_eq!(called.code(), if is_invalid { 5 } else { 0 }, "{called:?}");
     assert!(called.printed.contains("smart-home"), "{called:?}");
     let kept: Value = serde_json::from_str(&read(&place, "Complete/record.json")).unwrap();
-    assert_eq!(kept["delivery"], record["delivery"]);
+    assert_count_eq!(kept["delivery"], record["delivery"]);
     assert!(read(&place, "Complete/report.html").contains("<html"));
     let asked = read(&place, "asked");
     let asked: Vec<&str> = asked.lines().collect();
@@ -227,7 +228,7 @@ fn a_run_is_applied_collected_and_taken_away() {
     ]) {
         assert!(line.contains(wanted), "`{wanted}` is not in `{line}`");
     }
-    assert_eq!(asked.len(), 5, "{asked:?}");
+    assert_count_eq!(asked.len(), 5, "{asked:?}");
     let failed = apply(&place, "Failed", "error: there is no such workload\n");
     assert!(failed.code() == 6 && failed.errors.contains("there is no such workload"), "{failed:?}");
     assert!(read(&place, "asked").lines().last().unwrap().contains(" delete "), "what was applied is taken away");

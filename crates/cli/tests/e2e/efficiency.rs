@@ -5,6 +5,7 @@
 
 use std::ops::Range;
 
+use pubmark_testing::{assert_count, assert_count_eq};
 use serde_json::Value;
 
 use crate::links::can_be_made;
@@ -77,8 +78,8 @@ fn assert_bytes_a_message(group: &Value, bytes: u64, payload: u64) {
     let published = number(&group["published"]);
     assert!((95..=101).contains(&published), "{group}");
     // The window's edge may fall between a message and its packet.
-    assert!(packets.abs_diff(published) <= 1, "{packets} packets for {published} messages: {group}");
-    assert_eq!(sent, packets * bytes, "{group}");
+    assert_count!(packets.abs_diff(published) <= 1, "{packets} packets for {published} messages: {group}");
+    assert_count_eq!(sent, packets * bytes, "{group}");
     let expected = payload as f64 / (bytes + ETHERNET) as f64;
     let found = ratio(&group["ratios"]["sent_ethernet"]);
     assert!(within(found, expected, 0.011), "{found}, {expected}");
@@ -95,7 +96,7 @@ fn mqtt_costs_what_combench_measured() {
     // A fixed header of 2 B, the topic's length in 2 B, the topic (MQTT 3.1.1 §3.3).
     assert_bytes_a_message(sender, IP_TCP + 2 + 2 + 4 + 100, 100);
     let (packets, bytes) = window(sender, "received");
-    assert_eq!(bytes, packets * IP_TCP, "only acknowledgements come back: {sender}");
+    assert_count_eq!(bytes, packets * IP_TCP, "only acknowledgements come back: {sender}");
     let found = ratio(&efficiency["total"]["ratios"]["sent_ethernet"]);
     assert!(within(found, MQTT_100_B, 0.02), "{found}");
     // The mirror: the broker's packets hold the same message.
@@ -116,8 +117,8 @@ fn an_acknowledged_message_of_mqtt_costs_what_combench_measured() {
     // The message with a remaining length of 2 B and a packet identifier, and TCP's acknowledgement of the PUBACK.
     let (packets, bytes) = window(sender, "sent");
     let published = number(&sender["published"]);
-    assert!(packets.abs_diff(2 * published) <= 4, "{sender}");
-    assert_eq!(bytes - packets * IP_TCP, (200 + 3 + 2 + 4 + 2) * published, "{sender}");
+    assert_count!(packets.abs_diff(2 * published) <= 4, "{sender}");
+    assert_count_eq!(bytes - packets * IP_TCP, (200 + 3 + 2 + 4 + 2) * published, "{sender}");
     let found = ratio(&sender["ratios"]["sent_ethernet"]);
     assert!(within(found, MQTT_QOS_1_200_B, 0.02), "{found}");
     assert_both_ways_agree(&efficiency);
@@ -155,7 +156,10 @@ fn without_links_sockets_tell_and_libraries_do_not() {
     let expected: Range<f64> = 0.98 * MQTT_100_B..1.02 * MQTT_100_B;
     assert!(expected.contains(&found), "{found}");
     let efficiency = run(pair("data", "100B", 0, ""), &["--system", "zenoh"]);
-    assert_eq!((&efficiency["total"]["source"], &efficiency["total"]["window"]), (&"unknown".into(), &Value::Null));
+    assert_count_eq!(
+        (&efficiency["total"]["source"], &efficiency["total"]["window"]),
+        (&"unknown".into(), &Value::Null)
+    );
     assert_eq!(efficiency["total"]["ratios"]["sent_ethernet"], Value::Null);
     assert!(number(&efficiency["total"]["published"]) > 90, "{efficiency}");
 }

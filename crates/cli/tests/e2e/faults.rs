@@ -4,6 +4,7 @@
 use std::time::Duration;
 
 use pubmark_systems::{Definition, install};
+use pubmark_testing::{assert_count, assert_count_eq};
 use serde_json::Value;
 
 use crate::support::books::{assert_closed, check, connections, count, names_cause};
@@ -57,11 +58,11 @@ fn assert_adds_up(record: &Value) {
     let levels: Vec<&Value> = parts.flat_map(|levels| levels.as_array().expect("levels")).collect();
     for name in ["expected", "delivered", "lost", "unknown", "absent", "duplicated", "out_of_order"] {
         let sum: u64 = levels.iter().map(|level| level[name].as_u64().unwrap()).sum();
-        assert_eq!(sum, count(record, name), "{name} by fault: {figures}");
+        assert_count_eq!(sum, count(record, name), "{name} by fault: {figures}");
     }
     // What was half written when its connection broke is in the run's books alone.
     let skipped: u64 = levels.iter().map(|level| level["skipped_disconnected"].as_u64().unwrap()).sum();
-    assert!(skipped <= count(record, "skipped_disconnected"), "{figures}");
+    assert_count!(skipped <= count(record, "skipped_disconnected"), "{figures}");
 }
 
 fn fault(record: &Value, number: usize) -> &Value {
@@ -94,16 +95,16 @@ fn promise(record: &Value, qos: u64) -> &str {
 #[test]
 fn a_system_that_is_killed_is_noticed_and_found_again_and_has_forgotten_what_it_did_not_save() {
     let Some(record) = mosquitto_with("tuned", &["kill:at=2s,for=1s"]) else { return };
-    assert_eq!([of_connections(&record, "connected"), of_connections(&record, "lost")], [CONNECTIONS; 2]);
-    assert_eq!(of_connections(&record, "back"), CONNECTIONS);
+    assert_count_eq!([of_connections(&record, "connected"), of_connections(&record, "lost")], [CONNECTIONS; 2]);
+    assert_count_eq!(of_connections(&record, "back"), CONNECTIONS);
     let (noticed_s, back_s) = (seconds(&record, "last_noticed_s"), seconds(&record, "all_back_s"));
     // The longest pause is 5 s, and few tries fail in one second.
     assert!(noticed_s < 0.5 && (1.0..4.0).contains(&back_s), "{}", fault(&record, 0));
     assert!(
         (2.0..2.5).contains(&seconds(&record, "done_at_s")) && (3.0..3.5).contains(&seconds(&record, "ended_at_s"))
     );
-    assert_eq!(of_connections(&record, "sessions_forgotten"), KEPT, "it keeps nothing on its disk");
-    assert_eq!(connections(&record, "dropped"), CONNECTIONS);
+    assert_count_eq!(of_connections(&record, "sessions_forgotten"), KEPT, "it keeps nothing on its disk");
+    assert_count_eq!(connections(&record, "dropped"), CONNECTIONS);
     assert!(of_connections(&record, "failed_tries") > 0 && of_level(&record, 0, "skipped_disconnected") > 0);
     assert!(record["faults"]["faults"][0]["latency"]["disturbed"].as_bool().unwrap());
     assert_eq!(record["faults"]["reconnect"]["first_pause_ms"], 100.0);
@@ -112,20 +113,20 @@ fn a_system_that_is_killed_is_noticed_and_found_again_and_has_forgotten_what_it_
 #[test]
 fn a_restart_of_a_system_that_saves_its_sessions_loses_nothing_at_qos_1() {
     let Some(record) = mosquitto_with("durable", &["restart:at=2s,for=500ms"]) else { return };
-    assert_eq!(of_connections(&record, "sessions_found"), KEPT, "{}", fault(&record, 0));
-    assert_eq!(of_connections(&record, "sessions_forgotten"), 0);
-    assert_eq!([of_level(&record, 1, "lost"), of_level(&record, 1, "unknown")], [0, 0], "{}", fault(&record, 0));
+    assert_count_eq!(of_connections(&record, "sessions_found"), KEPT, "{}", fault(&record, 0));
+    assert_count_eq!(of_connections(&record, "sessions_forgotten"), 0);
+    assert_count_eq!([of_level(&record, 1, "lost"), of_level(&record, 1, "unknown")], [0, 0], "{}", fault(&record, 0));
     assert!(of_level(&record, 1, "skipped_disconnected") > 0, "half a second of 800 messages/s");
     assert_eq!(promise(&record, 1), "kept");
-    assert_eq!(of_connections(&record, "back"), CONNECTIONS);
+    assert_count_eq!(of_connections(&record, "back"), CONNECTIONS);
 }
 
 #[test]
 fn a_pause_breaks_no_connection_and_shows_in_the_latency() {
     let Some(record) = mosquitto_with("tuned", &["pause:at=2s,for=1s"]) else { return };
-    assert_eq!([of_connections(&record, "lost"), connections(&record, "dropped")], [0, 0]);
+    assert_count_eq!([of_connections(&record, "lost"), connections(&record, "dropped")], [0, 0]);
     assert_eq!(fault(&record, 0)["connections"]["first_noticed_s"], Value::Null);
-    assert_eq!(count(&record, "delivered"), count(&record, "offered"), "{}", record["delivery"]);
+    assert_count_eq!(count(&record, "delivered"), count(&record, "offered"), "{}", record["delivery"]);
     // Each device is due every 25 ms.
     assert!(record["latency_us"]["max"].as_f64().unwrap() > 950_000.0, "{}", record["latency_us"]);
     assert!((0.9..3.0).contains(&seconds(&record, "back_s")), "{}", fault(&record, 0));
@@ -135,34 +136,34 @@ fn a_pause_breaks_no_connection_and_shows_in_the_latency() {
 #[test]
 fn a_share_of_connections_is_reset_and_held_off_for_the_length_of_the_fault() {
     let Some(record) = mosquitto_with("tuned", &["reset:at=2s,share=50%,for=1s"]) else { return };
-    assert_eq!([of_connections(&record, "chosen"), of_connections(&record, "lost")], [CONNECTIONS / 2; 2]);
-    assert_eq!(of_connections(&record, "back"), CONNECTIONS / 2);
+    assert_count_eq!([of_connections(&record, "chosen"), of_connections(&record, "lost")], [CONNECTIONS / 2; 2]);
+    assert_count_eq!(of_connections(&record, "back"), CONNECTIONS / 2);
     assert!(seconds(&record, "first_noticed_s") < 0.1 && seconds(&record, "first_back_s") >= 1.0);
     assert!(names_cause(&record, "reset by a fault of the run"), "{}", record["connections"]);
     assert!(names_cause(&record, "held off by a fault of the run"), "{}", record["connections"]);
-    assert_eq!(of_connections(&record, "sessions_forgotten"), 0, "the system never stopped");
-    assert_eq!(of_level(&record, 1, "lost"), 0, "{}", fault(&record, 0));
+    assert_count_eq!(of_connections(&record, "sessions_forgotten"), 0, "the system never stopped");
+    assert_count_eq!(of_level(&record, 1, "lost"), 0, "{}", fault(&record, 0));
 }
 
 #[test]
 fn a_group_s_connections_that_die_silently_are_given_up_when_the_fault_ends() {
     let Some(record) = mosquitto_with("tuned", &["cut:at=2s,for=1s,group=gauge"]) else { return };
-    assert_eq!([of_connections(&record, "chosen"), of_connections(&record, "lost")], [20, 20]);
+    assert_count_eq!([of_connections(&record, "chosen"), of_connections(&record, "lost")], [20, 20]);
     assert!((0.99..1.5).contains(&seconds(&record, "first_noticed_s")), "{}", fault(&record, 0));
-    assert_eq!(of_connections(&record, "back"), 20);
+    assert_count_eq!(of_connections(&record, "back"), 20);
     // A second of 800 messages, which the devices wrote and nobody heard.
     assert!((600..=800).contains(&of_level(&record, 0, "lost")), "{}", fault(&record, 0));
-    assert_eq!(of_level(&record, 1, "lost") + of_level(&record, 1, "skipped_disconnected"), 0);
+    assert_count_eq!(of_level(&record, 1, "lost") + of_level(&record, 1, "skipped_disconnected"), 0);
     assert_eq!(promise(&record, 0), "kept", "nothing was promised");
-    assert_eq!(connections(&record, "dropped"), 20);
+    assert_count_eq!(connections(&record, "dropped"), 20);
 }
 
 #[test]
 fn messages_written_into_a_dead_connection_are_sent_again_at_qos_1() {
     let Some(record) = mosquitto_with("tuned", &["cut:at=2s,for=1s,group=sensor"]) else { return };
-    assert_eq!(of_connections(&record, "sessions_found"), 20, "{}", fault(&record, 0));
+    assert_count_eq!(of_connections(&record, "sessions_found"), 20, "{}", fault(&record, 0));
     assert!(record["resent"].as_u64().unwrap() > 0, "{}", record["delivery"]);
-    assert_eq!([of_level(&record, 1, "lost"), of_level(&record, 1, "unknown")], [0, 0], "{}", fault(&record, 0));
+    assert_count_eq!([of_level(&record, 1, "lost"), of_level(&record, 1, "unknown")], [0, 0], "{}", fault(&record, 0));
     assert_eq!(promise(&record, 1), "kept");
 }
 
@@ -170,20 +171,20 @@ fn messages_written_into_a_dead_connection_are_sent_again_at_qos_1() {
 fn a_group_behind_a_link_is_partitioned_and_a_link_goes_down_and_both_heal() {
     let missing = pubmark_links::privilege::probe().missing();
     if let Some(missing) = missing {
-        return eprintln!("skipped: {missing}");
+        return pubmark_testing::skip(missing);
     }
     let behind = |name: &str| WORKLOAD.replace(&format!("name: {name},"), &format!("name: {name}, link: far,"));
     let workload = format!("{}links:\n  far: {{delay: 1ms}}\n", behind("gauge"));
     for fault in ["partition:at=2s,for=1s,group=gauge", "link-down:at=2s,for=1s,link=far"] {
         let record = broken_by(&workload, &["--system", "builtin"], &[fault]);
-        assert_eq!(of_connections(&record, "lost"), 0, "TCP outlives a second: {}", record["connections"]);
+        assert_count_eq!(of_connections(&record, "lost"), 0, "TCP outlives a second: {}", record["connections"]);
         assert!(
             record["links"]["groups"][0]["up"]["traffic"]["lost_down"].as_u64().unwrap() > 0,
             "{}",
             record["links"]
         );
         assert!(record["latency_us"]["max"].as_f64().unwrap() > 900_000.0, "{}", record["latency_us"]);
-        assert_eq!(count(&record, "lost"), 0, "TCP sent all of it again: {}", record["delivery"]);
+        assert_count_eq!(count(&record, "lost"), 0, "TCP sent all of it again: {}", record["delivery"]);
     }
 }
 
@@ -193,8 +194,8 @@ fn several_faults_each_have_their_own_part_of_the_books() {
     let kinds: Vec<&str> =
         record["faults"]["faults"].as_array().unwrap().iter().map(|fault| fault["kind"].as_str().unwrap()).collect();
     assert_eq!(kinds, ["pause", "restart"]);
-    assert_eq!(of_connections(&record, "lost"), 0, "the pause broke none");
-    assert_eq!(fault(&record, 1)["connections"]["lost"], CONNECTIONS);
+    assert_count_eq!(of_connections(&record, "lost"), 0, "the pause broke none");
+    assert_count_eq!(fault(&record, 1)["connections"]["lost"], CONNECTIONS);
     assert_eq!(seconds(&record, "until_s"), fault(&record, 1)["done_at_s"].as_f64().unwrap());
 }
 
@@ -202,7 +203,7 @@ fn several_faults_each_have_their_own_part_of_the_books() {
 fn nats() -> bool {
     let here = install::found(&Definition::load("nats").unwrap()).is_some();
     if !here {
-        eprintln!("skipped: nats is not installed (`pubmark install nats`)");
+        pubmark_testing::skip("nats is not installed (`pubmark install nats`)");
     }
     here
 }
@@ -215,11 +216,11 @@ fn nats_is_killed_and_restarted_and_a_stream_on_its_disk_keeps_what_it_acknowled
     for fault in ["kill:at=2s,for=500ms", "restart:at=2s"] {
         let plain = WORKLOAD.replace("qos: 1", "qos: 0").replace(", session: persistent", "");
         let record = broken_by(&plain, &["--system", "nats", "--protocol", "nats"], &[fault]);
-        assert_eq!([of_connections(&record, "lost"), of_connections(&record, "back")], [CONNECTIONS; 2]);
+        assert_count_eq!([of_connections(&record, "lost"), of_connections(&record, "back")], [CONNECTIONS; 2]);
         assert_eq!(promise(&record, 0), "kept");
         let record = broken(&["--system", "nats", "--protocol", "jetstream"], &[fault]);
-        assert_eq!([of_connections(&record, "lost"), of_connections(&record, "back")], [CONNECTIONS; 2]);
-        assert_eq!(of_level(&record, 1, "lost"), 0, "{}", fault_text(&record));
+        assert_count_eq!([of_connections(&record, "lost"), of_connections(&record, "back")], [CONNECTIONS; 2]);
+        assert_count_eq!(of_level(&record, 1, "lost"), 0, "{}", fault_text(&record));
     }
 }
 

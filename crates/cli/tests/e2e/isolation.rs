@@ -1,5 +1,6 @@
 //! Groups whose clients run in processes of their own: the run finds what it finds without, and tells what each group cost.
 
+use pubmark_testing::assert_count_eq;
 use serde_json::Value;
 
 use super::links::can_be_made;
@@ -48,7 +49,7 @@ fn a_group_in_a_process_of_its_own_does_the_same_and_has_a_cost_of_its_own() {
         assert_delivered_once(record);
     }
     for name in ["offered", "skipped_planned", "sent", "expected", "delivered"] {
-        assert_eq!(count(&all, name), count(&one, name), "{name}");
+        assert_count_eq!(count(&all, name), count(&one, name), "{name}");
     }
     let hash = |record: &Value| record["workload"]["schedule_hash"].as_str().expect("a hash").to_owned();
     assert_eq!(hash(&all), hash(&one));
@@ -109,7 +110,7 @@ fn clients_without_a_broker_meet_from_processes_of_their_own() {
         let record = place.record(&call);
         assert_closed(&record);
         assert_delivered_once(&record);
-        assert_eq!((count(&record, "delivered"), costs(&record).len()), (300, 3), "{system:?}");
+        assert_count_eq!((count(&record, "delivered"), costs(&record).len()), (300, 3), "{system:?}");
     }
 }
 

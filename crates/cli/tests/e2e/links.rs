@@ -1,6 +1,7 @@
 //! Runs behind emulated links: what is asked is what messages meet, the record says what went through, and what links do not
 //! carry is refused before anything starts.
 
+use pubmark_testing::assert_count_eq;
 use serde_json::Value;
 
 use crate::support::books::{assert_closed, assert_delivered_once, check, count};
@@ -23,7 +24,7 @@ const TIMES: [&str; 4] = ["--duration", "3s", "--warmup", "1s"];
 pub fn can_be_made() -> bool {
     let missing = pubmark_links::privilege::probe().missing();
     if let Some(missing) = &missing {
-        eprintln!("skipped: {missing}");
+        pubmark_testing::skip(missing);
     }
     missing.is_none()
 }
@@ -132,8 +133,8 @@ fn every_group_can_be_put_behind_a_preset_of_a_real_broker() {
     let call = ["hello", "--system", "mosquitto", "--profile", "tuned", "--link", "edge-worst"];
     let record = place.record(&[&call[..], &TIMES].concat());
     assert_closed(&record);
-    assert_eq!(count(&record, "lost"), 0, "{}", record["delivery"]);
-    assert_eq!(packets(&record).len(), 2);
+    assert_count_eq!(count(&record, "lost"), 0, "{}", record["delivery"]);
+    assert_count_eq!(packets(&record).len(), 2);
     // Both ways through 3.125 ms ± 0.625.
     assert!(us(&record, "latency_us", "min") > 2_000.0, "{}", record["latency_us"]);
 }
@@ -169,7 +170,7 @@ fn the_kernels_emulation_is_refused_where_it_cannot_do_what_is_asked() {
     assert!(called.errors.contains("jitter_reorders: true"), "{}", called.errors);
     assert!(called.errors.contains("leave `--netem kernel` out"), "{}", called.errors);
     let Err(why) = pubmark_links::privilege::probe().kernel_netem else {
-        return println!("skipped: this kernel has netem, so that nothing is missing");
+        return pubmark_testing::skip("this kernel has netem, so that nothing is missing");
     };
     let called = call("{delay: 20ms, loss: 1%}");
     assert_eq!(called.code(), 2, "{called:?}");
@@ -200,7 +201,7 @@ fn a_plain_user_has_links_in_a_user_namespace() {
     let words = [&["run", "linked.yaml", "--system", "builtin", "--json", "--quiet"][..], &TIMES].concat();
     let called = place.start_by(command(), &words).wait();
     if called.code() == 2 && called.errors.contains("failed to make the workload's links") {
-        eprintln!("skipped: {} {}", called.errors, doctor.printed);
+        pubmark_testing::skip(format_args!("{} {}", called.errors, doctor.printed));
         return;
     }
     assert!(matches!(called.code(), 0 | 5), "{called:?}");

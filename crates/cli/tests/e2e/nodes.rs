@@ -1,5 +1,6 @@
 //! The fleet on several nodes: for the same seed, the books are those of one process.
 
+use pubmark_testing::{assert_count, assert_count_eq};
 use serde_json::Value;
 
 use crate::support::books::{assert_closed, assert_delivered_once, count};
@@ -46,15 +47,15 @@ fn devices_dealt_out_over_nodes_do_what_they_do_on_one() {
         assert_delivered_once(&record);
         assert_eq!(record["workload"]["schedule_hash"], one["workload"]["schedule_hash"]);
         for name in ["offered", "skipped_planned", "sent", "expected", "delivered"] {
-            assert_eq!(count(&record, name), count(&one, name), "{name} on {nodes} nodes");
+            assert_count_eq!(count(&record, name), count(&one, name), "{name} on {nodes} nodes");
         }
         let rows = record["nodes"].as_array().expect("nodes");
         let sum = |name: &str| rows.iter().map(|row| row[name].as_u64().unwrap()).sum::<u64>();
-        assert_eq!((rows.len().to_string().as_str(), sum("devices"), sum("subscribers")), (nodes, 33, 3));
+        assert_count_eq!((rows.len().to_string().as_str(), sum("devices"), sum("subscribers")), (nodes, 33, 3));
         // Three subscribers sit on two or three nodes, devices on all.
         let expected = rows.len() * rows.len().min(3);
         assert_eq!(pairs(&record).len(), expected, "{:?}", pairs(&record));
-        assert!(pairs(&record).iter().all(|pair| pair["delivered"].as_u64() > Some(0)), "{:?}", pairs(&record));
+        assert_count!(pairs(&record).iter().all(|pair| pair["delivered"].as_u64() > Some(0)), "{:?}", pairs(&record));
     }
 }
 
@@ -73,7 +74,7 @@ fn devices_on_every_node_are_so_many_copies() {
     // Every node hears every other and itself the same: what one offers, all three subscribers of each node expect.
     for pair in pairs(&record) {
         let to_others = pairs(&record).iter().filter(|row| row["publisher_node"] == pair["publisher_node"]);
-        assert!(to_others.into_iter().all(|row| row["expected"] == pair["expected"]), "{pair}");
+        assert_count!(to_others.into_iter().all(|row| row["expected"] == pair["expected"]), "{pair}");
     }
 }
 
@@ -89,7 +90,7 @@ fn nodes_behind_links_have_networks_of_their_own() {
     assert_closed(&record);
     assert_delivered_once(&record);
     for name in ["offered", "skipped_planned"] {
-        assert_eq!(count(&record, name), count(&one, name), "{name}");
+        assert_count_eq!(count(&record, name), count(&one, name), "{name}");
     }
     let groups = record["links"]["groups"].as_array().expect("links");
     // Two groups of devices and one of subscribers, on either node.
@@ -116,7 +117,7 @@ fn psmark_s_sites_hear_each_other_over_links() {
         assert_delivered_once(&record);
         let devices = if workload == "smart-home" { 20 } else { 24 };
         assert_eq!(record["workload"]["devices"], devices * nodes, "{workload} on {nodes} nodes");
-        assert_eq!(count(&record, "expected"), count(&record, "sent") * nodes, "{workload} on {nodes} nodes");
+        assert_count_eq!(count(&record, "expected"), count(&record, "sent") * nodes, "{workload} on {nodes} nodes");
         assert_eq!(pairs(&record).len() as u64, nodes * nodes, "{workload} on {nodes} nodes");
     }
 }
@@ -138,7 +139,7 @@ placement: {devices: split, subscribers: every-node}
         let run = ["peers.yaml", "--system", system, "--local-nodes", "2"];
         let record = place.record(&[&run[..], &TIMES].concat());
         assert_closed(&record);
-        assert_eq!(
+        assert_count_eq!(
             (count(&record, "offered"), count(&record, "delivered")),
             (180, 360),
             "{system}: {}",

@@ -3,6 +3,7 @@
 
 use std::time::Duration;
 
+use pubmark_testing::assert_count_eq;
 use serde_json::Value;
 
 use crate::support::books::{assert_closed, connections, count, names_cause};
@@ -58,8 +59,8 @@ impl Bench {
         schema::assert_agrees(&record);
         assert_closed(&record);
         assert_eq!(record["status"], "complete");
-        assert_eq!(count(&record, "offered"), OFFERED);
-        assert_eq!(
+        assert_count_eq!(count(&record, "offered"), OFFERED);
+        assert_count_eq!(
             count(&record, "expected") + count(&record, "absent"),
             count(&record, "sent") * SUBSCRIBERS,
             "each sent message once for each subscription: {}",
@@ -78,11 +79,11 @@ fn cut_all_with_messages_in_flight(qos: &str, protocol: &str) -> Option<Value> {
     assert_eq!(bench.proxy.cut(|_| true) as u64, DEVICES + SUBSCRIBERS);
     bench.broker.signal(libc::SIGCONT);
     let record = bench.record();
-    assert_eq!(connections(&record, "dropped"), DEVICES + SUBSCRIBERS, "{}", record["connections"]);
+    assert_count_eq!(connections(&record, "dropped"), DEVICES + SUBSCRIBERS, "{}", record["connections"]);
     assert!(connections(&record, "retried") >= DEVICES + SUBSCRIBERS, "{}", record["connections"]);
     assert!(names_cause(&record, "dropped: "), "{}", record["connections"]);
     for name in ["lost", "unknown", "absent", "refused", "unsent", "foreign"] {
-        assert_eq!(count(&record, name), 0, "{name} with sessions that last: {}", record["delivery"]);
+        assert_count_eq!(count(&record, name), 0, "{name} with sessions that last: {}", record["delivery"]);
     }
     let resent = record["resent"].as_u64().unwrap();
     assert!(resent > 0, "300 ms of 250 messages/s were not answered");
@@ -105,7 +106,7 @@ fn at_least_once_loses_nothing_over_a_cut_and_counts_copies() {
 fn exactly_once_loses_nothing_over_a_cut_and_has_no_copies() {
     for protocol in ["mqtt5", "mqtt311"] {
         let Some(record) = cut_all_with_messages_in_flight("2", protocol) else { return };
-        assert_eq!(count(&record, "duplicated"), 0, "{}", record["delivery"]);
+        assert_count_eq!(count(&record, "duplicated"), 0, "{}", record["delivery"]);
     }
 }
 
@@ -117,9 +118,9 @@ fn cut_subscribers(workload: &str) -> Option<Value> {
     std::thread::sleep(Duration::from_millis(500));
     bench.proxy.close(false);
     let record = bench.record();
-    assert_eq!(connections(&record, "dropped"), SUBSCRIBERS, "{}", record["connections"]);
+    assert_count_eq!(connections(&record, "dropped"), SUBSCRIBERS, "{}", record["connections"]);
     assert!(connections(&record, "retried") >= SUBSCRIBERS, "{}", record["connections"]);
-    assert_eq!(count(&record, "sent"), OFFERED, "the devices were not cut: {}", record["delivery"]);
+    assert_count_eq!(count(&record, "sent"), OFFERED, "the devices were not cut: {}", record["delivery"]);
     Some(record)
 }
 
@@ -127,10 +128,10 @@ fn cut_subscribers(workload: &str) -> Option<Value> {
 fn what_was_queued_for_a_lasting_session_arrives_after_the_reconnect() {
     let Some(record) = cut_subscribers(&workload("1", "persistent", false)) else { return };
     for name in ["lost", "unknown", "absent", "skipped_disconnected"] {
-        assert_eq!(count(&record, name), 0, "{name}: {}", record["delivery"]);
+        assert_count_eq!(count(&record, name), 0, "{name}: {}", record["delivery"]);
     }
-    assert_eq!(count(&record, "delivered"), OFFERED * SUBSCRIBERS, "{}", record["delivery"]);
-    assert_eq!(record["resent"], 0, "by us nothing");
+    assert_count_eq!(count(&record, "delivered"), OFFERED * SUBSCRIBERS, "{}", record["delivery"]);
+    assert_count_eq!(record["resent"], 0, "by us nothing");
 }
 
 #[test]
@@ -138,9 +139,9 @@ fn what_was_sent_into_the_absence_of_a_clean_session_stands_apart() {
     for qos in ["0", "1"] {
         let Some(record) = cut_subscribers(&workload(qos, "clean", false)) else { return };
         assert!(count(&record, "absent") > 0, "half a second of 250 messages/s: {}", record["delivery"]);
-        assert_eq!(count(&record, "unknown"), 0, "the broker answered: {}", record["delivery"]);
+        assert_count_eq!(count(&record, "unknown"), 0, "the broker answered: {}", record["delivery"]);
         assert!(count(&record, "lost") < 50, "only what was on the wire is lost: {}", record["delivery"]);
-        assert_eq!(count(&record, "retained_replay"), 0, "nothing is retained: {}", record["delivery"]);
+        assert_count_eq!(count(&record, "retained_replay"), 0, "nothing is retained: {}", record["delivery"]);
     }
 }
 
@@ -149,19 +150,19 @@ fn a_clean_fleet_at_best_effort_that_is_cut_adds_up() {
     let Some(bench) = Bench::start(&workload("0", "clean", false), "mqtt311") else { return };
     assert_eq!(bench.proxy.cut(|_| true) as u64, DEVICES + SUBSCRIBERS);
     let record = bench.record();
-    assert_eq!(connections(&record, "dropped"), DEVICES + SUBSCRIBERS, "{}", record["connections"]);
+    assert_count_eq!(connections(&record, "dropped"), DEVICES + SUBSCRIBERS, "{}", record["connections"]);
     assert!(count(&record, "skipped_disconnected") > 0, "{}", record["delivery"]);
-    assert_eq!(count(&record, "unknown"), 0, "nothing was promised: {}", record["delivery"]);
-    assert_eq!(count(&record, "duplicated"), 0, "{}", record["delivery"]);
-    assert_eq!(record["resent"], 0);
+    assert_count_eq!(count(&record, "unknown"), 0, "nothing was promised: {}", record["delivery"]);
+    assert_count_eq!(count(&record, "duplicated"), 0, "{}", record["delivery"]);
+    assert_count_eq!(record["resent"], 0);
 }
 
 #[test]
 fn a_retained_message_is_replayed_once_a_topic_to_who_subscribes_again() {
     let Some(record) = cut_subscribers(&workload("1", "clean", true)) else { return };
-    assert_eq!(count(&record, "retained_replay"), DEVICES * SUBSCRIBERS, "{}", record["delivery"]);
-    assert_eq!(count(&record, "foreign"), 0, "{}", record["delivery"]);
-    assert_eq!(count(&record, "duplicated"), 0, "a replay is no duplicate: {}", record["delivery"]);
+    assert_count_eq!(count(&record, "retained_replay"), DEVICES * SUBSCRIBERS, "{}", record["delivery"]);
+    assert_count_eq!(count(&record, "foreign"), 0, "{}", record["delivery"]);
+    assert_count_eq!(count(&record, "duplicated"), 0, "a replay is no duplicate: {}", record["delivery"]);
 }
 
 #[test]
@@ -174,10 +175,10 @@ fn what_an_earlier_run_left_retained_is_foreign_to_the_next() {
     for foreign in [0, DEVICES * SUBSCRIBERS] {
         let record = place.record(&load);
         assert_closed(&record);
-        assert_eq!(count(&record, "delivered"), OFFERED / 3 * SUBSCRIBERS);
-        assert_eq!(count(&record, "foreign"), foreign, "{}", record["delivery"]);
-        assert_eq!(count(&record, "retained_replay"), 0, "{}", record["delivery"]);
-        assert_eq!(count(&record, "duplicated"), 0, "{}", record["delivery"]);
+        assert_count_eq!(count(&record, "delivered"), OFFERED / 3 * SUBSCRIBERS);
+        assert_count_eq!(count(&record, "foreign"), foreign, "{}", record["delivery"]);
+        assert_count_eq!(count(&record, "retained_replay"), 0, "{}", record["delivery"]);
+        assert_count_eq!(count(&record, "duplicated"), 0, "{}", record["delivery"]);
     }
 }
 
@@ -188,9 +189,9 @@ fn a_broker_that_stands_still_for_a_second_loses_nothing_and_the_second_shows() 
     std::thread::sleep(Duration::from_secs(1));
     bench.broker.signal(libc::SIGCONT);
     let record = bench.record();
-    assert_eq!(count(&record, "delivered"), OFFERED * SUBSCRIBERS, "{}", record["delivery"]);
-    assert_eq!(count(&record, "duplicated"), 0, "{}", record["delivery"]);
-    assert_eq!(connections(&record, "dropped"), 0, "{}", record["connections"]);
+    assert_count_eq!(count(&record, "delivered"), OFFERED * SUBSCRIBERS, "{}", record["delivery"]);
+    assert_count_eq!(count(&record, "duplicated"), 0, "{}", record["delivery"]);
+    assert_count_eq!(connections(&record, "dropped"), 0, "{}", record["connections"]);
     // Each device was due within 20 ms of the stop.
     let largest_us = record["latency_us"]["max"].as_f64().unwrap();
     assert!(largest_us >= 950_000.0, "a second's stop shows as {largest_us} µs");
@@ -203,7 +204,7 @@ fn a_broker_without_memory_that_is_killed_loses_lasting_sessions_and_the_books_c
     std::thread::sleep(Duration::from_millis(300));
     assert!(bench.broker.restart(), "the port was taken meanwhile");
     let record = bench.record();
-    assert_eq!(connections(&record, "dropped"), DEVICES + SUBSCRIBERS, "{}", record["connections"]);
-    assert_eq!(count(&record, "absent"), 0, "a lasting session was promised: {}", record["delivery"]);
+    assert_count_eq!(connections(&record, "dropped"), DEVICES + SUBSCRIBERS, "{}", record["connections"]);
+    assert_count_eq!(count(&record, "absent"), 0, "a lasting session was promised: {}", record["delivery"]);
     assert!(count(&record, "skipped_disconnected") > 0, "{}", record["delivery"]);
 }

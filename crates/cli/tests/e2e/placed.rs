@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 
 use pubmark_conformance::ports;
 use pubmark_systems::process::run_to_end;
+use pubmark_testing::assert_count;
 use serde_json::{Value, json};
 
 use crate::support::books::{assert_closed, assert_delivered_once};
@@ -47,7 +48,7 @@ fn record_of(place: &Place, container: &str) -> Value {
     assert_closed(&record);
     assert_delivered_once(&record);
     let nodes = record["nodes"].as_array().unwrap();
-    assert!(nodes.len() == NODES && nodes.iter().all(|node| node["lost"].is_null()), "{}", record["nodes"]);
+    assert_count!(nodes.len() == NODES && nodes.iter().all(|node| node["lost"].is_null()), "{}", record["nodes"]);
     record
 }
 
@@ -59,7 +60,7 @@ fn images(place: &Place) -> Option<[String; 2]> {
     if Command::new("podman").arg("--version").output().is_err()
         || !podman(place, &["image", "inspect", &own]).status.success()
     {
-        eprintln!("skipped: no podman, or no image {own} (`make image ENGINE=podman`)");
+        pubmark_testing::skip(format_args!("no podman, or no image {own} (`make image ENGINE=podman`)"));
         return None;
     }
     let made =
@@ -182,7 +183,7 @@ fn what_is_written_for_compose_runs() {
     let place = place();
     let Some([own, system]) = images(&place) else { return };
     if Command::new("podman-compose").arg("--version").output().is_err() {
-        eprintln!("skipped: no podman-compose (`apt-get install podman-compose`)");
+        pubmark_testing::skip("no podman-compose (`apt-get install podman-compose`)");
         return;
     }
     let nodes = NODES.to_string();

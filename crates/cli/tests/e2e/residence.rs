@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use pubmark_testing::assert_count_eq;
 use serde_json::Value;
 
 use crate::links::can_be_made;
@@ -38,7 +39,11 @@ fn run(place: &Place, workload: String, options: &[&str]) -> Value {
     assert_closed(&record);
     let residence = record["residence"].clone();
     let rows = residence["rows"].as_array().expect("rows");
-    assert_eq!((rows.len(), &residence["one_in"], &residence["dropped"]), (1, &1.into(), &0.into()), "{residence}");
+    assert_count_eq!(
+        (rows.len(), &residence["one_in"], &residence["dropped"]),
+        (1, &1.into(), &0.into()),
+        "{residence}"
+    );
     rows[0].clone()
 }
 

@@ -2,6 +2,7 @@
 
 use std::fs;
 
+use pubmark_testing::assert_count_eq;
 use serde_json::Value;
 
 use crate::support::books::{assert_closed, assert_delivered_once, count, names_cause};
@@ -28,15 +29,15 @@ fn every_level(system: &str, variant: &str, protocol: &str) {
         schema::assert_agrees(&record);
         assert_closed(&record);
         assert_delivered_once(&record);
-        assert_eq!(count(&record, "expected"), count(&record, "sent"), "one subscriber: {}", record["delivery"]);
+        assert_count_eq!(count(&record, "expected"), count(&record, "sent"), "one subscriber: {}", record["delivery"]);
         assert_eq!(record["status"], "complete");
         assert_eq!(record["system"]["name"], system);
         assert_eq!(record["protocol"], protocol);
         assert_eq!(record["workload"]["variant"], variant);
         let word = ["best-effort", "at-least-once", "exactly-once"][qos.parse::<usize>().unwrap()];
         assert_eq!(record["workload"]["qos"], serde_json::json!([word]));
-        assert_eq!(record["granted_qos_lower"], 0);
-        assert_eq!(record["connections"]["dropped"], 0, "{}", record["connections"]);
+        assert_count_eq!(record["granted_qos_lower"], 0);
+        assert_count_eq!(record["connections"]["dropped"], 0, "{}", record["connections"]);
         let delivery = &record["delivery"];
         schedules.push(serde_json::json!([
             record["workload"]["schedule_hash"],
@@ -122,7 +123,7 @@ fn a_warm_up_is_no_part_of_the_books() {
     let with = place.record(&["fan-in", "--set", "publishers=10", "--duration", "1s", "--warmup", "1s"]);
     assert_closed(&with);
     assert_delivered_once(&with);
-    assert_eq!(count(&with, "offered"), 100, "10 devices × 10/s × 1 s");
+    assert_count_eq!(count(&with, "offered"), 100, "10 devices × 10/s × 1 s");
     let before: u64 = with["series"]
         .as_array()
         .unwrap()
@@ -178,7 +179,7 @@ fn a_dumped_schedule_does_not_depend_on_the_shards_and_has_what_a_run_offers() {
     assert!(one == fs::read_to_string(place.path().join("schedule.txt")).unwrap());
     let dumped = one.lines().filter(|line| line.starts_with(|first: char| first.is_ascii_digit())).count() as u64;
     let record = place.record(HOME);
-    assert_eq!(dumped, count(&record, "offered"), "lines of messages in\n{}", &one[..one.len().min(400)]);
+    assert_count_eq!(dumped, count(&record, "offered"), "lines of messages in\n{}", &one[..one.len().min(400)]);
     assert!(!names_cause(&record, ""), "{}", record["connections"]);
 }
 
@@ -210,7 +211,7 @@ fn the_builtin_broker_is_compared_and_never_ranked_and_other_schedules_not_even_
     let words: Vec<&str> = called.printed.split_whitespace().collect();
     let text = words.join(" ");
     assert!(text.contains("p50"), "{text}");
-    assert_eq!(text.matches("not ranked: builtin is a demonstration").count(), 2, "{text}");
+    assert_count_eq!(text.matches("not ranked: builtin is a demonstration").count(), 2, "{text}");
     assert!(text.contains("no best value is marked"), "{text}");
     let called = place.call(&["compare", &runs[0], &runs[2]]);
     assert_eq!(called.code(), 2, "{called:?}");

@@ -1,5 +1,7 @@
 //! Shared groups against real mosquitto: each message is expected once for the group, whoever gets it.
 
+use pubmark_testing::assert_count_eq;
+
 use crate::support::books::{assert_closed, assert_delivered_once, count};
 use crate::support::mosquitto::Mosquitto;
 use crate::support::place::Place;
@@ -36,11 +38,16 @@ fn each_message_is_expected_once_for_a_group_and_arrives_once() {
         assert_closed(&record);
         assert_delivered_once(&record);
         schema::assert_agrees(&record);
-        assert_eq!(count(&record, "sent"), MESSAGES, "{protocol} at QoS {qos}");
+        assert_count_eq!(count(&record, "sent"), MESSAGES, "{protocol} at QoS {qos}");
         let audiences = 3;
-        assert_eq!(count(&record, "expected"), audiences * MESSAGES, "{protocol} at QoS {qos}: {}", record["delivery"]);
-        assert_eq!(count(&record, "delivered"), audiences * MESSAGES);
-        assert_eq!((count(&record, "duplicated"), count(&record, "foreign")), (0, 0));
+        assert_count_eq!(
+            count(&record, "expected"),
+            audiences * MESSAGES,
+            "{protocol} at QoS {qos}: {}",
+            record["delivery"]
+        );
+        assert_count_eq!(count(&record, "delivered"), audiences * MESSAGES);
+        assert_count_eq!((count(&record, "duplicated"), count(&record, "foreign")), (0, 0));
         assert_eq!(record["workload"]["subscribers"], 6);
     }
 }
@@ -53,9 +60,9 @@ fn members_of_a_queue_group_of_nats_share_too() {
     let record = place.record(&[&times[..], &["--system", "nats", "--protocol", "nats", "--qos", "0"]].concat());
     assert_closed(&record);
     assert_delivered_once(&record);
-    assert_eq!(count(&record, "sent"), MESSAGES);
-    assert_eq!(count(&record, "expected"), 3 * MESSAGES, "{}", record["delivery"]);
-    assert_eq!(count(&record, "delivered"), 3 * MESSAGES);
+    assert_count_eq!(count(&record, "sent"), MESSAGES);
+    assert_count_eq!(count(&record, "expected"), 3 * MESSAGES, "{}", record["delivery"]);
+    assert_count_eq!(count(&record, "delivered"), 3 * MESSAGES);
 }
 
 #[test]

@@ -1,6 +1,7 @@
 //! TLS end to end, against mosquitto that the run starts and encrypts: what it took is in the record, whose session is taken up,
 //! what a system that comes back has forgotten, and what cannot be encrypted.
 
+use pubmark_testing::assert_count_eq;
 use serde_json::Value;
 
 use crate::support::books::{assert_closed, assert_delivered_once, connections};
@@ -44,14 +45,14 @@ fn a_started_system_encrypts_and_the_record_says_what_that_took() {
     assert_eq!(record["settings"]["tls"], true);
     assert!(record["system"]["endpoint"].as_str().unwrap().starts_with("mqtts://"), "{}", record["system"]);
     let tls = &record["tls"];
-    assert_eq!((number(tls, "full"), number(tls, "resumed")), (CONNECTIONS, 0), "{tls}");
+    assert_count_eq!((number(tls, "full"), number(tls, "resumed")), (CONNECTIONS, 0), "{tls}");
     assert_eq!(tls["resumption"], true);
     assert_eq!(number(&tls["full_us"], "count"), CONNECTIONS);
     assert_eq!(number(&tls["opening_us"], "count"), CONNECTIONS);
     assert_eq!(agreed(tls), [("TLS 1.3", false, CONNECTIONS)]);
     // TCP, TLS and MQTT's own opening are what a connect is made of.
     let (connect, parts) = (&record["connections"]["connect_us"], sum_us(&tls["full_us"]) + sum_us(&tls["opening_us"]));
-    assert_eq!(number(connect, "count"), CONNECTIONS);
+    assert_count_eq!(number(connect, "count"), CONNECTIONS);
     assert!(parts > 0.0 && sum_us(connect) >= parts - 1.0, "{connect}: {tls}");
     let sides = record["connections"]["ramp_up"].as_array().unwrap();
     let accepted = |side: &Value| (side["side"].as_str().unwrap().to_owned(), number(side, "accepted"));
@@ -73,10 +74,10 @@ fn broken(fault: &str, options: &[&str]) -> Value {
     let record = Place::new().record(&[&SMALL[..5], &times, STARTED, options].concat());
     assert_closed(&record);
     let back = &record["faults"]["faults"][0]["connections"];
-    assert_eq!([number(back, "lost"), number(back, "back")], [CONNECTIONS; 2], "{back}");
+    assert_count_eq!([number(back, "lost"), number(back, "back")], [CONNECTIONS; 2], "{back}");
     let peak = number(back, "peak_back_per_s");
     assert!((1..=CONNECTIONS).contains(&peak), "{back}");
-    assert_eq!(connections(&record, "established"), 2 * CONNECTIONS);
+    assert_count_eq!(connections(&record, "established"), 2 * CONNECTIONS);
     record["tls"].clone()
 }
 
@@ -86,11 +87,11 @@ fn who_comes_back_takes_its_session_up_unless_it_is_told_not_to() {
         return;
     }
     let tls = broken("reset:at=1s,share=100%", &[]);
-    assert_eq!((number(&tls, "full"), number(&tls, "resumed")), (CONNECTIONS, CONNECTIONS), "{tls}");
+    assert_count_eq!((number(&tls, "full"), number(&tls, "resumed")), (CONNECTIONS, CONNECTIONS), "{tls}");
     assert_eq!(number(&tls["resumed_us"], "count"), CONNECTIONS);
     assert_eq!(agreed(&tls).iter().map(|(_, _, count)| count).sum::<u64>(), 2 * CONNECTIONS);
     let tls = broken("reset:at=1s,share=100%", &["--tls-resumption", "off"]);
-    assert_eq!((number(&tls, "full"), number(&tls, "resumed")), (2 * CONNECTIONS, 0), "{tls}");
+    assert_count_eq!((number(&tls, "full"), number(&tls, "resumed")), (2 * CONNECTIONS, 0), "{tls}");
     assert_eq!((&tls["resumption"], &tls["resumed_us"]), (&Value::Bool(false), &Value::Null));
 }
 
@@ -100,7 +101,7 @@ fn a_system_that_was_killed_knows_no_session_any_more() {
         return;
     }
     let tls = broken("kill:at=1s,for=500ms", &[]);
-    assert_eq!((number(&tls, "full"), number(&tls, "resumed")), (2 * CONNECTIONS, 0), "{tls}");
+    assert_count_eq!((number(&tls, "full"), number(&tls, "resumed")), (2 * CONNECTIONS, 0), "{tls}");
 }
 
 #[test]

@@ -2,6 +2,8 @@
 
 use std::path::Path;
 
+use pubmark_testing::assert_count_eq;
+
 use crate::support::books::{assert_closed, assert_delivered_once, count, names_cause, names_deviation};
 use crate::support::mosquitto::{self, Mosquitto};
 use crate::support::place::Place;
@@ -23,7 +25,7 @@ fn a_run_over_websocket_delivers_all() {
         let record = place.record(&[&SMALL[1..], &options].concat());
         assert_closed(&record);
         assert_delivered_once(&record);
-        assert_eq!(count(&record, "delivered"), 100);
+        assert_count_eq!(count(&record, "delivered"), 100);
         assert_eq!(record["system"]["endpoint"], format!("{endpoint}/mqtt"));
     }
 }

@@ -1,5 +1,6 @@
 //! Wills against real mosquitto: published for devices that churn cuts off, counted apart, in no books.
 
+use pubmark_testing::assert_count_eq;
 use serde_json::Value;
 
 use crate::support::books::{assert_closed, connections, count};
@@ -33,8 +34,8 @@ fn run(broker: &Mosquitto, leave: &str, protocol: &str) -> Value {
     let record = place.record(&load);
     assert_closed(&record);
     schema::assert_agrees(&record);
-    assert_eq!(count(&record, "foreign"), 0, "{}", record["delivery"]);
-    assert_eq!(count(&record, "lost"), 0, "{}", record["delivery"]);
+    assert_count_eq!(count(&record, "foreign"), 0, "{}", record["delivery"]);
+    assert_count_eq!(count(&record, "lost"), 0, "{}", record["delivery"]);
     assert!(connections(&record, "planned_leaves") > 10, "{}", record["connections"]);
     record
 }
@@ -46,9 +47,9 @@ fn a_cut_device_leaves_its_will_and_one_that_says_goodbye_does_not() {
         let record = run(&broker, "cut", protocol);
         let due = record["wills"]["due"].as_u64().unwrap();
         assert!(due > 10, "{}", record["wills"]);
-        assert_eq!(record["wills"]["delivered"], due, "{}", record["wills"]);
+        assert_count_eq!(record["wills"]["delivered"], due, "{}", record["wills"]);
         let record = run(&broker, "graceful", protocol);
-        assert_eq!((&record["wills"]["due"], &record["wills"]["delivered"]), (&Value::from(0), &Value::from(0)));
+        assert_count_eq!((&record["wills"]["due"], &record["wills"]["delivered"]), (&Value::from(0), &Value::from(0)));
     }
 }
 
@@ -77,7 +78,7 @@ subscribers:
     let options = ["numbered.yaml", "--duration", "2s", "--warmup", "0s", "--endpoint", &endpoint];
     let record = place.record(&options);
     assert_closed(&record);
-    assert_eq!((count(&record, "delivered"), count(&record, "lost")), (500, 0));
+    assert_count_eq!((count(&record, "delivered"), count(&record, "lost")), (500, 0));
     let refused = place.call(&[&["run"], &options[..], &["--protocol", "mqtt311"]].concat());
     assert_eq!(refused.code(), 2, "{refused:?}");
     let words = refused.errors.split_whitespace().collect::<Vec<_>>().join(" ");

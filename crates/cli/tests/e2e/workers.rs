@@ -4,6 +4,7 @@
 use std::time::Duration;
 
 use pubmark_systems::{Definition, install};
+use pubmark_testing::{assert_count, assert_count_eq};
 use serde_json::Value;
 
 use super::links::can_be_made;
@@ -40,7 +41,7 @@ fn linked_place() -> Option<Place> {
 /// The same, where a router is installed.
 fn place() -> Option<Place> {
     if install::found(&Definition::load("zenoh").unwrap()).is_none() {
-        eprintln!("skipped: zenoh is not installed (`pubmark install zenoh`)");
+        pubmark_testing::skip("zenoh is not installed (`pubmark install zenoh`)");
         return None;
     }
     linked_place()
@@ -78,7 +79,7 @@ fn a_library_is_behind_its_links_and_its_books_are_those_of_a_run_without() {
         assert_delivered_once(record);
     }
     for name in ["offered", "skipped_planned", "sent", "expected", "delivered"] {
-        assert_eq!(count(&linked, name), count(&plain, name), "{name}");
+        assert_count_eq!(count(&linked, name), count(&plain, name), "{name}");
     }
     assert_behind_links(&linked);
     for name in ["sensor", "bench"] {
@@ -93,7 +94,7 @@ fn assert_parts_add_up(record: &Value) {
     assert!(rows.iter().any(|row| row["class"] == "sensor"), "{rows:?}");
     for row in rows {
         let number = |name: &str| row[name].as_u64().unwrap_or_else(|| panic!("no {name} in {row}"));
-        assert!(number("seen") > 0 && number("agreeing") == number("seen"), "{row}");
+        assert_count!(number("seen") > 0 && number("agreeing") == number("seen"), "{row}");
     }
 }
 
@@ -121,7 +122,7 @@ fn clients_without_a_broker_meet_across_links() {
         assert_closed(&record);
         schema::assert_agrees(&record);
         assert_delivered_once(&record);
-        assert_eq!(count(&record, "delivered"), 360, "{system:?}");
+        assert_count_eq!(count(&record, "delivered"), 360, "{system:?}");
         assert_behind_links(&record);
         assert_parts_add_up(&record);
     }

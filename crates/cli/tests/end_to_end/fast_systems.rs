@@ -1,13 +1,14 @@
 //! Every system that starts within a second, as it is installed here: each protocol, each level, TLS, log-ins, several
 //! brokers, large packets. Those that run in containers only are tested where an endpoint of one is given.
 
-use std::io::Write as _;
 use std::net::SocketAddr;
 use std::path::Path;
 
 use pubmark_conformance::certificates::Certificates;
 use pubmark_model::workload::Credentials;
 use pubmark_systems::{Definition, StartOptions, TlsFiles, install, start};
+use pubmark_testing::skip;
+use pubmark_testing::{assert_count, assert_count_eq};
 use serde_json::Value;
 
 use crate::program::{assert_closed, call, record_of};
@@ -37,11 +38,6 @@ const SPOKEN: [&str; 17] = [
 const SHORT: &[&str] =
     &["fan-in", "--set", "publishers=10", "--set", "rate=10/s", "--duration", "1s", "--warmup", "0s"];
 
-/// Not by `eprintln`, which the test harness keeps to itself when a test passes.
-fn skipped(reason: &str) {
-    std::io::stderr().write_all(format!("skipped: {reason}\n").as_bytes()).unwrap();
-}
-
 /// Is it pubmark itself? `{self}` would be this test.
 fn is_own(name: &str) -> bool {
     ["builtin", "coap"].contains(&name)
@@ -53,7 +49,7 @@ fn here(name: &str) -> Option<Definition> {
     if is_own(name) || install::found(&definition).is_some() {
         return Some(definition);
     }
-    skipped(&format!("{name} is not installed (`pubmark install {name}`)"));
+    skip(format_args!("{name} is not installed (`pubmark install {name}`)"));
     None
 }
 
@@ -64,10 +60,10 @@ fn count(record: &Value, name: &str) -> u64 {
 /// Does a run deliver each of its messages once, at the level asked for?
 fn assert_all_delivered(record: &Value, what: &str) {
     assert_closed(record);
-    assert_eq!(count(record, "offered"), 100, "{what}");
-    assert_eq!(count(record, "delivered"), 100, "{what}: {}", record["delivery"]);
-    assert_eq!(count(record, "duplicated"), 0, "{what}");
-    assert_eq!(record["granted_qos_lower"], 0, "{what}: a lower level was granted");
+    assert_count_eq!(count(record, "offered"), 100, "{what}");
+    assert_count_eq!(count(record, "delivered"), 100, "{what}: {}", record["delivery"]);
+    assert_count_eq!(count(record, "duplicated"), 0, "{what}");
+    assert_count_eq!(record["granted_qos_lower"], 0, "{what}: a lower level was granted");
 }
 
 #[test]
@@ -182,7 +178,10 @@ fn a_limit_that_the_workload_exceeds_is_raised_and_named() {
         let options = ["--system", name, "--payload", payload];
         let record = record_of(folder.path(), &[&load[..], &options].concat());
         assert_closed(&record);
-        assert!(count(&record, "offered") > 0 && count(&record, "delivered") == count(&record, "offered"), "{name}");
+        assert_count!(
+            count(&record, "offered") > 0 && count(&record, "delivered") == count(&record, "offered"),
+            "{name}"
+        );
         let deviation = format!("{name}-payload");
         assert!(record["deviations"].to_string().contains(&deviation), "{name}: {}", record["deviations"]);
         assert!(definition.limits.raised_to_at_most_bytes.is_some());
@@ -209,12 +208,15 @@ fn subscribers_that_listen_hear_every_device_and_nothing_is_started() {
     let folder = tempfile::tempdir().unwrap();
     let record = record_of(folder.path(), &[SHORT, &["--system", "zeromq-peers", "--qos", "0"]].concat());
     assert_all_delivered(&record, "zeromq-peers");
-    assert_eq!((&record["system"]["back_end"], &record["connections"]["dropped"]), (&"brokerless".into(), &0.into()));
-    assert_eq!(record["filtered"], serde_json::json!({"withheld": 0, "passed_over": 0}));
+    assert_count_eq!(
+        (&record["system"]["back_end"], &record["connections"]["dropped"]),
+        (&"brokerless".into(), &0.into())
+    );
+    assert_count_eq!(record["filtered"], serde_json::json!({"withheld": 0, "passed_over": 0}));
     let options = ["fan-out", "--set", "subscribers=5", "--system", "zeromq-peers", "--qos", "0"];
     let record = record_of(folder.path(), &[&options[..], &["--duration", "1s", "--warmup", "0s"]].concat());
     assert_closed(&record);
-    assert!(count(&record, "delivered") > 0 && count(&record, "delivered") == 5 * count(&record, "offered"));
+    assert_count!(count(&record, "delivered") > 0 && count(&record, "delivered") == 5 * count(&record, "offered"));
     let output = call(
         folder.path(),
         &[&["run"], SHORT, &["--system", "zeromq-peers", "--limit", "1cpu", "--qos", "0"]].concat(),
@@ -245,7 +247,7 @@ fn what_clients_filter_is_counted_and_the_books_close() {
         assert_closed(&record);
         let counts = ["offered", "sent", "expected", "delivered", "lost", "foreign"].map(|name| count(&record, name));
         assert_eq!(counts, [60, 60, 20, 20, 0, 0], "{system}");
-        assert_eq!(record["filtered"], serde_json::json!({"withheld": 20, "passed_over": 20}), "{system}");
+        assert_count_eq!(record["filtered"], serde_json::json!({"withheld": 20, "passed_over": 20}), "{system}");
     }
 }
 
@@ -255,7 +257,7 @@ fn systems_in_containers_are_measured_where_an_endpoint_is_given() {
     for name in ["emqx", "nanomq", "vernemq"] {
         let variable = format!("PUBMARK_TEST_{}", name.to_uppercase());
         let Ok(url) = std::env::var(&variable) else {
-            skipped(&format!("no endpoint of {name}: set {variable} to its URL"));
+            skip(format_args!("no endpoint of {name}: set {variable} to its URL"));
             continue;
         };
         let definition = Definition::load(name).unwrap();

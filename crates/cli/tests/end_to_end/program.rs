@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 
+use pubmark_testing::assert_count_eq;
 use serde_json::Value;
 
 /// The binary with its arguments, in `folder`.
@@ -31,13 +32,13 @@ pub fn assert_closed(record: &Value) {
     let count = |name: &str| record["delivery"][name].as_u64().unwrap();
     let sum = |names: &[&str]| names.iter().map(|name| count(name)).sum::<u64>();
     assert!(count("offered") > 0, "nothing was offered: {}", record["delivery"]);
-    assert_eq!(
+    assert_count_eq!(
         count("offered"),
         sum(&["sent", "skipped_planned", "skipped_disconnected", "refused", "unsent"]),
         "{}",
         record["delivery"]
     );
-    assert_eq!(count("expected"), sum(&["delivered", "lost", "unknown"]), "{}", record["delivery"]);
+    assert_count_eq!(count("expected"), sum(&["delivered", "lost", "unknown"]), "{}", record["delivery"]);
 }
 
 /// The one run folder below `out`, and its record.

@@ -1,6 +1,7 @@
 //! Systems that take seconds to start: their faults, and their clients behind links.
 
 use pubmark_links::privilege;
+use pubmark_testing::{assert_count, assert_count_eq};
 use serde_json::Value;
 
 use crate::system::{installed, pubmark};
@@ -24,7 +25,7 @@ fn rabbitmq_is_killed_and_restarted_and_all_clients_come_back() {
         let found = &record["faults"]["faults"][0];
         assert_eq!(found["failure"], Value::Null, "{found}");
         let clients = &found["connections"];
-        assert_eq!([&clients["connected"], &clients["lost"], &clients["back"]], [11, 11, 11], "{fault}: {found}");
+        assert_count_eq!([&clients["connected"], &clients["lost"], &clients["back"]], [11, 11, 11], "{fault}: {found}");
         assert!(clients["all_back_s"].as_f64().unwrap() > 1.0, "{found}");
     }
 }
@@ -33,7 +34,7 @@ fn rabbitmq_is_killed_and_restarted_and_all_clients_come_back() {
 #[ignore = "slow: make test-all"]
 fn clients_behind_links_are_let_in() {
     if let Some(missing) = privilege::probe().missing() {
-        eprintln!("skipped: {missing}");
+        pubmark_testing::skip(missing);
         return;
     }
     let spoken = [
@@ -50,7 +51,10 @@ fn clients_behind_links_are_let_in() {
             assert!(matches!(output.status.code(), Some(0 | 5)), "{system:?}: {output:?}");
             let record: Value = serde_json::from_slice(&output.stdout).unwrap();
             let books = &record["delivery"];
-            assert!(books["sent"].as_u64() > Some(0) && books["delivered"] == books["sent"], "{system:?}: {books}");
+            assert_count!(
+                books["sent"].as_u64() > Some(0) && books["delivered"] == books["sent"],
+                "{system:?}: {books}"
+            );
             assert!(record["latency_us"]["min"].as_f64() > Some(40_000.0), "{}", record["latency_us"]);
         }
     }

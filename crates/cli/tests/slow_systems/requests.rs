@@ -7,6 +7,7 @@ use std::time::Duration;
 use pubmark_conformance::artemis::Artemis;
 use pubmark_conformance::rabbitmq::RabbitMq;
 use pubmark_conformance::server::{LOGIN, Limits, Listener, Server};
+use pubmark_testing::assert_count_eq;
 use serde_json::Value;
 
 use crate::system::{installed, pubmark};
@@ -21,12 +22,12 @@ fn number(record: &Value, part: &str, name: &str) -> u64 {
 fn assert_closed(record: &Value) {
     let sum = |part, names: &[&str]| names.iter().map(|name| number(record, part, name)).sum::<u64>();
     let asked = sum("books", &["answered", "late", "timed_out", "unknown"]);
-    assert_eq!(number(record, "books", "sent"), asked, "{}", record["requests"]);
-    assert_eq!(record["delivery"]["sent"].as_u64(), Some(number(record, "books", "sent")));
+    assert_count_eq!(number(record, "books", "sent"), asked, "{}", record["requests"]);
+    assert_count_eq!(record["delivery"]["sent"].as_u64(), Some(number(record, "books", "sent")));
     let done = ["answered", "dropped", "without_address", "refused", "broken", "unsent"];
-    assert_eq!(number(record, "responses", "received"), sum("responses", &done), "{}", record["requests"]);
+    assert_count_eq!(number(record, "responses", "received"), sum("responses", &done), "{}", record["requests"]);
     for name in ["duplicated", "misdirected"] {
-        assert_eq!(number(record, "books", name), 0, "{}", record["requests"]);
+        assert_count_eq!(number(record, "books", name), 0, "{}", record["requests"]);
     }
 }
 
@@ -70,7 +71,7 @@ fn what_a_responder_cannot_keep_up_with_is_late_dropped_or_timed_out() {
         let slow = ["--set", "processing=40ms", "--set", "timeout=500ms", "--set", "responders.0.queue=30"];
         let record = asked(&[&["--system", system, "--protocol", protocol, "--duration", "3s"], &slow[..]].concat());
         let requests = &record["requests"];
-        assert_eq!(number(&record, "books", "sent"), 300, "{system} over {protocol}: {requests}");
+        assert_count_eq!(number(&record, "books", "sent"), 300, "{system} over {protocol}: {requests}");
         assert!((5..60).contains(&number(&record, "books", "answered")), "{system} over {protocol}: {requests}");
         assert!(number(&record, "books", "late") > 30, "{system} over {protocol}: {requests}");
         let [timed_out, dropped] = [number(&record, "books", "timed_out"), number(&record, "responses", "dropped")];
@@ -82,7 +83,7 @@ fn what_a_responder_cannot_keep_up_with_is_late_dropped_or_timed_out() {
 fn closes_when_the_server_goes<S: Server>(protocol: &str) {
     let mut server = match S::start(Limits::Large) {
         Ok(server) => server,
-        Err(missing) => return eprintln!("skipped: {}", missing.0),
+        Err(missing) => return pubmark_testing::skip(&missing.0),
     };
     let Ok(endpoint) = server.endpoint(Listener::Plain) else { return };
     let folder = tempfile::tempdir().unwrap();

@@ -1,6 +1,5 @@
 //! A slow system of a test: is it here, started how, called how, what is left of it.
 
-use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 use std::time::{Duration, Instant};
@@ -9,6 +8,7 @@ use pubmark_conformance::certificates::Certificates;
 use pubmark_model::workload::Credentials;
 use pubmark_systems::programs::find_program;
 use pubmark_systems::{Definition, Endpoint, RunningSystem, StartOptions, TlsFiles, probe};
+use pubmark_testing::assert_count_eq;
 use serde_json::Value;
 
 /// Longest wait for something of a broker that runs already: the machine may be busy.
@@ -23,7 +23,7 @@ pub fn installed(name: &str) -> Option<Definition> {
     let definition = Definition::load(name).unwrap();
     let process = definition.back_ends.process.as_ref().unwrap();
     if find_program(&process.program, process).is_err() {
-        skipped(&format!("{name} is not installed (`pubmark install {name}`)"));
+        pubmark_testing::skip(format_args!("{name} is not installed (`pubmark install {name}`)"));
         return None;
     }
     Some(definition)
@@ -33,14 +33,9 @@ pub fn installed(name: &str) -> Option<Definition> {
 pub fn has_clients() -> bool {
     let here = Command::new("mosquitto_sub").arg("--help").output().is_ok();
     if !here {
-        skipped("mosquitto_sub is missing (`apt-get install mosquitto-clients`)");
+        pubmark_testing::skip("mosquitto_sub is missing (`apt-get install mosquitto-clients`)");
     }
     here
-}
-
-/// Not by `println`, which the test harness keeps to itself when a test passes.
-fn skipped(reason: &str) {
-    std::io::stderr().write_all(format!("skipped: {reason}\n").as_bytes()).unwrap();
 }
 
 /// Options of a start that is held by the real binary.
@@ -148,7 +143,7 @@ pub fn record_of(folder: &Path, arguments: &[&str]) -> Value {
     assert!(matches!(output.status.code(), Some(0 | 5)), "{arguments:?}: {:?}\n{errors}", output.status);
     let record: Value = serde_json::from_slice(&output.stdout).unwrap();
     for (count, expected) in [("offered", 100), ("sent", 100), ("delivered", 100), ("lost", 0), ("duplicated", 0)] {
-        assert_eq!(record["delivery"][count], expected, "{count} with {arguments:?}: {}", record["delivery"]);
+        assert_count_eq!(record["delivery"][count], expected, "{count} with {arguments:?}: {}", record["delivery"]);
     }
     record
 }

@@ -3,6 +3,8 @@
 //! Four messages of one device at known times; a client answers each on another topic, and that answer on a third. The client
 //! itself hears all three.
 
+use pubmark_testing::assert_count_eq;
+
 use crate::liar::{Liar, Truth};
 
 fn run(script: &str, qos: u8, think: &str, warmup: &str) -> Truth {
@@ -32,7 +34,7 @@ fn reactions(truth: &Truth) -> [u64; 3] {
 fn every_delivery_triggers_once_at_every_level() {
     for qos in 0..=2 {
         let truth = run("", qos, "0s", "0s");
-        assert_eq!(reactions(&truth), [4, 8, 0]);
+        assert_count_eq!(reactions(&truth), [4, 8, 0]);
         truth.demand_only(&[("offered", 12), ("sent", 12), ("expected", 12), ("delivered", 12)]);
     }
 }
@@ -40,21 +42,21 @@ fn every_delivery_triggers_once_at_every_level() {
 #[test]
 fn a_lost_root_starves_its_chain() {
     let truth = run("drop topic=chain/root message=2", 0, "0s", "0s");
-    assert_eq!(reactions(&truth), [4, 6, 2]);
+    assert_count_eq!(reactions(&truth), [4, 6, 2]);
     truth.demand_only(&[("offered", 10), ("sent", 10), ("expected", 10), ("delivered", 9), ("lost", 1)]);
 }
 
 #[test]
 fn a_lost_answer_starves_what_follows_it() {
     let truth = run("drop topic=chain/answer message=1", 1, "0s", "0s");
-    assert_eq!(reactions(&truth), [4, 7, 1]);
+    assert_count_eq!(reactions(&truth), [4, 7, 1]);
     truth.demand_only(&[("offered", 11), ("sent", 11), ("expected", 11), ("delivered", 10), ("lost", 1)]);
 }
 
 #[test]
 fn a_copy_triggers_nothing() {
     let truth = run("duplicate topic=chain/root message=3", 0, "0s", "0s");
-    assert_eq!(reactions(&truth), [4, 8, 0]);
+    assert_count_eq!(reactions(&truth), [4, 8, 0]);
     truth.demand_only(&[("offered", 12), ("sent", 12), ("expected", 12), ("delivered", 12), ("duplicated", 1)]);
 }
 
@@ -62,7 +64,7 @@ fn a_copy_triggers_nothing() {
 fn a_chain_belongs_to_the_window_of_its_root() {
     // Two roots fall into the warm-up, and what follows from the third comes when the window is over.
     let truth = run("", 0, "600ms", "502ms");
-    assert_eq!(reactions(&truth), [2, 4, 0]);
+    assert_count_eq!(reactions(&truth), [2, 4, 0]);
     truth.demand_only(&[("offered", 6), ("sent", 6), ("expected", 6), ("delivered", 6)]);
     let chain = truth.histogram("chain");
     assert_eq!(chain.len(), 4);

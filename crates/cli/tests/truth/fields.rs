@@ -188,5 +188,5 @@ subscribers:
 fn a_lower_level_granted_is_counted() {
     let truth = run("grant qos=0", 1, "");
     truth.demand_only(&ALL);
-    assert_eq!(truth.record["granted_qos_lower"], 1);
+    assert_count_eq!(truth.record["granted_qos_lower"], 1);
 }

@@ -13,7 +13,7 @@ use crate::server::{LOGIN, Listener, Missing};
 pub fn wrong_password(target: &mut Target) {
     let endpoint = match target.server.endpoint(Listener::Guarded) {
         Ok(endpoint) => endpoint,
-        Err(Missing(reason)) => return eprintln!("skipped: {}: {reason}", target.capabilities.name),
+        Err(Missing(reason)) => return pubmark_testing::skip(format_args!("{}: {reason}", target.capabilities.name)),
     };
     let mut peer = target.peer_at_listener(Listener::Guarded).expect("it has an endpoint");
     for login in [None, credentials(LOGIN.0, "wrong"), credentials("nobody", LOGIN.1)] {
@@ -64,7 +64,7 @@ pub fn wrong_authority(target: &mut Target) {
     match &peer.record.causes(id)[..] {
         // A server may wait for the end of what it takes for a line: the engine's time limit for connects ends that.
         [] => {
-            eprintln!("skipped: {} says nothing to a TLS hello", target.capabilities.name);
+            pubmark_testing::skip(format_args!("{} says nothing to a TLS hello", target.capabilities.name));
             assert_eq!(peer.record.connects(id), []);
         }
         causes => assert!(matches!(causes, [Cause::Tls(_)]), "{causes:?}"),

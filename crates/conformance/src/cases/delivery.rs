@@ -2,6 +2,7 @@
 
 use pubmark_model::qos::Qos;
 use pubmark_protocol::clients::{Publication, SessionId, Taken};
+use pubmark_testing::{assert_count, assert_count_eq};
 
 use super::Target;
 use crate::peer::{Peer, publisher, session, subscriber};
@@ -32,13 +33,13 @@ pub fn every_size_at_every_level(target: &mut Target) {
             peer.wait("all acknowledged", |record| record.acknowledged() == sizes.len());
         }
         let arrived: Vec<u32> = peer.record.arrived.iter().map(|one| one.payload_bytes as u32).collect();
-        assert_eq!(arrived, sizes, "{qos:?}");
-        assert!(peer.record.arrived.iter().all(|one| one.intact && !one.retained && one.header.publisher == 7));
-        assert_eq!(peer.record.sequences(hears), (1..=sizes.len() as u32).collect::<Vec<_>>());
-        assert_eq!(peer.record.written(), sizes.len());
+        assert_count_eq!(arrived, sizes, "{qos:?}");
+        assert_count!(peer.record.arrived.iter().all(|one| one.intact && !one.retained && one.header.publisher == 7));
+        assert_count_eq!(peer.record.sequences(hears), (1..=sizes.len() as u32).collect::<Vec<_>>());
+        assert_count_eq!(peer.record.written(), sizes.len());
         assert_granted(&peer.record, hears, qos);
         peer.linger(50);
-        assert_eq!((peer.record.arrived.len(), peer.record.foreign), (sizes.len(), 0), "no copies at {qos:?}");
+        assert_count_eq!((peer.record.arrived.len(), peer.record.foreign), (sizes.len(), 0), "no copies at {qos:?}");
         peer.wait_sent();
     }
 }
@@ -60,7 +61,7 @@ pub fn bare_payloads(target: &mut Target) {
         peer.wait("all sizes", |record| record.bare.len() == BARE_SIZES.len());
         target.settle_at(&mut peer, qos, BARE_SIZES.len());
         assert_eq!(peer.record.bare, BARE_SIZES.map(|size| size as usize), "{qos:?}");
-        assert_eq!((peer.record.arrived.len(), peer.record.foreign), (0, BARE_SIZES.len()));
+        assert_count_eq!((peer.record.arrived.len(), peer.record.foreign), (0, BARE_SIZES.len()));
     }
 }
 
@@ -72,7 +73,10 @@ pub fn a_flood_in_order(target: &mut Target) {
     const COUNT: u32 = 20_000;
     for qos in target.capabilities.qos() {
         if qos == Qos::BestEffort && target.server.may_lose() {
-            eprintln!("skipped: {} at best effort loses what finds no room in a socket", target.capabilities.name);
+            pubmark_testing::skip(format_args!(
+                "{} at best effort loses what finds no room in a socket",
+                target.capabilities.name
+            ));
             continue;
         }
         let count = if qos == Qos::BestEffort { COUNT } else { COUNT / 10 };
@@ -92,15 +96,15 @@ pub fn a_flood_in_order(target: &mut Target) {
             }
         }
         peer.wait("the flood", |record| record.arrived.len() == count as usize);
-        assert_eq!(peer.record.sequences(hears), (1..=count).collect::<Vec<_>>(), "{qos:?}");
-        assert!(peer.record.arrived.iter().all(|one| one.intact));
-        assert_eq!(peer.record.written(), count as usize);
+        assert_count_eq!(peer.record.sequences(hears), (1..=count).collect::<Vec<_>>(), "{qos:?}");
+        assert_count!(peer.record.arrived.iter().all(|one| one.intact));
+        assert_count_eq!(peer.record.written(), count as usize);
     }
 }
 
 pub fn filters_choose(target: &mut Target) {
     if !target.capabilities.wildcards {
-        return eprintln!("skipped: {} has no wildcards", target.capabilities.name);
+        return pubmark_testing::skip(format_args!("{} has no wildcards", target.capabilities.name));
     }
     let topics = ["f/a", "f/a/x", "f/b/x", "f/b/x/y", "g/a"];
     let can_be_said = |filter: &&str| target.capabilities.check_topic.is_none_or(|check| check(filter).is_ok());
@@ -128,13 +132,13 @@ pub fn filters_choose(target: &mut Target) {
     peer.wait("all matches", |record| record.arrived.len() >= total);
     peer.linger(50);
     for (hearer, expected) in hearers.iter().zip(expected) {
-        assert_eq!(peer.record.sequences(*hearer), expected);
+        assert_count_eq!(peer.record.sequences(*hearer), expected);
     }
 }
 
 pub fn retained_is_marked(target: &mut Target) {
     if !target.capabilities.retain {
-        return eprintln!("skipped: {} keeps no messages", target.capabilities.name);
+        return pubmark_testing::skip(format_args!("{} keeps no messages", target.capabilities.name));
     }
     let mut peer = target.peer();
     let topic = format!("retained/{}", target.endpoint().address.port());
@@ -173,7 +177,7 @@ pub fn the_window_is_kept(target: &mut Target) {
             peer.wait("writable", |record| record.count(|event| *event == Event::Writable(says)) >= round);
             peer.linger(20);
         }
-        assert_eq!(peer.record.written(), 5 * usize::from(WINDOW));
+        assert_count_eq!(peer.record.written(), 5 * usize::from(WINDOW));
     }
     let mut peer = target.peer();
     let mut config = publisher("window-wide", "window", Qos::AtLeastOnce);

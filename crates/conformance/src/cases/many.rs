@@ -2,6 +2,7 @@
 
 use pubmark_protocol::clients::{Goodbye, SessionConfig, SessionId};
 use pubmark_protocol::clock;
+use pubmark_testing::assert_count_eq;
 
 use super::Target;
 use crate::peer::{Peer, publisher, subscriber};
@@ -38,7 +39,7 @@ pub fn many_to_many(target: &mut Target) {
         let mut sequences = peer.record.sequences(*hearer);
         // Publishers are apart from each other: their order is not promised.
         sequences.sort_unstable();
-        assert_eq!(sequences, (1..=publishers).collect::<Vec<_>>());
+        assert_count_eq!(sequences, (1..=publishers).collect::<Vec<_>>());
     }
     for session in hearers.into_iter().chain(sayers) {
         peer.leave(session, Goodbye::Graceful);

@@ -53,7 +53,7 @@ impl Target {
     /// Says that a case needs acknowledgements; true if there are none.
     pub fn has_no_acknowledgements(&self) -> bool {
         if !self.acknowledges() {
-            eprintln!("skipped: {} acknowledges no messages", self.capabilities.name);
+            pubmark_testing::skip(format_args!("{} acknowledges no messages", self.capabilities.name));
         }
         !self.acknowledges()
     }
@@ -191,14 +191,14 @@ fn run_over(start: &dyn Fn(Limits) -> Result<Target, Missing>, over: &str, left_
     for case in all() {
         let label = format!("{over}: {}", case.name);
         if let Some((_, reason)) = left_out.iter().find(|(name, _)| *name == case.name) {
-            eprintln!("skipped: {label}: {reason}");
+            pubmark_testing::skip(format_args!("{label}: {reason}"));
             continue;
         }
         if target.as_ref().is_none_or(|(limits, _)| *limits != case.limits) {
             target = match start(case.limits) {
                 Ok(started) => Some((case.limits, started)),
                 Err(Missing(reason)) => {
-                    eprintln!("skipped: {label}: {reason}");
+                    pubmark_testing::skip(format_args!("{label}: {reason}"));
                     continue;
                 }
             };

@@ -5,6 +5,7 @@ use pubmark_protocol::clients::{SessionConfig, SessionId, SessionOptions, Subscr
 use pubmark_protocol::events::Token;
 use pubmark_protocol::header;
 use pubmark_protocol::requests::{Answer, ReplyTo};
+use pubmark_testing::{assert_count, assert_count_eq};
 
 use super::Target;
 use crate::peer::{Peer, publisher, subscriber};
@@ -33,7 +34,7 @@ fn responder(topic: &str, qos: Qos) -> SessionConfig {
 
 fn has_no_requests(target: &Target) -> bool {
     if target.capabilities.features.requests.is_none() {
-        eprintln!("skipped: {} has no words for requests", target.capabilities.name);
+        pubmark_testing::skip(format_args!("{} has no words for requests", target.capabilities.name));
     }
     target.capabilities.features.requests.is_none()
 }
@@ -89,7 +90,7 @@ pub fn answers_name_their_requests(target: &mut Target) {
             peer.record.count(|event| matches!(event, Event::Written(session, ..) if *session == responder));
         assert_eq!(answers_sent, count, "{qos:?}");
         peer.linger(50);
-        assert_eq!((peer.record.answers.len(), peer.record.asked.len()), (count, 0), "{qos:?}");
+        assert_count_eq!((peer.record.answers.len(), peer.record.asked.len()), (count, 0), "{qos:?}");
         for one in &peer.record.answers {
             let request = asked.iter().find(|asked| asked.header.sequence == one.header.sequence).unwrap();
             let token = Token { publication: 0, sequence: request.header.sequence };
@@ -98,7 +99,7 @@ pub fn answers_name_their_requests(target: &mut Target) {
             assert!(one.header.write_start_us.is_some_and(|held_us| held_us < 60_000_000), "{one:?}");
         }
         for asker in &askers {
-            assert_eq!(peer.record.answers.iter().filter(|one| one.session == *asker).count(), SIZES.len());
+            assert_count_eq!(peer.record.answers.iter().filter(|one| one.session == *asker).count(), SIZES.len());
         }
     }
 }
@@ -108,7 +109,10 @@ pub fn who_only_listens_hears_a_request_as_a_message(target: &mut Target) {
         return;
     }
     if target.capabilities.features.only_requests {
-        return eprintln!("skipped: {} carries requests only, nobody just listens", target.capabilities.name);
+        return pubmark_testing::skip(format_args!(
+            "{} carries requests only, nobody just listens",
+            target.capabilities.name
+        ));
     }
     let mut peer = target.peer();
     let level = target.capabilities.levels[0].qos;
@@ -117,13 +121,13 @@ pub fn who_only_listens_hears_a_request_as_a_message(target: &mut Target) {
     peer.send(asks, header::FULL as u32);
     if target.capabilities.features.only_responders_hear_requests {
         peer.linger(200);
-        assert!(peer.record.asked.is_empty() && peer.record.sequences(listens).is_empty());
+        assert_count!(peer.record.asked.is_empty() && peer.record.sequences(listens).is_empty());
         return;
     }
     peer.wait("the request", |record| record.asked.len() == 1);
-    assert_eq!(peer.record.sequences(listens).len(), 1);
+    assert_count_eq!(peer.record.sequences(listens).len(), 1);
     peer.linger(100);
-    assert_eq!(peer.record.answers, []);
+    assert_count_eq!(peer.record.answers, []);
 }
 
 pub fn a_request_that_nobody_hears_has_no_answer(target: &mut Target) {
@@ -139,11 +143,11 @@ pub fn a_request_that_nobody_hears_has_no_answer(target: &mut Target) {
     let asks = peer.join(requester("asks-in-vain", "requests/unheard", level));
     peer.send(asks, header::FULL as u32);
     peer.linger(200);
-    assert_eq!(peer.record.answers, []);
+    assert_count_eq!(peer.record.answers, []);
     let refusals = peer.record.all(|event| match event {
         Event::Acknowledged(session, token, Err(_)) => Some((*session, *token)),
         _ => None,
     });
     // Some systems say so at once; then of this request.
-    assert!(refusals.is_empty() || refusals == [(asks, Token { publication: 0, sequence: 1 })], "{refusals:?}");
+    assert_count!(refusals.is_empty() || refusals == [(asks, Token { publication: 0, sequence: 1 })], "{refusals:?}");
 }

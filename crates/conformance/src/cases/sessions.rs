@@ -3,6 +3,7 @@
 use pubmark_model::qos::Qos;
 use pubmark_protocol::clients::{Goodbye, SessionConfig};
 use pubmark_protocol::events::Cause;
+use pubmark_testing::{assert_count, assert_count_eq};
 
 use super::Target;
 use crate::peer::{Peer, publisher, subscriber};
@@ -15,7 +16,7 @@ fn keeping(config: SessionConfig, listener: impl std::fmt::Debug, name: &str) ->
 
 fn has_no_sessions(target: &Target) -> bool {
     if !target.capabilities.persistent_sessions {
-        eprintln!("skipped: {} keeps no sessions", target.capabilities.name);
+        pubmark_testing::skip(format_args!("{} keeps no sessions", target.capabilities.name));
     }
     !target.capabilities.persistent_sessions
 }
@@ -37,7 +38,7 @@ pub fn persistent_gets_what_it_missed(target: &mut Target) {
             peer.send(says, 100);
         }
         peer.wait("acknowledged", |record| record.acknowledged() == MISSED as usize);
-        assert!(peer.record.arrived.is_empty());
+        assert_count!(peer.record.arrived.is_empty());
         peer.connect(hears);
         assert!(peer.record.connects(hears)[1].session_present);
         peer.wait("what it missed", |record| record.arrived.len() >= MISSED as usize);
@@ -46,8 +47,8 @@ pub fn persistent_gets_what_it_missed(target: &mut Target) {
             // The server may have heard of the end of the connection after the first of them.
             sequences.sort_unstable();
         }
-        assert_eq!(sequences, (1..=MISSED).collect::<Vec<_>>());
-        assert!(peer.record.arrived.iter().all(|one| !one.retained));
+        assert_count_eq!(sequences, (1..=MISSED).collect::<Vec<_>>());
+        assert_count!(peer.record.arrived.iter().all(|one| !one.retained));
         let answers = peer.record.count(|event| matches!(event, Event::Subscribed(id, ..) if *id == hears));
         assert_eq!(answers, 1, "a session that is there is not asked for its subscriptions again");
     }
@@ -58,7 +59,7 @@ pub fn final_goodbye_leaves_nothing(target: &mut Target) {
         return;
     }
     if !target.capabilities.ends_sessions {
-        eprintln!("skipped: {} cannot end a session with a goodbye", target.capabilities.name);
+        pubmark_testing::skip(format_args!("{} cannot end a session with a goodbye", target.capabilities.name));
         return;
     }
     let mut peer = target.peer();
@@ -85,7 +86,7 @@ pub fn clean_forgets(target: &mut Target) {
     peer.send(says, 100);
     peer.wait("the second", |record| record.sequences(hears).last() == Some(&2));
     assert!(!peer.record.connects(hears)[1].session_present);
-    assert_eq!(peer.record.sequences(hears), [2]);
+    assert_count_eq!(peer.record.sequences(hears), [2]);
 }
 
 pub fn sent_again(target: &mut Target) {
@@ -107,11 +108,11 @@ pub fn sent_again(target: &mut Target) {
         peer.leave(says, Goodbye::Cut);
         let written = peer.record.written();
         let abandoned = peer.record.count(|event| matches!(event, Event::Abandoned(..)));
-        assert_eq!((written + abandoned, peer.record.acknowledged()), (COUNT, 0));
-        assert!(written > 0 && peer.record.unanswered() == 0, "{written} written");
+        assert_count_eq!((written + abandoned, peer.record.acknowledged()), (COUNT, 0));
+        assert_count!(written > 0 && peer.record.unanswered() == 0, "{written} written");
         peer.connect(says);
         assert!(peer.record.connects(says)[1].session_present);
-        assert_eq!(peer.record.count(|event| matches!(event, Event::Resent(..))), written);
+        assert_count_eq!(peer.record.count(|event| matches!(event, Event::Resent(..))), written);
         peer.wait("acknowledged", |record| record.acknowledged() == written);
         peer.send(says, 70_000);
         peer.wait("the one behind", |record| record.acknowledged() == written + 1);
@@ -121,11 +122,11 @@ pub fn sent_again(target: &mut Target) {
         first_copies.sort_unstable();
         first_copies.dedup();
         assert_eq!(first_copies.len(), written + 1);
-        assert!(peer.record.arrived.iter().all(|one| one.intact && one.payload_bytes == 70_000));
+        assert_count!(peer.record.arrived.iter().all(|one| one.intact && one.payload_bytes == 70_000));
         if qos == Qos::ExactlyOnce {
-            assert_eq!(copies, written + 1, "exactly once");
+            assert_count_eq!(copies, written + 1, "exactly once");
         }
-        assert_eq!(peer.record.written(), written + 1, "a repetition is not written twice");
+        assert_count_eq!(peer.record.written(), written + 1, "a repetition is not written twice");
     }
 }
 

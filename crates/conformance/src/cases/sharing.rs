@@ -1,6 +1,7 @@
 //! Groups of sessions that share what comes.
 
 use pubmark_protocol::clients::{SessionConfig, SessionOptions};
+use pubmark_testing::{assert_count, assert_count_eq};
 
 use super::Target;
 use crate::peer::{publisher, subscriber};
@@ -11,7 +12,7 @@ const COUNT: u32 = 300;
 pub fn each_message_goes_to_one_member(target: &mut Target) {
     let name = target.capabilities.name;
     if !target.capabilities.features.shared_subscriptions {
-        return eprintln!("skipped: {name} has no shared groups");
+        return pubmark_testing::skip(format_args!("{name} has no shared groups"));
     }
     for qos in target.capabilities.qos() {
         let mut peer = target.peer();
@@ -30,9 +31,9 @@ pub fn each_message_goes_to_one_member(target: &mut Target) {
         let mut all: Vec<u32> = members.iter().flat_map(|member| peer.record.sequences(*member)).collect();
         all.sort_unstable();
         assert_eq!(all, (1..=COUNT).collect::<Vec<_>>(), "{qos:?}: once each, whoever got it");
-        assert_eq!(peer.record.sequences(alone).len(), COUNT as usize, "{qos:?}: who is in no group gets all");
+        assert_count_eq!(peer.record.sequences(alone).len(), COUNT as usize, "{qos:?}: who is in no group gets all");
         for member in members {
-            assert!(!peer.record.sequences(member).is_empty(), "{qos:?}: a member got nothing");
+            assert_count!(!peer.record.sequences(member).is_empty(), "{qos:?}: a member got nothing");
         }
     }
 }

@@ -1,6 +1,7 @@
 //! The times in headers and events.
 
 use pubmark_protocol::clock;
+use pubmark_testing::assert_count_eq;
 
 use super::Target;
 use crate::peer::{publisher, subscriber};
@@ -27,7 +28,7 @@ pub fn stamps_are_in_order(target: &mut Target) {
     let mut stamped = 0;
     for (one, (sequence, write_start_ns, written_ns)) in peer.record.arrived.iter().zip(written) {
         let header = one.header;
-        assert_eq!(header.sequence, sequence);
+        assert_count_eq!(header.sequence, sequence);
         assert!(begin <= header.due_ns && header.due_ns <= write_start_ns && write_start_ns <= written_ns);
         let in_header_us = header.write_start_us.expect("a full header has one");
         assert_eq!(u64::from(in_header_us), (write_start_ns - header.due_ns) / 1_000);
@@ -40,7 +41,10 @@ pub fn stamps_are_in_order(target: &mut Target) {
         }
     }
     if target.reads_itself() {
-        return eprintln!("skipped: {}'s library reads by itself, no stamps of the kernel's", target.capabilities.name);
+        return pubmark_testing::skip(format_args!(
+            "{}'s library reads by itself, no stamps of the kernel's",
+            target.capabilities.name
+        ));
     }
     assert!(stamped > COUNT / 2, "{stamped} of {COUNT} messages have the kernel's stamp");
 }

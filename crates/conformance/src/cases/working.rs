@@ -1,6 +1,7 @@
 //! Subscribers that take their time over each message.
 
 use pubmark_protocol::clock;
+use pubmark_testing::assert_count_eq;
 
 use super::Target;
 use crate::peer::{publisher, subscriber};
@@ -12,7 +13,7 @@ const PAYLOAD_BYTES: u32 = 4_000;
 pub fn one_at_a_time(target: &mut Target) {
     let name = target.capabilities.name;
     if !target.pauses {
-        return eprintln!("skipped: clients over {name} read on while their subscribers are at work");
+        return pubmark_testing::skip(format_args!("clients over {name} read on while their subscribers are at work"));
     }
     for qos in target.capabilities.qos() {
         let mut peer = target.peer();
@@ -24,11 +25,11 @@ pub fn one_at_a_time(target: &mut Target) {
         (0..COUNT).for_each(|_| peer.send(says, PAYLOAD_BYTES));
         peer.wait("the quick one", |record| record.sequences(quick).len() >= COUNT as usize);
         peer.linger(100);
-        assert_eq!(peer.record.sequences(slow).len(), 1, "{qos:?}: it was handed more than one");
+        assert_count_eq!(peer.record.sequences(slow).len(), 1, "{qos:?}: it was handed more than one");
         for done in 1..=COUNT as usize {
             peer.wait("the next message", |record| record.sequences(slow).len() == done);
             peer.linger(1);
-            assert_eq!(peer.record.sequences(slow).len(), done, "{qos:?}: it was handed more than one");
+            assert_count_eq!(peer.record.sequences(slow).len(), done, "{qos:?}: it was handed more than one");
             let due_ns = clock::monotonic_ns();
             peer.record.at_work = false;
             peer.clients.resume(slow, due_ns, &mut peer.record);
@@ -39,7 +40,7 @@ pub fn one_at_a_time(target: &mut Target) {
                 assert!(next.kernel_ns.is_none_or(|at_ns| at_ns >= due_ns), "{qos:?}: {next:?} after {due_ns}");
             }
         }
-        assert_eq!(peer.record.sequences(slow), (1..=COUNT).collect::<Vec<_>>(), "{qos:?}");
+        assert_count_eq!(peer.record.sequences(slow), (1..=COUNT).collect::<Vec<_>>(), "{qos:?}");
         peer.record.works = None;
         assert!(peer.record.causes(slow).is_empty(), "{qos:?}: {:?}", peer.record.causes(slow));
     }
@@ -48,7 +49,7 @@ pub fn one_at_a_time(target: &mut Target) {
 /// What the server says meanwhile, answers to pings too, lies unread: that is no silence of the server's.
 pub fn a_long_time(target: &mut Target) {
     if !target.pauses {
-        return eprintln!("skipped: clients over {} read on all the while", target.capabilities.name);
+        return pubmark_testing::skip(format_args!("clients over {} read on all the while", target.capabilities.name));
     }
     let qos = target.first_sure_level();
     let mut peer = target.peer_with_keep_alive(1);

@@ -6,6 +6,7 @@ use pubmark_model::qos::Qos;
 use pubmark_protocol::clients::{Clients, Goodbye, SessionConfig, SessionId, Taken};
 use pubmark_protocol::events::Cause;
 use pubmark_protocol::header;
+use pubmark_testing::assert_count_eq;
 
 use crate::script::{Meeting, Script, answer, close, method, short, start, tune};
 
@@ -142,7 +143,7 @@ fn a_message_that_is_too_large_ends_the_connection_and_its_fate_is_told() {
     script.say(&close(2, 406, words, (60, 40)));
     let cause = meeting.end_of(id);
     assert!(matches!(&cause, Cause::Server { said, too_large: true } if said.reason == words), "{cause:?}");
-    assert_eq!((unanswered(&meeting), outcomes(&meeting)), (vec![1], vec![]));
+    assert_count_eq!((unanswered(&meeting), outcomes(&meeting)), (vec![1], vec![]));
 }
 
 #[test]
@@ -157,7 +158,7 @@ fn what_was_not_confirmed_is_sent_again_in_order_if_the_session_is_kept() {
         meeting.peer.send(id, 24);
         drop(script);
         assert!(matches!(meeting.end_of(id), Cause::Dropped(_)));
-        assert_eq!(unanswered(&meeting), if persistent { vec![] } else { vec![1, 3, 4] });
+        assert_count_eq!(unanswered(&meeting), if persistent { vec![] } else { vec![1, 3, 4] });
         let mut script = meeting.accept_again(id);
         script.log_in(&mut meeting.peer);
         script.open_confirmed(&mut meeting.peer);
@@ -169,7 +170,7 @@ fn what_was_not_confirmed_is_sent_again_in_order_if_the_session_is_kept() {
         }
         let again: Vec<u32> = (0..3).map(|_| sequence(&script.expect_message(&mut meeting.peer).1)).collect();
         assert_eq!(again, [1, 3, 4]);
-        assert_eq!(meeting.peer.record.count(|event| matches!(event, Event::Resent(..))), 3);
+        assert_count_eq!(meeting.peer.record.count(|event| matches!(event, Event::Resent(..))), 3);
         // The server counts from 1 on each connection.
         script.say(&answer(80, 3, true));
         meeting.peer.wait("all", |record| record.acknowledged() == 4);
@@ -177,6 +178,6 @@ fn what_was_not_confirmed_is_sent_again_in_order_if_the_session_is_kept() {
         meeting.peer.send(id, 24);
         meeting.peer.leave(id, Goodbye::Cut);
         meeting.peer.clients.finish(&mut meeting.peer.record);
-        assert_eq!(unanswered(&meeting), [5]);
+        assert_count_eq!(unanswered(&meeting), [5]);
     }
 }

@@ -5,6 +5,7 @@ use pubmark_conformance::recorder::Event;
 use pubmark_model::qos::Qos;
 use pubmark_protocol::clients::{Clients as _, Goodbye, SessionConfig, SessionId, SessionOptions, Subscription};
 use pubmark_protocol::events::Cause;
+use pubmark_testing::assert_count_eq;
 
 use crate::script::{
     Meeting, Script, bind_ok, channel_ok, close, consume_ok, declare_ok, message, method, qos_ok, short,
@@ -241,7 +242,7 @@ fn a_subscription_ends_with_its_binding_and_is_not_bound_again() {
     // What was in the queue already.
     script.say(&[message(1, 5), unbind_ok()].concat());
     meeting.peer.wait("ended", |record| record.events.last() == Some(&Event::Unsubscribed(id, 1, Ok(()))));
-    assert_eq!(meeting.peer.record.sequences(id), [5]);
+    assert_count_eq!(meeting.peer.record.sequences(id), [5]);
     meeting.peer.leave(id, Goodbye::Cut);
     let mut script = meeting.accept_again(id);
     script.log_in(&mut meeting.peer);

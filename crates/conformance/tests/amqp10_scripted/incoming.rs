@@ -5,6 +5,7 @@ use pubmark_conformance::recorder::Event;
 use pubmark_model::qos::Qos;
 use pubmark_protocol::clients::{Clients as _, SessionConfig, SessionId, Subscription};
 use pubmark_protocol::events::Cause;
+use pubmark_testing::{assert_count, assert_count_eq};
 use pubmark_wire::amqp10::{Detach, Flow, Performative, Role, State, Transfer, composite};
 
 use crate::script::{CHANNEL, Script, Until, delivery, flow, message};
@@ -56,7 +57,7 @@ fn a_message_arrives_once_wherever_it_is_cut() {
         script.say(&bytes[cut..]);
         script.peer.wait("both", |record| record.sequences(id).len() == before + 2);
     }
-    assert_eq!(script.peer.record.foreign, 0);
+    assert_count_eq!(script.peer.record.foreign, 0);
     assert!(script.peer.record.arrived.iter().all(|one| one.intact && matches!(one.payload_bytes, 24 | 60)));
 }
 
@@ -115,7 +116,7 @@ fn links_may_interleave_their_parts_and_give_up_on_them() {
         nameless(1, false, &second[20..]),
     ]));
     script.peer.wait("both", |record| record.sequences(id) == [1, 2]);
-    assert_eq!(script.peer.record.foreign, 0);
+    assert_count_eq!(script.peer.record.foreign, 0);
     assert_eq!(script.expect_accepted(), (0, 1));
     let third = message(3, 16);
     script.say(&encoded(&[of(0, 3, false, &third)]));
@@ -151,7 +152,7 @@ fn bodies_of_every_form_arrive() {
         script.say(&encoded(&[delivery(number as u32, true, message)]));
     }
     script.peer.wait("all", |record| record.sequences(id) == [1, 1, 1]);
-    assert!(script.peer.record.arrived.iter().all(|one| one.intact && one.payload_bytes == 40));
+    assert_count!(script.peer.record.arrived.iter().all(|one| one.intact && one.payload_bytes == 40));
     script.say(&encoded(&[delivery(9, true, b"")]));
     script.peer.wait("nothing", |record| record.foreign == 1);
     assert_eq!(script.peer.record.causes(id), []);
@@ -178,7 +179,7 @@ fn a_server_that_breaks_the_rules_of_delivery_is_left() {
         script.pour(id, &bytes);
         let cause = script.end_of(id);
         assert!(matches!(cause, Cause::Protocol(_)), "{what}: {cause:?}");
-        assert!(script.peer.record.arrived.len() <= 1, "{what}");
+        assert_count!(script.peer.record.arrived.len() <= 1, "{what}");
     }
     // More than its credit: what it had credit for arrives, as the client cannot give more while it reads.
     let (mut script, id) = opened(Qos::BestEffort);

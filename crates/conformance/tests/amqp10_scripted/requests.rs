@@ -7,6 +7,7 @@ use pubmark_protocol::clients::{Clients as _, SessionConfig, SessionId, SessionO
 use pubmark_protocol::events::{Cause, Said, Token};
 use pubmark_protocol::header;
 use pubmark_protocol::requests::{ANSWER, Answer, ReplyTo};
+use pubmark_testing::assert_count_eq;
 use pubmark_wire::amqp10::{
     Attach, Condition, Detach, Disposition, Flow, Message, Performative, Properties, Role, SenderSettles, State,
     Terminus, encode_data_front, encode_text, text_of,
@@ -70,7 +71,7 @@ fn a_request_says_where_its_answer_goes_and_which_it_is() {
             let message = Message::decode(&bytes).unwrap();
             let properties = message.properties().unwrap();
             assert_eq!((properties.to, properties.reply_to), (None, Some(reply_to)));
-            assert_eq!(text_of(properties.correlation_id), Some(&*format!("0-{sequence}")));
+            assert_count_eq!(text_of(properties.correlation_id), Some(&*format!("0-{sequence}")));
             assert_eq!(message.body.len(), payload_bytes as usize);
         }
         // In parts, with the header of its payload in the first.
@@ -137,7 +138,7 @@ fn a_request_comes_with_its_address_and_its_mark_whatever_its_type() {
         script.say_with(|out| delivery(number, true, &bytes).encode(CHANNEL, out));
         script.peer.wait("the request", |record| record.asked.len() == number as usize + 1);
         let asked = script.peer.record.asked.last().unwrap();
-        assert_eq!((asked.session, asked.address.as_str(), &asked.mark), (id, "back", &mark));
+        assert_count_eq!((asked.session, asked.address.as_str(), &asked.mark), (id, "back", &mark));
     }
 }
 
@@ -207,7 +208,7 @@ fn otherwise_each_address_has_a_link_that_is_asked_for_once() {
     let id = script.meet(responder(qos), Until::All);
     assert_eq!(offer(&mut script, id, "back", &text("0-1"), 0, qos), Taken::NotReady);
     let (name, handle, address) = expect_sender(&mut script);
-    assert_eq!((handle, address.as_str()), (1, "back"), "behind the receiver");
+    assert_count_eq!((handle, address.as_str()), (1, "back"), "behind the receiver");
     assert_eq!(offer(&mut script, id, "back", &text("0-1"), 0, qos), Taken::NotReady, "not asked for twice");
     script.answer_sender(&name, handle);
     writable(&mut script, id, 1);

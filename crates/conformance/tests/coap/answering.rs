@@ -11,6 +11,7 @@ use pubmark_model::qos::Qos;
 use pubmark_protocol::clients::{Clients as _, Goodbye, SessionId, Taken};
 use pubmark_protocol::header;
 use pubmark_protocol::requests::{Answer, ReplyTo};
+use pubmark_testing::{assert_count, assert_count_eq};
 use pubmark_wire::coap::{Block, Code, Kind, Writer, encode_empty, encode_levels, number};
 
 use crate::requests::{answer, endpoint, responder};
@@ -124,19 +125,19 @@ fn an_answer_that_is_there_soon_goes_in_the_acknowledgement_and_comes_again_with
     let mut stage: Stage<Standard> = Stage::new();
     let asks = request(Kind::Confirmable, 700, b"tok", &[], &payload(3, 100));
     let asked = stage.heard(&asks);
-    assert_eq!((asked.header.sequence, asked.payload_bytes), (3, 100));
+    assert_count_eq!((asked.header.sequence, asked.payload_bytes), (3, 100));
     stage.reply(&asked, 1, 200);
     let first = stage.hear();
     let message = first.message();
     assert_eq!((message.kind, message.code, message.message_id), (Kind::Acknowledgement, Code::CONTENT, 700));
     assert_eq!((message.token, message.payload.len()), (&b"tok"[..], 200));
     let replied = header::read_reply(message.payload, RUN).unwrap();
-    assert_eq!((replied.publisher, replied.sequence, replied.due_ns), (7, 3, 1));
+    assert_count_eq!((replied.publisher, replied.sequence, replied.due_ns), (7, 3, 1));
     for _ in 0..3 {
         stage.say(&asks);
         assert_eq!(stage.hear().bytes, first.bytes, "the same answer to the same message");
     }
-    assert_eq!((stage.peer.record.asked.len(), stage.written()), (1, 1));
+    assert_count_eq!((stage.peer.record.asked.len(), stage.written()), (1, 1));
     // The identifier comes round: another token makes it another request.
     stage.heard(&request(Kind::Confirmable, 700, b"tik", &[], &payload(4, 100)));
 }
@@ -162,7 +163,7 @@ fn an_answer_that_takes_its_time_follows_its_acknowledgement_and_is_repeated_unt
     stage.say(&empty(Kind::Acknowledgement, first.id()));
     stage.peer.linger(3_000);
     assert!(stage.look().is_none());
-    assert_eq!((stage.peer.record.asked.len(), stage.written()), (1, 1));
+    assert_count_eq!((stage.peer.record.asked.len(), stage.written()), (1, 1));
 }
 
 #[test]
@@ -183,7 +184,7 @@ fn an_answer_that_is_rejected_or_never_acknowledged_is_told() {
     while stage.look().is_some() {
         copies += 1;
     }
-    assert_eq!((copies, stage.written()), (5, 2), "once and four repetitions (RFC 7252 §4.8)");
+    assert_count_eq!((copies, stage.written()), (5, 2), "once and four repetitions (RFC 7252 §4.8)");
 }
 
 #[test]
@@ -200,7 +201,7 @@ fn at_best_effort_an_answer_is_sent_once_and_a_request_heard_once() {
     stage.say(&asks);
     stage.peer.linger(1_500);
     assert!(stage.look().is_none());
-    assert_eq!((stage.peer.record.asked.len(), stage.written()), (1, 1));
+    assert_count_eq!((stage.peer.record.asked.len(), stage.written()), (1, 1));
 }
 
 #[test]
@@ -275,11 +276,11 @@ fn a_request_in_blocks_is_put_together_by_its_tag_and_answered_in_blocks_of_the_
             if index == 2 {
                 let asked = stage.heard(&asks);
                 assert_eq!(asked.payload_bytes, 2_500);
-                assert_eq!(asked.header.sequence, if tag == b"x" { 1 } else { 2 });
+                assert_count_eq!(asked.header.sequence, if tag == b"x" { 1 } else { 2 });
             }
         }
     }
-    assert!(stage.peer.record.arrived.iter().all(|one| one.payload_bytes == 2_500));
+    assert_count!(stage.peer.record.arrived.iter().all(|one| one.payload_bytes == 2_500));
     let asked = stage.peer.record.asked.clone();
     for (tag, sequence) in [(b"x", 1), (b"y", 2)] {
         stage.reply(&asked[sequence as usize - 1], sequence, 600);
@@ -291,7 +292,7 @@ fn a_request_in_blocks_is_put_together_by_its_tag_and_answered_in_blocks_of_the_
         let etag = message.options.get(number::ETAG).unwrap().to_vec();
         let mut whole = message.payload.to_vec();
         for index in 1..3 {
-            assert_eq!(stage.written(), sequence as usize - 1, "written with its last block");
+            assert_count_eq!(stage.written(), sequence as usize - 1, "written with its last block");
             id += 1;
             let value = [Block { number: index, more: false, exponent: 4 }.value() as u8];
             let options = [(number::BLOCK2, &value[..]), (number::REQUEST_TAG, &tag[..])];
@@ -307,10 +308,10 @@ fn a_request_in_blocks_is_put_together_by_its_tag_and_answered_in_blocks_of_the_
             }
         }
         assert_eq!(whole.len(), 600);
-        assert_eq!(header::read_reply(&whole, RUN).unwrap().sequence, sequence);
+        assert_count_eq!(header::read_reply(&whole, RUN).unwrap().sequence, sequence);
         stage.peer.wait("written", |record| record.written() == sequence as usize);
     }
-    assert_eq!((stage.peer.record.asked.len(), stage.abandoned()), (2, 0));
+    assert_count_eq!((stage.peer.record.asked.len(), stage.abandoned()), (2, 0));
 }
 
 #[test]
@@ -320,7 +321,7 @@ fn an_answer_whose_blocks_nobody_fetches_is_given_up() {
     stage.reply(&asked, 1, 5_000);
     assert_eq!(stage.hear().message().payload.len(), 1_024);
     stage.peer.wait("given up", |record| record.count(|event| matches!(event, Event::Abandoned(..))) == 1);
-    assert_eq!(stage.written(), 0);
+    assert_count_eq!(stage.written(), 0);
     // So is one that is there when the session ends, and one that has no address.
     let asked = stage.heard(&request(Kind::NonConfirmable, 2, b"t", &[], &payload(2, 24)));
     stage.reply(&asked, 2, 5_000);
@@ -333,9 +334,9 @@ fn an_answer_whose_blocks_nobody_fetches_is_given_up() {
         assert_eq!(stage.peer.clients.answer(stage.id, &lost), Taken::Yes);
         stage.peer.flush(stage.id);
     }
-    assert_eq!((stage.abandoned(), stage.written()), (4, 0));
+    assert_count_eq!((stage.abandoned(), stage.written()), (4, 0));
     stage.peer.leave(stage.id, Goodbye::Graceful);
-    assert_eq!(stage.abandoned(), 5);
+    assert_count_eq!(stage.abandoned(), 5);
 }
 
 #[test]

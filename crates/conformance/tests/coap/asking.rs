@@ -8,6 +8,7 @@ use pubmark_model::qos::Qos;
 use pubmark_protocol::clients::{Clients as _, Goodbye, SessionId, Taken};
 use pubmark_protocol::events::{Cause, Said, Token};
 use pubmark_protocol::header;
+use pubmark_testing::assert_count_eq;
 use pubmark_wire::coap::{Block, Code, Kind, number};
 
 use crate::requests::requester;
@@ -64,7 +65,7 @@ fn a_request_is_a_fetch_of_its_topics_path_and_its_answer_the_response() {
         assert_eq!((one.session, one.payload_bytes, one.intact), (id, 300, true));
         assert_eq!(named(&stage), [Some(1)]);
         assert_eq!(outcomes(&stage).len(), usize::from(qos != Qos::BestEffort));
-        assert_eq!((stage.peer.record.written(), stage.peer.record.foreign), (1, 0));
+        assert_count_eq!((stage.peer.record.written(), stage.peer.record.foreign), (1, 0));
     }
 }
 
@@ -85,7 +86,7 @@ fn what_is_not_answered_is_sent_again_and_what_is_acknowledged_is_waited_for() {
         assert!(stage.hear().is_empty(Kind::Acknowledgement, 900), "each copy is acknowledged");
     }
     assert_eq!((named(&stage), outcomes(&stage)), (vec![Some(1)], vec![Ok(())]));
-    assert_eq!((stage.peer.record.written(), stage.peer.record.unanswered()), (1, 0));
+    assert_count_eq!((stage.peer.record.written(), stage.peer.record.unanswered()), (1, 0));
 }
 
 #[test]
@@ -114,7 +115,7 @@ fn answers_that_name_no_request_are_counted_and_answer_nothing() {
     let answer = response(Kind::Acknowledgement, Code::CONTENT, request.id(), request.token(), &[], &payload);
     stranger.send_to(&answer, stage.client()).unwrap();
     stage.ignore(50);
-    assert_eq!((stage.peer.record.answers.len(), outcomes(&stage).len()), (3, 0));
+    assert_count_eq!((stage.peer.record.answers.len(), outcomes(&stage).len()), (3, 0));
     stage.say(&answer);
     stage.peer.wait("the answer", |record| record.answers.len() == 4);
     assert_eq!((named(&stage)[3], stage.peer.record.causes(id)), (Some(1), vec![]));
@@ -133,7 +134,7 @@ fn a_request_that_was_given_up_is_not_sent_again_and_its_answer_is_still_known()
         let told = |event: &Event| matches!(event, Event::Unanswered(..) | Event::Acknowledged(..));
         stage.peer.wait("given up", |record| record.count(told) == 1);
         let expected = if acknowledges { (vec![Ok(())], 0) } else { (vec![], 1) };
-        assert_eq!((outcomes(&stage), stage.peer.record.unanswered()), expected);
+        assert_count_eq!((outcomes(&stage), stage.peer.record.unanswered()), expected);
         stage.ignore(1_500);
         assert!(stage.look().is_none());
         let separate = response(Kind::Confirmable, Code::CONTENT, 3, request.token(), &[], &reply(&request, 24));
@@ -172,7 +173,7 @@ fn refusals_are_told_in_the_responders_words() {
     let request = stage.hear();
     stage.say(&response(Kind::NonConfirmable, Code::NOT_FOUND, 1, request.token(), &[], b""));
     stage.peer.wait("refused", |record| record.count(|event| matches!(event, Event::Acknowledged(..))) == 5);
-    assert_eq!(stage.peer.record.answers, []);
+    assert_count_eq!(stage.peer.record.answers, []);
 }
 
 #[test]
@@ -190,7 +191,7 @@ fn a_large_request_goes_in_blocks_and_what_follows_waits_for_the_last() {
             if !found.more {
                 break;
             }
-            assert_eq!(stage.peer.record.written(), 0);
+            assert_count_eq!(stage.peer.record.written(), 0);
             // From the second one on, 512 B; each answer comes twice.
             let value = Block::at(found.offset(), true, 5).value() as u8;
             for _ in 0..2 {
@@ -217,7 +218,7 @@ fn a_large_request_that_is_refused_in_the_middle_is_told_as_written_and_refused(
     stage.answer(&block, Code::REQUEST_ENTITY_TOO_LARGE, &[], b"");
     stage.peer.wait("refused", |record| record.count(|event| matches!(event, Event::Acknowledged(..))) == 1);
     assert_eq!(outcomes(&stage), [Err(Said::words("4.13 Request Entity Too Large"))]);
-    assert_eq!(stage.peer.record.written(), 1);
+    assert_count_eq!(stage.peer.record.written(), 1);
 }
 
 #[test]
@@ -273,7 +274,7 @@ fn a_responder_that_vanishes_ends_the_session_with_what_is_known() {
     stage.vanish();
     stage.peer.wait("told", |record| record.causes(id).len() == 1);
     assert!(matches!(&stage.peer.record.causes(id)[0], Cause::Dropped(words) if words.contains("refused")));
-    assert_eq!((outcomes(&stage), stage.peer.record.unanswered()), (vec![Ok(())], 1));
+    assert_count_eq!((outcomes(&stage), stage.peer.record.unanswered()), (vec![Ok(())], 1));
     assert_eq!(stage.peer.offer(id, 24), Taken::NotReady);
     // It is there and says nothing.
     let (mut stage, id, _) = asked(Qos::AtLeastOnce, 24);
@@ -290,6 +291,6 @@ fn what_was_not_written_when_a_session_ends_is_told() {
         Event::Abandoned(_, token) => Some(*token),
         _ => None,
     });
-    assert_eq!(abandoned, [1, 2].map(|sequence| Token { publication: 0, sequence }));
-    assert_eq!((stage.peer.record.written(), stage.peer.clients.unsent_bytes()), (0, 0));
+    assert_count_eq!(abandoned, [1, 2].map(|sequence| Token { publication: 0, sequence }));
+    assert_count_eq!((stage.peer.record.written(), stage.peer.clients.unsent_bytes()), (0, 0));
 }

@@ -13,6 +13,7 @@ use pubmark_conformance::server::{Limits, Listener, Missing, Server};
 use pubmark_model::qos::Qos;
 use pubmark_protocol::clients::{Clients as _, Taken};
 use pubmark_protocol::{clock, header};
+use pubmark_testing::{assert_count, assert_count_eq};
 
 use crate::requests::{answer, endpoint, requester, responder};
 use crate::suite::answers;
@@ -44,7 +45,7 @@ impl Kind for LibcoapServer {
 fn what_is_put_is_observed_at_libcoap() {
     let server = match Processes::<LibcoapServer>::start(Limits::Large) {
         Ok(server) => server,
-        Err(Missing(reason)) => return eprintln!("skipped: {reason}"),
+        Err(Missing(reason)) => return pubmark_testing::skip(reason),
     };
     let mut peer = Peer::<CoapClients>::open(server.endpoint(Listener::Plain).unwrap());
     for (topic, qos) in [("libcoap/a", Qos::BestEffort), ("libcoap/b", Qos::AtLeastOnce)] {
@@ -67,8 +68,8 @@ fn what_is_put_is_observed_at_libcoap() {
             sent.push(size as usize);
         }
         let arrived = peer.record.arrived.iter().filter(|one| one.session == hears);
-        assert_eq!(arrived.clone().map(|one| one.payload_bytes).collect::<Vec<_>>(), sent);
-        assert!(arrived.clone().all(|one| one.intact && !one.retained));
+        assert_count_eq!(arrived.clone().map(|one| one.payload_bytes).collect::<Vec<_>>(), sent);
+        assert_count!(arrived.clone().all(|one| one.intact && !one.retained));
         if qos == Qos::AtLeastOnce {
             peer.wait("acknowledged", |record| record.acknowledged() == 6);
         }
@@ -80,7 +81,7 @@ fn client() -> Option<std::path::PathBuf> {
     let names = ["coap-client-notls", "coap-client", "coap-client-openssl", "coap-client-gnutls"];
     let found = names.iter().find_map(|name| find(name, &[]));
     if found.is_none() {
-        eprintln!("skipped: coap-client is not installed (libcoap3-bin)");
+        pubmark_testing::skip("coap-client is not installed (libcoap3-bin)");
     }
     found
 }
@@ -108,7 +109,7 @@ fn ask_with(client: &std::path::Path, options: &[&str], sizes: [u32; 2], wait_ms
     peer.wait("the request", |record| record.asked.len() == 1);
     peer.linger(wait_ms);
     let asked = peer.record.asked[0].clone();
-    assert_eq!((asked.payload_bytes, asked.header.sequence), (sizes[0] as usize, 3));
+    assert_count_eq!((asked.payload_bytes, asked.header.sequence), (sizes[0] as usize, 3));
     assert_eq!(peer.clients.answer(id, &answer(&asked, 1, sizes[1])), Taken::Yes);
     peer.flush(id);
     let deadline = clock::monotonic_ns() + 40_000_000_000;
@@ -116,7 +117,7 @@ fn ask_with(client: &std::path::Path, options: &[&str], sizes: [u32; 2], wait_ms
         assert!(clock::monotonic_ns() < deadline, "coap-client does not end");
         peer.linger(10);
     }
-    assert_eq!((peer.record.asked.len(), peer.record.written()), (1, 1), "{options:?} {sizes:?}");
+    assert_count_eq!((peer.record.asked.len(), peer.record.written()), (1, 1), "{options:?} {sizes:?}");
     std::fs::read(&heard).unwrap_or_default()
 }
 
@@ -137,9 +138,9 @@ fn libcoaps_client_is_answered() {
         (&["-l", "2"][..], [100, 300], 700),
     ] {
         let heard = ask_with(&client, options, sizes, wait_ms);
-        assert_eq!(heard.len(), sizes[1] as usize, "{options:?} {sizes:?}");
+        assert_count_eq!(heard.len(), sizes[1] as usize, "{options:?} {sizes:?}");
         let header = header::read_reply(&heard, RUN).unwrap();
-        assert_eq!((header.publisher, header.sequence, header.due_ns), (7, 3, 1));
+        assert_count_eq!((header.publisher, header.sequence, header.due_ns), (7, 3, 1));
     }
 }
 
@@ -147,7 +148,7 @@ fn libcoaps_client_is_answered() {
 fn libcoaps_server_is_asked() {
     let server = match Processes::<LibcoapServer>::start(Limits::Large) {
         Ok(server) => server,
-        Err(Missing(reason)) => return eprintln!("skipped: {reason}"),
+        Err(Missing(reason)) => return pubmark_testing::skip(reason),
     };
     for qos in [Qos::BestEffort, Qos::AtLeastOnce] {
         let mut peer = Peer::<CoapClients>::open(server.endpoint(Listener::Plain).unwrap());
@@ -159,7 +160,7 @@ fn libcoaps_server_is_asked() {
         let asks = peer.join(requester("time", qos, 20_000));
         peer.send(asks, 24);
         peer.wait("the time", |record| record.foreign == 1);
-        assert_eq!(peer.record.acknowledged(), usize::from(qos != Qos::BestEffort));
+        assert_count_eq!(peer.record.acknowledged(), usize::from(qos != Qos::BestEffort));
         assert_eq!((peer.record.causes(asks), peer.record.causes(absent)), (vec![], vec![]));
     }
 }

@@ -5,6 +5,7 @@ use pubmark_conformance::recorder::Event;
 use pubmark_model::qos::Qos;
 use pubmark_protocol::clients::{Goodbye, Taken};
 use pubmark_protocol::events::{Cause, Said};
+use pubmark_testing::{assert_count, assert_count_eq};
 use pubmark_wire::coap::{Block, Code, Kind, number};
 
 use crate::script::{Heard, Stage, response};
@@ -55,7 +56,7 @@ fn a_message_without_an_answer_is_sent_again_byte_by_byte_and_counted_once() {
     for _ in 0..3 {
         assert_eq!(stage.hear().bytes, first.bytes);
     }
-    assert_eq!(stage.peer.record.written(), 1);
+    assert_count_eq!(stage.peer.record.written(), 1);
     stage.answer(&first, Code::CHANGED, &[], b"");
     stage.answer(&first, Code::CHANGED, &[], b"");
     stage.peer.wait("acknowledged", |record| record.acknowledged() == 1);
@@ -152,7 +153,7 @@ fn a_large_message_goes_in_blocks_of_the_size_that_the_server_wants() {
         let value = taken.value().to_be_bytes();
         let options = [(number::BLOCK1, &value[1..])];
         if !found.more {
-            assert_eq!(stage.peer.record.acknowledged(), 0);
+            assert_count_eq!(stage.peer.record.acknowledged(), 0);
             stage.answer(&block, Code::CHANGED, &options, b"");
             break;
         }
@@ -162,7 +163,7 @@ fn a_large_message_goes_in_blocks_of_the_size_that_the_server_wants() {
         block = stage.hear();
     }
     stage.peer.wait("acknowledged", |record| record.acknowledged() == 1);
-    assert_eq!((whole.len(), stage.peer.record.written()), (3_000, 1));
+    assert_count_eq!((whole.len(), stage.peer.record.written()), (3_000, 1));
     assert_eq!(sizes, [1_024, 256, 256, 256, 256, 256, 256, 256, 184]);
     let body = &whole[24..];
     assert!(body.windows(2).all(|pair| usize::from(pair[1]) == (usize::from(pair[0]) + 1) % 251));
@@ -179,7 +180,7 @@ fn a_large_message_refused_at_its_first_block_is_refused_at_every_level() {
         stage.answer(&block, Code::REQUEST_ENTITY_TOO_LARGE, &[], b"");
         stage.peer.wait("refused", |record| record.count(|event| matches!(event, Event::Acknowledged(..))) == 1);
         assert_eq!(outcomes(&stage), [Err(Said::words("4.13 Request Entity Too Large"))]);
-        assert_eq!(stage.peer.record.written(), 1, "the server had a say in it");
+        assert_count_eq!(stage.peer.record.written(), 1, "the server had a say in it");
         // The session goes on.
         publish(&mut stage, id, 16);
     }
@@ -205,7 +206,7 @@ fn what_is_never_answered_is_unknown_and_a_silent_server_ends_the_session() {
             Some(heard) => assert!(heard.bytes == second.bytes || heard.message().code == Code::EMPTY),
             None => {}
         }
-        assert!(copies <= 4, "more than MAX_RETRANSMIT");
+        assert_count!(copies <= 4, "more than MAX_RETRANSMIT");
     }
     assert_eq!((copies, stage.peer.record.acknowledged(), stage.peer.record.causes(id)), (4, 1, vec![]));
     publish(&mut stage, id, 16);

@@ -5,6 +5,7 @@ use pubmark_conformance::peer::{Peer, session, subscriber};
 use pubmark_model::qos::Qos;
 use pubmark_protocol::clients::{Clients, SessionId};
 use pubmark_protocol::events::Cause;
+use pubmark_testing::assert_count_eq;
 use pubmark_wire::mqtt::{AckKind, Packet, PacketType, Version};
 
 use crate::script::{NONE, Script, packet, payload};
@@ -36,7 +37,7 @@ fn qos_2_is_delivered_once_until_it_is_released() {
     for (first_byte, delivered) in [(0x34, 1), (0x3c, 1), (0x34, 1)] {
         script.say(&script.publish(first_byte, Some(5), &payload(1, 100)));
         assert_eq!(answer(&mut script, &mut peer, AckKind::Pubrec), (5, 0));
-        assert_eq!(peer.record.arrived.len(), delivered);
+        assert_count_eq!(peer.record.arrived.len(), delivered);
     }
     script.say(&packet(0x62, &[0, 5]));
     assert_eq!(answer(&mut script, &mut peer, AckKind::Pubcomp), (5, 0));
@@ -45,7 +46,7 @@ fn qos_2_is_delivered_once_until_it_is_released() {
     assert_eq!(answer(&mut script, &mut peer, AckKind::Pubcomp), (5, 0x92));
     script.say(&script.publish(0x34, Some(5), &payload(2, 100)));
     assert_eq!(answer(&mut script, &mut peer, AckKind::Pubrec), (5, 0));
-    assert_eq!(peer.record.sequences(id), [1, 2]);
+    assert_count_eq!(peer.record.sequences(id), [1, 2]);
 }
 
 #[test]
@@ -55,7 +56,7 @@ fn qos_1_repeated_is_delivered_again() {
         script.say(&script.publish(first_byte, Some(5), &payload(1, 100)));
         assert_eq!(answer(&mut script, &mut peer, AckKind::Puback), (5, 0));
     }
-    assert_eq!(peer.record.sequences(id), [1, 1]);
+    assert_count_eq!(peer.record.sequences(id), [1, 1]);
 }
 
 #[test]
@@ -95,8 +96,8 @@ fn of_many_messages_in_one_read_the_last_has_the_kernels_stamp() {
     assert!(peer.record.arrived.windows(2).all(|pair| pair[0].at_ns == pair[1].at_ns));
     // Their acknowledgements left in one write.
     script.read();
-    assert_eq!(script.received().len(), 4 * usize::from(COUNT));
-    assert_eq!(peer.record.sequences(id).len(), usize::from(COUNT));
+    assert_count_eq!(script.received().len(), 4 * usize::from(COUNT));
+    assert_count_eq!(peer.record.sequences(id).len(), usize::from(COUNT));
 }
 
 #[test]
@@ -108,7 +109,7 @@ fn one_busy_session_does_not_starve_another() {
     let message = busy.publish(0x30, None, &payload(1, 1_000));
     let stored = busy.say_what_fits(&message.repeat(10_000));
     if stored < 2_000_000 {
-        return eprintln!("skipped: sockets here hold {stored} B, too few to keep a reader busy");
+        return pubmark_testing::skip(format_args!("sockets here hold {stored} B, too few to keep a reader busy"));
     }
     quiet.say(&quiet.publish(0x30, None, &payload(2, 100)));
     peer.wait("the quiet one's", |record| !record.sequences(second).is_empty());

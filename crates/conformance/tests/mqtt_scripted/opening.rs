@@ -6,6 +6,7 @@ use pubmark_conformance::recorder::Event;
 use pubmark_model::qos::Qos;
 use pubmark_protocol::clients::{Clients, Goodbye, SessionConfig, Subscription, Taken};
 use pubmark_protocol::events::{Cause, Said};
+use pubmark_testing::assert_count_eq;
 use pubmark_wire::mqtt::{Packet, PacketType, Version};
 
 use crate::script::{Script, packet};
@@ -148,11 +149,11 @@ fn goodbye_of(goodbye: Goodbye) -> (Vec<u8>, Peer<Mqtt5>) {
 fn a_graceful_end_has_words_and_a_cut_has_none() {
     let (bytes, peer) = goodbye_of(Goodbye::Graceful);
     assert!(bytes.len() > 16 && bytes.ends_with(&[0xe0, 0]), "{bytes:?}");
-    assert_eq!(peer.record.written(), 1);
+    assert_count_eq!(peer.record.written(), 1);
     let (bytes, peer) = goodbye_of(Goodbye::Cut);
     assert!(bytes.is_empty(), "{bytes:?}");
-    assert_eq!(peer.record.count(|event| matches!(event, Event::Abandoned(..))), 1);
-    assert_eq!(peer.record.written(), 0);
+    assert_count_eq!(peer.record.count(|event| matches!(event, Event::Abandoned(..))), 1);
+    assert_count_eq!(peer.record.written(), 0);
 }
 
 #[test]

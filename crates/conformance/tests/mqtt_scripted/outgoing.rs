@@ -6,6 +6,7 @@ use pubmark_conformance::recorder::Event;
 use pubmark_model::qos::Qos;
 use pubmark_protocol::clients::{Clients, Goodbye, SessionConfig, Taken};
 use pubmark_protocol::events::Cause;
+use pubmark_testing::assert_count_eq;
 use pubmark_wire::mqtt::{AckKind, Packet, PacketType, Publish, Version};
 
 use crate::script::{Script, packet};
@@ -86,7 +87,7 @@ fn an_acknowledgement_of_nothing_ends_the_connection() {
         script.say(&answer);
         peer.wait("closed", |record| !record.causes(id).is_empty());
         assert!(matches!(peer.record.causes(id)[..], [Cause::Protocol(_)]));
-        assert_eq!((peer.record.acknowledged(), peer.record.unanswered()), (0, 1));
+        assert_count_eq!((peer.record.acknowledged(), peer.record.unanswered()), (0, 1));
     }
 }
 
@@ -120,16 +121,16 @@ fn repetitions_keep_order_marks_and_the_window() {
         Event::Resent(_, token) => Some(token.sequence),
         _ => None,
     });
-    assert_eq!(resent, [1, 3, 4]);
-    assert_eq!(peer.record.written(), 4);
+    assert_count_eq!(resent, [1, 3, 4]);
+    assert_count_eq!(peer.record.written(), 4);
     // The next connection finds no session.
     script.close();
     peer.wait("closed", |record| record.causes(id).len() == 2);
-    assert_eq!(peer.record.unanswered(), 0);
+    assert_count_eq!(peer.record.unanswered(), 0);
     let answer = script.connack(false, 0, &[]);
     script.meet(&mut peer, id, &answer);
     peer.wait("connected", |record| record.connects(id).len() == 3);
-    assert_eq!(peer.record.unanswered(), 3);
+    assert_count_eq!(peer.record.unanswered(), 3);
     assert_eq!(outcomes(&peer.record.events), [(2, Ok(()))]);
 }
 
@@ -159,14 +160,14 @@ fn a_server_that_does_not_read<C: Clients>(version: Version, persistent: bool) {
         Event::Abandoned(_, token) => Some((token.sequence, false)),
         _ => None,
     });
-    assert_eq!(fates.iter().map(|(sequence, _)| *sequence).collect::<Vec<_>>(), (1..=handed).collect::<Vec<_>>());
+    assert_count_eq!(fates.iter().map(|(sequence, _)| *sequence).collect::<Vec<_>>(), (1..=handed).collect::<Vec<_>>());
     assert!(fates.is_sorted_by_key(|(_, written)| !written), "what is abandoned comes last");
     let abandoned = fates.iter().filter(|(_, written)| !written).count();
     assert!(abandoned > 0 && abandoned < 200, "{abandoned} of {handed}");
     let written = fates.len() - abandoned;
-    assert_eq!(peer.record.unanswered(), if persistent { 0 } else { written });
+    assert_count_eq!(peer.record.unanswered(), if persistent { 0 } else { written });
     peer.clients.finish(&mut peer.record);
-    assert_eq!(peer.record.unanswered(), written);
+    assert_count_eq!(peer.record.unanswered(), written);
 }
 
 #[test]

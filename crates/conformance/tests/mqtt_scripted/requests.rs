@@ -8,6 +8,7 @@ use pubmark_protocol::clients::{Clients as _, SessionConfig, SessionId, SessionO
 use pubmark_protocol::events::{Said, Token};
 use pubmark_protocol::header;
 use pubmark_protocol::requests::{Answer, ReplyTo, mark};
+use pubmark_testing::assert_count_eq;
 use pubmark_wire::mqtt::{Packet, PacketType, Properties, Property, Publish, PublishHead, Version, encode_publish};
 
 use crate::script::{Script, packet};
@@ -154,5 +155,5 @@ fn a_reply_whose_connection_ends_before_it_is_written_is_abandoned() {
     assert_eq!(peer.clients.answer(asked.session, &reply), Taken::Yes);
     peer.leave(asked.session, pubmark_protocol::clients::Goodbye::Cut);
     let abandoned = Event::Abandoned(asked.session, reply.token());
-    assert_eq!(peer.record.count(|event| *event == abandoned), 1);
+    assert_count_eq!(peer.record.count(|event| *event == abandoned), 1);
 }

@@ -11,6 +11,7 @@ use pubmark_protocol::clients::{Clients, Goodbye, SessionConfig, SessionId, Take
 use pubmark_protocol::endpoint::{Endpoint, Upgrade};
 use pubmark_protocol::events::Cause;
 use pubmark_protocol::websocket::accept_key;
+use pubmark_testing::{assert_count, assert_count_eq};
 
 use crate::script::{packet, payload};
 
@@ -168,7 +169,7 @@ fn messages_arrive_whole_wherever_frames_and_reads_end() {
         meeting.peer.wait("three messages", |record| record.arrived.len() == before + 3);
         assert_eq!(frames.frame(&mut meeting.peer), (0x8a, b"ping".to_vec()));
     }
-    assert!(meeting.peer.record.arrived.iter().all(|one| one.intact));
+    assert_count!(meeting.peer.record.arrived.iter().all(|one| one.intact));
     assert!(meeting.peer.record.causes(session).is_empty());
 }
 
@@ -213,7 +214,7 @@ fn a_server_that_does_not_read_leaves_messages_in_our_hands() {
     let abandoned =
         meeting.peer.record.count(|event| matches!(event, pubmark_conformance::recorder::Event::Abandoned(..)));
     assert!(abandoned > 0);
-    assert_eq!(meeting.peer.record.written() + abandoned, handed);
+    assert_count_eq!(meeting.peer.record.written() + abandoned, handed);
 }
 
 #[test]
@@ -263,7 +264,7 @@ fn a_close_tells_why_behind_what_was_said_before_it() {
     let bytes = [three_messages(), frame(0x88, b"\x03\xe9maintenance")].concat();
     frames.say(&bytes);
     meeting.peer.wait("closed", |record| !record.causes(session).is_empty());
-    assert_eq!(meeting.peer.record.arrived.len(), 3);
+    assert_count_eq!(meeting.peer.record.arrived.len(), 3);
     let cause = meeting.peer.record.causes(session).remove(0);
     let expected = "it closed the WebSocket with code 1001: maintenance";
     assert!(matches!(&cause, Cause::Server { said, .. } if said.to_string() == expected), "{cause:?}");

@@ -7,6 +7,7 @@ use pubmark_model::qos::Qos;
 use pubmark_protocol::clients::{Clients as _, Goodbye, SessionConfig, SessionId, SessionOptions, Subscription, Taken};
 use pubmark_protocol::events::{Cause, Said, Token};
 use pubmark_protocol::header;
+use pubmark_testing::assert_count_eq;
 
 use crate::script::{Meeting, Script};
 
@@ -56,7 +57,7 @@ fn what_a_server_tells_of_itself_later_is_not_answered_again() {
     let (id, mut script) = meeting.accept(session("twice"));
     script.say(&INFO.repeat(2));
     let said = script.expect(&mut meeting.peer, b"PING\r\n");
-    assert_eq!(said.matches("CONNECT").count(), 1, "{said}");
+    assert_count_eq!(said.matches("CONNECT").count(), 1, "{said}");
     script.say(b"PONG\r\nPING\r\n");
     assert_eq!(script.expect(&mut meeting.peer, b"PONG\r\n"), "PONG\r\n");
     assert_eq!(meeting.peer.record.connects(id).len(), 1);
@@ -99,7 +100,7 @@ fn a_message_arrives_once_wherever_it_is_cut() {
     let message =
         [&b"HMSG a 1 12 36\r\nNATS/1.0\r\n\r\n"[..], &payload, b"\r\nMSG a 1 24\r\n", &payload, b"\r\n"].concat();
     script.say_cut_anywhere(&mut meeting.peer, id, &message, 2);
-    assert_eq!(meeting.peer.record.foreign, 0);
+    assert_count_eq!(meeting.peer.record.foreign, 0);
 }
 
 #[test]
@@ -169,7 +170,7 @@ fn a_request_that_nobody_listens_to_is_refused() {
     let token = Token { publication: 0, sequence: 5 };
     let refused = |event: &Event| matches!(event, Event::Acknowledged(session, found, Err(_)) if (*session, *found) == (id, token));
     peer.wait("the refusal", |record| record.count(refused) == 1);
-    assert_eq!(peer.record.answers, []);
+    assert_count_eq!(peer.record.answers, []);
 }
 
 #[test]

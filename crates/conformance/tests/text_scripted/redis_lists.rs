@@ -9,6 +9,7 @@ use pubmark_protocol::clients::{Asked, Goodbye, SessionConfig, SessionId, Sessio
 use pubmark_protocol::events::{Cause, Token};
 use pubmark_protocol::header;
 use pubmark_protocol::requests::{Answer, ReplyTo};
+use pubmark_testing::assert_count_eq;
 
 use crate::script::{Meeting, Script};
 
@@ -135,7 +136,7 @@ fn a_request_arrives_wherever_it_is_cut_and_is_answered_to_where_it_says() {
     opened.pops.say_cut_anywhere(peer, id, &[request, message].concat(), 2);
     let asked = peer.record.asked.pop().unwrap();
     assert_eq!((asked.address.as_str(), &asked.mark[..]), ("to:me", &b"?"[..]));
-    assert_eq!(peer.record.asked.len() + 1, peer.record.sequences(id).len() / 2);
+    assert_count_eq!(peer.record.asked.len() + 1, peer.record.sequences(id).len() / 2);
     let answer = Answer {
         to: ReplyTo { address: &asked.address, mark: &asked.mark },
         qos: Qos::BestEffort,

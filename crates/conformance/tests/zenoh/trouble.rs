@@ -12,6 +12,7 @@ use pubmark_model::qos::Qos;
 use pubmark_protocol::clients::{Clients as _, SessionConfig, Taken};
 use pubmark_protocol::endpoint::Endpoint;
 use pubmark_protocol::events::Cause;
+use pubmark_testing::assert_count_eq;
 
 use crate::router::{Blocking, Guarded, Router};
 use crate::turn;
@@ -64,7 +65,7 @@ fn a_topic_that_cannot_be_said_is_refused() {
     assert!(matches!(&cause, Cause::Refused(said) if said.reason.contains("empty level")), "{cause:?}");
     peer.join(subscriber("in", "a*", Qos::BestEffort));
     let refused = |event: &Event| matches!(event, Event::Subscribed(_, 0, Err(said)) if said.reason.contains("`*`"));
-    assert_eq!(peer.record.count(refused), 1);
+    assert_count_eq!(peer.record.count(refused), 1);
 }
 
 #[test]

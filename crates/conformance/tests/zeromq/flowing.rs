@@ -5,6 +5,7 @@ use pubmark_conformance::recorder::Event;
 use pubmark_model::qos::Qos;
 use pubmark_protocol::clients::{Goodbye, SessionConfig, SessionId, Subscription, Taken};
 use pubmark_protocol::events::{Cause, Said};
+use pubmark_testing::assert_count_eq;
 use pubmark_wire::zmtp::{self, Mechanism};
 
 use crate::script::{Meeting, Script, command, greeting, message, ready, written};
@@ -83,8 +84,8 @@ fn what_only_begins_alike_is_counted_and_not_delivered() {
     let words = [message("a/b", 1), message("a/b/c", 2), message("ab", 3), message("a/", 4), message("a/x", 5)];
     script.say(&words.concat());
     meeting.peer.wait("three", |record| record.sequences(id).len() == 3);
-    assert_eq!(meeting.peer.record.sequences(id), [1, 4, 5]);
-    assert_eq!((meeting.peer.record.passed_over, meeting.peer.record.foreign), (2, 0));
+    assert_count_eq!(meeting.peer.record.sequences(id), [1, 4, 5]);
+    assert_count_eq!((meeting.peer.record.passed_over, meeting.peer.record.foreign), (2, 0));
 }
 
 #[test]
@@ -95,7 +96,7 @@ fn messages_of_other_programs_are_foreign_and_a_command_may_stand_between_frames
     script.say(b"\0\x05alone\x01\x01a\x01\x01b\0\x01c\x01\x01a\0\0");
     script.say(&[topic, b"\x04\x09\x04PING\0\0hi", payload].concat());
     meeting.peer.wait("ours", |record| record.sequences(id) == [1]);
-    assert_eq!(meeting.peer.record.foreign, 3);
+    assert_count_eq!(meeting.peer.record.foreign, 3);
     let behind = written(|out| {
         zmtp::encode_subscribe(b"", out);
         out.extend_from_slice(PING);
@@ -115,7 +116,7 @@ fn messages_arrive_wherever_they_are_cut() {
         script.say(&words[cut..]);
         meeting.peer.wait("both", |record| record.sequences(id).len() == 2 * cut);
     }
-    assert_eq!((meeting.peer.record.foreign, meeting.peer.record.passed_over), (0, 0));
+    assert_count_eq!((meeting.peer.record.foreign, meeting.peer.record.passed_over), (0, 0));
 }
 
 #[test]
@@ -135,7 +136,7 @@ fn a_publisher_sends_what_is_wanted_and_counts_what_is_not() {
     script.say(&asks("x"));
     connected(&mut meeting, id);
     say(&mut meeting.peer, id);
-    assert_eq!((meeting.peer.record.written(), meeting.peer.record.withheld), (1, 1));
+    assert_count_eq!((meeting.peer.record.written(), meeting.peer.record.withheld), (1, 1));
     script.say(&asks("a"));
     script.say(&asks("a/b"));
     meeting.peer.linger(5);
@@ -152,7 +153,7 @@ fn a_publisher_sends_what_is_wanted_and_counts_what_is_not() {
     script.say(b"\0\x04\0a/b");
     meeting.peer.linger(5);
     say(&mut meeting.peer, id);
-    assert_eq!((meeting.peer.record.written(), meeting.peer.record.withheld), (4, 2));
+    assert_count_eq!((meeting.peer.record.written(), meeting.peer.record.withheld), (4, 2));
     script.say(b"\0\x01\x01");
     meeting.peer.linger(5);
     meeting.peer.send(id, 24);
@@ -174,7 +175,7 @@ fn a_publisher_is_connected_with_the_first_subscription_or_without_one_after_a_w
     script.say(&[greeting(1, Mechanism::Null), ready("SUB")].concat());
     meeting.peer.wait("connected", |record| record.connects(id).len() == 2);
     say(&mut meeting.peer, id);
-    assert_eq!(meeting.peer.record.withheld, 1);
+    assert_count_eq!(meeting.peer.record.withheld, 1);
     // The time that the first connection waited is none of the next one's.
     meeting.peer.leave(id, Goodbye::Cut);
     let (mut meeting, id, _script) = up(1, says());
@@ -203,8 +204,8 @@ fn what_is_wanted_and_what_is_not_stays_in_order() {
         Event::Written(_, token, start_ns, end_ns) => Some((token.sequence, start_ns <= end_ns && *start_ns > 0)),
         _ => None,
     });
-    assert_eq!(sequences, (1..=6).map(|sequence| (sequence, true)).collect::<Vec<_>>());
-    assert_eq!(meeting.peer.record.withheld, 4);
+    assert_count_eq!(sequences, (1..=6).map(|sequence| (sequence, true)).collect::<Vec<_>>());
+    assert_count_eq!(meeting.peer.record.withheld, 4);
     script.hear(&mut meeting.peer, 2 * (3 + 2 + 24));
 }
 
@@ -222,7 +223,7 @@ fn a_peer_that_stops_reading_is_back_pressure_and_nothing_is_dropped() {
     assert!(meeting.peer.record.written() < sent);
     script.hear(&mut meeting.peer, sent * (5 + 9 + 50_000));
     meeting.peer.wait("writable", |record| record.count(|event| *event == Event::Writable(id)) == 1);
-    assert_eq!((meeting.peer.record.written(), meeting.peer.record.withheld), (sent, 0));
+    assert_count_eq!((meeting.peer.record.written(), meeting.peer.record.withheld), (sent, 0));
 }
 
 #[test]

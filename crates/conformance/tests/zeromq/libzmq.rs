@@ -15,6 +15,7 @@ use pubmark_protocol::clients::{Publication, Taken};
 use pubmark_protocol::endpoint::Endpoint;
 use pubmark_protocol::events::Cause;
 use pubmark_protocol::header;
+use pubmark_testing::assert_count_eq;
 
 /// A Python program with pyzmq, its port the first argument; killed when dropped.
 pub struct Program {
@@ -30,7 +31,7 @@ impl Program {
         let python = match python() {
             Ok(python) => python,
             Err(Missing(why)) => {
-                eprintln!("skipped: {why}");
+                pubmark_testing::skip(why);
                 return None;
             }
         };
@@ -95,7 +96,7 @@ fn a_publisher_that_binds_is_heard() {
         program.say(&format!("{topic} {digits}"));
     }
     program.peer.wait("both", |record| record.sequences(hears).len() == 2);
-    assert_eq!(program.peer.record.sequences(hears), [1, 4]);
+    assert_count_eq!(program.peer.record.sequences(hears), [1, 4]);
     assert_eq!(program.peer.record.passed_over, 1, "what does not begin alike was not sent");
 }
 
@@ -127,7 +128,7 @@ fn a_subscriber_that_binds_gets_what_it_wants_and_nothing_else_is_sent() {
     }
     program.peer.wait("written", |record| record.written() == 4);
     assert_eq!([(); 3].map(|()| program.hear()), ["a/b 16", "a/b 100000", "a/b 17"]);
-    assert_eq!(program.peer.record.withheld, 1);
+    assert_count_eq!(program.peer.record.withheld, 1);
     // Its change of mind is on its way; until it is here nothing of ours is wanted by it.
     let mut tried = 0;
     while program.peer.record.withheld == tried + 1 {
@@ -164,5 +165,5 @@ fn pings_of_libzmq_are_answered_and_what_it_calls_too_large_ends_the_connection(
     program.peer.send(says, 1_001);
     program.peer.wait("closed", |record| !record.causes(says).is_empty());
     assert!(matches!(program.peer.record.causes(says)[..], [Cause::Dropped(_)]));
-    assert_eq!(program.peer.record.count(|event| matches!(event, Event::Abandoned(..))), 0);
+    assert_count_eq!(program.peer.record.count(|event| matches!(event, Event::Abandoned(..))), 0);
 }

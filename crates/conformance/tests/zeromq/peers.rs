@@ -12,6 +12,7 @@ use pubmark_protocol::any;
 use pubmark_protocol::clients::{Goodbye, Publication, SessionConfig, SessionId, Subscription, Taken};
 use pubmark_protocol::endpoint::Endpoint;
 use pubmark_protocol::events::Cause;
+use pubmark_testing::{assert_count, assert_count_eq};
 use pubmark_wire::zmtp::Mechanism;
 
 use crate::libzmq::Program;
@@ -64,16 +65,16 @@ fn each_subscriber_gets_what_it_asked_for_and_a_message_is_sent_once() {
         peer.flush(says);
     }
     peer.wait("all", |record| record.written() == 5 && record.arrived.len() == 6);
-    assert_eq!(peer.record.sequences(first), [1, 2, 5]);
-    assert_eq!(peer.record.sequences(second), [1, 3, 5]);
-    assert!(peer.record.arrived.iter().all(|one| one.intact));
+    assert_count_eq!(peer.record.sequences(first), [1, 2, 5]);
+    assert_count_eq!(peer.record.sequences(second), [1, 3, 5]);
+    assert_count!(peer.record.arrived.iter().all(|one| one.intact));
     let written = peer.record.all(|event| match event {
         Event::Written(id, token, start_ns, end_ns) => Some((*id == says && start_ns <= end_ns, token.sequence)),
         _ => None,
     });
     assert_eq!(written, [(true, 1), (true, 2), (true, 3), (true, 4), (true, 5)]);
     // `+/x` is the prefix of everything: a/y and b/y came for nothing, so nothing was kept back.
-    assert_eq!((peer.record.withheld, peer.record.passed_over), (0, 2));
+    assert_count_eq!((peer.record.withheld, peer.record.passed_over), (0, 2));
     assert_eq!(peer.clients.unsent_bytes(), 0);
 }
 
@@ -89,7 +90,7 @@ fn what_nobody_asked_for_is_withheld_in_its_turn() {
         Event::Written(_, token, ..) => Some(token.sequence),
         _ => None,
     });
-    assert_eq!((written, peer.record.withheld), (vec![1, 2, 3, 4], 2));
+    assert_count_eq!((written, peer.record.withheld), (vec![1, 2, 3, 4], 2));
 }
 
 #[test]
@@ -101,9 +102,9 @@ fn a_flood_to_two_arrives_whole_and_in_order() {
     }
     peer.wait("all", |record| record.arrived.len() == 2 * COUNT as usize);
     for session in hear {
-        assert_eq!(peer.record.sequences(session), (1..=COUNT).collect::<Vec<_>>());
+        assert_count_eq!(peer.record.sequences(session), (1..=COUNT).collect::<Vec<_>>());
     }
-    assert_eq!(peer.record.written(), COUNT as usize);
+    assert_count_eq!(peer.record.written(), COUNT as usize);
 }
 
 /// A subscriber that asks for everything and reads only when it is told to.
@@ -174,7 +175,7 @@ fn what_was_not_written_to_all_is_abandoned_and_a_new_connection_begins_anew() {
     drop(stream);
     peer.wait("closed", |record| record.causes(says).len() == 1);
     let abandoned = peer.record.count(|event| matches!(event, Event::Abandoned(id, _) if *id == says));
-    assert_eq!((peer.record.written() + abandoned, abandoned > 0), (sent, true));
+    assert_count_eq!((peer.record.written() + abandoned, abandoned > 0), (sent, true));
     peer.clients.connect(says, &mut peer.record);
     let mut stream = lazy(&listener);
     peer.wait("connected", |record| record.connects(says).len() == 2);
@@ -289,7 +290,7 @@ fn an_ended_subscription_is_not_heard_of_any_device_whenever_it_connects() {
         peer.wait("the witness", |record| record.sequences(second).len() == heard);
         peer.wait("the other", |record| record.sequences(first).len() >= before + first_hears);
         peer.linger(50);
-        assert_eq!(peer.record.sequences(first).len(), before + first_hears);
+        assert_count_eq!(peer.record.sequences(first).len(), before + first_hears);
     };
     both(&mut peer, early, 2);
     both(&mut peer, leaves, 2);

@@ -43,7 +43,7 @@ fn place(name: &str, addresses: [IpAddr; 2]) -> (Namespace, Netlink) {
 fn lay() -> Option<Laid> {
     let found = privilege::probe();
     if found.privilege != Privilege::Administrator || found.kernel_netem.is_err_and(|why| why.contains("veth")) {
-        println!("skipped: wires need root and pairs of interfaces (veth)");
+        pubmark_testing::skip("wires need root and pairs of interfaces (veth)");
         return None;
     }
     let own = [group_v4(4, 0).into(), group_v6(4, 0).into()];
@@ -134,6 +134,6 @@ fn without_netem_a_network_by_the_kernel_is_an_error_that_says_so() {
         Err(error) if found.privilege == Privilege::Administrator => {
             assert!(error.to_string().contains(&found.kernel_netem.unwrap_err()), "{error}");
         }
-        Err(_) => println!("skipped: namespaces need root"),
+        Err(_) => pubmark_testing::skip("namespaces need root"),
     }
 }

@@ -1,6 +1,6 @@
 //! A network for a test, and the sockets in it.
 #![allow(dead_code, reason = "each test uses a part")]
-#![allow(clippy::unwrap_used, clippy::print_stderr, reason = "a failed unwrap is a failed test; a skipped one says so")]
+#![allow(clippy::unwrap_used, reason = "a failed unwrap is a failed test")]
 
 use std::net::{IpAddr, SocketAddr, UdpSocket};
 use std::os::fd::AsFd;
@@ -38,7 +38,7 @@ pub fn skip() -> bool {
         None => "a test runner has threads, so it cannot make a user namespace; run as root".to_owned(),
         Some(missing) => missing,
     };
-    eprintln!("skipped: {reason}");
+    pubmark_testing::skip(reason);
     true
 }
 

@@ -264,6 +264,46 @@ mod tests {
         assert_eq!(contest.winner, None);
     }
 
+    /// Numbers from a seed, normally distributed with a standard deviation of 1 (Box and Muller).
+    struct Noise(u64);
+
+    impl Noise {
+        fn even(&mut self) -> f64 {
+            self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            ((self.0 >> 11) as f64 + 0.5) / (1u64 << 53) as f64
+        }
+
+        fn normal(&mut self) -> f64 {
+            (-2.0 * self.even().ln()).sqrt() * (std::f64::consts::TAU * self.even()).cos()
+        }
+    }
+
+    /// A/A: of 2,000 experiments that compare a system with itself by four figures, at most 1 % may name a winner, and by chance
+    /// a few more (three standard deviations of a binomial distribution).
+    #[test]
+    fn a_system_seldom_wins_against_itself() {
+        let (experiments, figures) = (2_000, ["latency p50", "latency p99", "system memory", "system CPU a million"]);
+        let most = 20 + 13;
+        let mut noise = Noise(1);
+        for (repetitions, spread) in [(3, 0.03), (3, 0.3), (5, 0.03), (5, 0.3), (8, 0.3)] {
+            let mut entrant = |cell: &str| Entrant {
+                cell: cell.to_owned(),
+                values: (0..repetitions).map(|_| 1e6 * (spread * noise.normal()).exp()).collect(),
+            };
+            let mut experiment = || {
+                let one = |name: &&str| Match {
+                    axis: "system".into(),
+                    among: BTreeMap::new(),
+                    figure: figure(name).unwrap(),
+                    entrants: vec![entrant("one"), entrant("other")],
+                };
+                decide(&figures.iter().map(one).collect::<Vec<_>>()).iter().any(|contest| contest.winner.is_some())
+            };
+            let wrong = (0..experiments).filter(|_| experiment()).count();
+            assert!(wrong <= most, "{wrong} of {experiments}, {repetitions} repetitions with a spread of {spread}");
+        }
+    }
+
     #[test]
     fn a_figure_that_is_zero_somewhere_is_compared_by_difference() {
         let contest = one("system CPU a million", &[&[0.0, 0.0, 0.1], &[5.0, 5.1, 4.9]]);

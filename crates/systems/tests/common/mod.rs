@@ -24,7 +24,7 @@ pub fn mosquitto_is_installed() -> bool {
     let definition = Definition::load("mosquitto").unwrap();
     let found = find_program("mosquitto", definition.back_ends.process.as_ref().unwrap()).is_ok();
     if !found {
-        eprintln!("skipped: mosquitto is not installed (`apt-get install mosquitto`)");
+        pubmark_testing::skip("mosquitto is not installed (`apt-get install mosquitto`)");
     }
     found
 }

@@ -38,7 +38,7 @@ pub fn engine() -> Option<(&'static Engine, &'static str)> {
     match &*ENGINE {
         Ok((engine, image)) => Some((engine, image)),
         Err(reason) => {
-            eprintln!("skipped: {reason}");
+            pubmark_testing::skip(reason);
             None
         }
     }

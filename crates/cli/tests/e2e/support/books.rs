@@ -1,5 +1,6 @@
 //! Do the books of a record close, in whole and in each of its parts?
 
+use pubmark_testing::{assert_count, assert_count_eq};
 use serde_json::Value;
 
 /// Counts of a table of books that rows add up to.
@@ -59,9 +60,13 @@ fn assert_identities(books: &Value, of: &str) {
     let sum = |names: &[&str]| names.iter().map(|name| number(books, name)).sum::<u64>();
     let left_us = sum(&["sent", "skipped_planned", "skipped_disconnected", "refused", "unsent"]);
     assert_eq!(number(books, "offered"), left_us, "sending side of {of}: {books}");
-    assert_eq!(number(books, "expected"), sum(&["delivered", "lost", "unknown"]), "receiving side of {of}: {books}");
-    assert!(number(books, "late") <= number(books, "delivered"), "late in {of}: {books}");
-    assert!(number(books, "out_of_order") <= number(books, "delivered"), "order in {of}: {books}");
+    assert_count_eq!(
+        number(books, "expected"),
+        sum(&["delivered", "lost", "unknown"]),
+        "receiving side of {of}: {books}"
+    );
+    assert_count!(number(books, "late") <= number(books, "delivered"), "late in {of}: {books}");
+    assert_count!(number(books, "out_of_order") <= number(books, "delivered"), "order in {of}: {books}");
 }
 
 /// Closes the books of a run: the whole, each type, the sums over types and pairs, the series, the samples of each time.
@@ -76,11 +81,11 @@ pub fn assert_closed(record: &Value) {
     }
     for name in SUMMED {
         let sum: u64 = types.iter().map(|row| number(&row["delivery"], name)).sum();
-        assert_eq!(sum, number(whole, name), "sum of {name} over types");
+        assert_count_eq!(sum, number(whole, name), "sum of {name} over types");
     }
     for name in ["expected", "delivered", "lost"] {
         let sum: u64 = record["by_pair"].as_array().unwrap().iter().map(|row| number(row, name)).sum();
-        assert_eq!(sum, number(whole, name), "sum of {name} over pairs");
+        assert_count_eq!(sum, number(whole, name), "sum of {name} over pairs");
     }
     assert_series(record);
     assert_samples(record);
@@ -97,13 +102,13 @@ fn assert_series(record: &Value) {
     let sum =
         |name: &str| rows.iter().filter(|row| seconds(row, "t_s") >= 0.0).map(|row| number(row, name)).sum::<u64>();
     match record["reactions"].is_null() || record["settings"]["warmup_s"] == 0.0 {
-        true => assert_eq!(sum("offered"), count(record, "offered"), "offered over time"),
+        true => assert_count_eq!(sum("offered"), count(record, "offered"), "offered over time"),
         // What follows in the window from a message of the warm-up is in the series and in no book.
         false => assert!(sum("offered") >= count(record, "offered"), "offered over time: {}", record["delivery"]),
     }
     if record["settings"]["warmup_s"] == 0.0 && count(record, "refused") == 0 {
-        assert_eq!(sum("delivered"), count(record, "delivered"), "delivered over time");
-        assert!(sum("sent") <= count(record, "sent"), "sent over time: more than {}", record["delivery"]);
+        assert_count_eq!(sum("delivered"), count(record, "delivered"), "delivered over time");
+        assert_count!(sum("sent") <= count(record, "sent"), "sent over time: more than {}", record["delivery"]);
     }
 }
 
@@ -126,8 +131,8 @@ fn assert_samples(record: &Value) {
 /// Everything that was expected arrived, once.
 pub fn assert_delivered_once(record: &Value) {
     for name in ["lost", "unknown", "duplicated", "foreign", "overlap", "absent", "refused", "unsent"] {
-        assert_eq!(count(record, name), 0, "{name}: {}", record["delivery"]);
+        assert_count_eq!(count(record, name), 0, "{name}: {}", record["delivery"]);
     }
-    assert_eq!(count(record, "skipped_disconnected"), 0, "{}", record["connections"]);
+    assert_count_eq!(count(record, "skipped_disconnected"), 0, "{}", record["connections"]);
     assert!(count(record, "delivered") > 0, "{}", record["delivery"]);
 }

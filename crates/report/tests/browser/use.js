@@ -1,0 +1,75 @@
+// Last in the page: does what a reader does, and gives what went wrong to the page around this one.
+(function () {
+  'use strict';
+  function demand(holds, words) { if (!holds) faults.push(words); }
+  function all(root, selector) { return [].slice.call(root.querySelectorAll(selector)); }
+  function send(element, type, options) {
+    var Kind = type.indexOf('pointer') === 0 ? PointerEvent : type.indexOf('key') === 0 ? KeyboardEvent : MouseEvent;
+    element.dispatchEvent(new Kind(type, Object.assign({ bubbles: true, cancelable: true }, options)));
+  }
+  function visible(element) { return element.getBoundingClientRect().width > 0; }
+
+  var wide = document.documentElement;
+  demand(wide.scrollWidth <= wide.clientWidth, 'the page is ' + wide.scrollWidth + ' px wide in a window of ' + wide.clientWidth);
+
+  // Pointed at in its middle, a chart shows the moment and each line's value there; left, it shows none.
+  // One of a search that tried nothing has no points.
+  var figures = all(document, 'figure[data-at]').filter(function (figure) { return figure.dataset.at !== ''; });
+  figures.forEach(function (figure) {
+    var name = figure.dataset.group + ' ' + figure.id, moment = figure.querySelector('.moment');
+    var pictures = all(figure, ':scope > svg').filter(visible);
+    demand(pictures.length === 1, name + ': ' + pictures.length + ' pictures are shown');
+    if (pictures.length !== 1) return;
+    var picture = pictures[0], box = picture.getBoundingClientRect(), cursor = picture.querySelector('.cursor');
+    var outputs = all(figure, '.legend output'), labels = figure.dataset.labels.split('|');
+    demand(outputs.length > 0, name + ': no line has a legend');
+    send(picture, 'pointermove', { clientX: box.left + box.width / 2, clientY: box.top + box.height / 2 });
+    demand(labels.indexOf(moment.textContent) >= 0, name + ': `' + moment.textContent + '` is pointed at');
+    demand(outputs.every(function (output) { return output.textContent !== ''; }), name + ': a line shows no value');
+    demand(getComputedStyle(cursor).visibility === 'visible', name + ': the cursor is hidden');
+    var x = +cursor.getAttribute('x1'), first = +picture.dataset.left, last = +picture.dataset.right;
+    demand(x >= first && x <= last && x === +cursor.getAttribute('x2'), name + ': the cursor is at ' + x);
+    figures.filter(function (other) { return other.dataset.group === figure.dataset.group; }).forEach(function (other) {
+      demand(other.querySelector('.moment').textContent !== '', other.id + ' does not follow ' + name);
+    });
+    send(picture, 'pointerleave', {});
+    demand(moment.textContent === '' && getComputedStyle(cursor).visibility === 'hidden', name + ': it still shows a moment');
+
+    all(figure, '.legend [data-line]').forEach(function (item) {
+      var line = all(picture, '[data-line="' + item.dataset.line + '"]');
+      function shown() { return line.filter(function (path) { return getComputedStyle(path).display !== 'none'; }).length; }
+      demand(line.length > 0, name + ': the legend names a line that is not drawn');
+      send(item, 'click', {});
+      demand(shown() === 0 && item.getAttribute('aria-pressed') === 'false', name + ': a click leaves the line');
+      send(item, 'keydown', { key: 'Enter' });
+      demand(shown() === line.length && item.getAttribute('aria-pressed') === 'true', name + ': Enter does not bring it back');
+    });
+  });
+
+  // A click on a head sorts by its column, the largest first; a second click turns it round.
+  var tables = all(document, 'table.sortable');
+  tables.forEach(function (table) {
+    var body = table.tBodies[0], count = body.rows.length;
+    [].slice.call(table.tHead.rows[0].cells).forEach(function (head, column) {
+      function keys() {
+        return [].slice.call(body.rows).map(function (row) {
+          var cell = row.cells[column];
+          return cell.dataset.sort === undefined ? cell.textContent : +cell.dataset.sort;
+        });
+      }
+      function ordered(down) {
+        return keys().every(function (key, row, whole) { return row === 0 || (down ? whole[row - 1] >= key : whole[row - 1] <= key); });
+      }
+      send(head, 'click', {});
+      demand(head.getAttribute('aria-sort') === 'descending' && ordered(true), head.textContent + ': not sorted down: ' + keys());
+      send(head, 'click', {});
+      demand(head.getAttribute('aria-sort') === 'ascending' && ordered(false), head.textContent + ': not sorted up: ' + keys());
+    });
+    demand(table.tHead.querySelectorAll('[aria-sort]').length === 1, 'several columns say that they are sorted by');
+    demand(body.rows.length === count, 'rows were lost: ' + body.rows.length + ' of ' + count);
+  });
+
+  var lines = [figures.length + ' charts, ' + tables.length + ' tables'];
+  faults.forEach(function (fault) { lines.push('FAULT: ' + fault); });
+  parent.postMessage(lines.join('\n'), '*');
+})();
