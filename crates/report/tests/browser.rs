@@ -37,7 +37,11 @@ fn used(page: &str) -> String {
 
 /// A page with all others in frames of each width, which writes down what they report.
 fn frames(names: &[String]) -> String {
-    let frame = |name: &String| WIDTHS.map(|width| format!("<iframe name='{name} at {width}' src='{name}.html' width={width} height=900></iframe>"));
+    let frame = |name: &String| {
+        WIDTHS.map(|width| {
+            format!("<iframe name='{name} at {width}' src='{name}.html' width={width} height=900></iframe>")
+        })
+    };
     let frames: Vec<String> = names.iter().flat_map(frame).collect();
     format!(
         "<!DOCTYPE html><title>waiting</title><style>iframe{{border:0}}</style><pre id=told></pre><script>\
@@ -55,7 +59,15 @@ fn frames(names: &[String]) -> String {
 fn reports(folder: &Path) -> Option<(Vec<String>, String)> {
     let profile = folder.join("profile");
     let mut command = Command::new("timeout");
-    command.args(["--kill-after=5", LIMIT_S, "chromium", "--headless", "--no-sandbox", "--disable-gpu", "--disable-quic"]);
+    command.args([
+        "--kill-after=5",
+        LIMIT_S,
+        "chromium",
+        "--headless",
+        "--no-sandbox",
+        "--disable-gpu",
+        "--disable-quic",
+    ]);
     command.args(["--no-first-run", "--disable-background-networking", "--disable-component-update", "--disable-sync"]);
     command.args(["--disable-extensions", "--disable-dev-shm-usage", "--hide-scrollbars", "--enable-logging=stderr"]);
     command.arg(format!("--user-data-dir={}", profile.display())).env("HOME", folder);
@@ -87,7 +99,11 @@ fn pages_work_in_a_browser() {
     for name in &names {
         for width in WIDTHS {
             let of_frame = |line: &&String| line.starts_with(&format!("{name} at {width}: "));
-            assert_eq!(reports.iter().filter(of_frame).count(), 1, "{name} at {width} did not report: {reports:#?}\n{words}");
+            assert_eq!(
+                reports.iter().filter(of_frame).count(),
+                1,
+                "{name} at {width} did not report: {reports:#?}\n{words}"
+            );
         }
     }
     // Were there things to point at and to sort?

@@ -6,6 +6,8 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
 
+use pubmark_testing::assert_count_eq;
+
 use crate::support::books::{assert_closed, count};
 use crate::support::place::Place;
 use crate::support::processes::wait_for;
@@ -27,10 +29,8 @@ impl Disk {
         let mounted =
             Command::new("mount").args(["-t", "tmpfs", "-o", SIZE, "pubmark-e2e"]).arg(&folder).output().unwrap();
         if !mounted.status.success() {
-            let test = std::thread::current().name().unwrap_or("a test").to_owned();
-            let why = String::from_utf8_lossy(&mounted.stderr).into_owned();
-            // Nobody is left to hear of a failure.
-            let _ = writeln!(std::io::stderr(), "{test}: skipped: a disk of its own cannot be mounted: {why}");
+            let why = String::from_utf8_lossy(&mounted.stderr);
+            pubmark_testing::skip(format_args!("a disk of its own cannot be mounted: {why}"));
             return None;
         }
         Some(Disk(folder))
@@ -76,7 +76,7 @@ fn a_disk_that_fills_up_during_a_run_takes_nothing_of_its_record() {
     let record: serde_json::Value =
         serde_json::from_slice(&fs::read(folder.join("record.json")).expect("a record")).unwrap();
     assert_closed(&record);
-    assert_eq!(count(&record, "offered"), 200, "10 devices × 10/s × 2 s");
+    assert_count_eq!(count(&record, "offered"), 200, "10 devices × 10/s × 2 s");
     assert!(!folder.join(".reserve").exists(), "the reserve is left");
 }
 
@@ -105,7 +105,7 @@ fn a_record_that_cannot_be_written_is_shown_all_the_same_and_has_a_code_of_its_o
         assert!(called.errors.contains("failed to write"), "{called:?}");
         assert!(called.errors.contains("record.json"), "{called:?}");
         if is_json {
-            assert_eq!(count(&called.json(), "offered"), 200);
+            assert_count_eq!(count(&called.json(), "offered"), 200);
         } else {
             assert!(called.printed.contains("200"), "no summary: {called:?}");
         }
