@@ -1,0 +1,120 @@
+//! Clients of a broker in memory: what one shard publishes, the next look of every subscriber's shard delivers.
+
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::time::Duration;
+
+use pubmark_model::qos::Qos;
+use pubmark_protocol::clients::{
+    Clients, Goodbye, OpenError, Outgoing, SessionConfig, SessionId, ShardConfig, Taken, Waker,
+};
+use pubmark_protocol::events::{Cause, Connected, Delivery, Said, Sink, Token};
+use pubmark_protocol::{clock, header};
+
+/// Messages on their way.
+static BUS: Mutex<Vec<Vec<u8>>> = Mutex::new(Vec::new());
+/// How long the subscribers' shard stands still once its sessions are up.
+pub const STANDS_STILL: Duration = Duration::from_millis(900);
+/// When it went on, ns of `CLOCK_MONOTONIC`.
+pub static WENT_ON_NS: AtomicU64 = AtomicU64::new(0);
+
+/// See the module.
+pub struct InMemory {
+    run: u32,
+    sessions: Vec<SessionConfig>,
+    connecting: Vec<SessionId>,
+    handed_over: Vec<(SessionId, Outgoing)>,
+    /// Sessions that receive are up, and it has not stood still yet.
+    is_to_stand_still: bool,
+}
+
+impl InMemory {
+    fn receives(&self) -> bool {
+        self.sessions.iter().any(|session| !session.subscriptions.is_empty())
+    }
+
+    fn deliver(&self, sink: &mut impl Sink) {
+        for payload in std::mem::take(&mut *BUS.lock().unwrap()) {
+            let at_ns = clock::monotonic_ns();
+            let delivery =
+                Delivery { payload: &payload, retained: false, at_ns, empty_at_ns: Some(at_ns), kernel_ns: None };
+            (0..self.sessions.len() as u32).for_each(|session| sink.delivered(SessionId(session), delivery));
+        }
+    }
+}
+
+impl Clients for InMemory {
+    fn open(config: ShardConfig) -> Result<InMemory, OpenError> {
+        let (sessions, connecting, handed_over) = (vec![], vec![], vec![]);
+        Ok(InMemory { run: config.run, sessions, connecting, handed_over, is_to_stand_still: false })
+    }
+
+    fn add_session(&mut self, config: SessionConfig) -> SessionId {
+        self.sessions.push(config);
+        SessionId(self.sessions.len() as u32 - 1)
+    }
+
+    fn connect(&mut self, session: SessionId, _sink: &mut impl Sink) {
+        self.connecting.push(session);
+    }
+
+    fn disconnect(&mut self, session: SessionId, _goodbye: Goodbye, sink: &mut impl Sink) {
+        sink.closed(session, Cause::Ours);
+    }
+
+    fn send(&mut self, session: SessionId, message: Outgoing) -> Taken {
+        self.handed_over.push((session, message));
+        Taken::Yes
+    }
+
+    fn unsubscribe(&mut self, session: SessionId, index: usize, sink: &mut impl Sink) {
+        sink.unsubscribed(session, index, Err(Said::words("these clients keep their subscriptions")));
+    }
+
+    fn flush(&mut self, _session: SessionId, sink: &mut impl Sink) {
+        for (session, message) in std::mem::take(&mut self.handed_over) {
+            let publisher = self.sessions[session.0 as usize].publications[usize::from(message.publication)].publisher;
+            let mut payload = Vec::new();
+            let bytes = message.payload_bytes as usize;
+            header::write(&mut payload, bytes, self.run, publisher, message.sequence, message.due_ns);
+            payload.resize(bytes, 0);
+            BUS.lock().unwrap().push(payload);
+            let now_ns = clock::monotonic_ns();
+            sink.written(
+                session,
+                Token { publication: message.publication, sequence: message.sequence },
+                now_ns,
+                now_ns,
+            );
+        }
+    }
+
+    fn poll(&mut self, until_ns: Option<u64>, sink: &mut impl Sink) -> std::io::Result<()> {
+        if std::mem::take(&mut self.is_to_stand_still) {
+            std::thread::sleep(STANDS_STILL);
+            WENT_ON_NS.store(clock::monotonic_ns(), Relaxed);
+        }
+        for session in std::mem::take(&mut self.connecting) {
+            sink.connected(session, Connected::default());
+            for index in 0..self.sessions[session.0 as usize].subscriptions.len() {
+                sink.subscribed(session, index, Ok(Qos::BestEffort));
+                self.is_to_stand_still = true;
+            }
+        }
+        if self.receives() {
+            self.deliver(sink);
+        }
+        let now_ns = clock::monotonic_ns();
+        let wait_ns = until_ns.map_or(200_000, |until_ns| until_ns.saturating_sub(now_ns).min(200_000));
+        std::thread::sleep(Duration::from_nanos(wait_ns));
+        Ok(())
+    }
+
+    fn waker(&self) -> Waker {
+        Waker::new(|| {})
+    }
+
+    fn unsent_bytes(&self) -> u64 {
+        0
+    }
+}

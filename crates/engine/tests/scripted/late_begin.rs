@@ -1,0 +1,88 @@
+//! A shard that stands still before the window is known delays the start; nothing reaches it that it could not place.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::time::Duration;
+
+use pubmark_engine::places::Places;
+use pubmark_engine::plan::{Networks, RunPlan};
+use pubmark_engine::progress::Totals;
+use pubmark_engine::run::{Observer, Phase, Sides, run};
+use pubmark_model::fleet::Fleet;
+use pubmark_model::load::{self, LoadOptions};
+use pubmark_model::schedule::Timeline;
+use pubmark_protocol::endpoint::Endpoint;
+use pubmark_testing::assert_count_eq;
+
+use crate::clients::{InMemory, STANDS_STILL, WENT_ON_NS};
+
+struct Silent;
+
+impl Observer for Silent {
+    fn phase(&mut self, _phase: Phase) {}
+    fn progress(&mut self, _phase: Phase, _elapsed: Duration, _length: Option<Duration>, _totals: &Totals) {}
+    fn window_began(&mut self) {}
+    fn window_ended(&mut self) {}
+}
+
+const WORKLOAD: &str = "
+name: late
+devices:
+  - {name: device, count: 4, arrival: periodic, every: 20ms, payload: 100B, topic: 'late/{device}'}
+subscribers:
+  - {name: subscriber, filters: ['late/#']}
+";
+
+fn plan() -> RunPlan {
+    let workload = load::parse("late.yaml", WORKLOAD, &LoadOptions::default()).unwrap();
+    let fleet = Fleet::new(&workload, 1);
+    let at = Places::one(Endpoint {
+        shown: "in memory".to_owned(),
+        address: ([127, 0, 0, 1], 1883).into(),
+        tls: None,
+        credentials: None,
+        upgrade: None,
+        settings: None,
+    });
+    RunPlan {
+        workload: Arc::new(workload),
+        fleet: Arc::new(fleet),
+        seed: 1,
+        run_id: 7,
+        timeline: Timeline { warmup_ns: 0, duration_ns: 1_000_000_000 },
+        drain_limit: Duration::from_secs(10),
+        publish_at: at.clone(),
+        subscribe_at: at,
+        networks: Networks::none(),
+        nodes: 1,
+        on_nodes: false,
+        by_network: false,
+        follows: None,
+        sources: [].into(),
+        publisher_shards: 1,
+        subscriber_shards: 1,
+        connects_per_s: 10_000.0,
+        connect_limit: Duration::from_secs(10),
+        hopeless_after: Duration::from_secs(1),
+        realtime: false,
+        handicap: None,
+        receive_stamps: false,
+        maximum_packet_bytes: 1_000,
+        faults: [].into(),
+        keep_alive_s: 0,
+        resumes_tls: false,
+        congestion_control: None,
+    }
+}
+
+#[test]
+fn devices_send_when_every_shard_knows_the_window() {
+    let outcome = run(&plan(), Sides::both::<InMemory>(), None, &AtomicBool::new(false), &mut Silent).unwrap();
+    let went_on_ns = WENT_ON_NS.load(Relaxed);
+    assert!(went_on_ns > 0, "the subscribers' shard never stood still for {STANDS_STILL:?}");
+    assert!(outcome.window_ns.0 > went_on_ns, "the window began while a shard stood still");
+    let delivery = &outcome.books.delivery;
+    assert_count_eq!((delivery.offered, delivery.delivered, delivery.foreign), (200, 200, 0));
+    assert_count_eq!(outcome.times.latency.count(), 200);
+    assert_eq!(outcome.series.width_ns(), 1_000_000_000, "no time of nowhere widened the bins");
+}
