@@ -42,6 +42,7 @@ mod suggestion;
 mod suitability;
 mod target;
 mod thresholds;
+mod unbuilt;
 mod units;
 mod workers;
 mod wrapping;

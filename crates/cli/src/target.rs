@@ -24,7 +24,7 @@ use crate::exit_code::ExitCode;
 use crate::experiment::refusal;
 use crate::failure::Failure;
 use crate::protocols::{self, Protocol, Spoken};
-use crate::{brokerless, certificates, linked, placement, sources, suggestion};
+use crate::{brokerless, certificates, linked, placement, sources, suggestion, unbuilt};
 
 /// System of a run that names none.
 const DEFAULT_SYSTEM: &str = "builtin";
@@ -407,6 +407,9 @@ pub fn first_protocol(run: &Run) -> Result<&'static Protocol, Failure> {
     let definition = definition(run.setup.system.as_deref().unwrap_or(DEFAULT_SYSTEM))?;
     let offered = protocols::names().into_iter().find(|ours| definition.protocols.contains_key(*ours));
     offered.and_then(protocols::find).ok_or_else(|| {
+        if let Some(known) = unbuilt::of(&definition) {
+            return unbuilt::failure(known);
+        }
         let theirs = definition.protocols.keys().cloned().collect::<Vec<_>>().join(", ");
         let ours = protocols::names().join(", ");
         let name = &definition.name;

@@ -4,10 +4,15 @@ use crate::printer::COLUMNS;
 
 /// Breaks `words` at spaces: the first line begins with `first`, further ones with `indent` spaces. Ends with a line end.
 pub fn wrap(first: &str, indent: usize, words: &str) -> String {
+    wrap_parts(first, indent, words.split(' '))
+}
+
+/// The same for parts that are not broken inside.
+pub fn wrap_parts<'a>(first: &str, indent: usize, parts: impl IntoIterator<Item = &'a str>) -> String {
     let mut text = String::new();
     let mut line = first.to_owned();
     let mut is_empty = true;
-    for word in words.split(' ') {
+    for word in parts {
         if !is_empty && width(&line) + 1 + width(word) > COLUMNS {
             text.push_str(line.trim_end());
             text.push('\n');

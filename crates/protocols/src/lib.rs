@@ -2,6 +2,7 @@
 //!
 //! The engine's shards are generic over the adapter. They are compiled here, once, and not in every binary and test.
 
+pub mod known;
 mod round_trip;
 
 #[cfg(feature = "amqp10")]

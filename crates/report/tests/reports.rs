@@ -35,6 +35,20 @@ fn terminal_summaries_fit_80_columns_and_30_lines() {
 }
 
 #[test]
+fn a_path_is_never_cut() {
+    let folder =
+        format!("/home/ann/measurements/{}/20261121-223148-smart-home", "of-the-brokers-on-the-third-floor".repeat(2));
+    let options = TerminalOptions { folder: Some(&folder), ..PLAIN };
+    for (name, record) in fixtures::all() {
+        let text = terminal::summary(&record, &options);
+        let line = text.lines().find(|line| line.starts_with("  report"));
+        assert_eq!(line, Some(format!("  report    {folder}/report.html").as_str()), "{name}");
+        assert!(text.contains("\n            (also record.json, summary.md, csv/)\n"), "{name}: {text}");
+        assert!(text.lines().count() <= LINES, "{name}: {} lines", text.lines().count());
+    }
+}
+
+#[test]
 fn colours_add_to_the_words_and_change_nothing_else() {
     for (name, record) in fixtures::all() {
         let coloured = terminal::summary(&record, &TerminalOptions { colour: true, ..PLAIN });

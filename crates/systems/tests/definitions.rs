@@ -98,6 +98,35 @@ fn every_setting_of_mosquitto_is_a_named_deviation() {
 }
 
 #[test]
+fn vernemq_keeps_the_plug_in_that_lets_clients_use_topics() {
+    // Without it no hook answers who may subscribe and publish, and every request is refused (`no_matching_hook_found`).
+    let definition = Definition::load("vernemq").unwrap();
+    let parts = definition.files.iter().flat_map(|file| &file.parts).map(|part| part.text.as_str());
+    let profiles = definition.profiles.values().map(|profile| profile.text.as_str());
+    let lines: Vec<&str> = parts.chain(profiles).flat_map(str::lines).collect();
+    assert!(lines.contains(&"allow_anonymous = on"), "{lines:?}");
+    assert_eq!(
+        lines.iter().find(|line| line.contains("vmq_acl")),
+        None,
+        "the plug-in is switched or its list replaced"
+    );
+    assert!(definition.deviations.iter().all(|change| !change.setting.contains("vmq_acl")));
+}
+
+#[test]
+fn emqx_can_be_run_as_psmark_ran_it() {
+    let definition = Definition::load("emqx").unwrap();
+    let psmark = definition.profile("psmark").unwrap();
+    assert_eq!(psmark.text.trim(), "force_shutdown.enable = false");
+    for profile in ["psmark", "tuned"] {
+        let profile = definition.profile(profile).unwrap();
+        let named: Vec<&str> = profile.deviations.iter().map(|change| change.setting.as_str()).collect();
+        assert_eq!(profile.text.lines().collect::<Vec<_>>(), named, "each setting of a profile is a named deviation");
+    }
+    assert_eq!(definition.profile("default").unwrap().text, "");
+}
+
+#[test]
 fn an_unknown_system_is_answered_with_those_there_are() {
     let error = Definition::load("mosqito").unwrap_err().to_string();
     let names = Definition::names().join(", ");

@@ -7,7 +7,10 @@ use pubmark_systems::{Definition, install, programs};
 
 use crate::exit_code::ExitCode;
 use crate::failure::Failure;
-use crate::protocols;
+use crate::protocols::{
+    self,
+    known::{self, KNOWN, Known},
+};
 use crate::wrapping::wrap;
 
 /// Columns before what is said of a system.
@@ -25,9 +28,12 @@ pub fn text() -> Result<String, Failure> {
         let ranked = if system.ranked { "" } else { " (never ranked)" };
         text.push_str(&format!("{:<INDENT$}{}{ranked}\n", system.name, system.title));
         let spoken: Vec<String> = system.protocols.iter().map(|(name, offer)| spoken(name, offer)).collect();
-        for (head, words) in
-            [("", system.description.clone()), ("speaks", spoken.join(", ")), ("runs as", ways(system).join(", "))]
-        {
+        for (head, words) in [
+            ("", system.description.clone()),
+            ("speaks", spoken.join(", ")),
+            ("runs as", ways(system).join(", ")),
+            ("profiles", system.profiles.keys().cloned().collect::<Vec<_>>().join(", ")),
+        ] {
             text.push_str(&wrap(&format!("  {head:<10}"), INDENT, &words));
         }
         if let Some(here) = here {
@@ -40,12 +46,23 @@ pub fn text() -> Result<String, Failure> {
         2,
         &format!("pubmark's clients do not speak it yet; they speak {}", protocols::names().join(", ")),
     ));
+    let left_out: Vec<&Known> = KNOWN.iter().filter(|known| known::left_out(known.name).is_some()).collect();
+    if !left_out.is_empty() {
+        let mut features: Vec<&str> = left_out.iter().map(|known| known.feature).collect();
+        features.dedup();
+        let words = format!("this build lacks it; cargo features that it was built without: {}", features.join(", "));
+        text.push_str(&wrap("† ", 2, &words));
+    }
     Ok(text)
 }
 
-/// A protocol with its highest level; marked if no adapter speaks it.
+/// A protocol with its highest level; marked if no adapter speaks it, or none of this build.
 fn spoken(name: &str, offer: &Offer) -> String {
-    let mark = if protocols::find(name).is_some() { "" } else { "*" };
+    let mark = match (protocols::find(name), known::left_out(name)) {
+        (Some(_), _) => "",
+        (None, Some(_)) => "†",
+        (None, None) => "*",
+    };
     format!("{name}{mark} (QoS {})", levels(offer))
 }
 

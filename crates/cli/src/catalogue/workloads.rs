@@ -6,7 +6,7 @@ use pubmark_model::workload::Variant;
 use crate::exit_code::ExitCode;
 use crate::failure::Failure;
 use crate::figures::{bytes_per_s, count, three_digits};
-use crate::wrapping::wrap;
+use crate::wrapping::wrap_parts;
 
 fn rows() -> Result<Vec<Listed>, Failure> {
     builtin::list()
@@ -31,12 +31,13 @@ pub fn text() -> Result<String, Failure> {
         if row.description != above {
             text.push_str(&format!("  {}\n", row.description));
             if !row.parameters.is_empty() {
+                // As they are typed: the option before each.
                 let set: Vec<String> = row
                     .parameters
                     .iter()
-                    .map(|parameter| format!("{}={}", parameter.name, parameter.default))
+                    .map(|parameter| format!("--set {}={}", parameter.name, parameter.default))
                     .collect();
-                text.push_str(&wrap("  --set ", 8, &set.join(" ")));
+                text.push_str(&wrap_parts("  ", 2, set.iter().map(String::as_str)));
             }
         }
         above = row.description;
@@ -66,7 +67,7 @@ pub fn markdown() -> Result<String, Failure> {
             row.description,
         ));
     }
-    text.push_str("\n## Parameters\n\n`--set NAME=VALUE` changes them.\n\n| workload | parameter | default | is |\n|---|---|---|---|\n");
+    text.push_str("\n## Parameters\n\n`--set NAME=VALUE` changes one, `--set` again the next.\n\n| workload | parameter | default | is |\n|---|---|---|---|\n");
     for row in &rows {
         for parameter in &row.parameters {
             let (name, default, about) = (&parameter.name, &parameter.default, &parameter.about);
@@ -78,4 +79,21 @@ pub fn markdown() -> Result<String, Failure> {
 
 fn rate(messages_per_s: Option<f64>) -> String {
     messages_per_s.map_or_else(|| "—".to_owned(), |rate| format!("{} msg/s", three_digits(rate)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_parameter_is_shown_with_the_option_that_sets_it() {
+        let text = text().expect("built in");
+        for row in rows().expect("built in") {
+            for parameter in &row.parameters {
+                let typed = format!("--set {}={}", parameter.name, parameter.default);
+                assert!(text.contains(&typed), "{}: {typed} is missing", row.name);
+            }
+        }
+        assert!(text.lines().all(|line| line.chars().count() <= crate::printer::COLUMNS), "{text}");
+    }
 }

@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::time::Duration;
 
-use clap::{Args, builder::PossibleValuesParser};
+use clap::Args;
 use pubmark_model::experiment::{
     Axes, Experiment, Generator, LARGEST_SEED, MOST_REPETITIONS, Pins, Quick, QuietMachine, SystemChoice, Word,
 };
@@ -11,11 +11,10 @@ use pubmark_model::fault::choice::FaultChoice;
 use pubmark_model::link::choice::LinkChoice;
 use pubmark_model::topology::Topology;
 
-use crate::commands::setup::{Netem, Reading, setting};
+use crate::commands::setup::{Netem, Reading, protocol_names, setting};
 use crate::experiment::definition;
 use crate::failure::Failure;
 use crate::placement::{payload_bytes, rate_factor};
-use crate::protocols;
 use crate::units::{duration, positive_duration};
 
 /// Values of the axis `link`.
@@ -44,7 +43,7 @@ pub struct Grid {
 
     /// Protocols [default: the first that all systems offer]
     #[arg(long, value_name = "PROTOCOLS", value_delimiter = ',', requires = "systems",
-          value_parser = PossibleValuesParser::new(protocols::names()), hide_possible_values = true, help_heading = WHAT)]
+          value_parser = protocol_names(), hide_possible_values = true, help_heading = WHAT)]
     pub protocol: Vec<String>,
 
     /// Profiles of the systems: `default,tuned`

@@ -23,11 +23,11 @@ use crate::exit_code::ExitCode;
 use crate::failure::{Failure, Outcome};
 use crate::measurement::{Measured, Measurement};
 use crate::printer::Printer;
-use crate::protocols::{self, Protocol, Spoken};
+use crate::protocols::{self, Protocol, Spoken, known};
 use crate::target::{self, Wanted};
 use crate::{
     certificates, dry_run, faults, linked, links, placement, recording, rendering, signals, sockets, sources,
-    suggestion, suitability,
+    suggestion, suitability, unbuilt,
 };
 
 /// Descriptors that pubmark needs besides its connections.
@@ -74,10 +74,7 @@ impl Run {
     /// What one side speaks: what was asked for, otherwise the first of our protocols that the system offers.
     fn protocol(&self, own: Option<&str>, endpoint: Option<&str>) -> Result<&'static Protocol, Failure> {
         let protocol = match (own.or(self.setup.protocol.as_deref()), endpoint) {
-            (Some(name), _) => protocols::find(name).ok_or_else(|| {
-                Failure::usage(format!("there is no protocol `{name}`"))
-                    .hint(suggestion::choices(name, protocols::names()))
-            }),
+            (Some(name), _) => protocols::find(name).ok_or_else(|| unbuilt::no_protocol(name)),
             (None, Some(endpoint)) => protocol_of(endpoint),
             (None, None) => target::first_protocol(self),
         }?;
@@ -184,9 +181,7 @@ impl Run {
         spoken: Spoken,
         wanted: Wanted,
     ) -> Result<Measurement, Failure> {
-        links::carried_out(&workload, &wanted, &self.setup)?;
-        sockets::carried_out(&self.setup, spoken, &wanted)?;
-        faults::carried_out(&workload, spoken, &wanted)?;
+        self.carried_out(&workload, spoken, &wanted)?;
         let occurrences = faults::occurrences(&workload, self.setup.seed, self.duration)?;
         self.room(&fleet, &wanted)?;
         let sources = self.setup.source_addresses.clone();
@@ -213,6 +208,13 @@ impl Run {
             observers: None,
             node_exporter: self.setup.node_exporter.clone(),
         })
+    }
+
+    /// Refuses what the system, its protocol or its links cannot have, before anything starts.
+    pub fn carried_out(&self, workload: &Workload, spoken: Spoken, wanted: &Wanted) -> Result<(), Failure> {
+        links::carried_out(workload, wanted, &self.setup)?;
+        sockets::carried_out(&self.setup, spoken, wanted)?;
+        faults::carried_out(workload, spoken, wanted)
     }
 
     /// Has this machine the open files and the ports for so many connections?
@@ -273,7 +275,11 @@ fn unsuitable(lacks: String) -> Failure {
 /// The protocol whose endpoints have this one's scheme; an endpoint without any is the endpoint's own error to tell.
 fn protocol_of(endpoint: &str) -> Result<&'static Protocol, Failure> {
     let Some((scheme, _)) = endpoint.split_once("://") else { return Ok(&protocols::PROTOCOLS[0]) };
-    protocols::of_scheme(&scheme.to_ascii_lowercase()).ok_or_else(|| {
+    let scheme = scheme.to_ascii_lowercase();
+    protocols::of_scheme(&scheme).ok_or_else(|| {
+        if let Some(known) = known::left_out_of_scheme(&scheme) {
+            return unbuilt::failure(known);
+        }
         let schemes = protocols::PROTOCOLS.iter().flat_map(|protocol| protocol.capabilities.schemes);
         let all: BTreeSet<String> = schemes.map(|scheme| format!("`{scheme}`")).collect();
         Failure::usage(format!("endpoint scheme `{scheme}` is none that pubmark speaks"))

@@ -4,7 +4,8 @@ use std::net::Ipv4Addr;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use clap::{Args, ValueEnum, builder::PossibleValuesParser};
+use clap::builder::{PossibleValue, PossibleValuesParser};
+use clap::{Args, ValueEnum};
 use pubmark_model::link::choice::LinkChoice;
 use pubmark_model::topology::Topology;
 use pubmark_model::workload::{Placement, Variant, Workload};
@@ -12,7 +13,7 @@ use pubmark_systems::BackEndChoice;
 use pubmark_systems::limits::ResourceLimits;
 
 use crate::placement::{limits, payload_bytes};
-use crate::protocols;
+use crate::protocols::{self, known::KNOWN};
 use crate::sources::Sources;
 use crate::units::positive_duration;
 
@@ -37,7 +38,7 @@ pub struct Setup {
     pub node_exporter: Option<String>,
 
     /// Protocol that clients speak [default: by the endpoint's scheme, or the first of these that the system offers]
-    #[arg(long, value_parser = PossibleValuesParser::new(protocols::names()), help_heading = "What is measured")]
+    #[arg(long, value_parser = protocol_names(), help_heading = "What is measured")]
     pub protocol: Option<String>,
 
     /// Client library, where a protocol has several [default: the first that is there of, for DDS, `cyclone` and `rustdds`]
@@ -45,12 +46,12 @@ pub struct Setup {
     pub client: Option<String>,
 
     /// Protocol of devices alone, where the system hands messages on between two
-    #[arg(long, value_name = "PROTOCOL", value_parser = PossibleValuesParser::new(protocols::names()), hide_possible_values = true,
+    #[arg(long, value_name = "PROTOCOL", value_parser = protocol_names(), hide_possible_values = true,
           help_heading = "What is measured")]
     pub publish_protocol: Option<String>,
 
     /// Protocol of subscribers alone
-    #[arg(long, value_name = "PROTOCOL", value_parser = PossibleValuesParser::new(protocols::names()), hide_possible_values = true,
+    #[arg(long, value_name = "PROTOCOL", value_parser = protocol_names(), hide_possible_values = true,
           help_heading = "What is measured")]
     pub subscribe_protocol: Option<String>,
 
@@ -59,7 +60,7 @@ pub struct Setup {
     pub subscribe_endpoint: Option<String>,
 
     /// Configuration of a system that pubmark starts: `default` is what the package ships, `tuned` set for the load, each change
-    /// named in the record; `pubmark list systems NAME` shows all
+    /// named in the record; `pubmark list systems` shows each system's
     #[arg(long, value_name = "PROFILE", default_value = "default", help_heading = "What is measured")]
     pub profile: String,
 
@@ -315,6 +316,13 @@ impl Setup {
             workload.subscribers_on_every_node = subscribers == Subscribers::EveryNode;
         }
     }
+}
+
+/// Names of protocols. Those that this build leaves out are taken, too, so that the answer says what to build.
+pub fn protocol_names() -> PossibleValuesParser {
+    PossibleValuesParser::new(
+        KNOWN.iter().map(|known| PossibleValue::new(known.name).hide(protocols::find(known.name).is_none())),
+    )
 }
 
 /// Reads `KEY=VALUE`.

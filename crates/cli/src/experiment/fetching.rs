@@ -4,7 +4,6 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
 
-use pubmark_record::experiment::FailureKind;
 use pubmark_systems::container::ContainerError;
 use pubmark_systems::{SystemError, launch};
 
@@ -37,7 +36,7 @@ pub fn images(plan: &mut Plan, folder: &Path, printer: &Printer) {
             }
         });
         if let Some(text) = said {
-            cell.ready = Err(Refusal { kind: FailureKind::NotInstalled, text: text.clone() });
+            cell.ready = Err(Refusal::not_installed(text.clone()));
         }
     }
     // It is not there where nothing was fetched, and in no one's way where it cannot be removed.

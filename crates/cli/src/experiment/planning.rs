@@ -15,9 +15,9 @@ use super::refusal::{self, Refusal};
 use crate::commands::run_arguments::Run;
 use crate::failure::Failure;
 use crate::measurement::Measurement;
-use crate::protocols::{self, PROTOCOLS};
+use crate::protocols::{self, PROTOCOLS, known};
 use crate::target::Wanted;
-use crate::{brokerless, suitability};
+use crate::{brokerless, suitability, unbuilt};
 
 /// An experiment, worked out.
 pub struct Plan {
@@ -130,6 +130,15 @@ impl Cell {
         let definition = definition(&planned.settings.system, folder)?;
         let own = planned.settings.protocol.as_deref();
         let protocol = own.or(common).or_else(|| first_protocol(&definition));
+        let absent = match protocol {
+            Some(name) => known::left_out(name),
+            None => unbuilt::of(&definition),
+        };
+        if let Some(known) = absent {
+            planned.values.entry(PROTOCOL.to_owned()).or_insert_with(|| known.name.to_owned());
+            let refusal = Refusal::not_installed(unbuilt::words(known));
+            return Ok(Cell { planned, words: vec![], ready: Err(refusal) });
+        }
         let Some(protocol) = protocol.map(str::to_owned) else {
             let spoken = definition.protocols.keys().cloned().collect::<Vec<_>>().join(", ");
             let text = format!("`{}` speaks nothing that pubmark's clients do: it speaks {spoken}", definition.name);
@@ -160,7 +169,14 @@ impl Ready {
         if run.setup.tls && brokerless::has_no_broker(definition) {
             return Ok(Err(Refusal::unsupported(refusal::nothing_encrypts(definition))));
         }
-        let wanted = Wanted::asked(&run, spoken, &workload, stop)?;
+        // What a system cannot be asked for, or a client library not do, leaves the other cells as they are.
+        let wanted = match Wanted::asked(&run, spoken, &workload, stop) {
+            Ok(wanted) => wanted,
+            Err(failure) => return Ok(Err(Refusal::of_failure(failure))),
+        };
+        if let Err(failure) = run.carried_out(&workload, spoken, &wanted) {
+            return Ok(Err(Refusal::of_failure(failure)));
+        }
         if let Wanted::Started { definition, options } = &wanted
             && let Some(refusal) = refusal::of(definition, options, &workload)
         {

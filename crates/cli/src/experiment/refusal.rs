@@ -1,5 +1,7 @@
 //! What a cell asks for and cannot have, found before anything is started.
 
+use crate::exit_code::ExitCode;
+use crate::failure::Failure;
 use crate::protocols;
 use pubmark_model::topology::TopologyMode;
 use pubmark_model::workload::Workload;
@@ -20,6 +22,20 @@ impl Refusal {
     /// The system does not offer it.
     pub fn unsupported(text: impl Into<String>) -> Refusal {
         Refusal { kind: FailureKind::Unsupported, text: text.into() }
+    }
+
+    /// Something that it needs is not here.
+    pub fn not_installed(text: impl Into<String>) -> Refusal {
+        Refusal { kind: FailureKind::NotInstalled, text: text.into() }
+    }
+
+    /// What a run of the cell alone would be refused with.
+    pub fn of_failure(failure: Failure) -> Refusal {
+        let text = failure.chain.join(": ");
+        match failure.exit {
+            ExitCode::Usage => Refusal::unsupported(text),
+            _ => Refusal::no_room(text),
+        }
     }
 
     /// This machine is too small for it.
@@ -105,7 +121,7 @@ fn not_installed(definition: &Definition, options: &StartOptions) -> Option<Refu
     // An image is asked for by its name, so a container is wanted.
     let asked = options.back_end.or(options.image.as_ref().map(|_| BackEndChoice::Container));
     let wants = |choice| asked.is_none_or(|asked| asked == choice);
-    let refused = |text| Some(Refusal { kind: FailureKind::NotInstalled, text });
+    let refused = |text: String| Some(Refusal::not_installed(text));
     match (&ends.process, &ends.container) {
         (Some(process), _) if wants(BackEndChoice::Process) => {
             match launch::find_program(&process.program, process) {

@@ -182,7 +182,7 @@ impl Runner<'_> {
         let took = began.elapsed();
         let line = match &made.end {
             End::Counts(verdict) => format!("{}, p99 {}", words::verdict_word(*verdict), made.p99),
-            End::Fails { kind, text } => format!("{}: {}", kind.words(), beginning(text)),
+            End::Fails { kind, text } => format!("{}: {}", kind.words(), shown(text, self.printer.is_watched())),
             End::Stopped => "stopped".to_owned(),
         };
         let busy = if quiet.busy { "; the machine was busy" } else { "" };
@@ -232,11 +232,12 @@ impl Runner<'_> {
     }
 }
 
-/// Most characters of a failure's text in a line on the way; the record has all of it.
+/// Most characters of a failure's text in a line on a terminal; the record has all of it.
 const SHOWN: usize = 80;
 
-fn beginning(text: &str) -> String {
-    match text.char_indices().nth(SHOWN) {
+/// A failure in a line on the way. In redirected output nothing is cut: the text ends with the path of a log.
+fn shown(text: &str, on_terminal: bool) -> String {
+    match text.char_indices().nth(SHOWN).filter(|_| on_terminal) {
         Some((end, _)) => format!("{}…", text[..end].trim_end()),
         None => text.to_owned(),
     }
@@ -264,4 +265,17 @@ impl Made {
 /// The journal cannot be written.
 fn unnoted(error: JournalError) -> Failure {
     Failure::from_error(ExitCode::Usage, &error)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn redirected_output_has_the_whole_of_a_failure() {
+        let text = format!("`mosquitto` did not start: its log is {}/system.log", "/tmp/measurements".repeat(5));
+        assert_eq!(shown(&text, false), text);
+        assert!(shown(&text, true).ends_with('…'));
+        assert_eq!(shown("no", true), "no");
+    }
 }

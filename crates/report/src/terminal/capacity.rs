@@ -41,7 +41,7 @@ pub fn capacity(record: &CapacityRecord, options: &TerminalOptions) -> String {
     let ended = if record.status == Status::Interrupted { "interrupted after" } else { "took" };
     page.field("search", &format!("{} {ended} {}", words::counted_trials(record), duration(record.took_s)), 1);
     if let Some(folder) = options.folder {
-        page.field("report", &format!("{folder}/capacity.html   (also capacity.json, capacity.md, csv/)"), 2);
+        page.path("report", &format!("{folder}/capacity.html"), "(also capacity.json, capacity.md, csv/)");
     }
     page.text(options.colour)
 }

@@ -52,7 +52,7 @@ pub fn experiment(record: &pubmark_record::experiment::ExperimentRecord, options
     }
     if let Some(folder) = options.folder {
         page.blank();
-        page.field("report", &format!("{folder}/experiment.html   (also experiment.json, experiment.md, csv/)"), 2);
+        page.path("report", &format!("{folder}/experiment.html"), "(also experiment.json, experiment.md, csv/)");
     }
     page.text(options.colour)
 }

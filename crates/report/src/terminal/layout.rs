@@ -119,12 +119,25 @@ impl Page {
         self.lines.push((line, Tone::Plain));
     }
 
-    /// Something to type and what for; the purpose only where there is room.
+    /// Something to type and what for; the purpose only where there is room. Never cut: it is there to be copied.
     pub(super) fn command(&mut self, label: &str, command: &str, purpose: &str) {
         let start = format!("  {label:<width$}{}", printable(command), width = INDENT - 2);
         let with_purpose = format!("{start:<50}   {purpose}");
         let line = if with_purpose.chars().count() <= COLUMNS { with_purpose } else { start };
-        self.line(&line, Tone::Plain);
+        self.lines.push((line, Tone::Plain));
+    }
+
+    /// A path and what stands beside it, on the next line if there is no room. A path is never cut, on a terminal either: it
+    /// is there to be opened and copied, and a script reads it from redirected output.
+    pub(super) fn path(&mut self, label: &str, path: &str, beside: &str) {
+        let start = format!("  {label:<width$}{}", printable(path), width = INDENT - 2);
+        let with_beside = format!("{start}   {beside}");
+        if with_beside.chars().count() <= COLUMNS {
+            self.lines.push((with_beside, Tone::Plain));
+            return;
+        }
+        self.lines.push((start, Tone::Plain));
+        self.field("", beside, 1);
     }
 
     /// The page with a final newline.

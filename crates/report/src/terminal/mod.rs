@@ -122,7 +122,7 @@ fn draw(record: &Record, warnings: &[Warning], options: &TerminalOptions, room: 
         page.blank();
     }
     if let Some(folder) = options.folder {
-        page.field("report", &format!("{folder}/report.html   (also record.json, summary.md, csv/)"), 1);
+        page.path("report", &format!("{folder}/report.html"), "(also record.json, summary.md, csv/)");
     }
     next(&mut page, record, options);
     page
