@@ -1,0 +1,149 @@
+//! Where a block's commands are executed: a folder with what the documents' reader would have there.
+
+use std::fs::{self, File};
+use std::io::Read as _;
+use std::os::unix::fs::symlink;
+use std::os::unix::process::CommandExt as _;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::sync::OnceLock;
+use std::time::{Duration, Instant};
+
+use crate::pages::{Block, Page, root};
+
+/// Longest time of a command; a longer one is shortened by its annotation.
+const LIMIT: Duration = Duration::from_secs(60);
+/// Lines of output that are shown of a command that failed.
+const SHOWN: usize = 12;
+
+/// A folder, gone at the end.
+pub struct Place {
+    folder: tempfile::TempDir,
+}
+
+/// What a command came to.
+pub struct Outcome {
+    /// Its exit code; none if it was stopped or did not end in time.
+    pub code: Option<i32>,
+    /// The end of what it printed.
+    pub said: String,
+}
+
+impl Place {
+    /// With the files that the page shows and the runs that it speaks of.
+    pub fn for_block(page: &Page, block: &Block) -> Place {
+        let folder = tempfile::tempdir().unwrap();
+        let here = folder.path();
+        symlink(root().join("Makefile"), here.join("Makefile")).unwrap();
+        fs::create_dir_all(here.join("target/demo")).unwrap();
+        symlink(program(), here.join("target/demo/pubmark")).unwrap();
+        for (name, text) in &page.files {
+            fs::write(here.join(name), text).unwrap();
+        }
+        let speaks_of = |word: &str| block.commands.iter().any(|command| command.text.contains(word));
+        if speaks_of("ca.pem") {
+            let authority = rcgen::generate_simple_self_signed(vec!["broker.example".to_owned()]).unwrap();
+            fs::write(here.join("ca.pem"), authority.cert.pem()).unwrap();
+        }
+        if speaks_of("runs/") || speaks_of("baseline") {
+            earlier_runs(here);
+        }
+        Place { folder }
+    }
+
+    /// Executes a line by the shell; stops it, and what it started, when its time is over.
+    pub fn execute(&self, line: &str) -> Outcome {
+        // Names that are nobody's (RFC 2606) lead to this machine.
+        let line = line.replace("broker.example", "127.0.0.1").replace("router.example", "127.0.0.1");
+        let output = tempfile::NamedTempFile::new().unwrap();
+        let streams = || Stdio::from(File::options().append(true).open(output.path()).unwrap());
+        let mut child = Command::new("sh")
+            .args(["-c", &line])
+            .current_dir(self.folder.path())
+            .env_clear()
+            .env("PATH", search_path())
+            .env("HOME", self.folder.path())
+            .stdin(Stdio::null())
+            .stdout(streams())
+            .stderr(streams())
+            .process_group(0)
+            .spawn()
+            .unwrap();
+        let deadline = Instant::now() + LIMIT;
+        let code = loop {
+            if let Some(status) = child.try_wait().unwrap() {
+                break status.code();
+            }
+            if Instant::now() > deadline {
+                // SAFETY: sends a signal to the process group that was made for this command.
+                unsafe { libc::kill(-(child.id() as i32), libc::SIGTERM) };
+                child.wait().unwrap();
+                break None;
+            }
+            std::thread::sleep(Duration::from_millis(10));
+        };
+        let mut said = String::new();
+        File::open(output.path()).unwrap().read_to_string(&mut said).unwrap();
+        let lines: Vec<&str> = said.lines().collect();
+        let end = lines[lines.len().saturating_sub(SHOWN)..].iter().map(|line| format!("  | {line}\n")).collect();
+        Outcome { code, said: end }
+    }
+}
+
+/// The program under test.
+pub fn program() -> PathBuf {
+    PathBuf::from(env!("CARGO_BIN_EXE_pubmark"))
+}
+
+/// The program's folder before those of this machine.
+fn search_path() -> String {
+    let own = program().parent().unwrap().display().to_string();
+    format!("{own}:{}", std::env::var("PATH").unwrap_or_default())
+}
+
+/// Is it a script of the shell?
+pub fn check_script(script: &str) -> Result<(), String> {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("script");
+    fs::write(&file, script).unwrap();
+    let output = Command::new("sh").arg("-n").arg(&file).output().unwrap();
+    match output.status.success() {
+        true => Ok(()),
+        false => Err(String::from_utf8_lossy(&output.stderr).into_owned()),
+    }
+}
+
+/// Runs and an experiment of an earlier day under the names that documents use: short ones, made once.
+fn earlier_runs(here: &Path) {
+    static MADE: OnceLock<tempfile::TempDir> = OnceLock::new();
+    let made = MADE.get_or_init(|| {
+        let folder = tempfile::tempdir().unwrap();
+        let pubmark = |words: &[&str]| {
+            let output = Command::new(program()).args(words).current_dir(folder.path()).output().unwrap();
+            // A verdict on so short a run is nothing to rely on.
+            assert!(
+                matches!(output.status.code(), Some(0 | 5)),
+                "{words:?}: {}",
+                String::from_utf8_lossy(&output.stderr)
+            );
+        };
+        pubmark(&["run", "smart-home", "--rate", "10", "--duration", "1s", "--warmup", "0s", "--out", "run"]);
+        let options = ["--repeat", "1", "--duration", "1s", "--warmup", "0s", "--wait", "0s", "--out", "experiment"];
+        pubmark(&[&["compare", "hello", "--systems", "builtin"], &options[..]].concat());
+        folder
+    });
+    let newest = |kind: &str| fs::canonicalize(made.path().join(kind).join("latest")).unwrap();
+    let runs = here.join("runs");
+    fs::create_dir_all(&runs).unwrap();
+    for name in ["before", "20260301-090507-smart-home", "20260301-091012-smart-home"] {
+        copy(&newest("run"), &runs.join(name));
+    }
+    copy(&newest("run"), &here.join("baseline"));
+    copy(&newest("experiment"), &runs.join("20260301-090507-brokers"));
+    symlink("20260301-091012-smart-home", runs.join("latest")).unwrap();
+}
+
+fn copy(from: &Path, to: &Path) {
+    let copied = Command::new("cp").arg("-r").arg(from).arg(to).status().unwrap();
+    assert!(copied.success(), "{} is not copied", from.display());
+}
