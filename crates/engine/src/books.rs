@@ -373,6 +373,88 @@ mod tests {
         assert_eq!((delivery.absent, delivery.expected, delivery.delivered, delivery.lost), (9, 3, 3, 0));
     }
 
+    #[test]
+    fn a_message_that_waited_at_the_end_and_arrives_was_sent_and_is_named_as_such() {
+        let mut publisher = book(0, 4);
+        publisher.written = 1;
+        (publisher.stuck, publisher.broken) = (vec![2, 3], vec![4]);
+        let (ledger, streams) = (ledger_with([1, 2, 4]), [row(0, 0)]);
+        let delivery = closed(std::slice::from_ref(&publisher), &ledger, &streams, &[]);
+        assert_eq!((delivery.sent, delivery.unsent, delivery.skipped_disconnected), (3, 1, 0));
+        assert_eq!((delivery.expected, delivery.delivered, delivery.lost), (3, 3, 0));
+        let absences = Absences::new(&[], &|_, _| vec![0]);
+        let books = close(&[publisher], &[Received { node: 0, ledger: &ledger, streams: &streams, absences }], 1, None);
+        assert_eq!(books.groups[0].arrived_unsent, 2);
+    }
+
+    /// The whole books of one publisher's ten messages over several shards.
+    fn over_shards(ledgers: &[Ledger]) -> Books {
+        let streams = [row(0, 0)];
+        let none = || Absences::new(&[], &|_, _| vec![0]);
+        let side = |ledger| Received { node: 0, ledger, streams: &streams, absences: none() };
+        close(&[book(0, 10)], &ledgers.iter().map(side).collect::<Vec<_>>(), 1, None)
+    }
+
+    #[test]
+    fn one_approximate_shard_makes_the_books_approximate_and_they_add_up_all_the_same() {
+        let mut approximate = Ledger::with_range_limit(1, 0);
+        [1, 3, 5, 7, 9].into_iter().chain([2_000]).for_each(|number| {
+            approximate.enter(0, number);
+        });
+        let exact = ledger_with(1..=10);
+        for ledgers in [[approximate.clone(), exact.clone()], [exact.clone(), approximate]] {
+            let books = over_shards(&ledgers);
+            assert!(books.delivery.approximate);
+            assert_eq!(books.delivery.expected, 20);
+            assert_eq!(books.delivery.delivered + books.delivery.lost, 20, "{:?}", books.delivery);
+            assert!(books.delivery.lost >= 5, "{:?}", books.delivery);
+        }
+        assert!(!over_shards(&[exact.clone(), exact]).delivery.approximate);
+    }
+
+    #[test]
+    fn what_was_never_sent_adds_up_over_shards() {
+        let forged = |numbers: &[u32]| ledger_with((1..=10).chain(numbers.iter().copied()));
+        assert_eq!(over_shards(&[forged(&[11, 12]), forged(&[13])]).never_sent, 3);
+    }
+
+    #[test]
+    fn each_missing_message_has_one_outcome_whatever_else_is_true_of_it() {
+        let mut publisher = book(0, 9);
+        // 1 is of the warm-up. 2 and 3 were handed over in an absence, 2 was refused and 3 never answered; so were 5 and 6 later.
+        (publisher.first_measured, publisher.offered, publisher.written) = (2, 8, 8);
+        publisher.epochs = [(0, 1), (1, 2), (2, 4)].into_iter().collect();
+        (publisher.refused, publisher.unanswered) = (vec![2, 5], vec![3, 5, 6]);
+        let absence = Absence { subscriber: 0, filter: 0, from_epoch: 1, to_epoch: Some(2) };
+        let delivery = closed(&[publisher], &ledger_with([4, 7, 8]), &[row(0, 0)], &[absence]);
+        assert_eq!((delivery.absent, delivery.unknown, delivery.lost), (1, 1, 1), "3; 6; 9: {delivery:?}");
+        assert_eq!((delivery.expected, delivery.delivered, delivery.refused), (5, 3, 2), "{delivery:?}");
+    }
+
+    #[test]
+    fn a_refused_message_of_the_warm_up_that_arrives_takes_nothing_from_the_measured() {
+        let mut publisher = book(0, 6);
+        (publisher.first_measured, publisher.offered, publisher.written) = (3, 4, 4);
+        publisher.refused = vec![2];
+        let delivery = close(
+            &[publisher],
+            &[Received {
+                node: 0,
+                ledger: &ledger_with(1..=6),
+                streams: &[row(0, 0)],
+                absences: Absences::new(&[], &|_, _| vec![0]),
+            }],
+            1,
+            None,
+        )
+        .delivery;
+        assert_eq!(
+            (delivery.expected, delivery.delivered, delivery.delivered_after_refusal),
+            (4, 4, 0),
+            "{delivery:?}"
+        );
+    }
+
     /// What became of a message: handed over at this tick; it arrived.
     type Fate = (u32, bool);
 

@@ -326,6 +326,9 @@ mod tests {
         });
         assert!(ledger.is_approximate());
         assert_eq!(total(&ledger.missing(0, 1, 2_000)) + ledger.forgotten(0), 1_000);
+        assert_eq!(ledger.ranges, 10, "the limit is reached and not passed");
+        let carried = Ledger::try_from(CarriedLedger::from(ledger.clone())).unwrap();
+        assert_eq!((carried.forgotten(0), carried.is_approximate()), (ledger.forgotten(0), true), "carried to another");
     }
 
     /// A ledger beside a set of everything seen.
