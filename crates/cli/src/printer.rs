@@ -1,7 +1,11 @@
-//! The only place that prints: results to standard output; progress, warnings and errors to standard error.
+//! The only place that prints: results to standard output; progress, warnings and errors to standard error. Control characters
+//! in any of it are written out, so that no system, node or file steers the terminal.
 
+use std::borrow::Cow;
 use std::fmt::Write as _;
 use std::io::{self, IsTerminal as _, Write as _};
+
+use pubmark_record::plain;
 
 use crate::exit_code::ExitCode;
 use crate::failure::Failure;
@@ -49,6 +53,7 @@ impl Printer {
 
     /// Prints a result. A reader that went away has what it wanted; other failures are reported.
     pub fn result(&self, text: &str) -> Result<(), Failure> {
+        let text = shown(text, self.colours_result());
         let mut out = io::stdout().lock();
         let written = out.write_all(text.as_bytes()).and_then(|()| {
             if !text.ends_with('\n') {
@@ -67,13 +72,18 @@ impl Printer {
     /// Prints what is going on; silent when quiet.
     pub fn note(&self, text: &str) {
         if !self.quiet {
-            message(text);
+            self.message(text);
         }
     }
 
     /// Prints why the call failed.
     pub fn failure(&self, failure: &Failure) {
-        message(&self.failure_text(failure));
+        self.message(&self.failure_text(failure));
+    }
+
+    /// Writes a line to standard error. If that is gone, nobody is left to be told.
+    fn message(&self, text: &str) {
+        let _ = writeln!(io::stderr().lock(), "{}", shown(text, self.colours_messages()));
     }
 
     fn failure_text(&self, failure: &Failure) -> String {
@@ -118,9 +128,10 @@ const RED: &str = "1;31";
 /// Cyan: something to type.
 const CYAN: &str = "36";
 
-/// Writes a line to standard error. If that is gone, nobody is left to be told.
-fn message(text: &str) {
-    let _ = writeln!(io::stderr().lock(), "{text}");
+/// A text as it may reach a terminal: systems, nodes and files have words in it, and a control character among them would
+/// steer the terminal. Our own colours stay where colour is meant to be.
+fn shown(text: &str, with_colour: bool) -> Cow<'_, str> {
+    if with_colour { plain::masked_but_colours(text) } else { plain::masked(text) }
 }
 
 #[cfg(test)]

@@ -18,6 +18,7 @@ pub mod faults;
 pub mod figures;
 pub mod links;
 pub mod nodes;
+pub mod plain;
 pub mod record;
 pub mod requests;
 pub mod reserve;

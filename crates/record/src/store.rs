@@ -11,6 +11,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::capacity::{CAPACITY_FILE, CAPACITY_SCHEMA_VERSION, CapacityRecord};
 use crate::experiment::{EXPERIMENT_FILE, EXPERIMENT_SCHEMA_VERSION, ExperimentRecord};
+use crate::plain;
 use crate::record::{Record, SCHEMA_VERSION};
 use crate::reserve::{self, Reserve};
 use crate::time::UtcTime;
@@ -190,7 +191,9 @@ impl Stored for CapacityRecord {
 
 /// The record as indented JSON with a final newline.
 pub fn to_json<Kind: Stored>(record: &Kind) -> Result<String, StoreError> {
-    let mut text = serde_json::to_string_pretty(record).map_err(StoreError::NotJson)?;
+    let text = serde_json::to_string_pretty(record).map_err(StoreError::NotJson)?;
+    // JSON escapes C0 alone; the file is looked at in terminals, too.
+    let mut text = plain::masked(&text).into_owned();
     text.push('\n');
     Ok(text)
 }

@@ -2,6 +2,7 @@
 
 use pubmark_record::capacity::CapacityRecord;
 use pubmark_record::experiment::ExperimentRecord;
+use pubmark_record::plain;
 use pubmark_record::record::Record;
 
 use crate::{csv, html, markdown};
@@ -61,5 +62,7 @@ pub fn capacity(record: &CapacityRecord) -> Vec<(String, String)> {
 }
 
 fn files<Source>(exports: &[Export<Source>], record: &Source) -> Vec<(String, String)> {
-    exports.iter().flat_map(|export| (export.render)(record)).collect()
+    let files = exports.iter().flat_map(|export| (export.render)(record));
+    // What peers said is in them; no file of ours has control characters of its own but line ends and tabs.
+    files.map(|(name, text)| (name, plain::masked(&text).into_owned())).collect()
 }
