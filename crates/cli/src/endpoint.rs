@@ -5,6 +5,7 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, TcpStream, ToSocketAddrs 
 use std::path::PathBuf;
 use std::time::Duration;
 
+use pubmark_model::secret::{MASK, Secret, without_password};
 use pubmark_model::workload::Credentials;
 use pubmark_protocol::capabilities::{Capabilities, OverWebSocket};
 use pubmark_protocol::endpoint::{Endpoint, Identity, Tls, Upgrade};
@@ -120,8 +121,35 @@ impl EndpointError {
                 format!("docs/guide/protocols.md says which settings an endpoint of {protocol} has")
             }
             EndpointError::BadEncoding => {
-                "write `%` as `%25`, `@` as `%40`, `:` as `%3A`; or use `--user` and `--password-env`".to_owned()
+                "write `%` as `%25`, `@` as `%40`, `:` as `%3A`; or use `--user` with `--password-env` or `--password-file`".to_owned()
             }
+        }
+    }
+}
+
+impl EndpointError {
+    /// A part of a URL with a log-in is shown only if it stands behind the log-in: in a malformed one it may be the password.
+    fn without_password_of(self, url: &str) -> EndpointError {
+        let masked = without_password(url);
+        if masked == url {
+            return self;
+        }
+        let behind = masked.rsplit(MASK).next().unwrap_or_default();
+        let shown = |part: String| if behind.contains(&part) { part } else { MASK.to_owned() };
+        match self {
+            EndpointError::OtherScheme { scheme, protocol, schemes } => {
+                let is_word = scheme.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"+-.".contains(&byte));
+                let scheme = if is_word { scheme } else { MASK.to_owned() };
+                EndpointError::OtherScheme { scheme, protocol, schemes }
+            }
+            EndpointError::BadPort { port } => EndpointError::BadPort { port: shown(port) },
+            EndpointError::BadAddress { host } => EndpointError::BadAddress { host: shown(host) },
+            EndpointError::Trailing { rest } => EndpointError::Trailing { rest: shown(rest) },
+            EndpointError::BadPath { path } => EndpointError::BadPath { path: shown(path) },
+            error @ (EndpointError::NoScheme { .. }
+            | EndpointError::NoHost { .. }
+            | EndpointError::BadSettings { .. }
+            | EndpointError::BadEncoding) => error,
         }
     }
 }
@@ -136,8 +164,13 @@ impl Written {
     /// Reads `scheme://[user[:password]@]host[:port][/]` for the protocol with these capabilities; over WebSocket a path may
     /// follow.
     pub fn parse(text: &str, protocol: &Capabilities) -> Result<Written, EndpointError> {
+        Written::read(text, protocol).map_err(|error| error.without_password_of(text))
+    }
+
+    fn read(text: &str, protocol: &Capabilities) -> Result<Written, EndpointError> {
         let Some((scheme, rest)) = text.split_once("://") else {
-            let shown = text.rsplit_once('@').map_or(text, |(_, shown)| shown).to_owned();
+            let place = text.rsplit_once('@').map_or(text, |(_, place)| place);
+            let shown = without_password(&format!("://{place}")).trim_start_matches("://").to_owned();
             return Err(EndpointError::NoScheme { shown, scheme: protocol.schemes.first().copied().unwrap_or("") });
         };
         let scheme = scheme.to_ascii_lowercase();
@@ -159,7 +192,11 @@ impl Written {
             None => (rest, None),
         };
         if let (Some(has), Some(settings)) = (protocol.features.settings, &settings) {
-            (has.check)(settings).map_err(|reason| EndpointError::BadSettings { protocol: protocol.name, reason })?;
+            (has.check)(settings).map_err(|reason| {
+                // Settings that begin inside a log-in are a part of it.
+                let reason = if settings.contains('@') { MASK.to_owned() } else { reason };
+                EndpointError::BadSettings { protocol: protocol.name, reason }
+            })?;
         }
         let (rest, path) = match rest.find('/').filter(|_| over.is_some()) {
             Some(at) => rest.split_at(at),
@@ -286,7 +323,7 @@ fn read_port(port: &str) -> Result<u16, EndpointError> {
 
 fn read_login(login: &str) -> Result<Credentials, EndpointError> {
     let (user, password) = login.split_once(':').unwrap_or((login, ""));
-    Ok(Credentials { user: decode(user)?, password: decode(password)? })
+    Ok(Credentials { user: decode(user)?, password: Secret::new(decode(password)?) })
 }
 
 /// Percent-decoding (RFC 3986 §2.1).
@@ -389,7 +426,19 @@ mod tests {
         let written = parse("mqtt://ann:p%40ss%3Aw@host:1").expect("an endpoint");
         assert_eq!(written.credentials, Some(Credentials { user: "ann".into(), password: "p@ss:w".into() }));
         assert_eq!(written.shown(), "mqtt://host:1");
-        for wrong in ["ann:secret@host", "mqtt://ann:secret@host:0", "mqtt://ann:secret@", "x://ann:secret@host"] {
+        for wrong in [
+            "ann:secret@host",
+            "ann:secret",
+            "mqtt:/ann:secret@host",
+            "mqtt://ann:secret",
+            "mqtt://ann:x/secret@host",
+            "mqtt://ann:?secret",
+            "mqtt://ann:[secret@host",
+            "ws://ann:x/secret@host",
+            "mqtt://ann:secret@host:0",
+            "mqtt://ann:secret@",
+            "x://ann:secret@host",
+        ] {
             let error = parse(wrong).expect_err(wrong);
             assert!(!error.to_string().contains("secret") && !error.hint().contains("secret"), "{error}");
         }

@@ -12,6 +12,7 @@ mod catalogue;
 mod certificates;
 mod check;
 mod cluster;
+mod command_line;
 mod commands;
 #[cfg(feature = "cluster")]
 mod deploy;
@@ -25,6 +26,7 @@ mod faults;
 mod figures;
 mod linked;
 mod links;
+mod log_in;
 mod measurement;
 mod nodes;
 mod placement;

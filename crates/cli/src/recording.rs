@@ -22,6 +22,7 @@ use pubmark_record::time::UtcTime;
 use pubmark_record::verdict::{self, VerdictInput};
 use pubmark_systems::awake::Awake;
 
+use crate::command_line;
 use crate::linked::Carried;
 use crate::protocols::Spoken;
 
@@ -65,7 +66,7 @@ pub fn record(plan: &RunPlan, outcome: &Outcome, mut around: Surroundings) -> Re
         run: around.run,
         run_id: plan.run_id,
         started_at: UtcTime::from_unix_seconds(outcome.started_at_ns / 1_000_000_000).rfc3339(),
-        command: command_line(),
+        command: command_line::of_this_process(&plan.workload.secret_parameters),
         status: if outcome.interrupted { Status::Interrupted } else { Status::Complete },
         verdict: Verdict { status: VerdictStatus::Valid, reasons: vec![], checks: vec![] },
         workload: workload_info(plan),
@@ -151,36 +152,6 @@ pub fn add_held(record: &mut Record, bytes: Option<u64>) {
 pub fn add_faults(record: &mut Record, faults: FaultFigures) {
     record.faults = Some(faults);
     record.verdict = verdict::judge(&VerdictInput::of(record));
-}
-
-/// The exact command line, but for a password.
-pub fn command_line() -> Vec<String> {
-    let mut words: Vec<String> = Vec::new();
-    for word in std::env::args_os() {
-        let word = word.to_string_lossy().into_owned();
-        let word = match (words.last().map(String::as_str), word.split_once('=')) {
-            (Some("--password"), _) => HIDDEN.to_owned(),
-            (_, Some(("--password", _))) => format!("--password={HIDDEN}"),
-            _ => without_log_in(&word),
-        };
-        words.push(word);
-    }
-    words
-}
-
-/// Stands for a password in a record.
-const HIDDEN: &str = "…";
-
-/// An endpoint without its password.
-fn without_log_in(word: &str) -> String {
-    let Some((scheme, rest)) = word.split_once("://") else { return word.to_owned() };
-    match rest.rsplit_once('@') {
-        Some((login, place)) => {
-            let user = login.split(':').next().unwrap_or("");
-            format!("{scheme}://{user}:{HIDDEN}@{place}")
-        }
-        None => word.to_owned(),
-    }
 }
 
 fn workload_info(plan: &RunPlan) -> WorkloadInfo {
@@ -355,17 +326,4 @@ fn own_deviations(plan: &RunPlan, outcome: &Outcome) -> Vec<Deviation> {
 /// The wall clock's time now, for the name of a run's folder.
 pub fn now() -> SystemTime {
     SystemTime::UNIX_EPOCH + Duration::from_nanos(pubmark_protocol::clock::realtime_ns())
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_password_never_reaches_a_record() {
-        assert_eq!(without_log_in("mqtt://ann:secret@host:1"), "mqtt://ann:…@host:1");
-        assert_eq!(without_log_in("--endpoint=mqtt://ann:secret@host"), "--endpoint=mqtt://ann:…@host");
-        assert_eq!(without_log_in("mqtt://host"), "mqtt://host");
-        assert_eq!(without_log_in("smart-home"), "smart-home");
-    }
 }

@@ -24,7 +24,7 @@ use crate::exit_code::ExitCode;
 use crate::experiment::refusal;
 use crate::failure::Failure;
 use crate::protocols::{self, Protocol, Spoken};
-use crate::{brokerless, certificates, linked, placement, sources, suggestion, unbuilt};
+use crate::{brokerless, certificates, linked, log_in, placement, sources, suggestion, unbuilt};
 
 /// System of a run that names none.
 const DEFAULT_SYSTEM: &str = "builtin";
@@ -99,7 +99,7 @@ impl Wanted {
 
     /// Checks the arguments that say what is measured.
     pub fn asked(run: &Run, spoken: Spoken, workload: &Workload, stop: &Arc<AtomicBool>) -> Result<Wanted, Failure> {
-        let login = login(run)?;
+        let login = log_in::of(run)?;
         let wanted = match &run.setup.endpoint {
             Some(url) => external(url, run, spoken, login),
             None => started(run, spoken, workload, login, stop),
@@ -213,20 +213,6 @@ fn keep_trying(
 /// Each broker to the next, and the last to the first: everyone is heard and hears.
 fn crossings(brokers: usize) -> impl Iterator<Item = (usize, usize)> {
     (0..brokers).map(move |from| (from, (from + 1) % brokers)).filter(|(from, to)| from != to)
-}
-
-fn login(run: &Run) -> Result<Option<Credentials>, Failure> {
-    let Some(user) = run.setup.user.clone() else { return Ok(None) };
-    let password = match (&run.setup.password, &run.setup.password_env) {
-        (Some(password), _) => password.clone(),
-        (None, Some(variable)) => std::env::var(variable).map_err(|error| {
-            Failure::from_error(ExitCode::Usage, &error)
-                .during(format!("failed to read the password from the environment variable `{variable}`"))
-                .hint(format!("`export {variable}=…` first"))
-        })?,
-        (None, None) => String::new(),
-    };
-    Ok(Some(Credentials { user, password }))
 }
 
 /// A system that runs already; with `--system` it has that system's name and may be ranked as that.
@@ -456,6 +442,7 @@ pub fn for_subscribers(found: &pubmark_systems::Endpoint) -> Endpoint {
 fn not_started(error: SystemError, name: &str) -> Failure {
     let exit = match error {
         SystemError::Interrupted { .. } => ExitCode::Interrupted,
+        SystemError::Untrusted { .. } => ExitCode::Usage,
         _ => ExitCode::SystemFailed,
     };
     let failure = Failure::from_error(exit, &error);
@@ -463,6 +450,9 @@ fn not_started(error: SystemError, name: &str) -> Failure {
         SystemError::Missing { .. } => {
             failure.hint(format!("`pubmark install {name}` installs it; `--system builtin` needs no installation"))
         }
+        SystemError::Untrusted { .. } => failure.hint(format!(
+            "`pubmark install --again {name}` as the user who runs pubmark, in a folder of that user alone"
+        )),
         _ => failure,
     }
 }

@@ -167,7 +167,7 @@ impl Server for Artemis {
         let tls = is_encrypted.then(|| Tls { server_name: "localhost".to_owned(), authorities, identity: None });
         let (scheme, address) =
             if is_encrypted { ("amqps", self.addresses.amqps) } else { ("amqp", self.addresses.amqp) };
-        let known = || Credentials { user: LOGIN.0.to_owned(), password: LOGIN.1.to_owned() };
+        let known = || Credentials { user: LOGIN.0.to_owned(), password: LOGIN.1.into() };
         let credentials = (listener != Listener::Guarded).then(known);
         Ok(Endpoint {
             shown: format!("{scheme}://{address}"),

@@ -61,7 +61,7 @@ pub fn session(client_id: &str) -> SessionConfig {
 
 /// A log-in.
 pub fn credentials(user: &str, password: &str) -> Option<Credentials> {
-    Some(Credentials { user: user.to_owned(), password: password.to_owned() })
+    Some(Credentials { user: user.to_owned(), password: password.into() })
 }
 
 impl<C: Clients> Peer<C> {

@@ -190,7 +190,7 @@ impl RabbitMq {
 }
 
 fn login() -> Option<Credentials> {
-    Some(Credentials { user: LOGIN.0.to_owned(), password: LOGIN.1.to_owned() })
+    Some(Credentials { user: LOGIN.0.to_owned(), password: LOGIN.1.into() })
 }
 
 impl Server for RabbitMq {

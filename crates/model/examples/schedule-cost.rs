@@ -135,6 +135,7 @@ fn streams_cost(name: &str, topic: &str, publishers: u32, subscribers: u32, filt
         placement: Placement::Split,
         subscribers_on_every_node: false,
         deviations: Vec::new(),
+        secret_parameters: vec![],
     };
     let begin = Instant::now();
     let streams: usize = Fleet::new(&workload, 1).streams(&workload).iter().map(|heard| heard.len()).sum();

@@ -12,6 +12,7 @@ use crate::payload::{Body, SizeDistribution};
 use crate::qos::Qos;
 use crate::reaction::Reaction;
 use crate::requests::{Requests, Responds};
+use crate::secret::Secret;
 use crate::topic::{TopicFilter, TopicTemplate};
 
 /// Which reading of a published workload: as the paper's numbers were made, or as its text means it.
@@ -49,8 +50,8 @@ pub enum SessionKind {
 pub struct Credentials {
     /// User name.
     pub user: String,
-    /// Password; never written to a record.
-    pub password: String,
+    /// Password.
+    pub password: Secret,
 }
 
 /// Bytes at the front of a will's payload that say whose it is.
@@ -236,4 +237,6 @@ pub struct Workload {
     pub subscribers_on_every_node: bool,
     /// Changes made while loading.
     pub deviations: Vec<Deviation>,
+    /// Parameters of the file that passwords are made of. What `--set` gives them is shown nowhere.
+    pub secret_parameters: Vec<String>,
 }

@@ -127,6 +127,16 @@ pub enum SystemError {
         /// What it holds.
         value: String,
     },
+    /// A program that others could have changed.
+    #[error("`{program}` is not run: `{}`: {why}", path.display())]
+    Untrusted {
+        /// The program.
+        program: String,
+        /// It, or a folder on the way to it.
+        path: PathBuf,
+        /// Whose it is, or who can change it.
+        why: String,
+    },
     /// The program is not there.
     #[error("{program} is not installed{}", by(.install))]
     Missing {

@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 use crate::definition::{Definition, ProcessBackEnd};
 use crate::error::SystemError;
 use crate::process::Process;
-use crate::programs::{self, SELF};
+use crate::programs::{self, FOLDER_VARIABLE, SELF};
 
 /// Longest run of a script: a broker that is compiled on a small machine takes minutes.
 pub const WITHIN: Duration = Duration::from_secs(20 * 60);
@@ -39,6 +39,12 @@ pub enum InstallError {
         system: String,
         /// What it runs as.
         instead: String,
+    },
+    /// No variable says where programs go.
+    #[error("there is no folder to install `{system}` in: neither {FOLDER_VARIABLE}, XDG_DATA_HOME nor HOME names one")]
+    NoFolder {
+        /// The system.
+        system: String,
     },
     /// The script needs root's rights.
     #[error("installing `{system}` needs root's rights")]
@@ -106,7 +112,7 @@ pub fn is_up_to_date(definition: &Definition) -> Option<Installed> {
     let back_end = definition.back_ends.process.as_ref()?;
     let here = found(definition)?;
     let own = back_end.install.contains(VARIABLE);
-    (!own || here.program.starts_with(programs::folder())).then_some(here)
+    (!own || programs::is_own(&here.program)).then_some(here)
 }
 
 /// The shell commands that install the system.
@@ -117,7 +123,8 @@ pub fn script(definition: &Definition) -> Result<&str, InstallError> {
 /// Runs the script, each line that it says handed to `line`, until it ends, `stop` is set or [`WITHIN`] is over; then
 /// looks for the program. Nothing of the script runs on afterwards.
 pub fn run(definition: &Definition, stop: &AtomicBool, line: &mut dyn FnMut(&str)) -> Result<Installed, InstallError> {
-    run_under(&programs::folder(), definition, stop, line)
+    let folder = programs::folder().ok_or_else(|| InstallError::NoFolder { system: definition.name.clone() })?;
+    run_under(&folder, definition, stop, line)
 }
 
 fn run_under(
@@ -140,7 +147,13 @@ fn run_under(
             source,
         })?;
         let mut command = Command::new("sh");
-        command.args(["-eu", "-c", script]).env("PROGRAMS", folder).env("DEBIAN_FRONTEND", "noninteractive");
+        // What others of the user's group may write to would not be run later; archives keep no owners.
+        let script = format!("umask 022\n{script}");
+        command
+            .args(["-eu", "-c", &script])
+            .env("TAR_OPTIONS", "--no-same-owner")
+            .env("PROGRAMS", folder)
+            .env("DEBIAN_FRONTEND", "noninteractive");
         run_script(command, &definition.name, stop, line)?;
     }
     programs::find_program(&back_end.program, back_end)

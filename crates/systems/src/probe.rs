@@ -12,7 +12,7 @@ use crate::condition::{Neighbours, Situation};
 use crate::definition::{Definition, Line, Probe};
 use crate::launch::Endpoint;
 use crate::process::run_to_end;
-use crate::programs::{find_program, folder};
+use crate::programs::{find_program, folder_text};
 use crate::template::Values;
 
 /// Most that is read from a connection while one text is waited for, bytes. Answers are lines.
@@ -51,10 +51,10 @@ fn values(endpoint: &Endpoint, listener: &str) -> Values {
     values.set("token", token());
     values.set("host", endpoint.address.ip().to_string());
     values.set(&format!("port:{listener}"), endpoint.address.port().to_string());
-    values.set("programs", folder().display().to_string());
+    values.set("programs", folder_text());
     let login = endpoint.credentials.as_ref();
     values.set("login_user", login.map_or("", |login| &login.user));
-    values.set("login_password", login.map_or("", |login| &login.password));
+    values.set("login_password", login.map_or("", |login| login.password.expose()));
     values.set("authority", endpoint.authority.as_ref().map_or(String::new(), |path| path.display().to_string()));
     values
 }

@@ -2,7 +2,7 @@
 //! machine has.
 
 use std::fs;
-use std::os::unix::fs::PermissionsExt;
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
@@ -15,21 +15,34 @@ use crate::process::run_to_end;
 pub const FOLDER_VARIABLE: &str = "PUBMARK_PROGRAMS";
 /// Start of the environment variables that name one program each: `PUBMARK_PROGRAM_NATS_SERVER`.
 pub const PROGRAM_VARIABLE: &str = "PUBMARK_PROGRAM_";
+/// Stands for the folder for programs where there is none (Debian policy, 9.2.3: it never exists).
+const NOWHERE: &str = "/nonexistent";
 /// Program that stands for the running one.
 pub const SELF: &str = "{self}";
 /// Longest run of a command that tells a version: a Java program on a busy machine takes seconds.
 pub(crate) const VERSION_WITHIN: Duration = Duration::from_secs(30);
 
 /// Folder where `pubmark install` puts programs: `$PUBMARK_PROGRAMS`, else `$XDG_DATA_HOME/pubmark/programs`, else
-/// `~/.local/share/pubmark/programs`; in the folder for temporary files if there is no home. It need not exist.
-pub fn folder() -> PathBuf {
-    let variable = |name: &str| std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
-    let chosen = variable(FOLDER_VARIABLE)
+/// `~/.local/share/pubmark/programs`. It need not exist. `None` where no variable names an absolute path: a folder that
+/// others can write to is no place for programs.
+pub fn folder() -> Option<PathBuf> {
+    let variable = |name: &str| std::env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
+    let chosen = std::env::var_os(FOLDER_VARIABLE).filter(|value| !value.is_empty());
+    // Fails only without a working directory.
+    chosen
+        .and_then(|chosen| std::path::absolute(chosen).ok())
         .or_else(|| variable("XDG_DATA_HOME").map(|data| data.join("pubmark/programs")))
         .or_else(|| variable("HOME").map(|home| home.join(".local/share/pubmark/programs")))
-        .unwrap_or_else(|| std::env::temp_dir().join("pubmark/programs"));
-    // Fails only without a working directory; then a relative path is as good.
-    std::path::absolute(&chosen).unwrap_or(chosen)
+}
+
+/// The folder as texts name it; a place where nothing is if there is none.
+pub(crate) fn folder_text() -> String {
+    folder().map_or_else(|| NOWHERE.to_owned(), |folder| folder.display().to_string())
+}
+
+/// Is this a program that `pubmark install` placed?
+pub fn is_own(program: &Path) -> bool {
+    folder().is_some_and(|folder| program.starts_with(folder))
 }
 
 /// Environment variable that overrides a program: `PUBMARK_PROGRAM_NATS_SERVER` for `nats-server`.
@@ -55,7 +68,8 @@ pub fn find_program(program: &str, back_end: &ProcessBackEnd) -> Result<PathBuf,
     }
     let missing = || SystemError::Missing { program: program.clone(), install: back_end.install.trim().to_owned() };
     if program.contains('/') {
-        return Some(PathBuf::from(&program)).filter(|path| is_executable(path)).ok_or_else(missing);
+        let found = Some(PathBuf::from(&program)).filter(|path| is_executable(path)).ok_or_else(missing)?;
+        return trusted(found);
     }
     let path = std::env::var_os("PATH").unwrap_or_default();
     let search = back_end.search.iter().map(|folder| PathBuf::from(with_folder(&folder.to_string_lossy())));
@@ -64,6 +78,42 @@ pub fn find_program(program: &str, back_end: &ProcessBackEnd) -> Result<PathBuf,
         .map(|folder| folder.join(&program))
         .find(|path| is_executable(path))
         .ok_or_else(missing)
+        .and_then(trusted)
+}
+
+/// A program of the folder for programs belongs to root or to us, and nobody else can change it or what lies on the way to it:
+/// it would be run as us.
+fn trusted(program: PathBuf) -> Result<PathBuf, SystemError> {
+    if !is_own(&program) {
+        return Ok(program);
+    }
+    // What a link points to is what is run; the way to the link and the way behind it both count.
+    let real = program.canonicalize().unwrap_or_else(|_| program.clone());
+    for path in program.ancestors().chain(real.ancestors()) {
+        let Ok(found) = fs::symlink_metadata(path) else { continue };
+        if let Some(why) = distrust(&found) {
+            return Err(SystemError::Untrusted { program: program.display().to_string(), path: path.to_owned(), why });
+        }
+    }
+    Ok(program)
+}
+
+/// Why a file or folder cannot be relied on.
+fn distrust(found: &fs::Metadata) -> Option<String> {
+    // SAFETY: the call has no arguments and cannot fail.
+    let own_user = unsafe { libc::geteuid() };
+    let (owner, mode) = (found.uid(), found.mode());
+    if owner != 0 && owner != own_user {
+        return Some(format!("it belongs to user {owner}, who is neither root nor the one who runs pubmark"));
+    }
+    // In a folder like /tmp entries are their owners', whoever may make some; the mode of a link says nothing.
+    let is_sticky = found.is_dir() && mode & libc::S_ISVTX != 0;
+    if is_sticky || found.file_type().is_symlink() {
+        return None;
+    }
+    // A group whose number is its owner's is that user's alone (Debian, Ubuntu, Fedora).
+    let of_others = mode & 0o020 != 0 && found.gid() != owner;
+    (mode & 0o002 != 0 || of_others).then(|| format!("others can change it (mode {:04o})", mode & 0o7777))
 }
 
 /// What the program says its version is; `None` where it does not say so in the expected words.
@@ -96,7 +146,7 @@ pub(crate) fn version_in(output: &str, after: &str) -> Option<String> {
 
 /// Fills in the one placeholder that is known before any start.
 fn with_folder(text: &str) -> String {
-    text.replace("{programs}", &folder().display().to_string())
+    text.replace("{programs}", &folder_text())
 }
 
 fn is_executable(path: &Path) -> bool {
@@ -104,6 +154,7 @@ fn is_executable(path: &Path) -> bool {
 }
 
 #[cfg(test)]
+#[allow(clippy::unwrap_used)]
 mod tests {
     use super::*;
 
@@ -115,7 +166,23 @@ mod tests {
 
     #[test]
     fn the_folder_for_programs_is_an_absolute_path_that_ends_as_documented() {
-        let folder = folder();
+        let Some(folder) = folder() else { return };
         assert!(std::env::var_os(FOLDER_VARIABLE).is_some() || folder.ends_with("pubmark/programs"), "{folder:?}");
+    }
+
+    #[test]
+    fn what_others_can_change_is_not_relied_on() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("program");
+        fs::write(&file, "").unwrap();
+        let said = |mode: u32| {
+            fs::set_permissions(&file, fs::Permissions::from_mode(mode)).unwrap();
+            distrust(&fs::symlink_metadata(&file).unwrap())
+        };
+        assert_eq!(said(0o755), None);
+        assert!(said(0o777).is_some_and(|why| why.contains("0777")));
+        assert!(said(0o757).is_some());
+        // The folder for temporary files is everybody's, with entries that are their owners'.
+        assert_eq!(distrust(&fs::symlink_metadata("/tmp").unwrap()), None);
     }
 }

@@ -61,12 +61,12 @@ fn a_password_is_asked_for_and_kept_out_of_the_record() {
     if !mosquitto_is_installed() {
         return;
     }
-    let login = Credentials { user: "sensor".to_owned(), password: "s3cret words".to_owned() };
+    let login = Credentials { user: "sensor".to_owned(), password: "s3cret words".into() };
     let mut options = options("mqtt311");
     options.credentials = Some(login.clone());
     let running = start(&Definition::load("mosquitto").unwrap(), &options, &mut |endpoint| match mqtt_connect(
         endpoint,
-        Some((&login.user, &login.password)),
+        Some((&login.user, login.password.expose())),
     )? {
         0 => Ok(()),
         code => Err(format!("connect refused with code {code}")),

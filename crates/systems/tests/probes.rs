@@ -43,7 +43,7 @@ fn every_probe_of_the_fast_systems_makes_its_round_trip_with_and_without_a_login
         assert_eq!(protocols.len(), 2, "{name}");
         for protocol in protocols {
             drop(begin(&definition, &options(protocol)));
-            let login = Credentials { user: "ann".to_owned(), password: "sesame".to_owned() };
+            let login = Credentials { user: "ann".to_owned(), password: "sesame".into() };
             let running = begin(&definition, &StartOptions { credentials: Some(login), ..options(protocol) });
             // Without the log-in the same probe is refused.
             let open = Endpoint { credentials: None, ..running.endpoint().clone() };

@@ -68,7 +68,7 @@ fn a_system_without_a_broker_or_with_a_container_alone_says_so() {
 #[test]
 fn a_system_that_cannot_ask_for_a_login_is_not_started_open_to_all() {
     let mut options = options("mqtt5");
-    options.credentials = Some(Credentials { user: "a".to_owned(), password: "b".to_owned() });
+    options.credentials = Some(Credentials { user: "a".to_owned(), password: "b".into() });
     let error = start(&script(LISTEN, 4.0, 1.0), &options, &mut |_| Ok(())).unwrap_err().to_string();
     assert_eq!(error, "`script` cannot be started with a log-in: its definition has no part `when: password`");
     options.tls = Some(TlsFiles { authority: "a".into(), certificate: "b".into(), key: "c".into() });

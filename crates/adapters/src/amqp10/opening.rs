@@ -56,11 +56,11 @@ fn log_in(link: &mut Link, shared: &mut Shared, offered: &[&str]) -> Result<(), 
         let words = format!("it offers the mechanisms {}, not {needed}", offered.join(", "));
         return Err(Cause::NotAuthorized(Said::words(words)));
     }
-    if credentials.as_ref().is_some_and(|known| known.user.contains('\0') || known.password.contains('\0')) {
+    if credentials.as_ref().is_some_and(|known| known.user.contains('\0') || known.password.expose().contains('\0')) {
         return Err(Cause::Dropped("ended by us: PLAIN cannot carry a log-in with a NUL in it".to_owned()));
     }
     link.outbox.append(&mut shared.pool, |out| match &credentials {
-        Some(known) => encode_plain(&known.user, &known.password, &hostname, out),
+        Some(known) => encode_plain(&known.user, known.password.expose(), &hostname, out),
         None => encode_anonymous(&hostname, out),
     });
     Ok(())

@@ -54,7 +54,7 @@ impl<V: ProtocolVersion> Mqtt<V> {
             client_id: &config.client_id,
             will,
             user: credentials.map(|credentials| credentials.user.as_str()),
-            password: credentials.map(|credentials| credentials.password.as_bytes()),
+            password: credentials.map(|credentials| credentials.password.expose().as_bytes()),
             properties: if config.persistent { Properties::new(&expiry) } else { Properties::NONE },
         };
         let mut encoded = Ok(());

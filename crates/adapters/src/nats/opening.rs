@@ -93,7 +93,7 @@ fn say_connect(link: &mut Link, shared: &mut Shared, encrypts: bool) {
         headers: true,
         no_responders: true,
         user: credentials.map(|credentials| credentials.user.as_str()),
-        pass: credentials.map(|credentials| credentials.password.as_str()),
+        pass: credentials.map(|credentials| credentials.password.expose()),
     };
     link.pings = link.pings.wrapping_add(1);
     link.outbox.append(&mut shared.pool, |out| {

@@ -17,7 +17,7 @@ pub fn say_hello(link: &mut Link, shared: &mut Shared) {
     let mut words: Vec<&[u8]> = vec![b"HELLO", b"3"];
     if let Some(credentials) = link.config.log_in(&shared.config) {
         let user = if credentials.user.is_empty() { DEFAULT_USER } else { &credentials.user };
-        words.extend([&b"AUTH"[..], user.as_bytes(), credentials.password.as_bytes()]);
+        words.extend([&b"AUTH"[..], user.as_bytes(), credentials.password.expose().as_bytes()]);
     }
     // The name that CLIENT LIST shows; it may have no blanks.
     let name: String = link.config.client_id.chars().map(|c| if c.is_ascii_graphic() { c } else { '-' }).collect();

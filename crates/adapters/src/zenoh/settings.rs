@@ -71,7 +71,11 @@ impl Settings {
             * 1_000;
         let (open_ms, most) = (OPEN_WITHIN.as_millis(), self.maximum_message_bytes);
         let login = self.credentials.as_ref().map_or(String::new(), |login| {
-            format!("auth: {{usrpwd: {{user: {}, password: {}}}}},", quoted(&login.user), quoted(&login.password))
+            format!(
+                "auth: {{usrpwd: {{user: {}, password: {}}}}},",
+                quoted(&login.user),
+                quoted(login.password.expose())
+            )
         });
         format!(
             "{{mode: \"{mode}\",
@@ -131,7 +135,7 @@ mod tests {
     #[test]
     fn a_log_in_stays_what_it_is() {
         let password = "q\"uo\\te}\n\u{2028}ü 🦀";
-        let credentials = Some(Credentials { user: "ann".to_owned(), password: password.to_owned() });
+        let credentials = Some(Credentials { user: "ann".to_owned(), password: password.into() });
         let config = Settings { credentials, ..settings() }.config(&Place::Router("127.0.0.1:1".parse().unwrap()));
         let found = config.unwrap().get_json("transport/auth/usrpwd/password").unwrap();
         assert_eq!(found, format!("{password:?}").replace("\\u{2028}", "\u{2028}"));

@@ -37,8 +37,8 @@ pub fn begin(link: &mut Link, shared: &mut Shared, accepts: bool) -> Result<(), 
         return Ok(());
     }
     let log_in = link.config.log_in(&shared.config);
-    let is_too_long = |text: &String| text.len() > LONGEST_LOG_IN_BYTES;
-    if log_in.is_some_and(|log_in| is_too_long(&log_in.user) || is_too_long(&log_in.password)) {
+    let is_too_long = |text: &str| text.len() > LONGEST_LOG_IN_BYTES;
+    if log_in.is_some_and(|log_in| is_too_long(&log_in.user) || is_too_long(log_in.password.expose())) {
         let words = format!("PLAIN has no room for a user name or password of more than {LONGEST_LOG_IN_BYTES} B");
         return Err(Cause::Refused(Said::words(words)));
     }
@@ -77,7 +77,7 @@ pub fn on_greeting(
             encode_greeting_rest(mechanism, out);
         }
         match log_in {
-            Some(log_in) => encode_hello(log_in.user.as_bytes(), log_in.password.as_bytes(), out),
+            Some(log_in) => encode_hello(log_in.user.as_bytes(), log_in.password.expose().as_bytes(), out),
             None => encode_ready(ours, out),
         }
     });

@@ -20,7 +20,7 @@ use crate::exit_code::ExitCode;
 use crate::failure::Failure;
 use crate::measurement::Measured;
 use crate::printer::Printer;
-use crate::{commands, recording, rendering};
+use crate::{command_line, commands, recording, rendering};
 use search::{Bounds, Found, Search};
 use trial::{Made, Trials, is_doubtful};
 
@@ -125,7 +125,7 @@ impl Capacity<'_> {
             schema_version: CAPACITY_SCHEMA_VERSION,
             pubmark_version: env!("CARGO_PKG_VERSION").to_owned(),
             name: self.folder.name().to_owned(),
-            command: recording::command_line(),
+            command: command_line::of_this_process(&self.secret_parameters()),
             started_at,
             took_s: took.as_secs_f64(),
             status,
@@ -140,6 +140,11 @@ impl Capacity<'_> {
             trials,
             environment: seen.environment,
         }
+    }
+
+    /// Parameters that the workload makes passwords of. Every trial has loaded it, so that a failure is known by now.
+    fn secret_parameters(&self) -> Vec<String> {
+        self.trials.run.load().map(|workload| workload.secret_parameters).unwrap_or_default()
     }
 
     fn write(&self, record: &CapacityRecord) -> Result<(), Failure> {

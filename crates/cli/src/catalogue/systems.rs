@@ -102,7 +102,7 @@ fn here(systems: &[Definition]) -> Vec<Option<String>> {
                 let place =
                     if system.back_ends.process.as_ref().is_some_and(|process| process.program == programs::SELF) {
                         "this program".to_owned()
-                    } else if found.program.starts_with(programs::folder()) {
+                    } else if programs::is_own(&found.program) {
                         "installed by pubmark".to_owned()
                     } else {
                         found.program.display().to_string()

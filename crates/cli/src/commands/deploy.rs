@@ -1,7 +1,7 @@
 //! `pubmark deploy`: files by which an orchestrator places a run on several machines.
 
 use std::fs::DirBuilder;
-use std::os::unix::fs::DirBuilderExt as _;
+use std::os::unix::fs::{DirBuilderExt as _, PermissionsExt as _};
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -12,14 +12,15 @@ use pubmark_systems::StartOptions;
 use pubmark_systems::launch::rendered;
 use pubmark_systems::limits::{self, Machine, ResourceLimits};
 
+use crate::commands::run_arguments::Run;
 use crate::deploy::apply::Applied;
-use crate::deploy::{Deployment, Kind, Workload};
+use crate::deploy::{CREDENTIALS, Deployment, Kind, Workload};
 use crate::exit_code::ExitCode;
 use crate::experiment::arguments;
 use crate::failure::{Failure, Outcome};
 use crate::printer::Printer;
 use crate::units::positive_duration;
-use crate::{rendering, signals, target};
+use crate::{command_line, log_in, rendering, signals, target};
 
 /// Longest wait for the end of a run that was applied, if nothing else is said.
 const APPLY_LIMIT: Duration = Duration::from_secs(3600);
@@ -91,6 +92,11 @@ pub struct Deploy {
     pub options: Vec<String>,
 }
 
+/// Options of a run that say what the password is.
+const PASSWORD_OPTIONS: [&str; 3] = ["--password", "--password-env", "--password-file"];
+/// File of the coordinator's secrets that holds the password.
+const PASSWORD_FILE: &str = "password";
+
 /// Limits for a machine that is not this one.
 fn anywhere(text: &str) -> Result<ResourceLimits, String> {
     let any = Machine { cores: u32::MAX, memory_bytes: None };
@@ -100,18 +106,19 @@ fn anywhere(text: &str) -> Result<ResourceLimits, String> {
 impl Deploy {
     /// Writes the files and says what to type next.
     pub fn perform(self, printer: &Printer) -> Outcome {
-        self.check()?;
-        let deployment = self.deployment()?;
+        let run = self.check()?;
+        let deployment = self.deployment(&run)?;
         let files = deployment.files(self.kind);
         if let Some((name, _)) = files.iter().find(|(name, _)| self.out.join(name).exists()) {
             return Err(Failure::usage(format!("`{}` is there already", self.out.join(name).display()))
                 .hint("`--out` names another folder; certificates are made anew each time"));
         }
-        // Keys are in some; a container's user has to read them, so the folder is what keeps others out.
-        DirBuilder::new().recursive(true).mode(0o700).create(&self.out).map_err(|error| {
-            Failure::from_error(ExitCode::Usage, &error).during(format!("failed to make `{}`", self.out.display()))
-        })?;
-        rendering::write_files(&files, &self.out)?;
+        self.make_folder()?;
+        for (name, text) in &files {
+            // What Compose mounts is read by a container's user, so there the folder keeps others out.
+            let mode = if self.kind == Kind::Compose && name.contains('/') { 0o644 } else { 0o600 };
+            rendering::write_with_mode(&self.out.join(name), text, mode)?;
+        }
         if self.apply {
             let stop = signals::watch()?;
             let manifest = self.out.join(&files[0].0);
@@ -122,8 +129,25 @@ impl Deploy {
         Ok(ExitCode::Ok)
     }
 
-    /// Names that an orchestrator takes (RFC 1123), and options that a run takes.
-    fn check(&self) -> Result<(), Failure> {
+    /// A folder into which nobody else sees. One that is there stays as it is, and is refused if others could read keys in it.
+    fn make_folder(&self) -> Result<(), Failure> {
+        let shown = self.out.display();
+        let failed = |error: std::io::Error| {
+            Failure::from_error(ExitCode::Usage, &error).during(format!("failed to make `{shown}`"))
+        };
+        DirBuilder::new().recursive(true).mode(0o700).create(&self.out).map_err(failed)?;
+        let mode = std::fs::metadata(&self.out).map_err(failed)?.permissions().mode();
+        if self.kind == Kind::Compose && mode & 0o077 != 0 {
+            return Err(Failure::usage(format!(
+                "others can look into `{shown}`, and private keys are to be written there"
+            ))
+            .hint(format!("`chmod 700 {shown}`, or `--out` with a folder that is not there yet")));
+        }
+        Ok(())
+    }
+
+    /// Names that an orchestrator takes (RFC 1123), and options that a run takes, which are given.
+    fn check(&self) -> Result<Run, Failure> {
         let fits = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';
         let edge = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit();
         let name = &self.name;
@@ -140,12 +164,40 @@ impl Deploy {
         if run.nodes.is_some() || run.setup.local_nodes.is_some() {
             return Err(Failure::usage("the number of nodes stands before `--`").hint("`--nodes 5 -- --qos 1`"));
         }
-        Ok(())
+        Ok(run)
     }
 
-    fn deployment(&self) -> Result<Deployment, Failure> {
+    /// OPTIONS without the password, which goes to the coordinator in a file of its secrets: what a container is started with is
+    /// shown to everybody who may look at it.
+    fn options(&self) -> Result<Vec<String>, Failure> {
+        let mut options = Vec::new();
+        let mut words = self.options.iter();
+        while let Some(word) = words.next() {
+            let name = word.split('=').next().unwrap_or_default();
+            match PASSWORD_OPTIONS.contains(&name) {
+                true if !word.contains('=') => drop(words.next()),
+                true => {}
+                false => options.push(word.clone()),
+            }
+        }
+        if command_line::shown(options.clone(), &[]) != options {
+            return Err(Failure::usage(
+                "OPTIONS hold a password, which would stand in the files for everybody to read",
+            )
+            .hint("`--user NAME --password-env VARIABLE` hands it to the coordinator as a secret"));
+        }
+        Ok(options)
+    }
+
+    fn deployment(&self, run: &Run) -> Result<Deployment, Failure> {
         let has_endpoint = self.options.iter().any(|word| word == "--endpoint" || word.starts_with("--endpoint="));
-        let mut options = self.options.clone();
+        let mut options = self.options()?;
+        let mut credentials = credentials::fresh().map_err(|error| Failure::from_error(ExitCode::Internal, &error))?;
+        let log_in = log_in::of(run)?.filter(|_| options.len() != self.options.len());
+        if let Some(log_in) = log_in {
+            credentials[0].push((PASSWORD_FILE, format!("{}\n", log_in.password.expose())));
+            options.extend(["--password-file".to_owned(), format!("{CREDENTIALS}/{PASSWORD_FILE}")]);
+        }
         let system = if has_endpoint {
             None
         } else {
@@ -180,7 +232,7 @@ impl Deploy {
             image: self.image.clone(),
             nodes: self.nodes,
             options,
-            credentials: credentials::fresh().map_err(|error| Failure::from_error(ExitCode::Internal, &error))?,
+            credentials,
         })
     }
 

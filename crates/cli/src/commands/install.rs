@@ -72,7 +72,9 @@ impl Install {
 
 /// The commands of all, as a shell script.
 fn commands(definitions: &[Definition]) -> Result<String, Failure> {
-    let mut text = format!("PROGRAMS='{}'\n", programs::folder().display());
+    let folder =
+        programs::folder().map_or_else(|| "/opt/pubmark/programs".to_owned(), |folder| folder.display().to_string());
+    let mut text = format!("PROGRAMS='{folder}'\n");
     for definition in definitions {
         text.push_str(&format!("\n# {}\n{}\n", definition.name, install::script(definition).map_err(failure)?));
     }
@@ -109,12 +111,15 @@ fn line(definition: &Definition, installed: &Installed, tried: &[String]) -> Str
 
 fn failure(error: InstallError) -> Failure {
     let exit = match error {
-        InstallError::NoProgram { .. } => ExitCode::Usage,
+        InstallError::NoProgram { .. } | InstallError::NoFolder { .. } => ExitCode::Usage,
         InstallError::Interrupted { .. } => ExitCode::Interrupted,
         _ => ExitCode::SystemFailed,
     };
     let failure = Failure::from_error(exit, &error);
     match error {
+        InstallError::NoFolder { .. } => {
+            failure.hint("`export PUBMARK_PROGRAMS=/opt/pubmark/programs`, a folder of yours alone")
+        }
         InstallError::NeedsRoot { command, .. } => failure.hint(format!("`{command}`")),
         InstallError::Failed { .. } => {
             failure.hint("what it said stands above; `pubmark install --print SYSTEM` prints the commands")

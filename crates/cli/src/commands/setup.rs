@@ -7,6 +7,7 @@ use std::time::Duration;
 use clap::builder::{PossibleValue, PossibleValuesParser};
 use clap::{Args, ValueEnum};
 use pubmark_model::link::choice::LinkChoice;
+use pubmark_model::secret::Secret;
 use pubmark_model::topology::Topology;
 use pubmark_model::workload::{Placement, Variant, Workload};
 use pubmark_systems::BackEndChoice;
@@ -162,12 +163,18 @@ pub struct Setup {
     pub user: Option<String>,
 
     /// Environment variable that holds the password
-    #[arg(long, value_name = "VARIABLE", requires = "user", conflicts_with = "password", help_heading = "Connection")]
+    #[arg(long, value_name = "VARIABLE", requires = "user", conflicts_with_all = ["password", "password_file"],
+          help_heading = "Connection")]
     pub password_env: Option<String>,
 
-    /// The password; others on this machine can see it, `--password-env` is safer
+    /// File that holds the password in its first line
+    #[arg(long, value_name = "FILE", requires = "user", conflicts_with = "password", help_heading = "Connection")]
+    pub password_file: Option<PathBuf>,
+
+    /// The password. Others on this machine see it in the list of processes, as they see what `--set` gives: `--password-env`
+    /// and `--password-file` hide it
     #[arg(long, value_name = "PASSWORD", requires = "user", help_heading = "Connection")]
-    pub password: Option<String>,
+    pub password: Option<Secret>,
 
     /// Addresses of this machine that connections come from, in turn: `127.0.0.1-127.0.0.8`, `10.0.0.0/28`, or a list with
     /// commas; each has about 28,000 ports

@@ -13,7 +13,7 @@ use pubmark_systems::limits::ResourceLimits;
 /// Port of the coordinator.
 const COORDINATOR_PORT: u16 = 7700;
 /// Where things are in our own containers.
-const CREDENTIALS: &str = "/pubmark/credentials";
+pub const CREDENTIALS: &str = "/pubmark/credentials";
 const WORKLOAD: &str = "/pubmark/workload/workload.yaml";
 /// Whom our own containers run as: nobody that a machine knows.
 const USER: u32 = 65_532;

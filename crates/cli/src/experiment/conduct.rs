@@ -21,7 +21,7 @@ use super::runner::{Finished, Runner};
 use crate::exit_code::ExitCode;
 use crate::failure::{Failure, Outcome};
 use crate::printer::Printer;
-use crate::{placement, recording, rendering, signals};
+use crate::{command_line, placement, recording, rendering, signals};
 
 /// How an experiment is carried out, and what is printed.
 #[derive(Clone, Debug)]
@@ -44,15 +44,19 @@ pub fn conduct(experiment: Experiment, folder: Option<&Path>, options: &Options,
         return Ok(ExitCode::Ok);
     }
     refuse_if_nothing_runs(&plan)?;
-    let made = RunFolder::create(&options.out, &experiment.name, recording::now())
-        .map_err(|error| rendering::unstored(&error))?;
     let kept = definition::kept(experiment, &from);
+    let workloads = plan.cells.iter().filter_map(|cell| cell.ready.as_ref().ok());
+    let secrets: Vec<String> =
+        workloads.flat_map(|ready| ready.measurement.workload.secret_parameters.iter().cloned()).collect();
+    kept.refuse_passwords(&secrets)?;
+    let made = RunFolder::create(&options.out, &kept.experiment.name, recording::now())
+        .map_err(|error| rendering::unstored(&error))?;
     kept.write(made.path())?;
     // From here on everything rests on what is in the folder.
     let mut plan = Plan::new(kept.experiment, &planning::absolute(Some(made.path()))?, &stop)?;
     let planned = Planned::new(
         UtcTime::from_system_time(recording::now()).rfc3339(),
-        recording::command_line(),
+        command_line::of_this_process(&[]),
         plan.schedules(),
     );
     let journal = Journal::create(made.path(), planned).map_err(unusable)?;

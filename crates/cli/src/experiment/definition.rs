@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 
 use pubmark_model::experiment::{self, Experiment, LoadError, Loaded, Objection, Word};
 use pubmark_model::load::{self as workloads, LoadOptions};
+use pubmark_model::secret::masked_yaml;
 use pubmark_record::comparison::{FIGURES, Unit};
 use pubmark_systems::{Definition, affinity, limits};
 
@@ -120,6 +121,9 @@ pub fn workload_words(experiment: &Experiment) -> String {
     }
 }
 
+/// Folder of workloads in an experiment's.
+const WORKLOADS: &str = "workloads";
+
 /// Files that an experiment rests on, with the names they get in its folder.
 pub struct Kept {
     /// The experiment, naming the files as they are in its folder.
@@ -148,9 +152,9 @@ pub fn kept(mut experiment: Experiment, folder: &Path) -> Kept {
         });
         *name = kept;
     };
-    keep(&mut experiment.workload, "workloads");
+    keep(&mut experiment.workload, WORKLOADS);
     for workload in &mut experiment.axes.workload {
-        keep(workload, "workloads");
+        keep(workload, WORKLOADS);
     }
     for choice in &mut experiment.axes.system {
         keep(&mut choice.system, "systems");
@@ -159,16 +163,47 @@ pub fn kept(mut experiment: Experiment, folder: &Path) -> Kept {
 }
 
 impl Kept {
+    /// An experiment's folder is shown and handed on, so a password must not be in what is kept there.
+    pub fn refuse_passwords(&self, secret_parameters: &[String]) -> Result<(), Failure> {
+        let refused = |place: String| {
+            Failure::usage(format!(
+                "{place} holds a password, and an experiment's folder keeps it for everybody to read"
+            ))
+            .hint("in the workload, `credentials: {user: …, password_env: NAME}` takes it from the environment")
+        };
+        let set = &self.experiment.set;
+        let varied = &self.experiment.axes.set;
+        let settings = set
+            .iter()
+            .map(|(key, value)| (key, value))
+            .chain(varied.iter().flat_map(|(key, values)| values.iter().map(move |value| (key, value))));
+        for (key, value) in settings {
+            let setting = format!("{key}={value}");
+            if secret_parameters.contains(key) || masked_yaml(&setting) != setting {
+                return Err(refused(format!("the setting `{key}`")));
+            }
+        }
+        for (_, source) in self.files.iter().filter(|(name, _)| name.starts_with(WORKLOADS)) {
+            if read(source).map(|text| masked_yaml(&text) != text)? {
+                return Err(refused(format!("`{}`", source.display())));
+            }
+        }
+        Ok(())
+    }
+
     /// Writes the files and the definition into the experiment's folder.
     pub fn write(&self, folder: &Path) -> Result<(), Failure> {
         for (name, source) in &self.files {
-            let text = std::fs::read_to_string(source).map_err(|error| {
-                Failure::from_error(ExitCode::Usage, &error).during(format!("failed to read `{}`", source.display()))
-            })?;
-            rendering::write(&folder.join(name), &text)?;
+            rendering::write(&folder.join(name), &read(source)?)?;
         }
         rendering::write(&folder.join(DEFINITION_FILE), &self.experiment.to_yaml())
     }
+}
+
+fn read(file: &Path) -> Result<String, Failure> {
+    std::fs::read_to_string(file).map_err(|error| {
+        Failure::from_error(ExitCode::Usage, &error).during(format!("failed to read `{}`", file.display()))
+    })
 }
 
 /// Reads the definition in an experiment's folder.

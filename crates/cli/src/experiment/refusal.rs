@@ -131,6 +131,7 @@ fn not_installed(definition: &Definition, options: &StartOptions) -> Option<Refu
                     let said = said.split(": ").next().unwrap_or(&said);
                     refused(format!("{said} (`pubmark install {name}`)"))
                 }
+                Err(error @ SystemError::Untrusted { .. }) => refused(error.to_string()),
                 _ => None,
             }
         }

@@ -111,7 +111,7 @@ fn tls_and_log_ins_work_where_they_are_offered() {
     let authority = certificates.authority.display().to_string();
     for definition in FAST.into_iter().filter(|name| !is_own(name)).filter_map(here) {
         for protocol in SPOKEN.into_iter().filter(|protocol| definition.protocols.contains_key(*protocol)) {
-            let login = Credentials { user: "ann".to_owned(), password: "open-sesame".to_owned() };
+            let login = Credentials { user: "ann".to_owned(), password: "open-sesame".into() };
             let asks = definition.asks_for_login(false);
             let options = StartOptions {
                 tls: definition.encrypts(false).then(|| TlsFiles {

@@ -48,7 +48,7 @@ pub fn secured(protocol: &str, folder: &Path) -> StartOptions {
     let made = Certificates::make(folder, "slow");
     StartOptions {
         tls: Some(TlsFiles { authority: made.authority, certificate: made.server, key: made.key }),
-        credentials: Some(Credentials { user: LOGIN.0.to_owned(), password: LOGIN.1.to_owned() }),
+        credentials: Some(Credentials { user: LOGIN.0.to_owned(), password: LOGIN.1.into() }),
         ..options(protocol)
     }
 }

@@ -4,6 +4,7 @@ use std::error::Error as _;
 use std::pin::Pin;
 use std::sync::Arc;
 
+use pubmark_model::file_name;
 use pubmark_protocol::clock;
 use tokio::sync::mpsc;
 use tokio::time::{sleep, timeout};
@@ -30,7 +31,7 @@ pub(super) struct Service {
     pub run_less_raw_ns: i64,
 }
 
-/// Longest name of a node, bytes.
+/// Most of a refused node's name that is shown, letters.
 const LONGEST_NAME: usize = 64;
 
 #[tonic::async_trait]
@@ -86,17 +87,15 @@ impl Service {
         if !is_same(&join.token, &self.token) {
             return Err((Code::PermissionDenied, "its token is not this cluster's".to_owned()));
         }
-        let is_printable = join.name.chars().all(|letter| !letter.is_control());
-        if join.name.is_empty() || join.name.len() > LONGEST_NAME || !is_printable {
-            let why = format!("its name is empty, longer than {LONGEST_NAME} bytes, or cannot be printed");
-            return Err((Code::InvalidArgument, why));
+        if !file_name::is_one(&join.name) {
+            return Err((Code::InvalidArgument, format!("it has no name that can be used: {}", file_name::RULE)));
         }
         Ok(())
     }
 
     /// Enters that somebody was refused, and says so to them.
     fn refused(&self, peer: &Peer, name: Option<&str>, code: Code, why: &str) -> Status {
-        let name = name.map(|name| name.chars().take(LONGEST_NAME).filter(|letter| !letter.is_control()).collect());
+        let name = name.map(|name| name.chars().take(LONGEST_NAME).filter(char::is_ascii_graphic).collect());
         self.hub.refuse(Refusal { address: peer.address, name, why: why.to_owned() });
         Status::new(code, why)
     }

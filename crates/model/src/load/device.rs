@@ -13,6 +13,7 @@ use crate::arrival::{Arrival, Phase};
 use crate::churn::{CheckPhase, Churn, Leave};
 use crate::qos::Qos;
 use crate::reaction::{Reaction, Think};
+use crate::secret::Secret;
 use crate::topic::TopicTemplate;
 use crate::workload::{Credentials, DeviceGroup, SessionKind};
 
@@ -60,7 +61,7 @@ pub(crate) fn group(raw: &RawGroup, scale: u32, place: Span) -> Result<DeviceGro
         will: options::will(raw, session)?,
         mqtt: options::mqtt(raw.mqtt.as_ref())?,
         in_flight_window: window.map_or(DEFAULT_IN_FLIGHT_WINDOW, |window| window as u16),
-        credentials: raw.credentials.as_ref().map(credentials),
+        credentials: credentials(raw.credentials.as_ref())?,
         client: raw.client.as_ref().map(|client| check_name(client).map(|()| client.value.clone())).transpose()?,
         link: links::of_group(raw.link.as_ref()),
         isolate: is_isolated(raw.isolate.as_ref()),
@@ -95,8 +96,37 @@ pub(crate) fn session(word: Option<&Word<SessionWord>>) -> SessionKind {
 }
 
 /// Log-in.
-pub(crate) fn credentials(raw: &RawCredentials) -> Credentials {
-    Credentials { user: raw.user.clone(), password: raw.password.clone() }
+pub(crate) fn credentials(raw: Option<&Spanned<RawCredentials>>) -> Result<Option<Credentials>, Problem> {
+    let Some(raw) = raw else { return Ok(None) };
+    let user = raw.value.user.clone();
+    let password = match (&raw.value.password, &raw.value.password_env) {
+        (Some(password), None) => password.clone(),
+        (None, Some(variable)) => password_of(variable)?,
+        (Some(_), Some(variable)) => {
+            return Err(Problem::new(ProblemKind::Conflict, "the password is given twice")
+                .at(variable.span, "and here")
+                .help("keep `password_env`, which others cannot read in the file"));
+        }
+        (None, None) => {
+            return Err(Problem::new(ProblemKind::MissingKey, "a log-in has no password")
+                .at(raw.span, "here")
+                .help("`password_env: NAME` names the environment variable that holds it; or `password: \"…\"`"));
+        }
+    };
+    Ok(Some(Credentials { user, password }))
+}
+
+fn password_of(variable: &Spanned<String>) -> Result<Secret, Problem> {
+    std::env::var(&variable.value).map(Secret::new).map_err(|error| {
+        let why = match error {
+            std::env::VarError::NotPresent => "is not set",
+            std::env::VarError::NotUnicode(_) => "is not UTF-8",
+        };
+        let name = &variable.value;
+        Problem::new(ProblemKind::ImpossibleValue, format!("the environment variable `{name}` {why}"))
+            .at(variable.span, "the password is taken from it")
+            .help(format!("`export {name}=…` first"))
+    })
 }
 
 fn arrival(raw: &RawGroup, missing: impl Fn() -> Problem) -> Result<Arrival, Problem> {

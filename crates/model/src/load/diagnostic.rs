@@ -5,6 +5,8 @@ use std::sync::Arc;
 
 use miette::{LabeledSpan, NamedSource, SourceCode};
 
+use crate::secret::masked_yaml;
+
 /// A place in one of the texts that a workload is made of.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Span {
@@ -36,9 +38,9 @@ impl Sources {
         Sources { subject, texts: Vec::new() }
     }
 
-    /// Adds a text under the name shown for it; returns its number.
-    pub fn add(&mut self, name: impl Into<String>, text: impl Into<Arc<str>>) -> u16 {
-        self.texts.push((name.into(), text.into()));
+    /// Adds a text under the name shown for it; returns its number. It is kept without its passwords, all else in its place.
+    pub fn add(&mut self, name: impl Into<String>, text: impl AsRef<str>) -> u16 {
+        self.texts.push((name.into(), masked_yaml(text.as_ref()).into()));
         (self.texts.len() - 1) as u16
     }
 }

@@ -176,14 +176,21 @@ pub fn parse(file_name: &str, text: &str, options: &LoadOptions) -> Result<Workl
     }
     let mut sources = Sources::default();
     sources.add(file_name, text);
+    // What cannot be read is said below.
+    let secret_parameters = yaml::parse(text).map(|root| overlay::secret_parameters(&root)).unwrap_or_default();
     let settings: Vec<(String, String, u16)> = options
         .set
         .iter()
         .take(usize::from(u16::MAX) - 1)
-        .map(|(key, value)| (key.clone(), value.clone(), sources.add("--set", format!("{key}={value}"))))
+        .map(|(key, value)| {
+            let hidden = secret_parameters.contains(key);
+            let shown = if hidden { "*".repeat(value.len()) } else { value.clone() };
+            (key.clone(), value.clone(), sources.add("--set", format!("{key}={shown}")))
+        })
         .collect();
     let mut workload = build(text, options, &settings)
         .map_err(|problem| LoadError::from(Box::new(problem.into_diagnostic(&sources))))?;
+    workload.secret_parameters = secret_parameters;
     if let Some(bytes) = options.payload {
         adjust::set_payload(&mut workload, bytes);
     }

@@ -4,6 +4,7 @@
 use super::diagnostic::{Problem, ProblemKind, Span};
 use super::node::{Entry, Node, Value};
 use super::{suggest, yaml};
+use crate::secret;
 
 /// Makes the published reading: each field given there replaces that field. Without one, nothing changes.
 pub(crate) fn publish(root: &mut Node, published: Option<Node>) -> Result<(), Problem> {
@@ -215,6 +216,27 @@ pub(crate) fn parameters(root: &Node) -> Result<Vec<(String, Node)>, Problem> {
         parameters.push((entry.key.clone(), node.clone()));
     }
     Ok(parameters)
+}
+
+/// Names of the parameters that passwords are made of, in any reading of the file.
+pub(crate) fn secret_parameters(root: &Node) -> Vec<String> {
+    let mut names = Vec::new();
+    collect_secret_parameters(root, false, &mut names);
+    names
+}
+
+fn collect_secret_parameters(node: &Node, is_secret: bool, names: &mut Vec<String>) {
+    match &node.value {
+        Value::Text(text) if is_secret => {
+            let after = text.split("${").skip(1);
+            names.extend(after.filter_map(|rest| rest.split_once('}')).map(|(name, _)| name.to_owned()));
+        }
+        Value::List(items) => items.iter().for_each(|item| collect_secret_parameters(item, is_secret, names)),
+        Value::Map(entries) => entries
+            .iter()
+            .for_each(|entry| collect_secret_parameters(&entry.node, is_secret || secret::is_named(&entry.key), names)),
+        _ => {}
+    }
 }
 
 /// Replaces `${name}` in every text by the parameter's value: a text that is nothing else becomes that value.

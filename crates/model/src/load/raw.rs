@@ -10,6 +10,7 @@ use super::shape::{
     AnyText, CheckText, CountText, DurationText, Form, Named, NumberText, OneOrMany, QosText, RateText, ShareText,
     SizeText, Spanned, SpreadText, Text, ThinkText, Word,
 };
+use crate::secret::Secret;
 
 /// A pubmark workload: who sends what, who listens.
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
@@ -108,7 +109,7 @@ macro_rules! with_device_fields {
             /// Messages sent and not yet acknowledged at most (QoS 1, 2); 20 by default.
             pub in_flight_window: Option<Text<CountText>>,
             /// User name and password.
-            pub credentials: Option<RawCredentials>,
+            pub credentials: Option<Spanned<RawCredentials>>,
             /// Emulated network between the group and the system: one of `links`, a preset such as `lte`, or `none`.
             pub link: Option<Spanned<String>>,
             /// Where its clients run: `none` (default) with all others, or `process`: in a process of their own, so that what they cost
@@ -340,8 +341,10 @@ pub(crate) struct RawMqtt {
 pub(crate) struct RawCredentials {
     /// User name.
     pub user: String,
-    /// Password; never written to a record.
-    pub password: String,
+    /// Password; never written to a record. Others can read it in the file: `password_env` is safer.
+    pub password: Option<Secret>,
+    /// Environment variable that holds the password, in place of `password`.
+    pub password_env: Option<Spanned<String>>,
 }
 
 /// A group of like subscribers.
@@ -363,7 +366,7 @@ pub(crate) struct RawSubscriber {
     /// What the session keeps: `clean` (default) or `persistent`.
     pub session: Option<Word<SessionWord>>,
     /// User name and password.
-    pub credentials: Option<RawCredentials>,
+    pub credentials: Option<Spanned<RawCredentials>>,
     /// Name of a shared group: each message goes to one of the group's subscribers, not to all of them.
     pub shared: Option<Spanned<String>>,
     /// Time spent on a message before the next is taken; none by default.
@@ -392,7 +395,7 @@ pub(crate) struct RawSubscriberChange {
     /// See `subscribers`.
     pub session: Option<Word<SessionWord>>,
     /// See `subscribers`.
-    pub credentials: Option<RawCredentials>,
+    pub credentials: Option<Spanned<RawCredentials>>,
     /// See `subscribers`.
     pub shared: Option<Spanned<String>>,
     /// See `subscribers`.

@@ -66,7 +66,7 @@ pub(crate) struct RawRequester {
     /// Requests of one requester that wait for answers at once, at most; 10 by default.
     pub in_flight: Option<Text<CountText>>,
     /// User name and password.
-    pub credentials: Option<RawCredentials>,
+    pub credentials: Option<Spanned<RawCredentials>>,
     /// Emulated network between the group and the system: one of `links`, a preset such as `lte`, or `none`.
     pub link: Option<Spanned<String>>,
     /// Where its clients run: `none` (default) with all others, or `process`: in a process of their own.
@@ -98,7 +98,7 @@ pub(crate) struct RawResponder {
     /// Requests that wait at a responder, at most; one beyond is dropped and counted. 1000 by default.
     pub queue: Option<Text<CountText>>,
     /// User name and password.
-    pub credentials: Option<RawCredentials>,
+    pub credentials: Option<Spanned<RawCredentials>>,
     /// Emulated network between the group and the system: one of `links`, a preset such as `lte`, or `none`.
     pub link: Option<Spanned<String>>,
     /// Where its clients run: `none` (default) with all others, or `process`: in a process of their own.
@@ -243,7 +243,7 @@ fn responders(raw: &RawResponder, scale: u32) -> Result<SubscriberGroup, Problem
         filters: filters.iter().map(topics::filter).collect::<Result<_, _>>()?,
         qos: raw.qos.as_ref().map_or(Ok(Qos::BestEffort), value::qos)?,
         session: SessionKind::Clean,
-        credentials: raw.credentials.as_ref().map(device::credentials),
+        credentials: device::credentials(raw.credentials.as_ref())?,
         shared: raw.shared.as_ref().map(|name| options::shared(name, &raw.filters.value)).transpose()?,
         processing: Duration::ZERO,
         client: None,

@@ -86,6 +86,7 @@ pub(crate) fn checked(
             .map(|word| word.value)
             == Some(SubscribersWord::EveryNode),
         deviations,
+        secret_parameters: Vec::new(),
     };
     links::resolve(&mut workload, &raw)?;
     faults::resolve(&mut workload, &raw.faults)?;
@@ -189,7 +190,7 @@ fn subscriber_group(raw: &RawSubscriber, number: u32, scale: u32) -> Result<Subs
         filters: filters.iter().map(topics::filter).collect::<Result<_, _>>()?,
         qos: raw.qos.as_ref().map_or(Ok(Qos::BestEffort), value::qos)?,
         session: device::session(raw.session.as_ref()),
-        credentials: raw.credentials.as_ref().map(device::credentials),
+        credentials: device::credentials(raw.credentials.as_ref())?,
         shared: raw.shared.as_ref().map(|name| options::shared(name, &raw.filters.value)).transpose()?,
         processing: raw.processing.as_ref().map_or(Ok(Duration::ZERO), value::duration)?,
         client: raw

@@ -71,6 +71,7 @@ pub(crate) fn workload(devices: Vec<DeviceGroup>, subscribers: Vec<SubscriberGro
         placement: Placement::Split,
         subscribers_on_every_node: false,
         deviations: Vec::new(),
+        secret_parameters: vec![],
     }
 }
 

@@ -32,7 +32,7 @@ pub(super) fn failed(record: &Record) -> Option<Found> {
         text.push_str(&format!(" (mostly: {})", first.cause));
     }
     let hint = if connections.auth_failed > 0 {
-        "check `--user` and `--password-env`"
+        "check `--user` and `--password-env` or `--password-file`"
     } else {
         "see the causes in the report; `pubmark doctor` shows the limits"
     };

@@ -7,6 +7,7 @@ mod probe;
 use std::collections::BTreeMap;
 use std::path::Path;
 
+use pubmark_model::file_name;
 use pubmark_record::record::PaperVersion;
 use serde::Deserialize;
 
@@ -211,6 +212,14 @@ impl Definition {
     }
 
     fn check(&self) -> Result<(), String> {
+        let profiles = self.profiles.keys().map(|name| ("profile", name));
+        let listeners = self.listeners.keys().map(|name| ("listener", name));
+        for (what, name) in [("system", &self.name)].into_iter().chain(profiles).chain(listeners) {
+            if !file_name::is_one(name) {
+                // The log of a system, its control group and its container are called after it.
+                return Err(format!("`{name}` cannot be the name of a {what}: {}", file_name::RULE));
+            }
+        }
         if !self.profiles.contains_key(DEFAULT_PROFILE) {
             return Err(format!("profile `{DEFAULT_PROFILE}` is missing"));
         }

@@ -180,7 +180,7 @@ fn login(
 pub(super) fn fixed_login(offer: &Offer) -> Option<Credentials> {
     offer.fixed_login.as_ref().map(|written| {
         let (user, password) = written.split_once(':').unwrap_or((written, ""));
-        Credentials { user: user.to_owned(), password: password.to_owned() }
+        Credentials { user: user.to_owned(), password: password.into() }
     })
 }
 

@@ -55,7 +55,7 @@ pub(super) fn values(plan: &Plan, broker: usize, ports: &[Ports], folders: &Fold
     values.set("brokers", plan.brokers().to_string());
     values.set("directory", &folders.own);
     values.set("shared_directory", &folders.shared);
-    values.set("programs", programs::folder().display().to_string());
+    values.set("programs", programs::folder_text());
     values.set("user", own_user_name());
     if let BackEnd::Process { program, .. } = &plan.back_end {
         values.set("self", program.display().to_string());
@@ -67,7 +67,7 @@ pub(super) fn values(plan: &Plan, broker: usize, ports: &[Ports], folders: &Fold
     }
     if let Some(login) = &plan.login {
         values.set("login_user", &login.user);
-        values.set("login_password", &login.password);
+        values.set("login_password", login.password.expose());
     }
     // Without a raise, the system's own size: texts outside `when: raised` may name it.
     let packet_bytes = plan.raised.or(plan.definition.limits.maximum_packet_bytes);

@@ -1,0 +1,264 @@
+//! Passwords, as a type that cannot be printed, and the words of a command line or a file that hold one.
+
+use std::fmt;
+
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
+use serde::de::{Deserialize, Deserializer, Error, Unexpected, Visitor};
+use serde::{Serialize, Serializer};
+
+/// What is shown in place of a secret.
+pub const MASK: &str = "…";
+
+/// A text that is never shown: `Debug`, `Display` and every text format of serde (JSON, YAML) give [`MASK`]. Only a binary
+/// format, by which processes of one run hand it on, holds the text itself.
+#[derive(Clone, Default, PartialEq, Eq)]
+pub struct Secret(String);
+
+impl Secret {
+    /// Takes the text in.
+    pub fn new(text: impl Into<String>) -> Secret {
+        Secret(text.into())
+    }
+
+    /// The text itself, for the system that asks for it.
+    pub fn expose(&self) -> &str {
+        &self.0
+    }
+}
+
+impl From<&str> for Secret {
+    fn from(text: &str) -> Secret {
+        Secret::new(text)
+    }
+}
+
+impl std::str::FromStr for Secret {
+    type Err = std::convert::Infallible;
+
+    fn from_str(text: &str) -> Result<Secret, Self::Err> {
+        Ok(Secret::new(text))
+    }
+}
+
+impl fmt::Debug for Secret {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str(MASK)
+    }
+}
+
+impl fmt::Display for Secret {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str(MASK)
+    }
+}
+
+impl Serialize for Secret {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let text = if serializer.is_human_readable() { MASK } else { &self.0 };
+        serializer.serialize_str(text)
+    }
+}
+
+impl<'de> Deserialize<'de> for Secret {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Secret, D::Error> {
+        struct Text;
+        impl Text {
+            /// The usual message of serde would show the value.
+            fn refused<T, E: Error>() -> Result<T, E> {
+                Err(E::invalid_type(Unexpected::Other("a value that is not text"), &Text))
+            }
+        }
+        impl Visitor<'_> for Text {
+            type Value = Secret;
+
+            fn expecting(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+                formatter.write_str("a text in quotes")
+            }
+
+            fn visit_str<E>(self, text: &str) -> Result<Secret, E> {
+                Ok(Secret::new(text))
+            }
+
+            fn visit_bool<E: Error>(self, _: bool) -> Result<Secret, E> {
+                Text::refused()
+            }
+
+            fn visit_i64<E: Error>(self, _: i64) -> Result<Secret, E> {
+                Text::refused()
+            }
+
+            fn visit_u64<E: Error>(self, _: u64) -> Result<Secret, E> {
+                Text::refused()
+            }
+
+            fn visit_f64<E: Error>(self, _: f64) -> Result<Secret, E> {
+                Text::refused()
+            }
+        }
+        deserializer.deserialize_str(Text)
+    }
+}
+
+impl JsonSchema for Secret {
+    fn inline_schema() -> bool {
+        true
+    }
+
+    fn schema_name() -> std::borrow::Cow<'static, str> {
+        "Secret".into()
+    }
+
+    fn json_schema(_: &mut SchemaGenerator) -> Schema {
+        json_schema!({ "type": "string" })
+    }
+}
+
+/// Does a key or an option of this name hold a secret? Names that are nearly right count, since they are mistyped ones.
+pub fn is_named(key: &str) -> bool {
+    let key = key.to_ascii_lowercase();
+    let is_a_place = key.ends_with("_env") || key.ends_with("-env") || key.ends_with("_file") || key.ends_with("-file");
+    !is_a_place && ["passw", "passphrase", "secret"].iter().any(|word| key.contains(word))
+}
+
+/// A URL, or any text with one in it, without the password of its log-in. What may be a password in a malformed URL is left
+/// out, too: all behind the user's name up to the last `@`, or behind a `:` that no port follows.
+pub fn without_password(url: &str) -> String {
+    let Some((scheme, rest)) = url.split_once("://") else {
+        // `ann:word@host`, or `mqtt:ann:word@host` with its slashes forgotten.
+        return match url.rsplit_once('@') {
+            Some((login, place)) if login.contains(':') => {
+                format!("{}:{MASK}@{place}", login.split(':').next().unwrap_or_default())
+            }
+            _ => url.to_owned(),
+        };
+    };
+    if let Some((login, place)) = rest.rsplit_once('@') {
+        return match login.split_once(':') {
+            Some((user, _)) => format!("{scheme}://{user}:{MASK}@{place}"),
+            None => url.to_owned(),
+        };
+    }
+    let is_port = |text: &str| {
+        let port = text.split(['/', '?']).next().unwrap_or_default();
+        (1..=5).contains(&port.len()) && port.bytes().all(|byte| byte.is_ascii_digit())
+    };
+    match rest.split_once(':') {
+        Some((host, behind)) if !rest.starts_with('[') && !is_port(behind) && host.find(['/', '?']).is_none() => {
+            format!("{scheme}://{host}:{MASK}")
+        }
+        _ => url.to_owned(),
+    }
+}
+
+/// A text of YAML, or of one setting of it, with `*` in place of each byte of what stands under a key that [`is_named`] a
+/// secret. Places keep their numbers, so that what is underlined stays so.
+pub fn masked_yaml(text: &str) -> String {
+    let mut masked = String::with_capacity(text.len());
+    // Indentation of a key whose value stands on the lines below it.
+    let mut block: Option<usize> = None;
+    for line in text.split_inclusive('\n') {
+        let indentation = line.len() - line.trim_start().len();
+        if let Some(of_key) = block {
+            if line.trim().is_empty() || indentation > of_key {
+                push_masked(line, &mut masked);
+                continue;
+            }
+            block = None;
+        }
+        let mut rest = line;
+        while let Some((before, value, behind)) = secret_value(rest) {
+            masked.push_str(before);
+            push_masked(value, &mut masked);
+            let is_block = behind.trim().is_empty() && (value.is_empty() || value.starts_with(['|', '>', '"', '\'']));
+            block = is_block.then_some(indentation);
+            rest = behind;
+        }
+        masked.push_str(rest);
+    }
+    masked
+}
+
+fn push_masked(text: &str, out: &mut String) {
+    out.extend(text.bytes().map(|byte| if byte == b'\n' || byte == b'\r' { char::from(byte) } else { '*' }));
+}
+
+/// The first value of a line that stands under a key of a secret: what is before it, the value, what is behind it.
+fn secret_value(line: &str) -> Option<(&str, &str, &str)> {
+    let is_of_key = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | '.' | '"' | '\'');
+    for (colon, _) in line.match_indices([':', '=']) {
+        let head = line[..colon].trim_end();
+        let from =
+            head.rfind(|c| !is_of_key(c)).map_or(0, |at| at + head[at..].chars().next().map_or(1, char::len_utf8));
+        if !is_named(head[from..].trim_matches(['"', '\''])) {
+            continue;
+        }
+        let behind = &line[colon + 1..];
+        let start = colon + 1 + (behind.len() - behind.trim_start_matches([' ', '\t']).len());
+        let value = &line[start..];
+        let in_braces = line[..from].contains(['{', '[']);
+        let length = match value.chars().next() {
+            Some(quote @ ('"' | '\'')) => value[1..].find(quote).map_or(value.trim_end().len(), |length| length + 2),
+            _ if in_braces => value.find([',', '}', ']']).unwrap_or(value.trim_end().len()),
+            _ => value.trim_end().len(),
+        };
+        return Some((&line[..start], &line[start..start + length], &line[start + length..]));
+    }
+    None
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_secret_is_shown_in_no_text() {
+        let secret = Secret::new("hunter2");
+        assert_eq!(format!("{secret} {secret:?} {:#?}", Some(&secret)), "… … Some(\n    …,\n)");
+        assert_eq!(serde_json::to_string(&secret).unwrap(), "\"…\"");
+        assert_eq!(secret.expose(), "hunter2");
+    }
+
+    #[test]
+    fn a_value_that_is_no_text_is_not_shown_either() {
+        let error = serde_json::from_str::<Secret>("4711").unwrap_err().to_string();
+        assert!(error.contains("a text in quotes") && !error.contains("4711"), "{error}");
+    }
+
+    #[test]
+    fn urls_lose_their_passwords_whatever_is_wrong_with_them() {
+        for (written, shown) in [
+            ("mqtt://ann:word@host:1", "mqtt://ann:…@host:1"),
+            ("--endpoint=mqtt://ann:word@host", "--endpoint=mqtt://ann:…@host"),
+            ("mqtt://ann:w@rd@host:1", "mqtt://ann:…@host:1"),
+            ("mqtt://ann:w/rd@host", "mqtt://ann:…@host"),
+            ("mqtt://ann:word", "mqtt://ann:…"),
+            ("mqtt://ann:word/x?y", "mqtt://ann:…"),
+            ("mqtt://ann:?word", "mqtt://ann:…"),
+            ("ann:word@host", "ann:…@host"),
+            ("mqtt:/ann:word@host", "mqtt:…@host"),
+            ("mqtt://ann@host:1883", "mqtt://ann@host:1883"),
+            ("mqtt://host:1883/", "mqtt://host:1883/"),
+            ("ws://host/a:b", "ws://host/a:b"),
+            ("mqtt://[::1]:1883", "mqtt://[::1]:1883"),
+            ("lte", "lte"),
+        ] {
+            assert_eq!(without_password(written), shown, "{written}");
+        }
+    }
+
+    #[test]
+    fn what_stands_under_a_password_in_a_file_is_masked_and_nothing_moves() {
+        let text = "credentials: {user: ann, password: 'a, }b', x: 1}\n  password: two words # c\nafter: 1\n\
+                    \x20 password: |\n    block\n    lines\n  user: b\npasswrd: x\npassword_env: NAME\n\
+                    devices.0.credentials.password=ä\n";
+        let masked = masked_yaml(text);
+        assert_eq!(masked.len(), text.len());
+        assert_eq!(
+            masked,
+            "credentials: {user: ann, password: ********, x: 1}\n  password: *************\nafter: 1\n\
+             \x20 password: *\n*********\n*********\n  user: b\npasswrd: *\npassword_env: NAME\n\
+             devices.0.credentials.password=**\n"
+        );
+    }
+}
