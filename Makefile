@@ -14,7 +14,7 @@ TEST_SYSTEMS := mochi nats zeromq zenoh
 SLOW_SYSTEMS := valkey rumqttd aedes artemis hivemq
 
 .DEFAULT_GOAL := help
-.PHONY: help run install image bench bench-write bars build-tests test test-all test-tenth test-packages test-systems check check-format check-lints check-docs check-sizes check-ci reference
+.PHONY: help run install image bench bench-write bars build-tests test test-all test-tenth test-packages test-systems check check-format check-lints check-docs check-sizes check-licences check-ci reference
 
 help: ## show the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -84,7 +84,7 @@ bars: test-packages ## the statistical bars, as often as they say; on a quiet ma
 test-packages:
 	@sh .ci/install-packages $(TEST_PACKAGES)
 
-check: check-format check-lints check-docs check-sizes check-ci ## formatting, lints, documentation, file sizes, the scripts of .ci
+check: check-format check-lints check-docs check-sizes check-licences check-ci ## formatting, lints, documentation, file sizes, licences, the scripts of .ci
 	@echo
 	@echo "make check: ALL CHECKS PASSED"
 
@@ -100,6 +100,10 @@ check-docs: build-tests
 
 check-sizes:
 	@sh .ci/file-sizes
+
+# `cargo deny check` judges all of deny.toml, where cargo-deny is installed and its database can be fetched.
+check-licences:
+	@.ci/licences check
 
 check-ci:
 	python3 -B -m unittest discover -s tests/ci
