@@ -159,6 +159,10 @@ fn total(groups: &[GroupEfficiency]) -> GroupEfficiency {
     let mut window = Some(PacketCounts::default());
     let mut set_up = Some(PacketCounts::default());
     let mut source = Source::Counted;
+    if groups.iter().all(|group| group.published_bytes == 0 && group.delivered_bytes == 0) {
+        // Nothing was carried for a payload: no count belongs to any.
+        (window, source) = (None, Source::Unknown);
+    }
     for group in groups {
         let (publishes, hears) = (group.published_bytes > 0, group.delivered_bytes > 0);
         total.published += group.published;
@@ -250,6 +254,13 @@ mod tests {
         assert_eq!(figures.groups[0].ratios.sent_ip, Some(0.6));
         assert_eq!(figures.total.source, Source::Estimated);
         assert_eq!(figures.largest_difference(), Some(0.04));
+    }
+
+    #[test]
+    fn where_no_payload_was_carried_nothing_was_counted_for_any() {
+        let idle = GroupEfficiency { published: 0, published_bytes: 0, ..publisher() };
+        let total = EfficiencyFigures::of(vec![idle.clone(), idle]).total;
+        assert_eq!((total.window, total.ratios, total.source), (None, Ratios::default(), Source::Unknown));
     }
 
     #[test]

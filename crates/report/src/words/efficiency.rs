@@ -21,6 +21,9 @@ pub fn source(group: &GroupEfficiency) -> &'static str {
 /// The whole run in one line.
 pub fn efficiency(figures: &EfficiencyFigures) -> String {
     let total = &figures.total;
+    if total.published_bytes == 0 && total.delivered_bytes == 0 {
+        return format!("{MISSING}: no payload was sent or delivered");
+    }
     let Ratios { sent_ethernet, sent_ip, received_ethernet, received_ip } = total.ratios;
     let how = match total.source {
         Source::Counted => "counted by the links",
