@@ -442,11 +442,15 @@ pub fn for_subscribers(found: &pubmark_systems::Endpoint) -> Endpoint {
 fn not_started(error: SystemError, name: &str) -> Failure {
     let exit = match error {
         SystemError::Interrupted { .. } => ExitCode::Interrupted,
-        SystemError::Untrusted { .. } => ExitCode::Usage,
+        _ if error.is_local() => ExitCode::Usage,
         _ => ExitCode::SystemFailed,
     };
     let failure = Failure::from_error(exit, &error);
     match error {
+        SystemError::File { .. } => failure.hint(
+            "`TMPDIR` names the folder for the system's files: it must be there, be yours to write, and have room",
+        ),
+        SystemError::Packet { .. } => failure.hint("smaller payloads (`--payload`), or another system"),
         SystemError::Missing { .. } => {
             failure.hint(format!("`pubmark install {name}` installs it; `--system builtin` needs no installation"))
         }

@@ -216,6 +216,39 @@ pub enum SystemError {
     Container(#[from] ContainerError),
 }
 
+impl SystemError {
+    /// Is it this machine or the call that is at fault, and not the system? Another folder, other rights or other words would help.
+    pub fn is_local(&self) -> bool {
+        match self {
+            SystemError::Unknown { .. }
+            | SystemError::Definition { .. }
+            | SystemError::Profile { .. }
+            | SystemError::Protocol { .. }
+            | SystemError::NoTls { .. }
+            | SystemError::Certificates { .. }
+            | SystemError::NoWebSocket { .. }
+            | SystemError::NoLogin { .. }
+            | SystemError::NoBackEnd { .. }
+            | SystemError::Topology { .. }
+            | SystemError::Packet { .. }
+            | SystemError::Limit { .. }
+            | SystemError::NotAProgram { .. }
+            | SystemError::Untrusted { .. }
+            | SystemError::NoPort { .. }
+            | SystemError::File { .. }
+            | SystemError::Container(ContainerError::Limit { .. }) => true,
+            SystemError::Keeper { .. }
+            | SystemError::Missing { .. }
+            | SystemError::Run { .. }
+            | SystemError::Command { .. }
+            | SystemError::Exited { .. }
+            | SystemError::NotReady { .. }
+            | SystemError::Interrupted { .. }
+            | SystemError::Container(_) => false,
+        }
+    }
+}
+
 /// The command that installs a program, as the end of a message; a script is not shown.
 fn by(install: &str) -> String {
     if install.trim_end().contains('\n') { String::new() } else { format!(": `{}`", install.trim_end()) }

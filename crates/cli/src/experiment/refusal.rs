@@ -68,6 +68,9 @@ pub fn not_offered(definition: &Definition, options: &StartOptions, workload: &W
     if let Err(error) = definition.profile(&options.profile) {
         return Some(Refusal::unsupported(error.to_string()));
     }
+    if let Err(error) = launch::raised_packet(definition, options) {
+        return Some(Refusal::unsupported(error.to_string()));
+    }
     if let Some(group) = workload.subscribers.iter().find(|group| group.shared.is_some())
         && definition.offer(listens_over).is_ok_and(|offer| !offer.shared_subscriptions)
     {

@@ -57,7 +57,7 @@ impl<'a> Plan<'a> {
             check_listeners(definition, options, definition.offer(second)?, container)?;
         }
         let login = login(definition, options, offer, container)?;
-        let raised = raised(definition, options)?;
+        let raised = raised_packet(definition, options)?;
         let limits = options.limits.as_ref().filter(|limits| !limits.is_empty());
         let back_end = if container { in_container(definition, options)? } else { as_program(definition)? };
         Ok(Plan { definition, options, profile, offer, back_end, login, raised, limits })
@@ -208,7 +208,10 @@ fn check_topology(definition: &Definition, options: &StartOptions) -> Result<(),
 }
 
 /// The packet size that the system is raised to, if its own does not do.
-pub(super) fn raised(definition: &Definition, options: &StartOptions) -> Result<Option<u32>, SystemError> {
+///
+/// # Errors
+/// It cannot be raised so far.
+pub fn raised_packet(definition: &Definition, options: &StartOptions) -> Result<Option<u32>, SystemError> {
     let limits = definition.limits;
     match (options.packet_bytes, limits.maximum_packet_bytes) {
         (Some(needed), Some(default)) if needed > default => {

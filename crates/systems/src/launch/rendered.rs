@@ -4,7 +4,7 @@ use crate::condition::{Neighbours, Situation};
 use crate::definition::{ConfigurationFile, ContainerBackEnd, Definition};
 use crate::error::SystemError;
 use crate::launch::StartOptions;
-use crate::launch::plan::raised;
+use crate::launch::plan::raised_packet;
 use crate::template::Values;
 
 /// Ports that people expect, by scheme; what has none gets the next free one of our own.
@@ -50,7 +50,7 @@ pub fn rendered(definition: &Definition, options: &StartOptions) -> Result<Rende
     let back_end: &ContainerBackEnd = back_end.ok_or_else(|| missing("its definition has no container"))?;
     let profile = definition.profile(&options.profile)?;
     let offer = definition.offer(&options.protocol)?;
-    let raised = raised(definition, options)?;
+    let raised = raised_packet(definition, options)?;
     let situation = Situation {
         tls: false,
         websocket: false,
