@@ -24,6 +24,7 @@ mod experiment;
 mod failure;
 mod faults;
 mod figures;
+mod life;
 mod linked;
 mod links;
 mod log_in;

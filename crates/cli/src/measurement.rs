@@ -26,6 +26,7 @@ use pubmark_model::workload::Workload;
 use pubmark_protocol::clock;
 use pubmark_protocol::sampling;
 use pubmark_record::record::{Environment, Record};
+use pubmark_systems::RunningSystem;
 use pubmark_systems::awake::Awake;
 use pubmark_systems::environment::{self, CpuTimes};
 use pubmark_systems::meter::Workers;
@@ -36,6 +37,7 @@ use crate::cluster::{Joined, Observed};
 use crate::exit_code::ExitCode;
 use crate::failure::Failure;
 use crate::faults::{self, Conductor};
+use crate::life::Life;
 use crate::linked::Linked;
 use crate::nodes;
 use crate::printer::Printer;
@@ -43,7 +45,7 @@ use crate::progress::Progress;
 use crate::protocols::Spoken;
 use crate::recording::{self, Surroundings};
 use crate::residence;
-use crate::sampling::Sampling;
+use crate::sampling::{Sampled, Sampling};
 use crate::target::{Target, Wanted};
 use crate::workers;
 
@@ -134,6 +136,8 @@ struct Watch<'a> {
     sampling: &'a Sampling,
     cpu_before: Option<CpuTimes>,
     steal: Option<f64>,
+    busy_cores: Option<f64>,
+    life: Life,
     linked: Option<&'a Linked>,
     /// What links had carried at the edges of the window.
     carried: [Option<Snapshot>; 2],
@@ -145,6 +149,12 @@ struct Watch<'a> {
     joined: Option<&'a Joined>,
 }
 
+impl Watch<'_> {
+    fn end(self) -> ([Option<Snapshot>; 2], Option<u64>, Life) {
+        (self.carried, self.held, self.life)
+    }
+}
+
 impl Observer for Watch<'_> {
     fn phase(&mut self, phase: Phase) {
         self.progress.phase(phase);
@@ -152,10 +162,12 @@ impl Observer for Watch<'_> {
     }
 
     fn progress(&mut self, phase: Phase, elapsed: Duration, length: Option<Duration>, totals: &Totals) {
+        self.life.look(phase, totals);
         self.progress.update(phase, elapsed, length, totals);
     }
 
     fn schedule_begins(&mut self, start_ns: u64) {
+        self.life.schedule_begins();
         self.linked.inspect(|linked| linked.begin(start_ns));
         // Nobody listens in a run without faults.
         let _ = self.breaker.send(start_ns);
@@ -173,10 +185,21 @@ impl Observer for Watch<'_> {
         self.joined.inspect(|joined| joined.edge(1));
         self.carried[1] = self.linked.map(Linked::snapshot);
         let now = CpuTimes::read();
-        self.steal = self.cpu_before.zip(now).and_then(|(before, now)| now.steal_since(&before));
+        let times = self.cpu_before.zip(now);
+        self.steal = times.and_then(|(before, now)| now.steal_since(&before));
+        self.busy_cores = times.and_then(|(before, now)| now.busy_cores_since(&before));
+    }
+
+    fn system_has_ended(&mut self) -> bool {
+        self.life.has_ended()
+    }
+
+    fn system_waits(&mut self) -> bool {
+        self.sampling.system_waits()
     }
 
     fn drained(&mut self) {
+        self.sampling.drained();
         // This thread is in the system's network, behind links too.
         self.held = (!self.ports.is_empty()).then(|| sockets::bytes_on_their_way(&self.ports)).flatten();
     }
@@ -244,13 +267,16 @@ impl Measurement {
         let progress = Progress::new(printer);
         let sides = Sides { publish: self.spoken.publish.shard, subscribe: self.spoken.subscribe.shard };
         let ports = ports_started(&target);
-        let (outcome, done, carried, held) = thread::scope(|scope| {
+        let life = Life::new(&target, &self.workload, &self.faults);
+        let (outcome, done, carried, held, life) = thread::scope(|scope| {
             let conductor = Conductor::start(scope, &self.workload, &self.faults, target.running.as_mut(), linked);
             let mut watch = Watch {
                 progress,
                 sampling: &sampling,
                 cpu_before: None,
                 steal: None,
+                busy_cores: None,
+                life,
                 linked,
                 carried: [None, None],
                 ports,
@@ -259,20 +285,21 @@ impl Measurement {
                 joined: self.joined.as_deref(),
             };
             let outcome = run::run(&plan, sides, launcher.as_deref(), stop, &mut watch);
-            environment.steal = watch.steal;
-            let (carried, held) = (std::mem::take(&mut watch.carried), watch.held);
-            // The conductor ends when nobody can tell it anything any more.
-            drop(watch);
-            (outcome, conductor.finish(), carried, held)
+            (environment.steal, environment.busy_cores) = (watch.steal, watch.busy_cores);
+            // The conductor ends when nobody can tell it anything any more: the rest of the watch goes before.
+            let (carried, held, life) = watch.end();
+            (outcome, conductor.finish(), carried, held, life)
         });
         environment.load_after = environment::load();
         let mut outcome = outcome.map_err(|error| not_carried_out(error, self.joined.as_deref()))?;
-        let system_ended = target.running.as_mut().and_then(|running| {
-            let status = running.ended()?;
-            Some(format!("{status}; its log ends with:\n{}", running.log_tail()))
-        });
+        let (window_ns, known) = (outcome.window_ns, target.running.as_mut().and_then(RunningSystem::own_end));
+        let end = life.end(known, (window_ns.0 > 0).then_some(window_ns.0));
+        let log_of = |running: &RunningSystem| format!("; its log ends with:\n{}", running.log_tail());
+        let system_ended =
+            end.as_ref().map(|end| format!("{}{}", end.how, target.running.as_ref().map(log_of).unwrap_or_default()));
         let mut record = self.record(&plan, &outcome, &target, environment, sampling, number, name);
         recording::add_held(&mut record, held);
+        recording::add_end(&mut record, end);
         if let Some(faults) = faults::figures(&plan, &outcome, &self.faults, &done) {
             recording::add_faults(&mut record, faults);
         }
@@ -345,7 +372,7 @@ impl Measurement {
         repetition: u32,
         run: &str,
     ) -> Record {
-        let (resources, resource_series) = sampling.finish(outcome.window_ns);
+        let Sampled { resources, rows, drain_wait_ns } = sampling.finish(outcome.window_ns, outcome.drain_ns);
         recording::record(
             plan,
             outcome,
@@ -355,7 +382,8 @@ impl Measurement {
                 system: target.info.clone(),
                 deviations: target.deviations.clone(),
                 resources,
-                resource_series,
+                resource_series: rows,
+                drain_wait_ns,
                 environment,
                 repetition,
                 repetitions: self.repetitions,

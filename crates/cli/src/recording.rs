@@ -14,8 +14,8 @@ use pubmark_record::distribution;
 use pubmark_record::faults::FaultFigures;
 use pubmark_record::nodes::NodeRow;
 use pubmark_record::record::{
-    Deviation, Environment, FilteredCounts, ReactionCounts, Record, SCHEMA_VERSION, Settings, Status, SystemInfo,
-    Verdict, VerdictStatus, WillCounts, WorkloadInfo,
+    Deviation, Environment, FilteredCounts, ReactionCounts, Record, SCHEMA_VERSION, Settings, Status, SystemEnd,
+    SystemInfo, Verdict, VerdictStatus, WillCounts, WorkloadInfo,
 };
 use pubmark_record::residence::ResidenceFigures;
 use pubmark_record::time::UtcTime;
@@ -40,6 +40,8 @@ pub struct Surroundings {
     pub resources: Resources,
     /// The same over time.
     pub resource_series: Vec<ResourceRow>,
+    /// [`Record::system_drain_wait_ns`].
+    pub drain_wait_ns: Option<u64>,
     /// The machine.
     pub environment: Environment,
     /// Nodes, of a run on several.
@@ -98,6 +100,7 @@ pub fn record(plan: &RunPlan, outcome: &Outcome, mut around: Surroundings) -> Re
         socket_unsent_bytes: outcome.unsent_bytes,
         held_bytes: outcome.held_bytes,
         system_unsent_bytes: None,
+        system_drain_wait_ns: around.drain_wait_ns,
         delivery: outcome.books.delivery,
         latency_us: distribution::summary(&times.latency),
         service_latency_us: distribution::summary(&times.service_latency),
@@ -145,6 +148,12 @@ pub fn add_links(record: &mut Record, carried: Carried, residence: Option<Reside
 /// Adds what the system's kernel still held for clients when the drain was over, and judges anew.
 pub fn add_held(record: &mut Record, bytes: Option<u64>) {
     record.system_unsent_bytes = bytes;
+    record.verdict = verdict::judge(&VerdictInput::of(record));
+}
+
+/// Adds how the system ended, if it did, and judges anew.
+pub fn add_end(record: &mut Record, end: Option<SystemEnd>) {
+    record.system.ended = end;
     record.verdict = verdict::judge(&VerdictInput::of(record));
 }
 
@@ -245,7 +254,7 @@ fn workload_deviations(plan: &RunPlan) -> Vec<Deviation> {
 }
 
 /// The back end of systems that were there before us and will be after us.
-const EXTERNAL: &str = "external";
+pub const EXTERNAL: &str = "external";
 
 /// What a run leaves on a system that it did not start.
 fn leftovers(plan: &RunPlan, spoken: Spoken) -> Vec<Deviation> {

@@ -13,6 +13,16 @@ use crate::exit_code::ExitCode;
 use crate::failure::Failure;
 use crate::target::Target;
 
+/// What a repetition cost.
+pub struct Sampled {
+    /// Over the measured window.
+    pub resources: Resources,
+    /// Over time.
+    pub rows: Vec<ResourceRow>,
+    /// Time that threads of the system waited for a processor during the drain, ns.
+    pub drain_wait_ns: Option<u64>,
+}
+
 /// Goes on while a repetition does.
 pub struct Sampling {
     sampler: Sampler,
@@ -51,17 +61,31 @@ impl Sampling {
         }
     }
 
-    /// Ends, and gives the cost of the window between two instants of `CLOCK_MONOTONIC`, and the cost over time.
-    pub fn finish(self, (start_ns, end_ns): (u64, u64)) -> (Resources, Vec<ResourceRow>) {
+    /// Do threads of the system wait for a processor now? See [`Sampler::system_waits`].
+    pub fn system_waits(&self) -> bool {
+        self.sampler.system_waits()
+    }
+
+    /// The drain is over now.
+    pub fn drained(&self) {
+        self.sampler.sample_now();
+    }
+
+    /// Ends, and gives the cost of the window between two instants of `CLOCK_MONOTONIC`, of the drain of that length after it, and
+    /// over time.
+    pub fn finish(self, (start_ns, end_ns): (u64, u64), drain_ns: u64) -> Sampled {
         let readings = self.host.and_then(HostWatch::finish);
         let samples = self.sampler.finish();
+        let drain_wait_ns = Some(drain_ns)
+            .filter(|drain_ns| *drain_ns > 0)
+            .and_then(|drain_ns| samples.system_run_queue_wait_ns(end_ns, end_ns + drain_ns));
         let host = readings.map(|readings| readings.usage(start_ns, end_ns));
         let mut rows = if end_ns > start_ns { samples.rows(start_ns, end_ns) } else { vec![] };
         let resources = Resources { host, ..samples.resources(start_ns, end_ns) };
-        let Some(observed) = self.observed else { return (resources, rows) };
+        let Some(observed) = self.observed else { return Sampled { resources, rows, drain_wait_ns } };
         let seen = observed.finish((start_ns, end_ns));
         cluster::beside(&mut rows, &seen.rows);
-        (Resources { system: seen.system, host: seen.host, ..resources }, rows)
+        Sampled { resources: Resources { system: seen.system, host: seen.host, ..resources }, rows, drain_wait_ns }
     }
 }
 

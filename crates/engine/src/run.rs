@@ -70,6 +70,15 @@ pub trait Observer {
     fn window_began(&mut self);
     /// The measured window is over: sample again.
     fn window_ended(&mut self);
+    /// Has the system under test ended? Asked while sessions come up: nobody waits for those of a system that is gone.
+    fn system_has_ended(&mut self) -> bool {
+        false
+    }
+    /// Do threads of the system wait for a processor? Asked when nothing comes any more: what is missing may lie with them. May
+    /// take a tenth of a second.
+    fn system_waits(&mut self) -> bool {
+        false
+    }
     /// Stragglers were waited for; connections are still there.
     fn drained(&mut self) {}
 }
@@ -225,6 +234,9 @@ impl Conductor<'_> {
             if self.stop.load(Relaxed) || self.worker.has_failed() {
                 return Gathered::Stopped;
             }
+            if self.observer.system_has_ended() {
+                return Gathered::None;
+            }
             // Every session that is not up has failed at least once.
             let all_tried = up + totals.failing >= wanted;
             let refused_all = up == 0 && totals.not_authorized >= wanted;
@@ -267,6 +279,7 @@ impl Conductor<'_> {
     fn drain(&mut self, end_ns: u64) -> (u64, bool) {
         self.observer.phase(Phase::Drain);
         let mut complete_since_ns = None;
+        let mut waited_until_ns = end_ns;
         let before = self.copied();
         loop {
             let now_ns = clock::monotonic_ns();
@@ -283,9 +296,14 @@ impl Conductor<'_> {
                 complete_since_ns = None;
             }
             let settled = complete && now_ns - since_ns >= SETTLE.as_nanos() as u64;
-            let quiet_since_ns = totals.last_event_ns.max(end_ns);
-            let quiet =
+            let quiet_since_ns = totals.last_event_ns.max(waited_until_ns);
+            let mut quiet =
                 is_fresh && has_closed && now_ns.saturating_sub(quiet_since_ns) >= self.plan.quiet().as_nanos() as u64;
+            if quiet && !settled && self.observer.system_waits() {
+                // A system that cannot run is silent and has lost nothing.
+                waited_until_ns = clock::monotonic_ns();
+                quiet = false;
+            }
             let over = elapsed >= self.plan.drain_limit || self.worker.has_failed();
             let done = settled || quiet || over;
             let stopped = self.stop.load(Relaxed);

@@ -52,6 +52,13 @@ pub struct Usage {
     /// Context switches in the window because a thread's time was over or a more urgent one came.
     #[serde(default)]
     pub involuntary_switches: Option<u64>,
+    /// Time that its threads were ready to run and did not, in the window, ns: others ran on the processors, or more of its own threads
+    /// were ready than there are processors, or a limit held them back. `null` for pubmark itself.
+    #[serde(default)]
+    pub run_queue_wait_ns: Option<u64>,
+    /// That time as a share of itself and the CPU time, 0 to 1; `null` where nothing ran and nothing waited.
+    #[serde(default)]
+    pub run_queue_wait_share: Option<f64>,
     /// Bytes that its TCP sockets received in the window, without headers and repetitions.
     #[serde(default)]
     pub received_bytes: Option<u64>,
@@ -91,7 +98,18 @@ impl Usage {
             involuntary_switches: sum(self.involuntary_switches, other.involuntary_switches),
             received_bytes: sum(self.received_bytes, other.received_bytes),
             sent_bytes: sum(self.sent_bytes, other.sent_bytes),
+            ..Usage::default()
         }
+        .with_run_queue_wait(sum(self.run_queue_wait_ns, other.run_queue_wait_ns))
+    }
+
+    /// With the time that its threads waited for a processor, ns.
+    #[must_use]
+    pub fn with_run_queue_wait(self, wait_ns: Option<u64>) -> Usage {
+        let wait_s = wait_ns.map(|wait_ns| wait_ns as f64 / 1e9);
+        let share =
+            wait_s.filter(|wait_s| self.cpu_seconds + wait_s > 0.0).map(|wait_s| wait_s / (self.cpu_seconds + wait_s));
+        Usage { run_queue_wait_ns: wait_ns, run_queue_wait_share: share, ..self }
     }
 }
 

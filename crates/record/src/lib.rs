@@ -31,6 +31,7 @@ pub mod schema;
 pub mod statistics;
 pub mod steadiness;
 pub mod store;
+pub mod system;
 pub mod tables;
 pub mod threshold;
 pub mod time;

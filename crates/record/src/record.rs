@@ -14,6 +14,7 @@ use crate::residence::ResidenceFigures;
 use crate::tables::{Breakdown, PairRow, SeriesRow};
 
 pub use crate::cost::{GeneratorHealth, ShardHealth};
+pub use crate::system::{LimitInfo, PaperVersion, SystemEnd, SystemInfo, TopologyInfo};
 
 /// Version of the record's schema: changes only when a field changes its meaning or goes away.
 pub const SCHEMA_VERSION: u32 = 1;
@@ -98,6 +99,10 @@ pub struct Record {
     /// the first alone); `null` where the system was not started by this run, or has no broker.
     #[serde(default)]
     pub system_unsent_bytes: Option<u64>,
+    /// Time that threads of the system were ready to run and did not while stragglers were waited for, ns; `null` where that is not
+    /// known.
+    #[serde(default)]
+    pub system_drain_wait_ns: Option<u64>,
     /// The books.
     pub delivery: Delivery,
     /// Delivery − due.
@@ -235,78 +240,6 @@ pub struct WorkloadInfo {
     pub source: Option<String>,
     /// Delivery levels used by devices, as words.
     pub qos: Vec<String>,
-}
-
-/// The system under test.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct SystemInfo {
-    /// Name of its definition, or `external`.
-    pub name: String,
-    /// What its program says.
-    pub version: Option<String>,
-    /// `builtin`, `process`, `container`, `external`.
-    pub back_end: String,
-    /// `default` or `tuned`.
-    pub profile: Option<String>,
-    /// Where clients connected, without password; of several brokers, the first.
-    pub endpoint: String,
-    /// May it be ranked against others? The built-in broker may not.
-    pub ranked: bool,
-    /// Its configuration file as used, where we wrote one; of several brokers, the first's.
-    pub configuration: Option<String>,
-    /// Image of its container.
-    #[serde(default)]
-    pub image: Option<String>,
-    /// Brokers and how they are connected; `null` for a single one.
-    #[serde(default)]
-    pub topology: Option<TopologyInfo>,
-    /// What it may use of the machine; `null` where it may use all.
-    #[serde(default)]
-    pub limits: Option<LimitInfo>,
-    /// Cores that it was pinned to, as the kernel writes them (`0-1,3`).
-    #[serde(default)]
-    pub pinned_cores: Option<String>,
-    /// Versions that published measurements used.
-    #[serde(default)]
-    pub papers: Vec<PaperVersion>,
-}
-
-/// Several brokers as one system.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub struct TopologyInfo {
-    /// Brokers.
-    pub brokers: u32,
-    /// `bridge`, `cluster`, `shard`.
-    pub mode: String,
-    /// Where clients connected, by broker.
-    pub endpoints: Vec<String>,
-}
-
-/// What a system may use of the machine.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct LimitInfo {
-    /// As it was asked for: `cpu=0.5,memory=256MB`, or the name of a set of limits.
-    pub asked: String,
-    /// CPU time over time: 0.5 is half a core.
-    pub cpu: Option<f64>,
-    /// Period over which CPU time is rationed, ms.
-    pub cpu_period_ms: Option<f64>,
-    /// Memory, bytes; without swap.
-    pub memory_bytes: Option<u64>,
-    /// Cores that it may run on.
-    pub cores: Option<u32>,
-    /// What holds it to them: `cgroup v1`, `cgroup v2`, `container`.
-    pub held_by: String,
-}
-
-/// Which version a publication measured.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-pub struct PaperVersion {
-    /// The publication.
-    pub paper: String,
-    /// The version it names.
-    pub version: String,
 }
 
 /// Settings of a run.
@@ -576,6 +509,9 @@ pub struct Environment {
     pub load_after: Option<f64>,
     /// Share of CPU time stolen by the hypervisor during the run, 0 to 1.
     pub steal: Option<f64>,
+    /// Cores that all of the machine kept busy in the measured window, pubmark and the system among it; time stolen is not.
+    #[serde(default)]
+    pub busy_cores: Option<f64>,
     /// Frequency governor, where it can be read.
     pub governor: Option<String>,
     /// Virtualisation, where it can be told.

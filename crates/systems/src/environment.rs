@@ -17,6 +17,7 @@ pub fn read() -> Environment {
         load_before: load(),
         load_after: None,
         steal: None,
+        busy_cores: None,
         governor: word("/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor"),
         virtualization: virtualization(),
         descriptor_limit: descriptors::limit().map_or(0, |limit| limit.soft),
@@ -45,6 +46,10 @@ pub struct CpuTimes {
     pub total: u64,
     /// Wanted by us but given to other guests by the hypervisor.
     pub stolen: u64,
+    /// Without work.
+    pub idle: u64,
+    /// Processors that these times are of.
+    pub processors: u32,
 }
 
 impl CpuTimes {
@@ -54,7 +59,21 @@ impl CpuTimes {
         let line = text.lines().find_map(|line| line.strip_prefix("cpu "))?;
         // user nice system idle iowait irq softirq steal; guest times after them are part of user (proc(5)).
         let times: Vec<u64> = line.split_whitespace().take(8).map_while(|field| field.parse().ok()).collect();
-        Some(CpuTimes { total: times.iter().sum(), stolen: *times.get(7)? })
+        let of_one =
+            |line: &&str| line.strip_prefix("cpu").is_some_and(|rest| rest.starts_with(|c: char| c.is_ascii_digit()));
+        Some(CpuTimes {
+            total: times.iter().sum(),
+            stolen: *times.get(7)?,
+            idle: times.get(3)? + times.get(4)?,
+            processors: text.lines().filter(of_one).count() as u32,
+        })
+    }
+
+    /// Cores that were busy since `earlier`; `None` if no tick has passed.
+    pub fn busy_cores_since(&self, earlier: &CpuTimes) -> Option<f64> {
+        let passed = self.total.checked_sub(earlier.total).filter(|passed| *passed > 0)?;
+        let free = self.idle.saturating_sub(earlier.idle) + self.stolen.saturating_sub(earlier.stolen);
+        Some(passed.saturating_sub(free) as f64 / passed as f64 * f64::from(self.processors))
     }
 
     /// Share of the time since `earlier` that was stolen, 0 to 1; `None` if no tick has passed.
@@ -133,9 +152,11 @@ mod tests {
 
     #[test]
     fn steal_is_a_share_of_the_time_passed() {
-        let earlier = CpuTimes { total: 1_000, stolen: 10 };
-        assert_eq!(CpuTimes { total: 1_200, stolen: 60 }.steal_since(&earlier), Some(0.25));
-        assert_eq!(earlier.steal_since(&earlier), None);
-        assert!(CpuTimes::read().unwrap().total > 0);
+        let earlier = CpuTimes { total: 1_000, stolen: 10, idle: 500, processors: 4 };
+        let later = CpuTimes { total: 1_200, stolen: 60, idle: 600, ..earlier };
+        assert_eq!((later.steal_since(&earlier), later.busy_cores_since(&earlier)), (Some(0.25), Some(1.0)));
+        assert_eq!((earlier.steal_since(&earlier), earlier.busy_cores_since(&earlier)), (None, None));
+        let now = CpuTimes::read().unwrap();
+        assert!(now.total > now.idle && now.processors >= 1, "{now:?}");
     }
 }

@@ -2,10 +2,11 @@
 
 use std::fs;
 use std::io::{Read, Seek, SeekFrom};
+use std::os::unix::process::ExitStatusExt;
 use std::path::Path;
 use std::time::Duration;
 
-use pubmark_record::record::{Deviation, SystemInfo};
+use pubmark_record::record::{Deviation, SystemEnd, SystemInfo};
 
 use crate::cgroup::{Cgroup, CostPlace};
 use crate::keeper::held::End;
@@ -71,9 +72,14 @@ impl RunningSystem {
         &self.deviations
     }
 
-    /// How a broker of it ended, if one did by itself; of several, which.
+    /// How a broker of it ended, if one did by itself, in words; of several, which.
     pub fn ended(&mut self) -> Option<String> {
-        end_of(&mut self.brokers).map(|(_, status)| status)
+        self.own_end().map(|end| end.how)
+    }
+
+    /// The same in figures. When is not known here.
+    pub fn own_end(&mut self) -> Option<SystemEnd> {
+        end_of(&mut self.brokers).map(|(_, end)| end)
     }
 
     /// The last lines of its log; of several brokers, of the one that ended, otherwise of the first.
@@ -120,20 +126,27 @@ impl Drop for RunningSystem {
 }
 
 /// The first broker that has ended, and how; of several, its name too.
-pub(crate) fn end_of(brokers: &mut [Broker]) -> Option<(usize, String)> {
+pub(crate) fn end_of(brokers: &mut [Broker]) -> Option<(usize, SystemEnd)> {
     let several = brokers.len() > 1;
     brokers.iter_mut().enumerate().find_map(|(number, broker)| {
         let end = broker.held.ended()?;
         let said = broker.end.get_or_insert_with(|| {
-            let memory = if ran_out_of_memory(broker.cgroup.as_ref(), broker.container.as_ref()) {
-                ", after the kernel killed a process for want of memory"
-            } else {
-                ""
+            let out_of_memory = ran_out_of_memory(broker.cgroup.as_ref(), broker.container.as_ref());
+            let memory = if out_of_memory { ", after the kernel killed a process for want of memory" } else { "" };
+            let which = if several { format!("broker {}: ", number + 1) } else { String::new() };
+            let status = match end {
+                End::Status(status) => Some(status),
+                End::WithKeeper => None,
             };
-            format!("{end}{memory}")
+            SystemEnd {
+                how: format!("{which}{end}{memory}"),
+                at_s: None,
+                exit_status: status.and_then(|status| status.code()),
+                signal: status.and_then(|status| status.signal()),
+                out_of_memory,
+            }
         });
-        let which = if several { format!("broker {}: ", number + 1) } else { String::new() };
-        Some((number, format!("{which}{said}")))
+        Some((number, said.clone()))
     })
 }
 

@@ -126,8 +126,15 @@ fn a_broker_that_dies_in_the_middle_is_named() {
     assert_eq!(output.status.code(), Some(6), "{output:?}");
     let errors = String::from_utf8(output.stderr).unwrap();
     assert!(errors.contains("`builtin` ended during the run"), "{errors}");
-    let (_, record) = only_run(&folder.path().join("runs"));
+    let (run, record) = only_run(&folder.path().join("runs"));
     assert_closed(&record);
+    let ended = &record["system"]["ended"];
+    assert_eq!((&ended["signal"], &ended["how"]), (&9.into(), &"signal: 9 (SIGKILL)".into()), "{ended}");
+    assert!((0.0..3.0).contains(&ended["at_s"].as_f64().unwrap()), "{ended}");
+    let reasons = record["verdict"]["reasons"].to_string();
+    assert!(record["verdict"]["status"] == "invalid" && reasons.contains("V25"), "{reasons}");
+    let checked = pubmark(folder.path(), &["check", run.to_str().unwrap()]).output().unwrap();
+    assert_eq!(checked.status.code(), Some(5), "{checked:?}");
     assert!(record["connections"]["dropped"].as_u64().unwrap() > 0, "{}", record["connections"]);
     assert!(record["delivery"]["skipped_disconnected"].as_u64().unwrap() > 0, "{}", record["delivery"]);
 }

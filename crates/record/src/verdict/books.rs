@@ -6,6 +6,9 @@ use crate::record::{Delivery, Status, VerdictStatus};
 
 const REPORT_IT: &str = "this is an error in pubmark: please report it with the record";
 
+/// Wait for processors during the drain, as a share of it, from which on a system may not have come to what it still held.
+const DRAIN_WAIT: f64 = 0.25;
+
 /// V07.
 pub(super) fn sending_closes(input: &VerdictInput) -> Option<Finding> {
     let books = input.delivery;
@@ -112,6 +115,18 @@ pub(super) fn lost_not_late(input: &VerdictInput) -> Option<Finding> {
     }
     let were = if lost == 1 { "message was" } else { "messages were" };
     let missing = format!("{} {were} missing when the drain was over", count(lost));
+    let drain_s = input.settings.drain_s;
+    let waited_s = input.system_drain_wait_ns.map_or(0.0, |wait_ns| wait_ns as f64 / 1e9);
+    if waited_s > DRAIN_WAIT * drain_s {
+        return Some(Finding::new(
+            VerdictStatus::Suspect,
+            format!(
+                "{missing}, and threads of the system waited {waited_s:.2} s of its {drain_s:.2} s for a processor: some may \
+                 still lie there"
+            ),
+            "stop other programs on this machine, or wait longer with `--drain`",
+        ));
+    }
     if ours == 0 && systems.unwrap_or(0) == 0 && held == 0 {
         let whose = if systems.is_some() { "no socket held bytes" } else { "our sockets held no bytes" };
         return Some(Finding::valid(format!("{missing}, and {whose}")));

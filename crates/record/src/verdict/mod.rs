@@ -12,19 +12,20 @@ mod requests;
 pub mod rules;
 mod samples;
 pub mod subscriptions;
+mod system;
 #[cfg(test)]
 mod tests;
 pub mod usable;
 
 pub use limits::Limits;
 
-use crate::cost::Usage;
+use crate::cost::{LimitEffect, Usage};
 use crate::faults::FaultFigures;
 use crate::links::LinkFigures;
 use crate::nodes::NodeRow;
 use crate::record::{
     Check, Connections, Delivery, Environment, GeneratorHealth, ReactionCounts, Reason, Record, Settings, Status,
-    Summary, Verdict, VerdictStatus, WorkloadInfo,
+    Summary, SystemInfo, Verdict, VerdictStatus, WorkloadInfo,
 };
 use crate::requests::RequestFigures;
 use crate::tables::{Breakdown, PairRow};
@@ -45,6 +46,14 @@ pub struct VerdictInput<'a> {
     pub connections: &'a Connections,
     /// Messages by what made them due.
     pub reactions: Option<&'a ReactionCounts>,
+    /// What was measured.
+    pub system: &'a SystemInfo,
+    /// Its CPU and memory, where they are ours to see.
+    pub system_usage: Option<&'a Usage>,
+    /// What its limits did.
+    pub limits: Option<&'a LimitEffect>,
+    /// [`Record::system_drain_wait_ns`].
+    pub system_drain_wait_ns: Option<u64>,
     /// The books.
     pub delivery: &'a Delivery,
     /// Bytes still unsent in our sockets at the end.
@@ -92,6 +101,10 @@ impl<'a> VerdictInput<'a> {
             workload: &record.workload,
             connections: &record.connections,
             reactions: record.reactions.as_ref(),
+            system: &record.system,
+            system_usage: record.resources.system.as_ref(),
+            limits: record.resources.limits.as_ref(),
+            system_drain_wait_ns: record.system_drain_wait_ns,
             delivery: &record.delivery,
             socket_unsent_bytes: record.socket_unsent_bytes,
             held_bytes: record.held_bytes,

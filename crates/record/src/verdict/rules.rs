@@ -1,7 +1,7 @@
 //! The rules of the verdict, in the order in which they are applied and shown. A new rule is a function and a row here.
 
 use super::usable::Spoils;
-use super::{Finding, VerdictInput, books, faults, generator, links, nodes, requests, samples, subscriptions};
+use super::{Finding, VerdictInput, books, faults, generator, links, nodes, requests, samples, subscriptions, system};
 use crate::codes::Page;
 
 /// A rule of the verdict.
@@ -234,8 +234,9 @@ pub const RULES: &[Rule] = &[
         name: "lost, not late",
         meaning: "A message that has not come when the drain is over is lost for the books. If bytes are then still on their way, in \
                   our sockets or in the system's, TCP is sending them again, and some of those messages are late and not lost: \
-                  suspect. So are they that lie read in the hands of a subscriber at work (`processing`). What the sockets of a \
-                  system hold that this run did not start is not known.",
+                  suspect. So are they that lie read in the hands of a subscriber at work (`processing`), and those in a system whose \
+                  threads waited for a processor for more than a quarter of the drain: the drain does not end for silence while \
+                  they do. What the sockets of a system hold that this run did not start is not known.",
         remedy: "Give stragglers more time with `--drain`, or lower the rate.",
         judges_generator: false,
         spoils: Spoils::Everything,
@@ -285,6 +286,20 @@ pub const RULES: &[Rule] = &[
         judge: subscriptions::granted,
     },
     Rule {
+        code: "V25",
+        name: "system there to the end",
+        meaning: "A broker that ends by itself, by a signal or for want of memory takes its messages and connections along, and what \
+                  is measured after that is its absence: the run is invalid. The record says how it ended and when \
+                  (`system.ended`). A fault that was asked for is no such end. A system that this run did not start is taken for \
+                  ended when every connection was lost and none could be made again to the end; what else becomes of it is not \
+                  known.",
+        remedy: "Read the end of the system's log, which the run printed. For want of memory: a higher `--limit memory=`, or a lower \
+                 load.",
+        judges_generator: false,
+        spoils: Spoils::Everything,
+        judge: system::there_to_the_end,
+    },
+    Rule {
         code: "V26",
         name: "samples are deliveries",
         meaning: "Each latency belongs to one delivery in the account. A peer that sends messages which nobody published (a broker that \
@@ -307,5 +322,19 @@ pub const RULES: &[Rule] = &[
         judges_generator: false,
         spoils: Spoils::Everything,
         judge: books::offered_as_scheduled,
+    },
+    Rule {
+        code: "V28",
+        name: "system had processors",
+        meaning: "A system that is kept from running shows nothing of what it can do. The kernel counts how long each thread was \
+                  ready to run and did not (run-queue wait). Of that, what others can have caused is judged: at most what all others \
+                  on the machine used, and without what a limit that was asked for held it back. Where that is more than a tenth of \
+                  the window and more than the system's own CPU time, the run is suspect, and invalid if messages were lost or not \
+                  sent. With `--realtime`, where pubmark itself runs before the system, a quarter of both times makes the run \
+                  invalid. Only a system that runs on this machine, started by this run, can be looked at.",
+        remedy: "Stop other programs, lower the rate, run without `--realtime`, or let another machine send (`--nodes`).",
+        judges_generator: true,
+        spoils: Spoils::Everything,
+        judge: system::had_processors,
     },
 ];

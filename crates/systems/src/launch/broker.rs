@@ -8,6 +8,8 @@ use std::path::{Path, PathBuf};
 use std::process::ExitStatus;
 use std::time::Duration;
 
+use pubmark_record::record::SystemEnd;
+
 use crate::affinity;
 use crate::cgroup::control::{self, Cgroup, Wanted};
 use crate::cgroup::layout::{Layout, Version};
@@ -48,7 +50,7 @@ pub(crate) struct Broker {
     /// Its container.
     pub(crate) container: Option<Contained>,
     /// How it ended, in words, once it has.
-    pub(crate) end: Option<String>,
+    pub(crate) end: Option<SystemEnd>,
     values: Values,
     situation: Situation,
     /// Cores that it is kept to; all if empty.

@@ -17,6 +17,7 @@ use pubmark_record::record::{Deviation, LimitInfo, SystemInfo, TopologyInfo};
 pub(crate) use broker::{Broker, Contained, Shared};
 pub use command_line::{CommandLine, ContainerOrder};
 pub use options::{BackEndChoice, Endpoint, StartOptions, TlsFiles};
+pub use plan::raised_packet;
 pub use rendered::{Rendered, rendered};
 
 use crate::affinity;
@@ -195,6 +196,7 @@ fn info(plan: &Plan, brokers: &[Broker], version: Option<String>) -> SystemInfo 
         limits: limit_info(plan, &brokers[0]),
         pinned_cores: (!pinned.is_empty()).then(|| affinity::shown(pinned)),
         papers: plan.definition.papers.clone(),
+        ended: None,
     }
 }
 

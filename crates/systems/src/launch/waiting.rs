@@ -47,8 +47,12 @@ fn wait_for_one(
         }
         let outcome = look(plan, &brokers[number], ready);
         // Looked at last: a program that has ended cannot be ready, whoever answered on its port.
-        if let Some((which, status)) = end_of(brokers) {
-            return Err(SystemError::Exited { system: system(), status, log_tail: log_tail(&brokers[which].log) });
+        if let Some((which, end)) = end_of(brokers) {
+            return Err(SystemError::Exited {
+                system: system(),
+                status: end.how,
+                log_tail: log_tail(&brokers[which].log),
+            });
         }
         let Err(reason) = outcome else { return Ok(()) };
         if Instant::now() >= deadline {

@@ -6,12 +6,14 @@
 mod own_meter;
 mod proc_files;
 mod ration;
+mod run_queue;
 mod switches;
 mod system_meter;
 mod tree_meter;
 
 pub use own_meter::{OwnMeter, Workers};
 pub use ration::Ration;
+pub use run_queue::RunQueueMeter;
 pub use switches::{SwitchMeter, Switches};
 pub use system_meter::SystemMeter;
 pub use tree_meter::{TreeMeter, TreeReading};
@@ -37,6 +39,8 @@ pub struct Reading {
     pub descriptors: Option<u64>,
     /// Context switches until now.
     pub switches: Option<Switches>,
+    /// Time that its threads were ready to run and did not, since the meter began, ns.
+    pub run_queue_wait_ns: Option<u64>,
     /// Bytes of its TCP sockets since the meter began.
     pub traffic: Option<Traffic>,
 }

@@ -49,7 +49,8 @@ impl SwitchMeter {
     }
 }
 
-fn threads(pid: u32) -> Vec<u32> {
+/// Threads of a process; none if it ended.
+pub(super) fn threads(pid: u32) -> Vec<u32> {
     let entries = fs::read_dir(format!("/proc/{pid}/task")).into_iter().flatten().flatten();
     entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok()).collect()
 }

@@ -1,9 +1,10 @@
 //! What a system used: the sum over its brokers.
 
 use super::tree_meter::TreeMeter;
-use super::{Reading, SwitchMeter, Switches, proc_files};
+use super::{Reading, RunQueueMeter, SwitchMeter, Switches, proc_files};
 use crate::cgroup::CostPlace;
 use crate::cgroup::usage::{self, CgroupUsage, LimitCounters};
+use crate::clock;
 
 /// Meters a system of one or more brokers.
 ///
@@ -13,6 +14,7 @@ use crate::cgroup::usage::{self, CgroupUsage, LimitCounters};
 pub struct SystemMeter {
     brokers: Vec<Broker>,
     switches: SwitchMeter,
+    run_queue: RunQueueMeter,
 }
 
 #[derive(Debug)]
@@ -29,7 +31,11 @@ struct Broker {
 impl SystemMeter {
     /// Of these brokers.
     pub fn new(places: &[CostPlace]) -> SystemMeter {
-        SystemMeter { brokers: places.iter().map(Broker::new).collect(), switches: SwitchMeter::default() }
+        SystemMeter {
+            brokers: places.iter().map(Broker::new).collect(),
+            switches: SwitchMeter::default(),
+            run_queue: RunQueueMeter::default(),
+        }
     }
 
     /// How many brokers it has.
@@ -61,6 +67,12 @@ impl SystemMeter {
     /// Open descriptors of its processes; `None` if one is not ours to see.
     pub fn descriptors(&self) -> Option<u64> {
         proc_files::sum(&self.pids(), proc_files::descriptors)
+    }
+
+    /// Time that its threads were ready to run and did not, since the first look, ns.
+    pub fn run_queue_wait_ns(&mut self) -> Option<u64> {
+        let pids = self.pids();
+        self.run_queue.read(&pids, clock::monotonic_ns())
     }
 
     /// Context switches of its processes until now.

@@ -2,7 +2,7 @@
 //!
 //! A thread samples every [`INTERVAL`]; [`Sampler::sample_now`] adds a sample at an edge of the measured window, so that
 //! what was used between the edges is measured, and only what lies between two samples is interpolated. CPU time, memory,
-//! threads and control groups are in every sample. Descriptors, context switches, sockets' bytes and the proportional set
+//! threads and control groups are in every sample. Descriptors, context switches, run-queue waits, sockets' bytes and the proportional set
 //! cost more to find out: they are in a sample every second at most, less often the longer they take ([`Ration`]), and at
 //! the edges.
 //!
@@ -17,13 +17,17 @@ use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
 use crate::cgroup::CostPlace;
-use crate::meter::Workers;
+use crate::clock;
+use crate::meter::{RunQueueMeter, Workers};
 
 pub use samples::{Sample, Samples};
 use taker::Taker;
 
 /// Time between two samples.
 pub const INTERVAL: Duration = Duration::from_millis(250);
+
+/// Time between two looks at who waits for a processor: on an idle machine a thread that is ready runs within a millisecond.
+pub const WAIT_LOOK: Duration = Duration::from_millis(100);
 
 /// Samples a system and this process until it is finished.
 #[derive(Debug)]
@@ -96,6 +100,18 @@ impl Sampler {
         self.shared.lock().sample(Occasion::Edge);
     }
 
+    /// Do threads of the system wait for a processor, rather than run or sleep? Looks at them twice, [`WAIT_LOOK`] apart; false where
+    /// that cannot be told.
+    pub fn system_waits(&self) -> bool {
+        let pids = self.shared.lock().taker.system_pids();
+        let mut meter = RunQueueMeter::default();
+        let mut look = || meter.read(&pids, clock::monotonic_ns());
+        let before_ns = look();
+        thread::sleep(WAIT_LOOK);
+        let waited_ns = look().zip(before_ns).map_or(0, |(after_ns, before_ns)| after_ns.saturating_sub(before_ns));
+        waited_ns * 2 >= WAIT_LOOK.as_nanos() as u64
+    }
+
     /// Takes a last sample, ends, and gives all samples in order of time.
     pub fn finish(mut self) -> Samples {
         self.sample_now();
@@ -145,7 +161,6 @@ fn sample_until_ended(shared: &Shared) {
 #[allow(clippy::unwrap_used)]
 mod tests {
     use super::*;
-    use crate::clock;
 
     #[test]
     fn this_process_is_sampled_on_request_and_on_the_beat() {

@@ -81,20 +81,29 @@ impl Samples {
         let grown = |of: fn(&Reading) -> Option<u64>| {
             self.grown(start_ns, end_ns, |sample| side(sample).and_then(|reading| of(&reading)))
         };
-        Some(Usage {
-            cpu_seconds,
-            cores: cpu_seconds / window_s,
-            peak_rss_bytes: most(|reading| Some(reading.rss_bytes))?,
-            idle_rss_bytes: self.samples.first().and_then(&side).map(|reading| reading.rss_bytes),
-            peak_pss_bytes: most(|reading| reading.pss_bytes),
-            cgroup_peak_bytes: most(|reading| reading.cgroup_peak_bytes),
-            threads: most(|reading| Some(reading.threads)),
-            descriptors: most(|reading| reading.descriptors),
-            voluntary_switches: grown(|reading| Some(reading.switches?.voluntary)),
-            involuntary_switches: grown(|reading| Some(reading.switches?.involuntary)),
-            received_bytes: grown(|reading| Some(reading.traffic?.received_bytes)),
-            sent_bytes: grown(|reading| Some(reading.traffic?.sent_bytes)),
-        })
+        Some(
+            Usage {
+                cpu_seconds,
+                cores: cpu_seconds / window_s,
+                peak_rss_bytes: most(|reading| Some(reading.rss_bytes))?,
+                idle_rss_bytes: self.samples.first().and_then(&side).map(|reading| reading.rss_bytes),
+                peak_pss_bytes: most(|reading| reading.pss_bytes),
+                cgroup_peak_bytes: most(|reading| reading.cgroup_peak_bytes),
+                threads: most(|reading| Some(reading.threads)),
+                descriptors: most(|reading| reading.descriptors),
+                voluntary_switches: grown(|reading| Some(reading.switches?.voluntary)),
+                involuntary_switches: grown(|reading| Some(reading.switches?.involuntary)),
+                received_bytes: grown(|reading| Some(reading.traffic?.received_bytes)),
+                sent_bytes: grown(|reading| Some(reading.traffic?.sent_bytes)),
+                ..Usage::default()
+            }
+            .with_run_queue_wait(grown(|reading| reading.run_queue_wait_ns)),
+        )
+    }
+
+    /// Time that the system's threads were ready to run and did not between two instants, ns.
+    pub fn system_run_queue_wait_ns(&self, start_ns: u64, end_ns: u64) -> Option<u64> {
+        self.grown(start_ns, end_ns, |sample| sample.system?.run_queue_wait_ns)
     }
 
     fn limit_effect(&self, start_ns: u64, end_ns: u64) -> Option<LimitEffect> {

@@ -17,7 +17,7 @@ pub(super) struct Taker {
     /// All clients' sockets are in the network that this looks at.
     sees_clients: bool,
     sockets_ration: Ration,
-    /// Of descriptors and context switches.
+    /// Of descriptors, context switches and run-queue waits.
     threads_ration: Ration,
     /// Of the proportional set. The kernel holds the process's memory map meanwhile, so this disturbs it, too.
     pages_ration: Ration,
@@ -36,6 +36,11 @@ impl Taker {
         let (sockets_ration, threads_ration, pages_ration) = Default::default();
         let own = OwnMeter::new(workers);
         Taker { system, own, sockets, sees_clients, sockets_ration, threads_ration, pages_ration }
+    }
+
+    /// Processes of the system.
+    pub(super) fn system_pids(&self) -> Vec<u32> {
+        self.system.as_ref().map(SystemMeter::pids).unwrap_or_default()
     }
 
     /// How many brokers the system has; 0 if it is not on this machine.
@@ -88,6 +93,7 @@ impl Taker {
         if let (Some(reading), Some(meter)) = (system, &mut self.system) {
             reading.descriptors = meter.descriptors();
             reading.switches = meter.switches();
+            reading.run_queue_wait_ns = meter.run_queue_wait_ns();
         }
         if let Some(reading) = generator {
             reading.descriptors = self.own.descriptors();

@@ -48,6 +48,11 @@ pub fn cpu_ticks(pid: u32) -> u64 {
     [11, 12].map(|field| fields[field].parse::<u64>().unwrap()).iter().sum()
 }
 
+/// Open descriptors of a process; 0 if it has ended.
+pub fn descriptors(pid: u32) -> usize {
+    std::fs::read_dir(format!("/proc/{pid}/fd")).map_or(0, Iterator::count)
+}
+
 /// Waits until something holds; fails if it does not come within `limit`.
 pub fn wait_for(what: &str, limit: Duration, mut holds: impl FnMut() -> bool) {
     let began = Instant::now();

@@ -1,0 +1,117 @@
+//! Whether the system under test lives to the end of a run, and when it ended if it does not.
+
+use pubmark_engine::progress::Totals;
+use pubmark_engine::run::Phase;
+use pubmark_model::fault::{FaultKind, Occurrence};
+use pubmark_model::workload::Workload;
+use pubmark_protocol::clock;
+use pubmark_record::record::SystemEnd;
+use pubmark_systems::end_watch::EndWatch;
+
+use crate::recording::EXTERNAL;
+use crate::target::Target;
+
+/// Watches the system while a run goes on.
+pub struct Life {
+    /// The processes of one that was started here.
+    processes: Option<EndWatch>,
+    /// A fault ends the system and starts it again: from the schedule on its processes are others.
+    is_broken: bool,
+    /// When an end was seen, ns of `CLOCK_MONOTONIC`.
+    ended_ns: Option<u64>,
+    /// It runs elsewhere: connections are all that is seen of it.
+    is_external: bool,
+    /// Since when there has been no connection at all.
+    alone_since_ns: Option<u64>,
+    /// The newest connects failed.
+    is_refused: bool,
+}
+
+impl Life {
+    /// Of this system, in a run with these faults.
+    pub fn new(target: &Target, workload: &Workload, faults: &[Occurrence]) -> Life {
+        let ends =
+            |fault: &Occurrence| matches!(workload.faults[fault.fault].kind, FaultKind::Kill | FaultKind::Restart);
+        Life {
+            processes: target.running.as_ref().map(|running| EndWatch::new(&running.cost_places())),
+            is_broken: faults.iter().any(ends),
+            ended_ns: None,
+            // Where connections are broken on purpose, a lost one says nothing.
+            is_external: target.info.back_end == EXTERNAL && faults.is_empty(),
+            alone_since_ns: None,
+            is_refused: false,
+        }
+    }
+
+    /// Has a process of it ended by itself?
+    pub fn has_ended(&mut self) -> bool {
+        if self.ended_ns.is_none() && self.processes.as_mut().is_some_and(EndWatch::has_ended) {
+            self.ended_ns = Some(clock::monotonic_ns());
+        }
+        self.ended_ns.is_some()
+    }
+
+    /// The schedule begins.
+    pub fn schedule_begins(&mut self) {
+        if self.is_broken {
+            self.processes = None;
+        }
+    }
+
+    /// Takes note of how the run stands.
+    pub fn look(&mut self, phase: Phase, totals: &Totals) {
+        self.has_ended();
+        if matches!(phase, Phase::WarmUp | Phase::Measure | Phase::Drain) {
+            match totals.online {
+                0 => drop(self.alone_since_ns.get_or_insert_with(clock::monotonic_ns)),
+                _ => self.alone_since_ns = None,
+            }
+            self.is_refused = totals.failing > 0;
+        }
+    }
+
+    /// How it ended, with when; `known` is what its keeper says. `start_ns` is the start of the measured window, if it began.
+    pub fn end(&self, known: Option<SystemEnd>, start_ns: Option<u64>) -> Option<SystemEnd> {
+        let since = |ns: Option<u64>| Some((ns? as f64 - start_ns? as f64) / 1e9);
+        if let Some(end) = known {
+            return Some(SystemEnd { at_s: since(self.ended_ns), ..end });
+        }
+        let alone_ns = self.alone_since_ns.filter(|_| self.is_external && self.is_refused)?;
+        let how = "every connection was lost, and none could be made again".to_owned();
+        Some(SystemEnd { how, at_s: since(Some(alone_ns)), ..SystemEnd::default() })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn external() -> Life {
+        Life {
+            processes: None,
+            is_broken: false,
+            ended_ns: None,
+            is_external: true,
+            alone_since_ns: None,
+            is_refused: false,
+        }
+    }
+
+    #[test]
+    fn an_external_system_has_ended_when_all_connections_are_lost_and_none_comes_back() {
+        let totals = |online, failing| Totals { online, failing, ..Totals::default() };
+        let mut life = external();
+        life.look(Phase::Connect, &totals(0, 3));
+        life.look(Phase::Measure, &totals(3, 0));
+        assert_eq!(life.end(None, Some(0)), None);
+        life.look(Phase::Measure, &totals(0, 0));
+        assert_eq!(life.end(None, Some(0)), None, "all may be offline by plan");
+        life.look(Phase::Drain, &totals(0, 2));
+        let end = life.end(None, Some(0)).expect("an end");
+        assert!(end.at_s.is_some() && end.how.contains("every connection was lost"), "{end:?}");
+        life.look(Phase::Drain, &totals(1, 2));
+        assert_eq!(life.end(None, Some(0)), None, "one came back");
+        let ours = Life { is_external: false, ..external() };
+        assert_eq!(ours.end(None, Some(0)), None);
+    }
+}

@@ -1,0 +1,175 @@
+//! Systems that other programs keep from running: it is seen, said, waited for, and not laid on the system.
+
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::time::Duration;
+
+use pubmark_testing::{assert_count, assert_count_eq};
+use serde_json::Value;
+
+use crate::support::books::{assert_closed, check, count};
+use crate::support::mosquitto;
+use crate::support::place::{Call, Place};
+use crate::support::processes::{descriptors, wait_for, with_files_in};
+
+const LIMIT: Duration = Duration::from_secs(20);
+/// Ten messages arrive for each that a device sends, so that the broker has something to do.
+const WORKLOAD: &str = "\
+name: busy
+devices:
+  - {name: meter, count: 10, every: 5ms, payload: 100B, topic: 'busy/{index}', qos: 0}
+subscribers:
+  - {name: reader, count: 1, filters: ['busy/#'], qos: 0}
+";
+const RUN: [&str; 8] = ["run", "busy.yaml", "--system", "mosquitto", "--duration", "3s", "--warmup", "0s"];
+
+/// Programs that compute on the first processor, and leave next to nothing of it to others of a lower priority.
+struct Hogs(Vec<Child>);
+
+impl Hogs {
+    fn start() -> Hogs {
+        let words = ["-c", "0", "sh", "-c", "while :; do :; done"];
+        let hog = || Command::new("taskset").args(words).stdin(Stdio::null()).spawn().unwrap();
+        Hogs((0..3).map(|_| hog()).collect())
+    }
+}
+
+impl Drop for Hogs {
+    fn drop(&mut self) {
+        for hog in &mut self.0 {
+            let _ = hog.kill();
+            let _ = hog.wait();
+        }
+    }
+}
+
+/// The program of a run's broker.
+fn broker_of(place: &Place) -> Option<u32> {
+    with_files_in(&place.temporary())
+        .into_iter()
+        .find(|pid| std::fs::read_to_string(format!("/proc/{pid}/comm")).is_ok_and(|name| name.trim() == "mosquitto"))
+}
+
+/// Weights of a process against others: next to nothing, and the usual one. They count in its control group, where pubmark made it
+/// one, otherwise in its session's group (`sched_autogroup_enabled`); both for more than its own priority.
+const LEAST: Weight = Weight { v1: "2", v2: "1", nice: "19" };
+const USUAL: Weight = Weight { v1: "1024", v2: "100", nice: "0" };
+
+struct Weight {
+    v1: &'static str,
+    v2: &'static str,
+    nice: &'static str,
+}
+
+fn weigh(pid: u32, weight: &Weight) {
+    let groups = std::fs::read_to_string(format!("/proc/{pid}/cgroup")).unwrap();
+    let ours = groups.lines().filter_map(|line| {
+        let mut fields = line.splitn(3, ':').skip(1);
+        let (controllers, path) = (fields.next()?, fields.next()?);
+        path.contains("pubmark-").then_some((controllers, path))
+    });
+    for (controllers, path) in ours {
+        let (folder, file, value) = match controllers {
+            "" => ("/sys/fs/cgroup", "cpu.weight", weight.v2),
+            controllers if controllers.split(',').any(|one| one == "cpu") => {
+                ("/sys/fs/cgroup/cpu", "cpu.shares", weight.v1)
+            }
+            _ => continue,
+        };
+        // Where the controller is not switched on its file is not there, and priorities count.
+        let file = Path::new(&format!("{folder}{path}")).join(file);
+        if file.exists() {
+            std::fs::write(file, value).unwrap();
+        }
+    }
+    // Not there in a kernel without such groups.
+    let _ = std::fs::write(format!("/proc/{pid}/autogroup"), weight.nice);
+    call("renice", &["-n", weight.nice, "-p", &pid.to_string()]);
+}
+
+fn call(program: &str, arguments: &[&str]) {
+    let status = Command::new(program).args(arguments).stdout(Stdio::null()).status().unwrap();
+    assert!(status.success(), "{program} {arguments:?}");
+}
+
+/// A run whose broker is on the first processor, with next to nothing of it beside hogs.
+struct Starved {
+    call: Call,
+    broker: u32,
+    hogs: Hogs,
+}
+
+impl Starved {
+    /// Starts it, and lets the broker be as it is until all are connected.
+    fn start(place: &Place, options: &[&str]) -> Starved {
+        place.write("busy.yaml", WORKLOAD);
+        let hogs = Hogs::start();
+        let run = place.start(&[&RUN[..], options].concat());
+        // Ten devices and a subscriber are there, beside what it has open anyway.
+        wait_for("a broker with all connections", LIMIT, || broker_of(place).is_some_and(|pid| descriptors(pid) > 15));
+        let broker = broker_of(place).unwrap();
+        call("taskset", &["-a", "-cp", "0", &broker.to_string()]);
+        weigh(broker, &LEAST);
+        Starved { call: run, broker, hogs }
+    }
+
+    /// Lets the broker run as others do.
+    fn release(self) -> Call {
+        drop(self.hogs);
+        weigh(self.broker, &USUAL);
+        self.call
+    }
+}
+
+fn waited_share(record: &Value) -> f64 {
+    record["resources"]["system"]["run_queue_wait_share"].as_f64().unwrap_or_else(|| panic!("{}", record["resources"]))
+}
+
+#[test]
+fn a_broker_without_processor_shows_nothing_of_itself() {
+    if !mosquitto::is_installed() {
+        return;
+    }
+    let place = Place::new();
+    let Starved { call, hogs, .. } = Starved::start(&place, &["--drain", "1s"]);
+    let called = call.wait();
+    drop(hogs);
+    assert_eq!(called.code(), 5, "{called:?}");
+    let record = place.only_record();
+    assert_closed(&record);
+    assert!(waited_share(&record) > 0.5, "{}", record["resources"]);
+    assert_count!(count(&record, "lost") + count(&record, "unsent") > 0, "{}", record["delivery"]);
+    assert_eq!(check(&record, "V28"), "invalid");
+    assert_eq!(check(&record, "V19"), "suspect", "what is missing may lie in the broker");
+}
+
+#[test]
+fn the_drain_does_not_end_for_the_silence_of_a_broker_that_cannot_run() {
+    if !mosquitto::is_installed() {
+        return;
+    }
+    let place = Place::new();
+    let starved = Starved::start(&place, &["--drain", "30s"]);
+    // 3 s of window, and longer in the drain than silence is waited for.
+    std::thread::sleep(Duration::from_secs(8));
+    let called = starved.release().wait();
+    assert!(matches!(called.code(), 0 | 5), "{called:?}");
+    let record = place.only_record();
+    assert_closed(&record);
+    let drain_s = record["settings"]["drain_s"].as_f64().unwrap();
+    assert!(drain_s > 4.0, "the broker was done in {drain_s} s: {}", record["resources"]);
+    assert_count_eq!(count(&record, "lost"), 0, "{}", record["delivery"]);
+    assert_count_eq!(count(&record, "delivered"), count(&record, "sent"), "{}", record["delivery"]);
+}
+
+#[test]
+fn a_broker_that_is_left_alone_has_processors() {
+    if !mosquitto::is_installed() {
+        return;
+    }
+    let place = Place::new();
+    place.write("busy.yaml", WORKLOAD);
+    let record = place.record(&[&RUN[1..], &["--rate", "0.1"]].concat());
+    assert_ne!(check(&record, "V28"), "invalid", "{}", record["resources"]);
+    assert!(record["resources"]["system"]["run_queue_wait_ns"].is_u64(), "{}", record["resources"]);
+}

@@ -1,0 +1,149 @@
+//! How long the threads of processes were ready to run and did not: the second number of `/proc/PID/task/TID/schedstat`, ns, which
+//! the kernel adds to whenever a thread gets a processor.
+
+use std::collections::HashMap;
+use std::fs;
+
+use super::switches::threads;
+
+/// Adds up the run-queue wait of all threads of some processes.
+///
+/// The kernel adds a wait when it is over. A thread that was ready at one look, is ready at the next and has not run in between has
+/// waited all the time: that is added here, until the kernel does. What threads waited between the last look at them and their end is
+/// missed.
+#[derive(Debug, Default)]
+pub struct RunQueueMeter {
+    threads: HashMap<(u32, u32), Seen>,
+    round: u32,
+    /// Of threads that ended, ns.
+    ended_ns: u64,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Seen {
+    count: Schedstat,
+    /// What it had waited before the first look at it, ns: not ours to tell.
+    before_ns: u64,
+    /// Ready to run and not run since this time, ns of `CLOCK_MONOTONIC`.
+    waits_since_ns: Option<u64>,
+    round: u32,
+}
+
+impl Seen {
+    fn waited_ns(&self, now_ns: u64) -> u64 {
+        let still = self.waits_since_ns.map_or(0, |since_ns| now_ns.saturating_sub(since_ns));
+        self.count.wait_ns.saturating_sub(self.before_ns) + still
+    }
+}
+
+/// A thread's line.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct Schedstat {
+    run_ns: u64,
+    wait_ns: u64,
+    slices: u64,
+}
+
+impl RunQueueMeter {
+    /// Looks at all threads of these processes: what they have waited since the first look at each, ns; `None` if none can be
+    /// read.
+    pub fn read(&mut self, pids: &[u32], now_ns: u64) -> Option<u64> {
+        self.round = self.round.wrapping_add(1);
+        let first = self.threads.is_empty() && self.ended_ns == 0;
+        let mut any = false;
+        for (pid, thread) in pids.iter().flat_map(|pid| threads(*pid).into_iter().map(move |thread| (*pid, thread))) {
+            let folder = format!("/proc/{pid}/task/{thread}");
+            let Some(count) = schedstat(&folder) else { continue };
+            any = true;
+            let last = self.threads.get(&(pid, thread)).copied();
+            // A smaller count is another thread's that got the same number.
+            let last = last.filter(|last| last.count.run_ns <= count.run_ns && last.count.slices <= count.slices);
+            let waits_since_ns = is_ready(&folder).then(|| {
+                let since = last.filter(|last| last.count == count).and_then(|last| last.waits_since_ns);
+                since.unwrap_or(now_ns)
+            });
+            // All of a thread that came between two looks was waited since the first look.
+            let before_ns = last.map_or(if first { count.wait_ns } else { 0 }, |last| last.before_ns);
+            let seen = Seen { count, before_ns, waits_since_ns, round: self.round };
+            if let (None, Some(other)) = (last, self.threads.insert((pid, thread), seen)) {
+                self.ended_ns += other.waited_ns(0);
+            }
+        }
+        let (round, ended_ns) = (self.round, &mut self.ended_ns);
+        self.threads.retain(|_, seen| {
+            let stays = seen.round == round;
+            if !stays {
+                *ended_ns += seen.waited_ns(0);
+            }
+            stays
+        });
+        any.then(|| self.ended_ns + self.threads.values().map(|seen| seen.waited_ns(now_ns)).sum::<u64>())
+    }
+}
+
+/// Time on a processor, time waited for one, and times that it got one.
+fn schedstat(folder: &str) -> Option<Schedstat> {
+    let text = fs::read_to_string(format!("{folder}/schedstat")).ok()?;
+    let mut numbers = text.split_whitespace().map_while(|number| number.parse().ok());
+    Some(Schedstat { run_ns: numbers.next()?, wait_ns: numbers.next()?, slices: numbers.next()? })
+}
+
+/// Is it running, or ready to?
+fn is_ready(folder: &str) -> bool {
+    let text = fs::read_to_string(format!("{folder}/stat")).unwrap_or_default();
+    text.rsplit_once(") ").is_some_and(|(_, fields)| fields.starts_with('R'))
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use std::process::{Child, Command, Stdio};
+    use std::thread;
+    use std::time::{Duration, Instant};
+
+    use super::*;
+    use crate::clock;
+
+    /// A process that computes for ever, on the first of our processors.
+    fn busy(nice: &str) -> Child {
+        let script = "while :; do :; done";
+        let command = ["-n", nice, "taskset", "-c", "0", "sh", "-c", script];
+        Command::new("nice").args(command).stdin(Stdio::null()).spawn().unwrap()
+    }
+
+    fn end(mut child: Child) {
+        child.kill().unwrap();
+        child.wait().unwrap();
+    }
+
+    #[test]
+    fn a_thread_that_others_keep_from_running_waits_and_one_that_sleeps_does_not() {
+        let (victim, hogs) = (busy("19"), [busy("0"), busy("0"), busy("0")]);
+        let mut sleeper = Command::new("cat").stdin(Stdio::piped()).stdout(Stdio::null()).spawn().unwrap();
+        thread::sleep(Duration::from_millis(300));
+        let (mut of_victim, mut of_sleeper) = (RunQueueMeter::default(), RunQueueMeter::default());
+        let began = Instant::now();
+        let mut last_ns = 0;
+        let waited_ns = loop {
+            let waited_ns = of_victim.read(&[victim.id()], clock::monotonic_ns()).unwrap();
+            assert!(waited_ns >= last_ns, "it falls from {last_ns} to {waited_ns}");
+            last_ns = waited_ns;
+            assert!(of_sleeper.read(&[sleeper.id()], clock::monotonic_ns()).unwrap() < 100_000_000);
+            if began.elapsed() > Duration::from_millis(1_500) {
+                break waited_ns;
+            }
+            thread::sleep(Duration::from_millis(100));
+        };
+        hogs.into_iter().for_each(end);
+        end(victim);
+        sleeper.kill().unwrap();
+        sleeper.wait().unwrap();
+        // Against three others of a weight 68 times its own it has 0.5 % of the processor.
+        assert!((900_000_000..=1_700_000_000).contains(&waited_ns), "waited {waited_ns} ns in 1.5 s");
+    }
+
+    #[test]
+    fn nobody_has_waited_for_nothing_that_could_be_told() {
+        assert_eq!(RunQueueMeter::default().read(&[u32::MAX >> 1], 0), None);
+    }
+}
