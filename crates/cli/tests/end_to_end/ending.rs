@@ -119,9 +119,12 @@ fn a_broker_that_dies_in_the_middle_is_named() {
         });
         broker.is_some()
     });
-    std::thread::sleep(Duration::from_millis(1_500));
+    let broker = broker.unwrap();
+    let connections = || std::fs::read_dir(format!("/proc/{broker}/fd")).map_or(0, Iterator::count);
+    wait_for("clients", || connections() > 15);
+    std::thread::sleep(Duration::from_millis(1_000));
     // SAFETY: a plain system call; the broker is a child of ours' child and runs still.
-    assert_eq!(unsafe { libc::kill(broker.unwrap() as libc::pid_t, libc::SIGKILL) }, 0);
+    assert_eq!(unsafe { libc::kill(broker as libc::pid_t, libc::SIGKILL) }, 0);
     let output = child.wait_with_output().unwrap();
     assert_eq!(output.status.code(), Some(6), "{output:?}");
     let errors = String::from_utf8(output.stderr).unwrap();
