@@ -20,6 +20,7 @@ use pubmark_systems::process::run_to_end;
 
 /// A container that was started; it and its files go when this is dropped.
 struct Started {
+    engine: Engine,
     name: String,
     child: Child,
     line: CommandLine,
@@ -65,7 +66,7 @@ impl Started {
             .stderr(log.reopen().unwrap())
             .spawn()
             .unwrap();
-        Started { name, child, line, directory, log }
+        Started { engine: engine.clone(), name, child, line, directory, log }
     }
 
     fn log(&self) -> String {
@@ -98,6 +99,7 @@ impl Started {
             // Only what is paused can be let go on.
             assert!(status.success() || words.contains(&"unpause".to_owned()), "{output}");
         }
+        self.engine.wait_for_monitor(&self.name);
     }
 }
 

@@ -13,6 +13,7 @@ use std::time::Duration;
 use common::{comes_true, is_alive, mqtt_connect, options};
 use contained::{containers, definition, engine};
 use pubmark_systems::cgroup::usage::CgroupUsage;
+use pubmark_systems::container::EngineKind;
 use pubmark_systems::limits::ResourceLimits;
 use pubmark_systems::{BackEndChoice, Endpoint, RunningSystem, StartOptions, start};
 
@@ -58,10 +59,21 @@ fn a_system_in_a_container_is_started_described_measured_and_stopped() {
     let usage = CgroupUsage::read(&place.cgroup.unwrap());
     assert!(usage.cpu_ns.is_some_and(|ns| ns > 0), "{usage:?}");
     assert_eq!(usage.limits.is_some(), is_limited);
+    let monitor = parent_of(place.pid);
     running.stop();
     let log = std::fs::read_to_string(folder.path().join("contained.log")).unwrap();
     assert!(log.contains("terminating"), "{log}");
     assert!(!is_alive(place.pid));
+    assert!(
+        engine.kind != EngineKind::Podman || !is_alive(monitor),
+        "what watched the container for the engine is left"
+    );
+}
+
+/// Process of which another is a child: the second field behind the name in brackets.
+fn parent_of(pid: u32) -> u32 {
+    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap();
+    stat.rsplit_once(") ").unwrap().1.split(' ').nth(1).unwrap().parse().unwrap()
 }
 
 #[test]

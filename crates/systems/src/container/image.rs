@@ -59,6 +59,7 @@ impl Engine {
             // Ended at its deadline, and the container may run on; that failure is the one to report.
             let _ = said_by(self.removal(name), QUESTION);
         }
+        self.wait_for_monitor(name);
         // Some programs end with a failure after printing their help, so the status says nothing.
         let (_, output) = said?;
         let word = output.split_once(&version.after).and_then(|(_, rest)| rest.split_whitespace().next());

@@ -16,6 +16,7 @@ mod error;
 mod files;
 mod host;
 mod image;
+mod monitor;
 mod owner;
 mod place;
 

@@ -77,6 +77,7 @@ impl Engine {
             let _ = self.pause(name, false);
             // Fails where another start was faster; what stays for another reason is tried again by the next one.
             if said_by(self.removal(name), QUESTION).is_ok() {
+                self.wait_for_monitor(name);
                 removed.push(name.to_owned());
             }
         }

@@ -8,7 +8,7 @@
 
 pub mod held;
 pub mod messages;
-mod releasing;
+pub(crate) mod releasing;
 mod serving;
 mod starting;
 

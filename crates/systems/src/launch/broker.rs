@@ -37,7 +37,7 @@ const REMEDY: &str = "run pubmark as root, or by `systemd-run --user --scope -p 
 /// A broker that is starting or runs. Dropping it kills it and takes everything back.
 #[derive(Debug)]
 pub(crate) struct Broker {
-    // Dropped in this order: the keeper takes the folder back first.
+    // Dropped in this order: the keeper takes the container and the folder back first.
     pub(crate) held: Held,
     directory: PrivateDirectory,
     pub(crate) endpoint: Endpoint,
@@ -68,6 +68,13 @@ pub(crate) struct Contained {
     pub(crate) engine: Engine,
     /// It stands still, and would not hear that it is to end.
     pub(crate) is_paused: bool,
+}
+
+impl Drop for Contained {
+    fn drop(&mut self) {
+        // The keeper, which goes before, has removed it.
+        self.engine.wait_for_monitor(&self.name);
+    }
 }
 
 /// What all brokers of a start share.

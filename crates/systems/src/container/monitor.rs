@@ -1,0 +1,72 @@
+//! The process that watches a container for podman (`conmon`). It ends by itself a moment after its container was removed, and the
+//! removal does not wait for it.
+
+use std::fs;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use super::engine::{Engine, EngineKind};
+use super::place::LOOK;
+use crate::keeper::releasing;
+
+/// Longest wait for its end. It runs a clean-up command of the engine before, which takes a second on a busy machine.
+const GONE_WITHIN: Duration = Duration::from_secs(10);
+
+impl Engine {
+    /// Waits until nothing watches a container any more that was removed. What does after ten seconds is killed.
+    pub fn wait_for_monitor(&self, name: &str) {
+        // A daemon watches its containers itself.
+        if self.kind != EngineKind::Podman {
+            return;
+        }
+        let deadline = Instant::now() + GONE_WITHIN;
+        loop {
+            let left = monitors(name);
+            if left.is_empty() {
+                return;
+            }
+            if Instant::now() >= deadline {
+                releasing::kill_all(&left);
+                return;
+            }
+            thread::sleep(LOOK);
+        }
+    }
+}
+
+/// Processes that watch a container of that name: `conmon … -n NAME …`. One that ended and waits for its parent has no words.
+fn monitors(name: &str) -> Vec<u32> {
+    let watches = |pid: &u32| {
+        let line = fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
+        let words: Vec<&[u8]> = line.split(|byte| *byte == 0).collect();
+        words[0].ends_with(b"conmon") && words.windows(2).any(|pair| pair == [b"-n", name.as_bytes()])
+    };
+    let entries = fs::read_dir("/proc").into_iter().flatten().flatten();
+    entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok()).filter(watches).collect()
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use std::os::unix::process::CommandExt;
+    use std::process::{Command, Stdio};
+
+    use super::*;
+
+    #[test]
+    fn a_monitor_is_known_by_the_name_of_its_container() {
+        let name = format!("pubmark-test-{}", std::process::id());
+        let mut command = Command::new("sh");
+        // A shell that waits, with the words of a monitor.
+        command.arg0("/usr/bin/conmon").args(["-c", "read end", "-n", &name]).stdin(Stdio::piped());
+        let mut monitor = command.spawn().unwrap();
+        let began = Instant::now();
+        while monitors(&name) != [monitor.id()] {
+            assert!(began.elapsed() < Duration::from_secs(10), "{:?}", monitors(&name));
+        }
+        assert_eq!(monitors("pubmark-test"), [], "the beginning of a name is another's");
+        drop(monitor.stdin.take());
+        monitor.wait().unwrap();
+        assert_eq!(monitors(&name), []);
+    }
+}
