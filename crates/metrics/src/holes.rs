@@ -18,6 +18,15 @@ impl Range {
     }
 }
 
+/// What taking a number out did to a set.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Removed {
+    /// Change in the number of ranges.
+    pub change: isize,
+    /// Missing numbers that the set no longer knows, because there was no room for another range.
+    pub given_up: u64,
+}
+
 /// Missing numbers as ascending ranges that do not touch.
 #[derive(Clone, Debug, Default)]
 pub struct Holes {
@@ -53,27 +62,36 @@ impl Holes {
         }
     }
 
-    /// Takes a number out. `Some(change in the number of ranges)` if it was there.
-    pub fn remove(&mut self, number: u32) -> Option<isize> {
+    /// Takes a number out; `None` if it was not there. A number from the middle of a range leaves two; without room for one more
+    /// (`may_split` is false) the shorter of them is given up.
+    pub fn remove(&mut self, number: u32, may_split: bool) -> Option<Removed> {
         let index = self.ranges.partition_point(|range| range.last < number);
         let range = self.ranges.get(index).copied().filter(|range| range.first <= number)?;
+        let removed = |change| Some(Removed { change, given_up: 0 });
         match (range.first == number, range.last == number) {
             (true, true) => {
                 self.ranges.remove(index);
-                Some(-1)
+                removed(-1)
             }
             (true, false) => {
                 self.ranges[index].first = number + 1;
-                Some(0)
+                removed(0)
             }
             (false, true) => {
                 self.ranges[index].last = number - 1;
-                Some(0)
+                removed(0)
             }
             (false, false) => {
-                self.ranges[index].last = number - 1;
-                self.ranges.insert(index + 1, Range { first: number + 1, last: range.last });
-                Some(1)
+                let below = Range { first: range.first, last: number - 1 };
+                let above = Range { first: number + 1, last: range.last };
+                if may_split {
+                    self.ranges[index] = below;
+                    self.ranges.insert(index + 1, above);
+                    return removed(1);
+                }
+                let (longer, shorter) = if below.count() < above.count() { (above, below) } else { (below, above) };
+                self.ranges[index] = longer;
+                Some(Removed { change: 0, given_up: shorter.count() })
             }
         }
     }

@@ -127,9 +127,11 @@ impl Ledger {
             window.set(number, true);
             return Arrival::OutOfOrder;
         }
-        match self.holes.get_mut(&stream).and_then(|holes| holes.remove(number)) {
-            Some(change) => {
-                self.ranges = self.ranges.wrapping_add_signed(change);
+        let may_split = self.ranges < self.range_limit;
+        match self.holes.get_mut(&stream).and_then(|holes| holes.remove(number, may_split)) {
+            Some(removed) => {
+                self.ranges = self.ranges.wrapping_add_signed(removed.change);
+                self.forget(stream, removed.given_up);
                 Arrival::OutOfOrder
             }
             None => Arrival::Duplicate,
@@ -178,7 +180,14 @@ impl Ledger {
         if self.ranges < self.range_limit {
             self.ranges += self.holes.entry(stream).or_default().push(range);
         } else {
-            *self.forgotten.entry(stream).or_default() += range.count();
+            self.forget(stream, range.count());
+        }
+    }
+
+    /// Counts missing numbers that can no longer be known one by one.
+    fn forget(&mut self, stream: u32, count: u64) {
+        if count > 0 {
+            *self.forgotten.entry(stream).or_default() += count;
         }
     }
 
@@ -331,6 +340,20 @@ mod tests {
         assert_eq!((carried.forgotten(0), carried.is_approximate()), (ledger.forgotten(0), true), "carried to another");
     }
 
+    #[test]
+    fn a_late_arrival_that_splits_a_range_keeps_to_the_limit() {
+        let mut ledger = Ledger::with_range_limit(1, 1);
+        ledger.enter(0, 1);
+        ledger.enter(0, 5_000);
+        assert_eq!((ledger.ranges, ledger.is_approximate()), (1, false));
+        for (number, others) in [(1_000, 1), (2_000, 2), (3_000, 3)] {
+            assert_eq!(ledger.enter(0, number), Arrival::OutOfOrder);
+            assert_eq!(ledger.ranges, 1, "{number}");
+            assert!(ledger.is_approximate());
+            assert_eq!(total(&ledger.missing(0, 1, 5_000)) + ledger.forgotten(0), 4_998 - others);
+        }
+    }
+
     /// A ledger beside a set of everything seen.
     struct Pair {
         ledger: Ledger,
@@ -351,6 +374,17 @@ mod tests {
     }
 
     proptest! {
+        #[test]
+        fn keeps_to_its_limit_of_ranges_and_adds_up(
+            limit in 0usize..6,
+            numbers in proptest::collection::vec(1u32..6_000, 1..200)
+        ) {
+            let mut ledger = Ledger::with_range_limit(1, limit);
+            let firsts = numbers.iter().filter(|number| ledger.enter(0, **number) != Arrival::Duplicate).count() as u64;
+            prop_assert!(ledger.ranges <= limit);
+            prop_assert_eq!(total(&ledger.missing(0, 1, 6_000)) + ledger.forgotten(0), 6_000 - firsts);
+        }
+
         #[test]
         fn agrees_with_a_set_of_everything_seen(
             steps in proptest::collection::vec((0u32..6, 0u32..3_000), 1..300)
