@@ -321,7 +321,7 @@ mod tests {
     #[test]
     fn a_refused_message_is_neither_sent_nor_expected_even_if_it_arrives() {
         let mut publisher = book(0, 4);
-        publisher.refused = vec![2, 3];
+        publisher.refused = [2, 3].into();
         let delivery = closed(&[publisher], &ledger_with([1, 2, 4]), &[row(0, 0)], &[]);
         assert_eq!((delivery.sent, delivery.refused, delivery.expected, delivery.delivered), (2, 2, 2, 2));
         assert_eq!(delivery.delivered_after_refusal, 1);

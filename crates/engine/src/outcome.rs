@@ -1,6 +1,6 @@
 //! What shards found out, before and after it is put together.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 
 use pubmark_metrics::distribution::{Distribution, Precision};
 use pubmark_metrics::ledger::Ledger;
@@ -56,7 +56,7 @@ pub struct PublisherBook {
     /// Measured messages still in our hands at the deadline.
     pub stuck: Vec<u32>,
     /// Measured messages that the system refused after they were sent.
-    pub refused: Vec<u32>,
+    pub refused: BTreeSet<u32>,
     /// Messages whose acknowledgement can no longer come.
     pub unanswered: Vec<u32>,
     /// When its messages were handed over.

@@ -3,6 +3,8 @@
 //! Nothing that a client says is answered line by line. A PING behind it is: its PONG says that the server has taken
 //! everything before, and errors come ahead of it.
 
+use std::collections::BTreeMap;
+
 use pubmark_model::qos::Qos;
 use pubmark_protocol::capabilities::{Capabilities, Features, Level, SentMeans};
 use pubmark_protocol::clients::{Outgoing, SessionConfig};
@@ -34,8 +36,8 @@ pub struct Nats {
     subjects: Vec<Box<str>>,
     /// Index of the subscription and its subject, by the number that the server knows it by, less one.
     subscriptions: Vec<(usize, Box<str>)>,
-    /// Subscriptions that the server refused since the last connect.
-    refused: Vec<(usize, Said)>,
+    /// Subscriptions that the server refused since the last connect, with its first words about each.
+    refused: BTreeMap<usize, Said>,
     awaited: Awaited,
     /// PONGs of this connection so far.
     pongs: u32,
@@ -93,7 +95,7 @@ impl Dialect for Nats {
         Nats {
             subjects: topics,
             subscriptions,
-            refused: vec![],
+            refused: BTreeMap::new(),
             awaited: Awaited::Nothing,
             pongs: 0,
             ending: vec![],
@@ -221,8 +223,7 @@ impl Nats {
             }
             Awaited::Subscriptions => {
                 for index in link.listens_to() {
-                    let refused = self.refused.iter().find(|(refused, _)| *refused == index);
-                    let granted = refused.map_or(Ok(Qos::BestEffort), |(_, said)| Err(said.clone()));
+                    let granted = self.refused.get(&index).map_or(Ok(Qos::BestEffort), |said| Err(said.clone()));
                     sink.subscribed(link.id, index, granted);
                 }
             }
@@ -253,7 +254,7 @@ impl Nats {
         if lower.starts_with("permissions violation for subscription") {
             let named = |(_, subject): &&(usize, Box<str>)| words.contains(&format!("\"{subject}\""));
             if let Some((index, _)) = self.subscriptions.iter().find(named) {
-                self.refused.push((*index, Said::words(words.to_owned())));
+                self.refused.entry(*index).or_insert_with(|| Said::words(words.to_owned()));
                 return Ok(());
             }
         }

@@ -58,6 +58,15 @@ fn an_honest_broker_has_nothing_amiss_at_any_level() {
     }
 }
 
+/// It left as planned and is not let in again: that is no loss of a connection, so what is due waits, to the deadline.
+#[test]
+fn one_is_unsent_as_a_device_that_left_is_refused_when_it_comes_back() {
+    // Away from 600 to 700 ms, when message 3 is due, and never let in again; message 4 is due on the instant of its third leave.
+    let churn = ", churn: {disconnect: 100% every 600ms, reconnect: 100% every 700ms, checks: together}";
+    let truth = run("refuse-connect code=0x89 from=3\n", 1, churn);
+    truth.demand_only(&with(&[("sent", 2), ("expected", 2), ("delivered", 2), ("skipped_planned", 1), ("unsent", 1)]));
+}
+
 #[test]
 fn one_is_lost() {
     run("drop message=3", 0, "").demand_only(&with(&[("delivered", 3), ("lost", 1)]));

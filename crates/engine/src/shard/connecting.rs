@@ -133,7 +133,8 @@ impl Shard {
         self.count_cause(was_up, cause);
         self.note_fault(index, if was_up { What::Lost } else { What::Failed });
         let session = &mut self.sessions[index as usize];
-        session.lost |= session.was_up;
+        // One that left as planned and is not let in again waits, as a device does that was never up.
+        session.lost |= was_up;
         self.counters.wills_due += u64::from(was_up && session.has_will);
         if session.failures == 0 && !was_up {
             self.failing += 1;

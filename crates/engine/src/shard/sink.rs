@@ -56,6 +56,22 @@ impl Shard {
         Some(header)
     }
 
+    /// Can the system refuse this message of a session? A peer may name what it likes: only what is written wholly, and was not
+    /// refused before, can be.
+    fn may_be_refused(&self, session: SessionId, index: u32, sequence: u32) -> bool {
+        let session = &self.sessions[session.0 as usize];
+        let Some(publisher) = self.publishers.get(index as usize).filter(|_| session.publishers.contains(&index))
+        else {
+            return false;
+        };
+        let waits = |pending: &Pending| pending.publisher == index && pending.sequence <= sequence;
+        let book = &publisher.book;
+        (1..publisher.next_sequence).contains(&sequence)
+            && !book.refused.contains(&sequence)
+            && book.broken.binary_search(&sequence).is_err()
+            && !session.pending.iter().any(waits)
+    }
+
     /// The oldest message of a session that was handed over and not written, if the token names it.
     fn take_pending(&mut self, session: SessionId, token: Token) -> Option<Pending> {
         let pending = &mut self.sessions[session.0 as usize].pending;
@@ -261,6 +277,11 @@ impl Sink for Shard {
             return;
         }
         let index = self.index_of(session, token);
+        if outcome.is_err() && !self.may_be_refused(session, index, token.sequence) {
+            return self
+                .counters
+                .count_cause("refusal of a message that was not sent, or was refused before".to_owned());
+        }
         let is_refused = outcome.is_err() && self.note_request_refused(index, token.sequence);
         let Some(publisher) = self.publisher_of(session, token) else { return };
         if publisher.unacknowledged > 0 {
@@ -270,7 +291,7 @@ impl Sink for Shard {
         let (measured, awaited) = (publisher.is_measured(token.sequence), publisher.acknowledged);
         if let Err(said) = outcome {
             if measured && is_refused {
-                publisher.book.refused.push(token.sequence);
+                publisher.book.refused.insert(token.sequence);
             }
             self.expected_ever = self.expected_ever.saturating_sub(fan_out);
             self.counters.count_cause(format!("message refused: {said}"));
