@@ -2,10 +2,10 @@
 
 use pubmark_model::qos::Qos;
 use pubmark_protocol::clients::Outgoing;
-use pubmark_protocol::events::{Connected, Sink};
+use pubmark_protocol::events::{Connected, Said, Sink};
 use pubmark_wire::nats::encode_subscribe;
 use pubmark_wire::nats::jetstream::{
-    Consumer, CreateConsumer, Stream, consumer_info_subject, encode_empty_request, encode_request,
+    Consumer, CreateConsumer, ID_HEADER_BYTES, Stream, consumer_info_subject, encode_empty_request, encode_request,
 };
 
 use super::session::{INBOX, JetStream, Step};
@@ -106,6 +106,13 @@ impl JetStream {
     pub(super) fn send_held(&mut self, link: &mut Link, shared: &mut Shared, sink: &mut impl Sink) {
         while let Some(tag) = self.in_flight.next_held() {
             let Some(entry) = self.in_flight.get(tag).copied() else { continue };
+            // The server may take less than it did: it would end the connection for such a message, each time anew.
+            let header_bytes = if entry.qos == Qos::ExactlyOnce { ID_HEADER_BYTES } else { 0 };
+            if self.opening.check_size(entry.payload_bytes as usize + header_bytes).is_err() {
+                self.in_flight.remove(tag);
+                sink.acknowledged(link.id, entry.token, Err(Said::words("larger than the server takes by now")));
+                continue;
+            }
             let message = Outgoing {
                 publication: entry.token.publication,
                 sequence: entry.token.sequence,

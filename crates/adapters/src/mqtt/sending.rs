@@ -160,9 +160,16 @@ impl<V: ProtocolVersion> Mqtt<V> {
             }
             let Some(publication) = publication else { continue };
             // Its first connection's alias means nothing on this one, so the topic is written out.
+            let extras = Extras::new(&link.config.options, None);
+            let (bytes, _) = packet_bytes(V::VERSION, publication, extras, entry.qos, entry.payload_bytes as usize);
+            if let Some(said) = self.cannot_repeat(bytes, entry.qos) {
+                self.in_flight.remove(packet_id);
+                sink.acknowledged(link.id, entry.token, Err(said));
+                continue;
+            }
             let packet = Packet {
                 publication,
-                extras: Extras::new(&link.config.options, None),
+                extras,
                 token: entry.token,
                 due_ns: entry.due_ns,
                 payload_bytes: entry.payload_bytes as usize,
@@ -178,6 +185,16 @@ impl<V: ProtocolVersion> Mqtt<V> {
             });
             sink.resent(link.id, entry.token);
         }
+    }
+
+    /// Why the server would end the connection for a message sent again, each time anew: it may be longer than it was, with its
+    /// topic written out, and the server may take less than it did.
+    fn cannot_repeat(&self, bytes: usize, qos: Qos) -> Option<Said> {
+        if bytes > self.maximum_packet_bytes as usize {
+            let most = self.maximum_packet_bytes;
+            return Some(Said::words(format!("too large to be sent again with its topic: the server takes {most} B")));
+        }
+        (qos > self.maximum_qos).then(|| Said::words(format!("the server takes no QoS {} any more", qos.level())))
     }
 
     /// Appends an acknowledgement; it leaves with the next write.

@@ -54,6 +54,41 @@ fn a_number_stands_for_a_topic_on_its_connection_only() {
     }
 }
 
+/// A message whose topic was a number may be too large with its topic written out: a server that got it would end the connection,
+/// find the session again, and so on.
+#[test]
+fn a_message_too_large_to_be_sent_again_with_its_topic_is_refused_and_not_sent_again() {
+    let (mut script, mut peer) = Script::with_peer::<Mqtt5>(Version::V5);
+    let topic = "a/topic/of/fifty/bytes/that/is/written/out/in/full";
+    let config = publisher("again", topic, Qos::AtLeastOnce);
+    let config = SessionConfig { persistent: true, in_flight_window: 2, ..config };
+    let options = SessionOptions { topic_alias: true, ..SessionOptions::default() };
+    // Topic alias maximum 1, maximum packet size 120.
+    let properties = [0x22, 0, 1, 0x27, 0, 0, 0, 120];
+    let id = script.accept(&mut peer, with(config, options), &properties);
+    for (payload_bytes, expected) in [(16, topic), (100, "")] {
+        assert_eq!(peer.offer(id, payload_bytes), Taken::Yes);
+        peer.flush(id);
+        assert_eq!(script.expect(&mut peer, PacketType::Publish, seen).0, expected);
+    }
+    script.close();
+    peer.wait("closed", |record| record.causes(id).len() == 1);
+    let answer = script.connack(true, 0, &properties);
+    script.meet(&mut peer, id, &answer);
+    assert_eq!(script.expect(&mut peer, PacketType::Publish, seen), (topic.to_owned(), None, None, true));
+    peer.linger(20);
+    script.read();
+    assert!(script.received().is_empty(), "158 B were sent to a server that takes 120 B");
+    let refused = peer.record.all(|event| match event {
+        Event::Acknowledged(_, token, Err(said)) => Some((token.sequence, said.reason.to_string())),
+        _ => None,
+    });
+    assert_eq!(refused, [(2, "too large to be sent again with its topic: the server takes 120 B".to_owned())]);
+    assert_eq!(peer.offer(id, 16), Taken::Yes, "its place is free");
+    peer.flush(id);
+    assert_eq!(script.expect(&mut peer, PacketType::Publish, seen), (topic.to_owned(), Some(1), None, false));
+}
+
 #[test]
 fn a_server_without_numbers_for_topics_gets_topics_and_it_is_told() {
     for properties in [&[][..], &[0x22, 0, 0]] {
