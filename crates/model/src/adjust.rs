@@ -25,6 +25,16 @@ pub enum AdjustError {
         /// The group.
         group: String,
     },
+    /// More messages than a device sends.
+    #[error(
+        "{factor} times the workload's rate is more than a million messages per second for a device of group `{group}`: use more devices, or a smaller factor"
+    )]
+    TooFast {
+        /// The factor.
+        factor: f64,
+        /// The group.
+        group: String,
+    },
 }
 
 /// Makes all devices send payloads of one size, bytes with the header.
@@ -52,6 +62,9 @@ pub fn multiply_rate(workload: &mut Workload, factor: f64) -> Result<(), AdjustE
     }
     for group in &mut workload.devices {
         group.arrival = faster(&group.arrival, factor);
+        if group.arrival.is_too_fast() {
+            return Err(AdjustError::TooFast { factor, group: group.name.clone() });
+        }
     }
     workload.deviations.push(Deviation {
         name: "rate-multiplied".to_owned(),
@@ -103,6 +116,29 @@ mod tests {
             }
             assert_eq!(changed.deviations.len(), plain.deviations.len() + 1);
         }
+    }
+
+    #[test]
+    fn a_factor_that_makes_a_device_send_more_than_a_million_a_second_is_refused() {
+        let mut workload = load("hello", &LoadOptions::default()).unwrap();
+        workload.devices[0].arrival = Arrival::Poisson { rate_per_s: 1e3 };
+        multiply_rate(&mut workload.clone(), 1e3).unwrap();
+        let trace = |period| Arrival::Trace { offsets_ns: [0, 5].into(), period };
+        for arrival in [
+            Arrival::Poisson { rate_per_s: 1e4 },
+            Arrival::OnOff {
+                interval: Duration::from_micros(100),
+                mean_on: Duration::from_secs(1),
+                mean_off: Duration::from_secs(1),
+            },
+            trace(Some(Duration::from_millis(1))),
+        ] {
+            workload.devices[0].arrival = arrival;
+            let found = multiply_rate(&mut workload.clone(), 1e3);
+            assert!(matches!(found, Err(AdjustError::TooFast { .. })), "{found:?}");
+        }
+        workload.devices[0].arrival = trace(None);
+        multiply_rate(&mut workload, 1e3).unwrap();
     }
 
     #[test]

@@ -55,7 +55,23 @@ pub enum Arrival {
     Reaction(Reaction),
 }
 
+/// Most messages per second of one device, while it is on.
+pub const FASTEST_PER_S: f64 = 1e6;
+
 impl Arrival {
+    /// Does a device send more than [`FASTEST_PER_S`] for as long as it is on? A trace that is not repeated ends by itself.
+    pub fn is_too_fast(&self) -> bool {
+        let shortest = 1.0 / FASTEST_PER_S;
+        // Half a nanosecond of rounding is no matter.
+        let is_short = |time: Duration, messages: f64| time.as_secs_f64() < messages * shortest - 0.5e-9;
+        match self {
+            Arrival::Periodic { interval, .. } | Arrival::OnOff { interval, .. } => is_short(*interval, 1.0),
+            Arrival::Poisson { rate_per_s } => *rate_per_s > FASTEST_PER_S * (1.0 + 1e-9),
+            Arrival::Trace { offsets_ns, period: Some(period) } => is_short(*period, offsets_ns.len() as f64),
+            Arrival::Trace { period: None, .. } | Arrival::Flood | Arrival::Reaction(_) => false,
+        }
+    }
+
     /// Mean messages per second while online; `None` for a flood, which has no rate of its own, and for reactions, whose rate is
     /// that of their triggers ([`crate::fleet::Fleet::links`]).
     pub fn mean_rate_per_s(&self) -> Option<f64> {

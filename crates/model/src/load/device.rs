@@ -209,8 +209,8 @@ fn on_off(raw: &RawGroup, full: &RawArrival, span: Span, missing: impl Fn() -> P
     }
     Ok(Arrival::OnOff {
         interval: pace(raw, missing)?.0,
-        mean_on: value::period(on, "an on period")?,
-        mean_off: value::period(off, "an off period")?,
+        mean_on: value::long_period(on, "an on period")?,
+        mean_off: value::long_period(off, "an off period")?,
     })
 }
 
@@ -259,7 +259,11 @@ fn trace(full: &RawArrival, span: Span) -> Result<Arrival, Problem> {
             Some(period)
         }
     };
-    Ok(Arrival::Trace { offsets_ns: offsets_ns.into(), period })
+    let arrival = Arrival::Trace { offsets_ns: offsets_ns.into(), period };
+    match full.repeat.as_ref().filter(|_| arrival.is_too_fast()) {
+        Some(text) => Err(value::too_fast(text.span).help("make `repeat` longer, or use more devices")),
+        None => Ok(arrival),
+    }
 }
 
 fn churn(raw: &RawChurn, span: Span) -> Result<Churn, Problem> {

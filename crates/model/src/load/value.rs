@@ -12,6 +12,10 @@ use crate::units::{self, UnitError};
 /// Shortest time between two messages of a device that is taken.
 const SHORTEST_INTERVAL: Duration = Duration::from_nanos(1000);
 
+/// Shortest time between two checks of a device's connectivity, and shortest mean of its on and off periods: no connection is
+/// made in less, and a schedule of nanoseconds is never drawn to its end.
+const SHORTEST_PERIOD: Duration = Duration::from_millis(1);
+
 /// A value that cannot be.
 pub(crate) fn impossible(message: String) -> Problem {
     Problem::new(ProblemKind::ImpossibleValue, message)
@@ -45,6 +49,21 @@ pub(crate) fn period(text: &Text<DurationText>, what: &str) -> Result<Duration, 
     Ok(period)
 }
 
+/// A duration of at least a millisecond: shorter ones are no plan that anything could follow.
+pub(crate) fn long_period(text: &Text<DurationText>, what: &str) -> Result<Duration, Problem> {
+    let period = period(text, what)?;
+    not_below_shortest(period, what, text.span).map(|()| period)
+}
+
+fn not_below_shortest(period: Duration, what: &str, span: Span) -> Result<(), Problem> {
+    if period >= SHORTEST_PERIOD {
+        return Ok(());
+    }
+    Err(impossible(format!("{what} cannot be shorter than {SHORTEST_PERIOD:?}"))
+        .at(span, "shorter than that")
+        .help("write for instance `100ms` or `5s`"))
+}
+
 /// Time between two messages, from `every`.
 pub(crate) fn interval(text: &Text<DurationText>) -> Result<Duration, Problem> {
     not_too_short(period(text, "the time between two messages")?, text.span)
@@ -64,11 +83,15 @@ pub(crate) fn rate(text: &Text<RateText>) -> Result<f64, Problem> {
 
 fn not_too_short(interval: Duration, span: Span) -> Result<Duration, Problem> {
     if interval < SHORTEST_INTERVAL {
-        return Err(Problem::new(ProblemKind::TooLarge, "a device sends at most a million messages per second")
-            .at(span, "faster than that")
-            .help("use more devices, or `arrival: flood`"));
+        return Err(too_fast(span).help("use more devices, or `arrival: flood`"));
     }
     Ok(interval)
+}
+
+/// More messages than a device sends.
+pub(crate) fn too_fast(span: Span) -> Problem {
+    Problem::new(ProblemKind::TooLarge, "a device sends at most a million messages per second")
+        .at(span, "faster than that")
 }
 
 /// A whole number from `least` to `most`.
@@ -160,6 +183,9 @@ pub(crate) fn check(text: &Text<CheckText>) -> Result<(f64, Duration), Problem> 
         return Err(impossible("a check every 0 s never ends".to_owned())
             .at(text.span, "zero")
             .help(format!("write for instance `{chance} every 1s`")));
+    }
+    if share > 0.0 {
+        not_below_shortest(period, "the time between two checks", text.span)?;
     }
     Ok((share, period))
 }
