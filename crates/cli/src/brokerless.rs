@@ -40,7 +40,8 @@ pub fn places(
     let here = IpAddr::from(Ipv4Addr::LOCALHOST);
     let addresses: Vec<SocketAddr> = match (&networks, protocol.features.subscribers_listen) {
         (networks, true) => {
-            let fleet = Fleet::on_nodes(workload, setup.local_nodes.unwrap_or(1).into());
+            let nodes = setup.local_nodes.unwrap_or(1).into();
+            let fleet = Fleet::checked_on_nodes(workload, nodes).map_err(crate::commands::run::too_large)?;
             let at = |group: u16| networks.as_ref().map_or(here, |networks| networks.of_subscribers(group));
             let ports = listening_ports(fleet.subscribers().len())?;
             fleet.subscribers().iter().zip(ports).map(|(entry, port)| (at(entry.group), port).into()).collect()

@@ -3,10 +3,12 @@
 use std::time::Duration;
 
 use pubmark_engine::calibration::{self, Calibration};
+use pubmark_model::fleet::Fleet;
 use pubmark_model::plan::{Machine, Plan, PlanOptions, Traffic, Unit, Verdict};
 use pubmark_model::workload::Workload;
 use pubmark_systems::{descriptors, environment};
 
+use crate::commands::run::too_large;
 use crate::commands::run_arguments::Run;
 use crate::exit_code::ExitCode;
 use crate::failure::Failure;
@@ -27,6 +29,7 @@ pub fn text(run: &Run, workload: &Workload, spoken: Spoken, wanted: &Wanted) -> 
         source_addresses: run.setup.source_addresses.as_ref().map_or(1, |sources| sources.0.len() as u32),
     };
     sockets::carried_out(&run.setup, spoken, wanted)?;
+    Fleet::check_counts_on_nodes(workload, options.nodes).map_err(too_large)?;
     let plan = Plan::new(workload, &options);
     let mut text = String::new();
     let mut field = |name: &str, value: String| text.push_str(&format!("  {name:<10}{value}\n"));

@@ -13,12 +13,11 @@ use pubmark_model::workload::{DeviceGroup, SessionKind, SubscriberGroup, Workloa
 use crate::carrying;
 use crate::protocols::{PROTOCOLS, Protocol, Spoken};
 
-/// The workload counted out on so many nodes.
+/// A fleet that the protocols can carry.
 ///
 /// # Errors
 /// The first thing that a protocol cannot do, in a sentence.
-pub fn fleet(workload: &Workload, spoken: Spoken, nodes: u16) -> Result<Arc<Fleet>, String> {
-    let fleet = Fleet::on_nodes(workload, nodes.into());
+pub fn fleet(workload: &Workload, spoken: Spoken, fleet: Fleet) -> Result<Arc<Fleet>, String> {
     let missing = lacking_for_groups(workload, spoken).or_else(|| lacking_for_fleet(workload, &fleet, spoken));
     missing.map_or_else(|| Ok(Arc::new(fleet)), Err)
 }

@@ -7,6 +7,9 @@ use pubmark_model::fleet::{Device, Heard, Subscriber};
 use pubmark_protocol::endpoint::Endpoint;
 use serde::{Deserialize, Serialize};
 
+/// Most brokers that know nothing of each other: each has a part of every audience, and those have numbers of 32 bits.
+const MOST_INDEPENDENT: usize = 256;
+
 /// The brokers of a system.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Places {
@@ -26,7 +29,8 @@ impl Places {
     /// Several brokers: `independent` ones, or such that forward to each other. `None` if there is none, or more than can
     /// be counted.
     pub fn several(endpoints: Vec<Endpoint>, independent: bool) -> Option<Places> {
-        let fits = !endpoints.is_empty() && endpoints.len() <= usize::from(u16::MAX);
+        let most = if independent { MOST_INDEPENDENT } else { usize::from(u16::MAX) };
+        let fits = !endpoints.is_empty() && endpoints.len() <= most;
         fits.then(|| Places {
             independent: independent && endpoints.len() > 1,
             endpoints: endpoints.into(),
@@ -82,6 +86,13 @@ impl Places {
     /// Sessions that a subscriber needs.
     pub fn sessions_per_subscriber(&self) -> usize {
         if self.independent { self.endpoints.len() } else { 1 }
+    }
+
+    /// Number in the books of the part of an audience that listens on the `nth` of its brokers. There are at most 2²⁴ audiences of
+    /// [`MOST_INDEPENDENT`] parts, so that it has 32 bits.
+    pub fn number_of_part(&self, audience: u32, nth: u32) -> u32 {
+        let parts = if self.independent { self.endpoints.len() as u32 } else { 1 };
+        audience * parts + nth
     }
 
     /// Of what a subscriber hears, the part that comes by one of its brokers.

@@ -271,7 +271,7 @@ impl Common<'_> {
             let fan_out = self.fan_out[device.publisher as usize];
             let acknowledged = group.qos > Qos::BestEffort;
             let mut publisher = Publisher::new(device, rules, session, acknowledged, fan_out, group.churn.is_some());
-            publisher.publication = publications.len() as u16;
+            publisher.publication = u16::try_from(publications.len()).expect("`Fleet::limits` was asked for");
             publisher.book.leads = self.plan.fleet.leads(device.publisher);
             let mut body = self.body(&group.body);
             if group.reaction().is_some() {
@@ -382,7 +382,7 @@ impl Common<'_> {
                 // Sessions on independent brokers come and go apart from each other and hear different publishers, so each
                 // broker's part of an audience has a number of its own in the books.
                 let mut config = self.listener_session(subscriber, place);
-                let number = audience * plan.subscribe_at.sessions_per_subscriber() as u32 + nth;
+                let number = plan.subscribe_at.number_of_part(audience, nth);
                 let index = *known.entry(number).or_insert_with(|| {
                     let heard = plan.subscribe_at.heard_at(place, streams);
                     let shared = plan.workload.subscribers[usize::from(subscriber.group)].shared.is_some();

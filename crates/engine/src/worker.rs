@@ -145,6 +145,7 @@ impl Worker {
         if plan.nodes > 1 && launcher.is_none() {
             return Err(EngineError::Unsupported("nodes that nobody starts".to_owned()));
         }
+        plan.fleet.limits(&plan.workload).map_err(|found| EngineError::Unsupported(found.to_string()))?;
         let mut own = setup::shards(plan, &worker.progress, |index| away(&shares[index]).is_none()).into_iter();
         for (index, share) in shares.iter().enumerate() {
             let run = match share.side {

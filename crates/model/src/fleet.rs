@@ -7,8 +7,10 @@ use std::collections::HashMap;
 use std::ops::Range;
 use std::sync::Arc;
 
+mod limits;
 mod reactions;
 
+pub use limits::{MOST_PUBLICATIONS, MOST_PUBLISHERS, TooLarge};
 pub use reactions::Link;
 
 use crate::topic::TopicFilter;

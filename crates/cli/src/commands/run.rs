@@ -6,7 +6,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use pubmark_model::fleet::Fleet;
+use pubmark_model::fleet::{Fleet, TooLarge};
 use pubmark_model::load::{self, LoadError, LoadOptions};
 use pubmark_model::qos::Qos;
 use pubmark_model::schedule::{self, Timeline};
@@ -148,8 +148,13 @@ impl Run {
         Timeline { warmup_ns: self.warmup.as_nanos() as u64, duration_ns: self.duration.as_nanos() as u64 }
     }
 
+    /// The fleet on all nodes, if its publishers can be told apart.
+    pub fn counted(&self, workload: &Workload) -> Result<Fleet, Failure> {
+        Fleet::checked_on_nodes(workload, self.node_count().into()).map_err(too_large)
+    }
+
     fn dump(&self, workload: &Workload, file: &Path) -> Outcome {
-        let fleet = Fleet::on_nodes(workload, self.node_count().into());
+        let fleet = self.counted(workload)?;
         let dumped = if file == Path::new("-") {
             let mut out = BufWriter::new(std::io::stdout().lock());
             schedule::dump(workload, &fleet, self.setup.seed, &self.timeline(), &mut out)
@@ -170,7 +175,7 @@ impl Run {
 
     /// The workload counted out. Says at once what the protocol cannot carry.
     pub fn fleet(&self, workload: &Workload, spoken: Spoken) -> Result<Arc<Fleet>, Failure> {
-        suitability::fleet(workload, spoken, self.node_count()).map_err(unsuitable)
+        suitability::fleet(workload, spoken, self.counted(workload)?).map_err(unsuitable)
     }
 
     /// What each repetition measures. Says at once what cannot be carried out or exceeds the limit of open files.
@@ -267,6 +272,11 @@ impl Run {
 }
 
 /// The protocol cannot carry the workload.
+/// A fleet that cannot be told apart.
+pub fn too_large(found: TooLarge) -> Failure {
+    Failure::from_error(ExitCode::Usage, &found).hint(found.hint())
+}
+
 fn unsuitable(lacks: String) -> Failure {
     Failure::usage(lacks)
         .hint("`pubmark list protocols` shows what each can do; `--qos` sets the level of all devices and subscribers")

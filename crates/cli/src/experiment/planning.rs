@@ -182,7 +182,11 @@ impl Ready {
         {
             return Ok(Err(refusal));
         }
-        let fleet = match suitability::fleet(&workload, spoken, run.node_count()) {
+        let counted = match run.counted(&workload) {
+            Ok(counted) => counted,
+            Err(failure) => return Ok(Err(Refusal::no_room(failure.chain.join(": ")))),
+        };
+        let fleet = match suitability::fleet(&workload, spoken, counted) {
             Ok(fleet) => fleet,
             Err(lacks) => return Ok(Err(Refusal::unsupported(lacks))),
         };

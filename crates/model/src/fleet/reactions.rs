@@ -6,6 +6,7 @@
 
 use std::collections::{BTreeMap, HashMap};
 
+use super::limits::{MOST_PUBLISHERS, MOST_REACTIONS, TooLarge};
 use super::{Device, Fleet, Subscriber};
 use crate::topic::TopicFilter;
 use crate::workload::Workload;
@@ -26,6 +27,8 @@ pub(super) struct Chains {
     pub links: Vec<Link>,
     /// A group that reacts to itself in the end, if there is one.
     pub circle: Option<u16>,
+    /// There are more than can be told apart; then there are no links, and only the scheduled publishers.
+    pub too_large: Option<TooLarge>,
 }
 
 /// A device of a reacting group, before its triggers are known.
@@ -89,12 +92,28 @@ fn place(device: &Device) -> (u32, u16, u32, u32) {
 
 /// Puts the reacting publishers into a fleet of scheduled ones, and numbers all of them anew.
 pub(super) fn resolve(fleet: &mut Fleet, workload: &Workload, reacting: impl Iterator<Item = Device>) {
+    resolve_within(MOST_PUBLISHERS, fleet, workload, reacting);
+}
+
+fn resolve_within(
+    most_publishers: u64,
+    fleet: &mut Fleet,
+    workload: &Workload,
+    reacting: impl Iterator<Item = Device>,
+) {
     let instances = Instances::new(fleet, workload, reacting);
     let mut known: BTreeMap<(u32, u16, u32, u32), Device> =
         fleet.devices.iter().map(|device| (place(device), *device)).collect();
     let mut waiting: Vec<Device> = fleet.devices.clone();
     let mut links = Vec::new();
     while let Some(trigger) = waiting.pop() {
+        // What reacts counts twice. Counting ends here: there may be more than memory holds.
+        let publishers = (2 * known.len() - fleet.devices.len()) as u64;
+        if publishers > most_publishers || links.len() > MOST_REACTIONS {
+            let reactors = publishers > most_publishers;
+            fleet.chains.too_large = Some(if reactors { TooLarge::Reactors } else { TooLarge::Reactions });
+            return;
+        }
         for instance in instances.triggered_by(&fleet.topic(workload, &trigger)) {
             let number = if instance.by_trigger { trigger.index } else { 0 };
             let reacts = Device { trigger: number, ..instance.device };
@@ -141,7 +160,7 @@ fn in_order(mut links: Vec<Link>, devices: &[Device]) -> Chains {
         }
     }
     let circle = open.iter().position(|open| *open > 0).map(|publisher| devices[publisher].group);
-    Chains { links: ordered, circle }
+    Chains { links: ordered, circle, too_large: None }
 }
 
 #[cfg(test)]
@@ -154,6 +173,26 @@ mod tests {
         let workload = parse("test.yaml", text, &LoadOptions::default()).unwrap();
         let fleet = Fleet::new(&workload, 1);
         (workload, fleet)
+    }
+
+    #[test]
+    fn reactions_above_the_limit_are_not_counted_out() {
+        let text = "name: all
+devices:
+  - {name: sensor, count: 10, every: 1h, payload: 16B, topic: 'in/{index}'}
+  - {name: reply, count: 5, payload: 32B, topic: 'out/{index}/{trigger}', client: hub, arrival: {reaction_to: 'in/+'}}
+subscribers:
+  - {name: hub, count: 5, client: hub, filters: ['in/+']}
+";
+        let (workload, whole) = fleet(text);
+        assert_eq!(whole.devices().len(), 10 + 2 * 5 * 10);
+        for (most, found) in [(110, None), (109, Some(TooLarge::Reactors))] {
+            let scheduled = whole.devices().iter().filter(|device| device.group == 0).copied().collect();
+            let mut again = Fleet { devices: scheduled, chains: Chains::default(), ..whole.clone() };
+            let device = |index| Device { group: 1, index, ..Device::default() };
+            resolve_within(most, &mut again, &workload, (0..5).map(device));
+            assert_eq!(again.chains.too_large, found, "{most}");
+        }
     }
 
     #[test]

@@ -183,7 +183,12 @@ fn check_reactions(workload: &Workload, raw: &RawWorkload) -> Result<(), Problem
             .help("write `{index}` for the device's own number"));
         }
     }
-    let fleet = Fleet::new(workload, 1);
+    let fleet = Fleet::checked(workload, 1).map_err(|too_large| {
+        let reacting = workload.devices.iter().position(|group| group.reaction().is_some()).unwrap_or_default();
+        Problem::new(ProblemKind::TooLarge, too_large.to_string())
+            .at(place(&raw.devices[reacting]), "the first group that reacts")
+            .help(too_large.hint())
+    })?;
     if let Some(group) = fleet.circle() {
         let name = &workload.devices[usize::from(group)].name;
         return Err(conflict(format!("`{name}` reacts to its own reactions in the end"))

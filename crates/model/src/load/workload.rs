@@ -15,8 +15,8 @@ use crate::workload::{Deviation, DeviceGroup, Placement, SubscriberGroup, Varian
 
 /// Most groups of devices; a group's number has 16 bits.
 pub(super) const MOST_GROUPS: usize = 10_000;
-/// Most devices in all: a compact header has 24 bits for the publisher.
-const MOST_DEVICES: u64 = 1 << 24;
+/// Most devices in all.
+const MOST_DEVICES: u64 = crate::fleet::MOST_PUBLISHERS;
 /// Most subscribers in all.
 pub(super) const MOST_SUBSCRIBERS: u64 = 1_000_000;
 /// Most filters of one subscriber.
