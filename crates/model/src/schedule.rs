@@ -29,7 +29,7 @@ mod sizes;
 pub use churn::{ChurnCursor, Transition};
 pub use cursor::{Cursor, Due};
 pub use dump::dump;
-pub use hash::{DeviceHash, Summary, combine, hash, summary};
+pub use hash::{DeviceHash, Summary, combine, hash, summary, summary_unless};
 
 /// Bytes of the smallest payload there is: the compact header. Smaller sizes are raised to it and counted.
 pub const SMALLEST_PAYLOAD_BYTES: u32 = 16;

@@ -3,10 +3,21 @@
 //! Not a seal: it tells schedules apart, it does not protect them. Seed, topic, protocol and system are not in it: two
 //! seeds that lead to the same sends have the same hash.
 
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::time::Duration;
+
+use crate::arrival::Arrival;
 use crate::fleet::{Device, Fleet};
 use crate::random::{self, mix};
 use crate::schedule::{ChurnCursor, Cursor, Due, Rules, Timeline, Transition, identity_key};
-use crate::workload::Workload;
+use crate::workload::{DeviceGroup, Workload};
+
+/// Messages and changes of connectivity that are hashed, about: some twenty seconds of work. Of a longer schedule the beginning is, and
+/// its length.
+const MOST_HASHED: f64 = (1u64 << 30) as f64;
+
+/// Messages between two looks at whether the hash is still wanted.
+const LOOK_EVERY: u32 = 1 << 16;
 
 /// The hash of one device's schedule, gathered while it is run through. Messages and changes may come interleaved in any
 /// way, as long as each kind comes in its order.
@@ -42,27 +53,93 @@ impl DeviceHash {
 /// What a whole schedule comes to.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Summary {
-    /// Its hash: 16 hexadecimal digits, or `none` if any group floods, because a flood has no schedule.
+    /// Its hash: 16 hexadecimal digits, or `none` if any group floods, because a flood has no schedule. Of a schedule of more than
+    /// about a billion messages the beginning is hashed, and how long it is.
     pub hash: String,
-    /// Messages due in the measured window; `None` if any group floods. What devices do in reaction to others is not in it.
+    /// Messages due in the measured window; `None` if any group floods, or there are more than are hashed. What devices do in reaction
+    /// to others is not in it.
     pub offered: Option<u64>,
 }
 
-/// Runs through a whole schedule.
+/// Runs through a schedule.
 pub fn summary(workload: &Workload, fleet: &Fleet, seed: u64, timeline: &Timeline) -> Summary {
-    let rules = Rules::all(workload, seed, timeline);
-    if rules.iter().any(Rules::is_flood) {
-        return Summary { hash: "none".to_owned(), offered: None };
-    }
-    let mut offered = 0;
-    let device_hash = |device: &Device| device_hash(&rules[usize::from(device.group)], device, &mut offered);
-    let values: Vec<u64> = fleet.devices().iter().map(device_hash).collect();
-    Summary { hash: combine(workload, fleet, &values), offered: Some(offered) }
+    summary_unless(workload, fleet, seed, timeline, &AtomicBool::new(false)).expect("nobody gives it up")
 }
 
-/// [`Summary::hash`] of a whole schedule.
+/// The same; `None` if it is given up, which `stopped` says from another thread.
+pub fn summary_unless(
+    workload: &Workload,
+    fleet: &Fleet,
+    seed: u64,
+    timeline: &Timeline,
+    stopped: &AtomicBool,
+) -> Option<Summary> {
+    summary_of_most(MOST_HASHED, workload, fleet, seed, timeline, stopped)
+}
+
+/// [`Summary::hash`] of a schedule.
 pub fn hash(workload: &Workload, fleet: &Fleet, seed: u64, timeline: &Timeline) -> String {
     summary(workload, fleet, seed, timeline).hash
+}
+
+fn summary_of_most(
+    most: f64,
+    workload: &Workload,
+    fleet: &Fleet,
+    seed: u64,
+    timeline: &Timeline,
+    stopped: &AtomicBool,
+) -> Option<Summary> {
+    let part = beginning(most, workload, fleet, timeline);
+    let rules = Rules::all(workload, seed, &part);
+    if rules.iter().any(Rules::is_flood) {
+        return Some(Summary { hash: "none".to_owned(), offered: None });
+    }
+    let mut offered = 0;
+    let mut of_device = |device: &Device| device_hash(&rules[usize::from(device.group)], device, &mut offered, stopped);
+    let values: Vec<u64> = fleet.devices().iter().map(&mut of_device).collect::<Option<_>>()?;
+    let folded = fold(workload, fleet, &values);
+    if part == *timeline {
+        return Some(Summary { hash: shown(folded), offered: Some(offered) });
+    }
+    let length = timeline.warmup_ns.to_le_bytes().into_iter().chain(timeline.duration_ns.to_le_bytes());
+    Some(Summary { hash: shown(random::fold(folded, &length.collect::<Vec<u8>>())), offered: None })
+}
+
+/// The beginning of a timeline that has about `most` messages and changes: all of it for most schedules.
+fn beginning(most: f64, workload: &Workload, fleet: &Fleet, timeline: &Timeline) -> Timeline {
+    let per_s: Vec<f64> = workload.devices.iter().map(draws_per_s).collect();
+    let all_per_s: f64 = fleet.devices().iter().map(|device| per_s[usize::from(device.group)]).sum();
+    let length = Duration::from_nanos(timeline.warmup_ns.saturating_add(timeline.duration_ns));
+    let share = most / (all_per_s * length.as_secs_f64());
+    if share.is_nan() || share >= 1.0 {
+        return *timeline;
+    }
+    let kept_ns = (length.as_nanos() as f64 * share) as u64;
+    let warmup_ns = timeline.warmup_ns;
+    match kept_ns.checked_sub(warmup_ns) {
+        Some(duration_ns) => Timeline { warmup_ns, duration_ns },
+        // The measured window is hashed in any case, from its beginning.
+        None => Timeline { warmup_ns: 0, duration_ns: kept_ns },
+    }
+}
+
+/// Draws per second of a device: messages, checks of connectivity that strike, on and off periods.
+fn draws_per_s(group: &DeviceGroup) -> f64 {
+    let strikes = group.churn.map_or(0.0, |churn| {
+        let of = |chance: f64, period: Duration| if period.is_zero() { 0.0 } else { chance / period.as_secs_f64() };
+        of(churn.disconnect_chance, churn.disconnect_check) + of(churn.reconnect_chance, churn.reconnect_check)
+    });
+    let periods = match &group.arrival {
+        Arrival::OnOff { mean_on, mean_off, .. } => 2.0 / (*mean_on + *mean_off).as_secs_f64().max(1e-9),
+        _ => 0.0,
+    };
+    // A trace that is not repeated has a rate until it is over; it is short.
+    let messages = match &group.arrival {
+        Arrival::Trace { period: None, .. } => 0.0,
+        arrival => arrival.mean_rate_per_s().unwrap_or(0.0),
+    };
+    messages + strikes + periods
 }
 
 /// Puts [`DeviceHash::value`]s, by publisher number, together to what [`hash`] gives; `none` if any group floods.
@@ -70,10 +147,17 @@ pub fn combine(workload: &Workload, fleet: &Fleet, values: &[u64]) -> String {
     if workload.devices.iter().any(|group| matches!(group.arrival, crate::arrival::Arrival::Flood)) {
         return "none".to_owned();
     }
-    let folded = in_identity_order(workload, fleet)
+    shown(fold(workload, fleet, values))
+}
+
+fn fold(workload: &Workload, fleet: &Fleet, values: &[u64]) -> u64 {
+    in_identity_order(workload, fleet)
         .into_iter()
-        .fold(0, |key, device| random::fold(key, &values[device.publisher as usize].to_le_bytes()));
-    format!("{folded:016x}")
+        .fold(0, |key, device| random::fold(key, &values[device.publisher as usize].to_le_bytes()))
+}
+
+fn shown(hash: u64) -> String {
+    format!("{hash:016x}")
 }
 
 /// Scheduled devices by (copy, group name, index), an order that does not depend on how the fleet was counted out.
@@ -85,17 +169,95 @@ pub(super) fn in_identity_order(workload: &Workload, fleet: &Fleet) -> Vec<Devic
     devices
 }
 
-/// Hash of a device's schedule; adds its messages in the measured window to `offered`.
-fn device_hash(rules: &Rules, device: &Device, offered: &mut u64) -> u64 {
+/// Hash of a device's schedule; adds its messages in the measured window to `offered`. `None` if it was given up.
+fn device_hash(rules: &Rules, device: &Device, offered: &mut u64, stopped: &AtomicBool) -> Option<u64> {
     let mut churn = ChurnCursor::new(rules, device);
     let mut hash = DeviceHash::new(rules, device, churn.online_at_start());
     let mut cursor = Cursor::new(rules, device);
+    let mut taken = 0u32;
+    let mut is_wanted = || {
+        taken = taken.wrapping_add(1);
+        !taken.is_multiple_of(LOOK_EVERY) || !stopped.load(Relaxed)
+    };
     while let Some(due) = cursor.take(rules) {
         hash.add_due(&due);
         *offered += u64::from(due.due_ns >= 0 && rules.think.is_none());
+        is_wanted().then_some(())?;
     }
     while let Some(transition) = churn.take(rules) {
         hash.add_transition(&transition);
+        is_wanted().then_some(())?;
     }
-    hash.value()
+    (!stopped.load(Relaxed)).then(|| hash.value())
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+    use crate::load::{LoadOptions, load};
+
+    const MINUTE: Timeline = Timeline { warmup_ns: 5_000_000_000, duration_ns: 60_000_000_000 };
+
+    fn hashed(most: f64, seed: u64, timeline: &Timeline) -> String {
+        let workload = load("smart-city", &LoadOptions::default()).unwrap();
+        let fleet = Fleet::new(&workload, 1);
+        summary_of_most(most, &workload, &fleet, seed, timeline, &AtomicBool::new(false)).unwrap().hash
+    }
+
+    #[test]
+    fn a_long_schedule_is_hashed_by_its_beginning_and_its_length() {
+        let whole = hashed(MOST_HASHED, 1, &MINUTE);
+        let longer = Timeline { duration_ns: 61_000_000_000, ..MINUTE };
+        for most in [10.0, 1_000.0] {
+            let part = hashed(most, 1, &MINUTE);
+            assert_eq!(part, hashed(most, 1, &MINUTE));
+            assert_ne!(part, whole);
+            assert_ne!(part, hashed(most, 1, &longer), "the length counts");
+        }
+        assert_ne!(hashed(1_000.0, 1, &MINUTE), hashed(1_000.0, 2, &MINUTE), "the beginning counts");
+    }
+
+    /// A week of 20,000 messages a second took minutes.
+    #[test]
+    fn the_work_is_bounded_whatever_the_length() {
+        let workload = load("fan-in", &LoadOptions { scale: 20, ..LoadOptions::default() }).unwrap();
+        let fleet = Fleet::new(&workload, 1);
+        let week = Timeline { warmup_ns: 5_000_000_000, duration_ns: 168 * 3_600_000_000_000 };
+        let part = beginning(1e6, &workload, &fleet, &week);
+        let devices = fleet.devices().len() as f64;
+        let messages = devices * 10.0 * (part.warmup_ns + part.duration_ns) as f64 / 1e9;
+        assert!((0.9e6..1.1e6).contains(&messages), "{messages} of {devices} devices");
+        assert_eq!(beginning(MOST_HASHED, &workload, &fleet, &MINUTE), MINUTE);
+    }
+
+    #[test]
+    fn what_is_given_up_ends() {
+        let workload = load("smart-city", &LoadOptions::default()).unwrap();
+        let fleet = Fleet::new(&workload, 1);
+        assert_eq!(summary_unless(&workload, &fleet, 1, &MINUTE, &AtomicBool::new(true)), None);
+    }
+
+    /// Records of other versions are compared by these values: a change of any of them is a change of the schedule's name.
+    #[test]
+    fn the_hashes_of_built_in_workloads_stay_what_they_are() {
+        for (name, known) in KNOWN {
+            let workload = load(name, &LoadOptions::default()).unwrap();
+            assert_eq!(hash(&workload, &Fleet::new(&workload, 1), 1, &MINUTE), known, "{name}");
+        }
+    }
+
+    const KNOWN: [(&str, &str); 11] = [
+        ("hello", "9729869ed25a4744"),
+        ("smart-home", "469e4f7bd2a9c458"),
+        ("smart-city", "a1184e1cddb63deb"),
+        ("smart-factory", "33df21a47136d694"),
+        ("smart-healthcare", "35fadf63970f22c4"),
+        ("pairs", "2fe0cbb15b446b84"),
+        ("fan-in", "a8ffa558a8c3e402"),
+        ("fan-out", "d230cb3de2f9c1f2"),
+        ("payload-sweep", "dfd8b0da6cfe2262"),
+        ("supermarket", "30fe4a41f9af815e"),
+        ("request-reply", "18c3b5c49ff4339f"),
+    ];
 }
