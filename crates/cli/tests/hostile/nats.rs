@@ -1,0 +1,269 @@
+//! NATS servers that lie.
+
+use std::collections::HashMap;
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::TcpStream;
+use std::sync::{Arc, Mutex};
+
+use crate::case::Ends::{NoGood, NobodyIn, NotValid};
+use crate::case::{Table, books, case, judge, sound};
+use crate::server::Step::{Close, Echo, Over, Reset, Slowly, Wait};
+use crate::server::{Server, Step, hear, say};
+
+const TABLE: Table =
+    Table { scheme: "nats", arguments: &["fan-in", "--qos", "0", "--set", "publishers=2", "--set", "rate=20/s"] };
+const REQUESTS: Table = Table {
+    scheme: "nats",
+    arguments: &["request-reply", "--set", "requesters=2", "--set", "rate=20/s", "--set", "timeout=300ms"],
+};
+
+const INFO: &str = "INFO {\"server_id\":\"x\",\"max_payload\":1048576,\"headers\":true}\r\n";
+
+/// A log-in that is taken, and what follows.
+fn opened(steps: Vec<Step>) -> Vec<Step> {
+    [vec![say(INFO), hear("PING\r\n"), say("PONG\r\n")], steps].concat()
+}
+
+#[test]
+fn servers_that_lie_before_the_log_in() {
+    let info = |json: &str| vec![say(format!("INFO {json}\r\n"))];
+    let after_info = |words: &str| vec![say(INFO), hear("PING\r\n"), say(words)];
+    TABLE.run_all(&[
+        case("says nothing", NobodyIn, vec![]),
+        case("closes at once", NobodyIn, vec![Close]),
+        case("resets at once", NobodyIn, vec![Reset]),
+        case("speaks HTTP", NobodyIn, vec![say("HTTP/1.1 400 Bad Request\r\n\r\n")]),
+        case("speaks TLS", NobodyIn, vec![say(b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03")]),
+        case("speaks MQTT", NobodyIn, vec![say(b"\x20\x02\x00\x00")]),
+        case("no JSON", NobodyIn, info("nothing")),
+        case("JSON without limits", NobodyIn, info("{}")),
+        case("deep JSON", NobodyIn, info(&"[".repeat(60_000))),
+        case("a negative limit", NobodyIn, info("{\"max_payload\":-1}")),
+        case("an enormous limit", NobodyIn, info("{\"max_payload\":99999999999999999999}")),
+        case("a line without end", NobodyIn, vec![say("INFO "), Over(4_096, vec![b'x'; 65_536])]),
+        case("INFO byte by byte", NobodyIn, vec![Slowly(INFO.as_bytes().to_vec())]),
+        case("INFO for ever", NobodyIn, vec![Over(1_000_000, INFO.as_bytes().to_vec())]),
+        case("demands TLS", NobodyIn, info("{\"max_payload\":1,\"tls_required\":true}")),
+        case("refuses the log-in", NobodyIn, after_info("-ERR 'Authorization Violation'\r\n")),
+        case("is full", NobodyIn, after_info("-ERR 'maximum connections exceeded'\r\n")),
+        case("an error without words", NobodyIn, after_info("-ERR\r\n")),
+        case("an error of 60 KB", NobodyIn, after_info(&format!("-ERR '{}'\r\n", "e".repeat(60_000)))),
+        case("an error that is no text", NobodyIn, vec![say(INFO), hear("PING\r\n"), say(b"-ERR '\xff\xfe'\r\n")]),
+        case("errors for ever", NobodyIn, vec![say(INFO), Over(1_000_000, b"-ERR 'no'\r\n".to_vec())]),
+        case("a message first", NobodyIn, after_info("MSG a 1 0\r\n\r\n")),
+        case("PONG before INFO", NobodyIn, vec![say("PONG\r\n")]),
+        case("pings for ever and no PONG", NobodyIn, vec![say(INFO), Over(1_000_000, b"PING\r\n".to_vec())]),
+        case("closes after the log-in", NoGood, opened(vec![Close])),
+    ]);
+}
+
+#[test]
+fn servers_that_lie_after_the_log_in() {
+    let err = "-ERR 'Permissions Violation for Subscription to \"fan-in/0-0\"'\r\n";
+    let say_all = |words: &[u8]| opened(vec![say(words)]);
+    TABLE.run_all(&[
+        case("answers nothing more", NoGood, opened(vec![])),
+        case(
+            "takes all and delivers nothing",
+            NotValid,
+            opened(vec![Echo(b"PING\r\n".to_vec(), b"PONG\r\n".to_vec())]),
+        ),
+        case("message of an unknown subscription", NoGood, say_all(b"MSG a 99 3\r\nabc\r\n")),
+        case("message of a negative size", NoGood, say_all(b"MSG a 1 -3\r\nabc\r\n")),
+        case("message larger than taken", NoGood, say_all(b"MSG a 1 999999999\r\n")),
+        case("message of a size that overflows", NoGood, say_all(b"MSG a 1 99999999999999999999\r\n")),
+        case("payload without its end", NoGood, say_all(b"MSG a 1 3\r\nabcde")),
+        case("headers longer than the message", NoGood, say_all(b"HMSG a 1 9 3\r\nabc\r\n")),
+        case("a subject that is no text", NoGood, say_all(b"MSG \xff\xfe 1 3\r\nabc\r\n")),
+        case("bytes that are nothing", NoGood, say_all(&[0; 10_000])),
+        case("half a message and silence", NoGood, say_all(b"MSG a 1 3\r\na")),
+        case("unknown word", NoGood, say_all(b"FROBNICATE\r\n")),
+        case("slow consumer", NoGood, say_all(b"-ERR 'Slow Consumer'\r\n")),
+        case("stale connection", NoGood, say_all(b"-ERR 'Stale Connection'\r\n")),
+        case("refuses a subscription a million times", NoGood, opened(vec![Over(200_000, err.as_bytes().to_vec())])),
+        case("pings for ever", NoGood, opened(vec![Over(300_000, b"PING\r\n".to_vec())])),
+        case("PONGs for ever", NoGood, opened(vec![Over(300_000, b"PONG\r\n".to_vec())])),
+        case("INFO for ever", NoGood, opened(vec![Over(20_000, INFO.as_bytes().to_vec())])),
+        case(
+            "strangers' messages for ever",
+            NotValid,
+            opened(vec![
+                Wait(50),
+                say("PONG\r\n"),
+                Over(100_000, b"MSG a 1 16\r\n0123456789abcdef\r\n".to_vec()),
+                Echo(b"PING\r\n".to_vec(), b"PONG\r\n".to_vec()),
+            ]),
+        ),
+        case(
+            "takes less and less",
+            NotValid,
+            opened(vec![say("PONG\r\nINFO {\"max_payload\":1}\r\n"), Echo(b"PING\r\n".to_vec(), b"PONG\r\n".to_vec())]),
+        ),
+        case("closes in the middle", NotValid, opened(vec![say("PONG\r\n"), Wait(600), Close])),
+        case("resets in the middle", NotValid, opened(vec![say("PONG\r\n"), Wait(600), Reset])),
+    ]);
+}
+
+/// Lies about messages of an otherwise honest server.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Lie {
+    None,
+    /// Says of each request that nobody answers it, and of its neighbours, again and again.
+    Unserved,
+    /// Says so of requests that nobody made.
+    ForgedUnserved,
+    /// Delivers a hundred copies.
+    Copies,
+    /// Delivers half of the payload.
+    Cut,
+    /// Delivers to the wrong subscription.
+    Elsewhere,
+    /// Changes the due time by a year.
+    Due,
+}
+
+type Subscribers = Arc<Mutex<HashMap<usize, (TcpStream, Vec<(String, String)>)>>>;
+
+/// A server that carries messages, and lies about them.
+fn carrier(lie: Lie) -> Server {
+    let subscribers: Subscribers = Arc::default();
+    let numbers = Arc::new(Mutex::new(0));
+    Server::start(move |stream| {
+        let number = {
+            let mut number = numbers.lock().unwrap();
+            *number += 1;
+            *number
+        };
+        subscribers.lock().unwrap().insert(number, (stream.try_clone()?, vec![]));
+        let served = serve(stream, number, &subscribers, lie);
+        subscribers.lock().unwrap().remove(&number);
+        served
+    })
+}
+
+fn serve(stream: TcpStream, number: usize, subscribers: &Subscribers, lie: Lie) -> std::io::Result<()> {
+    let mut reader = BufReader::new(stream.try_clone()?);
+    (&stream).write_all(INFO.as_bytes())?;
+    let mut line = String::new();
+    loop {
+        line.clear();
+        if reader.read_line(&mut line)? == 0 {
+            return Ok(());
+        }
+        let words: Vec<&str> = line.split_ascii_whitespace().collect();
+        match words[..] {
+            ["PING"] => (&stream).write_all(b"PONG\r\n")?,
+            ["SUB", filter, .., sid] => {
+                let mut all = subscribers.lock().unwrap();
+                all.get_mut(&number).unwrap().1.push((filter.to_owned(), sid.to_owned()));
+            }
+            ["PUB", subject, .., size] => {
+                let reply = (words.len() == 4).then(|| words[2]);
+                let mut payload = vec![0; size.parse::<usize>().unwrap() + 2];
+                reader.read_exact(&mut payload)?;
+                payload.truncate(payload.len() - 2);
+                carry(subject, reply, &payload, &stream, subscribers, lie)?;
+            }
+            _ => {}
+        }
+    }
+}
+
+fn carry(
+    subject: &str,
+    reply: Option<&str>,
+    payload: &[u8],
+    back: &TcpStream,
+    subscribers: &Subscribers,
+    lie: Lie,
+) -> std::io::Result<()> {
+    if let (Some(reply), Lie::Unserved | Lie::ForgedUnserved) = (reply, lie) {
+        let (inbox, mark) = reply.rsplit_once('.').unwrap();
+        let (publication, sequence) = mark.split_once('-').unwrap();
+        let first: u32 = if lie == Lie::Unserved { 1 } else { 4_000_000_000 };
+        let status = "NATS/1.0 503\r\n\r\n";
+        let answers = (first..first + 300).flat_map(|other| {
+            [mark.to_owned(), format!("{publication}-{other}"), format!("7-{sequence}"), format!("65535-{sequence}")]
+        });
+        let all: String = answers
+            .map(|mark| format!("HMSG {inbox}.{mark} 1 {} {}\r\n{status}\r\n", status.len(), status.len()))
+            .collect();
+        let mut back = back;
+        return back.write_all(all.as_bytes());
+    }
+    for (stream, filters) in subscribers.lock().unwrap().values_mut() {
+        for (filter, sid) in filters.iter() {
+            if matches(filter, subject) {
+                for copy in copies(lie, payload) {
+                    let sid = if lie == Lie::Elsewhere { "77" } else { sid };
+                    let reply = reply.map(|reply| format!("{reply} ")).unwrap_or_default();
+                    let mut out = format!("MSG {subject} {sid} {reply}{}\r\n", copy.len()).into_bytes();
+                    out.extend_from_slice(&copy);
+                    out.extend_from_slice(b"\r\n");
+                    // A subscriber that is gone is none.
+                    let _ = stream.write_all(&out);
+                }
+            }
+        }
+    }
+    Ok(())
+}
+
+fn matches(filter: &str, subject: &str) -> bool {
+    let (mut filters, mut words) = (filter.split('.'), subject.split('.'));
+    loop {
+        match (filters.next(), words.next()) {
+            (Some(">"), Some(_)) | (None, None) => return true,
+            (Some(filter), Some(word)) if filter == "*" || filter == word => {}
+            _ => return false,
+        }
+    }
+}
+
+/// What is delivered of a payload. The full header: sequence number from byte 8, due time from byte 12.
+fn copies(lie: Lie, payload: &[u8]) -> Vec<Vec<u8>> {
+    let changed = |at: usize, bytes: &[u8]| {
+        let mut copy = payload.to_vec();
+        copy[at..at + bytes.len()].copy_from_slice(bytes);
+        copy
+    };
+    match lie {
+        Lie::Copies => vec![payload.to_vec(); 100],
+        Lie::Cut => vec![payload[..payload.len() / 2].to_vec()],
+        Lie::Due => {
+            let due_ns = u64::from_le_bytes(payload[12..20].try_into().unwrap());
+            vec![changed(12, &(due_ns + 31_536_000_000_000_000).to_le_bytes())]
+        }
+        Lie::None | Lie::Unserved | Lie::ForgedUnserved | Lie::Elsewhere => vec![payload.to_vec()],
+    }
+}
+
+#[test]
+fn a_server_that_refuses_requests_which_nobody_made_refuses_no_more_than_there_are() {
+    for lie in [Lie::Unserved, Lie::ForgedUnserved] {
+        let server = carrier(lie);
+        let called = REQUESTS.run(server.address);
+        sound(&called).unwrap_or_else(|why| panic!("{lie:?}: {why}"));
+        let record = called.record().unwrap_or_else(|| panic!("{lie:?}: {}", called.errors));
+        books(&record).unwrap_or_else(|why| panic!("{lie:?}: {why}"));
+        let count = |name: &str| record["delivery"][name].as_u64().unwrap();
+        let offered = count("offered");
+        assert_eq!(offered, 20, "{lie:?}: two requesters, 20 a second, half a second");
+        assert_eq!(count("refused"), offered, "{lie:?}: {}", record["delivery"]);
+        assert_eq!((count("sent"), count("expected")), (0, 0), "{lie:?}: {}", record["delivery"]);
+        assert!(record["verdict"]["status"] != "valid", "{lie:?}");
+    }
+}
+
+#[test]
+fn servers_that_carry_messages_and_lie_about_them() {
+    for (lie, ends) in [(Lie::Copies, NotValid), (Lie::Cut, NotValid), (Lie::Elsewhere, NoGood), (Lie::Due, NotValid)] {
+        let server = carrier(lie);
+        judge(ends, &TABLE.run(server.address)).unwrap_or_else(|why| panic!("{lie:?}: {why}"));
+    }
+    // Without a lie the same server is a good one.
+    let honest = TABLE.run(carrier(Lie::None).address);
+    sound(&honest).unwrap();
+    let record = honest.record().unwrap_or_else(|| panic!("{}", honest.errors));
+    assert_eq!((&record["delivery"]["delivered"], &record["delivery"]["lost"]), (&20.into(), &0.into()));
+}
