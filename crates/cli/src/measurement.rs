@@ -21,7 +21,7 @@ use pubmark_model::connection_groups::ConnectionGroups;
 use pubmark_model::fault::Occurrence;
 use pubmark_model::fleet::Fleet;
 use pubmark_model::random::mix;
-use pubmark_model::schedule::Timeline;
+use pubmark_model::schedule::{Summary, Timeline};
 use pubmark_model::workload::Workload;
 use pubmark_protocol::clock;
 use pubmark_protocol::sampling;
@@ -76,6 +76,8 @@ pub struct Measurement {
     pub wanted: Wanted,
     /// Warm-up and measured window.
     pub timeline: Timeline,
+    /// What its schedule comes to, worked out once for all repetitions.
+    pub schedule: Summary,
     /// What is broken, in order of time.
     pub faults: Arc<[Occurrence]>,
     /// Longest wait for stragglers.
@@ -379,6 +381,7 @@ impl Measurement {
             Surroundings {
                 run: run.to_owned(),
                 spoken: self.spoken,
+                schedule: self.schedule.clone(),
                 system: target.info.clone(),
                 deviations: target.deviations.clone(),
                 resources,

@@ -8,7 +8,8 @@ use pubmark_engine::outcome::{Counters, Outcome};
 use pubmark_engine::plan::RunPlan;
 use pubmark_engine::sections;
 use pubmark_model::qos::Qos;
-use pubmark_model::{schedule, workload};
+use pubmark_model::schedule::Summary;
+use pubmark_model::workload;
 use pubmark_record::cost::{Cost, ResourceRow, Resources};
 use pubmark_record::distribution;
 use pubmark_record::faults::FaultFigures;
@@ -32,6 +33,8 @@ pub struct Surroundings {
     pub run: String,
     /// What the clients spoke.
     pub spoken: Spoken,
+    /// What the schedule comes to.
+    pub schedule: Summary,
     /// What was measured.
     pub system: SystemInfo,
     /// Differences from what was asked, besides the workload's.
@@ -71,7 +74,7 @@ pub fn record(plan: &RunPlan, outcome: &Outcome, mut around: Surroundings) -> Re
         command: command_line::of_this_process(&plan.workload.secret_parameters),
         status: if outcome.interrupted { Status::Interrupted } else { Status::Complete },
         verdict: Verdict { status: VerdictStatus::Valid, reasons: vec![], checks: vec![] },
-        workload: workload_info(plan),
+        workload: workload_info(plan, around.schedule),
         system: around.system,
         protocol: publish.name.to_owned(),
         subscribe_protocol: around.spoken.second().map(|second| second.capabilities.name.to_owned()),
@@ -163,9 +166,8 @@ pub fn add_faults(record: &mut Record, faults: FaultFigures) {
     record.verdict = verdict::judge(&VerdictInput::of(record));
 }
 
-fn workload_info(plan: &RunPlan) -> WorkloadInfo {
+fn workload_info(plan: &RunPlan, schedule: Summary) -> WorkloadInfo {
     let workload = &plan.workload;
-    let schedule = schedule::summary(workload, &plan.fleet, plan.seed, &plan.timeline);
     let levels: BTreeSet<Qos> = workload.devices.iter().map(|group| group.qos).collect();
     WorkloadInfo {
         name: workload.name.clone(),

@@ -10,9 +10,35 @@ use crate::failure::Failure;
 
 /// Starts to watch. The flag is set by the first signal. The second ends the process at once; a system that was started
 /// goes with it, because the kernel kills the children of the one who started them.
+pub fn watch() -> Result<Arc<AtomicBool>, Failure> {
+    let watch = watch_preparation()?;
+    watch.end_preparation();
+    Ok(watch.stop)
+}
+
+/// Signals that are watched while a run is prepared: nothing is started yet that would have to be ended in order, and no record is
+/// begun, so that the first one ends the process at once.
+pub struct Preparation {
+    stop: Arc<AtomicBool>,
+    is_over: Arc<AtomicBool>,
+}
+
+impl Preparation {
+    /// The flag that is set by the first signal.
+    pub fn stop(&self) -> &Arc<AtomicBool> {
+        &self.stop
+    }
+
+    /// From now on the first signal asks for an orderly end.
+    pub fn end_preparation(&self) {
+        self.is_over.store(true, Ordering::Relaxed);
+    }
+}
+
+/// Starts to watch before a run is prepared.
 ///
 /// The handler writes a byte to a socket and a thread of its own does the rest, so that nothing happens inside a handler.
-pub fn watch() -> Result<Arc<AtomicBool>, Failure> {
+pub fn watch_preparation() -> Result<Preparation, Failure> {
     let failed =
         |error: std::io::Error| Failure::from_error(ExitCode::Internal, &error).during("failed to watch for signals");
     let (mut arrived, handler) = UnixStream::pair().map_err(failed)?;
@@ -21,17 +47,18 @@ pub fn watch() -> Result<Arc<AtomicBool>, Failure> {
         signal_hook::low_level::pipe::register(signal, handler).map_err(failed)?;
     }
     let stop = Arc::new(AtomicBool::new(false));
-    let set = Arc::clone(&stop);
+    let is_over = Arc::new(AtomicBool::new(false));
+    let (set, orderly) = (Arc::clone(&stop), Arc::clone(&is_over));
     let watch = move || {
         let mut byte = [0];
         while arrived.read_exact(&mut byte).is_ok() {
-            if set.swap(true, Ordering::Relaxed) {
+            if set.swap(true, Ordering::Relaxed) || !orderly.load(Ordering::Relaxed) {
                 end_at_once();
             }
         }
     };
     std::thread::Builder::new().name("signals".to_owned()).spawn(watch).map_err(failed)?;
-    Ok(stop)
+    Ok(Preparation { stop, is_over })
 }
 
 #[allow(clippy::disallowed_methods, reason = "asked for twice: what was started is ended by the kernel")]

@@ -81,7 +81,7 @@ impl Trials<'_> {
         run.duration = self.duration.unwrap_or_else(|| window(offered_per_s));
         let wanted = Wanted::of(&run, spoken, &workload, self.stop)?;
         let fleet = run.fleet(&workload, spoken)?;
-        let measurement = run.measurement(Arc::clone(&workload), fleet, spoken, wanted)?;
+        let measurement = run.measurement(Arc::clone(&workload), fleet, spoken, wanted, self.stop)?;
         let mut trial = Trial {
             factor,
             offered_per_s,

@@ -44,7 +44,8 @@ impl Run {
         if !self.dry_run {
             linked::claim(&workload)?;
         }
-        let stop = signals::watch()?;
+        let signals = signals::watch_preparation()?;
+        let stop = Arc::clone(signals.stop());
         let wanted = Wanted::of(&self, spoken, &workload, &stop)?;
         self.note_protocol(spoken, printer);
         self.note_client(spoken, printer);
@@ -55,7 +56,8 @@ impl Run {
         }
         let fleet = self.fleet(&workload, spoken)?;
         placement::pin_generator(&placement::pins(&self.setup.pin)?)?;
-        let mut measurement = self.measurement(workload, fleet, spoken, wanted)?;
+        let mut measurement = self.measurement(workload, fleet, spoken, wanted, &stop)?;
+        signals.end_preparation();
         let joined = Joined::of(&self, &measurement, printer, &stop)?.map(Arc::new);
         measurement.joined = joined.clone().filter(|joined| joined.drives());
         measurement.observers = joined;
@@ -178,20 +180,26 @@ impl Run {
         suitability::fleet(workload, spoken, self.counted(workload)?).map_err(unsuitable)
     }
 
-    /// What each repetition measures. Says at once what cannot be carried out or exceeds the limit of open files.
+    /// What each repetition measures. Says at once what cannot be carried out or exceeds the limit of open files; `stop` gives up
+    /// what takes long.
     pub fn measurement(
         &self,
         workload: Arc<Workload>,
         fleet: Arc<Fleet>,
         spoken: Spoken,
         wanted: Wanted,
+        stop: &AtomicBool,
     ) -> Result<Measurement, Failure> {
         self.carried_out(&workload, spoken, &wanted)?;
         let occurrences = faults::occurrences(&workload, self.setup.seed, self.duration)?;
         self.room(&fleet, &wanted)?;
         let sources = self.setup.source_addresses.clone();
+        let timeline = self.timeline();
+        let schedule = schedule::summary_unless(&workload, &fleet, self.setup.seed, &timeline, stop)
+            .ok_or_else(|| Failure::new(ExitCode::Interrupted, "interrupted while the schedule was worked out"))?;
         Ok(Measurement {
-            timeline: self.timeline(),
+            timeline,
+            schedule,
             faults: occurrences,
             workload,
             fleet,

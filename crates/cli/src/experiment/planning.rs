@@ -6,7 +6,6 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 use pubmark_model::experiment::{self, Experiment, PlannedCell, Turn};
-use pubmark_model::schedule;
 use pubmark_record::experiment::Axis;
 use pubmark_systems::Definition;
 
@@ -194,9 +193,8 @@ impl Ready {
         if let Err(failure) = run.room(&fleet, &wanted) {
             return Ok(Err(Refusal::no_room(failure.chain.join(": "))));
         }
-        let measurement = run.measurement(workload, fleet, spoken, wanted)?;
-        let schedule_hash =
-            schedule::hash(&measurement.workload, &measurement.fleet, measurement.seed, &measurement.timeline);
+        let measurement = run.measurement(workload, fleet, spoken, wanted, stop)?;
+        let schedule_hash = measurement.schedule.hash.clone();
         Ok(Ok(Ready { measurement, schedule_hash, run }))
     }
 }

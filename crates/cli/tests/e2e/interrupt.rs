@@ -50,6 +50,17 @@ fn interrupted_record(place: &Place) -> Value {
     record
 }
 
+/// Two thousand publishers for a week: a schedule of twelve billion messages, which is worked out for a while.
+#[test]
+fn a_long_preparation_ends_at_once() {
+    let place = Place::new();
+    let week = ["run", "fan-in", "--set", "publishers=2000", "--duration", "168h", "--quiet", "--system", "builtin"];
+    let call = place.start(&week);
+    std::thread::sleep(Duration::from_secs(1));
+    interrupt(&place, call, libc::SIGINT);
+    assert_eq!(place.runs().len(), 0, "nothing was begun");
+}
+
 /// Starts a run on mosquitto and waits until mosquitto is there.
 fn start_on_mosquitto(place: &Place, options: &[&str]) -> Option<Call> {
     if !mosquitto::is_installed() {
