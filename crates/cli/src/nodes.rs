@@ -3,8 +3,10 @@
 use pubmark_engine::outcome::Outcome;
 use pubmark_engine::plan::RunPlan;
 use pubmark_engine::sections;
+use pubmark_engine::shares::{Place, shares};
+use pubmark_model::connection_groups::ConnectionGroups;
 use pubmark_record::cost::Usage;
-use pubmark_record::nodes::NodeRow;
+use pubmark_record::nodes::{LostWorker, NodeRow};
 
 use crate::cluster::Joined;
 
@@ -28,6 +30,29 @@ pub fn rows(plan: &RunPlan, outcome: &Outcome, joined: Option<&Joined>) -> Vec<N
         NodeRow { devices, subscribers, lost, ..row }
     };
     rows.into_iter().zip(parts).map(with_part).collect()
+}
+
+/// Worker processes that were lost, of a run that has no nodes.
+pub fn lost_workers(plan: &RunPlan, outcome: &Outcome) -> Vec<LostWorker> {
+    if plan.nodes > 1 || plan.on_nodes {
+        return vec![];
+    }
+    let shares = shares(plan);
+    let groups = ConnectionGroups::of(&plan.workload).names;
+    let mut workers: Vec<(Option<Place>, LostWorker)> = vec![];
+    for lost in &outcome.lost {
+        let place = shares.get(lost.shard as usize).and_then(|share| share.away(plan));
+        let group = place.and_then(|place| groups.get(usize::from(place.group?)));
+        match workers.iter_mut().find(|(known, _)| *known == place) {
+            Some((_, worker)) if group.is_none() => worker.worker.push_str(&format!(", {}", lost.name)),
+            Some(_) => {}
+            None => {
+                let worker = group.map_or_else(|| lost.name.clone(), |group| format!("`{group}`"));
+                workers.push((place, LostWorker { worker, why: lost.why.clone() }));
+            }
+        }
+    }
+    workers.into_iter().map(|(_, worker)| worker).collect()
 }
 
 /// What pubmark took on all nodes together; `None` if one does not tell.

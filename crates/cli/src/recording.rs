@@ -117,6 +117,7 @@ pub fn record(plan: &RunPlan, outcome: &Outcome, mut around: Surroundings) -> Re
         resources: around.resources,
         generator: sections::generator_health(outcome),
         by_type: sections::by_type(plan, outcome),
+        lost_workers: crate::nodes::lost_workers(plan, outcome),
         by_pair: sections::by_pair(outcome, &nodes),
         nodes,
         series: sections::series(&outcome.series),

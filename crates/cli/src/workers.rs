@@ -7,6 +7,7 @@ use std::os::unix::net::UnixStream;
 use std::os::unix::process::CommandExt;
 use std::process::{Command, Stdio};
 use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 
 use pubmark_engine::plan::RunPlan;
 use pubmark_engine::progress::Progress;
@@ -76,8 +77,29 @@ pub fn command(control: OwnedFd, memory: OwnedFd) -> io::Result<Command> {
     Ok(command)
 }
 
+/// Lets the kernel end a child when the thread that starts it is gone, whatever state the child is in: one that is stopped does not
+/// notice that its socket was closed. To be called last, as entering a namespace may take it back.
+pub fn end_with_parent(command: &mut Command) {
+    let parent = std::process::id();
+    let ask = move || {
+        // SAFETY: plain system calls with numbers.
+        let asked = unsafe { libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL) } == 0;
+        if !asked {
+            return Err(io::Error::last_os_error());
+        }
+        // SAFETY: as above.
+        match u32::try_from(unsafe { libc::getppid() }) == Ok(parent) {
+            true => Ok(()),
+            // It went in between.
+            false => Err(io::Error::from_raw_os_error(libc::ESRCH)),
+        }
+    };
+    // SAFETY: between fork and exec only system calls are made that are async-signal-safe; nothing is allocated.
+    unsafe { command.pre_exec(ask) };
+}
+
 impl Launcher for Workers {
-    fn launch(&self, place: Place, _: &[u32], progress: &Arc<Progress>) -> io::Result<Started> {
+    fn launch(&self, place: Place, _: &[u32], progress: &Arc<Progress>, _: &AtomicBool) -> io::Result<Started> {
         let (control, theirs) = UnixStream::pair()?;
         let mut command = command(OwnedFd::from(theirs), progress.memory().try_clone_to_owned()?)?;
         if let Some(network) = place.network {
@@ -86,6 +108,7 @@ impl Launcher for Workers {
             let namespace = namespace.ok_or_else(|| io::Error::other(format!("there is no network {number}")))?;
             namespace.contain(&mut command);
         }
+        end_with_parent(&mut command);
         let child = command.spawn()?;
         let group = place.group.and_then(|group| self.groups.get(usize::from(group)));
         self.started.enter(child.id(), group.map(String::as_str));

@@ -37,7 +37,7 @@ pub enum Said {
     Rows(Rows),
     /// A worker has ended, after all that it said.
     #[prost(message, tag = "6")]
-    Ended(Run),
+    Ended(Ended),
     /// What a run came to on this machine.
     #[prost(message, tag = "7")]
     Report(Report),
@@ -165,6 +165,17 @@ pub struct Run {
     pub number: u32,
 }
 
+/// A worker has ended.
+#[derive(Clone, PartialEq, prost::Message)]
+pub struct Ended {
+    /// Its number.
+    #[prost(uint32, tag = "1")]
+    pub number: u32,
+    /// Why its node ended it; empty if it ended by itself, or as it was told to.
+    #[prost(string, tag = "2")]
+    pub why: String,
+}
+
 /// A worker is to be started.
 #[derive(Clone, PartialEq, prost::Message)]
 pub struct Begin {
@@ -277,7 +288,7 @@ mod tests {
 
         #[test]
         fn what_is_said_is_understood(number in any::<u32>(), bytes in prop::collection::vec(any::<u8>(), 0..100), asked_ns in any::<u64>()) {
-            for said in [Said::Piece(Piece { number, bytes: bytes.clone() }), Said::Ask(Ask { asked_ns }), Said::Ended(Run { number })] {
+            for said in [Said::Piece(Piece { number, bytes: bytes.clone() }), Said::Ask(Ask { asked_ns }), Said::Ended(Ended { number, why: String::new() })] {
                 let message = FromNode { said: Some(said) };
                 prop_assert_eq!(FromNode::decode(&message.encode_to_vec()[..]), Ok(message));
             }

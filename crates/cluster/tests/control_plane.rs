@@ -20,6 +20,7 @@ use pubmark_cluster::credentials::{self, COORDINATOR_FOLDER, NODE_FOLDER};
 use pubmark_cluster::node::{self, NodeSettings, Whereabouts};
 use pubmark_cluster::{Cluster, ClusterError, Credentials, Wanted};
 use pubmark_engine::progress::Progress;
+use pubmark_engine::remote;
 
 /// Tells a process that it is one with nodes: folder, address, first number, how many.
 const ROLE: &str = "PUBMARK_TEST_NODES";
@@ -48,7 +49,11 @@ fn settings(folder: &Path, join: &str, name: String) -> NodeSettings {
 }
 
 /// A worker that says again what it is told.
-fn echo(control: OwnedFd, _memory: OwnedFd) -> std::io::Result<Child> {
+fn echo(control: OwnedFd, memory: OwnedFd) -> std::io::Result<Child> {
+    // `cat` has no heartbeat: this process, which ends with the test, beats in its place.
+    let progress = Arc::new(Progress::of_run(memory)?);
+    remote::beat(&progress, 0)?;
+    std::mem::forget(progress);
     let out = control.try_clone()?;
     Command::new("cat").stdin(Stdio::from(control)).stdout(Stdio::from(out)).spawn()
 }
@@ -104,7 +109,7 @@ impl Bed {
 
     fn begin(&self, node: usize) -> UnixStream {
         let progress = Arc::new(Progress::new(1).unwrap());
-        let stream = self.cluster.begin(node, &[0], &progress).unwrap();
+        let stream = self.cluster.begin(node, &[0], &progress, &AtomicBool::new(false)).unwrap();
         stream.set_read_timeout(Some(LIMIT)).unwrap();
         stream
     }

@@ -388,11 +388,15 @@ pub struct NodePair {
     pub latency: Distribution,
 }
 
-/// A shard whose outcome never came, as its node was lost.
+/// A shard whose outcome never came, as its worker process was lost.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LostShard {
     /// Number of the node, from 0.
     pub node: u16,
+    /// Its number in the run's list ([`crate::shares::shares`]).
+    pub shard: u32,
+    /// Its name.
+    pub name: String,
     /// Why, in words.
     pub why: String,
 }
@@ -437,7 +441,7 @@ pub struct Outcome {
     pub series: Series,
     /// By node and node, in a run on several.
     pub pairs: Vec<NodePair>,
-    /// Shards of nodes that were lost: what they had measured is missing everywhere else.
+    /// Shards of worker processes that were lost: what they had measured is missing everywhere else.
     pub lost: Vec<LostShard>,
     /// What sessions carried, by connection group: [`pubmark_model::connection_groups`].
     pub traffic: Vec<GroupTraffic>,

@@ -41,6 +41,8 @@ pub struct ShardProgress {
     pub carried_out: AtomicU64,
     /// How often another machine's counters were copied here.
     pub copied: AtomicU64,
+    /// Heartbeat of the worker process that this shard is the first of: see [`crate::remote::HeartbeatWatch`].
+    pub beats: AtomicU64,
 }
 
 /// Numbers of a row of counters as it goes between machines.
@@ -137,12 +139,12 @@ impl Progress {
         Ok(Progress { memory: SharedMemory::new(shards)? })
     }
 
-    /// Those of a run that another process leads, in the memory that it handed over.
+    /// Those of a run that another process leads, in the memory that it handed over: of as many shards as it has room for.
     ///
     /// # Errors
-    /// The memory is not that of so many shards.
-    pub fn of_run(memory: OwnedFd, shards: usize) -> io::Result<Progress> {
-        Ok(Progress { memory: SharedMemory::open(memory, shards)? })
+    /// The memory is none of a run's.
+    pub fn of_run(memory: OwnedFd) -> io::Result<Progress> {
+        Ok(Progress { memory: SharedMemory::open(memory)? })
     }
 
     /// The memory, for other processes.
@@ -231,13 +233,13 @@ mod tests {
     #[test]
     fn what_one_process_stores_another_reads() {
         let ours = Progress::new(3).unwrap();
-        let theirs = Progress::of_run(ours.memory().try_clone_to_owned().unwrap(), 3).unwrap();
+        let theirs = Progress::of_run(ours.memory().try_clone_to_owned().unwrap()).unwrap();
+        assert_eq!(theirs.shards().len(), 3);
         assert_eq!(theirs.totals(), Totals::default());
         theirs.shards()[2].offered.store(7, Relaxed);
         theirs.shards()[0].offered.store(1, Relaxed);
         assert_eq!((theirs.absence_begins(5), theirs.absence_ends(6)), (1, 2));
         assert_eq!((ours.totals().offered, ours.epoch(|| 7)), (8, 2));
-        assert!(Progress::of_run(ours.memory().try_clone_to_owned().unwrap(), 4).is_err());
     }
 
     #[test]

@@ -129,7 +129,7 @@ pub fn run(
     let publisher_shards = shares::count(&shares, Side::Publish);
     let progress =
         Progress::new(shares.len()).map_err(|source| EngineError::Memory { shards: shares.len(), source })?;
-    let worker = Worker::of_plan(plan, sides, launcher, Arc::new(progress))?;
+    let worker = Worker::of_plan(plan, sides, launcher, Arc::new(progress), stop)?;
     Conductor { plan, publisher_shards, worker, stop, observer }.conduct()
 }
 
@@ -333,7 +333,7 @@ impl Conductor<'_> {
     ) -> Result<Outcome, EngineError> {
         self.observer.phase(Phase::Collect);
         let realtime = self.worker.progress.shards().iter().all(|shard| shard.realtime.load(Relaxed));
-        let finished = self.worker.finish()?;
+        let finished = self.worker.finish(self.stop)?;
         let (start_ns, closed_ns, started_at_ns) = window.unwrap_or((0, 0, clock::realtime_ns()));
         let mut outcome = put_together(self.plan, finished.outcomes, (start_ns, closed_ns));
         outcome.lost = finished.lost;

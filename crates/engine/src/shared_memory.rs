@@ -6,6 +6,9 @@ use std::marker::PhantomData;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 use std::ptr::{self, NonNull};
 
+/// Nobody who has the file can change its size, or take this back: who reads behind the end of a shortened file is killed (SIGBUS).
+const SEALS: libc::c_int = libc::F_SEAL_SHRINK | libc::F_SEAL_GROW | libc::F_SEAL_SEAL;
+
 /// What may lie in shared memory: others write while we read, and fresh memory is zero.
 ///
 /// # Safety
@@ -35,27 +38,38 @@ impl<F: Shareable, E: Shareable> SharedMemory<F, E> {
     /// # Errors
     /// The kernel gives none.
     pub fn new(entries: usize) -> io::Result<SharedMemory<F, E>> {
+        let flags = libc::MFD_CLOEXEC | libc::MFD_ALLOW_SEALING;
         // SAFETY: the name ends with a zero; the descriptor is checked below and owned by nobody else.
-        let raw = unsafe { libc::memfd_create(c"pubmark-progress".as_ptr(), libc::MFD_CLOEXEC) };
+        let raw = unsafe { libc::memfd_create(c"pubmark-progress".as_ptr(), flags) };
         if raw < 0 {
             return Err(io::Error::last_os_error());
         }
         // SAFETY: just made.
         let file = unsafe { File::from_raw_fd(raw) };
         file.set_len(Self::bytes(entries)? as u64)?;
+        // SAFETY: a plain call on a descriptor that is ours.
+        if unsafe { libc::fcntl(file.as_raw_fd(), libc::F_ADD_SEALS, SEALS) } < 0 {
+            return Err(io::Error::last_os_error());
+        }
         Self::map(file.into(), entries)
     }
 
-    /// What another process made, for as many entries.
+    /// What another process made, with all its entries.
     ///
     /// # Errors
-    /// It is of another size, or cannot be mapped.
-    pub fn open(file: OwnedFd, entries: usize) -> io::Result<SharedMemory<F, E>> {
+    /// It is of a size that does not fit, could still change its size, or cannot be mapped.
+    pub fn open(file: OwnedFd) -> io::Result<SharedMemory<F, E>> {
+        let unfit = |why: &str| io::Error::new(io::ErrorKind::InvalidData, why);
         let file = File::from(file);
-        if file.metadata()?.len() != Self::bytes(entries)? as u64 {
-            return Err(io::Error::new(io::ErrorKind::InvalidData, "shared memory of another size"));
+        // SAFETY: a plain call on an open descriptor.
+        let seals = unsafe { libc::fcntl(file.as_raw_fd(), libc::F_GET_SEALS) };
+        if seals < 0 || seals & SEALS != SEALS {
+            return Err(unfit("shared memory whose size is not sealed"));
         }
-        Self::map(file.into(), entries)
+        let bytes = usize::try_from(file.metadata()?.len()).map_err(io::Error::other)?;
+        let row = bytes.checked_sub(size_of::<F>()).filter(|row| row.is_multiple_of(size_of::<E>()));
+        let row = row.ok_or_else(|| unfit("shared memory of another size"))?;
+        Self::map(file.into(), row / size_of::<E>())
     }
 
     fn bytes(entries: usize) -> io::Result<usize> {

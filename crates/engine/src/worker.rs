@@ -2,7 +2,7 @@
 //! take them from channels, those in worker processes ([`crate::remote`]) from a socket.
 
 use std::sync::Arc;
-use std::sync::atomic::Ordering::Acquire;
+use std::sync::atomic::{AtomicBool, Ordering::Acquire};
 use std::sync::mpsc::{self, Receiver, Sender};
 use std::thread::{Builder, JoinHandle};
 
@@ -93,8 +93,8 @@ impl Thread {
 enum Hand {
     /// On a thread of this process; gone once it was ended.
     Thread(Option<Thread>),
-    /// In a worker process, by its place in [`Worker::processes`], under this number, for this node.
-    Away { process: usize, shard: u32, node: u16 },
+    /// In a worker process, by its place in [`Worker::processes`], under this number and name, for this node.
+    Away { process: usize, shard: u32, node: u16, name: String },
 }
 
 /// What shards found out, by their index, and what became of the others.
@@ -102,7 +102,7 @@ enum Hand {
 pub struct Finished {
     /// By index.
     pub outcomes: Vec<(usize, ShardOutcome)>,
-    /// Those of nodes that were lost.
+    /// Those of worker processes that were lost.
     pub lost: Vec<LostShard>,
 }
 
@@ -112,8 +112,6 @@ pub struct Worker {
     /// By shard: commands that it was given.
     given: Vec<u64>,
     processes: Vec<Process>,
-    /// A shard that fails is missing from the run, which goes on to its end without.
-    survives_losses: bool,
     /// Shared with the shards.
     pub progress: Arc<Progress>,
 }
@@ -122,23 +120,24 @@ impl Worker {
     /// Starts the shards as threads, each with what it does over its adapter, and waits until each has opened it.
     pub fn start(setups: Vec<(Setup, ShardRun)>, progress: Arc<Progress>) -> Result<Worker, EngineError> {
         let hands = Vec::with_capacity(setups.len());
-        let mut worker = Worker { hands, given: vec![], processes: vec![], survives_losses: false, progress };
+        let mut worker = Worker { hands, given: vec![], processes: vec![], progress };
         for (setup, run) in setups {
             let thread = Thread::start(setup, run)?;
             worker.hands.push(Hand::Thread(Some(thread)));
         }
-        worker.opened()
+        worker.opened(&AtomicBool::new(false))
     }
 
-    /// Starts the shards of a plan: as threads, or in processes that `launcher` starts where the plan wants them.
+    /// Starts the shards of a plan: as threads, or in processes that `launcher` starts where the plan wants them. Processes are not
+    /// waited for once `stop` is set.
     pub fn of_plan(
         plan: &RunPlan,
         sides: Sides,
         launcher: Option<&dyn Launcher>,
         progress: Arc<Progress>,
+        stop: &AtomicBool,
     ) -> Result<Worker, EngineError> {
-        let mut worker =
-            Worker { hands: vec![], given: vec![], processes: vec![], survives_losses: plan.on_nodes, progress };
+        let mut worker = Worker { hands: vec![], given: vec![], processes: vec![], progress };
         let mut places: Vec<Place> = vec![];
         let shares = shares(plan);
         let away = |share: &Share| share.away(plan).zip(launcher);
@@ -159,16 +158,18 @@ impl Worker {
                         None => {
                             let its = (0u32..).zip(&shares).filter(|(_, share)| share.away(plan) == Some(place));
                             let its = its.map(|(index, _)| index).collect();
-                            let process =
-                                Process::start(launcher, place, plan, its, &worker.progress).map_err(|source| {
-                                    EngineError::Launch { shard: setup::name(plan, &shares, index), source }
-                                })?;
+                            let process = Process::start(launcher, place, plan, its, &worker.progress, stop);
+                            let process = process.map_err(|source| EngineError::Launch {
+                                shard: setup::name(plan, &shares, index),
+                                source,
+                            })?;
                             places.push(place);
                             worker.processes.push(process);
                             places.len() - 1
                         }
                     };
-                    Hand::Away { process, shard: index as u32, node: place.node }
+                    let name = setup::name(plan, &shares, index);
+                    Hand::Away { process, shard: index as u32, node: place.node, name }
                 }
                 None => {
                     let setup = own.next().ok_or_else(|| EngineError::Lost(setup::name(plan, &shares, index)))?;
@@ -177,13 +178,13 @@ impl Worker {
             };
             worker.hands.push(hand);
         }
-        worker.opened()
+        worker.opened(stop)
     }
 
     /// Waits until each shard has opened its adapter.
-    fn opened(mut self) -> Result<Worker, EngineError> {
+    fn opened(mut self, stop: &AtomicBool) -> Result<Worker, EngineError> {
         for process in &mut self.processes {
-            process.opened()?;
+            process.opened(stop)?;
         }
         self.given = vec![0; self.hands.len()];
         let mut all = true;
@@ -194,7 +195,7 @@ impl Worker {
         }
         match all {
             true => Ok(self),
-            false => Err(self.finish().err().unwrap_or_else(|| EngineError::Lost("unknown".to_owned()))),
+            false => Err(self.finish(stop).err().unwrap_or_else(|| EngineError::Lost("unknown".to_owned()))),
         }
     }
 
@@ -215,40 +216,42 @@ impl Worker {
         shards.into_iter().all(|(shard, given)| shard.carried_out.load(Acquire) >= *given)
     }
 
-    /// Has a shard ended before it was told to?
-    pub fn has_failed(&self) -> bool {
+    /// Has a shard ended before it was told to, or is its process gone or frozen? To be called several times a second.
+    pub fn has_failed(&mut self) -> bool {
         let ended = |hand: &Hand| matches!(hand, Hand::Thread(Some(thread)) if thread.handle.is_finished());
-        self.hands.iter().any(ended) || self.processes.iter().any(Process::has_failed)
+        self.hands.iter().any(ended) | self.processes.iter_mut().fold(false, |any, process| any | process.has_failed())
     }
 
-    /// Ends a shard and collects what it found out.
+    /// Ends a shard that is a thread of this process and collects what it found out.
     pub fn finish_one(&mut self, index: usize) -> Result<ShardOutcome, EngineError> {
         match self.hands.get_mut(index) {
             Some(Hand::Thread(thread)) => match thread.take() {
                 Some(thread) => thread.finish(),
                 None => Err(EngineError::Lost("ended before".to_owned())),
             },
-            Some(Hand::Away { process, shard, .. }) => self.processes[*process].finish(*shard),
-            None => Err(EngineError::Lost("unknown".to_owned())),
+            _ => Err(EngineError::Lost("unknown".to_owned())),
         }
     }
 
-    /// Ends all shards and collects what they found out; the first error if one failed, unless it is that of a node and another
-    /// has something to tell. One after the other, in their order: where there is no broker, a subscriber that left before its
-    /// devices would break their connections.
-    pub fn finish(mut self) -> Result<Finished, EngineError> {
-        let results: Vec<_> = (0..self.hands.len()).map(|index| self.finish_one(index)).collect();
-        let has_some = results.iter().any(Result::is_ok);
+    /// Ends all shards and collects what they found out; the first error if one failed that is a thread of this process. One after the
+    /// other, in their order: where there is no broker, a subscriber that left before its devices would break their connections.
+    pub fn finish(mut self, stop: &AtomicBool) -> Result<Finished, EngineError> {
         let mut finished = Finished::default();
-        for (index, result) in results.into_iter().enumerate() {
-            match (result, &self.hands[index]) {
-                (Ok(outcome), _) => finished.outcomes.push((index, outcome)),
-                (Err(error), Hand::Away { node, .. }) if self.survives_losses && has_some => {
-                    finished.lost.push(LostShard { node: *node, why: error.to_string() });
-                }
-                (Err(error), _) => return Err(error),
+        let mut failure = None;
+        for index in 0..self.hands.len() {
+            match &self.hands[index] {
+                Hand::Away { process, shard, node, name } => match self.processes[*process].finish(*shard, stop) {
+                    Ok(outcome) => finished.outcomes.push((index, outcome)),
+                    Err(why) => {
+                        finished.lost.push(LostShard { node: *node, shard: *shard, name: name.clone(), why });
+                    }
+                },
+                Hand::Thread(_) => match self.finish_one(index) {
+                    Ok(outcome) => finished.outcomes.push((index, outcome)),
+                    Err(error) => failure = failure.or(Some(error)),
+                },
             }
         }
-        Ok(finished)
+        failure.map_or(Ok(finished), Err)
     }
 }

@@ -28,6 +28,15 @@ pub struct NodeRow {
     pub generator: Option<Usage>,
 }
 
+/// A worker process that ended before it was told to, or froze: what it had measured is missing from every other figure.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct LostWorker {
+    /// Whose clients it ran: the group that has a process of its own, otherwise the names of its shards.
+    pub worker: String,
+    /// Why it was lost, in words.
+    pub why: String,
+}
+
 /// A node's machine.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct NodeMachine {

@@ -8,7 +8,7 @@ use crate::cost::{Cost, ResourceRow, Resources};
 use crate::efficiency::EfficiencyFigures;
 use crate::faults::FaultFigures;
 use crate::links::LinkFigures;
-use crate::nodes::NodeRow;
+use crate::nodes::{LostWorker, NodeRow};
 use crate::requests::RequestFigures;
 use crate::residence::ResidenceFigures;
 use crate::tables::{Breakdown, PairRow, SeriesRow};
@@ -133,6 +133,9 @@ pub struct Record {
     /// Nodes of the run; empty where all ran in one process.
     #[serde(default)]
     pub nodes: Vec<NodeRow>,
+    /// Worker processes that were lost, of a run whose clients were dealt out over processes but not over nodes.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub lost_workers: Vec<LostWorker>,
     /// Per publisher node and subscriber node.
     pub by_pair: Vec<PairRow>,
     /// Over time.

@@ -165,6 +165,7 @@ pub fn record() -> Record {
             .map(|(name, devices, thousandths)| breakdown(name, *devices, thousandths * 10, latency))
             .collect(),
         nodes: vec![],
+        lost_workers: vec![],
         by_pair: vec![PairRow {
             publisher_node: "local".to_string(),
             subscriber_node: "local".to_string(),

@@ -49,7 +49,8 @@ pub struct Seen {
 /// Looks at processes (none: at the whole machine only) until the other end of standard input has heard what was seen, or closes.
 pub fn observe(process: &str) -> io::Result<()> {
     let (control, memory) = workers::ends()?;
-    let progress = Arc::new(Progress::of_run(memory, 1)?);
+    let progress = Arc::new(Progress::of_run(memory)?);
+    remote::beat(&progress, 0)?;
     remote::follow_clock(&progress, workers::end)?;
     let say = |said: &Said| -> io::Result<()> {
         let mut line = serde_json::to_vec(said)?;

@@ -259,8 +259,8 @@ struct OnNodes {
 }
 
 impl Launcher for OnNodes {
-    fn launch(&self, place: Place, shards: &[u32], progress: &Arc<Progress>) -> io::Result<Started> {
-        let control = self.joined.cluster.begin(place.node.into(), shards, progress).map_err(io::Error::other)?;
+    fn launch(&self, place: Place, shards: &[u32], progress: &Arc<Progress>, stop: &AtomicBool) -> io::Result<Started> {
+        let control = self.joined.cluster.begin(place.node.into(), shards, progress, stop).map_err(io::Error::other)?;
         Ok(Started { control, child: None })
     }
 

@@ -97,6 +97,7 @@ impl Node {
             let mut command = workers::command(control, memory)?;
             command.args(self.observe.iter().flat_map(|process| ["--observe", process]));
             command.args(self.awake.then_some("--awake"));
+            workers::end_with_parent(&mut command);
             command.spawn()
         };
         let mut seen = |happening: &Happening| printer.note(&self.words(happening));

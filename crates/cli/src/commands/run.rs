@@ -376,7 +376,7 @@ fn exit_of(measured: &Measured, printer: &Printer) -> ExitCode {
         printer.failure(&failure);
         return failure.exit;
     }
-    let is_lost = record.nodes.iter().any(|node| node.lost.is_some());
+    let is_lost = record.nodes.iter().any(|node| node.lost.is_some()) || !record.lost_workers.is_empty();
     if record.status == pubmark_record::record::Status::Interrupted && !is_lost {
         return ExitCode::Interrupted;
     }

@@ -21,6 +21,7 @@ mod hostile_words;
 mod interrupt;
 mod isolation;
 mod links;
+mod lost_workers;
 mod nodes;
 mod persistence;
 mod placed;

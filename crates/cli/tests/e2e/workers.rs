@@ -140,14 +140,18 @@ fn subscribers_who_are_to_be_met_at_one_address_are_behind_one_link() {
 #[test]
 fn a_worker_that_is_killed_ends_the_run_and_says_so() {
     let Some(place) = place() else { return };
-    let call = place.start(&["run", "linked.yaml", "--system", "zenoh", "--quiet", "--duration", "120s"]);
+    let call = place.start(&["run", "linked.yaml", "--system", "zenoh", "--quiet", "--duration", "120s", "--json"]);
     wait_for("two workers", LIMIT, || workers(call.pid()).len() == 2);
     std::thread::sleep(Duration::from_secs(2));
     signal(workers(call.pid())[0], libc::SIGKILL);
     let called = call.wait();
-    assert_ne!(called.code(), 0, "{called:?}");
+    assert_eq!(called.code(), 5, "{called:?}");
     assert!(called.took < Duration::from_secs(20), "{:?}", called.took);
-    assert!(called.errors.contains("a worker process failed: it is gone (signal: 9"), "{}", called.errors);
+    let record = called.json();
+    schema::assert_agrees(&record);
+    let lost = record["lost_workers"].as_array().expect("a lost worker");
+    assert_eq!(lost.len(), 1, "{lost:?}");
+    assert!(lost[0]["why"].as_str().unwrap().contains("it is gone (signal: 9"), "{lost:?}");
 }
 
 #[test]

@@ -108,6 +108,8 @@ pub(super) struct State {
     /// Observers of the run, in the order of their names.
     pub observers: Vec<NodeInfo>,
     pub lost: BTreeMap<String, String>,
+    /// Nodes that are there and whose newest worker they had to end; why.
+    pub without_worker: BTreeMap<String, String>,
     pub runs: BTreeMap<u32, Run>,
     pub refused: Vec<Refusal>,
     events: Vec<Event>,

@@ -177,9 +177,15 @@ impl Cluster {
     /// the stream that comes back reaches the worker; dropping it ends the worker.
     ///
     /// # Errors
-    /// The node is gone, or cannot start one.
-    pub fn begin(&self, node: usize, own: &[u32], progress: &Arc<Progress>) -> Result<UnixStream, ClusterError> {
-        self.begin_on(self.name(node), own, progress)
+    /// The node is gone, or cannot start one; `stop` was set while it was waited for.
+    pub fn begin(
+        &self,
+        node: usize,
+        own: &[u32],
+        progress: &Arc<Progress>,
+        stop: &AtomicBool,
+    ) -> Result<UnixStream, ClusterError> {
+        self.begin_on(self.name(node), own, progress, stop)
     }
 
     /// Starts what an observer looks with; what is written into the stream that comes back reaches it, dropping it ends it.
@@ -189,10 +195,16 @@ impl Cluster {
     pub fn observe(&self, name: &str) -> Result<UnixStream, ClusterError> {
         let progress =
             Progress::new(1).map_err(|source| ClusterError::System { doing: "make room for counters", source })?;
-        self.begin_on(name.to_owned(), &[], &Arc::new(progress))
+        self.begin_on(name.to_owned(), &[], &Arc::new(progress), &AtomicBool::new(false))
     }
 
-    fn begin_on(&self, name: String, own: &[u32], progress: &Arc<Progress>) -> Result<UnixStream, ClusterError> {
+    fn begin_on(
+        &self,
+        name: String,
+        own: &[u32],
+        progress: &Arc<Progress>,
+        stop: &AtomicBool,
+    ) -> Result<UnixStream, ClusterError> {
         let (ours, theirs) = UnixStream::pair()
             .and_then(|(ours, theirs)| theirs.set_nonblocking(true).map(|()| (ours, theirs)))
             .map_err(|source| ClusterError::System { doing: "make a channel to a worker", source })?;
@@ -205,6 +217,7 @@ impl Cluster {
             let begin = Begin { number, shards, own: own.clone() };
             let run = Run { node: name.clone(), progress, own, began: None, to_driver: Some(to_driver), report: None };
             state.runs.insert(number, run);
+            state.without_worker.remove(&name);
             lanes.say(ToNode { told: Some(Told::Begin(begin)) });
             Some((number, lanes))
         });
@@ -214,7 +227,16 @@ impl Cluster {
             return Err(gone(state.lost.get(&name).map_or("it never joined", String::as_str)));
         };
         self.runtime.spawn(tunnel::carry(theirs, number, lanes, for_driver));
-        let began = self.hub.wait(limits::BEGIN, |state| state.runs.get(&number)?.began.clone());
+        let until = Instant::now() + limits::BEGIN;
+        let began = loop {
+            let began = self.hub.wait(LOOK, |state| state.runs.get(&number)?.began.clone());
+            if stop.load(Relaxed) {
+                return Err(ClusterError::Interrupted);
+            }
+            if began.is_some() || Instant::now() >= until {
+                break began;
+            }
+        };
         match began {
             Some(Ok(())) => Ok(ours),
             Some(Err(why)) => Err(ClusterError::Worker { name, why }),
@@ -264,10 +286,11 @@ impl Cluster {
         })
     }
 
-    /// Why a node is gone, by its number; `None` if it is there.
+    /// Why a node is gone, or has no worker any more, by its number; `None` if it has all that it was given.
     pub fn lost(&self, node: usize) -> Option<String> {
         let name = self.name(node);
-        self.hub.state().lost.get(&name).cloned()
+        let state = self.hub.state();
+        state.lost.get(&name).or_else(|| state.without_worker.get(&name)).cloned()
     }
 }
 

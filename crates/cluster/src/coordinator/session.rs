@@ -131,6 +131,9 @@ async fn listen(hub: &Hub, name: &str, mut inbound: Streaming<FromNode>, lanes: 
             Some(Said::Ended(ended)) => hub.change(|state| {
                 if let Some(run) = state.runs.get_mut(&ended.number).filter(|run| run.node == name) {
                     run.to_driver = None;
+                    if !ended.why.is_empty() {
+                        state.without_worker.insert(name.to_owned(), ended.why);
+                    }
                 }
             }),
             Some(Said::Report(report)) => hub.change(|state| {

@@ -103,6 +103,7 @@ impl<'a> Session<'a> {
                 break why;
             }
             self.ask_when_due();
+            self.workers.values_mut().for_each(Worker::look);
         };
         let words = if stop.load(Relaxed) { "interrupted" } else { "its coordinator seemed to be gone" };
         self.lanes.say(FromNode { said: Some(Said::Goodbye(words.to_owned())) });
@@ -238,7 +239,8 @@ impl<'a> Session<'a> {
         Ok(())
     }
 
-    /// Hands a piece to its worker. While that takes its time the coordinator hears that somebody is here.
+    /// Hands a piece to its worker. While that takes its time the coordinator hears that somebody is here, and a worker that takes
+    /// nothing as it is frozen is noticed.
     async fn pass_on(&mut self, piece: Piece) {
         let Some(inbox) = self.workers.get(&piece.number).and_then(Worker::inbox) else { return };
         let handed_over = inbox.send(piece.bytes);
@@ -247,7 +249,10 @@ impl<'a> Session<'a> {
             tokio::select! {
                 // The worker is gone, which it says itself.
                 _ = &mut handed_over => return,
-                () = sleep(limits::HEARTBEAT) => self.ask_when_due(),
+                () = sleep(LOOK) => {
+                    self.ask_when_due();
+                    self.workers.values_mut().for_each(Worker::look);
+                }
             }
         }
     }

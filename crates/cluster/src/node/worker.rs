@@ -4,10 +4,11 @@ use std::io;
 use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixStream;
 use std::process::Child;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
 use pubmark_engine::progress::Progress;
+use pubmark_engine::remote::HeartbeatWatch;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::unix::{OwnedReadHalf, OwnedWriteHalf};
 use tokio::sync::mpsc::{self, Receiver, Sender};
@@ -17,7 +18,7 @@ use super::Launch;
 use crate::lanes::Lanes;
 use crate::limits;
 use crate::machine;
-use crate::messages::{Begin, FromNode, PIECE_BYTES, Piece, Run, Said};
+use crate::messages::{Begin, Ended, FromNode, PIECE_BYTES, Piece, Said};
 
 /// Pieces that wait for a worker.
 const PIECES: usize = 64;
@@ -35,6 +36,9 @@ pub(super) struct Worker {
     measures_since: Option<(u64, Instant)>,
     measured: (u64, Duration),
     peak_rss_bytes: u64,
+    heartbeat: HeartbeatWatch,
+    /// Why it was killed, if it was frozen.
+    frozen: Arc<OnceLock<String>>,
 }
 
 impl Worker {
@@ -56,10 +60,15 @@ impl Worker {
         ours.set_nonblocking(true)?;
         let (from_worker, writing) = tokio::net::UnixStream::from_std(ours)?.into_split();
         let (to_worker, pieces) = mpsc::channel(PIECES);
-        tokio::spawn(read(from_worker, begin.number, lanes.clone()));
+        let frozen = Arc::new(OnceLock::new());
+        tokio::spawn(read(from_worker, begin.number, lanes.clone(), Arc::clone(&frozen)));
         tokio::spawn(write(writing, pieces));
+        let progress = Arc::new(progress);
+        let first = begin.own.first().map_or(0, |own| *own as usize);
         Ok(Worker {
-            progress: Arc::new(progress),
+            heartbeat: HeartbeatWatch::new(Arc::clone(&progress), first),
+            frozen,
+            progress,
             own: begin.own.clone(),
             child,
             to_worker: Some(to_worker),
@@ -78,6 +87,16 @@ impl Worker {
     pub fn rows(&self) -> Vec<u64> {
         let shards = self.progress.shards();
         self.own.iter().flat_map(|own| shards[*own as usize].row()).collect()
+    }
+
+    /// Kills it if it shows no sign of life any more. To be called several times a second.
+    pub fn look(&mut self) {
+        if let (Some(length), None) = (self.heartbeat.too_long(), self.frozen.get()) {
+            // The reader finds the reason when the channel closes.
+            let _ = self.frozen.set(format!("its worker was silent for {} s", length.as_secs()));
+            // It may have ended by itself meanwhile; it is waited for when it is told to end.
+            let _ = self.child.kill();
+        }
     }
 
     /// What is measured begins or ends now.
@@ -127,7 +146,7 @@ impl Drop for Worker {
 }
 
 /// Carries what a worker says, then that it has said all.
-async fn read(mut from: OwnedReadHalf, number: u32, lanes: Lanes<FromNode>) {
+async fn read(mut from: OwnedReadHalf, number: u32, lanes: Lanes<FromNode>, frozen: Arc<OnceLock<String>>) {
     let mut buffer = vec![0; PIECE_BYTES];
     // An error says what its end says: the worker is gone.
     while let Ok(length @ 1..) = from.read(&mut buffer).await {
@@ -136,7 +155,8 @@ async fn read(mut from: OwnedReadHalf, number: u32, lanes: Lanes<FromNode>) {
             return;
         }
     }
-    lanes.pass(FromNode { said: Some(Said::Ended(Run { number })) }).await;
+    let why = frozen.get().cloned().unwrap_or_default();
+    lanes.pass(FromNode { said: Some(Said::Ended(Ended { number, why })) }).await;
 }
 
 /// Carries what a worker is told, until nobody tells it anything.

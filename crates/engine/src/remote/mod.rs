@@ -5,6 +5,7 @@
 //! changes nothing about what it does, and its outcome is what a thread's would have been. See docs/design/workers.md.
 
 mod frames;
+mod heartbeat;
 mod messages;
 mod order;
 mod process;
@@ -15,7 +16,9 @@ use std::io;
 use std::os::unix::net::UnixStream;
 use std::process::Child;
 use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 
+pub use heartbeat::{HeartbeatWatch, beat};
 pub(crate) use process::Process;
 pub use serve::{follow_clock, serve};
 
@@ -24,11 +27,12 @@ use crate::shares::Place;
 
 /// Starts worker processes: whatever calls [`serve()`], on this machine or on another.
 pub trait Launcher: Debug + Send + Sync {
-    /// Starts one at a place of the plan, for shards by their index. What it counts is to appear in `progress`.
+    /// Starts one at a place of the plan, for shards by their index. What it counts is to appear in `progress`. A launcher that has to
+    /// wait for others gives up when `stop` is set.
     ///
     /// # Errors
     /// It cannot be started, or not there.
-    fn launch(&self, place: Place, shards: &[u32], progress: &Arc<Progress>) -> io::Result<Started>;
+    fn launch(&self, place: Place, shards: &[u32], progress: &Arc<Progress>, stop: &AtomicBool) -> io::Result<Started>;
 
     /// What devices speak, and what subscribers do, in words that [`serve()`]'s caller understands.
     fn speaks(&self) -> [String; 2];
@@ -39,6 +43,6 @@ pub trait Launcher: Debug + Send + Sync {
 pub struct Started {
     /// Leads to the socket that it serves. It ends when this is closed.
     pub control: UnixStream,
-    /// The process, if it is a child of this one.
+    /// The process, if it is a child of this one: then its heartbeat is watched here. That of another machine is watched there.
     pub child: Option<Child>,
 }

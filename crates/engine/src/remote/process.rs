@@ -11,6 +11,7 @@ use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
 use super::frames;
+use super::heartbeat::{HeartbeatWatch, START_LIMIT};
 use super::messages::{FromWorker, ToWorker};
 use super::order::Order;
 use super::{Launcher, Started};
@@ -23,6 +24,10 @@ use crate::worker::Command;
 
 /// Longest wait for a process to open its adapters, and for a shard to end its sessions: longer than any of its own limits.
 const ANSWER_LIMIT: Duration = Duration::from_secs(120);
+/// The same for a shard once somebody wants the run to end.
+const STOPPED_LIMIT: Duration = Duration::from_secs(30);
+/// Time between two looks at a process's heartbeat, and at whether somebody wants the run to end, while an answer is waited for.
+const LOOK: Duration = Duration::from_millis(50);
 /// Longest wait for a process to end once its socket is closed.
 const END_LIMIT: Duration = Duration::from_secs(2);
 
@@ -34,6 +39,10 @@ pub(crate) struct Process {
     /// Outcomes that came before they were asked for.
     early: VecDeque<(u32, Box<ShardOutcome>)>,
     failed: Arc<AtomicBool>,
+    /// Of a process of this machine.
+    heartbeat: Option<HeartbeatWatch>,
+    /// Why it was given up, if it was.
+    given_up: Option<String>,
     reader: Option<JoinHandle<()>>,
 }
 
@@ -49,16 +58,33 @@ impl Process {
         plan: &RunPlan,
         shards: Vec<u32>,
         progress: &Arc<Progress>,
+        stop: &AtomicBool,
     ) -> io::Result<Process> {
-        let Started { control, child } = launcher.launch(place, &shards, progress)?;
-        let failed = Arc::new(AtomicBool::new(false));
+        let Started { control, child } = launcher.launch(place, &shards, progress, stop)?;
+        // One that reads nothing is lost; nobody waits for it longer than for one that does not begin.
+        control.set_write_timeout(Some(START_LIMIT))?;
+        let first = shards.first().map_or(0, |shard| *shard as usize);
+        let heartbeat = child.as_ref().map(|_| HeartbeatWatch::new(Arc::clone(progress), first));
         let (letters, inbox) = mpsc::channel();
-        let mut process = Process { child, control, inbox, early: VecDeque::new(), failed, reader: None };
+        let mut process = Process {
+            child,
+            control,
+            inbox,
+            early: VecDeque::new(),
+            failed: Arc::new(AtomicBool::new(false)),
+            heartbeat,
+            given_up: None,
+            reader: None,
+        };
+        let order = ToWorker::Order(Box::new(Order::new(plan, launcher.speaks(), shards)));
         let (from, failed) = (process.control.try_clone()?, Arc::clone(&process.failed));
-        process.reader = Some(
-            thread::Builder::new().name("worker-reader".to_owned()).spawn(move || listen(from, &letters, &failed))?,
-        );
-        process.say(&ToWorker::Order(Box::new(Order::new(plan, launcher.speaks(), shards))))?;
+        let converse = move || {
+            // An order is large, and a process that was stopped does not read it: this thread waits for that, and is woken up when
+            // the socket is shut down. What a failure means, the reading end says next.
+            let _ = frames::write(&mut &from, &order);
+            listen(from, &letters, &failed);
+        };
+        process.reader = Some(thread::Builder::new().name("worker-reader".to_owned()).spawn(converse)?);
         Ok(process)
     }
 
@@ -66,15 +92,29 @@ impl Process {
         frames::write(&mut &self.control, message)
     }
 
-    /// Waits until all its shards have opened their adapters.
+    /// Waits until all its shards have opened their adapters, or the process is lost, or `stop` is set; [`Process::finish`] finds out
+    /// which.
     ///
     /// # Errors
-    /// One could not; the process is gone, or says nothing.
-    pub fn opened(&mut self) -> Result<(), EngineError> {
-        match self.next(Instant::now() + ANSWER_LIMIT)? {
-            FromWorker::Opened => Ok(()),
-            _ => Err(EngineError::Worker("it was not ready and said something else".to_owned())),
+    /// A shard could not open its adapter.
+    pub fn opened(&mut self, stop: &AtomicBool) -> Result<(), EngineError> {
+        let until = Instant::now() + ANSWER_LIMIT;
+        while !stop.load(Relaxed) {
+            match self.next(until) {
+                Ok(Some(FromWorker::Opened)) => return Ok(()),
+                Ok(Some(FromWorker::Failed(why))) => return Err(EngineError::Worker(why)),
+                Ok(None) => {}
+                Ok(Some(FromWorker::Ended | FromWorker::Outcome { .. })) => {
+                    self.give_up("it was not ready and said something else".to_owned());
+                    return Ok(());
+                }
+                Err(why) => {
+                    self.give_up(why);
+                    return Ok(());
+                }
+            }
         }
+        Ok(())
     }
 
     /// Tells a shard.
@@ -85,43 +125,83 @@ impl Process {
         }
     }
 
-    /// Is it gone, or has a shard ended before it was told to?
-    pub fn has_failed(&self) -> bool {
+    /// Is it gone or frozen, or has a shard ended before it was told to? To be called several times a second.
+    pub fn has_failed(&mut self) -> bool {
+        self.look();
         self.failed.load(Relaxed)
     }
 
-    /// Ends a shard and waits for what it found out.
+    /// Gives up a process that shows no sign of life any more.
+    fn look(&mut self) {
+        let silent = self.heartbeat.as_mut().and_then(HeartbeatWatch::too_long);
+        if let (Some(length), None) = (silent, &self.given_up) {
+            self.give_up(format!("it was silent for {} s", length.as_secs()));
+        }
+    }
+
+    /// Waits for nothing more from it. It is ended here, as one that is frozen does not do it itself.
+    fn give_up(&mut self, why: String) {
+        self.failed.store(true, Relaxed);
+        self.given_up.get_or_insert(why);
+        if let Some(child) = &mut self.child {
+            // It may have ended already.
+            let _ = child.kill();
+        }
+    }
+
+    /// Ends a shard and waits for what it found out; not for long if `stop` is set.
     ///
     /// # Errors
-    /// It failed, or the process is gone.
-    pub fn finish(&mut self, shard: u32) -> Result<ShardOutcome, EngineError> {
-        self.tell(shard, Command::Finish);
-        let until = Instant::now() + ANSWER_LIMIT;
+    /// It failed, or the process is gone or frozen: in words.
+    pub fn finish(&mut self, shard: u32, stop: &AtomicBool) -> Result<ShardOutcome, String> {
+        if self.given_up.is_none() {
+            self.tell(shard, Command::Finish);
+        }
+        let began = Instant::now();
         loop {
             if let Some(place) = self.early.iter().position(|(number, _)| *number == shard)
                 && let Some((_, outcome)) = self.early.remove(place)
             {
                 return Ok(*outcome);
             }
-            match self.next(until)? {
-                FromWorker::Outcome { shard, outcome } => self.early.push_back((shard, outcome)),
-                FromWorker::Ended | FromWorker::Opened => {}
-                FromWorker::Failed(why) => return Err(EngineError::Worker(why)),
+            let limit = if stop.load(Relaxed) { STOPPED_LIMIT } else { ANSWER_LIMIT };
+            match self.next(began + limit) {
+                Ok(Some(FromWorker::Outcome { shard, outcome })) => self.early.push_back((shard, outcome)),
+                Ok(Some(FromWorker::Ended | FromWorker::Opened) | None) => {}
+                Ok(Some(FromWorker::Failed(why))) | Err(why) => return Err(why),
             }
         }
     }
 
-    fn next(&mut self, until: Instant) -> Result<FromWorker, EngineError> {
-        match self.inbox.recv_timeout(until.saturating_duration_since(Instant::now())) {
-            Ok(FromWorker::Failed(why)) => Err(EngineError::Worker(why)),
-            Ok(message) => Ok(message),
-            Err(RecvTimeoutError::Timeout) => {
-                Err(EngineError::Worker(format!("it did not answer within {} s", ANSWER_LIMIT.as_secs())))
-            }
+    /// What it says next; `None` if nothing came since the last look.
+    ///
+    /// # Errors
+    /// It is gone or frozen, or time is up: in words.
+    fn next(&mut self, until: Instant) -> Result<Option<FromWorker>, String> {
+        match self.inbox.recv_timeout(if self.given_up.is_some() { Duration::ZERO } else { LOOK }) {
+            Ok(message) => return Ok(Some(message)),
+            Err(RecvTimeoutError::Timeout) => self.look(),
             Err(RecvTimeoutError::Disconnected) => {
-                let end = self.child.as_mut().and_then(|child| child.try_wait().ok().flatten());
-                let end = end.map(|status| format!(" ({status})")).unwrap_or_default();
-                Err(EngineError::Worker(format!("it is gone{end}")))
+                let end = self.end();
+                self.give_up(format!("it is gone{end}"));
+            }
+        }
+        if Instant::now() >= until {
+            self.give_up("it did not answer in time".to_owned());
+        }
+        self.given_up.clone().map_or(Ok(None), Err)
+    }
+
+    /// How a process of this machine ended, in words, once its socket is closed.
+    fn end(&mut self) -> String {
+        let until = Instant::now() + LOOK;
+        let Some(child) = &mut self.child else { return String::new() };
+        loop {
+            match child.try_wait() {
+                Ok(Some(status)) => return format!(" ({status})"),
+                // The kernel closes its sockets before others can wait for it.
+                Ok(None) if Instant::now() < until => thread::sleep(Duration::from_millis(1)),
+                _ => return String::new(),
             }
         }
     }
@@ -134,7 +214,7 @@ impl Drop for Process {
         let until = Instant::now() + END_LIMIT;
         if let Some(child) = &mut self.child {
             while matches!(child.try_wait(), Ok(None)) {
-                if Instant::now() >= until {
+                if self.given_up.is_some() || Instant::now() >= until {
                     let _ = child.kill();
                     let _ = child.wait();
                     break;
@@ -154,6 +234,8 @@ fn listen(mut from: UnixStream, letters: &Sender<FromWorker>, failed: &AtomicBoo
         let message = match frames::read(&mut from) {
             Ok(Some(message)) => message,
             Ok(None) => break,
+            // It ended with something of ours unread: unix(7).
+            Err(error) if error.kind() == io::ErrorKind::ConnectionReset => break,
             Err(error) => FromWorker::Failed(format!("what it said could not be read: {error}")),
         };
         let is_failure = matches!(message, FromWorker::Ended | FromWorker::Failed(_));

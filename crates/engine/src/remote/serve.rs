@@ -10,6 +10,7 @@ use std::time::Duration;
 use pubmark_protocol::clock;
 
 use super::frames;
+use super::heartbeat::beat;
 use super::messages::{FromWorker, ToWorker};
 use super::order::Order;
 use crate::error::EngineError;
@@ -93,11 +94,16 @@ fn start(
     sides: impl FnOnce(&[String; 2]) -> Result<Sides, String>,
     gone: fn(),
 ) -> Result<Worker, String> {
+    let progress = Progress::of_run(memory).map_err(|error| error.to_string())?;
+    let progress = Arc::new(progress);
+    // Before anything that takes its time: counting out a large fleet, opening a library.
+    beat(&progress, order.shards.first().map_or(0, |shard| *shard as usize)).map_err(|error| error.to_string())?;
     let sides = sides(&order.speaks)?;
     let plan = order.plan();
     let shares = shares(&plan);
-    let progress = Progress::of_run(memory, shares.len()).map_err(|error| error.to_string())?;
-    let progress = Arc::new(progress);
+    if progress.shards().len() != shares.len() {
+        return Err(format!("memory for {} shards in a run of {}", progress.shards().len(), shares.len()));
+    }
     follow_clock(&progress, gone).map_err(|error| error.to_string())?;
     let own = |index: usize| u32::try_from(index).is_ok_and(|index| order.shards.contains(&index));
     let setups = setup::shards(&plan, &progress, own).into_iter();

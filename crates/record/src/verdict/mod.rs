@@ -22,7 +22,7 @@ pub use limits::Limits;
 use crate::cost::{LimitEffect, Usage};
 use crate::faults::FaultFigures;
 use crate::links::LinkFigures;
-use crate::nodes::NodeRow;
+use crate::nodes::{LostWorker, NodeRow};
 use crate::record::{
     Check, Connections, Delivery, Environment, GeneratorHealth, ReactionCounts, Reason, Record, Settings, Status,
     Summary, SystemInfo, Verdict, VerdictStatus, WorkloadInfo,
@@ -82,6 +82,8 @@ pub struct VerdictInput<'a> {
     pub faults: Option<&'a FaultFigures>,
     /// Nodes of the run; none where there are none.
     pub nodes: &'a [NodeRow],
+    /// Worker processes that were lost in a run without nodes.
+    pub lost_workers: &'a [LostWorker],
     /// From node to node.
     pub by_pair: &'a [PairRow],
     /// CPU of our threads.
@@ -119,6 +121,7 @@ impl<'a> VerdictInput<'a> {
             links: record.links.as_ref(),
             faults: record.faults.as_ref(),
             nodes: &record.nodes,
+            lost_workers: &record.lost_workers,
             by_pair: &record.by_pair,
             generator: &record.generator,
             generator_usage: record.resources.generator.as_ref(),

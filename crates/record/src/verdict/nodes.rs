@@ -9,6 +9,15 @@ const CLOCK_SHARES: (f64, f64) = (0.1, 1.0);
 
 /// V21.
 pub(super) fn all_there(input: &VerdictInput) -> Option<Finding> {
+    if !input.lost_workers.is_empty() {
+        let lost: Vec<String> =
+            input.lost_workers.iter().map(|lost| format!("{} ({})", lost.worker, lost.why)).collect();
+        return Some(Finding::new(
+            VerdictStatus::Invalid,
+            format!("worker lost: {}; its part is missing", lost.join(", ")),
+            "run again; `dmesg` says whether the kernel ended it for want of memory",
+        ));
+    }
     if input.nodes.is_empty() {
         return None;
     }

@@ -257,8 +257,9 @@ pub const RULES: &[Rule] = &[
     Rule {
         code: "V21",
         name: "nodes there",
-        meaning: "A node that ended, froze or was cut off takes what it had measured with it, and what its devices would have sent \
-                  is missing from the load: the run is invalid. What the others measured until then is kept.",
+        meaning: "A node or a worker process that ended, froze or was cut off takes what it had measured with it, and what its devices \
+                  would have sent is missing from the load: the run is invalid. What the others measured until then is kept. A \
+                  worker counts as frozen when its heartbeat, which is a thread of its own, is silent for 3 s.",
         remedy: "Run again with all nodes; the output of the lost one says what ended it.",
         judges_generator: false,
         spoils: Spoils::Everything,

@@ -1,0 +1,136 @@
+//! Worker processes that are killed or frozen while a run is under way: it is noticed, the record is written and says so, what the others
+//! measured is kept, and nothing is left.
+
+use std::time::{Duration, Instant};
+
+use serde_json::Value;
+
+use crate::support::cluster::{Cluster, WORKLOAD, stop, worker_of};
+use crate::support::place::{Call, Place};
+use crate::support::processes::{children_of, is_there, signal, wait_for};
+use crate::support::schema;
+
+/// Longest wait for something to come or to go.
+const LIMIT: Duration = Duration::from_secs(20);
+/// A frozen worker is noticed after 3 s; on a busy machine the record takes its time.
+const NOTICED: Duration = Duration::from_secs(9);
+/// Times of runs that end because a worker does.
+const RUN: [&str; 6] = ["--duration", "60s", "--warmup", "0s", "--json", "--quiet"];
+
+fn place() -> Place {
+    let place = Place::new();
+    place.write("spread.yaml", WORKLOAD);
+    place
+}
+
+/// The worker processes of a run, in the order in which they were started.
+fn workers(run: &Call, count: usize) -> Vec<u32> {
+    let is_worker = |pid: &u32| {
+        let line = std::fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
+        line.split(|byte| *byte == 0).nth(1) == Some(b"worker")
+    };
+    let mut found = vec![];
+    wait_for("workers", LIMIT, || {
+        found = children_of(run.pid()).into_iter().filter(is_worker).collect();
+        found.len() == count
+    });
+    found.sort_unstable();
+    found
+}
+
+fn check<'a>(record: &'a Value, code: &str) -> &'a Value {
+    let checks = record["verdict"]["checks"].as_array().expect("checks");
+    checks.iter().find(|check| check["code"] == code).unwrap_or_else(|| panic!("no {code} in {checks:?}"))
+}
+
+/// Waits for the end of a run one of whose workers is lost; its record.
+fn invalid(run: Call, began: Instant, workers: &[u32]) -> Value {
+    let called = run.wait();
+    assert_eq!(called.code(), 5, "{called:?}");
+    assert!(began.elapsed() < NOTICED, "{:?}: {called:?}", began.elapsed());
+    for worker in workers {
+        wait_for("the end of a worker", Duration::from_secs(2), || !is_there(*worker));
+    }
+    let record = called.json();
+    schema::assert_agrees(&record);
+    let check = check(&record, "V21");
+    assert_eq!(check["status"], "invalid", "{check}");
+    record
+}
+
+#[test]
+fn a_worker_that_freezes_or_is_killed_makes_the_run_invalid_and_what_others_measured_is_kept() {
+    let place = place();
+    for (options, count, by, words) in [
+        (["--local-nodes", "3"], 3, libc::SIGSTOP, "silent for 3 s"),
+        (["--local-nodes", "3"], 3, libc::SIGKILL, "signal: 9"),
+        (["--isolate", "phone"], 1, libc::SIGSTOP, "silent for 3 s"),
+        (["--isolate", "phone"], 1, libc::SIGKILL, "signal: 9"),
+    ] {
+        let run = place.start(&[&["run", "spread.yaml", "--system", "builtin"], &options[..], &RUN].concat());
+        let workers = workers(&run, count);
+        std::thread::sleep(Duration::from_secs(3));
+        let began = Instant::now();
+        signal(workers[count - 1], by);
+        let record = invalid(run, began, &workers);
+        let finding = check(&record, "V21")["finding"].as_str().unwrap();
+        let lost = if count > 1 { "local 3" } else { "`phone`" };
+        assert!(finding.contains(words) && finding.contains(lost), "{finding}");
+        for name in ["offered", "delivered"] {
+            assert!(record["delivery"][name].as_u64() > Some(100), "{options:?}: {}", record["delivery"]);
+        }
+    }
+}
+
+#[test]
+fn a_worker_that_freezes_before_anything_is_measured_ends_the_run_too() {
+    let place = place();
+    let run = place.start(&[&["run", "spread.yaml", "--system", "builtin", "--local-nodes", "2"], &RUN[..]].concat());
+    let workers = workers(&run, 2);
+    signal(workers[0], libc::SIGSTOP);
+    let called = run.wait();
+    // It is given 10 s to begin.
+    assert!(called.code() == 5 && called.took < Duration::from_secs(19), "{called:?}");
+    assert_eq!(check(&called.json(), "V21")["status"], "invalid");
+    wait_for("the end of workers", Duration::from_secs(2), || !workers.iter().any(|worker| is_there(*worker)));
+}
+
+#[test]
+fn an_interruption_is_heard_while_a_worker_is_frozen_and_a_killed_run_leaves_none() {
+    let place = place();
+    for how in [libc::SIGINT, libc::SIGKILL] {
+        let run =
+            place.start(&[&["run", "spread.yaml", "--system", "builtin", "--local-nodes", "3"], &RUN[..]].concat());
+        let workers = workers(&run, 3);
+        std::thread::sleep(Duration::from_secs(2));
+        signal(workers[1], libc::SIGSTOP);
+        run.signal(how);
+        let called = run.wait();
+        assert!(called.took < NOTICED, "{called:?}");
+        wait_for("the end of workers", Duration::from_secs(2), || !workers.iter().any(|worker| is_there(*worker)));
+        if how == libc::SIGINT {
+            assert_eq!(called.json()["status"], "interrupted");
+        }
+    }
+}
+
+#[test]
+fn a_node_whose_worker_is_frozen_ends_it_and_says_why() {
+    let cluster = Cluster::new();
+    let nodes = ["edge-1", "edge-2"].map(|name| cluster.node(name, &[]));
+    let run = cluster.run(2, &RUN);
+    let workers = [&nodes[0], &nodes[1]].map(worker_of);
+    std::thread::sleep(Duration::from_secs(3));
+    let began = Instant::now();
+    signal(workers[1], libc::SIGSTOP);
+    let record = invalid(run, began, &workers);
+    let lost = |node: usize| record["nodes"][node]["lost"].as_str().map(str::to_owned);
+    assert_eq!((lost(0), lost(1).as_deref()), (None, Some("its worker was silent for 3 s")), "{}", record["nodes"]);
+    assert!(record["delivery"]["delivered"].as_u64() > Some(100), "{}", record["delivery"]);
+    // It serves the next run.
+    let again = cluster.run(2, &["--duration", "1s", "--warmup", "0s", "--json", "--quiet"]).wait();
+    assert_eq!(check(&again.json(), "V21")["status"], "valid", "{again:?}");
+    for node in nodes {
+        assert_eq!(stop(node).code(), 0);
+    }
+}
