@@ -24,6 +24,22 @@ pub fn has_no_broker(definition: &Definition) -> bool {
     ways.brokerless.is_some() && ways.process.is_none() && ways.container.is_none()
 }
 
+/// Refuses clients that find each other by themselves on several machines: each machine's clients would look for the others at addresses
+/// of the machine that leads the run, so that half of the pairs would never meet and count as lost.
+///
+/// # Errors
+/// There are several machines.
+pub fn refuse_machines(nodes: u16, spoken: Spoken) -> Result<(), Failure> {
+    if nodes < 2 || !spoken.is_brokerless() {
+        return Ok(());
+    }
+    let title = spoken.title();
+    Err(Failure::usage(format!(
+        "clients of {title} meet without a broker, at addresses of one machine: on {nodes} machines they would not find each other"
+    ))
+    .hint(format!("`--local-nodes {nodes}` deals them out over processes of this machine; or a system with a broker")))
+}
+
 /// Where the clients of a system without a broker find each other: one place where all meet, or one for each subscriber. Behind
 /// links each network has a place of its own, or a subscriber listens at its network's address.
 ///

@@ -105,6 +105,7 @@ pub fn record(plan: &RunPlan, outcome: &Outcome, mut around: Surroundings) -> Re
         system_unsent_bytes: None,
         system_drain_wait_ns: around.drain_wait_ns,
         delivery: outcome.books.delivery,
+        pairs: around.spoken.is_brokerless().then(|| outcome.books.pairs.counts()),
         latency_us: distribution::summary(&times.latency),
         service_latency_us: distribution::summary(&times.service_latency),
         scheduler_lag_us: distribution::summary(&times.scheduler_lag),

@@ -99,6 +99,7 @@ impl Wanted {
 
     /// Checks the arguments that say what is measured.
     pub fn asked(run: &Run, spoken: Spoken, workload: &Workload, stop: &Arc<AtomicBool>) -> Result<Wanted, Failure> {
+        brokerless::refuse_machines(run.nodes.unwrap_or(0), spoken)?;
         let login = log_in::of(run)?;
         let wanted = match &run.setup.endpoint {
             Some(url) => external(url, run, spoken, login),

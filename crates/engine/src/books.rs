@@ -11,6 +11,7 @@ use pubmark_record::record::Delivery;
 
 use crate::absences::{self, Absences, holds, intersection};
 use crate::outcome::{PublisherBook, StreamRow};
+use crate::pairs::Pairs;
 
 /// The books of one device group.
 #[derive(Clone, Debug, Default)]
@@ -40,6 +41,8 @@ pub struct Books {
     pub never_sent: u64,
     /// By nodes, in a run on several.
     pub by_nodes: ByNodes,
+    /// Did every writer–reader pair meet?
+    pub pairs: Pairs,
 }
 
 /// The part of the books between two nodes, by (senders' node, receivers' node).
@@ -97,6 +100,7 @@ pub fn close(publishers: &[PublisherBook], received: &[Received<'_>], groups: us
             let mut part = Delivery::default();
             row.judge(side.ledger, stream.stream, &absent, &mut part);
             add(&mut group.delivery, &part);
+            books.pairs.enter(&part, || row.was_heard_before(side.ledger, stream.stream));
             if let Some(from) = nodes.and_then(|nodes| nodes.get(stream.publisher as usize)) {
                 add(books.by_nodes.entry((*from, side.node)).or_default(), &part);
             }
@@ -173,6 +177,13 @@ impl<'a> Exempt<'a> {
         delivery.refused += book.too_large + refused_later;
         delivery.unsent += book.unsent + book.stuck.len() as u64 - self.stuck_arrived;
         delivery.sent += (book.written + self.broken_arrived + self.stuck_arrived).saturating_sub(refused_later);
+    }
+
+    /// Did something of one stream arrive in the warm-up?
+    fn was_heard_before(&self, ledger: &Ledger, stream: u32) -> bool {
+        let before = u64::from(self.book.first_measured.saturating_sub(1));
+        let missing = || ledger.missing(stream, 1, self.book.first_measured - 1);
+        before > 0 && missing().iter().map(|range| range.count()).sum::<u64>() < before
     }
 
     /// Judges every measured number of one stream, of which those in `absent` were handed over in an absence.

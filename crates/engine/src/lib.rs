@@ -13,6 +13,7 @@ pub mod epochs;
 pub mod error;
 pub mod faults;
 pub mod outcome;
+pub mod pairs;
 pub mod places;
 pub mod plan;
 pub mod progress;

@@ -30,7 +30,9 @@ pub struct Features {
     pub filters_at_clients: bool,
     /// A system has two ports: devices connect to the one and subscribers to the other.
     pub two_ports: bool,
-    /// There is no broker: each subscriber listens at an endpoint of its own, and each device connects to all of them,
+    /// There is no broker: clients find each other by themselves.
+    pub brokerless: bool,
+    /// Each subscriber listens at an endpoint of its own, and each device connects to all of them,
     /// a requester to that of its responder ([`crate::clients::SessionOptions::asks`]).
     pub subscribers_listen: bool,
     /// What was sent to a session that was going comes again behind what followed it, not before.
@@ -79,6 +81,7 @@ impl Features {
         topic_alias: false,
         filters_at_clients: false,
         two_ports: false,
+        brokerless: false,
         subscribers_listen: false,
         redelivers_behind: false,
         requests: None,

@@ -210,6 +210,11 @@ impl Spoken {
         (self.publish.capabilities.name != self.subscribe.capabilities.name).then_some(self.subscribe)
     }
 
+    /// Do clients find each other by themselves, on either side?
+    pub fn is_brokerless(self) -> bool {
+        [self.publish, self.subscribe].iter().any(|side| side.capabilities.features.brokerless)
+    }
+
     /// For people.
     pub fn title(self) -> String {
         let title = self.publish.capabilities.title;

@@ -105,6 +105,9 @@ pub struct Record {
     pub system_drain_wait_ns: Option<u64>,
     /// The books.
     pub delivery: Delivery,
+    /// Did every writer–reader pair meet? `null` where a broker stands between them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub pairs: Option<PairCounts>,
     /// Delivery − due.
     pub latency_us: Option<Summary>,
     /// Delivery − write start.
@@ -156,6 +159,17 @@ impl Record {
         let publish = &self.protocol;
         self.subscribe_protocol.as_ref().map_or_else(|| publish.clone(), |second| format!("{publish} to {second}"))
     }
+}
+
+/// Writer–reader pairs that share a topic, of a system whose clients find each other by themselves.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct PairCounts {
+    /// Pairs of which a measured message was expected: its writer had sent it, and its reader was there.
+    pub all: u64,
+    /// Of these, pairs of which nothing arrived, warm-up included.
+    pub silent: u64,
+    /// Of the silent, those that loss as it was between the other pairs does not explain.
+    pub unmet: u64,
 }
 
 /// Did the run come to its end?

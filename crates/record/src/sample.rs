@@ -166,6 +166,7 @@ pub fn record() -> Record {
             .collect(),
         nodes: vec![],
         lost_workers: vec![],
+        pairs: None,
         by_pair: vec![PairRow {
             publisher_node: "local".to_string(),
             subscriber_node: "local".to_string(),

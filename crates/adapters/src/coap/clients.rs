@@ -81,6 +81,7 @@ impl<T: Timing> CoapClients<T> {
                 },
             ],
             features: Features {
+                brokerless: true,
                 subscribers_listen: true,
                 requests: Some("FETCH to its responder; the response's token"),
                 only_responders_hear_requests: true,

@@ -53,6 +53,7 @@ const CAPABILITIES: Capabilities = Capabilities {
     persistent_sessions: false,
     ends_sessions: false,
     features: Features {
+        brokerless: true,
         settings: Some(EndpointSettings { begins_with: '?', check: settings::check }),
         ..Features::NONE
     },

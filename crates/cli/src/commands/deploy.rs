@@ -20,7 +20,7 @@ use crate::experiment::arguments;
 use crate::failure::{Failure, Outcome};
 use crate::printer::Printer;
 use crate::units::positive_duration;
-use crate::{command_line, log_in, rendering, signals, target};
+use crate::{brokerless, command_line, log_in, rendering, signals, target};
 
 /// Longest wait for the end of a run that was applied, if nothing else is said.
 const APPLY_LIMIT: Duration = Duration::from_secs(3600);
@@ -163,6 +163,9 @@ impl Deploy {
         let run = arguments::read(&words.collect::<Vec<_>>())?;
         if run.nodes.is_some() || run.setup.local_nodes.is_some() {
             return Err(Failure::usage("the number of nodes stands before `--`").hint("`--nodes 5 -- --qos 1`"));
+        }
+        if run.setup.endpoint.is_some() {
+            brokerless::refuse_machines(self.nodes, run.spoken()?)?;
         }
         Ok(run)
     }

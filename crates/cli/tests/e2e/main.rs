@@ -6,6 +6,7 @@
 #![allow(clippy::print_stderr, reason = "a skipped test says why")]
 #![allow(clippy::unwrap_used, reason = "a failed unwrap is a failed test")]
 
+mod brokerless;
 mod client_certificates;
 mod cluster;
 mod cluster_cut;

@@ -8,6 +8,7 @@ mod generator;
 mod limits;
 mod links;
 mod nodes;
+mod pairs;
 mod requests;
 pub mod rules;
 mod samples;
@@ -24,8 +25,8 @@ use crate::faults::FaultFigures;
 use crate::links::LinkFigures;
 use crate::nodes::{LostWorker, NodeRow};
 use crate::record::{
-    Check, Connections, Delivery, Environment, GeneratorHealth, ReactionCounts, Reason, Record, Settings, Status,
-    Summary, SystemInfo, Verdict, VerdictStatus, WorkloadInfo,
+    Check, Connections, Delivery, Environment, GeneratorHealth, PairCounts, ReactionCounts, Reason, Record, Settings,
+    Status, Summary, SystemInfo, Verdict, VerdictStatus, WorkloadInfo,
 };
 use crate::requests::RequestFigures;
 use crate::tables::{Breakdown, PairRow};
@@ -84,6 +85,8 @@ pub struct VerdictInput<'a> {
     pub nodes: &'a [NodeRow],
     /// Worker processes that were lost in a run without nodes.
     pub lost_workers: &'a [LostWorker],
+    /// Writer–reader pairs, where there is no broker.
+    pub pairs: Option<PairCounts>,
     /// From node to node.
     pub by_pair: &'a [PairRow],
     /// CPU of our threads.
@@ -122,6 +125,7 @@ impl<'a> VerdictInput<'a> {
             faults: record.faults.as_ref(),
             nodes: &record.nodes,
             lost_workers: &record.lost_workers,
+            pairs: record.pairs,
             by_pair: &record.by_pair,
             generator: &record.generator,
             generator_usage: record.resources.generator.as_ref(),

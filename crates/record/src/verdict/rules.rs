@@ -1,7 +1,9 @@
 //! The rules of the verdict, in the order in which they are applied and shown. A new rule is a function and a row here.
 
 use super::usable::Spoils;
-use super::{Finding, VerdictInput, books, faults, generator, links, nodes, requests, samples, subscriptions, system};
+use super::{
+    Finding, VerdictInput, books, faults, generator, links, nodes, pairs, requests, samples, subscriptions, system,
+};
 use crate::codes::Page;
 
 /// A rule of the verdict.
@@ -285,6 +287,19 @@ pub const RULES: &[Rule] = &[
         judges_generator: false,
         spoils: Spoils::Everything,
         judge: subscriptions::granted,
+    },
+    Rule {
+        code: "V24",
+        name: "every pair met",
+        meaning: "Without a broker clients find each other by themselves, and a writer and a reader that never met look like a pair \
+                  whose messages were lost. A pair of which a message was expected (its writer had sent it, its reader was there) and \
+                  nothing arrived, in the warm-up neither, did not meet, unless loss as it was between the other pairs makes one such \
+                  pair in a hundred runs likely: the run is invalid; with faults, which may keep two apart, suspect.",
+        remedy: "A longer `--warmup`, for clients to find each other; all clients on one machine, with `--local-nodes` for several \
+                 processes.",
+        judges_generator: false,
+        spoils: Spoils::Everything,
+        judge: pairs::met,
     },
     Rule {
         code: "V25",

@@ -58,6 +58,7 @@ impl Binding for Rust {
         title: "DDS by RustDDS (OMG DDS 1.4, RTPS 2.4)",
         maximum_payload_bytes: LARGEST_PAYLOAD_BYTES,
         features: Features {
+            brokerless: true,
             settings: Some(EndpointSettings { begins_with: '?', check }),
             maximum_sessions: Some(MOST_SESSIONS),
             maximum_messages_per_s: Some(MOST_MESSAGES_PER_S),

@@ -34,7 +34,12 @@ impl ZeroMqPeersClients {
         Capabilities {
             name: "zeromq-peers",
             title: "ZeroMQ publish/subscribe between peers (ZMTP 3.1)",
-            features: Features { filters_at_clients: true, subscribers_listen: true, ..Features::NONE },
+            features: Features {
+                filters_at_clients: true,
+                brokerless: true,
+                subscribers_listen: true,
+                ..Features::NONE
+            },
             ..ZeroMq::CAPABILITIES
         }
     }

@@ -1,0 +1,63 @@
+//! Where there is no broker: did every writer–reader pair meet?
+
+use super::{Finding, VerdictInput};
+use crate::quantity::count;
+use crate::record::{Status, VerdictStatus};
+
+/// V24.
+pub(super) fn met(input: &VerdictInput) -> Option<Finding> {
+    let pairs = input.pairs?;
+    // What was cut short may have had its messages under way.
+    if input.status == Status::Interrupted || pairs.all == 0 {
+        return None;
+    }
+    if pairs.unmet == 0 {
+        let lossy = match pairs.silent {
+            0 => String::new(),
+            silent => format!("; {} had nothing, which loss explains", count(silent)),
+        };
+        return Some(Finding::valid(format!("{} pairs of writer and reader{lossy}", count(pairs.all))));
+    }
+    let finding = format!(
+        "{} of {} pairs of writer and reader never met: both were up, and nothing arrived",
+        count(pairs.unmet),
+        count(pairs.all)
+    );
+    // A fault may keep two apart for the whole window, which is what it is for.
+    let status = if input.faults.is_some() { VerdictStatus::Suspect } else { VerdictStatus::Invalid };
+    Some(Finding::new(
+        status,
+        finding,
+        "a longer `--warmup`, for clients to find each other; clients on one machine (`--local-nodes`)",
+    ))
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+    use crate::record::{PairCounts, Record};
+    use crate::sample;
+    use crate::verdict::judge;
+
+    fn found(change: impl FnOnce(&mut Record)) -> Option<(VerdictStatus, String)> {
+        let mut record = sample::record();
+        record.faults = None;
+        record.pairs = Some(PairCounts { all: 12, silent: 6, unmet: 5 });
+        change(&mut record);
+        let checks = judge(&VerdictInput::of(&record)).checks;
+        checks.into_iter().find(|check| check.code == "V24").map(|check| (check.status, check.finding))
+    }
+
+    #[test]
+    fn pairs_that_never_met_make_a_run_invalid_and_are_counted() {
+        let (status, text) = found(|_| {}).unwrap();
+        assert_eq!(status, VerdictStatus::Invalid);
+        assert!(text.starts_with("5 of 12 pairs of writer and reader never met"), "{text}");
+        let (status, text) =
+            found(|record| record.pairs = Some(PairCounts { unmet: 0, ..record.pairs.unwrap() })).unwrap();
+        assert!(status == VerdictStatus::Valid && text.ends_with("6 had nothing, which loss explains"), "{text}");
+        assert_eq!(found(|record| record.pairs = None), None, "a broker stands between them");
+        assert_eq!(found(|record| record.status = Status::Interrupted), None);
+    }
+}
