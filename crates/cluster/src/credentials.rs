@@ -7,11 +7,19 @@ use std::fs;
 use std::io::Write as _;
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::{Duration, SystemTime};
 
 use rcgen::{
     BasicConstraints, CertificateParams, DnType, ExtendedKeyUsagePurpose, IsCa, Issuer, KeyPair, KeyUsagePurpose,
 };
 use ring::rand::{SecureRandom as _, SystemRandom};
+use rustls::client::WebPkiServerVerifier;
+use rustls::client::danger::ServerCertVerifier as _;
+use rustls::pki_types::pem::PemObject as _;
+use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
+use rustls::server::WebPkiClientVerifier;
+use rustls::{CertificateError, RootCertStore};
 
 use crate::error::ClusterError;
 
@@ -85,16 +93,147 @@ fn read(path: &Path) -> Result<String, ClusterError> {
     fs::read_to_string(path).map_err(failed)
 }
 
+/// How long certificates are valid, if nothing else is said: as long as certificates of web servers were at most until 2020.
+pub const VALID_DAYS: u32 = 825;
+/// The longest that they can be.
+pub const MOST_VALID_DAYS: u32 = 3_650;
+const DAY: Duration = Duration::from_secs(86_400);
+
+/// Which end credentials are for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Role {
+    /// Who leads runs.
+    Coordinator,
+    /// Who joins.
+    Node,
+}
+
+impl Role {
+    fn other(self) -> Role {
+        match self {
+            Role::Coordinator => Role::Node,
+            Role::Node => Role::Coordinator,
+        }
+    }
+
+    /// Its folder.
+    pub fn folder(self) -> &'static str {
+        match self {
+            Role::Coordinator => COORDINATOR_FOLDER,
+            Role::Node => NODE_FOLDER,
+        }
+    }
+}
+
+impl Credentials {
+    /// Whether they can be this end's, today.
+    ///
+    /// # Errors
+    /// The certificate is the other end's, of another authority, not valid yet or not any more.
+    pub fn check(&self, role: Role) -> Result<(), ClusterError> {
+        let Err(error) = self.verify(role, UnixTime::now()) else { return Ok(()) };
+        let why = match self.verify(role.other(), UnixTime::now()) {
+            Ok(()) => {
+                format!("these are the credentials of a {}, and this is a {}", role.other().folder(), role.folder())
+            }
+            Err(_) => in_words(&error),
+        };
+        Err(ClusterError::Credentials { path: self.folder.join(CERTIFICATE), why })
+    }
+
+    /// Whose they are; `None` if the certificate is nobody's.
+    pub fn role(&self) -> Option<Role> {
+        let (since_s, until_s) = self.validity()?;
+        let while_valid = UnixTime::since_unix_epoch(Duration::from_secs(since_s / 2 + until_s / 2));
+        [Role::Coordinator, Role::Node].into_iter().find(|role| self.verify(*role, while_valid).is_ok())
+    }
+
+    /// Since when and until when the certificate is valid, seconds since 1970; `None` if it cannot be read.
+    pub fn validity(&self) -> Option<(u64, u64)> {
+        // Times are looked at before anything that tells the two ends apart.
+        let at = |time| self.verify(Role::Node, UnixTime::since_unix_epoch(time)).err();
+        match (at(Duration::ZERO)?, at(DAY * 365 * 5_000)?) {
+            (
+                CertificateError::NotValidYetContext { not_before, .. },
+                CertificateError::ExpiredContext { not_after, .. },
+            ) => Some((not_before.as_secs(), not_after.as_secs())),
+            _ => None,
+        }
+    }
+
+    /// Does the authority vouch for the certificate as one of that end, at that time?
+    fn verify(&self, role: Role, at: UnixTime) -> Result<(), CertificateError> {
+        let unreadable = |_| CertificateError::BadEncoding;
+        let one = CertificateDer::from_pem_slice(self.certificate.as_bytes()).map_err(unreadable)?;
+        let mut roots = RootCertStore::empty();
+        for authority in CertificateDer::pem_slice_iter(self.authority.as_bytes()) {
+            roots.add(authority.map_err(unreadable)?).map_err(|_| CertificateError::BadEncoding)?;
+        }
+        let provider = Arc::new(rustls::crypto::ring::default_provider());
+        let roots = Arc::new(roots);
+        let verified = match role {
+            Role::Node => WebPkiClientVerifier::builder_with_provider(roots, provider)
+                .build()
+                .map_err(|_| CertificateError::BadEncoding)?
+                .verify_client_cert(&one, &[], at)
+                .map(|_| ()),
+            Role::Coordinator => {
+                let name = ServerName::try_from(COORDINATOR).map_err(|_| CertificateError::NotValidForName)?;
+                WebPkiServerVerifier::builder_with_provider(roots, provider)
+                    .build()
+                    .map_err(|_| CertificateError::BadEncoding)?
+                    .verify_server_cert(&one, &[], &name, &[], at)
+                    .map(|_| ())
+            }
+        };
+        verified.map_err(|error| match error {
+            rustls::Error::InvalidCertificate(error) => error,
+            _ => CertificateError::BadEncoding,
+        })
+    }
+}
+
+/// What is wrong with a certificate.
+pub(crate) fn in_words(error: &CertificateError) -> String {
+    let seconds = |from: UnixTime, to: UnixTime| to.as_secs().saturating_sub(from.as_secs());
+    match error {
+        CertificateError::ExpiredContext { time, not_after } => {
+            format!(
+                "its certificate expired {} days ago, by the clock of this machine",
+                seconds(*not_after, *time) / DAY.as_secs()
+            )
+        }
+        CertificateError::Expired => "its certificate has expired, by the clock of this machine".to_owned(),
+        CertificateError::NotValidYetContext { time, not_before } => {
+            format!(
+                "its certificate begins to be valid in {} days, by the clock of this machine",
+                seconds(*time, *not_before).div_ceil(DAY.as_secs())
+            )
+        }
+        CertificateError::NotValidYet => "its certificate is not valid yet, by the clock of this machine".to_owned(),
+        CertificateError::InvalidPurpose | CertificateError::InvalidPurposeContext { .. } => {
+            "its certificate is for the other end: the coordinator's folder is not for nodes".to_owned()
+        }
+        // Authorities of two clusters have one name, so that a signature is what tells them apart.
+        CertificateError::UnknownIssuer | CertificateError::BadSignature => {
+            "its certificate is of another authority than this cluster's".to_owned()
+        }
+        other => format!("its certificate is of no use: {other:?}"),
+    }
+}
+
 /// Files by name, with their texts.
 pub type Files = Vec<(&'static str, String)>;
 
-/// Makes those of the coordinator and those of nodes.
+/// Makes those of the coordinator and those of nodes, valid from yesterday (clocks differ) for so many days.
 ///
 /// # Errors
 /// The system has no random numbers.
-pub fn fresh() -> Result<[Files; 2], ClusterError> {
+pub fn fresh(days: u32) -> Result<[Files; 2], ClusterError> {
     let unusable = |why: String| ClusterError::Credentials { path: PathBuf::from("certificates"), why };
-    let made = Made::new().map_err(|error| unusable(error.to_string()))?;
+    let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default().saturating_sub(DAY);
+    let until = since + DAY * (days.clamp(1, MOST_VALID_DAYS) + 1);
+    let made = Made::new((since, until), (since, until)).map_err(|error| unusable(error.to_string()))?;
     let mut number = [0; TOKEN_BYTES];
     SystemRandom::new().fill(&mut number).map_err(|_| unusable("the system has no random numbers".to_owned()))?;
     let token: String = number.iter().map(|byte| format!("{byte:02x}")).chain(["\n".to_owned()]).collect();
@@ -103,17 +242,17 @@ pub fn fresh() -> Result<[Files; 2], ClusterError> {
     }))
 }
 
-/// Makes a folder with one for the coordinator and one to copy to nodes. Overwrites nothing.
+/// Makes a folder with one for the coordinator and one to copy to nodes, valid for so many days. Overwrites nothing.
 ///
 /// # Errors
 /// The folder has such files already, or cannot be written.
-pub fn make(folder: &Path) -> Result<(), ClusterError> {
+pub fn make(folder: &Path, days: u32) -> Result<(), ClusterError> {
     let names = [COORDINATOR_FOLDER, NODE_FOLDER];
     if let Some(name) = names.iter().find(|name| folder.join(name).exists()) {
         let why = format!("there is a `{name}` in it already, and nodes may have a copy");
         return Err(ClusterError::Credentials { path: folder.to_owned(), why });
     }
-    for (name, files) in names.into_iter().zip(fresh()?) {
+    for (name, files) in names.into_iter().zip(fresh(days)?) {
         let folder = folder.join(name);
         let made = fs::DirBuilder::new().recursive(true).mode(0o700).create(&folder);
         made.map_err(|source| ClusterError::File { verb: "make", path: folder.clone(), source })?;
@@ -137,16 +276,23 @@ struct Made {
 }
 
 impl Made {
-    fn new() -> Result<Made, rcgen::Error> {
+    /// The coordinator's and the nodes' valid between two times since 1970 each.
+    fn new(of_coordinator: (Duration, Duration), of_nodes: (Duration, Duration)) -> Result<Made, rcgen::Error> {
+        let valid = |params: &mut CertificateParams, (since, until)| {
+            let epoch = rcgen::date_time_ymd(1970, 1, 1);
+            (params.not_before, params.not_after) = (epoch + since, epoch + until);
+        };
         let mut authority = CertificateParams::new(Vec::new())?;
+        valid(&mut authority, of_coordinator);
         authority.is_ca = IsCa::Ca(BasicConstraints::Constrained(0));
         authority.key_usages = vec![KeyUsagePurpose::KeyCertSign, KeyUsagePurpose::CrlSign];
         authority.distinguished_name.push(DnType::CommonName, "pubmark, for one cluster");
         let authority_key = KeyPair::generate()?;
         let authority_certificate = authority.self_signed(&authority_key)?;
         let issuer = Issuer::new(authority, authority_key);
-        let signed = |name: &str, usage: ExtendedKeyUsagePurpose| {
+        let signed = |name: &str, usage: ExtendedKeyUsagePurpose, times| {
             let mut params = CertificateParams::new([name.to_owned()])?;
+            valid(&mut params, times);
             params.distinguished_name.push(DnType::CommonName, name);
             params.key_usages = vec![KeyUsagePurpose::DigitalSignature];
             params.extended_key_usages = vec![usage];
@@ -155,8 +301,8 @@ impl Made {
         };
         Ok(Made {
             authority: authority_certificate.pem(),
-            coordinator: signed(COORDINATOR, ExtendedKeyUsagePurpose::ServerAuth)?,
-            node: signed("node.pubmark", ExtendedKeyUsagePurpose::ClientAuth)?,
+            coordinator: signed(COORDINATOR, ExtendedKeyUsagePurpose::ServerAuth, of_coordinator)?,
+            node: signed("node.pubmark", ExtendedKeyUsagePurpose::ClientAuth, of_nodes)?,
         })
     }
 }
@@ -166,6 +312,20 @@ pub(crate) fn is_same(one: &str, other: &str) -> bool {
     // Tags under a key that nobody knows: how many bytes agree says nothing about the secrets.
     let Ok(key) = ring::hmac::Key::generate(ring::hmac::HMAC_SHA256, &SystemRandom::new()) else { return false };
     ring::hmac::verify(&key, other.as_bytes(), ring::hmac::sign(&key, one.as_bytes()).as_ref()).is_ok()
+}
+
+/// Credentials of the coordinator and of nodes, valid between two times since 1970 each.
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+pub(crate) fn ends_valid(of_coordinator: (Duration, Duration), of_nodes: (Duration, Duration)) -> [Credentials; 2] {
+    let Made { authority, coordinator, node } = Made::new(of_coordinator, of_nodes).unwrap();
+    [coordinator, node].map(|[certificate, key]| Credentials {
+        folder: PathBuf::from("folder"),
+        authority: authority.clone(),
+        certificate,
+        key,
+        token: "token".to_owned(),
+    })
 }
 
 #[cfg(test)]
@@ -178,11 +338,11 @@ mod tests {
     fn a_folder_is_made_once_and_for_its_owner() {
         let home = tempfile::tempdir().unwrap();
         let folder = home.path().join("cluster");
-        make(&folder).unwrap();
+        make(&folder, VALID_DAYS).unwrap();
         for name in ["coordinator/key.pem", "coordinator/token", "node/key.pem", "node/ca.pem"] {
             assert_eq!(fs::metadata(folder.join(name)).unwrap().permissions().mode() & 0o777, 0o600, "{name}");
         }
-        let again = make(&folder).unwrap_err().to_string();
+        let again = make(&folder, VALID_DAYS).unwrap_err().to_string();
         assert!(again.contains("already"), "{again}");
         let coordinator = Credentials::read(&folder.join(COORDINATOR_FOLDER), None).unwrap();
         let node = Credentials::read(&folder.join(NODE_FOLDER), Some(" other ")).unwrap();
@@ -192,6 +352,44 @@ mod tests {
         fs::remove_file(folder.join("node/key.pem")).unwrap();
         let missing = Credentials::read(&folder.join(NODE_FOLDER), None).unwrap_err().to_string();
         assert!(missing.contains("key.pem"), "{missing}");
+    }
+
+    fn ends(since: Duration, until: Duration) -> [Credentials; 2] {
+        ends_valid((since, until), (since, until))
+    }
+
+    #[test]
+    fn certificates_are_valid_from_yesterday_for_as_long_as_was_asked() {
+        let home = tempfile::tempdir().unwrap();
+        let now_s = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap().as_secs();
+        make(home.path(), 30).unwrap();
+        for role in [Role::Coordinator, Role::Node] {
+            let credentials = Credentials::read(&home.path().join(role.folder()), None).unwrap();
+            credentials.check(role).unwrap();
+            assert_eq!(credentials.role(), Some(role));
+            let (since_s, until_s) = credentials.validity().unwrap();
+            assert!((now_s - since_s).abs_diff(DAY.as_secs()) < 60, "{since_s} {now_s}");
+            assert!((until_s - now_s).abs_diff(30 * DAY.as_secs()) < 60, "{until_s} {now_s}");
+        }
+    }
+
+    #[test]
+    fn credentials_that_cannot_be_this_ends_are_named() {
+        let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap();
+        let why = |credentials: &Credentials, role| credentials.check(role).unwrap_err().to_string();
+        let [coordinator, node] = ends(now - DAY, now + DAY);
+        assert!(why(&coordinator, Role::Node).contains("the credentials of a coordinator, and this is a node"));
+        assert!(why(&node, Role::Coordinator).contains("the credentials of a node, and this is a coordinator"));
+        let [coordinator, node] = ends(now - DAY * 9, now - DAY * 3);
+        for (credentials, role) in [(&coordinator, Role::Coordinator), (&node, Role::Node)] {
+            let why = why(credentials, role);
+            assert!(why.contains("its certificate expired 3 days ago"), "{why}");
+        }
+        let [_, early] = ends(now + DAY, now + DAY * 3);
+        assert!(why(&early, Role::Node).contains("begins to be valid in 1 days"), "{}", why(&early, Role::Node));
+        let [other, _] = ends(now - DAY, now + DAY);
+        let mixed = Credentials { authority: other.authority, ..ends(now - DAY, now + DAY)[1].clone() };
+        assert!(why(&mixed, Role::Node).contains("another authority"), "{}", why(&mixed, Role::Node));
     }
 
     #[test]

@@ -16,6 +16,10 @@ pub const GRACE: Duration = Duration::from_millis(200);
 pub const COORDINATOR_SILENCE: Duration = Duration::from_secs(3);
 /// Longest wait for a TLS handshake, and for a node's first words.
 pub const INTRODUCTION: Duration = Duration::from_secs(5);
+/// Longest wait for who was refused to read why.
+pub const LAST_WORDS: Duration = Duration::from_secs(1);
+/// Longest text that the other end may give as a name, a version, a reason: characters beyond are cut off, or it is refused.
+pub const WORDS: usize = 256;
 /// Longest wait of a node for a connection.
 pub const CONNECT: Duration = Duration::from_secs(3);
 /// Longest search for a coordinator by multicast: it answers within 120 ms (RFC 6762 §6), and a lost question is asked again after 1

@@ -87,7 +87,7 @@ struct Bed {
 impl Bed {
     fn new(nodes: usize, in_one: usize) -> Bed {
         let folder = tempfile::tempdir().unwrap();
-        credentials::make(folder.path()).unwrap();
+        credentials::make(folder.path(), 1).unwrap();
         let own = Credentials::read(&folder.path().join(COORDINATOR_FOLDER), None).unwrap();
         let any: SocketAddr = "127.0.0.1:0".parse().unwrap();
         let cluster = Cluster::listen(any, &own, VERSION).unwrap();
@@ -276,7 +276,7 @@ fn nobody_is_called_lost_while_all_cores_are_busy() {
 #[test]
 fn another_version_is_refused_and_both_sides_say_why() {
     let folder = tempfile::tempdir().unwrap();
-    credentials::make(folder.path()).unwrap();
+    credentials::make(folder.path(), 1).unwrap();
     let own = Credentials::read(&folder.path().join(COORDINATOR_FOLDER), None).unwrap();
     let cluster = Cluster::listen("127.0.0.1:0".parse().unwrap(), &own, "9.9.9").unwrap();
     let join = cluster.address().to_string();

@@ -13,6 +13,8 @@ use serde::{Deserialize, Serialize};
 use crate::books::Books;
 use crate::epochs::Epochs;
 use crate::faults::{FaultNotes, FaultOutcome};
+use crate::plan::PAIRED_NODES;
+use crate::remote;
 use crate::requests::{RequestOutcome, ShardRequests};
 pub use crate::shard::connecting::Ramp;
 pub use crate::shard::following::{Arrived, Followed};
@@ -350,12 +352,14 @@ pub struct ShardOutcome {
     /// Times.
     pub times: Times,
     /// Times by type: by group index up to [`TYPE_LIMIT`], then one for the rest.
+    #[serde(deserialize_with = "remote::at_most::<{ TYPE_LIMIT + 1 }, _, _>")]
     pub types: Vec<Option<Box<TypeTimes>>>,
     /// Counters.
     pub counters: Counters,
     /// Over time.
     pub series: Series,
     /// Latencies by the sender's node, in a run on several.
+    #[serde(deserialize_with = "remote::at_most::<{ PAIRED_NODES as usize }, _, _>")]
     pub from_nodes: Vec<Option<Box<Distribution>>>,
     /// What its sessions carried, by connection group.
     pub traffic: Vec<GroupTraffic>,

@@ -139,7 +139,7 @@ pub const LATE_AFTER: Duration = Duration::from_secs(2);
 const FLOOD_PAUSES: (Duration, Duration) = (Duration::from_millis(1), Duration::from_micros(100));
 
 /// Nodes up to which it is told what went from each to each: 64 have 4,096 pairs, each with a distribution of some kilobytes.
-const PAIRED_NODES: u16 = 64;
+pub(crate) const PAIRED_NODES: u16 = 64;
 
 impl RunPlan {
     /// Is it told what went from node to node?

@@ -11,6 +11,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::books::GroupBooks;
 use crate::outcome::TYPE_LIMIT;
+use crate::remote;
 
 /// One requester's side of the books. Counts are of measured requests.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
@@ -100,6 +101,7 @@ pub struct ShardRequests {
     /// Times.
     pub times: RequestTimes,
     /// Round trips by group, below [`TYPE_LIMIT`].
+    #[serde(deserialize_with = "remote::map_of_at_most::<TYPE_LIMIT, _, _, _>")]
     pub groups: HashMap<u16, Distribution>,
     /// What its responders did.
     pub responses: ResponseBooks,

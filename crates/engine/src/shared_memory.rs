@@ -123,3 +123,37 @@ impl<F, E> Drop for SharedMemory<F, E> {
         unsafe { libc::munmap(self.start.as_ptr(), bytes) };
     }
 }
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+    use crate::progress::ShardProgress;
+
+    type Rows = SharedMemory<ShardProgress, ShardProgress>;
+
+    #[test]
+    fn nobody_can_take_the_memory_away_from_under_others() {
+        let ours = Rows::new(3).unwrap();
+        let file = File::from(ours.file().try_clone_to_owned().unwrap());
+        for bytes in [0, 1 << 20] {
+            assert_eq!(file.set_len(bytes).unwrap_err().kind(), io::ErrorKind::PermissionDenied, "{bytes} bytes");
+        }
+        // SAFETY: a plain call on an open descriptor.
+        let more = unsafe { libc::fcntl(file.as_raw_fd(), libc::F_ADD_SEALS, libc::F_SEAL_WRITE) };
+        assert_eq!(more, -1, "a seal against writing would stop the run");
+        assert_eq!(Rows::open(file.into()).unwrap().entries().len(), 3);
+    }
+
+    #[test]
+    fn memory_that_could_still_shrink_is_refused() {
+        // SAFETY: the name ends with a zero; the descriptor is checked and owned by nobody else.
+        let raw = unsafe { libc::memfd_create(c"test".as_ptr(), libc::MFD_CLOEXEC | libc::MFD_ALLOW_SEALING) };
+        assert!(raw >= 0);
+        // SAFETY: just made.
+        let file = unsafe { File::from_raw_fd(raw) };
+        file.set_len(4 * size_of::<ShardProgress>() as u64).unwrap();
+        let refused = Rows::open(file.into()).unwrap_err().to_string();
+        assert!(refused.contains("not sealed"), "{refused}");
+    }
+}

@@ -34,30 +34,48 @@ impl Mapping {
 }
 
 /// A mapping in memory that several processes see: one writes, others read. All zero: none was set yet.
+///
+/// There is room for two. The writer fills the one that nobody reads and then says that it is the newest, so a writer that ends in between
+/// leaves the mapping of before, and no reader ever waits for it (the *latch* of Linux's sequence counters).
 #[derive(Debug, Default)]
 #[repr(C, align(64))]
 pub struct RunClock {
-    /// Odd while it is being written; 0 before the first.
+    /// Its lowest bit is the newest mapping's place; 0 before the first.
     version: AtomicU32,
+    places: [Place; 2],
+    /// When whoever keeps this clock last said that it is there, ns of `CLOCK_MONOTONIC`; 0 if nobody does.
+    alive_ns: AtomicU64,
+}
+
+/// Room for a mapping.
+#[derive(Debug, Default)]
+struct Place {
     local_ns: AtomicU64,
     run_ns: AtomicU64,
     rate_ppb: AtomicI64,
-    /// When whoever keeps this clock last said that it is there, ns of `CLOCK_MONOTONIC`; 0 if nobody does.
-    alive_ns: AtomicU64,
 }
 
 impl RunClock {
     /// Sets the mapping. One thread at a time may call it.
     pub fn set(&self, mapping: Mapping) {
-        let version = self.version.load(Relaxed);
-        self.version.store(version.wrapping_add(1), Relaxed);
+        let next = self.fill(mapping);
+        self.version.store(next, Release);
+    }
+
+    /// Puts a mapping where nobody reads; the version that it will be.
+    fn fill(&self, mapping: Mapping) -> u32 {
+        // 0 is for a clock that was never set; 2 has its place.
+        let next = match self.version.load(Relaxed).wrapping_add(1) {
+            0 => 2,
+            next => next,
+        };
+        // A reader that sees a part of this sees that the version before it is not the newest any more.
         fence(Release);
-        self.local_ns.store(mapping.local_ns, Relaxed);
-        self.run_ns.store(mapping.run_ns, Relaxed);
-        self.rate_ppb.store(mapping.rate_ppb, Relaxed);
-        // 0 is for a clock that was never set.
-        let next = version.wrapping_add(2);
-        self.version.store(if next == 0 { 2 } else { next }, Release);
+        let place = &self.places[(next % 2) as usize];
+        place.local_ns.store(mapping.local_ns, Relaxed);
+        place.run_ns.store(mapping.run_ns, Relaxed);
+        place.rate_ppb.store(mapping.rate_ppb, Relaxed);
+        next
     }
 
     /// The mapping; `None` before one was set.
@@ -67,16 +85,17 @@ impl RunClock {
             if before == 0 {
                 return None;
             }
+            let place = &self.places[(before % 2) as usize];
             let mapping = Mapping {
-                local_ns: self.local_ns.load(Relaxed),
-                run_ns: self.run_ns.load(Relaxed),
-                rate_ppb: self.rate_ppb.load(Relaxed),
+                local_ns: place.local_ns.load(Relaxed),
+                run_ns: place.run_ns.load(Relaxed),
+                rate_ppb: place.rate_ppb.load(Relaxed),
             };
             fence(Acquire);
-            if before.is_multiple_of(2) && self.version.load(Relaxed) == before {
+            // Otherwise a newer one was completed meanwhile, twice a second at most: that one is read.
+            if self.version.load(Relaxed) == before {
                 return Some(mapping);
             }
-            std::hint::spin_loop();
         }
     }
 
@@ -102,6 +121,25 @@ mod tests {
         assert_eq!(mapping.run_ns(15_000_000_000), 99_999_000_000);
         assert_eq!(mapping.run_ns(4_000_000_000), 89_000_100_000);
         assert_eq!(mapping.local_length_ns(1_000_000_000), 1_000_100_000);
+    }
+
+    #[test]
+    fn a_writer_that_ends_while_it_writes_holds_nobody_up() {
+        let clock = RunClock::default();
+        let of = |number: u64| Mapping { local_ns: number, run_ns: number * 3, rate_ppb: number as i64 };
+        clock.fill(of(1));
+        assert_eq!(clock.mapping(), None, "none was ever completed");
+        for number in 2..9 {
+            clock.set(of(number));
+            clock.fill(of(99));
+            assert_eq!(clock.mapping(), Some(of(number)));
+        }
+        // Versions begin anew without passing the one that stands for none.
+        clock.version.store(u32::MAX - 1, Relaxed);
+        for number in 1..5 {
+            clock.set(of(number));
+            assert_eq!(clock.mapping(), Some(of(number)));
+        }
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! What nodes that observe saw of a system, at the coordinator.
 
-use std::io::{self, BufRead as _, BufReader, Write as _};
+use std::io::{self, BufRead as _, BufReader, Read as _, Write as _};
 use std::os::unix::net::UnixStream;
 use std::time::Duration;
 
@@ -11,6 +11,8 @@ use super::observer::{Said, Seen, Window};
 use crate::exit_code::ExitCode;
 use crate::failure::Failure;
 
+/// Longest answer, bytes: four samples a second of two days.
+const LONGEST_ANSWER: u64 = 256 << 20;
 /// Longest wait for an answer.
 const ANSWER_LIMIT: Duration = Duration::from_secs(10);
 
@@ -83,8 +85,11 @@ impl Observer {
 
     fn hear(&mut self) -> io::Result<Said> {
         let mut line = String::new();
-        if self.channel.read_line(&mut line)? == 0 {
+        if (&mut self.channel).take(LONGEST_ANSWER).read_line(&mut line)? == 0 {
             return Err(io::Error::other("it is gone"));
+        }
+        if !line.ends_with('\n') {
+            return Err(io::Error::other(format!("it said {} bytes and no end", line.len())));
         }
         Ok(serde_json::from_str(&line)?)
     }

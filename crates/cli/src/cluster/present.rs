@@ -7,6 +7,7 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
+use pubmark_cluster::credentials::Role;
 use pubmark_cluster::messages::Report;
 use pubmark_cluster::{Announcement, Cluster, ClusterError, Credentials, Event, Wanted};
 use pubmark_engine::progress::Progress;
@@ -71,7 +72,9 @@ impl Joined {
             ));
         }
         let folder = run.credentials.clone().unwrap_or_else(|| PathBuf::from(CREDENTIALS));
-        let credentials = Credentials::read(&folder, None).map_err(|error| unusable(&error, &folder))?;
+        let credentials = Credentials::read(&folder, None)
+            .and_then(|credentials| credentials.check(Role::Coordinator).map(|()| credentials))
+            .map_err(|error| unusable(&error, &folder))?;
         let listen = run.listen.unwrap_or(LISTEN);
         if run.announce && listen.ip().is_loopback() {
             return Err(Failure::usage(format!(
@@ -245,6 +248,11 @@ fn usage_of(report: &Report) -> Option<Usage> {
 /// Credentials that cannot be used.
 pub fn unusable(error: &ClusterError, folder: &Path) -> Failure {
     let failure = Failure::from_error(ExitCode::Usage, error);
+    if let ClusterError::Credentials { .. } = error {
+        return failure.hint(
+            "`pubmark cluster show DIR` says whose credentials are in a folder and until when they are valid; `pubmark cluster init NEW_DIR` makes others",
+        );
+    }
     if folder.exists() {
         return failure;
     }

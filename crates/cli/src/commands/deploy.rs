@@ -195,7 +195,8 @@ impl Deploy {
     fn deployment(&self, run: &Run) -> Result<Deployment, Failure> {
         let has_endpoint = self.options.iter().any(|word| word == "--endpoint" || word.starts_with("--endpoint="));
         let mut options = self.options()?;
-        let mut credentials = credentials::fresh().map_err(|error| Failure::from_error(ExitCode::Internal, &error))?;
+        let mut credentials = credentials::fresh(credentials::VALID_DAYS)
+            .map_err(|error| Failure::from_error(ExitCode::Internal, &error))?;
         let log_in = log_in::of(run)?.filter(|_| options.len() != self.options.len());
         if let Some(log_in) = log_in {
             credentials[0].push((PASSWORD_FILE, format!("{}\n", log_in.password.expose())));

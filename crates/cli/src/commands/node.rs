@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use clap::Args;
+use pubmark_cluster::credentials::Role;
 use pubmark_cluster::node::{self, Happening, NodeSettings, Whereabouts};
 use pubmark_cluster::{ClusterError, Credentials};
 use pubmark_systems::awake::Awake;
@@ -110,6 +111,7 @@ impl Node {
     fn settings(&self) -> Result<NodeSettings, Failure> {
         let machine = environment::read();
         let credentials = Credentials::read(&self.credentials, self.token.as_deref())
+            .and_then(|credentials| credentials.check(Role::Node).map(|()| credentials))
             .map_err(|error| cluster::unusable(&error, &self.credentials))?;
         Ok(NodeSettings {
             join: self.join.clone(),

@@ -14,7 +14,7 @@ devices:
 subscribers:
   - {name: reader, count: 3, filters: ['pairs/#'], qos: 0}
 ";
-const TIMES: [&str; 4] = ["--duration", "1s", "--warmup", "500ms"];
+const TIMES: [&str; 4] = ["--duration", "1s", "--warmup", "1s"];
 
 fn place() -> Place {
     let place = Place::new();

@@ -21,6 +21,7 @@ mod full_disk;
 mod hostile_words;
 mod interrupt;
 mod isolation;
+mod kills;
 mod links;
 mod lost_workers;
 mod nodes;

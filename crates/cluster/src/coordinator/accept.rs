@@ -10,8 +10,8 @@ use std::task::{Context, Poll, ready};
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use rustls::server::WebPkiClientVerifier;
-use rustls::{CertificateError, RootCertStore, ServerConfig};
-use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use rustls::{RootCertStore, ServerConfig};
+use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _, ReadBuf};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{Semaphore, mpsc};
 use tokio::time::timeout;
@@ -20,7 +20,7 @@ use tokio_rustls::server::TlsStream;
 use tonic::transport::server::Connected;
 
 use super::hub::Hub;
-use crate::credentials::Credentials;
+use crate::credentials::{Credentials, in_words};
 use crate::error::{Refusal, causes};
 use crate::limits;
 
@@ -136,12 +136,15 @@ pub(super) async fn accept(
         let (acceptor, hub, accepted) = (acceptor.clone(), Arc::clone(&hub), accepted.clone());
         tokio::spawn(async move {
             let counted = Counted { stream, peer: Peer { address, carried: Arc::default() } };
-            match timeout(limits::INTRODUCTION, acceptor.accept(counted)).await {
+            match timeout(limits::INTRODUCTION, acceptor.accept(counted).into_fallible()).await {
                 Ok(Ok(stream)) => {
                     // The coordinator ends: nobody takes it.
                     let _ = accepted.send(Ok(stream)).await;
                 }
-                Ok(Err(error)) => hub.refuse(Refusal { address, name: None, why: why(&error) }),
+                Ok(Err((error, stream))) => {
+                    hub.refuse(Refusal { address, name: None, why: why(&error) });
+                    let_read(stream.stream).await;
+                }
                 Err(_) => hub.refuse(Refusal {
                     address,
                     name: None,
@@ -153,16 +156,23 @@ pub(super) async fn accept(
     }
 }
 
+/// Lets the other end read why it was refused: a socket that is closed with something unread in it takes back what it had said.
+async fn let_read(mut stream: TcpStream) {
+    let _ = timeout(limits::LAST_WORDS, async {
+        // An error means that the other end is gone, which is what is waited for.
+        let _ = stream.shutdown().await;
+        while let Ok(1..) = stream.read(&mut [0; 1024]).await {}
+    })
+    .await;
+}
+
 /// What is wrong with a connection that did not come to be, in words for whoever runs the coordinator.
 fn why(error: &io::Error) -> String {
     let words = causes(error);
     let tls = error.get_ref().and_then(|inner| inner.downcast_ref::<rustls::Error>());
     match tls {
         Some(rustls::Error::NoCertificatesPresented) => "it has no certificate".to_owned(),
-        // Authorities of two clusters have one name, so that a signature is what tells them apart.
-        Some(rustls::Error::InvalidCertificate(CertificateError::UnknownIssuer | CertificateError::BadSignature)) => {
-            "its certificate is of another authority than this cluster's".to_owned()
-        }
+        Some(rustls::Error::InvalidCertificate(error)) => in_words(error),
         Some(rustls::Error::InvalidMessage(_)) => "it does not speak TLS".to_owned(),
         Some(rustls::Error::AlertReceived(_)) => format!("it does not trust this coordinator's certificate ({words})"),
         _ => words,

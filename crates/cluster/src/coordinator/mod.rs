@@ -329,8 +329,68 @@ fn key(name: &str) -> (&str, Option<u64>) {
 }
 
 #[cfg(test)]
+#[allow(clippy::unwrap_used)]
 mod tests {
     use super::*;
+    use crate::credentials::ends_valid;
+    use crate::node::{self, NodeSettings, Whereabouts};
+    use std::os::fd::OwnedFd;
+    use std::process::Child;
+    use std::time::SystemTime;
+
+    /// What a node that comes with these credentials hears, and what the coordinator says of it.
+    fn refusals(coordinator: &Credentials, node: &Credentials) -> (String, String) {
+        let cluster = Cluster::listen("127.0.0.1:0".parse().unwrap(), coordinator, "1").unwrap();
+        let settings = NodeSettings {
+            join: Whereabouts::At(cluster.address().to_string()),
+            credentials: node.clone(),
+            name: "node".to_owned(),
+            version: "1".to_owned(),
+            host: "test".to_owned(),
+            kernel: String::new(),
+            cores: 1,
+            memory_bytes: 0,
+            awake: false,
+            observes: false,
+            once: true,
+            clock_error: None,
+        };
+        let stop = AtomicBool::new(false);
+        let none = |_: OwnedFd, _: OwnedFd| -> io::Result<Child> { Err(io::Error::other("no worker")) };
+        // It gives up by itself: a node that waits for ever fails the test by its time.
+        let heard = std::thread::scope(|scope| {
+            let joins = scope.spawn(|| node::attend(&settings, &none, &stop, &mut |_| {}));
+            let until = Instant::now() + Duration::from_secs(20);
+            while !joins.is_finished() && Instant::now() < until {
+                std::thread::sleep(Duration::from_millis(10));
+            }
+            stop.store(true, Relaxed);
+            joins.join().unwrap()
+        });
+        let wanted = Wanted { nodes: 1, observers: 0 };
+        let missing = cluster.gather(wanted, Duration::ZERO, &AtomicBool::new(false), &mut |_| {}).unwrap_err();
+        let ClusterError::Missing { refused, .. } = missing else { panic!("{missing}") };
+        let said = refused.first().map(ToString::to_string).unwrap_or_default();
+        (heard.map_or_else(|error| error.to_string(), |()| "it waited for ever".to_owned()), said)
+    }
+
+    #[test]
+    fn a_node_whose_certificate_is_of_no_use_stops_and_both_sides_say_why() {
+        let day = Duration::from_secs(86_400);
+        let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap();
+        let today = (now - day, now + day);
+        let [coordinator, expired] = ends_valid(today, (now - day * 9, now - day * 3));
+        let (heard, said) = refusals(&coordinator, &expired);
+        assert!(heard.contains("does not take this node's certificate") && heard.contains("xpired"), "{heard}");
+        assert!(said.contains("its certificate expired 3 days ago"), "{said}");
+        let (heard, said) = refusals(&coordinator, &coordinator);
+        assert!(heard.contains("does not take this node's certificate"), "{heard}");
+        assert!(said.contains("the coordinator's folder is not for nodes"), "{said}");
+        let [old, node] = ends_valid((now - day * 9, now - day * 3), today);
+        let (heard, said) = refusals(&old, &node);
+        assert!(heard.contains("its certificate is out of date"), "{heard}");
+        assert!(said.contains("does not trust this coordinator's certificate"), "{said}");
+    }
 
     #[test]
     fn names_are_ordered_as_people_count() {

@@ -77,6 +77,10 @@ impl Control for Service {
 
 impl Service {
     fn check(&self, join: &Join) -> Result<(), (Code, String)> {
+        let texts = [&join.version, &join.host, &join.kernel, &join.boot, &join.discipline, &join.token];
+        if texts.iter().any(|text| text.len() > limits::WORDS) {
+            return Err((Code::InvalidArgument, format!("it says more than {} bytes of itself", limits::WORDS)));
+        }
         if join.schema != SCHEMA || join.version != self.version {
             let why = format!(
                 "it is pubmark {} (control protocol {}), the coordinator is pubmark {} ({SCHEMA})",
@@ -125,14 +129,14 @@ async fn listen(hub: &Hub, name: &str, mut inbound: Streaming<FromNode>, lanes: 
             Some(Said::Rows(rows)) => hub.rows(name, rows.number, &rows.counters),
             Some(Said::Began(began)) => hub.change(|state| {
                 if let Some(run) = state.runs.get_mut(&began.number).filter(|run| run.node == name) {
-                    run.began = Some(if began.failure.is_empty() { Ok(()) } else { Err(began.failure) });
+                    run.began = Some(if began.failure.is_empty() { Ok(()) } else { Err(short(began.failure)) });
                 }
             }),
             Some(Said::Ended(ended)) => hub.change(|state| {
                 if let Some(run) = state.runs.get_mut(&ended.number).filter(|run| run.node == name) {
                     run.to_driver = None;
                     if !ended.why.is_empty() {
-                        state.without_worker.insert(name.to_owned(), ended.why);
+                        state.without_worker.insert(name.to_owned(), short(ended.why));
                     }
                 }
             }),
@@ -141,10 +145,15 @@ async fn listen(hub: &Hub, name: &str, mut inbound: Streaming<FromNode>, lanes: 
                     run.report = Some(report);
                 }
             }),
-            Some(Said::Goodbye(why)) => return format!("it left: {why}"),
+            Some(Said::Goodbye(why)) => return format!("it left: {}", short(why)),
             Some(Said::Join(_)) | None => return "it said something that no node says".to_owned(),
         }
     }
+}
+
+/// Only so much of a text is kept.
+fn short(text: String) -> String {
+    if text.len() <= limits::WORDS { text } else { text.chars().take(limits::WORDS).collect() }
 }
 
 /// Hands a piece to whoever drives the worker. While that takes its time the node is not listened to, but it is told that somebody is

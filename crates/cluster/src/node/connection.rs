@@ -69,8 +69,15 @@ async fn join_at(address: String, settings: &NodeSettings) -> Result<Joined, Fai
     let endpoint = endpoint(&address, &settings.credentials).map_err(|error| unreachable(causes(&error)))?;
     let channel = endpoint.connect().await.map_err(|error| {
         let why = causes(&error);
-        // A coordinator of another authority stays one.
-        if why.contains("invalid peer certificate") {
+        if why.contains("alert") {
+            return Failure::Refused(not_taken(&address, &why));
+        }
+        // A coordinator of another authority stays one, and one whose certificate is out of date waits for a new one.
+        let certificate = "invalid peer certificate";
+        if why.contains(certificate) && (why.contains("expired") || why.contains("not valid yet")) {
+            return unreachable(format!("by the clock of this machine its certificate is out of date ({why})"));
+        }
+        if why.contains(certificate) {
             return unreachable(format!("it is of another cluster than these credentials ({why})"));
         }
         Failure::NotYet(format!("nobody answers at {address} ({why})"))
@@ -132,12 +139,17 @@ fn refused(address: &str, status: &Status) -> Failure {
             let words = words(status);
             // TLS 1.3 has shaken hands before the other end looks at our certificate (RFC 8446 §4.4.2).
             match words.contains("alert") {
-                true => Failure::Refused(ClusterError::Refused {
-                    address,
-                    why: format!("it does not take this node's certificate ({words})"),
-                }),
+                true => Failure::Refused(not_taken(&address, &words)),
                 false => Failure::NotYet(why),
             }
         }
+    }
+}
+
+/// The coordinator's TLS said what is wrong with this node's certificate (RFC 8446 §6.2).
+fn not_taken(address: &str, words: &str) -> ClusterError {
+    ClusterError::Refused {
+        address: address.to_owned(),
+        why: format!("it does not take this node's certificate ({words})"),
     }
 }

@@ -5,8 +5,11 @@ use std::io::{self, Read, Write};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-/// Longest message, bytes: the books of about ten million streams.
-const LONGEST: usize = 1 << 30;
+/// Longest message, bytes: the books of about ten million streams. Most that a worker process may say is less, as its plan tells:
+/// [`super::allowance`].
+pub(super) const LONGEST: usize = 1 << 30;
+/// What a message takes besides while it waits to be looked at, bytes: many empty ones are not free.
+const QUEUED: u64 = 64;
 
 /// Writes a message.
 ///
@@ -20,20 +23,22 @@ pub(super) fn write<T: Serialize>(to: &mut impl Write, message: &T) -> io::Resul
     to.write_all(&body)
 }
 
-/// Reads a message; `None` where the other end has closed between two.
+/// Reads a message; `None` where the other end has closed between two. Its bytes are taken off what the other end may still say.
 ///
 /// # Errors
-/// The other end broke off within a message, or sent something else.
-pub(super) fn read<T: DeserializeOwned>(from: &mut impl Read) -> io::Result<Option<T>> {
+/// The other end broke off within a message, sent something else, or more than it may.
+pub(super) fn read<T: DeserializeOwned>(from: &mut impl Read, allowed: &mut u64) -> io::Result<Option<T>> {
     let mut length = [0; 4];
     match from.read(&mut length)? {
         0 => return Ok(None),
         some => from.read_exact(&mut length[some..])?,
     }
     let length = u32::from_le_bytes(length) as usize;
-    if length > LONGEST {
-        return Err(io::Error::new(io::ErrorKind::InvalidData, format!("a message of {length} bytes")));
-    }
+    let Some(left) = allowed.checked_sub(length as u64 + QUEUED) else {
+        let why = format!("a message of {length} bytes where {allowed} more are allowed");
+        return Err(io::Error::new(io::ErrorKind::InvalidData, why));
+    };
+    *allowed = left;
     // Memory grows with what comes, not with what is announced.
     let mut body = Vec::new();
     from.take(length as u64).read_to_end(&mut body)?;
@@ -55,13 +60,28 @@ mod tests {
         write(&mut bytes, &(7u32, "seven".to_owned())).unwrap();
         write(&mut bytes, &(8u32, String::new())).unwrap();
         let mut rest = bytes.as_slice();
-        assert_eq!(read(&mut rest).unwrap(), Some((7u32, "seven".to_owned())));
-        assert_eq!(read(&mut rest).unwrap(), Some((8u32, String::new())));
-        assert_eq!(read::<(u32, String)>(&mut rest).unwrap(), None);
+        let mut allowed = 10 + 3 * QUEUED;
+        assert_eq!(read(&mut rest, &mut allowed).unwrap(), Some((7u32, "seven".to_owned())));
+        assert_eq!(allowed, 4 + 2 * QUEUED);
+        assert_eq!(read(&mut rest, &mut allowed).unwrap(), Some((8u32, String::new())));
+        assert_eq!(read::<(u32, String)>(&mut rest, &mut allowed).unwrap(), None);
         for cut in 1..9 {
-            assert!(read::<(u32, String)>(&mut &bytes[..cut]).is_err(), "cut after {cut}");
+            assert!(read::<(u32, String)>(&mut &bytes[..cut], &mut 999).is_err(), "cut after {cut}");
         }
-        assert!(read::<u8>(&mut &[255u8; 8][..]).is_err());
+        assert!(read::<u8>(&mut &[255u8; 8][..], &mut 999).is_err());
+    }
+
+    #[test]
+    fn who_says_more_than_is_allowed_is_not_listened_to_any_more() {
+        let mut bytes = Vec::new();
+        write(&mut bytes, &vec![7u8; 99]).unwrap();
+        write(&mut bytes, &vec![7u8; 99]).unwrap();
+        let mut rest = bytes.as_slice();
+        let mut allowed = 150 + QUEUED;
+        assert_eq!(read(&mut rest, &mut allowed).unwrap(), Some(vec![7u8; 99]));
+        let error = read::<Vec<u8>>(&mut rest, &mut allowed).unwrap_err().to_string();
+        assert_eq!(error, "a message of 100 bytes where 50 more are allowed");
+        assert_eq!(rest.len(), 100, "nothing of it was taken in");
     }
 
     proptest! {
@@ -69,8 +89,8 @@ mod tests {
         fn whatever_comes_is_an_outcome_or_an_error(body in proptest::collection::vec(any::<u8>(), 0..400)) {
             let mut bytes = (body.len() as u32).to_le_bytes().to_vec();
             bytes.extend(body);
-            let _ = read::<super::super::messages::FromWorker>(&mut bytes.as_slice());
-            let _ = read::<super::super::messages::ToWorker>(&mut bytes.as_slice());
+            let _ = read::<super::super::messages::FromWorker>(&mut bytes.as_slice(), &mut 999);
+            let _ = read::<super::super::messages::ToWorker>(&mut bytes.as_slice(), &mut 999);
         }
     }
 }

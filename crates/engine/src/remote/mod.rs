@@ -4,6 +4,8 @@
 //! A worker process works out the same shards from the same plan and runs those that it was given, so that where a device runs
 //! changes nothing about what it does, and its outcome is what a thread's would have been. See docs/design/workers.md.
 
+mod allowance;
+mod bounded;
 mod frames;
 mod heartbeat;
 mod messages;
@@ -18,6 +20,7 @@ use std::process::Child;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
+pub(crate) use bounded::{at_most, map_of_at_most};
 pub use heartbeat::{HeartbeatWatch, beat};
 pub(crate) use process::Process;
 pub use serve::{follow_clock, serve};

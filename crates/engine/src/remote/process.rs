@@ -10,6 +10,7 @@ use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
+use super::allowance::allowance;
 use super::frames;
 use super::heartbeat::{HeartbeatWatch, START_LIMIT};
 use super::messages::{FromWorker, ToWorker};
@@ -76,13 +77,14 @@ impl Process {
             given_up: None,
             reader: None,
         };
+        let mut heard = Heard { allowed: allowance(plan, shards.len()), outcomes: shards.clone() };
         let order = ToWorker::Order(Box::new(Order::new(plan, launcher.speaks(), shards)));
         let (from, failed) = (process.control.try_clone()?, Arc::clone(&process.failed));
         let converse = move || {
             // An order is large, and a process that was stopped does not read it: this thread waits for that, and is woken up when
             // the socket is shut down. What a failure means, the reading end says next.
             let _ = frames::write(&mut &from, &order);
-            listen(from, &letters, &failed);
+            listen(from, &mut heard, &letters, &failed);
         };
         process.reader = Some(thread::Builder::new().name("worker-reader".to_owned()).spawn(converse)?);
         Ok(process)
@@ -228,10 +230,30 @@ impl Drop for Process {
     }
 }
 
-/// Passes on what a process says until it closes its end.
-fn listen(mut from: UnixStream, letters: &Sender<FromWorker>, failed: &AtomicBool) {
+/// What a process may still say: it may be on another machine, and what it says waits in memory.
+struct Heard {
+    /// Bytes.
+    allowed: u64,
+    /// Shards whose outcome has not come.
+    outcomes: Vec<u32>,
+}
+
+impl Heard {
+    /// One outcome of each of its own shards is enough.
+    fn is_wanted(&mut self, message: &FromWorker) -> bool {
+        let FromWorker::Outcome { shard, .. } = message else { return true };
+        let place = self.outcomes.iter().position(|waited| waited == shard);
+        place.map(|place| self.outcomes.swap_remove(place)).is_some()
+    }
+}
+
+/// Passes on what a process says until it closes its end, or says what it may not.
+fn listen(mut from: UnixStream, heard: &mut Heard, letters: &Sender<FromWorker>, failed: &AtomicBool) {
     loop {
-        let message = match frames::read(&mut from) {
+        let message = match frames::read(&mut from, &mut heard.allowed) {
+            Ok(Some(message)) if !heard.is_wanted(&message) => {
+                FromWorker::Failed("it handed over what nobody asked it for".to_owned())
+            }
             Ok(Some(message)) => message,
             Ok(None) => break,
             // It ended with something of ours unread: unix(7).
@@ -248,4 +270,38 @@ fn listen(mut from: UnixStream, letters: &Sender<FromWorker>, failed: &AtomicBoo
         }
     }
     failed.store(true, Relaxed);
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+    use std::io::Write as _;
+
+    fn answer_to(said: &[u8], allowed: u64) -> Vec<FromWorker> {
+        let (ours, mut theirs) = UnixStream::pair().unwrap();
+        theirs.write_all(said).unwrap();
+        let (letters, inbox) = mpsc::channel();
+        let failed = AtomicBool::new(false);
+        // The other end stays open: nothing that was announced is waited for.
+        listen(ours, &mut Heard { allowed, outcomes: vec![0] }, &letters, &failed);
+        assert!(failed.load(Relaxed));
+        drop(letters);
+        inbox.iter().collect()
+    }
+
+    #[test]
+    fn a_process_that_announces_more_than_its_plan_allows_is_given_up_at_once() {
+        let said = answer_to(&(1_u32 << 29).to_le_bytes(), 64 << 20);
+        let [FromWorker::Failed(why)] = &said[..] else { panic!("{} messages", said.len()) };
+        assert!(why.contains("a message of 536870912 bytes where 67108864 more are allowed"), "{why}");
+    }
+
+    #[test]
+    fn a_process_that_says_nothing_again_and_again_is_given_up_too() {
+        let mut said = vec![];
+        (0..1_000).for_each(|_| frames::write(&mut said, &FromWorker::Opened).unwrap());
+        let heard = answer_to(&said, 10 * 65);
+        assert!(heard.len() == 11 && matches!(heard.last(), Some(FromWorker::Failed(_))), "{} messages", heard.len());
+    }
 }

@@ -21,7 +21,7 @@ pub(super) fn sending_closes(input: &VerdictInput) -> Option<Finding> {
 pub(super) fn offered_as_scheduled(input: &VerdictInput) -> Option<Finding> {
     let scheduled = input.workload.scheduled?;
     let has_lost_a_node = input.nodes.iter().any(|node| node.lost.is_some());
-    if input.status == Status::Interrupted || has_lost_a_node {
+    if input.status == Status::Interrupted || has_lost_a_node || !input.lost_workers.is_empty() {
         return None;
     }
     let triggered = input.reactions.map_or(0, |reactions| reactions.triggered);

@@ -67,7 +67,7 @@ pub(super) fn samples_fit(input: &VerdictInput) -> Option<Finding> {
 pub(super) fn are_deliveries(input: &VerdictInput) -> Option<Finding> {
     let latency = input.latency_us?;
     let has_lost_a_node = input.nodes.iter().any(|node| node.lost.is_some());
-    if input.delivery.approximate || has_lost_a_node {
+    if input.delivery.approximate || has_lost_a_node || !input.lost_workers.is_empty() {
         return None;
     }
     // A message that the system refused and delivered all the same was received, though nobody expected it.

@@ -1,0 +1,49 @@
+//! How much a worker process may say: it may be on another machine, and whoever drives it keeps all of it in memory.
+
+use pubmark_model::arrival::Arrival;
+use pubmark_model::workload::Workload;
+
+use super::frames::LONGEST;
+use crate::plan::RunPlan;
+
+/// Histograms of a shard, and what of its books has a cap (a million ranges of missing messages), bytes.
+const SHARD: u64 = 32 << 20;
+/// Events of connections that a shard keeps in a run with faults, bytes.
+const FAULTS: u64 = 64 << 20;
+/// A client's part of the books.
+const CLIENT: u64 = 512;
+/// A stream's: its window and where it stands.
+const STREAM: u64 = 256;
+/// What may become of a message that is worth a word: refused, and first of its epoch and of its segment.
+const MESSAGE: u64 = 32;
+
+/// Most bytes that a worker process with so many shards of a run may say: several times what it can have to say, at most 1 GiB.
+pub(super) fn allowance(plan: &RunPlan, shards: usize) -> u64 {
+    let seconds = (plan.timeline.warmup_ns + plan.timeline.duration_ns) as f64 / 1e9;
+    let Some(messages) = messages_per_s(&plan.workload, plan.fleet.devices().len()) else { return LONGEST as u64 };
+    let messages = (messages * seconds).min(LONGEST as f64) as u64;
+    let (devices, sessions) = (plan.fleet.devices().len() as u64, plan.listening_sessions() as u64);
+    let of_shard = if plan.faults.is_empty() { SHARD } else { SHARD + FAULTS };
+    let parts = [
+        of_shard.saturating_mul(shards as u64),
+        CLIENT.saturating_mul(devices.saturating_add(sessions)),
+        STREAM.saturating_mul(devices.saturating_mul(sessions)),
+        MESSAGE.saturating_mul(messages),
+    ];
+    parts.into_iter().fold(0_u64, u64::saturating_add).min(LONGEST as u64)
+}
+
+/// Messages a second that the whole fleet does not exceed for long; `None` where devices follow no rate, or others' messages.
+fn messages_per_s(workload: &Workload, devices: usize) -> Option<f64> {
+    if workload.has_reactions() {
+        return None;
+    }
+    let rate = |arrival: &Arrival| match arrival {
+        // A short window may be all on.
+        Arrival::OnOff { interval, .. } => Some(1.0 / interval.as_secs_f64()),
+        arrival => arrival.mean_rate_per_s(),
+    };
+    let rates = workload.devices.iter().map(|group| rate(&group.arrival));
+    let fastest = rates.collect::<Option<Vec<f64>>>()?.into_iter().fold(0.0, f64::max);
+    Some(fastest * devices as f64)
+}
