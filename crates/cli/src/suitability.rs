@@ -260,7 +260,7 @@ mod tests {
     fn missing_between(workload: &Workload, publish: &str, subscribe: &str) -> Option<String> {
         let [publish, subscribe] = [publish, subscribe].map(|name| protocols::find(name).unwrap());
         let spoken = Spoken { publish, subscribe };
-        assert_eq!(fleet(workload, spoken, 1).err(), lacking(workload, spoken));
+        assert_eq!(fleet(workload, spoken, Fleet::new(workload, 1)).err(), lacking(workload, spoken));
         lacking(workload, spoken)
     }
 
