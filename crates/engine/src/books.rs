@@ -435,7 +435,7 @@ mod tests {
         // 1 is of the warm-up. 2 and 3 were handed over in an absence, 2 was refused and 3 never answered; so were 5 and 6 later.
         (publisher.first_measured, publisher.offered, publisher.written) = (2, 8, 8);
         publisher.epochs = [(0, 1), (1, 2), (2, 4)].into_iter().collect();
-        (publisher.refused, publisher.unanswered) = (vec![2, 5], vec![3, 5, 6]);
+        (publisher.refused, publisher.unanswered) = ([2, 5].into(), vec![3, 5, 6]);
         let absence = Absence { subscriber: 0, filter: 0, from_epoch: 1, to_epoch: Some(2) };
         let delivery = closed(&[publisher], &ledger_with([4, 7, 8]), &[row(0, 0)], &[absence]);
         assert_eq!((delivery.absent, delivery.unknown, delivery.lost), (1, 1, 1), "3; 6; 9: {delivery:?}");
@@ -446,7 +446,7 @@ mod tests {
     fn a_refused_message_of_the_warm_up_that_arrives_takes_nothing_from_the_measured() {
         let mut publisher = book(0, 6);
         (publisher.first_measured, publisher.offered, publisher.written) = (3, 4, 4);
-        publisher.refused = vec![2];
+        publisher.refused = [2].into();
         let delivery = close(
             &[publisher],
             &[Received {

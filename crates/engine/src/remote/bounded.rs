@@ -80,7 +80,7 @@ where
 #[allow(clippy::unwrap_used)]
 mod tests {
     use super::*;
-    use serde::Serialize;
+    use serde::{Deserialize, Serialize};
 
     #[derive(Debug, PartialEq, Serialize, Deserialize)]
     struct Few {
