@@ -64,9 +64,9 @@ mod tests {
         while monitors(&name) != [monitor.id()] {
             assert!(began.elapsed() < Duration::from_secs(10), "{:?}", monitors(&name));
         }
-        assert_eq!(monitors("pubmark-test"), [], "the beginning of a name is another's");
+        assert_eq!(monitors("pubmark-test"), Vec::<u32>::new(), "the beginning of a name is another's");
         drop(monitor.stdin.take());
         monitor.wait().unwrap();
-        assert_eq!(monitors(&name), []);
+        assert_eq!(monitors(&name), Vec::<u32>::new());
     }
 }
