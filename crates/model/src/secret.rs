@@ -95,7 +95,12 @@ impl<'de> Deserialize<'de> for Secret {
                 Text::refused()
             }
         }
-        deserializer.deserialize_str(Text)
+        // A text format that is asked for a text says itself what it found in its place, and shows it.
+        if deserializer.is_human_readable() {
+            deserializer.deserialize_any(Text)
+        } else {
+            deserializer.deserialize_str(Text)
+        }
     }
 }
 
@@ -256,7 +261,7 @@ mod tests {
         assert_eq!(masked.len(), text.len());
         assert_eq!(
             masked,
-            "credentials: {user: ann, password: ********, x: 1}\n  password: *************\nafter: 1\n\
+            "credentials: {user: ann, password: *******, x: 1}\n  password: *************\nafter: 1\n\
              \x20 password: *\n*********\n*********\n  user: b\npasswrd: *\npassword_env: NAME\n\
              devices.0.credentials.password=**\n"
         );
