@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
+use std::time::Duration;
 
 use pubmark_engine::crews::Crews;
 use pubmark_model::fleet::Fleet;
@@ -20,6 +21,22 @@ use crate::protocols::{PROTOCOLS, Protocol, Spoken};
 pub fn fleet(workload: &Workload, spoken: Spoken, fleet: Fleet) -> Result<Arc<Fleet>, String> {
     let missing = lacking_for_groups(workload, spoken).or_else(|| lacking_for_fleet(workload, &fleet, spoken));
     missing.map_or_else(|| Ok(Arc::new(fleet)), Err)
+}
+
+/// A device group of which a device sends more messages than sequence numbers have room for, in a sentence.
+pub fn too_many_messages(workload: &Workload, length: Duration) -> Option<String> {
+    workload.devices.iter().find_map(|group| {
+        let messages = group.arrival.mean_rate_per_s()? * length.as_secs_f64();
+        let sentence = || {
+            format!(
+                "each device of group `{}` sends {messages:.0} messages: more than the {} that sequence numbers tell apart",
+                group.name,
+                u32::MAX
+            )
+        };
+        // A schedule of random gaps has a few more than its mean.
+        (messages > 0.99 * f64::from(u32::MAX)).then(sentence)
+    })
 }
 
 /// The first thing that a protocol cannot do, for a fleet that is not to be run: it may be larger than this machine could
@@ -248,6 +265,7 @@ fn other_meaning(filters: &BTreeSet<String>, topics: &BTreeSet<String>, protocol
 #[cfg(test)]
 #[allow(clippy::unwrap_used)]
 mod tests {
+    use pubmark_model::arrival::Arrival;
     use pubmark_model::load::{LoadOptions, load};
 
     use super::*;
@@ -326,5 +344,16 @@ mod tests {
         assert!(missing_in(&asked).unwrap().contains("`a.b/#` has `.` in it"));
         assert_eq!(missing_between(&asked, "nats", "mqtt5"), None, "each side is asked about its own");
         assert!(missing_between(&asked, "mqtt5", "nats").unwrap().contains("nats has no such topic"));
+    }
+
+    #[test]
+    fn a_device_whose_messages_have_no_number_is_known() {
+        let mut workload = load("hello", &LoadOptions::default()).unwrap();
+        workload.devices[0].arrival = Arrival::Poisson { rate_per_s: 1e6 };
+        assert_eq!(too_many_messages(&workload, Duration::from_secs(4_200)), None);
+        let lacks = too_many_messages(&workload, Duration::from_secs(7_200)).unwrap();
+        assert!(lacks.contains("7200000000 messages") && lacks.contains("4294967295"), "{lacks}");
+        workload.devices[0].arrival = Arrival::Flood;
+        assert_eq!(too_many_messages(&workload, Duration::from_secs(7_200)), None);
     }
 }

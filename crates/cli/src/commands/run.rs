@@ -195,6 +195,10 @@ impl Run {
         self.room(&fleet, &wanted)?;
         let sources = self.setup.source_addresses.clone();
         let timeline = self.timeline();
+        if let Some(sentence) = suitability::too_many_messages(&workload, self.warmup.saturating_add(self.duration)) {
+            let hint = "use more devices of a lower rate each, or a shorter `--duration`";
+            return Err(Failure::usage(sentence).hint(hint));
+        }
         let schedule = schedule::summary_unless(&workload, &fleet, self.setup.seed, &timeline, stop)
             .ok_or_else(|| Failure::new(ExitCode::Interrupted, "interrupted while the schedule was worked out"))?;
         Ok(Measurement {
