@@ -64,7 +64,7 @@ test: test-packages test-systems ## install what the tests need and run all but 
 test-systems: build-tests
 	@sh .ci/install-systems target/debug/pubmark $(TEST_SYSTEMS)
 
-test-all: test ## the same, the systems that start slowly (RabbitMQ, Artemis, HiveMQ), a hundred runs on busy machines, manifests run by podman, links by the kernel in a virtual machine, ten minutes of fuzzing a parser
+test-all: test ## the same, the systems that start slowly (RabbitMQ, Artemis, HiveMQ), a hundred runs on busy machines, manifests run by podman, links by the kernel in a virtual machine, ten minutes of fuzzing a parser, the long form of the hostile suite
 	@sh .ci/install-packages $(SLOW_PACKAGES)
 	@sh .ci/install-systems target/debug/pubmark $(SLOW_SYSTEMS)
 	$(CARGO) test --workspace --no-fail-fast --test slow_systems --test rabbitmq --test amqp10 --test zenoh --test dds_peers -- --ignored
@@ -72,6 +72,7 @@ test-all: test ## the same, the systems that start slowly (RabbitMQ, Artemis, Hi
 	$(CARGO) test --workspace --test e2e -- --ignored --nocapture
 	CARGO="$(CARGO)" .ci/kernel-netem target/debug/pubmark
 	PUBMARK_FUZZ_S=600 $(CARGO) test --workspace --test fuzz -- --nocapture
+	PUBMARK_HOSTILE=full $(CARGO) test --workspace --test hostile
 	@echo
 	@echo "make test-all: ALL TESTS PASSED"
 

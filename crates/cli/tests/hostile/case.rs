@@ -21,6 +21,8 @@ const LARGEST_COUNT: u64 = 1 << 40;
 pub enum Ends {
     /// No client gets in: exit code 6.
     NobodyIn,
+    /// A run that is invalid: exit code 5.
+    Invalid,
     /// A run, invalid or suspect, but never valid: exit code 0 or 5.
     NotValid,
     /// No client gets in, or a run that is not valid: what comes first is a matter of time.
@@ -89,6 +91,7 @@ pub fn judge(ends: Ends, called: &Called) -> Result<(), String> {
     let (code, errors) = (called.code, called.errors.trim());
     let fits = match ends {
         Ends::NobodyIn => code == Some(6) && status != "valid",
+        Ends::Invalid => code == Some(5) && status == "invalid",
         Ends::NotValid => matches!(code, Some(0 | 5)) && status != "valid" && status != "none",
         Ends::NoGood => matches!(code, Some(0 | 5 | 6)) && status != "valid",
         Ends::Counted => matches!(code, Some(0 | 5)) && status != "none",

@@ -1,6 +1,6 @@
 //! MQTT servers that lie, byte by byte, and the lying broker's lies that must never look valid.
 
-use crate::case::Ends::{Counted, NoGood, NobodyIn, NotValid};
+use crate::case::Ends::{Counted, Invalid, NoGood, NobodyIn};
 use crate::case::{Table, case};
 use crate::server::Step::{Close, Echo, Over, Reset, Slowly, Wait};
 use crate::server::{Step, hear, say};
@@ -79,7 +79,7 @@ fn servers_that_lie_in_the_session() {
     let wild = |first: u8| opened(vec![hear(b"fan-in/"), say(packet(first, b"\xff\xff\0\0"))]);
     FIVE.run_all(&[
         case("answers nothing more", NoGood, opened(vec![])),
-        case("refuses every subscription", NotValid, opened(vec![hear(b"fan-in/+"), say(suback(0x87))])),
+        case("refuses every subscription", Invalid, opened(vec![hear(b"fan-in/+"), say(suback(0x87))])),
         case("grants a level that is none", NoGood, opened(vec![hear(b"fan-in/+"), say(suback(3))])),
         case("SUBACK for nothing", NoGood, say_all(&packet(0x90, &[0, 1, 0, 0]))),
         case("SUBACK without codes", NoGood, opened(vec![hear(b"fan-in/+"), say(packet(0x90, &[0xff, 0xff, 0]))])),

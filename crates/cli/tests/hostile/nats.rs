@@ -5,7 +5,7 @@ use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
 use std::sync::{Arc, Mutex};
 
-use crate::case::Ends::{NoGood, NobodyIn, NotValid};
+use crate::case::Ends::{Counted, NoGood, NobodyIn, NotValid};
 use crate::case::{Table, books, case, judge, sound};
 use crate::server::Step::{Close, Echo, Over, Reset, Slowly, Wait};
 use crate::server::{Server, Step, hear, say};
@@ -118,6 +118,8 @@ enum Lie {
     Cut,
     /// Delivers to the wrong subscription.
     Elsewhere,
+    /// Delivers messages with numbers that nobody used, beside the real ones.
+    Sequences,
     /// Changes the due time by a year.
     Due,
 }
@@ -230,6 +232,10 @@ fn copies(lie: Lie, payload: &[u8]) -> Vec<Vec<u8>> {
     match lie {
         Lie::Copies => vec![payload.to_vec(); 100],
         Lie::Cut => vec![payload[..payload.len() / 2].to_vec()],
+        Lie::Sequences => {
+            let forged = (0..50u32).map(|more| changed(8, &(1_000_000 + more * 70_000).to_le_bytes()));
+            forged.chain([payload.to_vec()]).collect()
+        }
         Lie::Due => {
             let due_ns = u64::from_le_bytes(payload[12..20].try_into().unwrap());
             vec![changed(12, &(due_ns + 31_536_000_000_000_000).to_le_bytes())]
@@ -261,9 +267,14 @@ fn servers_that_carry_messages_and_lie_about_them() {
         let server = carrier(lie);
         judge(ends, &TABLE.run(server.address)).unwrap_or_else(|why| panic!("{lie:?}: {why}"));
     }
-    // Without a lie the same server is a good one.
-    let honest = TABLE.run(carrier(Lie::None).address);
-    sound(&honest).unwrap();
-    let record = honest.record().unwrap_or_else(|| panic!("{}", honest.errors));
-    assert_eq!((&record["delivery"]["delivered"], &record["delivery"]["lost"]), (&20.into(), &0.into()));
+    // What nobody sent is nobody's delivery; without a lie the same server is a good one.
+    for (lie, foreign) in [(Lie::Sequences, 1_000), (Lie::None, 0)] {
+        let called = TABLE.run(carrier(lie).address);
+        judge(Counted, &called).unwrap_or_else(|why| panic!("{lie:?}: {why}"));
+        let record = called.record().unwrap();
+        let delivery = &record["delivery"];
+        let count = |name: &str| delivery[name].as_u64().unwrap();
+        assert_eq!((count("delivered"), count("lost"), count("foreign")), (20, 0, foreign), "{lie:?}: {delivery}");
+        assert_eq!(record["latency_us"]["count"], 20, "{lie:?}: {}", record["latency_us"]);
+    }
 }
