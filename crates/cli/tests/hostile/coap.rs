@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use crate::case::Ends::{NoGood, NobodyIn};
-use crate::case::{Ends, Table, judge};
+use crate::case::{Ends, Table, judge, nothing_delivered};
 
 const TABLE: Table =
     Table { scheme: "coap", arguments: &["fan-in", "--qos", "1", "--set", "publishers=2", "--set", "rate=20/s"] };
@@ -94,7 +94,9 @@ fn servers_that_lie() {
         let run = |(name, ends, answers): (&'static str, Ends, Answers)| {
             scope.spawn(move || {
                 let server = serve(answers);
-                judge(ends, &TABLE.run(server.address)).err().map(|why| format!("{name}: {why}"))
+                let called = TABLE.run(server.address);
+                let judged = judge(ends, &called).and_then(|()| nothing_delivered(&called));
+                judged.err().map(|why| format!("{name}: {why}"))
             })
         };
         let threads: Vec<_> = CASES.into_iter().map(run).collect();

@@ -1,4 +1,4 @@
-//! The hostile suite: servers that lie, records that are broken, text that is meant for a terminal. Whatever comes, pubmark ends in
+//! The hostile suite: servers that lie, records that are broken. Whatever comes, pubmark ends in
 //! time with an exit code of its own, in bounded memory, without a panic, and calls no lie valid. A row of a table is a case.
 //!
 //! `PUBMARK_HOSTILE=full` runs the long form: more rounds of random bytes and of mutated records.
@@ -9,7 +9,6 @@ mod amqp;
 mod call;
 mod case;
 mod coap;
-mod escapes;
 mod mqtt;
 mod nats;
 mod random;
