@@ -26,7 +26,7 @@ pub struct Called {
     /// It did not end and was killed.
     pub hung: bool,
     /// Where it was called.
-    pub folder: TempDir,
+    _folder: TempDir,
 }
 
 impl Called {
@@ -59,7 +59,7 @@ pub fn call_in(folder: TempDir, arguments: &[&str]) -> Called {
     let [printed, errors] = [reader(streams.0), reader(streams.1)];
     let (status, memory_bytes, hung) = wait(&child);
     let text = |thread: std::thread::JoinHandle<Vec<u8>>| String::from_utf8_lossy(&thread.join().unwrap()).into_owned();
-    Called { code: status.code(), printed: text(printed), errors: text(errors), memory_bytes, hung, folder }
+    Called { code: status.code(), printed: text(printed), errors: text(errors), memory_bytes, hung, _folder: folder }
 }
 
 fn reader(mut stream: impl Read + Send + 'static) -> std::thread::JoinHandle<Vec<u8>> {
