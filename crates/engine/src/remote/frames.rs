@@ -62,7 +62,7 @@ mod tests {
         let mut rest = bytes.as_slice();
         let mut allowed = 10 + 3 * QUEUED;
         assert_eq!(read(&mut rest, &mut allowed).unwrap(), Some((7u32, "seven".to_owned())));
-        assert_eq!(allowed, 4 + 2 * QUEUED);
+        assert_eq!(allowed, 3 + 2 * QUEUED);
         assert_eq!(read(&mut rest, &mut allowed).unwrap(), Some((8u32, String::new())));
         assert_eq!(read::<(u32, String)>(&mut rest, &mut allowed).unwrap(), None);
         for cut in 1..9 {
