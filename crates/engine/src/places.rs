@@ -89,7 +89,7 @@ impl Places {
     }
 
     /// Number in the books of the part of an audience that listens on the `nth` of its brokers. There are at most 2²⁴ audiences of
-    /// [`MOST_INDEPENDENT`] parts, so that it has 32 bits.
+    /// `MOST_INDEPENDENT` parts, so that it has 32 bits.
     pub fn number_of_part(&self, audience: u32, nth: u32) -> u32 {
         let parts = if self.independent { self.endpoints.len() as u32 } else { 1 };
         audience * parts + nth

@@ -37,7 +37,7 @@ pub struct ShardProgress {
     pub last_event_ns: AtomicU64,
     /// The thread obtained SCHED_FIFO.
     pub realtime: AtomicBool,
-    /// Commands that the shard has carried out: [`crate::worker::Command`].
+    /// Commands that the shard has carried out, by count.
     pub carried_out: AtomicU64,
     /// How often another machine's counters were copied here.
     pub copied: AtomicU64,

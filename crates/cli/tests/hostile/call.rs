@@ -42,6 +42,7 @@ pub fn call(arguments: &[&str]) -> Called {
 }
 
 /// Calls the binary in this folder.
+#[allow(clippy::zombie_processes, reason = "`wait` waits for it by wait4(2), which tells its memory as well")]
 pub fn call_in(folder: TempDir, arguments: &[&str]) -> Called {
     let temporary = folder.path().join("temporary");
     // It may be there from an earlier call.

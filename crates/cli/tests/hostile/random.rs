@@ -17,11 +17,14 @@ fn bytes(of: &[u8], seed: u64) -> Vec<u8> {
     out
 }
 
+/// Scheme, options of the run, how the server opens, and what its random bytes are made from.
+type Protocol = (&'static str, &'static [&'static str], Vec<Step>, &'static [u8]);
+
 #[test]
 fn random_bytes_do_no_more_than_end_the_connection() {
     let rounds = if crate::is_full() { 200 } else { 3 };
     let info = "INFO {\"server_id\":\"x\",\"max_payload\":1048576,\"headers\":true}\r\n";
-    let protocols: [(&str, &[&str], Vec<Step>, &[u8]); 3] = [
+    let protocols: [Protocol; 3] = [
         (
             "nats",
             &["--qos", "0"],

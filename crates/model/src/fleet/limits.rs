@@ -146,9 +146,7 @@ mod tests {
     fn hub(devices: usize, second: usize) -> String {
         let others = match second {
             0 => String::new(),
-            count => {
-                format!("  - {{name: own, count: 1, every: 1h, payload: 16B, topic: own, client: hub}}\n").repeat(count)
-            }
+            count => "  - {name: own, count: 1, every: 1h, payload: 16B, topic: own, client: hub}\n".repeat(count),
         };
         format!(
             "name: hub\ndevices:\n  - {{name: sensor, count: {devices}, every: 1h, payload: 16B, topic: \"in/{{index}}\"}}\n  - {{name: reply, count: 1, payload: 32B, topic: \"out/{{trigger}}\", client: hub, scales: false, arrival: {{reaction_to: \"in/+\"}}}}\n{others}subscribers:\n  - {{name: hub, filters: [\"in/+\"], client: hub}}\n"
