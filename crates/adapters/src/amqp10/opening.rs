@@ -176,7 +176,9 @@ impl Amqp10 {
             self.outgoing.fixed += 1;
         }
         let on_links = link.config.options.answers_at.is_some() && self.answering.all.is_none();
-        self.answering.most_links = if on_links { MOST_LINKS } else { 0 };
+        // A sender's place has 16 bits, which the client's own topics may have used up.
+        let places_left = usize::from(u16::MAX).saturating_sub(self.outgoing.senders.len());
+        self.answering.most_links = if on_links { MOST_LINKS.min(places_left) } else { 0 };
         self.handle_max = (self.link_count() + self.answering.most_links).max(LEAST_HANDLES) as u32 - 1;
         self.stage = Stage::Begin;
         let begin = Begin {

@@ -3,7 +3,7 @@
 
 use std::fs::{self, Permissions};
 use std::io::{Read as _, Write as _};
-use std::net::{SocketAddr, TcpListener};
+use std::net::SocketAddr;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::process::Command;
@@ -16,7 +16,7 @@ const STEERING: &str = "\u{1b}]0;pwned\u{7}\u{1b}[2J\u{9b}31m\u{202e}\u{2066}\r\
 
 /// A server that says the same to everybody: a greeting, then an answer to the first words. Ends with the test's process.
 fn liar(greeting: &'static str, answer: String) -> SocketAddr {
-    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let listener = pubmark_conformance::ports::listen();
     let address = listener.local_addr().unwrap();
     std::thread::spawn(move || {
         for client in listener.incoming() {
@@ -89,6 +89,23 @@ fn no_word_of_a_file_reaches_the_terminal_as_a_command() {
     for (file, code) in [("description.yaml", 0), ("name.yaml", 2), ("key.yaml", 2)] {
         let called = place.call(&["run", &format!("./{file}"), "--dry-run"]);
         assert_eq!(called.code(), code, "{file}: {called:?}");
+        assert_all_plain(&called, &place.path().join("runs"));
+    }
+}
+
+#[test]
+fn no_word_that_is_typed_reaches_the_terminal_as_a_command() {
+    let place = Place::new();
+    for arguments in [
+        &["run", STEERING][..],
+        &["run", "hello", "--set", STEERING],
+        &["run", "hello", "--endpoint", STEERING],
+        &["run", "hello", "--system", STEERING],
+        &["explain", STEERING],
+        &["report", STEERING],
+    ] {
+        let called = place.call(arguments);
+        assert_eq!(called.code(), 2, "{called:?}");
         assert_all_plain(&called, &place.path().join("runs"));
     }
 }

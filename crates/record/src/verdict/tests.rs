@@ -214,6 +214,37 @@ fn each_fault_is_found_by_its_own_rule() {
     }
 }
 
+/// A count that a message can end in.
+type Part = fn(&mut Delivery) -> &mut u64;
+
+#[test]
+fn every_count_that_a_message_can_end_in_is_a_part_of_the_whole() {
+    let sending: [Part; 4] = [
+        |books| &mut books.skipped_planned,
+        |books| &mut books.skipped_disconnected,
+        |books| &mut books.refused,
+        |books| &mut books.unsent,
+    ];
+    let delivery: [Part; 2] = [|books| &mut books.lost, |books| &mut books.unknown];
+    let moves = |code: &str, whole: Part, parts: &[Part]| {
+        for (number, part) in parts.iter().enumerate() {
+            let verdict = verdict_of(|record| {
+                *whole(&mut record.delivery) -= 1;
+                *part(&mut record.delivery) += 1;
+                record.by_type.clear();
+            });
+            assert!(!codes(&verdict).contains(&code), "{code}, part {number}: {:?}", verdict.reasons);
+            let doubled = verdict_of(|record| {
+                *part(&mut record.delivery) += 1;
+                record.by_type.clear();
+            });
+            assert!(codes(&doubled).contains(&code), "{code}, part {number} is counted twice and nobody notices");
+        }
+    };
+    moves("V07", |books| &mut books.sent, &sending);
+    moves("V08", |books| &mut books.delivered, &delivery);
+}
+
 fn lose_one(record: &mut Record) {
     record.delivery.delivered -= 1;
     record.delivery.lost += 1;
