@@ -288,7 +288,7 @@ fn another_version_is_refused_and_both_sides_say_why() {
     settings.version = "9.9.9".to_owned();
     settings.name = "x".repeat(65);
     let name = attend(&settings).to_string();
-    assert!(name.contains("its name is empty, longer than 64 bytes"), "{name}");
+    assert!(name.contains("a name has 1 to 64 letters"), "{name}");
     let missing = cluster.gather(Wanted { nodes: 1, observers: 0 }, Duration::ZERO, &stop, &mut |_| {}).unwrap_err();
     let ClusterError::Missing { refused, .. } = missing else { panic!("{missing}") };
     let said: Vec<String> = refused.iter().map(ToString::to_string).collect();
