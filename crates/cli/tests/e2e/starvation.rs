@@ -121,6 +121,14 @@ impl Starved {
     }
 }
 
+/// Was a process told to end, and has not come to it? One that is gone has.
+fn is_told_to_end(pid: u32) -> bool {
+    let Ok(status) = std::fs::read_to_string(format!("/proc/{pid}/status")) else { return true };
+    let pending = status.lines().find_map(|line| line.strip_prefix("ShdPnd:")).unwrap();
+    let pending = u64::from_str_radix(pending.trim(), 16).unwrap();
+    [libc::SIGTERM, libc::SIGKILL].iter().any(|signal| pending & (1 << (signal - 1)) != 0)
+}
+
 fn waited_share(record: &Value) -> f64 {
     record["resources"]["system"]["run_queue_wait_share"].as_f64().unwrap_or_else(|| panic!("{}", record["resources"]))
 }
@@ -131,9 +139,10 @@ fn a_broker_without_processor_shows_nothing_of_itself() {
         return;
     }
     let place = Place::new();
-    let Starved { call, hogs, .. } = Starved::start(&place, &["--drain", "1s"]);
-    let called = call.wait();
-    drop(hogs);
+    let starved = Starved::start(&place, &["--drain", "1s"]);
+    // The drain is over when the broker is told to end, for which it needs a processor, too.
+    wait_for("a broker that is told to end", LIMIT, || is_told_to_end(starved.broker));
+    let called = starved.release().wait();
     assert_eq!(called.code(), 5, "{called:?}");
     let record = place.only_record();
     assert_closed(&record);
