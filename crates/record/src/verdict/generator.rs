@@ -70,8 +70,8 @@ fn own_part(input: &VerdictInput, name: &str, own: Option<&Summary>, samples_due
     };
     let finding = format!("{name} {which} {} with {against}: {}", micros(value_us), limits.words());
     let status = limits.judge(value_us);
-    // Where nothing of what was expected came before the drain was over, the system was the limit: our lag is part of no latency.
-    let nothing_came = latency.is_none() && input.delivery.expected > 0 && input.delivery.delivered == 0;
+    // Where nothing came before the drain was over, or no subscription was held that could expect it, our lag is part of no latency.
+    let nothing_came = latency.is_none() && input.workload.subscribers > 0 && input.delivery.delivered == 0;
     if nothing_came && status == VerdictStatus::Invalid {
         let finding = format!("{finding}; nothing arrived that it could be part of");
         return Some(Finding::new(VerdictStatus::Suspect, finding, hint));

@@ -274,9 +274,14 @@ fn a_run_in_which_every_subscription_was_refused_is_invalid_for_the_system_s_rea
         record.connections.subscriptions_refused = 1;
         let cause = "subscription refused: code 135, not authorized".to_owned();
         record.connections.causes = vec![CauseCount { cause, count: 1 }];
+        record.scheduler_lag_us = with_p99(7_000.0);
     });
-    assert_eq!((verdict.status, codes(&verdict)), (VerdictStatus::Invalid, vec!["V13", "V23"]));
-    assert!(verdict.reasons[1].text.contains("the system says: code 135, not authorized"), "{:?}", verdict.reasons);
+    assert_eq!(
+        (verdict.status, codes(&verdict)),
+        (VerdictStatus::Invalid, vec!["V23", "V01"]),
+        "the system's reason first"
+    );
+    assert!(verdict.reasons[0].text.contains("the system says: code 135, not authorized"), "{:?}", verdict.reasons);
 }
 
 #[test]
