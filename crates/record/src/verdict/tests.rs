@@ -318,6 +318,13 @@ fn nothing_measured_is_invalid() {
         record.latency_us = None;
     });
     assert_eq!((verdict.status, codes(&verdict)), (VerdictStatus::Invalid, vec!["V13"]));
+    let nothing_sent = verdict_of(|record| {
+        record.delivery = Delivery { offered: 5, unsent: 5, ..Delivery::default() };
+        record.by_type.clear();
+        record.latency_us = None;
+    });
+    assert_eq!((nothing_sent.status, codes(&nothing_sent)), (VerdictStatus::Invalid, vec!["V13"]));
+    assert!(nothing_sent.reasons[0].text.contains("no message was sent"), "{}", nothing_sent.reasons[0].text);
     let without_subscription = |subscribers: u64| {
         verdict_of(|record| {
             record.workload.subscribers = subscribers;
@@ -347,6 +354,15 @@ fn a_lag_that_is_part_of_no_latency_is_suspect_at_most() {
     let nothing_came = late(1, Delivery { offered: 5, sent: 5, expected: 5, lost: 5, ..Delivery::default() });
     assert_eq!((nothing_came.status, codes(&nothing_came)), (VerdictStatus::Suspect, vec!["V01"]));
     assert!(nothing_came.reasons[0].text.contains("nothing arrived"), "{}", nothing_came.reasons[0].text);
+    // A lag that is small is none.
+    let punctual = verdict_of(|record| {
+        record.delivery = Delivery { offered: 5, sent: 5, expected: 5, lost: 5, ..Delivery::default() };
+        record.by_type.clear();
+        record.latency_us = None;
+        record.receive_lateness_us = None;
+        record.scheduler_lag_us = with_p99(50.0);
+    });
+    assert_eq!((punctual.status, codes(&punctual)), (VerdictStatus::Valid, vec![]));
     // Without a subscriber the schedule is all that was to be kept.
     let sent_only = late(0, Delivery { offered: 5, sent: 5, absent: 5, ..Delivery::default() });
     assert_eq!((sent_only.status, codes(&sent_only)), (VerdictStatus::Invalid, vec!["V01"]));
