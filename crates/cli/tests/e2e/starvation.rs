@@ -139,10 +139,11 @@ fn a_broker_without_processor_shows_nothing_of_itself() {
         return;
     }
     let place = Place::new();
-    let starved = Starved::start(&place, &["--drain", "1s"]);
+    let Starved { call, broker, hogs } = Starved::start(&place, &["--drain", "1s"]);
     // The drain is over when the broker is told to end, for which it needs a processor, too.
-    wait_for("a broker that is told to end", LIMIT, || is_told_to_end(starved.broker));
-    let called = starved.release().wait();
+    wait_for("a broker that is told to end", LIMIT, || is_told_to_end(broker));
+    drop(hogs);
+    let called = call.wait();
     assert_eq!(called.code(), 5, "{called:?}");
     let record = place.only_record();
     assert_closed(&record);
