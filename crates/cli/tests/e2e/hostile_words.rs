@@ -69,7 +69,7 @@ fn no_word_of_a_server_reaches_the_terminal_as_a_command() {
         let call = ["run", "hello", "--qos", "0", "--protocol", protocol, "--endpoint", &endpoint];
         let called = place.call(&[&call[..], &["--duration", "1s", "--warmup", "0s"]].concat());
         assert_eq!(called.code(), 6, "{called:?}");
-        // What it said is told, in a form that only says it.
+        // The words of the server are shown, with control characters written out.
         assert!(called.errors.replace("\n  ", "").contains("\\u001b]0;pwned"), "{called:?}");
         assert_all_plain(&called, &place.path().join("runs"));
         assert!(place.only_record().to_string().contains("pwned"), "the record has lost its words");
@@ -191,7 +191,7 @@ fn no_program_is_run_from_where_anybody_could_have_put_it() {
         assert!(!mark.exists(), "a program that others can change was run");
         fs::set_permissions(shared.join(open), Permissions::from_mode(0o755)).unwrap();
     }
-    // The same of ours alone is run: that it is no server is another matter.
+    // The same program in a folder that only we can write is run; it is no server, which does not matter here.
     call(&elsewhere, &run);
-    assert!(mark.exists(), "a program of ours is not run");
+    assert!(mark.exists(), "a program in a closed folder is not run");
 }

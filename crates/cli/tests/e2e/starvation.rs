@@ -140,8 +140,8 @@ fn a_broker_without_processor_shows_nothing_of_itself() {
     }
     let place = Place::new();
     let Starved { call, broker, hogs } = Starved::start(&place, &["--drain", "1s"]);
-    // The drain is over when the broker is told to end, for which it needs a processor, too.
-    wait_for("a broker that is told to end", LIMIT, || is_told_to_end(broker));
+    // The drain is over when pubmark sends SIGTERM to the broker. To end, the broker needs a processor, too.
+    wait_for("a broker with SIGTERM", LIMIT, || is_told_to_end(broker));
     drop(hogs);
     let called = call.wait();
     assert_eq!(called.code(), 5, "{called:?}");

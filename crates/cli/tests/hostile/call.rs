@@ -84,7 +84,7 @@ fn wait(child: &Child) -> (ExitStatus, u64, bool) {
         match unsafe { libc::wait4(pid, &raw mut status, libc::WNOHANG, &raw mut usage) } {
             0 if began.elapsed() > LIMIT && !hung => {
                 hung = true;
-                // SAFETY: a plain system call about a child of ours that was not waited for.
+                // SAFETY: a plain system call about a child process that was not waited for.
                 unsafe { libc::kill(pid, libc::SIGKILL) };
             }
             0 => std::thread::sleep(LOOK),
