@@ -71,8 +71,6 @@ pub enum Event {
     Connected(SessionId, Connected),
     /// See [`Sink::subscribed`].
     Subscribed(SessionId, usize, Result<Qos, Said>),
-    /// See [`Sink::unsubscribed`].
-    Unsubscribed(SessionId, usize, Result<(), Said>),
     /// See [`Sink::closed`].
     Closed(SessionId, Cause),
     /// See [`Sink::written`].
@@ -181,10 +179,6 @@ impl Sink for Recorder {
 
     fn subscribed(&mut self, session: SessionId, index: usize, granted: Result<Qos, Said>) {
         self.events.push(Event::Subscribed(session, index, granted));
-    }
-
-    fn unsubscribed(&mut self, session: SessionId, index: usize, outcome: Result<(), Said>) {
-        self.events.push(Event::Unsubscribed(session, index, outcome));
     }
 
     fn closed(&mut self, session: SessionId, cause: Cause) {

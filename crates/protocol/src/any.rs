@@ -26,8 +26,6 @@ pub trait AnyClients {
     fn send(&mut self, session: SessionId, message: Outgoing) -> Taken;
     /// [`Clients::answer`].
     fn answer(&mut self, session: SessionId, answer: &Answer<'_>) -> Taken;
-    /// [`Clients::unsubscribe`].
-    fn unsubscribe(&mut self, session: SessionId, index: usize, sink: &mut dyn Sink);
     /// [`Clients::flush`].
     fn flush(&mut self, session: SessionId, sink: &mut dyn Sink);
     /// [`Clients::resume`].
@@ -63,10 +61,6 @@ impl<C: Clients> AnyClients for C {
 
     fn answer(&mut self, session: SessionId, answer: &Answer<'_>) -> Taken {
         Clients::answer(self, session, answer)
-    }
-
-    fn unsubscribe(&mut self, session: SessionId, index: usize, sink: &mut dyn Sink) {
-        Clients::unsubscribe(self, session, index, &mut Through(sink));
     }
 
     fn flush(&mut self, session: SessionId, sink: &mut dyn Sink) {
@@ -112,10 +106,6 @@ impl Sink for Through<'_> {
 
     fn subscribed(&mut self, session: SessionId, index: usize, granted: Result<Qos, Said>) {
         self.0.subscribed(session, index, granted);
-    }
-
-    fn unsubscribed(&mut self, session: SessionId, index: usize, outcome: Result<(), Said>) {
-        self.0.unsubscribed(session, index, outcome);
     }
 
     fn closed(&mut self, session: SessionId, cause: Cause) {

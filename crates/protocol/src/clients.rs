@@ -9,7 +9,7 @@ use pubmark_model::qos::Qos;
 use pubmark_model::workload::Credentials;
 
 use crate::endpoint::Endpoint;
-use crate::events::{Said, Sink};
+use crate::events::Sink;
 use crate::network::Network;
 use crate::requests::Answer;
 use crate::traffic::Traffic;
@@ -195,16 +195,6 @@ impl SessionConfig {
     pub fn log_in<'a>(&'a self, shard: &'a ShardConfig) -> Option<&'a Credentials> {
         self.credentials.as_ref().or(shard.endpoints[usize::from(self.endpoint)].credentials.as_ref())
     }
-
-    /// Why this one of its subscriptions is not ended by itself, if it is not: [`Clients::unsubscribe`].
-    pub fn keeps_subscription(&self, index: usize) -> Option<Said> {
-        let SessionOptions { shared, answers_to, answers_at, .. } = &self.options;
-        if index >= self.subscriptions.len() {
-            return Some(Said::words(format!("there is no subscription {index}")));
-        }
-        let keeps = shared.is_some() || answers_to.is_some() || answers_at.is_some();
-        keeps.then(|| Said::words("a session that asks, answers or is in a shared group keeps its subscriptions"))
-    }
 }
 
 /// A message to send.
@@ -337,15 +327,6 @@ pub trait Clients: Sized {
         let _ = (session, answer);
         Taken::TooLarge(0)
     }
-
-    /// Ends a subscription, by its index in the session's list. [`Sink::unsubscribed`] says when nothing of it arrives any more
-    /// but what another of the session's filters chooses, and later connects do not make it again.
-    ///
-    /// It is asked of a session that is connected, about a subscription that was granted. If the connection ends before the event
-    /// comes, there is none: a clean session has lost the subscription with its connection; in one that is kept the server may
-    /// still have it, and it is to be ended again. A clean session that is not connected notes it, and says so at once.
-    /// Anything else is refused; so it is of sessions that ask, answer or are in a shared group.
-    fn unsubscribe(&mut self, session: SessionId, index: usize, sink: &mut impl Sink);
 
     /// Writes what was handed over, in as few system calls as it takes.
     fn flush(&mut self, session: SessionId, sink: &mut impl Sink);

@@ -126,10 +126,6 @@ pub trait Sink {
     fn connected(&mut self, session: SessionId, connected: Connected);
     /// The server answered subscription `index` (of the session's list) with a level, or refused it.
     fn subscribed(&mut self, session: SessionId, index: usize, granted: Result<Qos, Said>);
-    /// Subscription `index` has ended ([`crate::clients::Clients::unsubscribe`]), or why it has not.
-    fn unsubscribed(&mut self, session: SessionId, index: usize, outcome: Result<(), Said>) {
-        let _ = (session, index, outcome);
-    }
     /// The connection ended or was not made.
     fn closed(&mut self, session: SessionId, cause: Cause);
     /// The last byte of a message was accepted by the socket at `written_ns`; the write of its first byte began at `write_start_ns`.

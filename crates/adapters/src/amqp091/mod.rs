@@ -9,7 +9,6 @@ mod receiving;
 mod sending;
 mod session;
 mod subscribing;
-mod unsubscribing;
 
 pub use session::Amqp091;
 

@@ -3,8 +3,6 @@
 //! A session has up to two channels: one for its consumer and for messages that nobody confirms, and one for those that
 //! the server confirms, because a channel confirms either all or none of its messages.
 
-use std::collections::VecDeque;
-
 use pubmark_model::qos::Qos;
 use pubmark_protocol::capabilities::{Capabilities, Features, Level, SentMeans};
 use pubmark_protocol::clients::{Goodbye, Outgoing, SessionConfig, SessionId};
@@ -42,8 +40,6 @@ pub struct Amqp091 {
     pub(super) binding_keys: Vec<Box<str>>,
     pub(super) opening: Opening,
     pub(super) consumer: Consumer,
-    /// Subscriptions whose bindings are being taken away, in order.
-    pub(super) unbinding: VecDeque<usize>,
     pub(super) incoming: Incoming,
     pub(super) confirms: Confirms,
     pub(super) stops: Stops,
@@ -120,7 +116,6 @@ impl Dialect for Amqp091 {
             publishes,
             binding_keys,
             consumer: Consumer::new(config),
-            unbinding: VecDeque::new(),
             incoming: Incoming::default(),
             confirms: Confirms::new(config.in_flight_window),
             stops: Stops::default(),
@@ -138,7 +133,6 @@ impl Dialect for Amqp091 {
         self.virtual_host = named_in(settings).map_err(|error| Cause::Dropped(format!("ended by us: {error}")))?;
         self.most_frame_bytes = self.opening.restart(shared);
         self.consumer.restart();
-        self.unbinding.clear();
         self.incoming = Incoming::default();
         self.confirms.restart();
         self.stops = Stops::default();
@@ -189,10 +183,6 @@ impl Dialect for Amqp091 {
 
     fn answer(&mut self, link: &mut Link, shared: &mut Shared, answer: &Answer<'_>) -> Result<(), Refusal> {
         self.publish_answer(link, shared, answer)
-    }
-
-    fn unsubscribe(&mut self, link: &mut Link, shared: &mut Shared, index: usize, sink: &mut impl Sink) {
-        self.unbind(link, shared, index, sink);
     }
 
     fn has_room(&self) -> bool {
@@ -258,7 +248,6 @@ impl Amqp091 {
             return Err(Cause::Protocol(format!("{} in the middle of a message", method.name())));
         }
         match (channel, method) {
-            (PLAIN, Method::QueueUnbindOk) => self.on_unbound(link, sink),
             (PLAIN, Method::BasicDeliver(deliver)) if link.phase == Phase::Open => self.on_deliver(&deliver),
             (CONFIRMED, Method::BasicAck(answer)) => self.on_answer(link, shared, answer, Ok(()), sink),
             (CONFIRMED, Method::BasicNack(answer)) => self.on_nack(link, shared, answer, sink),

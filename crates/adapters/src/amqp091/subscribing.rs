@@ -108,11 +108,6 @@ impl Consumer {
         self.level != Qos::BestEffort
     }
 
-    /// Is it there?
-    pub(super) fn consumes(&self) -> bool {
-        self.step == Step::Consumes
-    }
-
     /// Was a consumer asked for?
     pub(super) fn is_wanted(&self) -> bool {
         !matches!(self.step, Step::Idle | Step::Declaring)
@@ -153,10 +148,9 @@ impl Amqp091 {
 
     /// Binds the queue for the subscriptions from this one on, and consumes it.
     fn bind_from(&mut self, link: &mut Link, shared: &mut Shared, first: usize) {
-        self.consumer.step = Step::Binding(self.bound_from(link, first));
+        self.consumer.step = Step::Binding(first);
         let queue = &self.consumer.queue;
-        let keys: Vec<&str> =
-            link.listens_to().filter(|index| *index >= first).map(|index| &*self.binding_keys[index]).collect();
+        let keys = &self.binding_keys[first..];
         link.outbox.append(&mut shared.pool, |out| {
             keys.iter().for_each(|key| encode_bind(PLAIN, queue, EXCHANGE, key, out));
         });
@@ -193,7 +187,7 @@ impl Amqp091 {
                 self.bind_from(link, shared, 0);
             }
             (Step::Binding(next), Method::QueueBindOk) if next < last => {
-                self.consumer.step = Step::Binding(self.bound_from(link, next + 1));
+                self.consumer.step = Step::Binding(next + 1);
             }
             (Step::Binding(next), Method::BasicQosOk) if next == last => {}
             (Step::Returning, Method::BasicQosOk) => {}
@@ -275,7 +269,7 @@ impl Amqp091 {
     /// Tells what became of every subscription.
     fn tell(&mut self, link: &Link, sink: &mut impl Sink) {
         self.consumer.told = true;
-        for index in link.listens_to() {
+        for index in 0..self.binding_keys.len() {
             let refused = self.consumer.refused.iter().find(|(refused, _)| *refused == index);
             let granted = refused.map_or(Ok(self.consumer.level), |(_, said)| Err(said.clone()));
             sink.subscribed(link.id, index, granted);

@@ -67,7 +67,7 @@ impl Amqp10 {
     fn ask_for_receivers(&mut self, link: &mut Link, shared: &mut Shared, naming: Naming, sink: &mut impl Sink) {
         let asks = link.config.options.answers_to.is_some();
         let shares = link.config.options.shared.is_some();
-        for index in link.listens_to().collect::<Vec<_>>() {
+        for index in 0..link.config.subscriptions.len() {
             let filter = &link.config.subscriptions[index].filter;
             let words = words(filter).expect("filters were looked at before the connection was begun");
             let (address, capabilities) = match asks.then(|| naming.answers(&words)) {
@@ -284,8 +284,6 @@ impl Amqp10 {
             None => None,
             Some(handle) => Some(self.link_of(handle).ok_or_else(|| no_link("flow", handle))?),
         };
-        // Nothing is said of a link that we closed.
-        let end = end.filter(|end| !matches!(end, End::Receiver(index) if self.is_leaving(*index as usize)));
         let mut answer = flow.echo.then(|| end.map_or_else(|| self.standing(), |end| self.standing_of(end)));
         if let (Some(End::Sender(index)), Some(credit)) = (end, flow.link_credit) {
             let sender = &mut self.outgoing.senders[usize::from(index)];
@@ -334,13 +332,6 @@ impl Amqp10 {
             }
             End::Receiver(index) => {
                 let index = index as usize;
-                if self.is_leaving(index) {
-                    self.links[detach.handle as usize] = None;
-                    self.give_up(index);
-                    self.incoming.receivers[index].state = LinkState::Ended;
-                    sink.unsubscribed(link.id, index, Ok(()));
-                    return Ok(());
-                }
                 let otherwise = format!("it has no messages from `{}`", link.config.subscriptions[index].filter);
                 if self.incoming.receivers[index].state == LinkState::Attached {
                     return Err(ended(detach.error, &otherwise));

@@ -15,7 +15,6 @@ mod receiving;
 mod sending;
 mod session;
 mod unsettled;
-mod unsubscribing;
 
 pub use session::Amqp10;
 

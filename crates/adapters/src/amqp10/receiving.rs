@@ -38,7 +38,7 @@ impl Amqp10 {
         } else {
             self.deliver(link, shared, index, transfer, times, sink)?;
         }
-        if self.incoming.receivers[index].credit <= CREDIT / 2 && !self.is_leaving(index) {
+        if self.incoming.receivers[index].credit <= CREDIT / 2 {
             self.give_credit(link, shared, index);
         } else if self.incoming.window <= WINDOW / 2 {
             self.open_window(link, shared);
@@ -74,7 +74,7 @@ impl Amqp10 {
         }
     }
 
-    pub(super) fn give_up(&mut self, index: usize) -> Option<Begun> {
+    fn give_up(&mut self, index: usize) -> Option<Begun> {
         let begun = self.incoming.receivers[index].begun.take()?;
         self.incoming.begun_bytes -= begun.bytes.len();
         Some(begun)

@@ -157,10 +157,6 @@ impl Dialect for Amqp10 {
         self.publish(link, shared, message)
     }
 
-    fn unsubscribe(&mut self, link: &mut Link, shared: &mut Shared, index: usize, sink: &mut impl Sink) {
-        self.detach(link, shared, index, sink);
-    }
-
     fn answer(&mut self, link: &mut Link, shared: &mut Shared, answer: &Answer<'_>) -> Result<(), Refusal> {
         self.publish_answer(link, shared, answer)
     }

@@ -169,10 +169,6 @@ impl<T: Timing> Clients for CoapClients<T> {
         self.sessions[session.0 as usize].answer(answer)
     }
 
-    fn unsubscribe(&mut self, session: SessionId, index: usize, sink: &mut impl Sink) {
-        self.sessions[session.0 as usize].unsubscribe(&mut self.shared, index, sink);
-    }
-
     fn flush(&mut self, session: SessionId, sink: &mut impl Sink) {
         self.sessions[session.0 as usize].flush(&mut self.shared, sink);
     }

@@ -19,7 +19,6 @@ mod serving;
 mod session;
 mod timing;
 mod transfer;
-mod unsubscribing;
 
 pub use clients::CoapClients;
 pub use timing::{Standard, Timing};

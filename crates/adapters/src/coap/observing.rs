@@ -15,16 +15,15 @@ use super::fetch::Fetch;
 use super::link::{Link, Shared};
 use super::publishing::said;
 use super::request::Request;
-use super::unsubscribing::End;
 
 /// Observe's value that begins, and that which ends it (RFC 7641 §2).
 const REGISTER: u32 = 0;
-pub(super) const DEREGISTER: u32 = 1;
+const DEREGISTER: u32 = 1;
 
 /// How far a subscription has come.
 #[derive(Clone, Copy, Debug)]
 enum State {
-    /// Not asked for, refused, or ended.
+    /// Not asked for, or refused.
     None,
     /// The answer is awaited.
     Asked { message_id: u16, exchange: Exchange },
@@ -38,8 +37,6 @@ pub(super) struct Observation {
     state: State,
     /// Its level was found to be lower than asked for.
     is_lower: bool,
-    /// It is being ended, or was.
-    pub(super) end: End,
     /// A large notification whose rest is being fetched.
     pub(super) fetch: Option<Box<Fetch>>,
 }
@@ -55,7 +52,7 @@ impl Observing {
         let options = &config.options;
         // Who asks or answers observes nothing: its subscriptions are words for that.
         let observes = options.answers_to.is_none() && options.answers_at.is_none();
-        let new = |_: &_| Observation { state: State::None, is_lower: false, end: End::None, fetch: None };
+        let new = |_: &_| Observation { state: State::None, is_lower: false, fetch: None };
         let observed = config.subscriptions.iter().filter(|_| observes);
         Observing { observations: observed.map(new).collect(), fetch_count: 0 }
     }
@@ -66,16 +63,13 @@ impl Observing {
         known.is_some_and(|observation| !matches!(observation.state, State::None))
     }
 
-    /// Asks for all subscriptions that were not ended.
+    /// Asks for all subscriptions.
     pub(super) fn ask_all(&mut self, link: &mut Link, shared: &mut Shared) -> Result<(), Cause> {
         for index in 0..self.observations.len() {
-            if matches!(self.observations[index].end, End::Ended) {
-                continue;
-            }
             let message_id = link.message_id();
             let exchange = shared.exchange(pubmark_protocol::clock::monotonic_ns());
             let state = State::Asked { message_id, exchange };
-            self.observations[index] = Observation { state, is_lower: false, end: End::None, fetch: None };
+            self.observations[index] = Observation { state, is_lower: false, fetch: None };
             register(link, shared, index, message_id, REGISTER, kind_of(link, index))?;
             link.wake_by(shared, exchange.due_ns());
         }
@@ -110,11 +104,6 @@ impl Observing {
             (State::Asked { .. }, sequence) => {
                 let granted = observation.on_answer(link, index, message, sequence, delivery.at_ns);
                 sink.subscribed(link.id, index.into(), granted);
-                Ok(true)
-            }
-            (State::Observed { .. }, None) if matches!(observation.end, End::Asked { .. }) => {
-                // The answer to a GET: an error in it is about the topic's state, not about the subscription.
-                self.settle_end(link, shared, index.into(), Ok(()), sink);
                 Ok(true)
             }
             (State::Observed { .. }, None) => Err(ended(link, index, message)),
@@ -164,12 +153,8 @@ impl Observing {
                 State::Asked { message_id, exchange } => Some((*message_id, exchange)),
                 _ => None,
             };
-            let ends = match &mut observation.end {
-                End::Asked { message_id, exchange } => Some((*message_id, exchange)),
-                _ => None,
-            };
             let fetched = observation.fetch.as_mut().map(|fetch| (fetch.message_id, &mut fetch.exchange));
-            for (id, exchange) in asked.into_iter().chain(ends).chain(fetched) {
+            for (id, exchange) in asked.into_iter().chain(fetched) {
                 if id == message_id {
                     exchange.acknowledge(&shared.times, now_ns);
                     return true;
@@ -182,10 +167,6 @@ impl Observing {
     /// The server could not process a request of ours; false if there is none with this identifier.
     pub(super) fn on_reset(&mut self, link: &Link, shared: &mut Shared, message_id: u16, sink: &mut impl Sink) -> bool {
         for (index, observation) in self.observations.iter_mut().enumerate() {
-            if matches!(observation.end, End::Asked { message_id: asked, .. } if asked == message_id) {
-                self.settle_end(link, shared, index, Err(Said::words("rejected with a reset")), sink);
-                return true;
-            }
             if matches!(observation.state, State::Asked { message_id: asked, .. } if asked == message_id) {
                 observation.state = State::None;
                 sink.subscribed(link.id, index, Err(Said::words("rejected with a reset")));
@@ -205,12 +186,8 @@ impl Observing {
             State::Asked { exchange, .. } => Some(exchange.due_ns()),
             _ => None,
         });
-        let ends = self.observations.iter().filter_map(|observation| match observation.end {
-            End::Asked { exchange, .. } => Some(exchange.due_ns()),
-            _ => None,
-        });
         let fetches = self.observations.iter().filter_map(|observation| observation.fetch.as_ref());
-        asked.chain(ends).chain(fetches.map(|fetch| fetch.exchange.due_ns())).min()
+        asked.chain(fetches.map(|fetch| fetch.exchange.due_ns())).min()
     }
 
     /// Asks again for what was not answered.
@@ -239,36 +216,21 @@ impl Observing {
                     }
                 }
             }
-            self.repeat_end(link, shared, index, now_ns, sink)?;
             self.repeat_fetch(link, shared, index as u16, now_ns)?;
         }
         Ok(())
     }
 
-    /// The session is over, and with it every subscription that was to end.
+    /// The session is over.
     pub(super) fn end(&mut self, shared: &mut Shared) {
         for index in 0..self.observations.len() {
             self.drop_fetch(shared, index as u16);
-            let observation = &mut self.observations[index];
-            observation.state = State::None;
-            if matches!(observation.end, End::Asked { .. }) {
-                observation.end = End::Ended;
-            }
+            self.observations[index].state = State::None;
         }
     }
 }
 
 impl Observation {
-    /// Was it granted?
-    pub(super) fn is_observed(&self) -> bool {
-        matches!(self.state, State::Observed { .. })
-    }
-
-    /// It is there no longer, and not made again.
-    pub(super) fn has_ended(&mut self) {
-        (self.state, self.end) = (State::None, End::Ended);
-    }
-
     fn on_answer(
         &mut self,
         link: &Link,
@@ -306,11 +268,11 @@ fn level_of(link: &Link, index: usize) -> Qos {
     link.config.subscriptions[index].qos
 }
 
-pub(super) fn kind_of(link: &Link, index: usize) -> Kind {
+fn kind_of(link: &Link, index: usize) -> Kind {
     if level_of(link, index) == Qos::BestEffort { Kind::NonConfirmable } else { Kind::Confirmable }
 }
 
-pub(super) fn register(
+fn register(
     link: &mut Link,
     shared: &mut Shared,
     index: usize,

@@ -152,15 +152,6 @@ impl Session {
         }
     }
 
-    /// Ends a subscription, or says why not.
-    pub(super) fn unsubscribe(&mut self, shared: &mut Shared, index: usize, sink: &mut impl Sink) {
-        if let Some(said) = self.link.config.keeps_subscription(index) {
-            return sink.unsubscribed(self.link.id, index, Err(said));
-        }
-        let result = self.observing.unsubscribe(&mut self.link, shared, index, sink);
-        self.settle(shared, result, sink);
-    }
-
     /// Writes what waits, if the socket is not known to be full.
     pub(super) fn flush(&mut self, shared: &mut Shared, sink: &mut impl Sink) {
         let result = self.write(shared, sink);

@@ -127,10 +127,6 @@ impl<D: Dialect> Clients for StreamClients<D> {
         self.sessions[session.0 as usize].answer(&mut self.shared, answer)
     }
 
-    fn unsubscribe(&mut self, session: SessionId, index: usize, sink: &mut impl Sink) {
-        self.sessions[session.0 as usize].unsubscribe(&mut self.shared, index, sink);
-    }
-
     fn flush(&mut self, session: SessionId, sink: &mut impl Sink) {
         self.sessions[session.0 as usize].flush(&mut self.shared, sink);
     }

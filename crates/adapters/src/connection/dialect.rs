@@ -90,9 +90,6 @@ pub trait Dialect: Sized {
         Err(Refusal::TooLarge(0))
     }
 
-    /// Ends a subscription of a session that is open. It is among [`Link::unsubscribed`] already; what is appended leaves at once.
-    fn unsubscribe(&mut self, link: &mut Link, shared: &mut Shared, index: usize, sink: &mut impl Sink);
-
     /// Is there room in the window?
     fn has_room(&self) -> bool {
         true

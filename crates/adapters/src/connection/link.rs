@@ -1,6 +1,5 @@
 //! A session's connection and its buffers, and what the connections of a shard share.
 
-use std::collections::BTreeSet;
 use std::os::fd::AsFd;
 
 use pubmark_protocol::client_certificate::WANTED;
@@ -103,8 +102,6 @@ pub struct Link {
     pub id: SessionId,
     /// Its settings.
     pub config: SessionConfig,
-    /// Those of its subscriptions that were ended, whatever connection that was on.
-    pub unsubscribed: BTreeSet<usize>,
     /// How far it has come.
     pub phase: Phase,
     /// Pings of the present connection, for dialects that count what answers them.
@@ -154,7 +151,6 @@ impl Link {
         Link {
             id,
             config,
-            unsubscribed: BTreeSet::new(),
             phase: Phase::Closed,
             pings: 0,
             outbox: Outbox::default(),
@@ -180,11 +176,6 @@ impl Link {
             tls: DeviceTls::default(),
             tls_began_ns: None,
         }
-    }
-
-    /// Indices of the subscriptions that were not ended.
-    pub fn listens_to(&self) -> impl Iterator<Item = usize> + '_ {
-        (0..self.config.subscriptions.len()).filter(|index| !self.unsubscribed.contains(index))
     }
 
     /// The key of the present connection's events.

@@ -1,7 +1,7 @@
 //! One session: its connection, its dialect, and how a connection begins and ends.
 
 use pubmark_protocol::clients::{Goodbye, Outgoing, SessionConfig, SessionId, Taken};
-use pubmark_protocol::events::{Cause, Said, Sink};
+use pubmark_protocol::events::{Cause, Sink};
 use pubmark_protocol::outbox::FULL_BYTES;
 use pubmark_protocol::reactor::Ready;
 use pubmark_protocol::requests::Answer;
@@ -98,26 +98,6 @@ impl<D: Dialect> Session<D> {
                 self.link.blocked = Some(blocked);
                 Taken::NotReady
             }
-        }
-    }
-
-    /// Ends a subscription, or says why not.
-    pub(super) fn unsubscribe(&mut self, shared: &mut Shared, index: usize, sink: &mut impl Sink) {
-        let Session { link, dialect } = self;
-        let refused = link.config.keeps_subscription(index);
-        match (link.phase, refused) {
-            (_, Some(said)) => sink.unsubscribed(link.id, index, Err(said)),
-            (Phase::Open, None) => {
-                link.unsubscribed.insert(index);
-                dialect.unsubscribe(link, shared, index, sink);
-                self.flush(shared, sink);
-            }
-            // Subscriptions are made when the session is open: nobody but us knows of it.
-            _ if !link.config.persistent => {
-                link.unsubscribed.insert(index);
-                sink.unsubscribed(link.id, index, Ok(()));
-            }
-            _ => sink.unsubscribed(link.id, index, Err(Said::words("the session is not connected"))),
         }
     }
 

@@ -73,7 +73,7 @@ impl<B: Binding> DdsClients<B> {
         let session = &mut self.sessions[index];
         let endpoint = session.config.endpoint;
         let network = self.networks[usize::from(endpoint)].as_mut().map_err(|why| why.clone())?;
-        for subscription in session.listens_to() {
+        for subscription in &session.config.subscriptions {
             self.readers.add(session.id, network, endpoint, subscription)?;
         }
         session.open(network)
@@ -81,7 +81,7 @@ impl<B: Binding> DdsClients<B> {
 
     /// Ends a session that failed.
     fn fail(&mut self, session: SessionId, cause: Cause, sink: &mut impl Sink) {
-        self.readers.remove(session, None);
+        self.readers.remove(session);
         let session = &mut self.sessions[session.0 as usize];
         let writers = session.end(cause, sink);
         // Without a network it has no writers.
@@ -245,7 +245,7 @@ impl<B: Binding> DdsClients<B> {
 fn open<B: Binding>(session: &mut Session<B>, sink: &mut impl Sink) {
     session.phase = Phase::Open;
     sink.connected(session.id, Connected::default());
-    for (index, subscription) in session.listens_to() {
+    for (index, subscription) in session.config.subscriptions.iter().enumerate() {
         sink.subscribed(session.id, index, Ok(subscription.qos));
     }
 }
@@ -302,17 +302,6 @@ impl<B: Binding> Clients for DdsClients<B> {
 
     fn send(&mut self, session: SessionId, message: Outgoing) -> Taken {
         self.sessions[session.0 as usize].take(message)
-    }
-
-    /// Without its readers there is nothing that could arrive, so it has ended at once.
-    fn unsubscribe(&mut self, session: SessionId, index: usize, sink: &mut impl Sink) {
-        let entry = &mut self.sessions[session.0 as usize];
-        let refused = entry.config.keeps_subscription(index);
-        if refused.is_none() {
-            entry.unsubscribed.insert(index);
-            self.readers.remove(session, Some(index));
-        }
-        sink.unsubscribed(session, index, refused.map_or(Ok(()), Err));
     }
 
     fn flush(&mut self, session: SessionId, sink: &mut impl Sink) {

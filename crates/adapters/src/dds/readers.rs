@@ -15,8 +15,6 @@ use super::network::Network;
 /// One subscription of a session.
 struct Subscribed<R> {
     session: SessionId,
-    /// Its index in the session's list.
-    subscription: usize,
     network: u16,
     filter: TopicFilter,
     qos: Qos,
@@ -58,12 +56,11 @@ impl<B: Binding> Readers<B> {
         session: SessionId,
         network: &mut Network<B>,
         index: u16,
-        (number, subscription): (usize, &Subscription),
+        subscription: &Subscription,
     ) -> Result<(), String> {
         let name = network.settings.topics.name_for(&subscription.filter);
         let mut subscribed = Subscribed {
             session,
-            subscription: number,
             network: index,
             filter: TopicFilter(subscription.filter.as_ref().to_owned()),
             qos: network.settings.qos(subscription.qos),
@@ -83,12 +80,9 @@ impl<B: Binding> Readers<B> {
         Ok(())
     }
 
-    /// Deletes a session's readers: those of one of its subscriptions, or all.
-    pub(super) fn remove(&mut self, session: SessionId, subscription: Option<usize>) {
-        let goes = |subscribed: &Subscribed<B::Reader>| {
-            subscribed.session == session && subscription.is_none_or(|index| subscribed.subscription == index)
-        };
-        self.subscribed.retain(|subscribed| !goes(subscribed));
+    /// Deletes a session's readers.
+    pub(super) fn remove(&mut self, session: SessionId) {
+        self.subscribed.retain(|subscribed| subscribed.session != session);
     }
 
     /// Makes readers of topics that were found; tells the session that could not.

@@ -1,11 +1,11 @@
 //! The sending side of a session: its writers, what waits to be written, what waits to be acknowledged.
 
-use std::collections::{BTreeSet, VecDeque};
+use std::collections::VecDeque;
 use std::ffi::CString;
 
 use pubmark_cyclone::entities::Written;
 use pubmark_model::qos::Qos;
-use pubmark_protocol::clients::{Outgoing, SessionConfig, SessionId, ShardConfig, Subscription, Taken};
+use pubmark_protocol::clients::{Outgoing, SessionConfig, SessionId, ShardConfig, Taken};
 use pubmark_protocol::events::{Cause, Sink, Token};
 use pubmark_protocol::{clock, header};
 
@@ -44,8 +44,6 @@ struct Publishing<W> {
 pub(super) struct Session<B: Binding> {
     pub(super) id: SessionId,
     pub(super) config: SessionConfig,
-    /// Those of its subscriptions that were ended.
-    pub(super) unsubscribed: BTreeSet<usize>,
     pub(super) phase: Phase,
     publishing: Vec<Publishing<B::Writer>>,
     waiting: VecDeque<Outgoing>,
@@ -61,7 +59,6 @@ impl<B: Binding> Session<B> {
         Session {
             id,
             config,
-            unsubscribed: BTreeSet::new(),
             phase: Phase::Closed,
             publishing: vec![],
             waiting: VecDeque::new(),
@@ -69,11 +66,6 @@ impl<B: Binding> Session<B> {
             full: false,
             refused: false,
         }
-    }
-
-    /// Its subscriptions that were not ended, each with its index.
-    pub(super) fn listens_to(&self) -> impl Iterator<Item = (usize, &Subscription)> {
-        self.config.subscriptions.iter().enumerate().filter(|(index, _)| !self.unsubscribed.contains(index))
     }
 
     /// Makes the writers. They are there when this returns; whom they match, time will show.

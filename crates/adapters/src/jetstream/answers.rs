@@ -7,12 +7,6 @@ use pubmark_wire::nats::jetstream::Answer;
 use super::session::{JetStream, Step};
 use crate::connection::{Link, Progress, Shared};
 
-/// The server's number for that (`JSConsumerNotFoundErr`).
-const CONSUMER_NOT_FOUND: u32 = 10_014;
-
-/// Longest name of a consumer (nats-server, `JSMaxNameLen`).
-const LONGEST_NAME_BYTES: usize = 255;
-
 impl JetStream {
     /// Something came to our inbox.
     pub(super) fn on_answer(
@@ -28,7 +22,6 @@ impl JetStream {
             ("s", Step::Streams(left)) => self.on_stream(link, shared, message, (number, left), sink),
             ("i", Step::Consumers(left)) => self.on_consumer_info(link, shared, message, left, sink),
             ("c", Step::Ready) => self.on_consumer(link, message, number, sink),
-            ("d", Step::Ready) => self.on_deleted(link, message, number, sink),
             ("p", Step::Ready) => self.on_published(link, shared, message, number, sink),
             // A message's acknowledgement is confirmed; `number` holds listener and number in the stream.
             ("k", Step::Ready) => {
@@ -95,41 +88,13 @@ impl JetStream {
     ) -> Result<(), Cause> {
         let answer = read(message)?;
         let index = usize::try_from(index).unwrap_or(usize::MAX);
-        let Some(listener) = self.listeners.get_mut(index) else {
+        let Some(listener) = self.listeners.get(index) else {
             return Err(Cause::Protocol(format!("an answer about consumer {index}, which there is not")));
         };
-        let granted = answer.map(|answer| {
-            // It becomes part of a subject, and what is none could be more than that.
-            let is_letter = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_');
-            let is_word = |name: &String| (1..=LONGEST_NAME_BYTES).contains(&name.len()) && name.bytes().all(is_letter);
-            listener.consumer = answer.name.filter(is_word).map(String::into_boxed_str);
-            listener.qos
-        });
+        let granted = answer.map(|_| listener.qos);
         self.made += usize::from(granted.is_ok());
-        self.is_kept = link.config.persistent && self.all_made(link);
+        self.is_kept = link.config.persistent && self.all_made();
         sink.subscribed(link.id, index, granted);
-        Ok(())
-    }
-
-    /// The answer about a consumer that was to go. Behind a connection that was lost it may have gone before.
-    fn on_deleted(
-        &mut self,
-        link: &Link,
-        message: &Message<'_>,
-        index: u64,
-        sink: &mut impl Sink,
-    ) -> Result<(), Cause> {
-        let index = usize::try_from(index).ok().filter(|index| link.unsubscribed.contains(index));
-        let index = index.ok_or_else(|| Cause::Protocol("an answer about a consumer that was not to go".to_owned()))?;
-        let is_gone = Answer::read(message.payload)
-            .is_ok_and(|answer| answer.error.is_some_and(|error| error.err_code == CONSUMER_NOT_FOUND));
-        let outcome = if is_gone { Ok(()) } else { read(message)?.map(|_| ()) };
-        if outcome.is_ok() {
-            self.unconfirmed.retain(|(listener, _)| *listener != index);
-            self.made = self.made.saturating_sub(usize::from(!is_gone));
-        }
-        self.is_kept = link.config.persistent && self.all_made(link);
-        sink.unsubscribed(link.id, index, outcome);
         Ok(())
     }
 

@@ -39,14 +39,13 @@ impl JetStream {
 
     /// All streams are there. Asks whether consumers of a session that should be kept still are.
     pub(super) fn on_streams(&mut self, link: &mut Link, shared: &mut Shared, sink: &mut impl Sink) {
-        let listens_to: Vec<usize> = link.listens_to().collect();
-        if !self.is_kept || listens_to.is_empty() {
+        if !self.is_kept || self.listeners.is_empty() {
             return self.open(link, shared, sink);
         }
-        self.step = Step::Consumers(listens_to.len());
+        self.step = Step::Consumers(self.listeners.len());
         link.outbox.append(&mut shared.pool, |out| {
-            for index in listens_to {
-                let subject = consumer_info_subject(&self.listeners[index].stream, &self.durable(index));
+            for (index, listener) in self.listeners.iter().enumerate() {
+                let subject = consumer_info_subject(&listener.stream, &self.durable(index));
                 encode_empty_request(&subject, &self.inbox("i", index as u64), out);
             }
         });
@@ -64,7 +63,7 @@ impl JetStream {
         } else {
             self.forget(link.id, sink);
         }
-        self.is_kept = link.config.persistent && self.all_made(link);
+        self.is_kept = link.config.persistent && self.all_made();
         self.listen(link, shared, !session_present);
         self.send_held(link, shared, sink);
     }
@@ -72,10 +71,8 @@ impl JetStream {
     /// Subscribes to what consumers send, and makes the consumers if they are to be made.
     fn listen(&self, link: &mut Link, shared: &mut Shared, makes: bool) {
         let persistent = link.config.persistent;
-        let listens_to: Vec<usize> = link.listens_to().collect();
         link.outbox.append(&mut shared.pool, |out| {
-            for index in listens_to {
-                let listener = &self.listeners[index];
+            for (index, listener) in self.listeners.iter().enumerate() {
                 let deliver_subject = self.delivery(index, persistent);
                 encode_subscribe(&deliver_subject, None, INBOX + 1 + index as u64, out);
                 if !makes {

@@ -14,11 +14,9 @@ use pubmark_model::qos::Qos;
 use pubmark_protocol::capabilities::{Capabilities, Features, Level, SentMeans};
 use pubmark_protocol::clients::{Goodbye, Outgoing, SessionConfig, SessionId, Subscription};
 use pubmark_protocol::clock;
-use pubmark_protocol::events::{Cause, Said, Sink, Token};
-use pubmark_wire::nats::jetstream::{
-    ID_HEADER_BYTES, delete_consumer_subject, encode_empty_request, encode_publish_with_id,
-};
-use pubmark_wire::nats::{END, Operation, PING, PONG, encode_publish, encode_unsubscribe};
+use pubmark_protocol::events::{Cause, Sink, Token};
+use pubmark_wire::nats::jetstream::{ID_HEADER_BYTES, delete_consumer_subject, encode_publish_with_id};
+use pubmark_wire::nats::{END, Operation, PING, PONG, encode_publish};
 
 use super::names;
 use crate::connection::{
@@ -55,8 +53,6 @@ pub(super) struct Listener {
     pub(super) stream: String,
     pub(super) subjects: Vec<String>,
     pub(super) qos: Qos,
-    /// Name of its consumer on this connection, where that is not kept.
-    pub(super) consumer: Option<Box<str>>,
 }
 
 /// A session's memory.
@@ -124,7 +120,6 @@ impl Dialect for JetStream {
             stream: names::stream(&entry.filter),
             subjects: opening.subjects(&entry.filter),
             qos: entry.qos,
-            consumer: None,
         };
         let listeners = config.subscriptions.iter().map(listener).collect();
         let topics = config.publications.iter().map(|publication| &*publication.topic);
@@ -152,7 +147,6 @@ impl Dialect for JetStream {
     fn begin(&mut self, _: &mut Link, _: &mut Shared) -> Result<(), Cause> {
         self.step = Step::LogIn;
         self.connection = self.connection.wrapping_add(1);
-        self.listeners.iter_mut().for_each(|listener| listener.consumer = None);
         self.own = format!("_INBOX.{}.{:x}-{}", self.name, self.mark, self.connection);
         self.opening.begin()
     }
@@ -213,21 +207,6 @@ impl Dialect for JetStream {
         Ok(())
     }
 
-    /// The consumer goes. That is handled beside what it has sent already, so its messages are not listened for any more before.
-    fn unsubscribe(&mut self, link: &mut Link, shared: &mut Shared, index: usize, sink: &mut impl Sink) {
-        let listener = &self.listeners[index];
-        let durable = link.config.persistent.then(|| self.durable(index));
-        let Some(consumer) = durable.as_deref().or(listener.consumer.as_deref()) else {
-            link.unsubscribed.remove(&index);
-            return sink.unsubscribed(link.id, index, Err(Said::words("it has no consumer")));
-        };
-        let subject = delete_consumer_subject(&listener.stream, consumer);
-        link.outbox.append(&mut shared.pool, |out| {
-            encode_unsubscribe(INBOX + 1 + index as u64, out);
-            encode_empty_request(&subject, &self.inbox("d", index as u64), out);
-        });
-    }
-
     fn has_room(&self) -> bool {
         self.in_flight.has_room()
     }
@@ -272,8 +251,8 @@ impl Dialect for JetStream {
 
 impl JetStream {
     /// Is every consumer made that there should be?
-    pub(super) fn all_made(&self, link: &Link) -> bool {
-        self.made >= link.listens_to().count()
+    pub(super) fn all_made(&self) -> bool {
+        self.made >= self.listeners.len()
     }
 
     /// Name of a listener's consumer, where it is kept.

@@ -20,13 +20,8 @@ use crate::payload;
 const SESSION_EXPIRY: Duration = Duration::from_secs(24 * 3_600);
 /// Filters in one SUBSCRIBE.
 const FILTERS_AT_A_TIME: usize = 64;
-/// SUBSCRIBE packets take the identifiers from here down, UNSUBSCRIBE the one below them, messages those from 1 up.
+/// SUBSCRIBE packets take the identifiers from here down, messages those from 1 up.
 const LAST_PACKET_ID: u16 = u16::MAX;
-
-/// The identifier of UNSUBSCRIBE in a session with so many subscriptions.
-pub(super) fn unsubscribe_id(subscriptions: usize) -> u16 {
-    usize::from(LAST_PACKET_ID).saturating_sub(subscriptions.div_ceil(FILTERS_AT_A_TIME)).max(1) as u16
-}
 
 impl<V: ProtocolVersion> Mqtt<V> {
     /// Appends CONNECT.
@@ -122,10 +117,8 @@ impl<V: ProtocolVersion> Mqtt<V> {
     /// The limits of this connection.
     fn take_limits(&mut self, link: &Link, connack: &Connack<'_>) {
         let properties = &connack.properties;
-        let identifiers = match link.config.subscriptions.len() {
-            0 => LAST_PACKET_ID,
-            subscriptions => unsubscribe_id(subscriptions) - 1,
-        };
+        let subscribes = link.config.subscriptions.len().div_ceil(FILTERS_AT_A_TIME);
+        let identifiers = usize::from(LAST_PACKET_ID).saturating_sub(subscribes) as u16;
         let window = properties.receive_maximum().unwrap_or(u16::MAX).min(link.config.in_flight_window);
         self.in_flight.set_limit(window.clamp(1, identifiers.max(1)));
         let aliases = if link.config.options.topic_alias { properties.topic_alias_maximum() } else { None };
@@ -146,24 +139,13 @@ impl<V: ProtocolVersion> Mqtt<V> {
         (0..self.answered).for_each(|index| sink.subscribed(link.id, index, Err(Said::code(code, reason_name(code)))));
     }
 
-    /// Asks for all subscriptions of the session that were not ended.
+    /// Asks for all subscriptions of the session.
     fn subscribe(&mut self, link: &mut Link, shared: &mut Shared) -> Result<(), Cause> {
         self.answered = 0;
         for (index, part) in link.config.subscriptions.chunks(FILTERS_AT_A_TIME).enumerate() {
-            let first = index * FILTERS_AT_A_TIME;
-            let asked: Vec<&Subscription> = part
-                .iter()
-                .zip(first..)
-                .filter(|(_, at)| !link.unsubscribed.contains(at))
-                .map(|(entry, _)| entry)
-                .collect();
-            if asked.is_empty() {
-                self.answered += part.len();
-                continue;
-            }
-            let filters: Vec<Cow<'_, str>> = asked.iter().map(|entry| written(&link.config.options, entry)).collect();
+            let filters: Vec<Cow<'_, str>> = part.iter().map(|entry| written(&link.config.options, entry)).collect();
             let requests: Vec<SubscribeRequest<'_>> =
-                filters.iter().zip(asked).map(|(filter, entry)| SubscribeRequest::new(filter, entry.qos)).collect();
+                filters.iter().zip(part).map(|(filter, entry)| SubscribeRequest::new(filter, entry.qos)).collect();
             let packet_id = LAST_PACKET_ID.saturating_sub(index as u16);
             let subscribe = Subscribe { packet_id, properties: Properties::NONE, filters: Filters::new(&requests) };
             let mut encoded = Ok(());
@@ -177,16 +159,16 @@ impl<V: ProtocolVersion> Mqtt<V> {
     pub(super) fn on_suback(&mut self, link: &Link, suback: &Suback<'_>, sink: &mut impl Sink) -> Result<(), Cause> {
         let first = usize::from(LAST_PACKET_ID - suback.packet_id) * FILTERS_AT_A_TIME;
         let end = link.config.subscriptions.len().min(first + FILTERS_AT_A_TIME);
-        let asked: Vec<usize> = (first..end).filter(|index| !link.unsubscribed.contains(index)).collect();
-        if asked.is_empty() || suback.codes.len() != asked.len() {
+        let asked = end.saturating_sub(first);
+        if asked == 0 || suback.codes.len() != asked {
             let (id, codes) = (suback.packet_id, suback.codes.len());
-            return Err(Cause::Protocol(format!("SUBACK {id} has {codes} codes for {} filters", asked.len())));
+            return Err(Cause::Protocol(format!("SUBACK {id} has {codes} codes for {asked} filters")));
         }
-        for (index, &code) in asked.into_iter().zip(suback.codes) {
+        for (index, &code) in (first..end).zip(suback.codes) {
             let refused = || Said::code(code, suback_name(V::VERSION, code));
             sink.subscribed(link.id, index, Qos::from_level(code).ok_or_else(refused));
         }
-        self.answered += end - first;
+        self.answered += asked;
         Ok(())
     }
 }

@@ -11,7 +11,6 @@ mod received_ids;
 mod receiving;
 mod sending;
 mod session;
-mod unsubscribing;
 mod version;
 
 pub use session::Mqtt;

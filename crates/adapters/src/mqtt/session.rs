@@ -1,6 +1,5 @@
 //! What MQTT adds to a connection: a session's memory, and which packet does what.
 
-use std::collections::VecDeque;
 use std::marker::PhantomData;
 
 use pubmark_model::qos::Qos;
@@ -29,8 +28,6 @@ pub struct Mqtt<V> {
     pub(super) aliases: Aliases,
     /// Subscriptions answered since the server last had no session.
     pub(super) answered: usize,
-    /// Subscriptions that are being ended, in order; an UNSUBSCRIBE of the first is on its way.
-    pub(super) ending: VecDeque<usize>,
     version: PhantomData<V>,
 }
 
@@ -48,13 +45,11 @@ impl<V: ProtocolVersion> Dialect for Mqtt<V> {
             received_ids: ReceivedIds::default(),
             aliases: Aliases::default(),
             answered: 0,
-            ending: VecDeque::new(),
             version: PhantomData,
         }
     }
 
     fn begin(&mut self, link: &mut Link, shared: &mut Shared) -> Result<(), Cause> {
-        self.ending.clear();
         self.say_connect(link, shared)
     }
 
@@ -83,7 +78,6 @@ impl<V: ProtocolVersion> Dialect for Mqtt<V> {
             }
             (Phase::Open, _) => match decode(V::VERSION, found).map_err(broken)? {
                 Packet::Suback(suback) => self.on_suback(link, &suback, sink),
-                Packet::Unsuback(unsuback) => self.on_unsuback(link, shared, &unsuback, sink),
                 Packet::Pingresp => Ok(()),
                 Packet::Disconnect(disconnect) => Err(said_goodbye(&disconnect)),
                 _ => Err(unexpected(packet, link.phase)),
@@ -98,10 +92,6 @@ impl<V: ProtocolVersion> Dialect for Mqtt<V> {
 
     fn answer(&mut self, link: &mut Link, shared: &mut Shared, answer: &Answer<'_>) -> Result<(), Refusal> {
         self.publish_answer(link, shared, answer)
-    }
-
-    fn unsubscribe(&mut self, link: &mut Link, shared: &mut Shared, index: usize, sink: &mut impl Sink) {
-        self.end_subscription(link, shared, index, sink);
     }
 
     fn has_room(&self) -> bool {

@@ -10,9 +10,7 @@ use pubmark_protocol::capabilities::{Capabilities, Features, Level, SentMeans};
 use pubmark_protocol::clients::{Outgoing, SessionConfig};
 use pubmark_protocol::events::{Cause, Said, Sink, Token};
 use pubmark_protocol::requests::{Answer, ReplyTo};
-use pubmark_wire::nats::{
-    END, Message, Operation, PING, PONG, encode_publish, encode_subscribe, encode_unsubscribe, subjects,
-};
+use pubmark_wire::nats::{END, Message, Operation, PING, PONG, encode_publish, encode_subscribe, subjects};
 
 use super::inbox::{Inbox, is_unserved};
 use super::opening::{self, LARGEST_PAYLOAD_BYTES, Opening};
@@ -41,8 +39,6 @@ pub struct Nats {
     awaited: Awaited,
     /// PONGs of this connection so far.
     pongs: u32,
-    /// Subscriptions that are being ended, each with the number of the PONG that says that it is.
-    ending: Vec<(u32, usize)>,
     opening: Opening,
     /// Where answers to its messages come, if they are requests.
     inbox: Option<Inbox>,
@@ -98,7 +94,6 @@ impl Dialect for Nats {
             refused: BTreeMap::new(),
             awaited: Awaited::Nothing,
             pongs: 0,
-            ending: vec![],
             opening,
             inbox,
             reply_subject: String::new(),
@@ -110,7 +105,6 @@ impl Dialect for Nats {
         self.awaited = Awaited::LogIn;
         self.refused.clear();
         self.pongs = 0;
-        self.ending.clear();
         self.opening.begin()
     }
 
@@ -174,17 +168,6 @@ impl Dialect for Nats {
         Ok(())
     }
 
-    fn unsubscribe(&mut self, link: &mut Link, shared: &mut Shared, index: usize, _: &mut impl Sink) {
-        link.pings = link.pings.wrapping_add(1);
-        self.ending.push((link.pings, index));
-        link.outbox.append(&mut shared.pool, |out| {
-            for (number, _) in (1..).zip(&self.subscriptions).filter(|(_, (of, _))| *of == index) {
-                encode_unsubscribe(number, out);
-            }
-            out.extend_from_slice(PING);
-        });
-    }
-
     fn ping(out: &mut Vec<u8>) {
         out.extend_from_slice(PING);
     }
@@ -210,8 +193,6 @@ impl Nats {
 
     fn on_pong(&mut self, link: &mut Link, shared: &mut Shared, sink: &mut impl Sink) {
         self.pongs = self.pongs.wrapping_add(1);
-        let ended = self.ending.iter().take_while(|(pong, _)| *pong == self.pongs).count();
-        self.ending.drain(..ended).for_each(|(_, index)| sink.unsubscribed(link.id, index, Ok(())));
         match std::mem::replace(&mut self.awaited, Awaited::Nothing) {
             Awaited::LogIn => {
                 let keep_alive_s = shared.config.keep_alive_s;
@@ -222,7 +203,7 @@ impl Nats {
                 }
             }
             Awaited::Subscriptions => {
-                for index in link.listens_to() {
+                for index in 0..link.config.subscriptions.len() {
                     let granted = self.refused.get(&index).map_or(Ok(Qos::BestEffort), |said| Err(said.clone()));
                     sink.subscribed(link.id, index, granted);
                 }
@@ -235,13 +216,11 @@ impl Nats {
     fn subscribe(&mut self, link: &mut Link, shared: &mut Shared) {
         self.awaited = Awaited::Subscriptions;
         link.pings = link.pings.wrapping_add(1);
-        let Link { outbox, config, unsubscribed, .. } = link;
+        let Link { outbox, config, .. } = link;
         let queue_group = config.options.shared.as_deref();
         outbox.append(&mut shared.pool, |out| {
-            for (number, (index, subject)) in (1..).zip(&self.subscriptions) {
-                if !unsubscribed.contains(index) {
-                    encode_subscribe(subject, queue_group, number, out);
-                }
+            for (number, (_, subject)) in (1..).zip(&self.subscriptions) {
+                encode_subscribe(subject, queue_group, number, out);
             }
             out.extend_from_slice(PING);
         });

@@ -162,15 +162,6 @@ impl Clients for RedisClients {
         }
     }
 
-    fn unsubscribe(&mut self, session: SessionId, index: usize, sink: &mut impl Sink) {
-        // A session of two connections asks or answers, so either of them refuses.
-        let (Session::One(connection) | Session::Two(Pair { pops: connection, .. })) =
-            self.sessions[session.0 as usize];
-        let (connections, mut mapped) = self.split(sink);
-        connections.unsubscribe(connection, index, &mut mapped);
-        self.settle(sink);
-    }
-
     fn flush(&mut self, session: SessionId, sink: &mut impl Sink) {
         let connection = match &self.sessions[session.0 as usize] {
             Session::One(connection) => *connection,

@@ -98,10 +98,6 @@ impl<S: Sink> Sink for Mapped<'_, S> {
         self.sink.subscribed(self.owner(connection), index, granted);
     }
 
-    fn unsubscribed(&mut self, connection: SessionId, index: usize, outcome: Result<(), Said>) {
-        self.sink.unsubscribed(self.owner(connection), index, outcome);
-    }
-
     /// Of two connections, told when both are gone.
     fn closed(&mut self, connection: SessionId, cause: Cause) {
         match self.pair(connection) {

@@ -4,8 +4,6 @@
 //! arrived is counted where it arrives. Messages come as pushes between the answers (RESP3), so one connection can
 //! publish and subscribe. A session that asks or answers does so over lists instead ([`super::lists`]).
 
-use std::collections::VecDeque;
-
 use pubmark_model::qos::Qos;
 use pubmark_protocol::capabilities::{Capabilities, Features, Level, SentMeans};
 use pubmark_protocol::clients::{Goodbye, Outgoing, SessionConfig, Subscription};
@@ -21,14 +19,12 @@ use crate::connection::{Dialect, Link, Measured, Phase, Refusal, Sending, Shared
 pub struct Redis {
     /// Of each publication: the command up to the payload's length.
     fronts: Vec<Box<[u8]>>,
-    /// Subscriptions in the order in which they are asked for; those that were ended are not among them.
+    /// Subscriptions in the order in which they are asked for.
     asked: Vec<Asked>,
     /// How many of them were answered.
     answered: usize,
     /// The refusal of a subscription's first word, until its last is answered.
     refused: Option<Said>,
-    /// Subscriptions that are being ended, in order, each with the words of it that are not answered.
-    ending: VecDeque<(usize, u32)>,
     /// Of a session that asks or answers: it has nothing of the above.
     lists: Option<Box<Lists>>,
 }
@@ -55,13 +51,6 @@ impl Kind {
         match self {
             Kind::Channel => b"SUBSCRIBE",
             Kind::Pattern => b"PSUBSCRIBE",
-        }
-    }
-
-    fn ends(self) -> &'static [u8] {
-        match self {
-            Kind::Channel => b"UNSUBSCRIBE",
-            Kind::Pattern => b"PUNSUBSCRIBE",
         }
     }
 }
@@ -122,7 +111,6 @@ impl Dialect for Redis {
 
     fn begin(&mut self, link: &mut Link, shared: &mut Shared) -> Result<(), Cause> {
         (self.answered, self.refused) = (0, None);
-        self.ending.clear();
         if let Some(lists) = &mut self.lists {
             lists.restart();
         }
@@ -191,10 +179,6 @@ impl Dialect for Redis {
         }
     }
 
-    fn unsubscribe(&mut self, link: &mut Link, shared: &mut Shared, index: usize, sink: &mut impl Sink) {
-        self.end_subscription(link, shared, index, sink);
-    }
-
     fn ping(out: &mut Vec<u8>) {
         encode_command(&[b"PING"], out);
     }
@@ -208,7 +192,7 @@ impl Dialect for Redis {
 
 impl Redis {
     fn of(fronts: Vec<Box<[u8]>>, asked: Vec<Asked>) -> Redis {
-        Redis { fronts, asked, answered: 0, refused: None, ending: VecDeque::new(), lists: None }
+        Redis { fronts, asked, answered: 0, refused: None, lists: None }
     }
 
     /// Makes the connection the one of its session that pops.
@@ -225,46 +209,12 @@ impl Redis {
         if let Some(lists) = &mut self.lists {
             lists.opened(link, shared, sink);
         }
-        self.asked.retain(|asked| !link.unsubscribed.contains(&asked.subscription));
         if !self.asked.is_empty() {
             link.outbox.append(&mut shared.pool, |out| {
                 for asked in &self.asked {
                     encode_command(&[asked.kind.begins(), asked.word.as_bytes()], out);
                 }
             });
-        }
-    }
-
-    /// Ends the words of a subscription that no other one has: to the server those are the same.
-    fn end_subscription(&mut self, link: &mut Link, shared: &mut Shared, index: usize, sink: &mut impl Sink) {
-        if self.answered < self.asked.len() {
-            link.unsubscribed.remove(&index);
-            return sink.unsubscribed(link.id, index, Err(Said::words("its subscriptions are not all answered")));
-        }
-        let (ended, kept): (Vec<Asked>, Vec<Asked>) =
-            std::mem::take(&mut self.asked).into_iter().partition(|asked| asked.subscription == index);
-        (self.answered, self.asked) = (kept.len(), kept);
-        let is_kept = |word: &Asked| self.asked.iter().any(|kept| (kept.kind, &kept.word) == (word.kind, &word.word));
-        let mut words = 0;
-        link.outbox.append(&mut shared.pool, |out| {
-            for word in ended.iter().filter(|word| !is_kept(word)) {
-                encode_command(&[word.kind.ends(), word.word.as_bytes()], out);
-                words += 1;
-            }
-        });
-        match words {
-            0 => sink.unsubscribed(link.id, index, Ok(())),
-            words => self.ending.push_back((index, words)),
-        }
-    }
-
-    /// The answer to the next word that was to end.
-    fn on_unsubscribed(&mut self, link: &Link, sink: &mut impl Sink) {
-        let Some((index, left)) = self.ending.front_mut() else { return };
-        *left -= 1;
-        if *left == 0 {
-            sink.unsubscribed(link.id, *index, Ok(()));
-            self.ending.pop_front();
         }
     }
 
@@ -276,10 +226,6 @@ impl Redis {
             }
             [b"subscribe" | b"psubscribe", _, _] => {
                 self.on_subscribed(link, Ok(Qos::BestEffort), sink);
-                Ok(())
-            }
-            [b"unsubscribe" | b"punsubscribe", _, _] => {
-                self.on_unsubscribed(link, sink);
                 Ok(())
             }
             // News of other kinds (client tracking) are not asked for.

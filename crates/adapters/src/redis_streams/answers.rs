@@ -54,10 +54,6 @@ impl RedisStreams {
                 Ok(())
             }
             (Awaited::Acknowledged, Reply::Integer(_)) => Ok(()),
-            (Awaited::Ended(index), Reply::Integer(_)) => {
-                sink.unsubscribed(link.id, index, Ok(()));
-                Ok(())
-            }
             (_, Reply::Error(words)) => Err(Cause::Server { said: Said::words((*words).to_owned()), too_large: false }),
             (awaited, other) => Err(Cause::Protocol(format!("{} in answer to {awaited:?}", kind(other)))),
         }
@@ -68,16 +64,14 @@ impl RedisStreams {
     fn on_hello(&mut self, link: &mut Link, shared: &mut Shared, sink: &mut impl Sink) {
         let persistent = link.config.persistent;
         let listed = if persistent { self.streams.len() } else { self.read };
-        let asks: Vec<usize> = (0..listed).filter(|stream| self.uses(link, *stream)).collect();
-        self.asked = asks.len();
+        self.asked = listed;
         if self.asked == 0 {
             return self.open(link, shared, sink);
         }
         let awaited = &mut self.awaited;
         link.outbox.append(&mut shared.pool, |out| {
             let group = self.group.as_bytes();
-            for index in asks {
-                let key = &self.streams[index];
+            for (index, key) in self.streams[..listed].iter().enumerate() {
                 if !persistent {
                     encode_command(&[b"XGROUP", b"DESTROY", key.as_bytes(), group], out);
                     awaited.push_back(Awaited::Destroyed);
@@ -111,8 +105,7 @@ impl RedisStreams {
             self.in_flight.hold_all();
         } else {
             self.forget(link.id, sink);
-            for index in link.listens_to() {
-                let listener = &self.listeners[index];
+            for (index, listener) in self.listeners.iter().enumerate() {
                 let refused = self.refused.iter().find(|(stream, _)| *stream == listener.stream);
                 let granted = refused.map_or(Ok(listener.qos), |(_, said)| Err(said.clone()));
                 sink.subscribed(link.id, index, granted);

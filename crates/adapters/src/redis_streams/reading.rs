@@ -4,7 +4,7 @@ use pubmark_model::qos::Qos;
 use pubmark_protocol::events::{Cause, Sink};
 use pubmark_wire::resp::{Value, Values, encode_command};
 
-use super::session::{Awaited, Listener, PAYLOAD, READ_BYTES, RedisStreams, TOPIC};
+use super::session::{Awaited, PAYLOAD, READ_BYTES, RedisStreams, TOPIC};
 use crate::connection::{Link, Shared, Times};
 use crate::redis::opening;
 
@@ -22,7 +22,7 @@ impl RedisStreams {
     /// Asks for entries: those read before and not acknowledged if `again`, otherwise new ones, for which the server waits.
     pub(super) fn read(&mut self, link: &mut Link, shared: &mut Shared, again: bool) {
         let granted: Vec<&String> = (0..self.read)
-            .filter(|index| self.refused.iter().all(|(refused, _)| refused != index) && self.uses(link, *index))
+            .filter(|index| self.refused.iter().all(|(refused, _)| refused != index))
             .map(|index| &self.streams[index])
             .collect();
         if granted.is_empty() {
@@ -73,7 +73,7 @@ impl RedisStreams {
             for _ in 0..entries {
                 let entry = entry(&mut values).ok_or_else(broken)?;
                 ids.push(entry.id);
-                let message = entry.message.filter(|(topic, _)| self.chooses(link, stream, topic));
+                let message = entry.message.filter(|(topic, _)| self.chooses(stream, topic));
                 chosen.extend(message.map(|(_, payload)| payload));
             }
             count += ids.len();
@@ -93,36 +93,10 @@ impl RedisStreams {
     }
 
     /// Does a filter of the session choose an entry of a stream?
-    fn chooses(&self, link: &Link, stream: usize, topic: &[u8]) -> bool {
+    fn chooses(&self, stream: usize, topic: &[u8]) -> bool {
         let Ok(topic) = std::str::from_utf8(topic) else { return false };
-        self.of_stream(link, stream).any(|listener| listener.filter.matches(topic))
-    }
-
-    fn of_stream(&self, link: &Link, stream: usize) -> impl Iterator<Item = &Listener> {
-        link.listens_to().map(|index| &self.listeners[index]).filter(move |listener| listener.stream == stream)
-    }
-
-    /// Does the session listen to anything that could be in a stream, or does it only write to it?
-    pub(super) fn uses(&self, link: &Link, stream: usize) -> bool {
-        stream >= self.read || self.of_stream(link, stream).next().is_some()
-    }
-
-    /// A stream that no other subscription reads loses the session's group; the server ends that behind the read that it is busy
-    /// with, so up to [`opening::wait_ms`] later. A stream that is read on has no filter that could be ended: we choose.
-    pub(super) fn end_subscription(
-        &mut self,
-        link: &mut Link,
-        shared: &mut Shared,
-        index: usize,
-        sink: &mut impl Sink,
-    ) {
-        let stream = self.listeners[index].stream;
-        if self.uses(link, stream) {
-            return sink.unsubscribed(link.id, index, Ok(()));
-        }
-        let words = [&b"XGROUP"[..], b"DESTROY", self.streams[stream].as_bytes(), self.group.as_bytes()];
-        link.outbox.append(&mut shared.pool, |out| encode_command(&words, out));
-        self.awaited.push_back(Awaited::Ended(index));
+        let mut listeners = self.listeners.iter().filter(|listener| listener.stream == stream);
+        listeners.any(|listener| listener.filter.matches(topic))
     }
 }
 

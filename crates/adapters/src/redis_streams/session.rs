@@ -46,8 +46,6 @@ pub(super) enum Awaited {
     Read { again: bool },
     /// XACK.
     Acknowledged,
-    /// The end of the group that the subscription with this index was alone to read.
-    Ended(usize),
 }
 
 /// A subscription.
@@ -182,10 +180,6 @@ impl Dialect for RedisStreams {
         }
         self.append(link, shared, message, Sending { tag, payload_bytes, repeated: false });
         Ok(())
-    }
-
-    fn unsubscribe(&mut self, link: &mut Link, shared: &mut Shared, index: usize, sink: &mut impl Sink) {
-        self.end_subscription(link, shared, index, sink);
     }
 
     fn has_room(&self) -> bool {

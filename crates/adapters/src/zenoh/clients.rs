@@ -9,7 +9,7 @@ use pubmark_protocol::clients::{
     Clients, Goodbye, OpenError, Outgoing, SessionConfig, SessionId, ShardConfig, Taken, Waker,
 };
 use pubmark_protocol::clock;
-use pubmark_protocol::events::{Cause, Connected, Delivery, Said, Sink, Token};
+use pubmark_protocol::events::{Cause, Connected, Delivery, Sink, Token};
 use pubmark_protocol::reactor::{Reactor, Ready};
 use pubmark_protocol::requests::{Answer, ReplyTo};
 
@@ -88,10 +88,7 @@ impl<V: Variant> ZenohClients<V> {
             },
             congestion: V::CONGESTION,
             publications: config.publications.clone(),
-            filters: (0..)
-                .zip(config.subscriptions.iter().map(|subscription| subscription.filter.clone()))
-                .filter(|(index, _)| !session.unsubscribed.contains(index))
-                .collect(),
+            filters: config.subscriptions.iter().map(|subscription| subscription.filter.clone()).collect(),
             answers: config.options.answers_at.is_some(),
             asks_for: asks.then(|| config.options.gives_up_after.unwrap_or_default()),
         }
@@ -148,23 +145,15 @@ impl<V: Variant> ZenohClients<V> {
         let Post { notices, done, arrivals, payloads, missed } = &mut post;
         let found = !(notices.is_empty() && done.is_empty() && arrivals.is_empty()) || *missed > 0;
         self.tell_too_late(sink);
-        let (mut lost, mut unsubscribed) = (Vec::new(), Vec::new());
+        let mut lost = Vec::new();
         for notice in notices.drain(..) {
             match notice {
                 Notice::Opened(key, outcome) => self.opened(key, outcome, sink),
-                Notice::Unsubscribed(key, index, outcome) => unsubscribed.push((key, index, outcome)),
                 Notice::Lost(key) => lost.push(key),
             }
         }
         self.settle(done.drain(..), sink);
         self.deliver(arrivals, payloads, sink);
-        // Behind what came before it was.
-        for (key, index, outcome) in unsubscribed {
-            let session = &self.sessions[key.session as usize];
-            if session.key() == key {
-                sink.unsubscribed(session.id, index, outcome);
-            }
-        }
         if *missed > 0 {
             sink.missed(std::mem::take(missed));
         }
@@ -191,7 +180,7 @@ impl<V: Variant> ZenohClients<V> {
             Ok(Opened { connection, subscriptions }) => {
                 session.phase = Phase::Open(connection);
                 sink.connected(id, Connected::default());
-                for (index, made) in subscriptions {
+                for (index, made) in subscriptions.into_iter().enumerate() {
                     sink.subscribed(id, index, made.map(|()| session.config.subscriptions[index].qos));
                 }
                 if std::mem::take(&mut session.blocked) {
@@ -401,24 +390,6 @@ impl<V: Variant> Clients for ZenohClients<V> {
         let kept = Answer { to, qos, number, publisher, sequence, due_ns, received_ns, payload_bytes: asked_bytes };
         self.stage(session, connection, answer.token(), payload_bytes, What::Answer(Box::new((request, kept))));
         Taken::Yes
-    }
-
-    fn unsubscribe(&mut self, session: SessionId, index: usize, sink: &mut impl Sink) {
-        let entry = &mut self.sessions[session.0 as usize];
-        let outcome = match (entry.config.keeps_subscription(index), &entry.phase) {
-            (Some(said), _) => Err(said),
-            (None, Phase::Opening) => Err(Said::words("the session is not connected")),
-            (None, Phase::Closed) => Ok(()),
-            (None, Phase::Open(connection)) => {
-                self.helpers.unsubscribe(Arc::clone(connection), entry.key(), index, !V::BETWEEN_PEERS);
-                entry.unsubscribed.insert(index);
-                return;
-            }
-        };
-        if outcome.is_ok() {
-            entry.unsubscribed.insert(index);
-        }
-        sink.unsubscribed(session, index, outcome);
     }
 
     fn flush(&mut self, _: SessionId, sink: &mut impl Sink) {

@@ -1,8 +1,7 @@
 //! An open session of the library's, and the gate that says who may still put into it.
 
-use std::collections::BTreeMap;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex};
 
 use ::zenoh::Session;
 use ::zenoh::key_expr::KeyExpr;
@@ -39,8 +38,8 @@ pub struct Connection {
     /// What it publishes, each with its topic, which the other side knows by a number. They are not declared as publishers: a
     /// declared one sends nothing until it has heard of a subscription, which takes its time after a reconnect.
     pub(super) publications: Vec<(KeyExpr<'static>, Publication)>,
-    /// By index in the session's list: what is undeclared when a subscription ends, or with the session.
-    pub(super) subscribers: Mutex<BTreeMap<usize, Subscriber<()>>>,
+    /// Undeclared where they are dropped, so with the session.
+    pub(super) _subscribers: Vec<Subscriber<()>>,
     pub(super) congestion: CongestionControl,
     /// Its messages are requests.
     pub(super) asking: Option<Arc<Asking>>,

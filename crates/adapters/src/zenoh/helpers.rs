@@ -10,7 +10,7 @@ use ::zenoh::Wait as _;
 use pubmark_protocol::events::{Cause, Said};
 
 use super::connection::Connection;
-use super::mailbox::{Key, Mailbox, Notice};
+use super::mailbox::{Mailbox, Notice};
 use super::opening::{self, Opening};
 
 /// Threads of a shard: so many openings and closings can wait at a time.
@@ -21,7 +21,6 @@ const JOIN_WITHIN: Duration = Duration::from_secs(12);
 /// Something to do.
 enum Task {
     Open(Box<Opening>),
-    Unsubscribe { connection: Arc<Connection>, key: Key, index: usize, has_router: bool },
     Close(Arc<Connection>),
 }
 
@@ -64,11 +63,6 @@ impl Helpers {
     /// Opens a connection, whose fate comes to the mailbox.
     pub fn open(&self, opening: Box<Opening>) {
         self.give(Task::Open(opening));
-    }
-
-    /// Ends a subscription of a connection, which comes to the mailbox.
-    pub fn unsubscribe(&self, connection: Arc<Connection>, key: Key, index: usize, has_router: bool) {
-        self.give(Task::Unsubscribe { connection, key, index, has_router });
     }
 
     /// Closes a connection.
@@ -132,12 +126,6 @@ fn run(shared: &Shared, mailbox: &Arc<Mailbox>) {
                 mailbox.tell(Notice::Opened(key, opened.unwrap_or_else(|_| panicked())));
             }
             Task::Open(_) => {}
-            Task::Unsubscribe { connection, key, index, has_router } => {
-                let unsubscribe = || opening::unsubscribe(&connection, index, has_router);
-                let panicked = |_| Err(Said::words("the library panicked"));
-                let outcome = catch_unwind(AssertUnwindSafe(unsubscribe)).unwrap_or_else(panicked);
-                mailbox.tell(Notice::Unsubscribed(key, index, outcome));
-            }
             Task::Close(connection) => close(&connection),
         }
     }

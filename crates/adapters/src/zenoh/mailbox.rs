@@ -30,8 +30,6 @@ pub struct Key {
 pub enum Notice {
     /// It is open; each subscription was made or not. Or it is not open.
     Opened(Key, Result<Opened, Cause>),
-    /// One of its subscriptions has ended, or why not.
-    Unsubscribed(Key, usize, Result<(), Said>),
     /// It has nobody on the other side any more.
     Lost(Key),
 }
@@ -40,8 +38,8 @@ pub enum Notice {
 pub struct Opened {
     /// The connection.
     pub connection: Arc<Connection>,
-    /// By index in the session's list.
-    pub subscriptions: Vec<(usize, Result<(), Said>)>,
+    /// In the order of the session's list.
+    pub subscriptions: Vec<Result<(), Said>>,
 }
 
 /// What became of a message for the library.

@@ -1,9 +1,8 @@
 //! How a connection is made: the library's session, then its subscribers and publishers. On a helper's thread.
 
-use std::collections::BTreeMap;
 use std::net::{SocketAddr, TcpStream};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, AtomicU32, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use ::zenoh::pubsub::Subscriber;
@@ -39,8 +38,8 @@ pub struct Opening {
     pub congestion: CongestionControl,
     /// What it publishes.
     pub publications: Vec<Publication>,
-    /// Filters of its subscriptions that were not ended, each with its index in the session's list.
-    pub filters: Vec<(usize, Box<str>)>,
+    /// Filters of its subscriptions.
+    pub filters: Vec<Box<str>>,
     /// What comes to them is answered.
     pub answers: bool,
     /// What it publishes are requests, whose answers are awaited for so long.
@@ -58,17 +57,16 @@ impl Opening {
 pub fn open(opening: Opening, mailbox: &Arc<Mailbox>) -> Result<Opened, Cause> {
     let (session, place) = open_session(&opening)?;
     let made = watch(&session, &place, opening.key, mailbox).and_then(|()| {
-        let mut subscribers = BTreeMap::new();
-        let subscriptions = opening.filters.iter().map(|(index, filter)| {
-            let made = match (opening.asks_for, opening.answers) {
+        let mut subscribers = Vec::new();
+        let subscriptions = opening.filters.iter().map(|filter| {
+            match (opening.asks_for, opening.answers) {
                 // Answers come to who asked, without being subscribed to.
                 (Some(_), _) => Ok(()),
                 (None, true) => asking::listen(&session, filter, opening.key, mailbox),
                 (None, false) => subscribe(&session, filter, opening.key, mailbox).map(|subscriber| {
-                    subscribers.insert(*index, subscriber);
+                    subscribers.push(subscriber);
                 }),
-            };
-            (*index, made)
+            }
         });
         let subscriptions = subscriptions.collect();
         if opening.asks_for.is_none() && !opening.filters.is_empty() && matches!(place, Place::Router(_)) {
@@ -80,13 +78,14 @@ pub fn open(opening: Opening, mailbox: &Arc<Mailbox>) -> Result<Opened, Cause> {
             let key = session.declare_keyexpr(key).wait().map_err(|error| refused(first_line(&error.to_string())))?;
             Ok((key, publication))
         });
-        Ok((publications.collect::<Result<Vec<_>, Cause>>()?, Mutex::new(subscribers), subscriptions))
+        Ok((publications.collect::<Result<Vec<_>, Cause>>()?, subscribers, subscriptions))
     });
     match made {
         Ok((publications, subscribers, subscriptions)) => {
             let (congestion, gate) = (opening.congestion, Gate::default());
             let asking = opening.asks_for.map(|patience| Arc::new(Asking::new(patience, opening.key, mailbox)));
-            let connection = Arc::new(Connection { session, publications, subscribers, congestion, asking, gate });
+            let connection =
+                Arc::new(Connection { session, publications, _subscribers: subscribers, congestion, asking, gate });
             Ok(Opened { connection, subscriptions })
         }
         Err(cause) => {
@@ -169,16 +168,6 @@ fn await_router(session: &Session) -> Result<(), Said> {
         Err(_) => Ok(()),
         Ok(_) => Err(refused("the router did not answer behind the subscriptions")),
     }
-}
-
-/// Ends a subscription. When this returns, nothing of it is on its way to the mailbox: a router has been asked behind it, and between
-/// peers the library hands on nothing that no subscriber of ours is there for.
-pub fn unsubscribe(connection: &Connection, index: usize, has_router: bool) -> Result<(), Said> {
-    let subscriber = connection.subscribers.lock().unwrap_or_else(PoisonError::into_inner).remove(&index);
-    let Some(subscriber) = subscriber else { return Err(Said::words("it is not subscribed to")) };
-    let undeclared = subscriber.undeclare().wait_callbacks().wait();
-    undeclared.map_err(|error| Said::words(first_line(&error.to_string())))?;
-    if has_router { await_router(&connection.session) } else { Ok(()) }
 }
 
 fn subscribe(session: &Session, filter: &str, key: Key, mailbox: &Arc<Mailbox>) -> Result<Subscriber<()>, Said> {

@@ -1,6 +1,6 @@
 //! One session as its shard sees it.
 
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
@@ -25,8 +25,6 @@ pub enum Phase {
 pub struct Session {
     pub(super) id: SessionId,
     pub(super) config: SessionConfig,
-    /// Those of its subscriptions that were ended.
-    pub(super) unsubscribed: BTreeSet<usize>,
     pub(super) phase: Phase,
     /// Number of its connection.
     generation: u32,
@@ -50,7 +48,6 @@ impl Session {
         Session {
             id,
             config,
-            unsubscribed: BTreeSet::new(),
             phase: Phase::Closed,
             generation: 0,
             wanted: Arc::new(AtomicU32::new(0)),

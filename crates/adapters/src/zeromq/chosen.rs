@@ -25,8 +25,7 @@ pub enum Arrival<'a> {
 
 /// The filters of a session, and the message that is arriving.
 pub struct Chosen {
-    /// In the order of its subscriptions; `None` in place of one that was ended.
-    filters: Box<[Option<TopicFilter>]>,
+    filters: Box<[TopicFilter]>,
     /// Of the message that arrives, or of the last one.
     topic: Vec<u8>,
     /// Does a filter choose it?
@@ -38,7 +37,7 @@ pub struct Chosen {
 impl Chosen {
     /// By these filters.
     pub fn new(subscriptions: &[Subscription]) -> Chosen {
-        let filter = |subscription: &Subscription| Some(TopicFilter(subscription.filter.to_string()));
+        let filter = |subscription: &Subscription| TopicFilter(subscription.filter.to_string());
         let filters = subscriptions.iter().map(filter).collect();
         let mut chosen = Chosen { filters, topic: Vec::new(), chosen: false, frames: 0 };
         chosen.look(b"");
@@ -50,18 +49,9 @@ impl Chosen {
         self.frames = 0;
     }
 
-    /// This one chooses nothing any more.
-    pub fn end(&mut self, index: usize) {
-        self.filters[index] = None;
-        self.topic.clear();
-        if self.frames == 0 {
-            self.look(b"");
-        }
-    }
-
     /// The prefixes to be asked for, each once.
     pub fn prefixes(&self) -> BTreeSet<&str> {
-        self.filters.iter().flatten().map(|filter| prefix(&filter.0)).collect()
+        self.filters.iter().map(|filter| prefix(&filter.0)).collect()
     }
 
     /// A frame of the peer's.
@@ -87,7 +77,7 @@ impl Chosen {
         }
         self.topic.clear();
         let text = std::str::from_utf8(topic).ok().filter(|text| text.len() <= LONGEST_TOPIC_BYTES);
-        self.chosen = text.is_some_and(|text| self.filters.iter().flatten().any(|filter| filter.matches(text)));
+        self.chosen = text.is_some_and(|text| self.filters.iter().any(|filter| filter.matches(text)));
         // What is too long or no text is chosen by nothing and looked at again.
         self.topic.extend_from_slice(text.unwrap_or_default().as_bytes());
     }
@@ -122,21 +112,6 @@ mod tests {
         {
             assert_eq!(two(&mut chosen, topic.as_bytes()), expected, "{topic}");
         }
-    }
-
-    #[test]
-    fn a_filter_that_was_ended_chooses_nothing_and_the_others_do() {
-        let mut chosen = chosen(&["a/b", "a/+", "c"]);
-        assert!(two(&mut chosen, b"c"));
-        chosen.end(2);
-        assert!(!two(&mut chosen, b"c"), "the same topic again");
-        assert!(two(&mut chosen, b"a/b"));
-        chosen.end(0);
-        assert!(two(&mut chosen, b"a/b"), "the other filter chooses it, too");
-        assert_eq!(chosen.prefixes().into_iter().collect::<Vec<_>>(), ["a/"]);
-        chosen.end(1);
-        assert!(!two(&mut chosen, b"a/b"));
-        assert!(chosen.prefixes().is_empty());
     }
 
     #[test]

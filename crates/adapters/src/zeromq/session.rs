@@ -4,16 +4,14 @@
 //! the peer has read them. A publisher hears from its peer what is wanted; until the first such wish, or for a while, it does
 //! not count as connected.
 
-use std::collections::VecDeque;
-
 use pubmark_model::qos::Qos;
 use pubmark_protocol::capabilities::{Capabilities, Features, Level, SentMeans};
 use pubmark_protocol::clients::{Outgoing, SessionConfig};
 use pubmark_protocol::clock;
 use pubmark_protocol::events::{Cause, Connected, Said, Sink};
 use pubmark_wire::zmtp::{
-    Command, DecodeError, Found, Item, SocketType, append_frame_front, encode_cancel, encode_ping, encode_pong,
-    encode_subscribe, encode_subscription_message, next, prefix,
+    Command, DecodeError, Found, Item, SocketType, append_frame_front, encode_ping, encode_pong, encode_subscribe,
+    encode_subscription_message, next,
 };
 
 use super::chosen::{Arrival, Chosen};
@@ -27,8 +25,6 @@ const LARGEST_PAYLOAD_BYTES: u32 = 1 << 30;
 const TELLS_WITHIN_NS: u64 = 100_000_000;
 /// Context of the PING behind subscriptions, to tell its PONG from those of signs of life.
 const BEHIND_SUBSCRIPTIONS: &[u8] = b"subscribed";
-/// The same behind the end of one.
-const BEHIND_AN_END: &[u8] = b"unsubscribed";
 /// Most PONGs that wait for a socket: a peer that sends more PINGs does not read.
 const MOST_PONGS: u16 = 1_000;
 
@@ -51,8 +47,6 @@ enum Side {
         chosen: Chosen,
         /// Subscriptions were sent, and their PONG is awaited.
         awaited: bool,
-        /// Subscriptions whose end was sent and whose PONG is awaited, in order.
-        ending: VecDeque<usize>,
     },
 }
 
@@ -92,7 +86,7 @@ impl Dialect for ZeroMq {
         let side = if config.subscriptions.is_empty() {
             Side::Publisher(Wanted::new(&config.publications))
         } else {
-            Side::Subscriber { chosen: Chosen::new(&config.subscriptions), awaited: false, ending: VecDeque::new() }
+            Side::Subscriber { chosen: Chosen::new(&config.subscriptions), awaited: false }
         };
         ZeroMq { stage: Stage::Greeting, minor: 0, pongs: 0, side, accepts: false }
     }
@@ -101,10 +95,9 @@ impl Dialect for ZeroMq {
         (self.stage, self.minor, self.pongs) = (Stage::Greeting, 0, 0);
         match &mut self.side {
             Side::Publisher(wanted) => wanted.forget(),
-            Side::Subscriber { chosen, awaited, ending } => {
+            Side::Subscriber { chosen, awaited } => {
                 chosen.forget();
                 *awaited = false;
-                ending.clear();
             }
         }
         opening::begin(link, shared, self.accepts)
@@ -176,10 +169,6 @@ impl Dialect for ZeroMq {
         Ok(())
     }
 
-    fn unsubscribe(&mut self, link: &mut Link, shared: &mut Shared, index: usize, sink: &mut impl Sink) {
-        self.cancel(link, shared, index, sink);
-    }
-
     fn ping(out: &mut Vec<u8>) {
         encode_ping(b"", out);
     }
@@ -227,8 +216,7 @@ impl ZeroMq {
 
     fn subscribe(&mut self, link: &mut Link, shared: &mut Shared, sink: &mut impl Sink) {
         let has_commands = self.answers_pings();
-        let Side::Subscriber { chosen, awaited, .. } = &mut self.side else { return };
-        link.unsubscribed.iter().for_each(|index| chosen.end(*index));
+        let Side::Subscriber { chosen, awaited } = &mut self.side else { return };
         link.outbox.append(&mut shared.pool, |out| {
             for prefix in chosen.prefixes() {
                 match has_commands {
@@ -250,40 +238,9 @@ impl ZeroMq {
     fn on_subscribed(&mut self, link: &Link, sink: &mut impl Sink) {
         let Side::Subscriber { awaited, .. } = &mut self.side else { return };
         if std::mem::take(awaited) {
-            for index in link.listens_to() {
+            for index in 0..link.config.subscriptions.len() {
                 sink.subscribed(link.id, index, Ok(Qos::BestEffort));
             }
-        }
-    }
-
-    /// Takes a wish back, unless another filter needs it; what arrives all the same is chosen by no filter from here on. A peer
-    /// that answers no PING is not waited for.
-    fn cancel(&mut self, link: &mut Link, shared: &mut Shared, index: usize, sink: &mut impl Sink) {
-        let has_commands = self.answers_pings();
-        let Side::Subscriber { chosen, ending, .. } = &mut self.side else { return };
-        chosen.end(index);
-        let prefix = prefix(&link.config.subscriptions[index].filter);
-        let is_needed = chosen.prefixes().contains(prefix);
-        link.outbox.append(&mut shared.pool, |out| match has_commands {
-            _ if is_needed => {}
-            true => {
-                encode_cancel(prefix.as_bytes(), out);
-                encode_ping(BEHIND_AN_END, out);
-            }
-            false => encode_subscription_message(false, prefix.as_bytes(), out),
-        });
-        if has_commands && !is_needed {
-            ending.push_back(index);
-        } else {
-            sink.unsubscribed(link.id, index, Ok(()));
-        }
-    }
-
-    /// The peer has read that we take a wish back.
-    fn on_cancelled(&mut self, link: &Link, sink: &mut impl Sink) {
-        let Side::Subscriber { ending, .. } = &mut self.side else { return };
-        if let Some(index) = ending.pop_front() {
-            sink.unsubscribed(link.id, index, Ok(()));
         }
     }
 
@@ -299,8 +256,6 @@ impl ZeroMq {
             (Command::Pong { context }, _) => {
                 if *context == BEHIND_SUBSCRIPTIONS {
                     self.on_subscribed(link, sink);
-                } else if *context == BEHIND_AN_END {
-                    self.on_cancelled(link, sink);
                 }
                 Ok(())
             }

@@ -8,7 +8,6 @@ mod requests;
 mod sessions;
 mod sharing;
 mod stamps;
-mod unsubscribing;
 mod working;
 
 use pubmark_model::qos::Qos;
@@ -132,7 +131,6 @@ pub fn all() -> Vec<Case> {
         large("a clean session forgets", sessions::clean_forgets),
         large("unanswered messages are sent again when the session is there", sessions::sent_again),
         large("unanswered messages of a lost session are told", sessions::lost_session),
-        large("an ended subscription is silent and stays so", unsubscribing::an_ended_subscription_is_silent),
         large("each message goes to one member of a shared group", sharing::each_message_goes_to_one_member),
         large("a subscriber at work is given nothing more", working::one_at_a_time),
         large("a subscriber long at work is not cut off", working::a_long_time),

@@ -3,9 +3,8 @@
 use pubmark_conformance::peer::{session, subscriber};
 use pubmark_conformance::recorder::Event;
 use pubmark_model::qos::Qos;
-use pubmark_protocol::clients::{Clients as _, Goodbye, SessionConfig, SessionId, SessionOptions, Subscription};
+use pubmark_protocol::clients::{Goodbye, SessionConfig, SessionId, SessionOptions, Subscription};
 use pubmark_protocol::events::Cause;
-use pubmark_testing::assert_count_eq;
 
 use crate::script::{
     Meeting, Script, bind_ok, channel_ok, close, consume_ok, declare_ok, message, method, qos_ok, short,
@@ -210,59 +209,6 @@ fn a_queue_that_is_not_ours_to_ask_for_refuses_the_session() {
     expect_question(&mut meeting, &mut script);
     script.say(&[channel_ok(1), close(1, 405, "RESOURCE_LOCKED - locked", (50, 10))].concat());
     assert!(matches!(meeting.end_of(id), Cause::Refused(said) if said.reason == "RESOURCE_LOCKED - locked"));
-}
-
-/// `queue.unbind-ok`.
-fn unbind_ok() -> Vec<u8> {
-    method(1, 50, 51, &[])
-}
-
-#[test]
-fn a_subscription_ends_with_its_binding_and_is_not_bound_again() {
-    let mut meeting = Meeting::new();
-    let (id, mut script) = meeting.log_in(filters(Qos::BestEffort, &["a/+", "b/#", "a/+"]));
-    script.open_plain(&mut meeting.peer);
-    script.expect(&mut meeting.peer, 1, 50, 10);
-    script.say(&declare_ok("q"));
-    for key in ["a.*", "b.#", "a.*"] {
-        expect_bind(&mut meeting, &mut script, "q", key);
-    }
-    script.expect(&mut meeting.peer, 1, 60, 20);
-    script.say(&[bind_ok(), bind_ok(), bind_ok(), consume_ok()].concat());
-    meeting.peer.wait("answers", |record| record.count(|event| matches!(event, Event::Subscribed(..))) == 3);
-    let end = |meeting: &mut Meeting, index| {
-        let peer = &mut meeting.peer;
-        peer.clients.unsubscribe(id, index, &mut peer.record);
-        peer.record.events.last().cloned()
-    };
-    assert_eq!(end(&mut meeting, 0), Some(Event::Unsubscribed(id, 0, Ok(()))), "the other one has the binding");
-    assert_ne!(end(&mut meeting, 1), Some(Event::Unsubscribed(id, 1, Ok(()))));
-    let said = script.expect(&mut meeting.peer, 1, 50, 50);
-    assert!(said.ends_with(&[&short("amq.topic")[..], &short("b.#"), &[0; 4]].concat()), "{}", said.escape_ascii());
-    // What was in the queue already.
-    script.say(&[message(1, 5), unbind_ok()].concat());
-    meeting.peer.wait("ended", |record| record.events.last() == Some(&Event::Unsubscribed(id, 1, Ok(()))));
-    assert_count_eq!(meeting.peer.record.sequences(id), [5]);
-    meeting.peer.leave(id, Goodbye::Cut);
-    let mut script = meeting.accept_again(id);
-    script.log_in(&mut meeting.peer);
-    script.open_plain(&mut meeting.peer);
-    script.expect(&mut meeting.peer, 1, 50, 10);
-    script.say(&declare_ok("q"));
-    expect_bind(&mut meeting, &mut script, "q", "a.*");
-    script.expect(&mut meeting.peer, 1, 60, 20);
-    let early = end(&mut meeting, 2);
-    assert!(matches!(early, Some(Event::Unsubscribed(_, 2, Err(_)))), "it is not granted yet");
-    script.say(&[bind_ok(), consume_ok()].concat());
-    meeting.peer.wait("the answer", |record| matches!(record.events.last(), Some(Event::Subscribed(_, 2, Ok(_)))));
-    assert_eq!(told(&meeting).len(), 4);
-    script.say(&unbind_ok());
-    meeting.peer.wait("closed", |record| record.causes(id).len() == 2);
-    let causes = meeting.peer.record.causes(id);
-    assert!(
-        matches!(&causes[..], [Cause::Ours, Cause::Protocol(why)] if why.contains("answers nothing")),
-        "{causes:?}"
-    );
 }
 
 /// The queue of the suite's group.

@@ -1,14 +1,13 @@
 //! Messages of the server's: whole, cut, in parts, interleaved, too many.
 
 use pubmark_conformance::peer::{session, subscriber};
-use pubmark_conformance::recorder::Event;
 use pubmark_model::qos::Qos;
-use pubmark_protocol::clients::{Clients as _, SessionConfig, SessionId, Subscription};
+use pubmark_protocol::clients::{SessionConfig, SessionId, Subscription};
 use pubmark_protocol::events::Cause;
 use pubmark_testing::{assert_count, assert_count_eq};
-use pubmark_wire::amqp10::{Detach, Flow, Performative, Role, State, Transfer, composite};
+use pubmark_wire::amqp10::{Performative, Role, State, Transfer, composite};
 
-use crate::script::{CHANNEL, Script, Until, delivery, flow, message};
+use crate::script::{CHANNEL, Script, Until, delivery, message};
 
 fn opened(qos: Qos) -> (Script, SessionId) {
     let mut script = Script::new();
@@ -186,37 +185,4 @@ fn a_server_that_breaks_the_rules_of_delivery_is_left() {
     script.pour(id, &encoded(&many));
     script.peer.wait("all", |record| record.sequences(id).len() == 1_001 || !record.causes(id).is_empty());
     assert!(script.peer.record.sequences(id).len() >= 1_000);
-}
-
-#[test]
-fn a_subscription_ends_with_its_link_and_the_other_one_goes_on() {
-    let (mut script, id) = with_two();
-    let end = |script: &mut Script, index| script.peer.clients.unsubscribe(id, index, &mut script.peer.record);
-    let ended = |script: &Script| script.peer.record.count(|event| *event == Event::Unsubscribed(id, 0, Ok(())));
-    let payloads: Vec<Vec<u8>> = (0..900).map(|sequence| message(sequence, 16)).collect();
-    end(&mut script, 0);
-    let detach = script.expect("detach", |performative| match performative {
-        Performative::Detach(ours) => Some((ours.handle, ours.closed, ours.error.is_none())),
-        _ => None,
-    });
-    assert_eq!(detach, (0, true, true));
-    // So many that credit would be given again, and a question about the link: nothing is said of it any more.
-    let on_its_way: Vec<_> = (0..).zip(&payloads).map(|(id, payload)| delivery(id, true, payload)).collect();
-    script.say(&encoded(&on_its_way));
-    script.peer.wait("all", |record| record.sequences(id).len() == 900);
-    assert_eq!(ended(&script), 0);
-    let begin = script.begin;
-    let question = Flow { handle: Some(0), echo: true, ..flow(&begin) };
-    script.say_with(|out| question.encode(CHANNEL, out));
-    assert_eq!(script.expect_flow().handle, None);
-    script.say_with(|out| Detach { handle: 0, closed: true, error: None }.encode(CHANNEL, out));
-    script.peer.wait("ended", |record| record.events.last() == Some(&Event::Unsubscribed(id, 0, Ok(()))));
-    script.say(&encoded(&[Transfer { handle: 1, ..delivery(900, false, &payloads[0]) }]));
-    assert_eq!(script.expect_accepted(), (900, 900));
-    end(&mut script, 0);
-    assert!(matches!(script.peer.record.events.last(), Some(Event::Unsubscribed(_, 0, Err(_)))), "it has no link");
-    // Who sends on a link that is closed breaks the protocol.
-    script.say(&encoded(&[delivery(901, true, &payloads[0])]));
-    assert!(matches!(script.end_of(id), Cause::Protocol(_)));
-    assert_eq!(ended(&script), 1);
 }

@@ -3,7 +3,7 @@
 use pubmark_conformance::peer::{RUN, subscriber};
 use pubmark_conformance::recorder::Event;
 use pubmark_model::qos::Qos;
-use pubmark_protocol::clients::{Clients as _, Goodbye, SessionId};
+use pubmark_protocol::clients::{Goodbye, SessionId};
 use pubmark_protocol::events::{Cause, Said};
 use pubmark_protocol::header;
 use pubmark_testing::{assert_count, assert_count_eq};
@@ -186,67 +186,4 @@ fn who_leaves_says_so() {
     let message = said.message();
     assert_eq!((message.kind, message.token), (Kind::NonConfirmable, asked.token()));
     assert_eq!(message.options.get(number::OBSERVE), Some(&[1][..]));
-}
-
-fn ended(stage: &Stage) -> Vec<Result<(), Said>> {
-    stage.peer.record.all(|event| match event {
-        Event::Unsubscribed(_, 0, outcome) => Some(outcome.clone()),
-        _ => None,
-    })
-}
-
-/// Asks for the end of a subscription; the request for it.
-fn end(stage: &mut Stage, id: SessionId) -> Heard {
-    stage.peer.clients.unsubscribe(id, 0, &mut stage.peer.record);
-    let asked = stage.hear();
-    assert_eq!(asked.message().options.get(number::OBSERVE), Some(&[1][..]));
-    asked
-}
-
-#[test]
-fn the_end_of_a_subscription_is_asked_for_at_its_level_until_it_is_answered() {
-    for (qos, kind) in [(Qos::BestEffort, Kind::NonConfirmable), (Qos::AtLeastOnce, Kind::Confirmable)] {
-        let (mut stage, id, asked) = observed(qos);
-        let first = end(&mut stage, id);
-        assert_eq!((first.message().kind, first.token()), (kind, asked.token()));
-        let path: Vec<&[u8]> = first.message().options.all(number::URI_PATH).collect();
-        assert_eq!(path, [&b"ps"[..], b"a", b"+"]);
-        let second = stage.hear();
-        assert_eq!(first.id() == second.id(), kind == Kind::Confirmable);
-        // It was on its way.
-        stage.say(&notification(&asked, Kind::NonConfirmable, 50, 9, &payload(9, 24)));
-        stage.peer.wait("it", |record| record.sequences(id) == [9]);
-        assert_eq!(ended(&stage), []);
-        // Whatever the state of the topic is.
-        let answers = if kind == Kind::Confirmable { Kind::Acknowledgement } else { kind };
-        stage.say(&response(answers, Code::NOT_FOUND, second.id(), second.token(), &[], b""));
-        stage.ignore(50);
-        assert_eq!((ended(&stage), stage.peer.record.causes(id)), (vec![Ok(())], vec![]));
-        // Who notifies all the same is told.
-        stage.say(&notification(&asked, Kind::NonConfirmable, 51, 10, &payload(10, 24)));
-        assert!(stage.hear().is_empty(Kind::Reset, 51));
-        assert_count_eq!(stage.peer.record.sequences(id), [9]);
-    }
-}
-
-#[test]
-fn an_end_that_is_rejected_or_not_answered_is_told() {
-    let (mut stage, id, _) = observed(Qos::AtLeastOnce);
-    let asked = end(&mut stage, id);
-    stage.say_empty(Kind::Reset, asked.id());
-    stage.ignore(50);
-    assert_eq!(ended(&stage), [Err(Said::words("rejected with a reset"))]);
-    let (mut stage, id, _) = observed(Qos::AtLeastOnce);
-    let asked = end(&mut stage, id);
-    let same = std::iter::from_fn(|| {
-        while ended(&stage).is_empty() {
-            stage.peer.linger(10);
-            if let Some(heard) = stage.look() {
-                return Some(heard);
-            }
-        }
-        None
-    });
-    assert!(same.filter(|heard| heard.message().code != Code::EMPTY).all(|heard| heard.bytes == asked.bytes));
-    assert_eq!((ended(&stage), stage.peer.record.causes(id)), (vec![Err(Said::words("no answer"))], vec![]));
 }

@@ -9,5 +9,4 @@ mod options;
 mod outgoing;
 mod requests;
 mod script;
-mod unsubscribing;
 mod websocket;

@@ -4,7 +4,7 @@ use pubmark_adapters::jetstream::JetStreamClients;
 use pubmark_conformance::peer::{RUN, publisher, session, subscriber};
 use pubmark_conformance::recorder::Event;
 use pubmark_model::qos::Qos;
-use pubmark_protocol::clients::{Clients as _, Goodbye, SessionConfig, SessionId};
+use pubmark_protocol::clients::{Goodbye, SessionConfig, SessionId};
 use pubmark_protocol::events::Cause;
 use pubmark_protocol::header;
 use pubmark_testing::assert_count_eq;
@@ -151,45 +151,4 @@ fn what_a_server_may_not_send_ends_the_connection() {
     }
     let early = Meeting::<JetStreamClients>::new(false).end_after(session("early"), b"PONG\r\n");
     assert!(matches!(early, Cause::Protocol(_)), "{early:?}");
-}
-
-/// What is said of the end of a subscription whose consumer's name and end are answered so; `None` if that ends the connection.
-fn ended(made: &str, deleted: &str) -> Option<Result<(), String>> {
-    let (mut meeting, id, mut script) = opened(subscriber("ends", "level/a", Qos::AtLeastOnce));
-    let said = script.expect(&mut meeting.peer, b"}}\r\n");
-    script.say(answer(&said, "c", made).as_bytes());
-    meeting.peer.wait("granted", |record| record.count(|event| matches!(event, Event::Subscribed(_, 0, Ok(_)))) == 1);
-    let peer = &mut meeting.peer;
-    peer.clients.unsubscribe(id, 0, &mut peer.record);
-    let is_told = |event: &Event| matches!(event, Event::Unsubscribed(..) | Event::Closed(..));
-    if meeting.peer.record.count(is_told) == 0 {
-        let said = script.expect(&mut meeting.peer, b" 0\r\n\r\n");
-        assert!(said.starts_with("UNSUB 2\r\nPUB $JS.API.CONSUMER.DELETE.PUBMARK_level.made-up "), "{said}");
-        script.say(answer(&said, "d", deleted).as_bytes());
-        meeting.peer.wait("an answer", |record| record.count(is_told) == 1);
-    }
-    match meeting.peer.record.events.last() {
-        Some(Event::Unsubscribed(_, 0, outcome)) => Some(outcome.clone().map_err(|said| said.reason.into_owned())),
-        _ => None,
-    }
-}
-
-#[test]
-fn a_subscription_ends_with_its_consumer() {
-    let made = "{\"name\":\"made-up\"}";
-    assert_eq!(ended(made, "{\"success\":true}"), Some(Ok(())));
-    let error = |number: u32, words: &str| {
-        format!("{{\"error\":{{\"code\":404,\"err_code\":{number},\"description\":\"{words}\"}}}}")
-    };
-    assert_eq!(ended(made, &error(10_014, "consumer not found")), Some(Ok(())), "gone is gone");
-    assert_eq!(ended(made, &error(10_008, "busy")), Some(Err("busy (10008)".to_owned())));
-    assert_eq!(ended(made, "nothing"), None);
-    for wrong in ["{}", "{\"name\":\"\"}", "{\"name\":\"a b\"}", "{\"name\":\"a\\r\\nPUB\"}", "{\"name\":\"\u{e9}\"}"] {
-        assert_eq!(ended(wrong, ""), Some(Err("it has no consumer".to_owned())), "{wrong}");
-    }
-    let (mut meeting, id, mut script) = opened(subscriber("unasked", "level/a", Qos::AtLeastOnce));
-    let said = script.expect(&mut meeting.peer, b"}}\r\n").replace(".c.0", ".d.0");
-    script.say(answer(&said, "d", "{\"success\":true}").as_bytes());
-    meeting.peer.wait("closed", |record| !record.causes(id).is_empty());
-    assert!(matches!(meeting.peer.record.causes(id)[..], [Cause::Protocol(_)]));
 }

@@ -4,7 +4,7 @@ use pubmark_adapters::nats::NatsClients;
 use pubmark_conformance::peer::{RUN, publisher, session, subscriber};
 use pubmark_conformance::recorder::Event;
 use pubmark_model::qos::Qos;
-use pubmark_protocol::clients::{Clients as _, Goodbye, SessionConfig, SessionId, SessionOptions, Subscription, Taken};
+use pubmark_protocol::clients::{SessionConfig, SessionId, SessionOptions, Subscription, Taken};
 use pubmark_protocol::events::{Cause, Said, Token};
 use pubmark_protocol::header;
 use pubmark_testing::assert_count_eq;
@@ -171,33 +171,4 @@ fn a_request_that_nobody_listens_to_is_refused() {
     let refused = |event: &Event| matches!(event, Event::Acknowledged(session, found, Err(_)) if (*session, *found) == (id, token));
     peer.wait("the refusal", |record| record.count(refused) == 1);
     assert_count_eq!(peer.record.answers, []);
-}
-
-#[test]
-fn the_end_of_a_subscription_is_told_by_its_own_pong() {
-    let filter = |filter: &str| Subscription { filter: filter.into(), qos: Qos::BestEffort };
-    let subscriptions = vec![filter("open/#"), filter("also")];
-    let (mut meeting, id, mut script) = opened(SessionConfig { subscriptions, ..session("ends") });
-    script.expect(&mut meeting.peer, b"SUB open 1\r\nSUB open.> 2\r\nSUB also 3\r\nPING\r\n");
-    let peer = &mut meeting.peer;
-    peer.clients.unsubscribe(id, 0, &mut peer.record);
-    script.expect(&mut meeting.peer, b"UNSUB 1\r\nUNSUB 2\r\nPING\r\n");
-    script.say(b"PONG\r\n");
-    meeting
-        .peer
-        .wait("subscribed", |record| record.count(|event| matches!(event, Event::Subscribed(_, 1, Ok(_)))) == 1);
-    meeting.peer.linger(20);
-    assert_eq!(
-        meeting.peer.record.count(|event| matches!(event, Event::Unsubscribed(..))),
-        0,
-        "that answers the other PING"
-    );
-    script.say(b"PONG\r\n");
-    meeting.peer.wait("ended", |record| record.events.last() == Some(&Event::Unsubscribed(id, 0, Ok(()))));
-    meeting.peer.leave(id, Goodbye::Cut);
-    let mut script = meeting.accept_again(id);
-    script.say(INFO);
-    script.expect(&mut meeting.peer, b"PING\r\n");
-    script.say(b"PONG\r\n");
-    assert_eq!(script.expect(&mut meeting.peer, b"PING\r\n"), "SUB also 3\r\nPING\r\n");
 }

@@ -4,7 +4,7 @@ use pubmark_adapters::redis::RedisClients;
 use pubmark_conformance::peer::{RUN, publisher, session, subscriber};
 use pubmark_conformance::recorder::Event;
 use pubmark_model::qos::Qos;
-use pubmark_protocol::clients::{Clients as _, Goodbye, SessionConfig, SessionId, Subscription};
+use pubmark_protocol::clients::{SessionConfig, SessionId, Subscription};
 use pubmark_protocol::events::{Cause, Said};
 use pubmark_protocol::header;
 use pubmark_testing::assert_count_eq;
@@ -117,53 +117,4 @@ fn a_message_that_is_refused_ends_the_connection_with_the_servers_words() {
         matches!(&causes[..], [Cause::Server { said, too_large: false }] if said.reason.starts_with("OOM")),
         "{causes:?}"
     );
-}
-
-#[test]
-fn the_words_of_a_subscription_end_unless_another_one_has_them() {
-    let filter = |filter: &str| Subscription { filter: filter.into(), qos: Qos::BestEffort };
-    let subscriptions = vec![filter("open/#"), filter("also/#"), filter("open")];
-    let (mut meeting, id, mut script) = opened(SessionConfig { subscriptions, ..session("ends") });
-    script.expect(&mut meeting.peer, b"$4\r\nopen\r\n");
-    let answer =
-        |kind: &str, word: &str| format!(">3\r\n${}\r\n{kind}\r\n${}\r\n{word}\r\n:1\r\n", kind.len(), word.len());
-    let end = |meeting: &mut Meeting<RedisClients>, index| {
-        let peer = &mut meeting.peer;
-        peer.clients.unsubscribe(id, index, &mut peer.record);
-    };
-    end(&mut meeting, 0);
-    assert!(matches!(meeting.peer.record.events.last(), Some(Event::Unsubscribed(_, 0, Err(_)))), "it is not granted");
-    for (kind, word) in [
-        ("subscribe", "open"),
-        ("psubscribe", "open/*"),
-        ("subscribe", "also"),
-        ("psubscribe", "also/*"),
-        ("subscribe", "open"),
-    ] {
-        script.say(answer(kind, word).as_bytes());
-    }
-    meeting.peer.wait("answers", |record| record.count(|event| matches!(event, Event::Subscribed(..))) == 3);
-    end(&mut meeting, 0);
-    end(&mut meeting, 1);
-    let said = script.expect(&mut meeting.peer, b"$6\r\nalso/*\r\n");
-    let words: Vec<&str> =
-        said.split("\r\n").filter(|word| !word.starts_with(['*', '$']) && !word.is_empty()).collect();
-    assert_eq!(words, ["PUNSUBSCRIBE", "open/*", "UNSUBSCRIBE", "also", "PUNSUBSCRIBE", "also/*"]);
-    let ended = |record: &pubmark_conformance::recorder::Recorder| {
-        record.all(|event| if let Event::Unsubscribed(_, index, Ok(())) = event { Some(*index) } else { None })
-    };
-    script.say([answer("punsubscribe", "open/*"), answer("unsubscribe", "also")].concat().as_bytes());
-    meeting.peer.wait("the first", |record| ended(record) == [0]);
-    meeting.peer.linger(20);
-    assert_eq!(ended(&meeting.peer.record), [0], "the second one has two words");
-    script.say(answer("punsubscribe", "also/*").as_bytes());
-    meeting.peer.wait("the second", |record| ended(record) == [0, 1]);
-    script.say(answer("unsubscribe", "stranger").as_bytes());
-    meeting.peer.linger(20);
-    assert_eq!((ended(&meeting.peer.record).len(), meeting.peer.record.causes(id)), (2, vec![]));
-    meeting.peer.leave(id, Goodbye::Cut);
-    let mut script = meeting.accept_again(id);
-    script.expect(&mut meeting.peer, b"\r\n");
-    script.say(HELLO);
-    assert_eq!(script.expect(&mut meeting.peer, b"open\r\n"), "*2\r\n$9\r\nSUBSCRIBE\r\n$4\r\nopen\r\n");
 }

@@ -4,10 +4,9 @@ use pubmark_adapters::redis_streams::RedisStreamsClients;
 use pubmark_conformance::peer::{RUN, publisher, session, subscriber};
 use pubmark_conformance::recorder::Event;
 use pubmark_model::qos::Qos;
-use pubmark_protocol::clients::{Clients as _, SessionConfig, SessionId, Subscription};
+use pubmark_protocol::clients::{SessionConfig, SessionId};
 use pubmark_protocol::events::Cause;
 use pubmark_protocol::header;
-use pubmark_testing::assert_count_eq;
 
 use crate::script::{Meeting, Script};
 
@@ -137,35 +136,4 @@ fn a_list_that_is_no_list_of_entries_ends_the_connection() {
         meeting.peer.wait("closed", |record| !record.causes(id).is_empty());
         assert!(matches!(meeting.peer.record.causes(id)[..], [Cause::Protocol(_)]), "{}", wrong.escape_ascii());
     }
-}
-
-#[test]
-fn a_stream_that_nothing_reads_any_more_loses_the_group_and_another_is_chosen_from() {
-    let filter = |filter: &str| Subscription { filter: filter.into(), qos: Qos::AtLeastOnce };
-    let subscriptions = vec![filter("level/a"), filter("level/b"), filter("other/#")];
-    let (mut meeting, id, mut script) = welcomed(SessionConfig { subscriptions, ..session("ends") });
-    script.expect(&mut meeting.peer, b"MKSTREAM\r\n");
-    script.say(b":0\r\n+OK\r\n:0\r\n+OK\r\n");
-    let said = script.expect(&mut meeting.peer, b">\r\n");
-    assert!(said.contains("pubmark:level") && said.contains("pubmark:other"), "{said}");
-    let end = |meeting: &mut Meeting<RedisStreamsClients>, index| {
-        let peer = &mut meeting.peer;
-        peer.clients.unsubscribe(id, index, &mut peer.record);
-        peer.record.events.last() == Some(&Event::Unsubscribed(id, index, Ok(())))
-    };
-    assert!(end(&mut meeting, 1), "the stream is read on");
-    script.say(&entries(&[entry("1-0", "level/a"), entry("2-0", "level/b")]));
-    script.expect(&mut meeting.peer, b">\r\n");
-    assert_count_eq!(meeting.peer.record.sequences(id).len(), 1, "one of them is not chosen");
-    script.say(b":2\r\n");
-    assert!(!end(&mut meeting, 0));
-    let said = script.expect(&mut meeting.peer, b"ends\r\n");
-    assert!(said.contains("DESTROY") && said.contains("pubmark:level"), "{said}");
-    // The read under way ends first; the next one is without the stream.
-    script.say(b"_\r\n");
-    let said = script.expect(&mut meeting.peer, b">\r\n");
-    assert!(said.contains("pubmark:other") && !said.contains("pubmark:level"), "{said}");
-    assert_eq!(meeting.peer.record.count(|event| matches!(event, Event::Unsubscribed(..))), 1);
-    script.say(b":1\r\n");
-    meeting.peer.wait("ended", |record| record.events.last() == Some(&Event::Unsubscribed(id, 0, Ok(()))));
 }

@@ -144,27 +144,3 @@ fn a_publisher_without_subscriber_is_told_and_comes_back() {
     connects.send(says, 16);
     listens.wait("another", |record| record.arrived.len() == 2);
 }
-
-#[test]
-fn an_ended_subscription_is_silent_between_peers_too() {
-    let _turn = turn();
-    let endpoint = endpoint();
-    let mut listens = Peer::<Clients>::open(endpoint.clone());
-    let mut connects = Peer::<Clients>::open(endpoint);
-    let filter = |filter: &str| Subscription { filter: filter.into(), qos: Qos::BestEffort };
-    let hears =
-        listens.join(SessionConfig { subscriptions: vec![filter("gone/#"), filter("stays/#")], ..session("hears") });
-    let to = |topic: &str| publisher("", topic, Qos::BestEffort).publications.remove(0);
-    let says = connects.join(SessionConfig { publications: vec![to("gone/x"), to("stays/x")], ..session("says") });
-    (0..2).for_each(|publication| connects.send_to(says, publication, 16));
-    listens.wait("both", |record| record.sequences(hears) == [1, 2]);
-    AnyClients::unsubscribe(&mut *listens.clients, hears, 0, &mut listens.record);
-    listens.wait("ended", |record| record.events.last() == Some(&Event::Unsubscribed(hears, 0, Ok(()))));
-    (0..2).for_each(|publication| connects.send_to(says, publication, 16));
-    listens.wait("the other", |record| record.sequences(hears).contains(&4));
-    listens.linger(50);
-    assert_count_eq!(listens.record.sequences(hears), [1, 2, 4]);
-    AnyClients::unsubscribe(&mut *listens.clients, hears, 0, &mut listens.record);
-    listens.wait("refused", |record| matches!(record.events.last(), Some(Event::Unsubscribed(_, 0, Err(_)))));
-    assert_eq!(listens.record.causes(hears), []);
-}

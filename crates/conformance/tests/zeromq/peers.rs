@@ -9,7 +9,7 @@ use pubmark_conformance::ports;
 use pubmark_conformance::recorder::Event;
 use pubmark_model::qos::Qos;
 use pubmark_protocol::any;
-use pubmark_protocol::clients::{Goodbye, Publication, SessionConfig, SessionId, Subscription, Taken};
+use pubmark_protocol::clients::{Goodbye, Publication, SessionConfig, SessionId, Taken};
 use pubmark_protocol::endpoint::Endpoint;
 use pubmark_protocol::events::Cause;
 use pubmark_testing::{assert_count, assert_count_eq};
@@ -269,43 +269,4 @@ fn a_publisher_of_libzmq_that_connects_is_heard() {
     let digits: String = message("a", 1)[5..].iter().map(|byte| format!("{byte:02x}")).collect();
     program.say(&format!("send {digits}"));
     peer.wait("it", |record| record.sequences(hears) == [1]);
-}
-
-#[test]
-fn an_ended_subscription_is_not_heard_of_any_device_whenever_it_connects() {
-    let endpoints = two_endpoints();
-    let mut peer = open(endpoints);
-    let filter = |filter: &str| Subscription { filter: filter.into(), qos: Qos::BestEffort };
-    let subscriptions = vec![filter("gone/#"), filter("stays/#")];
-    let first = peer.join(SessionConfig { endpoint: 0, subscriptions, ..session("first") });
-    let second = peer.join(SessionConfig { endpoint: 1, ..subscriber("second", "#", Qos::BestEffort) });
-    let to = |topic: &str| publisher("", topic, Qos::BestEffort).publications.remove(0);
-    let config = |name: &str| SessionConfig { publications: vec![to("gone/x"), to("stays/x")], ..session(name) };
-    let [early, leaves] = ["early", "leaves"].map(|name| peer.join(config(name)));
-    let mut heard = 0;
-    let mut both = |peer: &mut Peer, says, first_hears: usize| {
-        let before = peer.record.sequences(first).len();
-        (0..2).for_each(|publication| peer.send_to(says, publication, 16));
-        heard += 2;
-        peer.wait("the witness", |record| record.sequences(second).len() == heard);
-        peer.wait("the other", |record| record.sequences(first).len() >= before + first_hears);
-        peer.linger(50);
-        assert_count_eq!(peer.record.sequences(first).len(), before + first_hears);
-    };
-    both(&mut peer, early, 2);
-    both(&mut peer, leaves, 2);
-    peer.leave(leaves, Goodbye::Graceful);
-    peer.linger(50);
-    peer.clients.unsubscribe(first, 0, &mut peer.record);
-    assert_eq!(peer.record.events.last(), Some(&Event::Unsubscribed(first, 0, Ok(()))));
-    both(&mut peer, early, 1);
-    // Over the place of the one that left, and over one that is new.
-    peer.connect(leaves);
-    let late = peer.join(config("late"));
-    both(&mut peer, leaves, 1);
-    both(&mut peer, late, 1);
-    // One may have been on its way to a subscriber that had just ended its interest, none later.
-    assert!(peer.record.causes(first).is_empty() && peer.record.passed_over <= 1, "{}", peer.record.passed_over);
-    peer.clients.unsubscribe(early, 0, &mut peer.record);
-    assert!(matches!(peer.record.events.last(), Some(Event::Unsubscribed(_, 0, Err(_)))), "it has none");
 }

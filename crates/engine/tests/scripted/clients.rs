@@ -8,7 +8,7 @@ use pubmark_model::qos::Qos;
 use pubmark_protocol::clients::{
     Clients, Goodbye, OpenError, Outgoing, SessionConfig, SessionId, ShardConfig, Taken, Waker,
 };
-use pubmark_protocol::events::{Cause, Connected, Delivery, Said, Sink, Token};
+use pubmark_protocol::events::{Cause, Connected, Delivery, Sink, Token};
 use pubmark_protocol::{clock, header};
 
 /// Messages on their way.
@@ -65,10 +65,6 @@ impl Clients for InMemory {
     fn send(&mut self, session: SessionId, message: Outgoing) -> Taken {
         self.handed_over.push((session, message));
         Taken::Yes
-    }
-
-    fn unsubscribe(&mut self, session: SessionId, index: usize, sink: &mut impl Sink) {
-        sink.unsubscribed(session, index, Err(Said::words("these clients keep their subscriptions")));
     }
 
     fn flush(&mut self, _session: SessionId, sink: &mut impl Sink) {

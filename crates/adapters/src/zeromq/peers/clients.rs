@@ -8,7 +8,7 @@ use pubmark_protocol::capabilities::{Capabilities, Features};
 use pubmark_protocol::clients::{
     Clients, Goodbye, OpenError, Outgoing, SessionConfig, SessionId, ShardConfig, Taken, Waker,
 };
-use pubmark_protocol::events::{Cause, Connected, Said, Sink, Token};
+use pubmark_protocol::events::{Cause, Connected, Sink, Token};
 
 use super::mapped::{Mapped, Session};
 use super::publisher::{Publisher, State};
@@ -84,7 +84,6 @@ impl ZeroMqPeersClients {
                 subscriber.listener = Some(listener);
                 sink.connected(session, Connected::default());
                 (0..subscriber.config.subscriptions.len())
-                    .filter(|index| !subscriber.unsubscribed.contains(index))
                     .for_each(|index| sink.subscribed(session, index, Ok(Qos::BestEffort)));
             }
             Err(error) => {
@@ -112,13 +111,9 @@ impl ZeroMqPeersClients {
             let link = match subscriber.idle.pop() {
                 Some(link) => link,
                 None => {
-                    let (config, unsubscribed) = (subscriber.config.clone(), subscriber.unsubscribed.clone());
+                    let config = subscriber.config.clone();
                     let link = self.add_below(session, config);
                     self.below.dialect(link).accept();
-                    for index in unsubscribed {
-                        let (below, mut mapped) = self.split(sink);
-                        below.unsubscribe(link, index, &mut mapped);
-                    }
                     link
                 }
             };
@@ -217,28 +212,6 @@ impl Clients for ZeroMqPeersClients {
         }
         publisher.take(Token { publication: message.publication, sequence: message.sequence }, &self.places);
         Taken::Yes
-    }
-
-    /// A subscriber chooses by itself among what its devices send, so it has ended at once; they are told, each that comes later by
-    /// not being asked.
-    fn unsubscribe(&mut self, session: SessionId, index: usize, sink: &mut impl Sink) {
-        let refused = || Said::words(format!("there is no subscription {index}"));
-        let links = match &mut self.sessions[session.0 as usize] {
-            Session::Publisher(_) => return sink.unsubscribed(session, index, Err(refused())),
-            Session::Subscriber(subscriber) => {
-                if let Some(said) = subscriber.config.keeps_subscription(index) {
-                    return sink.unsubscribed(session, index, Err(said));
-                }
-                subscriber.unsubscribed.insert(index);
-                [&subscriber.open[..], &subscriber.idle].concat()
-            }
-        };
-        for link in links {
-            let (below, mut mapped) = self.split(sink);
-            below.unsubscribe(link, index, &mut mapped);
-        }
-        sink.unsubscribed(session, index, Ok(()));
-        self.settle_ends(sink);
     }
 
     fn flush(&mut self, session: SessionId, sink: &mut impl Sink) {

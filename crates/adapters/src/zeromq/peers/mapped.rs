@@ -56,9 +56,6 @@ impl<S: Sink> Sink for Mapped<'_, S> {
     /// Each device is asked as it connects: a subscription was made when its subscriber listened.
     fn subscribed(&mut self, _below: SessionId, _index: usize, _granted: Result<Qos, Said>) {}
 
-    /// Told when the devices were.
-    fn unsubscribed(&mut self, _below: SessionId, _index: usize, _outcome: Result<(), Said>) {}
-
     fn closed(&mut self, below: SessionId, cause: Cause) {
         let owner = self.owner(below);
         match &mut self.sessions[owner.0 as usize] {

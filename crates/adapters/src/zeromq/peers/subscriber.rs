@@ -1,6 +1,5 @@
 //! A subscriber: a listener, and a session below for each device that connected.
 
-use std::collections::BTreeSet;
 use std::net::TcpListener;
 
 use pubmark_protocol::clients::{SessionConfig, SessionId};
@@ -9,8 +8,6 @@ use pubmark_protocol::clients::{SessionConfig, SessionId};
 pub(super) struct Subscriber {
     /// Its settings, which each session below gets.
     pub(super) config: SessionConfig,
-    /// Those of its subscriptions that were ended.
-    pub(super) unsubscribed: BTreeSet<usize>,
     /// Where it listens, while it does.
     pub(super) listener: Option<TcpListener>,
     /// Sessions below with a connection.
@@ -21,7 +18,7 @@ pub(super) struct Subscriber {
 
 impl Subscriber {
     pub(super) fn new(config: SessionConfig) -> Subscriber {
-        Subscriber { config, unsubscribed: BTreeSet::new(), listener: None, open: Vec::new(), idle: Vec::new() }
+        Subscriber { config, listener: None, open: Vec::new(), idle: Vec::new() }
     }
 
     /// A device has left.
