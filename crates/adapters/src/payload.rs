@@ -6,37 +6,21 @@ use std::ops::Range;
 use pubmark_model::random::mix;
 #[cfg(feature = "mqtt")]
 use pubmark_protocol::clients::Will;
-use pubmark_protocol::clients::{Body, Publication, ShardConfig};
+use pubmark_protocol::clients::{Body, Outgoing, Publication, ShardConfig};
 use pubmark_protocol::header;
 use pubmark_protocol::requests::Answer;
 
-/// Appends a whole payload of `payload_bytes`, header first if there is room for one.
-pub fn append(
-    config: &ShardConfig,
-    publication: &Publication,
-    sequence: u32,
-    due_ns: u64,
-    payload_bytes: usize,
-    out: &mut Vec<u8>,
-) {
-    append_part(config, publication, sequence, due_ns, payload_bytes, 0..payload_bytes, out);
+/// Appends the whole payload of a message, header first if there is room for one.
+pub fn append(config: &ShardConfig, publication: &Publication, message: &Outgoing, out: &mut Vec<u8>) {
+    append_part(config, publication, message, 0..message.payload_bytes as usize, out);
 }
 
-/// Appends the header of a payload and returns its length, and what fills the rest.
-fn append_header<'a>(
-    config: &ShardConfig,
-    publication: &'a Publication,
-    sequence: u32,
-    due_ns: u64,
-    payload_bytes: usize,
-    out: &mut Vec<u8>,
-) -> (usize, Option<&'a Body>) {
+/// Appends the header of a payload and returns its length.
+fn append_header(config: &ShardConfig, publisher: u32, message: &Outgoing, out: &mut Vec<u8>) -> usize {
     let at = out.len();
-    let bytes = header::write(out, payload_bytes, config.run, publication.publisher, sequence, due_ns);
-    match &publication.body {
-        Some(Body::Answer(roots, rest)) => (header::extend_to_answer(out, at, roots.of(sequence)), rest.as_deref()),
-        body => (bytes, body.as_ref()),
-    }
+    let Outgoing { sequence, due_ns, root_ns, payload_bytes, .. } = *message;
+    let bytes = header::write(out, payload_bytes as usize, config.run, publisher, sequence, due_ns);
+    root_ns.map_or(bytes, |root_ns| header::extend_to_answer(out, at, root_ns))
 }
 
 /// Appends the payload of an answer: its header, and behind it bytes of the shard's pool.
@@ -86,29 +70,26 @@ pub fn append_will(config: &ShardConfig, will: &Will, out: &mut Vec<u8>) {
 pub fn append_part(
     config: &ShardConfig,
     publication: &Publication,
-    sequence: u32,
-    due_ns: u64,
-    payload_bytes: usize,
+    message: &Outgoing,
     part: Range<usize>,
     out: &mut Vec<u8>,
 ) {
-    if payload_bytes < header::COMPACT {
+    if (message.payload_bytes as usize) < header::COMPACT {
         out.resize(out.len() + part.len(), 0);
         return;
     }
-    let publisher = publication.publisher;
+    let (publisher, sequence) = (publication.publisher, message.sequence);
     let at = out.len();
-    let (header_bytes, body) = append_header(config, publication, sequence, due_ns, payload_bytes, out);
+    let header_bytes = append_header(config, publisher, message, out);
     if part.start > 0 {
         out.truncate(at);
     }
     let skipped = part.start.saturating_sub(header_bytes);
     let bytes = part.end.saturating_sub(header_bytes + skipped);
-    match body {
+    match &publication.body {
         Some(Body::Pool(pool)) => append_pool_from(pool, publisher, sequence, skipped, bytes, out),
         Some(Body::Document(document)) => append_document(document.get(skipped..).unwrap_or(&[]), bytes, out),
-        // A body of a reaction's body has no header of its own.
-        None | Some(Body::Answer(..)) => append_pool_from(&config.body_pool, publisher, sequence, skipped, bytes, out),
+        None => append_pool_from(&config.body_pool, publisher, sequence, skipped, bytes, out),
     }
 }
 
@@ -180,15 +161,20 @@ mod tests {
             resumes_tls: false,
             congestion_control: None,
         };
-        for body in [None, Some(Body::Document((0..=99).collect()))] {
+        let reacts = [None, Some(4)];
+        let bodies = [None, Some(Body::Document((0..=99).collect()))];
+        for (body, root_ns) in bodies.into_iter().flat_map(|body| reacts.map(|root_ns| (body.clone(), root_ns))) {
             let qos = pubmark_model::qos::Qos::BestEffort;
             let publication = Publication { publisher: 3, topic: "a".into(), qos, retain: false, body };
+            let message = Outgoing { publication: 0, sequence: 7, due_ns: 5, root_ns, payload_bytes: 3_000 };
             let (mut whole, mut parts) = (Vec::new(), Vec::new());
-            append(&config, &publication, 7, 5, 3_000, &mut whole);
+            append(&config, &publication, &message, &mut whole);
             for part in [0..1_024, 1_024..2_048, 2_048..2_064, 2_064..3_000] {
-                append_part(&config, &publication, 7, 5, 3_000, part, &mut parts);
+                append_part(&config, &publication, &message, part, &mut parts);
             }
             assert_eq!(parts, whole);
+            let header = header::read(&whole, 6);
+            assert_eq!(header.map(|header| (header.due_ns, header.root_ns)), Some((5, root_ns)));
         }
     }
 

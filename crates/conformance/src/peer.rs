@@ -178,7 +178,8 @@ impl<C: AnyClients + ?Sized> Peer<C> {
     pub fn offer_to(&mut self, session: SessionId, publication: u16, payload_bytes: u32) -> Taken {
         let sequence = self.sequences + 1;
         let due_ns = clock::monotonic_ns();
-        let taken = self.clients.send(session, Outgoing { publication, sequence, due_ns, payload_bytes });
+        let taken =
+            self.clients.send(session, Outgoing { publication, sequence, due_ns, root_ns: None, payload_bytes });
         if taken == Taken::Yes {
             self.sequences = sequence;
         }

@@ -13,7 +13,7 @@ use pubmark_model::requests;
 use pubmark_model::schedule::{ChurnCursor, Rules};
 use pubmark_model::workload::SessionKind;
 use pubmark_protocol::clients::{
-    self, Asked, Publication, Roots, SessionConfig, SessionOptions, ShardConfig, Subscription, Will,
+    self, Asked, Publication, SessionConfig, SessionOptions, ShardConfig, Subscription, Will,
 };
 
 use crate::announced::Announced;
@@ -273,18 +273,12 @@ impl Common<'_> {
             let mut publisher = Publisher::new(device, rules, session, acknowledged, fan_out, group.churn.is_some());
             publisher.publication = u16::try_from(publications.len()).expect("`Fleet::limits` was asked for");
             publisher.book.leads = self.plan.fleet.leads(device.publisher);
-            let mut body = self.body(&group.body);
-            if group.reaction().is_some() {
-                let roots = Arc::new(Roots::new(group.in_flight_window));
-                publisher.roots = Some(Arc::clone(&roots));
-                body = Some(clients::Body::Answer(roots, body.map(Box::new)));
-            }
             publications.push(Publication {
                 publisher: device.publisher,
                 topic: self.plan.fleet.topic(&self.plan.workload, device).into(),
                 qos: group.qos,
                 retain: group.retain,
-                body,
+                body: self.body(&group.body),
             });
             publishers.push(publisher);
         }

@@ -2,14 +2,13 @@
 
 use std::net::IpAddr;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use pubmark_model::qos::Qos;
 use pubmark_model::workload::Credentials;
 
 use crate::endpoint::Endpoint;
-use crate::events::Sink;
+use crate::events::{Sink, Token};
 use crate::network::Network;
 use crate::requests::Answer;
 use crate::traffic::Traffic;
@@ -50,46 +49,7 @@ pub enum Body {
     Pool(Arc<[u8]>),
     /// A document from its beginning, cut or padded with spaces.
     Document(Arc<[u8]>),
-    /// For reactions, whose payloads are [`crate::header::ANSWER`] bytes at least: a header with the root's due time, and behind
-    /// it another body; the shard's pool if `None`.
-    Answer(Arc<Roots>, Option<Box<Body>>),
 }
-
-/// Due times of the roots of a publication's reactions, by sequence number. Whoever hands a message over notes them; they
-/// are kept until so many further messages were handed over as can be under way.
-#[derive(Debug)]
-pub struct Roots(Box<[AtomicU64]>);
-
-impl Roots {
-    /// Room for the messages under way in a window.
-    pub fn new(in_flight_window: u16) -> Roots {
-        // At best effort as many may wait in the adapter as it takes before it says that it is not ready.
-        let slots = (usize::from(in_flight_window) + 1).next_power_of_two().max(1024);
-        Roots((0..slots).map(|_| AtomicU64::new(0)).collect())
-    }
-
-    fn slot(&self, sequence: u32) -> &AtomicU64 {
-        &self.0[sequence as usize % self.0.len()]
-    }
-
-    /// Notes the root's due time of a message that is about to be handed over, ns.
-    pub fn note(&self, sequence: u32, root_ns: u64) {
-        self.slot(sequence).store(root_ns, Ordering::Relaxed);
-    }
-
-    /// The root's due time of a message under way, ns.
-    pub fn of(&self, sequence: u32) -> u64 {
-        self.slot(sequence).load(Ordering::Relaxed)
-    }
-}
-
-impl PartialEq for Roots {
-    fn eq(&self, other: &Roots) -> bool {
-        std::ptr::eq(self, other)
-    }
-}
-
-impl Eq for Roots {}
 
 /// One thing that a session publishes: a topic with its level, made known once so that a send costs no look-up.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -206,9 +166,19 @@ pub struct Outgoing {
     pub sequence: u32,
     /// Due time, ns of `CLOCK_MONOTONIC`.
     pub due_ns: u64,
+    /// Of a reaction, whose payload has [`crate::header::ANSWER`] bytes at least: due time of the message at the beginning of its
+    /// chain, same clock.
+    pub root_ns: Option<u64>,
     /// Whole payload, header included. Below [`crate::header::COMPACT`] there is room for none: it is all zeros, and nobody
     /// can tell whose it is.
     pub payload_bytes: u32,
+}
+
+impl Outgoing {
+    /// Its name in events.
+    pub fn token(&self) -> Token {
+        Token { publication: self.publication, sequence: self.sequence }
+    }
 }
 
 /// What became of an attempt to send.

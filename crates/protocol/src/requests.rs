@@ -8,7 +8,9 @@ use std::fmt::Write;
 
 use pubmark_model::qos::Qos;
 
+use crate::clients::Outgoing;
 use crate::events::Token;
+use crate::header::FULL;
 
 /// [`Token::publication`] of an answer in events; its sequence is [`Answer::number`].
 pub const ANSWER: u16 = u16::MAX;
@@ -59,6 +61,18 @@ impl Answer<'_> {
     /// Its name in events.
     pub fn token(&self) -> Token {
         Token { publication: ANSWER, sequence: self.number }
+    }
+
+    /// It as a message of no publication, for those who keep messages in flight. The times of its header count from the
+    /// request's arrival.
+    pub fn message(&self) -> Outgoing {
+        Outgoing {
+            publication: ANSWER,
+            sequence: self.number,
+            due_ns: self.received_ns,
+            root_ns: None,
+            payload_bytes: self.payload_bytes.max(FULL as u32),
+        }
     }
 }
 

@@ -118,7 +118,7 @@ pub fn round_trip(open: Open, from: &Endpoint, to: &Endpoint) -> Result<(), Stri
     while clock::monotonic_ns() < deadline_ns {
         sequence += 1;
         let due_ns = clock::monotonic_ns();
-        let message = Outgoing { publication: 0, sequence, due_ns, payload_bytes: header::FULL as u32 };
+        let message = Outgoing { publication: 0, sequence, due_ns, root_ns: None, payload_bytes: header::FULL as u32 };
         if clients.send(writer, message) != Taken::Yes {
             return Err("the client took no message".to_owned());
         }

@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 
 use pubmark_model::qos::Qos;
 use pubmark_protocol::clients::Outgoing;
-use pubmark_protocol::events::{Cause, Said, Sink, Token};
+use pubmark_protocol::events::{Cause, Said, Sink};
 use pubmark_protocol::outbox::Message;
 use pubmark_protocol::requests::{self, ANSWER, Answer};
 use pubmark_wire::amqp091::{
@@ -90,39 +90,38 @@ impl Amqp091 {
         if is_stopped || (is_confirmed && !self.confirms.in_flight.has_room()) {
             return Err(Refusal::Blocked(Blocked::Window));
         }
-        let payload_bytes = message.payload_bytes as usize;
-        let token = Token { publication: message.publication, sequence: message.sequence };
         let mut tag = 0;
         if is_confirmed {
             let qos = level(link.config.publications[place].qos);
-            tag = self.confirms.in_flight.add(token, message.due_ns, payload_bytes as u32, qos);
+            tag = self.confirms.in_flight.add(message, qos);
             self.confirms.unconfirmed.push_back(tag);
         }
-        let entry = Message { token, due_ns: message.due_ns, tag, repeated: false, withheld: false };
-        self.append(link, shared, entry, payload_bytes);
+        self.append(link, shared, message, tag, false);
         Ok(())
     }
 
-    fn append(&mut self, link: &mut Link, shared: &mut Shared, message: Message, payload_bytes: usize) {
-        let Token { publication: place, sequence } = message.token;
-        let publish = &self.publishes[usize::from(place)];
-        let publication = &link.config.publications[usize::from(place)];
+    fn append(&mut self, link: &mut Link, shared: &mut Shared, message: Outgoing, tag: u16, repeated: bool) {
+        let place = usize::from(message.publication);
+        let payload_bytes = message.payload_bytes as usize;
+        let publish = &self.publishes[place];
+        let publication = &link.config.publications[place];
         let most_bytes = self.most_frame_bytes - FRAME_EXTRA_BYTES;
         let config = &shared.config;
         let asks = link.config.options.answers_to.is_some();
         if asks {
             self.correlation_id.clear();
-            requests::mark_as_text(message.token, &mut self.correlation_id);
+            requests::mark_as_text(message.token(), &mut self.correlation_id);
         }
         let request = Correlation { reply_to: self.consumer.queue(), correlation_id: &self.correlation_id };
-        link.outbox.append_message(&mut shared.pool, message, |out| {
+        let entry = Message { token: message.token(), due_ns: message.due_ns, tag, repeated, withheld: false };
+        link.outbox.append_message(&mut shared.pool, entry, |out| {
             if asks {
                 publish.append_request(payload_bytes, request, out);
             } else {
                 publish.append(payload_bytes, out);
             }
             append_body(publish.channel(), payload_bytes, most_bytes, out, |out| {
-                payload::append(config, publication, sequence, message.due_ns, payload_bytes, out);
+                payload::append(config, publication, &message, out);
             })
         });
     }
@@ -144,7 +143,7 @@ impl Amqp091 {
         let payload_bytes = payload::answer_bytes(answer);
         let mut tag = 0;
         if is_confirmed {
-            tag = self.confirms.in_flight.add(answer.token(), answer.due_ns, payload_bytes as u32, level(answer.qos));
+            tag = self.confirms.in_flight.add(answer.message(), level(answer.qos));
             self.confirms.unconfirmed.push_back(tag);
         }
         let most_bytes = self.most_frame_bytes - FRAME_EXTRA_BYTES;
@@ -166,11 +165,10 @@ impl Amqp091 {
         {
             // An answer cannot be made again; sessions that answer are never kept, so there is none here.
             let entry = self.confirms.in_flight.get(tag).copied();
-            let Some(entry) = entry.filter(|entry| entry.token.publication != ANSWER) else { continue };
+            let Some(entry) = entry.filter(|entry| entry.message.publication != ANSWER) else { continue };
             self.confirms.unconfirmed.push_back(tag);
-            let message = Message { token: entry.token, due_ns: entry.due_ns, tag, repeated: true, withheld: false };
-            self.append(link, shared, message, entry.payload_bytes as usize);
-            sink.resent(link.id, entry.token);
+            self.append(link, shared, entry.message, tag, true);
+            sink.resent(link.id, entry.token());
         }
     }
 
@@ -222,7 +220,7 @@ impl Amqp091 {
         let in_flight = &mut self.confirms.in_flight;
         in_flight.get(id).filter(|entry| entry.progress == Progress::Written)?;
         let entry = in_flight.remove(id)?;
-        sink.acknowledged(link.id, entry.token, outcome.clone());
+        sink.acknowledged(link.id, entry.token(), outcome.clone());
         Some(())
     }
 

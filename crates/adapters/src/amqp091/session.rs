@@ -221,7 +221,7 @@ impl Dialect for Amqp091 {
     fn forget(&mut self, session: SessionId, sink: &mut impl Sink) {
         for entry in self.confirms.in_flight.drain() {
             if entry.progress == Progress::Written {
-                sink.unanswered(session, entry.token);
+                sink.unanswered(session, entry.token());
             }
         }
         self.consumer.forget();

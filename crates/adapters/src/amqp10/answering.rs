@@ -44,8 +44,7 @@ impl Amqp10 {
         };
         self.properties.clear();
         Properties { to, reply_to: None, correlation_id: answer.to.mark }.encode(&mut self.properties);
-        let payload_bytes = payload::answer_bytes(answer);
-        let posting = Posting { sender, token: answer.token(), since_ns: answer.received_ns, payload_bytes };
+        let posting = Posting { sender, message: answer.message() };
         self.post(link, shared, &posting, |config, _, out| payload::append_answer(config, answer, out))
     }
 
@@ -136,7 +135,7 @@ impl Amqp10 {
         let in_flight = &mut self.outgoing.in_flight;
         self.outgoing.unsettled.settle_sender(place, |tag| {
             if let Some(entry) = in_flight.remove(tag) {
-                sink.acknowledged(link.id, entry.token, Err(said.clone()));
+                sink.acknowledged(link.id, entry.token(), Err(said.clone()));
             }
         });
     }

@@ -18,29 +18,21 @@ use crate::payload;
 pub(super) struct Posting {
     /// On this sender of ours.
     pub(super) sender: u16,
-    /// Its name in events.
-    pub(super) token: Token,
-    /// Its header's time counts from here, ns of `CLOCK_MONOTONIC`.
-    pub(super) since_ns: u64,
-    /// Whole payload.
-    pub(super) payload_bytes: usize,
+    /// The message, or an answer as one.
+    pub(super) message: Message,
 }
 
 impl Amqp10 {
     /// Appends a message, or says why not.
     pub(super) fn publish(&mut self, link: &mut Link, shared: &mut Shared, message: Message) -> Result<(), Refusal> {
-        let Message { publication, sequence, due_ns, payload_bytes } = message;
-        let token = Token { publication, sequence };
         self.properties.clear();
         if link.config.options.answers_to.is_some() {
-            self.ask(token);
+            self.ask(message.token());
         }
-        let payload_bytes = payload_bytes as usize;
-        let sender = self.outgoing.sender_of(publication);
-        let posting = Posting { sender, token, since_ns: due_ns, payload_bytes };
-        self.post(link, shared, &posting, |config, session, out| {
-            let publication = &session.publications[usize::from(publication)];
-            payload::append(config, publication, sequence, due_ns, payload_bytes, out);
+        let sender = self.outgoing.sender_of(message.publication);
+        self.post(link, shared, &Posting { sender, message }, |config, session, out| {
+            let publication = &session.publications[usize::from(message.publication)];
+            payload::append(config, publication, &message, out);
         })
     }
 
@@ -62,7 +54,8 @@ impl Amqp10 {
         posting: &Posting,
         write: impl FnOnce(&ShardConfig, &SessionConfig, &mut Vec<u8>),
     ) -> Result<(), Refusal> {
-        let Posting { sender, token, since_ns, payload_bytes } = *posting;
+        let Posting { sender, message } = *posting;
+        let payload_bytes = message.payload_bytes as usize;
         let bytes = self.properties.len() + message_bytes(payload_bytes);
         let part_bytes = self.frame_bytes - MOST_TRANSFER_BYTES;
         let transfers = u32::try_from(bytes.div_ceil(part_bytes)).unwrap_or(u32::MAX);
@@ -73,7 +66,7 @@ impl Amqp10 {
         let settled = outgoing.senders[usize::from(sender)].settles;
         let mut tag = 0;
         if !settled {
-            tag = outgoing.in_flight.add(token, since_ns, payload_bytes as u32, Qos::AtLeastOnce);
+            tag = outgoing.in_flight.add(message, Qos::AtLeastOnce);
             outgoing.unsettled.push(delivery, tag, sender);
         }
         let delivery_tag = delivery.to_be_bytes();
@@ -86,7 +79,8 @@ impl Amqp10 {
             aborted: false,
             payload: &[],
         };
-        let entry = outbox::Message { token, due_ns: since_ns, tag, repeated: false, withheld: false };
+        let entry =
+            outbox::Message { token: message.token(), due_ns: message.due_ns, tag, repeated: false, withheld: false };
         let (config, session, properties) = (&shared.config, &link.config, &self.properties);
         let content = |out: &mut Vec<u8>| {
             out.extend_from_slice(properties);
@@ -134,7 +128,7 @@ impl Amqp10 {
                 return Err(Cause::Protocol("an outcome of a message that is not written yet".to_owned()));
             }
             if let Some(entry) = in_flight.remove(tag) {
-                sink.acknowledged(link.id, entry.token, outcome.clone());
+                sink.acknowledged(link.id, entry.token(), outcome.clone());
             }
             Ok(())
         })?;

@@ -186,7 +186,7 @@ impl Dialect for Amqp10 {
     fn forget(&mut self, session: SessionId, sink: &mut impl Sink) {
         for entry in self.outgoing.in_flight.drain() {
             if entry.progress == Progress::Written {
-                sink.unanswered(session, entry.token);
+                sink.unanswered(session, entry.token());
             }
         }
         self.outgoing.unsettled.clear();

@@ -1,22 +1,26 @@
 //! Confirmable publications between hand-over and the server's answer. An entry holds what it takes to make the message
 //! again, not its bytes.
 
+use pubmark_protocol::clients::Outgoing;
 use pubmark_protocol::events::Token;
 use pubmark_wire::coap::Exchange;
 
 /// A message whose answer is awaited.
 #[derive(Clone, Copy, Debug)]
 pub struct Entry {
-    /// Its name in events.
-    pub token: Token,
-    /// When it was due.
-    pub due_ns: u64,
-    /// Whole payload.
-    pub payload_bytes: u32,
+    /// What was handed over.
+    pub message: Outgoing,
     /// Tells entries apart that have the place one after another.
     pub salt: u16,
     /// Once it was written.
     pub sent: Option<Sent>,
+}
+
+impl Entry {
+    /// Its name in events.
+    pub fn token(&self) -> Token {
+        self.message.token()
+    }
 }
 
 /// A message that is under way.
@@ -52,9 +56,9 @@ impl InFlight {
     }
 
     /// Adds a message and returns its place; there must be room.
-    pub fn add(&mut self, token: Token, due_ns: u64, payload_bytes: u32) -> u16 {
+    pub fn add(&mut self, message: Outgoing) -> u16 {
         self.salt = self.salt.wrapping_add(1);
-        let entry = Some(Entry { token, due_ns, payload_bytes, salt: self.salt, sent: None });
+        let entry = Some(Entry { message, salt: self.salt, sent: None });
         if let Some(place) = self.free.pop() {
             self.places[usize::from(place)] = entry;
             place
@@ -114,7 +118,8 @@ mod tests {
     #[test]
     fn places_are_used_again_with_another_salt() {
         let mut in_flight = InFlight::new(2);
-        let mut add = |sequence| in_flight.add(Token { publication: 0, sequence }, 0, 16);
+        let message = |sequence| Outgoing { publication: 0, sequence, due_ns: 0, root_ns: None, payload_bytes: 16 };
+        let mut add = |sequence| in_flight.add(message(sequence));
         let (first, second) = (add(1), add(2));
         assert!(first != second && !in_flight.has_room());
         let sent = |at_ns| {
@@ -127,10 +132,10 @@ mod tests {
         assert_eq!(in_flight.due_ns(), Some(2_000_000_001));
         let removed = in_flight.remove(first).expect("an entry");
         assert!(in_flight.remove(first).is_none() && in_flight.has_room());
-        assert_eq!(in_flight.add(Token { publication: 0, sequence: 3 }, 0, 16), first);
+        assert_eq!(in_flight.add(message(3)), first);
         assert_ne!(in_flight.get_mut(first).expect("an entry").salt, removed.salt);
         in_flight.get_mut(first).expect("an entry").sent = sent(3);
-        let left: Vec<u32> = in_flight.drain().iter().map(|entry| entry.token.sequence).collect();
+        let left: Vec<u32> = in_flight.drain().iter().map(|entry| entry.message.sequence).collect();
         assert_eq!((left, in_flight.has_room()), (vec![2, 3], true));
     }
 }

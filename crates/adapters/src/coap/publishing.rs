@@ -77,8 +77,7 @@ impl Publishing {
         }
         let blocks = message.payload_bytes as usize > BLOCK_BYTES;
         self.transfer_queued = blocks;
-        let token = Token { publication: message.publication, sequence: message.sequence };
-        let place = (acknowledged && !blocks).then(|| self.in_flight.add(token, message.due_ns, message.payload_bytes));
+        let place = (acknowledged && !blocks).then(|| self.in_flight.add(message));
         self.queue.push_back(Queued { message, place });
         Ok(Taken::Yes)
     }
@@ -119,7 +118,7 @@ impl Publishing {
         Queued { message, place }: Queued,
         sink: &mut impl Sink,
     ) -> Result<bool, Cause> {
-        let token = Token { publication: message.publication, sequence: message.sequence };
+        let token = message.token();
         let entry = place.and_then(|place| self.in_flight.get_mut(place).map(|entry| (place, entry)));
         let (kind, request) = match &entry {
             Some((place, entry)) => (Kind::Confirmable, Request::Publish { place: *place, salt: entry.salt }),
@@ -175,7 +174,7 @@ impl Publishing {
         if acknowledges(message).is_some_and(|message_id| message_id != sent.message_id) {
             return false;
         }
-        let token = entry.token;
+        let token = entry.token();
         self.in_flight.remove(place);
         sink.acknowledged(link.id, token, outcome(message));
         true
@@ -225,7 +224,7 @@ impl Publishing {
         }
         let found = self.in_flight.find(message_id).and_then(|place| self.in_flight.remove(place));
         if let Some(entry) = &found {
-            sink.acknowledged(link.id, entry.token, Err(said()));
+            sink.acknowledged(link.id, entry.token(), Err(said()));
         }
         found.is_some()
     }
@@ -247,22 +246,19 @@ impl Publishing {
     ) -> Result<(), Cause> {
         for place in self.in_flight.places() {
             let Some(entry) = self.in_flight.get_mut(place) else { continue };
-            let (salt, token) = (entry.salt, entry.token);
+            let (salt, message) = (entry.salt, entry.message);
             let Some(sent) = &mut entry.sent else { continue };
             match sent.exchange.step(&shared.times, now_ns) {
                 Step::Wait => {}
                 Step::Repeat => {
                     let (message_id, write_start_ns) = (sent.message_id, sent.write_start_ns);
-                    let Token { publication, sequence } = token;
-                    let message =
-                        Outgoing { publication, sequence, due_ns: entry.due_ns, payload_bytes: entry.payload_bytes };
                     let request = Request::Publish { place, salt };
                     put(link, shared, Kind::Confirmable, message_id, request, &message, write_start_ns)?;
                 }
                 Step::GiveUp if link.heard_at_ns < sent.write_start_ns => return Err(Cause::Silent),
                 Step::GiveUp => {
                     self.in_flight.remove(place);
-                    sink.unanswered(link.id, token);
+                    sink.unanswered(link.id, message.token());
                 }
             }
         }
@@ -300,11 +296,11 @@ impl Publishing {
             if let Some(place) = place {
                 self.in_flight.remove(place);
             }
-            sink.abandoned(id, Token { publication: message.publication, sequence: message.sequence });
+            sink.abandoned(id, message.token());
         }
         self.transfer_queued = false;
         for entry in self.in_flight.drain() {
-            sink.unanswered(id, entry.token);
+            sink.unanswered(id, entry.token());
         }
     }
 
@@ -338,9 +334,8 @@ fn put(
         writer.payload();
     }
     let at = out.len();
-    let Outgoing { sequence, due_ns, payload_bytes, .. } = *message;
-    payload::append(&shared.config, publication, sequence, due_ns, payload_bytes as usize, &mut out);
-    header::patch_write_start(&mut out[at..], due_ns, write_start_ns);
+    payload::append(&shared.config, publication, message, &mut out);
+    header::patch_write_start(&mut out[at..], message.due_ns, write_start_ns);
     let result = link.transmit(&out);
     shared.scratch = out;
     result

@@ -76,7 +76,7 @@ impl Transfer {
     }
 
     fn token(&self) -> Token {
-        Token { publication: self.message.publication, sequence: self.message.sequence }
+        self.message.token()
     }
 
     fn block_bytes(&self) -> usize {
@@ -105,7 +105,7 @@ impl Transfer {
 
     fn put(&self, link: &mut Link, shared: &mut Shared) -> Result<bool, Cause> {
         let publication = &link.config.publications[usize::from(self.message.publication)];
-        let Outgoing { sequence, due_ns, payload_bytes, .. } = self.message;
+        let Outgoing { due_ns, payload_bytes, .. } = self.message;
         let mut out = std::mem::take(&mut shared.scratch);
         out.clear();
         let token = Request::Transfer { salt: self.salt }.token();
@@ -120,7 +120,7 @@ impl Transfer {
         }
         let at = out.len();
         let part = self.offset..self.offset + self.block_bytes();
-        payload::append_part(&shared.config, publication, sequence, due_ns, payload_bytes as usize, part, &mut out);
+        payload::append_part(&shared.config, publication, &self.message, part, &mut out);
         if self.offset == 0 {
             header::patch_write_start(&mut out[at..], due_ns, self.write_start_ns);
         }

@@ -4,6 +4,7 @@
 //! entry holds what it takes to make the message again, not its bytes.
 
 use pubmark_model::qos::Qos;
+use pubmark_protocol::clients::Outgoing;
 use pubmark_protocol::events::Token;
 
 /// How far a message has come.
@@ -20,18 +21,21 @@ pub enum Progress {
 /// A message in flight.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Entry {
-    /// Its name in events.
-    pub token: Token,
-    /// When it was due.
-    pub due_ns: u64,
-    /// Whole payload.
-    pub payload_bytes: u32,
+    /// What was handed over.
+    pub message: Outgoing,
     /// Level it was sent at.
     pub qos: Qos,
     /// How far it has come.
     pub progress: Progress,
     /// Counts hand-overs: repetitions keep their order.
     order: u64,
+}
+
+impl Entry {
+    /// Its name in events.
+    pub fn token(&self) -> Token {
+        self.message.token()
+    }
 }
 
 /// All messages of a session in flight.
@@ -66,10 +70,10 @@ impl InFlight {
     }
 
     /// Adds a message and returns its packet identifier; there must be room.
-    pub fn add(&mut self, token: Token, due_ns: u64, payload_bytes: u32, qos: Qos) -> u16 {
+    pub fn add(&mut self, message: Outgoing, qos: Qos) -> u16 {
         self.handed += 1;
         let progress = Progress::Handed;
-        let entry = Some(Entry { token, due_ns, payload_bytes, qos, progress, order: self.handed });
+        let entry = Some(Entry { message, qos, progress, order: self.handed });
         if let Some(packet_id) = self.free.pop() {
             self.places[usize::from(packet_id) - 1] = entry;
             packet_id
@@ -134,11 +138,12 @@ mod tests {
     use super::*;
 
     fn add(in_flight: &mut InFlight, sequence: u32) -> u16 {
-        in_flight.add(Token { publication: 0, sequence }, 0, 16, Qos::AtLeastOnce)
+        let message = Outgoing { publication: 0, sequence, due_ns: 0, root_ns: None, payload_bytes: 16 };
+        in_flight.add(message, Qos::AtLeastOnce)
     }
 
     fn sequences(entries: &[Entry]) -> Vec<u32> {
-        entries.iter().map(|entry| entry.token.sequence).collect()
+        entries.iter().map(|entry| entry.message.sequence).collect()
     }
 
     #[test]
@@ -146,7 +151,7 @@ mod tests {
         let mut in_flight = InFlight::new(2);
         let (first, second) = (add(&mut in_flight, 1), add(&mut in_flight, 2));
         assert!(first != 0 && second != 0 && first != second && !in_flight.has_room());
-        assert_eq!(in_flight.remove(first).map(|entry| entry.token.sequence), Some(1));
+        assert_eq!(in_flight.remove(first).map(|entry| entry.message.sequence), Some(1));
         assert_eq!(in_flight.remove(first), None);
         assert!(in_flight.has_room());
         assert_eq!(add(&mut in_flight, 3), first);
@@ -165,7 +170,7 @@ mod tests {
         in_flight.hold_all();
         let mut repeated = Vec::new();
         while let Some(packet_id) = in_flight.next_held() {
-            repeated.extend(in_flight.get(packet_id).map(|entry| entry.token.sequence));
+            repeated.extend(in_flight.get(packet_id).map(|entry| entry.message.sequence));
         }
         assert_eq!(repeated, [2, 3, 4]);
         in_flight.remove(ids[1]);

@@ -5,7 +5,7 @@ use std::os::fd::AsFd;
 use pubmark_protocol::client_certificate::WANTED;
 use pubmark_protocol::clients::{Outgoing, SessionConfig, SessionId, ShardConfig};
 use pubmark_protocol::clock;
-use pubmark_protocol::events::{Cause, Said, Secured, Sink, Token};
+use pubmark_protocol::events::{Cause, Said, Secured, Sink};
 use pubmark_protocol::outbox::{BufferPool, Message, Outbox};
 use pubmark_protocol::reactor::Reactor;
 use pubmark_protocol::receive::WallOffset;
@@ -279,14 +279,13 @@ impl Link {
         front: impl FnOnce(&mut Vec<u8>),
         end: &[u8],
     ) {
-        let Outgoing { publication, sequence, due_ns, .. } = message;
-        let Sending { tag, payload_bytes, repeated } = sending;
-        let entry = Message { token: Token { publication, sequence }, due_ns, tag, repeated, withheld: false };
-        let (config, publication) = (&shared.config, &self.config.publications[usize::from(publication)]);
+        let Sending { tag, repeated, .. } = sending;
+        let entry = Message { token: message.token(), due_ns: message.due_ns, tag, repeated, withheld: false };
+        let (config, publication) = (&shared.config, &self.config.publications[usize::from(message.publication)]);
         self.outbox.append_message(&mut shared.pool, entry, |out| {
             front(out);
             let at = out.len();
-            payload::append(config, publication, sequence, due_ns, payload_bytes, out);
+            payload::append(config, publication, &message, out);
             out.extend_from_slice(end);
             at
         });
@@ -294,9 +293,7 @@ impl Link {
 
     /// Takes a message that goes nowhere, as nobody at the other end asked for it; it is reported in its turn.
     pub fn withhold(&mut self, shared: &mut Shared, message: Outgoing) {
-        let Outgoing { publication, sequence, due_ns, .. } = message;
-        let token = Token { publication, sequence };
-        let entry = Message { token, due_ns, tag: 0, repeated: false, withheld: true };
+        let entry = Message { token: message.token(), due_ns: message.due_ns, tag: 0, repeated: false, withheld: true };
         self.outbox.append_nothing(&mut shared.pool, entry, clock::monotonic_ns());
     }
 

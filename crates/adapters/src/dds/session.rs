@@ -117,11 +117,11 @@ impl<B: Binding> Session<B> {
     ) -> Result<(), Cause> {
         self.full = false;
         while let Some(message) = self.waiting.front().filter(|_| self.phase == Phase::Open) {
-            let Outgoing { publication, sequence, due_ns, payload_bytes } = *message;
+            let Outgoing { publication, due_ns, .. } = *message;
             let config = &self.config.publications[usize::from(publication)];
             let Publishing { writer, topic } = &self.publishing[usize::from(publication)];
             scratch.clear();
-            payload::append(shard, config, sequence, due_ns, payload_bytes as usize, scratch);
+            payload::append(shard, config, message, scratch);
             let write_start_ns = clock::monotonic_ns();
             header::patch_write_start(scratch, due_ns, write_start_ns);
             match writer.write(topic, scratch) {
@@ -132,8 +132,8 @@ impl<B: Binding> Session<B> {
                 }
                 Err(error) => return Err(Cause::Dropped(error)),
             }
+            let token = message.token();
             self.waiting.pop_front();
-            let token = Token { publication, sequence };
             sink.written(self.id, token, write_start_ns, clock::monotonic_ns());
             if config.qos > Qos::BestEffort {
                 self.unacknowledged.add(token);

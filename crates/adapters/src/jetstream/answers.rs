@@ -112,7 +112,7 @@ impl JetStream {
         let Some(entry) = self.in_flight.remove(tag).filter(|_| is_awaited) else {
             return Err(Cause::Protocol(format!("an acknowledgement of message {tag}, which awaits none")));
         };
-        sink.acknowledged(link.id, entry.token, outcome);
+        sink.acknowledged(link.id, entry.token(), outcome);
         self.send_held(link, shared, sink);
         Ok(())
     }

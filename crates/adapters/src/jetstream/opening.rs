@@ -1,7 +1,6 @@
 //! From a log-in to an open session: streams, what is left of a kept session, consumers.
 
 use pubmark_model::qos::Qos;
-use pubmark_protocol::clients::Outgoing;
 use pubmark_protocol::events::{Connected, Said, Sink};
 use pubmark_wire::nats::encode_subscribe;
 use pubmark_wire::nats::jetstream::{
@@ -105,19 +104,13 @@ impl JetStream {
             let Some(entry) = self.in_flight.get(tag).copied() else { continue };
             // The server may take less than it did: it would end the connection for such a message, each time anew.
             let header_bytes = if entry.qos == Qos::ExactlyOnce { ID_HEADER_BYTES } else { 0 };
-            if self.opening.check_size(entry.payload_bytes as usize + header_bytes).is_err() {
+            if self.opening.check_size(entry.message.payload_bytes as usize + header_bytes).is_err() {
                 self.in_flight.remove(tag);
-                sink.acknowledged(link.id, entry.token, Err(Said::words("larger than the server takes by now")));
+                sink.acknowledged(link.id, entry.token(), Err(Said::words("larger than the server takes by now")));
                 continue;
             }
-            let message = Outgoing {
-                publication: entry.token.publication,
-                sequence: entry.token.sequence,
-                due_ns: entry.due_ns,
-                payload_bytes: entry.payload_bytes,
-            };
-            self.append(link, shared, message, tag, true);
-            sink.resent(link.id, entry.token);
+            self.append(link, shared, entry.message, tag, true);
+            sink.resent(link.id, entry.token());
         }
     }
 }

@@ -14,7 +14,7 @@ use pubmark_model::qos::Qos;
 use pubmark_protocol::capabilities::{Capabilities, Features, Level, SentMeans};
 use pubmark_protocol::clients::{Goodbye, Outgoing, SessionConfig, SessionId, Subscription};
 use pubmark_protocol::clock;
-use pubmark_protocol::events::{Cause, Sink, Token};
+use pubmark_protocol::events::{Cause, Sink};
 use pubmark_wire::nats::jetstream::{ID_HEADER_BYTES, delete_consumer_subject, encode_publish_with_id};
 use pubmark_wire::nats::{END, Operation, PING, PONG, encode_publish};
 
@@ -200,8 +200,7 @@ impl Dialect for JetStream {
             if !self.in_flight.has_room() {
                 return Err(Refusal::Blocked(Blocked::Window));
             }
-            let token = Token { publication: message.publication, sequence: message.sequence };
-            tag = self.in_flight.add(token, message.due_ns, payload_bytes as u32, qos);
+            tag = self.in_flight.add(message, qos);
         }
         self.append(link, shared, message, tag, false);
         Ok(())
@@ -241,7 +240,7 @@ impl Dialect for JetStream {
     fn forget(&mut self, session: SessionId, sink: &mut impl Sink) {
         for entry in self.in_flight.drain() {
             if entry.progress == Progress::Written {
-                sink.unanswered(session, entry.token);
+                sink.unanswered(session, entry.token());
             }
         }
         self.unconfirmed.clear();

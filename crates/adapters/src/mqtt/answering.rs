@@ -33,8 +33,7 @@ impl<V: ProtocolVersion> Mqtt<V> {
         if bytes > self.maximum_packet_bytes as usize {
             return Err(Refusal::TooLarge(self.maximum_packet_bytes));
         }
-        let token = answer.token();
-        let packet_id = acknowledged.then(|| self.in_flight.add(token, answer.due_ns, payload_bytes as u32, qos));
+        let packet_id = acknowledged.then(|| self.in_flight.add(answer.message(), qos));
         link.append_answer(
             shared,
             answer,

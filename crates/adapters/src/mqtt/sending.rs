@@ -2,7 +2,7 @@
 
 use pubmark_model::qos::Qos;
 use pubmark_protocol::clients::{Outgoing, Publication, SessionOptions, ShardConfig};
-use pubmark_protocol::events::{Cause, Said, Sink, Token};
+use pubmark_protocol::events::{Cause, Said, Sink};
 use pubmark_protocol::outbox::Message;
 use pubmark_protocol::requests::{self, MARK_BYTES};
 use pubmark_wire::mqtt::{
@@ -46,9 +46,7 @@ impl<'a> Extras<'a> {
 struct Packet<'a> {
     publication: &'a Publication,
     extras: Extras<'a>,
-    token: Token,
-    due_ns: u64,
-    payload_bytes: usize,
+    message: Outgoing,
     qos: Qos,
     packet_id: Option<u16>,
     dup: bool,
@@ -58,7 +56,7 @@ impl Packet<'_> {
     /// Appends the packet; returns where its payload header begins.
     fn encode(&self, version: Version, config: &ShardConfig, out: &mut Vec<u8>) -> Result<usize, EncodeError> {
         let Extras { expiry_s, alias, answers_to } = self.extras;
-        let mark = requests::mark(self.token);
+        let mark = requests::mark(self.message.token());
         let all = [
             expiry_s.map(Property::MessageExpiryInterval),
             alias.map(|alias| Property::TopicAlias(alias.number)),
@@ -79,9 +77,9 @@ impl Packet<'_> {
             packet_id: self.packet_id,
             properties: Properties::new(&written[..count]),
         };
-        encode_publish_head(version, &head, self.payload_bytes, out)?;
+        encode_publish_head(version, &head, self.message.payload_bytes as usize, out)?;
         let at = out.len();
-        payload::append(config, self.publication, self.token.sequence, self.due_ns, self.payload_bytes, out);
+        payload::append(config, self.publication, &self.message, out);
         Ok(at)
     }
 }
@@ -131,13 +129,15 @@ impl<V: ProtocolVersion> Mqtt<V> {
         if qos != Qos::BestEffort && !self.in_flight.has_room() {
             return Err(Refusal::Blocked(Blocked::Window));
         }
-        let token = Token { publication: message.publication, sequence: message.sequence };
-        let packet_id =
-            (qos != Qos::BestEffort).then(|| self.in_flight.add(token, message.due_ns, payload_bytes as u32, qos));
-        let packet =
-            Packet { publication, extras, token, due_ns: message.due_ns, payload_bytes, qos, packet_id, dup: false };
-        let entry =
-            Message { token, due_ns: message.due_ns, tag: packet_id.unwrap_or(0), repeated: false, withheld: false };
+        let packet_id = (qos != Qos::BestEffort).then(|| self.in_flight.add(message, qos));
+        let packet = Packet { publication, extras, message, qos, packet_id, dup: false };
+        let entry = Message {
+            token: message.token(),
+            due_ns: message.due_ns,
+            tag: packet_id.unwrap_or(0),
+            repeated: false,
+            withheld: false,
+        };
         let config = &shared.config;
         link.outbox.append_message(&mut shared.pool, entry, |out| {
             packet.encode(V::VERSION, config, out).expect("topic and length were checked")
@@ -153,7 +153,7 @@ impl<V: ProtocolVersion> Mqtt<V> {
         while let Some(packet_id) = self.in_flight.next_held() {
             let Some(entry) = self.in_flight.get(packet_id).copied() else { continue };
             // An answer cannot be made again; sessions that answer are never kept, so there is none here.
-            let publication = link.config.publications.get(usize::from(entry.token.publication));
+            let publication = link.config.publications.get(usize::from(entry.message.publication));
             if entry.progress == Progress::Released {
                 self.answer(link, shared, AckKind::Pubrel, packet_id, reason::SUCCESS);
                 continue;
@@ -161,29 +161,33 @@ impl<V: ProtocolVersion> Mqtt<V> {
             let Some(publication) = publication else { continue };
             // Its first connection's alias means nothing on this one, so the topic is written out.
             let extras = Extras::new(&link.config.options, None);
-            let (bytes, _) = packet_bytes(V::VERSION, publication, extras, entry.qos, entry.payload_bytes as usize);
+            let (bytes, _) =
+                packet_bytes(V::VERSION, publication, extras, entry.qos, entry.message.payload_bytes as usize);
             if let Some(said) = self.cannot_repeat(bytes, entry.qos) {
                 self.in_flight.remove(packet_id);
-                sink.acknowledged(link.id, entry.token, Err(said));
+                sink.acknowledged(link.id, entry.token(), Err(said));
                 continue;
             }
             let packet = Packet {
                 publication,
                 extras,
-                token: entry.token,
-                due_ns: entry.due_ns,
-                payload_bytes: entry.payload_bytes as usize,
+                message: entry.message,
                 qos: entry.qos,
                 packet_id: Some(packet_id),
                 dup: true,
             };
-            let message =
-                Message { token: entry.token, due_ns: entry.due_ns, tag: packet_id, repeated: true, withheld: false };
+            let message = Message {
+                token: entry.token(),
+                due_ns: entry.message.due_ns,
+                tag: packet_id,
+                repeated: true,
+                withheld: false,
+            };
             let config = &shared.config;
             link.outbox.append_message(&mut shared.pool, message, |out| {
                 packet.encode(V::VERSION, config, out).expect("it was encoded before")
             });
-            sink.resent(link.id, entry.token);
+            sink.resent(link.id, entry.token());
         }
     }
 
@@ -231,7 +235,7 @@ impl<V: ProtocolVersion> Mqtt<V> {
         let expected = |qos, progress| qos == Qos::AtLeastOnce && progress == Progress::Written;
         match self.in_flight.get(ack.packet_id) {
             Some(entry) if expected(entry.qos, entry.progress) => {
-                let token = entry.token;
+                let token = entry.token();
                 self.in_flight.remove(ack.packet_id);
                 sink.acknowledged(link.id, token, outcome(ack));
                 Ok(())
@@ -252,7 +256,7 @@ impl<V: ProtocolVersion> Mqtt<V> {
                 return Err(not_in_flight(ack));
             }
             Some(entry) => {
-                let token = entry.token;
+                let token = entry.token();
                 let news = entry.progress == Progress::Written;
                 entry.progress = Progress::Released;
                 if news {
@@ -334,16 +338,17 @@ mod tests {
                         let packet = Packet {
                             publication,
                             extras,
-                            token: Token { publication: 0, sequence: 1 },
-                            due_ns: 0,
-                            payload_bytes,
+                            message: Outgoing { publication: 0, sequence: 1, due_ns: 0, root_ns: None, payload_bytes },
                             qos,
                             packet_id,
                             dup: false,
                         };
                         let mut out = Vec::new();
                         packet.encode(version, &config, &mut out).unwrap();
-                        assert_eq!(packet_bytes(version, publication, extras, qos, payload_bytes).0, out.len());
+                        assert_eq!(
+                            packet_bytes(version, publication, extras, qos, payload_bytes as usize).0,
+                            out.len()
+                        );
                     }
                 }
             }

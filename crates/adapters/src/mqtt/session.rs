@@ -124,7 +124,7 @@ impl<V: ProtocolVersion> Dialect for Mqtt<V> {
     fn forget(&mut self, session: SessionId, sink: &mut impl Sink) {
         for entry in self.in_flight.drain() {
             if entry.progress == Progress::Written {
-                sink.unanswered(session, entry.token);
+                sink.unanswered(session, entry.token());
             }
         }
         self.received_ids.clear();

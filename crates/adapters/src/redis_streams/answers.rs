@@ -1,7 +1,6 @@
 //! Answers in their order: to HELLO, to groups, to messages.
 
 use pubmark_model::qos::Qos;
-use pubmark_protocol::clients::Outgoing;
 use pubmark_protocol::events::{Cause, Connected, Said, Sink};
 use pubmark_wire::resp::{Reply, encode_command};
 
@@ -131,7 +130,7 @@ impl RedisStreams {
         let Some(entry) = self.in_flight.remove(tag).filter(|_| is_awaited) else {
             return Err(Cause::Protocol("an answer to XADD before all of it was written".to_owned()));
         };
-        sink.acknowledged(link.id, entry.token, outcome);
+        sink.acknowledged(link.id, entry.token(), outcome);
         self.send_held(link, shared, sink);
         Ok(())
     }
@@ -141,15 +140,9 @@ impl RedisStreams {
         while let Some(tag) = self.in_flight.next_held() {
             let Some(entry) = self.in_flight.get(tag).copied() else { continue };
             debug_assert!(entry.qos > Qos::BestEffort, "others are not kept");
-            let message = Outgoing {
-                publication: entry.token.publication,
-                sequence: entry.token.sequence,
-                due_ns: entry.due_ns,
-                payload_bytes: entry.payload_bytes,
-            };
-            let payload_bytes = entry.payload_bytes as usize;
-            self.append(link, shared, message, Sending { tag, payload_bytes, repeated: true });
-            sink.resent(link.id, entry.token);
+            let payload_bytes = entry.message.payload_bytes as usize;
+            self.append(link, shared, entry.message, Sending { tag, payload_bytes, repeated: true });
+            sink.resent(link.id, entry.token());
         }
     }
 }

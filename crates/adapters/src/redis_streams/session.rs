@@ -11,7 +11,7 @@ use pubmark_model::qos::Qos;
 use pubmark_model::topic::TopicFilter;
 use pubmark_protocol::capabilities::{Capabilities, Features, Level, SentMeans};
 use pubmark_protocol::clients::{Outgoing, SessionConfig, SessionId};
-use pubmark_protocol::events::{Cause, Said, Sink, Token};
+use pubmark_protocol::events::{Cause, Said, Sink};
 use pubmark_wire::resp::{END, Reply, append_bulk_front, encode_command, encode_command_front};
 
 use crate::connection::{
@@ -175,8 +175,7 @@ impl Dialect for RedisStreams {
             if !self.in_flight.has_room() {
                 return Err(Refusal::Blocked(Blocked::Window));
             }
-            let token = Token { publication: message.publication, sequence: message.sequence };
-            tag = self.in_flight.add(token, message.due_ns, payload_bytes as u32, qos);
+            tag = self.in_flight.add(message, qos);
         }
         self.append(link, shared, message, Sending { tag, payload_bytes, repeated: false });
         Ok(())
@@ -202,7 +201,7 @@ impl Dialect for RedisStreams {
     fn forget(&mut self, session: SessionId, sink: &mut impl Sink) {
         for entry in self.in_flight.drain() {
             if entry.progress == Progress::Written {
-                sink.unanswered(session, entry.token);
+                sink.unanswered(session, entry.token());
             }
         }
     }

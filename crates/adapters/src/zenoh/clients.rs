@@ -26,7 +26,7 @@ use crate::payload;
 /// Payload bytes that wait for the library at most, or one message of any size: what a flood hands over in a millisecond, the
 /// pause between its turns.
 const MOST_BYTES: usize = 1 << 20;
-/// Messages that wait for the library at most: fewer than [`pubmark_protocol::clients::Roots`] keeps.
+/// Messages that wait for the library at most.
 const MOST_MESSAGES: usize = 1_000;
 /// Requests of a session that can be answered at most. The engine answers in time or never, and does not say which; beyond this the
 /// oldest is one that it never will.
@@ -363,11 +363,9 @@ impl<V: Variant> Clients for ZenohClients<V> {
 
     fn send(&mut self, session: SessionId, message: Outgoing) -> Taken {
         let payload_bytes = message.payload_bytes as usize;
-        let Outgoing { publication, sequence, .. } = message;
         match self.room_for(session, payload_bytes) {
             Ok(connection) => {
-                let token = Token { publication, sequence };
-                self.stage(session, connection, token, payload_bytes, What::Message(message));
+                self.stage(session, connection, message.token(), payload_bytes, What::Message(message));
                 Taken::Yes
             }
             Err(taken) => taken,

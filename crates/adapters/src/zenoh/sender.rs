@@ -11,7 +11,6 @@ use std::thread::JoinHandle;
 use ::zenoh::Wait as _;
 use ::zenoh::query::Query;
 use pubmark_protocol::clients::{Outgoing, ShardConfig};
-use pubmark_protocol::events::Token;
 use pubmark_protocol::requests::Answer;
 use pubmark_protocol::{clock, header};
 
@@ -187,16 +186,15 @@ fn forget<T>(dropped: T) {
 }
 
 fn hand_message(connection: &Connection, message: Outgoing, config: &ShardConfig) -> Outcome {
-    let Outgoing { publication, sequence, due_ns, payload_bytes } = message;
-    let entry = connection.publications.get(usize::from(publication));
+    let entry = connection.publications.get(usize::from(message.publication));
     let Some((topic, entry)) = entry.filter(|_| connection.gate.enter()) else { return Outcome::Skipped };
-    let mut payload = Vec::with_capacity(payload_bytes as usize);
-    payload::append(config, entry, sequence, due_ns, payload_bytes as usize, &mut payload);
+    let mut payload = Vec::with_capacity(message.payload_bytes as usize);
+    payload::append(config, entry, &message, &mut payload);
     let write_start_ns = clock::monotonic_ns();
-    header::patch_write_start(&mut payload, due_ns, write_start_ns);
+    header::patch_write_start(&mut payload, message.due_ns, write_start_ns);
     match &connection.asking {
         Some(asking) => {
-            let token = Token { publication, sequence };
+            let token = message.token();
             begun(write_start_ns, || asking.ask(&connection.session, topic, connection.congestion, payload, token))
         }
         None => {

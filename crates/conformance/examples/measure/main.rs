@@ -194,7 +194,8 @@ fn flood(files: Option<&Certificates>, payload_bytes: u32) -> (u64, u64) {
     while now_ns < end_ns {
         for session in std::mem::take(&mut counts.writable) {
             let sequence = &mut sequences[session.0 as usize];
-            let mut message = Outgoing { publication: 0, sequence: *sequence + 1, due_ns: now_ns, payload_bytes };
+            let mut message =
+                Outgoing { publication: 0, sequence: *sequence + 1, due_ns: now_ns, root_ns: None, payload_bytes };
             while clients.send(session, message) == Taken::Yes {
                 *sequence += 1;
                 message.sequence = *sequence + 1;

@@ -1,11 +1,9 @@
 //! One publisher on its shard: where its schedule stands, what it has handed over, what became of it.
 
 use std::collections::VecDeque;
-use std::sync::Arc;
 
 use pubmark_model::fleet::Device;
 use pubmark_model::schedule::{ChurnCursor, Cursor, Rules};
-use pubmark_protocol::clients::Roots;
 
 use super::requesting::Requester;
 use crate::outcome::PublisherBook;
@@ -56,8 +54,6 @@ pub struct Publisher {
     pub acknowledged: bool,
     /// Of a reaction: it publishes what follows from the warm-up.
     pub warm_up: bool,
-    /// Of a reaction: where the due times of its roots are noted for the adapter.
-    pub roots: Option<Arc<Roots>>,
     /// Its side of the books.
     pub book: PublisherBook,
     /// Entries that its epochs may have.
@@ -90,7 +86,6 @@ impl Publisher {
             unacknowledged: 0,
             acknowledged,
             warm_up: device.warm_up,
-            roots: None,
             book: PublisherBook { publisher: device.publisher, group: device.group, ..PublisherBook::default() },
             epochs_limit: usize::MAX,
             requester: None,

@@ -122,13 +122,11 @@ impl Shard {
             return Step::Waits;
         }
         self.announced.announce(publisher.book.publisher, publisher.next_sequence);
-        if let (Some(roots), Some(root_ns)) = (&publisher.roots, root_ns) {
-            roots.note(publisher.next_sequence, root_ns);
-        }
         let message = Outgoing {
             publication: publisher.publication,
             sequence: publisher.next_sequence,
             due_ns: self.window.absolute(due.due_ns),
+            root_ns,
             payload_bytes: due.payload_bytes,
         };
         match clients.send(SessionId(publisher.session), message) {

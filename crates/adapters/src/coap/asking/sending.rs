@@ -182,7 +182,7 @@ fn kind_of(link: &Link, open: &Open) -> Kind {
 /// bytes of the first transmission, its write start included.
 pub(super) fn put(link: &mut Link, shared: &mut Shared, open: &Open) -> Result<bool, Cause> {
     let publication = &link.config.publications[usize::from(open.message.publication)];
-    let Outgoing { publication: index, sequence, due_ns, payload_bytes } = open.message;
+    let Outgoing { publication: index, sequence, due_ns, payload_bytes, .. } = open.message;
     let mut out = std::mem::take(&mut shared.scratch);
     out.clear();
     let token = Request::Once { publication: index, sequence }.token();
@@ -201,7 +201,7 @@ pub(super) fn put(link: &mut Link, shared: &mut Shared, open: &Open) -> Result<b
     }
     let at = out.len();
     let part = open.offset..open.offset + open.block_bytes();
-    payload::append_part(&shared.config, publication, sequence, due_ns, payload_bytes as usize, part, &mut out);
+    payload::append_part(&shared.config, publication, &open.message, part, &mut out);
     if open.offset == 0 {
         header::patch_write_start(&mut out[at..], due_ns, open.write_start_ns);
     }
