@@ -9,7 +9,7 @@ use pubmark_protocol::any::AnyClients;
 use pubmark_protocol::clients::{SessionConfig, SessionId, SessionOptions, ShardConfig, Subscription};
 use pubmark_protocol::clock;
 use pubmark_protocol::endpoint::{Endpoint, Tls};
-use pubmark_protocol::events::{Cause, Connected, Delivery, Said, Sink, Token};
+use pubmark_protocol::events::{Event, Sink};
 use serde::{Deserialize, Serialize};
 
 use crate::usage;
@@ -48,21 +48,13 @@ struct Count {
 }
 
 impl Sink for Count {
-    fn connected(&mut self, _: SessionId, _: Connected) {}
-    fn subscribed(&mut self, _: SessionId, _: usize, _: Result<Qos, Said>) {
-        self.up += 1;
+    fn event(&mut self, _: SessionId, event: Event<'_>) {
+        match event {
+            Event::Subscribed { .. } => self.up += 1,
+            Event::Closed(cause) => self.failure = Some(format!("{cause:?}")),
+            _ => {}
+        }
     }
-    fn closed(&mut self, _: SessionId, cause: Cause) {
-        self.failure = Some(format!("{cause:?}"));
-    }
-    fn written(&mut self, _: SessionId, _: Token, _: u64, _: u64) {}
-    fn acknowledged(&mut self, _: SessionId, _: Token, _: Result<(), Said>) {}
-    fn abandoned(&mut self, _: SessionId, _: Token) {}
-    fn unanswered(&mut self, _: SessionId, _: Token) {}
-    fn resent(&mut self, _: SessionId, _: Token) {}
-    fn writable(&mut self, _: SessionId) {}
-    fn missed(&mut self, _: u64) {}
-    fn delivered(&mut self, _: SessionId, _: Delivery<'_>) {}
 }
 
 /// Carries out an order in this process.

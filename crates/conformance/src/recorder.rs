@@ -2,7 +2,7 @@
 
 use pubmark_model::qos::Qos;
 use pubmark_protocol::clients::SessionId;
-use pubmark_protocol::events::{Cause, Connected, Delivery, Said, Sink, Token};
+use pubmark_protocol::events::{self, Cause, Connected, Delivery, Said, Sink, Token};
 use pubmark_protocol::header::{self, Header};
 use pubmark_protocol::requests::ReplyTo;
 
@@ -67,23 +67,23 @@ pub struct Answered {
 /// Anything but an arrival.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Event {
-    /// See [`Sink::connected`].
+    /// See [`events::Event::Connected`].
     Connected(SessionId, Connected),
-    /// See [`Sink::subscribed`].
+    /// See [`events::Event::Subscribed`].
     Subscribed(SessionId, usize, Result<Qos, Said>),
-    /// See [`Sink::closed`].
+    /// See [`events::Event::Closed`].
     Closed(SessionId, Cause),
-    /// See [`Sink::written`].
+    /// See [`events::Event::Written`].
     Written(SessionId, Token, u64, u64),
-    /// See [`Sink::acknowledged`].
+    /// See [`events::Event::Acknowledged`].
     Acknowledged(SessionId, Token, Result<(), Said>),
-    /// See [`Sink::abandoned`].
+    /// See [`events::Event::Abandoned`].
     Abandoned(SessionId, Token),
-    /// See [`Sink::unanswered`].
+    /// See [`events::Event::Unanswered`].
     Unanswered(SessionId, Token),
-    /// See [`Sink::resent`].
+    /// See [`events::Event::Resent`].
     Resent(SessionId, Token),
-    /// See [`Sink::writable`].
+    /// See [`events::Event::Writable`].
     Writable(SessionId),
 }
 
@@ -173,58 +173,35 @@ impl Recorder {
 }
 
 impl Sink for Recorder {
-    fn connected(&mut self, session: SessionId, connected: Connected) {
-        self.events.push(Event::Connected(session, connected));
-    }
-
-    fn subscribed(&mut self, session: SessionId, index: usize, granted: Result<Qos, Said>) {
-        self.events.push(Event::Subscribed(session, index, granted));
-    }
-
-    fn closed(&mut self, session: SessionId, cause: Cause) {
-        self.events.push(Event::Closed(session, cause));
-    }
-
-    fn written(&mut self, session: SessionId, token: Token, write_start_ns: u64, written_ns: u64) {
-        self.events.push(Event::Written(session, token, write_start_ns, written_ns));
-    }
-
-    fn withheld(&mut self, _session: SessionId, _token: Token) {
-        self.withheld += 1;
-    }
-
-    fn passed_over(&mut self, _session: SessionId) {
-        self.passed_over += 1;
-    }
-
-    fn acknowledged(&mut self, session: SessionId, token: Token, outcome: Result<(), Said>) {
-        self.events.push(Event::Acknowledged(session, token, outcome));
-    }
-
-    fn abandoned(&mut self, session: SessionId, token: Token) {
-        self.events.push(Event::Abandoned(session, token));
-    }
-
-    fn unanswered(&mut self, session: SessionId, token: Token) {
-        self.events.push(Event::Unanswered(session, token));
-    }
-
-    fn resent(&mut self, session: SessionId, token: Token) {
-        self.events.push(Event::Resent(session, token));
-    }
-
-    fn writable(&mut self, session: SessionId) {
-        self.events.push(Event::Writable(session));
-    }
-
-    fn missed(&mut self, messages: u64) {
-        self.missed += messages;
+    fn event(&mut self, session: SessionId, event: events::Event<'_>) {
+        self.events.push(match event {
+            events::Event::Connected(connected) => Event::Connected(session, connected),
+            events::Event::Subscribed { index, granted } => Event::Subscribed(session, index, granted),
+            events::Event::Closed(cause) => Event::Closed(session, cause),
+            events::Event::Written { token, write_start_ns, written_ns } => {
+                Event::Written(session, token, write_start_ns, written_ns)
+            }
+            events::Event::Acknowledged { token, outcome } => Event::Acknowledged(session, token, outcome),
+            events::Event::Abandoned(token) => Event::Abandoned(session, token),
+            events::Event::Unanswered(token) => Event::Unanswered(session, token),
+            events::Event::Resent(token) => Event::Resent(session, token),
+            events::Event::Writable => Event::Writable(session),
+            events::Event::Secured(_) => return,
+            events::Event::Withheld(_) => return self.withheld += 1,
+            events::Event::PassedOver => return self.passed_over += 1,
+            events::Event::Missed(messages) => return self.missed += messages,
+            events::Event::Delivered(delivery) => return self.delivered(session, delivery),
+            events::Event::Requested { reply_to, delivery } => return self.requested(session, reply_to, delivery),
+            events::Event::Answered { request, delivery } => return self.answered(session, request, delivery),
+        });
     }
 
     fn is_at_work(&self, session: SessionId) -> bool {
         self.at_work && self.works == Some(session)
     }
+}
 
+impl Recorder {
     fn requested(&mut self, session: SessionId, reply_to: ReplyTo<'_>, delivery: Delivery<'_>) {
         if let Some(header) = header::read(delivery.payload, delivery.at_ns) {
             self.asked.push(Asked {

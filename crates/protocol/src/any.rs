@@ -2,9 +2,8 @@
 //! The engine's shards know their adapter when they are compiled.
 
 use crate::clients::{Clients, Goodbye, OpenError, Outgoing, SessionConfig, SessionId, ShardConfig, Taken, Waker};
-use crate::events::{Cause, Connected, Delivery, Said, Secured, Sink, Token};
-use crate::requests::{Answer, ReplyTo};
-use pubmark_model::qos::Qos;
+use crate::events::{Event, Sink};
+use crate::requests::Answer;
 
 /// Opens an adapter with no sessions.
 pub type Open = fn(ShardConfig) -> Result<Box<dyn AnyClients>, OpenError>;
@@ -96,71 +95,11 @@ impl<C: Clients> AnyClients for C {
 struct Through<'a>(&'a mut dyn Sink);
 
 impl Sink for Through<'_> {
-    fn secured(&mut self, session: SessionId, secured: Secured) {
-        self.0.secured(session, secured);
-    }
-
-    fn connected(&mut self, session: SessionId, connected: Connected) {
-        self.0.connected(session, connected);
-    }
-
-    fn subscribed(&mut self, session: SessionId, index: usize, granted: Result<Qos, Said>) {
-        self.0.subscribed(session, index, granted);
-    }
-
-    fn closed(&mut self, session: SessionId, cause: Cause) {
-        self.0.closed(session, cause);
-    }
-
-    fn written(&mut self, session: SessionId, token: Token, write_start_ns: u64, written_ns: u64) {
-        self.0.written(session, token, write_start_ns, written_ns);
-    }
-
-    fn withheld(&mut self, session: SessionId, token: Token) {
-        self.0.withheld(session, token);
-    }
-
-    fn passed_over(&mut self, session: SessionId) {
-        self.0.passed_over(session);
-    }
-
-    fn acknowledged(&mut self, session: SessionId, token: Token, outcome: Result<(), Said>) {
-        self.0.acknowledged(session, token, outcome);
-    }
-
-    fn abandoned(&mut self, session: SessionId, token: Token) {
-        self.0.abandoned(session, token);
-    }
-
-    fn unanswered(&mut self, session: SessionId, token: Token) {
-        self.0.unanswered(session, token);
-    }
-
-    fn resent(&mut self, session: SessionId, token: Token) {
-        self.0.resent(session, token);
-    }
-
-    fn writable(&mut self, session: SessionId) {
-        self.0.writable(session);
-    }
-
-    fn missed(&mut self, messages: u64) {
-        self.0.missed(messages);
+    fn event(&mut self, session: SessionId, event: Event<'_>) {
+        self.0.event(session, event);
     }
 
     fn is_at_work(&self, session: SessionId) -> bool {
         self.0.is_at_work(session)
-    }
-
-    fn delivered(&mut self, session: SessionId, delivery: Delivery<'_>) {
-        self.0.delivered(session, delivery);
-    }
-
-    fn requested(&mut self, session: SessionId, reply_to: ReplyTo<'_>, delivery: Delivery<'_>) {
-        self.0.requested(session, reply_to, delivery);
-    }
-
-    fn answered(&mut self, session: SessionId, request: Option<Token>, delivery: Delivery<'_>) {
-        self.0.answered(session, request, delivery);
     }
 }

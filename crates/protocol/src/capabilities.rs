@@ -25,8 +25,8 @@ pub struct Features {
     pub message_expiry: bool,
     /// A number can stand for a topic ([`crate::clients::SessionOptions::topic_alias`]).
     pub topic_alias: bool,
-    /// Its clients are its filters: publishers keep back what nobody asked for ([`crate::events::Sink::withheld`]), subscribers
-    /// get what only begins alike ([`crate::events::Sink::passed_over`]).
+    /// Its clients are its filters: publishers keep back what nobody asked for ([`crate::events::Event::Withheld`]), subscribers
+    /// get what only begins alike ([`crate::events::Event::PassedOver`]).
     pub filters_at_clients: bool,
     /// A system has two ports: devices connect to the one and subscribers to the other.
     pub two_ports: bool,

@@ -116,58 +116,81 @@ pub struct Delivery<'a> {
     pub kernel_ns: Option<u64>,
 }
 
+/// Something that became of a session or of its messages.
+#[derive(Clone, Debug)]
+pub enum Event<'a> {
+    /// TLS was agreed on; the protocol's own opening follows.
+    Secured(Secured),
+    /// The server accepted the session.
+    Connected(Connected),
+    /// The server answered a subscription.
+    Subscribed {
+        /// Its index in the session's list.
+        index: usize,
+        /// The level that was granted, or why none was.
+        granted: Result<Qos, Said>,
+    },
+    /// The connection ended or was not made.
+    Closed(Cause),
+    /// The last byte of a message was accepted by the socket.
+    Written {
+        /// The message.
+        token: Token,
+        /// When the write of its first byte began, ns of `CLOCK_MONOTONIC`.
+        write_start_ns: u64,
+        /// When its last byte was accepted, same clock.
+        written_ns: u64,
+    },
+    /// A message was taken and goes nowhere, as the protocol has it: its sender keeps back what nobody at the other end asked for.
+    /// [`Event::Written`] follows at once, as it is handed to the system for all that its sender can know.
+    Withheld(Token),
+    /// The server took responsibility for a message (QoS 1: PUBACK, QoS 2: PUBREC), or refused it.
+    Acknowledged {
+        /// The message.
+        token: Token,
+        /// Why it was refused, if it was.
+        outcome: Result<(), Said>,
+    },
+    /// The message was handed over but its last byte never reached the socket: its connection ended first.
+    Abandoned(Token),
+    /// Written, not acknowledged, and the session is gone: nobody can know. Comes when the session is known to be lost
+    /// (clean session: with [`Event::Closed`]; persistent: on a connect without session, or at the end).
+    Unanswered(Token),
+    /// Sent again after a reconnect that found the session.
+    Resent(Token),
+    /// A session that said [`crate::clients::Taken::NotReady`] can take messages again.
+    Writable,
+    /// A message arrived that none of the session's filters chooses: what it asks for in the protocol's words is more.
+    PassedOver,
+    /// So many messages arrived and were dropped by the adapter, because the shard did not take them in time.
+    Missed(u64),
+    /// A message arrived.
+    Delivered(Delivery<'a>),
+    /// A message arrived that asks for an answer; a message like any other to who answers nothing.
+    Requested {
+        /// Where its answer shall go.
+        reply_to: ReplyTo<'a>,
+        /// The message.
+        delivery: Delivery<'a>,
+    },
+    /// An answer arrived.
+    Answered {
+        /// The request of the session's that it says it belongs to; `None` if what it names is no request of ours.
+        request: Option<Token>,
+        /// The answer.
+        delivery: Delivery<'a>,
+    },
+}
+
 /// Where an adapter's events go. Called on the shard's thread, from inside [`crate::clients::Clients`]' calls.
 pub trait Sink {
-    /// TLS was agreed on; the protocol's own opening follows.
-    fn secured(&mut self, session: SessionId, secured: Secured) {
-        let _ = (session, secured);
-    }
-    /// The server accepted the session.
-    fn connected(&mut self, session: SessionId, connected: Connected);
-    /// The server answered subscription `index` (of the session's list) with a level, or refused it.
-    fn subscribed(&mut self, session: SessionId, index: usize, granted: Result<Qos, Said>);
-    /// The connection ended or was not made.
-    fn closed(&mut self, session: SessionId, cause: Cause);
-    /// The last byte of a message was accepted by the socket at `written_ns`; the write of its first byte began at `write_start_ns`.
-    fn written(&mut self, session: SessionId, token: Token, write_start_ns: u64, written_ns: u64);
-    /// A message was taken and goes nowhere, as the protocol has it: its sender keeps back what nobody at the other end asked for.
-    /// [`Sink::written`] follows at once, as it is handed to the system for all that its sender can know.
-    fn withheld(&mut self, session: SessionId, token: Token) {
-        let _ = (session, token);
-    }
-    /// The server took responsibility for a message (QoS 1: PUBACK, QoS 2: PUBREC), or refused it.
-    fn acknowledged(&mut self, session: SessionId, token: Token, outcome: Result<(), Said>);
-    /// The message was handed over but its last byte never reached the socket: its connection ended first.
-    fn abandoned(&mut self, session: SessionId, token: Token);
-    /// Written, not acknowledged, and the session is gone: nobody can know. Comes when the session is known to be lost
-    /// (clean session: with `closed`; persistent: on a connect without session, or at the end).
-    fn unanswered(&mut self, session: SessionId, token: Token);
-    /// Sent again after a reconnect that found the session.
-    fn resent(&mut self, session: SessionId, token: Token);
-    /// A session that said [`crate::clients::Taken::NotReady`] can take messages again.
-    fn writable(&mut self, session: SessionId);
-    /// A message arrived that none of the session's filters chooses: what it asks for in the protocol's words is more.
-    fn passed_over(&mut self, session: SessionId) {
-        let _ = session;
-    }
-    /// So many messages arrived and were dropped by the adapter, because the shard did not take them in time.
-    fn missed(&mut self, messages: u64);
+    /// Takes an event of a session.
+    fn event(&mut self, session: SessionId, event: Event<'_>);
+
     /// Is the session's subscriber still at work on the message before? Asked behind each; while it is, adapters that can
     /// ([`crate::clients::Clients::PAUSES`]) hand it nothing more and read no further, until [`crate::clients::Clients::resume`].
     fn is_at_work(&self, session: SessionId) -> bool {
         let _ = session;
         false
-    }
-    /// A message arrived.
-    fn delivered(&mut self, session: SessionId, delivery: Delivery<'_>);
-    /// A message arrived that asks for an answer; a message like any other to who answers nothing.
-    fn requested(&mut self, session: SessionId, reply_to: ReplyTo<'_>, delivery: Delivery<'_>) {
-        let _ = reply_to;
-        self.delivered(session, delivery);
-    }
-    /// An answer arrived, as it says to this request of the session's; `None` if what it names is no request of ours.
-    fn answered(&mut self, session: SessionId, request: Option<Token>, delivery: Delivery<'_>) {
-        let _ = request;
-        self.delivered(session, delivery);
     }
 }

@@ -6,7 +6,7 @@ use pubmark_protocol::clients::{
     Goodbye, Outgoing, Publication, SessionConfig, SessionId, SessionOptions, ShardConfig, Subscription, Taken,
 };
 use pubmark_protocol::endpoint::Endpoint;
-use pubmark_protocol::events::{Cause, Connected, Delivery, Said, Sink, Token};
+use pubmark_protocol::events::{Cause, Event, Sink};
 use pubmark_protocol::{clock, header};
 
 /// Longest time for the round trip, ns; the caller tries again.
@@ -26,43 +26,20 @@ struct Seen {
 }
 
 impl Sink for Seen {
-    fn connected(&mut self, _: SessionId, _: Connected) {
-        self.connected += 1;
-    }
-
-    fn subscribed(&mut self, _: SessionId, _: usize, granted: Result<Qos, Said>) {
-        match granted {
-            Ok(_) => self.subscribed = true,
-            Err(said) => self.failure = Some(format!("it refused a subscription: {said}")),
+    fn event(&mut self, _: SessionId, event: Event<'_>) {
+        match event {
+            Event::Connected(_) => self.connected += 1,
+            Event::Subscribed { granted: Ok(_), .. } => self.subscribed = true,
+            Event::Subscribed { granted: Err(said), .. } => {
+                self.failure = Some(format!("it refused a subscription: {said}"));
+            }
+            Event::Closed(cause) if cause != Cause::Ours => self.failure = Some(words(&cause)),
+            Event::Acknowledged { outcome: Err(said), .. } => {
+                self.failure = Some(format!("it refused a message: {said}"));
+            }
+            Event::Delivered(_) => self.delivered = true,
+            _ => {}
         }
-    }
-
-    fn closed(&mut self, _: SessionId, cause: Cause) {
-        if cause != Cause::Ours {
-            self.failure = Some(words(&cause));
-        }
-    }
-
-    fn written(&mut self, _: SessionId, _: Token, _: u64, _: u64) {}
-
-    fn acknowledged(&mut self, _: SessionId, _: Token, outcome: Result<(), Said>) {
-        if let Err(said) = outcome {
-            self.failure = Some(format!("it refused a message: {said}"));
-        }
-    }
-
-    fn abandoned(&mut self, _: SessionId, _: Token) {}
-
-    fn unanswered(&mut self, _: SessionId, _: Token) {}
-
-    fn resent(&mut self, _: SessionId, _: Token) {}
-
-    fn writable(&mut self, _: SessionId) {}
-
-    fn missed(&mut self, _: u64) {}
-
-    fn delivered(&mut self, _: SessionId, _: Delivery<'_>) {
-        self.delivered = true;
     }
 }
 

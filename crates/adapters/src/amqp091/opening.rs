@@ -2,7 +2,7 @@
 
 use pubmark_model::qos::Qos;
 use pubmark_protocol::clients::SessionConfig;
-use pubmark_protocol::events::{Cause, Connected, Said, Sink};
+use pubmark_protocol::events::{Cause, Connected, Event, Said, Sink};
 use pubmark_wire::amqp091::{
     Declare, LEAST_FRAME_BYTES, Login, Method, Publish, Start, Tune, encode_channel_open, encode_declare, encode_open,
     encode_select, encode_start_ok, encode_tune_ok,
@@ -279,7 +279,7 @@ impl Amqp091 {
         opening.was_open = true;
         let asked = link.config.publications.iter().map(|publication| publication.qos).max();
         let maximum_qos = asked.filter(|asked| level(*asked) < *asked).map(|_| Qos::AtLeastOnce);
-        sink.connected(link.id, Connected { session_present, maximum_qos, ..Connected::default() });
+        sink.event(link.id, Event::Connected(Connected { session_present, maximum_qos, ..Connected::default() }));
         if session_present {
             self.confirms.in_flight.hold_all();
         } else {

@@ -3,7 +3,7 @@
 //! Frames of other channels may stand between those of a message (§4.2.6), so each frame is a packet of its own and the
 //! session knows which part of a message comes next. A body in one frame, the usual one, is handed on where it was read.
 
-use pubmark_protocol::events::{Cause, Sink};
+use pubmark_protocol::events::{Cause, Event, Sink};
 use pubmark_protocol::requests::{self, ReplyTo};
 use pubmark_wire::amqp091::{Deliver, encode_ack, read_content_header, read_correlation};
 
@@ -139,11 +139,11 @@ impl Amqp091 {
         let Incoming { reply_to, correlation_id, .. } = &self.incoming;
         if !reply_to.is_empty() {
             let reply_to = ReplyTo { address: reply_to, mark: correlation_id.as_bytes() };
-            sink.requested(link.id, reply_to, delivery);
+            sink.event(link.id, Event::Requested { reply_to, delivery });
         } else if link.config.options.answers_to.is_some() {
-            sink.answered(link.id, requests::marked_by_text(correlation_id), delivery);
+            sink.event(link.id, Event::Answered { request: requests::marked_by_text(correlation_id), delivery });
         } else {
-            sink.delivered(link.id, delivery);
+            sink.event(link.id, Event::Delivered(delivery));
         }
     }
 

@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 
 use pubmark_model::qos::Qos;
 use pubmark_protocol::clients::Outgoing;
-use pubmark_protocol::events::{Cause, Said, Sink};
+use pubmark_protocol::events::{Cause, Event, Said, Sink};
 use pubmark_protocol::outbox::Message;
 use pubmark_protocol::requests::{self, ANSWER, Answer};
 use pubmark_wire::amqp091::{
@@ -168,7 +168,7 @@ impl Amqp091 {
             let Some(entry) = entry.filter(|entry| entry.message.publication != ANSWER) else { continue };
             self.confirms.unconfirmed.push_back(tag);
             self.append(link, shared, entry.message, tag, true);
-            sink.resent(link.id, entry.token());
+            sink.event(link.id, Event::Resent(entry.token()));
         }
     }
 
@@ -220,7 +220,7 @@ impl Amqp091 {
         let in_flight = &mut self.confirms.in_flight;
         in_flight.get(id).filter(|entry| entry.progress == Progress::Written)?;
         let entry = in_flight.remove(id)?;
-        sink.acknowledged(link.id, entry.token(), outcome.clone());
+        sink.event(link.id, Event::Acknowledged { token: entry.token(), outcome: outcome.clone() });
         Some(())
     }
 

@@ -6,7 +6,7 @@
 use pubmark_model::qos::Qos;
 use pubmark_protocol::capabilities::{Capabilities, Features, Level, SentMeans};
 use pubmark_protocol::clients::{Goodbye, Outgoing, SessionConfig, SessionId};
-use pubmark_protocol::events::{Cause, Sink};
+use pubmark_protocol::events::{Cause, Event, Sink};
 use pubmark_protocol::requests::Answer;
 use pubmark_wire::amqp091::{
     FRAME_EXTRA_BYTES, Found, Frame, HEARTBEAT, Item, Kind, LONGEST_BYTES, Method, PROTOCOL_HEADER, Publish,
@@ -221,7 +221,7 @@ impl Dialect for Amqp091 {
     fn forget(&mut self, session: SessionId, sink: &mut impl Sink) {
         for entry in self.confirms.in_flight.drain() {
             if entry.progress == Progress::Written {
-                sink.unanswered(session, entry.token());
+                sink.event(session, Event::Unanswered(entry.token()));
             }
         }
         self.consumer.forget();

@@ -8,7 +8,7 @@
 
 use pubmark_model::qos::Qos;
 use pubmark_protocol::clients::SessionConfig;
-use pubmark_protocol::events::{Cause, Said, Sink};
+use pubmark_protocol::events::{Cause, Event, Said, Sink};
 use pubmark_wire::amqp091::{
     Closing, Declare, Method, code, encode_bind, encode_channel_close_ok, encode_channel_open, encode_consume,
     encode_declare, encode_qos,
@@ -272,7 +272,7 @@ impl Amqp091 {
         for index in 0..self.binding_keys.len() {
             let refused = self.consumer.refused.iter().find(|(refused, _)| *refused == index);
             let granted = refused.map_or(Ok(self.consumer.level), |(_, said)| Err(said.clone()));
-            sink.subscribed(link.id, index, granted);
+            sink.event(link.id, Event::Subscribed { index, granted });
         }
     }
 }

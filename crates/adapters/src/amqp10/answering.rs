@@ -4,7 +4,7 @@
 use std::collections::HashMap;
 
 use pubmark_model::qos::Qos;
-use pubmark_protocol::events::{Said, Sink};
+use pubmark_protocol::events::{Event, Said, Sink};
 use pubmark_protocol::requests::Answer;
 use pubmark_wire::amqp10::{Attach, Detach, Properties, Role, SenderSettles, Terminus};
 
@@ -135,7 +135,7 @@ impl Amqp10 {
         let in_flight = &mut self.outgoing.in_flight;
         self.outgoing.unsettled.settle_sender(place, |tag| {
             if let Some(entry) = in_flight.remove(tag) {
-                sink.acknowledged(link.id, entry.token(), Err(said.clone()));
+                sink.event(link.id, Event::Acknowledged { token: entry.token(), outcome: Err(said.clone()) });
             }
         });
     }

@@ -5,7 +5,7 @@
 
 use pubmark_model::qos::Qos;
 use pubmark_protocol::clients::SessionConfig;
-use pubmark_protocol::events::{Cause, Connected, Said, Sink};
+use pubmark_protocol::events::{Cause, Connected, Event, Said, Sink};
 use pubmark_protocol::requests::LONGEST_ADDRESS_BYTES;
 use pubmark_wire::amqp10::{AnswersAt, Attach, Detach, Flow, Naming, Role, SenderSettles, Terminus, words};
 
@@ -85,7 +85,7 @@ impl Amqp10 {
             } else {
                 self.incoming.receivers[index].state = LinkState::Ended;
                 let words = "it has no subscriptions that sessions of AMQP 1.0 share";
-                sink.subscribed(link.id, index, Err(Said::words(words)));
+                sink.event(link.id, Event::Subscribed { index, granted: Err(Said::words(words)) });
             }
         }
     }
@@ -117,7 +117,7 @@ impl Amqp10 {
         let allowed_ms = [keep_alive_ms, u64::from(self.server_idle_ms)].into_iter().filter(|ms| *ms > 0).min();
         link.opened_with_heartbeats(shared, allowed_ms.unwrap_or(0), IDLE_TIMES * keep_alive_ms);
         let least = senders.iter().map(|sender| sender.most_bytes).min().filter(|bytes| *bytes < u32::MAX);
-        sink.connected(link.id, Connected { maximum_packet_bytes: least, ..Connected::default() });
+        sink.event(link.id, Event::Connected(Connected { maximum_packet_bytes: least, ..Connected::default() }));
         self.ask_for_receivers(link, shared, naming, sink);
     }
 
@@ -202,7 +202,7 @@ impl Amqp10 {
             SenderSettles::Settled => Qos::BestEffort,
             SenderSettles::Unsettled | SenderSettles::Mixed => Qos::AtLeastOnce,
         };
-        sink.subscribed(link.id, index, Ok(link.config.subscriptions[index].qos.min(most)));
+        sink.event(link.id, Event::Subscribed { index, granted: Ok(link.config.subscriptions[index].qos.min(most)) });
         Ok(())
     }
 
@@ -339,7 +339,7 @@ impl Amqp10 {
                 self.links[detach.handle as usize] = None;
                 let ours = Detach { handle: self.receiver_handle(index), closed: true, error: None };
                 link.outbox.append(&mut shared.pool, |out| ours.encode(CHANNEL, out));
-                sink.subscribed(link.id, index, Err(words_of(detach.error, &otherwise)));
+                sink.event(link.id, Event::Subscribed { index, granted: Err(words_of(detach.error, &otherwise)) });
                 Ok(())
             }
         }

@@ -1,6 +1,6 @@
 //! Messages of the server's: put together from their parts, delivered, accepted.
 
-use pubmark_protocol::events::{Cause, Sink};
+use pubmark_protocol::events::{Cause, Event, Sink};
 use pubmark_protocol::requests::{ReplyTo, marked_by_text};
 use pubmark_wire::amqp10::{Disposition, Message, Role, State, Transfer, text_of};
 
@@ -148,10 +148,16 @@ fn hand_on(link: &Link, message: &Message<'_>, times: Times, sink: &mut impl Sin
     // A stranger's may be what the standard does not have, which makes the message neither request nor answer of ours.
     let properties = message.properties().unwrap_or_default();
     if let Some(address) = properties.reply_to.filter(|address| !address.is_empty()) {
-        sink.requested(link.id, ReplyTo { address, mark: properties.correlation_id }, delivery);
+        sink.event(
+            link.id,
+            Event::Requested { reply_to: ReplyTo { address, mark: properties.correlation_id }, delivery: delivery },
+        );
     } else if link.config.options.answers_to.is_some() {
-        sink.answered(link.id, text_of(properties.correlation_id).and_then(marked_by_text), delivery);
+        sink.event(
+            link.id,
+            Event::Answered { request: text_of(properties.correlation_id).and_then(marked_by_text), delivery },
+        );
     } else {
-        sink.delivered(link.id, delivery);
+        sink.event(link.id, Event::Delivered(delivery));
     }
 }

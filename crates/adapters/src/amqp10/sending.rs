@@ -2,7 +2,7 @@
 
 use pubmark_model::qos::Qos;
 use pubmark_protocol::clients::{Outgoing as Message, SessionConfig, ShardConfig};
-use pubmark_protocol::events::{Cause, Said, Sink, Token};
+use pubmark_protocol::events::{Cause, Event, Said, Sink, Token};
 use pubmark_protocol::outbox;
 use pubmark_protocol::requests;
 use pubmark_wire::amqp10::{
@@ -128,7 +128,7 @@ impl Amqp10 {
                 return Err(Cause::Protocol("an outcome of a message that is not written yet".to_owned()));
             }
             if let Some(entry) = in_flight.remove(tag) {
-                sink.acknowledged(link.id, entry.token(), outcome.clone());
+                sink.event(link.id, Event::Acknowledged { token: entry.token(), outcome: outcome.clone() });
             }
             Ok(())
         })?;

@@ -3,7 +3,7 @@
 use pubmark_model::qos::Qos;
 use pubmark_protocol::capabilities::{Capabilities, Features, Level, SentMeans};
 use pubmark_protocol::clients::{Goodbye, Outgoing as Message, SessionConfig, SessionId};
-use pubmark_protocol::events::{Cause, Said, Sink};
+use pubmark_protocol::events::{Cause, Event, Said, Sink};
 use pubmark_protocol::requests::Answer;
 use pubmark_wire::amqp10::{
     Condition, Found, Frame, FrameKind, LEAST_MOST_BYTES, Naming, Packet, Performative, encode_close, encode_empty,
@@ -186,7 +186,7 @@ impl Dialect for Amqp10 {
     fn forget(&mut self, session: SessionId, sink: &mut impl Sink) {
         for entry in self.outgoing.in_flight.drain() {
             if entry.progress == Progress::Written {
-                sink.unanswered(session, entry.token());
+                sink.event(session, Event::Unanswered(entry.token()));
             }
         }
         self.outgoing.unsettled.clear();

@@ -6,7 +6,7 @@
 //! like any other that did not arrive. Our own broker keeps what it notified of until it was fetched.
 
 use pubmark_protocol::clock;
-use pubmark_protocol::events::{Cause, Delivery, Sink};
+use pubmark_protocol::events::{Cause, Delivery, Event, Sink};
 use pubmark_wire::coap::{Block, Code, Exchange, Kind, Message, Step, encode_path, number};
 
 use super::link::{Link, Shared};
@@ -157,7 +157,7 @@ impl Observing {
             Next::Go => self.ask_next(link, shared, index)?,
             Next::Drop => self.drop_fetch(shared, index),
             Next::Whole => {
-                sink.delivered(link.id, Delivery { payload: &fetch.body, ..delivery });
+                sink.event(link.id, Event::Delivered(Delivery { payload: &fetch.body, ..delivery }));
                 self.drop_fetch(shared, index);
             }
         }

@@ -8,7 +8,7 @@
 
 use pubmark_model::qos::Qos;
 use pubmark_protocol::clients::SessionConfig;
-use pubmark_protocol::events::{Cause, Delivery, Said, Sink};
+use pubmark_protocol::events::{Cause, Delivery, Event, Said, Sink};
 use pubmark_wire::coap::{Block, Code, Exchange, Kind, Message, Step, encode_path, is_fresh, number, uint};
 
 use super::fetch::Fetch;
@@ -103,7 +103,7 @@ impl Observing {
             (State::None, _) => Ok(false),
             (State::Asked { .. }, sequence) => {
                 let granted = observation.on_answer(link, index, message, sequence, delivery.at_ns);
-                sink.subscribed(link.id, index.into(), granted);
+                sink.event(link.id, Event::Subscribed { index: index.into(), granted });
                 Ok(true)
             }
             (State::Observed { .. }, None) => Err(ended(link, index, message)),
@@ -133,9 +133,9 @@ impl Observing {
         // What was being fetched is no longer the server's state.
         self.drop_fetch(shared, index);
         match message.options.get(number::BLOCK2) {
-            None => sink.delivered(link.id, delivery),
+            None => sink.event(link.id, Event::Delivered(delivery)),
             Some(value) => match Block::read(value) {
-                Some(block) if !block.more && block.number == 0 => sink.delivered(link.id, delivery),
+                Some(block) if !block.more && block.number == 0 => sink.event(link.id, Event::Delivered(delivery)),
                 Some(block) if block.more && block.number == 0 && message.payload.len() == block.bytes() => {
                     self.begin_fetch(link, shared, index, block, message)?;
                 }
@@ -169,7 +169,7 @@ impl Observing {
         for (index, observation) in self.observations.iter_mut().enumerate() {
             if matches!(observation.state, State::Asked { message_id: asked, .. } if asked == message_id) {
                 observation.state = State::None;
-                sink.subscribed(link.id, index, Err(Said::words("rejected with a reset")));
+                sink.event(link.id, Event::Subscribed { index, granted: Err(Said::words("rejected with a reset")) });
                 return true;
             }
             if observation.fetch.as_ref().is_some_and(|fetch| fetch.message_id == message_id) {
@@ -212,7 +212,7 @@ impl Observing {
                     }
                     Step::GiveUp => {
                         observation.state = State::None;
-                        sink.subscribed(link.id, index, Err(Said::words("no answer")));
+                        sink.event(link.id, Event::Subscribed { index, granted: Err(Said::words("no answer")) });
                     }
                 }
             }
@@ -259,7 +259,7 @@ impl Observation {
         let lower = message.kind == Kind::NonConfirmable && level_of(link, index.into()) != Qos::BestEffort;
         if lower && !self.is_lower {
             self.is_lower = true;
-            sink.subscribed(link.id, index.into(), Ok(Qos::BestEffort));
+            sink.event(link.id, Event::Subscribed { index: index.into(), granted: Ok(Qos::BestEffort) });
         }
     }
 }

@@ -9,7 +9,7 @@ use std::collections::VecDeque;
 use pubmark_model::qos::Qos;
 use pubmark_protocol::clients::{Outgoing, SessionConfig, Taken};
 use pubmark_protocol::clock;
-use pubmark_protocol::events::{Cause, Said, Sink, Token};
+use pubmark_protocol::events::{Cause, Event, Said, Sink, Token};
 use pubmark_protocol::header;
 use pubmark_wire::coap::{BLOCK_BYTES, Code, Kind, LARGEST_BODY_BYTES, Message, Step, Writer, encode_path, number};
 
@@ -136,7 +136,7 @@ impl Publishing {
             entry.sent = Some(Sent { message_id, write_start_ns, exchange });
             link.wake_by(shared, exchange.due_ns());
         }
-        sink.written(link.id, token, write_start_ns, written_ns);
+        sink.event(link.id, Event::Written { token, write_start_ns, written_ns });
         Ok(true)
     }
 
@@ -176,7 +176,7 @@ impl Publishing {
         }
         let token = entry.token();
         self.in_flight.remove(place);
-        sink.acknowledged(link.id, token, outcome(message));
+        sink.event(link.id, Event::Acknowledged { token, outcome: outcome(message) });
         true
     }
 
@@ -194,7 +194,7 @@ impl Publishing {
             return false;
         }
         if let Err(said) = outcome(message) {
-            sink.acknowledged(link.id, Token { publication, sequence }, Err(said));
+            sink.event(link.id, Event::Acknowledged { token: Token { publication, sequence }, outcome: Err(said) });
         }
         true
     }
@@ -224,7 +224,7 @@ impl Publishing {
         }
         let found = self.in_flight.find(message_id).and_then(|place| self.in_flight.remove(place));
         if let Some(entry) = &found {
-            sink.acknowledged(link.id, entry.token(), Err(said()));
+            sink.event(link.id, Event::Acknowledged { token: entry.token(), outcome: Err(said()) });
         }
         found.is_some()
     }
@@ -258,7 +258,7 @@ impl Publishing {
                 Step::GiveUp if link.heard_at_ns < sent.write_start_ns => return Err(Cause::Silent),
                 Step::GiveUp => {
                     self.in_flight.remove(place);
-                    sink.unanswered(link.id, message.token());
+                    sink.event(link.id, Event::Unanswered(message.token()));
                 }
             }
         }
@@ -296,11 +296,11 @@ impl Publishing {
             if let Some(place) = place {
                 self.in_flight.remove(place);
             }
-            sink.abandoned(id, message.token());
+            sink.event(id, Event::Abandoned(message.token()));
         }
         self.transfer_queued = false;
         for entry in self.in_flight.drain() {
-            sink.unanswered(id, entry.token());
+            sink.event(id, Event::Unanswered(entry.token()));
         }
     }
 

@@ -2,7 +2,7 @@
 
 use pubmark_protocol::clients::{Goodbye, Outgoing, SessionConfig, SessionId, Taken};
 use pubmark_protocol::clock;
-use pubmark_protocol::events::{Cause, Connected, Sink};
+use pubmark_protocol::events::{Cause, Connected, Event, Sink};
 use pubmark_protocol::reactor::Ready;
 use pubmark_protocol::requests::Answer;
 use pubmark_wire::coap::{Exchange, Kind, Step};
@@ -81,9 +81,12 @@ impl Session {
         self.ping = None;
         if self.link.phase == Phase::Opening {
             self.link.phase = Phase::Open;
-            sink.connected(
+            sink.event(
                 self.link.id,
-                Connected { receive_maximum: self.publishing.lowered_window(), ..Connected::default() },
+                Event::Connected(Connected {
+                    receive_maximum: self.publishing.lowered_window(),
+                    ..Connected::default()
+                }),
             );
             self.observing.ask_all(&mut self.link, shared)?;
             if let Some(asking) = &self.asking {
@@ -180,7 +183,7 @@ impl Session {
         let Some(blocked) = self.link.blocked else { return };
         if self.link.phase == Phase::Open && self.has_room(blocked) {
             self.link.blocked = None;
-            sink.writable(self.link.id);
+            sink.event(self.link.id, Event::Writable);
         }
     }
 
@@ -285,7 +288,7 @@ impl Session {
         if let Some(serving) = &mut self.serving {
             serving.end(&self.link, sink);
         }
-        sink.closed(self.link.id, cause);
+        sink.event(self.link.id, Event::Closed(cause));
     }
 
     /// Bytes that have not left for all we know.

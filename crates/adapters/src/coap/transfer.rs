@@ -6,7 +6,7 @@
 use pubmark_model::qos::Qos;
 use pubmark_protocol::clients::Outgoing;
 use pubmark_protocol::clock;
-use pubmark_protocol::events::{Cause, Said, Sink, Token};
+use pubmark_protocol::events::{Cause, Event, Said, Sink, Token};
 use pubmark_protocol::header;
 use pubmark_wire::coap::{BLOCK_BYTES, Block, Code, Exchange, Kind, Message, Writer, encode_path, number};
 
@@ -98,7 +98,14 @@ impl Transfer {
         self.waits &= !taken;
         if taken && self.is_last() && !self.written {
             self.written = true;
-            sink.written(link.id, self.token(), self.write_start_ns, clock::monotonic_ns());
+            sink.event(
+                link.id,
+                Event::Written {
+                    token: self.token(),
+                    write_start_ns: self.write_start_ns,
+                    written_ns: clock::monotonic_ns(),
+                },
+            );
         }
         Ok(())
     }
@@ -150,17 +157,24 @@ impl Transfer {
     /// The server refused the message.
     pub(super) fn refuse(mut self, link: &Link, said: Said, sink: &mut impl Sink) {
         if !std::mem::replace(&mut self.written, true) {
-            sink.written(link.id, self.token(), self.write_start_ns, clock::monotonic_ns());
+            sink.event(
+                link.id,
+                Event::Written {
+                    token: self.token(),
+                    write_start_ns: self.write_start_ns,
+                    written_ns: clock::monotonic_ns(),
+                },
+            );
         }
-        sink.acknowledged(link.id, self.token(), Err(said));
+        sink.event(link.id, Event::Acknowledged { token: self.token(), outcome: Err(said) });
     }
 
     /// Nobody will answer any more.
     pub(super) fn forget(self, link: &Link, sink: &mut impl Sink) {
         if !self.written {
-            sink.abandoned(link.id, self.token());
+            sink.event(link.id, Event::Abandoned(self.token()));
         } else if is_acknowledged(link, &self.message) {
-            sink.unanswered(link.id, self.token());
+            sink.event(link.id, Event::Unanswered(self.token()));
         }
     }
 
@@ -223,7 +237,7 @@ impl Publishing {
                 match outcome {
                     Err(said) => transfer.refuse(link, said, sink),
                     Ok(()) if is_acknowledged(link, &transfer.message) => {
-                        sink.acknowledged(link.id, transfer.token(), Ok(()));
+                        sink.event(link.id, Event::Acknowledged { token: transfer.token(), outcome: Ok(()) });
                     }
                     Ok(()) => {}
                 }

@@ -5,7 +5,7 @@ use std::os::fd::AsFd;
 use pubmark_protocol::client_certificate::WANTED;
 use pubmark_protocol::clients::{Outgoing, SessionConfig, SessionId, ShardConfig};
 use pubmark_protocol::clock;
-use pubmark_protocol::events::{Cause, Said, Secured, Sink};
+use pubmark_protocol::events::{Cause, Event, Said, Secured, Sink};
 use pubmark_protocol::outbox::{BufferPool, Message, Outbox};
 use pubmark_protocol::reactor::Reactor;
 use pubmark_protocol::receive::WallOffset;
@@ -235,7 +235,7 @@ impl Link {
         let Some(began_ns) = self.tls_began_ns else { return };
         if let Some(agreed) = self.stream.as_ref().and_then(Stream::agreed_tls) {
             self.tls_began_ns = None;
-            sink.secured(self.id, Secured { began_ns, done_ns: clock::monotonic_ns(), agreed });
+            sink.event(self.id, Event::Secured(Secured { began_ns, done_ns: clock::monotonic_ns(), agreed }));
         }
     }
 

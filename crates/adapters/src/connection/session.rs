@@ -1,7 +1,7 @@
 //! One session: its connection, its dialect, and how a connection begins and ends.
 
 use pubmark_protocol::clients::{Goodbye, Outgoing, SessionConfig, SessionId, Taken};
-use pubmark_protocol::events::{Cause, Sink};
+use pubmark_protocol::events::{Cause, Event, Sink};
 use pubmark_protocol::outbox::FULL_BYTES;
 use pubmark_protocol::reactor::Ready;
 use pubmark_protocol::requests::Answer;
@@ -122,9 +122,9 @@ impl<D: Dialect> Session<D> {
                 dialect.written(message.tag);
             }
             if message.withheld {
-                sink.withheld(id, message.token);
+                sink.event(id, Event::Withheld(message.token));
             }
-            sink.written(id, message.token, write_start_ns, written_ns);
+            sink.event(id, Event::Written { token: message.token, write_start_ns, written_ns });
         });
         match wrote {
             Ok(wrote) => {
@@ -151,7 +151,7 @@ impl<D: Dialect> Session<D> {
             };
         if free {
             self.link.blocked = None;
-            sink.writable(self.link.id);
+            sink.event(self.link.id, Event::Writable);
         }
     }
 
@@ -183,12 +183,12 @@ impl<D: Dialect> Session<D> {
             if message.tag != 0 {
                 dialect.abandoned(message.tag);
             }
-            sink.abandoned(id, message.token);
+            sink.event(id, Event::Abandoned(message.token));
         });
         if !link.config.persistent {
             dialect.forget(id, sink);
         }
-        sink.closed(id, cause);
+        sink.event(id, Event::Closed(cause));
     }
 
     /// The run is over: what was written and not acknowledged nobody will know.

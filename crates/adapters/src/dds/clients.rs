@@ -7,7 +7,7 @@ use pubmark_protocol::clients::{
     Clients, Goodbye, OpenError, Outgoing, SessionConfig, SessionId, ShardConfig, Taken, Waker,
 };
 use pubmark_protocol::clock;
-use pubmark_protocol::events::{Cause, Connected, Sink};
+use pubmark_protocol::events::{Cause, Connected, Event, Sink};
 use pubmark_protocol::reactor::{Reactor, Ready};
 
 use super::binding::{Binding, Wake};
@@ -244,9 +244,9 @@ impl<B: Binding> DdsClients<B> {
 /// Tells that a session is open.
 fn open<B: Binding>(session: &mut Session<B>, sink: &mut impl Sink) {
     session.phase = Phase::Open;
-    sink.connected(session.id, Connected::default());
+    sink.event(session.id, Event::Connected(Connected::default()));
     for (index, subscription) in session.config.subscriptions.iter().enumerate() {
-        sink.subscribed(session.id, index, Ok(subscription.qos));
+        sink.event(session.id, Event::Subscribed { index, granted: Ok(subscription.qos) });
     }
 }
 

@@ -7,7 +7,7 @@ use pubmark_cyclone::qos::Qos;
 use pubmark_model::topic::TopicFilter;
 use pubmark_protocol::clients::{SessionId, Subscription};
 use pubmark_protocol::clock;
-use pubmark_protocol::events::{Delivery, Sink};
+use pubmark_protocol::events::{Delivery, Event, Sink};
 
 use super::binding::{Binding, Reading};
 use super::network::Network;
@@ -159,22 +159,22 @@ impl<R: Reading> Listening<R> {
                 // Taken as it arrived, it did not wait for us.
                 let (at_ns, empty_at_ns) =
                     sample.taken_ns.map_or((at_ns, empty_at_ns), |taken_ns| (taken_ns, taken_ns));
-                sink.delivered(
+                sink.event(
                     session,
-                    Delivery {
+                    Event::Delivered(Delivery {
                         payload: sample.payload,
                         retained,
                         at_ns,
                         empty_at_ns: Some(empty_at_ns),
                         kernel_ns: None,
-                    },
+                    }),
                 );
             }
         });
         let more = more.map_err(|error| (session, error))?;
         let missed = self.reader.take_missed();
         if missed > 0 {
-            sink.missed(missed);
+            sink.event(session, Event::Missed(missed));
         }
         if more {
             self.reader.keep_signal();

@@ -6,7 +6,7 @@ use std::ffi::CString;
 use pubmark_cyclone::entities::Written;
 use pubmark_model::qos::Qos;
 use pubmark_protocol::clients::{Outgoing, SessionConfig, SessionId, ShardConfig, Taken};
-use pubmark_protocol::events::{Cause, Sink, Token};
+use pubmark_protocol::events::{Cause, Event, Sink, Token};
 use pubmark_protocol::{clock, header};
 
 use super::acknowledging::Unacknowledged;
@@ -134,13 +134,13 @@ impl<B: Binding> Session<B> {
             }
             let token = message.token();
             self.waiting.pop_front();
-            sink.written(self.id, token, write_start_ns, clock::monotonic_ns());
+            sink.event(self.id, Event::Written { token, write_start_ns, written_ns: clock::monotonic_ns() });
             if config.qos > Qos::BestEffort {
                 self.unacknowledged.add(token);
             }
         }
         if !self.full && self.phase == Phase::Open && std::mem::take(&mut self.refused) {
-            sink.writable(self.id);
+            sink.event(self.id, Event::Writable);
         }
         Ok(())
     }
@@ -159,7 +159,8 @@ impl<B: Binding> Session<B> {
             let all = publishing.writer.all_acknowledged().map_err(Cause::Dropped)?;
             if all {
                 let id = self.id;
-                self.unacknowledged.take_of(publication, |token| sink.acknowledged(id, token, Ok(())));
+                self.unacknowledged
+                    .take_of(publication, |token| sink.event(id, Event::Acknowledged { token, outcome: Ok(()) }));
             }
         }
         Ok(())
@@ -173,11 +174,14 @@ impl<B: Binding> Session<B> {
         self.phase = Phase::Closed;
         (self.full, self.refused) = (false, false);
         for message in self.waiting.drain(..) {
-            sink.abandoned(self.id, Token { publication: message.publication, sequence: message.sequence });
+            sink.event(
+                self.id,
+                Event::Abandoned(Token { publication: message.publication, sequence: message.sequence }),
+            );
         }
         let id = self.id;
-        self.unacknowledged.take(|token| sink.unanswered(id, token));
-        sink.closed(self.id, cause);
+        self.unacknowledged.take(|token| sink.event(id, Event::Unanswered(token)));
+        sink.event(self.id, Event::Closed(cause));
         writers
     }
 

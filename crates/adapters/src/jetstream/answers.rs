@@ -1,6 +1,6 @@
 //! What the server answers to our inbox: to requests, to messages, to acknowledgements.
 
-use pubmark_protocol::events::{Cause, Said, Sink};
+use pubmark_protocol::events::{Cause, Event, Said, Sink};
 use pubmark_wire::nats::Message;
 use pubmark_wire::nats::jetstream::Answer;
 
@@ -94,7 +94,7 @@ impl JetStream {
         let granted = answer.map(|_| listener.qos);
         self.made += usize::from(granted.is_ok());
         self.is_kept = link.config.persistent && self.all_made();
-        sink.subscribed(link.id, index, granted);
+        sink.event(link.id, Event::Subscribed { index, granted });
         Ok(())
     }
 
@@ -112,7 +112,7 @@ impl JetStream {
         let Some(entry) = self.in_flight.remove(tag).filter(|_| is_awaited) else {
             return Err(Cause::Protocol(format!("an acknowledgement of message {tag}, which awaits none")));
         };
-        sink.acknowledged(link.id, entry.token(), outcome);
+        sink.event(link.id, Event::Acknowledged { token: entry.token(), outcome });
         self.send_held(link, shared, sink);
         Ok(())
     }

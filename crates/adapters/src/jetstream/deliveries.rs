@@ -1,7 +1,7 @@
 //! Messages of our consumers: acknowledged as the level asks for.
 
 use pubmark_model::qos::Qos;
-use pubmark_protocol::events::{Cause, Sink};
+use pubmark_protocol::events::{Cause, Event, Sink};
 use pubmark_wire::nats::Message;
 use pubmark_wire::nats::jetstream::{encode_ack, stream_sequence};
 
@@ -27,7 +27,7 @@ impl JetStream {
             )));
         };
         if listener.qos == Qos::BestEffort {
-            sink.delivered(link.id, times.delivery(message.payload, false));
+            sink.event(link.id, Event::Delivered(times.delivery(message.payload, false)));
             return Ok(());
         }
         let Some((to, sequence)) = message.reply.and_then(|to| Some((to, stream_sequence(to)?))) else {
@@ -35,13 +35,13 @@ impl JetStream {
         };
         if listener.qos == Qos::AtLeastOnce {
             link.outbox.append(&mut shared.pool, |out| encode_ack(to, None, out));
-            sink.delivered(link.id, times.delivery(message.payload, false));
+            sink.event(link.id, Event::Delivered(times.delivery(message.payload, false)));
             return Ok(());
         }
         let confirmed_to = self.inbox(&format!("k.{index}"), sequence);
         link.outbox.append(&mut shared.pool, |out| encode_ack(to, Some(&confirmed_to), out));
         if self.unconfirmed.insert((index, sequence)) {
-            sink.delivered(link.id, times.delivery(message.payload, false));
+            sink.event(link.id, Event::Delivered(times.delivery(message.payload, false)));
         }
         if self.unconfirmed.len() > MAX_ACK_PENDING as usize * self.listeners.len() {
             return Err(Cause::Protocol(

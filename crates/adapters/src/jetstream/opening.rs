@@ -1,7 +1,7 @@
 //! From a log-in to an open session: streams, what is left of a kept session, consumers.
 
 use pubmark_model::qos::Qos;
-use pubmark_protocol::events::{Connected, Said, Sink};
+use pubmark_protocol::events::{Connected, Event, Said, Sink};
 use pubmark_wire::nats::encode_subscribe;
 use pubmark_wire::nats::jetstream::{
     Consumer, CreateConsumer, ID_HEADER_BYTES, Stream, consumer_info_subject, encode_empty_request, encode_request,
@@ -56,7 +56,7 @@ impl JetStream {
         let keep_alive_s = shared.config.keep_alive_s;
         link.opened(shared, keep_alive_s);
         let session_present = self.is_kept;
-        sink.connected(link.id, Connected { session_present, ..self.opening.connected() });
+        sink.event(link.id, Event::Connected(Connected { session_present, ..self.opening.connected() }));
         if session_present {
             self.in_flight.hold_all();
         } else {
@@ -106,11 +106,17 @@ impl JetStream {
             let header_bytes = if entry.qos == Qos::ExactlyOnce { ID_HEADER_BYTES } else { 0 };
             if self.opening.check_size(entry.message.payload_bytes as usize + header_bytes).is_err() {
                 self.in_flight.remove(tag);
-                sink.acknowledged(link.id, entry.token(), Err(Said::words("larger than the server takes by now")));
+                sink.event(
+                    link.id,
+                    Event::Acknowledged {
+                        token: entry.token(),
+                        outcome: Err(Said::words("larger than the server takes by now")),
+                    },
+                );
                 continue;
             }
             self.append(link, shared, entry.message, tag, true);
-            sink.resent(link.id, entry.token());
+            sink.event(link.id, Event::Resent(entry.token()));
         }
     }
 }

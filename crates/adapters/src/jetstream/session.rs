@@ -14,7 +14,7 @@ use pubmark_model::qos::Qos;
 use pubmark_protocol::capabilities::{Capabilities, Features, Level, SentMeans};
 use pubmark_protocol::clients::{Goodbye, Outgoing, SessionConfig, SessionId, Subscription};
 use pubmark_protocol::clock;
-use pubmark_protocol::events::{Cause, Sink};
+use pubmark_protocol::events::{Cause, Event, Sink};
 use pubmark_wire::nats::jetstream::{ID_HEADER_BYTES, delete_consumer_subject, encode_publish_with_id};
 use pubmark_wire::nats::{END, Operation, PING, PONG, encode_publish};
 
@@ -240,7 +240,7 @@ impl Dialect for JetStream {
     fn forget(&mut self, session: SessionId, sink: &mut impl Sink) {
         for entry in self.in_flight.drain() {
             if entry.progress == Progress::Written {
-                sink.unanswered(session, entry.token());
+                sink.event(session, Event::Unanswered(entry.token()));
             }
         }
         self.unconfirmed.clear();

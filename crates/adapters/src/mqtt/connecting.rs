@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use pubmark_model::qos::Qos;
 use pubmark_protocol::clients::{SessionOptions, Subscription};
-use pubmark_protocol::events::{Cause, Connected, Said, Sink};
+use pubmark_protocol::events::{Cause, Connected, Event, Said, Sink};
 use pubmark_wire::mqtt::{
     Connack, Connect, DecodeError, Filters, Frame, Properties, Property, Suback, Subscribe, SubscribeRequest, Version,
     Will, connack_return_name, decode_connack, encode_connect, encode_subscribe, reason, reason_name,
@@ -84,16 +84,16 @@ impl<V: ProtocolVersion> Mqtt<V> {
         link.opened(shared, connack.properties.server_keep_alive_s().unwrap_or(shared.config.keep_alive_s));
         let properties = &connack.properties;
         let wanted = link.config.publications.iter().map(|publication| publication.qos).max();
-        sink.connected(
+        sink.event(
             link.id,
-            Connected {
+            Event::Connected(Connected {
                 session_present: connack.session_present,
                 receive_maximum: properties.receive_maximum(),
                 maximum_packet_bytes: properties.maximum_packet_bytes(),
                 topic_alias_refused: link.config.options.topic_alias
                     && properties.topic_alias_maximum().unwrap_or(0) == 0,
                 maximum_qos: wanted.is_some_and(|qos| qos > self.maximum_qos).then_some(self.maximum_qos),
-            },
+            }),
         );
         if connack.session_present {
             self.in_flight.hold_all();
@@ -136,7 +136,9 @@ impl<V: ProtocolVersion> Mqtt<V> {
     fn give_up_sharing(&mut self, link: &Link, sink: &mut impl Sink) {
         let code = reason::SHARED_SUBSCRIPTIONS_NOT_SUPPORTED;
         self.answered = link.config.subscriptions.len();
-        (0..self.answered).for_each(|index| sink.subscribed(link.id, index, Err(Said::code(code, reason_name(code)))));
+        (0..self.answered).for_each(|index| {
+            sink.event(link.id, Event::Subscribed { index, granted: Err(Said::code(code, reason_name(code))) })
+        });
     }
 
     /// Asks for all subscriptions of the session.
@@ -166,7 +168,7 @@ impl<V: ProtocolVersion> Mqtt<V> {
         }
         for (index, &code) in (first..end).zip(suback.codes) {
             let refused = || Said::code(code, suback_name(V::VERSION, code));
-            sink.subscribed(link.id, index, Qos::from_level(code).ok_or_else(refused));
+            sink.event(link.id, Event::Subscribed { index, granted: Qos::from_level(code).ok_or_else(refused) });
         }
         self.answered += asked;
         Ok(())

@@ -1,7 +1,7 @@
 //! Messages of the server's, and its goodbye.
 
 use pubmark_model::qos::Qos;
-use pubmark_protocol::events::{Cause, Said, Sink};
+use pubmark_protocol::events::{Cause, Event, Said, Sink};
 use pubmark_protocol::requests::{self, ReplyTo};
 use pubmark_wire::mqtt::{AckKind, Disconnect, Frame, Publish, decode_publish, reason, reason_name};
 
@@ -42,11 +42,14 @@ fn hand_on(link: &Link, publish: &Publish<'_>, times: Times, sink: &mut impl Sin
     let properties = &publish.head.properties;
     let mark = properties.correlation_data();
     match properties.response_topic() {
-        Some(address) => sink.requested(link.id, ReplyTo { address, mark: mark.unwrap_or(&[]) }, delivery),
+        Some(address) => sink.event(
+            link.id,
+            Event::Requested { reply_to: ReplyTo { address, mark: mark.unwrap_or(&[]) }, delivery: delivery },
+        ),
         None if link.config.options.answers_to.is_some() => {
-            sink.answered(link.id, mark.and_then(requests::marked), delivery);
+            sink.event(link.id, Event::Answered { request: mark.and_then(requests::marked), delivery });
         }
-        None => sink.delivered(link.id, delivery),
+        None => sink.event(link.id, Event::Delivered(delivery)),
     }
 }
 

@@ -2,7 +2,7 @@
 
 use pubmark_model::qos::Qos;
 use pubmark_protocol::clients::{Outgoing, Publication, SessionOptions, ShardConfig};
-use pubmark_protocol::events::{Cause, Said, Sink};
+use pubmark_protocol::events::{Cause, Event, Said, Sink};
 use pubmark_protocol::outbox::Message;
 use pubmark_protocol::requests::{self, MARK_BYTES};
 use pubmark_wire::mqtt::{
@@ -165,7 +165,7 @@ impl<V: ProtocolVersion> Mqtt<V> {
                 packet_bytes(V::VERSION, publication, extras, entry.qos, entry.message.payload_bytes as usize);
             if let Some(said) = self.cannot_repeat(bytes, entry.qos) {
                 self.in_flight.remove(packet_id);
-                sink.acknowledged(link.id, entry.token(), Err(said));
+                sink.event(link.id, Event::Acknowledged { token: entry.token(), outcome: Err(said) });
                 continue;
             }
             let packet = Packet {
@@ -187,7 +187,7 @@ impl<V: ProtocolVersion> Mqtt<V> {
             link.outbox.append_message(&mut shared.pool, message, |out| {
                 packet.encode(V::VERSION, config, out).expect("it was encoded before")
             });
-            sink.resent(link.id, entry.token());
+            sink.event(link.id, Event::Resent(entry.token()));
         }
     }
 
@@ -237,7 +237,7 @@ impl<V: ProtocolVersion> Mqtt<V> {
             Some(entry) if expected(entry.qos, entry.progress) => {
                 let token = entry.token();
                 self.in_flight.remove(ack.packet_id);
-                sink.acknowledged(link.id, token, outcome(ack));
+                sink.event(link.id, Event::Acknowledged { token, outcome: outcome(ack) });
                 Ok(())
             }
             _ => Err(not_in_flight(ack)),
@@ -260,7 +260,7 @@ impl<V: ProtocolVersion> Mqtt<V> {
                 let news = entry.progress == Progress::Written;
                 entry.progress = Progress::Released;
                 if news {
-                    sink.acknowledged(link.id, token, outcome(ack));
+                    sink.event(link.id, Event::Acknowledged { token, outcome: outcome(ack) });
                 }
                 if outcome(ack).is_err() {
                     // A refused message has no second step (MQTT 5.0 §4.3.3).

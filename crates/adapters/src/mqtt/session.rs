@@ -5,7 +5,7 @@ use std::marker::PhantomData;
 use pubmark_model::qos::Qos;
 use pubmark_protocol::capabilities::Capabilities;
 use pubmark_protocol::clients::{Goodbye, Outgoing, SessionConfig, SessionId};
-use pubmark_protocol::events::{Cause, Sink};
+use pubmark_protocol::events::{Cause, Event, Sink};
 use pubmark_protocol::requests::Answer;
 use pubmark_wire::mqtt::{
     AckKind, DecodeError, Disconnect, Frame, Packet, PacketType, Properties, Property, decode, decode_ack,
@@ -124,7 +124,7 @@ impl<V: ProtocolVersion> Dialect for Mqtt<V> {
     fn forget(&mut self, session: SessionId, sink: &mut impl Sink) {
         for entry in self.in_flight.drain() {
             if entry.progress == Progress::Written {
-                sink.unanswered(session, entry.token());
+                sink.event(session, Event::Unanswered(entry.token()));
             }
         }
         self.received_ids.clear();

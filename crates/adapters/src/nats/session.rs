@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use pubmark_model::qos::Qos;
 use pubmark_protocol::capabilities::{Capabilities, Features, Level, SentMeans};
 use pubmark_protocol::clients::{Outgoing, SessionConfig};
-use pubmark_protocol::events::{Cause, Said, Sink, Token};
+use pubmark_protocol::events::{Cause, Event, Said, Sink, Token};
 use pubmark_protocol::requests::{Answer, ReplyTo};
 use pubmark_wire::nats::{END, Message, Operation, PING, PONG, encode_publish, encode_subscribe, subjects};
 
@@ -179,15 +179,22 @@ impl Nats {
         let delivery = times.delivery(message.payload, false);
         let Some(inbox) = &self.inbox else {
             return match message.reply {
-                Some(address) => sink.requested(link.id, ReplyTo { address, mark: &[] }, delivery),
-                None => sink.delivered(link.id, delivery),
+                Some(address) => sink
+                    .event(link.id, Event::Requested { reply_to: ReplyTo { address, mark: &[] }, delivery: delivery }),
+                None => sink.event(link.id, Event::Delivered(delivery)),
             };
         };
         match inbox.request(message.subject) {
             Some(request) if is_unserved(message) => {
-                sink.acknowledged(link.id, request, Err(Said::words("nobody answers requests there (503)")));
+                sink.event(
+                    link.id,
+                    Event::Acknowledged {
+                        token: request,
+                        outcome: Err(Said::words("nobody answers requests there (503)")),
+                    },
+                );
             }
-            request => sink.answered(link.id, request, delivery),
+            request => sink.event(link.id, Event::Answered { request, delivery }),
         }
     }
 
@@ -197,7 +204,7 @@ impl Nats {
             Awaited::LogIn => {
                 let keep_alive_s = shared.config.keep_alive_s;
                 link.opened(shared, keep_alive_s);
-                sink.connected(link.id, self.opening.connected());
+                sink.event(link.id, Event::Connected(self.opening.connected()));
                 if !self.subscriptions.is_empty() {
                     self.subscribe(link, shared);
                 }
@@ -205,7 +212,7 @@ impl Nats {
             Awaited::Subscriptions => {
                 for index in 0..link.config.subscriptions.len() {
                     let granted = self.refused.get(&index).map_or(Ok(Qos::BestEffort), |said| Err(said.clone()));
-                    sink.subscribed(link.id, index, granted);
+                    sink.event(link.id, Event::Subscribed { index, granted });
                 }
             }
             Awaited::Nothing => {}

@@ -8,7 +8,7 @@ use pubmark_protocol::capabilities::Capabilities;
 use pubmark_protocol::clients::{
     Break, Clients, Goodbye, OpenError, Outgoing, SessionConfig, SessionId, ShardConfig, Taken, Waker,
 };
-use pubmark_protocol::events::{Cause, Sink};
+use pubmark_protocol::events::{Cause, Event, Sink};
 use pubmark_protocol::requests::Answer;
 use pubmark_protocol::traffic::Traffic;
 
@@ -47,7 +47,7 @@ impl RedisClients {
         connection
     }
 
-    /// The connection that a session can send over now. If there is none, [`Sink::writable`] follows when there is.
+    /// The connection that a session can send over now. If there is none, [`Event::Writable`] follows when there is.
     fn sends_over(&mut self, session: SessionId) -> Option<SessionId> {
         match &mut self.sessions[session.0 as usize] {
             Session::One(connection) => Some(*connection),
@@ -85,7 +85,7 @@ impl RedisClients {
             let (connections, mut mapped) = self.split(sink);
             connections.disconnect(connection, goodbye, &mut mapped);
         }
-        sink.closed(session, cause);
+        sink.event(session, Event::Closed(cause));
     }
 }
 

@@ -10,7 +10,7 @@ use std::collections::VecDeque;
 
 use pubmark_model::qos::Qos;
 use pubmark_protocol::clients::{Outgoing, SessionConfig};
-use pubmark_protocol::events::{Cause, Said, Sink, Token};
+use pubmark_protocol::events::{Cause, Event, Said, Sink, Token};
 use pubmark_protocol::requests::{Answer, mark_as_text, marked_by_text};
 use pubmark_wire::resp::{END, Reply, Values, append_bulk_front, encode_command, encode_command_front};
 
@@ -134,7 +134,8 @@ impl Lists {
         for _ in 0..if self.asks { POPS_OF_A_REQUESTER } else { POPS_OF_A_RESPONDER } {
             self.append_pop(link, shared);
         }
-        (0..self.own.len()).for_each(|index| sink.subscribed(link.id, index, Ok(Qos::BestEffort)));
+        (0..self.own.len())
+            .for_each(|index| sink.event(link.id, Event::Subscribed { index, granted: Ok(Qos::BestEffort) }));
     }
 
     fn append_pop(&mut self, link: &mut Link, shared: &mut Shared) {
@@ -158,7 +159,7 @@ impl Lists {
             (Some(Awaited::Pushed(_)), Reply::Integer(_)) => Ok(()),
             // The words behind which the server closes the connection answer no command.
             (Some(Awaited::Pushed(token)), Reply::Error(words)) if !words.starts_with("ERR Protocol error") => {
-                sink.acknowledged(link.id, token, Err(Said::words((*words).to_owned())));
+                sink.event(link.id, Event::Acknowledged { token, outcome: Err(Said::words((*words).to_owned())) });
                 Ok(())
             }
             (Some(Awaited::Emptied), Reply::Integer(_)) => {
@@ -168,7 +169,8 @@ impl Lists {
             }
             (Some(Awaited::Emptied), Reply::Error(words)) => {
                 let said = Said::words((*words).to_owned());
-                (0..self.own.len()).for_each(|index| sink.subscribed(link.id, index, Err(said.clone())));
+                (0..self.own.len())
+                    .for_each(|index| sink.event(link.id, Event::Subscribed { index, granted: Err(said.clone()) }));
                 Ok(())
             }
             (Some(Awaited::Popped), Reply::Null) => {
@@ -196,11 +198,14 @@ impl Lists {
         };
         if self.asks {
             let (mark, payload) = read_answer(element).unwrap_or(("", element));
-            sink.answered(link.id, marked_by_text(mark), times.delivery(payload, false));
+            sink.event(
+                link.id,
+                Event::Answered { request: marked_by_text(mark), delivery: times.delivery(payload, false) },
+            );
         } else if let Some((reply_to, payload)) = read_request(element) {
-            sink.requested(link.id, reply_to, times.delivery(payload, false));
+            sink.event(link.id, Event::Requested { reply_to, delivery: times.delivery(payload, false) });
         } else {
-            sink.delivered(link.id, times.delivery(element, false));
+            sink.event(link.id, Event::Delivered(times.delivery(element, false)));
         }
         Ok(())
     }

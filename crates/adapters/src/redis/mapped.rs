@@ -1,9 +1,7 @@
 //! From events of connections to events of sessions.
 
-use pubmark_model::qos::Qos;
 use pubmark_protocol::clients::SessionId;
-use pubmark_protocol::events::{Cause, Connected, Delivery, Said, Secured, Sink, Token};
-use pubmark_protocol::requests::ReplyTo;
+use pubmark_protocol::events::{Cause, Connected, Event, Sink};
 
 /// How far a session of two connections has come.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -22,7 +20,7 @@ pub(super) struct Pair {
     pub(super) pushes: SessionId,
     pub(super) pops: SessionId,
     pub(super) state: State,
-    /// The engine waits for [`Sink::writable`].
+    /// The engine waits for [`Event::Writable`].
     pub(super) blocked: bool,
 }
 
@@ -68,15 +66,10 @@ impl<S: Sink> Mapped<'_, S> {
     }
 }
 
-impl<S: Sink> Sink for Mapped<'_, S> {
-    /// Of two connections, told of each.
-    fn secured(&mut self, connection: SessionId, secured: Secured) {
-        self.sink.secured(self.owner(connection), secured);
-    }
-
+impl<S: Sink> Mapped<'_, S> {
     fn connected(&mut self, connection: SessionId, connected: Connected) {
         let Some((owner, pair)) = self.pair(connection) else {
-            return self.sink.connected(self.owner(connection), connected);
+            return self.sink.event(self.owner(connection), Event::Connected(connected));
         };
         if pair.state != State::Connecting {
             return;
@@ -88,78 +81,41 @@ impl<S: Sink> Sink for Mapped<'_, S> {
         }
         pair.state = State::Up;
         let was_blocked = std::mem::take(&mut pair.blocked);
-        self.sink.connected(owner, connected);
+        self.sink.event(owner, Event::Connected(connected));
         if was_blocked {
-            self.sink.writable(owner);
+            self.sink.event(owner, Event::Writable);
         }
-    }
-
-    fn subscribed(&mut self, connection: SessionId, index: usize, granted: Result<Qos, Said>) {
-        self.sink.subscribed(self.owner(connection), index, granted);
     }
 
     /// Of two connections, told when both are gone.
     fn closed(&mut self, connection: SessionId, cause: Cause) {
         match self.pair(connection) {
-            None => self.sink.closed(self.owner(connection), cause),
+            None => self.sink.event(self.owner(connection), Event::Closed(cause)),
             Some((owner, pair)) if pair.state != State::Closed => self.next.push(Next::End(owner, cause)),
             Some(_) => {}
         }
     }
 
-    fn written(&mut self, connection: SessionId, token: Token, write_start_ns: u64, written_ns: u64) {
-        self.sink.written(self.owner(connection), token, write_start_ns, written_ns);
-    }
-
-    fn acknowledged(&mut self, connection: SessionId, token: Token, outcome: Result<(), Said>) {
-        self.sink.acknowledged(self.owner(connection), token, outcome);
-    }
-
-    fn abandoned(&mut self, connection: SessionId, token: Token) {
-        self.sink.abandoned(self.owner(connection), token);
-    }
-
-    fn unanswered(&mut self, connection: SessionId, token: Token) {
-        self.sink.unanswered(self.owner(connection), token);
-    }
-
-    fn resent(&mut self, connection: SessionId, token: Token) {
-        self.sink.resent(self.owner(connection), token);
-    }
-
+    /// Of two connections, told when both are there.
     fn writable(&mut self, connection: SessionId) {
         match self.pair(connection) {
-            // Told when both are there.
             Some((_, pair)) if pair.state != State::Up => pair.blocked = true,
-            _ => self.sink.writable(self.owner(connection)),
+            _ => self.sink.event(self.owner(connection), Event::Writable),
         }
     }
+}
 
-    fn withheld(&mut self, connection: SessionId, token: Token) {
-        self.sink.withheld(self.owner(connection), token);
-    }
-
-    fn passed_over(&mut self, connection: SessionId) {
-        self.sink.passed_over(self.owner(connection));
-    }
-
-    fn missed(&mut self, messages: u64) {
-        self.sink.missed(messages);
+impl<S: Sink> Sink for Mapped<'_, S> {
+    fn event(&mut self, connection: SessionId, event: Event<'_>) {
+        match event {
+            Event::Connected(connected) => self.connected(connection, connected),
+            Event::Closed(cause) => self.closed(connection, cause),
+            Event::Writable => self.writable(connection),
+            event => self.sink.event(self.owner(connection), event),
+        }
     }
 
     fn is_at_work(&self, connection: SessionId) -> bool {
         self.sink.is_at_work(self.owner(connection))
-    }
-
-    fn delivered(&mut self, connection: SessionId, delivery: Delivery<'_>) {
-        self.sink.delivered(self.owner(connection), delivery);
-    }
-
-    fn requested(&mut self, connection: SessionId, reply_to: ReplyTo<'_>, delivery: Delivery<'_>) {
-        self.sink.requested(self.owner(connection), reply_to, delivery);
-    }
-
-    fn answered(&mut self, connection: SessionId, request: Option<Token>, delivery: Delivery<'_>) {
-        self.sink.answered(self.owner(connection), request, delivery);
     }
 }

@@ -7,7 +7,7 @@
 use pubmark_model::qos::Qos;
 use pubmark_protocol::capabilities::{Capabilities, Features, Level, SentMeans};
 use pubmark_protocol::clients::{Goodbye, Outgoing, SessionConfig, Subscription};
-use pubmark_protocol::events::{Cause, Connected, Said, Sink};
+use pubmark_protocol::events::{Cause, Connected, Event, Said, Sink};
 use pubmark_protocol::requests::Answer;
 use pubmark_wire::resp::{END, Parts, Reply, append_bulk_front, encode_command, encode_command_front, hears, pattern};
 
@@ -205,7 +205,7 @@ impl Redis {
     fn on_hello(&mut self, link: &mut Link, shared: &mut Shared, sink: &mut impl Sink) {
         let keep_alive_s = shared.config.keep_alive_s;
         link.opened(shared, keep_alive_s);
-        sink.connected(link.id, Connected::default());
+        sink.event(link.id, Event::Connected(Connected::default()));
         if let Some(lists) = &mut self.lists {
             lists.opened(link, shared, sink);
         }
@@ -221,7 +221,7 @@ impl Redis {
     fn on_push(&mut self, link: &Link, parts: &Parts<'_>, times: Times, sink: &mut impl Sink) -> Result<(), Cause> {
         match *parts.as_slice() {
             [b"message", _, payload] | [b"pmessage", _, _, payload] => {
-                sink.delivered(link.id, times.delivery(payload, false));
+                sink.event(link.id, Event::Delivered(times.delivery(payload, false)));
                 Ok(())
             }
             [b"subscribe" | b"psubscribe", _, _] => {
@@ -238,7 +238,10 @@ impl Redis {
         let Some(asked) = self.asked.get(self.answered) else { return };
         self.answered += 1;
         if asked.is_last {
-            sink.subscribed(link.id, asked.subscription, self.refused.take().map_or(granted, Err));
+            sink.event(
+                link.id,
+                Event::Subscribed { index: asked.subscription, granted: self.refused.take().map_or(granted, Err) },
+            );
         } else {
             self.refused = granted.err();
         }

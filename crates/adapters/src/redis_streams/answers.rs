@@ -1,7 +1,7 @@
 //! Answers in their order: to HELLO, to groups, to messages.
 
 use pubmark_model::qos::Qos;
-use pubmark_protocol::events::{Cause, Connected, Said, Sink};
+use pubmark_protocol::events::{Cause, Connected, Event, Said, Sink};
 use pubmark_wire::resp::{Reply, encode_command};
 
 use super::session::{Awaited, RedisStreams};
@@ -99,7 +99,7 @@ impl RedisStreams {
         let session_present = link.config.persistent && self.asked > 0 && self.found == self.asked;
         let keep_alive_s = shared.config.keep_alive_s;
         link.opened(shared, keep_alive_s);
-        sink.connected(link.id, Connected { session_present, ..Connected::default() });
+        sink.event(link.id, Event::Connected(Connected { session_present, ..Connected::default() }));
         if session_present {
             self.in_flight.hold_all();
         } else {
@@ -107,7 +107,7 @@ impl RedisStreams {
             for (index, listener) in self.listeners.iter().enumerate() {
                 let refused = self.refused.iter().find(|(stream, _)| *stream == listener.stream);
                 let granted = refused.map_or(Ok(listener.qos), |(_, said)| Err(said.clone()));
-                sink.subscribed(link.id, index, granted);
+                sink.event(link.id, Event::Subscribed { index, granted });
             }
         }
         self.send_held(link, shared, sink);
@@ -130,7 +130,7 @@ impl RedisStreams {
         let Some(entry) = self.in_flight.remove(tag).filter(|_| is_awaited) else {
             return Err(Cause::Protocol("an answer to XADD before all of it was written".to_owned()));
         };
-        sink.acknowledged(link.id, entry.token(), outcome);
+        sink.event(link.id, Event::Acknowledged { token: entry.token(), outcome });
         self.send_held(link, shared, sink);
         Ok(())
     }
@@ -142,7 +142,7 @@ impl RedisStreams {
             debug_assert!(entry.qos > Qos::BestEffort, "others are not kept");
             let payload_bytes = entry.message.payload_bytes as usize;
             self.append(link, shared, entry.message, Sending { tag, payload_bytes, repeated: true });
-            sink.resent(link.id, entry.token());
+            sink.event(link.id, Event::Resent(entry.token()));
         }
     }
 }

@@ -1,7 +1,7 @@
 //! Entries of streams: asked for, delivered, acknowledged.
 
 use pubmark_model::qos::Qos;
-use pubmark_protocol::events::{Cause, Sink};
+use pubmark_protocol::events::{Cause, Event, Sink};
 use pubmark_wire::resp::{Value, Values, encode_command};
 
 use super::session::{Awaited, PAYLOAD, READ_BYTES, RedisStreams, TOPIC};
@@ -87,7 +87,7 @@ impl RedisStreams {
         for (nth, payload) in (1..).zip(chosen) {
             // Only the last of them ends where the read ends.
             let times = if nth == last { times } else { times.of_no_end() };
-            sink.delivered(link.id, times.delivery(payload, false));
+            sink.event(link.id, Event::Delivered(times.delivery(payload, false)));
         }
         Ok(count)
     }

@@ -11,7 +11,7 @@ use pubmark_model::qos::Qos;
 use pubmark_model::topic::TopicFilter;
 use pubmark_protocol::capabilities::{Capabilities, Features, Level, SentMeans};
 use pubmark_protocol::clients::{Outgoing, SessionConfig, SessionId};
-use pubmark_protocol::events::{Cause, Said, Sink};
+use pubmark_protocol::events::{Cause, Event, Said, Sink};
 use pubmark_wire::resp::{END, Reply, append_bulk_front, encode_command, encode_command_front};
 
 use crate::connection::{
@@ -201,7 +201,7 @@ impl Dialect for RedisStreams {
     fn forget(&mut self, session: SessionId, sink: &mut impl Sink) {
         for entry in self.in_flight.drain() {
             if entry.progress == Progress::Written {
-                sink.unanswered(session, entry.token());
+                sink.event(session, Event::Unanswered(entry.token()));
             }
         }
     }

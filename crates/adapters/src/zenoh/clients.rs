@@ -9,7 +9,7 @@ use pubmark_protocol::clients::{
     Clients, Goodbye, OpenError, Outgoing, SessionConfig, SessionId, ShardConfig, Taken, Waker,
 };
 use pubmark_protocol::clock;
-use pubmark_protocol::events::{Cause, Connected, Delivery, Sink, Token};
+use pubmark_protocol::events::{Cause, Connected, Delivery, Event, Sink, Token};
 use pubmark_protocol::reactor::{Reactor, Ready};
 use pubmark_protocol::requests::{Answer, ReplyTo};
 
@@ -143,7 +143,7 @@ impl<V: Variant> ZenohClients<V> {
         let mut post = std::mem::take(&mut self.post);
         self.mailbox.take(&mut post);
         let Post { notices, done, arrivals, payloads, missed } = &mut post;
-        let found = !(notices.is_empty() && done.is_empty() && arrivals.is_empty()) || *missed > 0;
+        let found = !(notices.is_empty() && done.is_empty() && arrivals.is_empty() && missed.is_empty());
         self.tell_too_late(sink);
         let mut lost = Vec::new();
         for notice in notices.drain(..) {
@@ -154,8 +154,8 @@ impl<V: Variant> ZenohClients<V> {
         }
         self.settle(done.drain(..), sink);
         self.deliver(arrivals, payloads, sink);
-        if *missed > 0 {
-            sink.missed(std::mem::take(missed));
+        while let Some((session, messages)) = missed.pop_first() {
+            sink.event(SessionId(session), Event::Missed(messages));
         }
         for key in lost {
             let words = "the connection ended, or the other side was silent for as long as its lease";
@@ -179,12 +179,15 @@ impl<V: Variant> ZenohClients<V> {
         match outcome {
             Ok(Opened { connection, subscriptions }) => {
                 session.phase = Phase::Open(connection);
-                sink.connected(id, Connected::default());
+                sink.event(id, Event::Connected(Connected::default()));
                 for (index, made) in subscriptions.into_iter().enumerate() {
-                    sink.subscribed(id, index, made.map(|()| session.config.subscriptions[index].qos));
+                    sink.event(
+                        id,
+                        Event::Subscribed { index, granted: made.map(|()| session.config.subscriptions[index].qos) },
+                    );
                 }
                 if std::mem::take(&mut session.blocked) {
-                    sink.writable(id);
+                    sink.event(id, Event::Writable);
                 }
             }
             Err(cause) => self.end(key.session, cause, sink),
@@ -206,10 +209,10 @@ impl<V: Variant> ZenohClients<V> {
             session.settled += 1;
             match outcome {
                 Outcome::Handed { write_start_ns, written_ns } => {
-                    sink.written(session.id, token, write_start_ns, written_ns);
+                    sink.event(session.id, Event::Written { token, write_start_ns, written_ns });
                 }
                 Outcome::Failed(words) => {
-                    sink.abandoned(session.id, token);
+                    sink.event(session.id, Event::Abandoned(token));
                     failed.push((key, words));
                 }
                 Outcome::Skipped => {}
@@ -232,13 +235,13 @@ impl<V: Variant> ZenohClients<V> {
             match kind {
                 Kind::Request(request) if session.key() != key => forgotten.push((key, *request)),
                 _ if session.key() != key => {}
-                Kind::Plain => sink.delivered(session.id, delivery),
-                Kind::Answer(request) => sink.answered(session.id, Some(request), delivery),
+                Kind::Plain => sink.event(session.id, Event::Delivered(delivery)),
+                Kind::Answer(request) => sink.event(session.id, Event::Answered { request: Some(request), delivery }),
                 Kind::Request(request) => {
                     let number = session.next_request;
                     session.next_request += 1;
                     let reply_to = ReplyTo { address: request.key_expr().as_str(), mark: &number.to_le_bytes() };
-                    sink.requested(session.id, reply_to, delivery);
+                    sink.event(session.id, Event::Requested { reply_to, delivery });
                     session.requests.insert(number, *request);
                     if session.requests.len() > MOST_REQUESTS {
                         forgotten.extend(session.requests.pop_first().map(|(_, oldest)| (key, oldest)));
@@ -259,7 +262,7 @@ impl<V: Variant> ZenohClients<V> {
     /// Answers that came too late never reach anybody.
     fn tell_too_late(&mut self, sink: &mut impl Sink) {
         for (session, token) in self.too_late.drain(..) {
-            sink.abandoned(session, token);
+            sink.event(session, Event::Abandoned(token));
         }
     }
 
@@ -282,9 +285,9 @@ impl<V: Variant> ZenohClients<V> {
             let with_library = begun.saturating_sub(session.settled);
             for (place, token) in std::mem::take(&mut session.pending).into_iter().enumerate() {
                 if (place as u64) < with_library {
-                    sink.written(session.id, token, now_ns, now_ns);
+                    sink.event(session.id, Event::Written { token, write_start_ns: now_ns, written_ns: now_ns });
                 } else {
-                    sink.abandoned(session.id, token);
+                    sink.event(session.id, Event::Abandoned(token));
                 }
             }
             self.helpers.close(connection);
@@ -292,7 +295,7 @@ impl<V: Variant> ZenohClients<V> {
         let session = &mut self.sessions[index as usize];
         let (key, requests) = (session.key(), std::mem::take(&mut session.requests));
         session.next_generation();
-        sink.closed(session.id, cause);
+        sink.event(session.id, Event::Closed(cause));
         if !requests.is_empty() {
             self.forget(key, requests.into_values().collect());
         }
@@ -306,7 +309,7 @@ impl<V: Variant> ZenohClients<V> {
         for index in std::mem::take(&mut self.without_room) {
             let session = &mut self.sessions[index as usize];
             if matches!(session.phase, Phase::Open(_)) && std::mem::take(&mut session.blocked) {
-                sink.writable(session.id);
+                sink.event(session.id, Event::Writable);
             }
         }
     }

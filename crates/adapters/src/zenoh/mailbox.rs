@@ -1,5 +1,6 @@
 //! What the threads of the library, the helpers and the sender have for a shard.
 
+use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -96,8 +97,8 @@ pub struct Post {
     pub arrivals: Vec<Arrival>,
     /// Payloads, one behind another.
     pub payloads: Vec<u8>,
-    /// Messages that arrived and found no room.
-    pub missed: u64,
+    /// Messages that arrived and found no room, by session.
+    pub missed: BTreeMap<u32, u64>,
 }
 
 impl Post {
@@ -149,7 +150,7 @@ impl Mailbox {
             post.payloads.len().saturating_add(payload.len()) > MOST_BYTES || post.arrivals.len() >= MOST_ARRIVALS;
         // One is always taken, however large it is: the library holds it anyway.
         if full && !post.arrivals.is_empty() {
-            post.missed += 1;
+            *post.missed.entry(key.session).or_default() += 1;
             // What is dropped of a request is said to its sender, for which nobody else should wait.
             drop(post);
             return;
@@ -184,7 +185,8 @@ impl Mailbox {
     /// The shard is about to wait, and arrivals are to end that. False if something is there already.
     pub fn wait_for_arrivals(&self) -> bool {
         let post = self.lock();
-        let empty = post.arrivals.is_empty() && post.done.is_empty() && post.notices.is_empty() && post.missed == 0;
+        let empty =
+            post.arrivals.is_empty() && post.done.is_empty() && post.notices.is_empty() && post.missed.is_empty();
         self.waits.store(empty, Ordering::Release);
         empty
     }
@@ -234,12 +236,12 @@ mod tests {
         mailbox.deliver(KEY, 3, &ZBytes::from(vec![1]), Kind::Plain);
         let mut post = Post::default();
         mailbox.take(&mut post);
-        assert_eq!((post.arrivals.len(), post.missed), (1, 2));
-        post.missed = 0;
+        assert_eq!((post.arrivals.len(), &post.missed), (1, &BTreeMap::from([(KEY.session, 2)])));
+        post.missed.clear();
         post.clear();
         mailbox.take(&mut post);
         mailbox.deliver(KEY, 4, &ZBytes::from(vec![1]), Kind::Plain);
         mailbox.take(&mut post);
-        assert_eq!((post.arrivals.len(), post.missed), (1, 0));
+        assert_eq!((post.arrivals.len(), post.missed.len()), (1, 0));
     }
 }

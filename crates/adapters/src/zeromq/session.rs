@@ -8,7 +8,7 @@ use pubmark_model::qos::Qos;
 use pubmark_protocol::capabilities::{Capabilities, Features, Level, SentMeans};
 use pubmark_protocol::clients::{Outgoing, SessionConfig};
 use pubmark_protocol::clock;
-use pubmark_protocol::events::{Cause, Connected, Said, Sink};
+use pubmark_protocol::events::{Cause, Connected, Event, Said, Sink};
 use pubmark_wire::zmtp::{
     Command, DecodeError, Found, Item, SocketType, append_frame_front, encode_ping, encode_pong, encode_subscribe,
     encode_subscription_message, next,
@@ -207,7 +207,7 @@ impl ZeroMq {
         // Peers of version 3.0 need not answer a PING.
         let keep_alive_s = if self.answers_pings() { shared.config.keep_alive_s } else { 0 };
         link.opened(shared, keep_alive_s);
-        sink.connected(link.id, Connected::default());
+        sink.event(link.id, Event::Connected(Connected::default()));
     }
 
     fn answers_pings(&self) -> bool {
@@ -239,7 +239,7 @@ impl ZeroMq {
         let Side::Subscriber { awaited, .. } = &mut self.side else { return };
         if std::mem::take(awaited) {
             for index in 0..link.config.subscriptions.len() {
-                sink.subscribed(link.id, index, Ok(Qos::BestEffort));
+                sink.event(link.id, Event::Subscribed { index, granted: Ok(Qos::BestEffort) });
             }
         }
     }
@@ -314,8 +314,8 @@ impl ZeroMq {
             }
             Side::Subscriber { chosen, .. } => match chosen.on_frame(more, body) {
                 Arrival::Part => {}
-                Arrival::Chosen(payload) => sink.delivered(link.id, times.delivery(payload, false)),
-                Arrival::PassedOver => sink.passed_over(link.id),
+                Arrival::Chosen(payload) => sink.event(link.id, Event::Delivered(times.delivery(payload, false))),
+                Arrival::PassedOver => sink.event(link.id, Event::PassedOver),
             },
         }
     }

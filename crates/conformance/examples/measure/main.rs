@@ -17,7 +17,7 @@ use pubmark_protocol::clients::{
 };
 use pubmark_protocol::clock;
 use pubmark_protocol::endpoint::{Endpoint, Tls};
-use pubmark_protocol::events::{Cause, Connected, Delivery, Said, Sink, Token};
+use pubmark_protocol::events::{Event, Sink};
 
 const IDLE_CONNECTIONS: u32 = 5_000;
 const FLOOD_CONNECTIONS: u32 = 100;
@@ -101,26 +101,18 @@ struct Counts {
 }
 
 impl Sink for Counts {
-    fn connected(&mut self, session: SessionId, _: Connected) {
-        self.connected += 1;
-        self.writable.push(session);
+    fn event(&mut self, session: SessionId, event: Event<'_>) {
+        match event {
+            Event::Connected(_) => {
+                self.connected += 1;
+                self.writable.push(session);
+            }
+            Event::Closed(cause) => panic!("{session:?} ended: {cause:?}"),
+            Event::Written { .. } => self.written += 1,
+            Event::Writable => self.writable.push(session),
+            _ => {}
+        }
     }
-    fn subscribed(&mut self, _: SessionId, _: usize, _: Result<Qos, Said>) {}
-    fn closed(&mut self, session: SessionId, cause: Cause) {
-        panic!("{session:?} ended: {cause:?}");
-    }
-    fn written(&mut self, _: SessionId, _: Token, _: u64, _: u64) {
-        self.written += 1;
-    }
-    fn acknowledged(&mut self, _: SessionId, _: Token, _: Result<(), Said>) {}
-    fn abandoned(&mut self, _: SessionId, _: Token) {}
-    fn unanswered(&mut self, _: SessionId, _: Token) {}
-    fn resent(&mut self, _: SessionId, _: Token) {}
-    fn writable(&mut self, session: SessionId) {
-        self.writable.push(session);
-    }
-    fn missed(&mut self, _: u64) {}
-    fn delivered(&mut self, _: SessionId, _: Delivery<'_>) {}
 }
 
 fn connect_all(endpoint: &Endpoint, count: u32) -> (Mqtt5, Counts) {

@@ -3,7 +3,7 @@
 use pubmark_model::qos::Qos;
 use pubmark_protocol::clients::SessionId;
 use pubmark_protocol::clock;
-use pubmark_protocol::events::{Cause, Connected, Delivery, Said, Secured, Sink, Token};
+use pubmark_protocol::events::{Cause, Connected, Delivery, Event, Said, Sink, Token};
 use pubmark_protocol::header::Header;
 use pubmark_protocol::requests::{ANSWER, ReplyTo};
 
@@ -145,10 +145,35 @@ impl Shard {
 }
 
 impl Sink for Shard {
-    fn secured(&mut self, session: SessionId, secured: Secured) {
-        self.note_secured(session.0, &secured);
+    fn event(&mut self, session: SessionId, event: Event<'_>) {
+        match event {
+            Event::Delivered(delivery) => self.delivered(session, &delivery),
+            Event::Written { token, write_start_ns, written_ns } => {
+                self.written(session, token, write_start_ns, written_ns);
+            }
+            Event::Acknowledged { token, outcome } => self.acknowledged(session, token, outcome),
+            Event::Requested { reply_to, delivery } => self.requested(session, reply_to, &delivery),
+            Event::Answered { request, delivery } => self.answered(session, request, &delivery),
+            Event::Writable => self.unblock(session),
+            Event::Secured(secured) => self.note_secured(session.0, &secured),
+            Event::Connected(connected) => self.connected(session, connected),
+            Event::Subscribed { index, granted } => self.subscribed(session, index, granted),
+            Event::Closed(cause) => self.closed(session, cause),
+            Event::Withheld(token) => self.withheld(session, token),
+            Event::Abandoned(token) => self.abandoned(session, token),
+            Event::Unanswered(token) => self.unanswered(session, token),
+            Event::Resent(_) => self.counters.resent += 1,
+            Event::PassedOver => self.counters.passed_over += 1,
+            Event::Missed(messages) => self.counters.missed += messages,
+        }
     }
 
+    fn is_at_work(&self, session: SessionId) -> bool {
+        self.at_work > 0 && self.sessions[session.0 as usize].work.is_under_way()
+    }
+}
+
+impl Shard {
     fn connected(&mut self, session: SessionId, connected: Connected) {
         let now_ns = clock::monotonic_ns();
         self.note_accepted(session.0, now_ns);
@@ -263,10 +288,6 @@ impl Sink for Shard {
         self.counters.withheld += u64::from(measured);
     }
 
-    fn passed_over(&mut self, _session: SessionId) {
-        self.counters.passed_over += 1;
-    }
-
     fn acknowledged(&mut self, session: SessionId, token: Token, outcome: Result<(), Said>) {
         self.last_event_ns = clock::monotonic_ns();
         if token.publication == ANSWER {
@@ -328,40 +349,24 @@ impl Sink for Shard {
         self.in_flight = self.in_flight.saturating_sub(1);
     }
 
-    fn resent(&mut self, _session: SessionId, _token: Token) {
-        self.counters.resent += 1;
-    }
-
-    fn writable(&mut self, session: SessionId) {
-        self.unblock(session);
-    }
-
-    fn missed(&mut self, messages: u64) {
-        self.counters.missed += messages;
-    }
-
-    fn is_at_work(&self, session: SessionId) -> bool {
-        self.at_work > 0 && self.sessions[session.0 as usize].work.is_under_way()
-    }
-
-    fn delivered(&mut self, session: SessionId, delivery: Delivery<'_>) {
+    fn delivered(&mut self, session: SessionId, delivery: &Delivery<'_>) {
         if self.sessions[session.0 as usize].responder.is_some() {
-            self.enter_mute_request(session, &delivery);
+            self.enter_mute_request(session, delivery);
         } else {
-            self.hear(session, &delivery);
+            self.hear(session, delivery);
         }
     }
 
-    fn requested(&mut self, session: SessionId, reply_to: ReplyTo<'_>, delivery: Delivery<'_>) {
+    fn requested(&mut self, session: SessionId, reply_to: ReplyTo<'_>, delivery: &Delivery<'_>) {
         if self.sessions[session.0 as usize].responder.is_some() {
-            self.enter_request(session, reply_to, &delivery);
+            self.enter_request(session, reply_to, delivery);
         } else {
-            self.hear(session, &delivery);
+            self.hear(session, delivery);
         }
     }
 
-    fn answered(&mut self, session: SessionId, request: Option<Token>, delivery: Delivery<'_>) {
+    fn answered(&mut self, session: SessionId, request: Option<Token>, delivery: &Delivery<'_>) {
         self.last_event_ns = delivery.at_ns;
-        self.enter_answer(session, request, &delivery);
+        self.enter_answer(session, request, delivery);
     }
 }

@@ -8,7 +8,7 @@ use pubmark_model::qos::Qos;
 use pubmark_protocol::clients::{
     Clients, Goodbye, OpenError, Outgoing, SessionConfig, SessionId, ShardConfig, Taken, Waker,
 };
-use pubmark_protocol::events::{Cause, Connected, Delivery, Sink, Token};
+use pubmark_protocol::events::{Cause, Connected, Delivery, Event, Sink, Token};
 use pubmark_protocol::{clock, header};
 
 /// Messages on their way.
@@ -38,7 +38,8 @@ impl InMemory {
             let at_ns = clock::monotonic_ns();
             let delivery =
                 Delivery { payload: &payload, retained: false, at_ns, empty_at_ns: Some(at_ns), kernel_ns: None };
-            (0..self.sessions.len() as u32).for_each(|session| sink.delivered(SessionId(session), delivery));
+            (0..self.sessions.len() as u32)
+                .for_each(|session| sink.event(SessionId(session), Event::Delivered(delivery)));
         }
     }
 }
@@ -59,7 +60,7 @@ impl Clients for InMemory {
     }
 
     fn disconnect(&mut self, session: SessionId, _goodbye: Goodbye, sink: &mut impl Sink) {
-        sink.closed(session, Cause::Ours);
+        sink.event(session, Event::Closed(Cause::Ours));
     }
 
     fn send(&mut self, session: SessionId, message: Outgoing) -> Taken {
@@ -76,11 +77,13 @@ impl Clients for InMemory {
             payload.resize(bytes, 0);
             BUS.lock().unwrap().push(payload);
             let now_ns = clock::monotonic_ns();
-            sink.written(
+            sink.event(
                 session,
-                Token { publication: message.publication, sequence: message.sequence },
-                now_ns,
-                now_ns,
+                Event::Written {
+                    token: Token { publication: message.publication, sequence: message.sequence },
+                    write_start_ns: now_ns,
+                    written_ns: now_ns,
+                },
             );
         }
     }
@@ -91,9 +94,9 @@ impl Clients for InMemory {
             WENT_ON_NS.store(clock::monotonic_ns(), Relaxed);
         }
         for session in std::mem::take(&mut self.connecting) {
-            sink.connected(session, Connected::default());
+            sink.event(session, Event::Connected(Connected::default()));
             for index in 0..self.sessions[session.0 as usize].subscriptions.len() {
-                sink.subscribed(session, index, Ok(Qos::BestEffort));
+                sink.event(session, Event::Subscribed { index, granted: Ok(Qos::BestEffort) });
                 self.is_to_stand_still = true;
             }
         }

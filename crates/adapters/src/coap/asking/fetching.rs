@@ -1,7 +1,7 @@
 //! Answers that do not fit a datagram (RFC 7959, Block2): the responder sends the first block, the rest is fetched.
 
 use pubmark_protocol::clock;
-use pubmark_protocol::events::{Cause, Delivery, Sink, Token};
+use pubmark_protocol::events::{Cause, Delivery, Event, Sink, Token};
 use pubmark_wire::coap::{Block, Code, Kind, Message, Step, encode_levels, number};
 
 use super::super::fetch::{Fetch, Next};
@@ -48,7 +48,13 @@ impl Asking {
             // What was fetched so far is no answer: the request has none.
             Next::Drop => {}
             Next::Whole => {
-                sink.answered(link.id, Some(request), Delivery { payload: fetch.body(), ..delivery });
+                sink.event(
+                    link.id,
+                    Event::Answered {
+                        request: Some(request),
+                        delivery: Delivery { payload: fetch.body(), ..delivery },
+                    },
+                );
             }
         }
         if let Some(fetch) = self.fetches.remove(&request) {

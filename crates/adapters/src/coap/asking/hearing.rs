@@ -1,6 +1,6 @@
 //! What a requester's socket hears: answers, refusals, and what is neither.
 
-use pubmark_protocol::events::{Cause, Delivery, Said, Sink, Token};
+use pubmark_protocol::events::{Cause, Delivery, Event, Said, Sink, Token};
 use pubmark_wire::coap::{Block, Code, Message, number};
 
 use super::super::link::{Link, Shared};
@@ -25,7 +25,7 @@ impl Asking {
         sink: &mut impl Sink,
     ) -> Result<bool, Cause> {
         let Some(request) = asked(link, message.token) else {
-            sink.answered(link.id, None, delivery);
+            sink.event(link.id, Event::Answered { request: None, delivery });
             return Ok(false);
         };
         if let Some(message_id) = acknowledges(message) {
@@ -36,7 +36,7 @@ impl Asking {
                 return Ok(true);
             }
             if awaited.is_some_and(|awaited| awaited != message_id) {
-                sink.answered(link.id, None, delivery);
+                sink.event(link.id, Event::Answered { request: None, delivery });
                 return Ok(true);
             }
         }
@@ -63,12 +63,12 @@ impl Asking {
         sink: &mut impl Sink,
     ) -> Result<(), Cause> {
         if self.open.remove(&request).is_some() && is_acknowledged(link, request) {
-            sink.acknowledged(link.id, request, Ok(()));
+            sink.event(link.id, Event::Acknowledged { token: request, outcome: Ok(()) });
         }
         match message.options.get(number::BLOCK2).map(Block::read) {
-            None => sink.answered(link.id, Some(request), delivery),
+            None => sink.event(link.id, Event::Answered { request: Some(request), delivery }),
             Some(Some(block)) if !block.more && block.number == 0 => {
-                sink.answered(link.id, Some(request), delivery);
+                sink.event(link.id, Event::Answered { request: Some(request), delivery });
             }
             Some(Some(block))
                 if block.more && block.number == 0 && message.payload.len() == block.bytes() && self.may_fetch() =>
@@ -76,7 +76,7 @@ impl Asking {
                 self.begin_fetch(link, shared, request, block, message)?;
             }
             // A block that cannot be the first one, or one of more answers than were asked for.
-            Some(_) => sink.answered(link.id, None, delivery),
+            Some(_) => sink.event(link.id, Event::Answered { request: None, delivery }),
         }
         Ok(())
     }
@@ -85,9 +85,9 @@ impl Asking {
         // One that nobody waits for any more was given up already: its refusal comes too late to change what it was
         // counted as.
         if self.open.remove(&request).is_some() || !is_acknowledged(link, request) {
-            sink.acknowledged(link.id, request, Err(said));
+            sink.event(link.id, Event::Acknowledged { token: request, outcome: Err(said) });
         } else {
-            sink.answered(link.id, None, delivery);
+            sink.event(link.id, Event::Answered { request: None, delivery });
         }
     }
 
@@ -121,7 +121,7 @@ impl Asking {
             return;
         };
         if self.open.remove(&request).is_some() {
-            sink.acknowledged(link.id, request, Err(said));
+            sink.event(link.id, Event::Acknowledged { token: request, outcome: Err(said) });
         } else {
             self.refuse_block(link, said, sink);
         }

@@ -16,7 +16,7 @@ use std::collections::{HashMap, VecDeque};
 
 use pubmark_model::qos::Qos;
 use pubmark_protocol::clients::{Outgoing, SessionConfig, Taken};
-use pubmark_protocol::events::{Cause, Sink, Token};
+use pubmark_protocol::events::{Cause, Event, Sink, Token};
 use pubmark_wire::coap::{Exchange, LARGEST_BODY_BYTES, Step};
 
 use super::fetch::Fetch;
@@ -99,7 +99,7 @@ impl Asking {
     /// Says that answers can come: they need no subscription.
     pub(super) fn listen(&self, link: &Link, sink: &mut impl Sink) {
         for (index, subscription) in link.config.subscriptions.iter().enumerate() {
-            sink.subscribed(link.id, index, Ok(subscription.qos));
+            sink.event(link.id, Event::Subscribed { index, granted: Ok(subscription.qos) });
         }
     }
 
@@ -159,10 +159,10 @@ impl Asking {
     /// The session is over: what was not written never will be, what was not answered nobody will know.
     pub(super) fn end(&mut self, link: &Link, sink: &mut impl Sink) {
         if let Some(open) = self.sending.take() {
-            sink.abandoned(link.id, open.token());
+            sink.event(link.id, Event::Abandoned(open.token()));
         }
         for message in self.queue.drain(..) {
-            sink.abandoned(link.id, token_of(&message));
+            sink.event(link.id, Event::Abandoned(token_of(&message)));
         }
         let mut open: Vec<Open> = self.open.drain().map(|(_, open)| open).collect();
         open.sort_by_key(|open| open.write_start_ns);
@@ -194,7 +194,7 @@ fn forget(link: &Link, open: &Open, sink: &mut impl Sink) {
     let request = open.token();
     match (is_acknowledged(link, request), open.accepted) {
         (false, _) => {}
-        (true, true) => sink.acknowledged(link.id, request, Ok(())),
-        (true, false) => sink.unanswered(link.id, request),
+        (true, true) => sink.event(link.id, Event::Acknowledged { token: request, outcome: Ok(()) }),
+        (true, false) => sink.event(link.id, Event::Unanswered(request)),
     }
 }

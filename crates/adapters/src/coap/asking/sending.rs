@@ -3,7 +3,7 @@
 use pubmark_model::qos::Qos;
 use pubmark_protocol::clients::Outgoing;
 use pubmark_protocol::clock;
-use pubmark_protocol::events::{Cause, Said, Sink};
+use pubmark_protocol::events::{Cause, Event, Said, Sink};
 use pubmark_protocol::header;
 use pubmark_wire::coap::{BLOCK_BYTES, Block, Code, Kind, Message, Step, Writer, encode_levels, number};
 
@@ -80,7 +80,10 @@ impl Asking {
             self.sending = Some(Box::new(open));
             return Ok(true);
         }
-        sink.written(link.id, token_of(&message), now_ns, clock::monotonic_ns());
+        sink.event(
+            link.id,
+            Event::Written { token: token_of(&message), write_start_ns: now_ns, written_ns: clock::monotonic_ns() },
+        );
         if kind_of(link, &open) == Kind::Confirmable {
             link.wake_by(shared, open.due_ns());
             self.open.insert(token_of(&message), open);
@@ -100,7 +103,10 @@ impl Asking {
             && let Some(mut open) = self.sending.take()
         {
             let written_ns = clock::monotonic_ns();
-            sink.written(link.id, open.token(), open.write_start_ns, written_ns);
+            sink.event(
+                link.id,
+                Event::Written { token: open.token(), write_start_ns: open.write_start_ns, written_ns },
+            );
             open.until_ns = written_ns.saturating_add(self.patience_ns);
             self.open.insert(open.token(), *open);
         }
@@ -145,8 +151,15 @@ impl Asking {
     /// say in it.
     pub(super) fn refuse_block(&mut self, link: &Link, said: Said, sink: &mut impl Sink) {
         let Some(open) = self.sending.take() else { return };
-        sink.written(link.id, open.token(), open.write_start_ns, clock::monotonic_ns());
-        sink.acknowledged(link.id, open.token(), Err(said));
+        sink.event(
+            link.id,
+            Event::Written {
+                token: open.token(),
+                write_start_ns: open.write_start_ns,
+                written_ns: clock::monotonic_ns(),
+            },
+        );
+        sink.event(link.id, Event::Acknowledged { token: open.token(), outcome: Err(said) });
     }
 
     pub(super) fn repeat_block(
@@ -164,7 +177,7 @@ impl Asking {
             Step::GiveUp if super::is_silence(open, link, now_ns) => Err(Cause::Silent),
             Step::GiveUp => {
                 if let Some(open) = self.sending.take() {
-                    sink.abandoned(link.id, open.token());
+                    sink.event(link.id, Event::Abandoned(open.token()));
                 }
                 self.write(link, shared, sink)
             }

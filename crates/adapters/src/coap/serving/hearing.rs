@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 use std::net::SocketAddr;
 
-use pubmark_protocol::events::{Delivery, Said, Sink};
+use pubmark_protocol::events::{Delivery, Event, Said, Sink};
 use pubmark_protocol::requests::ReplyTo;
 use pubmark_wire::coap::{Block, Code, Kind, Message, Writer, decode, decode_levels, encode_empty, number, peek, uint};
 
@@ -45,7 +45,7 @@ impl Serving {
                 Kind::Reset => {
                     if let Some(apart) = self.apart.remove(&(from, message.message_id)) {
                         let said = Said::words("rejected with a reset");
-                        sink.acknowledged(link.id, apart.reply.token(), Err(said));
+                        sink.event(link.id, Event::Acknowledged { token: apart.reply.token(), outcome: Err(said) });
                     }
                 }
             },
@@ -154,7 +154,7 @@ impl Serving {
         let _ = write!(self.address, "{from}");
         let (bytes, length) = mark.to_bytes();
         let reply_to = ReplyTo { address: &self.address, mark: &bytes[..length] };
-        sink.requested(link.id, reply_to, Delivery { payload, ..delivery });
+        sink.event(link.id, Event::Requested { reply_to, delivery: Delivery { payload, ..delivery } });
     }
 
     fn note(&mut self, shared: &Shared, from: SocketAddr, message: &Message<'_>, fate: Fate, now_ns: u64) {

@@ -16,7 +16,7 @@ use std::net::SocketAddr;
 
 use pubmark_model::topic::TopicFilter;
 use pubmark_protocol::clients::{SessionConfig, Taken};
-use pubmark_protocol::events::{Cause, Connected, Sink, Token};
+use pubmark_protocol::events::{Cause, Connected, Event, Sink, Token};
 use pubmark_protocol::requests::Answer;
 use pubmark_wire::coap::{Exchange, LARGEST_BODY_BYTES};
 
@@ -93,9 +93,9 @@ impl Serving {
     /// Listens; the session is open at once.
     pub(super) fn listen(&self, link: &mut Link, shared: &mut Shared, sink: &mut impl Sink) -> Result<(), Cause> {
         link.listen(shared)?;
-        sink.connected(link.id, Connected::default());
+        sink.event(link.id, Event::Connected(Connected::default()));
         for (index, subscription) in link.config.subscriptions.iter().enumerate() {
-            sink.subscribed(link.id, index, Ok(subscription.qos));
+            sink.event(link.id, Event::Subscribed { index, granted: Ok(subscription.qos) });
         }
         Ok(())
     }
@@ -128,12 +128,12 @@ impl Serving {
     /// The session is over: what was not written never will be.
     pub(super) fn end(&mut self, link: &Link, sink: &mut impl Sink) {
         for queued in self.queue.drain(..) {
-            sink.abandoned(link.id, queued.map_or_else(|token| token, |reply| reply.token()));
+            sink.event(link.id, Event::Abandoned(queued.map_or_else(|token| token, |reply| reply.token())));
         }
         let halves = self.held.drain().filter(|(_, held)| !held.written);
-        halves.for_each(|(_, held)| sink.abandoned(link.id, held.reply.token()));
+        halves.for_each(|(_, held)| sink.event(link.id, Event::Abandoned(held.reply.token())));
         let apart = self.apart.drain().filter(|(_, apart)| !apart.reply.is_in_blocks());
-        apart.for_each(|(_, apart)| sink.unanswered(link.id, apart.reply.token()));
+        apart.for_each(|(_, apart)| sink.event(link.id, Event::Unanswered(apart.reply.token())));
         self.held_order.clear();
         self.acknowledgements.clear();
         self.memory.clear();

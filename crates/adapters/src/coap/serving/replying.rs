@@ -4,7 +4,7 @@
 use std::net::SocketAddr;
 
 use pubmark_protocol::clock;
-use pubmark_protocol::events::Sink;
+use pubmark_protocol::events::{Event, Sink};
 use pubmark_wire::coap::{Block, Code, Kind, Message, Step};
 
 use super::super::link::{Link, Sent, Shared};
@@ -26,7 +26,7 @@ impl Serving {
             let written = match front {
                 Ok(reply) => self.write_one(link, shared, reply, sink),
                 Err(token) => {
-                    sink.abandoned(link.id, token);
+                    sink.event(link.id, Event::Abandoned(token));
                     true
                 }
             };
@@ -52,7 +52,7 @@ impl Serving {
         match send(link, shared, &reply, head, mark.token.as_bytes(), (0, mark.exponent)) {
             Sent::Full => return false,
             Sent::Refused => {
-                sink.abandoned(link.id, reply.token());
+                sink.event(link.id, Event::Abandoned(reply.token()));
                 return true;
             }
             Sent::Taken => {}
@@ -70,7 +70,10 @@ impl Serving {
             link.wake_by(shared, until_ns);
             self.hold(link, Held { reply, apart, written: false, until_ns }, sink);
         } else {
-            sink.written(link.id, reply.token(), reply.write_start_ns, written_ns);
+            sink.event(
+                link.id,
+                Event::Written { token: reply.token(), write_start_ns: reply.write_start_ns, written_ns },
+            );
         }
         true
     }
@@ -102,7 +105,7 @@ impl Serving {
 
     fn let_go(&mut self, key: (SocketAddr, Short), link: &Link, sink: &mut impl Sink) {
         if let Some(held) = self.held.remove(&key).filter(|held| !held.written) {
-            sink.abandoned(link.id, held.reply.token());
+            sink.event(link.id, Event::Abandoned(held.reply.token()));
         }
     }
 
@@ -132,7 +135,14 @@ impl Serving {
         if let Some(held) = self.held.get_mut(&(from, tag)) {
             held.until_ns = now_ns + shared.times.transmit_span_ns();
             if taken && is_last && !std::mem::replace(&mut held.written, true) {
-                sink.written(link.id, reply.token(), reply.write_start_ns, clock::monotonic_ns());
+                sink.event(
+                    link.id,
+                    Event::Written {
+                        token: reply.token(),
+                        write_start_ns: reply.write_start_ns,
+                        written_ns: clock::monotonic_ns(),
+                    },
+                );
             }
         }
     }
@@ -155,7 +165,7 @@ impl Serving {
                 }
                 Step::GiveUp => {
                     if let Some(apart) = self.apart.remove(&key).filter(|apart| !apart.reply.is_in_blocks()) {
-                        sink.unanswered(link.id, apart.reply.token());
+                        sink.event(link.id, Event::Unanswered(apart.reply.token()));
                     }
                 }
             }

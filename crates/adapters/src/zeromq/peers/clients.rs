@@ -8,7 +8,7 @@ use pubmark_protocol::capabilities::{Capabilities, Features};
 use pubmark_protocol::clients::{
     Clients, Goodbye, OpenError, Outgoing, SessionConfig, SessionId, ShardConfig, Taken, Waker,
 };
-use pubmark_protocol::events::{Cause, Connected, Sink, Token};
+use pubmark_protocol::events::{Cause, Connected, Event, Sink, Token};
 
 use super::mapped::{Mapped, Session};
 use super::publisher::{Publisher, State};
@@ -82,12 +82,15 @@ impl ZeroMqPeersClients {
         match listening {
             Ok(listener) => {
                 subscriber.listener = Some(listener);
-                sink.connected(session, Connected::default());
+                sink.event(session, Event::Connected(Connected::default()));
                 (0..subscriber.config.subscriptions.len())
-                    .for_each(|index| sink.subscribed(session, index, Ok(Qos::BestEffort)));
+                    .for_each(|index| sink.event(session, Event::Subscribed { index, granted: Ok(Qos::BestEffort) }));
             }
             Err(error) => {
-                sink.closed(session, Cause::Unreachable(format!("failed to listen on {address}: {error}")));
+                sink.event(
+                    session,
+                    Event::Closed(Cause::Unreachable(format!("failed to listen on {address}: {error}"))),
+                );
             }
         }
     }
@@ -151,7 +154,7 @@ impl ZeroMqPeersClients {
         if let Session::Publisher(publisher) = &mut self.sessions[session.0 as usize] {
             publisher.abandon(session, sink);
         }
-        sink.closed(session, cause);
+        sink.event(session, Event::Closed(cause));
     }
 }
 

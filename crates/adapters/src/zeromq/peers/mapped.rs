@@ -1,8 +1,7 @@
 //! From events of connections to events of sessions.
 
-use pubmark_model::qos::Qos;
 use pubmark_protocol::clients::SessionId;
-use pubmark_protocol::events::{Cause, Connected, Delivery, Said, Sink, Token};
+use pubmark_protocol::events::{Cause, Connected, Event, Sink};
 
 use super::publisher::{Publisher, State};
 use super::subscriber::Subscriber;
@@ -39,22 +38,44 @@ impl<S: Sink> Mapped<'_, S> {
 }
 
 impl<S: Sink> Sink for Mapped<'_, S> {
+    fn event(&mut self, below: SessionId, event: Event<'_>) {
+        match event {
+            Event::Connected(_) => self.connected(below),
+            Event::Closed(cause) => self.closed(below, cause),
+            Event::Written { write_start_ns, written_ns, .. } => self.written(below, write_start_ns, written_ns),
+            Event::Writable => self.writable(below),
+            // Each device is asked as it connects: a subscription was made when its subscriber listened.
+            Event::Subscribed { .. } => {}
+            // Told for all copies together, when the device's connections are ended.
+            Event::Abandoned(_) => {}
+            event @ (Event::Missed(_) | Event::PassedOver | Event::Delivered(_) | Event::Secured(_)) => {
+                self.sink.event(self.owner(below), event);
+            }
+            // ZeroMQ acknowledges nothing, repeats nothing, and knows no requests; what is withheld is told for all copies together.
+            Event::Acknowledged { .. }
+            | Event::Unanswered(_)
+            | Event::Resent(_)
+            | Event::Withheld(_)
+            | Event::Requested { .. }
+            | Event::Answered { .. } => {}
+        }
+    }
+}
+
+impl<S: Sink> Mapped<'_, S> {
     /// A device is connected when it is to every subscriber; a subscriber was when it listened.
-    fn connected(&mut self, below: SessionId, _connected: Connected) {
+    fn connected(&mut self, below: SessionId) {
         let Some((owner, publisher, _)) = self.publisher(below) else { return };
         publisher.up += 1;
         if publisher.state == State::Connecting && publisher.up == publisher.links.len() {
             publisher.state = State::Up;
             let was_blocked = std::mem::take(&mut publisher.blocked);
-            self.sink.connected(owner, Connected::default());
+            self.sink.event(owner, Event::Connected(Connected::default()));
             if was_blocked {
-                self.sink.writable(owner);
+                self.sink.event(owner, Event::Writable);
             }
         }
     }
-
-    /// Each device is asked as it connects: a subscription was made when its subscriber listened.
-    fn subscribed(&mut self, _below: SessionId, _index: usize, _granted: Result<Qos, Said>) {}
 
     fn closed(&mut self, below: SessionId, cause: Cause) {
         let owner = self.owner(below);
@@ -65,46 +86,19 @@ impl<S: Sink> Sink for Mapped<'_, S> {
         }
     }
 
-    fn written(&mut self, below: SessionId, _token: Token, write_start_ns: u64, written_ns: u64) {
+    fn written(&mut self, below: SessionId, write_start_ns: u64, written_ns: u64) {
         let Some((_, publisher, place)) = self.publisher(below) else { return };
         publisher.copied(place, write_start_ns, written_ns);
-        self.settle(below);
+        let owner = self.owner(below);
+        if let Session::Publisher(publisher) = &mut self.sessions[owner.0 as usize] {
+            publisher.settle(owner, self.sink);
+        }
     }
-
-    fn acknowledged(&mut self, _below: SessionId, _token: Token, _outcome: Result<(), Said>) {}
-
-    /// Told for all copies together, when the device's connections are ended.
-    fn abandoned(&mut self, _below: SessionId, _token: Token) {}
-
-    fn unanswered(&mut self, _below: SessionId, _token: Token) {}
-
-    fn resent(&mut self, _below: SessionId, _token: Token) {}
 
     fn writable(&mut self, below: SessionId) {
         let Some((owner, publisher, _)) = self.publisher(below) else { return };
         if publisher.state == State::Up && std::mem::take(&mut publisher.blocked) {
-            self.sink.writable(owner);
-        }
-    }
-
-    fn missed(&mut self, messages: u64) {
-        self.sink.missed(messages);
-    }
-
-    fn passed_over(&mut self, below: SessionId) {
-        self.sink.passed_over(self.owner(below));
-    }
-
-    fn delivered(&mut self, below: SessionId, delivery: Delivery<'_>) {
-        self.sink.delivered(self.owner(below), delivery);
-    }
-}
-
-impl<S: Sink> Mapped<'_, S> {
-    fn settle(&mut self, below: SessionId) {
-        let owner = self.owner(below);
-        if let Session::Publisher(publisher) = &mut self.sessions[owner.0 as usize] {
-            publisher.settle(owner, self.sink);
+            self.sink.event(owner, Event::Writable);
         }
     }
 }

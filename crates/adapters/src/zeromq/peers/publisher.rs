@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 
 use pubmark_protocol::clients::SessionId;
 use pubmark_protocol::clock;
-use pubmark_protocol::events::{Sink, Token};
+use pubmark_protocol::events::{Event, Sink, Token};
 
 /// How far a device's connections have come.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -104,7 +104,7 @@ impl Publisher {
             if copies.left == 0 {
                 report(id, &copies, sink);
             } else {
-                sink.abandoned(id, copies.token);
+                sink.event(id, Event::Abandoned(copies.token));
             }
         }
         self.on_link.iter_mut().for_each(VecDeque::clear);
@@ -114,7 +114,10 @@ impl Publisher {
 
 fn report(id: SessionId, copies: &Copies, sink: &mut impl Sink) {
     if copies.withheld {
-        sink.withheld(id, copies.token);
+        sink.event(id, Event::Withheld(copies.token));
     }
-    sink.written(id, copies.token, copies.write_start_ns, copies.written_ns);
+    sink.event(
+        id,
+        Event::Written { token: copies.token, write_start_ns: copies.write_start_ns, written_ns: copies.written_ns },
+    );
 }
