@@ -16,7 +16,7 @@ use crate::progress::Progress;
 use crate::remote::{Launcher, Process};
 use crate::run::Sides;
 use crate::setup;
-use crate::shard::{self, Setup};
+use crate::shard::{Setup, event_loop};
 use crate::shares::{Place, Share, Side, shares};
 
 /// What a shard is told. Nothing is told while it measures.
@@ -46,7 +46,7 @@ pub type ShardRun = fn(Setup, &Receiver<Command>, &Sender<Waker>) -> Result<Shar
 
 /// [`ShardRun`] over an adapter.
 pub const fn over<C: Clients>() -> ShardRun {
-    shard::run::<C>
+    event_loop::run::<C>
 }
 
 struct Thread {

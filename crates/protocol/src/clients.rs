@@ -259,7 +259,7 @@ pub enum OpenError {
     },
 }
 
-/// All client sessions of one shard over one protocol. One thread; nothing here blocks but [`Clients::poll`].
+/// All client sessions of one shard over one protocol. One thread; nothing here blocks but [`Clients::wait`].
 ///
 /// Every event goes to the sink of the call in which it is noticed. A session that ended is connected again only by [`Clients::connect`].
 pub trait Clients: Sized {
@@ -307,11 +307,21 @@ pub trait Clients: Sized {
         let _ = (session, due_ns, sink);
     }
 
-    /// Waits for events until one came, `until_ns` (`CLOCK_MONOTONIC`) has passed, or the waker was used; `None` waits without end,
-    /// a time in the past only looks. Reports all events found.
-    fn poll(&mut self, until_ns: Option<u64>, sink: &mut impl Sink) -> std::io::Result<()>;
+    /// Waits until something happened, `until_ns` (`CLOCK_MONOTONIC`) has passed, or the waker was used; `None` waits without end, a
+    /// time in the past only looks. It may also end early with nothing to report. When it ended, same clock.
+    fn wait(&mut self, until_ns: Option<u64>) -> std::io::Result<u64>;
 
-    /// Ends a [`Clients::poll`] from another thread.
+    /// Reports all that happened up to the last [`Clients::wait`], which ended at `now_ns`.
+    fn serve(&mut self, now_ns: u64, sink: &mut impl Sink);
+
+    /// One after the other.
+    fn poll(&mut self, until_ns: Option<u64>, sink: &mut impl Sink) -> std::io::Result<()> {
+        let now_ns = self.wait(until_ns)?;
+        self.serve(now_ns, sink);
+        Ok(())
+    }
+
+    /// Ends a [`Clients::wait`] from another thread.
     fn waker(&self) -> Waker;
 
     /// Bytes that the kernel still holds unsent for all sessions (SIOCOUTQ), and those that we hold.
@@ -336,7 +346,7 @@ pub trait Clients: Sized {
     }
 }
 
-/// Wakes a shard that waits in [`Clients::poll`].
+/// Wakes a shard that waits in [`Clients::wait`].
 #[derive(Clone)]
 pub struct Waker(Arc<dyn Fn() + Send + Sync>);
 

@@ -114,15 +114,14 @@ impl<T: Timing> CoapClients<T> {
         }
     }
 
-    fn check_times(&mut self, now_ns: u64, sink: &mut impl Sink) -> bool {
+    fn check_times(&mut self, now_ns: u64, sink: &mut impl Sink) {
         if self.shared.wheel.next_ns().is_none_or(|next_ns| now_ns < next_ns) {
-            return false;
+            return;
         }
         self.shared.wheel.advance(now_ns, &mut self.due);
         for index in std::mem::take(&mut self.due) {
             self.sessions[index as usize].check(&mut self.shared, now_ns, sink);
         }
-        true
     }
 }
 
@@ -173,23 +172,20 @@ impl<T: Timing> Clients for CoapClients<T> {
         self.sessions[session.0 as usize].flush(&mut self.shared, sink);
     }
 
-    fn poll(&mut self, until_ns: Option<u64>, sink: &mut impl Sink) -> std::io::Result<()> {
-        loop {
-            let unread = std::mem::take(&mut self.shared.unread);
-            let wait_until_ns = match (until_ns, self.shared.wheel.next_ns()) {
-                _ if !unread.is_empty() => Some(0),
-                (Some(until_ns), Some(check_ns)) => Some(until_ns.min(check_ns)),
-                (until_ns, check_ns) => until_ns.or(check_ns),
-            };
-            let awake = self.shared.reactor.wait(wait_until_ns, &mut self.ready)?;
-            let mut served = !unread.is_empty() || !self.ready.is_empty();
-            self.serve_ready(sink);
-            self.serve_unread(unread, sink);
-            served |= self.check_times(awake.at_ns, sink);
-            if served || awake.woken || until_ns.is_some_and(|until_ns| awake.at_ns >= until_ns) {
-                return Ok(());
-            }
-        }
+    fn wait(&mut self, until_ns: Option<u64>) -> std::io::Result<u64> {
+        let until_ns = match (until_ns, self.shared.wheel.next_ns()) {
+            _ if !self.shared.unread.is_empty() => Some(0),
+            (Some(until_ns), Some(check_ns)) => Some(until_ns.min(check_ns)),
+            (until_ns, check_ns) => until_ns.or(check_ns),
+        };
+        Ok(self.shared.reactor.wait(until_ns, &mut self.ready)?.at_ns)
+    }
+
+    fn serve(&mut self, now_ns: u64, sink: &mut impl Sink) {
+        let unread = std::mem::take(&mut self.shared.unread);
+        self.serve_ready(sink);
+        self.serve_unread(unread, sink);
+        self.check_times(now_ns, sink);
     }
 
     fn waker(&self) -> Waker {

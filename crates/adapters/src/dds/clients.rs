@@ -91,8 +91,7 @@ impl<B: Binding> DdsClients<B> {
     }
 
     /// Goes on with sessions whose writers have found readers.
-    fn serve_matching(&mut self, now_ns: u64, sink: &mut impl Sink) -> bool {
-        let before = self.matching.len();
+    fn serve_matching(&mut self, now_ns: u64, sink: &mut impl Sink) {
         let mut ask = vec![];
         for index in std::mem::take(&mut self.matching) {
             let session = &mut self.sessions[index as usize];
@@ -110,7 +109,6 @@ impl<B: Binding> DdsClients<B> {
         for endpoint in 0..self.networks.len() {
             self.ask(endpoint, &ask, now_ns, sink);
         }
-        self.matching.len() < before
     }
 
     /// Asks for all these sessions at once, as far as they are of one endpoint.
@@ -132,8 +130,7 @@ impl<B: Binding> DdsClients<B> {
     }
 
     /// Opens sessions whose writers are known to their readers.
-    fn serve_asking(&mut self, now_ns: u64, sink: &mut impl Sink) -> bool {
-        let before = self.asking.len();
+    fn serve_asking(&mut self, now_ns: u64, sink: &mut impl Sink) {
         for mut asking in std::mem::take(&mut self.asking) {
             match asking.presence.is_known(now_ns) {
                 Ok(known) if !known && now_ns < asking.until_ns => self.asking.push(asking),
@@ -155,16 +152,12 @@ impl<B: Binding> DdsClients<B> {
                 }
             }
         }
-        self.asking.len() < before
     }
 
-    fn serve_full(&mut self, sink: &mut impl Sink) -> bool {
-        let tried = std::mem::take(&mut self.full);
-        let before = tried.len();
-        for index in tried {
+    fn serve_full(&mut self, sink: &mut impl Sink) {
+        for index in std::mem::take(&mut self.full) {
             self.write(index, sink);
         }
-        self.full.len() < before
     }
 
     fn write(&mut self, index: u32, sink: &mut impl Sink) {
@@ -182,12 +175,11 @@ impl<B: Binding> DdsClients<B> {
         }
     }
 
-    fn serve_awaiting(&mut self, now_ns: u64, sink: &mut impl Sink) -> bool {
+    fn serve_awaiting(&mut self, now_ns: u64, sink: &mut impl Sink) {
         if self.awaiting.is_empty() || now_ns < self.look_at_ns {
-            return false;
+            return;
         }
         self.look_at_ns = now_ns + LOOK_AGAIN_NS;
-        let mut told = false;
         // One that left and came back meanwhile is there twice.
         self.awaiting.sort_unstable();
         self.awaiting.dedup();
@@ -195,14 +187,10 @@ impl<B: Binding> DdsClients<B> {
             let session = &mut self.sessions[index as usize];
             match session.acknowledge(sink) {
                 Ok(()) if session.awaits() => self.awaiting.push(index),
-                Ok(()) => told = true,
-                Err(cause) => {
-                    self.fail(SessionId(index), cause, sink);
-                    told = true;
-                }
+                Ok(()) => {}
+                Err(cause) => self.fail(SessionId(index), cause, sink),
             }
         }
-        told
     }
 
     /// Makes readers of topics that were found.
@@ -220,13 +208,9 @@ impl<B: Binding> DdsClients<B> {
         }
     }
 
-    fn serve_readers(&mut self, sink: &mut impl Sink) -> bool {
-        match self.readers.take(sink) {
-            Ok(found) => found,
-            Err((session, why)) => {
-                self.fail(session, Cause::Dropped(why), sink);
-                true
-            }
+    fn serve_readers(&mut self, sink: &mut impl Sink) {
+        if let Err((session, why)) = self.readers.take(sink) {
+            self.fail(session, Cause::Dropped(why), sink);
         }
     }
 
@@ -310,25 +294,22 @@ impl<B: Binding> Clients for DdsClients<B> {
         }
     }
 
-    fn poll(&mut self, until_ns: Option<u64>, sink: &mut impl Sink) -> std::io::Result<()> {
-        loop {
-            let next_ns = self.next_ns(clock::monotonic_ns());
-            let wait_until_ns = match (until_ns, next_ns) {
-                _ if self.readers.unread => Some(0),
-                (Some(until_ns), Some(next_ns)) => Some(until_ns.min(next_ns)),
-                (until_ns, next_ns) => until_ns.or(next_ns),
-            };
-            let awake = self.reactor.wait(wait_until_ns, &mut self.ready)?;
-            self.serve_discovered(sink);
-            let mut served = self.serve_readers(sink);
-            served |= self.serve_matching(awake.at_ns, sink);
-            served |= self.serve_asking(awake.at_ns, sink);
-            served |= self.serve_full(sink);
-            served |= self.serve_awaiting(awake.at_ns, sink);
-            if served || awake.woken || until_ns.is_some_and(|until_ns| awake.at_ns >= until_ns) {
-                return Ok(());
-            }
-        }
+    fn wait(&mut self, until_ns: Option<u64>) -> std::io::Result<u64> {
+        let until_ns = match (until_ns, self.next_ns(clock::monotonic_ns())) {
+            _ if self.readers.unread => Some(0),
+            (Some(until_ns), Some(next_ns)) => Some(until_ns.min(next_ns)),
+            (until_ns, next_ns) => until_ns.or(next_ns),
+        };
+        Ok(self.reactor.wait(until_ns, &mut self.ready)?.at_ns)
+    }
+
+    fn serve(&mut self, now_ns: u64, sink: &mut impl Sink) {
+        self.serve_discovered(sink);
+        self.serve_readers(sink);
+        self.serve_matching(now_ns, sink);
+        self.serve_asking(now_ns, sink);
+        self.serve_full(sink);
+        self.serve_awaiting(now_ns, sink);
     }
 
     fn waker(&self) -> Waker {

@@ -93,22 +93,20 @@ impl<B: Binding> Readers<B> {
         Ok(())
     }
 
-    /// Takes what has arrived; tells whether anything had, and the session whose reader failed.
-    pub(super) fn take(&mut self, sink: &mut impl Sink) -> Result<bool, (SessionId, String)> {
+    /// Takes what has arrived; tells the session whose reader failed.
+    pub(super) fn take(&mut self, sink: &mut impl Sink) -> Result<(), (SessionId, String)> {
         let look_ns = clock::monotonic_ns();
-        let mut found = false;
         self.unread = false;
         for subscribed in &mut self.subscribed {
             for listening in &mut subscribed.readers {
                 if listening.reader.take_signal() {
-                    found = true;
                     self.unread |= listening.take(subscribed.session, &subscribed.filter, sink)?;
                 } else {
                     listening.empty_at_ns = look_ns;
                 }
             }
         }
-        Ok(found)
+        Ok(())
     }
 }
 

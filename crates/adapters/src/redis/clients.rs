@@ -180,11 +180,14 @@ impl Clients for RedisClients {
         self.settle(sink);
     }
 
-    fn poll(&mut self, until_ns: Option<u64>, sink: &mut impl Sink) -> io::Result<()> {
+    fn wait(&mut self, until_ns: Option<u64>) -> io::Result<u64> {
+        self.connections.wait(until_ns)
+    }
+
+    fn serve(&mut self, now_ns: u64, sink: &mut impl Sink) {
         let (connections, mut mapped) = self.split(sink);
-        connections.poll(until_ns, &mut mapped)?;
+        connections.serve(now_ns, &mut mapped);
         self.settle(sink);
-        Ok(())
     }
 
     fn waker(&self) -> Waker {

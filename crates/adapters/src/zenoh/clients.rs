@@ -138,12 +138,11 @@ impl<V: Variant> ZenohClients<V> {
         self.bytes += payload_bytes;
     }
 
-    /// Reports all that waits in the mailbox; true if there was something.
-    fn collect(&mut self, sink: &mut impl Sink) -> bool {
+    /// Reports all that waits in the mailbox.
+    fn collect(&mut self, sink: &mut impl Sink) {
         let mut post = std::mem::take(&mut self.post);
         self.mailbox.take(&mut post);
         let Post { notices, done, arrivals, payloads, missed } = &mut post;
-        let found = !(notices.is_empty() && done.is_empty() && arrivals.is_empty() && missed.is_empty());
         self.tell_too_late(sink);
         let mut lost = Vec::new();
         for notice in notices.drain(..) {
@@ -164,7 +163,6 @@ impl<V: Variant> ZenohClients<V> {
         post.clear();
         self.post = post;
         self.tell_of_room(sink);
-        found
     }
 
     fn opened(&mut self, key: Key, outcome: Result<Opened, Cause>, sink: &mut impl Sink) {
@@ -398,25 +396,21 @@ impl<V: Variant> Clients for ZenohClients<V> {
         self.tell_too_late(sink);
     }
 
-    fn poll(&mut self, until_ns: Option<u64>, sink: &mut impl Sink) -> std::io::Result<()> {
-        loop {
-            let now_ns = clock::monotonic_ns();
-            let look_ns = now_ns + LOOK_EVERY_NS;
-            let wait_until_ns = match until_ns {
-                _ if self.collect(sink) => Some(0),
-                // Arrivals need not wake a shard that looks again soon: their times are taken already.
-                Some(until_ns) if until_ns <= look_ns => Some(until_ns),
-                _ if !self.mailbox.wait_for_arrivals() => Some(0),
-                _ if self.messages > 0 => Some(look_ns),
-                until_ns => until_ns,
-            };
-            let found = wait_until_ns == Some(0);
-            let awake = self.reactor.wait(wait_until_ns, &mut self.ready)?;
-            let found = self.collect(sink) || found;
-            if found || awake.woken || until_ns.is_some_and(|until_ns| awake.at_ns >= until_ns) {
-                return Ok(());
-            }
-        }
+    fn wait(&mut self, until_ns: Option<u64>) -> std::io::Result<u64> {
+        let look_ns = clock::monotonic_ns() + LOOK_EVERY_NS;
+        let until_ns = match until_ns {
+            _ if !self.too_late.is_empty() => Some(0),
+            // Arrivals need not wake a shard that looks again soon: their times are taken already.
+            Some(until_ns) if until_ns <= look_ns => Some(until_ns),
+            _ if !self.mailbox.wait_for_arrivals() => Some(0),
+            _ if self.messages > 0 => Some(look_ns),
+            until_ns => until_ns,
+        };
+        Ok(self.reactor.wait(until_ns, &mut self.ready)?.at_ns)
+    }
+
+    fn serve(&mut self, _: u64, sink: &mut impl Sink) {
+        self.collect(sink);
     }
 
     fn waker(&self) -> Waker {

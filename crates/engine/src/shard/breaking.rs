@@ -1,7 +1,6 @@
 //! Faults on a shard: connections are broken here, and what follows is noted.
 
 use pubmark_protocol::clients::{Break, Clients, SessionId};
-use pubmark_protocol::clock;
 use pubmark_protocol::events::{Cause, Delivery};
 use pubmark_protocol::header::Header;
 
@@ -52,34 +51,42 @@ impl Shard {
             chosen.iter().for_each(|session| log.hold(*session, until_ns));
         }
         let how = if breaks.silent { Break::Silence } else { Break::Reset };
-        chosen.iter().for_each(|session| clients.break_connection(SessionId(*session), how, self));
+        chosen.iter().for_each(|session| clients.break_connection(SessionId(*session), how, &mut self.at(now_ns)));
         if let Some(log) = self.faults.as_mut().filter(|_| !chosen.is_empty()) {
-            log.notes.broken_at_ns[place] = Some((now_ns, clock::monotonic_ns()));
+            log.notes.broken_at_ns[place] = Some((now_ns, now_ns));
+        }
+    }
+
+    /// All connections that a fault breaks were broken by this time.
+    pub(super) fn note_broken_until(&mut self, number: u16, until_ns: u64) {
+        let Some(log) = &mut self.faults else { return };
+        if let Some((_, last_ns)) = &mut log.notes.broken_at_ns[usize::from(number)] {
+            *last_ns = until_ns;
         }
     }
 
     /// A fault that breaks connections ends: clients whose connections were cut give them up.
-    pub(super) fn end_fault<C: Clients>(&mut self, clients: &mut C, number: u16) {
+    pub(super) fn end_fault<C: Clients>(&mut self, clients: &mut C, number: u16, now_ns: u64) {
         let Some(log) = &self.faults else { return };
         let place = usize::from(number);
         if !log.planned[place].connections.as_ref().is_some_and(|breaks| breaks.silent) {
             return;
         }
         for session in log.chosen[place].clone() {
-            clients.break_connection(SessionId(session), Break::GiveUp, self);
+            clients.break_connection(SessionId(session), Break::GiveUp, &mut self.at(now_ns));
         }
     }
 
     /// A session that a fault does not let through has tried.
-    pub(super) fn turn_away(&mut self, index: u32) {
+    pub(super) fn turn_away(&mut self, index: u32, now_ns: u64) {
         self.counters.attempted += 1;
-        self.note_failure(index, &Cause::Unreachable("held off by a fault of the run".to_owned()));
+        self.note_failure(now_ns, index, &Cause::Unreachable("held off by a fault of the run".to_owned()));
     }
 
     /// Notes what became of a session, in a run with faults.
-    pub(super) fn note_fault(&mut self, session: u32, what: What) {
+    pub(super) fn note_fault(&mut self, now_ns: u64, session: u32, what: What) {
         if let Some(log) = self.faults.as_mut().filter(|_| !self.finishing) {
-            log.note(session, what, clock::monotonic_ns());
+            log.note(session, what, now_ns);
         }
     }
 

@@ -2,7 +2,6 @@
 
 use pubmark_model::churn::Leave;
 use pubmark_protocol::clients::{Clients, Goodbye, SessionId};
-use pubmark_protocol::clock;
 use pubmark_protocol::events::{Cause, Secured};
 use serde::{Deserialize, Serialize};
 
@@ -103,7 +102,7 @@ impl Shard {
             self.counters.retried += 1;
         }
         if self.faults.as_mut().is_some_and(|log| log.holds(index, now_ns)) {
-            return self.turn_away(index);
+            return self.turn_away(index, now_ns);
         }
         let session = &mut self.sessions[index as usize];
         session.state = State::Connecting(now_ns);
@@ -113,25 +112,25 @@ impl Shard {
         }
         self.counters.attempted += 1;
         self.timers.add(now_ns + ATTEMPT_LIMIT.as_nanos() as u64, Task::AttemptLimit(index));
-        clients.connect(SessionId(index), self);
+        clients.connect(SessionId(index), &mut self.at(now_ns));
     }
 
     /// Gives up an attempt that has had its time.
-    pub(super) fn end_attempt<C: Clients>(&mut self, clients: &mut C, index: u32, at_ns: u64) {
+    pub(super) fn end_attempt<C: Clients>(&mut self, clients: &mut C, index: u32, at_ns: u64, now_ns: u64) {
         let limit_ns = ATTEMPT_LIMIT.as_nanos() as u64;
         if self.sessions[index as usize].state != State::Connecting(at_ns - limit_ns) {
             return;
         }
-        clients.disconnect(SessionId(index), Goodbye::Cut, self);
+        clients.disconnect(SessionId(index), Goodbye::Cut, &mut self.at(now_ns));
         let seconds = ATTEMPT_LIMIT.as_secs();
-        self.note_failure(index, &Cause::Unreachable(format!("no answer within {seconds} s")));
+        self.note_failure(now_ns, index, &Cause::Unreachable(format!("no answer within {seconds} s")));
     }
 
     /// Counts a failed attempt or a lost connection and plans the next attempt.
-    pub(super) fn note_failure(&mut self, index: u32, cause: &Cause) {
+    pub(super) fn note_failure(&mut self, now_ns: u64, index: u32, cause: &Cause) {
         let was_up = self.sessions[index as usize].state == State::Online;
         self.count_cause(was_up, cause);
-        self.note_fault(index, if was_up { What::Lost } else { What::Failed });
+        self.note_fault(now_ns, index, if was_up { What::Lost } else { What::Failed });
         let session = &mut self.sessions[index as usize];
         // One that left as planned and is not let in again waits, as a device does that was never up.
         session.lost |= was_up;
@@ -146,7 +145,7 @@ impl Shard {
         }
         let pause_ns = self.draw_pause_ns(self.sessions[index as usize].failures);
         if self.sessions[index as usize].wanted && !self.finishing {
-            self.timers.add(clock::monotonic_ns() + pause_ns, Task::Connect(index));
+            self.timers.add(now_ns + pause_ns, Task::Connect(index));
         } else {
             let session = &mut self.sessions[index as usize];
             session.state = State::Offline;
@@ -193,7 +192,7 @@ impl Shard {
     }
 
     /// Carries out a planned leave or return.
-    pub(super) fn change_connectivity<C: Clients>(&mut self, clients: &mut C, index: u32) {
+    pub(super) fn change_connectivity<C: Clients>(&mut self, clients: &mut C, index: u32, now_ns: u64) {
         if self.closed {
             return;
         }
@@ -205,15 +204,15 @@ impl Shard {
         self.plan_churn(index);
         if change.online {
             self.sessions[session as usize].wanted = true;
-            self.connect(clients, session, clock::monotonic_ns());
+            self.connect(clients, session, now_ns);
         } else {
-            self.leave(clients, session, leave);
+            self.leave(clients, session, leave, now_ns);
         }
     }
 
-    fn leave<C: Clients>(&mut self, clients: &mut C, index: u32, leave: Leave) {
+    fn leave<C: Clients>(&mut self, clients: &mut C, index: u32, leave: Leave, now_ns: u64) {
         self.counters.planned_leaves += 1;
-        self.note_fault(index, What::Left);
+        self.note_fault(now_ns, index, What::Left);
         let session = &mut self.sessions[index as usize];
         session.wanted = false;
         session.lost = false;
@@ -224,18 +223,18 @@ impl Shard {
         match session.state {
             State::Waiting => session.state = State::Offline,
             State::Offline => {}
-            State::Connecting(_) => clients.disconnect(SessionId(index), Goodbye::Cut, self),
+            State::Connecting(_) => clients.disconnect(SessionId(index), Goodbye::Cut, &mut self.at(now_ns)),
             State::Online if leave == Leave::Cut => {
                 self.counters.wills_due += u64::from(session.has_will);
-                clients.disconnect(SessionId(index), Goodbye::Cut, self);
+                clients.disconnect(SessionId(index), Goodbye::Cut, &mut self.at(now_ns));
             }
             State::Online => {
                 session.leaving = true;
                 if self.is_busy(index) {
-                    let limit_ns = clock::monotonic_ns() + QUIESCE_LIMIT.as_nanos() as u64;
+                    let limit_ns = now_ns + QUIESCE_LIMIT.as_nanos() as u64;
                     self.timers.add(limit_ns, Task::Leave(index));
                 } else {
-                    self.finish_leave(clients, index);
+                    self.finish_leave(clients, index, now_ns);
                 }
             }
         }
@@ -252,11 +251,11 @@ impl Shard {
     }
 
     /// Ends a graceful leave, and comes back at once if the return was planned meanwhile.
-    pub(super) fn finish_leave<C: Clients>(&mut self, clients: &mut C, index: u32) {
+    pub(super) fn finish_leave<C: Clients>(&mut self, clients: &mut C, index: u32, now_ns: u64) {
         if !std::mem::take(&mut self.sessions[index as usize].leaving) {
             return;
         }
-        clients.disconnect(SessionId(index), Goodbye::Graceful, self);
-        self.connect(clients, index, clock::monotonic_ns());
+        clients.disconnect(SessionId(index), Goodbye::Graceful, &mut self.at(now_ns));
+        self.connect(clients, index, now_ns);
     }
 }

@@ -1,10 +1,11 @@
 //! A shard: one thread that owns its sessions, its part of the schedule and its part of the books.
 //!
-//! Its loop waits for the system or for the next task, whichever is first; nothing in it waits for anything else.
+//! It reads no clock and waits for nothing: [`event_loop`] does both, and gives it the time with each task, command and event.
 //! [`sending`] is the way from due to written, [`sink`] what becomes of it, [`receiver`] the other side.
 
 mod breaking;
 pub mod connecting;
+pub mod event_loop;
 pub mod following;
 pub mod presence;
 pub mod publisher;
@@ -23,7 +24,6 @@ pub mod working;
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering::{Relaxed, Release};
-use std::sync::mpsc::{Receiver as Commands, Sender, TryRecvError};
 use std::time::Duration;
 
 use pubmark_metrics::distribution::Distribution;
@@ -31,16 +31,13 @@ use pubmark_metrics::series::Series;
 use pubmark_model::random::Stream;
 use pubmark_model::schedule::Rules;
 use pubmark_model::workload::Workload;
-use pubmark_protocol::clients::{Clients, Goodbye, SessionConfig, SessionId, ShardConfig, Waker};
-use pubmark_protocol::clock;
+use pubmark_protocol::clients::{Clients, Goodbye, SessionConfig, SessionId, ShardConfig};
 use pubmark_protocol::sampling::Sampling;
 
 use crate::announced::Announced;
 use crate::epochs;
-use crate::error::EngineError;
 use crate::faults::FaultLog;
 use crate::outcome::{Counters, ShardOutcome, TYPE_LIMIT, Times, TypeTimes};
-use crate::plan::{READER_BEAT, REALTIME_LEAD};
 use crate::progress::{Progress, ShardProgress};
 use crate::requests::ShardRequests;
 use crate::worker::Command;
@@ -51,14 +48,12 @@ use reacting::Reacting;
 use receiver::Receiver;
 use responding::{Jobs, Responder};
 use session::{Session, State};
-use spending::{Spending, Spent};
+use sink::EventsAt;
+use spending::Spent;
 use timers::{Task, Timers};
 use traffic::Tally;
 use window::Window;
 use working::Work;
-
-/// Tasks handled before the shard looks at its sockets again.
-const TASKS_PER_TURN: usize = 128;
 
 /// A session with what it carries, to be made by a shard.
 pub struct SessionSetup {
@@ -130,7 +125,7 @@ pub struct Setup {
     pub progress: Arc<Progress>,
 }
 
-/// The state that an adapter's events change; the sink of all its calls.
+/// The state that tasks, commands and an adapter's events change, each at a time that comes with it.
 pub struct Shard {
     name: String,
     index: usize,
@@ -169,7 +164,6 @@ pub struct Shard {
     commands: u64,
     /// The shard is ending its sessions: what ends now was not lost.
     finishing: bool,
-    handicap: Option<Duration>,
     connects_per_s: f64,
     ramp: Ramp,
     backoff: Stream,
@@ -188,12 +182,11 @@ pub struct Shard {
     backlog: u64,
     in_flight: u64,
     last_event_ns: u64,
-    wakeups: u64,
-    spending: Spending,
 }
 
 impl Shard {
-    fn new(mut setup: Setup) -> (Shard, ShardConfig, Vec<SessionConfig>, bool) {
+    /// A shard, and what its adapter is opened with.
+    fn new(mut setup: Setup) -> (Shard, ShardConfig, Vec<SessionConfig>) {
         let epochs_limit = epochs::limit_for(setup.publishers.len());
         let mut configs = Vec::with_capacity(setup.sessions.len());
         let mut sessions = Vec::with_capacity(setup.sessions.len());
@@ -244,7 +237,6 @@ impl Shard {
             closed: false,
             commands: 0,
             finishing: false,
-            handicap: setup.handicap,
             connects_per_s: setup.connects_per_s,
             ramp: Ramp::default(),
             backoff: setup.backoff,
@@ -262,10 +254,8 @@ impl Shard {
             backlog: 0,
             in_flight: 0,
             last_event_ns: 0,
-            wakeups: 0,
-            spending: Spending::default(),
         };
-        (shard, setup.config, configs, setup.realtime)
+        (shard, setup.config, configs)
     }
 
     fn shown(&self) -> &ShardProgress {
@@ -273,7 +263,7 @@ impl Shard {
     }
 
     /// Stores the counters where other threads can read them.
-    fn show(&self) {
+    fn show(&self, now_ns: u64) {
         let shown = self.shown();
         shown.online.store(self.online, Relaxed);
         shown.subscribed.store(self.subscribed, Relaxed);
@@ -288,7 +278,7 @@ impl Shard {
         shown.in_flight.store(self.in_flight + requests, Relaxed);
         // Who thinks or works is not silent: something is still to come.
         let thinks = self.reacting.thinking() > 0 || self.at_work > 0;
-        shown.last_event_ns.store(if thinks { clock::monotonic_ns() } else { self.last_event_ns }, Relaxed);
+        shown.last_event_ns.store(if thinks { now_ns } else { self.last_event_ns }, Relaxed);
         // Last, so that whoever sees a command carried out sees what it led to.
         shown.carried_out.store(self.commands - u64::from(self.is_behind()), Release);
     }
@@ -298,52 +288,36 @@ impl Shard {
         self.closed && self.timers.next_ns().is_some_and(|at_ns| at_ns < self.window.closed_ns())
     }
 
-    /// Does everything that is due now, at most a turn's worth.
-    fn work<C: Clients>(&mut self, clients: &mut C) {
-        for _ in 0..TASKS_PER_TURN {
-            let now_ns = clock::monotonic_ns();
-            let Some((at_ns, task)) = self.timers.take(now_ns) else { break };
-            match task {
-                Task::Send(publisher) => {
-                    self.send_due(clients, publisher, now_ns);
-                    if let Some(handicap) = self.handicap {
-                        spend(now_ns, handicap);
-                    }
-                }
-                Task::React(number) => self.react(clients, number, now_ns),
-                Task::Answer(job) => self.answer_due(clients, job, now_ns),
-                Task::Resume(session) => self.resume(clients, session, at_ns),
-                Task::RequestLimit(publisher) => self.expire_requests(publisher, now_ns),
-                Task::Churn(publisher) => self.change_connectivity(clients, publisher),
-                Task::Connect(session) => self.connect(clients, session, now_ns),
-                Task::AttemptLimit(session) => self.end_attempt(clients, session, at_ns),
-                Task::Leave(session) => self.finish_leave(clients, session),
-                Task::WindowStart => {
-                    self.spending.begin(self.spent());
-                    self.tally.begin();
-                }
-                Task::WindowEnd => self.note_window_end(),
-                Task::Fault(fault) => self.begin_fault(clients, fault, now_ns),
-                Task::FaultEnd(fault) => self.end_fault(clients, fault),
-            }
+    /// Takes events at this time.
+    fn at(&mut self, now_ns: u64) -> EventsAt<'_> {
+        EventsAt { shard: self, now_ns }
+    }
+
+    /// Does the next task that is due by now; which it was.
+    fn next_task<C: Clients>(&mut self, clients: &mut C, now_ns: u64) -> Option<Task> {
+        let (at_ns, task) = self.timers.take(now_ns)?;
+        match task {
+            Task::Send(publisher) => self.send_due(clients, publisher, now_ns),
+            Task::React(number) => self.react(clients, number, now_ns),
+            Task::Answer(job) => self.answer_due(clients, job, now_ns),
+            Task::Resume(session) => self.resume(clients, session, at_ns, now_ns),
+            Task::RequestLimit(publisher) => self.expire_requests(publisher, now_ns),
+            Task::Churn(publisher) => self.change_connectivity(clients, publisher, now_ns),
+            Task::Connect(session) => self.connect(clients, session, now_ns),
+            Task::AttemptLimit(session) => self.end_attempt(clients, session, at_ns, now_ns),
+            Task::Leave(session) => self.finish_leave(clients, session, now_ns),
+            Task::WindowStart => self.tally.begin(),
+            Task::WindowEnd => self.tally.end(),
+            Task::Fault(fault) => self.begin_fault(clients, fault, now_ns),
+            Task::FaultEnd(fault) => self.end_fault(clients, fault, now_ns),
         }
-        self.tally.look(clients);
-        self.serve_writable(clients);
-        self.flood(clients);
-    }
-
-    fn note_window_end(&mut self) {
-        self.spending.end(self.spent());
-        self.tally.end();
-    }
-
-    fn spent(&self) -> Spent {
-        Spent { cpu_ns: clock::thread_cpu_ns(), wakeups: self.wakeups }
+        Some(task)
     }
 
     /// When the loop must go on even if nothing arrives; a time in the past if there is work now.
     fn next_ns(&self) -> Option<u64> {
-        if self.wants_to_flood() || self.tally.is_looking() { Some(0) } else { self.timers.next_ns() }
+        let works = !self.writable.is_empty() || self.wants_to_flood() || self.tally.is_looking();
+        if works { Some(0) } else { self.timers.next_ns() }
     }
 
     /// Fixes the measured window. Deliveries can be placed from now on, before any device sends.
@@ -367,41 +341,41 @@ impl Shard {
         }
     }
 
-    fn carry_out(&mut self, command: Command) {
+    fn carry_out(&mut self, command: Command, now_ns: u64) {
         match command {
-            Command::Connect => self.connect_all(clock::monotonic_ns()),
+            Command::Connect => self.connect_all(now_ns),
             Command::Prepare { start_ns } => self.prepare(start_ns),
             Command::Begin => self.begin(),
             Command::Close { at_ns } => self.close(at_ns),
             Command::Finish => {}
         }
         self.commands += 1;
-        self.show();
+        self.show(now_ns);
     }
 
     /// Ends the schedules at an instant; what was due before it is still sent.
     fn close(&mut self, at_ns: u64) {
         self.closed = true;
         self.window.close(at_ns);
-        self.note_window_end();
+        self.tally.end();
     }
 
-    /// Ends all sessions and settles what is still open.
-    fn finish<C: Clients>(mut self, mut clients: C) -> ShardOutcome {
+    /// Ends all sessions and settles what is still open; `spent` is what its thread spent in the window.
+    fn finish<C: Clients>(mut self, mut clients: C, spent: Option<Spent>, now_ns: u64) -> ShardOutcome {
         let (unsent_bytes, held_bytes) = (clients.unsent_bytes(), clients.held_bytes());
         self.tally.finish(&clients);
         self.finishing = true;
         for index in 0..self.sessions.len() as u32 {
             if self.sessions[index as usize].state != State::Offline {
-                clients.disconnect(SessionId(index), Goodbye::Final, &mut self);
+                clients.disconnect(SessionId(index), Goodbye::Final, &mut self.at(now_ns));
             }
         }
-        clients.finish(&mut self);
-        self.settle();
+        clients.finish(&mut self.at(now_ns));
+        self.settle(now_ns);
         self.settle_reactions();
         self.settle_requests();
         self.settle_answers();
-        self.show();
+        self.show(now_ns);
         let absences = self.receiver.presence.absences();
         ShardOutcome {
             name: self.name,
@@ -419,66 +393,10 @@ impl Shard {
             followed: self.following.map(|following| following.into_followed()).unwrap_or_default(),
             unsent_bytes,
             held_bytes,
-            spent: self.spending.in_window(),
+            spent,
             sessions: self.sessions.len() as u64,
             ramp: self.ramp,
             faults: self.faults.map(|log| log.notes),
-        }
-    }
-}
-
-/// Keeps the thread busy until `time` after `since_ns` is over.
-fn spend(since_ns: u64, time: Duration) {
-    while clock::monotonic_ns().saturating_sub(since_ns) < time.as_nanos() as u64 {
-        std::hint::spin_loop();
-    }
-}
-
-/// Runs a shard until it is told to finish, or its commander is gone.
-pub fn run<C: Clients>(
-    setup: Setup,
-    commands: &Commands<Command>,
-    opened: &Sender<Waker>,
-) -> Result<ShardOutcome, EngineError> {
-    let pause = setup.pause;
-    let (mut shard, config, sessions, realtime) = Shard::new(setup);
-    if !C::PAUSES && shard.sessions.iter().any(|session| session.work.takes_time()) {
-        let text = "a subscriber that takes its time over each message, over clients that read by themselves";
-        return Err(EngineError::Unsupported(text.to_owned()));
-    }
-    let claimed = realtime && crate::realtime::claim().is_ok();
-    shard.shown().realtime.store(claimed, Relaxed);
-    let receives = shard.receiver.has_subscribers() || shard.has_requesters();
-    let lead_ns = if claimed { REALTIME_LEAD.as_nanos() as u64 } else { 0 };
-    let mut clients = C::open(config)?;
-    for session in sessions {
-        clients.add_session(session);
-    }
-    // Nobody waits for it where the run has ended already.
-    let _ = opened.send(clients.waker());
-    loop {
-        match commands.try_recv() {
-            Ok(Command::Finish) | Err(TryRecvError::Disconnected) => return Ok(shard.finish(clients)),
-            Ok(command) => shard.carry_out(command),
-            Err(TryRecvError::Empty) => {
-                let until_ns = if shard.writable.is_empty() { shard.next_ns() } else { Some(0) };
-                let until_ns = until_ns.map(|until_ns| until_ns.saturating_sub(lead_ns));
-                let until_ns = if receives {
-                    let beat_ns = clock::monotonic_ns() + READER_BEAT.as_nanos() as u64;
-                    Some(until_ns.map_or(beat_ns, |until_ns| until_ns.min(beat_ns)))
-                } else {
-                    until_ns
-                };
-                clients
-                    .poll(until_ns, &mut shard)
-                    .map_err(|source| EngineError::Poll { shard: shard.name.clone(), source })?;
-                shard.wakeups += 1;
-                shard.work(&mut clients);
-                shard.show();
-                if let Some(pause) = pause {
-                    std::thread::sleep(pause);
-                }
-            }
         }
     }
 }

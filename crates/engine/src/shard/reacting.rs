@@ -11,7 +11,7 @@ use pubmark_protocol::clients::{Clients, SessionId};
 use pubmark_protocol::header::Header;
 
 use super::Shard;
-use super::sending::Step;
+use super::sending::{Message, Step};
 use super::timers::Task;
 
 /// Reactions of one shard that are thought about or wait for their session, at most: 40 MB.
@@ -135,9 +135,9 @@ impl Shard {
         self.offer(thought.publisher, &thought.due(), Some(thought.root_ns), ready_ns);
         let session = self.publishers[thought.publisher as usize].session;
         let waits = self.reacting.waiting.get(&session).is_some_and(|queue| !queue.is_empty());
-        let step = if waits { Step::Waits } else { self.step_thought(clients, &thought, ready_ns) };
+        let step = if waits { Step::Waits } else { self.step_thought(clients, &thought, ready_ns, ready_ns) };
         match step {
-            Step::Handed => clients.flush(SessionId(session), self),
+            Step::Handed => clients.flush(SessionId(session), &mut self.at(ready_ns)),
             Step::Settled => {}
             Step::Waits => {
                 self.reacting.waiting.entry(session).or_default().push_back(thought);
@@ -147,15 +147,16 @@ impl Shard {
         }
     }
 
-    fn step_thought<C: Clients>(&mut self, clients: &mut C, thought: &Thought, ready_ns: u64) -> Step {
-        self.step(clients, thought.publisher, &thought.due(), Some(thought.root_ns), ready_ns)
+    fn step_thought<C: Clients>(&mut self, clients: &mut C, thought: &Thought, ready_ns: u64, now_ns: u64) -> Step {
+        let message = Message { due: thought.due(), root_ns: Some(thought.root_ns), ready_ns };
+        self.step(clients, thought.publisher, &message, now_ns)
     }
 
     /// Sends the reactions that wait for a session, in order, until one must wait again.
-    pub(super) fn catch_up_reactions<C: Clients>(&mut self, clients: &mut C, session: u32) {
+    pub(super) fn catch_up_reactions<C: Clients>(&mut self, clients: &mut C, session: u32, now_ns: u64) {
         while let Some(thought) = self.reacting.waiting.get(&session).and_then(VecDeque::front).copied() {
             let ready_ns = self.window.absolute(thought.due_ns);
-            if matches!(self.step_thought(clients, &thought, ready_ns), Step::Waits) {
+            if matches!(self.step_thought(clients, &thought, ready_ns, now_ns), Step::Waits) {
                 return;
             }
             self.reacting.waiting.get_mut(&session).and_then(VecDeque::pop_front);

@@ -8,7 +8,6 @@ use std::collections::BTreeMap;
 use pubmark_metrics::ledger::Arrival;
 use pubmark_model::requests::Requests;
 use pubmark_protocol::clients::SessionId;
-use pubmark_protocol::clock;
 use pubmark_protocol::events::{Delivery, Token};
 use pubmark_protocol::header::{self, Header};
 
@@ -77,9 +76,8 @@ impl Shard {
     }
 
     /// A request was handed over.
-    pub(super) fn open_request(&mut self, index: u32, sequence: u32, measured: bool) {
+    pub(super) fn open_request(&mut self, index: u32, sequence: u32, measured: bool, handed_ns: u64) {
         let Some(requester) = &mut self.publishers[index as usize].requester else { return };
-        let handed_ns = clock::monotonic_ns();
         requester.open.insert(sequence, Open { handed_ns, write_start_ns: None, measured, orphaned: false });
         self.open_requests += 1;
         self.requests.peak_open = self.requests.peak_open.max(self.open_requests);

@@ -162,7 +162,7 @@ impl Shard {
             Step::Settled => {
                 let ended_ns = self.jobs.all[index as usize].answer_due_ns;
                 self.end_job(index, ended_ns);
-                clients.flush(SessionId(session), self);
+                clients.flush(SessionId(session), &mut self.at(now_ns));
             }
             Step::Waits => {
                 if let Some(responder) = &mut self.sessions[session as usize].responder {
@@ -173,7 +173,7 @@ impl Shard {
     }
 
     /// Goes on with answers that the system did not take; the caller writes them.
-    pub(super) fn send_ready_answers<C: Clients>(&mut self, clients: &mut C, session: u32) {
+    pub(super) fn send_ready_answers<C: Clients>(&mut self, clients: &mut C, session: u32, now_ns: u64) {
         while let Some(responder) = &self.sessions[session as usize].responder {
             let Some(index) = responder.ready.front().copied() else { return };
             if matches!(self.send_answer(clients, index), Step::Waits) {
@@ -183,7 +183,7 @@ impl Shard {
                 responder.ready.pop_front();
             }
             // It held its place until now, because the system took no answer: what follows begins now.
-            self.end_job(index, pubmark_protocol::clock::monotonic_ns());
+            self.end_job(index, now_ns);
         }
     }
 

@@ -3,7 +3,6 @@
 
 use pubmark_model::schedule::Due;
 use pubmark_protocol::clients::{Clients, Outgoing, SessionId, Taken};
-use pubmark_protocol::clock;
 
 use super::Shard;
 use super::publisher::Pending;
@@ -13,8 +12,21 @@ use super::timers::Task;
 /// Bytes that a flooding publisher hands over between two writes.
 const FLOOD_BYTES: usize = 64 * 1024;
 
-/// Bytes that all flooding publishers of a shard hand over before the shard looks at its sockets again.
-const FLOOD_TURN_BYTES: usize = 4 << 20;
+/// A message that became due.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Message {
+    pub(super) due: Due,
+    /// Due time of the root of its chain, if it is a reaction, ns of `CLOCK_MONOTONIC`.
+    pub(super) root_ns: Option<u64>,
+    /// When we got to it, same clock; its due time if it waited for its session.
+    pub(super) ready_ns: u64,
+}
+
+impl Message {
+    fn scheduled(due: Due, ready_ns: u64) -> Message {
+        Message { due, root_ns: None, ready_ns }
+    }
+}
 
 /// What became of a message that was to be sent.
 pub(super) enum Step {
@@ -48,8 +60,8 @@ impl Shard {
         self.offer(index, &due, None, ready_ns);
         if self.publishers[index as usize].backlog == 0 {
             let session = self.publishers[index as usize].session;
-            match self.step(clients, index, &due, None, ready_ns) {
-                Step::Handed => clients.flush(SessionId(session), self),
+            match self.step(clients, index, &Message::scheduled(due, ready_ns), ready_ns) {
+                Step::Handed => clients.flush(SessionId(session), &mut self.at(ready_ns)),
                 Step::Settled => {}
                 Step::Waits => {
                     self.publishers[index as usize].behind = Some(Box::new(before));
@@ -97,14 +109,9 @@ impl Shard {
     }
 
     /// Settles one message, or says that it must wait.
-    pub(super) fn step<C: Clients>(
-        &mut self,
-        clients: &mut C,
-        index: u32,
-        due: &Due,
-        root_ns: Option<u64>,
-        ready_ns: u64,
-    ) -> Step {
+    pub(super) fn step<C: Clients>(&mut self, clients: &mut C, index: u32, message: &Message, now_ns: u64) -> Step {
+        let Message { due, root_ns, ready_ns } = message;
+        let (root_ns, ready_ns) = (*root_ns, *ready_ns);
         let measured = self.is_measured(due, root_ns);
         let segment = self.faults.as_ref().map(|log| log.segment());
         let publisher = &mut self.publishers[index as usize];
@@ -131,12 +138,12 @@ impl Shard {
         };
         match clients.send(SessionId(publisher.session), message) {
             Taken::Yes => {
-                let epoch = self.progress.epoch(|| self.window.since_schedule(clock::monotonic_ns()));
+                let epoch = self.progress.epoch(|| self.window.since_schedule(now_ns));
                 let sequence = publisher.use_sequence(measured, epoch, segment);
                 let payload_bytes = due.payload_bytes;
                 session.pending.push_back(Pending { publisher: index, sequence, ready_ns, measured, payload_bytes });
                 self.in_flight += 1;
-                self.open_request(index, sequence, measured);
+                self.open_request(index, sequence, measured, now_ns);
                 Step::Handed
             }
             Taken::NotReady => Step::Waits,
@@ -148,17 +155,17 @@ impl Shard {
     }
 
     /// Goes on with the messages that waited for a session.
-    pub(super) fn serve_writable<C: Clients>(&mut self, clients: &mut C) {
+    pub(super) fn serve_writable<C: Clients>(&mut self, clients: &mut C, now_ns: u64) {
         let mut sessions = std::mem::take(&mut self.writable);
         for session in sessions.drain(..) {
             for index in self.sessions[session as usize].publishers.clone() {
-                self.catch_up(clients, index);
+                self.catch_up(clients, index, now_ns);
             }
-            self.catch_up_reactions(clients, session);
-            self.send_ready_answers(clients, session);
-            clients.flush(SessionId(session), self);
+            self.catch_up_reactions(clients, session, now_ns);
+            self.send_ready_answers(clients, session, now_ns);
+            clients.flush(SessionId(session), &mut self.at(now_ns));
             if self.sessions[session as usize].leaving && !self.is_busy(session) {
-                self.finish_leave(clients, session);
+                self.finish_leave(clients, session, now_ns);
             }
         }
         if self.writable.is_empty() {
@@ -169,7 +176,7 @@ impl Shard {
 
     /// Sends what waits, in order, until it must wait again. A waiting message was ready when it was due: our lag then is in
     /// the scheduler lag, and what came after is the system's.
-    pub(super) fn catch_up<C: Clients>(&mut self, clients: &mut C, index: u32) {
+    pub(super) fn catch_up<C: Clients>(&mut self, clients: &mut C, index: u32, now_ns: u64) {
         while self.publishers[index as usize].backlog > 0 {
             let publisher = &mut self.publishers[index as usize];
             let rules = &self.rules[usize::from(publisher.book.group)];
@@ -177,7 +184,7 @@ impl Shard {
             let before = (*cursor).clone();
             let Some(due) = cursor.take(rules) else { return };
             let ready_ns = self.window.absolute(due.due_ns);
-            match self.step(clients, index, &due, None, ready_ns) {
+            match self.step(clients, index, &Message::scheduled(due, ready_ns), now_ns) {
                 Step::Handed | Step::Settled => {
                     let publisher = &mut self.publishers[index as usize];
                     publisher.backlog -= 1;
@@ -203,31 +210,10 @@ impl Shard {
         !publisher.blocked && self.sessions[publisher.session as usize].state == State::Online
     }
 
-    /// Lets flooding publishers hand over a write's worth each, in turns, until none can or a turn's worth is out.
-    pub(super) fn flood<C: Clients>(&mut self, clients: &mut C) {
-        if self.flooding.is_empty() || self.closed || !self.window.is_set() {
-            return;
-        }
-        let mut turn_bytes = 0;
-        while turn_bytes < FLOOD_TURN_BYTES {
-            let mut bytes = 0;
-            for position in 0..self.flooding.len() {
-                let index = self.flooding[position];
-                if self.can_flood(index) {
-                    bytes += self.flood_one(clients, index);
-                }
-            }
-            if bytes == 0 {
-                return;
-            }
-            turn_bytes += bytes;
-        }
-    }
-
-    /// One publisher's write. Due = ready = now. Returns the bytes handed over.
-    fn flood_one<C: Clients>(&mut self, clients: &mut C, index: u32) -> usize {
-        let now_ns = clock::monotonic_ns();
-        if self.window.relative(now_ns) < self.series_start_ns() {
+    /// A write of the publisher at this position among those that flood, if it can. Due = ready = now. Returns the bytes handed over.
+    pub(super) fn flood_one<C: Clients>(&mut self, clients: &mut C, position: usize, now_ns: u64) -> usize {
+        let index = self.flooding[position];
+        if !self.can_flood(index) || self.window.relative(now_ns) < self.series_start_ns() {
             return 0;
         }
         let session = self.publishers[index as usize].session;
@@ -242,7 +228,7 @@ impl Shard {
                 publisher.schedule = before;
                 break;
             }
-            match self.step(clients, index, &due, None, now_ns) {
+            match self.step(clients, index, &Message::scheduled(due, now_ns), now_ns) {
                 Step::Handed | Step::Settled => self.offer(index, &due, None, now_ns),
                 Step::Waits => {
                     // Not offered: a flood has no schedule to keep. `can_flood` is false until the adapter says writable.
@@ -254,14 +240,13 @@ impl Shard {
             }
             bytes += due.payload_bytes as usize;
         }
-        clients.flush(SessionId(session), self);
+        clients.flush(SessionId(session), &mut self.at(now_ns));
         bytes
     }
 
     /// Offers what was due before publishing ended and was never got to, as this thread stood still: it was not sent, and its lag is
     /// ours.
-    fn offer_the_rest(&mut self) {
-        let now_ns = clock::monotonic_ns();
+    fn offer_the_rest(&mut self, now_ns: u64) {
         for index in 0..self.publishers.len() as u32 {
             while let Some(due) = self.take_offered(index) {
                 self.offer(index, &due, None, now_ns);
@@ -284,9 +269,9 @@ impl Shard {
     }
 
     /// Ends the books: what still waits was not sent.
-    pub(super) fn settle(&mut self) {
+    pub(super) fn settle(&mut self, now_ns: u64) {
         if self.closed {
-            self.offer_the_rest();
+            self.offer_the_rest(now_ns);
         }
         for publisher in &mut self.publishers {
             let rules = &self.rules[usize::from(publisher.book.group)];

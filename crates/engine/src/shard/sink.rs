@@ -2,7 +2,6 @@
 
 use pubmark_model::qos::Qos;
 use pubmark_protocol::clients::SessionId;
-use pubmark_protocol::clock;
 use pubmark_protocol::events::{Cause, Connected, Delivery, Event, Said, Sink, Token};
 use pubmark_protocol::header::Header;
 use pubmark_protocol::requests::{ANSWER, ReplyTo};
@@ -82,18 +81,18 @@ impl Shard {
     }
 
     /// All filters of a session were answered, or the system still has them: those that were granted are held from now on.
-    fn subscriber_present(&mut self, session: SessionId) {
+    fn subscriber_present(&mut self, now_ns: u64, session: SessionId) {
         let entry = &mut self.sessions[session.0 as usize];
         if entry.subscriber.is_none() || entry.subscribed {
             return;
         }
         entry.subscribed = true;
         self.subscribed += 1;
-        self.settle_presence(session);
-        self.note_fault(session.0, What::Up);
+        self.settle_presence(now_ns, session);
+        self.note_fault(now_ns, session.0, What::Up);
     }
 
-    fn subscriber_gone(&mut self, session: SessionId) {
+    fn subscriber_gone(&mut self, now_ns: u64, session: SessionId) {
         let entry = &mut self.sessions[session.0 as usize];
         entry.filters.iter_mut().for_each(|filter| filter.answered = false);
         if entry.subscriber.is_none() || !entry.subscribed {
@@ -103,15 +102,15 @@ impl Shard {
         self.subscribed -= 1;
         if !entry.persistent && !self.finishing {
             entry.filters.iter_mut().for_each(|filter| filter.granted = false);
-            self.settle_presence(session);
+            self.settle_presence(now_ns, session);
         }
     }
 
     /// Enters what changed of the filters that the system holds for a session.
-    fn settle_presence(&mut self, session: SessionId) {
+    fn settle_presence(&mut self, now_ns: u64, session: SessionId) {
         let entry = &mut self.sessions[session.0 as usize];
         let Some(audience) = entry.subscriber else { return };
-        let since_ns = self.window.since_schedule(clock::monotonic_ns());
+        let since_ns = self.window.since_schedule(now_ns);
         let (mut begins, mut ends) = (None, None);
         for (number, filter) in (0u16..).zip(&mut entry.filters) {
             match (filter.held, filter.granted) {
@@ -144,21 +143,48 @@ impl Shard {
     }
 }
 
-impl Sink for Shard {
+/// A shard that takes events at a time: that of the call in which they are noticed, or the newest that one of them had itself.
+pub(super) struct EventsAt<'a> {
+    pub(super) shard: &'a mut Shard,
+    pub(super) now_ns: u64,
+}
+
+impl Sink for EventsAt<'_> {
+    #[inline]
     fn event(&mut self, session: SessionId, event: Event<'_>) {
+        let stamp_ns = match &event {
+            Event::Delivered(delivery) | Event::Requested { delivery, .. } | Event::Answered { delivery, .. } => {
+                delivery.at_ns
+            }
+            Event::Written { written_ns, .. } => *written_ns,
+            Event::Secured(secured) => secured.done_ns,
+            _ => 0,
+        };
+        self.now_ns = self.now_ns.max(stamp_ns);
+        self.shard.event(self.now_ns, session, event);
+    }
+
+    #[inline]
+    fn is_at_work(&self, session: SessionId) -> bool {
+        self.shard.at_work > 0 && self.shard.sessions[session.0 as usize].work.is_under_way()
+    }
+}
+
+impl Shard {
+    fn event(&mut self, now_ns: u64, session: SessionId, event: Event<'_>) {
         match event {
             Event::Delivered(delivery) => self.delivered(session, &delivery),
             Event::Written { token, write_start_ns, written_ns } => {
                 self.written(session, token, write_start_ns, written_ns);
             }
-            Event::Acknowledged { token, outcome } => self.acknowledged(session, token, outcome),
+            Event::Acknowledged { token, outcome } => self.acknowledged(now_ns, session, token, outcome),
             Event::Requested { reply_to, delivery } => self.requested(session, reply_to, &delivery),
             Event::Answered { request, delivery } => self.answered(session, request, &delivery),
             Event::Writable => self.unblock(session),
             Event::Secured(secured) => self.note_secured(session.0, &secured),
-            Event::Connected(connected) => self.connected(session, connected),
-            Event::Subscribed { index, granted } => self.subscribed(session, index, granted),
-            Event::Closed(cause) => self.closed(session, cause),
+            Event::Connected(connected) => self.connected(now_ns, session, connected),
+            Event::Subscribed { index, granted } => self.subscribed(now_ns, session, index, granted),
+            Event::Closed(cause) => self.closed(now_ns, session, cause),
             Event::Withheld(token) => self.withheld(session, token),
             Event::Abandoned(token) => self.abandoned(session, token),
             Event::Unanswered(token) => self.unanswered(session, token),
@@ -168,14 +194,7 @@ impl Sink for Shard {
         }
     }
 
-    fn is_at_work(&self, session: SessionId) -> bool {
-        self.at_work > 0 && self.sessions[session.0 as usize].work.is_under_way()
-    }
-}
-
-impl Shard {
-    fn connected(&mut self, session: SessionId, connected: Connected) {
-        let now_ns = clock::monotonic_ns();
+    fn connected(&mut self, now_ns: u64, session: SessionId, connected: Connected) {
         self.note_accepted(session.0, now_ns);
         let entry = &mut self.sessions[session.0 as usize];
         entry.state = State::Online;
@@ -199,19 +218,19 @@ impl Shard {
             }
         }
         if kept {
-            self.note_fault(session.0, if connected.session_present { What::Found } else { What::Forgotten });
+            self.note_fault(now_ns, session.0, if connected.session_present { What::Found } else { What::Forgotten });
         }
         if !subscribes {
-            self.note_fault(session.0, What::Up);
+            self.note_fault(now_ns, session.0, What::Up);
         }
         if subscribes && connected.session_present {
             // The server kept the subscriptions: nothing is answered, nothing was missed.
-            self.subscriber_present(session);
+            self.subscriber_present(now_ns, session);
         }
         self.unblock(session);
     }
 
-    fn subscribed(&mut self, session: SessionId, index: usize, granted: Result<Qos, Said>) {
+    fn subscribed(&mut self, now_ns: u64, session: SessionId, index: usize, granted: Result<Qos, Said>) {
         let entry = &mut self.sessions[session.0 as usize];
         let (Some(asked), Some(filter)) = (entry.asked, entry.filters.get_mut(index)) else { return };
         (filter.answered, filter.granted) = (true, granted.is_ok());
@@ -230,15 +249,15 @@ impl Shard {
         let are_granted = filters.iter().all(|filter| filter.granted);
         if self.sessions[session.0 as usize].subscribed {
             // The system took back, or granted after all, what it had answered before.
-            self.settle_presence(session);
+            self.settle_presence(now_ns, session);
         } else {
-            self.subscriber_present(session);
+            self.subscriber_present(now_ns, session);
             self.note_answers_granted(session, are_granted);
         }
     }
 
-    fn closed(&mut self, session: SessionId, cause: Cause) {
-        self.subscriber_gone(session);
+    fn closed(&mut self, now_ns: u64, session: SessionId, cause: Cause) {
+        self.subscriber_gone(now_ns, session);
         self.orphan_requests(session);
         self.sessions[session.0 as usize].leaving = false;
         let was_online = self.sessions[session.0 as usize].state == State::Online;
@@ -246,7 +265,7 @@ impl Shard {
             self.online -= u64::from(was_online);
             self.sessions[session.0 as usize].state = State::Offline;
         } else {
-            self.note_failure(session.0, &cause);
+            self.note_failure(now_ns, session.0, &cause);
             // A device that lost its connection drops what waited for it: see `step`.
             self.writable.push(session.0);
         }
@@ -288,8 +307,8 @@ impl Shard {
         self.counters.withheld += u64::from(measured);
     }
 
-    fn acknowledged(&mut self, session: SessionId, token: Token, outcome: Result<(), Said>) {
-        self.last_event_ns = clock::monotonic_ns();
+    fn acknowledged(&mut self, now_ns: u64, session: SessionId, token: Token, outcome: Result<(), Said>) {
+        self.last_event_ns = now_ns;
         if token.publication == ANSWER {
             if let Err(said) = outcome {
                 self.note_answer_refused(token);

@@ -52,7 +52,7 @@ impl Shard {
     }
 
     /// A session's subscriber is done, and is given what follows.
-    pub(super) fn resume<C: Clients>(&mut self, clients: &mut C, session: u32, due_ns: u64) {
+    pub(super) fn resume<C: Clients>(&mut self, clients: &mut C, session: u32, due_ns: u64, now_ns: u64) {
         let work = &mut self.sessions[session as usize].work;
         if work.until_ns > due_ns {
             self.timers.add(work.until_ns, Task::Resume(session));
@@ -60,6 +60,6 @@ impl Shard {
         }
         work.under_way = false;
         self.at_work -= 1;
-        clients.resume(SessionId(session), due_ns, self);
+        clients.resume(SessionId(session), due_ns, &mut self.at(now_ns));
     }
 }

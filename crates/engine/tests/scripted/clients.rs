@@ -88,7 +88,14 @@ impl Clients for InMemory {
         }
     }
 
-    fn poll(&mut self, until_ns: Option<u64>, sink: &mut impl Sink) -> std::io::Result<()> {
+    fn wait(&mut self, until_ns: Option<u64>) -> std::io::Result<u64> {
+        let now_ns = clock::monotonic_ns();
+        let wait_ns = until_ns.map_or(200_000, |until_ns| until_ns.saturating_sub(now_ns).min(200_000));
+        std::thread::sleep(Duration::from_nanos(wait_ns));
+        Ok(clock::monotonic_ns())
+    }
+
+    fn serve(&mut self, _: u64, sink: &mut impl Sink) {
         if std::mem::take(&mut self.is_to_stand_still) {
             std::thread::sleep(STANDS_STILL);
             WENT_ON_NS.store(clock::monotonic_ns(), Relaxed);
@@ -103,10 +110,6 @@ impl Clients for InMemory {
         if self.receives() {
             self.deliver(sink);
         }
-        let now_ns = clock::monotonic_ns();
-        let wait_ns = until_ns.map_or(200_000, |until_ns| until_ns.saturating_sub(now_ns).min(200_000));
-        std::thread::sleep(Duration::from_nanos(wait_ns));
-        Ok(())
     }
 
     fn waker(&self) -> Waker {

@@ -232,14 +232,17 @@ impl Clients for ZeroMqPeersClients {
         self.settle_ends(sink);
     }
 
-    fn poll(&mut self, until_ns: Option<u64>, sink: &mut impl Sink) -> io::Result<()> {
+    fn wait(&mut self, until_ns: Option<u64>) -> io::Result<u64> {
+        self.below.wait(until_ns)
+    }
+
+    fn serve(&mut self, now_ns: u64, sink: &mut impl Sink) {
         let (below, mut mapped) = self.split(sink);
-        below.poll(until_ns, &mut mapped)?;
+        below.serve(now_ns, &mut mapped);
         for listener in self.below.take_knocks() {
             self.accept(SessionId(listener), sink);
         }
         self.settle_ends(sink);
-        Ok(())
     }
 
     fn waker(&self) -> Waker {

@@ -1,0 +1,193 @@
+//! The loop of a shard: waits for the system or for the next task, whichever is first, and gives the shard the time of each. It is
+//! the one place that reads the clock; the adapters' own stamps, of writes and reads, are taken where these happen.
+
+use std::sync::atomic::Ordering::Relaxed;
+use std::sync::mpsc::{Receiver as Commands, Sender, TryRecvError};
+use std::time::Duration;
+
+use pubmark_protocol::clients::{Clients, Waker};
+use pubmark_protocol::clock;
+
+use super::spending::{Spending, Spent};
+use super::timers::Task;
+use super::{Setup, Shard};
+use crate::error::EngineError;
+use crate::outcome::ShardOutcome;
+use crate::plan::{READER_BEAT, REALTIME_LEAD};
+use crate::worker::Command;
+
+/// Tasks done before the shard looks at its sockets again.
+const TASKS_PER_TURN: usize = 128;
+
+/// Bytes that all flooding publishers of a shard hand over before the shard looks at its sockets again.
+const FLOOD_TURN_BYTES: usize = 4 << 20;
+
+/// Where the loop reads the time.
+pub trait Clock {
+    /// ns of `CLOCK_MONOTONIC`.
+    fn now_ns(&self) -> u64;
+    /// CPU time of the calling thread, ns.
+    fn cpu_ns(&self) -> u64;
+}
+
+/// The machine's, or the run's where this process follows it.
+struct MachineClock;
+
+impl Clock for MachineClock {
+    #[inline]
+    fn now_ns(&self) -> u64 {
+        clock::monotonic_ns()
+    }
+
+    fn cpu_ns(&self) -> u64 {
+        clock::thread_cpu_ns()
+    }
+}
+
+/// A shard with its adapter and its clock.
+pub struct EventLoop<C, T> {
+    shard: Shard,
+    clients: C,
+    clock: T,
+    /// Waits end this much before a task is due.
+    lead_ns: u64,
+    /// Somebody receives here: the loop turns now and then even if nothing comes.
+    receives: bool,
+    /// Least time of a send.
+    handicap: Option<Duration>,
+    /// Pause between two turns, in a flood.
+    pause: Option<Duration>,
+    wakeups: u64,
+    spending: Spending,
+}
+
+impl<C: Clients, T: Clock> EventLoop<C, T> {
+    /// Opens the adapter.
+    ///
+    /// # Errors
+    /// The adapter cannot be opened, or not do what the workload asks for.
+    pub fn open(setup: Setup, clock: T) -> Result<EventLoop<C, T>, EngineError> {
+        let (handicap, pause, realtime) = (setup.handicap, setup.pause, setup.realtime);
+        let (shard, config, sessions) = Shard::new(setup);
+        if !C::PAUSES && shard.sessions.iter().any(|session| session.work.takes_time()) {
+            let text = "a subscriber that takes its time over each message, over clients that read by themselves";
+            return Err(EngineError::Unsupported(text.to_owned()));
+        }
+        let claimed = realtime && crate::realtime::claim().is_ok();
+        shard.shown().realtime.store(claimed, Relaxed);
+        let receives = shard.receiver.has_subscribers() || shard.has_requesters();
+        let lead_ns = if claimed { REALTIME_LEAD.as_nanos() as u64 } else { 0 };
+        let mut clients = C::open(config)?;
+        for session in sessions {
+            clients.add_session(session);
+        }
+        let spending = Spending::default();
+        Ok(EventLoop { shard, clients, clock, lead_ns, receives, handicap, pause, wakeups: 0, spending })
+    }
+
+    /// Carries out a command.
+    pub fn command(&mut self, command: Command) {
+        self.shard.carry_out(command, self.clock.now_ns());
+        if matches!(command, Command::Close { .. }) {
+            self.spending.end(self.spent());
+        }
+    }
+
+    /// Waits for something to do, and does it.
+    ///
+    /// # Errors
+    /// The adapter cannot wait any more.
+    pub fn turn(&mut self) -> Result<(), EngineError> {
+        let until_ns = self.until_ns();
+        let failed = |source| EngineError::Poll { shard: self.shard.name.clone(), source };
+        let woke_ns = self.clients.wait(until_ns).map_err(failed)?;
+        self.clients.serve(woke_ns, &mut self.shard.at(woke_ns));
+        self.wakeups += 1;
+        self.do_tasks();
+        self.shard.tally.look(&self.clients);
+        self.shard.serve_writable(&mut self.clients, self.clock.now_ns());
+        self.flood();
+        self.shard.show(self.clock.now_ns());
+        if let Some(pause) = self.pause {
+            std::thread::sleep(pause);
+        }
+        Ok(())
+    }
+
+    /// Ends the sessions.
+    pub fn finish(self) -> ShardOutcome {
+        self.shard.finish(self.clients, self.spending.in_window(), self.clock.now_ns())
+    }
+
+    fn until_ns(&self) -> Option<u64> {
+        let until_ns = self.shard.next_ns().map(|until_ns| until_ns.saturating_sub(self.lead_ns));
+        if !self.receives {
+            return until_ns;
+        }
+        let beat_ns = self.clock.now_ns() + READER_BEAT.as_nanos() as u64;
+        Some(until_ns.map_or(beat_ns, |until_ns| until_ns.min(beat_ns)))
+    }
+
+    /// Does what is due, at most a turn's worth. Each task has a time of its own: a send's says when we got to it.
+    fn do_tasks(&mut self) {
+        for _ in 0..TASKS_PER_TURN {
+            let now_ns = self.clock.now_ns();
+            let Some(task) = self.shard.next_task(&mut self.clients, now_ns) else { break };
+            match task {
+                Task::Send(_) => self.spend(now_ns),
+                Task::WindowStart => self.spending.begin(self.spent()),
+                Task::WindowEnd => self.spending.end(self.spent()),
+                Task::Fault(fault) => self.shard.note_broken_until(fault, self.clock.now_ns()),
+                _ => {}
+            }
+        }
+    }
+
+    /// Keeps the thread busy until the least time of a send is over.
+    fn spend(&self, since_ns: u64) {
+        let Some(handicap) = self.handicap else { return };
+        while self.clock.now_ns().saturating_sub(since_ns) < handicap.as_nanos() as u64 {
+            std::hint::spin_loop();
+        }
+    }
+
+    /// Lets flooding publishers hand over a write's worth each, in turns, until none can or a turn's worth is out.
+    fn flood(&mut self) {
+        if !self.shard.wants_to_flood() {
+            return;
+        }
+        let mut turn_bytes = 0;
+        while turn_bytes < FLOOD_TURN_BYTES {
+            let mut bytes = 0;
+            for position in 0..self.shard.flooding.len() {
+                bytes += self.shard.flood_one(&mut self.clients, position, self.clock.now_ns());
+            }
+            if bytes == 0 {
+                return;
+            }
+            turn_bytes += bytes;
+        }
+    }
+
+    fn spent(&self) -> Spent {
+        Spent { cpu_ns: self.clock.cpu_ns(), wakeups: self.wakeups }
+    }
+}
+
+/// Runs a shard until it is told to finish, or its commander is gone.
+pub fn run<C: Clients>(
+    setup: Setup,
+    commands: &Commands<Command>,
+    opened: &Sender<Waker>,
+) -> Result<ShardOutcome, EngineError> {
+    let mut event_loop = EventLoop::<C, MachineClock>::open(setup, MachineClock)?;
+    // Nobody waits for it where the run has ended already.
+    let _ = opened.send(event_loop.clients.waker());
+    loop {
+        match commands.try_recv() {
+            Ok(Command::Finish) | Err(TryRecvError::Disconnected) => return Ok(event_loop.finish()),
+            Ok(command) => event_loop.command(command),
+            Err(TryRecvError::Empty) => event_loop.turn()?,
+        }
+    }
+}
