@@ -26,6 +26,8 @@ mod setup;
 mod shard;
 pub mod shared_memory;
 pub mod shares;
+#[cfg(test)]
+mod virtual_time;
 mod worker;
 
 #[doc(hidden)]

@@ -347,7 +347,7 @@ impl Conductor<'_> {
 }
 
 /// Merges what the shards found out and closes the books.
-fn put_together(plan: &RunPlan, shards: Vec<(usize, ShardOutcome)>, window_ns: (u64, u64)) -> Outcome {
+pub(crate) fn put_together(plan: &RunPlan, shards: Vec<(usize, ShardOutcome)>, window_ns: (u64, u64)) -> Outcome {
     let length_ns = window_ns.1 - window_ns.0;
     let mut publishers: Vec<PublisherBook> = Vec::with_capacity(plan.fleet.devices().len());
     let mut times = Times::new();

@@ -184,9 +184,9 @@ impl Outgoing {
 /// What became of an attempt to send.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Taken {
-    /// The adapter has the message; [`Event::Written`] or [`Event::Abandoned`] will follow.
+    /// The adapter has the message; [`crate::events::Event::Written`] or [`crate::events::Event::Abandoned`] will follow.
     Yes,
-    /// Not now: window or socket full, or not connected. [`Event::Writable`] follows when it can be tried again.
+    /// Not now: window or socket full, or not connected. [`crate::events::Event::Writable`] follows when it can be tried again.
     NotReady,
     /// Never: larger than the system allows, which is this many bytes.
     TooLarge(u32),
@@ -206,12 +206,12 @@ pub enum Goodbye {
 /// How a fault of a run breaks a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Break {
-    /// Both ends: with a reset (RST), which the server sees; [`Event::Closed`] follows at once.
+    /// Both ends: with a reset (RST), which the server sees; [`crate::events::Event::Closed`] follows at once.
     Reset,
     /// Neither end is told: from now on nothing is sent or received on it, and what we write is taken as a socket takes it,
     /// until a buffer is full. The session stays as it is until it notices, or until [`Break::GiveUp`].
     Silence,
-    /// A silenced connection is left as it lies, without a word; [`Event::Closed`] follows at once. No effect on one that was not
+    /// A silenced connection is left as it lies, without a word; [`crate::events::Event::Closed`] follows at once. No effect on one that was not
     /// silenced, or that the session has left already.
     GiveUp,
 }
@@ -275,11 +275,11 @@ pub trait Clients: Sized {
     /// Adds a session, not yet connected.
     fn add_session(&mut self, config: SessionConfig) -> SessionId;
 
-    /// Starts connecting; [`Event::Connected`] or [`Event::Closed`] follows. Subscriptions are made before `connected` is
-    /// followed by [`Event::Subscribed`] for each. No effect on a session that is connecting or connected.
+    /// Starts connecting; [`crate::events::Event::Connected`] or [`crate::events::Event::Closed`] follows. Subscriptions are made before `connected` is
+    /// followed by [`crate::events::Event::Subscribed`] for each. No effect on a session that is connecting or connected.
     fn connect(&mut self, session: SessionId, sink: &mut impl Sink);
 
-    /// Ends a connection; everything not written is reported by [`Event::Abandoned`], then [`Event::Closed`] with
+    /// Ends a connection; everything not written is reported by [`crate::events::Event::Abandoned`], then [`crate::events::Event::Closed`] with
     /// [`crate::events::Cause::Ours`] follows at once. No effect on a session that has no connection.
     fn disconnect(&mut self, session: SessionId, goodbye: Goodbye, sink: &mut impl Sink);
 
@@ -291,7 +291,7 @@ pub trait Clients: Sized {
     /// Hands over a message; nothing reaches the socket before [`Clients::flush`].
     fn send(&mut self, session: SessionId, message: Outgoing) -> Taken;
 
-    /// Hands over an answer to a request that came to this session ([`Event::Requested`]); events name it by [`Answer::token`].
+    /// Hands over an answer to a request that came to this session ([`crate::events::Event::Requested`]); events name it by [`Answer::token`].
     /// Never asked of an adapter without [`crate::capabilities::Features::requests`].
     fn answer(&mut self, session: SessionId, answer: &Answer<'_>) -> Taken {
         let _ = (session, answer);
@@ -339,7 +339,7 @@ pub trait Clients: Sized {
         None
     }
 
-    /// At the end of a run, behind the last [`Clients::disconnect`]: reports [`Event::Unanswered`] for every message written and
+    /// At the end of a run, behind the last [`Clients::disconnect`]: reports [`crate::events::Event::Unanswered`] for every message written and
     /// not acknowledged in a session that was kept. An adapter that keeps no such messages has nothing to report.
     fn finish(&mut self, sink: &mut impl Sink) {
         let _ = sink;

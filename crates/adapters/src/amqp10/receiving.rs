@@ -150,7 +150,7 @@ fn hand_on(link: &Link, message: &Message<'_>, times: Times, sink: &mut impl Sin
     if let Some(address) = properties.reply_to.filter(|address| !address.is_empty()) {
         sink.event(
             link.id,
-            Event::Requested { reply_to: ReplyTo { address, mark: properties.correlation_id }, delivery: delivery },
+            Event::Requested { reply_to: ReplyTo { address, mark: properties.correlation_id }, delivery },
         );
     } else if link.config.options.answers_to.is_some() {
         sink.event(

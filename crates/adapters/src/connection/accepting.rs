@@ -56,7 +56,7 @@ impl<D: Dialect> StreamClients<D> {
         session.adopt(&mut self.shared, socket, sink);
     }
 
-    /// Would a session take a message now? If not, [`Event::Writable`] follows when it does.
+    /// Would a session take a message now? If not, [`pubmark_protocol::events::Event::Writable`] follows when it does.
     pub(crate) fn takes(&mut self, session: SessionId) -> bool {
         let link = &mut self.sessions[session.0 as usize].link;
         let blocked = match link.phase {

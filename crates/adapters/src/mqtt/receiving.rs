@@ -42,10 +42,9 @@ fn hand_on(link: &Link, publish: &Publish<'_>, times: Times, sink: &mut impl Sin
     let properties = &publish.head.properties;
     let mark = properties.correlation_data();
     match properties.response_topic() {
-        Some(address) => sink.event(
-            link.id,
-            Event::Requested { reply_to: ReplyTo { address, mark: mark.unwrap_or(&[]) }, delivery: delivery },
-        ),
+        Some(address) => {
+            sink.event(link.id, Event::Requested { reply_to: ReplyTo { address, mark: mark.unwrap_or(&[]) }, delivery })
+        }
         None if link.config.options.answers_to.is_some() => {
             sink.event(link.id, Event::Answered { request: mark.and_then(requests::marked), delivery });
         }

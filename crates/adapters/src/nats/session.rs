@@ -179,8 +179,9 @@ impl Nats {
         let delivery = times.delivery(message.payload, false);
         let Some(inbox) = &self.inbox else {
             return match message.reply {
-                Some(address) => sink
-                    .event(link.id, Event::Requested { reply_to: ReplyTo { address, mark: &[] }, delivery: delivery }),
+                Some(address) => {
+                    sink.event(link.id, Event::Requested { reply_to: ReplyTo { address, mark: &[] }, delivery })
+                }
                 None => sink.event(link.id, Event::Delivered(delivery)),
             };
         };

@@ -229,9 +229,9 @@ impl Shard {
                 clients.disconnect(SessionId(index), Goodbye::Cut, &mut self.at(now_ns));
             }
             State::Online => {
-                session.leaving = true;
+                let limit_ns = now_ns + QUIESCE_LIMIT.as_nanos() as u64;
+                session.leaving = Some(limit_ns);
                 if self.is_busy(index) {
-                    let limit_ns = now_ns + QUIESCE_LIMIT.as_nanos() as u64;
                     self.timers.add(limit_ns, Task::Leave(index));
                 } else {
                     self.finish_leave(clients, index, now_ns);
@@ -250,9 +250,16 @@ impl Shard {
         !session.pending.is_empty() || session.publishers.clone().any(is_open)
     }
 
+    /// A graceful leave has had its time, unless it is over and the session leaves once more by now.
+    pub(super) fn end_leave<C: Clients>(&mut self, clients: &mut C, index: u32, at_ns: u64, now_ns: u64) {
+        if self.sessions[index as usize].leaving == Some(at_ns) {
+            self.finish_leave(clients, index, now_ns);
+        }
+    }
+
     /// Ends a graceful leave, and comes back at once if the return was planned meanwhile.
     pub(super) fn finish_leave<C: Clients>(&mut self, clients: &mut C, index: u32, now_ns: u64) {
-        if !std::mem::take(&mut self.sessions[index as usize].leaving) {
+        if self.sessions[index as usize].leaving.take().is_none() {
             return;
         }
         clients.disconnect(SessionId(index), Goodbye::Graceful, &mut self.at(now_ns));

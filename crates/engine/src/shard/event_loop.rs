@@ -28,6 +28,8 @@ pub trait Clock {
     fn now_ns(&self) -> u64;
     /// CPU time of the calling thread, ns.
     fn cpu_ns(&self) -> u64;
+    /// Lets this time pass.
+    fn pause(&self, time: Duration);
 }
 
 /// The machine's, or the run's where this process follows it.
@@ -41,6 +43,10 @@ impl Clock for MachineClock {
 
     fn cpu_ns(&self) -> u64 {
         clock::thread_cpu_ns()
+    }
+
+    fn pause(&self, time: Duration) {
+        std::thread::sleep(time);
     }
 }
 
@@ -109,7 +115,7 @@ impl<C: Clients, T: Clock> EventLoop<C, T> {
         self.flood();
         self.shard.show(self.clock.now_ns());
         if let Some(pause) = self.pause {
-            std::thread::sleep(pause);
+            self.clock.pause(pause);
         }
         Ok(())
     }
@@ -119,7 +125,8 @@ impl<C: Clients, T: Clock> EventLoop<C, T> {
         self.shard.finish(self.clients, self.spending.in_window(), self.clock.now_ns())
     }
 
-    fn until_ns(&self) -> Option<u64> {
+    /// Until when the next turn waits, if nothing comes; a time in the past if there is work now.
+    pub fn until_ns(&self) -> Option<u64> {
         let until_ns = self.shard.next_ns().map(|until_ns| until_ns.saturating_sub(self.lead_ns));
         if !self.receives {
             return until_ns;

@@ -305,7 +305,7 @@ impl Shard {
             Task::Churn(publisher) => self.change_connectivity(clients, publisher, now_ns),
             Task::Connect(session) => self.connect(clients, session, now_ns),
             Task::AttemptLimit(session) => self.end_attempt(clients, session, at_ns, now_ns),
-            Task::Leave(session) => self.finish_leave(clients, session, now_ns),
+            Task::Leave(session) => self.end_leave(clients, session, at_ns, now_ns),
             Task::WindowStart => self.tally.begin(),
             Task::WindowEnd => self.tally.end(),
             Task::Fault(fault) => self.begin_fault(clients, fault, now_ns),

@@ -94,7 +94,8 @@ impl Publisher {
 
     /// Does nothing but the system keep it from sending one more message?
     pub fn may_send(&self) -> bool {
-        self.requester.as_ref().is_none_or(|requester| requester.has_room())
+        // Its last number is not used: the one behind it would be none.
+        self.next_sequence < u32::MAX && self.requester.as_ref().is_none_or(|requester| requester.has_room())
     }
 
     /// Is it planned to be online when the schedule begins?

@@ -164,7 +164,7 @@ impl Shard {
             self.catch_up_reactions(clients, session, now_ns);
             self.send_ready_answers(clients, session, now_ns);
             clients.flush(SessionId(session), &mut self.at(now_ns));
-            if self.sessions[session as usize].leaving && !self.is_busy(session) {
+            if self.sessions[session as usize].leaving.is_some() && !self.is_busy(session) {
                 self.finish_leave(clients, session, now_ns);
             }
         }

@@ -42,8 +42,8 @@ pub struct Session {
     pub wanted: bool,
     /// Lost without our asking, and not up again since.
     pub lost: bool,
-    /// It leaves as soon as the exchanges under way are done.
-    pub leaving: bool,
+    /// It leaves as soon as the exchanges under way are done, and at this time whatever is under way, ns of `CLOCK_MONOTONIC`.
+    pub leaving: Option<u64>,
     /// It was up before.
     pub was_up: bool,
     /// Failures since it was last up.
@@ -79,7 +79,7 @@ impl Session {
             state: State::Offline,
             wanted: false,
             lost: false,
-            leaving: false,
+            leaving: None,
             was_up: false,
             failures: 0,
             publishers,

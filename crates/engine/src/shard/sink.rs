@@ -130,7 +130,7 @@ impl Shard {
 
     /// A message is settled: a session that waited for it can leave.
     fn note_settled(&mut self, session: SessionId) {
-        if self.sessions[session.0 as usize].leaving && !self.is_busy(session.0) {
+        if self.sessions[session.0 as usize].leaving.is_some() && !self.is_busy(session.0) {
             self.writable.push(session.0);
         }
     }
@@ -259,7 +259,7 @@ impl Shard {
     fn closed(&mut self, now_ns: u64, session: SessionId, cause: Cause) {
         self.subscriber_gone(now_ns, session);
         self.orphan_requests(session);
-        self.sessions[session.0 as usize].leaving = false;
+        self.sessions[session.0 as usize].leaving = None;
         let was_online = self.sessions[session.0 as usize].state == State::Online;
         if cause == Cause::Ours {
             self.online -= u64::from(was_online);

@@ -1,0 +1,220 @@
+//! The sessions of a shard at the scripted broker.
+
+use std::cell::RefCell;
+use std::collections::BTreeSet;
+use std::io;
+use std::rc::Rc;
+
+use pubmark_model::qos::Qos;
+use pubmark_protocol::clients::{
+    Clients, Goodbye, OpenError, Outgoing, SessionConfig, SessionId, ShardConfig, Taken, Waker,
+};
+use pubmark_protocol::events::{Cause, Connected, Delivery, Event, Sink, Token};
+use pubmark_protocol::header;
+
+use super::broker::{Broker, Client, News};
+
+thread_local! {
+    /// What [`Clients::open`] opens its sessions at, as it is given nothing but settings; and how many shards were opened there.
+    static OPENED_WITH: RefCell<Option<(Rc<RefCell<Broker>>, usize)>> = const { RefCell::new(None) };
+}
+
+/// Opens a shard's adapter at this broker, within `open`.
+pub fn open_with<T>(broker: &Rc<RefCell<Broker>>, open: impl FnOnce() -> T) -> T {
+    OPENED_WITH.with_borrow_mut(|opened| {
+        let shards = opened.take().filter(|(known, _)| Rc::ptr_eq(known, broker)).map_or(0, |(_, shards)| shards);
+        *opened = Some((Rc::clone(broker), shards));
+    });
+    open()
+}
+
+struct Session {
+    config: SessionConfig,
+    is_up: bool,
+    /// Handed over and not written.
+    handed: Vec<Outgoing>,
+    /// Written and not acknowledged.
+    unacknowledged: BTreeSet<(u16, u32)>,
+    /// A message was not taken.
+    is_blocked: bool,
+}
+
+impl Session {
+    fn in_flight(&self) -> usize {
+        self.handed.len() + self.unacknowledged.len()
+    }
+}
+
+/// See the module.
+pub struct ScriptedClients {
+    broker: Rc<RefCell<Broker>>,
+    shard: usize,
+    run: u32,
+    sessions: Vec<Session>,
+}
+
+impl ScriptedClients {
+    fn client(&self, session: SessionId) -> Client {
+        (self.shard, session)
+    }
+
+    fn is_acknowledged(config: &SessionConfig, message: &Outgoing) -> bool {
+        config.publications[usize::from(message.publication)].qos > Qos::BestEffort
+    }
+
+    /// The connection is gone: what was not written never will be, and what was not acknowledged nobody knows unless the session is
+    /// kept.
+    fn end(&mut self, id: SessionId, cause: Cause, sink: &mut impl Sink) {
+        let session = &mut self.sessions[id.0 as usize];
+        session.is_up = false;
+        for message in session.handed.drain(..) {
+            sink.event(id, Event::Abandoned(message.token()));
+        }
+        if !session.config.persistent {
+            Self::forget(id, session, sink);
+        }
+        sink.event(id, Event::Closed(cause));
+    }
+
+    fn forget(id: SessionId, session: &mut Session, sink: &mut impl Sink) {
+        for (publication, sequence) in std::mem::take(&mut session.unacknowledged) {
+            sink.event(id, Event::Unanswered(Token { publication, sequence }));
+        }
+    }
+
+    fn accepted(&mut self, id: SessionId, session_present: bool, sink: &mut impl Sink) {
+        let session = &mut self.sessions[id.0 as usize];
+        session.is_up = true;
+        sink.event(id, Event::Connected(Connected { session_present, ..Connected::default() }));
+        if !session_present {
+            Self::forget(id, session, sink);
+        }
+        self.unblock(id, sink);
+    }
+
+    fn unblock(&mut self, id: SessionId, sink: &mut impl Sink) {
+        if std::mem::take(&mut self.sessions[id.0 as usize].is_blocked) {
+            sink.event(id, Event::Writable);
+        }
+    }
+}
+
+impl Clients for ScriptedClients {
+    fn open(config: ShardConfig) -> Result<ScriptedClients, OpenError> {
+        let (broker, shard) = OPENED_WITH.with_borrow_mut(|opened| {
+            let (broker, shards) = opened.as_mut().expect("opened within `open_with`");
+            *shards += 1;
+            (Rc::clone(broker), *shards - 1)
+        });
+        Ok(ScriptedClients { broker, shard, run: config.run, sessions: vec![] })
+    }
+
+    fn add_session(&mut self, config: SessionConfig) -> SessionId {
+        let id = SessionId(self.sessions.len() as u32);
+        self.broker.borrow_mut().add((self.shard, id), config.clone());
+        self.sessions.push(Session {
+            config,
+            is_up: false,
+            handed: vec![],
+            unacknowledged: BTreeSet::new(),
+            is_blocked: false,
+        });
+        id
+    }
+
+    fn connect(&mut self, session: SessionId, _sink: &mut impl Sink) {
+        self.broker.borrow_mut().connect(self.client(session));
+    }
+
+    fn disconnect(&mut self, session: SessionId, goodbye: Goodbye, sink: &mut impl Sink) {
+        let is_early = goodbye == Goodbye::Graceful && self.sessions[session.0 as usize].in_flight() > 0;
+        self.broker.borrow_mut().gone_before_acknowledged += u64::from(is_early);
+        self.broker.borrow_mut().disconnect(self.client(session));
+        self.end(session, Cause::Ours, sink);
+    }
+
+    fn send(&mut self, session: SessionId, message: Outgoing) -> Taken {
+        let session = &mut self.sessions[session.0 as usize];
+        let is_full = Self::is_acknowledged(&session.config, &message)
+            && session.in_flight() >= usize::from(session.config.in_flight_window);
+        if !session.is_up || is_full {
+            session.is_blocked = true;
+            return Taken::NotReady;
+        }
+        session.handed.push(message);
+        Taken::Yes
+    }
+
+    fn flush(&mut self, id: SessionId, sink: &mut impl Sink) {
+        let session = &mut self.sessions[id.0 as usize];
+        let client = (self.shard, id);
+        for message in session.handed.drain(..) {
+            let mut broker = self.broker.borrow_mut();
+            let now_ns = broker.now_ns;
+            let Outgoing { publication, sequence, due_ns, root_ns, payload_bytes } = message;
+            let publisher = session.config.publications[usize::from(publication)].publisher;
+            let mut payload = Vec::with_capacity(payload_bytes as usize);
+            header::write(&mut payload, payload_bytes as usize, self.run, publisher, sequence, due_ns);
+            if let Some(root_ns) = root_ns {
+                header::extend_to_answer(&mut payload, 0, root_ns);
+            }
+            header::patch_write_start(&mut payload, due_ns, now_ns);
+            payload.resize(payload_bytes as usize, 0);
+            let is_acknowledged = Self::is_acknowledged(&session.config, &message);
+            broker.publish(client, &message, is_acknowledged, payload.into());
+            drop(broker);
+            if is_acknowledged {
+                session.unacknowledged.insert((publication, sequence));
+            }
+            sink.event(id, Event::Written { token: message.token(), write_start_ns: now_ns, written_ns: now_ns });
+        }
+    }
+
+    fn wait(&mut self, _until_ns: Option<u64>) -> io::Result<u64> {
+        Ok(self.broker.borrow().now_ns)
+    }
+
+    fn serve(&mut self, now_ns: u64, sink: &mut impl Sink) {
+        loop {
+            let Some((id, news)) = self.broker.borrow_mut().take(self.shard) else { return };
+            match news {
+                News::Accepted { session_present } => self.accepted(id, session_present, sink),
+                News::Refused(cause) => sink.event(id, Event::Closed(cause)),
+                News::Cut(cause) => self.end(id, cause, sink),
+                News::Subscribed(index, granted) => {
+                    let qos = self.sessions[id.0 as usize].config.subscriptions[index].qos;
+                    sink.event(id, Event::Subscribed { index, granted: granted.map(|()| qos) });
+                }
+                News::Acknowledged(token, outcome) => {
+                    let session = &mut self.sessions[id.0 as usize];
+                    session.unacknowledged.remove(&(token.publication, token.sequence));
+                    sink.event(id, Event::Acknowledged { token, outcome });
+                    self.unblock(id, sink);
+                }
+                News::Message(payload) => sink.event(id, Event::Delivered(delivery(&payload, now_ns))),
+                News::Answer(request, payload) => {
+                    let delivery = delivery(&payload, now_ns);
+                    sink.event(id, Event::Answered { request: Some(request), delivery });
+                }
+            }
+        }
+    }
+
+    fn waker(&self) -> Waker {
+        Waker::new(|| {})
+    }
+
+    fn unsent_bytes(&self) -> u64 {
+        0
+    }
+
+    fn finish(&mut self, sink: &mut impl Sink) {
+        for (id, session) in (0..).map(SessionId).zip(&mut self.sessions) {
+            Self::forget(id, session, sink);
+        }
+    }
+}
+
+fn delivery(payload: &[u8], at_ns: u64) -> Delivery<'_> {
+    Delivery { payload, retained: false, at_ns, empty_at_ns: Some(at_ns), kernel_ns: None }
+}

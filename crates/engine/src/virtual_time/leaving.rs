@@ -1,0 +1,52 @@
+//! Devices that leave while messages of theirs are under way.
+
+use std::time::Duration;
+
+use pubmark_testing::assert_count_eq;
+
+use super::{Ended, Simulation};
+use crate::plan::QUIESCE_LIMIT;
+
+/// A device that leaves after each message at a check and comes back at the next one; its broker acknowledges after this time.
+fn run(acknowledged_after: Duration) -> Ended {
+    let workload = "
+name: virtual
+devices:
+  - name: device
+    count: 5
+    arrival: periodic
+    every: 50ms
+    payload: 100B
+    topic: 'v/{device}'
+    qos: 1
+    churn: {disconnect: 60% every 1s, reconnect: 60% every 1s}
+subscribers:
+  - {name: subscriber, filters: ['v/#'], qos: 1}
+";
+    let simulation = Simulation::new(workload, Duration::from_secs(20));
+    simulation.broker.borrow_mut().acknowledges_after_ns = acknowledged_after.as_nanos() as u64;
+    simulation.run()
+}
+
+#[test]
+fn a_device_that_is_busy_leaves_when_its_messages_are_acknowledged() {
+    let ended = run(Duration::from_millis(45));
+    let (broker, delivery) = (ended.broker.borrow(), &ended.outcome.books.delivery);
+    assert!(ended.outcome.counters.planned_leaves > 10, "{}", ended.outcome.counters.planned_leaves);
+    assert!(delivery.skipped_planned > 0);
+    assert_count_eq!(broker.gone_before_acknowledged, 0, "nobody left before its messages were acknowledged");
+    assert_count_eq!((delivery.unknown, delivery.lost, delivery.unsent), (0, 0, 0));
+    assert_count_eq!((delivery.sent, delivery.delivered), (broker.published, broker.published));
+    assert_count_eq!(delivery.offered, delivery.sent + delivery.skipped_planned);
+}
+
+#[test]
+fn a_device_does_not_wait_longer_than_its_limit_for_acknowledgements() {
+    let ended = run(QUIESCE_LIMIT * 3);
+    let (broker, delivery) = (ended.broker.borrow(), &ended.outcome.books.delivery);
+    assert!(broker.gone_before_acknowledged > 0);
+    // They were delivered, so what was not acknowledged is known all the same.
+    assert_count_eq!((delivery.unknown, delivery.lost), (0, 0));
+    assert_count_eq!(delivery.delivered, broker.published);
+    assert_count_eq!(delivery.offered, delivery.sent + delivery.skipped_planned + delivery.unsent);
+}

@@ -1,0 +1,215 @@
+//! Runs on virtual time: the shards of a plan over a scripted broker in memory, with one clock that jumps from event to event. What
+//! a run of seconds would show now and then is here the same each time, and a million messages take about a second.
+
+mod broker;
+mod clients;
+mod identifiers;
+mod leaving;
+mod model;
+mod refusing;
+mod subscribers;
+
+use std::cell::RefCell;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::sync::atomic::Ordering::Acquire;
+use std::time::Duration;
+
+use pubmark_model::fleet::Fleet;
+use pubmark_model::load::{self, LoadOptions};
+use pubmark_model::schedule::Timeline;
+use pubmark_protocol::endpoint::Endpoint;
+
+use crate::outcome::Outcome;
+use crate::places::Places;
+use crate::plan::{Networks, RunPlan};
+use crate::progress::{Progress, Totals};
+use crate::run::put_together;
+use crate::setup;
+use crate::shard::Setup;
+use crate::shard::event_loop::{Clock, EventLoop};
+use crate::shares::{self, Side};
+use crate::worker::Command;
+use broker::Broker;
+use clients::ScriptedClients;
+
+const SECOND_NS: u64 = 1_000_000_000;
+/// When a simulation begins, ns: far enough from 0 for a time before it.
+const BEGIN_NS: u64 = 1_000 * SECOND_NS;
+/// Between the first connect and the start of the measured window.
+const WINDOW_AFTER_NS: u64 = SECOND_NS;
+
+/// The clock of all shards of a simulation.
+struct VirtualClock(Rc<RefCell<Broker>>);
+
+impl Clock for VirtualClock {
+    fn now_ns(&self) -> u64 {
+        self.0.borrow().now_ns
+    }
+
+    fn cpu_ns(&self) -> u64 {
+        self.now_ns()
+    }
+
+    fn pause(&self, _: Duration) {}
+}
+
+/// A run in the making.
+struct Simulation {
+    plan: RunPlan,
+    broker: Rc<RefCell<Broker>>,
+    /// Shards of publishers first.
+    loops: Vec<EventLoop<ScriptedClients, VirtualClock>>,
+    publisher_shards: usize,
+    progress: Arc<Progress>,
+}
+
+/// When the schedule is begun, ns since the measured window began: as a rule before it.
+const IN_TIME_NS: i64 = -500_000_000;
+
+/// What a run came to.
+struct Ended {
+    outcome: Outcome,
+    broker: Rc<RefCell<Broker>>,
+    /// When its sessions were ended.
+    at_ns: u64,
+}
+
+/// When the measured window of every simulation begins.
+const fn window_ns() -> u64 {
+    BEGIN_NS + WINDOW_AFTER_NS
+}
+
+impl Simulation {
+    /// Of a workload, measured for so long.
+    fn new(workload: &str, duration: Duration) -> Simulation {
+        Simulation::prepared(workload, duration, |_| {})
+    }
+
+    /// The same, with shards that are changed before they are opened.
+    fn prepared(workload: &str, duration: Duration, change: impl Fn(&mut Setup)) -> Simulation {
+        let plan = plan(workload, duration);
+        let broker = Rc::new(RefCell::new(Broker::new(BEGIN_NS, plan.run_id)));
+        let progress = Arc::new(Progress::new(shares::shares(&plan).len()).expect("memory for counters"));
+        let publisher_shards = shares::count(&shares::shares(&plan), Side::Publish);
+        let mut setups = setup::shards(&plan, &progress, |_| true);
+        setups.iter_mut().for_each(change);
+        let open = |setup| {
+            clients::open_with(&broker, || EventLoop::open(setup, VirtualClock(Rc::clone(&broker))))
+                .expect("scripted clients open")
+        };
+        let loops = setups.into_iter().map(open).collect();
+        Simulation { plan, broker, loops, publisher_shards, progress }
+    }
+
+    /// Lets the broker do something at a time, ns since the measured window began.
+    fn at(&self, relative_ns: i64, act: impl FnOnce(&mut Broker) + 'static) {
+        self.broker.borrow_mut().at(window_ns().saturating_add_signed(relative_ns), act);
+    }
+
+    /// Does the run.
+    fn run(self) -> Ended {
+        self.run_begun_at(IN_TIME_NS)
+    }
+
+    /// The same, with a schedule that is begun at another time, ns since the measured window began.
+    fn run_begun_at(mut self, begin_ns: i64) -> Ended {
+        self.tell(Command::Connect, Some(Side::Subscribe));
+        self.advance(BEGIN_NS + 100_000_000);
+        self.tell(Command::Connect, Some(Side::Publish));
+        self.advance(BEGIN_NS + 200_000_000);
+        let start_ns = window_ns();
+        self.tell(Command::Prepare { start_ns }, None);
+        self.advance(start_ns.saturating_add_signed(begin_ns));
+        self.tell(Command::Begin, None);
+        let end_ns = start_ns + self.plan.timeline.duration_ns;
+        self.advance(end_ns);
+        self.tell(Command::Close { at_ns: end_ns }, None);
+        let drained_ns = end_ns + self.plan.drain_limit.as_nanos() as u64;
+        self.advance_until(drained_ns, |totals| {
+            totals.backlog == 0 && totals.in_flight == 0 && totals.delivered >= totals.expected
+        });
+        let carried_out: Vec<u64> =
+            self.progress.shards().iter().map(|shard| shard.carried_out.load(Acquire)).collect();
+        assert!(carried_out.iter().all(|count| *count == 4), "of 4 commands shards carried out {carried_out:?}");
+        let at_ns = self.broker.borrow().now_ns;
+        let outcomes = self.loops.into_iter().map(EventLoop::finish).enumerate().collect();
+        let outcome = put_together(&self.plan, outcomes, (start_ns, end_ns));
+        Ended { outcome, broker: self.broker, at_ns }
+    }
+
+    fn tell(&mut self, command: Command, side: Option<Side>) {
+        for (index, shard) in self.loops.iter_mut().enumerate() {
+            let is_publisher = index < self.publisher_shards;
+            if side.is_none_or(|side| (side == Side::Publish) == is_publisher) {
+                shard.command(command);
+            }
+        }
+    }
+
+    /// Lets time pass up to this one.
+    fn advance(&mut self, until_ns: u64) {
+        self.advance_until(until_ns, |_| false);
+    }
+
+    /// The same, or until the totals are as asked for.
+    fn advance_until(&mut self, until_ns: u64, is_enough: impl Fn(&Totals) -> bool) {
+        loop {
+            self.broker.borrow_mut().act();
+            let mut next_ns = until_ns;
+            for shard in &mut self.loops {
+                shard.turn().expect("scripted clients can wait");
+                next_ns = next_ns.min(shard.until_ns().unwrap_or(u64::MAX));
+            }
+            let mut broker = self.broker.borrow_mut();
+            if broker.now_ns >= until_ns || is_enough(&self.progress.totals()) {
+                return;
+            }
+            let next_ns = broker.next_ns().map_or(next_ns, |event_ns| next_ns.min(event_ns));
+            broker.now_ns = broker.now_ns.max(next_ns);
+        }
+    }
+}
+
+/// A plan of one process with one shard for each side.
+fn plan(workload: &str, duration: Duration) -> RunPlan {
+    let workload = load::parse("virtual.yaml", workload, &LoadOptions::default()).expect("a workload");
+    let fleet = Fleet::new(&workload, 1);
+    let at = Places::one(Endpoint {
+        shown: "in memory".to_owned(),
+        address: ([127, 0, 0, 1], 1883).into(),
+        tls: None,
+        credentials: None,
+        upgrade: None,
+        settings: None,
+    });
+    RunPlan {
+        workload: Arc::new(workload),
+        fleet: Arc::new(fleet),
+        seed: 1,
+        run_id: 7,
+        timeline: Timeline { warmup_ns: 0, duration_ns: duration.as_nanos() as u64 },
+        drain_limit: Duration::from_secs(10),
+        publish_at: at.clone(),
+        subscribe_at: at,
+        networks: Networks::none(),
+        nodes: 1,
+        on_nodes: false,
+        by_network: false,
+        follows: None,
+        sources: [].into(),
+        publisher_shards: 1,
+        subscriber_shards: 1,
+        connects_per_s: 100_000.0,
+        connect_limit: Duration::from_secs(10),
+        hopeless_after: Duration::from_secs(1),
+        realtime: false,
+        handicap: None,
+        receive_stamps: false,
+        maximum_packet_bytes: 1_000_000,
+        faults: [].into(),
+        keep_alive_s: 0,
+        resumes_tls: false,
+        congestion_control: None,
+    }
+}

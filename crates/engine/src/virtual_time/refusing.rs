@@ -1,0 +1,70 @@
+//! A system that refuses what it took, or what it answered.
+
+use std::time::Duration;
+
+use pubmark_protocol::events::Said;
+use pubmark_testing::assert_count_eq;
+
+use super::{Ended, Simulation};
+
+const REQUESTS: &str = "
+name: virtual
+devices: []
+subscribers: []
+requesters:
+  - {name: asks, rate: 100/s, payload: 100B, topic: 'q/{device}', qos: 1, timeout: 500ms}
+responders:
+  - {name: answers, filters: ['q/+'], qos: 1}
+";
+
+/// Requests that are refused after 0.1 ms, the even ones of them, and answered after this time, all of them.
+fn refused_and_answered(replied_after_ns: u64) -> Ended {
+    let simulation = Simulation::new(REQUESTS, Duration::from_secs(2));
+    {
+        let mut broker = simulation.broker.borrow_mut();
+        let refusal = Said::code(0x97, "quota exceeded");
+        broker.acknowledges =
+            Box::new(move |sequence| Some(if sequence % 2 == 0 { Err(refusal.clone()) } else { Ok(()) }));
+        broker.replies = Box::new(move |_| Some(replied_after_ns));
+    }
+    simulation.run()
+}
+
+#[test]
+fn a_request_that_was_answered_before_it_was_refused_was_not_refused() {
+    let ended = refused_and_answered(50_000);
+    let delivery = &ended.outcome.books.delivery;
+    let requests = ended.outcome.requests.as_ref().map(|requests| &requests.figures.books);
+    let answered = requests.map(|books| (books.sent, books.answered, books.late, books.timed_out));
+    assert_count_eq!(delivery.refused, 0);
+    assert_count_eq!(answered, Some((200, 200, 0, 0)));
+}
+
+#[test]
+fn an_answer_to_a_request_that_was_refused_changes_nothing_about_that() {
+    let ended = refused_and_answered(150_000);
+    let delivery = &ended.outcome.books.delivery;
+    let requests = ended.outcome.requests.as_ref().map(|requests| &requests.figures.books);
+    let answered = requests.map(|books| (books.sent, books.answered, books.late, books.timed_out));
+    assert_count_eq!((delivery.offered, delivery.refused, delivery.sent), (200, 100, 100));
+    assert_count_eq!(answered, Some((100, 100, 0, 0)));
+}
+
+#[test]
+fn messages_that_are_refused_move_from_sent_to_refused_and_nobody_expects_them() {
+    let workload = "
+name: virtual
+devices:
+  - {name: device, count: 4, arrival: periodic, every: 10ms, payload: 100B, topic: 'v/{device}', qos: 1}
+subscribers:
+  - {name: subscriber, filters: ['v/#'], qos: 1}
+";
+    let simulation = Simulation::new(workload, Duration::from_secs(1));
+    let refusal = Said::code(0x97, "quota exceeded");
+    simulation.broker.borrow_mut().acknowledges =
+        Box::new(move |sequence| Some(if sequence % 4 == 0 { Err(refusal.clone()) } else { Ok(()) }));
+    let ended = simulation.run();
+    let delivery = &ended.outcome.books.delivery;
+    assert_count_eq!((delivery.offered, delivery.sent, delivery.refused), (400, 300, 100));
+    assert_count_eq!((delivery.expected, delivery.delivered, delivery.lost), (300, 300, 0));
+}
