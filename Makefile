@@ -14,7 +14,7 @@ TEST_SYSTEMS := mochi nats zeromq zenoh
 SLOW_SYSTEMS := valkey rumqttd aedes artemis hivemq
 
 .DEFAULT_GOAL := help
-.PHONY: help run install image bench bench-write bars build-tests test test-all test-tenth test-packages test-systems check check-format check-lints check-docs check-sizes check-licences check-ci reference
+.PHONY: help run install image bench bench-write bars build-tests test test-all test-tenth test-packages test-systems check check-format check-lints check-docs check-sizes check-licences check-ci crate-map reference
 
 help: ## show the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -39,16 +39,16 @@ image: ## build a static program and an image of it, pubmark:VERSION
 	cp containers/Dockerfile target/image/
 	$(ENGINE) build -t pubmark:$$(target/image/root/bin/pubmark --version | cut -d' ' -f2) target/image
 
-bench: ## measure what docs/guide/cost.md quotes; on a quiet machine, about half an hour
+bench: ## measure what docs/results/cost.md quotes; on a quiet machine, about half an hour
 	@.ci/install-perf-test
 	$(CARGO) build --profile demo -p pubmark-bench
 	target/demo/pubmark-bench $(BENCH)
 
-bench-write: ## the same, and put the table into docs/guide/cost.md
+bench-write: ## the same, and put the table into docs/results/cost.md
 	@.ci/install-perf-test
 	$(CARGO) build --profile demo -p pubmark-bench
 	target/demo/pubmark-bench --markdown > target/bench.md
-	target/demo/pubmark-bench insert target/bench.md docs/guide/cost.md
+	target/demo/pubmark-bench insert target/bench.md docs/results/cost.md
 
 # Everything that the tests need, built once. Other selections of packages unify features in another way and would build much
 # of it again, so the binary that this leaves in target/debug is the one that checks and tests use.
@@ -98,6 +98,7 @@ check-lints:
 check-docs: build-tests
 	RUSTDOCFLAGS="-D warnings" $(CARGO) doc --workspace --no-deps --document-private-items
 	target/debug/pubmark reference --check docs/reference
+	.ci/crate-map --check
 
 check-sizes:
 	@sh .ci/file-sizes
@@ -108,6 +109,9 @@ check-licences:
 
 check-ci:
 	python3 -B -m unittest discover -s tests/ci
+
+crate-map: ## write the map of crates in CONTRIBUTING.md again
+	.ci/crate-map
 
 reference: ## write the generated pages of docs/reference again
 	$(CARGO) run -q -p pubmark-cli --bin pubmark -- reference docs/reference

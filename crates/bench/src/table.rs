@@ -35,14 +35,11 @@ pub fn print(words: &[&str]) -> Result<(), String> {
     // Held until the table is printed. What is compared is the programs, not how long a core takes to wake up.
     let awake = if asleep { None } else { Some(Awake::hold()) };
     let cores = match &awake {
-        Some(Ok(_)) => "cores kept awake".to_owned(),
-        Some(Err(error)) => format!("cores may sleep ({error})"),
-        None => "cores may sleep (--asleep)".to_owned(),
+        Some(Ok(_)) => "CPU idle states disabled".to_owned(),
+        Some(Err(error)) => format!("CPU idle states enabled ({error})"),
+        None => "CPU idle states enabled (--asleep)".to_owned(),
     };
     out::line(&format!("{}; {cores}", machine()));
-    if markdown {
-        out::line("\n| measure | median (min – max) | bar | met | known |\n|---|---|---|---|---|");
-    }
     let mut missed = 0;
     for row in ROWS.iter().filter(|row| names.is_empty() || names.contains(&row.name)) {
         missed += measure(row, repetitions, markdown);
@@ -63,16 +60,17 @@ fn machine() -> String {
 
 /// Measures and prints one row; how many bars it missed.
 fn measure(row: &Row, repetitions: usize, markdown: bool) -> u32 {
-    if !markdown {
-        out::line(&format!("\n{} — {} (known: {})", row.name, row.measure, row.known));
+    match markdown {
+        true => out::line(&heading(row)),
+        false => out::line(&format!("\n{} — {} (known: {})", row.name, row.measure, row.known)),
     }
     match (row.run)(repetitions) {
         Ok(readings) => {
-            readings.iter().for_each(|reading| out::line(&line(row, reading, markdown)));
+            readings.iter().for_each(|reading| out::line(&line(reading, markdown)));
             readings.iter().filter(|reading| reading.is_met() == Some(false)).count() as u32
         }
         Err(error) if markdown => {
-            out::line(&format!("| {} | not measured: {error} | | | {} |", row.measure, row.known));
+            out::line(&format!("| not measured | | | | {error} |"));
             1
         }
         Err(error) => {
@@ -82,7 +80,17 @@ fn measure(row: &Row, repetitions: usize, markdown: bool) -> u32 {
     }
 }
 
-fn line(row: &Row, reading: &Reading, markdown: bool) -> String {
+/// What stands above the table of a row: each row is a section of the page, so that the first column is a few words.
+fn heading(row: &Row) -> String {
+    let known = match row.known {
+        "—" => String::new(),
+        known => format!("Known: {known}.\n\n"),
+    };
+    let title = row.measure[..1].to_uppercase() + &row.measure[1..];
+    format!("\n### {title}\n\n{known}| case | median (min – max) | target | met | note |\n|---|---|---|---|---|")
+}
+
+fn line(reading: &Reading, markdown: bool) -> String {
     let unit = reading.unit;
     let show = |value: f64| if value.abs() < 10.0 { format!("{value:.2}") } else { format!("{value:.0}") };
     let median = reading.median().map_or("—".to_owned(), show);
@@ -96,9 +104,8 @@ fn line(row: &Row, reading: &Reading, markdown: bool) -> String {
     };
     let note = &reading.note;
     if markdown {
-        let (measure, case, known) = (row.measure, &reading.case, row.known);
-        let note = if note.is_empty() { String::new() } else { format!(" ({note})") };
-        format!("| {measure}: {case}{note} | {median} {unit} ({least} – {most}) | {bar} | {met} | {known} |")
+        let case = &reading.case;
+        format!("| {case} | {median} {unit} ({least} – {most}) | {bar} | {met} | {note} |")
     } else {
         format!("  {:<46} {median:>8} {unit:<8} ({least} – {most})  {bar}  {met}  {note}", reading.case)
     }
