@@ -3,11 +3,13 @@
 //! Blocks marked `console` hold commands after `$`. Without a word each is executed as it stands and must end with 0. A comment
 //! before the block, which readers do not see, says otherwise ([`annotation`]): options that shorten it, other exit codes, or why it is
 //! not executed. Commands in running text, in help and in hints are read by the program's own parser ([`inline`]).
+//! Links between documents lead somewhere ([`links`]).
 
 #![allow(clippy::unwrap_used, reason = "a failed unwrap is a failed test")]
 
 mod annotation;
 mod inline;
+mod links;
 mod pages;
 mod place;
 
@@ -123,4 +125,14 @@ fn commands_in_text_help_and_hints_are_ones_that_the_program_takes() {
         found.iter().filter_map(|(at, text)| Some(format!("{at}: {}", inline::fault(text)?))).collect();
     say(&format!("commands in text, help and hints: {} read by the parser", found.len()));
     assert!(faults.is_empty(), "{} are not taken:\n{}", faults.len(), faults.join("\n"));
+}
+
+#[test]
+fn links_between_documents_resolve() {
+    let found = links::all();
+    assert!(found.len() > 100, "links are no longer found: {}", found.len());
+    let faults: Vec<String> =
+        found.iter().filter_map(|(at, target)| Some(format!("{at}: {}", links::fault(at, target)?))).collect();
+    say(&format!("links between documents: {}", found.len()));
+    assert!(faults.is_empty(), "{} lead nowhere:\n{}", faults.len(), faults.join("\n"));
 }

@@ -53,9 +53,12 @@ pub fn below(folder: &Path, ending: &str) -> Vec<PathBuf> {
 }
 
 impl Page {
-    /// README.md and everything in docs/.
+    /// README.md and what stands beside it, and everything in docs/.
     pub fn all() -> Vec<Page> {
-        let mut paths = vec![root().join("README.md")];
+        let beside = fs::read_dir(root()).unwrap().map(|entry| entry.unwrap().path());
+        let mut paths: Vec<PathBuf> =
+            beside.filter(|path| path.extension().is_some_and(|extension| extension == "md")).collect();
+        paths.sort();
         paths.extend(below(&root().join("docs"), "md"));
         paths.iter().map(|path| Page::read(path)).collect()
     }
