@@ -3,47 +3,44 @@
 use std::time::Duration;
 
 use pubmark_engine::calibration::{self, Calibration};
+use pubmark_model::fault::Occurrence;
 use pubmark_model::fleet::Fleet;
 use pubmark_model::plan::{Machine, Plan, PlanOptions, Traffic, Unit, Verdict};
 use pubmark_model::workload::Workload;
+use pubmark_runner::{CheckedRun, too_large};
 use pubmark_systems::{descriptors, environment};
 
-use crate::commands::run::too_large;
-use crate::commands::run_arguments::Run;
 use crate::exit_code::ExitCode;
 use crate::failure::Failure;
 use crate::figures::{bytes, count, three_digits};
-use crate::protocols::Spoken;
-use crate::target::Wanted;
-use crate::units::seconds;
-use crate::{faults, links, sockets};
+use crate::values::seconds;
+use crate::wrapping::wrap;
 
 /// Works the plan out and judges it against this machine, which takes a second.
-pub fn text(run: &Run, workload: &Workload, spoken: Spoken, wanted: &Wanted) -> Result<String, Failure> {
+pub fn text(run: &CheckedRun) -> Result<String, Failure> {
+    let (spec, workload, wanted) = (&run.spec, &run.workload, &run.wanted);
     let options = PlanOptions {
-        nodes: run.node_count().into(),
-        duration: run.duration,
+        nodes: spec.node_count().into(),
+        duration: spec.window.duration,
         tls: wanted.is_encrypted(),
         packet_limit_bytes: wanted.packet_limit_bytes(),
         endpoints: wanted.brokers() as u32,
-        source_addresses: run.setup.source_addresses.as_ref().map_or(1, |sources| sources.0.len() as u32),
+        source_addresses: spec.connection.source_addresses.as_ref().map_or(1, |sources| sources.0.len() as u32),
     };
-    sockets::carried_out(&run.setup, spoken, wanted)?;
-    Fleet::check_counts_on_nodes(workload, options.nodes).map_err(too_large)?;
+    Fleet::check_counts_on_nodes(workload, options.nodes).map_err(|error| too_large(&error))?;
     let plan = Plan::new(workload, &options);
     let mut text = String::new();
     let mut field = |name: &str, value: String| text.push_str(&format!("  {name:<10}{value}\n"));
     let (scale, variant) = (workload.scale, workload.variant.as_str());
-    field("workload", format!("{}, {variant}, scale {scale}, seed {}", workload.name, run.setup.seed));
-    field("system", format!("{} over {}", wanted.shown(), spoken.title()));
-    let times = [run.warmup, run.duration, run.drain].map(seconds);
+    field("workload", format!("{}, {variant}, scale {scale}, seed {}", workload.name, spec.load.seed));
+    field("system", format!("{} over {}", wanted.shown(), run.spoken.title()));
+    let window = &spec.window;
+    let times = [window.warmup, window.duration, window.drain].map(seconds);
     field("time", format!("{} warm-up, {} measured, up to {} for stragglers", times[0], times[1], times[2]));
     text.push('\n');
     text.push_str(&needs(&plan));
-    text.push_str(&links::told(workload));
-    faults::carried_out(workload, spoken, wanted)?;
-    let occurrences = faults::occurrences(workload, run.setup.seed, run.duration)?;
-    text.push_str(&faults::told(workload, &occurrences));
+    text.push_str(&links(workload));
+    text.push_str(&faults(workload, &run.faults));
     text.push('\n');
     let machine = this_machine()?;
     text.push_str(&judged(&plan.verdicts(&machine), plan.nodes));
@@ -198,10 +195,44 @@ fn amount(unit: Unit, value: f64) -> String {
     }
 }
 
+/// The links of a workload in words, empty without any.
+pub fn links(workload: &Workload) -> String {
+    let mut text = String::new();
+    for (link, groups) in workload.links_in_use() {
+        text.push_str(&wrap(&format!("  link {:<16} ", link.name), 24, &format!("for {}", groups.join(", "))));
+        for line in link.lines() {
+            text.push_str(&wrap(&" ".repeat(24), 26, &line));
+        }
+    }
+    text
+}
+
+/// The faults of a run in words; empty without any.
+fn faults(workload: &Workload, occurrences: &[Occurrence]) -> String {
+    let mut text = String::new();
+    for fault in &workload.faults {
+        if let Some(chance) = fault.chance() {
+            text.push_str(&wrap(
+                &format!("  {:<21} ", "faults"),
+                24,
+                &format!("{} of {}: {chance}", fault.kind.as_str(), fault.target()),
+            ));
+        }
+    }
+    for occurrence in occurrences {
+        let fault = &workload.faults[occurrence.fault];
+        let words = format!("{} of {}", occurrence.time(), fault.target());
+        text.push_str(&wrap(&format!("  fault {:<15} ", occurrence.kind.as_str()), 24, &words));
+    }
+    text
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::printer::COLUMNS;
+    use pubmark_model::fault::{self, choice::FaultChoice};
+    use pubmark_model::link::choice::LinkChoice;
     use pubmark_model::load::{self, LoadOptions};
 
     fn machine() -> Machine {
@@ -252,5 +283,32 @@ mod tests {
         let text = both_parts("smart-home", 1);
         assert!(!text.contains('✗') && text.contains("this machine can run it"), "{text}");
         assert!(text.contains("20 devices, 1 subscriber: 21 connections"), "{text}");
+    }
+
+    fn smart_home(links: &[&str], faults: &[&str]) -> Workload {
+        let links = links.iter().map(|text| LinkChoice::parse(text).expect("a choice")).collect();
+        let faults = faults.iter().map(|text| FaultChoice::parse(text).expect("a choice")).collect();
+        load::load("smart-home", &LoadOptions { links, faults, ..LoadOptions::default() }).expect("a built-in workload")
+    }
+
+    #[test]
+    fn links_are_told_with_their_groups() {
+        let text = links(&smart_home(&["gprs"], &[]));
+        assert!(
+            text.contains("link gprs") && text.contains("up: 500 ms ± 100 ms (normal), 20 kbit/s (2.5 kB/s)"),
+            "{text}"
+        );
+        assert!(text.lines().all(|line| line.chars().count() <= COLUMNS), "{text}");
+        assert_eq!(links(&smart_home(&[], &[])), "");
+    }
+
+    #[test]
+    fn faults_are_told_with_their_times() {
+        let workload = smart_home(&[], &["kill:at=30s,for=5s", "reset:at=45s,share=20%"]);
+        let found = fault::occurrences(&workload.faults, 1, Duration::from_secs(60)).expect("they fit");
+        let expected = "  fault kill            at 30 s for 5 s of the system\n  \
+                        fault reset           at 45 s of 20 % of the connections\n";
+        assert_eq!(super::faults(&workload, &found), expected);
+        assert_eq!(super::faults(&smart_home(&[], &[]), &[]), "");
     }
 }

@@ -2,6 +2,8 @@
 
 use std::error::Error;
 
+use pubmark_runner::{ErrorKind, RunError};
+
 use crate::exit_code::ExitCode;
 
 /// What a verb answers.
@@ -20,6 +22,24 @@ pub struct Failure {
     pub diagnostic: Option<Box<dyn miette::Diagnostic + Send + Sync>>,
 }
 
+impl From<RunError> for Failure {
+    fn from(error: RunError) -> Failure {
+        let RunError { kind, chain, hint, diagnostic } = error;
+        Failure { exit: exit_of(kind), chain, hint, diagnostic }
+    }
+}
+
+fn exit_of(kind: ErrorKind) -> ExitCode {
+    match kind {
+        ErrorKind::Input | ErrorKind::Unsupported | ErrorKind::TooLarge => ExitCode::Usage,
+        ErrorKind::NotInstalled | ErrorKind::System => ExitCode::SystemFailed,
+        ErrorKind::NodeLost => ExitCode::InvalidRun,
+        ErrorKind::NotWritten => ExitCode::NotWritten,
+        ErrorKind::Interrupted => ExitCode::Interrupted,
+        ErrorKind::Internal => ExitCode::Internal,
+    }
+}
+
 impl Failure {
     /// A failure with a message of ours.
     pub fn new(exit: ExitCode, message: impl Into<String>) -> Failure {
@@ -33,23 +53,12 @@ impl Failure {
 
     /// The message of an error and of everything that caused it.
     pub fn from_error(exit: ExitCode, error: &(dyn Error + 'static)) -> Failure {
-        let mut chain = vec![error.to_string()];
-        let mut cause = error.source();
-        while let Some(error) = cause {
-            chain.push(error.to_string());
-            cause = error.source();
-        }
-        Failure { exit, chain, hint: None, diagnostic: None }
+        Failure { exit, ..RunError::from_error(ErrorKind::Internal, error).into() }
     }
 
     /// A finding in a file that the user wrote.
     pub fn in_file(diagnostic: impl miette::Diagnostic + Send + Sync + 'static) -> Failure {
-        Failure {
-            exit: ExitCode::Usage,
-            chain: vec![diagnostic.to_string()],
-            hint: None,
-            diagnostic: Some(Box::new(diagnostic)),
-        }
+        RunError::in_file(diagnostic).into()
     }
 
     /// Puts what was being done in front.

@@ -4,11 +4,11 @@ use std::time::Duration;
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use pubmark_engine::progress::Totals;
-use pubmark_engine::run::Phase;
 use pubmark_protocol::clock;
+use pubmark_runner::{Phase, RunEvent, RunObserver, RunProgress};
 
 use crate::printer::Printer;
-use crate::units::seconds;
+use crate::values::seconds;
 
 /// Time between two drawings.
 const REDRAW: Duration = Duration::from_millis(200);
@@ -51,23 +51,9 @@ struct Rates {
     delivered_per_s: f64,
 }
 
-impl<'a> Progress<'a> {
-    /// Shows nothing before the first phase.
-    pub fn new(printer: &'a Printer) -> Progress<'a> {
-        let bar = printer.is_watched().then(|| {
-            let bar = ProgressBar::with_draw_target(None, ProgressDrawTarget::stderr());
-            // A template without keys that could be wrong: the text is ours.
-            if let Ok(style) = ProgressStyle::with_template("{msg}") {
-                bar.set_style(style);
-            }
-            bar
-        });
-        let shown_ns = clock::monotonic_ns();
-        Progress { printer, bar, finished: String::new(), phase: None, shown_ns, earlier: None, rates: None }
-    }
-
+impl RunObserver for Progress<'_> {
     /// A phase begins; the one before has ended.
-    pub fn phase(&mut self, phase: Phase) {
+    fn phase(&mut self, phase: Phase) {
         let now_ns = clock::monotonic_ns();
         if let Some((ended, began_ns)) = self.phase.replace((phase, now_ns)) {
             let took = Duration::from_millis((now_ns - began_ns) / 1_000_000);
@@ -78,15 +64,16 @@ impl<'a> Progress<'a> {
     }
 
     /// How it goes. Called often; draws as often as it can be read.
-    pub fn update(&mut self, phase: Phase, elapsed: Duration, length: Option<Duration>, totals: &Totals) {
+    fn progress(&mut self, progress: &RunProgress) {
+        let RunProgress { phase, elapsed, length, totals } = *progress;
         let now_ns = clock::monotonic_ns();
-        self.take_rates(now_ns, totals);
+        self.take_rates(now_ns, &totals);
         let every = if self.bar.is_some() { REDRAW } else { LINE };
         if now_ns - self.shown_ns < every.as_nanos() as u64 {
             return;
         }
         self.shown_ns = now_ns;
-        let figures = figures(phase, totals, self.rates);
+        let figures = figures(phase, &totals, self.rates);
         match &self.bar {
             Some(bar) => bar.set_message(format!(
                 "  phases    {}{} {}\n            {figures}",
@@ -100,6 +87,43 @@ impl<'a> Progress<'a> {
                 self.printer.note(&format!("{} {}{of}: {figures}", name(phase), seconds(elapsed)));
             }
         }
+    }
+
+    fn event(&mut self, event: &RunEvent) {
+        self.printer.note(&match event {
+            RunEvent::WaitsForNodes { nodes, observers, address } => {
+                format!("waiting for {} at {address}", nodes_in_words(*nodes, *observers))
+            }
+            RunEvent::NodeJoined { name, address } => format!("`{name}` joined from {address}"),
+            RunEvent::NodeRefused { reason } => format!("refused {reason}"),
+            RunEvent::NodeLeft { name, reason } => format!("`{name}` left: {reason}"),
+        });
+    }
+}
+
+fn nodes_in_words(nodes: usize, observers: usize) -> String {
+    let words = |count: usize, one: &str, several: &str| match count {
+        0 => None,
+        1 => Some(format!("1 {one}")),
+        _ => Some(format!("{count} {several}")),
+    };
+    let kinds = [words(nodes, "node", "nodes"), words(observers, "observer", "observers")];
+    kinds.into_iter().flatten().collect::<Vec<_>>().join(" and ")
+}
+
+impl<'a> Progress<'a> {
+    /// Shows nothing before the first phase.
+    pub fn new(printer: &'a Printer) -> Progress<'a> {
+        let bar = printer.is_watched().then(|| {
+            let bar = ProgressBar::with_draw_target(None, ProgressDrawTarget::stderr());
+            // A template without keys that could be wrong: the text is ours.
+            if let Ok(style) = ProgressStyle::with_template("{msg}") {
+                bar.set_style(style);
+            }
+            bar
+        });
+        let shown_ns = clock::monotonic_ns();
+        Progress { printer, bar, finished: String::new(), phase: None, shown_ns, earlier: None, rates: None }
     }
 
     /// Takes the drawing away.

@@ -9,6 +9,7 @@ use pubmark_record::record::Record;
 use pubmark_record::store::{self, StoreError, Stored};
 use pubmark_report::exports;
 use pubmark_report::terminal::{self, TerminalOptions};
+use pubmark_runner::save;
 
 use crate::exit_code::ExitCode;
 use crate::failure::Failure;
@@ -39,25 +40,9 @@ pub fn folder_of(run: &Path) -> PathBuf {
     run.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new(".")).to_owned()
 }
 
-/// There is no place to keep a run; nothing was started.
-pub fn unstored(error: &StoreError) -> Failure {
-    Failure::from_error(ExitCode::Usage, error).hint("choose another folder with `--out`")
-}
-
-/// Something of a run that was made could not be kept.
-pub fn unwritten(error: &StoreError) -> Failure {
-    Failure::from_error(ExitCode::NotWritten, error)
-        .hint("free space, or choose another disk with `--out`; `--json` prints the record, wherever it cannot be kept")
-}
-
 /// Writes a file, whole or not at all.
 pub fn write(path: &Path, text: &str) -> Result<(), Failure> {
-    if let Some(folder) = path.parent() {
-        std::fs::create_dir_all(folder).map_err(|error| {
-            Failure::from_error(ExitCode::Usage, &error).during(format!("failed to create `{}`", folder.display()))
-        })?;
-    }
-    store::write_whole(path, text.as_bytes()).map_err(|error| unstored(&error))
+    Ok(save::write(path, text)?)
 }
 
 /// Writes a new file with these rights, whatever the process's own mask of them; nobody else can open it before it has them.

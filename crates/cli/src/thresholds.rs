@@ -3,7 +3,7 @@
 use pubmark_record::threshold::{ThresholdError, metrics};
 
 use crate::failure::Failure;
-use crate::suggestion;
+use pubmark_runner::suggestion;
 
 /// The failure for limits that cannot be read, given by `flag`.
 pub fn unread(flag: &str, error: &ThresholdError) -> Failure {

@@ -18,11 +18,11 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("broker", &["protocol", "wire"]),
     ("systems", &["record"]),
     ("links", &["protocol"]),
-    ("faults", &["systems", "links"]),
     ("engine", &["protocol", "metrics", "record"]),
     ("cluster", &["engine", "protocol"]),
     ("report", &["record", "metrics"]),
     ("protocols", &["adapters", "engine", "protocol"]),
+    ("runner", &["cluster", "engine", "links", "metrics", "protocol", "protocols", "record", "report", "systems"]),
 ];
 
 /// May use everything: the binary, and what is only built to test and measure.

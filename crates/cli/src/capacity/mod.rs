@@ -14,13 +14,13 @@ use pubmark_record::reserve::RESERVED_BYTES;
 use pubmark_record::store::{self, RunFolder, StoreError};
 use pubmark_record::time::UtcTime;
 use pubmark_report::numbers;
+use pubmark_runner::{command_line, now, save};
 use pubmark_systems::environment;
 
 use crate::exit_code::ExitCode;
 use crate::failure::Failure;
-use crate::measurement::Measured;
 use crate::printer::Printer;
-use crate::{command_line, commands, recording, rendering};
+use crate::rendering;
 use search::{Bounds, Found, Search};
 use trial::{Made, Trials, is_doubtful};
 
@@ -51,7 +51,7 @@ impl Capacity<'_> {
     /// Searches, and writes the record into the folder; why that could not be done stands beside it.
     pub fn perform(&self) -> Result<(CapacityRecord, Option<Failure>), Failure> {
         let began = Instant::now();
-        let started_at = UtcTime::from_system_time(recording::now()).rfc3339();
+        let started_at = UtcTime::from_system_time(now()).rfc3339();
         let mut search = Search::new(self.bounds);
         let mut trials: Vec<Trial> = vec![];
         let mut seen: Option<Seen> = None;
@@ -86,14 +86,13 @@ impl Capacity<'_> {
 
     /// Keeps a trial's record and notes what it tells of the system.
     fn keep(&self, made: &mut Made, number: usize, seen: &mut Option<Seen>) -> Result<(), Failure> {
-        let Some(Measured { record, histograms, .. }) = made.measured.take() else { return Ok(()) };
+        let Some(mut outcome) = made.measured.take() else { return Ok(()) };
         let name = format!("trials/{number:02}");
-        let unwritten = |error: StoreError| rendering::unwritten(&error);
+        let unwritten = |error: StoreError| save::unwritten(&error);
         let folder = RunFolder::at(&self.folder.path().join(&name)).map_err(unwritten)?;
         let reserve = folder.reserve(RESERVED_BYTES).map_err(unwritten)?;
-        let mut record = record;
-        record.run = name.clone();
-        let record = commands::run::keep(record, &histograms, &folder, reserve).whole()?;
+        outcome.record.run.clone_from(&name);
+        let record = outcome.save(&folder, reserve).whole()?;
         made.trial.folder = Some(name);
         match seen {
             Some(seen) => seen.environment.load_after = record.environment.load_after,
@@ -125,12 +124,12 @@ impl Capacity<'_> {
             schema_version: CAPACITY_SCHEMA_VERSION,
             pubmark_version: env!("CARGO_PKG_VERSION").to_owned(),
             name: self.folder.name().to_owned(),
-            command: command_line::of_this_process(&self.secret_parameters()),
+            command: command_line::shown(self.trials.host.command.clone(), &self.secret_parameters()),
             started_at,
             took_s: took.as_secs_f64(),
             status,
-            workload: self.trials.run.workload.clone(),
-            seed: self.trials.run.setup.seed,
+            workload: self.trials.spec.workload.name().to_owned(),
+            seed: self.trials.spec.load.seed,
             knob: self.trials.knob,
             objectives: self.objectives.clone(),
             system: seen.system,
@@ -144,12 +143,12 @@ impl Capacity<'_> {
 
     /// Parameters that the workload makes passwords of. Every trial has loaded it, so that a failure is known by now.
     fn secret_parameters(&self) -> Vec<String> {
-        self.trials.run.load().map(|workload| workload.secret_parameters).unwrap_or_default()
+        self.trials.spec.load().map(|workload| workload.secret_parameters).unwrap_or_default()
     }
 
     fn write(&self, record: &CapacityRecord) -> Result<(), Failure> {
         let folder = self.folder.path();
-        let json = store::to_json(record).map_err(|error| rendering::unwritten(&error))?;
+        let json = store::to_json(record).map_err(|error| save::unwritten(&error))?;
         // The record first: the rest can be made from it.
         rendering::write(&folder.join(CAPACITY_FILE), &json)
             .and_then(|()| rendering::write_files(&pubmark_report::exports::capacity(record), folder))

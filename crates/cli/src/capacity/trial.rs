@@ -1,7 +1,6 @@
 //! One trial: a short run at a load, held against the objectives.
 
 use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use pubmark_model::workload::Workload;
@@ -10,14 +9,13 @@ use pubmark_record::experiment::FailureKind;
 use pubmark_record::figures::Unit;
 use pubmark_record::record::{Record, VerdictStatus};
 use pubmark_record::threshold::{Answer, Judged, Objectives, Operator};
+use pubmark_runner::{Host, RunOutcome, RunSpec};
 
 use super::search::Verdict;
-use crate::commands::run_arguments::Run;
 use crate::experiment::classify::{self, End};
 use crate::failure::Failure;
-use crate::measurement::Measured;
 use crate::printer::Printer;
-use crate::target::Wanted;
+use crate::progress::Progress;
 
 /// Messages that a window should hold: a p99 needs 1,000, and twice as many make it steady.
 const WANTED_MESSAGES: f64 = 2_000.0;
@@ -28,16 +26,16 @@ const CLEAR_SHARE: f64 = 0.95;
 
 /// What all trials of a search have in common.
 pub struct Trials<'a> {
-    /// The run as written, at factor 1.
-    pub run: Run,
+    /// The run at factor 1.
+    pub spec: RunSpec,
     /// What the factor multiplies.
     pub knob: Knob,
     /// What must hold.
     pub objectives: &'a Objectives,
     /// Length of the window, where it is fixed.
     pub duration: Option<Duration>,
-    /// Set when the search is to be stopped.
-    pub stop: &'a Arc<AtomicBool>,
+    /// This machine, and what ends the search.
+    pub host: &'a Host,
 }
 
 /// A trial that was made.
@@ -47,18 +45,19 @@ pub struct Made {
     /// For the search.
     pub verdict: Verdict,
     /// What was measured, where it came to that.
-    pub measured: Option<Measured>,
+    pub measured: Option<RunOutcome>,
 }
 
 impl Trials<'_> {
-    /// The run's arguments at a factor.
-    pub fn at(&self, factor: f64) -> Run {
-        let mut run = self.run.clone();
+    /// The run at a factor.
+    pub fn at(&self, factor: f64) -> RunSpec {
+        let mut spec = self.spec.clone();
+        let load = &mut spec.load;
         match self.knob {
-            Knob::Rate => run.rate *= factor,
-            Knob::Scale => run.scale = (f64::from(run.scale) * factor).round().clamp(1.0, f64::from(u32::MAX)) as u32,
+            Knob::Rate => load.rate *= factor,
+            Knob::Scale => load.scale = (f64::from(load.scale) * factor).round().clamp(1.0, f64::from(u32::MAX)) as u32,
         }
-        run
+        spec
     }
 
     /// Messages offered per second by a workload, devices that are offline included; `None` for a flood.
@@ -68,9 +67,8 @@ impl Trials<'_> {
 
     /// Makes a trial; `None` if it was stopped.
     pub fn make(&self, factor: f64, attempt: u32, printer: &Printer) -> Result<Option<Made>, Failure> {
-        let mut run = self.at(factor);
-        let spoken = run.spoken()?;
-        let workload = Arc::new(run.load()?);
+        let mut spec = self.at(factor).self_contained();
+        let workload = Arc::new(spec.load()?);
         if !workload.faults.is_empty() {
             return Err(Failure::usage(
                 "a workload with faults has no capacity: what it carries depends on when it is looked at",
@@ -78,15 +76,13 @@ impl Trials<'_> {
             .hint("`pubmark run` shows what its faults do"));
         }
         let offered_per_s = Trials::offered_per_s(&workload).unwrap_or(0.0);
-        run.duration = self.duration.unwrap_or_else(|| window(offered_per_s));
-        let wanted = Wanted::of(&run, spoken, &workload, self.stop)?;
-        let fleet = run.fleet(&workload, spoken)?;
-        let measurement = run.measurement(Arc::clone(&workload), fleet, spoken, wanted, self.stop)?;
+        spec.window.duration = self.duration.unwrap_or_else(|| window(offered_per_s));
+        let run = spec.check_loaded(workload, self.host)?.prepare()?;
         let mut trial = Trial {
             factor,
             offered_per_s,
-            devices: measurement.fleet.device_count() as u64,
-            duration_s: run.duration.as_secs_f64(),
+            devices: run.fleet.device_count() as u64,
+            duration_s: spec.window.duration.as_secs_f64(),
             attempt,
             outcome: TrialOutcome::Failed,
             reason: None,
@@ -102,10 +98,10 @@ impl Trials<'_> {
             verdict: None,
             folder: None,
         };
-        let measured = match measurement.repeat(1, &run.workload, printer, self.stop) {
+        let measured = match run.repeat(1, spec.workload.name(), &mut Progress::new(printer)) {
             Ok(measured) => measured,
-            Err(failure) => {
-                return match classify::failed(failure)? {
+            Err(error) => {
+                return match classify::failed(error)? {
                     End::Fails { text, .. } => {
                         trial.reason = Some(text);
                         let verdict = Verdict { outcome: TrialOutcome::Failed, is_clear: false };
@@ -248,9 +244,9 @@ mod tests {
     #[test]
     fn objectives_that_are_met_are_met_whatever_the_generators_state() {
         let objectives = Objectives::parse("p99<1s,loss=0").unwrap();
-        let stop = Arc::new(AtomicBool::new(false));
-        let trials =
-            Trials { run: Run::of("hello"), knob: Knob::Rate, objectives: &objectives, duration: None, stop: &stop };
+        let host = Host::this();
+        let spec = RunSpec::new("hello");
+        let trials = Trials { spec, knob: Knob::Rate, objectives: &objectives, duration: None, host: &host };
         let mut record = sample::record();
         let limited = End::Fails { kind: FailureKind::GeneratorLimited, text: "V01: slow".to_owned() };
         assert_eq!(trials.judge(&record, &limited).0, TrialOutcome::Held);

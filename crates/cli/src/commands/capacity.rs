@@ -9,17 +9,18 @@ use pubmark_record::record::Status;
 use pubmark_record::store::RunFolder;
 use pubmark_record::threshold::Objectives;
 use pubmark_report::terminal::{self, TerminalOptions};
+use pubmark_runner::save::{self, no_folder};
+use pubmark_runner::spec::Window;
+use pubmark_runner::{Host, RunSpec, now};
 
 use crate::capacity::search::Bounds;
 use crate::capacity::trial::Trials;
-use crate::commands::run_arguments::Run;
 use crate::commands::setup::Setup;
 use crate::exit_code::ExitCode;
 use crate::failure::{Failure, Outcome};
-use crate::placement::{self, rate_factor};
 use crate::printer::Printer;
-use crate::units::{duration, positive_duration};
-use crate::{recording, rendering, signals, thresholds};
+use crate::values::{duration, positive_duration, rate_factor};
+use crate::{host, signals, thresholds};
 
 /// Messages per second at which a search begins where the workload itself offers less.
 const FIRST_RATE_PER_S: f64 = 1_000.0;
@@ -109,24 +110,22 @@ impl Capacity {
     /// Searches and shows what was found.
     pub fn perform(self: Box<Self>, printer: &Printer) -> Outcome {
         let objectives = Objectives::parse(&self.slo).map_err(|error| thresholds::unread("--slo", &error))?;
-        let run = self.run();
-        let bounds = self.bounds(&run)?;
-        placement::pin_generator(&placement::pins(&self.setup.pin)?)?;
-        let stop = signals::watch()?;
+        let spec = self.spec();
+        let bounds = self.bounds(&spec)?;
+        let host = Host { stop: signals::watch()?, ..host::this() };
         // A path's slashes become hyphens in the folder's name.
         let name = format!("capacity-{}", self.workload);
-        let folder =
-            RunFolder::create(&self.out, &name, recording::now()).map_err(|error| rendering::unstored(&error))?;
+        let folder = RunFolder::create(&self.out, &name, now()).map_err(|error| no_folder(&error))?;
         let capacity = crate::capacity::Capacity {
             trials: Trials {
-                run,
+                spec,
                 knob: match self.vary {
                     Vary::Rate => Knob::Rate,
                     Vary::Scale => Knob::Scale,
                 },
                 objectives: &objectives,
                 duration: self.duration,
-                stop: &stop,
+                host: &host,
             },
             bounds,
             within: self.within,
@@ -138,7 +137,7 @@ impl Capacity {
             // A search that never began leaves no folder; one with something in it stays.
             let _ = std::fs::remove_dir(folder.path());
         })?;
-        let unwritten = unwritten.or_else(|| folder.mark_latest().err().map(|error| rendering::unwritten(&error)));
+        let unwritten = unwritten.or_else(|| folder.mark_latest().err().map(|error| save::unwritten(&error).into()));
         if self.json {
             let json = serde_json::to_string_pretty(&record)
                 .map_err(|error| Failure::from_error(ExitCode::Internal, &error))?;
@@ -152,12 +151,15 @@ impl Capacity {
     }
 
     /// A trial's run at factor 1.
-    fn run(&self) -> Run {
-        Run { setup: self.setup.clone(), warmup: self.warmup, drain: self.drain, ..Run::of(&self.workload) }
+    fn spec(&self) -> RunSpec {
+        let mut spec = RunSpec::new(&self.workload);
+        self.setup.clone().apply(&mut spec);
+        spec.window = Window { warmup: self.warmup, drain: self.drain, ..Window::default() };
+        spec
     }
 
-    fn bounds(&self, run: &Run) -> Result<Bounds, Failure> {
-        let workload = run.load()?;
+    fn bounds(&self, spec: &RunSpec) -> Result<Bounds, Failure> {
+        let workload = spec.load()?;
         let Some(offered_per_s) = Trials::offered_per_s(&workload).filter(|rate| *rate > 0.0) else {
             return Err(Failure::usage(format!("`{}` sends as fast as it can: it has no load to vary", self.workload))
                 .hint("`pubmark run` with this workload shows the highest throughput itself"));

@@ -6,14 +6,14 @@ use clap::Args;
 use pubmark_model::builtin;
 use pubmark_model::fleet::Fleet;
 use pubmark_record::threshold::{Conditions, Objectives};
+use pubmark_runner::RunSpec;
 
 use crate::check::judging::{Demands, judge};
 use crate::check::{Checked, json, junit, subject, text};
-use crate::commands::run_arguments::Run;
 use crate::exit_code::ExitCode;
 use crate::failure::{Failure, Outcome};
 use crate::printer::Printer;
-use crate::{links, rendering, thresholds};
+use crate::{dry_run, rendering, thresholds};
 
 /// Hold a run or an experiment against limits and a baseline.
 ///
@@ -83,16 +83,16 @@ impl Check {
             return Err(Failure::usage(format!("`{name}` is a workload, and limits are for runs of it"))
                 .hint(format!("`pubmark run {name}` first; `pubmark check {name}` alone checks the file")));
         }
-        let workload = Run::of(name).load()?;
+        let workload = RunSpec::new(name).load()?;
         let fleet = Fleet::new(&workload, 1);
         let counted = |number: usize, one: &str| format!("{number} {one}{}", if number == 1 { "" } else { "s" });
         let devices = counted(fleet.device_count(), "device");
         let subscribers = counted(fleet.subscribers().len(), "subscriber");
         let variant = workload.variant.as_str();
         let mut text = format!("  workload  {}, {variant}: {devices}, {subscribers}\n", workload.name);
-        match links::told(&workload) {
-            told if told.is_empty() => text.push_str("  links     none\n"),
-            told => text.push_str(&told),
+        match dry_run::links(&workload) {
+            links if links.is_empty() => text.push_str("  links     none\n"),
+            links => text.push_str(&links),
         }
         printer.result(&text)?;
         Ok(ExitCode::Ok)

@@ -7,10 +7,10 @@ use pubmark_cluster::credentials::{self, COORDINATOR_FOLDER, MOST_VALID_DAYS, NO
 use pubmark_cluster::{ClusterError, Credentials};
 use pubmark_record::time::UtcTime;
 
-use crate::cluster;
 use crate::exit_code::ExitCode;
 use crate::failure::{Failure, Outcome};
 use crate::printer::Printer;
+use pubmark_runner as runner;
 
 /// Prepare runs on several machines
 #[derive(Debug, Args)]
@@ -61,7 +61,7 @@ fn init(folder: &Path, days: u32, printer: &Printer) -> Outcome {
         }
     })?;
     let own =
-        Credentials::read(&folder.join(COORDINATOR_FOLDER), None).map_err(|error| cluster::unusable(&error, folder))?;
+        Credentials::read(&folder.join(COORDINATOR_FOLDER), None).map_err(|error| runner::unusable(&error, folder))?;
     let until = own.validity().map(|(_, until)| day(until)).unwrap_or_default();
     let [coordinator, node] = [COORDINATOR_FOLDER, NODE_FOLDER].map(|name| folder.join(name));
     let (coordinator, node) = (coordinator.display(), node.display());
@@ -86,7 +86,7 @@ fn show(folder: &Path, printer: &Printer) -> Outcome {
         vec![folder]
     };
     for folder in folders {
-        let credentials = Credentials::read(folder, None).map_err(|error| cluster::unusable(&error, folder))?;
+        let credentials = Credentials::read(folder, None).map_err(|error| runner::unusable(&error, folder))?;
         let Some((role, (since, until))) = credentials.role().zip(credentials.validity()) else {
             return Err(Failure::usage(format!("{} holds no certificate of a cluster", folder.display()))
                 .hint("`pubmark cluster init` makes them"));

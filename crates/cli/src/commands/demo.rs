@@ -8,7 +8,7 @@ use clap::Args;
 use crate::commands::run_arguments::Run;
 use crate::failure::Outcome;
 use crate::printer::Printer;
-use crate::units::positive_duration;
+use crate::values::positive_duration;
 
 /// Run a smart home on the built-in broker for ten seconds, to see what comes out.
 ///
@@ -41,8 +41,8 @@ impl Demo {
     /// Runs the demonstration.
     pub fn perform(self, printer: &Printer) -> Outcome {
         let mut run = Run {
-            duration: self.duration,
-            warmup: Duration::from_secs(2),
+            duration: Some(self.duration),
+            warmup: Some(Duration::from_secs(2)),
             out: self.out,
             json: self.json,
             quiet: self.quiet,

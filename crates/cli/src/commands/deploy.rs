@@ -8,6 +8,7 @@ use std::time::Duration;
 use clap::Args;
 use pubmark_cluster::credentials;
 use pubmark_model::builtin;
+use pubmark_runner::{RunSpec, brokerless, command_line, log_in, spoken, target};
 use pubmark_systems::StartOptions;
 use pubmark_systems::launch::rendered;
 use pubmark_systems::limits::{self, Machine, ResourceLimits};
@@ -16,11 +17,10 @@ use crate::commands::run_arguments::Run;
 use crate::deploy::apply::Applied;
 use crate::deploy::{CREDENTIALS, Deployment, Kind, Workload};
 use crate::exit_code::ExitCode;
-use crate::experiment::arguments;
 use crate::failure::{Failure, Outcome};
 use crate::printer::Printer;
-use crate::units::positive_duration;
-use crate::{brokerless, command_line, log_in, rendering, signals, target};
+use crate::values::positive_duration;
+use crate::{rendering, signals};
 
 /// Longest wait for the end of a run that was applied, if nothing else is said.
 const APPLY_LIMIT: Duration = Duration::from_secs(3600);
@@ -106,8 +106,8 @@ fn anywhere(text: &str) -> Result<ResourceLimits, String> {
 impl Deploy {
     /// Writes the files and says what to type next.
     pub fn perform(self, printer: &Printer) -> Outcome {
-        let run = self.check()?;
-        let deployment = self.deployment(&run)?;
+        let spec = self.check()?;
+        let deployment = self.deployment(&spec)?;
         let files = deployment.files(self.kind);
         if let Some((name, _)) = files.iter().find(|(name, _)| self.out.join(name).exists()) {
             return Err(Failure::usage(format!("`{}` is there already", self.out.join(name).display()))
@@ -147,7 +147,7 @@ impl Deploy {
     }
 
     /// Names that an orchestrator takes (RFC 1123), and options that a run takes, which are given.
-    fn check(&self) -> Result<Run, Failure> {
+    fn check(&self) -> Result<RunSpec, Failure> {
         let fits = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';
         let edge = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit();
         let name = &self.name;
@@ -159,15 +159,15 @@ impl Deploy {
             return Err(Failure::usage("`--apply` hands a manifest to `kubectl`, and this makes none")
                 .hint("`pubmark deploy kubernetes … --apply`; for the others, what is printed without `--apply`"));
         }
-        let words = ["pubmark", "run", "workload"].map(str::to_owned).into_iter().chain(self.options.iter().cloned());
-        let run = arguments::read(&words.collect::<Vec<_>>())?;
-        if run.nodes.is_some() || run.setup.local_nodes.is_some() {
+        let words = std::iter::once("workload".to_owned()).chain(self.options.iter().cloned());
+        let spec = Run::read(&words.collect::<Vec<_>>())?.spec()?;
+        if spec.nodes.nodes.is_some() || spec.nodes.local_nodes.is_some() {
             return Err(Failure::usage("the number of nodes stands before `--`").hint("`--nodes 5 -- --qos 1`"));
         }
-        if run.setup.endpoint.is_some() {
-            brokerless::refuse_machines(self.nodes, run.spoken()?)?;
+        if spec.target.endpoint.is_some() {
+            brokerless::refuse_machines(self.nodes, spoken::of(&spec)?)?;
         }
-        Ok(run)
+        Ok(spec)
     }
 
     /// OPTIONS without the password, which goes to the coordinator in a file of its secrets: what a container is started with is
@@ -192,12 +192,12 @@ impl Deploy {
         Ok(options)
     }
 
-    fn deployment(&self, run: &Run) -> Result<Deployment, Failure> {
+    fn deployment(&self, spec: &RunSpec) -> Result<Deployment, Failure> {
         let has_endpoint = self.options.iter().any(|word| word == "--endpoint" || word.starts_with("--endpoint="));
         let mut options = self.options()?;
         let mut credentials = credentials::fresh(credentials::VALID_DAYS)
             .map_err(|error| Failure::from_error(ExitCode::Internal, &error))?;
-        let log_in = log_in::of(run)?.filter(|_| options.len() != self.options.len());
+        let log_in = log_in::of(&spec.connection)?.filter(|_| options.len() != self.options.len());
         if let Some(log_in) = log_in {
             credentials[0].push((PASSWORD_FILE, format!("{}\n", log_in.password.expose())));
             options.extend(["--password-file".to_owned(), format!("{CREDENTIALS}/{PASSWORD_FILE}")]);
@@ -242,8 +242,7 @@ impl Deploy {
 
     /// The text of a workload's file, which must be one.
     fn file(&self) -> Result<String, Failure> {
-        let run = arguments::read(&["pubmark", "run", &self.workload].map(str::to_owned))?;
-        run.load()?;
+        RunSpec::new(&self.workload).load()?;
         std::fs::read_to_string(&self.workload).map_err(|error| {
             Failure::from_error(ExitCode::Usage, &error).during(format!("failed to read `{}`", self.workload))
         })

@@ -10,8 +10,8 @@ use crate::experiment::conduct::{self, Options};
 use crate::experiment::definition;
 use crate::failure::{Failure, Outcome};
 use crate::printer::Printer;
-use crate::suggestion;
-use crate::units::{duration, positive_duration};
+use crate::values::{duration, positive_duration};
+use pubmark_runner::suggestion;
 
 /// Run an experiment: every combination of what it varies, repeated in random order.
 ///

@@ -10,12 +10,13 @@ use pubmark_model::experiment::{
 use pubmark_model::fault::choice::FaultChoice;
 use pubmark_model::link::choice::LinkChoice;
 use pubmark_model::topology::Topology;
+use pubmark_runner::spec;
 
-use crate::commands::setup::{Netem, Reading, protocol_names, setting};
+use crate::commands::setup::{Netem, Reading, protocol_names};
 use crate::experiment::definition;
 use crate::failure::Failure;
-use crate::placement::{payload_bytes, rate_factor};
-use crate::units::{duration, positive_duration};
+
+use crate::values::{duration, payload_bytes, positive_duration, rate_factor, setting};
 
 /// Values of the axis `link`.
 #[derive(Clone, Debug)]
@@ -186,7 +187,7 @@ impl Grid {
             title: format!("{} on {}", listed(&self.systems), SystemChoice::named(workload).label),
             description: String::new(),
             workload: workload.to_owned(),
-            variant: self.variant.into(),
+            variant: spec::Reading::from(self.variant).into(),
             set: self.set.clone(),
             seed: self.seed,
             order_seed: self.seed,

@@ -10,8 +10,9 @@ use pubmark_systems::{Definition, StartOptions, programs};
 use crate::exit_code::ExitCode;
 use crate::failure::{Failure, Outcome};
 use crate::printer::Printer;
-use crate::target::definition;
-use crate::{protocols, readiness, signals};
+use crate::{protocols, signals};
+use pubmark_runner::readiness;
+use pubmark_runner::target::definition;
 
 /// Install systems that pubmark can start, and see whether they work.
 ///

@@ -9,11 +9,13 @@ use pubmark_cluster::{ClusterError, Credentials};
 use pubmark_systems::awake::Awake;
 use pubmark_systems::{descriptors, environment};
 
-use crate::cluster;
 use crate::exit_code::ExitCode;
 use crate::failure::{Failure, Outcome};
 use crate::printer::Printer;
-use crate::{signals, workers};
+use pubmark_runner as runner;
+use pubmark_runner::workers;
+
+use crate::signals;
 
 /// What is said in place of an address where the coordinator is looked for by multicast DNS.
 const ANNOUNCED: &str = "mdns";
@@ -95,7 +97,7 @@ impl Node {
             Failure::from_error(ExitCode::Internal, &error).during("failed to raise the limit of open files")
         })?;
         let launch = |control, memory| {
-            let mut command = workers::command(control, memory)?;
+            let mut command = workers::command(None, control, memory)?;
             command.args(self.observe.iter().flat_map(|process| ["--observe", process]));
             command.args(self.awake.then_some("--awake"));
             workers::end_with_parent(&mut command);
@@ -112,7 +114,7 @@ impl Node {
         let machine = environment::read();
         let credentials = Credentials::read(&self.credentials, self.token.as_deref())
             .and_then(|credentials| credentials.check(Role::Node).map(|()| credentials))
-            .map_err(|error| cluster::unusable(&error, &self.credentials))?;
+            .map_err(|error| runner::unusable(&error, &self.credentials))?;
         Ok(NodeSettings {
             join: self.join.clone(),
             credentials,

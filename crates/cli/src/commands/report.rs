@@ -9,6 +9,7 @@ use pubmark_record::record::Record;
 use pubmark_record::store::{self, Stored};
 use pubmark_report::exports;
 use pubmark_report::terminal::{self, TerminalOptions};
+use pubmark_runner::save;
 
 use crate::exit_code::ExitCode;
 use crate::failure::Outcome;
@@ -53,7 +54,7 @@ impl Report {
     fn show<Source: Stored>(&self, kind: &Kind<Source>, printer: &Printer) -> Outcome {
         let record: Source = rendering::load_as(&self.run)?;
         if self.json {
-            printer.result(&store::to_json(&record).map_err(|error| rendering::unstored(&error))?)?;
+            printer.result(&store::to_json(&record).map_err(|error| save::no_folder(&error))?)?;
             return Ok(ExitCode::Ok);
         }
         let folder = self.out.clone().unwrap_or_else(|| rendering::folder_of(&self.run));

@@ -1,15 +1,15 @@
 //! What `pubmark run` takes from the command line.
 
 use std::net::SocketAddr;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use clap::Args;
+use clap::{Args, FromArgMatches as _};
 use pubmark_model::fault::choice::FaultChoice;
+use pubmark_runner::{RunError, RunSpec};
 
-use crate::commands::setup::Setup;
-use crate::placement::rate_factor;
-use crate::units::{duration, positive_duration};
+use crate::commands::setup::{Setup, replace, replace_some};
+use crate::values::{duration, positive_duration, rate_factor};
 
 /// Run a workload against a system and record what happened.
 ///
@@ -19,40 +19,40 @@ use crate::units::{duration, positive_duration};
 #[derive(Clone, Debug, Args)]
 #[command(max_term_width = 80)]
 pub struct Run {
-    /// A built-in workload (`pubmark list workloads`) or the path of a workload file
+    /// A built-in workload (`pubmark list workloads`), the path of a workload file, or the run.yaml of a run to make again
     pub workload: String,
 
     #[command(flatten)]
     pub setup: Setup,
 
-    /// Multiply the number of devices
-    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..),
+    /// Multiply the number of devices [default: 1]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..),
           help_heading = "Load")]
-    pub scale: u32,
+    pub scale: Option<u32>,
 
-    /// Multiply the rate of every device
-    #[arg(long, value_name = "FACTOR", default_value_t = 1.0, value_parser = rate_factor, help_heading = "Load")]
-    pub rate: f64,
+    /// Multiply the rate of every device [default: 1]
+    #[arg(long, value_name = "FACTOR", value_parser = rate_factor, help_heading = "Load")]
+    pub rate: Option<f64>,
 
-    /// Length of the measured window
-    #[arg(long, value_name = "TIME", allow_hyphen_values = true, value_parser = positive_duration, default_value = "60s",
+    /// Length of the measured window [default: 60s]
+    #[arg(long, value_name = "TIME", allow_hyphen_values = true, value_parser = positive_duration,
           help_heading = "Load")]
-    pub duration: Duration,
+    pub duration: Option<Duration>,
 
-    /// Load before the window that is not measured
-    #[arg(long, value_name = "TIME", allow_hyphen_values = true, value_parser = duration, default_value = "5s",
+    /// Load before the window that is not measured [default: 5s]
+    #[arg(long, value_name = "TIME", allow_hyphen_values = true, value_parser = duration,
           help_heading = "Load")]
-    pub warmup: Duration,
+    pub warmup: Option<Duration>,
 
-    /// Longest wait for stragglers after the window
-    #[arg(long, value_name = "TIME", allow_hyphen_values = true, value_parser = duration, default_value = "10s",
+    /// Longest wait for stragglers after the window [default: 10s]
+    #[arg(long, value_name = "TIME", allow_hyphen_values = true, value_parser = duration,
           help_heading = "Load")]
-    pub drain: Duration,
+    pub drain: Option<Duration>,
 
-    /// Repeat the run, each time with a fresh system; one folder for each
-    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=1000),
+    /// Repeat the run, each time with a fresh system; one folder for each [default: 1]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1000),
           help_heading = "Load")]
-    pub repeat: u32,
+    pub repeat: Option<u32>,
 
     /// Break something, in place of what the workload breaks: `kill:at=30s,for=5s`, `reset:at=10s,share=20%`,
     /// `pause:mttf=30s,mttr=5s`, `none`; once for each (docs/guide/faults.md)
@@ -64,13 +64,12 @@ pub struct Run {
     pub dry_run: bool,
 
     /// Run on N machines, once so many have joined with `pubmark node`; with --dry-run, count for them
-    #[arg(long, value_name = "N", conflicts_with = "local_nodes", value_parser = clap::value_parser!(u16).range(1..=1000),
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1000),
           help_heading = "Nodes")]
     pub nodes: Option<u16>,
 
     /// Look at what the system takes on its own machines, once N nodes have joined with `pubmark node --observe`
-    #[arg(long, value_name = "N", requires = "endpoint", conflicts_with = "node_exporter",
-          value_parser = clap::value_parser!(u16).range(1..=100), help_heading = "Nodes")]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=100), help_heading = "Nodes")]
     pub observers: Option<u16>,
 
     /// Where nodes join [default: 0.0.0.0:7700]
@@ -108,11 +107,58 @@ pub struct Run {
 }
 
 impl Run {
+    /// The run that the arguments say: a specification's file with changes, or a workload with options.
+    pub fn spec(&self) -> Result<RunSpec, RunError> {
+        let path = Path::new(&self.workload);
+        let mut spec = if RunSpec::is_one(path) { RunSpec::read(path)? } else { RunSpec::new(&self.workload) };
+        self.setup.clone().apply(&mut spec);
+        replace(&mut spec.load.scale, self.scale);
+        replace(&mut spec.load.rate, self.rate);
+        if !self.fault.is_empty() {
+            spec.load.faults = self.fault.clone();
+        }
+        replace(&mut spec.window.warmup, self.warmup);
+        replace(&mut spec.window.duration, self.duration);
+        replace(&mut spec.window.drain, self.drain);
+        replace(&mut spec.repetitions, self.repeat);
+        let nodes = &mut spec.nodes;
+        replace_some(&mut nodes.nodes, self.nodes);
+        replace_some(&mut nodes.observers, self.observers);
+        replace_some(&mut nodes.listen, self.listen);
+        nodes.announce |= self.announce;
+        replace_some(&mut nodes.credentials, self.credentials.clone());
+        replace_some(&mut nodes.join_limit, self.join_limit);
+        Ok(spec)
+    }
+
     /// The arguments of `pubmark run WORKLOAD` without options.
     pub fn of(workload: &str) -> Run {
-        use clap::{Args as _, FromArgMatches as _};
-        let command = Run::augment_args(clap::Command::new("run"));
-        let matches = command.get_matches_from(["run", workload]);
-        Run::from_arg_matches(&matches).expect("a workload is all that is required")
+        Run::read(&[workload.to_owned()]).expect("a workload is all that is required")
+    }
+
+    /// Reads the words behind `pubmark run`.
+    ///
+    /// # Errors
+    /// What clap says of them, in its first line.
+    pub fn read(words: &[String]) -> Result<Run, RunError> {
+        let command = Run::augment_args(clap::Command::new("pubmark run").no_binary_name(true));
+        let matches = command.try_get_matches_from(words).and_then(|matches| Run::from_arg_matches(&matches));
+        matches.map_err(|error| {
+            // clap's text has its own head and hint; its first line says what is wrong.
+            let text = error.to_string();
+            let line = text.lines().next().unwrap_or("unusable arguments");
+            RunError::input(line.strip_prefix("error: ").unwrap_or(line).to_owned())
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_run_does_not_take_is_said_in_its_words() {
+        let error = Run::read(&["hello", "--qos", "9"].map(str::to_owned)).expect_err("QoS 9");
+        assert!(error.chain[0].contains("--qos"), "{error:?}");
     }
 }

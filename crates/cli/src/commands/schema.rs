@@ -8,7 +8,7 @@ use crate::printer::Printer;
 
 /// Print the JSON Schema of a file that people write, or of a record.
 ///
-/// Editors use the schemas of workload and experiment files to complete and check them, programs those of records to read
+/// Editors use the schemas of workload, experiment and run.yaml files to complete and check them, programs those of records to read
 /// record.json, experiment.json and capacity.json.
 #[derive(Debug, Args)]
 pub struct Schema {
@@ -23,6 +23,8 @@ pub enum Of {
     Workload,
     /// An experiment's file
     Experiment,
+    /// run.yaml: the specification of a run
+    Run,
     /// record.json of a run
     Record,
     /// experiment.json of an experiment
@@ -39,6 +41,7 @@ impl Of {
             Of::Experiment => pubmark_model::jsonschema::experiment_schema(),
             Of::ExperimentRecord => pubmark_record::schema::experiment_schema(),
             Of::CapacityRecord => pubmark_record::schema::capacity_schema(),
+            Of::Run => pubmark_runner::spec::schema(),
             Of::Record => pubmark_record::schema::record_schema(),
         }
     }

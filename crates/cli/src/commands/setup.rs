@@ -9,14 +9,13 @@ use clap::{Args, ValueEnum};
 use pubmark_model::link::choice::LinkChoice;
 use pubmark_model::secret::Secret;
 use pubmark_model::topology::Topology;
-use pubmark_model::workload::{Placement, Variant, Workload};
-use pubmark_systems::BackEndChoice;
+use pubmark_runner::RunSpec;
+use pubmark_runner::sources::Sources;
+use pubmark_runner::spec;
 use pubmark_systems::limits::ResourceLimits;
 
-use crate::placement::{limits, payload_bytes};
 use crate::protocols::{self, known::KNOWN};
-use crate::sources::Sources;
-use crate::units::positive_duration;
+use crate::values::{limits, payload_bytes, positive_duration, setting};
 
 /// What is measured, by what load, over which connections; how much of the load and how long is the command's own.
 #[derive(Clone, Debug, Args)]
@@ -35,7 +34,7 @@ pub struct Setup {
     pub endpoint: Option<String>,
 
     /// node_exporter of the endpoint's machine, for what the whole machine used: `http://host:9100`
-    #[arg(long, value_name = "URL", requires = "endpoint", help_heading = "What is measured")]
+    #[arg(long, value_name = "URL", help_heading = "What is measured")]
     pub node_exporter: Option<String>,
 
     /// Protocol that clients speak [default: by the endpoint's scheme, or the first of these that the system offers]
@@ -57,37 +56,37 @@ pub struct Setup {
     pub subscribe_protocol: Option<String>,
 
     /// Where subscribers connect, if their protocol has an endpoint of its own
-    #[arg(long, value_name = "URL", requires = "endpoint", help_heading = "What is measured")]
+    #[arg(long, value_name = "URL", help_heading = "What is measured")]
     pub subscribe_endpoint: Option<String>,
 
     /// Configuration of a system that pubmark starts: `default` is what the package ships, `tuned` set for the load, each change
-    /// named in the record; `pubmark list systems` shows each system's
-    #[arg(long, value_name = "PROFILE", default_value = "default", help_heading = "What is measured")]
-    pub profile: String,
+    /// named in the record; `pubmark list systems` shows each system's [default: default]
+    #[arg(long, value_name = "PROFILE", help_heading = "What is measured")]
+    pub profile: Option<String>,
 
-    /// What carries the protocol to a system that pubmark starts; an endpoint says it with its scheme (`ws://`)
-    #[arg(long, value_enum, default_value = "tcp", conflicts_with = "endpoint", help_heading = "What is measured")]
-    pub transport: Transport,
+    /// What carries the protocol to a system that pubmark starts; an endpoint says it with its scheme (`ws://`) [default: tcp]
+    #[arg(long, value_enum, help_heading = "What is measured")]
+    pub transport: Option<Transport>,
 
     /// What runs a system that pubmark starts: a program of this machine, or a container
-    #[arg(long, value_enum, conflicts_with = "endpoint", help_heading = "What is measured")]
+    #[arg(long, value_enum, help_heading = "What is measured")]
     pub back_end: Option<BackEnd>,
 
     /// Address of this machine at which a system that pubmark starts listens, for nodes on others [default: 127.0.0.1]
-    #[arg(long, value_name = "ADDRESS", conflicts_with = "endpoint", help_heading = "What is measured")]
+    #[arg(long, value_name = "ADDRESS", help_heading = "What is measured")]
     pub system_host: Option<Ipv4Addr>,
 
     /// Image of the container, in place of the system's own
-    #[arg(long, value_name = "IMAGE", conflicts_with = "endpoint", help_heading = "What is measured")]
+    #[arg(long, value_name = "IMAGE", help_heading = "What is measured")]
     pub image: Option<String>,
 
     /// Several brokers as one system: `3:bridge`, `3:cluster`, or `5:shard` for independent ones
-    #[arg(long, value_name = "N:MODE", value_parser = Topology::parse, conflicts_with = "endpoint",
+    #[arg(long, value_name = "N:MODE", value_parser = Topology::parse,
           help_heading = "What is measured")]
     pub topology: Option<Topology>,
 
     /// What each broker may use: `cpu=0.5,memory=256MB,cores=1`, or a set such as `mq-bench-1`
-    #[arg(long, value_name = "LIMITS", value_parser = limits, conflicts_with = "endpoint",
+    #[arg(long, value_name = "LIMITS", value_parser = limits,
           help_heading = "What is measured")]
     pub limit: Option<ResourceLimits>,
 
@@ -96,16 +95,16 @@ pub struct Setup {
     pub pin: Vec<String>,
 
     /// Leave limits of the system as they are, even if the workload's messages are too large for it
-    #[arg(long, conflicts_with = "endpoint", help_heading = "What is measured")]
+    #[arg(long, help_heading = "What is measured")]
     pub strict_defaults: bool,
 
     /// Delivery level of all devices and subscribers, in place of the workload's
     #[arg(long, value_name = "0|1|2", value_parser = clap::value_parser!(u8).range(0..=2), help_heading = "Load")]
     pub qos: Option<u8>,
 
-    /// Reading of a published workload: with the errors its figures were made with, or as its text means it
-    #[arg(long, value_enum, default_value = "corrected", help_heading = "Load")]
-    pub variant: Reading,
+    /// Reading of a published workload: with the errors its figures were made with, or as its text means it [default: corrected]
+    #[arg(long, value_enum, help_heading = "Load")]
+    pub variant: Option<Reading>,
 
     /// Size of every payload, in place of the workload's: `16`, `1KB`
     #[arg(long, value_name = "SIZE", value_parser = payload_bytes, help_heading = "Load")]
@@ -120,16 +119,16 @@ pub struct Setup {
     #[arg(long, value_name = "LINK|GROUP=LINK", value_parser = LinkChoice::parse, help_heading = "Load")]
     pub link: Vec<LinkChoice>,
 
-    /// What emulates links: pubmark itself in user space, or the kernel's netem, where the kernel has it
-    #[arg(long, value_enum, default_value = "user", help_heading = "Load")]
-    pub netem: Netem,
+    /// What emulates links: pubmark itself in user space, or the kernel's netem, where the kernel has it [default: user]
+    #[arg(long, value_enum, help_heading = "Load")]
+    pub netem: Option<Netem>,
 
-    /// Seed of the schedule: the same seed and workload give the same schedule
-    #[arg(long, value_name = "N", default_value_t = 1, help_heading = "Load")]
-    pub seed: u64,
+    /// Seed of the schedule: the same seed and workload give the same schedule [default: 1]
+    #[arg(long, value_name = "N", help_heading = "Load")]
+    pub seed: Option<u64>,
 
     /// Encrypt: a system that pubmark starts gets a certificate made for the run; an endpoint says it with its scheme (`mqtts://`)
-    #[arg(long, conflicts_with = "endpoint", help_heading = "Connection")]
+    #[arg(long, help_heading = "Connection")]
     pub tls: bool,
 
     /// Each client keeps the TLS session of its last connection and takes it up when it connects again [default: on]
@@ -137,25 +136,19 @@ pub struct Setup {
     pub tls_resumption: Option<Switch>,
 
     /// Authorities (PEM) that the server's certificate is checked against [default: the machine's]
-    #[arg(
-        long,
-        value_name = "FILE",
-        conflicts_with = "tls_insecure",
-        requires = "endpoint",
-        help_heading = "Connection"
-    )]
+    #[arg(long, value_name = "FILE", help_heading = "Connection")]
     pub tls_ca: Option<PathBuf>,
 
     /// Accept any certificate of the server; the record says so
-    #[arg(long, requires = "endpoint", help_heading = "Connection")]
+    #[arg(long, help_heading = "Connection")]
     pub tls_insecure: bool,
 
     /// Certificate (PEM, its chain behind it) that clients show to a server that asks who they are
-    #[arg(long, value_name = "FILE", requires_all = ["tls_key", "endpoint"], help_heading = "Connection")]
+    #[arg(long, value_name = "FILE", help_heading = "Connection")]
     pub tls_cert: Option<PathBuf>,
 
     /// Key (PEM, not encrypted) of the certificate
-    #[arg(long, value_name = "FILE", requires = "tls_cert", help_heading = "Connection")]
+    #[arg(long, value_name = "FILE", help_heading = "Connection")]
     pub tls_key: Option<PathBuf>,
 
     /// User name of all clients that have none of their own
@@ -163,17 +156,16 @@ pub struct Setup {
     pub user: Option<String>,
 
     /// Environment variable that holds the password
-    #[arg(long, value_name = "VARIABLE", requires = "user", conflicts_with_all = ["password", "password_file"],
-          help_heading = "Connection")]
+    #[arg(long, value_name = "VARIABLE", help_heading = "Connection")]
     pub password_env: Option<String>,
 
     /// File that holds the password in its first line
-    #[arg(long, value_name = "FILE", requires = "user", conflicts_with = "password", help_heading = "Connection")]
+    #[arg(long, value_name = "FILE", help_heading = "Connection")]
     pub password_file: Option<PathBuf>,
 
     /// The password. Others on this machine see it in the list of processes, as they see what `--set` gives: `--password-env`
     /// and `--password-file` hide it
-    #[arg(long, value_name = "PASSWORD", requires = "user", help_heading = "Connection")]
+    #[arg(long, value_name = "PASSWORD", help_heading = "Connection")]
     pub password: Option<Secret>,
 
     /// Addresses of this machine that connections come from, in turn: `127.0.0.1-127.0.0.8`, `10.0.0.0/28`, or a list with
@@ -185,10 +177,10 @@ pub struct Setup {
     #[arg(long, value_name = "NAME", help_heading = "Connection")]
     pub congestion_control: Option<String>,
 
-    /// Threads for publishers, and as many for subscribers
-    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..=256),
+    /// Threads for publishers, and as many for subscribers [default: 1]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=256),
           help_heading = "Generator")]
-    pub shards: u16,
+    pub shards: Option<u16>,
 
     /// Deal the load out over N worker processes of this machine, as over N machines; behind links each has networks of its own
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=200), help_heading = "Nodes")]
@@ -265,11 +257,11 @@ pub enum Netem {
     Kernel,
 }
 
-impl From<Netem> for pubmark_links::network::BackEnd {
-    fn from(netem: Netem) -> pubmark_links::network::BackEnd {
+impl From<Netem> for spec::Netem {
+    fn from(netem: Netem) -> spec::Netem {
         match netem {
-            Netem::User => pubmark_links::network::BackEnd::UserSpace,
-            Netem::Kernel => pubmark_links::network::BackEnd::KernelNetem,
+            Netem::User => spec::Netem::User,
+            Netem::Kernel => spec::Netem::Kernel,
         }
     }
 }
@@ -283,16 +275,16 @@ pub enum BackEnd {
     Container,
 }
 
-impl From<BackEnd> for BackEndChoice {
-    fn from(back_end: BackEnd) -> BackEndChoice {
+impl From<BackEnd> for spec::BackEnd {
+    fn from(back_end: BackEnd) -> spec::BackEnd {
         match back_end {
-            BackEnd::Process => BackEndChoice::Process,
-            BackEnd::Container => BackEndChoice::Container,
+            BackEnd::Process => spec::BackEnd::Process,
+            BackEnd::Container => spec::BackEnd::Container,
         }
     }
 }
 
-/// [`Variant`] on the command line.
+/// Reading of a published workload.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum Reading {
     /// With the errors the paper's figures were made with
@@ -301,27 +293,115 @@ pub enum Reading {
     Corrected,
 }
 
-impl From<Reading> for Variant {
-    fn from(reading: Reading) -> Variant {
+impl From<Reading> for spec::Reading {
+    fn from(reading: Reading) -> spec::Reading {
         match reading {
-            Reading::Published => Variant::Published,
-            Reading::Corrected => Variant::Corrected,
+            Reading::Published => spec::Reading::Published,
+            Reading::Corrected => spec::Reading::Corrected,
         }
     }
 }
 
+impl From<Transport> for spec::Transport {
+    fn from(transport: Transport) -> spec::Transport {
+        match transport {
+            Transport::Tcp => spec::Transport::Tcp,
+            Transport::Websocket => spec::Transport::Websocket,
+        }
+    }
+}
+
+impl From<Devices> for spec::DevicePlacement {
+    fn from(devices: Devices) -> spec::DevicePlacement {
+        match devices {
+            Devices::Split => spec::DevicePlacement::Split,
+            Devices::Replicate => spec::DevicePlacement::Replicate,
+        }
+    }
+}
+
+impl From<Subscribers> for spec::SubscriberPlacement {
+    fn from(subscribers: Subscribers) -> spec::SubscriberPlacement {
+        match subscribers {
+            Subscribers::Once => spec::SubscriberPlacement::Once,
+            Subscribers::EveryNode => spec::SubscriberPlacement::EveryNode,
+        }
+    }
+}
+
+/// Puts what is given in place of what is there.
+pub fn replace<Value, Given: Into<Value>>(value: &mut Value, given: Option<Given>) {
+    if let Some(given) = given {
+        *value = given.into();
+    }
+}
+
+/// The same where there may be nothing.
+pub fn replace_some<Value, Given: Into<Value>>(value: &mut Option<Value>, given: Option<Given>) {
+    if let Some(given) = given {
+        *value = Some(given.into());
+    }
+}
+
 impl Setup {
-    /// Puts the fleet on nodes as asked for.
-    pub fn place(&self, workload: &mut Workload) {
-        if let Some(devices) = self.devices {
-            workload.placement = match devices {
-                Devices::Split => Placement::Split,
-                Devices::Replicate => Placement::Replicate,
-            };
+    /// Puts the options that were given into a specification.
+    pub fn apply(self, spec: &mut RunSpec) {
+        let target = &mut spec.target;
+        replace_some(&mut target.system, self.system);
+        replace_some(&mut target.endpoint, self.endpoint);
+        replace_some(&mut target.subscribe_endpoint, self.subscribe_endpoint);
+        replace_some(&mut target.node_exporter, self.node_exporter);
+        replace(&mut target.profile, self.profile);
+        replace(&mut target.transport, self.transport);
+        replace_some(&mut target.back_end, self.back_end);
+        replace_some(&mut target.system_host, self.system_host);
+        replace_some(&mut target.image, self.image);
+        replace_some(&mut target.topology, self.topology);
+        replace_some(&mut target.limit, self.limit);
+        target.strict_defaults |= self.strict_defaults;
+        let protocols = &mut spec.protocols;
+        replace_some(&mut protocols.protocol, self.protocol);
+        replace_some(&mut protocols.client, self.client);
+        replace_some(&mut protocols.publish_protocol, self.publish_protocol);
+        replace_some(&mut protocols.subscribe_protocol, self.subscribe_protocol);
+        let load = &mut spec.load;
+        replace(&mut load.variant, self.variant);
+        replace_some(&mut load.qos, self.qos);
+        replace_some(&mut load.payload, self.payload);
+        load.set.extend(self.set);
+        load.links.extend(self.link);
+        replace(&mut load.netem, self.netem);
+        replace(&mut load.seed, self.seed);
+        let connection = &mut spec.connection;
+        connection.tls |= self.tls;
+        replace_some(&mut connection.tls_resumption, self.tls_resumption.map(|switch| switch == Switch::On));
+        replace_some(&mut connection.tls_ca, self.tls_ca);
+        connection.tls_insecure |= self.tls_insecure;
+        replace_some(&mut connection.tls_cert, self.tls_cert);
+        replace_some(&mut connection.tls_key, self.tls_key);
+        replace_some(&mut connection.user, self.user);
+        if self.password.is_some() || self.password_env.is_some() || self.password_file.is_some() {
+            // One way in place of the other, which a specification's file may have.
+            (connection.password, connection.password_env, connection.password_file) = (None, None, None);
         }
-        if let Some(subscribers) = self.subscribers {
-            workload.subscribers_on_every_node = subscribers == Subscribers::EveryNode;
+        replace_some(&mut connection.password_env, self.password_env);
+        replace_some(&mut connection.password_file, self.password_file);
+        replace_some(&mut connection.password, self.password);
+        replace_some(&mut connection.source_addresses, self.source_addresses);
+        replace_some(&mut connection.congestion_control, self.congestion_control);
+        let generator = &mut spec.generator;
+        replace(&mut generator.shards, self.shards);
+        generator.isolate.extend(self.isolate);
+        generator.realtime |= self.realtime;
+        generator.awake |= self.awake;
+        if !self.pin.is_empty() {
+            generator.pin = self.pin;
         }
+        replace_some(&mut generator.handicap, self.handicap);
+        let nodes = &mut spec.nodes;
+        replace_some(&mut nodes.local_nodes, self.local_nodes);
+        replace_some(&mut nodes.devices, self.devices);
+        replace_some(&mut nodes.subscribers, self.subscribers);
     }
 }
 
@@ -330,12 +410,4 @@ pub fn protocol_names() -> PossibleValuesParser {
     PossibleValuesParser::new(
         KNOWN.iter().map(|known| PossibleValue::new(known.name).hide(protocols::find(known.name).is_none())),
     )
-}
-
-/// Reads `KEY=VALUE`.
-pub fn setting(text: &str) -> Result<(String, String), String> {
-    match text.split_once('=') {
-        Some((key, value)) if !key.trim().is_empty() => Ok((key.trim().to_owned(), value.trim().to_owned())),
-        _ => Err("a setting is written KEY=VALUE, for instance `interval=10ms`".to_owned()),
-    }
 }

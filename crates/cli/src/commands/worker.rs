@@ -1,11 +1,11 @@
 //! `pubmark worker`: runs a part of a run's clients for the pubmark that started it.
 
 use clap::Args;
+use pubmark_runner::workers;
 use pubmark_systems::awake::Awake;
 
 use crate::exit_code::ExitCode;
 use crate::failure::{Failure, Outcome};
-use crate::workers;
 
 /// Runs clients inside an emulated network; started by pubmark itself, spoken to over standard input.
 #[derive(Debug, Args)]
@@ -34,7 +34,7 @@ impl Worker {
         let _awake = self.awake.then(Awake::hold).transpose()?;
         #[cfg(feature = "cluster")]
         if let Some(process) = &self.observe {
-            return crate::cluster::observe(process);
+            return pubmark_runner::observe(process);
         }
         workers::serve()
     }

@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 
 use pubmark_record::record::{Record, VerdictStatus};
 use pubmark_record::store;
+use pubmark_runner::save;
 
 use serde_json::Value;
 
@@ -96,7 +97,7 @@ impl Applied<'_> {
         std::fs::create_dir_all(folder).map_err(|error| {
             Failure::from_error(ExitCode::Internal, &error).during(format!("failed to make `{}`", folder.display()))
         })?;
-        let text = store::to_json(record).map_err(|error| rendering::unstored(&error))?;
+        let text = store::to_json(record).map_err(|error| save::no_folder(&error))?;
         let path: PathBuf = folder.join("record.json");
         rendering::write(&path, &text)?;
         rendering::write_exports(record, folder)

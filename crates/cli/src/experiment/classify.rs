@@ -3,10 +3,7 @@
 use pubmark_record::experiment::FailureKind;
 use pubmark_record::record::{Record, Status, VerdictStatus};
 use pubmark_record::verdict::rules::RULES;
-
-use crate::exit_code::ExitCode;
-use crate::failure::Failure;
-use crate::measurement::Measured;
+use pubmark_runner::{ErrorKind, RunError, RunOutcome};
 
 /// A run's end.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -25,15 +22,15 @@ pub enum End {
 }
 
 /// Judges a run that was measured.
-pub fn measured(measured: &Measured) -> End {
-    let record = &measured.record;
+pub fn measured(outcome: &RunOutcome) -> End {
+    let record = &outcome.record;
     let fails = |kind, text: String| End::Fails { kind, text };
     let kills = record.resources.limits.and_then(|limits| limits.out_of_memory_kills).unwrap_or(0);
     if kills > 0 {
         let limit = record.system.limits.as_ref().map_or("", |limits| limits.asked.as_str());
         return fails(FailureKind::OutOfMemory, format!("killed for want of memory ({limit})"));
     }
-    if let Some(ended) = &measured.system_ended {
+    if let Some(ended) = &outcome.system_ended {
         return fails(
             FailureKind::Ended,
             format!("`{}` ended during the run: {}", record.system.name, one_line(ended)),
@@ -42,7 +39,7 @@ pub fn measured(measured: &Measured) -> End {
     if record.status == Status::Interrupted {
         return End::Stopped;
     }
-    if measured.unreachable {
+    if outcome.unreachable {
         let cause = record.connections.causes.first().map_or("no cause was given", |cause| cause.cause.as_str());
         return fails(FailureKind::Refused, format!("failed to connect to `{}`: {cause}", record.system.endpoint));
     }
@@ -74,13 +71,13 @@ fn words_of(text: &str) -> &str {
 }
 
 /// Judges a run that could not be made. What the user or pubmark did wrong is not the system's failure and is given back.
-pub fn failed(failure: Failure) -> Result<End, Failure> {
-    match failure.exit {
-        ExitCode::Interrupted => Ok(End::Stopped),
-        ExitCode::SystemFailed => {
-            Ok(End::Fails { kind: FailureKind::DidNotStart, text: one_line(&failure.chain.join(": ")) })
+pub fn failed(error: RunError) -> Result<End, RunError> {
+    match error.kind {
+        ErrorKind::Interrupted => Ok(End::Stopped),
+        ErrorKind::System | ErrorKind::NotInstalled => {
+            Ok(End::Fails { kind: FailureKind::DidNotStart, text: one_line(&error.to_string()) })
         }
-        _ => Err(failure),
+        _ => Err(error),
     }
 }
 
@@ -104,8 +101,14 @@ mod tests {
 
     use super::*;
 
-    fn of(change: impl FnOnce(&mut Measured)) -> End {
-        let mut run = Measured { record: sample::record(), histograms: vec![], unreachable: false, system_ended: None };
+    fn of(change: impl FnOnce(&mut RunOutcome)) -> End {
+        let mut run = RunOutcome {
+            spec: String::new(),
+            record: sample::record(),
+            histograms: vec![],
+            unreachable: false,
+            system_ended: None,
+        };
         run.record.verdict.status = VerdictStatus::Valid;
         run.record.verdict.reasons.clear();
         run.record.status = Status::Complete;
@@ -137,7 +140,7 @@ mod tests {
     fn each_failure_is_told_from_the_others() {
         assert_eq!(kind(of(|run| run.system_ended = Some("signal 11\nlog".to_owned()))), FailureKind::Ended);
         assert_eq!(kind(of(|run| run.unreachable = true)), FailureKind::Refused);
-        let killed = |run: &mut Measured| {
+        let killed = |run: &mut RunOutcome| {
             run.system_ended = Some("signal 9".to_owned());
             run.record.resources.limits = Some(LimitEffect { out_of_memory_kills: Some(1), ..LimitEffect::default() });
         };
@@ -147,7 +150,7 @@ mod tests {
             (&["V07"], FailureKind::Invalid),
             (&["V13", "V04"], FailureKind::GeneratorLimited),
         ] {
-            let invalid = |run: &mut Measured| {
+            let invalid = |run: &mut RunOutcome| {
                 run.record.verdict.status = VerdictStatus::Invalid;
                 run.record.verdict.reasons = codes.iter().map(|code| reason(code)).collect();
             };
@@ -158,8 +161,8 @@ mod tests {
     #[test]
     fn what_was_stopped_has_not_failed() {
         assert_eq!(of(|run| run.record.status = Status::Interrupted), End::Stopped);
-        assert_eq!(failed(Failure::new(ExitCode::Interrupted, "x")).unwrap(), End::Stopped);
-        assert_eq!(kind(failed(Failure::new(ExitCode::SystemFailed, "a\nb")).unwrap()), FailureKind::DidNotStart);
-        assert!(failed(Failure::usage("x")).is_err());
+        assert_eq!(failed(RunError::new(ErrorKind::Interrupted, "x")).unwrap(), End::Stopped);
+        assert_eq!(kind(failed(RunError::new(ErrorKind::System, "a\nb")).unwrap()), FailureKind::DidNotStart);
+        assert!(failed(RunError::input("x")).is_err());
     }
 }

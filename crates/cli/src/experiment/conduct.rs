@@ -1,7 +1,6 @@
 //! Carrying an experiment out, from its definition to its results; or going on with one that was stopped.
 
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 use pubmark_model::experiment::Experiment;
@@ -10,6 +9,7 @@ use pubmark_record::record::VerdictStatus;
 use pubmark_record::store::RunFolder;
 use pubmark_record::time::UtcTime;
 use pubmark_report::terminal::{self, TerminalOptions};
+use pubmark_runner::{Host, command_line, now, save};
 
 use super::definition;
 use super::dry_run;
@@ -21,7 +21,7 @@ use super::runner::{Finished, Runner};
 use crate::exit_code::ExitCode;
 use crate::failure::{Failure, Outcome};
 use crate::printer::Printer;
-use crate::{command_line, placement, recording, rendering, signals};
+use crate::{host, signals};
 
 /// How an experiment is carried out, and what is printed.
 #[derive(Clone, Debug)]
@@ -36,42 +36,41 @@ pub struct Options {
 
 /// Carries an experiment out. Its paths count from `folder`.
 pub fn conduct(experiment: Experiment, folder: Option<&Path>, options: &Options, printer: &Printer) -> Outcome {
-    let stop = signals::watch()?;
+    let host = Host { stop: signals::watch()?, ..host::this() };
     let from = planning::absolute(folder)?;
-    let plan = Plan::new(experiment.clone(), &from, &stop)?;
+    let plan = Plan::new(experiment.clone(), &from, &host)?;
     if options.dry_run {
         printer.result(&dry_run::text(&plan)?)?;
         return Ok(ExitCode::Ok);
     }
     refuse_if_nothing_runs(&plan)?;
     let kept = definition::kept(experiment, &from);
-    let workloads = plan.cells.iter().filter_map(|cell| cell.ready.as_ref().ok());
-    let secrets: Vec<String> =
-        workloads.flat_map(|ready| ready.measurement.workload.secret_parameters.iter().cloned()).collect();
+    let workloads = plan.cells.iter().filter_map(|cell| cell.run.as_ref().ok());
+    let secrets: Vec<String> = workloads.flat_map(|run| run.workload.secret_parameters.iter().cloned()).collect();
     kept.refuse_passwords(&secrets)?;
-    let made = RunFolder::create(&options.out, &kept.experiment.name, recording::now())
-        .map_err(|error| rendering::unstored(&error))?;
+    let made =
+        RunFolder::create(&options.out, &kept.experiment.name, now()).map_err(|error| save::no_folder(&error))?;
     kept.write(made.path())?;
     // From here on everything rests on what is in the folder.
-    let mut plan = Plan::new(kept.experiment, &planning::absolute(Some(made.path()))?, &stop)?;
+    let mut plan = Plan::new(kept.experiment, &planning::absolute(Some(made.path()))?, &host)?;
     let planned = Planned::new(
-        UtcTime::from_system_time(recording::now()).rfc3339(),
-        command_line::of_this_process(&[]),
+        UtcTime::from_system_time(now()).rfc3339(),
+        command_line::shown(host::command(), &[]),
         plan.schedules(),
     );
     let journal = Journal::create(made.path(), planned).map_err(unusable)?;
-    made.mark_latest().map_err(|error| rendering::unstored(&error))?;
-    perform(&mut plan, &ExperimentFolder::at(made.path()), journal, options.json, printer, &stop)
+    made.mark_latest().map_err(|error| save::no_folder(&error))?;
+    perform(&mut plan, &ExperimentFolder::at(made.path()), journal, options.json, printer, &host.stop)
 }
 
 /// Goes on with the experiment in a folder.
 pub fn resume(folder: &Path, json: bool, printer: &Printer) -> Outcome {
-    let stop = signals::watch()?;
+    let host = Host { stop: signals::watch()?, ..host::this() };
     let experiment = definition::in_experiment(folder)?;
     let journal = Journal::open(folder).map_err(unusable)?;
-    let mut plan = Plan::new(experiment, &planning::absolute(Some(folder))?, &stop)?;
+    let mut plan = Plan::new(experiment, &planning::absolute(Some(folder))?, &host)?;
     refuse_if_changed(&plan, journal.planned(), folder)?;
-    perform(&mut plan, &ExperimentFolder::at(folder), journal, json, printer, &stop)
+    perform(&mut plan, &ExperimentFolder::at(folder), journal, json, printer, &host.stop)
 }
 
 fn perform(
@@ -80,19 +79,15 @@ fn perform(
     journal: Journal,
     json: bool,
     printer: &Printer,
-    stop: &Arc<AtomicBool>,
+    stop: &AtomicBool,
 ) -> Outcome {
     fetching::images(plan, &folder.path, printer);
     for cell in &plan.cells {
-        if let Err(refusal) = &cell.ready {
+        if let Err(refusal) = &cell.run {
             printer.note(&format!("{}: {}: {}", cell.planned.label, refusal.kind.words(), refusal.text));
         }
     }
     plan.cautions.iter().for_each(|caution| printer.note(caution));
-    // The same for all cells: one process makes their load.
-    if let Some(ready) = plan.cells.iter().find_map(|cell| cell.ready.as_ref().ok()) {
-        placement::pin_generator(&placement::pins(&ready.run.setup.pin)?)?;
-    }
     let Finished { record, complete, unwritten } = Runner { plan, folder, journal, printer, stop }.perform()?;
     if json {
         let text =
@@ -120,7 +115,7 @@ fn refuse_if_nothing_runs(plan: &Plan) -> Result<(), Failure> {
         return Ok(());
     }
     let mut failure = Failure::new(ExitCode::SystemFailed, "nothing of this experiment can be run here");
-    let refusals = plan.cells.iter().filter_map(|cell| Some((&cell.planned.label, cell.ready.as_ref().err()?)));
+    let refusals = plan.cells.iter().filter_map(|cell| Some((&cell.planned.label, cell.run.as_ref().err()?)));
     failure.chain.extend(refusals.map(|(label, refusal)| format!("{label}: {}", refusal.text)));
     Err(failure.hint("`pubmark list systems` shows what each system offers and whether it is installed"))
 }

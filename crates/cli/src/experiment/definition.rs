@@ -6,13 +6,14 @@ use pubmark_model::experiment::{self, Experiment, LoadError, Loaded, Objection, 
 use pubmark_model::load::{self as workloads, LoadOptions};
 use pubmark_model::secret::masked_yaml;
 use pubmark_record::comparison::{FIGURES, Unit};
+use pubmark_runner::suggestion;
 use pubmark_systems::{Definition, affinity, limits};
 
-use super::arguments::in_folder;
+use super::cell_spec::in_folder;
 use crate::exit_code::ExitCode;
 use crate::failure::Failure;
 use crate::protocols::{self, known};
-use crate::{rendering, suggestion};
+use crate::rendering;
 
 /// Name of the definition's file in the experiment's folder.
 pub const DEFINITION_FILE: &str = "experiment.yaml";

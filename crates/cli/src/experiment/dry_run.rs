@@ -5,13 +5,14 @@ use std::time::Duration;
 
 use pubmark_model::plan::{Plan as RunPlan, PlanOptions};
 use pubmark_report::numbers;
+use pubmark_runner::PreparedRun;
 
 use super::definition;
-use super::planning::{Plan, Ready};
+use super::planning::Plan;
 use super::progress::{STARTING, about};
+use crate::dry_run;
 use crate::failure::Failure;
-use crate::units::seconds;
-use crate::{dry_run, linked};
+use crate::values::seconds;
 
 /// What the probes of a run's links take.
 const PROBING: Duration = Duration::from_secs(2);
@@ -34,7 +35,7 @@ pub fn text(plan: &Plan) -> Result<String, Failure> {
     let times = [experiment.warmup, experiment.duration, experiment.drain].map(seconds);
     field("each run", format!("{} warm-up, {} measured, up to {} for stragglers", times[0], times[1], times[2]));
     let runs = plan.runs().count() as u32;
-    let refused = plan.cells.iter().filter(|cell| cell.ready.is_err()).count();
+    let refused = plan.cells.iter().filter(|cell| cell.run.is_err()).count();
     let without = if refused > 0 { format!(", {refused} of them not possible") } else { String::new() };
     field("cells", format!("{}{without}", plan.cells.len()));
     field(
@@ -48,9 +49,9 @@ pub fn text(plan: &Plan) -> Result<String, Failure> {
     field("time", format!("about {} on a quiet machine{}", about(least(plan)), waiting(plan)));
     text.push('\n');
     for cell in &plan.cells {
-        match &cell.ready {
-            Ok(ready) => {
-                let (label, hash) = (&cell.planned.label, &ready.schedule_hash);
+        match &cell.run {
+            Ok(run) => {
+                let (label, hash) = (&cell.planned.label, &run.schedule.hash);
                 text.push_str(&format!("✓ {label:<54}schedule {hash}\n"));
             }
             Err(refusal) => {
@@ -83,36 +84,34 @@ fn waiting(plan: &Plan) -> String {
 
 /// Runs of cells with a group behind a link.
 fn linked_runs(plan: &Plan) -> u32 {
-    let linked =
-        |cell: &usize| plan.cells[*cell].ready.as_ref().is_ok_and(|ready| linked::any(&ready.measurement.workload));
+    let linked = |cell: &usize| plan.cells[*cell].run.as_ref().is_ok_and(|run| !run.workload.links_in_use().is_empty());
     plan.runs().map(|turn| turn.cell).filter(linked).count() as u32
 }
 
 /// Whether this machine can carry each load: once for cells with the same one.
 fn machine(plan: &Plan) -> Result<String, Failure> {
     let mut seen = BTreeSet::new();
-    let ready: Vec<(&str, &Ready)> = plan
+    let runs: Vec<(&str, &PreparedRun)> = plan
         .cells
         .iter()
-        .filter_map(|cell| Some((cell.planned.label.as_str(), cell.ready.as_ref().ok()?)))
-        .filter(|(_, ready)| seen.insert((ready.schedule_hash.clone(), ready.measurement.fleet.devices().len())))
+        .filter_map(|cell| Some((cell.planned.label.as_str(), &**cell.run.as_ref().ok()?)))
+        .filter(|(_, run)| seen.insert((run.schedule.hash.clone(), run.fleet.devices().len())))
         .collect();
-    if ready.is_empty() {
+    if runs.is_empty() {
         return Ok("\n  nothing of it can be run here\n".to_owned());
     }
     let machine = dry_run::this_machine()?;
     let mut text = String::from("\n");
-    for (label, ready) in ready {
-        let measurement = &ready.measurement;
+    for (label, run) in runs {
         let options = PlanOptions {
-            nodes: u32::from(measurement.nodes),
+            nodes: u32::from(run.spec.node_count()),
             duration: plan.experiment.duration,
-            tls: measurement.wanted.is_encrypted(),
-            packet_limit_bytes: measurement.wanted.packet_limit_bytes(),
-            endpoints: measurement.wanted.brokers() as u32,
+            tls: run.wanted.is_encrypted(),
+            packet_limit_bytes: run.wanted.packet_limit_bytes(),
+            endpoints: run.wanted.brokers() as u32,
             source_addresses: 1,
         };
-        let verdicts = RunPlan::new(&measurement.workload, &options).verdicts(&machine);
+        let verdicts = RunPlan::new(&run.workload, &options).verdicts(&machine);
         let wanting: Vec<&str> = verdicts.iter().filter(|verdict| !verdict.ok).map(|verdict| &*verdict.what).collect();
         text.push_str(&match wanting.is_empty() {
             true => format!("  this machine can carry the load of `{label}`, as far as can be told\n"),

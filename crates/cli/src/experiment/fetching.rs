@@ -4,13 +4,12 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
 
+use pubmark_runner::target::Wanted;
 use pubmark_systems::container::ContainerError;
 use pubmark_systems::{SystemError, launch};
 
-use super::planning::{Plan, Ready};
-use super::refusal::Refusal;
+use super::planning::{Plan, Refusal};
 use crate::printer::Printer;
-use crate::target::Wanted;
 
 /// What an engine says while it fetches, in the experiment's folder; gone once all are here.
 const LOG: &str = "images.log";
@@ -21,8 +20,8 @@ pub fn images(plan: &mut Plan, folder: &Path, printer: &Printer) {
     // Why each image cannot be had, if so, by system and image.
     let mut asked: BTreeMap<(String, Option<String>), Option<String>> = BTreeMap::new();
     for cell in &mut plan.cells {
-        let Ok(Ready { measurement, .. }) = &cell.ready else { continue };
-        let Wanted::Started { definition, options } = &measurement.wanted else { continue };
+        let Ok(run) = &cell.run else { continue };
+        let Wanted::Started { definition, options } = &run.wanted else { continue };
         if !options.runs_in_container(definition) {
             continue;
         }
@@ -36,7 +35,7 @@ pub fn images(plan: &mut Plan, folder: &Path, printer: &Printer) {
             }
         });
         if let Some(text) = said {
-            cell.ready = Err(Refusal::not_installed(text.clone()));
+            cell.run = Err(Refusal::not_installed(text.clone()));
         }
     }
     // It is not there where nothing was fetched, and in no one's way where it cannot be removed.

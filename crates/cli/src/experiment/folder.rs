@@ -7,12 +7,12 @@ use std::path::{Path, PathBuf};
 use pubmark_record::record::Record;
 use pubmark_record::reserve::{RESERVED_BYTES, Reserve};
 use pubmark_record::store::{RunFolder, StoreError};
+use pubmark_runner::{RunOutcome, save};
 
 use super::journal::Place;
 use crate::exit_code::ExitCode;
 use crate::failure::Failure;
-use crate::measurement::Measured;
-use crate::{commands, rendering};
+use crate::rendering;
 
 /// Folder of the runs' folders, in the experiment's.
 const RUNS: &str = "runs";
@@ -37,11 +37,9 @@ pub struct Begun {
 }
 
 impl Begun {
-    /// Keeps the run in it, and gives its name. `words` are the command line that makes the same run alone.
-    pub fn keep(self, measured: &Measured, words: &[String]) -> Result<String, Failure> {
-        let mut record = measured.record.clone();
-        record.command = words.to_vec();
-        commands::run::keep(record, &measured.histograms, &self.folder, self.reserve).whole()?;
+    /// Saves the run in it, and gives its name.
+    pub fn save(self, outcome: &RunOutcome) -> Result<String, Failure> {
+        outcome.save(&self.folder, self.reserve).whole()?;
         Ok(self.name)
     }
 
@@ -77,7 +75,7 @@ impl ExperimentFolder {
             }
             _ => {}
         }
-        let unwritten = |error: StoreError| rendering::unwritten(&error);
+        let unwritten = |error: StoreError| save::unwritten(&error);
         let folder = RunFolder::at(&path).map_err(unwritten)?;
         let reserve = folder.reserve(RESERVED_BYTES).map_err(unwritten)?;
         Ok(Begun { name, folder, reserve })

@@ -5,9 +5,9 @@
 //! the runs and notes each in the [`journal`]; [`result`] puts the record together from the journal and the runs'
 //! folders, after every block, so that what is there can be read at any time. Which runs are owed is told by [`standing`].
 //!
-//! A cell is a call of `pubmark run`, word for word ([`arguments`]): an experiment can do what a run can.
+//! A cell holds the specification of its runs ([`cell_spec`]): an experiment can do what a run can.
 
-pub mod arguments;
+pub mod cell_spec;
 pub mod classify;
 pub mod conduct;
 pub mod definition;
@@ -18,7 +18,6 @@ pub mod journal;
 pub mod planning;
 pub mod progress;
 pub mod quiet;
-pub mod refusal;
 pub mod result;
 pub mod runner;
 pub mod standing;

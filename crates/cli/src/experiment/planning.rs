@@ -2,21 +2,15 @@
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
 
 use pubmark_model::experiment::{self, Experiment, PlannedCell, Turn};
-use pubmark_record::experiment::Axis;
+use pubmark_record::experiment::{Axis, FailureKind};
+use pubmark_runner::{ErrorKind, Host, PreparedRun, RunError, unbuilt};
 use pubmark_systems::Definition;
 
-use super::arguments;
-use super::refusal::{self, Refusal};
-use crate::commands::run_arguments::Run;
+use super::cell_spec;
 use crate::failure::Failure;
-use crate::measurement::Measurement;
 use crate::protocols::{self, PROTOCOLS, known};
-use crate::target::Wanted;
-use crate::{brokerless, suitability, unbuilt};
 
 /// An experiment, worked out.
 pub struct Plan {
@@ -36,30 +30,46 @@ pub struct Plan {
 pub struct Cell {
     /// Its id, label and values.
     pub planned: PlannedCell,
-    /// The words of `pubmark run` that make one of its runs.
-    pub words: Vec<String>,
-    /// How to run it, or why not.
-    pub ready: Result<Ready, Refusal>,
+    /// Its run, or why there is none.
+    pub run: Result<Box<PreparedRun>, Refusal>,
 }
 
-/// A cell that can be run.
-pub struct Ready {
-    /// Does one run.
-    pub measurement: Measurement,
-    /// Hash of its schedule.
-    pub schedule_hash: String,
-    /// As it is called by `pubmark run`.
-    pub run: Run,
+/// Why a cell is not run.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Refusal {
+    /// `Unsupported`, `NotInstalled` or `NoRoom`.
+    pub kind: FailureKind,
+    /// One sentence.
+    pub text: String,
+}
+
+impl Refusal {
+    /// Something that it needs is not here.
+    pub fn not_installed(text: impl Into<String>) -> Refusal {
+        Refusal { kind: FailureKind::NotInstalled, text: text.into() }
+    }
+
+    /// What a cell asks for and cannot have leaves the other cells as they are; anything else in the way is in the way of all.
+    fn of(error: RunError) -> Result<Refusal, RunError> {
+        let kind = match error.kind {
+            ErrorKind::Unsupported => FailureKind::Unsupported,
+            ErrorKind::NotInstalled => FailureKind::NotInstalled,
+            // Of the sizes of an axis the largest may be too large for this machine, and the others are not.
+            ErrorKind::TooLarge => FailureKind::NoRoom,
+            _ => return Err(error),
+        };
+        Ok(Refusal { kind, text: error.to_string() })
+    }
 }
 
 impl Plan {
-    /// Works an experiment out; its paths count from `folder`. `stop` ends a start that is under way.
-    pub fn new(experiment: Experiment, folder: &Path, stop: &Arc<AtomicBool>) -> Result<Plan, Failure> {
+    /// Works an experiment out for this machine; its paths count from `folder`.
+    pub fn new(experiment: Experiment, folder: &Path, host: &Host) -> Result<Plan, Failure> {
         let planned = experiment::cells(&experiment);
         let (protocol, cautions) = common_protocol(&planned, folder)?;
         let cells: Vec<Cell> = planned
             .into_iter()
-            .map(|planned| Cell::new(planned, &experiment, protocol, folder, stop))
+            .map(|planned| Cell::new(planned, &experiment, protocol, folder, host))
             .collect::<Result<_, _>>()?;
         let turns = experiment::order(
             &cells.iter().map(|cell| cell.planned.clone()).collect::<Vec<_>>(),
@@ -81,22 +91,20 @@ impl Plan {
 
     /// Cells that can be run, with their hashes.
     pub fn schedules(&self) -> BTreeMap<String, String> {
-        let hash = |cell: &Cell| Some((cell.planned.id.clone(), cell.ready.as_ref().ok()?.schedule_hash.clone()));
+        let hash = |cell: &Cell| Some((cell.planned.id.clone(), cell.run.as_ref().ok()?.schedule.hash.clone()));
         self.cells.iter().filter_map(hash).collect()
     }
 
     /// Runs that were asked for, of cells that can be run.
     pub fn runs(&self) -> impl Iterator<Item = &Turn> {
-        self.turns
-            .iter()
-            .filter(|turn| turn.repetition <= self.experiment.repeat && self.cells[turn.cell].ready.is_ok())
+        self.turns.iter().filter(|turn| turn.repetition <= self.experiment.repeat && self.cells[turn.cell].run.is_ok())
     }
 
     /// Cells that differ in nothing that changes the load must be offered the same.
     fn refuse_unequal_schedules(&self) -> Result<(), Failure> {
         let mut first_of: BTreeMap<Vec<(&str, &str)>, (&str, &str)> = BTreeMap::new();
         for cell in &self.cells {
-            let Ok(ready) = &cell.ready else { continue };
+            let Ok(run) = &cell.run else { continue };
             let load: Vec<(&str, &str)> = cell
                 .planned
                 .values
@@ -104,7 +112,7 @@ impl Plan {
                 .filter(|(axis, _)| !pubmark_record::evaluation::SAME_SCHEDULE_AXES.contains(&axis.as_str()))
                 .map(|(axis, value)| (axis.as_str(), value.as_str()))
                 .collect();
-            let (id, hash) = (cell.planned.id.as_str(), ready.schedule_hash.as_str());
+            let (id, hash) = (cell.planned.id.as_str(), run.schedule.hash.as_str());
             let (first, first_hash) = *first_of.entry(load).or_insert((id, hash));
             if hash != first_hash {
                 return Err(Failure::usage(format!(
@@ -124,7 +132,7 @@ impl Cell {
         experiment: &Experiment,
         common: Option<&'static str>,
         folder: &Path,
-        stop: &Arc<AtomicBool>,
+        host: &Host,
     ) -> Result<Cell, Failure> {
         let definition = definition(&planned.settings.system, folder)?;
         let own = planned.settings.protocol.as_deref();
@@ -135,73 +143,32 @@ impl Cell {
         };
         if let Some(known) = absent {
             planned.values.entry(PROTOCOL.to_owned()).or_insert_with(|| known.name.to_owned());
-            let refusal = Refusal::not_installed(unbuilt::words(known));
-            return Ok(Cell { planned, words: vec![], ready: Err(refusal) });
+            return Ok(Cell { planned, run: Err(Refusal::not_installed(unbuilt::words(known))) });
         }
         let Some(protocol) = protocol.map(str::to_owned) else {
             let spoken = definition.protocols.keys().cloned().collect::<Vec<_>>().join(", ");
             let text = format!("`{}` speaks nothing that pubmark's clients do: it speaks {spoken}", definition.name);
-            return Ok(Cell { planned, words: vec![], ready: Err(Refusal::unsupported(text)) });
+            return Ok(Cell { planned, run: Err(Refusal { kind: FailureKind::Unsupported, text }) });
         };
         planned.values.entry(PROTOCOL.to_owned()).or_insert_with(|| protocol.clone());
-        let words = arguments::words(experiment, &planned.settings, &protocol, folder);
-        let during = |failure: Failure| failure.during(format!("cell `{}` cannot be run", planned.label));
-        let run = arguments::read(&words).map_err(during)?;
-        let mut ready = Ready::new(run, &definition, stop).map_err(during)?;
-        if let Ok(ready) = &mut ready {
-            ready.measurement.repetitions = experiment.repeat;
-        }
-        Ok(Cell { planned, words, ready })
-    }
-}
-
-impl Ready {
-    fn new(run: Run, definition: &Definition, stop: &Arc<AtomicBool>) -> Result<Result<Ready, Refusal>, Failure> {
-        let spoken = run.spoken()?;
-        let workload = Arc::new(run.load()?);
-        if let Err(error) = definition.offer(spoken.publish.capabilities.name) {
-            return Ok(Err(Refusal::unsupported(error.to_string())));
-        }
-        if let Err(error) = definition.profile(run.setup.profile.as_str()) {
-            return Ok(Err(Refusal::unsupported(error.to_string())));
-        }
-        if run.setup.tls && brokerless::has_no_broker(definition) {
-            return Ok(Err(Refusal::unsupported(refusal::nothing_encrypts(definition))));
-        }
-        // What a system cannot be asked for, or a client library not do, leaves the other cells as they are.
-        let wanted = match Wanted::asked(&run, spoken, &workload, stop) {
-            Ok(wanted) => wanted,
-            Err(failure) => return Ok(Err(Refusal::of_failure(failure))),
+        let prepared = || -> Result<PreparedRun, RunError> {
+            let checked = cell_spec::of(experiment, &planned.settings, &protocol, folder)?.check(host)?;
+            checked.check_installed()?;
+            checked.prepare()
         };
-        if let Err(failure) = run.carried_out(&workload, spoken, &wanted) {
-            return Ok(Err(Refusal::of_failure(failure)));
-        }
-        if let Wanted::Started { definition, options } = &wanted
-            && let Some(refusal) = refusal::of(definition, options, &workload)
-        {
-            return Ok(Err(refusal));
-        }
-        let counted = match run.counted(&workload) {
-            Ok(counted) => counted,
-            Err(failure) => return Ok(Err(Refusal::no_room(failure.chain.join(": ")))),
-        };
-        let fleet = match suitability::fleet(&workload, spoken, counted) {
-            Ok(fleet) => fleet,
-            Err(lacks) => return Ok(Err(Refusal::unsupported(lacks))),
-        };
-        // Of the sizes of an axis the largest may be too large for this machine, and the others are not.
-        if let Err(failure) = run.room(&fleet, &wanted) {
-            return Ok(Err(Refusal::no_room(failure.chain.join(": "))));
-        }
-        let measurement = run.measurement(workload, fleet, spoken, wanted, stop)?;
-        let schedule_hash = measurement.schedule.hash.clone();
-        Ok(Ok(Ready { measurement, schedule_hash, run }))
+        let run =
+            match prepared() {
+                Ok(run) => Ok(Box::new(run)),
+                Err(error) => Err(Refusal::of(error)
+                    .map_err(|error| error.during(format!("cell `{}` cannot be run", planned.label)))?),
+            };
+        Ok(Cell { planned, run })
     }
 }
 
 fn definition(system: &str, folder: &Path) -> Result<Definition, Failure> {
     // Its name was judged when the experiment was read.
-    Definition::load(&arguments::in_folder(system, folder))
+    Definition::load(&cell_spec::in_folder(system, folder))
         .map_err(|error| Failure::from_error(crate::exit_code::ExitCode::Usage, &error))
 }
 

@@ -36,8 +36,8 @@ pub fn record(
     let mut cells = judged.cells;
     for (judged, planned) in cells.iter_mut().zip(&plan.cells) {
         // Known before anything is run.
-        if let Ok(ready) = &planned.ready {
-            judged.schedule_hash.get_or_insert_with(|| ready.schedule_hash.clone());
+        if let Ok(run) = &planned.run {
+            judged.schedule_hash.get_or_insert_with(|| run.schedule.hash.clone());
         }
     }
     let planned = journal.planned();
@@ -104,14 +104,14 @@ fn workload_name(plan: &Plan) -> String {
     if !plan.experiment.axes.workload.is_empty() {
         return definition::workload_words(&plan.experiment);
     }
-    let own = plan.cells.iter().find_map(|cell| Some(cell.ready.as_ref().ok()?.measurement.workload.name.clone()));
+    let own = plan.cells.iter().find_map(|cell| Some(cell.run.as_ref().ok()?.workload.name.clone()));
     own.unwrap_or_else(|| plan.experiment.workload.clone())
 }
 
 fn input(cell: &Cell, journal: &Journal, folder: &ExperimentFolder) -> Result<CellInput, Failure> {
     let id = cell.planned.id.as_str();
     let mut runs: Vec<RunInput> = vec![];
-    let mut failures: Vec<CellFailure> = match &cell.ready {
+    let mut failures: Vec<CellFailure> = match &cell.run {
         Err(refusal) => {
             vec![CellFailure { repetition: 0, kind: refusal.kind, text: refusal.text.clone(), folder: None }]
         }

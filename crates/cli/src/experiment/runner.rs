@@ -7,11 +7,12 @@ use pubmark_model::experiment::Turn;
 use pubmark_record::experiment::ExperimentRecord;
 use pubmark_record::time::UtcTime;
 use pubmark_report::{numbers, words};
+use pubmark_runner::{PreparedRun, now};
 
 use super::classify::{self, End};
 use super::folder::ExperimentFolder;
 use super::journal::{Effort, Event, Journal, JournalError, Place};
-use super::planning::{Cell, Plan, Ready};
+use super::planning::{Cell, Plan};
 use super::progress::{Pace, STARTING, about};
 use super::quiet::{self, Quiet};
 use super::result;
@@ -19,7 +20,7 @@ use super::standing::{self, Tally};
 use crate::exit_code::ExitCode;
 use crate::failure::Failure;
 use crate::printer::Printer;
-use crate::recording;
+use crate::progress::Progress;
 
 /// An experiment under way.
 pub struct Runner<'a> {
@@ -48,7 +49,7 @@ pub struct Finished {
 impl Runner<'_> {
     /// Makes every run that the journal does not know as done.
     pub fn perform(mut self) -> Result<Finished, Failure> {
-        let at = UtcTime::from_system_time(recording::now()).rfc3339();
+        let at = UtcTime::from_system_time(now()).rfc3339();
         let pubmark_version = env!("CARGO_PKG_VERSION").to_owned();
         self.note(Event::Sitting { at, pubmark_version })?;
         let mut pace = self.pace();
@@ -68,7 +69,7 @@ impl Runner<'_> {
             if done.contains(&place) {
                 continue;
             }
-            let Ok(ready) = &cell.ready else { continue };
+            let Ok(run) = &cell.run else { continue };
             let tallies = standing::tallies(self.journal.events());
             if tallies.get(place.cell.as_str()).is_some_and(Tally::is_given_up) {
                 self.note(Event::Skipped(place))?;
@@ -76,7 +77,7 @@ impl Runner<'_> {
             }
             let left = pace.left(turns[position..].iter().map(|turn| turn.cell));
             let heading = format!("run {} of {}: {}", position + 1, turns.len(), cell.planned.label);
-            let took = self.make(cell, ready, &place, &heading, left)?;
+            let took = self.make(run, &place, &heading, left)?;
             let Some(took) = took else { return Ok(false) };
             pace.add(turn.cell, took);
             let block_ends = turns.get(position + 1).is_none_or(|next| next.repetition != turn.repetition);
@@ -115,7 +116,7 @@ impl Runner<'_> {
         let (done, tallies) = (standing::done(events), standing::tallies(events));
         let is_short = |cell: &Cell| {
             let tally = tallies.get(cell.planned.id.as_str());
-            cell.ready.is_ok() && tally.is_some_and(|tally| tally.is_short(planned))
+            cell.run.is_ok() && tally.is_some_and(|tally| tally.is_short(planned))
         };
         let short: Vec<bool> = self.plan.cells.iter().map(is_short).collect();
         let further = self.plan.turns.iter().filter(|turn| turn.repetition > planned && short[turn.cell]);
@@ -162,8 +163,7 @@ impl Runner<'_> {
     /// Makes one run; `None` if it was stopped.
     fn make(
         &mut self,
-        cell: &Cell,
-        ready: &Ready,
+        run: &PreparedRun,
         place: &Place,
         heading: &str,
         left: Duration,
@@ -178,7 +178,7 @@ impl Runner<'_> {
             return Ok(None);
         }
         self.note(Event::Began(place.clone()))?;
-        let made = self.measure(cell, ready, place)?;
+        let made = self.measure(run, place)?;
         let took = began.elapsed();
         let line = match &made.end {
             End::Counts(verdict) => format!("{}, p99 {}", words::verdict_word(*verdict), made.p99),
@@ -197,22 +197,22 @@ impl Runner<'_> {
         Ok((!stopped).then_some(took))
     }
 
-    fn measure(&self, cell: &Cell, ready: &Ready, place: &Place) -> Result<Made, Failure> {
+    fn measure(&self, run: &PreparedRun, place: &Place) -> Result<Made, Failure> {
         // Where progress cannot be redrawn, one line a run is enough.
         let silent = Printer::new(true);
         let shown = if self.printer.is_watched() { self.printer } else { &silent };
         let name = ExperimentFolder::run_name(place);
         let run_name = name.rsplit('/').next().unwrap_or(&name);
         let begun = self.folder.begin(place)?;
-        match ready.measurement.repeat(place.repetition, run_name, shown, self.stop) {
+        match run.repeat(place.repetition, run_name, &mut Progress::new(shown)) {
             Ok(measured) => Ok(Made {
-                folder: Some(begun.keep(&measured, &cell.words)?),
+                folder: Some(begun.save(&measured)?),
                 p99: numbers::time(measured.record.latency_us.as_ref().and_then(|latency| latency.p99)),
                 end: classify::measured(&measured),
             }),
-            Err(failure) => {
+            Err(error) => {
                 begun.give_up();
-                Ok(Made { folder: None, p99: numbers::time(None), end: classify::failed(failure)? })
+                Ok(Made { folder: None, p99: numbers::time(None), end: classify::failed(error)? })
             }
         }
     }

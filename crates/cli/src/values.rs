@@ -1,0 +1,88 @@
+//! Values on the command line, read like those in workload files; clap puts its own words around the messages.
+
+use std::time::Duration;
+
+use pubmark_model::adjust::LARGEST_RATE_FACTOR;
+use pubmark_model::units;
+use pubmark_runner::spec::text::Text;
+use pubmark_systems::limits::{self, ResourceLimits};
+
+/// Largest payload: MQTT's largest packet (MQTT 5.0 §1.5.5) with room for its head.
+const LARGEST_PAYLOAD_BYTES: u32 = 268_000_000;
+
+/// Reads `500ms`, `1.5s`, `2m`, `1h`.
+pub fn duration(text: &str) -> Result<Duration, String> {
+    Duration::read(text)
+}
+
+/// The same, but not zero.
+pub fn positive_duration(text: &str) -> Result<Duration, String> {
+    match duration(text)? {
+        Duration::ZERO => Err("it must be longer than zero".to_owned()),
+        time => Ok(time),
+    }
+}
+
+/// Seconds for a sentence: `10 s`, `2.5 s`.
+pub fn seconds(time: Duration) -> String {
+    format!("{} s", (time.as_secs_f64() * 1e3).round() / 1e3)
+}
+
+/// Reads limits.
+pub fn limits(text: &str) -> Result<ResourceLimits, String> {
+    limits::parse(text).map_err(|error| error.to_string())
+}
+
+/// Reads `KEY=VALUE`.
+pub fn setting(text: &str) -> Result<(String, String), String> {
+    Text::read(text)
+}
+
+/// Reads a factor of rates.
+pub fn rate_factor(text: &str) -> Result<f64, String> {
+    match text.trim_end_matches(['x', '×']).parse::<f64>() {
+        Ok(factor) if (1.0 / LARGEST_RATE_FACTOR..=LARGEST_RATE_FACTOR).contains(&factor) => Ok(factor),
+        _ => Err(format!(
+            "a factor between 1/{LARGEST_RATE_FACTOR} and {LARGEST_RATE_FACTOR} is expected, `2` for twice as often"
+        )),
+    }
+}
+
+/// Reads a size of payloads.
+pub fn payload_bytes(text: &str) -> Result<u32, String> {
+    let bytes = units::size(text).map_err(|error| match error.hint {
+        Some(hint) => format!("{}: {hint}", error.message),
+        None => error.message,
+    })?;
+    if !(1.0..=f64::from(LARGEST_PAYLOAD_BYTES)).contains(&bytes) {
+        return Err(format!("a payload has 1 to {LARGEST_PAYLOAD_BYTES} bytes, not `{text}`"));
+    }
+    Ok(bytes.round() as u32)
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn times_are_read_with_their_unit() {
+        assert_eq!(duration("1.5s"), Ok(Duration::from_millis(1_500)));
+        assert!(duration("10").expect_err("no unit").contains("10"));
+        assert!(positive_duration("0s").is_err());
+        assert_eq!(seconds(Duration::from_millis(2_500)), "2.5 s");
+        assert_eq!(seconds(Duration::from_secs(10)), "10 s");
+    }
+
+    #[test]
+    fn factors_and_sizes_have_bounds() {
+        assert_eq!((rate_factor("2").unwrap(), rate_factor("0.5x").unwrap()), (2.0, 0.5));
+        assert_eq!((payload_bytes("1KB").unwrap(), payload_bytes("16").unwrap()), (1_000, 16));
+        for wrong in ["0", "-1", "nan", "inf", "1e9", "fast"] {
+            assert!(rate_factor(wrong).is_err(), "{wrong}");
+        }
+        for wrong in ["0", "-5", "1GB", "big", "nan"] {
+            assert!(payload_bytes(wrong).is_err(), "{wrong}");
+        }
+    }
+}

@@ -1,0 +1,193 @@
+//! Systems without a broker: nothing is started. Clients meet at a free port of this machine, or each subscriber listens at one.
+
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+
+use pubmark_engine::places::Places;
+use pubmark_model::fleet::Fleet;
+use pubmark_model::workload::Workload;
+use pubmark_protocol::capabilities::Capabilities;
+use pubmark_protocol::endpoint::Endpoint;
+use pubmark_record::record::{Deviation, SystemInfo};
+use pubmark_systems::definition::{Change, Meet};
+use pubmark_systems::{Definition, ports};
+
+use crate::error::{ErrorKind, RunError};
+use crate::linked;
+use crate::prepare;
+use crate::spec::{RunSpec, Transport};
+use pubmark_protocols::Spoken;
+
+/// Has a system no broker at all?
+pub fn has_no_broker(definition: &Definition) -> bool {
+    let ways = &definition.back_ends;
+    ways.brokerless.is_some() && ways.process.is_none() && ways.container.is_none()
+}
+
+/// Refuses clients that find each other by themselves on several machines: each machine's clients would look for the others at addresses
+/// of the machine that leads the run, so that half of the pairs would never meet and count as lost.
+///
+/// # Errors
+/// There are several machines.
+pub fn refuse_machines(nodes: u16, spoken: Spoken) -> Result<(), RunError> {
+    if nodes < 2 || !spoken.is_brokerless() {
+        return Ok(());
+    }
+    let title = spoken.title();
+    Err(RunError::input(format!(
+        "clients of {title} meet without a broker, at addresses of one machine: on {nodes} machines they would not find each other"
+    ))
+    .hint(format!("`--local-nodes {nodes}` deals them out over processes of this machine; or a system with a broker")))
+}
+
+/// Where the clients of a system without a broker find each other: one place where all meet, or one for each subscriber. Behind
+/// links each network has a place of its own, or a subscriber listens at its network's address.
+///
+/// # Errors
+/// Something was asked for that only a broker could have, or there are not so many free ports.
+pub fn places(
+    definition: &Definition,
+    protocol: &Capabilities,
+    spec: &RunSpec,
+    workload: &Workload,
+) -> Result<Places, RunError> {
+    refuse_options_of_brokers(definition, spec)?;
+    let networks = linked::places(workload);
+    let here = IpAddr::from(Ipv4Addr::LOCALHOST);
+    let addresses: Vec<SocketAddr> = match (&networks, protocol.features.subscribers_listen) {
+        (networks, true) => {
+            let nodes = spec.nodes.local_nodes.unwrap_or(1).into();
+            let fleet = Fleet::checked_on_nodes(workload, nodes).map_err(|error| prepare::too_large(&error))?;
+            let at = |group: u16| networks.as_ref().map_or(here, |networks| networks.of_subscribers(group));
+            let ports = listening_ports(fleet.subscribers().len())?;
+            fleet.subscribers().iter().zip(ports).map(|(entry, port)| (at(entry.group), port).into()).collect()
+        }
+        (None, false) => vec![(here, meeting_port(definition)?).into()],
+        (Some(networks), false) => {
+            let port = meeting_port(definition)?;
+            networks.all.iter().map(|address| (*address, port).into()).collect()
+        }
+    };
+    let listener = definition.protocols.get(protocol.name).and_then(|offer| definition.listeners.get(&offer.listener));
+    let scheme = listener.map_or(protocol.name, |listener| listener.scheme.as_str());
+    let profile =
+        definition.profile(&spec.target.profile).map_err(|error| RunError::from_error(ErrorKind::Input, &error))?;
+    let mut settings = profile.text.trim().to_owned();
+    if let Some(ways) = definition.back_ends.brokerless.as_ref().filter(|_| networks.is_some()) {
+        let more = ways.across_links.settings.trim();
+        if !more.is_empty() {
+            settings.push(if settings.is_empty() { '?' } else { '&' });
+            settings.push_str(more);
+        }
+    }
+    let place = |address: SocketAddr| Endpoint {
+        shown: format!("{scheme}://{address}{settings}"),
+        address,
+        tls: None,
+        credentials: None,
+        upgrade: None,
+        settings: (!settings.is_empty()).then(|| settings.as_str().into()),
+    };
+    let endpoints = addresses.into_iter().map(place).collect();
+    let meet = definition.back_ends.brokerless.as_ref().map(|ways| ways.across_links.meet).unwrap_or_default();
+    let places = match (networks, meet) {
+        (Some(_), _) if protocol.features.subscribers_listen => Places::several(endpoints, false),
+        (Some(networks), Meet::Everywhere) => Places::by_group(endpoints, [networks.devices, networks.subscribers]),
+        (Some(networks), Meet::AtSubscribers) => {
+            let place = networks.of_all_subscribers().ok_or_else(|| no_common_place(protocol.title))?;
+            endpoints.into_iter().nth(usize::from(place)).map(Places::one)
+        }
+        (None, _) => Places::several(endpoints, false),
+    };
+    places.ok_or_else(|| RunError::input(format!("more than {} subscribers that listen", u16::MAX)))
+}
+
+fn no_common_place(title: &str) -> RunError {
+    RunError::unsupported(format!(
+        "over {title} devices meet subscribers at one address, and these are behind several links"
+    ))
+    .hint("all subscribers behind one link, or behind none: `--link GROUP=NAME`")
+}
+
+fn listening_ports(subscribers: usize) -> Result<Vec<u16>, RunError> {
+    if subscribers == 0 {
+        return Err(RunError::input("a workload without subscribers has nobody to listen"));
+    }
+    ports::free(subscribers).map_err(|error| {
+        RunError::from_error(ErrorKind::TooLarge, &error)
+            .during(format!("failed to find a port for each of {subscribers} subscribers"))
+            .hint("fewer subscribers, or a system with a broker")
+    })
+}
+
+fn meeting_port(definition: &Definition) -> Result<u16, RunError> {
+    let found = match definition.back_ends.brokerless.as_ref().and_then(|brokerless| brokerless.ports.as_ref()) {
+        Some(places) => ports::free_to_meet(places),
+        None => ports::free(1).map(|ports| ports.first().copied().unwrap_or_default()),
+    };
+    found.map_err(|error| RunError::from_error(ErrorKind::System, &error))
+}
+
+/// What the record says of such a system.
+pub fn info(definition: &Definition, profile: &str, places: &Places) -> SystemInfo {
+    SystemInfo {
+        name: definition.name.clone(),
+        version: None,
+        back_end: "brokerless".to_owned(),
+        profile: Some(profile.to_owned()),
+        endpoint: places.endpoints().first().map(|place| place.shown.clone()).unwrap_or_default(),
+        ranked: definition.ranked,
+        papers: definition.papers.clone(),
+        ..SystemInfo::default()
+    }
+}
+
+/// Refuses a profile whose settings a client library does not carry out.
+///
+/// # Errors
+/// Which they are, and who does.
+pub fn check_settings(places: &Places, spoken: Spoken, profile: &str) -> Result<(), RunError> {
+    let settings = places.endpoints().first().and_then(|place| place.settings.as_deref()).unwrap_or("");
+    for protocol in [spoken.publish, spoken.subscribe] {
+        let Some(has) = protocol.capabilities.features.settings else { continue };
+        (has.check)(settings).map_err(|why| {
+            RunError::unsupported(format!("profile `{profile}` cannot be had: {why}"))
+                .hint("another `--profile`, or an `--endpoint` with settings of your own")
+        })?;
+    }
+    Ok(())
+}
+
+/// Refuses what only a broker could have.
+///
+/// # Errors
+/// The first of these options that was given.
+fn refuse_options_of_brokers(definition: &Definition, spec: &RunSpec) -> Result<(), RunError> {
+    let target = &spec.target;
+    let asked = [
+        ("--back-end", target.back_end.is_some()),
+        ("--image", target.image.is_some()),
+        ("--topology", target.topology.is_some()),
+        ("--limit", target.limit.is_some()),
+        ("--transport", target.transport != Transport::Tcp),
+        ("--user", spec.connection.user.is_some()),
+        ("--pin system=…", spec.generator.pin.iter().any(|pin| pin.trim_start().starts_with("system"))),
+    ];
+    if let Some((option, _)) = asked.iter().find(|(_, is_asked)| *is_asked) {
+        let name = &definition.name;
+        return Err(
+            RunError::unsupported(format!("`{option}` is for a broker, and `{name}` has none")).hint("leave it out")
+        );
+    }
+    Ok(())
+}
+
+/// What the definition of a system and its profile change; `linked` where its clients are in networks of their own.
+pub fn deviations(definition: &Definition, profile: &str, linked: bool) -> Vec<Deviation> {
+    let across = definition.back_ends.brokerless.as_ref().filter(|_| linked).map(|ways| &ways.across_links.deviations);
+    let of_profile = definition.profiles.get(profile).map_or(&[][..], |profile| &profile.deviations);
+    let shown = |change: &Change| Deviation {
+        name: change.name.clone(),
+        detail: format!("{}: {}", change.setting, change.reason),
+    };
+    across.unwrap_or(&definition.deviations).iter().chain(of_profile).map(shown).collect()
+}

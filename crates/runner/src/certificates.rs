@@ -1,0 +1,40 @@
+//! Certificates and keys that cannot be used, and servers that want one: what to type instead.
+
+use pubmark_protocol::client_certificate::{NOT_TAKEN, WANTED};
+use pubmark_protocol::clients::OpenError;
+
+use crate::error::{ErrorKind, RunError};
+
+/// A file that the user named and that cannot be used.
+pub fn unusable(error: &OpenError) -> RunError {
+    let failure = RunError::from_error(ErrorKind::Input, error);
+    match hint(error) {
+        Some(hint) => failure.hint(hint),
+        None => failure,
+    }
+}
+
+/// What to give instead of a file that cannot be used; `None` if the error is about no file.
+pub fn hint(error: &OpenError) -> Option<&'static str> {
+    match error {
+        OpenError::System { .. } | OpenError::Library(_) => None,
+        OpenError::Certificates { .. } => {
+            Some("`--tls-ca` and `--tls-cert` take certificates as PEM (`-----BEGIN CERTIFICATE-----`)")
+        }
+        OpenError::Key { .. } => {
+            Some("`--tls-key` takes the key of `--tls-cert` as PEM (`-----BEGIN PRIVATE KEY-----`), not encrypted")
+        }
+        OpenError::Identity { .. } => Some("give `--tls-cert` and `--tls-key` the two files that were made together"),
+    }
+}
+
+/// What to do about a connection that ended with these words; `None` if they are not about a certificate of ours.
+pub fn hint_for_cause(words: &str) -> Option<&'static str> {
+    if words.contains(WANTED) {
+        Some("`--tls-cert FILE --tls-key FILE` with a certificate that the server's authority has signed")
+    } else if words.contains(NOT_TAKEN) {
+        Some("a certificate for `--tls-cert` that the server's authority has signed and that is valid today")
+    } else {
+        None
+    }
+}

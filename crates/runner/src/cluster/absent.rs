@@ -1,0 +1,89 @@
+//! A build without runs on several machines.
+
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+
+use pubmark_engine::remote::Launcher;
+use pubmark_engine::run::Phase;
+use pubmark_record::cost::{HostUsage, ResourceRow, Usage};
+use pubmark_record::nodes::NodeRow;
+
+use crate::error::RunError;
+use crate::observer::RunObserver;
+use crate::prepared::PreparedRun;
+
+/// A run's nodes: there are none.
+#[derive(Debug)]
+pub enum Joined {}
+
+impl Joined {
+    /// None, or why there cannot be any.
+    pub fn of(run: &PreparedRun, _: &mut dyn RunObserver) -> Result<Option<Joined>, RunError> {
+        match (run.spec.nodes.nodes, run.spec.nodes.observers) {
+            (None, None) => Ok(None),
+            _ => Err(RunError::input("this build of pubmark has no runs on several machines")
+                .hint("`make install` builds one that has; or `--local-nodes` for processes of this machine")),
+        }
+    }
+
+    /// Never called.
+    pub fn gather(&self, _: &mut dyn RunObserver, _: &AtomicBool) -> Result<(), RunError> {
+        match *self {}
+    }
+
+    /// Never called.
+    pub fn lost(&self) -> Vec<String> {
+        match *self {}
+    }
+
+    /// Never called.
+    pub fn drives(&self) -> bool {
+        match *self {}
+    }
+
+    /// Never called.
+    pub fn observe(&self) -> Result<Option<Observed>, RunError> {
+        match *self {}
+    }
+
+    /// Never called.
+    pub fn launcher(self: &Arc<Joined>, _: [String; 2]) -> Box<dyn Launcher> {
+        match **self {}
+    }
+
+    /// Never called.
+    pub fn phase(&self, _: Phase) {
+        match *self {}
+    }
+
+    /// Never called.
+    pub fn edge(&self, _: usize) {
+        match *self {}
+    }
+
+    /// Never called.
+    pub fn rows(&self) -> Vec<NodeRow> {
+        match *self {}
+    }
+}
+
+/// Observers that look: there are none.
+#[derive(Debug)]
+pub enum Observed {}
+
+/// What they would have seen.
+pub struct Seen {
+    pub system: Option<Usage>,
+    pub host: Option<HostUsage>,
+    pub rows: Vec<ResourceRow>,
+}
+
+impl Observed {
+    /// Never called.
+    pub fn finish(self, _: (u64, u64)) -> Seen {
+        match self {}
+    }
+}
+
+/// Never called.
+pub fn beside(_: &mut [ResourceRow], _: &[ResourceRow]) {}

@@ -1,0 +1,146 @@
+//! What nodes that observe saw of a system, at the coordinator.
+
+use std::io::{self, BufRead as _, BufReader, Read as _, Write as _};
+use std::os::unix::net::UnixStream;
+use std::time::Duration;
+
+use pubmark_cluster::Cluster;
+use pubmark_record::cost::{HostUsage, ResourceRow, Usage};
+
+use super::observer::{Said, Seen, Window};
+use crate::error::{ErrorKind, RunError};
+
+/// Longest answer, bytes: four samples a second of two days.
+const LONGEST_ANSWER: u64 = 256 << 20;
+/// Longest wait for an answer.
+const ANSWER_LIMIT: Duration = Duration::from_secs(10);
+
+/// Observers of a run that look.
+#[derive(Debug)]
+pub struct Observed {
+    observers: Vec<Observer>,
+}
+
+#[derive(Debug)]
+struct Observer {
+    name: String,
+    channel: BufReader<UnixStream>,
+}
+
+impl Observed {
+    /// Lets all observers look from now on.
+    ///
+    /// # Errors
+    /// One is gone, or finds nothing to look at.
+    pub fn begin(cluster: &Cluster) -> Result<Observed, RunError> {
+        let begin = |name: &str| -> Result<Observer, RunError> {
+            let lost = |error: &io::Error| unable(name, &error.to_string());
+            let channel = cluster.observe(name).map_err(|error| RunError::from_error(ErrorKind::System, &error))?;
+            channel.set_read_timeout(Some(ANSWER_LIMIT)).map_err(|error| lost(&error))?;
+            let mut observer = Observer { name: name.to_owned(), channel: BufReader::new(channel) };
+            match observer.hear() {
+                Ok(Said::Looks) => Ok(observer),
+                Ok(Said::Unable(why)) => Err(unable(name, &why)
+                    .hint("start the system before the run, or name its process: `pubmark node --observe NAME`")),
+                Ok(Said::Saw(_)) => Err(unable(name, "it told what it saw before it was asked")),
+                Err(error) => Err(lost(&error)),
+            }
+        };
+        let observers = cluster.observers().iter().map(|node| begin(&node.name)).collect::<Result<_, _>>()?;
+        Ok(Observed { observers })
+    }
+
+    /// What they saw together in the window between two instants of the run's time. One that is lost by now leaves its
+    /// figures out, which its name says.
+    pub fn finish(self, (start_ns, end_ns): (u64, u64)) -> Seen {
+        let seen = self.observers.into_iter().map(|mut observer| {
+            observer.ask(Window { start_ns, end_ns }).unwrap_or_else(|error| {
+                let url = format!("`{}` (lost: {error})", observer.name);
+                Seen { host: Some(HostUsage { url, failed_readings: 1, ..HostUsage::default() }), ..Seen::default() }
+            })
+        });
+        together(seen.collect())
+    }
+}
+
+fn unable(name: &str, why: &str) -> RunError {
+    RunError::new(ErrorKind::System, format!("`{name}` cannot observe the system: {why}"))
+}
+
+impl Observer {
+    fn ask(&mut self, window: Window) -> io::Result<Seen> {
+        let mut line = serde_json::to_vec(&window)?;
+        line.push(b'\n');
+        self.channel.get_ref().write_all(&line)?;
+        match self.hear()? {
+            Said::Saw(seen) => {
+                let host = seen.host.map(|host| HostUsage { url: format!("`{}`", self.name), ..host });
+                Ok(Seen { host, ..*seen })
+            }
+            Said::Looks => Err(io::Error::other("it said something else")),
+            Said::Unable(why) => Err(io::Error::other(why)),
+        }
+    }
+
+    fn hear(&mut self) -> io::Result<Said> {
+        let mut line = String::new();
+        if (&mut self.channel).take(LONGEST_ANSWER).read_line(&mut line)? == 0 {
+            return Err(io::Error::other("it is gone"));
+        }
+        if !line.ends_with('\n') {
+            return Err(io::Error::other(format!("it said {} bytes and no end", line.len())));
+        }
+        Ok(serde_json::from_str(&line)?)
+    }
+}
+
+/// All that was seen; processes only where every observer saw some.
+fn together(seen: Vec<Seen>) -> Seen {
+    let systems: Option<Vec<Usage>> = seen.iter().map(|seen| seen.system).collect();
+    let hosts: Option<Vec<HostUsage>> = seen.iter().map(|seen| seen.host.clone()).collect();
+    let system = systems.and_then(|systems| systems.into_iter().reduce(Usage::and));
+    // Rows of several machines are not of the same instants.
+    let rows = match seen.as_slice() {
+        [one] => one.rows.clone(),
+        _ => vec![],
+    };
+    Seen { system, host: hosts.and_then(|hosts| hosts.into_iter().reduce(HostUsage::and)), rows }
+}
+
+/// Puts what was seen of a system into rows of pubmark's own: into each, the one that ends nearest, if within half a second.
+pub fn beside(rows: &mut [ResourceRow], seen: &[ResourceRow]) {
+    for row in rows {
+        let nearest =
+            seen.iter().min_by(|one, other| (one.t_s - row.t_s).abs().total_cmp(&(other.t_s - row.t_s).abs()));
+        let Some(nearest) = nearest.filter(|nearest| (nearest.t_s - row.t_s).abs() <= 0.5) else { continue };
+        let (generator_cores, generator_rss_bytes) = (row.generator_cores, row.generator_rss_bytes);
+        *row = ResourceRow { t_s: row.t_s, generator_cores, generator_rss_bytes, ..*nearest };
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_one_did_not_see_is_not_summed() {
+        let usage = |cpu_seconds| Some(Usage { cpu_seconds, threads: Some(2), ..Usage::default() });
+        let host = |url: &str, cores| Some(HostUsage { url: url.to_owned(), cores, ..HostUsage::default() });
+        let one = Seen { system: usage(1.0), host: host("`a`", Some(0.5)), rows: vec![ResourceRow::default()] };
+        let other = Seen { system: usage(2.0), host: host("`b`", None), rows: vec![] };
+        let both = together(vec![one.clone(), other]);
+        assert_eq!(both.system.map(|system| (system.cpu_seconds, system.threads)), Some((3.0, Some(4))));
+        assert_eq!(both.host.map(|host| (host.url, host.cores)), Some(("`a` and `b`".to_owned(), None)));
+        assert_eq!(together(vec![one.clone()]), one);
+        assert_eq!(together(vec![one, Seen::default()]).system, None);
+    }
+
+    #[test]
+    fn rows_are_put_beside_the_nearest() {
+        let row = |t_s, cores| ResourceRow { t_s, system_cores: cores, ..ResourceRow::default() };
+        let mut rows = [0.25, 0.5, 3.0].map(|t_s| ResourceRow { generator_cores: Some(1.0), ..row(t_s, None) });
+        beside(&mut rows, &[row(0.2, Some(0.1)), row(0.45, Some(0.2))]);
+        assert_eq!(rows.map(|row| row.system_cores), [Some(0.1), Some(0.2), None]);
+        assert_eq!(rows.map(|row| (row.t_s, row.generator_cores)), [0.25, 0.5, 3.0].map(|t_s| (t_s, Some(1.0))));
+    }
+}

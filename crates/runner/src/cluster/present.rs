@@ -1,0 +1,235 @@
+//! Nodes that joined a run, and what they came to.
+
+use std::io;
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+use std::time::Duration;
+
+use pubmark_cluster::credentials::Role;
+use pubmark_cluster::messages::Report;
+use pubmark_cluster::{Announcement, Cluster, ClusterError, Credentials, Event, Wanted};
+use pubmark_engine::progress::Progress;
+use pubmark_engine::remote::{Launcher, Started};
+use pubmark_engine::run::Phase;
+use pubmark_engine::shares::Place;
+use pubmark_record::cost::Usage;
+use pubmark_record::nodes::{ControlBytes, NodeClock, NodeMachine, NodeRow};
+use pubmark_systems::environment;
+
+use super::Observed;
+use crate::error::{ErrorKind, RunError};
+use crate::observer::{RunEvent, RunObserver};
+use crate::prepared::PreparedRun;
+
+/// Where nodes join, if nothing else is said.
+const LISTEN: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::UNSPECIFIED), 7700);
+/// The coordinator's folder, if nothing else is said.
+const CREDENTIALS: &str = "cluster/coordinator";
+/// Longest wait for nodes, if nothing else is said.
+const JOIN_LIMIT: Duration = Duration::from_secs(60);
+
+/// A run's nodes.
+#[derive(Debug)]
+pub struct Joined {
+    cluster: Cluster,
+    wanted: Wanted,
+    limit: Duration,
+    /// As whose coordinator this is announced while nodes are waited for.
+    announced: Option<Credentials>,
+}
+
+impl Joined {
+    /// Listens for the nodes of a run and waits until all are there; `None` for a run without.
+    pub fn of(run: &PreparedRun, observer: &mut dyn RunObserver) -> Result<Option<Joined>, RunError> {
+        let nodes = &run.spec.nodes;
+        let wanted = [nodes.nodes, nodes.observers].map(|count| usize::from(count.unwrap_or(0)));
+        let wanted = Wanted { nodes: wanted[0], observers: wanted[1] };
+        if wanted == Wanted::default() {
+            return Ok(None);
+        }
+        let folder = nodes.credentials.clone().unwrap_or_else(|| PathBuf::from(CREDENTIALS));
+        let credentials = Credentials::read(&folder, None)
+            .and_then(|credentials| credentials.check(Role::Coordinator).map(|()| credentials))
+            .map_err(|error| unusable(&error, &folder))?;
+        let listen = nodes.listen.unwrap_or(LISTEN);
+        if nodes.announce && listen.ip().is_loopback() {
+            return Err(RunError::input(format!(
+                "`--announce` for nodes elsewhere, and `--listen {listen}` is for this machine"
+            ))
+            .hint("`--listen 0.0.0.0:7700`, or without `--announce`"));
+        }
+        let cluster = Cluster::listen(listen, &credentials, env!("CARGO_PKG_VERSION")).map_err(|error| {
+            let failure = RunError::from_error(ErrorKind::Input, &error);
+            match error {
+                ClusterError::Listen { .. } => failure.hint("`--listen 0.0.0.0:7701` takes another port"),
+                _ => failure,
+            }
+        })?;
+        let limit = nodes.join_limit.unwrap_or(JOIN_LIMIT);
+        let joined = Joined { cluster, wanted, limit, announced: nodes.announce.then_some(credentials) };
+        observer.event(&RunEvent::WaitsForNodes {
+            nodes: wanted.nodes,
+            observers: wanted.observers,
+            address: joined.cluster.address(),
+        });
+        joined.gather(observer, &run.host.stop)?;
+        let far = joined.cluster.nodes().into_iter().find(|node| !node.address.ip().is_loopback());
+        match (far, run.wanted.listens_at()) {
+            (Some(far), Some(host)) if host.is_loopback() => Err(RunError::input(format!(
+                "a system at {host} is out of reach for `{}` at {}",
+                far.name,
+                far.address.ip()
+            ))
+            .hint("`--system-host ADDRESS` with an address of this machine that nodes reach; or `--endpoint`")),
+            _ => Ok(Some(joined)),
+        }
+    }
+
+    /// Waits until all nodes are there, those that were lost before included.
+    pub fn gather(&self, observer: &mut dyn RunObserver, stop: &AtomicBool) -> Result<(), RunError> {
+        let mut seen = |event: &Event| {
+            observer.event(&match event {
+                Event::Joined(node) => RunEvent::NodeJoined { name: node.name.clone(), address: node.address.ip() },
+                Event::Refused(refusal) => RunEvent::NodeRefused { reason: refusal.to_string() },
+                Event::Left(name, why) => RunEvent::NodeLeft { name: name.clone(), reason: why.clone() },
+            });
+        };
+        let announce = |credentials| Announcement::begin(self.cluster.address(), credentials);
+        let _announced = self.announced.as_ref().map(announce).transpose().map_err(|error| {
+            RunError::from_error(ErrorKind::Internal, &error)
+                .during("failed to announce the run on local networks (--announce)")
+        })?;
+        self.cluster.gather(self.wanted, self.limit, stop, &mut seen).map_err(|error| match &error {
+            ClusterError::Interrupted => RunError::new(ErrorKind::Interrupted, "interrupted while waiting for nodes"),
+            ClusterError::Missing { .. } => RunError::from_error(ErrorKind::Input, &error).hint(format!(
+                "on each machine: `pubmark node --join {}:{}`; `--join-limit` waits longer",
+                environment::host_name(),
+                self.cluster.address().port()
+            )),
+            _ => RunError::from_error(ErrorKind::Internal, &error),
+        })
+    }
+
+    /// Nodes that are gone, each with why.
+    pub fn lost(&self) -> Vec<String> {
+        let nodes = self.cluster.nodes().into_iter().enumerate();
+        nodes.filter_map(|(number, node)| Some(format!("`{}`: {}", node.name, self.cluster.lost(number)?))).collect()
+    }
+
+    /// Are there nodes that send and listen?
+    pub fn drives(&self) -> bool {
+        self.wanted.nodes > 0
+    }
+
+    /// Lets observers look from now on; `None` if the run has none.
+    pub fn observe(&self) -> Result<Option<Observed>, RunError> {
+        (self.wanted.observers > 0).then(|| Observed::begin(&self.cluster)).transpose()
+    }
+
+    /// What starts workers on them for clients that speak this.
+    pub fn launcher(self: &Arc<Joined>, speaks: [String; 2]) -> Box<dyn Launcher> {
+        Box::new(OnNodes { joined: Arc::clone(self), speaks })
+    }
+
+    /// The run goes on to this phase: counters are only wanted where somebody waits for them.
+    pub fn phase(&self, phase: Phase) {
+        match phase {
+            Phase::Subscribe | Phase::Drain => self.cluster.watch(true),
+            Phase::Measure => self.cluster.watch(false),
+            Phase::Connect | Phase::WarmUp | Phase::Collect => {}
+        }
+    }
+
+    /// The window begins (0) or ends (1).
+    pub fn edge(&self, edge: usize) {
+        self.cluster.mark(edge);
+    }
+
+    /// What nodes came to, in the order of their numbers.
+    pub fn rows(&self) -> Vec<NodeRow> {
+        let reports = self.cluster.reports();
+        let traffic = self.cluster.traffic();
+        let rows = self.cluster.nodes().into_iter().zip(reports).zip(traffic).enumerate();
+        rows.map(|(number, ((node, report), traffic))| NodeRow {
+            address: Some(node.address.ip().to_string()),
+            lost: self.cluster.lost(number),
+            clock: report.as_ref().and_then(|report| clock_of(report, &node.discipline)),
+            generator: report.as_ref().and_then(usage_of),
+            control: traffic.map(|traffic| ControlBytes {
+                sent: traffic.sent,
+                received: traffic.received,
+                while_measuring: traffic.between_marks,
+            }),
+            machine: Some(NodeMachine {
+                host: node.host,
+                kernel: node.kernel,
+                cores: node.cores,
+                memory_bytes: node.memory_bytes,
+                awake: node.awake,
+                pubmark_version: node.version,
+            }),
+            name: node.name,
+            ..NodeRow::default()
+        })
+        .collect()
+    }
+}
+
+fn clock_of(report: &Report, discipline: &str) -> Option<NodeClock> {
+    let clock = report.clock?;
+    Some(NodeClock {
+        is_the_same: clock.is_the_same,
+        offset_us: clock.offset_ns as f64 / 1e3,
+        drift_ppm: clock.drift_ppb / 1e3,
+        bound_us: Some(clock.bound_ns / 1e3).filter(|bound| bound.is_finite()),
+        minimum_round_trip_us: (!clock.is_the_same).then_some(clock.minimum_round_trip_ns as f64 / 1e3),
+        samples: clock.samples,
+        discipline: discipline.to_owned(),
+        restarts: clock.restarts,
+        true_error_us: clock.true_error_ns.map(|error| error as f64 / 1e3),
+    })
+}
+
+fn usage_of(report: &Report) -> Option<Usage> {
+    let cpu_seconds = report.cpu_ns as f64 / 1e9;
+    (report.measured_ns > 0).then(|| Usage {
+        cpu_seconds,
+        cores: cpu_seconds / (report.measured_ns as f64 / 1e9),
+        peak_rss_bytes: report.peak_rss_bytes,
+        ..Usage::default()
+    })
+}
+
+/// Credentials that cannot be used.
+pub fn unusable(error: &ClusterError, folder: &Path) -> RunError {
+    let failure = RunError::from_error(ErrorKind::Input, error);
+    if let ClusterError::Credentials { .. } = error {
+        return failure.hint(
+            "`pubmark cluster show DIR` says whose credentials are in a folder and until when they are valid; `pubmark cluster init NEW_DIR` makes others",
+        );
+    }
+    if folder.exists() {
+        return failure;
+    }
+    failure.hint("`pubmark cluster init` makes them; `--credentials DIR` names the folder")
+}
+
+/// Starts workers on nodes for clients that speak this.
+#[derive(Debug)]
+struct OnNodes {
+    joined: Arc<Joined>,
+    speaks: [String; 2],
+}
+
+impl Launcher for OnNodes {
+    fn launch(&self, place: Place, shards: &[u32], progress: &Arc<Progress>, stop: &AtomicBool) -> io::Result<Started> {
+        let control = self.joined.cluster.begin(place.node.into(), shards, progress, stop).map_err(io::Error::other)?;
+        Ok(Started { control, child: None })
+    }
+
+    fn speaks(&self) -> [String; 2] {
+        self.speaks.clone()
+    }
+}

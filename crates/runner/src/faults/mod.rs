@@ -1,0 +1,115 @@
+//! Faults of a run: when they come, whether a run can have them, who carries them out, and what the record says of them.
+
+mod conductor;
+mod figures;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use pubmark_engine::faults::{BreakConnections, PlannedFault};
+use pubmark_model::fault::{self, Fault, FaultKind, Occurrence, Scope};
+use pubmark_model::workload::Workload;
+
+use crate::error::RunError;
+use crate::target::Wanted;
+use pubmark_protocols::Spoken;
+
+pub use conductor::{Conductor, Done};
+pub use figures::figures;
+
+/// The faults of a workload in a run of this length, in order of time.
+///
+/// # Errors
+/// They overlap, or do not fit into the window.
+pub fn occurrences(workload: &Workload, seed: u64, window: Duration) -> Result<Arc<[Occurrence]>, RunError> {
+    fault::occurrences(&workload.faults, seed, window).map(Into::into).map_err(|why| {
+        RunError::input(why).hint("`--fault KIND:at=TIME,for=TIME` in place of the workload's, or `--fault none`")
+    })
+}
+
+/// The same as the engine takes them.
+pub fn planned(workload: &Workload, occurrences: &[Occurrence]) -> Arc<[PlannedFault]> {
+    let plan = |occurrence: &Occurrence| {
+        let fault = &workload.faults[occurrence.fault];
+        let breaks = fault.kind.scope() == Scope::Connections;
+        PlannedFault {
+            at_ns: occurrence.at_ns,
+            length_ns: occurrence.length_ns,
+            connections: breaks.then(|| BreakConnections {
+                silent: fault.kind == FaultKind::Cut,
+                share: fault.share,
+                group: fault.group.clone(),
+            }),
+        }
+    };
+    occurrences.iter().map(plan).collect()
+}
+
+/// Refuses what a run cannot have, before anything starts.
+///
+/// # Errors
+/// A system that is not ours to break, clients whose connections are a library's, a group without a link.
+pub fn carried_out(workload: &Workload, spoken: Spoken, wanted: &Wanted) -> Result<(), RunError> {
+    workload.faults.iter().try_for_each(|fault| match fault.kind.scope() {
+        Scope::System => of_system(fault, wanted),
+        Scope::Connections => of_connections(fault, spoken),
+        Scope::Links => of_links(fault, workload),
+    })
+}
+
+fn of_system(fault: &Fault, wanted: &Wanted) -> Result<(), RunError> {
+    let kind = fault.kind.as_str();
+    let refused = |why: String, hint: &str| Err(RunError::unsupported(why).hint(hint));
+    match wanted {
+        Wanted::External { .. } => refused(
+            format!("`{kind}` of a system that pubmark did not start is not pubmark's to do"),
+            "`--system NAME` in place of `--endpoint`; `reset` and `cut` break connections to any system",
+        ),
+        Wanted::Brokerless { .. } => refused(
+            format!("`{kind}` breaks a broker, and there is none: clients meet without one"),
+            "a system with a broker (`pubmark list systems`)",
+        ),
+        Wanted::Started { options, .. } => {
+            let servers = options.topology.brokers.max(1);
+            match fault.server {
+                Some(number) if number > servers => refused(
+                    format!("there is no server {number}: the system has {servers}"),
+                    "leave `server` out for all",
+                ),
+                _ => Ok(()),
+            }
+        }
+    }
+}
+
+fn of_connections(fault: &Fault, spoken: Spoken) -> Result<(), RunError> {
+    match [spoken.publish, spoken.subscribe].into_iter().find(|side| !side.breaks) {
+        None => Ok(()),
+        Some(side) => Err(RunError::unsupported(format!(
+            "`{}` breaks connections of pubmark's own, and clients over {} have none",
+            fault.kind.as_str(),
+            side.capabilities.title
+        ))
+        .hint("faults of the system (`kill`, `restart`, `pause`) and of links go with every protocol")),
+    }
+}
+
+fn of_links(fault: &Fault, workload: &Workload) -> Result<(), RunError> {
+    let in_use = workload.links_in_use();
+    if let Some(link) = &fault.link {
+        return match in_use.iter().any(|(known, _)| known.name == *link) {
+            true => Ok(()),
+            false => Err(RunError::unsupported(format!("no group is behind a link `{link}` that could go down"))
+                .hint(format!("`link: {link}` in a group of the workload, or `--link GROUP={link}`"))),
+        };
+    }
+    let group = fault.group.as_deref().unwrap_or_default();
+    let devices = workload.devices.iter().map(|found| (&found.name, &found.client, &found.link));
+    let all = devices.chain(workload.subscribers.iter().map(|found| (&found.name, &found.client, &found.link)));
+    let mut meant = all.filter(|(name, client, _)| *name == group || client.as_deref() == Some(group));
+    match meant.any(|(_, _, link)| link.is_some()) {
+        true => Ok(()),
+        false => Err(RunError::unsupported(format!("`{group}` is not behind a link, so nothing can cut it off"))
+            .hint(format!("`link: NAME` in the group, or `--link {group}=NAME` (`pubmark list links`)"))),
+    }
+}

@@ -1,0 +1,33 @@
+//! What a run takes from the machine and the process that it is started on.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+
+use pubmark_systems::affinity;
+
+/// The machine and the process of a run. Made once, before any thread is pinned.
+#[derive(Clone, Debug)]
+pub struct Host {
+    /// The `pubmark` program: worker processes, supervisors of started systems and the built-in broker are started from it.
+    /// The running program if `None`, which has to be `pubmark` itself.
+    pub program: Option<PathBuf>,
+    /// The call, without passwords, as the record keeps it.
+    pub command: Vec<String>,
+    /// Cores that this process may use.
+    pub cores: Vec<u32>,
+    /// Set it to end a run in order: what was measured so far is recorded as interrupted.
+    pub stop: Arc<AtomicBool>,
+}
+
+impl Host {
+    /// This machine, with workers started from the running program.
+    pub fn this() -> Host {
+        Host { program: None, command: vec![], cores: affinity::own_cores(), stop: Arc::default() }
+    }
+
+    /// The same for a program that embeds a run: workers are started from `program`, which is a `pubmark` of the same version.
+    pub fn with_program(program: impl Into<PathBuf>) -> Host {
+        Host { program: Some(program.into()), ..Host::this() }
+    }
+}

@@ -1,0 +1,65 @@
+//! One run: what it is, whether it can be carried out, and what came of it.
+//!
+//! A [`RunSpec`] is all that a run is, as data. [`RunSpec::prepare`] checks it against this machine ([`Host`]) and works the
+//! schedule out; nothing is started. [`PreparedRun::run`] starts the system, drives the fleet, and returns a [`RunOutcome`] with the
+//! record; meanwhile it tells a [`RunObserver`] how it goes. [`RunOutcome::save`] writes the folder of the run.
+//!
+//! ```no_run
+//! use pubmark_runner::{Host, RunSpec};
+//!
+//! # fn main() -> Result<(), pubmark_runner::RunError> {
+//! let mut spec = RunSpec::new("smart-home");
+//! spec.target.system = Some("mosquitto".to_owned());
+//! let outcome = spec.prepare(&Host::with_program("pubmark"))?.run(&mut ())?;
+//! println!("{:?}", outcome.record.verdict.status);
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! Nothing here prints, ends the process or reads its arguments. Errors have a [kind](ErrorKind) to decide by.
+
+pub mod brokerless;
+mod carrying;
+mod certificates;
+mod cluster;
+pub mod command_line;
+mod endpoint;
+mod error;
+pub mod faults;
+mod host;
+mod life;
+pub mod linked;
+mod links;
+pub mod log_in;
+mod nodes;
+mod observer;
+mod offers;
+mod placement;
+mod prepare;
+mod prepared;
+pub mod readiness;
+mod recording;
+mod residence;
+mod sampling;
+pub mod save;
+mod sockets;
+pub mod sources;
+pub mod spec;
+pub mod spoken;
+pub mod suggestion;
+mod suitability;
+pub mod target;
+pub mod unbuilt;
+mod watch;
+pub mod workers;
+
+pub use certificates::hint_for_cause;
+#[cfg(feature = "cluster")]
+pub use cluster::{observe, unusable};
+pub use error::{ErrorKind, RunError};
+pub use host::Host;
+pub use observer::{Phase, RunEvent, RunObserver, RunProgress};
+pub use prepare::{CheckedRun, too_large};
+pub use prepared::{PreparedRun, RunOutcome};
+pub use recording::now;
+pub use spec::{RunSpec, WorkloadSource};

@@ -1,0 +1,100 @@
+//! Nodes of a run, as its record names them.
+
+use pubmark_engine::outcome::Outcome;
+use pubmark_engine::plan::RunPlan;
+use pubmark_engine::sections;
+use pubmark_engine::shares::{Place, shares};
+use pubmark_model::connection_groups::ConnectionGroups;
+use pubmark_model::workload::Workload;
+use pubmark_record::cost::Usage;
+use pubmark_record::nodes::{LostWorker, NodeRow};
+
+use crate::cluster::Joined;
+use crate::error::RunError;
+use crate::linked;
+use crate::spec::RunSpec;
+
+/// Refuses what nodes cannot have, before anything starts.
+///
+/// # Errors
+/// Links or processes of groups, which are on the machine that leads a run; an option for nodes of a run that has none.
+pub fn carried_out(spec: &RunSpec, workload: &Workload) -> Result<(), RunError> {
+    let nodes = &spec.nodes;
+    if nodes.nodes.is_none() && nodes.observers.is_none() {
+        let given = [
+            ("--listen", nodes.listen.is_some()),
+            ("--credentials", nodes.credentials.is_some()),
+            ("--join-limit", nodes.join_limit.is_some()),
+            ("--announce", nodes.announce),
+        ];
+        return match given.iter().find(|(_, is_given)| *is_given) {
+            Some((option, _)) => Err(RunError::input(format!("`{option}` is for nodes, and the run wants none"))
+                .hint("`--nodes N` sends and listens on N machines, `--observers N` looks at the system's machines")),
+            None => Ok(()),
+        };
+    }
+    if nodes.nodes.is_some() && linked::any(workload) {
+        return Err(RunError::unsupported(
+            "links are emulated on the machine that leads the run, its nodes are elsewhere",
+        )
+        .hint("`--local-nodes` instead of `--nodes`; or `--link none`, and the nodes' own networks"));
+    }
+    if nodes.nodes.is_some() && ConnectionGroups::of(workload).has_isolated() {
+        return Err(RunError::unsupported(
+            "groups have processes of their own on the machine that leads the run, its nodes are elsewhere",
+        )
+        .hint("`--local-nodes` instead of `--nodes`; or without `--isolate`, and `isolate: none` in the workload"));
+    }
+    Ok(())
+}
+
+/// Name of a worker process that stands for a node, by its number.
+pub fn local_name(node: u16) -> String {
+    format!("local {}", node + 1)
+}
+
+/// The nodes of a run; none if it had but this process.
+pub fn rows(plan: &RunPlan, outcome: &Outcome, joined: Option<&Joined>) -> Vec<NodeRow> {
+    let rows: Vec<NodeRow> = match joined {
+        Some(joined) => joined.rows(),
+        None if plan.nodes < 2 => vec![],
+        None => (0..plan.nodes).map(|node| NodeRow { name: local_name(node), ..NodeRow::default() }).collect(),
+    };
+    let parts = (0u16..).zip(sections::on_nodes(plan));
+    let with_part = |(row, (node, (devices, subscribers))): (NodeRow, (u16, (u64, u64)))| {
+        // The control plane knows better than a channel that closed why a node is gone; one that went when all was said was not lost.
+        let closed = outcome.lost.iter().find(|lost| lost.node == node);
+        let lost = closed.map(|closed| row.lost.clone().unwrap_or_else(|| closed.why.clone()));
+        NodeRow { devices, subscribers, lost, ..row }
+    };
+    rows.into_iter().zip(parts).map(with_part).collect()
+}
+
+/// Worker processes that were lost, of a run that has no nodes.
+pub fn lost_workers(plan: &RunPlan, outcome: &Outcome) -> Vec<LostWorker> {
+    if plan.nodes > 1 || plan.on_nodes {
+        return vec![];
+    }
+    let shares = shares(plan);
+    let groups = ConnectionGroups::of(&plan.workload).names;
+    let mut workers: Vec<(Option<Place>, LostWorker)> = vec![];
+    for lost in &outcome.lost {
+        let place = shares.get(lost.shard as usize).and_then(|share| share.away(plan));
+        let group = place.and_then(|place| groups.get(usize::from(place.group?)));
+        match workers.iter_mut().find(|(known, _)| *known == place) {
+            Some((_, worker)) if group.is_none() => worker.worker.push_str(&format!(", {}", lost.name)),
+            Some(_) => {}
+            None => {
+                let worker = group.map_or_else(|| lost.name.clone(), |group| format!("`{group}`"));
+                workers.push((place, LostWorker { worker, why: lost.why.clone() }));
+            }
+        }
+    }
+    workers.into_iter().map(|(_, worker)| worker).collect()
+}
+
+/// What pubmark took on all nodes together; `None` if one does not tell.
+pub fn generator(nodes: &[NodeRow]) -> Option<Usage> {
+    let usages: Option<Vec<Usage>> = nodes.iter().map(|node| node.generator).collect();
+    usages?.into_iter().reduce(Usage::and)
+}

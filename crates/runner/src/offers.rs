@@ -1,0 +1,114 @@
+//! What a run asks of a system that it does not offer, or that is not on this machine; found before anything is started.
+
+use pubmark_model::topology::TopologyMode;
+use pubmark_model::workload::Workload;
+use pubmark_protocols as protocols;
+use pubmark_systems::container::Engine;
+use pubmark_systems::{BackEndChoice, Definition, StartOptions, SystemError, launch};
+
+use crate::error::{ErrorKind, RunError};
+
+/// Refuses what the system does not offer.
+///
+/// # Errors
+/// The first such thing, of kind [`ErrorKind::Unsupported`].
+pub fn check(definition: &Definition, options: &StartOptions, workload: &Workload) -> Result<(), RunError> {
+    let refused =
+        |text: String| RunError::unsupported(text).hint("`pubmark list systems` says what each system offers");
+    not_offered(definition, options, workload).map_or(Ok(()), |text| Err(refused(text)))
+}
+
+/// What the system does not offer, in a sentence.
+fn not_offered(definition: &Definition, options: &StartOptions, workload: &Workload) -> Option<String> {
+    let name = &definition.name;
+    let devices = workload.devices.iter().map(|group| group.qos.level()).max().unwrap_or(0);
+    let subscribers = workload.subscribers.iter().map(|group| group.qos.level()).max().unwrap_or(0);
+    let listens_over = options.second_protocol.as_ref().unwrap_or(&options.protocol);
+    for (protocol, asked) in [(&options.protocol, devices), (listens_over, subscribers)] {
+        match definition.offer(protocol) {
+            Err(error) => return Some(error.to_string()),
+            Ok(offer) if asked > offer.highest_qos => {
+                let granted = offer.highest_qos;
+                return Some(format!("`{name}` grants QoS {granted} at most over {protocol}"));
+            }
+            Ok(_) => {}
+        }
+    }
+    if let Err(error) = definition.profile(&options.profile) {
+        return Some(error.to_string());
+    }
+    if let Err(error) = launch::raised_packet(definition, options) {
+        return Some(error.to_string());
+    }
+    if let Some(group) = workload.subscribers.iter().find(|group| group.shared.is_some())
+        && definition.offer(listens_over).is_ok_and(|offer| !offer.shared_subscriptions)
+    {
+        return Some(format!(
+            "`{name}` has no shared subscriptions over {listens_over}, which subscriber group `{}` asks for",
+            group.name
+        ));
+    }
+    for protocol in [&options.protocol, listens_over] {
+        if options.websocket && definition.offer(protocol).is_ok_and(|offer| offer.websocket_listener.is_none()) {
+            return Some(format!("`{name}` does not offer {protocol} over WebSocket"));
+        }
+    }
+    if options.encrypts()
+        && let Some(protocol) =
+            [&options.protocol, listens_over].into_iter().find(|name| !encrypts(definition, options, name))
+    {
+        return Some(format!("`{name}` does not offer {protocol} over TLS to pubmark's clients"));
+    }
+    let topology = options.topology;
+    let missing = match topology.mode {
+        TopologyMode::Shard => None,
+        TopologyMode::Bridge if definition.topology.bridge.is_none() => Some("bridge"),
+        TopologyMode::Cluster if definition.topology.cluster.is_none() => Some("cluster"),
+        TopologyMode::Bridge | TopologyMode::Cluster => None,
+    };
+    match missing {
+        Some(mode) if topology.brokers > 1 => {
+            Some(format!("`{name}` cannot run {} brokers as a {mode}", topology.brokers))
+        }
+        _ => None,
+    }
+}
+
+/// Can connections over a protocol be encrypted, by the system and by our clients?
+fn encrypts(definition: &Definition, options: &StartOptions, protocol: &str) -> bool {
+    let container = options.runs_in_container(definition);
+    let offered =
+        definition.offer(protocol).is_ok_and(|offer| definition.encrypts_protocol(offer, options.websocket, container));
+    offered && protocols::find(protocol).is_some_and(|ours| !ours.capabilities.tls_schemes.is_empty())
+}
+
+/// Is what starts it on this machine? An image that is not here yet may still be pulled, so only the engine is asked for.
+///
+/// # Errors
+/// What is missing, of kind [`ErrorKind::NotInstalled`]; or that no back end can be started here.
+pub fn check_installed(definition: &Definition, options: &StartOptions) -> Result<(), RunError> {
+    let (name, ends) = (&definition.name, &definition.back_ends);
+    // An image is asked for by its name, so a container is wanted.
+    let asked = options.back_end.or(options.image.as_ref().map(|_| BackEndChoice::Container));
+    let wants = |choice| asked.is_none_or(|asked| asked == choice);
+    let refused = |text: String| Err(RunError::new(ErrorKind::NotInstalled, text));
+    match (&ends.process, &ends.container) {
+        (Some(process), _) if wants(BackEndChoice::Process) => {
+            match launch::find_program(&process.program, process) {
+                Err(error @ (SystemError::Missing { .. } | SystemError::NotAProgram { .. })) => {
+                    // The whole script is `pubmark install`'s to print.
+                    let said = error.to_string();
+                    let said = said.split(": ").next().unwrap_or(&said);
+                    refused(format!("{said} (`pubmark install {name}`)"))
+                }
+                Err(error @ SystemError::Untrusted { .. }) => refused(error.to_string()),
+                _ => Ok(()),
+            }
+        }
+        (_, Some(_)) if wants(BackEndChoice::Container) => match Engine::find() {
+            Ok(_) => Ok(()),
+            Err(error) => refused(format!("`{name}` runs in a container only: {error}")),
+        },
+        _ => Err(RunError::unsupported(format!("`{name}` has no back end that can be started here"))),
+    }
+}

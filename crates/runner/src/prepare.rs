@@ -1,0 +1,216 @@
+//! From a specification to a run that is ready: everything is checked, the fleet and the schedule are worked out, nothing is started.
+
+use std::sync::Arc;
+
+use pubmark_model::fault::Occurrence;
+use pubmark_model::fleet::{Fleet, TooLarge};
+use pubmark_model::load::{self, LoadError, LoadOptions};
+use pubmark_model::qos::Qos;
+use pubmark_model::schedule::{self, Timeline};
+use pubmark_model::workload::{Placement, Workload};
+use pubmark_protocols::Spoken;
+use pubmark_systems::descriptors;
+
+use crate::error::{ErrorKind, RunError};
+use crate::host::Host;
+use crate::prepared::PreparedRun;
+use crate::spec::{DevicePlacement, RunSpec, SubscriberPlacement, WorkloadSource};
+use crate::target::Wanted;
+use crate::{faults, linked, links, nodes, offers, placement, sockets, sources, spoken, suitability};
+
+/// Descriptors that pubmark needs besides its connections.
+const OTHER_DESCRIPTORS: u64 = 64;
+
+/// A specification that can be carried out, as far as that can be said without counting the fleet out.
+pub struct CheckedRun {
+    /// What it is.
+    pub spec: RunSpec,
+    /// Who sends and who subscribes.
+    pub workload: Arc<Workload>,
+    /// What clients speak.
+    pub spoken: Spoken,
+    /// The system.
+    pub wanted: Wanted,
+    /// Its faults, in order of time.
+    pub faults: Arc<[Occurrence]>,
+    host: Host,
+}
+
+impl RunSpec {
+    /// Loads the workload, with what the specification changes of it.
+    ///
+    /// # Errors
+    /// It cannot be found or read, or a change does not fit; with the place in the file.
+    pub fn load(&self) -> Result<Workload, RunError> {
+        self.check_fields()?;
+        let load = &self.load;
+        let options = LoadOptions {
+            variant: load.variant.into(),
+            scale: load.scale,
+            qos: load.qos.and_then(Qos::from_level),
+            set: load.set.clone(),
+            payload: load.payload,
+            rate: load.rate,
+            links: load.links.clone(),
+            faults: load.faults.clone(),
+            isolate: self.generator.isolate.clone(),
+        };
+        let loaded = match &self.workload {
+            WorkloadSource::Named(name) => load::load(name, &options),
+            WorkloadSource::Inline { file_name, text } => load::parse(file_name, text, &options),
+        };
+        let mut workload = loaded.map_err(|error| not_loaded(error, self.workload.name()))?;
+        if let Some(devices) = self.nodes.devices {
+            workload.placement = match devices {
+                DevicePlacement::Split => Placement::Split,
+                DevicePlacement::Replicate => Placement::Replicate,
+            };
+        }
+        if let Some(subscribers) = self.nodes.subscribers {
+            workload.subscribers_on_every_node = subscribers == SubscriberPlacement::EveryNode;
+        }
+        Ok(workload)
+    }
+
+    /// Lets a plain user make the links of the run, as root of a user namespace: from then on this process is in a network of
+    /// its own. To be called before any thread is started; does nothing for root, and for a run without links.
+    ///
+    /// # Errors
+    /// What this machine lacks.
+    pub fn claim_links(&self, workload: &Workload) -> Result<(), RunError> {
+        linked::claim(workload)
+    }
+
+    /// Checks everything that can be checked without counting the fleet out; starts nothing.
+    ///
+    /// # Errors
+    /// The first thing that cannot be done, and why; see [`ErrorKind`].
+    pub fn check(&self, host: &Host) -> Result<CheckedRun, RunError> {
+        let spec = self.self_contained();
+        spec.check_loaded(Arc::new(spec.load()?), host)
+    }
+
+    /// The same for a workload that [`RunSpec::load`] returned.
+    ///
+    /// # Errors
+    /// As [`RunSpec::check`].
+    pub fn check_loaded(&self, workload: Arc<Workload>, host: &Host) -> Result<CheckedRun, RunError> {
+        let spoken = spoken::of(self)?;
+        let wanted = Wanted::of(self, spoken, &workload, host)?;
+        suitability::lacking(&workload, spoken).map_or(Ok(()), |lacks| Err(unsuitable(lacks)))?;
+        nodes::carried_out(self, &workload)?;
+        links::carried_out(&workload, &wanted, self)?;
+        sockets::carried_out(&self.connection, spoken, &wanted)?;
+        faults::carried_out(&workload, spoken, &wanted)?;
+        let faults = faults::occurrences(&workload, self.load.seed, self.window.duration)?;
+        Ok(CheckedRun { spec: self.clone(), workload, spoken, wanted, faults, host: host.clone() })
+    }
+
+    /// Checks everything and works the schedule out; starts nothing.
+    ///
+    /// # Errors
+    /// As [`RunSpec::check`] and [`CheckedRun::prepare`].
+    pub fn prepare(&self, host: &Host) -> Result<PreparedRun, RunError> {
+        self.check(host)?.prepare()
+    }
+
+    /// Warm-up and measured window.
+    pub fn timeline(&self) -> Timeline {
+        Timeline {
+            warmup_ns: self.window.warmup.as_nanos() as u64,
+            duration_ns: self.window.duration.as_nanos() as u64,
+        }
+    }
+
+    /// The fleet on all nodes, if its publishers can be told apart.
+    ///
+    /// # Errors
+    /// It is too large, of kind [`ErrorKind::TooLarge`].
+    pub fn fleet(&self, workload: &Workload) -> Result<Fleet, RunError> {
+        Fleet::checked_on_nodes(workload, self.node_count().into()).map_err(|error| too_large(&error))
+    }
+}
+
+impl CheckedRun {
+    /// What a reader should know of choices that the specification did not make.
+    pub fn notes(&self) -> Vec<String> {
+        spoken::notes(&self.spec, self.spoken)
+    }
+
+    /// Is what starts the system on this machine?
+    ///
+    /// # Errors
+    /// What is missing, of kind [`ErrorKind::NotInstalled`].
+    pub fn check_installed(&self) -> Result<(), RunError> {
+        match &self.wanted {
+            Wanted::Started { definition, options } => offers::check_installed(definition, options),
+            Wanted::External { .. } | Wanted::Brokerless { .. } => Ok(()),
+        }
+    }
+
+    /// Counts the fleet out, checks that this machine holds it, and works the schedule out, which takes time where there are
+    /// many messages; [`Host::stop`] ends it.
+    ///
+    /// # Errors
+    /// The machine is too small, the protocols cannot carry this fleet, or it was stopped.
+    pub fn prepare(self) -> Result<PreparedRun, RunError> {
+        let CheckedRun { spec, workload, spoken, wanted, faults, host } = self;
+        let fleet = suitability::fleet(&workload, spoken, spec.fleet(&workload)?).map_err(unsuitable)?;
+        room(&spec, &fleet, &wanted)?;
+        if let Some(sentence) =
+            suitability::too_many_messages(&workload, spec.window.warmup.saturating_add(spec.window.duration))
+        {
+            let hint = "use more devices of a lower rate each, or a shorter `--duration`";
+            return Err(RunError::input(sentence).hint(hint));
+        }
+        let schedule = schedule::summary_unless(&workload, &fleet, spec.load.seed, &spec.timeline(), &host.stop)
+            .ok_or_else(|| RunError::new(ErrorKind::Interrupted, "interrupted while the schedule was worked out"))?;
+        let pins = placement::pins(&spec.generator.pin, &host)?;
+        Ok(PreparedRun { spec, workload, fleet, spoken, wanted, faults, schedule, pins, host, joined: None })
+    }
+}
+
+/// Has this machine the open files and the ports for so many connections?
+fn room(spec: &RunSpec, fleet: &Fleet, wanted: &Wanted) -> Result<(), RunError> {
+    raise_descriptors(wanted.sockets(fleet).div_ceil(spec.node_count().into()))?;
+    sources::check_ports(spec.connection.source_addresses.as_ref(), sources::connections_to_one(fleet, wanted))
+}
+
+/// Raises the limit of open files, and says at once if it is too low for the fleet.
+fn raise_descriptors(sockets: u64) -> Result<(), RunError> {
+    let needed = sockets + OTHER_DESCRIPTORS;
+    let limit = descriptors::raise_for(needed).map_err(|error| {
+        RunError::from_error(ErrorKind::Internal, &error).during("failed to raise the limit of open files")
+    })?;
+    if needed > limit.soft {
+        return Err(RunError::new(
+            ErrorKind::TooLarge,
+            format!("{sockets} connections need {needed} open files, the limit is {}", limit.soft),
+        )
+        .hint(format!("`ulimit -Hn {needed}` as root, or fewer devices")));
+    }
+    Ok(())
+}
+
+/// A fleet whose publishers cannot be told apart.
+pub fn too_large(found: &TooLarge) -> RunError {
+    RunError::from_error(ErrorKind::TooLarge, found).hint(found.hint())
+}
+
+/// The protocol cannot carry the workload.
+fn unsuitable(lacks: String) -> RunError {
+    RunError::unsupported(lacks)
+        .hint("`pubmark list protocols` shows what each can do; `--qos` sets the level of all devices and subscribers")
+}
+
+fn not_loaded(error: LoadError, name: &str) -> RunError {
+    match error {
+        LoadError::NotFound { ref name, ref hint } => {
+            RunError::input(format!("there is no workload `{name}`")).hint(hint.clone())
+        }
+        LoadError::Link { message, hint } | LoadError::Group { message, hint } => RunError::input(message).hint(hint),
+        LoadError::Unreadable { .. } => RunError::from_error(ErrorKind::Input, &error)
+            .hint("give a workload file, or a built-in one: `pubmark list workloads`"),
+        found => RunError::in_file(found).during(format!("failed to load the workload `{name}`")),
+    }
+}

@@ -1,0 +1,359 @@
+//! One repetition of a run: reach the system, drive it, sample what it costs, put the record together.
+
+use std::collections::BTreeSet;
+use std::net::IpAddr;
+use std::sync::Arc;
+use std::thread;
+use std::time::Duration;
+
+use pubmark_engine::error::EngineError;
+use pubmark_engine::outcome::{Followed, Outcome};
+use pubmark_engine::plan::{Networks, RunPlan};
+use pubmark_engine::remote::Launcher;
+use pubmark_engine::run::{self, Sides};
+use pubmark_engine::sections;
+use pubmark_links::star::Snapshot;
+use pubmark_model::connection_groups::ConnectionGroups;
+use pubmark_model::fault::Occurrence;
+use pubmark_model::fleet::Fleet;
+use pubmark_model::random::mix;
+use pubmark_model::schedule::Summary;
+use pubmark_model::workload::Workload;
+use pubmark_protocol::clock;
+use pubmark_protocol::sampling;
+use pubmark_record::record::{Environment, Record};
+use pubmark_systems::RunningSystem;
+use pubmark_systems::affinity::Pins;
+use pubmark_systems::awake::Awake;
+use pubmark_systems::environment;
+use pubmark_systems::meter::Workers;
+
+use crate::certificates;
+use crate::cluster::{Joined, Observed};
+use crate::error::{ErrorKind, RunError};
+use crate::faults::{self, Conductor};
+use crate::host::Host;
+use crate::life::Life;
+use crate::linked::Linked;
+use crate::nodes;
+use crate::observer::RunObserver;
+use crate::recording::{self, Surroundings};
+use crate::residence;
+use crate::sampling::{Sampled, Sampling};
+use crate::spec::RunSpec;
+use crate::target::{Target, Wanted};
+use crate::watch::Watch;
+use crate::{placement, sockets, workers};
+use pubmark_protocols::Spoken;
+
+/// Connections started a second, at most: what small brokers accept without refusing.
+const CONNECTS_PER_S: f64 = 2_000.0;
+/// Longest wait for sessions, on top of the ramp-up; and how long those that failed are tried again, where others are up.
+const CONNECT_LIMIT: Duration = Duration::from_secs(15);
+const HOPELESS_AFTER: Duration = Duration::from_secs(5);
+/// The same for both behind links, which the probes have just crossed: where half of the packets are lost, three attempts of ten
+/// seconds in a hundred fail one after the other.
+const LINKED_CONNECT_LIMIT: Duration = Duration::from_secs(60);
+/// Seconds of silence after which a client pings.
+const KEEP_ALIVE_S: u16 = 60;
+/// Room for topic and properties in the largest packet that a system may send us.
+const PACKET_ROOM: usize = 64 * 1024;
+/// Packets of others may be larger than ours; up to this size they are counted as foreign instead of ending a connection.
+const FOREIGN_ROOM: usize = 1 << 20;
+
+/// A run that is ready: checked, its fleet and its schedule worked out, nothing started.
+pub struct PreparedRun {
+    /// What it is.
+    pub spec: RunSpec,
+    /// Who sends and who subscribes.
+    pub workload: Arc<Workload>,
+    /// The same counted out.
+    pub fleet: Arc<Fleet>,
+    /// What clients speak.
+    pub spoken: Spoken,
+    /// The system.
+    pub wanted: Wanted,
+    /// Its faults, in order of time.
+    pub faults: Arc<[Occurrence]>,
+    /// What its schedule comes to, worked out once for all repetitions.
+    pub schedule: Summary,
+    pub(crate) pins: Pins,
+    pub(crate) host: Host,
+    /// Machines that joined; all repetitions use the same.
+    pub(crate) joined: Option<Arc<Joined>>,
+}
+
+/// What a repetition came to.
+pub struct RunOutcome {
+    /// The specification as a file that makes the same run again, without passwords.
+    pub spec: String,
+    /// The record, judged.
+    pub record: Record,
+    /// Histograms by name, in HdrHistogram's V2 format.
+    pub histograms: Vec<(&'static str, Vec<u8>)>,
+    /// No session of one side could be established.
+    pub unreachable: bool,
+    /// How a system that we started ended before we stopped it, with the end of its log.
+    pub system_ended: Option<String>,
+}
+
+/// What a run behind links hands over besides.
+struct Crossed {
+    /// What links had carried at the edges of the window.
+    carried: [Option<Snapshot>; 2],
+    /// Deliveries of the messages that were followed.
+    followed: Followed,
+}
+
+/// Where a system listens that was started here; none of another's.
+fn ports_started(target: &Target) -> BTreeSet<u16> {
+    let endpoints = target.publish_at.endpoints().iter().chain(target.subscribe_at.endpoints().iter());
+    let ports = endpoints.map(|endpoint| endpoint.address.port());
+    if target.running.is_some() { ports.collect() } else { BTreeSet::new() }
+}
+
+impl PreparedRun {
+    /// Makes the run once, and gives its record the workload's name.
+    ///
+    /// # Errors
+    /// As [`PreparedRun::repeat`].
+    pub fn run(&mut self, observer: &mut dyn RunObserver) -> Result<RunOutcome, RunError> {
+        self.gather(observer)?;
+        let name = self.workload.name.clone();
+        self.repeat(1, &name, observer)
+    }
+
+    /// Waits until all nodes of the run are there, those included that were lost in an earlier repetition. Does nothing for a run
+    /// without.
+    ///
+    /// # Errors
+    /// Some did not come in time, or the run was stopped.
+    pub fn gather(&mut self, observer: &mut dyn RunObserver) -> Result<(), RunError> {
+        match &self.joined {
+            Some(joined) => joined.gather(observer, &self.host.stop),
+            None => {
+                self.joined = Joined::of(self, observer)?.map(Arc::new);
+                Ok(())
+            }
+        }
+    }
+
+    /// Makes repetition `number` (from 1), whose record has this name. Nodes have to be [gathered](PreparedRun::gather).
+    ///
+    /// # Errors
+    /// The system could not be started or reached, the machine lacks something, or a node was lost before there was anything to
+    /// record. What goes wrong later is in the record.
+    pub fn repeat(&self, number: u32, name: &str, observer: &mut dyn RunObserver) -> Result<RunOutcome, RunError> {
+        placement::pin_generator(&self.pins)?;
+        // Held until the repetition is over.
+        let awake = self.spec.generator.awake.then(Awake::hold).transpose();
+        let mut outcome = self.repeat_on_links(number, name, observer)?;
+        recording::add_awake(&mut outcome.record, &awake);
+        Ok(outcome)
+    }
+
+    /// Nodes that send and receive; observers are none.
+    fn driven(&self) -> Option<&Arc<Joined>> {
+        self.joined.as_ref().filter(|joined| joined.drives())
+    }
+
+    /// Makes it behind links, if it has some.
+    fn repeat_on_links(&self, number: u32, name: &str, observer: &mut dyn RunObserver) -> Result<RunOutcome, RunError> {
+        let Some(linked) =
+            Linked::start(&self.workload, self.spec.load.seed, self.spec.load.netem.into(), self.spec.node_count())?
+        else {
+            return self.measure(number, name, observer, None).map(|(measured, _)| measured);
+        };
+        let (mut measured, crossed) = linked.within(|| self.measure(number, name, observer, Some(&linked)))?;
+        let networks = linked.networks();
+        let carried = linked.figures(crossed.carried)?;
+        let (workload, fleet) = (&self.workload, &self.fleet);
+        let sampling = self.followed();
+        // Where several nodes have networks, one number of a network means several.
+        let seen = carried.seen.as_ref().filter(|_| self.spec.node_count() == 1);
+        let residence =
+            seen.map(|seen| residence::figures(workload, fleet, &networks, sampling, &crossed.followed, seen));
+        recording::add_links(&mut measured.record, carried, residence);
+        Ok(measured)
+    }
+
+    /// Messages that are followed on their way.
+    fn followed(&self) -> sampling::Sampling {
+        residence::sampling(&self.workload, &self.fleet, self.spec.window.duration.as_secs_f64())
+    }
+
+    /// The same where the system is to run; with what it takes to say what crossed the links.
+    fn measure(
+        &self,
+        number: u32,
+        name: &str,
+        observer: &mut dyn RunObserver,
+        linked: Option<&Linked>,
+    ) -> Result<(RunOutcome, Crossed), RunError> {
+        let spec = self.spec.to_yaml(&self.workload.secret_parameters)?;
+        let mut target = self.wanted.reach(self.spoken)?;
+        let plan = self.plan(&target, linked);
+        let started = Workers::default();
+        let launcher = self.launcher(&plan, linked, &started);
+        if let (Some(linked), Some(sampling)) = (linked, plan.follows) {
+            linked.follow(residence::orders(&plan, sampling));
+        }
+        let mut environment = environment::read();
+        let sampling = Sampling::start(
+            &target,
+            self.spec.target.node_exporter.as_deref(),
+            self.observe()?,
+            started,
+            linked.is_none(),
+        )?;
+        let sides = Sides { publish: self.spoken.publish.shard, subscribe: self.spoken.subscribe.shard };
+        let ports = ports_started(&target);
+        let life = Life::new(&target, &self.workload, &self.faults);
+        let (outcome, done, carried, held, life) = thread::scope(|scope| {
+            let conductor = Conductor::start(scope, &self.workload, &self.faults, target.running.as_mut(), linked);
+            let mut watch = Watch {
+                observer,
+                sampling: &sampling,
+                cpu_before: None,
+                steal: None,
+                busy_cores: None,
+                life,
+                linked,
+                carried: [None, None],
+                ports,
+                held: None,
+                breaker: conductor.begin(),
+                joined: self.driven().map(Arc::as_ref),
+            };
+            let outcome = run::run(&plan, sides, launcher.as_deref(), &self.host.stop, &mut watch);
+            (environment.steal, environment.busy_cores) = (watch.steal, watch.busy_cores);
+            // The conductor ends when nobody can tell it anything any more: the rest of the watch goes before.
+            let (carried, held, life) = watch.end();
+            (outcome, conductor.finish(), carried, held, life)
+        });
+        environment.load_after = environment::load();
+        let mut outcome = outcome.map_err(|error| not_carried_out(error, self.driven().map(Arc::as_ref)))?;
+        let (window_ns, known) = (outcome.window_ns, target.running.as_mut().and_then(RunningSystem::own_end));
+        let end = life.end(known, (window_ns.0 > 0).then_some(window_ns.0));
+        let log_of = |running: &RunningSystem| format!("; its log ends with:\n{}", running.log_tail());
+        let system_ended =
+            end.as_ref().map(|end| format!("{}{}", end.how, target.running.as_ref().map(log_of).unwrap_or_default()));
+        let mut record = self.record(&plan, &outcome, &target, environment, sampling, number, name);
+        recording::add_held(&mut record, held);
+        recording::add_end(&mut record, end);
+        if let Some(faults) = faults::figures(&plan, &outcome, &self.faults, &done) {
+            recording::add_faults(&mut record, faults);
+        }
+        let histograms = sections::histograms(&outcome);
+        let crossed = Crossed { carried, followed: std::mem::take(&mut outcome.followed) };
+        Ok((RunOutcome { spec, record, histograms, unreachable: outcome.unreachable, system_ended }, crossed))
+    }
+
+    /// Lets observers look, where there are some.
+    fn observe(&self) -> Result<Option<Observed>, RunError> {
+        self.joined.as_ref().map_or(Ok(None), |joined| joined.observe())
+    }
+
+    /// What starts processes of their own for clients, where the plan wants some.
+    fn launcher(&self, plan: &RunPlan, linked: Option<&Linked>, started: &Workers) -> Option<Box<dyn Launcher>> {
+        if let Some(joined) = self.driven() {
+            return Some(joined.launcher(workers::words(self.spoken)));
+        }
+        let has_isolated = ConnectionGroups::of(&plan.workload).has_isolated();
+        (plan.by_network || plan.nodes > 1 || has_isolated).then(|| {
+            let namespaces = linked.map(Linked::namespaces).unwrap_or_default();
+            let workers = workers::Workers::new(plan, namespaces, self.spoken, started.clone(), &self.host);
+            Box::new(workers) as Box<dyn Launcher>
+        })
+    }
+
+    fn plan(&self, target: &Target, linked: Option<&Linked>) -> RunPlan {
+        let largest = self.workload.devices.iter().map(|group| group.size.upper_bound()).max().unwrap_or(0);
+        let largest = largest.max(self.workload.largest_answer_bytes()) as usize;
+        let (generator, connection) = (&self.spec.generator, &self.spec.connection);
+        let nodes = self.spec.node_count();
+        let shards = |sessions: usize| usize::from(generator.shards).min(sessions).max(1);
+        let sources: Option<Arc<[IpAddr]>> = connection.source_addresses.as_ref().map(|sources| Arc::clone(&sources.0));
+        RunPlan {
+            workload: Arc::clone(&self.workload),
+            fleet: Arc::clone(&self.fleet),
+            seed: self.spec.load.seed,
+            run_id: run_id(),
+            timeline: self.spec.timeline(),
+            drain_limit: self.spec.window.drain,
+            publish_at: target.publish_at.clone(),
+            subscribe_at: target.subscribe_at.clone(),
+            networks: linked.map_or_else(Networks::none, Linked::networks),
+            nodes,
+            on_nodes: self.driven().is_some(),
+            by_network: linked.is_some() && (nodes > 1 || workers::are_needed(self.spoken)),
+            follows: linked.filter(|linked| linked.shows_packets() && nodes == 1).map(|_| self.followed()),
+            sources: sources.unwrap_or_else(|| [].into()),
+            publisher_shards: shards(self.fleet.devices().len()),
+            subscriber_shards: shards(self.fleet.subscribers().len()),
+            connects_per_s: CONNECTS_PER_S,
+            connect_limit: if linked.is_some() { LINKED_CONNECT_LIMIT } else { CONNECT_LIMIT },
+            hopeless_after: if linked.is_some() { LINKED_CONNECT_LIMIT } else { HOPELESS_AFTER },
+            realtime: generator.realtime,
+            handicap: generator.handicap,
+            receive_stamps: true,
+            faults: faults::planned(&self.workload, &self.faults),
+            maximum_packet_bytes: (largest + PACKET_ROOM).max(FOREIGN_ROOM),
+            keep_alive_s: KEEP_ALIVE_S,
+            resumes_tls: sockets::resume_tls(connection),
+            congestion_control: connection.congestion_control.as_deref().map(Into::into),
+        }
+    }
+
+    #[allow(clippy::too_many_arguments, reason = "each is a thing of its own that only the record brings together")]
+    fn record(
+        &self,
+        plan: &RunPlan,
+        outcome: &Outcome,
+        target: &Target,
+        environment: Environment,
+        sampling: Sampling,
+        repetition: u32,
+        run: &str,
+    ) -> Record {
+        let Sampled { resources, rows, drain_wait_ns } = sampling.finish(outcome.window_ns, outcome.drain_ns);
+        recording::record(
+            plan,
+            outcome,
+            Surroundings {
+                command: self.host.command.clone(),
+                run: run.to_owned(),
+                spoken: self.spoken,
+                schedule: self.schedule.clone(),
+                system: target.info.clone(),
+                deviations: target.deviations.clone(),
+                resources,
+                resource_series: rows,
+                drain_wait_ns,
+                environment,
+                repetition,
+                repetitions: self.spec.repetitions,
+                nodes: nodes::rows(plan, outcome, self.driven().map(Arc::as_ref)),
+            },
+        )
+    }
+}
+
+/// What the user wrote cannot be used, or pubmark itself failed.
+fn not_carried_out(error: EngineError, joined: Option<&Joined>) -> RunError {
+    match &error {
+        EngineError::Lost(_) | EngineError::Launch { .. } | EngineError::Worker(_) if joined.is_some() => {
+            let mut failure = RunError::from_error(ErrorKind::NodeLost, &error);
+            failure.chain.extend(joined.map(Joined::lost).unwrap_or_default());
+            failure.hint("the node's own output says what ended it; run again with all nodes")
+        }
+        EngineError::Open(open) if certificates::hint(open).is_some() => certificates::unusable(open),
+        EngineError::Unsupported(_) => RunError::from_error(ErrorKind::Input, &error),
+        _ => RunError::from_error(ErrorKind::Internal, &error),
+    }
+}
+
+/// A number that tells this run's messages from those of others: of the time and the process, mixed.
+fn run_id() -> u32 {
+    (mix(clock::realtime_ns() ^ mix(u64::from(std::process::id()))) >> 32) as u32
+}

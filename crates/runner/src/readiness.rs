@@ -1,0 +1,20 @@
+//! Is a system ready? Answered by a message of our own that goes through it: publish → receive.
+
+use std::time::Duration;
+
+use pubmark_systems::{Definition, probe};
+
+use crate::target::{connectable, for_subscribers};
+use pubmark_protocols as protocols;
+
+/// Longest time for a definition's probe; the caller tries again.
+const LIMIT: Duration = Duration::from_secs(2);
+
+/// Sends a message through a system over a protocol of its definition: with our adapter if there is one, otherwise with
+/// the definition's probe.
+pub fn over(definition: &Definition, protocol: &str, found: &pubmark_systems::Endpoint) -> Result<(), String> {
+    match protocols::find(protocol) {
+        Some(ours) => ours.round_trip(&connectable(found), &for_subscribers(found)),
+        None => probe::run(definition, protocol, found, LIMIT),
+    }
+}

@@ -1,0 +1,353 @@
+//! From what the engine found out to a record.
+
+use std::collections::BTreeSet;
+use std::io;
+use std::time::{Duration, SystemTime};
+
+use pubmark_engine::outcome::{Counters, Outcome};
+use pubmark_engine::plan::RunPlan;
+use pubmark_engine::sections;
+use pubmark_model::qos::Qos;
+use pubmark_model::schedule::Summary;
+use pubmark_model::workload;
+use pubmark_record::cost::{Cost, ResourceRow, Resources};
+use pubmark_record::distribution;
+use pubmark_record::faults::FaultFigures;
+use pubmark_record::nodes::NodeRow;
+use pubmark_record::record::{
+    Deviation, Environment, FilteredCounts, ReactionCounts, Record, SCHEMA_VERSION, Settings, Status, SystemEnd,
+    SystemInfo, Verdict, VerdictStatus, WillCounts, WorkloadInfo,
+};
+use pubmark_record::residence::ResidenceFigures;
+use pubmark_record::time::UtcTime;
+use pubmark_record::verdict::{self, VerdictInput};
+use pubmark_systems::awake::Awake;
+
+use crate::command_line;
+use crate::linked::Carried;
+use pubmark_protocol::capabilities::SentMeans;
+use pubmark_protocols::Spoken;
+
+/// Everything around the engine's outcome that a record holds.
+pub struct Surroundings {
+    /// The call, which may have passwords in it.
+    pub command: Vec<String>,
+    /// Name of the run: its folder's name.
+    pub run: String,
+    /// What the clients spoke.
+    pub spoken: Spoken,
+    /// What the schedule comes to.
+    pub schedule: Summary,
+    /// What was measured.
+    pub system: SystemInfo,
+    /// Differences from what was asked, besides the workload's.
+    pub deviations: Vec<Deviation>,
+    /// What it cost.
+    pub resources: Resources,
+    /// The same over time.
+    pub resource_series: Vec<ResourceRow>,
+    /// [`Record::system_drain_wait_ns`].
+    pub drain_wait_ns: Option<u64>,
+    /// The machine.
+    pub environment: Environment,
+    /// Nodes, of a run on several.
+    pub nodes: Vec<NodeRow>,
+    /// Repetition, from 1.
+    pub repetition: u32,
+    /// Repetitions of the call.
+    pub repetitions: u32,
+}
+
+/// Puts the record together and judges it.
+pub fn record(plan: &RunPlan, outcome: &Outcome, mut around: Surroundings) -> Record {
+    if plan.on_nodes {
+        // This process only led: what made the load is elsewhere.
+        around.resources.generator = crate::nodes::generator(&around.nodes);
+    }
+    let times = &outcome.times;
+    let nodes = around.nodes;
+    let publish = &around.spoken.publish.capabilities;
+    let leftovers = if around.system.back_end == EXTERNAL { leftovers(plan, around.spoken) } else { vec![] };
+    let mut record = Record {
+        schema_version: SCHEMA_VERSION,
+        pubmark_version: env!("CARGO_PKG_VERSION").to_owned(),
+        run: around.run,
+        run_id: plan.run_id,
+        started_at: UtcTime::from_unix_seconds(outcome.started_at_ns / 1_000_000_000).rfc3339(),
+        command: command_line::shown(around.command, &plan.workload.secret_parameters),
+        status: if outcome.interrupted { Status::Interrupted } else { Status::Complete },
+        verdict: Verdict { status: VerdictStatus::Valid, reasons: vec![], checks: vec![] },
+        workload: workload_info(plan, around.schedule),
+        system: around.system,
+        protocol: publish.name.to_owned(),
+        subscribe_protocol: around.spoken.second().map(|second| second.capabilities.name.to_owned()),
+        sent_means: sent_means(publish.sent_means).to_owned(),
+        settings: settings(plan, outcome, around.repetition, around.repetitions),
+        deviations: [workload_deviations(plan), around.deviations, own_deviations(plan, outcome), leftovers].concat(),
+        connections: sections::connections(outcome),
+        tls: sections::tls(plan, outcome),
+        granted_qos_lower: outcome.counters.granted_lower,
+        too_large: outcome.books.too_large,
+        sizes_raised: outcome.books.sizes_raised,
+        resent: outcome.counters.resent,
+        wills: wills(plan, outcome),
+        reactions: outcome.reactions.map(|counted| ReactionCounts {
+            scheduled: counted.scheduled,
+            triggered: counted.triggered,
+            starved: counted.starved,
+            chain_latency_us: distribution::summary(&times.chain),
+        }),
+        filtered: filtered(around.spoken, outcome),
+        requests: outcome.requests.as_ref().map(|requests| requests.figures.clone()),
+        links: None,
+        efficiency: sections::efficiency(plan, outcome),
+        residence: None,
+        faults: None,
+        socket_unsent_bytes: outcome.unsent_bytes,
+        held_bytes: outcome.held_bytes,
+        system_unsent_bytes: None,
+        system_drain_wait_ns: around.drain_wait_ns,
+        delivery: outcome.books.delivery,
+        pairs: around.spoken.is_brokerless().then(|| outcome.books.pairs.counts()),
+        latency_us: distribution::summary(&times.latency),
+        service_latency_us: distribution::summary(&times.service_latency),
+        scheduler_lag_us: distribution::summary(&times.scheduler_lag),
+        backpressure_us: distribution::summary(&times.backpressure),
+        receive_lateness_us: distribution::summary(&times.receive_lateness),
+        kernel_receive_lateness_us: distribution::summary(&times.kernel_lateness),
+        without_write_start: outcome.counters.without_write_start,
+        throughput: sections::throughput(outcome),
+        cost: cost(&around.resources, outcome),
+        resources: around.resources,
+        generator: sections::generator_health(outcome),
+        by_type: sections::by_type(plan, outcome),
+        lost_workers: crate::nodes::lost_workers(plan, outcome),
+        by_pair: sections::by_pair(outcome, &nodes),
+        nodes,
+        series: sections::series(&outcome.series),
+        resource_series: around.resource_series,
+        curves: sections::curves(outcome),
+        files: std::collections::BTreeMap::new(),
+        environment: around.environment,
+    };
+    record.verdict = verdict::judge(&VerdictInput::of(&record));
+    record
+}
+
+/// Adds what links carried and judges anew. The emulator's processor time is told apart from the generator's.
+pub fn add_links(record: &mut Record, carried: Carried, residence: Option<ResidenceFigures>) {
+    let Carried { figures: mut links, packets, .. } = carried;
+    if let Some(own) = &record.settings.congestion_control {
+        links.congestion_control = format!("{own} at clients and {} at the system", links.congestion_control);
+    }
+    record.residence = residence.filter(|residence| !residence.rows.is_empty());
+    if let Some(efficiency) = &mut record.efficiency {
+        packets.into_iter().for_each(|(group, window, set_up)| efficiency.count(&group, window, set_up));
+    }
+    if let Some(usage) = record.resources.generator.as_mut().filter(|usage| usage.cpu_seconds > 0.0) {
+        let own = (usage.cpu_seconds - links.cpu_s.unwrap_or(0.0)).max(0.0);
+        usage.cores *= own / usage.cpu_seconds;
+        usage.cpu_seconds = own;
+    }
+    record.links = Some(links);
+    record.verdict = verdict::judge(&VerdictInput::of(record));
+}
+
+/// Adds what the system's kernel still held for clients when the drain was over, and judges anew.
+pub fn add_held(record: &mut Record, bytes: Option<u64>) {
+    record.system_unsent_bytes = bytes;
+    record.verdict = verdict::judge(&VerdictInput::of(record));
+}
+
+/// Adds how the system ended, if it did, and judges anew.
+pub fn add_end(record: &mut Record, end: Option<SystemEnd>) {
+    record.system.ended = end;
+    record.verdict = verdict::judge(&VerdictInput::of(record));
+}
+
+/// Adds what faults came to and judges anew.
+pub fn add_faults(record: &mut Record, faults: FaultFigures) {
+    record.faults = Some(faults);
+    record.verdict = verdict::judge(&VerdictInput::of(record));
+}
+
+fn workload_info(plan: &RunPlan, schedule: Summary) -> WorkloadInfo {
+    let workload = &plan.workload;
+    let levels: BTreeSet<Qos> = workload.devices.iter().map(|group| group.qos).collect();
+    WorkloadInfo {
+        name: workload.name.clone(),
+        variant: workload.variant.as_str().to_owned(),
+        scale: workload.scale,
+        seed: plan.seed,
+        schedule_hash: schedule.hash,
+        scheduled: schedule.offered,
+        devices: plan.fleet.device_count() as u64,
+        subscribers: plan.fleet.subscribers().len() as u64,
+        topics: plan.fleet.topic_count(workload) as u64,
+        source: workload.source.clone(),
+        qos: levels.into_iter().map(qos_word).collect(),
+    }
+}
+
+fn wills(plan: &RunPlan, outcome: &Outcome) -> Option<WillCounts> {
+    let left = plan.workload.devices.iter().any(|group| group.will.is_some());
+    left.then_some(WillCounts { due: outcome.counters.wills_due, delivered: outcome.counters.wills })
+}
+
+fn filtered(spoken: Spoken, outcome: &Outcome) -> Option<FilteredCounts> {
+    let at_clients =
+        [spoken.publish, spoken.subscribe].iter().any(|protocol| protocol.capabilities.features.filters_at_clients);
+    let Counters { withheld, passed_over, .. } = outcome.counters;
+    at_clients.then_some(FilteredCounts { withheld, passed_over })
+}
+
+/// Connections from which on memory is divided among them: the growth of a resident set by some pages says nothing about
+/// each of twenty.
+const FEWEST_CONNECTIONS: u64 = 100;
+
+/// Cost per message and per connection, where both parts were measured.
+fn cost(resources: &Resources, outcome: &Outcome) -> Cost {
+    let delivered = outcome.books.delivery.delivered;
+    let per_million = |cpu_seconds: f64| (delivered > 0).then(|| cpu_seconds * 1e6 / delivered as f64);
+    let connections = sections::connections(outcome).established;
+    let grown = resources
+        .system
+        .and_then(|usage| Some(usage.peak_rss_bytes.saturating_sub(usage.idle_rss_bytes?)))
+        .filter(|_| connections >= FEWEST_CONNECTIONS);
+    Cost {
+        system_cpu_s_per_million: resources.system.and_then(|usage| per_million(usage.cpu_seconds)),
+        generator_cpu_s_per_million: resources.generator.and_then(|usage| per_million(usage.cpu_seconds)),
+        system_bytes_per_connection: grown.map(|bytes| bytes as f64 / connections as f64),
+    }
+}
+
+fn qos_word(qos: Qos) -> String {
+    match qos {
+        Qos::BestEffort => "best-effort",
+        Qos::AtLeastOnce => "at-least-once",
+        Qos::ExactlyOnce => "exactly-once",
+    }
+    .to_owned()
+}
+
+fn settings(plan: &RunPlan, outcome: &Outcome, repetition: u32, repetitions: u32) -> Settings {
+    let seconds = |ns: u64| Duration::from_nanos(ns).as_secs_f64();
+    Settings {
+        warmup_s: seconds(plan.timeline.warmup_ns),
+        duration_s: seconds(plan.timeline.duration_ns),
+        drain_limit_s: plan.drain_limit.as_secs_f64(),
+        drain_s: seconds(outcome.drain_ns),
+        publisher_shards: plan.publisher_shards as u32,
+        subscriber_shards: plan.subscriber_shards as u32,
+        realtime: outcome.realtime,
+        awake: false,
+        tls: plan.publish_at.are_encrypted() || plan.subscribe_at.are_encrypted(),
+        congestion_control: plan.congestion_control.as_deref().map(str::to_owned),
+        client_certificate: plan.publish_at.have_identity() || plan.subscribe_at.have_identity(),
+        source_addresses: plan.sources.len() as u32,
+        flood: plan.is_flood(),
+        repetition,
+        repetitions,
+        window_start_ns: outcome.window_ns.0,
+        window_end_ns: outcome.window_ns.1,
+        connects_per_s: plan.connects_per_s,
+    }
+}
+
+fn workload_deviations(plan: &RunPlan) -> Vec<Deviation> {
+    let shown =
+        |deviation: &workload::Deviation| Deviation { name: deviation.name.clone(), detail: deviation.detail.clone() };
+    plan.workload.deviations.iter().map(shown).collect()
+}
+
+/// The back end of systems that were there before us and will be after us.
+pub const EXTERNAL: &str = "external";
+
+/// What a run leaves on a system that it did not start.
+fn leftovers(plan: &RunPlan, spoken: Spoken) -> Vec<Deviation> {
+    let workload = &plan.workload;
+    let mut left = vec![];
+    let retains = |group: &workload::DeviceGroup| group.retain || group.will.as_ref().is_some_and(|will| will.retain);
+    if workload.devices.iter().any(retains) {
+        let detail =
+            "the last message of each topic stays on the system as a retained one; the next run counts it as foreign";
+        left.push(Deviation { name: "retained-left-behind".to_owned(), detail: detail.to_owned() });
+    }
+    let persistent = |kind: workload::SessionKind| kind == workload::SessionKind::Persistent;
+    let of_devices = workload.devices.iter().any(|group| persistent(group.session));
+    let of_subscribers = workload.subscribers.iter().any(|group| persistent(group.session));
+    let [of_devices, of_subscribers] = [(of_devices, spoken.publish), (of_subscribers, spoken.subscribe)]
+        .map(|(keeps, protocol)| keeps && !protocol.capabilities.ends_sessions);
+    if of_devices || of_subscribers {
+        let detail = "persistent sessions stay on the system: this protocol has no words to end them with a goodbye";
+        left.push(Deviation { name: "sessions-left-behind".to_owned(), detail: detail.to_owned() });
+    }
+    left
+}
+
+/// Says whether the machine was kept awake, if that was asked for.
+pub fn add_awake(record: &mut Record, awake: &io::Result<Option<Awake>>) {
+    match awake {
+        Ok(held) => record.settings.awake = held.is_some(),
+        Err(error) => record.deviations.push(Deviation {
+            name: "awake-refused".to_owned(),
+            detail: format!("the machine's cores were to be kept from sleeping (--awake) and could not be: {error}"),
+        }),
+    }
+}
+
+/// What was asked of pubmark itself and could not be had.
+fn own_deviations(plan: &RunPlan, outcome: &Outcome) -> Vec<Deviation> {
+    let mut deviations = vec![];
+    if plan.realtime && !outcome.realtime {
+        deviations.push(Deviation {
+            name: "realtime-refused".to_owned(),
+            detail: "SCHED_FIFO was asked for (--realtime) and not every thread obtained it: it needs CAP_SYS_NICE"
+                .to_owned(),
+        });
+    }
+    let lowered = outcome.counters.publish_level_lower;
+    if lowered > 0 {
+        deviations.push(Deviation {
+            name: "publish-qos-lower".to_owned(),
+            detail: format!(
+                "on {lowered} connections the server takes messages at a lower QoS level only than the workload asks for; \
+                 they were sent at its level"
+            ),
+        });
+    }
+    let missed = outcome.counters.missed;
+    if missed > 0 {
+        deviations.push(Deviation {
+            name: "messages-missed".to_owned(),
+            detail: format!(
+                "{missed} messages that had arrived were dropped by pubmark, which did not take them from the client \
+                 library in time; they are in the books as lost"
+            ),
+        });
+    }
+    let refused = outcome.counters.topic_alias_refused;
+    if refused > 0 {
+        deviations.push(Deviation {
+            name: "topic-alias-refused".to_owned(),
+            detail: format!(
+                "on {refused} connections the server takes no topic alias, which the workload asks for; every message \
+                 named its topic"
+            ),
+        });
+    }
+    deviations
+}
+
+/// The word of records.
+fn sent_means(means: SentMeans) -> &'static str {
+    match means {
+        SentMeans::Wire => "wire",
+        SentMeans::HandedOver => "handed-over",
+    }
+}
+
+/// The wall clock's time now, for the name of a run's folder.
+pub fn now() -> SystemTime {
+    SystemTime::UNIX_EPOCH + Duration::from_nanos(pubmark_protocol::clock::realtime_ns())
+}

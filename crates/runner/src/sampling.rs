@@ -1,0 +1,98 @@
+//! What a repetition costs: samples of the system and of pubmark, readings of the system's machine where it has a
+//! node_exporter, and what nodes beside the system saw.
+
+use std::collections::BTreeSet;
+
+use pubmark_record::cost::{ResourceRow, Resources};
+use pubmark_systems::meter::Workers;
+use pubmark_systems::node_exporter::{HostWatch, ScrapeError, Scraper};
+use pubmark_systems::sampler::Sampler;
+
+use crate::cluster::{self, Observed};
+use crate::error::{ErrorKind, RunError};
+use crate::target::Target;
+
+/// What a repetition cost.
+pub struct Sampled {
+    /// Over the measured window.
+    pub resources: Resources,
+    /// Over time.
+    pub rows: Vec<ResourceRow>,
+    /// Time that threads of the system waited for a processor during the drain, ns.
+    pub drain_wait_ns: Option<u64>,
+}
+
+/// Goes on while a repetition does.
+pub struct Sampling {
+    sampler: Sampler,
+    host: Option<HostWatch>,
+    observed: Option<Observed>,
+}
+
+impl Sampling {
+    /// Starts, before any client connects. `node_exporter` is the address of the system's machine's exporter; one that does
+    /// not answer now is a failure, one that stops answering later is counted. `observed` looks at a system elsewhere. `sees_clients`:
+    /// their sockets are in this thread's network.
+    pub fn start(
+        target: &Target,
+        node_exporter: Option<&str>,
+        observed: Option<Observed>,
+        workers: Workers,
+        sees_clients: bool,
+    ) -> Result<Sampling, RunError> {
+        let host = node_exporter.map(watch).transpose()?;
+        let places = target.running.as_ref().map(|running| running.cost_places()).unwrap_or_default();
+        let both = target.publish_at.endpoints().iter().chain(target.subscribe_at.endpoints().iter());
+        // Each once, or traffic would be counted twice.
+        let ports: BTreeSet<u16> = both.map(|endpoint| endpoint.address.port()).collect();
+        let ports: Vec<u16> = ports.into_iter().collect();
+        let sampler = Sampler::start(&places, &ports, workers, sees_clients).map_err(|error| {
+            RunError::from_error(ErrorKind::Internal, &error).during("failed to sample processor time and memory")
+        })?;
+        Ok(Sampling { sampler, host, observed })
+    }
+
+    /// An edge of the measured window is now.
+    pub fn edge(&self) {
+        self.sampler.sample_now();
+        if let Some(host) = &self.host {
+            host.read_soon();
+        }
+    }
+
+    /// Do threads of the system wait for a processor now? See [`Sampler::system_waits`].
+    pub fn system_waits(&self) -> bool {
+        self.sampler.system_waits()
+    }
+
+    /// The drain is over now.
+    pub fn drained(&self) {
+        self.sampler.sample_now();
+    }
+
+    /// Ends, and gives the cost of the window between two instants of `CLOCK_MONOTONIC`, of the drain of that length after it, and
+    /// over time.
+    pub fn finish(self, (start_ns, end_ns): (u64, u64), drain_ns: u64) -> Sampled {
+        let readings = self.host.and_then(HostWatch::finish);
+        let samples = self.sampler.finish();
+        let drain_wait_ns = Some(drain_ns)
+            .filter(|drain_ns| *drain_ns > 0)
+            .and_then(|drain_ns| samples.system_run_queue_wait_ns(end_ns, end_ns + drain_ns));
+        let host = readings.map(|readings| readings.usage(start_ns, end_ns));
+        let mut rows = if end_ns > start_ns { samples.rows(start_ns, end_ns) } else { vec![] };
+        let resources = Resources { host, ..samples.resources(start_ns, end_ns) };
+        let Some(observed) = self.observed else { return Sampled { resources, rows, drain_wait_ns } };
+        let seen = observed.finish((start_ns, end_ns));
+        cluster::beside(&mut rows, &seen.rows);
+        Sampled { resources: Resources { system: seen.system, host: seen.host, ..resources }, rows, drain_wait_ns }
+    }
+}
+
+fn watch(url: &str) -> Result<HostWatch, RunError> {
+    Scraper::new(url).and_then(HostWatch::start).map_err(|error| {
+        let kind = if matches!(error, ScrapeError::Url { .. }) { ErrorKind::Input } else { ErrorKind::System };
+        RunError::from_error(kind, &error).hint(
+            "`--node-exporter http://HOST:9100` takes the address at which a node_exporter of that machine answers",
+        )
+    })
+}

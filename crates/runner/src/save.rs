@@ -1,0 +1,78 @@
+//! The folder of a run: its record, its histograms, its specification, and what is made from the record.
+
+use pubmark_record::record::Record;
+use pubmark_record::reserve::Reserve;
+use pubmark_record::store::{self, RunFolder, StoreError};
+use pubmark_report::exports;
+
+use crate::error::{ErrorKind, RunError};
+use crate::prepared::RunOutcome;
+use crate::spec::file::SPEC_FILE;
+
+/// A record as it was saved.
+pub struct Saved {
+    /// The record, which names its files.
+    pub record: Record,
+    /// What could not be written, of kind [`ErrorKind::NotWritten`], if something could not.
+    pub unwritten: Option<RunError>,
+}
+
+impl Saved {
+    /// The record, if all of it was written.
+    ///
+    /// # Errors
+    /// What could not be written.
+    pub fn whole(self) -> Result<Record, RunError> {
+        self.unwritten.map_or(Ok(self.record), Err)
+    }
+}
+
+impl RunOutcome {
+    /// Writes the run's folder: the record, which names its files, then those. `reserve` is the space that was taken for the record
+    /// before the run began.
+    pub fn save(&self, folder: &RunFolder, reserve: Reserve) -> Saved {
+        let mut record = self.record.clone();
+        let file_of = |name: &str| format!("{name}.hdr");
+        record.files = exports::all(&record).into_iter().map(|(name, _)| (name.clone(), name)).collect();
+        for (name, _) in &self.histograms {
+            record.files.insert(format!("{name} histogram (HdrHistogram V2, ns)"), file_of(name));
+        }
+        record.files.insert("specification of the run".to_owned(), SPEC_FILE.to_owned());
+        let write = || -> Result<(), RunError> {
+            let failed = |error: StoreError| unwritten(&error);
+            reserve.write_record(&record).map_err(failed)?;
+            folder.write_file(SPEC_FILE, self.spec.as_bytes()).map_err(failed)?;
+            for (name, bytes) in &self.histograms {
+                folder.write_file(&file_of(name), bytes).map_err(failed)?;
+            }
+            exports::all(&record).iter().try_for_each(|(name, text)| write(&folder.path().join(name), text))
+        };
+        // The folder was writable when the run began: what fails here is the disk's doing, not the call's.
+        let unwritten = write().err().map(|error| RunError { kind: ErrorKind::NotWritten, ..error });
+        Saved { record, unwritten }
+    }
+}
+
+/// Something of a run that was made could not be saved.
+pub fn unwritten(error: &StoreError) -> RunError {
+    RunError::from_error(ErrorKind::NotWritten, error)
+        .hint("free space, or choose another disk with `--out`; `--json` prints the record, wherever it cannot be kept")
+}
+
+/// There is no place to save a run; nothing was started.
+pub fn no_folder(error: &StoreError) -> RunError {
+    RunError::from_error(ErrorKind::Input, error).hint("choose another folder with `--out`")
+}
+
+/// Writes a file, whole or not at all; its folder is made.
+///
+/// # Errors
+/// It could not be written.
+pub fn write(path: &std::path::Path, text: &str) -> Result<(), RunError> {
+    if let Some(folder) = path.parent() {
+        std::fs::create_dir_all(folder).map_err(|error| {
+            RunError::from_error(ErrorKind::Input, &error).during(format!("failed to create `{}`", folder.display()))
+        })?;
+    }
+    store::write_whole(path, text.as_bytes()).map_err(|error| no_folder(&error))
+}

@@ -1,0 +1,52 @@
+//! What is asked of our own sockets besides the system's address: congestion control, and TLS sessions that are taken up again.
+
+use pubmark_protocol::capabilities::SentMeans;
+use pubmark_protocol::congestion::{self, CongestionError};
+
+use crate::error::{ErrorKind, RunError};
+use crate::spec::Connection;
+use crate::target::Wanted;
+use pubmark_protocols::Spoken;
+
+/// Refuses what cannot be carried out, before anything starts.
+///
+/// # Errors
+/// A congestion control that this machine does not have or keeps for administrators, or for sockets that are not TCP's or not ours;
+/// a word on TLS sessions where nothing is encrypted.
+pub fn carried_out(connection: &Connection, spoken: Spoken, wanted: &Wanted) -> Result<(), RunError> {
+    if connection.tls_resumption.is_some() && !wanted.is_encrypted() {
+        return Err(RunError::input("no connection of this run is encrypted, so there is no TLS session to take up")
+            .hint("`--tls` with a system that pubmark starts, or an endpoint with an encrypted scheme (`mqtts://`)"));
+    }
+    let Some(name) = &connection.congestion_control else { return Ok(()) };
+    for side in [spoken.publish, spoken.subscribe] {
+        let can = &side.capabilities;
+        let why = match can.sent_means {
+            SentMeans::HandedOver => "opens its sockets in a library",
+            SentMeans::Wire if can.features.datagrams => "speaks over UDP",
+            SentMeans::Wire => continue,
+        };
+        let text = format!("`--congestion-control` is for TCP sockets of pubmark's own, and {} {why}", can.title);
+        return Err(
+            RunError::unsupported(text).hint("leave it out, or choose another protocol (`pubmark list protocols`)")
+        );
+    }
+    congestion::check(name).map_err(|error| unusable(&error))
+}
+
+fn unusable(error: &CongestionError) -> RunError {
+    let among = |names: Vec<String>| names.iter().map(|name| format!("`{name}`")).collect::<Vec<_>>().join(", ");
+    let failure = RunError::from_error(ErrorKind::Input, error);
+    match error {
+        CongestionError::Unknown { .. } => failure.hint(format!("there are: {}", among(congestion::available()))),
+        CongestionError::NotAllowed { .. } => {
+            failure.hint(format!("as root, or one that is for everybody: {}", among(congestion::allowed())))
+        }
+        CongestionError::Untried { .. } => failure,
+    }
+}
+
+/// Do clients take their own last TLS session up again?
+pub fn resume_tls(connection: &Connection) -> bool {
+    connection.tls_resumption != Some(false)
+}

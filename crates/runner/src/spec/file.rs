@@ -1,0 +1,218 @@
+//! A specification as a file: read from YAML or JSON, and written beside each run, so that the folder of a run is enough to make
+//! it again.
+
+use std::path::{Path, PathBuf};
+
+use pubmark_model::builtin;
+use pubmark_model::secret::{MASK, masked_yaml, without_password};
+
+use super::{RunSpec, WorkloadSource};
+use crate::error::{ErrorKind, RunError};
+
+/// Name of its file in the folder of a run.
+pub const SPEC_FILE: &str = "run.yaml";
+
+/// Deepest nesting that is read: groups of lists and maps.
+const DEEPEST: usize = 16;
+/// Largest file that is read, bytes: a workload's text may be in it.
+const LARGEST_BYTES: u64 = 8 << 20;
+
+impl RunSpec {
+    /// Reads a file; paths in it count from its folder.
+    ///
+    /// # Errors
+    /// It cannot be read, or is no specification; with the place in the file.
+    pub fn read(path: &Path) -> Result<RunSpec, RunError> {
+        let text = read_bounded(path).map_err(|error| {
+            RunError::from_error(ErrorKind::Input, &error).during(format!("failed to read `{}`", path.display()))
+        })?;
+        let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+        let mut spec = RunSpec::parse(&text).map_err(|error| {
+            error.during(format!("failed to read `{}` as the specification of a run", path.display()))
+        })?;
+        spec.count_paths_from(folder);
+        Ok(spec)
+    }
+
+    /// Reads the text of a file.
+    ///
+    /// # Errors
+    /// The text is no specification; with line and column.
+    pub fn parse(text: &str) -> Result<RunSpec, RunError> {
+        serde_saphyr::from_str_with_options(text, options()).map_err(|error| {
+            let error = error.without_snippet();
+            let said = error.to_string();
+            let said = said.rsplit_once(" at line ").map_or(said.as_str(), |(before, _)| before);
+            let place = error.location().map(|place| format!("line {}, column {}: ", place.line(), place.column()));
+            RunError::input(format!("{}{said}", place.unwrap_or_default()))
+                .hint("`pubmark schema run` prints the schema; each run's folder has a `run.yaml`")
+        })
+    }
+
+    /// Is it a specification, not a workload? Both are YAML files; only this one names a workload.
+    pub fn is_one(path: &Path) -> bool {
+        /// What tells one from the other.
+        #[derive(serde::Deserialize)]
+        struct Head {
+            #[serde(rename = "workload")]
+            _workload: serde::de::IgnoredAny,
+        }
+        path.is_file()
+            && read_bounded(path)
+                .is_ok_and(|text| serde_saphyr::from_str_with_options::<Head>(&text, options()).is_ok())
+    }
+
+    /// The text of a file. Passwords are written as `…`; `secret_parameters` are those that the workload makes passwords of.
+    ///
+    /// # Errors
+    /// A value cannot be written.
+    pub fn to_yaml(&self, secret_parameters: &[String]) -> Result<String, RunError> {
+        serde_saphyr::to_string(&self.without_secrets(secret_parameters))
+            .map_err(|error| RunError::from_error(ErrorKind::Internal, &error))
+    }
+
+    /// The same run for a folder of its own: the text of the workload in place of its path, other paths as absolute ones. A file
+    /// that cannot be read stays a path, and is refused by [`RunSpec::load`].
+    #[must_use]
+    pub fn self_contained(&self) -> RunSpec {
+        let mut spec = self.clone();
+        if let WorkloadSource::Named(name) = &self.workload
+            && builtin::find(name).is_none()
+            && let Ok(text) = read_bounded(Path::new(name))
+        {
+            spec.workload = WorkloadSource::Inline { file_name: name.clone(), text };
+        }
+        // Fails only without a working directory, where a relative path is as good as any.
+        if let Ok(here) = std::env::current_dir() {
+            spec.count_paths_from(&here);
+        }
+        spec
+    }
+
+    /// Lets relative paths count from a folder.
+    pub fn count_paths_from(&mut self, folder: &Path) {
+        let place = |path: &mut PathBuf| *path = folder.join(&*path);
+        if let WorkloadSource::Named(name) = &mut self.workload {
+            in_folder(name, folder);
+        }
+        self.target.system.iter_mut().for_each(|system| in_folder(system, folder));
+        let connection = &mut self.connection;
+        let files =
+            [&mut connection.tls_ca, &mut connection.tls_cert, &mut connection.tls_key, &mut connection.password_file];
+        files.into_iter().flatten().for_each(place);
+        self.nodes.credentials.iter_mut().for_each(place);
+    }
+
+    fn without_secrets(&self, secret_parameters: &[String]) -> RunSpec {
+        let mut spec = self.clone();
+        let target = &mut spec.target;
+        for url in
+            [&mut target.endpoint, &mut target.subscribe_endpoint, &mut target.node_exporter].into_iter().flatten()
+        {
+            *url = without_password(url);
+        }
+        for (key, value) in &mut spec.load.set {
+            let setting = format!("{key}={value}");
+            if secret_parameters.contains(key) || masked_yaml(&setting) != setting {
+                *value = MASK.to_owned();
+            }
+        }
+        if let WorkloadSource::Inline { text, .. } = &mut spec.workload {
+            *text = masked_yaml(text);
+        }
+        spec
+    }
+}
+
+fn options() -> serde_saphyr::Options {
+    serde_saphyr::options! {
+        budget: serde_saphyr::budget! { max_depth: DEEPEST, max_documents: 1 },
+        duplicate_keys: serde_saphyr::DuplicateKeyPolicy::Error,
+        with_snippet: false,
+    }
+}
+
+/// A name stays; a path counts from the folder.
+fn in_folder(name: &mut String, folder: &Path) {
+    if name.contains('/') || name.ends_with(".yaml") {
+        *name = folder.join(&*name).display().to_string();
+    }
+}
+
+fn read_bounded(path: &Path) -> std::io::Result<String> {
+    use std::io::Read as _;
+    let mut text = String::new();
+    std::fs::File::open(path)?.take(LARGEST_BYTES).read_to_string(&mut text)?;
+    Ok(text)
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use std::time::Duration;
+
+    use pubmark_model::secret::Secret;
+
+    use super::*;
+
+    #[test]
+    fn what_is_written_is_read_again() {
+        let mut spec = RunSpec::new("smart-home");
+        spec.load.qos = Some(1);
+        spec.load.set = vec![("interval".to_owned(), "10ms".to_owned())];
+        spec.load.links = vec![pubmark_model::link::choice::LinkChoice::parse("all={delay: 20ms, loss: 1%}").unwrap()];
+        spec.target.system = Some("mosquitto".to_owned());
+        spec.target.topology = Some(pubmark_model::topology::Topology::parse("3:bridge").unwrap());
+        spec.window.duration = Duration::from_millis(1_500);
+        spec.generator.pin = vec!["system=0".to_owned()];
+        spec.nodes.local_nodes = Some(3);
+        let text = spec.to_yaml(&[]).unwrap();
+        assert_eq!(RunSpec::parse(&text).unwrap(), spec, "{text}");
+        assert_eq!(serde_json::from_str::<RunSpec>(&serde_json::to_string(&spec).unwrap()).unwrap(), spec);
+    }
+
+    #[test]
+    fn a_workload_is_all_that_is_required() {
+        assert_eq!(RunSpec::parse("workload: hello").unwrap(), RunSpec::new("hello"));
+        let error = RunSpec::parse("workload: hello\nwindow: {length: 5s}").unwrap_err().to_string();
+        assert!(error.contains("length") && error.contains('2'), "{error}");
+        let error = RunSpec::parse("workload: hello\nwindow: {duration: 5 parsecs}").unwrap_err().to_string();
+        assert!(error.contains("5 parsecs"), "{error}");
+    }
+
+    #[test]
+    fn no_password_is_written() {
+        let mut spec = RunSpec::new("hello");
+        spec.connection.user = Some("ann".to_owned());
+        spec.connection.password = Some(Secret::from("planted"));
+        spec.target.endpoint = Some("mqtt://ann:planted@host:1".to_owned());
+        spec.load.set = vec![("devices.0.credentials.password".to_owned(), "planted".to_owned())];
+        spec.workload = WorkloadSource::Inline {
+            file_name: "w.yaml".to_owned(),
+            text: "devices:\n- credentials: {user: a, password: planted}\n".to_owned(),
+        };
+        let text = spec.to_yaml(&[]).unwrap();
+        assert!(!text.contains("planted") && text.contains(MASK), "{text}");
+    }
+
+    #[test]
+    fn paths_count_from_the_folder_and_names_stay() {
+        let mut spec = RunSpec::new("mine/w.yaml");
+        spec.target.system = Some("mosquitto".to_owned());
+        spec.connection.tls_ca = Some("ca.pem".into());
+        spec.count_paths_from(Path::new("/folder"));
+        assert_eq!(spec.workload, WorkloadSource::Named("/folder/mine/w.yaml".to_owned()));
+        assert_eq!(spec.target.system.as_deref(), Some("mosquitto"));
+        assert_eq!(spec.connection.tls_ca.as_deref(), Some(Path::new("/folder/ca.pem")));
+    }
+
+    #[test]
+    fn a_specification_is_told_from_a_workload() {
+        let folder = tempfile::tempdir().unwrap();
+        let [spec, workload] = ["run.yaml", "w.yaml"].map(|name| folder.path().join(name));
+        std::fs::write(&spec, "workload: hello\n").unwrap();
+        std::fs::write(&workload, "name: hello\ndevices: []\n").unwrap();
+        assert!(RunSpec::is_one(&spec) && !RunSpec::is_one(&workload));
+        assert!(!RunSpec::is_one(Path::new("smart-home")));
+    }
+}

@@ -1,0 +1,369 @@
+//! The groups of a specification's fields.
+
+use std::net::{Ipv4Addr, SocketAddr};
+use std::path::PathBuf;
+use std::time::Duration;
+
+use pubmark_links::network;
+use pubmark_model::fault::choice::FaultChoice;
+use pubmark_model::link::choice::LinkChoice;
+use pubmark_model::secret::Secret;
+use pubmark_model::topology::Topology;
+use pubmark_model::workload::Variant;
+use pubmark_systems::BackEndChoice;
+use pubmark_systems::limits::ResourceLimits;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::text;
+use crate::sources::Sources;
+
+/// What of a workload is changed, and its schedule's seed.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct Load {
+    /// Reading of a published workload.
+    pub variant: Reading,
+    /// Multiplier of the number of devices, at least 1.
+    pub scale: u32,
+    /// Multiplier of the rate of every device.
+    pub rate: f64,
+    /// Delivery level of all devices and subscribers: 0, 1 or 2; the workload's if left out.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(range(max = 2))]
+    pub qos: Option<u8>,
+    /// Size of every payload, bytes; the workload's if left out.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub payload: Option<u32>,
+    /// Values of the workload that are changed, in order, as `KEY=VALUE`: parameters, and dotted paths into its file.
+    #[serde(with = "text::list", skip_serializing_if = "Vec::is_empty")]
+    #[schemars(with = "Vec<String>")]
+    pub set: Vec<(String, String)>,
+    /// Links in place of the workload's, in order: `lte`, `sensors=lte`, `none`.
+    #[serde(with = "text::list", skip_serializing_if = "Vec::is_empty")]
+    #[schemars(with = "Vec<String>")]
+    pub links: Vec<LinkChoice>,
+    /// What emulates links.
+    pub netem: Netem,
+    /// Faults in place of the workload's: `kill:at=30s,for=5s`, `none`.
+    #[serde(with = "text::list", skip_serializing_if = "Vec::is_empty")]
+    #[schemars(with = "Vec<String>")]
+    pub faults: Vec<FaultChoice>,
+    /// Seed of the schedule.
+    pub seed: u64,
+}
+
+impl Default for Load {
+    fn default() -> Load {
+        Load {
+            variant: Reading::default(),
+            scale: 1,
+            rate: 1.0,
+            qos: None,
+            payload: None,
+            set: vec![],
+            links: vec![],
+            netem: Netem::default(),
+            faults: vec![],
+            seed: 1,
+        }
+    }
+}
+
+/// The system under test.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct TargetSpec {
+    /// System to start: a built-in definition or the path of one; the built-in broker if left out. With an endpoint, what that is.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub system: Option<String>,
+    /// URL of a system that runs already.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub endpoint: Option<String>,
+    /// URL for subscribers, where it is another.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub subscribe_endpoint: Option<String>,
+    /// URL of the node_exporter of the endpoint's machine.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub node_exporter: Option<String>,
+    /// Configuration of a system that is started: `default` or `tuned`.
+    pub profile: String,
+    /// What carries the protocol to a system that is started.
+    pub transport: Transport,
+    /// What runs a system that is started; the first of its definition if left out.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub back_end: Option<BackEnd>,
+    /// Address of this machine at which it listens; 127.0.0.1 if left out.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub system_host: Option<Ipv4Addr>,
+    /// Image of its container, in place of the definition's.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub image: Option<String>,
+    /// Several brokers as one system: `3:bridge`.
+    #[serde(with = "text::maybe", skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Option<String>")]
+    pub topology: Option<Topology>,
+    /// What each broker may use: `cpu=0.5,memory=256MB,cores=1`, or the name of a set.
+    #[serde(with = "text::maybe", skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Option<String>")]
+    pub limit: Option<ResourceLimits>,
+    /// Leave the system's limits as they are, even if the workload's messages are too large for it.
+    pub strict_defaults: bool,
+}
+
+impl Default for TargetSpec {
+    fn default() -> TargetSpec {
+        TargetSpec {
+            system: None,
+            endpoint: None,
+            subscribe_endpoint: None,
+            node_exporter: None,
+            profile: pubmark_systems::definition::DEFAULT_PROFILE.to_owned(),
+            transport: Transport::default(),
+            back_end: None,
+            system_host: None,
+            image: None,
+            topology: None,
+            limit: None,
+            strict_defaults: false,
+        }
+    }
+}
+
+/// Protocols of clients; by the endpoint's scheme, or the first that the system offers, if left out.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct Protocols {
+    /// Of all clients.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub protocol: Option<String>,
+    /// Client library, where the protocol has several.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub client: Option<String>,
+    /// Of devices alone.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub publish_protocol: Option<String>,
+    /// Of subscribers alone.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub subscribe_protocol: Option<String>,
+}
+
+/// How clients connect.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct Connection {
+    /// Encrypt connections to a system that is started, with certificates made for the run.
+    pub tls: bool,
+    /// Clients take their own last TLS session up again; they do if left out.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub tls_resumption: Option<bool>,
+    /// Authorities (PEM) that an endpoint's certificate is checked against; the machine's if left out.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub tls_ca: Option<PathBuf>,
+    /// Accept any certificate of an endpoint.
+    pub tls_insecure: bool,
+    /// Certificate (PEM) that clients show.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub tls_cert: Option<PathBuf>,
+    /// Its key (PEM).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub tls_key: Option<PathBuf>,
+    /// User name of all clients that have none of their own.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub user: Option<String>,
+    /// Environment variable that holds the password.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub password_env: Option<String>,
+    /// File that holds the password in its first line.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub password_file: Option<PathBuf>,
+    /// The password itself. It is written as `…`, which is refused when it is read again.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub password: Option<Secret>,
+    /// Addresses of this machine that connections come from, in turn.
+    #[serde(with = "text::maybe", skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Option<String>")]
+    pub source_addresses: Option<Sources>,
+    /// TCP congestion control of pubmark's own sockets; the machine's if left out.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub congestion_control: Option<String>,
+}
+
+/// When messages are sent and measured.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct Window {
+    /// Load before the window that is not measured.
+    #[serde(with = "text::one")]
+    #[schemars(with = "String")]
+    pub warmup: Duration,
+    /// Length of the measured window, longer than zero.
+    #[serde(with = "text::one")]
+    #[schemars(with = "String")]
+    pub duration: Duration,
+    /// Longest wait for stragglers after the window.
+    #[serde(with = "text::one")]
+    #[schemars(with = "String")]
+    pub drain: Duration,
+}
+
+impl Default for Window {
+    fn default() -> Window {
+        Window { warmup: Duration::from_secs(5), duration: Duration::from_secs(60), drain: Duration::from_secs(10) }
+    }
+}
+
+/// How pubmark makes the load on this machine.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct Generator {
+    /// Threads for publishers, and as many for subscribers: 1 to 256.
+    #[schemars(range(min = 1, max = 256))]
+    pub shards: u16,
+    /// Groups whose clients run in processes of their own, besides those of the workload; `all` for every one.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub isolate: Vec<String>,
+    /// Run the generator's threads under SCHED_FIFO, where the machine allows it.
+    pub realtime: bool,
+    /// Disable the idle states of this machine's cores, where the machine allows it.
+    pub awake: bool,
+    /// Cores for one side: `system=0`, `generator=1-3`.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub pin: Vec<String>,
+    /// Least time of each send: a generator of known capacity, for tests.
+    #[serde(with = "text::maybe", skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Option<String>")]
+    pub handicap: Option<Duration>,
+}
+
+impl Default for Generator {
+    fn default() -> Generator {
+        Generator { shards: 1, isolate: vec![], realtime: false, awake: false, pin: vec![], handicap: None }
+    }
+}
+
+/// Over which nodes the fleet is dealt out.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct Nodes {
+    /// Machines that join with `pubmark node`: 1 to 1,000.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(range(min = 1, max = 1000))]
+    pub nodes: Option<u16>,
+    /// Worker processes of this machine in place of machines: 1 to 200.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(range(min = 1, max = 200))]
+    pub local_nodes: Option<u16>,
+    /// Machines that join with `pubmark node --observe`: 1 to 100.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(range(min = 1, max = 100))]
+    pub observers: Option<u16>,
+    /// Where nodes join; 0.0.0.0:7700 if left out.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub listen: Option<SocketAddr>,
+    /// Announce the run on local networks while nodes are waited for.
+    pub announce: bool,
+    /// The coordinator's folder that `pubmark cluster init` made; `cluster/coordinator` if left out.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub credentials: Option<PathBuf>,
+    /// Longest wait for nodes to join; 1 min if left out.
+    #[serde(with = "text::maybe", skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Option<String>")]
+    pub join_limit: Option<Duration>,
+    /// Deal devices out, or let every node have all of them; the workload's if left out.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub devices: Option<DevicePlacement>,
+    /// Each subscriber once, or on every node; the workload's if left out.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub subscribers: Option<SubscriberPlacement>,
+}
+
+/// Reading of a published workload.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Reading {
+    /// With the errors the paper's figures were made with.
+    Published,
+    /// As the paper's text means it.
+    #[default]
+    Corrected,
+}
+
+impl From<Reading> for Variant {
+    fn from(reading: Reading) -> Variant {
+        match reading {
+            Reading::Published => Variant::Published,
+            Reading::Corrected => Variant::Corrected,
+        }
+    }
+}
+
+/// What emulates links.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Netem {
+    /// pubmark's emulator in user space.
+    #[default]
+    User,
+    /// The kernel's netem.
+    Kernel,
+}
+
+impl From<Netem> for network::BackEnd {
+    fn from(netem: Netem) -> network::BackEnd {
+        match netem {
+            Netem::User => network::BackEnd::UserSpace,
+            Netem::Kernel => network::BackEnd::KernelNetem,
+        }
+    }
+}
+
+/// What carries a protocol.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Transport {
+    /// TCP alone.
+    #[default]
+    Tcp,
+    /// WebSocket over TCP.
+    Websocket,
+}
+
+/// What runs a system.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum BackEnd {
+    /// A program of this machine.
+    Process,
+    /// A container, by podman or docker.
+    Container,
+}
+
+impl From<BackEnd> for BackEndChoice {
+    fn from(back_end: BackEnd) -> BackEndChoice {
+        match back_end {
+            BackEnd::Process => BackEndChoice::Process,
+            BackEnd::Container => BackEndChoice::Container,
+        }
+    }
+}
+
+/// Devices on several nodes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum DevicePlacement {
+    /// Each device is on one node.
+    Split,
+    /// Every node has all devices.
+    Replicate,
+}
+
+/// Subscribers on several nodes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum SubscriberPlacement {
+    /// Each subscriber is on one node.
+    Once,
+    /// Every node has all subscribers.
+    EveryNode,
+}

@@ -1,0 +1,126 @@
+//! [`RunSpec`]: all that a run is, as data. The options of `pubmark run` have the names of its fields.
+//!
+//! [`check`] says which fields go together, [`text`] how values are written, [`file`] how it is kept beside a run.
+
+mod check;
+pub mod file;
+mod groups;
+pub mod text;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+pub use groups::{
+    BackEnd, Connection, DevicePlacement, Generator, Load, Netem, Nodes, Protocols, Reading, SubscriberPlacement,
+    TargetSpec, Transport, Window,
+};
+
+/// Version of the form of a specification.
+pub const SPEC_VERSION: u32 = 1;
+
+/// All that a run is.
+///
+/// ```
+/// use pubmark_runner::RunSpec;
+///
+/// let mut spec = RunSpec::new("smart-home");
+/// spec.target.system = Some("mosquitto".to_owned());
+/// spec.load.scale = 10;
+/// ```
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct RunSpec {
+    /// Version of this form: 1.
+    #[serde(default = "spec_version")]
+    pub spec_version: u32,
+    /// Which devices publish and who subscribes.
+    pub workload: WorkloadSource,
+    /// What of the workload is changed, and its schedule's seed.
+    #[serde(default)]
+    pub load: Load,
+    /// The system under test: one to start, or one that runs already.
+    #[serde(default)]
+    pub target: TargetSpec,
+    /// Protocols of clients.
+    #[serde(default)]
+    pub protocols: Protocols,
+    /// How clients connect.
+    #[serde(default)]
+    pub connection: Connection,
+    /// When messages are sent and measured.
+    #[serde(default)]
+    pub window: Window,
+    /// How pubmark makes the load on this machine.
+    #[serde(default)]
+    pub generator: Generator,
+    /// Over which nodes the fleet is dealt out.
+    #[serde(default)]
+    pub nodes: Nodes,
+    /// How often the run is made, each time with a fresh system: 1 to 1,000.
+    #[serde(default = "once")]
+    #[schemars(range(min = 1, max = 1000))]
+    pub repetitions: u32,
+}
+
+/// A workload by name, or its text.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(untagged)]
+pub enum WorkloadSource {
+    /// A built-in workload, or the path of a workload file.
+    Named(String),
+    /// The text of a workload file.
+    Inline {
+        /// What it is called in messages, such as the file's name.
+        file_name: String,
+        /// The text.
+        text: String,
+    },
+}
+
+impl WorkloadSource {
+    /// What it is called.
+    pub fn name(&self) -> &str {
+        match self {
+            WorkloadSource::Named(name) => name,
+            WorkloadSource::Inline { file_name, .. } => file_name,
+        }
+    }
+}
+
+fn spec_version() -> u32 {
+    SPEC_VERSION
+}
+
+fn once() -> u32 {
+    1
+}
+
+impl RunSpec {
+    /// A workload on the built-in broker, with the defaults of `pubmark run`: 5 s of warm-up, 60 s measured.
+    pub fn new(workload: &str) -> RunSpec {
+        RunSpec {
+            spec_version: SPEC_VERSION,
+            workload: WorkloadSource::Named(workload.to_owned()),
+            load: Load::default(),
+            target: TargetSpec::default(),
+            protocols: Protocols::default(),
+            connection: Connection::default(),
+            window: Window::default(),
+            generator: Generator::default(),
+            nodes: Nodes::default(),
+            repetitions: 1,
+        }
+    }
+
+    /// Nodes that the fleet is dealt out over: machines that join, or worker processes of this one.
+    pub fn node_count(&self) -> u16 {
+        self.nodes.nodes.or(self.nodes.local_nodes).unwrap_or(1)
+    }
+}
+
+/// The JSON Schema of a specification, indented, ending with a line feed.
+pub fn schema() -> String {
+    let mut text = serde_json::to_string_pretty(&schemars::schema_for!(RunSpec)).expect("a schema is plain JSON");
+    text.push('\n');
+    text
+}

@@ -1,0 +1,194 @@
+//! Values that a specification writes as the command line does: `10s`, `sensors=lte`, `3:bridge`, `cpu=0.5,memory=256MB`.
+
+use std::fmt;
+use std::marker::PhantomData;
+use std::time::Duration;
+
+use pubmark_model::experiment::time;
+use pubmark_model::fault::choice::FaultChoice;
+use pubmark_model::link::choice::LinkChoice;
+use pubmark_model::topology::Topology;
+use pubmark_model::units;
+use pubmark_systems::limits::{self, ResourceLimits};
+use serde::de::{Deserialize, Deserializer, Error, Visitor};
+use serde::ser::{Serialize, Serializer};
+
+use crate::sources::Sources;
+
+/// A value with one written form.
+pub trait Text: Sized {
+    /// Reads it; the error is a sentence for the user.
+    fn read(text: &str) -> Result<Self, String>;
+    /// Writes it, so that it can be read again.
+    fn write(&self) -> String;
+}
+
+impl Text for Duration {
+    fn read(text: &str) -> Result<Duration, String> {
+        units::duration(text).map_err(|error| match error.hint {
+            Some(hint) => format!("{}: {hint}", error.message),
+            None => error.message,
+        })
+    }
+
+    fn write(&self) -> String {
+        time(*self)
+    }
+}
+
+impl Text for LinkChoice {
+    fn read(text: &str) -> Result<LinkChoice, String> {
+        LinkChoice::parse(text)
+    }
+
+    fn write(&self) -> String {
+        self.to_string()
+    }
+}
+
+impl Text for FaultChoice {
+    fn read(text: &str) -> Result<FaultChoice, String> {
+        FaultChoice::parse(text)
+    }
+
+    fn write(&self) -> String {
+        self.to_string()
+    }
+}
+
+impl Text for Topology {
+    fn read(text: &str) -> Result<Topology, String> {
+        Topology::parse(text)
+    }
+
+    fn write(&self) -> String {
+        self.to_string()
+    }
+}
+
+impl Text for ResourceLimits {
+    fn read(text: &str) -> Result<ResourceLimits, String> {
+        limits::parse(text).map_err(|error| error.to_string())
+    }
+
+    fn write(&self) -> String {
+        self.asked.clone()
+    }
+}
+
+impl Text for Sources {
+    fn read(text: &str) -> Result<Sources, String> {
+        Sources::parse(text)
+    }
+
+    fn write(&self) -> String {
+        self.0.iter().map(ToString::to_string).collect::<Vec<_>>().join(",")
+    }
+}
+
+/// A setting of a workload, `KEY=VALUE`.
+impl Text for (String, String) {
+    fn read(text: &str) -> Result<(String, String), String> {
+        match text.split_once('=') {
+            Some((key, value)) if !key.trim().is_empty() => Ok((key.trim().to_owned(), value.trim().to_owned())),
+            _ => Err("a setting is written KEY=VALUE, for instance `interval=10ms`".to_owned()),
+        }
+    }
+
+    fn write(&self) -> String {
+        format!("{}={}", self.0, self.1)
+    }
+}
+
+/// A [`Text`] for serde.
+struct Written<T>(T);
+
+impl<T: Text> Serialize for Written<&T> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(&self.0.write())
+    }
+}
+
+impl<'de, T: Text> Deserialize<'de> for Written<T> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Written<T>, D::Error> {
+        struct Reader<T>(PhantomData<T>);
+        impl<T: Text> Visitor<'_> for Reader<T> {
+            type Value = Written<T>;
+
+            fn expecting(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+                formatter.write_str("a text as on the command line")
+            }
+
+            fn visit_str<E: Error>(self, text: &str) -> Result<Written<T>, E> {
+                T::read(text).map(Written).map_err(E::custom)
+            }
+        }
+        deserializer.deserialize_str(Reader(PhantomData))
+    }
+}
+
+/// For one value.
+pub mod one {
+    use super::{Deserialize, Deserializer, Serialize, Serializer, Text, Written};
+
+    /// Writes it.
+    pub fn serialize<T: Text, S: Serializer>(value: &T, serializer: S) -> Result<S::Ok, S::Error> {
+        Written(value).serialize(serializer)
+    }
+
+    /// Reads it.
+    pub fn deserialize<'de, T: Text, D: Deserializer<'de>>(deserializer: D) -> Result<T, D::Error> {
+        Written::deserialize(deserializer).map(|written| written.0)
+    }
+}
+
+/// For a value that may be left out.
+pub mod maybe {
+    use super::{Deserialize, Deserializer, Serialize, Serializer, Text, Written};
+
+    /// Writes it, if it is there.
+    pub fn serialize<T: Text, S: Serializer>(value: &Option<T>, serializer: S) -> Result<S::Ok, S::Error> {
+        value.as_ref().map(Written).serialize(serializer)
+    }
+
+    /// Reads it.
+    pub fn deserialize<'de, T: Text, D: Deserializer<'de>>(deserializer: D) -> Result<Option<T>, D::Error> {
+        Ok(Option::<Written<T>>::deserialize(deserializer)?.map(|written| written.0))
+    }
+}
+
+/// For a list.
+pub mod list {
+    use super::{Deserialize, Deserializer, Serializer, Text, Written};
+
+    /// Writes each.
+    pub fn serialize<T: Text, S: Serializer>(values: &[T], serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_seq(values.iter().map(Written))
+    }
+
+    /// Reads each.
+    pub fn deserialize<'de, T: Text, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<T>, D::Error> {
+        Ok(Vec::<Written<T>>::deserialize(deserializer)?.into_iter().map(|written| written.0).collect())
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+
+    fn again<T: Text>(text: &str) -> String {
+        T::read(text).unwrap().write()
+    }
+
+    #[test]
+    fn what_is_written_is_what_was_read() {
+        assert_eq!(again::<Duration>("1.5s"), "1500ms");
+        assert_eq!(again::<LinkChoice>("sensors=lte"), "sensors=lte");
+        assert_eq!(again::<FaultChoice>("kill:at=1s,for=100ms"), "kill:at=1s,for=100ms");
+        assert_eq!(again::<Topology>("3:bridge"), "3:bridge");
+        assert_eq!(again::<ResourceLimits>("cpu=0.5"), "cpu=0.5");
+        assert_eq!(again::<Sources>("127.0.0.1-127.0.0.2"), "127.0.0.1,127.0.0.2");
+        assert_eq!(again::<(String, String)>("every = 1s"), "every=1s");
+    }
+}

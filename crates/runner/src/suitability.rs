@@ -1,0 +1,359 @@
+//! Can a protocol carry a workload? Asked before anything starts: what it cannot do is refused, never done by halves.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+use std::time::Duration;
+
+use pubmark_engine::crews::Crews;
+use pubmark_model::fleet::Fleet;
+use pubmark_model::qos::Qos;
+use pubmark_model::requests;
+use pubmark_model::topic::TopicFilter;
+use pubmark_model::workload::{DeviceGroup, SessionKind, SubscriberGroup, Workload};
+
+use crate::carrying;
+use pubmark_protocols::{PROTOCOLS, Protocol, Spoken};
+
+/// A fleet that the protocols can carry.
+///
+/// # Errors
+/// The first thing that a protocol cannot do, in a sentence.
+pub fn fleet(workload: &Workload, spoken: Spoken, fleet: Fleet) -> Result<Arc<Fleet>, String> {
+    let missing = lacking_for_groups(workload, spoken).or_else(|| lacking_for_fleet(workload, &fleet, spoken));
+    missing.map_or_else(|| Ok(Arc::new(fleet)), Err)
+}
+
+/// A device group of which a device sends more messages than sequence numbers have room for, in a sentence.
+pub fn too_many_messages(workload: &Workload, length: Duration) -> Option<String> {
+    workload.devices.iter().find_map(|group| {
+        let messages = group.arrival.mean_rate_per_s()? * length.as_secs_f64();
+        let sentence = || {
+            format!(
+                "each device of group `{}` sends {messages:.0} messages: more than the {} that sequence numbers tell apart",
+                group.name,
+                u32::MAX
+            )
+        };
+        // A schedule of random gaps has a few more than its mean.
+        (messages > 0.99 * f64::from(u32::MAX)).then(sentence)
+    })
+}
+
+/// The first thing that a protocol cannot do, for a fleet that is not to be run: it may be larger than this machine could
+/// hold, and is counted out only for protocols that look at its topics.
+pub fn lacking(workload: &Workload, spoken: Spoken) -> Option<String> {
+    let looks = |protocol: &Protocol| {
+        let can = &protocol.capabilities;
+        let features = &can.features;
+        let about_fleet = features.maximum_sessions.is_some() || features.only_responders_hear_requests;
+        can.check_topic.is_some() || can.hears.is_some() || about_fleet
+    };
+    let looks_at_fleet = looks(spoken.publish) || looks(spoken.subscribe);
+    lacking_for_groups(workload, spoken)
+        .or_else(|| lacking_for_fleet(workload, &looks_at_fleet.then(|| Fleet::new(workload, 1))?, spoken))
+}
+
+fn lacking_for_groups(workload: &Workload, spoken: Spoken) -> Option<String> {
+    let of_devices = |group: &DeviceGroup| {
+        let kind = match group.requests {
+            Some(_) => format!("requester group `{}`", group.name),
+            None => format!("device group `{}`", group.name),
+        };
+        lacking_in_group(&kind, group.qos, group.session, spoken.publish).or_else(|| {
+            let keeps_none = group.retain && !spoken.publish.capabilities.retain;
+            let retains = || format!("{kind} retains its messages, {} keeps none", spoken.publish.capabilities.name);
+            let option = || lacking_option(&kind, group, spoken.publish);
+            keeps_none.then(retains).or_else(option).or_else(|| lacking_both(&kind, group, workload, spoken))
+        })
+    };
+    let of_subscribers = |group: &SubscriberGroup| {
+        let kind = match group.responds {
+            Some(_) => format!("responder group `{}`", group.name),
+            None => format!("subscriber group `{}`", group.name),
+        };
+        let can = &spoken.subscribe.capabilities;
+        lacking_in_group(&kind, group.qos, group.session, spoken.subscribe).or_else(|| {
+            if !group.processing.is_zero() && !spoken.subscribe.pauses {
+                return Some(format!("{kind} {}", takes_its_time(spoken.subscribe)));
+            }
+            if group.shared.is_some() && !can.features.shared_subscriptions {
+                return Some(format!("{kind} shares its subscription, {} shares none", can.name));
+            }
+            let wild = group.filters.iter().find(|filter| filter.0.contains(['+', '#']) && !can.wildcards)?;
+            Some(format!("filter `{}` of {kind} has a wildcard, {} has none", wild.0, can.name))
+        })
+    };
+    if spoken.second().is_some()
+        && let Some(group) = workload.subscribers.iter().find(|group| group.client.is_some())
+    {
+        let name = &group.name;
+        return Some(format!(
+            "subscriber group `{name}` shares its connections with devices, which speak one protocol"
+        ));
+    }
+    lacking_for_requests(workload, spoken)
+        .or_else(|| lacking_for_messages(workload, spoken))
+        .or_else(|| workload.devices.iter().find_map(of_devices))
+        .or_else(|| workload.subscribers.iter().find_map(of_subscribers))
+        .or_else(|| carrying::too_much(workload, spoken))
+}
+
+/// Why a protocol's subscribers cannot be slow ones.
+fn takes_its_time(protocol: &Protocol) -> String {
+    let with = PROTOCOLS.iter().filter(|other| other.pauses).map(|other| other.capabilities.name);
+    let with: Vec<&str> = with.collect();
+    format!(
+        "takes its time over each message, clients over {} read on all the while ({} do not)",
+        protocol.capabilities.name,
+        with.join(", ")
+    )
+}
+
+/// Requests and answers go over one protocol that has words for them.
+fn lacking_for_requests(workload: &Workload, spoken: Spoken) -> Option<String> {
+    let group = workload.devices.iter().find(|group| group.requests.is_some())?;
+    let kind = format!("requester group `{}`", group.name);
+    if let Some(second) = spoken.second() {
+        let (first, second) = (spoken.publish.capabilities.name, second.capabilities.name);
+        return Some(format!(
+            "{kind} asks over {first} and responders answer over {second}: they must speak one protocol"
+        ));
+    }
+    let capabilities = &spoken.publish.capabilities;
+    if capabilities.features.requests.is_some() {
+        return None;
+    }
+    let with = PROTOCOLS.iter().map(|protocol| &protocol.capabilities).filter(|can| can.features.requests.is_some());
+    let with: Vec<&str> = with.map(|can| can.name).collect();
+    Some(format!(
+        "{kind} waits for answers, {} has no words for requests ({} have)",
+        capabilities.name,
+        with.join(", ")
+    ))
+}
+
+/// Messages that nobody answers go over a protocol that carries them.
+fn lacking_for_messages(workload: &Workload, spoken: Spoken) -> Option<String> {
+    let only_requests = |protocol: &Protocol| protocol.capabilities.features.only_requests;
+    let publishes = workload.devices.iter().find(|group| group.requests.is_none());
+    let listens = workload.subscribers.iter().find(|group| group.responds.is_none());
+    let publishes = publishes.filter(|_| only_requests(spoken.publish));
+    let listens = listens.filter(|_| only_requests(spoken.subscribe));
+    let publishes = publishes.map(|group| (format!("device group `{}` publishes", group.name), spoken.publish));
+    let listens = || listens.map(|group| (format!("subscriber group `{}` subscribes", group.name), spoken.subscribe));
+    let (what, protocol) = publishes.or_else(listens)?;
+    Some(format!("{what}, {} carries requests and their answers only", protocol.capabilities.name))
+}
+
+/// Devices and subscribers on one connection, where a protocol has connections for either.
+fn lacking_both(kind: &str, group: &DeviceGroup, workload: &Workload, spoken: Spoken) -> Option<String> {
+    let client = group.client.as_ref()?;
+    let apart = [spoken.publish, spoken.subscribe].into_iter().find(|protocol| {
+        let features = &protocol.capabilities.features;
+        features.two_ports || features.subscribers_listen
+    })?;
+    let subscribers = workload.subscribers.iter().find(|other| other.client.as_ref() == Some(client))?;
+    let (name, others) = (apart.capabilities.name, &subscribers.name);
+    Some(format!("{kind} is on the connections of subscriber group `{others}`, one of {name} publishes or subscribes"))
+}
+
+/// What only some protocols have for devices.
+fn lacking_option(kind: &str, group: &DeviceGroup, protocol: &Protocol) -> Option<String> {
+    let (name, features) = (protocol.capabilities.name, &protocol.capabilities.features);
+    let waits = group.will.as_ref().is_some_and(|will| !will.delay.is_zero());
+    let lacks = if group.will.is_some() && !features.wills {
+        format!("leaves a will, {name} has none")
+    } else if waits && !features.will_delay {
+        format!("leaves a will with a delay, {name} publishes wills at once")
+    } else if group.mqtt.message_expiry.is_some() && !features.message_expiry {
+        format!("asks for `message_expiry`, messages do not expire in {name}")
+    } else if group.mqtt.topic_alias && !features.topic_alias {
+        format!("asks for `topic_alias`, {name} has none")
+    } else {
+        return None;
+    };
+    Some(format!("{kind} {lacks}"))
+}
+
+/// What a group of either kind may ask for.
+fn lacking_in_group(kind: &str, qos: Qos, session: SessionKind, protocol: &Protocol) -> Option<String> {
+    let can = &protocol.capabilities;
+    if !can.offers(qos) {
+        let offered: Vec<String> = can.qos().map(|qos| qos.level().to_string()).collect();
+        let (level, word) = (qos.level(), level_name(qos));
+        return Some(format!("{kind} asks for QoS {level} ({word}), {} offers QoS {}", can.name, offered.join(", ")));
+    }
+    let keeps_none = session == SessionKind::Persistent && !can.persistent_sessions;
+    keeps_none.then(|| format!("{kind} has persistent sessions, {} keeps none", can.name))
+}
+
+fn level_name(qos: Qos) -> &'static str {
+    match qos {
+        Qos::BestEffort => "best-effort",
+        Qos::AtLeastOnce => "at-least-once",
+        Qos::ExactlyOnce => "exactly-once",
+    }
+}
+
+fn lacking_for_fleet(workload: &Workload, fleet: &Fleet, spoken: Spoken) -> Option<String> {
+    too_many_sessions(workload, fleet, spoken)
+        .or_else(|| carrying::too_many_deliveries(workload, fleet, spoken))
+        .or_else(|| lacking_for_topics(workload, fleet, spoken))
+        .or_else(|| unheard_request(workload, fleet, spoken.publish))
+}
+
+/// A request that a subscriber is to hear, where only its responder does.
+fn unheard_request(workload: &Workload, fleet: &Fleet, protocol: &Protocol) -> Option<String> {
+    let can = &protocol.capabilities;
+    let (group, topic) = requests::overheard(workload, fleet).filter(|_| can.features.only_responders_hear_requests)?;
+    Some(format!(
+        "subscriber group `{group}` listens to requests (`{topic}`), over {} only their responder hears them",
+        can.name
+    ))
+}
+
+/// There may be more sessions than a client library holds.
+fn too_many_sessions(workload: &Workload, fleet: &Fleet, spoken: Spoken) -> Option<String> {
+    let has_limit = |protocol: &Protocol| protocol.capabilities.features.maximum_sessions.is_some();
+    if !has_limit(spoken.publish) && !has_limit(spoken.subscribe) {
+        return None;
+    }
+    let devices = Crews::new(workload, fleet).sending().count() as u64;
+    let subscribers = fleet.subscribers().len() as u64;
+    let sides = match spoken.second() {
+        None => vec![(spoken.publish, devices + subscribers)],
+        Some(second) => vec![(spoken.publish, devices), (second, subscribers)],
+    };
+    sides.into_iter().find_map(|(protocol, sessions)| {
+        let can = &protocol.capabilities;
+        let most = u64::from(can.features.maximum_sessions?);
+        let words = || {
+            let (name, instead) = (carrying::library(protocol), carrying::instead(protocol));
+            format!("{sessions} sessions are more than the {most} of {name}: a smaller `--scale`, or groups that share a `client`{instead}")
+        };
+        (sessions > most).then(words)
+    })
+}
+
+fn lacking_for_topics(workload: &Workload, fleet: &Fleet, spoken: Spoken) -> Option<String> {
+    let topics: BTreeSet<String> = fleet.devices().iter().map(|device| fleet.topic(workload, device)).collect();
+    let filters = fleet.subscribers().iter().flat_map(|subscriber| fleet.filters(workload, subscriber));
+    let filters: BTreeSet<String> = filters.collect();
+    // What is published in one protocol's words has to be heard in the other's.
+    unspeakable(&topics, spoken.publish)
+        .or_else(|| unspeakable(topics.union(&filters), spoken.subscribe))
+        .or_else(|| other_meaning(&filters, &topics, spoken.subscribe))
+}
+
+fn unspeakable<'a>(topics: impl IntoIterator<Item = &'a String>, protocol: &Protocol) -> Option<String> {
+    let check = protocol.capabilities.check_topic?;
+    let why = topics.into_iter().find_map(|topic| check(topic).err())?;
+    Some(format!("{} has no such topic: {why}", protocol.capabilities.name))
+}
+
+/// A filter that would hear more or less of this workload's topics than the standard says.
+fn other_meaning(filters: &BTreeSet<String>, topics: &BTreeSet<String>, protocol: &Protocol) -> Option<String> {
+    let hears = protocol.capabilities.hears?;
+    let wild = filters.iter().filter(|filter| filter.contains(['+', '#'])).cloned().map(TopicFilter);
+    wild.into_iter().find_map(|filter| {
+        let topic = topics.iter().find(|topic| hears(&filter.0, topic) != filter.matches(topic))?;
+        let verb = if hears(&filter.0, topic) { "would hear" } else { "would not hear" };
+        Some(format!("{} cannot say `{}`: it {verb} `{topic}`", protocol.capabilities.name, filter.0))
+    })
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use pubmark_model::arrival::Arrival;
+    use pubmark_model::load::{LoadOptions, load};
+
+    use super::*;
+    use pubmark_protocols as protocols;
+
+    fn missing_in(workload: &Workload) -> Option<String> {
+        missing_between(workload, "nats", "nats")
+    }
+
+    fn missing_between(workload: &Workload, publish: &str, subscribe: &str) -> Option<String> {
+        let [publish, subscribe] = [publish, subscribe].map(|name| protocols::find(name).unwrap());
+        let spoken = Spoken { publish, subscribe };
+        assert_eq!(fleet(workload, spoken, Fleet::new(workload, 1)).err(), lacking(workload, spoken));
+        lacking(workload, spoken)
+    }
+
+    #[test]
+    fn what_a_protocol_lacks_is_named() {
+        let plain = load("hello", &LoadOptions { qos: Some(Qos::BestEffort), ..LoadOptions::default() }).unwrap();
+        assert_eq!(missing_in(&plain), None);
+        let mut asked = plain.clone();
+        asked.devices[0].qos = Qos::ExactlyOnce;
+        assert!(missing_in(&asked).unwrap().contains("asks for QoS 2 (exactly-once), nats offers QoS 0"));
+        let mut asked = plain.clone();
+        asked.devices[0].retain = true;
+        assert!(missing_in(&asked).unwrap().contains("retains its messages"));
+        let mut asked = plain.clone();
+        asked.subscribers[0].session = SessionKind::Persistent;
+        assert!(missing_in(&asked).unwrap().contains("persistent"));
+        let mut asked = plain.clone();
+        asked.subscribers[0].shared = Some("workers".to_owned());
+        let lacks = missing_between(&asked, "redis", "redis").unwrap();
+        assert!(lacks.contains("shares its subscription, redis shares none"), "{lacks}");
+        assert_eq!(missing_in(&asked), None);
+        let mut slow = plain.clone();
+        slow.subscribers[0].processing = std::time::Duration::from_millis(5);
+        assert_eq!(missing_in(&slow), None);
+        let lacks = missing_between(&slow, "nats", "redis-streams").unwrap();
+        assert!(lacks.contains("clients over redis-streams read on all the while (mqtt5, mqtt311, nats"), "{lacks}");
+        assert_eq!(missing_between(&slow, "redis-streams", "nats"), None, "devices may be as fast as they like");
+        let asking = load("request-reply", &LoadOptions::default()).unwrap();
+        assert_eq!(missing_in(&asking), None);
+        let lacks = missing_between(&asking, "mqtt311", "mqtt311").unwrap();
+        assert!(lacks.contains("mqtt311 has no words for requests (mqtt5, nats"), "{lacks}");
+        assert!(missing_between(&asking, "mqtt5", "nats").unwrap().contains("must speak one protocol"));
+        let mut overheard = asking.clone();
+        overheard.subscribers.push(SubscriberGroup {
+            name: "spy".to_owned(),
+            responds: None,
+            ..asking.subscribers[0].clone()
+        });
+        assert_eq!(missing_between(&overheard, "nats", "nats"), None);
+        let lacks = missing_between(&overheard, "redis", "redis").unwrap();
+        assert!(lacks.contains("`spy` listens to requests (`request-reply/"), "{lacks}");
+        assert_eq!(missing_between(&asking, "coap-peers", "coap-peers"), None);
+        let lacks = missing_between(&overheard, "coap-peers", "coap-peers").unwrap();
+        assert!(lacks.contains("`spy` subscribes, coap-peers carries requests and their answers only"), "{lacks}");
+        let lacks = missing_between(&plain, "coap-peers", "coap-peers").unwrap();
+        assert!(lacks.contains("publishes, coap-peers carries requests and their answers only"), "{lacks}");
+        let mut shared = asking.clone();
+        shared.subscribers[0].shared = Some("workers".to_owned());
+        assert!(missing_between(&shared, "coap-peers", "coap-peers").unwrap().contains("coap-peers shares none"));
+        let mut asked = plain.clone();
+        asked.devices[0].mqtt.topic_alias = true;
+        assert!(missing_in(&asked).unwrap().contains("asks for `topic_alias`, nats has none"));
+        assert!(missing_between(&asked, "mqtt311", "mqtt5").unwrap().contains("mqtt311 has none"));
+        assert_eq!(missing_between(&asked, "mqtt5", "mqtt311"), None);
+        let mut asked = plain.clone();
+        asked.devices[0].client = Some("both".to_owned());
+        assert_eq!(missing_between(&asked, "zeromq", "zeromq"), None);
+        asked.subscribers[0].client = Some("both".to_owned());
+        assert!(missing_between(&asked, "zeromq", "zeromq").unwrap().contains("one of zeromq publishes or subscribes"));
+        assert_eq!(missing_in(&asked), None);
+        let mut asked = plain.clone();
+        asked.subscribers[0].filters[0].0 = "a.b/#".to_owned();
+        assert!(missing_in(&asked).unwrap().contains("`a.b/#` has `.` in it"));
+        assert_eq!(missing_between(&asked, "nats", "mqtt5"), None, "each side is asked about its own");
+        assert!(missing_between(&asked, "mqtt5", "nats").unwrap().contains("nats has no such topic"));
+    }
+
+    #[test]
+    fn a_device_whose_messages_have_no_number_is_known() {
+        let mut workload = load("hello", &LoadOptions::default()).unwrap();
+        workload.devices[0].arrival = Arrival::Poisson { rate_per_s: 1e6 };
+        assert_eq!(too_many_messages(&workload, Duration::from_secs(4_200)), None);
+        let lacks = too_many_messages(&workload, Duration::from_secs(7_200)).unwrap();
+        assert!(lacks.contains("7200000000 messages") && lacks.contains("4294967295"), "{lacks}");
+        workload.devices[0].arrival = Arrival::Flood;
+        assert_eq!(too_many_messages(&workload, Duration::from_secs(7_200)), None);
+    }
+}

@@ -1,0 +1,557 @@
+//! What a run is made against: a system that runs already, or one that is started for it.
+
+use std::net::{IpAddr, Ipv4Addr};
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use pubmark_engine::places::Places;
+use pubmark_links::addresses::CORE_V4;
+use pubmark_model::fleet::Fleet;
+use pubmark_model::topology::TopologyMode;
+use pubmark_model::workload::{Credentials, Workload};
+use pubmark_protocol::clock;
+use pubmark_protocol::endpoint::{Endpoint, Identity, Tls, Upgrade};
+use pubmark_protocol::tls::TlsSetup;
+use pubmark_protocols::{self as protocols, Protocol, Spoken};
+use pubmark_record::record::{Deviation, SystemInfo};
+use pubmark_systems::{Definition, RunningSystem, StartOptions, SystemError};
+
+use crate::endpoint::Written;
+use crate::error::{ErrorKind, RunError};
+use crate::host::Host;
+use crate::spec::{RunSpec, Transport};
+use crate::{brokerless, certificates, linked, log_in, offers, placement, sources, suggestion, unbuilt};
+
+/// System of a run that names none.
+const DEFAULT_SYSTEM: &str = "builtin";
+
+/// Longest time until brokers that know each other forward to each other.
+const CROSSING: Duration = Duration::from_secs(30);
+
+/// Where distributions keep the certificates that a machine trusts: Debian, Fedora, Alpine.
+const MACHINE_AUTHORITIES: [&str; 3] =
+    ["/etc/ssl/certs/ca-certificates.crt", "/etc/pki/tls/certs/ca-bundle.crt", "/etc/ssl/cert.pem"];
+
+/// What was asked for, checked, nothing started.
+pub enum Wanted {
+    /// An endpoint, its name looked up.
+    External {
+        /// Where it is.
+        endpoint: Box<Endpoint>,
+        /// Where subscribers find it.
+        subscribe_endpoint: Box<Endpoint>,
+        /// TLS without a check.
+        unchecked: bool,
+        /// What it is said to be.
+        definition: Option<Box<Definition>>,
+    },
+    /// A system without a broker.
+    Brokerless {
+        /// Where its clients find each other.
+        places: Places,
+        /// They are in networks of their own.
+        linked: bool,
+        /// Each subscriber listens at one of them, and each device connects to all.
+        to_each: bool,
+        /// What it is.
+        definition: Box<Definition>,
+        /// Its profile.
+        profile: String,
+    },
+    /// A system to start.
+    Started {
+        /// What it is.
+        definition: Box<Definition>,
+        /// How it is started.
+        options: Box<StartOptions>,
+    },
+}
+
+/// A system that can be reached.
+pub struct Target {
+    /// Where devices connect.
+    pub publish_at: Places,
+    /// Where subscribers connect.
+    pub subscribe_at: Places,
+    /// What the record says of it.
+    pub info: SystemInfo,
+    /// What differs from its defaults.
+    pub deviations: Vec<Deviation>,
+    /// The one that was started; stopped when this is dropped.
+    pub running: Option<RunningSystem>,
+}
+
+impl Wanted {
+    /// Checks what a specification says of the system, and whether the system offers it.
+    ///
+    /// # Errors
+    /// The first thing that contradicts itself, cannot be read, or is not offered.
+    pub fn of(spec: &RunSpec, spoken: Spoken, workload: &Workload, host: &Host) -> Result<Wanted, RunError> {
+        brokerless::refuse_machines(spec.nodes.nodes.unwrap_or(0), spoken)?;
+        let login = log_in::of(&spec.connection)?;
+        let wanted = match &spec.target.endpoint {
+            Some(url) => external(url, spec, spoken, login),
+            None => started(spec, spoken, workload, login, host),
+        }?;
+        spec.connection.source_addresses.as_ref().map_or(Ok(()), |sources| sources::check(sources, &wanted))?;
+        if let Wanted::Started { definition, options } = &wanted {
+            offers::check(definition, options, workload)?;
+        }
+        Ok(wanted)
+    }
+
+    /// Address of a system that is to be started.
+    #[cfg(feature = "cluster")]
+    pub fn listens_at(&self) -> Option<Ipv4Addr> {
+        match self {
+            Wanted::Started { options, .. } => Some(options.host),
+            Wanted::External { .. } | Wanted::Brokerless { .. } => None,
+        }
+    }
+
+    /// Starts what is to be started.
+    pub fn reach(&self, spoken: Spoken) -> Result<Target, RunError> {
+        match self {
+            Wanted::External { endpoint, subscribe_endpoint, unchecked, definition } => {
+                let mut target = external_target([endpoint, subscribe_endpoint], *unchecked, definition.as_deref());
+                target.info.version = spoken.publish.client_version();
+                Ok(target)
+            }
+            Wanted::Brokerless { places, linked, definition, profile, .. } => {
+                let mut info = brokerless::info(definition, profile, places);
+                // Where clients are all there is, their library is what was measured.
+                info.version = spoken.publish.client_version();
+                Ok(Target {
+                    info,
+                    deviations: brokerless::deviations(definition, profile, *linked),
+                    publish_at: places.clone(),
+                    subscribe_at: places.clone(),
+                    running: None,
+                })
+            }
+            Wanted::Started { definition, options } => {
+                let mut ready = |found: &pubmark_systems::Endpoint| {
+                    spoken.publish.round_trip(&connectable(found), &for_subscribers(found))
+                };
+                let running = pubmark_systems::start(definition, options, &mut ready)
+                    .map_err(|error| not_started(error, &definition.name))?;
+                let endpoints: Vec<Endpoint> = running.endpoints().iter().map(connectable).collect();
+                let second = running.second_endpoints();
+                let title = &definition.title;
+                for found in second {
+                    let nothing =
+                        || format!("`{title}` carried no message over {}", spoken.subscribe.capabilities.title);
+                    let [from, to] = [connectable(found), for_subscribers(found)];
+                    keep_trying(options, title, nothing, || spoken.subscribe.round_trip(&from, &to))?;
+                }
+                let subscribers = if second.is_empty() { running.endpoints() } else { second };
+                let subscribers: Vec<Endpoint> = subscribers.iter().map(for_subscribers).collect();
+                let independent = options.topology.mode == TopologyMode::Shard;
+                if !independent {
+                    wait_for_each_other(spoken.publish, &endpoints, options, title)?;
+                }
+                Ok(Target {
+                    publish_at: several(endpoints, independent)?,
+                    subscribe_at: several(subscribers, independent)?,
+                    info: running.info(),
+                    deviations: running.deviations().to_vec(),
+                    running: Some(running),
+                })
+            }
+        }
+    }
+}
+
+fn several(endpoints: Vec<Endpoint>, independent: bool) -> Result<Places, RunError> {
+    Places::several(endpoints, independent)
+        .ok_or_else(|| RunError::new(ErrorKind::Internal, "a system that was reached has no endpoint"))
+}
+
+/// Brokers that know each other need time until messages cross from each to each.
+fn wait_for_each_other(
+    protocol: &Protocol,
+    endpoints: &[Endpoint],
+    options: &StartOptions,
+    title: &str,
+) -> Result<(), RunError> {
+    for (from, to) in crossings(endpoints.len()) {
+        let lost = || format!("messages of broker {} of `{title}` did not reach broker {}", from + 1, to + 1);
+        keep_trying(options, title, lost, || protocol.round_trip(&endpoints[from], &endpoints[to]))?;
+    }
+    Ok(())
+}
+
+/// Tries until it works, the run is stopped, or the time for crossings is over.
+fn keep_trying(
+    options: &StartOptions,
+    title: &str,
+    what_failed: impl Fn() -> String,
+    attempt: impl Fn() -> Result<(), String>,
+) -> Result<(), RunError> {
+    let deadline_ns = clock::monotonic_ns() + CROSSING.as_nanos() as u64;
+    while let Err(reason) = attempt() {
+        if options.stop.as_ref().is_some_and(|stop| stop.load(Ordering::Relaxed)) {
+            return Err(RunError::new(ErrorKind::Interrupted, format!("interrupted while `{title}` was starting")));
+        }
+        if clock::monotonic_ns() >= deadline_ns {
+            let mut failure = RunError::new(ErrorKind::System, what_failed());
+            failure.chain.push(reason);
+            return Err(failure);
+        }
+    }
+    Ok(())
+}
+
+/// Each broker to the next, and the last to the first: everyone is heard and hears.
+fn crossings(brokers: usize) -> impl Iterator<Item = (usize, usize)> {
+    (0..brokers).map(move |from| (from, (from + 1) % brokers)).filter(|(from, to)| from != to)
+}
+
+/// A system that runs already; with `--system` it has that system's name and may be ranked as that.
+fn external(url: &str, spec: &RunSpec, spoken: Spoken, login: Option<Credentials>) -> Result<Wanted, RunError> {
+    let written = Written::parse(url, &spoken.publish.capabilities)?;
+    let second = spec.target.subscribe_endpoint.as_deref();
+    if second.is_none() && spoken.second().is_none() && spoken.subscribe.capabilities.features.two_ports {
+        let can = &spoken.subscribe.capabilities;
+        let scheme = can.schemes.first().unwrap_or(&"");
+        return Err(RunError::input(format!(
+            "`{}` is one port of a system that has two over {}",
+            written.shown(),
+            can.name
+        ))
+        .hint(format!(
+            "`--endpoint` says where devices connect, `--subscribe-endpoint {scheme}://…` where subscribers do"
+        )));
+    }
+    let subscribe = match second {
+        Some(url) => Written::parse(url, &spoken.subscribe.capabilities)?,
+        None => Written::parse(url, &spoken.subscribe.capabilities).map_err(|error| match spoken.second() {
+            Some(protocol) => RunError::from(error).hint(format!(
+                "subscribers speak {}: `--subscribe-endpoint {}://…` says where",
+                protocol.capabilities.name,
+                protocol.capabilities.schemes.first().unwrap_or(&"")
+            )),
+            None => RunError::from(error),
+        })?,
+    };
+    let connection = &spec.connection;
+    let checks = connection.tls_ca.is_some() || connection.tls_insecure || connection.tls_cert.is_some();
+    if checks && !written.encrypted && !subscribe.encrypted {
+        let can = &spoken.publish.capabilities;
+        let over = can.features.websocket.filter(|_| written.upgrade.is_some());
+        let encrypted = over.map(|over| over.schemes[1]).or(can.tls_schemes.first().copied()).unwrap_or("");
+        let what = if connection.tls_cert.is_some() { "asked for" } else { "checked" };
+        return Err(RunError::input(format!("`{}` is not encrypted, so no certificate is {what}", written.shown()))
+            .hint(format!("`--endpoint {encrypted}://{}`", written.host)));
+    }
+    let subscribe_endpoint = Box::new(resolved(subscribe, spec, login.clone())?);
+    let definition = spec.target.system.as_deref().map(definition).transpose()?.map(Box::new);
+    let endpoint = Box::new(resolved(written, spec, login)?);
+    let unchecked = spec.connection.tls_insecure;
+    Ok(Wanted::External { endpoint, subscribe_endpoint, unchecked, definition })
+}
+
+/// An endpoint with its log-in, its authorities, its name looked up.
+fn resolved(mut written: Written, spec: &RunSpec, login: Option<Credentials>) -> Result<Endpoint, RunError> {
+    if written.credentials.is_some() && login.is_some() {
+        return Err(RunError::input("the log-in is given twice: in `--endpoint` and with `--user`"));
+    }
+    written.credentials = written.credentials.or(login);
+    let authorities = match &spec.connection.tls_ca {
+        Some(file) if written.encrypted => Some(file.clone()),
+        None if written.encrypted && !spec.connection.tls_insecure => Some(machine_authorities(&written)?),
+        _ => None,
+    };
+    let identity = spec.connection.tls_cert.clone().zip(spec.connection.tls_key.clone());
+    let identity = identity.map(|(certificate, key)| Identity { certificate, key });
+    let endpoint = written.resolve(authorities, identity)?;
+    if let Some(tls) = &endpoint.tls {
+        // What cannot be read is said before anything else begins.
+        TlsSetup::new(tls).map_err(|error| certificates::unusable(&error))?;
+    }
+    Ok(endpoint)
+}
+
+/// The authorities that this machine trusts.
+fn machine_authorities(written: &Written) -> Result<PathBuf, RunError> {
+    MACHINE_AUTHORITIES.iter().map(PathBuf::from).find(|path| path.is_file()).ok_or_else(|| {
+        RunError::input(format!("found no authorities on this machine to check `{}` with", written.shown()))
+            .hint("`--tls-ca FILE` with the authority's certificate, or `--tls-insecure` to accept any")
+    })
+}
+
+fn external_target(
+    [endpoint, subscribe_endpoint]: [&Endpoint; 2],
+    unchecked: bool,
+    definition: Option<&Definition>,
+) -> Target {
+    let deviation = Deviation {
+        name: "tls-unchecked".to_owned(),
+        detail: "the server's certificate was not checked (--tls-insecure): anybody could have answered".to_owned(),
+    };
+    Target {
+        publish_at: Places::one(endpoint.clone()),
+        subscribe_at: Places::one(subscribe_endpoint.clone()),
+        info: SystemInfo {
+            name: definition.map_or("external", |definition| &definition.name).to_owned(),
+            version: None,
+            back_end: match definition {
+                Some(definition) if brokerless::has_no_broker(definition) => "brokerless",
+                _ => "external",
+            }
+            .to_owned(),
+            profile: None,
+            endpoint: endpoint.shown.clone(),
+            ranked: definition.is_none_or(|definition| definition.ranked),
+            papers: definition.map(|definition| definition.papers.clone()).unwrap_or_default(),
+            ..SystemInfo::default()
+        },
+        deviations: unchecked.then_some(deviation).into_iter().collect(),
+        running: None,
+    }
+}
+
+fn started(
+    spec: &RunSpec,
+    spoken: Spoken,
+    workload: &Workload,
+    login: Option<Credentials>,
+    host: &Host,
+) -> Result<Wanted, RunError> {
+    let definition = definition(spec.target.system.as_deref().unwrap_or(DEFAULT_SYSTEM))?;
+    definition.offer(spoken.publish.capabilities.name).map_err(not_offered)?;
+    definition.offer(spoken.subscribe.capabilities.name).map_err(not_offered)?;
+    definition.profile(spec.target.profile.as_str()).map_err(not_offered)?;
+    if brokerless::has_no_broker(&definition) {
+        if spec.connection.tls {
+            return Err(RunError::unsupported(format!(
+                "`{}` has no broker to encrypt connections to",
+                definition.name
+            ))
+            .hint("leave `--tls` out"));
+        }
+        let can = &spoken.subscribe.capabilities;
+        let places = brokerless::places(&definition, can, spec, workload)?;
+        brokerless::check_settings(&places, spoken, &spec.target.profile)?;
+        return Ok(Wanted::Brokerless {
+            places,
+            linked: linked::any(workload),
+            to_each: can.features.subscribers_listen && !can.features.only_requests,
+            profile: spec.target.profile.clone(),
+            definition: Box::new(definition),
+        });
+    }
+    let options = StartOptions {
+        profile: spec.target.profile.as_str().to_owned(),
+        credentials: login,
+        stop: Some(Arc::clone(&host.stop)),
+        keeper: host.program.clone(),
+        back_end: spec.target.back_end.map(Into::into),
+        image: spec.target.image.clone(),
+        topology: spec.target.topology.unwrap_or_default(),
+        limits: spec.target.limit.clone(),
+        host: listening_address(spec, workload)?,
+        websocket: spec.target.transport == Transport::Websocket,
+        encrypt: spec.connection.tls,
+        pinned_cores: placement::pins(&spec.generator.pin, host)?.system,
+        packet_bytes: (!spec.target.strict_defaults).then(|| largest_packet_bytes(workload)),
+        second_protocol: spoken.second().map(|second| second.capabilities.name.to_owned()),
+        ..StartOptions::new(spoken.publish.capabilities.name)
+    };
+    Ok(Wanted::Started { definition: Box::new(definition), options: Box::new(options) })
+}
+
+/// Address at which a started system listens.
+fn listening_address(spec: &RunSpec, workload: &Workload) -> Result<Ipv4Addr, RunError> {
+    match (linked::any(workload), spec.target.system_host) {
+        (true, None) => Ok(CORE_V4),
+        (true, Some(_)) => Err(RunError::input("behind links a system has an address of the emulated network")
+            .hint("leave `--system-host` out, or `--link none`")),
+        (false, asked) => Ok(asked.unwrap_or(Ipv4Addr::LOCALHOST)),
+    }
+}
+
+/// The definition of that name or path.
+pub fn definition(name: &str) -> Result<Definition, RunError> {
+    Definition::load(name).map_err(|error| match error {
+        SystemError::Unknown { .. } => RunError::input(format!("there is no system `{name}`"))
+            .hint(format!("{}; or the path of a definition", suggestion::choices(name, Definition::names()))),
+        error => usage(error),
+    })
+}
+
+fn usage(error: SystemError) -> RunError {
+    with_hint(RunError::from_error(ErrorKind::Input, &error))
+}
+
+fn not_offered(error: SystemError) -> RunError {
+    with_hint(RunError::from_error(ErrorKind::Unsupported, &error))
+}
+
+fn with_hint(error: RunError) -> RunError {
+    error.hint("`pubmark list systems` shows what is built in; a definition of your own is given by its path")
+}
+
+/// The first of our protocols that the run's system offers.
+pub fn first_protocol(spec: &RunSpec) -> Result<&'static Protocol, RunError> {
+    let definition = definition(spec.target.system.as_deref().unwrap_or(DEFAULT_SYSTEM))?;
+    let offered = protocols::names().into_iter().find(|ours| definition.protocols.contains_key(*ours));
+    offered.and_then(protocols::find).ok_or_else(|| {
+        if let Some(known) = unbuilt::of(&definition) {
+            return unbuilt::failure(known);
+        }
+        let theirs = definition.protocols.keys().cloned().collect::<Vec<_>>().join(", ");
+        let ours = protocols::names().join(", ");
+        let name = &definition.name;
+        RunError::input(format!(
+            "`{name}` speaks {theirs}, which pubmark's clients do not speak yet: they speak {ours}"
+        ))
+        .hint("`pubmark list systems` says which system speaks what")
+    })
+}
+
+/// Room for the head of a message in the largest packet: topic, properties, lengths.
+const HEAD_BYTES: u32 = 1_024;
+
+/// Largest packet that a workload sends, as far as its sizes have a bound.
+fn largest_packet_bytes(workload: &Workload) -> u32 {
+    let largest = workload.devices.iter().map(|group| group.size.upper_bound()).max().unwrap_or(0);
+    largest.saturating_add(HEAD_BYTES)
+}
+
+/// An endpoint as adapters take it, for devices.
+pub fn connectable(found: &pubmark_systems::Endpoint) -> Endpoint {
+    let server_name = found.address.ip().to_string();
+    let offers = protocols::PROTOCOLS.iter().filter_map(|protocol| protocol.capabilities.features.websocket);
+    let over = offers.into_iter().find(|over| over.schemes.contains(&found.scheme.as_str()));
+    let upgrade = over.map(|over| Upgrade {
+        host: found.address.to_string(),
+        path: over.path.to_owned(),
+        subprotocol: over.subprotocol.to_owned(),
+    });
+    Endpoint {
+        shown: found.to_string(),
+        address: found.address,
+        tls: found.authority.clone().map(|authority| Tls { server_name, authorities: Some(authority), identity: None }),
+        credentials: found.credentials.clone(),
+        upgrade,
+        settings: None,
+    }
+}
+
+/// The same for subscribers, which a system may want at a port of their own.
+pub fn for_subscribers(found: &pubmark_systems::Endpoint) -> Endpoint {
+    let address = found.subscribers.unwrap_or(found.address);
+    connectable(&pubmark_systems::Endpoint { address, ..found.clone() })
+}
+
+fn not_started(error: SystemError, name: &str) -> RunError {
+    let kind = match error {
+        SystemError::Interrupted { .. } => ErrorKind::Interrupted,
+        SystemError::Missing { .. } => ErrorKind::NotInstalled,
+        _ if error.is_local() => ErrorKind::Input,
+        _ => ErrorKind::System,
+    };
+    let failure = RunError::from_error(kind, &error);
+    match error {
+        SystemError::File { .. } => failure.hint(
+            "`TMPDIR` names the folder for the system's files: it must be there, be yours to write, and have room",
+        ),
+        SystemError::Packet { .. } => failure.hint("smaller payloads (`--payload`), or another system"),
+        SystemError::Missing { .. } => {
+            failure.hint(format!("`pubmark install {name}` installs it; `--system builtin` needs no installation"))
+        }
+        SystemError::Untrusted { .. } => failure.hint(format!(
+            "`pubmark install --again {name}` as the user who runs pubmark, in a folder of that user alone"
+        )),
+        _ => failure,
+    }
+}
+
+impl Wanted {
+    /// For people: the endpoint, or the system and its profile.
+    pub fn shown(&self) -> String {
+        match self {
+            Wanted::External { endpoint, .. } => endpoint.shown.clone(),
+            Wanted::Brokerless { definition, profile, .. } => format!("{}, profile {profile}", definition.title),
+            Wanted::Started { definition, options } => format!("{}, profile {}", definition.title, options.profile),
+        }
+    }
+
+    /// Are connections encrypted?
+    pub fn is_encrypted(&self) -> bool {
+        match self {
+            Wanted::External { endpoint, subscribe_endpoint, .. } => {
+                endpoint.tls.is_some() || subscribe_endpoint.tls.is_some()
+            }
+            Wanted::Brokerless { .. } => false,
+            Wanted::Started { options, .. } => options.encrypts(),
+        }
+    }
+
+    /// Where it listens, as far as that is known before anything starts: for devices, for subscribers.
+    pub fn addresses(&self) -> [IpAddr; 2] {
+        match self {
+            Wanted::External { endpoint, subscribe_endpoint, .. } => {
+                [endpoint, subscribe_endpoint].map(|endpoint| endpoint.address.ip())
+            }
+            Wanted::Brokerless { .. } | Wanted::Started { .. } => [Ipv4Addr::LOCALHOST.into(); 2],
+        }
+    }
+
+    /// Do devices and subscribers connect to the same endpoint?
+    pub fn has_one_endpoint(&self) -> bool {
+        match self {
+            Wanted::External { endpoint, subscribe_endpoint, .. } => endpoint.address == subscribe_endpoint.address,
+            Wanted::Brokerless { .. } => true,
+            Wanted::Started { definition, options } => {
+                let apart = definition.offer(&options.protocol).is_ok_and(|offer| offer.subscribe_listener.is_some());
+                options.second_protocol.is_none() && !apart
+            }
+        }
+    }
+
+    /// Its brokers.
+    pub fn brokers(&self) -> u64 {
+        match self {
+            Wanted::External { .. } | Wanted::Brokerless { .. } => 1,
+            Wanted::Started { options, .. } => u64::from(options.topology.brokers.max(1)),
+        }
+    }
+
+    /// Sessions that each subscriber needs: one for each of independent brokers.
+    pub fn sessions_per_subscriber(&self) -> u64 {
+        match self {
+            Wanted::Started { options, .. } if options.topology.mode == TopologyMode::Shard => {
+                u64::from(options.topology.brokers)
+            }
+            _ => 1,
+        }
+    }
+
+    /// Sockets that a fleet needs here. Where subscribers listen, both ends of a connection are ours.
+    pub fn sockets(&self, fleet: &Fleet) -> u64 {
+        let (devices, subscribers) = (fleet.devices().len() as u64, fleet.subscribers().len() as u64);
+        match self {
+            Wanted::Brokerless { to_each: true, .. } => 2 * devices * subscribers + subscribers,
+            _ => devices + subscribers * self.sessions_per_subscriber(),
+        }
+    }
+
+    /// Largest packet that the system takes, where it is known before anything starts.
+    pub fn packet_limit_bytes(&self) -> Option<u32> {
+        match self {
+            Wanted::External { .. } | Wanted::Brokerless { .. } => None,
+            // As the start does: raised as far as allowed, unless limits are to stay as they are.
+            Wanted::Started { definition, options } => {
+                let limits = &definition.limits;
+                limits.maximum_packet_bytes.map(|most| match options.packet_bytes {
+                    Some(_) => limits.raised_to_at_most_bytes.unwrap_or(most).max(most),
+                    None => most,
+                })
+            }
+        }
+    }
+}

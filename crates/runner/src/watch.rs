@@ -1,0 +1,93 @@
+//! Watches the engine during a run: tells the observer, samples at the edges of the window.
+
+use std::collections::BTreeSet;
+use std::sync::mpsc::Sender;
+use std::time::Duration;
+
+use pubmark_engine::progress::Totals;
+use pubmark_engine::run::{Observer, Phase};
+use pubmark_links::star::Snapshot;
+use pubmark_systems::environment::CpuTimes;
+
+use crate::cluster::Joined;
+use crate::life::Life;
+use crate::linked::Linked;
+use crate::observer::{RunObserver, RunProgress};
+use crate::sampling::Sampling;
+
+/// What watches one repetition.
+pub struct Watch<'a> {
+    pub observer: &'a mut dyn RunObserver,
+    pub sampling: &'a Sampling,
+    pub cpu_before: Option<CpuTimes>,
+    pub steal: Option<f64>,
+    pub busy_cores: Option<f64>,
+    pub life: Life,
+    pub linked: Option<&'a Linked>,
+    /// What links had carried at the edges of the window.
+    pub carried: [Option<Snapshot>; 2],
+    /// Ports of a system that was started here, and what its kernel held for clients when the drain was over.
+    pub ports: BTreeSet<u16>,
+    pub held: Option<u64>,
+    /// Told when the window starts.
+    pub breaker: Sender<u64>,
+    pub joined: Option<&'a Joined>,
+}
+
+impl Watch<'_> {
+    /// What was seen: packets on links at both edges, bytes held for clients, how the system fared.
+    pub fn end(self) -> ([Option<Snapshot>; 2], Option<u64>, Life) {
+        (self.carried, self.held, self.life)
+    }
+}
+
+impl Observer for Watch<'_> {
+    fn phase(&mut self, phase: Phase) {
+        self.observer.phase(phase);
+        self.joined.inspect(|joined| joined.phase(phase));
+    }
+
+    fn progress(&mut self, phase: Phase, elapsed: Duration, length: Option<Duration>, totals: &Totals) {
+        self.life.look(phase, totals);
+        self.observer.progress(&RunProgress { phase, elapsed, length, totals: *totals });
+    }
+
+    fn schedule_begins(&mut self, start_ns: u64) {
+        self.life.schedule_begins();
+        self.linked.inspect(|linked| linked.begin(start_ns));
+        // Nobody listens in a run without faults.
+        let _ = self.breaker.send(start_ns);
+    }
+
+    fn window_began(&mut self) {
+        self.sampling.edge();
+        self.joined.inspect(|joined| joined.edge(0));
+        self.carried[0] = self.linked.map(Linked::snapshot);
+        self.cpu_before = CpuTimes::read();
+    }
+
+    fn window_ended(&mut self) {
+        self.sampling.edge();
+        self.joined.inspect(|joined| joined.edge(1));
+        self.carried[1] = self.linked.map(Linked::snapshot);
+        let now = CpuTimes::read();
+        let times = self.cpu_before.zip(now);
+        self.steal = times.and_then(|(before, now)| now.steal_since(&before));
+        self.busy_cores = times.and_then(|(before, now)| now.busy_cores_since(&before));
+    }
+
+    fn system_has_ended(&mut self) -> bool {
+        self.life.has_ended()
+    }
+
+    fn system_waits(&mut self) -> bool {
+        self.sampling.system_waits()
+    }
+
+    fn drained(&mut self) {
+        self.sampling.drained();
+        // This thread is in the system's network, behind links too.
+        self.held =
+            (!self.ports.is_empty()).then(|| pubmark_systems::sockets::bytes_on_their_way(&self.ports)).flatten();
+    }
+}

@@ -1,0 +1,174 @@
+//! Worker processes of a run. Behind links, where a client library opens sockets of its own, all its clients of a network run in a
+//! process that was started inside it; a group that is to be apart has one of its own.
+
+use std::io;
+use std::os::fd::{AsFd, OwnedFd};
+use std::os::unix::net::UnixStream;
+use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+
+use pubmark_engine::plan::RunPlan;
+use pubmark_engine::progress::Progress;
+use pubmark_engine::remote::{self, Launcher, Started};
+use pubmark_engine::run::Sides;
+use pubmark_engine::shares::Place;
+use pubmark_links::namespace::Namespace;
+use pubmark_model::connection_groups::ConnectionGroups;
+use pubmark_protocol::capabilities::SentMeans;
+use pubmark_systems::meter;
+
+use crate::host::Host;
+
+use pubmark_protocols::{self as protocols, Protocol, Spoken};
+
+/// Starts workers.
+#[derive(Debug)]
+pub struct Workers {
+    /// Names of the workload's groups, those of one client taken together.
+    groups: Vec<String>,
+    /// By number of the network; those of the first node first.
+    namespaces: Vec<Namespace>,
+    networks_of_node: usize,
+    speaks: [String; 2],
+    started: meter::Workers,
+    program: Option<PathBuf>,
+}
+
+/// Do clients open their sockets in a library, or listen, on either side? Others make each socket where it belongs.
+pub fn are_needed(spoken: Spoken) -> bool {
+    let of_its_own = |side: &Protocol| {
+        side.capabilities.sent_means == SentMeans::HandedOver || side.capabilities.features.subscribers_listen
+    };
+    of_its_own(spoken.publish) || of_its_own(spoken.subscribe)
+}
+
+impl Workers {
+    /// For the clients of a plan, which speak this, in these networks, as many for each node. Each is started from the host's program
+    /// and entered in `started`.
+    pub fn new(
+        plan: &RunPlan,
+        namespaces: Vec<Namespace>,
+        spoken: Spoken,
+        started: meter::Workers,
+        host: &Host,
+    ) -> Workers {
+        let networks_of_node = namespaces.len() / usize::from(plan.nodes.max(1));
+        let groups = ConnectionGroups::of(&plan.workload).names;
+        Workers { groups, namespaces, networks_of_node, speaks: words(spoken), started, program: host.program.clone() }
+    }
+}
+
+/// What devices speak, and what subscribers do, as a worker understands it.
+pub fn words(spoken: Spoken) -> [String; 2] {
+    [spoken.publish, spoken.subscribe].map(word)
+}
+
+/// What [`read`] understands.
+fn word(protocol: &Protocol) -> String {
+    let client = protocol.client.map(|client| format!(" {}", client.name)).unwrap_or_default();
+    format!("{}{client}", protocol.capabilities.name)
+}
+
+fn read(word: &str) -> Result<&'static Protocol, String> {
+    let (name, client) = word.split_once(' ').map_or((word, None), |(name, client)| (name, Some(client)));
+    let unknown = || format!("no protocol `{word}` in this build");
+    let protocol = protocols::find(name).ok_or_else(unknown)?;
+    client.map_or(Ok(protocol), |client| protocol.with_client(client).map_err(|_| unknown()))
+}
+
+/// What starts a worker of this program (the running one if `None`) with these as its ends.
+pub fn command(program: Option<&Path>, control: OwnedFd, memory: OwnedFd) -> io::Result<Command> {
+    let program = program.map_or_else(std::env::current_exe, |program| Ok(program.to_owned()))?;
+    let mut command = Command::new(program);
+    // An interruption from the terminal is for the run, which ends its workers.
+    command.arg("worker").stdin(Stdio::from(control)).stdout(Stdio::from(memory)).process_group(0);
+    Ok(command)
+}
+
+/// Lets the kernel end a child when the thread that starts it is gone, whatever state the child is in: one that is stopped does not
+/// notice that its socket was closed. To be called last, as entering a namespace may take it back.
+pub fn end_with_parent(command: &mut Command) {
+    let parent = std::process::id();
+    let ask = move || {
+        // SAFETY: plain system calls with numbers.
+        let asked = unsafe { libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL) } == 0;
+        if !asked {
+            return Err(io::Error::last_os_error());
+        }
+        // SAFETY: as above.
+        match u32::try_from(unsafe { libc::getppid() }) == Ok(parent) {
+            true => Ok(()),
+            // It went in between.
+            false => Err(io::Error::from_raw_os_error(libc::ESRCH)),
+        }
+    };
+    // SAFETY: between fork and exec only system calls are made that are async-signal-safe; nothing is allocated.
+    unsafe { command.pre_exec(ask) };
+}
+
+impl Launcher for Workers {
+    fn launch(&self, place: Place, _: &[u32], progress: &Arc<Progress>, _: &AtomicBool) -> io::Result<Started> {
+        let (control, theirs) = UnixStream::pair()?;
+        let mut command =
+            command(self.program.as_deref(), OwnedFd::from(theirs), progress.memory().try_clone_to_owned()?)?;
+        if let Some(network) = place.network {
+            let number = usize::from(network) + usize::from(place.node) * self.networks_of_node;
+            let namespace = self.namespaces.get(number);
+            let namespace = namespace.ok_or_else(|| io::Error::other(format!("there is no network {number}")))?;
+            namespace.contain(&mut command);
+        }
+        end_with_parent(&mut command);
+        let child = command.spawn()?;
+        let group = place.group.and_then(|group| self.groups.get(usize::from(group)));
+        self.started.enter(child.id(), group.map(String::as_str));
+        Ok(Started { control, child: Some(child) })
+    }
+
+    fn speaks(&self) -> [String; 2] {
+        self.speaks.clone()
+    }
+}
+
+/// What a worker was given: the channel at its standard input, and the memory at its standard output.
+pub fn ends() -> io::Result<(UnixStream, OwnedFd)> {
+    let control = io::stdin().as_fd().try_clone_to_owned()?;
+    let memory = io::stdout().as_fd().try_clone_to_owned()?;
+    // What a library prints is for people, not for the memory.
+    // SAFETY: both descriptors are open; no memory is touched.
+    if unsafe { libc::dup2(libc::STDERR_FILENO, libc::STDOUT_FILENO) } < 0 {
+        return Err(io::Error::last_os_error());
+    }
+    Ok((UnixStream::from(control), memory))
+}
+
+/// Serves the run at the other end of standard input, with standard output as the memory, until that end closes.
+pub fn serve() -> io::Result<()> {
+    let (control, memory) = ends()?;
+    let sides = |[publish, subscribe]: &[String; 2]| {
+        Ok(Sides { publish: read(publish)?.shard, subscribe: read(subscribe)?.shard })
+    };
+    remote::serve(control, memory, sides, end)
+}
+
+/// Ends this process at once: whoever drove it is gone, and a library's threads may take their time.
+pub fn end() {
+    // SAFETY: does not return; nothing is left behind, as sockets and memory go with the process.
+    unsafe { libc::_exit(0) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_protocol_is_found_again_by_its_word() {
+        for protocol in protocols::PROTOCOLS {
+            let found = read(&word(protocol)).map(|found| found.client.map(|client| client.name));
+            assert_eq!(found, Ok(protocol.client.map(|client| client.name)), "{}", protocol.capabilities.name);
+        }
+        assert!(read("smoke signals").is_err());
+    }
+}
