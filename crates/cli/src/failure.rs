@@ -56,11 +56,6 @@ impl Failure {
         Failure { exit, ..RunError::from_error(ErrorKind::Internal, error).into() }
     }
 
-    /// A finding in a file that the user wrote.
-    pub fn in_file(diagnostic: impl miette::Diagnostic + Send + Sync + 'static) -> Failure {
-        RunError::in_file(diagnostic).into()
-    }
-
     /// Puts what was being done in front.
     pub fn during(mut self, what: impl Into<String>) -> Failure {
         self.chain.insert(0, what.into());

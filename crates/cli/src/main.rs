@@ -5,7 +5,6 @@
 use pubmark_protocols as protocols;
 
 mod arguments;
-mod capacity;
 mod catalogue;
 mod check;
 mod commands;
@@ -14,7 +13,7 @@ mod deploy;
 mod doctor;
 mod dry_run;
 mod exit_code;
-mod experiment;
+mod experiment_dry_run;
 mod failure;
 mod figures;
 mod host;
@@ -22,6 +21,7 @@ mod printer;
 mod progress;
 mod rendering;
 mod signals;
+mod sitting;
 mod thresholds;
 mod values;
 mod wrapping;

@@ -3,9 +3,9 @@
 use pubmark_model::experiment::{self, Experiment, Listed};
 
 use crate::exit_code::ExitCode;
-use crate::experiment::definition;
-use crate::experiment::progress::{STARTING, about};
 use crate::failure::Failure;
+use pubmark_experiment::experiment::definition;
+use pubmark_experiment::experiment::pace::{STARTING, about};
 
 fn rows() -> Result<Vec<Listed>, Failure> {
     experiment::all()

@@ -13,14 +13,15 @@ use pubmark_runner::save::{self, no_folder};
 use pubmark_runner::spec::Window;
 use pubmark_runner::{Host, RunSpec, now};
 
-use crate::capacity::search::Bounds;
-use crate::capacity::trial::Trials;
 use crate::commands::setup::Setup;
 use crate::exit_code::ExitCode;
 use crate::failure::{Failure, Outcome};
 use crate::printer::Printer;
+use crate::sitting::Watcher;
 use crate::values::{duration, positive_duration, rate_factor};
 use crate::{host, signals, thresholds};
+use pubmark_experiment::capacity::search::Bounds;
+use pubmark_experiment::capacity::trial::Trials;
 
 /// Messages per second at which a search begins where the workload itself offers less.
 const FIRST_RATE_PER_S: f64 = 1_000.0;
@@ -116,7 +117,7 @@ impl Capacity {
         // A path's slashes become hyphens in the folder's name.
         let name = format!("capacity-{}", self.workload);
         let folder = RunFolder::create(&self.out, &name, now()).map_err(|error| no_folder(&error))?;
-        let capacity = crate::capacity::Capacity {
+        let capacity = pubmark_experiment::capacity::Capacity {
             trials: Trials {
                 spec,
                 knob: match self.vary {
@@ -131,13 +132,12 @@ impl Capacity {
             within: self.within,
             objectives: self.slo.clone(),
             folder: &folder,
-            printer,
         };
-        let (record, unwritten) = capacity.perform().inspect_err(|_| {
+        let (record, unwritten) = capacity.perform(&mut Watcher { printer }).inspect_err(|_| {
             // A search that never began leaves no folder; one with something in it stays.
             let _ = std::fs::remove_dir(folder.path());
         })?;
-        let unwritten = unwritten.or_else(|| folder.mark_latest().err().map(|error| save::unwritten(&error).into()));
+        let unwritten = unwritten.or_else(|| folder.mark_latest().err().map(|error| save::unwritten(&error)));
         if self.json {
             let json = serde_json::to_string_pretty(&record)
                 .map_err(|error| Failure::from_error(ExitCode::Internal, &error))?;
@@ -147,7 +147,7 @@ impl Capacity {
             let options = TerminalOptions { colour: printer.colours_result(), folder: Some(&shown) };
             printer.result(&terminal::capacity(&record, &options))?;
         }
-        unwritten.map_or_else(|| Ok(exit(&record)), Err)
+        unwritten.map_or_else(|| Ok(exit(&record)), |error| Err(error.into()))
     }
 
     /// A trial's run at factor 1.

@@ -10,10 +10,10 @@ use pubmark_report::terminal::{self, TerminalOptions};
 
 use crate::commands::grid::Grid;
 use crate::exit_code::ExitCode;
-use crate::experiment::conduct::{self, Options};
 use crate::failure::{Failure, Outcome};
 use crate::printer::Printer;
 use crate::rendering;
+use crate::sitting::{self, Options};
 
 /// Compare systems under a workload, or put records of runs side by side.
 ///
@@ -63,7 +63,7 @@ impl Compare {
         };
         let experiment = self.grid.experiment(workload)?;
         let options = Options { out: self.out, dry_run: self.dry_run, json: self.json };
-        conduct::conduct(experiment, None, &options, printer)
+        sitting::begin(experiment, None, &options, printer)
     }
 
     fn records(&self, printer: &Printer) -> Outcome {

@@ -6,11 +6,11 @@ use std::time::Duration;
 use clap::Args;
 use pubmark_model::experiment::{MOST_REPETITIONS, OnlyError};
 
-use crate::experiment::conduct::{self, Options};
-use crate::experiment::definition;
 use crate::failure::{Failure, Outcome};
 use crate::printer::Printer;
+use crate::sitting::{self, Options};
 use crate::values::{duration, positive_duration};
+use pubmark_experiment::experiment::definition;
 use pubmark_runner::suggestion;
 
 /// Run an experiment: every combination of what it varies, repeated in random order.
@@ -81,7 +81,7 @@ impl Experiment {
     /// Runs it, or goes on with it.
     pub fn perform(self, printer: &Printer) -> Outcome {
         if let Some(folder) = &self.resume {
-            return conduct::resume(folder, self.json, printer);
+            return sitting::resume(folder, self.json, printer);
         }
         let name = self.experiment.as_deref().ok_or_else(|| Failure::usage("no experiment is named"))?;
         let loaded = definition::load(name)?;
@@ -99,7 +99,7 @@ impl Experiment {
         experiment.generator.realtime |= self.realtime;
         experiment.generator.awake |= self.awake;
         let options = Options { out: self.out, dry_run: self.dry_run, json: self.json };
-        conduct::conduct(experiment, loaded.folder.as_deref(), &options, printer)
+        sitting::begin(experiment, loaded.folder.as_deref(), &options, printer)
     }
 }
 

@@ -13,8 +13,8 @@ use pubmark_model::topology::Topology;
 use pubmark_runner::spec;
 
 use crate::commands::setup::{Netem, Reading, protocol_names};
-use crate::experiment::definition;
 use crate::failure::Failure;
+use pubmark_experiment::experiment::definition;
 
 use crate::values::{duration, payload_bytes, positive_duration, rate_factor, setting};
 
@@ -209,7 +209,7 @@ impl Grid {
             papers: vec![],
         };
         // What a file could not say is refused in a file's words: too many cells, a value given twice.
-        definition::parse(&experiment.to_yaml(), Path::new(""))
+        Ok(definition::parse(&experiment.to_yaml(), Path::new(""))?)
     }
 
     fn axes(&self) -> Axes {

@@ -37,6 +37,7 @@ const PAGES: &[Page] = &[
     ("exit-codes.md", || Table::ExitCodes.markdown()),
     ("verdicts.md", || Ok(pubmark_record::codes::reference())),
     ("workload.schema.json", || Ok(Of::Workload.text())),
+    ("run.schema.json", || Ok(Of::Run.text())),
     ("experiment.schema.json", || Ok(Of::Experiment.text())),
     ("record.schema.json", || Ok(Of::Record.text())),
     ("capacity-record.schema.json", || Ok(Of::CapacityRecord.text())),

@@ -148,7 +148,7 @@ fn what_cannot_be_encrypted_is_refused_before_anything_starts() {
         (&["--system", "dds", "--tls"], "`dds` has no broker to encrypt connections to"),
         (&["--system", "zenoh", "--tls"], "`zenoh` does not offer zenoh over TLS to pubmark's clients"),
         (&["--tls-resumption", "off"], "no connection of this run is encrypted"),
-        (&["--endpoint", "mqtt://127.0.0.1:9", "--tls"], "'--endpoint <URL>' cannot be used with '--tls'"),
+        (&["--endpoint", "mqtt://127.0.0.1:9", "--tls"], "an endpoint says it with its scheme, such as `mqtts://`"),
     ] {
         let called = place.call(&[&["run"], SMALL, options].concat());
         assert_eq!(called.code(), 2, "{options:?}: {called:?}");

@@ -1,12 +1,12 @@
 //! A search for capacity on a terminal: the answer, then every load that was tried.
 
-use pubmark_record::capacity::{CapacityLimit, CapacityRecord, TrialOutcome};
+use pubmark_record::capacity::{CapacityLimit, CapacityRecord, Trial, TrialOutcome};
 use pubmark_record::record::Status;
 
 use super::layout::{Page, Tone, cut};
 use super::{COLUMNS, TerminalOptions};
 use crate::charts::capacity::outcome;
-use crate::numbers::{TimeUnit, duration};
+use crate::numbers::{TimeUnit, count, duration, time};
 use crate::words;
 
 /// Columns of the values.
@@ -67,4 +67,21 @@ fn table(page: &mut Page, record: &CapacityRecord) {
         };
         page.line(&line(&words::trial_numbers(trial, unit), outcome(trial.outcome).0), tone);
     }
+}
+
+/// A trial of a search for capacity in a line, while the search goes on.
+pub fn trial_line(number: usize, trial: &Trial) -> String {
+    let outcome = match trial.outcome {
+        TrialOutcome::Held => "held",
+        TrialOutcome::Missed => "missed",
+        TrialOutcome::GeneratorLimited => "generator-limited",
+        TrialOutcome::Failed => "failed",
+    };
+    let again = if trial.attempt > 1 { format!(" (try {})", trial.attempt) } else { String::new() };
+    let rate = count(trial.offered_per_s.round() as u64);
+    let detail = match &trial.reason {
+        Some(reason) => reason.clone(),
+        None => format!("p99 {}", time(trial.p99_us)),
+    };
+    format!("trial {number:>2}  {rate:>9} msg/s  {outcome}{again}: {detail}")
 }

@@ -7,7 +7,7 @@ mod experiment;
 mod layout;
 mod residence;
 
-pub use capacity::capacity;
+pub use capacity::{capacity, trial_line};
 pub use comparison::comparison;
 pub use experiment::experiment;
 

@@ -29,7 +29,11 @@ impl RunSpec {
             return Err(RunError::input(format!(
                 "`{option}` is for a system that pubmark starts, and `--endpoint` names one that runs already"
             ))
-            .hint("leave one of the two out"));
+            .hint(match option {
+                "--tls" => "an endpoint says it with its scheme, such as `mqtts://`",
+                "--transport" => "an endpoint says it with its scheme, such as `ws://`",
+                _ => "leave one of the two out",
+            }));
         }
         if let Some((option, _)) = self.of_running_systems().into_iter().find(|(_, given)| !has_endpoint && *given) {
             return Err(RunError::input(format!("`{option}` is for a system that runs already, and none is named"))

@@ -3,13 +3,13 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
+use pubmark_experiment::experiment::definition;
+use pubmark_experiment::experiment::pace::{STARTING, about};
+use pubmark_experiment::experiment::planning::Plan;
 use pubmark_model::plan::{Plan as RunPlan, PlanOptions};
 use pubmark_report::numbers;
 use pubmark_runner::PreparedRun;
 
-use super::definition;
-use super::planning::Plan;
-use super::progress::{STARTING, about};
 use crate::dry_run;
 use crate::failure::Failure;
 use crate::values::seconds;

@@ -10,6 +10,7 @@ use pubmark_record::experiment::{
 };
 use pubmark_record::record::{Record, Status, VerdictStatus};
 use pubmark_record::verdict::usable::{Usable, usable};
+use pubmark_runner::{ErrorKind, RunError};
 use pubmark_systems::environment;
 
 use super::definition;
@@ -17,8 +18,6 @@ use super::folder::ExperimentFolder;
 use super::journal::{Effort, Event, Journal, Place};
 use super::planning::{Cell, Plan};
 use super::standing::LEFT_OUT_AFTER;
-use crate::exit_code::ExitCode;
-use crate::failure::Failure;
 
 /// Puts the record together. `complete` says whether all runs that were planned have been made.
 pub fn record(
@@ -26,12 +25,12 @@ pub fn record(
     journal: &Journal,
     folder: &ExperimentFolder,
     complete: bool,
-) -> Result<ExperimentRecord, Failure> {
+) -> Result<ExperimentRecord, RunError> {
     let inputs: Vec<CellInput> =
         plan.cells.iter().map(|cell| input(cell, journal, folder)).collect::<Result<_, _>>()?;
     let experiment = &plan.experiment;
     let judged = evaluation::evaluate(&plan.axes, experiment.order_seed, &inputs).map_err(|error| {
-        Failure::from_error(ExitCode::Usage, &error).hint("run the experiment again in a new folder")
+        RunError::from_error(ErrorKind::Input, &error).hint("run the experiment again in a new folder")
     })?;
     let mut cells = judged.cells;
     for (judged, planned) in cells.iter_mut().zip(&plan.cells) {
@@ -89,14 +88,14 @@ fn papers(experiment: &Experiment, plan: &Plan) -> Vec<PaperFigures> {
 }
 
 /// Writes the record and everything that is made of it into the experiment's folder.
-pub fn write(record: &ExperimentRecord, folder: &ExperimentFolder) -> Result<(), Failure> {
+pub fn write(record: &ExperimentRecord, folder: &ExperimentFolder) -> Result<(), RunError> {
     let mut text =
-        serde_json::to_string_pretty(record).map_err(|error| Failure::from_error(ExitCode::Internal, &error))?;
+        serde_json::to_string_pretty(record).map_err(|error| RunError::from_error(ErrorKind::Internal, &error))?;
     text.push('\n');
     // The record first: the rest can be made from it.
     let mut files = vec![(EXPERIMENT_FILE.to_owned(), text)];
     files.extend(pubmark_report::exports::experiment(record));
-    folder.write(&files).map_err(|failure| Failure { exit: ExitCode::NotWritten, ..failure })
+    folder.write(&files).map_err(|failure| RunError { kind: ErrorKind::NotWritten, ..failure })
 }
 
 /// The workload's own name, as records of runs have it; what was written where no cell could load it.
@@ -108,7 +107,7 @@ fn workload_name(plan: &Plan) -> String {
     own.unwrap_or_else(|| plan.experiment.workload.clone())
 }
 
-fn input(cell: &Cell, journal: &Journal, folder: &ExperimentFolder) -> Result<CellInput, Failure> {
+fn input(cell: &Cell, journal: &Journal, folder: &ExperimentFolder) -> Result<CellInput, RunError> {
     let id = cell.planned.id.as_str();
     let mut runs: Vec<RunInput> = vec![];
     let mut failures: Vec<CellFailure> = match &cell.run {
@@ -161,7 +160,7 @@ fn counted(
     folder: &ExperimentFolder,
     run: &str,
     record: Record,
-) -> Result<RunInput, Failure> {
+) -> Result<RunInput, RunError> {
     let run = CellRun {
         repetition: place.repetition,
         order: place.order,
@@ -178,7 +177,7 @@ fn but_for_times<'a>(
     kind: FailureKind,
     folder: &ExperimentFolder,
     run: &'a Option<String>,
-) -> Result<Option<(&'a str, Record)>, Failure> {
+) -> Result<Option<(&'a str, Record)>, RunError> {
     let is_ours = matches!(kind, FailureKind::GeneratorLimited | FailureKind::Invalid);
     let Some(run) = run.as_deref().filter(|_| is_ours) else { return Ok(None) };
     let record = folder.record(run)?;

@@ -9,8 +9,7 @@ use pubmark_runner::{ErrorKind, Host, PreparedRun, RunError, unbuilt};
 use pubmark_systems::Definition;
 
 use super::cell_spec;
-use crate::failure::Failure;
-use crate::protocols::{self, PROTOCOLS, known};
+use pubmark_protocols::{self as protocols, PROTOCOLS, known};
 
 /// An experiment, worked out.
 pub struct Plan {
@@ -64,7 +63,7 @@ impl Refusal {
 
 impl Plan {
     /// Works an experiment out for this machine; its paths count from `folder`.
-    pub fn new(experiment: Experiment, folder: &Path, host: &Host) -> Result<Plan, Failure> {
+    pub fn new(experiment: Experiment, folder: &Path, host: &Host) -> Result<Plan, RunError> {
         let planned = experiment::cells(&experiment);
         let (protocol, cautions) = common_protocol(&planned, folder)?;
         let cells: Vec<Cell> = planned
@@ -101,7 +100,7 @@ impl Plan {
     }
 
     /// Cells that differ in nothing that changes the load must be offered the same.
-    fn refuse_unequal_schedules(&self) -> Result<(), Failure> {
+    fn refuse_unequal_schedules(&self) -> Result<(), RunError> {
         let mut first_of: BTreeMap<Vec<(&str, &str)>, (&str, &str)> = BTreeMap::new();
         for cell in &self.cells {
             let Ok(run) = &cell.run else { continue };
@@ -115,7 +114,7 @@ impl Plan {
             let (id, hash) = (cell.planned.id.as_str(), run.schedule.hash.as_str());
             let (first, first_hash) = *first_of.entry(load).or_insert((id, hash));
             if hash != first_hash {
-                return Err(Failure::usage(format!(
+                return Err(RunError::input(format!(
                     "`{first}` and `{id}` have different schedules ({first_hash} and {hash}): they cannot be compared"
                 )));
             }
@@ -133,7 +132,7 @@ impl Cell {
         common: Option<&'static str>,
         folder: &Path,
         host: &Host,
-    ) -> Result<Cell, Failure> {
+    ) -> Result<Cell, RunError> {
         let definition = definition(&planned.settings.system, folder)?;
         let own = planned.settings.protocol.as_deref();
         let protocol = own.or(common).or_else(|| first_protocol(&definition));
@@ -166,10 +165,10 @@ impl Cell {
     }
 }
 
-fn definition(system: &str, folder: &Path) -> Result<Definition, Failure> {
+fn definition(system: &str, folder: &Path) -> Result<Definition, RunError> {
     // Its name was judged when the experiment was read.
     Definition::load(&cell_spec::in_folder(system, folder))
-        .map_err(|error| Failure::from_error(crate::exit_code::ExitCode::Usage, &error))
+        .map_err(|error| RunError::from_error(ErrorKind::Input, &error))
 }
 
 fn first_protocol(definition: &Definition) -> Option<&'static str> {
@@ -178,7 +177,7 @@ fn first_protocol(definition: &Definition) -> Option<&'static str> {
 
 /// The first protocol that every system offers, of those that have none of their own: what they have in common is compared
 /// fairly. Where they have none in common each speaks its first, and the reader is told.
-fn common_protocol(cells: &[PlannedCell], folder: &Path) -> Result<(Option<&'static str>, Vec<String>), Failure> {
+fn common_protocol(cells: &[PlannedCell], folder: &Path) -> Result<(Option<&'static str>, Vec<String>), RunError> {
     let mut systems: Vec<&str> = vec![];
     for cell in cells.iter().filter(|cell| cell.settings.protocol.is_none()) {
         if !systems.contains(&cell.settings.system.as_str()) {
@@ -206,10 +205,10 @@ fn common_protocol(cells: &[PlannedCell], folder: &Path) -> Result<(Option<&'sta
 }
 
 /// The folder from which the paths of an experiment count, as an absolute one, so that it stays right.
-pub fn absolute(folder: Option<&Path>) -> Result<PathBuf, Failure> {
+pub fn absolute(folder: Option<&Path>) -> Result<PathBuf, RunError> {
     let folder = folder.filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
     std::path::absolute(folder).map_err(|error| {
-        Failure::from_error(crate::exit_code::ExitCode::Usage, &error)
+        RunError::from_error(ErrorKind::Input, &error)
             .during(format!("failed to find the folder `{}`", folder.display()))
     })
 }

@@ -9,13 +9,13 @@ use pubmark_systems::container::ContainerError;
 use pubmark_systems::{SystemError, launch};
 
 use super::planning::{Plan, Refusal};
-use crate::printer::Printer;
+use crate::observer::{Event, Observer};
 
 /// What an engine says while it fetches, in the experiment's folder; gone once all are here.
 const LOG: &str = "images.log";
 
 /// Fetches what the cells need and this machine has not. Cells whose image cannot be had are refused with the reason.
-pub fn images(plan: &mut Plan, folder: &Path, printer: &Printer) {
+pub fn images(plan: &mut Plan, folder: &Path, observer: &mut dyn Observer) {
     let log = folder.join(LOG);
     // Why each image cannot be had, if so, by system and image.
     let mut asked: BTreeMap<(String, Option<String>), Option<String>> = BTreeMap::new();
@@ -27,7 +27,7 @@ pub fn images(plan: &mut Plan, folder: &Path, printer: &Printer) {
         }
         let image = (definition.name.clone(), options.image.clone());
         let said = asked.entry(image).or_insert_with(|| {
-            printer.note(&format!("{}: looking for its image", definition.name));
+            observer.event(&Event::LooksForImage { system: &definition.name });
             match launch::fetch(definition, options, &log) {
                 Err(SystemError::Container(error @ ContainerError::Image { .. })) => Some(error.to_string()),
                 // Anything else in the way, Ctrl-C too, is the runs' own to tell.

@@ -14,13 +14,10 @@ use pubmark_record::reserve::RESERVED_BYTES;
 use pubmark_record::store::{self, RunFolder, StoreError};
 use pubmark_record::time::UtcTime;
 use pubmark_report::numbers;
-use pubmark_runner::{command_line, now, save};
+use pubmark_runner::{ErrorKind, RunError, command_line, now, save};
 use pubmark_systems::environment;
 
-use crate::exit_code::ExitCode;
-use crate::failure::Failure;
-use crate::printer::Printer;
-use crate::rendering;
+use crate::observer::{Event, Observer};
 use search::{Bounds, Found, Search};
 use trial::{Made, Trials, is_doubtful};
 
@@ -36,8 +33,6 @@ pub struct Capacity<'a> {
     pub objectives: String,
     /// Its folder.
     pub folder: &'a RunFolder,
-    /// Who is told.
-    pub printer: &'a Printer,
 }
 
 /// What is known of the system after the first trial that reached it.
@@ -49,7 +44,7 @@ struct Seen {
 
 impl Capacity<'_> {
     /// Searches, and writes the record into the folder; why that could not be done stands beside it.
-    pub fn perform(&self) -> Result<(CapacityRecord, Option<Failure>), Failure> {
+    pub fn perform(&self, observer: &mut dyn Observer) -> Result<(CapacityRecord, Option<RunError>), RunError> {
         let began = Instant::now();
         let started_at = UtcTime::from_system_time(now()).rfc3339();
         let mut search = Search::new(self.bounds);
@@ -61,19 +56,19 @@ impl Capacity<'_> {
                 is_out_of_time = true;
                 break;
             }
-            let Some(mut made) = self.trials.make(factor, attempt, self.printer)? else {
+            let Some(mut made) = self.trials.make(factor, attempt, observer)? else {
                 is_interrupted = true;
                 break;
             };
             if trials.is_empty() && made.trial.outcome == TrialOutcome::Failed && made.measured.is_none() {
                 // It does not even start: there is nothing to search.
-                return Err(Failure::new(
-                    ExitCode::SystemFailed,
+                return Err(RunError::new(
+                    ErrorKind::System,
                     made.trial.reason.unwrap_or_else(|| "the system did not start".to_owned()),
                 ));
             }
             self.keep(&mut made, trials.len() + 1, &mut seen)?;
-            self.printer.note(&line(trials.len() + 1, &made.trial));
+            observer.event(&Event::TrialEnded { number: trials.len() + 1, trial: &made.trial });
             search.tell(factor, made.verdict);
             trials.push(made.trial);
         }
@@ -85,7 +80,7 @@ impl Capacity<'_> {
     }
 
     /// Keeps a trial's record and notes what it tells of the system.
-    fn keep(&self, made: &mut Made, number: usize, seen: &mut Option<Seen>) -> Result<(), Failure> {
+    fn keep(&self, made: &mut Made, number: usize, seen: &mut Option<Seen>) -> Result<(), RunError> {
         let Some(mut outcome) = made.measured.take() else { return Ok(()) };
         let name = format!("trials/{number:02}");
         let unwritten = |error: StoreError| save::unwritten(&error);
@@ -146,13 +141,14 @@ impl Capacity<'_> {
         self.trials.spec.load().map(|workload| workload.secret_parameters).unwrap_or_default()
     }
 
-    fn write(&self, record: &CapacityRecord) -> Result<(), Failure> {
+    fn write(&self, record: &CapacityRecord) -> Result<(), RunError> {
         let folder = self.folder.path();
         let json = store::to_json(record).map_err(|error| save::unwritten(&error))?;
         // The record first: the rest can be made from it.
-        rendering::write(&folder.join(CAPACITY_FILE), &json)
-            .and_then(|()| rendering::write_files(&pubmark_report::exports::capacity(record), folder))
-            .map_err(|failure| Failure { exit: ExitCode::NotWritten, ..failure })
+        let exports = pubmark_report::exports::capacity(record);
+        save::write(&folder.join(CAPACITY_FILE), &json)
+            .and_then(|()| exports.iter().try_for_each(|(name, text)| save::write(&folder.join(name), text)))
+            .map_err(|failure| RunError { kind: ErrorKind::NotWritten, ..failure })
     }
 }
 
@@ -228,21 +224,4 @@ fn cautions(found: &Found, trials: &[Trial], precision: f64) -> Vec<String> {
         ));
     }
     cautions
-}
-
-/// A trial for who waits.
-fn line(number: usize, trial: &Trial) -> String {
-    let outcome = match trial.outcome {
-        TrialOutcome::Held => "held",
-        TrialOutcome::Missed => "missed",
-        TrialOutcome::GeneratorLimited => "generator-limited",
-        TrialOutcome::Failed => "failed",
-    };
-    let again = if trial.attempt > 1 { format!(" (try {})", trial.attempt) } else { String::new() };
-    let rate = numbers::count(trial.offered_per_s.round() as u64);
-    let detail = match &trial.reason {
-        Some(reason) => reason.clone(),
-        None => format!("p99 {}", numbers::time(trial.p99_us)),
-    };
-    format!("trial {number:>2}  {rate:>9} msg/s  {outcome}{again}: {detail}")
 }

@@ -6,37 +6,34 @@ use pubmark_model::experiment::{self, Experiment, LoadError, Loaded, Objection, 
 use pubmark_model::load::{self as workloads, LoadOptions};
 use pubmark_model::secret::masked_yaml;
 use pubmark_record::comparison::{FIGURES, Unit};
-use pubmark_runner::suggestion;
+use pubmark_runner::{ErrorKind, RunError, save, suggestion};
 use pubmark_systems::{Definition, affinity, limits};
 
 use super::cell_spec::in_folder;
-use crate::exit_code::ExitCode;
-use crate::failure::Failure;
-use crate::protocols::{self, known};
-use crate::rendering;
+use pubmark_protocols::{self as protocols, known};
 
 /// Name of the definition's file in the experiment's folder.
 pub const DEFINITION_FILE: &str = "experiment.yaml";
 
 /// Loads a built-in experiment or a file.
-pub fn load(name_or_path: &str) -> Result<Loaded, Failure> {
+pub fn load(name_or_path: &str) -> Result<Loaded, RunError> {
     experiment::load(name_or_path, judge).map_err(|error| not_loaded(error, name_or_path))
 }
 
 /// Reads what is written like a file; paths count from `folder`.
-pub fn parse(text: &str, folder: &Path) -> Result<Experiment, Failure> {
+pub fn parse(text: &str, folder: &Path) -> Result<Experiment, RunError> {
     experiment::parse(DEFINITION_FILE, text, &|word, text| judge(folder, word, text))
         .map_err(|error| not_loaded(error, DEFINITION_FILE))
 }
 
-fn not_loaded(error: LoadError, name: &str) -> Failure {
+fn not_loaded(error: LoadError, name: &str) -> RunError {
     match error {
         LoadError::NotFound { ref name, ref hint } => {
-            Failure::usage(format!("there is no experiment `{name}`")).hint(hint.clone())
+            RunError::input(format!("there is no experiment `{name}`")).hint(hint.clone())
         }
-        LoadError::Unreadable { .. } => Failure::from_error(ExitCode::Usage, &error)
+        LoadError::Unreadable { .. } => RunError::from_error(ErrorKind::Input, &error)
             .hint("give an experiment's file, or a built-in one: `pubmark list experiments`"),
-        found => Failure::in_file(found).during(format!("failed to load the experiment `{name}`")),
+        found => RunError::in_file(found).during(format!("failed to load the experiment `{name}`")),
     }
 }
 
@@ -165,9 +162,9 @@ pub fn kept(mut experiment: Experiment, folder: &Path) -> Kept {
 
 impl Kept {
     /// An experiment's folder is shown and handed on, so a password must not be in what is kept there.
-    pub fn refuse_passwords(&self, secret_parameters: &[String]) -> Result<(), Failure> {
+    pub fn refuse_passwords(&self, secret_parameters: &[String]) -> Result<(), RunError> {
         let refused = |place: String| {
-            Failure::usage(format!(
+            RunError::input(format!(
                 "{place} holds a password, and an experiment's folder keeps it for everybody to read"
             ))
             .hint("in the workload, `credentials: {user: …, password_env: NAME}` takes it from the environment")
@@ -193,25 +190,25 @@ impl Kept {
     }
 
     /// Writes the files and the definition into the experiment's folder.
-    pub fn write(&self, folder: &Path) -> Result<(), Failure> {
+    pub fn write(&self, folder: &Path) -> Result<(), RunError> {
         for (name, source) in &self.files {
-            rendering::write(&folder.join(name), &read(source)?)?;
+            save::write(&folder.join(name), &read(source)?)?;
         }
-        rendering::write(&folder.join(DEFINITION_FILE), &self.experiment.to_yaml())
+        save::write(&folder.join(DEFINITION_FILE), &self.experiment.to_yaml())
     }
 }
 
-fn read(file: &Path) -> Result<String, Failure> {
+fn read(file: &Path) -> Result<String, RunError> {
     std::fs::read_to_string(file).map_err(|error| {
-        Failure::from_error(ExitCode::Usage, &error).during(format!("failed to read `{}`", file.display()))
+        RunError::from_error(ErrorKind::Input, &error).during(format!("failed to read `{}`", file.display()))
     })
 }
 
 /// Reads the definition in an experiment's folder.
-pub fn in_experiment(folder: &Path) -> Result<Experiment, Failure> {
+pub fn in_experiment(folder: &Path) -> Result<Experiment, RunError> {
     let path = folder.join(DEFINITION_FILE);
     let text = std::fs::read_to_string(&path).map_err(|error| {
-        Failure::from_error(ExitCode::Usage, &error)
+        RunError::from_error(ErrorKind::Input, &error)
             .during(format!("failed to read `{}`", path.display()))
             .hint("give the folder of an experiment, for instance `runs/20260301-090507-brokers`")
     })?;

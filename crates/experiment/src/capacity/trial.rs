@@ -9,13 +9,11 @@ use pubmark_record::experiment::FailureKind;
 use pubmark_record::figures::Unit;
 use pubmark_record::record::{Record, VerdictStatus};
 use pubmark_record::threshold::{Answer, Judged, Objectives, Operator};
-use pubmark_runner::{Host, RunOutcome, RunSpec};
+use pubmark_runner::{Host, RunError, RunOutcome, RunSpec};
 
 use super::search::Verdict;
-use crate::experiment::classify::{self, End};
-use crate::failure::Failure;
-use crate::printer::Printer;
-use crate::progress::Progress;
+use crate::end::{self, End};
+use crate::observer::Observer;
 
 /// Messages that a window should hold: a p99 needs 1,000, and twice as many make it steady.
 const WANTED_MESSAGES: f64 = 2_000.0;
@@ -66,11 +64,11 @@ impl Trials<'_> {
     }
 
     /// Makes a trial; `None` if it was stopped.
-    pub fn make(&self, factor: f64, attempt: u32, printer: &Printer) -> Result<Option<Made>, Failure> {
+    pub fn make(&self, factor: f64, attempt: u32, observer: &mut dyn Observer) -> Result<Option<Made>, RunError> {
         let mut spec = self.at(factor).self_contained();
         let workload = Arc::new(spec.load()?);
         if !workload.faults.is_empty() {
-            return Err(Failure::usage(
+            return Err(RunError::input(
                 "a workload with faults has no capacity: what it carries depends on when it is looked at",
             )
             .hint("`pubmark run` shows what its faults do"));
@@ -98,10 +96,10 @@ impl Trials<'_> {
             verdict: None,
             folder: None,
         };
-        let measured = match run.repeat(1, spec.workload.name(), &mut Progress::new(printer)) {
+        let measured = match run.repeat(1, spec.workload.name(), &mut *observer.run()) {
             Ok(measured) => measured,
             Err(error) => {
-                return match classify::failed(error)? {
+                return match end::failed(error)? {
                     End::Fails { text, .. } => {
                         trial.reason = Some(text);
                         let verdict = Verdict { outcome: TrialOutcome::Failed, is_clear: false };
@@ -111,7 +109,7 @@ impl Trials<'_> {
                 };
             }
         };
-        let end = classify::measured(&measured);
+        let end = end::measured(&measured);
         if end == End::Stopped {
             return Ok(None);
         }

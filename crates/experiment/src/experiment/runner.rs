@@ -6,21 +6,17 @@ use std::time::{Duration, Instant};
 use pubmark_model::experiment::Turn;
 use pubmark_record::experiment::ExperimentRecord;
 use pubmark_record::time::UtcTime;
-use pubmark_report::{numbers, words};
-use pubmark_runner::{PreparedRun, now};
+use pubmark_runner::{ErrorKind, PreparedRun, RunError, now};
 
-use super::classify::{self, End};
 use super::folder::ExperimentFolder;
 use super::journal::{Effort, Event, Journal, JournalError, Place};
+use super::pace::{Pace, STARTING};
 use super::planning::{Cell, Plan};
-use super::progress::{Pace, STARTING, about};
 use super::quiet::{self, Quiet};
 use super::result;
 use super::standing::{self, Tally};
-use crate::exit_code::ExitCode;
-use crate::failure::Failure;
-use crate::printer::Printer;
-use crate::progress::Progress;
+use crate::end::{self, End};
+use crate::observer::{self, Observer, RunPlace};
 
 /// An experiment under way.
 pub struct Runner<'a> {
@@ -31,7 +27,7 @@ pub struct Runner<'a> {
     /// What was done.
     pub journal: Journal,
     /// Who is told.
-    pub printer: &'a Printer,
+    pub observer: &'a mut dyn Observer,
     /// Set when it is to be stopped.
     pub stop: &'a AtomicBool,
 }
@@ -43,12 +39,12 @@ pub struct Finished {
     /// All runs that were planned have been made.
     pub complete: bool,
     /// Why the record or what is made of it could not be written, if so.
-    pub unwritten: Option<Failure>,
+    pub unwritten: Option<RunError>,
 }
 
 impl Runner<'_> {
     /// Makes every run that the journal does not know as done.
-    pub fn perform(mut self) -> Result<Finished, Failure> {
+    pub fn perform(mut self) -> Result<Finished, RunError> {
         let at = UtcTime::from_system_time(now()).rfc3339();
         let pubmark_version = env!("CARGO_PKG_VERSION").to_owned();
         self.note(Event::Sitting { at, pubmark_version })?;
@@ -61,10 +57,11 @@ impl Runner<'_> {
     }
 
     /// Makes the runs of these turns that are not done; false if it was stopped.
-    fn go_through(&mut self, turns: &[Turn], pace: &mut Pace) -> Result<bool, Failure> {
+    fn go_through(&mut self, turns: &[Turn], pace: &mut Pace) -> Result<bool, RunError> {
         let done = standing::done(self.journal.events());
         for (position, turn) in turns.iter().enumerate() {
-            let cell = &self.plan.cells[turn.cell];
+            let plan = self.plan;
+            let cell = &plan.cells[turn.cell];
             let place = self.place(turn);
             if done.contains(&place) {
                 continue;
@@ -76,8 +73,14 @@ impl Runner<'_> {
                 continue;
             }
             let left = pace.left(turns[position..].iter().map(|turn| turn.cell));
-            let heading = format!("run {} of {}: {}", position + 1, turns.len(), cell.planned.label);
-            let took = self.make(run, &place, &heading, left)?;
+            let run_place = RunPlace {
+                number: position + 1,
+                of: turns.len(),
+                cell: &cell.planned.label,
+                repetition: place.repetition,
+                left,
+            };
+            let took = self.make(run, &place, &run_place)?;
             let Some(took) = took else { return Ok(false) };
             pace.add(turn.cell, took);
             let block_ends = turns.get(position + 1).is_none_or(|next| next.repetition != turn.repetition);
@@ -92,17 +95,14 @@ impl Runner<'_> {
     }
 
     /// Makes runs in place of those that we or the machine spoilt, in further blocks, as many at most as were planned.
-    fn make_up(&mut self, pace: &mut Pace) -> Result<(), Failure> {
+    fn make_up(&mut self, pace: &mut Pace) -> Result<(), RunError> {
         loop {
             let turns = self.owed();
             if turns.is_empty() {
                 return Ok(());
             }
             self.write_so_far()?;
-            self.printer.note(&format!(
-                "{} in place of those that could not be measured",
-                numbers::counted(turns.len() as u64, "more run", "more runs")
-            ));
+            self.observer.event(&observer::Event::Reruns(turns.len()));
             if !self.go_through(&turns, pace)? {
                 return Ok(());
             }
@@ -126,7 +126,7 @@ impl Runner<'_> {
     }
 
     /// Writes what came of it, whole or not.
-    fn finish(&self) -> Result<Finished, Failure> {
+    fn finish(&self) -> Result<Finished, RunError> {
         let done = standing::done(self.journal.events());
         let complete = self.plan.runs().all(|turn| done.contains(&self.place(turn))) && self.owed().is_empty();
         let record = result::record(self.plan, &self.journal, self.folder, complete)?;
@@ -139,12 +139,12 @@ impl Runner<'_> {
         Place { order: turn.order, cell, repetition: turn.repetition }
     }
 
-    fn write_so_far(&self) -> Result<(), Failure> {
+    fn write_so_far(&self) -> Result<(), RunError> {
         let record = result::record(self.plan, &self.journal, self.folder, false)?;
         result::write(&record, self.folder)
     }
 
-    fn note(&mut self, event: Event) -> Result<(), Failure> {
+    fn note(&mut self, event: Event) -> Result<(), RunError> {
         self.journal.add(event).map_err(unnoted)
     }
 
@@ -165,13 +165,9 @@ impl Runner<'_> {
         &mut self,
         run: &PreparedRun,
         place: &Place,
-        heading: &str,
-        left: Duration,
-    ) -> Result<Option<Duration>, Failure> {
-        let printer = self.printer;
-        if printer.is_watched() {
-            printer.note(&format!("{heading} (repetition {}; about {} left)", place.repetition, about(left)));
-        }
+        run_place: &RunPlace<'_>,
+    ) -> Result<Option<Duration>, RunError> {
+        self.observer.event(&observer::Event::RunBegins(run_place));
         let began = Instant::now();
         let quiet = self.wait_for_quiet();
         if self.stop.load(Ordering::Relaxed) {
@@ -180,16 +176,8 @@ impl Runner<'_> {
         self.note(Event::Began(place.clone()))?;
         let made = self.measure(run, place)?;
         let took = began.elapsed();
-        let line = match &made.end {
-            End::Counts(verdict) => format!("{}, p99 {}", words::verdict_word(*verdict), made.p99),
-            End::Fails { kind, text } => format!("{}: {}", kind.words(), shown(text, self.printer.is_watched())),
-            End::Stopped => "stopped".to_owned(),
-        };
-        let busy = if quiet.busy { "; the machine was busy" } else { "" };
-        printer.note(&match printer.is_watched() {
-            true => format!("  {line}{busy}"),
-            false => format!("{heading}: {line}{busy}; about {} left", about(left.saturating_sub(took))),
-        });
+        let (end, p99_us, busy) = (&made.end, made.p99_us, quiet.busy);
+        self.observer.event(&observer::Event::RunEnded { run: run_place, end, p99_us, busy });
         let stopped = made.end == End::Stopped;
         let effort =
             Effort { waited_ms: quiet.waited.as_millis() as u64, busy: quiet.busy, took_s: took.as_secs_f64() };
@@ -197,49 +185,29 @@ impl Runner<'_> {
         Ok((!stopped).then_some(took))
     }
 
-    fn measure(&self, run: &PreparedRun, place: &Place) -> Result<Made, Failure> {
-        // Where progress cannot be redrawn, one line a run is enough.
-        let silent = Printer::new(true);
-        let shown = if self.printer.is_watched() { self.printer } else { &silent };
+    fn measure(&mut self, run: &PreparedRun, place: &Place) -> Result<Made, RunError> {
         let name = ExperimentFolder::run_name(place);
         let run_name = name.rsplit('/').next().unwrap_or(&name);
         let begun = self.folder.begin(place)?;
-        match run.repeat(place.repetition, run_name, &mut Progress::new(shown)) {
+        let outcome = run.repeat(place.repetition, run_name, &mut *self.observer.run());
+        match outcome {
             Ok(measured) => Ok(Made {
                 folder: Some(begun.save(&measured)?),
-                p99: numbers::time(measured.record.latency_us.as_ref().and_then(|latency| latency.p99)),
-                end: classify::measured(&measured),
+                p99_us: measured.record.latency_us.as_ref().and_then(|latency| latency.p99),
+                end: end::measured(&measured),
             }),
             Err(error) => {
                 begun.give_up();
-                Ok(Made { folder: None, p99: numbers::time(None), end: classify::failed(error)? })
+                Ok(Made { folder: None, p99_us: None, end: end::failed(error)? })
             }
         }
     }
 
-    fn wait_for_quiet(&self) -> Quiet {
+    fn wait_for_quiet(&mut self) -> Quiet {
         let wanted = &self.plan.experiment.quiet_machine;
-        let percent = |share: f64| (share * 100.0).round();
-        quiet::wait(wanted, self.stop, &mut |share| {
-            if self.printer.is_watched() {
-                self.printer.note(&format!(
-                    "  waiting for a quiet machine: others use {} % of it, more than {} %",
-                    percent(share),
-                    percent(wanted.below)
-                ));
-            }
-        })
-    }
-}
-
-/// Most characters of a failure's text in a line on a terminal; the record has all of it.
-const SHOWN: usize = 80;
-
-/// A failure in a line on the way. In redirected output nothing is cut: the text ends with the path of a log.
-fn shown(text: &str, on_terminal: bool) -> String {
-    match text.char_indices().nth(SHOWN).filter(|_| on_terminal) {
-        Some((end, _)) => format!("{}…", text[..end].trim_end()),
-        None => text.to_owned(),
+        let below = wanted.below;
+        let observer = &mut *self.observer;
+        quiet::wait(wanted, self.stop, &mut |share| observer.event(&observer::Event::WaitsForQuiet { share, below }))
     }
 }
 
@@ -247,7 +215,7 @@ fn shown(text: &str, on_terminal: bool) -> String {
 struct Made {
     end: End,
     folder: Option<String>,
-    p99: String,
+    p99_us: Option<f64>,
 }
 
 impl Made {
@@ -263,19 +231,6 @@ impl Made {
 }
 
 /// The journal cannot be written.
-fn unnoted(error: JournalError) -> Failure {
-    Failure::from_error(ExitCode::Usage, &error)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn redirected_output_has_the_whole_of_a_failure() {
-        let text = format!("`mosquitto` did not start: its log is {}/system.log", "/tmp/measurements".repeat(5));
-        assert_eq!(shown(&text, false), text);
-        assert!(shown(&text, true).ends_with('…'));
-        assert_eq!(shown("no", true), "no");
-    }
+fn unnoted(error: JournalError) -> RunError {
+    RunError::from_error(ErrorKind::Input, &error)
 }

@@ -6,13 +6,10 @@ use std::path::{Path, PathBuf};
 
 use pubmark_record::record::Record;
 use pubmark_record::reserve::{RESERVED_BYTES, Reserve};
-use pubmark_record::store::{RunFolder, StoreError};
-use pubmark_runner::{RunOutcome, save};
+use pubmark_record::store::{self, RunFolder, StoreError};
+use pubmark_runner::{ErrorKind, RunError, RunOutcome, save};
 
 use super::journal::Place;
-use crate::exit_code::ExitCode;
-use crate::failure::Failure;
-use crate::rendering;
 
 /// Folder of the runs' folders, in the experiment's.
 const RUNS: &str = "runs";
@@ -38,7 +35,7 @@ pub struct Begun {
 
 impl Begun {
     /// Saves the run in it, and gives its name.
-    pub fn save(self, outcome: &RunOutcome) -> Result<String, Failure> {
+    pub fn save(self, outcome: &RunOutcome) -> Result<String, RunError> {
         outcome.save(&self.folder, self.reserve).whole()?;
         Ok(self.name)
     }
@@ -65,12 +62,12 @@ impl ExperimentFolder {
     }
 
     /// Makes the folder of a run and takes the space of its record; what an earlier, unfinished try left there goes.
-    pub fn begin(&self, place: &Place) -> Result<Begun, Failure> {
+    pub fn begin(&self, place: &Place) -> Result<Begun, RunError> {
         let name = ExperimentFolder::run_name(place);
         let path = self.path.join(&name);
         match fs::remove_dir_all(&path) {
             Err(error) if error.kind() != io::ErrorKind::NotFound => {
-                return Err(Failure::from_error(ExitCode::Usage, &error)
+                return Err(RunError::from_error(ErrorKind::Input, &error)
                     .during(format!("failed to clear `{}`", path.display())));
             }
             _ => {}
@@ -82,24 +79,25 @@ impl ExperimentFolder {
     }
 
     /// The record of a run that was kept.
-    pub fn record(&self, run: &str) -> Result<Record, Failure> {
-        rendering::load(&self.path.join(run))
+    pub fn record(&self, run: &str) -> Result<Record, RunError> {
+        store::load(&self.path.join(run)).map_err(|error| RunError::from_error(ErrorKind::Input, &error))
     }
 
     /// The latency histogram of a run that was kept; `None` if it has none.
-    pub fn latency(&self, run: &str) -> Result<Option<Vec<u8>>, Failure> {
+    pub fn latency(&self, run: &str) -> Result<Option<Vec<u8>>, RunError> {
         let path = self.path.join(run).join(LATENCY_FILE);
         match fs::read(&path) {
             Ok(bytes) => Ok(Some(bytes)),
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
             Err(error) => {
-                Err(Failure::from_error(ExitCode::Usage, &error).during(format!("failed to read `{}`", path.display())))
+                Err(RunError::from_error(ErrorKind::Input, &error)
+                    .during(format!("failed to read `{}`", path.display())))
             }
         }
     }
 
     /// Writes the record and what is made of it.
-    pub fn write(&self, files: &[(String, String)]) -> Result<(), Failure> {
-        files.iter().try_for_each(|(name, text)| rendering::write(&self.path.join(name), text))
+    pub fn write(&self, files: &[(String, String)]) -> Result<(), RunError> {
+        files.iter().try_for_each(|(name, text)| save::write(&self.path.join(name), text))
     }
 }

@@ -1,0 +1,165 @@
+//! An experiment on the command line: carried out, and its results shown.
+
+use std::path::{Path, PathBuf};
+
+use pubmark_experiment::experiment::Sitting;
+use pubmark_experiment::experiment::pace::about;
+use pubmark_experiment::experiment::planning::{Plan, absolute};
+use pubmark_experiment::{End, Event, Observer, RunPlace};
+use pubmark_model::experiment::Experiment;
+use pubmark_record::experiment::{CellFailure, ExperimentRecord, FailureKind};
+use pubmark_record::record::VerdictStatus;
+use pubmark_report::terminal::{self, TerminalOptions};
+use pubmark_report::{numbers, words};
+use pubmark_runner::{Host, RunObserver};
+
+use crate::exit_code::ExitCode;
+use crate::failure::{Failure, Outcome};
+use crate::printer::Printer;
+use crate::progress::Progress;
+use crate::{experiment_dry_run, host, signals};
+
+/// How an experiment is carried out, and what is printed.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// Folder in which its folder is made.
+    pub out: PathBuf,
+    /// Say what would be done, and do nothing.
+    pub dry_run: bool,
+    /// Print the record as JSON.
+    pub json: bool,
+}
+
+/// Carries an experiment out. Its paths count from `folder`.
+pub fn begin(experiment: Experiment, folder: Option<&Path>, options: &Options, printer: &Printer) -> Outcome {
+    let host = Host { stop: signals::watch()?, ..host::this() };
+    if options.dry_run {
+        let plan = Plan::new(experiment, &absolute(folder)?, &host)?;
+        printer.result(&experiment_dry_run::text(&plan)?)?;
+        return Ok(ExitCode::Ok);
+    }
+    perform(Sitting::begin(experiment, folder, &options.out, &host)?, options.json, printer)
+}
+
+/// Goes on with the experiment in a folder.
+pub fn resume(folder: &Path, json: bool, printer: &Printer) -> Outcome {
+    let host = Host { stop: signals::watch()?, ..host::this() };
+    perform(Sitting::resume(folder, &host)?, json, printer)
+}
+
+fn perform(sitting: Sitting, json: bool, printer: &Printer) -> Outcome {
+    let folder = sitting.folder().display().to_string();
+    let finished = sitting.perform(&mut Watcher { printer })?;
+    let record = &finished.record;
+    if json {
+        let text =
+            serde_json::to_string_pretty(record).map_err(|error| Failure::from_error(ExitCode::Internal, &error))?;
+        printer.result(&text)?;
+    } else {
+        let options = TerminalOptions { colour: printer.colours_result(), folder: Some(&folder) };
+        printer.result(&terminal::experiment(record, &options))?;
+    }
+    if let Some(error) = finished.unwritten {
+        return Err(error.into());
+    }
+    if !finished.complete {
+        printer.note(&format!("stopped before its end; to go on: pubmark experiment --resume {folder}"));
+        return Ok(ExitCode::Interrupted);
+    }
+    Ok(exit_of(record))
+}
+
+/// The code of an experiment that came to its end: it failed only if no run of it counts wholly.
+fn exit_of(record: &ExperimentRecord) -> ExitCode {
+    let verdicts = || record.cells.iter().flat_map(|cell| &cell.runs).map(|run| run.verdict);
+    if verdicts().any(|verdict| verdict != VerdictStatus::Invalid) {
+        return ExitCode::Ok;
+    }
+    let is_ours = |failure: &CellFailure| matches!(failure.kind, FailureKind::GeneratorLimited | FailureKind::Invalid);
+    let was_late = verdicts().next().is_some();
+    match was_late || record.cells.iter().flat_map(|cell| &cell.failures).any(is_ours) {
+        true => ExitCode::InvalidRun,
+        false => ExitCode::SystemFailed,
+    }
+}
+
+/// Shows how an experiment or a search goes on.
+pub struct Watcher<'a> {
+    /// Where it is shown.
+    pub printer: &'a Printer,
+}
+
+impl Observer for Watcher<'_> {
+    fn event(&mut self, event: &Event<'_>) {
+        // Where progress cannot be redrawn, one line a run is enough.
+        let is_watched = self.printer.is_watched();
+        let text = match event {
+            Event::LooksForImage { system } => format!("{system}: looking for its image"),
+            Event::CellRefused { cell, refusal } => format!("{cell}: {}: {}", refusal.kind.words(), refusal.text),
+            Event::Caution(text) => (*text).to_owned(),
+            Event::Reruns(count) => format!(
+                "{} in place of those that could not be measured",
+                numbers::counted(*count as u64, "more run", "more runs")
+            ),
+            Event::RunBegins(run) if is_watched => {
+                format!("{} (repetition {}; about {} left)", heading(run), run.repetition, about(run.left))
+            }
+            Event::WaitsForQuiet { share, below } if is_watched => {
+                let percent = |share: f64| (share * 100.0).round();
+                let (used, limit) = (percent(*share), percent(*below));
+                format!("  waiting for a quiet machine: others use {used} % of it, more than {limit} %")
+            }
+            Event::RunBegins(_) | Event::WaitsForQuiet { .. } => return,
+            Event::RunEnded { run, end, p99_us, busy } => {
+                let line = ended(end, *p99_us, is_watched);
+                let busy = if *busy { "; the machine was busy" } else { "" };
+                match is_watched {
+                    true => format!("  {line}{busy}"),
+                    false => format!("{}: {line}{busy}; about {} left", heading(run), about(run.left)),
+                }
+            }
+            Event::TrialEnded { number, trial } => terminal::trial_line(*number, trial),
+        };
+        self.printer.note(&text);
+    }
+
+    fn run(&mut self) -> Box<dyn RunObserver + '_> {
+        if self.printer.is_watched() { Box::new(Progress::new(self.printer)) } else { Box::new(()) }
+    }
+}
+
+fn heading(run: &RunPlace<'_>) -> String {
+    format!("run {} of {}: {}", run.number, run.of, run.cell)
+}
+
+fn ended(end: &End, p99_us: Option<f64>, on_terminal: bool) -> String {
+    match end {
+        End::Counts(verdict) => format!("{}, p99 {}", words::verdict_word(*verdict), numbers::time(p99_us)),
+        End::Fails { kind, text } => format!("{}: {}", kind.words(), shown(text, on_terminal)),
+        End::Stopped => "stopped".to_owned(),
+    }
+}
+
+/// Most characters of a failure's text in a line on a terminal; the record has all of it.
+const SHOWN: usize = 80;
+
+/// A failure in a line on the way. In redirected output nothing is cut: the text ends with the path of a log.
+fn shown(text: &str, on_terminal: bool) -> String {
+    match text.char_indices().nth(SHOWN).filter(|_| on_terminal) {
+        Some((end, _)) => format!("{}…", text[..end].trim_end()),
+        None => text.to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn redirected_output_has_the_whole_of_a_failure() {
+        let text = format!("`mosquitto` did not start: its log is {}/system.log", "/tmp/measurements".repeat(5));
+        assert_eq!(shown(&text, false), text);
+        assert!(shown(&text, true).ends_with('…'));
+        assert_eq!(shown("no", true), "no");
+    }
+}

@@ -1,0 +1,116 @@
+//! A sitting: an experiment from its definition to its results, or one that was stopped and goes on.
+
+use std::path::Path;
+
+use pubmark_model::experiment::Experiment;
+use pubmark_record::store::RunFolder;
+use pubmark_record::time::UtcTime;
+use pubmark_runner::{ErrorKind, Host, RunError, command_line, now, save};
+
+use super::definition;
+use super::fetching;
+use super::folder::ExperimentFolder;
+use super::journal::{Journal, JournalError, Planned};
+use super::planning::{self, Plan};
+use super::runner::{Finished, Runner};
+use crate::observer::{Event, Observer};
+
+/// An experiment whose folder is there and whose runs can begin.
+pub struct Sitting {
+    plan: Plan,
+    folder: ExperimentFolder,
+    journal: Journal,
+    host: Host,
+}
+
+impl Sitting {
+    /// Begins an experiment in a new folder below `out`; its paths count from `folder`. From then on everything rests on what is in
+    /// the new folder.
+    ///
+    /// # Errors
+    /// A cell cannot be planned, nothing can be run here, a password would be saved, or there is no place to write.
+    pub fn begin(experiment: Experiment, folder: Option<&Path>, out: &Path, host: &Host) -> Result<Sitting, RunError> {
+        let from = planning::absolute(folder)?;
+        let plan = Plan::new(experiment.clone(), &from, host)?;
+        refuse_if_nothing_runs(&plan)?;
+        let kept = definition::kept(experiment, &from);
+        let runs = plan.cells.iter().filter_map(|cell| cell.run.as_ref().ok());
+        let secrets: Vec<String> = runs.flat_map(|run| run.workload.secret_parameters.iter().cloned()).collect();
+        kept.refuse_passwords(&secrets)?;
+        let made = RunFolder::create(out, &kept.experiment.name, now()).map_err(|error| save::no_folder(&error))?;
+        kept.write(made.path())?;
+        let plan = Plan::new(kept.experiment, &planning::absolute(Some(made.path()))?, host)?;
+        let at = UtcTime::from_system_time(now()).rfc3339();
+        let planned = Planned::new(at, command_line::shown(host.command.clone(), &[]), plan.schedules());
+        let journal = Journal::create(made.path(), planned).map_err(unusable)?;
+        made.mark_latest().map_err(|error| save::no_folder(&error))?;
+        Ok(Sitting { plan, folder: ExperimentFolder::at(made.path()), journal, host: host.clone() })
+    }
+
+    /// Goes on with the experiment in a folder.
+    ///
+    /// # Errors
+    /// It is none, somebody else is at it, or its workload or pubmark has changed since.
+    pub fn resume(folder: &Path, host: &Host) -> Result<Sitting, RunError> {
+        let experiment = definition::in_experiment(folder)?;
+        let journal = Journal::open(folder).map_err(unusable)?;
+        let plan = Plan::new(experiment, &planning::absolute(Some(folder))?, host)?;
+        refuse_if_changed(&plan, journal.planned(), folder)?;
+        Ok(Sitting { plan, folder: ExperimentFolder::at(folder), journal, host: host.clone() })
+    }
+
+    /// Its folder.
+    pub fn folder(&self) -> &Path {
+        &self.folder.path
+    }
+
+    /// Makes every run that is not done, until all are or [`Host::stop`] is set.
+    ///
+    /// # Errors
+    /// The journal cannot be written, or a run failed for a reason that is neither the system's nor the cell's.
+    pub fn perform(self, observer: &mut dyn Observer) -> Result<Finished, RunError> {
+        let Sitting { mut plan, folder, journal, host } = self;
+        fetching::images(&mut plan, &folder.path, observer);
+        for cell in &plan.cells {
+            if let Err(refusal) = &cell.run {
+                observer.event(&Event::CellRefused { cell: &cell.planned.label, refusal });
+            }
+        }
+        plan.cautions.iter().for_each(|caution| observer.event(&Event::Caution(caution)));
+        Runner { plan: &plan, folder: &folder, journal, observer, stop: &host.stop }.perform()
+    }
+}
+
+/// Without a cell that can be run there is nothing to do.
+fn refuse_if_nothing_runs(plan: &Plan) -> Result<(), RunError> {
+    if plan.runs().next().is_some() {
+        return Ok(());
+    }
+    let mut error = RunError::new(ErrorKind::NotInstalled, "nothing of this experiment can be run here");
+    let refusals = plan.cells.iter().filter_map(|cell| Some((&cell.planned.label, cell.run.as_ref().err()?)));
+    error.chain.extend(refusals.map(|(label, refusal)| format!("{label}: {}", refusal.text)));
+    Err(error.hint("`pubmark list systems` shows what each system offers and whether it is installed"))
+}
+
+/// Runs made before and after a change would be averaged.
+fn refuse_if_changed(plan: &Plan, planned: &Planned, folder: &Path) -> Result<(), RunError> {
+    let now = plan.schedules();
+    let mut both = planned.schedules.iter().filter_map(|(cell, was)| Some((cell, was, now.get(cell)?)));
+    match both.find(|(_, was, is)| was != is) {
+        Some((cell, was, is)) => Err(RunError::input(format!(
+            "the schedule of `{cell}` in `{}` was {was} when the experiment began and is {is} now",
+            folder.display()
+        ))
+        .hint("its workload, or pubmark, has changed: run the experiment again in a new folder")),
+        None => Ok(()),
+    }
+}
+
+fn unusable(error: JournalError) -> RunError {
+    let found = RunError::from_error(ErrorKind::Input, &error);
+    match error {
+        JournalError::NotFound { .. } => found.hint("give the folder of an experiment; `pubmark experiment` makes one"),
+        JournalError::InUse { .. } => found.hint("wait for its end, or stop it with Ctrl-C"),
+        _ => found,
+    }
+}

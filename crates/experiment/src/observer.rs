@@ -1,0 +1,90 @@
+//! What an experiment or a search for capacity tells while it goes on.
+
+use std::time::Duration;
+
+use pubmark_record::capacity::Trial;
+use pubmark_runner::RunObserver;
+
+use crate::end::End;
+use crate::experiment::planning::Refusal;
+
+/// Something that happened.
+#[derive(Debug)]
+pub enum Event<'a> {
+    /// The image of a system is looked for, and fetched if it is not here.
+    LooksForImage {
+        /// The system.
+        system: &'a str,
+    },
+    /// A cell cannot be run.
+    CellRefused {
+        /// Its label.
+        cell: &'a str,
+        /// Why.
+        refusal: &'a Refusal,
+    },
+    /// A reader should know of how cells were chosen.
+    Caution(&'a str),
+    /// So many runs are made in place of those that could not be measured.
+    Reruns(usize),
+    /// A run begins, or waits for a quiet machine.
+    RunBegins(&'a RunPlace<'a>),
+    /// The machine is busy.
+    WaitsForQuiet {
+        /// Share of its CPU time that others use, 0 to 1.
+        share: f64,
+        /// Share below which it is quiet.
+        below: f64,
+    },
+    /// A run has ended.
+    RunEnded {
+        /// Which.
+        run: &'a RunPlace<'a>,
+        /// What it came to.
+        end: &'a End,
+        /// Its p99 latency, µs.
+        p99_us: Option<f64>,
+        /// The machine was busy.
+        busy: bool,
+    },
+    /// A trial of a search for capacity has ended.
+    TrialEnded {
+        /// Its number, from 1.
+        number: usize,
+        /// What it came to.
+        trial: &'a Trial,
+    },
+}
+
+/// A run among the others.
+#[derive(Debug)]
+pub struct RunPlace<'a> {
+    /// Its number in this sequence of runs, from 1.
+    pub number: usize,
+    /// Runs of the sequence.
+    pub of: usize,
+    /// Label of its cell.
+    pub cell: &'a str,
+    /// Its repetition, from 1.
+    pub repetition: u32,
+    /// Time that this run and the rest may take.
+    pub left: Duration,
+}
+
+/// Receives what happens. Every method is called on the thread that called.
+pub trait Observer {
+    /// Something happened.
+    fn event(&mut self, event: &Event<'_>);
+
+    /// Who watches the run that begins now.
+    fn run(&mut self) -> Box<dyn RunObserver + '_>;
+}
+
+/// Nobody looks.
+impl Observer for () {
+    fn event(&mut self, _: &Event<'_>) {}
+
+    fn run(&mut self) -> Box<dyn RunObserver + '_> {
+        Box::new(())
+    }
+}
