@@ -8,8 +8,6 @@ mod arguments;
 mod catalogue;
 mod check;
 mod commands;
-#[cfg(feature = "cluster")]
-mod deploy;
 mod doctor;
 mod dry_run;
 mod exit_code;

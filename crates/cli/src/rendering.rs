@@ -7,7 +7,6 @@ use std::path::{Path, PathBuf};
 
 use pubmark_record::record::Record;
 use pubmark_record::store::{self, StoreError, Stored};
-use pubmark_report::exports;
 use pubmark_report::terminal::{self, TerminalOptions};
 use pubmark_runner::save;
 
@@ -22,14 +21,17 @@ pub fn load(run: &Path) -> Result<Record, Failure> {
 
 /// The same of any kind of record.
 pub fn load_as<Kind: Stored>(run: &Path) -> Result<Kind, Failure> {
-    store::load_as(run).map_err(|error| {
-        let failure = Failure::from_error(ExitCode::Usage, &error);
-        match error {
-            StoreError::NotFound { .. } => failure.hint("give the folder of a run, for instance `runs/latest`"),
-            StoreError::OtherVersion { .. } => failure.hint("use the pubmark that wrote it, or run again"),
-            _ => failure.hint("give the folder of another run; `pubmark run` makes one"),
-        }
-    })
+    store::load_as(run).map_err(unreadable)
+}
+
+/// A record that cannot be read.
+pub fn unreadable(error: StoreError) -> Failure {
+    let failure = Failure::from_error(ExitCode::Usage, &error);
+    match error {
+        StoreError::NotFound { .. } => failure.hint("give the folder of a run, for instance `runs/latest`"),
+        StoreError::OtherVersion { .. } => failure.hint("use the pubmark that wrote it, or run again"),
+        _ => failure.hint("give the folder of another run; `pubmark run` makes one"),
+    }
 }
 
 /// The folder that a run's path names.
@@ -59,11 +61,6 @@ pub fn write_with_mode(path: &Path, text: &str, mode: u32) -> Result<(), Failure
         file.set_permissions(Permissions::from_mode(mode))
     });
     written.map_err(|error| failed(&error))
-}
-
-/// Writes everything that is made from a record into a folder.
-pub fn write_exports(record: &Record, folder: &Path) -> Result<(), Failure> {
-    write_files(&exports::all(record), folder)
 }
 
 /// Writes files below a folder.

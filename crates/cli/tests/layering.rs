@@ -22,6 +22,7 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("cluster", &["engine", "protocol"]),
     ("report", &["record", "metrics"]),
     ("protocols", &["adapters", "engine", "protocol"]),
+    ("deploy", &["cluster", "record", "runner", "systems"]),
     ("experiment", &["protocols", "record", "report", "runner", "systems"]),
     ("runner", &["cluster", "engine", "links", "metrics", "protocol", "protocols", "record", "report", "systems"]),
 ];

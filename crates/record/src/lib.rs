@@ -6,6 +6,7 @@
 //! [`evaluation`] judges an experiment, [`threshold`] holds a record against limits.
 
 pub mod capacity;
+pub mod check;
 pub mod codes;
 pub mod comparison;
 pub mod connecting;

@@ -1,8 +1,10 @@
 //! The folder of a run: its record, its histograms, its specification, and what is made from the record.
 
+use std::path::Path;
+
 use pubmark_record::record::Record;
 use pubmark_record::reserve::Reserve;
-use pubmark_record::store::{self, RunFolder, StoreError};
+use pubmark_record::store::{self, RECORD_FILE, RunFolder, StoreError};
 use pubmark_report::exports;
 
 use crate::error::{ErrorKind, RunError};
@@ -53,6 +55,16 @@ impl RunOutcome {
     }
 }
 
+/// Writes a record that was made elsewhere, and what is made from it, into a folder.
+///
+/// # Errors
+/// Something could not be written.
+pub fn again(record: &Record, folder: &Path) -> Result<(), RunError> {
+    let json = store::to_json(record).map_err(|error| no_folder(&error))?;
+    write(&folder.join(RECORD_FILE), &json)?;
+    exports::all(record).iter().try_for_each(|(name, text)| write(&folder.join(name), text))
+}
+
 /// Something of a run that was made could not be saved.
 pub fn unwritten(error: &StoreError) -> RunError {
     RunError::from_error(ErrorKind::NotWritten, error)
@@ -68,7 +80,7 @@ pub fn no_folder(error: &StoreError) -> RunError {
 ///
 /// # Errors
 /// It could not be written.
-pub fn write(path: &std::path::Path, text: &str) -> Result<(), RunError> {
+pub fn write(path: &Path, text: &str) -> Result<(), RunError> {
     if let Some(folder) = path.parent() {
         std::fs::create_dir_all(folder).map_err(|error| {
             RunError::from_error(ErrorKind::Input, &error).during(format!("failed to create `{}`", folder.display()))

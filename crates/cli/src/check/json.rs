@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::{Checked, Row};
+use pubmark_record::check::{Checked, Row};
 
 /// Version of the layout: changes only when a field changes its meaning or goes away.
 const SCHEMA_VERSION: u32 = 1;
@@ -14,7 +14,7 @@ pub fn value(checked: &Checked) -> Value {
         "subject": checked.subject,
         "baseline": checked.baseline,
         "passed": checked.failed() == 0,
-        "exit_code": checked.exit().number(),
+        "exit_code": super::exit(checked).number(),
         "checks": checked.rows.iter().map(row).collect::<Vec<Value>>(),
         "notes": checked.notes,
     })

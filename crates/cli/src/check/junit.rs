@@ -2,7 +2,7 @@
 
 use quick_junit::{NonSuccessKind, Report, SerializeError, TestCase, TestCaseStatus, TestSuite};
 
-use super::{Checked, Outcome, Row};
+use pubmark_record::check::{Checked, Outcome, Row};
 
 /// All checks as one report with one suite. What was not measured is an error, not a failure: nobody knows how it would
 /// have come out.

@@ -1,7 +1,7 @@
 //! Checks for people: one line each.
 
-use super::{Checked, Kind, Outcome, Row};
 use crate::wrapping::wrap;
+use pubmark_record::check::{Checked, Kind, Outcome, Row};
 
 /// Columns that the name of a check takes at least, so that details of short ones line up.
 const NAME: usize = 18;
@@ -52,6 +52,6 @@ fn summary(checked: &Checked) -> String {
     let checks = if all == 1 { "1 check".to_owned() } else { format!("{all} checks") };
     match checked.failed() {
         0 => format!("{checks} passed"),
-        failed => format!("{failed} of {checks} failed: {}", checked.exit().meaning()),
+        failed => format!("{failed} of {checks} failed: {}", super::exit(checked).meaning()),
     }
 }

@@ -1,15 +1,15 @@
 //! `pubmark check`: a run or an experiment against limits and a baseline, for continuous integration.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use clap::Args;
 use pubmark_model::builtin;
 use pubmark_model::fleet::Fleet;
+use pubmark_record::check::{Checked, Demands, Subject, judge};
 use pubmark_record::threshold::{Conditions, Objectives};
 use pubmark_runner::RunSpec;
 
-use crate::check::judging::{Demands, judge};
-use crate::check::{Checked, json, junit, subject, text};
+use crate::check::{self, json, junit, text};
 use crate::exit_code::ExitCode;
 use crate::failure::{Failure, Outcome};
 use crate::printer::Printer;
@@ -58,15 +58,17 @@ impl Check {
         if let Some(name) = self.workload() {
             return self.check_workload(name, printer);
         }
-        let subject = subject::load(&self.subject)?;
-        let baseline = self.baseline.as_deref().map(subject::load).transpose()?;
-        let checked = judge(&subject, &demands, baseline.as_ref())?;
+        let load = |path: &Path| Subject::load(path).map_err(rendering::unreadable);
+        let subject = load(&self.subject)?;
+        let baseline = self.baseline.as_deref().map(load).transpose()?;
+        let checked = judge(&subject, &demands, baseline.as_ref())
+            .map_err(|error| Failure::from_error(ExitCode::Usage, &error).hint(error.hint()))?;
         if let Some(file) = &self.junit {
             let xml = junit::xml(&checked).map_err(|error| Failure::from_error(ExitCode::Internal, &error))?;
             rendering::write(file, &xml)?;
         }
         printer.result(&self.shown(&checked, printer)?)?;
-        Ok(checked.exit())
+        Ok(check::exit(&checked))
     }
 
     /// The workload that is meant, if it is one: a built-in one, or a file that is no record.

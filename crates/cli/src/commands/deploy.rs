@@ -2,20 +2,18 @@
 
 use std::fs::DirBuilder;
 use std::os::unix::fs::{DirBuilderExt as _, PermissionsExt as _};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use clap::Args;
-use pubmark_cluster::credentials;
-use pubmark_model::builtin;
-use pubmark_runner::{RunSpec, brokerless, command_line, log_in, spoken, target};
+use clap::{Args, ValueEnum};
+use pubmark_deploy::{Applied, Collected, Deployment};
+use pubmark_record::record::VerdictStatus;
+use pubmark_runner::{RunSpec, brokerless, spoken, target};
 use pubmark_systems::StartOptions;
-use pubmark_systems::launch::rendered;
+use pubmark_systems::launch::{Rendered, rendered};
 use pubmark_systems::limits::{self, Machine, ResourceLimits};
 
 use crate::commands::run_arguments::Run;
-use crate::deploy::apply::Applied;
-use crate::deploy::{CREDENTIALS, Deployment, Kind, Workload};
 use crate::exit_code::ExitCode;
 use crate::failure::{Failure, Outcome};
 use crate::printer::Printer;
@@ -25,7 +23,7 @@ use crate::{rendering, signals};
 /// Longest wait for the end of a run that was applied, if nothing else is said.
 const APPLY_LIMIT: Duration = Duration::from_secs(3600);
 
-/// Write the files by which Compose, Kubernetes or Helm places a run
+/// Write the files by which Compose or Kubernetes places a run
 ///
 /// A coordinator, its nodes with certificates of their own, and the system in a container with limits. Nothing is started, unless
 /// `--apply` lets `kubectl` do it.
@@ -36,7 +34,7 @@ pub struct Deploy {
     #[arg(value_enum)]
     pub kind: Kind,
 
-    /// A built-in workload, or the path of a workload file
+    /// A built-in workload, the path of a workload file, or the run.yaml of a run
     pub workload: String,
 
     /// The system to run in a container; none if OPTIONS have `--endpoint`
@@ -92,10 +90,23 @@ pub struct Deploy {
     pub options: Vec<String>,
 }
 
-/// Options of a run that say what the password is.
-const PASSWORD_OPTIONS: [&str; 3] = ["--password", "--password-env", "--password-file"];
-/// File of the coordinator's secrets that holds the password.
-const PASSWORD_FILE: &str = "password";
+/// What reads the files.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Kind {
+    /// `docker compose` or `podman-compose`: all on one machine
+    Compose,
+    /// `kubectl apply`
+    Kubernetes,
+}
+
+impl From<Kind> for pubmark_deploy::Kind {
+    fn from(kind: Kind) -> pubmark_deploy::Kind {
+        match kind {
+            Kind::Compose => pubmark_deploy::Kind::Compose,
+            Kind::Kubernetes => pubmark_deploy::Kind::Kubernetes,
+        }
+    }
+}
 
 /// Limits for a machine that is not this one.
 fn anywhere(text: &str) -> Result<ResourceLimits, String> {
@@ -106,9 +117,7 @@ fn anywhere(text: &str) -> Result<ResourceLimits, String> {
 impl Deploy {
     /// Writes the files and says what to type next.
     pub fn perform(self, printer: &Printer) -> Outcome {
-        let spec = self.check()?;
-        let deployment = self.deployment(&spec)?;
-        let files = deployment.files(self.kind);
+        let files = self.deployment()?.files(self.kind.into());
         if let Some((name, _)) = files.iter().find(|(name, _)| self.out.join(name).exists()) {
             return Err(Failure::usage(format!("`{}` is there already", self.out.join(name).display()))
                 .hint("`--out` names another folder; certificates are made anew each time"));
@@ -120,10 +129,7 @@ impl Deploy {
             rendering::write_with_mode(&self.out.join(name), text, mode)?;
         }
         if self.apply {
-            let stop = signals::watch()?;
-            let manifest = self.out.join(&files[0].0);
-            let limit = self.apply_limit.unwrap_or(APPLY_LIMIT);
-            return Applied { manifest: &manifest, name: &self.name, out: &self.out, limit }.perform(printer, &stop);
+            return self.apply(&self.out.join(&files[0].0), printer);
         }
         printer.result(&self.next(&files))?;
         Ok(ExitCode::Ok)
@@ -146,8 +152,8 @@ impl Deploy {
         Ok(())
     }
 
-    /// Names that an orchestrator takes (RFC 1123), and options that a run takes, which are given.
-    fn check(&self) -> Result<RunSpec, Failure> {
+    /// The run, with options that a run takes and a name that an orchestrator takes (RFC 1123).
+    fn spec(&self) -> Result<RunSpec, Failure> {
         let fits = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';
         let edge = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit();
         let name = &self.name;
@@ -159,93 +165,65 @@ impl Deploy {
             return Err(Failure::usage("`--apply` hands a manifest to `kubectl`, and this makes none")
                 .hint("`pubmark deploy kubernetes … --apply`; for the others, what is printed without `--apply`"));
         }
-        let words = std::iter::once("workload".to_owned()).chain(self.options.iter().cloned());
-        let spec = Run::read(&words.collect::<Vec<_>>())?.spec()?;
+        let words = std::iter::once(self.workload.clone()).chain(self.options.iter().cloned());
+        let mut spec = Run::read(&words.collect::<Vec<_>>())?.spec()?;
         if spec.nodes.nodes.is_some() || spec.nodes.local_nodes.is_some() {
             return Err(Failure::usage("the number of nodes stands before `--`").hint("`--nodes 5 -- --qos 1`"));
         }
         if spec.target.endpoint.is_some() {
             brokerless::refuse_machines(self.nodes, spoken::of(&spec)?)?;
+        } else {
+            spec.target.system = Some(self.system.clone());
+            spec.protocols.protocol = Some(self.protocol.clone());
         }
+        spec.load()?;
         Ok(spec)
     }
 
-    /// OPTIONS without the password, which goes to the coordinator in a file of its secrets: what a container is started with is
-    /// shown to everybody who may look at it.
-    fn options(&self) -> Result<Vec<String>, Failure> {
-        let mut options = Vec::new();
-        let mut words = self.options.iter();
-        while let Some(word) = words.next() {
-            let name = word.split('=').next().unwrap_or_default();
-            match PASSWORD_OPTIONS.contains(&name) {
-                true if !word.contains('=') => drop(words.next()),
-                true => {}
-                false => options.push(word.clone()),
+    fn deployment(&self) -> Result<Deployment, Failure> {
+        let spec = self.spec()?;
+        let system = if spec.target.endpoint.is_some() { None } else { Some(self.rendered()?) };
+        let mut deployment = Deployment::new(&self.name, &self.image, self.nodes, &spec, system)?;
+        deployment.system_limits = self.limit.clone().filter(|limits| !limits.is_empty());
+        deployment.node_limits = self.node_limit.clone().filter(|limits| !limits.is_empty());
+        Ok(deployment)
+    }
+
+    /// The system as a container.
+    fn rendered(&self) -> Result<Rendered, Failure> {
+        let definition = target::definition(&self.system)?;
+        let start = StartOptions {
+            profile: self.profile.clone(),
+            image: self.system_image.clone(),
+            ..StartOptions::new(&self.protocol)
+        };
+        rendered(&definition, &start).map_err(|error| {
+            Failure::from_error(ExitCode::Usage, &error)
+                .hint("`pubmark list systems` says which run in a container; or `-- --endpoint URL`")
+        })
+    }
+
+    /// Applies the manifest, and shows what came of it.
+    fn apply(&self, manifest: &Path, printer: &Printer) -> Outcome {
+        let stop = signals::watch()?;
+        let limit = self.apply_limit.unwrap_or(APPLY_LIMIT);
+        let applied = Applied { manifest, name: &self.name, out: &self.out, limit };
+        let mut placed = |job: &str| printer.note(&format!("placed; waiting for {job}"));
+        let Collected { records, failed, left } = applied.perform(&mut placed, &stop)?;
+        let mut exit = ExitCode::Ok;
+        for (record, folder) in &records {
+            printer.result(&rendering::summary(record, printer, Some(folder)))?;
+            if record.verdict.status == VerdictStatus::Invalid {
+                exit = ExitCode::InvalidRun;
             }
         }
-        if command_line::shown(options.clone(), &[]) != options {
-            return Err(Failure::usage(
-                "OPTIONS hold a password, which would stand in the files for everybody to read",
-            )
-            .hint("`--user NAME --password-env VARIABLE` hands it to the coordinator as a secret"));
+        if let Some(left) = left {
+            return Err(left.into());
         }
-        Ok(options)
-    }
-
-    fn deployment(&self, spec: &RunSpec) -> Result<Deployment, Failure> {
-        let has_endpoint = self.options.iter().any(|word| word == "--endpoint" || word.starts_with("--endpoint="));
-        let mut options = self.options()?;
-        let mut credentials = credentials::fresh(credentials::VALID_DAYS)
-            .map_err(|error| Failure::from_error(ExitCode::Internal, &error))?;
-        let log_in = log_in::of(&spec.connection)?.filter(|_| options.len() != self.options.len());
-        if let Some(log_in) = log_in {
-            credentials[0].push((PASSWORD_FILE, format!("{}\n", log_in.password.expose())));
-            options.extend(["--password-file".to_owned(), format!("{CREDENTIALS}/{PASSWORD_FILE}")]);
+        if failed {
+            return Err(Failure::new(ExitCode::SystemFailed, "the coordinator ended with an error after its run"));
         }
-        let system = if has_endpoint {
-            None
-        } else {
-            options.extend([
-                "--system".to_owned(),
-                self.system.clone(),
-                "--protocol".to_owned(),
-                self.protocol.clone(),
-            ]);
-            let definition = target::definition(&self.system)?;
-            let start = StartOptions {
-                profile: self.profile.clone(),
-                image: self.system_image.clone(),
-                ..StartOptions::new(&self.protocol)
-            };
-            let rendered = rendered(&definition, &start).map_err(|error| {
-                Failure::from_error(ExitCode::Usage, &error)
-                    .hint("`pubmark list systems` says which run in a container; or `-- --endpoint URL`")
-            })?;
-            Some(rendered)
-        };
-        let workload = match builtin::find(&self.workload) {
-            Some(found) => Workload::BuiltIn(found.name.to_owned()),
-            None => Workload::File(self.file()?),
-        };
-        Ok(Deployment {
-            name: self.name.clone(),
-            workload,
-            system,
-            system_limits: self.limit.clone().filter(|limits| !limits.is_empty()),
-            node_limits: self.node_limit.clone().filter(|limits| !limits.is_empty()),
-            image: self.image.clone(),
-            nodes: self.nodes,
-            options,
-            credentials,
-        })
-    }
-
-    /// The text of a workload's file, which must be one.
-    fn file(&self) -> Result<String, Failure> {
-        RunSpec::new(&self.workload).load()?;
-        std::fs::read_to_string(&self.workload).map_err(|error| {
-            Failure::from_error(ExitCode::Usage, &error).during(format!("failed to read `{}`", self.workload))
-        })
+        Ok(exit)
     }
 
     fn next(&self, files: &[(String, String)]) -> String {
@@ -262,12 +240,6 @@ impl Deploy {
                  kubectl wait --for=condition=complete --timeout=30m job/{name}-coordinator\n      \
                  kubectl logs job/{name}-coordinator > record.json && pubmark report record.json\n      \
                  kubectl delete -f {out}/pubmark.yaml\n"
-            ),
-            Kind::Helm => format!(
-                "\nnext  helm install {name} {out}\n      \
-                 kubectl wait --for=condition=complete --timeout=30m job/{name}-coordinator\n      \
-                 kubectl logs job/{name}-coordinator > record.json && pubmark report record.json\n      \
-                 helm uninstall {name}\n"
             ),
         });
         text

@@ -38,11 +38,14 @@ fn kubernetes_gets_all_that_a_run_needs() {
     assert_eq!(container["securityContext"]["runAsNonRoot"], true);
     assert!(nodes["template"]["spec"]["affinity"]["podAntiAffinity"].is_object());
     let coordinator = &of("Job", "pubmark-coordinator")["spec"]["template"]["spec"]["containers"][0];
-    let told: Vec<&str> = coordinator["args"].as_array().unwrap().iter().map(|word| word.as_str().unwrap()).collect();
-    assert_eq!(told[..4], ["run", "smart-home", "--nodes", "5"]);
-    for pair in [["--endpoint", "mqtt://system:1883"], ["--qos", "1"], ["--duration", "10s"]] {
-        assert!(told.windows(2).any(|words| words == pair), "{pair:?} is not in {told:?}");
-    }
+    let words = [&coordinator["args"][0], &coordinator["args"][1]];
+    assert_eq!(words, ["run", "/pubmark/credentials/run.yaml"]);
+    let spec: Value =
+        serde_saphyr::from_str(of("Secret", "pubmark-coordinator")["stringData"]["run.yaml"].as_str().unwrap())
+            .unwrap();
+    assert_eq!((&spec["workload"], &spec["nodes"]["nodes"]), (&"smart-home".into(), &5.into()));
+    assert_eq!(spec["target"]["endpoint"], "mqtt://system:1883");
+    assert_eq!((&spec["load"]["qos"], &spec["window"]["duration"]), (&1.into(), &"10s".into()));
     let system = &of("Deployment", "pubmark-system")["spec"]["template"]["spec"]["containers"][0];
     assert!(system["image"].as_str().unwrap().contains("eclipse-mosquitto:2"), "{system}");
     assert_eq!(system["resources"]["limits"]["memory"], "256000000");
@@ -111,7 +114,7 @@ fn every_object_is_one_that_kubernetes_knows() {
                 other => panic!("a {other} was not expected"),
             }
         }
-        assert_eq!(objects.len(), 9, "{system}");
+        assert_eq!(objects.len(), 8, "{system}");
     }
 }
 
@@ -130,32 +133,17 @@ fn compose_mounts_what_lies_beside_it() {
     let file = &documents(&read(&place, "c/compose.yaml"))[0];
     assert_eq!(file["services"]["node"]["deploy"]["replicas"], 3);
     let command = file["services"]["coordinator"]["command"].to_string();
-    assert!(command.contains("nats://system:4222") && command.contains("/pubmark/workload/workload.yaml"), "{command}");
+    assert!(command.contains("/pubmark/credentials/run.yaml"), "{command}");
     for service in ["coordinator", "node", "system"] {
         for volume in file["services"][service]["volumes"].as_array().unwrap() {
             let here = volume.as_str().unwrap().split(':').next().unwrap();
             assert!(here == "./system" || place.path().join("c").join(here).is_dir(), "{volume}");
         }
     }
-    assert!(read(&place, "c/workload/workload.yaml").contains("name: own"));
-}
-
-#[test]
-fn a_chart_has_values_for_what_people_change() {
-    let place = Place::new();
-    assert_eq!(deploy(&place, &["helm", "smart-home", "--nodes", "4", "--name", "home"]).code(), 0);
-    let values = &documents(&read(&place, "deploy/values.yaml"))[0];
-    assert_eq!(values["nodes"], 4);
-    let template = read(&place, "deploy/templates/pubmark.yaml");
-    for wanted in [
-        "completions: {{ .Values.nodes }}",
-        "- {{ .Values.nodes | quote }}",
-        "image: {{ .Values.image | quote }}",
-        "image: {{ .Values.systemImage | quote }}",
-    ] {
-        assert!(template.contains(wanted), "`{wanted}` is not in\n{template}");
+    let spec = read(&place, "c/coordinator/run.yaml");
+    for wanted in ["name: own", "endpoint: nats://system:4222", "nodes: 3", "listen: 0.0.0.0:7700"] {
+        assert!(spec.contains(wanted), "`{wanted}` is not in {spec}");
     }
-    assert!(!template.contains("PUBMARK-VALUE"), "{template}");
 }
 
 #[test]

@@ -207,7 +207,7 @@ fn assert_secrets_are_closed(folder: &Path, at_least: usize) {
 fn every_secret_that_is_written_is_closed_to_others() {
     let place = Place::new();
     let log_in = ["--", "--user", "ann", "--password-env", "PLANTED"];
-    for (kind, secrets) in [("compose", 5), ("kubernetes", 1), ("helm", 1)] {
+    for (kind, secrets) in [("compose", 5), ("kubernetes", 1)] {
         let called = call(&place, &[&["deploy", kind, "smart-home", "--out", kind][..], &log_in].concat());
         assert_eq!(called.code(), 0, "{called:?}");
         assert_secrets_are_closed(&place.path().join(kind), secrets);
@@ -230,27 +230,26 @@ fn every_secret_that_is_written_is_closed_to_others() {
 }
 
 #[test]
-fn a_deployment_holds_a_password_as_a_secret_or_not_at_all() {
+fn a_deployment_holds_passwords_in_secrets_alone() {
     let place = Place::new();
-    let by_setting = format!("devices.0.credentials.password={}", PLANTED[4]);
+    let by_setting = format!("devices.0.credentials={{user: ann, password: {}}}", PLANTED[4]);
     let by_url = format!("mqtt://ann:{}@host", PLANTED[0]);
-    for (way, value, code) in
-        [("--password", PLANTED[6], 0), ("--set", by_setting.as_str(), 2), ("--endpoint", by_url.as_str(), 2)]
-    {
+    for (way, value, planted) in [
+        ("--password", PLANTED[6], PLANTED[6]),
+        ("--set", by_setting.as_str(), PLANTED[4]),
+        ("--endpoint", by_url.as_str(), PLANTED[0]),
+    ] {
         let out = format!("way{way}");
         let user: &[&str] = if way == "--password" { &["--user", "ann"] } else { &[] };
         let words = ["deploy", "kubernetes", "smart-home", "--out", &out, "--"];
         let called = call(&place, &[&words[..], user, &[way, value]].concat());
-        assert_eq!(called.code(), code, "{called:?}");
-        let file = place.path().join(&out).join("pubmark.yaml");
-        if code == 0 {
-            let text = std::fs::read_to_string(file).unwrap();
-            let holds: Vec<&str> = text.lines().filter(|line| line.contains(PLANTED[6])).collect();
-            assert!(holds.len() == 1 && holds[0].trim_start().starts_with("password:"), "{holds:?}");
-            assert!(text.contains("/pubmark/credentials/password"), "{text}");
-        } else {
-            assert!(called.errors.contains("--password-env") && !file.exists(), "{called:?}");
-        }
+        assert_eq!(called.code(), 0, "{called:?}");
+        let text = std::fs::read_to_string(place.path().join(&out).join("pubmark.yaml")).unwrap();
+        let (secrets, others): (Vec<&str>, Vec<&str>) =
+            text.split("\n---\n").partition(|object| object.contains("kind: Secret"));
+        assert!(secrets.iter().any(|object| object.contains(planted)), "{way}: {text}");
+        assert!(!others.iter().any(|object| object.contains(planted)), "{way}: {text}");
+        assert!(text.contains("/pubmark/credentials/run.yaml"), "{text}");
     }
 }
 

@@ -71,6 +71,14 @@ impl RunSpec {
             .map_err(|error| RunError::from_error(ErrorKind::Internal, &error))
     }
 
+    /// The same with the passwords that are in URLs, settings and the workload's text, for a place that keeps secrets.
+    ///
+    /// # Errors
+    /// A value cannot be written.
+    pub fn to_yaml_with_passwords(&self) -> Result<String, RunError> {
+        serde_saphyr::to_string(self).map_err(|error| RunError::from_error(ErrorKind::Internal, &error))
+    }
+
     /// The same run for a folder of its own: the text of the workload in place of its path, other paths as absolute ones. A file
     /// that cannot be read stays a path, and is refused by [`RunSpec::load`].
     #[must_use]

@@ -3,14 +3,11 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use pubmark_record::experiment::{CellFailure, ExperimentRecord};
-use pubmark_record::figures::FIGURES;
-use pubmark_record::record::{Record, Status, VerdictStatus};
-use pubmark_record::store;
-use pubmark_record::threshold::metrics::Metric;
-
-use crate::failure::Failure;
-use crate::rendering;
+use crate::experiment::{CellFailure, ExperimentRecord};
+use crate::figures::FIGURES;
+use crate::record::{Record, Status, VerdictStatus};
+use crate::store::{self, StoreError};
+use crate::threshold::metrics::Metric;
 
 /// A run, or an experiment.
 pub struct Subject {
@@ -47,12 +44,17 @@ impl CellFacts {
     }
 }
 
-/// Loads a run or an experiment from its folder or file.
-pub fn load(path: &Path) -> Result<Subject, Failure> {
-    if store::is_a::<ExperimentRecord>(path) {
-        return rendering::load_as(path).map(of_experiment);
+impl Subject {
+    /// Loads a run or an experiment from its folder or file.
+    ///
+    /// # Errors
+    /// There is none, or it cannot be read.
+    pub fn load(path: &Path) -> Result<Subject, StoreError> {
+        if store::is_a::<ExperimentRecord>(path) {
+            return store::load_as(path).map(of_experiment);
+        }
+        store::load(path).map(|record| of_run(&record))
     }
-    rendering::load(path).map(|record| of_run(&record))
 }
 
 fn of_run(record: &Record) -> Subject {

@@ -4,14 +4,13 @@ use pubmark_cluster::credentials::Files;
 use pubmark_systems::limits::ResourceLimits;
 use serde_json::{Value, json};
 
-use super::yaml;
-use super::{CREDENTIALS, Deployment, File, USER};
+use crate::yaml;
+use crate::{CREDENTIALS, Deployment, File, USER};
 
 /// The file, and folders beside it.
 pub fn files(deployment: &Deployment) -> Vec<File> {
-    let [coordinator, node] = &deployment.credentials;
+    let [coordinator, node] = &deployment.secrets;
     let mut files = vec![("compose.yaml".to_owned(), yaml::document(&compose(deployment)))];
-    files.extend(deployment.workload.text().map(|text| ("workload/workload.yaml".to_owned(), text.clone())));
     let mut folder = |name: &str, of: &Files| {
         files.extend(of.iter().map(|(file, text)| (format!("{name}/{file}"), text.clone())));
     };
@@ -25,8 +24,6 @@ pub fn files(deployment: &Deployment) -> Vec<File> {
 
 fn compose(deployment: &Deployment) -> Value {
     let mut services = serde_json::Map::new();
-    let mut volumes = vec![format!("./coordinator:{CREDENTIALS}:ro")];
-    volumes.extend(deployment.workload.text().map(|_| "./workload:/pubmark/workload:ro".to_owned()));
     let after_system = deployment.system.as_ref().map_or(vec![], |_| vec!["system"]);
     services.insert(
         "coordinator".to_owned(),
@@ -37,7 +34,7 @@ fn compose(deployment: &Deployment) -> Value {
             "read_only": true,
             "cap_drop": ["ALL"],
             "tmpfs": ["/tmp"],
-            "volumes": volumes,
+            "volumes": [format!("./coordinator:{CREDENTIALS}:ro")],
             "depends_on": after_system,
         }),
     );

@@ -6,15 +6,8 @@ use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 
 use pubmark_record::record::{Record, VerdictStatus};
-use pubmark_record::store;
-use pubmark_runner::save;
-
+use pubmark_runner::{ErrorKind, RunError, save};
 use serde_json::Value;
-
-use crate::exit_code::ExitCode;
-use crate::failure::{Failure, Outcome};
-use crate::printer::Printer;
-use crate::rendering;
 
 /// Time between two looks at the coordinator's job.
 const LOOK: Duration = Duration::from_secs(2);
@@ -48,62 +41,58 @@ enum Ended {
     Badly,
 }
 
+/// What came of it.
+pub struct Collected {
+    /// The records, each with its folder.
+    pub records: Vec<(Record, PathBuf)>,
+    /// The coordinator ended with an error although no record of its is invalid.
+    pub failed: bool,
+    /// Why what was placed could not be taken away, if so.
+    pub left: Option<RunError>,
+}
+
 impl Applied<'_> {
-    /// Does it all; what was placed is taken away whatever happens.
-    pub fn perform(&self, printer: &Printer, stop: &AtomicBool) -> Outcome {
+    /// Does it all; what was placed is taken away whatever happens. `placed` is called with the name of the coordinator's job.
+    ///
+    /// # Errors
+    /// The cluster refuses, the run does not end in time, or its coordinator printed no record.
+    pub fn perform(&self, placed: &mut dyn FnMut(&str), stop: &AtomicBool) -> Result<Collected, RunError> {
         let manifest = self.manifest.display().to_string();
         kubectl(&["apply", "-f", &manifest])?;
-        printer.note(&format!("placed; waiting for job/{}-coordinator", self.name));
-        let outcome = self.collect(printer, stop);
-        let removed = kubectl(&["delete", "--ignore-not-found", "--wait=false", "-f", &manifest]);
-        match (outcome, removed) {
-            (Err(failure), Err(left)) => {
-                printer.failure(&left);
-                Err(failure)
+        placed(&format!("job/{}-coordinator", self.name));
+        let collected = self.collect(stop);
+        let left = kubectl(&["delete", "--ignore-not-found", "--wait=false", "-f", &manifest]).err();
+        match (collected, left) {
+            (Ok(collected), left) => Ok(Collected { left, ..collected }),
+            (Err(mut error), Some(left)) => {
+                error.chain.push(format!("and what was placed is still there: {left}"));
+                Err(error)
             }
-            (outcome, removed) => removed.and(outcome),
+            (Err(error), None) => Err(error),
         }
     }
 
-    fn collect(&self, printer: &Printer, stop: &AtomicBool) -> Outcome {
+    fn collect(&self, stop: &AtomicBool) -> Result<Collected, RunError> {
         let ended = self.wait(stop)?;
         let job = format!("job/{}-coordinator", self.name);
         let log = kubectl(&["logs", &job])?;
         let records = records(&log).ok_or_else(|| {
             let lines: Vec<&str> = log.lines().collect();
             let tail = lines[lines.len().saturating_sub(TAIL)..].join("\n");
-            Failure::new(ExitCode::SystemFailed, format!("the coordinator printed no record, but:\n{tail}"))
+            RunError::new(ErrorKind::System, format!("the coordinator printed no record, but:\n{tail}"))
                 .hint("`kubectl describe` of the run's pods says what kept them from starting; a workload or system may be wrong")
         })?;
-        let mut worst = ExitCode::Ok;
         let several = records.len() > 1;
-        for (number, record) in (1..).zip(&records) {
-            let folder = if several { self.out.join(format!("run-{number}")) } else { self.out.to_path_buf() };
-            self.keep(record, &folder)?;
-            printer.result(&rendering::summary(record, printer, Some(&folder)))?;
-            if record.verdict.status == VerdictStatus::Invalid {
-                worst = ExitCode::InvalidRun;
-            }
-        }
-        match (worst, ended) {
-            (ExitCode::Ok, Ended::Badly) => {
-                Err(Failure::new(ExitCode::SystemFailed, "the coordinator ended with an error after its run"))
-            }
-            _ => Ok(worst),
-        }
+        let folder =
+            |number: usize| if several { self.out.join(format!("run-{number}")) } else { self.out.to_path_buf() };
+        let records: Vec<(Record, PathBuf)> =
+            (1..).zip(records).map(|(number, record)| (record, folder(number))).collect();
+        records.iter().try_for_each(|(record, folder)| save::again(record, folder))?;
+        let has_invalid = records.iter().any(|(record, _)| record.verdict.status == VerdictStatus::Invalid);
+        Ok(Collected { records, failed: ended == Ended::Badly && !has_invalid, left: None })
     }
 
-    fn keep(&self, record: &Record, folder: &Path) -> Result<(), Failure> {
-        std::fs::create_dir_all(folder).map_err(|error| {
-            Failure::from_error(ExitCode::Internal, &error).during(format!("failed to make `{}`", folder.display()))
-        })?;
-        let text = store::to_json(record).map_err(|error| save::no_folder(&error))?;
-        let path: PathBuf = folder.join("record.json");
-        rendering::write(&path, &text)?;
-        rendering::write_exports(record, folder)
-    }
-
-    fn wait(&self, stop: &AtomicBool) -> Result<Ended, Failure> {
+    fn wait(&self, stop: &AtomicBool) -> Result<Ended, RunError> {
         let began = Instant::now();
         let job = format!("{}-coordinator", self.name);
         let mut failures = 0;
@@ -125,11 +114,11 @@ impl Applied<'_> {
             let looked = Instant::now();
             while looked.elapsed() < LOOK {
                 if stop.load(Relaxed) {
-                    return Err(Failure::new(ExitCode::Interrupted, "interrupted while the run went on"));
+                    return Err(RunError::new(ErrorKind::Interrupted, "interrupted while the run went on"));
                 }
                 if began.elapsed() >= self.limit {
                     let limit = self.limit.as_secs();
-                    return Err(Failure::new(ExitCode::SystemFailed, format!("{job} has not ended within {limit} s"))
+                    return Err(RunError::new(ErrorKind::System, format!("{job} has not ended within {limit} s"))
                         .hint("`kubectl get pods` says who waits for what; `--apply-limit` waits longer"));
                 }
                 std::thread::sleep(STEP);
@@ -165,10 +154,10 @@ fn records(log: &str) -> Option<Vec<Record>> {
 }
 
 /// Calls `kubectl` and gives what it prints.
-fn kubectl(words: &[&str]) -> Result<String, Failure> {
+fn kubectl(words: &[&str]) -> Result<String, RunError> {
     let called = Command::new("kubectl").arg(ANSWER).args(words).output();
     let Output { status, stdout, stderr } = called.map_err(|error| {
-        Failure::from_error(ExitCode::SystemFailed, &error)
+        RunError::from_error(ErrorKind::System, &error)
             .during("failed to call `kubectl`")
             .hint("install it, or leave `--apply` out and hand the manifest to whoever has it")
     })?;
@@ -176,7 +165,7 @@ fn kubectl(words: &[&str]) -> Result<String, Failure> {
         return Ok(String::from_utf8_lossy(&stdout).into_owned());
     }
     let said = String::from_utf8_lossy(&stderr);
-    Err(Failure::new(ExitCode::SystemFailed, format!("`kubectl {}` failed: {}", words.join(" "), said.trim_end()))
+    Err(RunError::new(ErrorKind::System, format!("`kubectl {}` failed: {}", words.join(" "), said.trim_end()))
         .hint("`kubectl cluster-info` says whether there is a cluster that you may use"))
 }
 

@@ -1,14 +1,44 @@
 //! Judges a subject: verdicts first, then limits, then changes from the baseline.
 
-use pubmark_record::evaluation::contests::Pair;
-use pubmark_record::record::VerdictStatus;
-use pubmark_record::statistics::description::mean_on;
-use pubmark_record::statistics::{FEWEST_REPETITIONS, holm};
-use pubmark_record::threshold::{Answer, Bound, Clause, Conditions, Objectives, Operator, change};
+use crate::evaluation::contests::Pair;
+use crate::record::VerdictStatus;
+use crate::statistics::description::mean_on;
+use crate::statistics::{FEWEST_REPETITIONS, holm};
+use crate::threshold::{Answer, Bound, Clause, Conditions, Objectives, Operator, change};
 
 use super::subject::{CellFacts, Subject};
 use super::{Checked, Kind, Outcome, Row};
-use crate::failure::Failure;
+
+/// Why a subject cannot be held against a baseline.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum NotComparable {
+    /// A run and an experiment of several cells.
+    #[error("a run cannot be compared with an experiment of several cells (`{subject}` and `{baseline}`)")]
+    Kinds {
+        /// Name of the subject.
+        subject: String,
+        /// Name of the baseline.
+        baseline: String,
+    },
+    /// Another load.
+    #[error("the baseline had another schedule ({baseline}, here {subject}): changes would be the load's")]
+    Schedules {
+        /// Hash of the baseline's.
+        baseline: String,
+        /// Hash of the subject's.
+        subject: String,
+    },
+}
+
+impl NotComparable {
+    /// What to do instead.
+    pub fn hint(&self) -> &'static str {
+        match self {
+            NotComparable::Kinds { .. } => "give an experiment of the same cells, or a run on both sides",
+            NotComparable::Schedules { .. } => "run both with the same workload, `--seed` and `--duration`",
+        }
+    }
+}
 
 /// What a subject is held against.
 #[derive(Default)]
@@ -22,7 +52,7 @@ pub struct Demands {
 }
 
 /// Judges a subject, changes counted from `baseline`.
-pub fn judge(subject: &Subject, demands: &Demands, baseline: Option<&Subject>) -> Result<Checked, Failure> {
+pub fn judge(subject: &Subject, demands: &Demands, baseline: Option<&Subject>) -> Result<Checked, NotComparable> {
     let mut rows: Vec<Row> = subject.cells.iter().flat_map(|cell| state(cell, demands.strict)).collect();
     if subject.is_interrupted {
         let detail = "it was stopped before its end".to_owned();
@@ -147,7 +177,7 @@ struct Change<'a> {
     pair: Option<Pair>,
 }
 
-fn changes(subject: &Subject, baseline: &Subject, clauses: &[&Clause]) -> Result<Vec<Row>, Failure> {
+fn changes(subject: &Subject, baseline: &Subject, clauses: &[&Clause]) -> Result<Vec<Row>, NotComparable> {
     let mut found = Vec::new();
     for clause in clauses {
         for cell in &subject.cells {
@@ -168,31 +198,29 @@ fn counterpart<'a>(
     cell: &CellFacts,
     subject: &Subject,
     baseline: &'a Subject,
-) -> Result<Option<&'a CellFacts>, Failure> {
+) -> Result<Option<&'a CellFacts>, NotComparable> {
     if let ([_], [other]) = (&subject.cells[..], &baseline.cells[..]) {
         return Ok(Some(other));
     }
     if subject.cells.iter().chain(&baseline.cells).any(|cell| cell.id.is_empty()) {
-        return Err(Failure::usage(format!(
-            "a run cannot be compared with an experiment of several cells (`{}` and `{}`)",
-            subject.name, baseline.name
-        ))
-        .hint("give an experiment of the same cells, or a run on both sides"));
+        let (subject, baseline) = (subject.name.clone(), baseline.name.clone());
+        return Err(NotComparable::Kinds { subject, baseline });
     }
     Ok(baseline.cells.iter().find(|other| other.id == cell.id))
 }
 
-fn change_of<'a>(cell: &'a CellFacts, before: Option<&CellFacts>, clause: &'a Clause) -> Result<Change<'a>, Failure> {
+fn change_of<'a>(
+    cell: &'a CellFacts,
+    before: Option<&CellFacts>,
+    clause: &'a Clause,
+) -> Result<Change<'a>, NotComparable> {
     let figure = clause.metric.of_figure();
     let values = |cell: &CellFacts| cell.values(clause.metric).into_iter().flatten().collect::<Vec<f64>>();
     let (old, new) = (before.map_or_else(Vec::new, values), values(cell));
     if let (Some(one), Some(other)) = (&cell.schedule_hash, before.and_then(|before| before.schedule_hash.as_ref()))
         && one != other
     {
-        return Err(Failure::usage(format!(
-            "the baseline had another schedule ({other}, here {one}): changes would be the load's"
-        ))
-        .hint("run both with the same workload, `--seed` and `--duration`"));
+        return Err(NotComparable::Schedules { baseline: other.clone(), subject: one.clone() });
     }
     let scale = figure.scale.for_values(old.iter().chain(&new));
     let is_measured = !old.is_empty() && !new.is_empty();

@@ -5,7 +5,7 @@ use pubmark_systems::launch::Rendered;
 use pubmark_systems::limits::ResourceLimits;
 use serde_json::{Map, Value, json};
 
-use super::{COORDINATOR_PORT, CREDENTIALS, Deployment, File, USER, yaml};
+use crate::{COORDINATOR_PORT, CREDENTIALS, Deployment, File, USER, yaml};
 
 /// The one file, whose objects are applied together.
 pub fn files(deployment: &Deployment) -> Vec<File> {
@@ -13,13 +13,10 @@ pub fn files(deployment: &Deployment) -> Vec<File> {
 }
 
 /// All objects.
-pub fn objects(deployment: &Deployment) -> Vec<Value> {
+fn objects(deployment: &Deployment) -> Vec<Value> {
     let name = &deployment.name;
-    let [coordinator, node] = &deployment.credentials;
+    let [coordinator, node] = &deployment.secrets;
     let mut objects = vec![secret(deployment, "coordinator", coordinator), secret(deployment, "node", node)];
-    if let Some(text) = deployment.workload.text() {
-        objects.push(config_map(deployment, "workload", &[("workload.yaml".to_owned(), text.clone())]));
-    }
     if let Some(system) = &deployment.system {
         objects.push(config_map(deployment, "system", &system.files));
         objects.push(system_deployment(deployment, system));
@@ -109,15 +106,6 @@ fn volume_of_secret(name: &str, part: &str) -> Value {
 
 fn coordinator_job(deployment: &Deployment) -> Value {
     let name = &deployment.name;
-    let mut mounts = vec![
-        json!({"name": "credentials", "mountPath": CREDENTIALS, "readOnly": true}),
-        json!({"name": "tmp", "mountPath": "/tmp"}),
-    ];
-    let mut volumes = vec![volume_of_secret(name, "coordinator"), json!({"name": "tmp", "emptyDir": {}})];
-    if deployment.workload.text().is_some() {
-        mounts.push(json!({"name": "workload", "mountPath": "/pubmark/workload", "readOnly": true}));
-        volumes.push(json!({"name": "workload", "configMap": {"name": format!("{name}-workload"), "optional": false}}));
-    }
     let pod = json!({
         "restartPolicy": "Never",
         "automountServiceAccountToken": false,
@@ -127,9 +115,12 @@ fn coordinator_job(deployment: &Deployment) -> Value {
             "args": deployment.coordinator_words(),
             "ports": [{"containerPort": COORDINATOR_PORT}],
             "securityContext": confined(),
-            "volumeMounts": mounts,
+            "volumeMounts": [
+                {"name": "credentials", "mountPath": CREDENTIALS, "readOnly": true},
+                {"name": "tmp", "mountPath": "/tmp"},
+            ],
         }],
-        "volumes": volumes,
+        "volumes": [volume_of_secret(name, "coordinator"), {"name": "tmp", "emptyDir": {}}],
     });
     let template = json!({"metadata": {"labels": labels(name, "coordinator")}, "spec": pod});
     // A run is not tried again behind one's back: an invalid one ends with a code above zero.

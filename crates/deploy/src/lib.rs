@@ -1,0 +1,126 @@
+//! Files by which an orchestrator places a run: who leads it, who sends and receives, and the system.
+//!
+//! A [`Deployment`] holds the specification of the run that its coordinator makes. The specification is one of the coordinator's secrets,
+//! as a workload may have passwords in it.
+
+mod apply;
+mod compose;
+mod kubernetes;
+mod yaml;
+
+use std::net::{Ipv4Addr, SocketAddr};
+use std::path::Path;
+use std::time::Duration;
+
+use pubmark_cluster::credentials::{self, Files};
+use pubmark_runner::{ErrorKind, RunError, RunSpec, log_in};
+use pubmark_systems::Definition;
+use pubmark_systems::launch::Rendered;
+use pubmark_systems::limits::ResourceLimits;
+
+pub use apply::{Applied, Collected};
+
+/// Port of the coordinator.
+const COORDINATOR_PORT: u16 = 7700;
+/// Where its secrets are in our own containers.
+const CREDENTIALS: &str = "/pubmark/credentials";
+/// Files among the coordinator's secrets: the specification, and the password of the run's log-in.
+const SPEC_FILE: &str = "run.yaml";
+const PASSWORD_FILE: &str = "password";
+/// Whom our own containers run as: nobody that a machine knows.
+const USER: u32 = 65_532;
+/// Longest wait of the coordinator for nodes: images are fetched meanwhile.
+const JOIN_LIMIT: Duration = Duration::from_secs(600);
+
+/// What is placed.
+#[derive(Clone)]
+pub struct Deployment {
+    /// Name of the run: letters, digits and `-`.
+    pub name: String,
+    /// The system; none if it is at an endpoint.
+    pub system: Option<Rendered>,
+    /// What the system may use.
+    pub system_limits: Option<ResourceLimits>,
+    /// What each node may use.
+    pub node_limits: Option<ResourceLimits>,
+    /// Image of pubmark.
+    pub image: String,
+    /// Nodes.
+    pub nodes: u16,
+    /// The coordinator's secrets, its specification among them, and those of nodes.
+    secrets: [Files; 2],
+}
+
+/// A file and its text.
+pub type File = (String, String);
+
+/// What reads the files.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// `docker compose` or `podman-compose`: all on one machine.
+    Compose,
+    /// `kubectl apply`.
+    Kubernetes,
+}
+
+impl Deployment {
+    /// A run on so many nodes, with certificates made for it. `spec` says what the run is; where things are is filled in here: the
+    /// nodes, and the endpoint of `system`, if one is placed.
+    ///
+    /// # Errors
+    /// The log-in cannot be read, or the specification cannot be written.
+    pub fn new(
+        name: &str,
+        image: &str,
+        nodes: u16,
+        spec: &RunSpec,
+        system: Option<Rendered>,
+    ) -> Result<Deployment, RunError> {
+        let mut secrets = credentials::fresh(credentials::VALID_DAYS)
+            .map_err(|error| RunError::from_error(ErrorKind::Internal, &error))?;
+        let mut spec = spec.self_contained();
+        if let Some(log_in) = log_in::of(&spec.connection)? {
+            let connection = &mut spec.connection;
+            (connection.password, connection.password_env) = (None, None);
+            connection.password_file = Some(Path::new(CREDENTIALS).join(PASSWORD_FILE));
+            secrets[0].push((PASSWORD_FILE, format!("{}\n", log_in.password.expose())));
+        }
+        spec.nodes.nodes = Some(nodes);
+        spec.nodes.listen = Some(SocketAddr::from((Ipv4Addr::UNSPECIFIED, COORDINATOR_PORT)));
+        spec.nodes.credentials = Some(CREDENTIALS.into());
+        spec.nodes.join_limit = Some(JOIN_LIMIT);
+        if let Some(system) = &system {
+            spec.target.endpoint = Some(format!("{}://system:{}", system.scheme, system.port));
+        }
+        // A definition's file is not in the image: the record then has the endpoint alone.
+        spec.target.system = spec.target.system.filter(|system| Definition::names().contains(&system.as_str()));
+        // Options for a system that pubmark starts have no meaning for one that is placed.
+        spec.load()?;
+        secrets[0].push((SPEC_FILE, spec.to_yaml_with_passwords()?));
+        let (name, image) = (name.to_owned(), image.to_owned());
+        Ok(Deployment { name, system, system_limits: None, node_limits: None, image, nodes, secrets })
+    }
+
+    /// Its files for an orchestrator.
+    pub fn files(&self, kind: Kind) -> Vec<File> {
+        match kind {
+            Kind::Compose => compose::files(self),
+            Kind::Kubernetes => kubernetes::files(self),
+        }
+    }
+
+    /// Arguments of the coordinator.
+    fn coordinator_words(&self) -> Vec<String> {
+        let spec = format!("{CREDENTIALS}/{SPEC_FILE}");
+        ["run", &spec, "--out", "/tmp/runs", "--json", "--quiet"].map(str::to_owned).to_vec()
+    }
+
+    /// Arguments of a node.
+    fn node_words(&self, coordinator: &str, name: Option<&str>) -> Vec<String> {
+        let join = format!("{coordinator}:{COORDINATOR_PORT}");
+        let words = ["node", "--join", &join, "--credentials", CREDENTIALS, "--once"];
+        let mut words: Vec<String> = words.iter().map(|word| (*word).to_owned()).collect();
+        words.extend(name.map(|name| ["--name".to_owned(), name.to_owned()]).into_iter().flatten());
+        words
+    }
+}
