@@ -91,6 +91,8 @@ pub enum ClusterError {
     Refused {
         /// Of the coordinator.
         address: String,
+        /// What it objects to.
+        objection: Objection,
         /// Its words.
         why: String,
     },
@@ -129,4 +131,19 @@ pub(crate) fn causes(error: &dyn std::error::Error) -> String {
         cause = deeper.source();
     }
     text
+}
+
+/// What a coordinator objects to in a node.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Objection {
+    /// Its token is another cluster's.
+    Token,
+    /// Its version, or that of its control protocol, is another.
+    Version,
+    /// Its name is taken.
+    Name,
+    /// Its certificate.
+    Certificate,
+    /// What it says of itself.
+    Introduction,
 }

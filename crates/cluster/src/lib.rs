@@ -25,4 +25,4 @@ mod stubs {
 pub use announcement::Announcement;
 pub use coordinator::{Cluster, Event, NodeInfo, Traffic, Wanted};
 pub use credentials::Credentials;
-pub use error::{ClusterError, Refusal};
+pub use error::{ClusterError, Objection, Refusal};

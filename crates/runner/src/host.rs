@@ -26,8 +26,18 @@ impl Host {
         Host { program: None, command: vec![], cores: affinity::own_cores(), stop: Arc::default() }
     }
 
-    /// The same for a program that embeds a run: workers are started from `program`, which is a `pubmark` of the same version.
+    /// The same for a program that embeds a run: workers are started from `program`, which is a `pubmark` of the same version; a name
+    /// without `/` is looked for in `PATH`.
     pub fn with_program(program: impl Into<PathBuf>) -> Host {
-        Host { program: Some(program.into()), ..Host::this() }
+        Host { program: Some(found(program.into())), ..Host::this() }
     }
+}
+
+/// Its whole path, as workers are started from other folders.
+fn found(program: PathBuf) -> PathBuf {
+    if program.components().count() > 1 {
+        return std::path::absolute(&program).unwrap_or(program);
+    }
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    std::env::split_paths(&path).map(|folder| folder.join(&program)).find(|file| file.is_file()).unwrap_or(program)
 }

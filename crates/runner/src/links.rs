@@ -3,7 +3,6 @@
 use pubmark_model::workload::Workload;
 
 use crate::error::RunError;
-use crate::linked;
 use crate::spec::{Netem, RunSpec};
 use crate::target::Wanted;
 
@@ -32,7 +31,6 @@ pub fn carried_out(workload: &Workload, wanted: &Wanted, spec: &RunSpec) -> Resu
                 "leave `--netem kernel` out, or a system with a broker (`pubmark list systems`)",
             );
         }
-        linked::by_kernel(workload)?;
     }
     if spec.connection.source_addresses.is_some() {
         return refused(

@@ -14,7 +14,7 @@ use pubmark_systems::descriptors;
 use crate::error::{ErrorKind, RunError};
 use crate::host::Host;
 use crate::prepared::PreparedRun;
-use crate::spec::{DevicePlacement, RunSpec, SubscriberPlacement, WorkloadSource};
+use crate::spec::{DevicePlacement, Netem, RunSpec, SubscriberPlacement, WorkloadSource};
 use crate::target::Wanted;
 use crate::{faults, linked, links, nodes, offers, placement, sockets, sources, spoken, suitability};
 
@@ -155,6 +155,9 @@ impl CheckedRun {
     /// The machine is too small, the protocols cannot carry this fleet, or it was stopped.
     pub fn prepare(self) -> Result<PreparedRun, RunError> {
         let CheckedRun { spec, workload, spoken, wanted, faults, host } = self;
+        if spec.load.netem == Netem::Kernel && linked::any(&workload) {
+            linked::by_kernel(&workload)?;
+        }
         let fleet = suitability::fleet(&workload, spoken, spec.fleet(&workload)?).map_err(unsuitable)?;
         room(&spec, &fleet, &wanted)?;
         if let Some(sentence) =

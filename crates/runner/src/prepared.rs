@@ -149,6 +149,7 @@ impl PreparedRun {
         let awake = self.spec.generator.awake.then(Awake::hold).transpose();
         let mut outcome = self.repeat_on_links(number, name, observer)?;
         recording::add_awake(&mut outcome.record, &awake);
+        recording::judge(&mut outcome.record);
         Ok(outcome)
     }
 

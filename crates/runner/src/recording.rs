@@ -58,7 +58,7 @@ pub struct Surroundings {
     pub repetitions: u32,
 }
 
-/// Puts the record together and judges it.
+/// Puts the record together; it is to be [judged](judge) when all is in it.
 pub fn record(plan: &RunPlan, outcome: &Outcome, mut around: Surroundings) -> Record {
     if plan.on_nodes {
         // This process only led: what made the load is elsewhere.
@@ -68,7 +68,7 @@ pub fn record(plan: &RunPlan, outcome: &Outcome, mut around: Surroundings) -> Re
     let nodes = around.nodes;
     let publish = &around.spoken.publish.capabilities;
     let leftovers = if around.system.back_end == EXTERNAL { leftovers(plan, around.spoken) } else { vec![] };
-    let mut record = Record {
+    Record {
         schema_version: SCHEMA_VERSION,
         pubmark_version: env!("CARGO_PKG_VERSION").to_owned(),
         run: around.run,
@@ -129,12 +129,15 @@ pub fn record(plan: &RunPlan, outcome: &Outcome, mut around: Surroundings) -> Re
         curves: sections::curves(outcome),
         files: std::collections::BTreeMap::new(),
         environment: around.environment,
-    };
-    record.verdict = verdict::judge(&VerdictInput::of(&record));
-    record
+    }
 }
 
-/// Adds what links carried and judges anew. The emulator's processor time is told apart from the generator's.
+/// Judges a record that is complete.
+pub fn judge(record: &mut Record) {
+    record.verdict = verdict::judge(&VerdictInput::of(record));
+}
+
+/// Adds what links carried. The emulator's processor time is told apart from the generator's.
 pub fn add_links(record: &mut Record, carried: Carried, residence: Option<ResidenceFigures>) {
     let Carried { figures: mut links, packets, .. } = carried;
     if let Some(own) = &record.settings.congestion_control {
@@ -150,25 +153,21 @@ pub fn add_links(record: &mut Record, carried: Carried, residence: Option<Reside
         usage.cpu_seconds = own;
     }
     record.links = Some(links);
-    record.verdict = verdict::judge(&VerdictInput::of(record));
 }
 
-/// Adds what the system's kernel still held for clients when the drain was over, and judges anew.
+/// Adds what the system's kernel still held for clients when the drain was over.
 pub fn add_held(record: &mut Record, bytes: Option<u64>) {
     record.system_unsent_bytes = bytes;
-    record.verdict = verdict::judge(&VerdictInput::of(record));
 }
 
-/// Adds how the system ended, if it did, and judges anew.
+/// Adds how the system ended, if it did.
 pub fn add_end(record: &mut Record, end: Option<SystemEnd>) {
     record.system.ended = end;
-    record.verdict = verdict::judge(&VerdictInput::of(record));
 }
 
-/// Adds what faults came to and judges anew.
+/// Adds what faults came to.
 pub fn add_faults(record: &mut Record, faults: FaultFigures) {
     record.faults = Some(faults);
-    record.verdict = verdict::judge(&VerdictInput::of(record));
 }
 
 fn workload_info(plan: &RunPlan, schedule: Summary) -> WorkloadInfo {

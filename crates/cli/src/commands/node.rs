@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use clap::Args;
 use pubmark_cluster::credentials::Role;
 use pubmark_cluster::node::{self, Happening, NodeSettings, Whereabouts};
-use pubmark_cluster::{ClusterError, Credentials};
+use pubmark_cluster::{ClusterError, Credentials, Objection};
 use pubmark_systems::awake::Awake;
 use pubmark_systems::{descriptors, environment};
 
@@ -145,13 +145,13 @@ impl Node {
 fn unable(error: &ClusterError, join: &Whereabouts) -> Failure {
     let failure = Failure::from_error(ExitCode::Usage, error);
     match error {
-        ClusterError::Refused { why, .. } if why.contains("token") => {
+        ClusterError::Refused { objection: Objection::Token, .. } => {
             failure.hint("use the node folder that `pubmark cluster init` made for this coordinator, or its `--token`")
         }
-        ClusterError::Refused { why, .. } if why.contains("control protocol") => {
+        ClusterError::Refused { objection: Objection::Version, .. } => {
             failure.hint("install the same pubmark on all machines: `pubmark --version`")
         }
-        ClusterError::Refused { why, .. } if why.contains("already") => failure.hint("`--name edge-2`"),
+        ClusterError::Refused { objection: Objection::Name, .. } => failure.hint("`--name edge-2`"),
         ClusterError::Refused { .. } | ClusterError::Unreachable { .. } => {
             let host = match join {
                 Whereabouts::At(address) => address.rsplit_once(':').map_or(address.as_str(), |(host, _)| host),

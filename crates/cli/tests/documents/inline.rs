@@ -27,7 +27,9 @@ pub fn all() -> Vec<(String, String)> {
             found.extend(commands(text).map(|command| (format!("{}:{line}", page.name), command)));
         }
     }
-    for folder in ["cli", "links", "model", "protocols", "record", "report", "systems"] {
+    for folder in
+        ["cli", "deploy", "experiment", "links", "model", "protocols", "record", "report", "runner", "systems"]
+    {
         for path in below(&root().join("crates").join(folder).join("src"), "rs") {
             let text = std::fs::read_to_string(&path).unwrap();
             // Tests of the texts may hold wrong ones.

@@ -118,6 +118,19 @@ fn install_scripts_of_the_reference_are_scripts() {
 }
 
 #[test]
+fn programs_that_are_shown_are_those_that_are_built() {
+    let programs: Vec<(String, String)> = Page::all().iter().flat_map(Page::programs).collect();
+    assert!(!programs.is_empty(), "programs in documents are no longer found");
+    for (path, shown) in programs {
+        let text = std::fs::read_to_string(pages::root().join(&path)).unwrap();
+        // The head says how it is built.
+        let head = |line: &&str| line.starts_with("//!") || line.starts_with("#![") || line.is_empty();
+        let built: Vec<&str> = text.lines().skip_while(head).collect();
+        assert_eq!(shown.trim(), built.join("\n").trim(), "{path}");
+    }
+}
+
+#[test]
 fn commands_in_text_help_and_hints_are_ones_that_the_program_takes() {
     let found = inline::all();
     assert!(found.len() > 100, "commands in text are no longer found: {}", found.len());

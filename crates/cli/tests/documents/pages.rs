@@ -94,6 +94,12 @@ impl Page {
                     }
                     annotations.clear();
                 }
+                Part::Code { language: "python", lines, .. } => {
+                    if let Some(name) = lines.first().and_then(|line| line.strip_prefix("# ")) {
+                        files.push((name.to_owned(), lines.join("\n") + "\n"));
+                    }
+                    annotations.clear();
+                }
                 Part::Code { .. } => annotations.clear(),
             }
         }
@@ -109,6 +115,18 @@ impl Page {
             _ => None,
         };
         parts(&self.text).into_iter().filter_map(script).collect()
+    }
+
+    /// Programs that it shows, each with its path in the repository.
+    pub fn programs(&self) -> Vec<(String, String)> {
+        let program = |part: Part| match part {
+            Part::Code { language: "rust", lines, .. } => {
+                let path = lines.first()?.strip_prefix("// ")?.to_owned();
+                Some((path, lines[1..].join("\n") + "\n"))
+            }
+            _ => None,
+        };
+        parts(&self.text).into_iter().filter_map(program).collect()
     }
 
     /// Lines outside of code, with their numbers.

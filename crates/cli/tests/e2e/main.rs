@@ -15,6 +15,7 @@ mod connections;
 mod deploy;
 mod dying;
 mod efficiency;
+mod embedding;
 mod experiment;
 mod faults;
 mod full_disk;

@@ -7,7 +7,7 @@ use super::{NodeSettings, Whereabouts};
 use crate::announcement;
 use crate::coordinator::words;
 use crate::credentials::{COORDINATOR, Credentials};
-use crate::error::{ClusterError, causes};
+use crate::error::{ClusterError, Objection, causes};
 use crate::lanes::{Lanes, lanes};
 use crate::limits;
 use crate::machine;
@@ -131,11 +131,16 @@ fn refused(address: &str, status: &Status) -> Failure {
         message => message.to_owned(),
     };
     let address = address.to_owned();
-    match status.code() {
-        Code::FailedPrecondition | Code::PermissionDenied | Code::AlreadyExists | Code::InvalidArgument => {
-            Failure::Refused(ClusterError::Refused { address, why })
-        }
-        _ => {
+    let objection = match status.code() {
+        Code::FailedPrecondition => Some(Objection::Version),
+        Code::PermissionDenied => Some(Objection::Token),
+        Code::AlreadyExists => Some(Objection::Name),
+        Code::InvalidArgument => Some(Objection::Introduction),
+        _ => None,
+    };
+    match objection {
+        Some(objection) => Failure::Refused(ClusterError::Refused { address, objection, why }),
+        None => {
             let words = words(status);
             // TLS 1.3 has shaken hands before the other end looks at our certificate (RFC 8446 §4.4.2).
             match words.contains("alert") {
@@ -150,6 +155,7 @@ fn refused(address: &str, status: &Status) -> Failure {
 fn not_taken(address: &str, words: &str) -> ClusterError {
     ClusterError::Refused {
         address: address.to_owned(),
+        objection: Objection::Certificate,
         why: format!("it does not take this node's certificate ({words})"),
     }
 }

@@ -58,8 +58,8 @@ pub struct StartOptions {
     pub pinned_cores: Vec<u32>,
     /// Largest packet that the workload needs, bytes: a lower default of the system is raised, with a deviation.
     pub packet_bytes: Option<u32>,
-    /// The program that holds systems and lets none outlive us: `pubmark` itself with its hidden verb, or the test
-    /// program. The running program if `None`.
+    /// The program that holds systems and lets none outlive us, and of which the built-in broker is a part: `pubmark` itself with its
+    /// hidden verbs, or the test program. The running program if `None`.
     pub keeper: Option<PathBuf>,
 }
 

@@ -11,7 +11,7 @@ use crate::definition::{ContainerBackEnd, Definition, Offer, ProcessBackEnd, Pro
 use crate::error::SystemError;
 use crate::launch::{BackEndChoice, StartOptions};
 use crate::limits::ResourceLimits;
-use crate::programs::find_program;
+use crate::programs::{SELF, find_program};
 
 /// Packets are raised in steps of this many bytes.
 const PACKET_STEP: u32 = 1_000_000;
@@ -59,7 +59,7 @@ impl<'a> Plan<'a> {
         let login = login(definition, options, offer, container)?;
         let raised = raised_packet(definition, options)?;
         let limits = options.limits.as_ref().filter(|limits| !limits.is_empty());
-        let back_end = if container { in_container(definition, options)? } else { as_program(definition)? };
+        let back_end = if container { in_container(definition, options)? } else { as_program(definition, options)? };
         Ok(Plan { definition, options, profile, offer, back_end, login, raised, limits })
     }
 
@@ -123,13 +123,16 @@ fn wants_container(definition: &Definition, options: &StartOptions) -> Result<bo
     }
 }
 
-fn as_program(definition: &Definition) -> Result<BackEnd<'_>, SystemError> {
+fn as_program<'a>(definition: &'a Definition, options: &StartOptions) -> Result<BackEnd<'a>, SystemError> {
     let found = definition
         .back_ends
         .process
         .as_ref()
         .ok_or_else(|| no_back_end(definition, "its definition has no back end `process`".to_owned()))?;
-    let program = find_program(&found.program, found)?;
+    let program = match &options.keeper {
+        Some(own) if found.program == SELF => own.clone(),
+        _ => find_program(&found.program, found)?,
+    };
     // `PATH` may hold relative folders, and the keeper works elsewhere.
     let program =
         std::path::absolute(&program).map_err(|source| SystemError::File { action: "find", path: program, source })?;
