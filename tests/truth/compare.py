@@ -7,7 +7,7 @@
 
 Works out from raw events alone what the books must be, independently of every line of Rust: payload headers are decoded
 here (crates/protocol/src/header.rs describes them), journal lines as crates/broker/src/liar/journal.rs describes them, and
-the books as docs/design/books.md defines them. Python 3 standard library only.
+the books as docs/explanation/message-accounting.md defines them. Python 3 standard library only.
 """
 
 import json

@@ -5,7 +5,7 @@
     lying_responder.py compare JOURNAL RECORD   exit code 0 if the record agrees with the journal, exactly
 
 What happens to a request follows from its sequence number, see FATES. Shares no line of code with pubmark: the layout of
-payload headers is that of docs/design/payload-header.md.
+payload headers is that of docs/explanation/payload-header.md.
 """
 
 import asyncio

@@ -1,5 +1,5 @@
 //! The least that a writer and a reader over RustDDS need: what our adapter is measured against. Paced, as a flood overtakes the
-//! library's reader, which then drops samples (docs/design/dds.md).
+//! library's reader, which then drops samples (docs/explanation/dds.md).
 
 use std::convert::Infallible;
 use std::net::{IpAddr, Ipv4Addr};

@@ -3,7 +3,7 @@
 //! A node ([`node::attend`]) starts a worker process where the coordinator ([`Cluster`]) wants one and carries the byte stream between
 //! that worker and whoever drives it, so that a worker on another machine is driven like one on this. Besides it carries counters while
 //! somebody watches them, the time, and nothing else; while a run measures, only the time, which is the sign of life too. One connection
-//! and one gRPC stream a node, TLS with certificates on both sides, and a token. See docs/design/cluster.md.
+//! and one gRPC stream a node, TLS with certificates on both sides, and a token. See docs/explanation/many-machines.md.
 
 mod announcement;
 pub mod clock;

@@ -1,7 +1,7 @@
 //! The control plane between real processes: how long things take, what a stalled node does to others, who is called lost.
 //!
 //! Nodes run in processes of their own, many in each; their workers are `cat`, which says again what it is told: what is measured is the
-//! way there and back. `PUBMARK_NODES=200` does it at full size and prints the figures of docs/design/cluster.md.
+//! way there and back. `PUBMARK_NODES=200` does it at full size and prints the figures of docs/explanation/many-machines.md.
 
 #![allow(clippy::unwrap_used, clippy::print_stdout, reason = "a failed unwrap is a failed test; figures are printed")]
 

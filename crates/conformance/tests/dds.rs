@@ -37,7 +37,7 @@ fn cyclone_plain() {
 }
 
 /// RustDDS acknowledges samples when it has received them and drops the oldest of those that were not taken, beyond 512 of a topic;
-/// a run that floods is refused (docs/design/dds.md).
+/// a run that floods is refused (docs/explanation/dds.md).
 const LEFT_OUT_FOR_RUST: &[(&str, &str)] = &[(
     "a flood through a full socket arrives whole and in order",
     "RustDDS drops what it has acknowledged when its reader is busy: runs that flood are refused",

@@ -1,5 +1,5 @@
 //! Did every writer–reader pair meet? Where there is no broker, clients find each other by themselves, and a pair that did not looks like a
-//! pair whose messages were lost. See docs/design/books.md.
+//! pair whose messages were lost. See docs/explanation/message-accounting.md.
 
 use std::collections::BTreeMap;
 

@@ -115,7 +115,7 @@ pub const ATTEMPT_LIMIT: Duration = Duration::from_secs(10);
 
 /// A shard that receives looks at its sockets at least this often. What it finds then was not there at the look before, so
 /// lateness in reading is known to two of these even where a system that stood still sends many messages at once, of which
-/// only the last has a stamp of its own. What it costs: docs/design/receive-lateness.md.
+/// only the last has a stamp of its own. What it costs: docs/explanation/generator-health.md.
 pub const READER_BEAT: Duration = Duration::from_millis(1);
 
 /// Deliveries of followed messages that a shard notes at most: 40 B each.

@@ -364,7 +364,7 @@ impl Common<'_> {
         let mut known: HashMap<u32, u32> = HashMap::new();
         for subscriber in plan.fleet.subscribers() {
             let audience = self.audiences[subscriber.number as usize];
-            // Members of a shared group are on one shard: see docs/design/shared-subscriptions.md.
+            // Members of a shared group are on one shard: see docs/explanation/message-accounting.md.
             let (node, number) = shares::node_of_listener(plan, subscriber, audience);
             let is_meant = share.is_of(node, self.rooms.subscribers[usize::from(subscriber.group)]);
             if !is_meant || number % share.of != share.part {

@@ -3,8 +3,8 @@
 //! Start with [`network::Network`]: the system's namespace (*core*), a namespace for each group, and one thread that
 //! carries the packets between them. [`direction::Direction`] decides what happens to each packet, on virtual time;
 //! [`namespace::Namespace`] is where sockets, threads and processes are made. Why it is made like this:
-//! `docs/design/links.md`. The other back end, the kernel's own emulation, is in `wires` and [`netem`]:
-//! `docs/design/kernel-netem.md`.
+//! `docs/explanation/links.md`. The other back end, the kernel's own emulation, is in `wires` and [`netem`]:
+//! `docs/explanation/links.md`.
 
 pub mod addresses;
 pub mod direction;

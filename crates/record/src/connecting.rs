@@ -31,7 +31,7 @@ impl RampUp {
 }
 
 /// What TLS took, from the first connect to the last of the run: reconnects are in it. How it is measured:
-/// docs/design/tls.md.
+/// docs/explanation/tls-and-websocket.md.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct TlsFigures {
     /// Clients kept their own last session, to take it up when they connect again.

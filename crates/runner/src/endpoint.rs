@@ -117,7 +117,7 @@ impl EndpointError {
                 "a path has letters, digits and signs without `#`; others are written `%` and two digits".to_owned()
             }
             EndpointError::BadSettings { protocol, .. } => {
-                format!("docs/guide/protocols.md says which settings an endpoint of {protocol} has")
+                format!("docs/how-to/set-protocol-options.md says which settings an endpoint of {protocol} has")
             }
             EndpointError::BadEncoding => {
                 "write `%` as `%25`, `@` as `%40`, `:` as `%3A`; or use `--user` with `--password-env` or `--password-file`".to_owned()

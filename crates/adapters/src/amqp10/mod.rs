@@ -3,7 +3,7 @@
 //!
 //! One connection has one session, in it a sender for each topic and level, and a receiver for each subscription. `session`
 //! is the dialect; `opening` goes from TCP to a session and `links` to its links, `outgoing` and `incoming` are what a session remembers of each
-//! direction, `sending`, `answering` and `receiving` what it does. Design: `docs/design/amqp10.md`.
+//! direction, `sending`, `answering` and `receiving` what it does. Design: `docs/explanation/amqp.md`.
 
 mod answering;
 mod causes;

@@ -1,5 +1,5 @@
 //! ZeroMQ at wire level: PUB and SUB sockets over ZMTP 3.1, at most once. Start with [`ZeroMq`]; without a proxy, [`peers`].
-//! Why it is as it is: docs/design/zeromq.md.
+//! Why it is as it is: docs/explanation/zeromq.md.
 
 mod chosen;
 mod opening;

@@ -37,7 +37,7 @@ pub fn find(name: &str) -> Result<Option<Link>, Failure> {
 pub fn markdown() -> Result<String, Failure> {
     let mut text = String::from(
         "# Built-in links\n\n\
-         `link: NAME` in a workload or `--link NAME` puts groups behind one ([guide](../guide/links.md)). Times are one way. \
+         `link: NAME` in a workload or `--link NAME` puts groups behind one ([guide](../how-to/emulate-a-network.md)). Times are one way. \
          The file `links/presets.yaml` holds the figures as a workload would write them.\n\n\
          | link | what happens to packets | from |\n|---|---|---|\n",
     );

@@ -55,7 +55,7 @@ pub struct Run {
     pub repeat: Option<u32>,
 
     /// Break something, in place of what the workload breaks: `kill:at=30s,for=5s`, `reset:at=10s,share=20%`,
-    /// `pause:mttf=30s,mttr=5s`, `none`; once for each (docs/guide/faults.md)
+    /// `pause:mttf=30s,mttr=5s`, `none`; once for each (docs/how-to/inject-faults.md)
     #[arg(long, value_name = "KIND:KEY=VALUE,…", value_parser = FaultChoice::parse, help_heading = "Load")]
     pub fault: Vec<FaultChoice>,
 

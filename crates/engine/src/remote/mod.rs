@@ -2,7 +2,7 @@
 //! socket what it would tell threads; counters lie in memory that all of them map. Nothing is sent while a run measures.
 //!
 //! A worker process works out the same shards from the same plan and runs those that it was given, so that where a device runs
-//! changes nothing about what it does, and its outcome is what a thread's would have been. See docs/design/workers.md.
+//! changes nothing about what it does, and its outcome is what a thread's would have been. See docs/explanation/engine.md.
 
 mod allowance;
 mod bounded;

@@ -1,5 +1,5 @@
 //! The other back end: the kernel's own emulation. Each group has a wire, a namespace of two interfaces that forwards between the
-//! group and the core, with netem on both ways out (`docs/design/kernel-netem.md`).
+//! group and the core, with netem on both ways out (`docs/explanation/links.md`).
 
 mod steps;
 #[cfg(test)]

@@ -8,7 +8,7 @@
 //! 3. a rank test that agrees (`ranks_agree`), whatever the noise looks like;
 //! 4. a difference of at least 1 %, and of more than the measurement's resolution.
 //!
-//! How often that is wrong, and how large a difference it finds, was simulated: `docs/design/winners.md`.
+//! How often that is wrong, and how large a difference it finds, was simulated: `docs/explanation/comparing.md`.
 
 use std::collections::BTreeMap;
 

@@ -1,5 +1,5 @@
 //! How often is a winner named where there is none, and how large a difference is found? Simulated, because the conditions of
-//! the textbook (normal noise, independent runs) do not hold on a real machine. The tables stand in `docs/design/winners.md`;
+//! the textbook (normal noise, independent runs) do not hold on a real machine. The tables stand in `docs/explanation/comparing.md`;
 //! the tests fail when these and that page part.
 
 #![allow(clippy::unwrap_used)]
@@ -158,9 +158,9 @@ fn table_of_power() -> String {
 }
 
 fn assert_page_has(table: &str) {
-    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/design/winners.md");
+    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/explanation/comparing.md");
     let page = std::fs::read_to_string(path).unwrap();
-    assert!(page.contains(table.trim_end()), "docs/design/winners.md has other figures than\n{table}");
+    assert!(page.contains(table.trim_end()), "docs/explanation/comparing.md has other figures than\n{table}");
 }
 
 #[test]

@@ -2,7 +2,7 @@
 //!
 //! Pure functions over slices, nothing else. [`interval::interval`] says how far a mean may be off, [`welch::test`] whether
 //! two samples differ, [`rank::exact_p`] the same without believing in any distribution, [`holm::adjust`] what many such
-//! tests together are worth. Why these: `docs/design/winners.md`.
+//! tests together are worth. Why these: `docs/explanation/comparing.md`.
 
 pub mod description;
 pub mod distributions;

@@ -1,4 +1,4 @@
-//! RustDDS, all in Rust. What it carries less of than Cyclone DDS was measured (docs/design/dds.md), and more is refused before a
+//! RustDDS, all in Rust. What it carries less of than Cyclone DDS was measured (docs/explanation/dds.md), and more is refused before a
 //! run: large samples, high rates, many sessions. Keys, durability, leases and lifespans are not offered over it.
 
 mod entities;
