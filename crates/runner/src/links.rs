@@ -24,13 +24,11 @@ pub fn carried_out(workload: &Workload, wanted: &Wanted, spec: &RunSpec) -> Resu
             );
         }
     }
-    if spec.load.netem == Netem::Kernel {
-        if matches!(wanted, Wanted::Brokerless { .. }) {
-            return refused(
-                "links by `--netem kernel` lead to a broker, and clients that meet without one need links to each other",
-                "leave `--netem kernel` out, or a system with a broker (`pubmark list systems`)",
-            );
-        }
+    if spec.load.netem == Netem::Kernel && matches!(wanted, Wanted::Brokerless { .. }) {
+        return refused(
+            "links by `--netem kernel` lead to a broker, and clients that meet without one need links to each other",
+            "leave `--netem kernel` out, or a system with a broker (`pubmark list systems`)",
+        );
     }
     if spec.connection.source_addresses.is_some() {
         return refused(

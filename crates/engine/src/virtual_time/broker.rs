@@ -100,6 +100,9 @@ pub struct Known {
 
 type Act = Box<dyn FnOnce(&mut Broker)>;
 
+/// How a connect of a client of this name is answered.
+type Accepts = dyn FnMut(&str) -> Result<(), Cause>;
+
 /// The broker, its clock, and its script.
 pub struct Broker {
     /// The one time of all.
@@ -113,7 +116,7 @@ pub struct Broker {
     /// What becomes of a copy: of this publisher and number, for this client.
     pub fate: Box<Fates>,
     /// How a connect of a client of this name is answered.
-    pub accepts: Box<dyn FnMut(&str) -> Result<(), Cause>>,
+    pub accepts: Box<Accepts>,
     /// How a subscription is answered, by filter.
     pub grants: Box<dyn FnMut(&str) -> Reply>,
     /// How a message is acknowledged, by number; `None`: never.

@@ -1,6 +1,6 @@
 //! [`RunSpec`]: all that a run is, as data. The options of `pubmark run` have the names of its fields.
 //!
-//! [`check`] says which fields go together, [`text`] how values are written, [`file`] how it is kept beside a run.
+//! [`text`] says how values are written, [`mod@file`] how it is kept beside a run.
 
 mod check;
 pub mod file;
