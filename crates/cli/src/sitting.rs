@@ -110,12 +110,14 @@ impl Observer for Watcher<'_> {
                 format!("  waiting for a quiet machine: others use {used} % of it, more than {limit} %")
             }
             Event::RunBegins(_) | Event::WaitsForQuiet { .. } => return,
-            Event::RunEnded { run, end, p99_us, busy } => {
+            Event::RunEnded { run, end, p99_us, took, busy } => {
                 let line = ended(end, *p99_us, is_watched);
                 let busy = if *busy { "; the machine was busy" } else { "" };
                 match is_watched {
                     true => format!("  {line}{busy}"),
-                    false => format!("{}: {line}{busy}; about {} left", heading(run), about(run.left)),
+                    false => {
+                        format!("{}: {line}{busy}; about {} left", heading(run), about(run.left.saturating_sub(*took)))
+                    }
                 }
             }
             Event::TrialEnded { number, trial } => terminal::trial_line(*number, trial),

@@ -79,7 +79,10 @@ impl Deployment {
         let mut secrets = credentials::fresh(credentials::VALID_DAYS)
             .map_err(|error| RunError::from_error(ErrorKind::Internal, &error))?;
         let mut spec = spec.self_contained();
-        if let Some(log_in) = log_in::of(&spec.connection)? {
+        refuse_local_files(&spec)?;
+        let asked = &spec.connection;
+        let has_password = asked.password.is_some() || asked.password_env.is_some() || asked.password_file.is_some();
+        if let Some(log_in) = log_in::of(asked)?.filter(|_| has_password) {
             let connection = &mut spec.connection;
             (connection.password, connection.password_env) = (None, None);
             connection.password_file = Some(Path::new(CREDENTIALS).join(PASSWORD_FILE));
@@ -122,5 +125,22 @@ impl Deployment {
         let mut words: Vec<String> = words.iter().map(|word| (*word).to_owned()).collect();
         words.extend(name.map(|name| ["--name".to_owned(), name.to_owned()]).into_iter().flatten());
         words
+    }
+}
+
+/// Certificates and keys of this machine are not in the coordinator's container.
+fn refuse_local_files(spec: &RunSpec) -> Result<(), RunError> {
+    let connection = &spec.connection;
+    let given = [
+        ("--tls-ca", connection.tls_ca.is_some()),
+        ("--tls-cert", connection.tls_cert.is_some()),
+        ("--tls-key", connection.tls_key.is_some()),
+    ];
+    match given.iter().find(|(_, is_given)| *is_given) {
+        Some((option, _)) => {
+            Err(RunError::unsupported(format!("`{option}` names a file of this machine, and the run is on others"))
+                .hint("add the file to the written manifest, or `--tls-insecure`"))
+        }
+        None => Ok(()),
     }
 }

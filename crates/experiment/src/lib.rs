@@ -1,7 +1,7 @@
-//! Many runs: [experiments](experiment) over a grid of settings, and the search for [capacity].
+//! Many runs: experiments over a grid of settings, and the search for capacity.
 //!
-//! Both are built on `pubmark-runner`: every run of theirs is a specification that can be run alone. They tell an [`Observer`] what
-//! happens, and print nothing.
+//! Both ([`experiment`], [`capacity`]) are built on `pubmark-runner`: each of their runs is a specification that can be run alone.
+//! They report what happens to an [`Observer`], and print nothing.
 
 pub mod capacity;
 mod end;

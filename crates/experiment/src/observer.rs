@@ -44,6 +44,8 @@ pub enum Event<'a> {
         end: &'a End,
         /// Its p99 latency, µs.
         p99_us: Option<f64>,
+        /// Time that it took.
+        took: Duration,
         /// The machine was busy.
         busy: bool,
     },

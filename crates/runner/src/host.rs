@@ -6,13 +6,13 @@ use std::sync::atomic::AtomicBool;
 
 use pubmark_systems::affinity;
 
-/// The machine and the process of a run. Made once, before any thread is pinned.
-#[derive(Clone, Debug)]
+/// The machine and the process of a run. Made once, before any thread is pinned. Not `Debug`: the call may hold a password.
+#[derive(Clone)]
 pub struct Host {
     /// The `pubmark` program: worker processes, supervisors of started systems and the built-in broker are started from it.
     /// The running program if `None`, which has to be `pubmark` itself.
     pub program: Option<PathBuf>,
-    /// The call, without passwords, as the record keeps it.
+    /// The call, as it was typed; the record leaves passwords out of it.
     pub command: Vec<String>,
     /// Cores that this process may use.
     pub cores: Vec<u32>,

@@ -57,7 +57,7 @@ impl RunSpec {
         };
         let loaded = match &self.workload {
             WorkloadSource::Named(name) => load::load(name, &options),
-            WorkloadSource::Inline { file_name, text } => load::parse(file_name, text, &options),
+            WorkloadSource::Inline { file_name, text, .. } => load::parse(file_name, text, &options),
         };
         let mut workload = loaded.map_err(|error| not_loaded(error, self.workload.name()))?;
         if let Some(devices) = self.nodes.devices {

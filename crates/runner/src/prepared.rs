@@ -144,6 +144,10 @@ impl PreparedRun {
     /// The system could not be started or reached, the machine lacks something, or a node was lost before there was anything to
     /// record. What goes wrong later is in the record.
     pub fn repeat(&self, number: u32, name: &str, observer: &mut dyn RunObserver) -> Result<RunOutcome, RunError> {
+        if self.joined.is_none() && (self.spec.nodes.nodes.is_some() || self.spec.nodes.observers.is_some()) {
+            return Err(RunError::input("the run has nodes, and nobody has waited for them")
+                .hint("`PreparedRun::gather` before each repetition, or `PreparedRun::run`"));
+        }
         placement::pin_generator(&self.pins)?;
         // Held until the repetition is over.
         let awake = self.spec.generator.awake.then(Awake::hold).transpose();
@@ -357,4 +361,18 @@ fn not_carried_out(error: EngineError, joined: Option<&Joined>) -> RunError {
 /// A number that tells this run's messages from those of others: of the time and the process, mixed.
 fn run_id() -> u32 {
     (mix(clock::realtime_ns() ^ mix(u64::from(std::process::id()))) >> 32) as u32
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_run_on_nodes_is_not_made_before_they_have_joined() {
+        let mut spec = RunSpec::new("hello");
+        spec.nodes.nodes = Some(2);
+        let run = spec.prepare(&Host::this()).expect("a run that can be prepared");
+        let error = run.repeat(1, "alone", &mut ()).map(|_| ()).expect_err("no node has joined");
+        assert_eq!(error.kind, ErrorKind::Input);
+    }
 }

@@ -96,16 +96,8 @@ impl Transfer {
     ) -> Result<(), Cause> {
         let taken = self.put(link, shared)?;
         self.waits &= !taken;
-        if taken && self.is_last() && !self.written {
-            self.written = true;
-            sink.event(
-                link.id,
-                Event::Written {
-                    token: self.token(),
-                    write_start_ns: self.write_start_ns,
-                    written_ns: clock::monotonic_ns(),
-                },
-            );
+        if taken && self.is_last() {
+            self.note_written(link, sink);
         }
         Ok(())
     }
@@ -154,18 +146,18 @@ impl Transfer {
         }
     }
 
+    /// Says once that all of the message is written.
+    fn note_written(&mut self, link: &Link, sink: &mut impl Sink) {
+        if std::mem::replace(&mut self.written, true) {
+            return;
+        }
+        let (token, write_start_ns) = (self.token(), self.write_start_ns);
+        sink.event(link.id, Event::Written { token, write_start_ns, written_ns: clock::monotonic_ns() });
+    }
+
     /// The server refused the message.
     pub(super) fn refuse(mut self, link: &Link, said: Said, sink: &mut impl Sink) {
-        if !std::mem::replace(&mut self.written, true) {
-            sink.event(
-                link.id,
-                Event::Written {
-                    token: self.token(),
-                    write_start_ns: self.write_start_ns,
-                    written_ns: clock::monotonic_ns(),
-                },
-            );
-        }
+        self.note_written(link, sink);
         sink.event(link.id, Event::Acknowledged { token: self.token(), outcome: Err(said) });
     }
 

@@ -111,7 +111,8 @@ impl Capacity {
     /// Searches and shows what was found.
     pub fn perform(self: Box<Self>, printer: &Printer) -> Outcome {
         let objectives = Objectives::parse(&self.slo).map_err(|error| thresholds::unread("--slo", &error))?;
-        let spec = self.spec();
+        // Every trial has the same workload, whatever becomes of its file meanwhile.
+        let spec = self.spec().self_contained();
         let bounds = self.bounds(&spec)?;
         let host = Host { stop: signals::watch()?, ..host::this() };
         // A path's slashes become hyphens in the folder's name.

@@ -136,7 +136,10 @@ mod tests {
             typed("pubmark run a --duration 30s --qos 1   # why", &["--duration 1s"]),
             "pubmark run a --qos 1 --duration 1s"
         );
-        assert_eq!(typed("pubmark deploy helm a -- --qos 1", &["--out x"]), "pubmark deploy helm a --out x -- --qos 1");
+        assert_eq!(
+            typed("pubmark deploy compose a -- --qos 1", &["--out x"]),
+            "pubmark deploy compose a --out x -- --qos 1"
+        );
         assert_eq!(typed("make run", &["-n"]), "make -n run");
         assert_eq!(typed("pubmark run a --dry-run  # why", &["--dry-run"]), "pubmark run a --dry-run");
         assert_eq!(typed("pubmark run a --dry-run --qos 1", &["--dry-run"]), "pubmark run a --qos 1 --dry-run");

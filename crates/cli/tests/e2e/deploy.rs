@@ -54,6 +54,11 @@ fn kubernetes_gets_all_that_a_run_needs() {
     for side in ["pubmark-coordinator", "pubmark-node"] {
         assert!(of("Secret", side)["stringData"]["key.pem"].as_str().unwrap().contains("PRIVATE KEY"));
     }
+    // A user without a password has none in the container either.
+    let called = deploy(&place, &["compose", "smart-home", "--out", "user", "--", "--user", "ann"]);
+    assert_eq!(called.code(), 0, "{called:?}");
+    let spec = read(&place, "user/coordinator/run.yaml");
+    assert!(spec.contains("user: ann") && !spec.contains("password"), "{spec}");
     // What was written is not overwritten: nodes may run with its certificates.
     let again = deploy(&place, &["kubernetes", "smart-home"]);
     assert!(again.code() == 2 && again.errors.contains("is there already"), "{again:?}");
@@ -156,6 +161,11 @@ fn what_cannot_be_placed_is_said() {
         (&["kubernetes", "smart-home", "--", "--nodes", "3"], "before `--`"),
         (&["kubernetes", "smart-home", "--", "--qos", "7"], "--qos"),
         (&["kubernetes", "smart-home", "--limit", "cpu=lots"], "lots"),
+        (
+            &["kubernetes", "smart-home", "--", "--endpoint", "mqtts://broker", "--tls-ca", "ca.pem"],
+            "names a file of this machine",
+        ),
+        (&["kubernetes", "smart-home", "--", "--tls"], "`--tls` is for a system that pubmark starts"),
     ] {
         let called = deploy(&place, words);
         assert!(called.code() == 2 && called.errors.contains(said), "{words:?}: {called:?}");

@@ -135,7 +135,7 @@ impl<C: Clients, T: Clock> EventLoop<C, T> {
         Some(until_ns.map_or(beat_ns, |until_ns| until_ns.min(beat_ns)))
     }
 
-    /// Does what is due, at most a turn's worth. Each task has a time of its own: a send's says when we got to it.
+    /// Does the tasks whose time has come, at most a turn's worth. Each task gets the time at which the loop reached it: a send's is its *ready* stamp.
     fn do_tasks(&mut self) {
         for _ in 0..TASKS_PER_TURN {
             let now_ns = self.clock.now_ns();
@@ -181,7 +181,7 @@ impl<C: Clients, T: Clock> EventLoop<C, T> {
     }
 }
 
-/// Runs a shard until it is told to finish, or its commander is gone.
+/// Runs a shard until the command to finish, or until nobody can send commands any more.
 pub fn run<C: Clients>(
     setup: Setup,
     commands: &Commands<Command>,

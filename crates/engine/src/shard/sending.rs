@@ -18,7 +18,7 @@ pub(super) struct Message {
     pub(super) due: Due,
     /// Due time of the root of its chain, if it is a reaction, ns of `CLOCK_MONOTONIC`.
     pub(super) root_ns: Option<u64>,
-    /// When we got to it, same clock; its due time if it waited for its session.
+    /// Its *ready* stamp, same clock: when the scheduler reached it; its due time if it waited for its session.
     pub(super) ready_ns: u64,
 }
 

@@ -92,7 +92,8 @@ fn compare(ended: &Ended, duration: Duration) {
     assert_count_eq!((delivery.foreign, delivery.absent, delivery.unknown), (0, 0, 0));
 }
 
-/// A broker's way with copies: of a thousand so many are lost and so many come twice, each after a time up to this one.
+/// What the scripted broker does with copies of messages: how many of a thousand it loses, how many it sends twice, and the longest
+/// delay of each.
 #[derive(Clone, Copy, Debug)]
 struct Ways {
     seed: u64,

@@ -65,7 +65,7 @@ impl Trials<'_> {
 
     /// Makes a trial; `None` if it was stopped.
     pub fn make(&self, factor: f64, attempt: u32, observer: &mut dyn Observer) -> Result<Option<Made>, RunError> {
-        let mut spec = self.at(factor).self_contained();
+        let mut spec = self.at(factor);
         let workload = Arc::new(spec.load()?);
         if !workload.faults.is_empty() {
             return Err(RunError::input(

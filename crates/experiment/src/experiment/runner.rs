@@ -177,7 +177,7 @@ impl Runner<'_> {
         let made = self.measure(run, place)?;
         let took = began.elapsed();
         let (end, p99_us, busy) = (&made.end, made.p99_us, quiet.busy);
-        self.observer.event(&observer::Event::RunEnded { run: run_place, end, p99_us, busy });
+        self.observer.event(&observer::Event::RunEnded { run: run_place, end, p99_us, took, busy });
         let stopped = made.end == End::Stopped;
         let effort =
             Effort { waited_ms: quiet.waited.as_millis() as u64, busy: quiet.busy, took_s: took.as_secs_f64() };

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use pubmark_model::secret::MASK;
 
-use super::{RunSpec, SPEC_VERSION, Transport};
+use super::{RunSpec, SPEC_VERSION, Transport, WorkloadSource};
 use crate::error::RunError;
 
 /// An option by its name on the command line, and whether it is given.
@@ -104,11 +104,30 @@ impl RunSpec {
         if let Some(((option, _), (needed, _))) = require.into_iter().find(|((_, one), (_, other))| *one && !*other) {
             return Err(RunError::input(format!("`{option}` needs `{needed}`")).hint(format!("add `{needed}`")));
         }
-        if connection.password.as_ref().is_some_and(|password| password.expose() == MASK) {
-            return Err(RunError::input("the password was left out when the specification was written")
-                .hint("`--password-env VARIABLE` or `--password-file FILE` in its place"));
-        }
-        Ok(())
+        self.check_passwords()
+    }
+
+    /// The value that a key is set to last.
+    fn setting(&self, key: &str) -> Option<&str> {
+        self.load.set.iter().rev().find(|(known, _)| known == key).map(|(_, value)| value.as_str())
+    }
+
+    /// A password that was left out must not be taken for one.
+    fn check_passwords(&self) -> Result<(), RunError> {
+        let target = &self.target;
+        let mut urls = [&target.endpoint, &target.subscribe_endpoint, &target.node_exporter].into_iter().flatten();
+        let (place, hint) = if self.connection.password.as_ref().is_some_and(|password| password.expose() == MASK) {
+            ("the password", "`--password-env VARIABLE` or `--password-file FILE` in its place")
+        } else if urls.any(|url| url.contains(&format!(":{MASK}@"))) {
+            ("the password of a URL", "`--endpoint URL` with it, or `--user` with `--password-env`")
+        } else if self.load.set.iter().any(|(key, _)| self.setting(key) == Some(MASK)) {
+            ("the password of a setting", "the value of `set` in the file")
+        } else if matches!(self.workload, WorkloadSource::Inline { passwords_left_out: true, .. }) {
+            ("a password of the workload", "`credentials: {user: …, password_env: NAME}` takes it from the environment")
+        } else {
+            return Ok(());
+        };
+        Err(RunError::input(format!("{place} was left out when the specification was written")).hint(hint))
     }
 
     fn check_ranges(&self) -> Result<(), RunError> {

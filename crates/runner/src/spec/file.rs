@@ -88,7 +88,7 @@ impl RunSpec {
             && builtin::find(name).is_none()
             && let Ok(text) = read_bounded(Path::new(name))
         {
-            spec.workload = WorkloadSource::Inline { file_name: name.clone(), text };
+            spec.workload = WorkloadSource::Inline { file_name: name.clone(), text, passwords_left_out: false };
         }
         // Fails only without a working directory, where a relative path is as good as any.
         if let Ok(here) = std::env::current_dir() {
@@ -125,8 +125,10 @@ impl RunSpec {
                 *value = MASK.to_owned();
             }
         }
-        if let WorkloadSource::Inline { text, .. } = &mut spec.workload {
-            *text = masked_yaml(text);
+        if let WorkloadSource::Inline { text, passwords_left_out, .. } = &mut spec.workload {
+            let masked = masked_yaml(text);
+            *passwords_left_out |= masked != *text;
+            *text = masked;
         }
         spec
     }
@@ -198,9 +200,21 @@ mod tests {
         spec.workload = WorkloadSource::Inline {
             file_name: "w.yaml".to_owned(),
             text: "devices:\n- credentials: {user: a, password: planted}\n".to_owned(),
+            passwords_left_out: false,
         };
         let text = spec.to_yaml(&[]).unwrap();
         assert!(!text.contains("planted") && text.contains(MASK), "{text}");
+        // Each is refused when it is read again, never taken for the password.
+        let read = RunSpec::parse(&text).unwrap();
+        for part in [
+            RunSpec { workload: read.workload.clone(), ..RunSpec::new("hello") },
+            RunSpec { target: read.target.clone(), ..RunSpec::new("hello") },
+            RunSpec { load: read.load.clone(), ..RunSpec::new("hello") },
+            RunSpec { connection: read.connection.clone(), ..RunSpec::new("hello") },
+        ] {
+            let error = part.load().map(|_| ()).unwrap_err().to_string();
+            assert!(error.contains("left out when the specification was written"), "{error}");
+        }
     }
 
     #[test]

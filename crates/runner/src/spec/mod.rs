@@ -29,6 +29,7 @@ pub const SPEC_VERSION: u32 = 1;
 /// ```
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
+#[schemars(description = "All that a run is.")]
 pub struct RunSpec {
     /// Version of this form: 1.
     #[serde(default = "spec_version")]
@@ -74,6 +75,9 @@ pub enum WorkloadSource {
         file_name: String,
         /// The text.
         text: String,
+        /// Passwords in it were left out when the specification was written: it cannot be run as it is.
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        passwords_left_out: bool,
     },
 }
 

@@ -51,7 +51,8 @@ impl<S: Sink> Sink for Mapped<'_, S> {
             event @ (Event::Missed(_) | Event::PassedOver | Event::Delivered(_) | Event::Secured(_)) => {
                 self.sink.event(self.owner(below), event);
             }
-            // ZeroMQ acknowledges nothing, repeats nothing, and knows no requests; what is withheld is told for all copies together.
+            // ZeroMQ has no acknowledgements, repetitions or requests. Copies that were withheld are reported as one number for all
+            // subscribers.
             Event::Acknowledged { .. }
             | Event::Unanswered(_)
             | Event::Resent(_)
