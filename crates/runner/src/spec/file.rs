@@ -92,7 +92,10 @@ impl RunSpec {
         }
         // Fails only without a working directory, where a relative path is as good as any.
         if let Ok(here) = std::env::current_dir() {
+            let workload = spec.workload.clone();
             spec.count_paths_from(&here);
+            // Messages name it as it was written.
+            spec.workload = workload;
         }
         spec
     }
@@ -188,6 +191,8 @@ mod tests {
         assert!(error.contains("length") && error.contains('2'), "{error}");
         let error = RunSpec::parse("workload: hello\nwindow: {duration: 5 parsecs}").unwrap_err().to_string();
         assert!(error.contains("5 parsecs"), "{error}");
+        let error = RunSpec::parse("workload: [hello]").unwrap_err().to_string();
+        assert!(error.contains("the path of a workload was expected"), "{error}");
     }
 
     #[test]

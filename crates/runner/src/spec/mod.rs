@@ -65,7 +65,7 @@ pub struct RunSpec {
 
 /// A workload by name, or its text.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(untagged)]
+#[serde(untagged, expecting = "the name or the path of a workload was expected, or its `file_name` and `text`")]
 pub enum WorkloadSource {
     /// A built-in workload, or the path of a workload file.
     Named(String),
