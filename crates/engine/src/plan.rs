@@ -112,6 +112,9 @@ pub const REALTIME_PRIORITY: i32 = 10;
 
 /// Longest wait for a server's answer to one attempt to connect.
 pub const ATTEMPT_LIMIT: Duration = Duration::from_secs(10);
+/// A thread that comes this much later than it meant to has stood still, and perhaps the whole machine (a virtual one that its host
+/// stopped): limits of time that passed meanwhile say nothing of the system.
+pub const STALL: Duration = Duration::from_millis(500);
 
 /// A shard that receives looks at its sockets at least this often. What it finds then was not there at the look before, so
 /// lateness in reading is known to two of these even where a system that stood still sends many messages at once, of which

@@ -15,7 +15,7 @@ use crate::faults::{self, FaultNotes, FaultOutcome};
 use crate::outcome::{
     Followed, GroupTraffic, NodePair, Outcome, PublisherBook, Ramp, Reactions, ShardOutcome, ThreadHealth, Times,
 };
-use crate::plan::RunPlan;
+use crate::plan::{RunPlan, STALL};
 use crate::progress::{Progress, Totals};
 use crate::remote::Launcher;
 use crate::requests;
@@ -217,7 +217,7 @@ impl Conductor<'_> {
         let publishers = phase == Phase::Connect;
         let shards = self.publisher_shards;
         self.worker.tell(Command::Connect, |index| (index < shards) == publishers);
-        let began_ns = clock::monotonic_ns();
+        let (mut began_ns, mut looked_ns) = (clock::monotonic_ns(), clock::monotonic_ns());
         let ramp = Duration::from_secs_f64(wanted as f64 / self.plan.connects_per_s);
         let limit = self.plan.connect_limit + ramp;
         loop {
@@ -226,7 +226,13 @@ impl Conductor<'_> {
                 Phase::Subscribe => totals.subscribed,
                 _ => self.side_online(publishers),
             };
-            let elapsed = Duration::from_nanos(clock::monotonic_ns() - began_ns);
+            let now_ns = clock::monotonic_ns();
+            let stalled_ns = now_ns.saturating_sub(looked_ns);
+            looked_ns = now_ns;
+            if stalled_ns > (STALL + LOOK).as_nanos() as u64 {
+                began_ns += stalled_ns;
+            }
+            let elapsed = Duration::from_nanos(now_ns.saturating_sub(began_ns));
             self.observer.progress(phase, elapsed, None, &totals);
             if up >= wanted {
                 return Gathered::All;

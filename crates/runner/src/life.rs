@@ -1,5 +1,8 @@
 //! Whether the system under test lives to the end of a run, and when it ended if it does not.
 
+use std::thread;
+use std::time::{Duration, Instant};
+
 use pubmark_engine::progress::Totals;
 use pubmark_engine::run::Phase;
 use pubmark_model::fault::{FaultKind, Occurrence};
@@ -7,9 +10,17 @@ use pubmark_model::workload::Workload;
 use pubmark_protocol::clock;
 use pubmark_record::record::SystemEnd;
 use pubmark_systems::end_watch::EndWatch;
+use pubmark_systems::running::RunningSystem;
 
 use crate::recording::EXTERNAL;
 use crate::target::Target;
+
+/// A process that dies closes its connections first: its clients may give up this long before its end can be seen.
+const EXIT_WITHIN: Duration = Duration::from_secs(1);
+/// Longest time from the end of a process to the report of its supervisor.
+const REPORT_WITHIN: Duration = Duration::from_secs(5);
+/// Time between two looks.
+const LOOK: Duration = Duration::from_millis(2);
 
 /// Watches the system while a run goes on.
 pub struct Life {
@@ -67,6 +78,24 @@ impl Life {
                 _ => self.alone_since_ns = None,
             }
             self.is_refused = totals.failing > 0;
+        }
+    }
+
+    /// What the supervisor of a system that was started here reports of its end. Waits for the report where the end was seen, and for the
+    /// end where no client `is_reached` any more.
+    pub fn reported_end(&mut self, running: &mut RunningSystem, is_reached: bool) -> Option<SystemEnd> {
+        let began = Instant::now();
+        loop {
+            let limit = match self.has_ended() {
+                true => REPORT_WITHIN,
+                false if !is_reached && self.processes.is_some() => EXIT_WITHIN,
+                false => Duration::ZERO,
+            };
+            let end = running.own_end();
+            if end.is_some() || began.elapsed() >= limit {
+                return end;
+            }
+            thread::sleep(LOOK);
         }
     }
 

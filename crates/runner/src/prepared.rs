@@ -214,7 +214,7 @@ impl PreparedRun {
         let sides = Sides { publish: self.spoken.publish.shard, subscribe: self.spoken.subscribe.shard };
         let ports = ports_started(&target);
         let life = Life::new(&target, &self.workload, &self.faults);
-        let (outcome, done, carried, held, life) = thread::scope(|scope| {
+        let (outcome, done, carried, held, mut life) = thread::scope(|scope| {
             let conductor = Conductor::start(scope, &self.workload, &self.faults, target.running.as_mut(), linked);
             let mut watch = Watch {
                 observer,
@@ -238,7 +238,8 @@ impl PreparedRun {
         });
         environment.load_after = environment::load();
         let mut outcome = outcome.map_err(|error| not_carried_out(error, self.driven().map(Arc::as_ref)))?;
-        let (window_ns, known) = (outcome.window_ns, target.running.as_mut().and_then(RunningSystem::own_end));
+        let window_ns = outcome.window_ns;
+        let known = target.running.as_mut().and_then(|running| life.reported_end(running, !outcome.unreachable));
         let end = life.end(known, (window_ns.0 > 0).then_some(window_ns.0));
         let log_of = |running: &RunningSystem| format!("; its log ends with:\n{}", running.log_tail());
         let system_ended =

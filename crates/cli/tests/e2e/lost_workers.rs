@@ -3,11 +3,12 @@
 
 use std::time::{Duration, Instant};
 
+use pubmark_testing::assert_count;
 use serde_json::Value;
 
 use crate::support::cluster::{Cluster, WORKLOAD, stop, worker_of};
 use crate::support::place::{Call, Place};
-use crate::support::processes::{children_of, is_there, signal, wait_for};
+use crate::support::processes::{children_of, family_of, is_there, signal, wait_for};
 use crate::support::schema;
 
 /// Longest wait for something to come or to go.
@@ -133,4 +134,24 @@ fn a_node_whose_worker_is_frozen_ends_it_and_says_why() {
     for node in nodes {
         assert_eq!(stop(node).code(), 0);
     }
+}
+
+/// As a virtual machine does whose host stops it: time goes on and nothing else.
+#[test]
+fn a_machine_that_stands_still_while_clients_connect_loses_none_and_blames_nobody() {
+    let place = Place::new();
+    // 2,000 connect a second.
+    let load = ["--set", "publishers=8000", "--rate", "0.01", "--local-nodes", "2", "--system", "builtin"];
+    let run = place.start(&[&["run", "fan-in"], &load[..], &RUN[2..], &["--duration", "1s"]].concat());
+    workers(&run, 2);
+    std::thread::sleep(Duration::from_millis(2_000));
+    let all = family_of(run.pid());
+    all.iter().for_each(|pid| signal(*pid, libc::SIGSTOP));
+    std::thread::sleep(Duration::from_millis(11_000));
+    all.iter().for_each(|pid| signal(*pid, libc::SIGCONT));
+    let called = run.wait();
+    assert!(matches!(called.code(), 0 | 5), "{called:?}");
+    let record = called.json();
+    assert_ne!(check(&record, "V21")["status"], "invalid", "{}", record["verdict"]);
+    assert_count!(record["connections"]["established"] == 8_001, "{}", record["connections"]);
 }

@@ -9,7 +9,7 @@ use super::Shard;
 use super::session::State;
 use super::timers::Task;
 use crate::faults::What;
-use crate::plan::{ATTEMPT_LIMIT, BACKOFF, QUIESCE_LIMIT};
+use crate::plan::{ATTEMPT_LIMIT, BACKOFF, QUIESCE_LIMIT, STALL};
 
 /// How sessions came up before the schedule began. Times are ns of `CLOCK_MONOTONIC`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -118,7 +118,14 @@ impl Shard {
     /// Gives up an attempt that has had its time.
     pub(super) fn end_attempt<C: Clients>(&mut self, clients: &mut C, index: u32, at_ns: u64, now_ns: u64) {
         let limit_ns = ATTEMPT_LIMIT.as_nanos() as u64;
-        if self.sessions[index as usize].state != State::Connecting(at_ns - limit_ns) {
+        match self.sessions[index as usize].state {
+            // A later attempt has a limit of its own.
+            State::Connecting(since_ns) if since_ns + limit_ns <= at_ns => {}
+            _ => return,
+        }
+        // Neither we nor perhaps the system ran meanwhile: the attempt has not had its time.
+        if now_ns.saturating_sub(at_ns) > STALL.as_nanos() as u64 {
+            self.timers.add(now_ns + limit_ns, Task::AttemptLimit(index));
             return;
         }
         clients.disconnect(SessionId(index), Goodbye::Cut, &mut self.at(now_ns));

@@ -29,6 +29,17 @@ pub fn children_of(parent: u32) -> Vec<u32> {
         .collect()
 }
 
+/// A process, what it started, and what these started.
+pub fn family_of(parent: u32) -> Vec<u32> {
+    let mut found = vec![parent];
+    let mut next = 0;
+    while let Some(pid) = found.get(next) {
+        found.extend(children_of(*pid));
+        next += 1;
+    }
+    found
+}
+
 /// Does it run, or can it still?
 pub fn is_there(pid: u32) -> bool {
     state_and_parent(pid).is_some_and(|(state, _)| state != 'Z')
