@@ -41,6 +41,7 @@ impl Books {
             receiver: Receiver::new(
                 &[Audience { number: 0, heard, filters: 1, shared: false }],
                 groups,
+                vec![header::FULL as u32; usize::from(types)].into(),
                 Arc::clone(&announced),
                 RUN,
             ),

@@ -246,6 +246,8 @@ pub struct Counters {
     pub retained_replay: u64,
     /// Messages not of this run, or not ours.
     pub foreign: u64,
+    /// Messages of ours that arrived shorter than their publisher sends any.
+    pub truncated: u64,
     /// Connections with a will that ended without a goodbye.
     pub wills_due: u64,
     /// Measured messages that their senders kept back, as nobody at the other end had asked for them.
@@ -317,6 +319,7 @@ impl Counters {
         }
         self.retained_replay += other.retained_replay;
         self.foreign += other.foreign;
+        self.truncated += other.truncated;
         self.wills_due += other.wills_due;
         self.withheld += other.withheld;
         self.passed_over += other.passed_over;

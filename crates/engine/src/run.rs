@@ -417,6 +417,7 @@ pub(crate) fn put_together(plan: &RunPlan, shards: Vec<(usize, ShardOutcome)>, w
     books.delivery.overlap = counters.overlap;
     books.delivery.retained_replay = counters.retained_replay;
     books.delivery.foreign = counters.foreign + books.never_sent;
+    books.delivery.truncated = counters.truncated;
     let faults = faults.map(|mut notes| FaultOutcome {
         books: faults::by_segment(plan, &publishers, &sides, std::mem::take(&mut notes.tallies)),
         planned: Arc::clone(&plan.faults),

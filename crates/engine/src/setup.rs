@@ -467,8 +467,14 @@ impl Common<'_> {
             publishers,
             follows: plan.follows,
             reacting,
-            receiver: Receiver::new(audiences, Arc::clone(&self.groups), Arc::clone(&self.announced), plan.run_id)
-                .from_nodes(self.nodes.clone()),
+            receiver: Receiver::new(
+                audiences,
+                Arc::clone(&self.groups),
+                plan.workload.devices.iter().map(|group| group.size.lower_bound()).collect(),
+                Arc::clone(&self.announced),
+                plan.run_id,
+            )
+            .from_nodes(self.nodes.clone()),
             requests: ShardRequests::new(vec![]),
             seed: plan.seed,
             run: plan.run_id,

@@ -101,6 +101,17 @@ impl SizeDistribution {
         }
     }
 
+    /// The smallest size that can be drawn, before it is raised to the header's.
+    pub fn lower_bound(&self) -> u32 {
+        match self {
+            SizeDistribution::Fixed(size) => *size,
+            SizeDistribution::Normal { floor, .. } => *floor,
+            SizeDistribution::Lognormal { .. } => 0,
+            SizeDistribution::Uniform { min, .. } => *min,
+            SizeDistribution::Empirical(sizes) => sizes.iter().copied().min().unwrap_or(0),
+        }
+    }
+
     /// A size that draws exceed with negligible probability (mean + 6 sd where unbounded), for limits.
     pub fn upper_bound(&self) -> u32 {
         match self {

@@ -423,6 +423,9 @@ pub struct Delivery {
     pub retained_replay: u64,
     /// Messages of another run, or not ours.
     pub foreign: u64,
+    /// Messages that arrived shorter than their publisher sends any; not part of delivered.
+    #[serde(default)]
+    pub truncated: u64,
     /// Sent while a subscription held no session, and not delivered to it; not part of expected.
     pub absent: u64,
     /// Copies of refused messages that were delivered all the same; not part of delivered.

@@ -40,7 +40,7 @@ pub const TABLES: [CsvTable; 8] = [
 /// A count of the books with its name in the record.
 type BookColumn = (&'static str, fn(&Delivery) -> u64);
 
-const BOOKS: [BookColumn; 18] = [
+const BOOKS: [BookColumn; 19] = [
     ("offered", |books| books.offered),
     ("sent", |books| books.sent),
     ("skipped_planned", |books| books.skipped_planned),
@@ -56,6 +56,7 @@ const BOOKS: [BookColumn; 18] = [
     ("out_of_order", |books| books.out_of_order),
     ("overlap", |books| books.overlap),
     ("retained_replay", |books| books.retained_replay),
+    ("truncated", |books| books.truncated),
     ("foreign", |books| books.foreign),
     ("absent", |books| books.absent),
     ("delivered_after_refusal", |books| books.delivered_after_refusal),

@@ -130,6 +130,7 @@ pub fn further_counts(books: &Delivery) -> Vec<Outcome> {
         outcome("out of order", "arrived after a later message of their stream", books.out_of_order),
         outcome("overlap", "further copies by a second matching filter", books.overlap),
         outcome("retained replay", "retained messages replayed on subscribing", books.retained_replay),
+        outcome("truncated", "arrived shorter than they were sent", books.truncated),
         outcome("foreign", "messages of another run or client", books.foreign),
         outcome("absent", "sent while a subscription held no session", books.absent),
         outcome("after refusal", "refused, delivered all the same", books.delivered_after_refusal),

@@ -52,7 +52,7 @@ impl JetStream {
     ) -> Result<(), Cause> {
         let answer = read(message)?.map_err(Cause::Refused)?;
         let Some(kept) = usize::try_from(number).ok().and_then(|number| self.streams.values_mut().nth(number)) else {
-            return Err(Cause::Protocol(format!("an answer about stream {number}, which there is not")));
+            return Err(Cause::Protocol(format!("an answer about stream {number}, which does not exist")));
         };
         self.is_kept &= kept.created == answer.created;
         kept.created = answer.created;
@@ -89,7 +89,7 @@ impl JetStream {
         let answer = read(message)?;
         let index = usize::try_from(index).unwrap_or(usize::MAX);
         let Some(listener) = self.listeners.get(index) else {
-            return Err(Cause::Protocol(format!("an answer about consumer {index}, which there is not")));
+            return Err(Cause::Protocol(format!("an answer about consumer {index}, which does not exist")));
         };
         let granted = answer.map(|_| listener.qos);
         self.made += usize::from(granted.is_ok());

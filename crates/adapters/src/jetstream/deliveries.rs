@@ -22,7 +22,7 @@ impl JetStream {
         let number = message.subscription.checked_sub(INBOX + 1).and_then(|index| usize::try_from(index).ok());
         let Some((index, listener)) = number.and_then(|index| Some((index, self.listeners.get(index)?))) else {
             return Err(Cause::Protocol(format!(
-                "a message of subscription {}, which there is not",
+                "a message of subscription {}, which does not exist",
                 message.subscription
             )));
         };

@@ -126,6 +126,11 @@ impl Dialect for Nats {
         sink: &mut impl Sink,
     ) -> Result<(), Cause> {
         match *operation {
+            // Numbers of subscriptions begin at 1, and none is ever given back.
+            Operation::Message(message) if !(1..=self.subscriptions.len() as u64).contains(&message.subscription) => {
+                let number = message.subscription;
+                Err(Cause::Protocol(format!("a message of subscription {number}, which does not exist")))
+            }
             Operation::Message(message) if link.phase == Phase::Open => {
                 self.hand_on(link, &message, times, sink);
                 Ok(())

@@ -267,6 +267,8 @@ fn servers_that_carry_messages_and_lie_about_them() {
         let count = |name: &str| delivery[name].as_u64().unwrap_or(0);
         match lie {
             Lie::Copies => assert_count_eq!((count("delivered"), count("duplicated")), (20, 20 * 99), "{delivery}"),
+            Lie::Cut => assert_count_eq!((count("delivered"), count("truncated")), (0, 20), "{delivery}"),
+            Lie::Elsewhere => assert_count_eq!(count("delivered"), 0, "{delivery}"),
             _ => assert_count!(count("delivered") <= 20, "{lie:?}: {delivery}"),
         }
     }

@@ -98,6 +98,8 @@ pub struct Receiver {
     pub ledger: Ledger,
     /// Group of each publisher of the fleet.
     groups: Arc<[u16]>,
+    /// The smallest payload that a device of each group sends, bytes.
+    smallest: Arc<[u32]>,
     /// Node of each publisher of the fleet, in a run on several.
     nodes: Option<Arc<[u16]>>,
     /// How far publishers of this process have come, and a copy of it by publisher, as far as it was looked at.
@@ -128,7 +130,13 @@ pub fn type_row(types: &mut [Option<Box<TypeTimes>>], group: u16) -> &mut TypeTi
 
 impl Receiver {
     /// Books for audiences.
-    pub fn new(audiences: &[Audience], groups: Arc<[u16]>, announced: Arc<Announced>, run: u32) -> Receiver {
+    pub fn new(
+        audiences: &[Audience],
+        groups: Arc<[u16]>,
+        smallest: Arc<[u32]>,
+        announced: Arc<Announced>,
+        run: u32,
+    ) -> Receiver {
         let mut base = 0;
         let mut streams = Vec::with_capacity(audiences.len());
         for audience in audiences {
@@ -145,6 +153,7 @@ impl Receiver {
             known: vec![0; if audiences.is_empty() { 0 } else { groups.len() }],
             announced,
             groups,
+            smallest,
             nodes: None,
             run,
         }
@@ -219,8 +228,13 @@ impl Receiver {
             figures.counters.retained_replay += 1;
             return None;
         }
-        let measured = window.measures(header.chain_due_ns());
         let group = self.groups[header.publisher as usize];
+        // What arrives without its end has not arrived.
+        if delivery.payload.len() < self.smallest[usize::from(group)] as usize {
+            figures.counters.truncated += 1;
+            return None;
+        }
+        let measured = window.measures(header.chain_due_ns());
         match self.ledger.enter(stream, header.sequence) {
             Arrival::Duplicate => {
                 // Further copies fill the books of further filters; what fits in none of them is a duplicate.
@@ -321,13 +335,15 @@ mod tests {
     use super::*;
 
     const RUN: u32 = 7;
+    const SMALLEST: u32 = 16;
 
     fn receiver(shared: bool) -> Receiver {
         let heard: Arc<[Heard]> = [Heard { publisher: 0, filters: 1 }].into();
         let announced = Announced::new(1);
         announced.begin(0);
         announced.announce(0, 3);
-        Receiver::new(&[Audience { number: 5, heard, filters: 1, shared }], [0].into(), Arc::new(announced), RUN)
+        let audience = Audience { number: 5, heard, filters: 1, shared };
+        Receiver::new(&[audience], [0].into(), [SMALLEST].into(), Arc::new(announced), RUN)
     }
 
     /// Enters messages of publisher 0 and gives the counters.
@@ -373,6 +389,17 @@ mod tests {
         receiver.announced.announce(0, 4);
         let counters = counted(&mut receiver, &[4]);
         assert_eq!((counters.foreign, counters.delivered_in_window), (0, 1));
+    }
+
+    #[test]
+    fn a_message_without_its_end_is_not_delivered() {
+        let mut receiver = receiver(false);
+        receiver.smallest = [SMALLEST + 1].into();
+        let counters = counted(&mut receiver, &[1, 2]);
+        assert_eq!((counters.truncated, counters.delivered_in_window, counters.foreign), (2, 0, 0));
+        receiver.smallest = [SMALLEST].into();
+        let counters = counted(&mut receiver, &[1, 2]);
+        assert_eq!((counters.truncated, counters.delivered_in_window), (0, 2));
     }
 
     #[test]

@@ -73,6 +73,13 @@ pub(super) fn foreign(record: &Record) -> Option<Found> {
     })
 }
 
+pub(super) fn truncated(record: &Record) -> Option<Found> {
+    (record.delivery.truncated > 0).then(|| {
+        let text = format!("{} messages arrived shorter than they were sent", count(record.delivery.truncated));
+        (text, "see the system's limits of a message's size; report it to its authors with the record".to_string())
+    })
+}
+
 pub(super) fn left_in_sockets(record: &Record) -> Option<Found> {
     (record.socket_unsent_bytes > 0).then(|| {
         let text = format!("{} bytes were still in our sockets at the end", count(record.socket_unsent_bytes));

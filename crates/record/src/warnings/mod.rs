@@ -58,7 +58,7 @@ pub fn warnings(record: &Record) -> Vec<Warning> {
 }
 
 /// Every kind of warning.
-pub const WARNINGS: [WarningKind; 18] = [
+pub const WARNINGS: [WarningKind; 19] = [
     WarningKind {
         code: "W01",
         title: "too few samples for a percentile",
@@ -202,5 +202,14 @@ pub const WARNINGS: [WarningKind; 18] = [
                   and not looked at.",
         remedy: "Wait longer with `--warmup`, or lower the rate; the chart `Was latency steady?` of the report shows it.",
         find: measurement::not_steady,
+    },
+    WarningKind {
+        code: "W19",
+        title: "messages cut short",
+        meaning: "Messages arrived with a whole header and fewer bytes than their publisher sends in any message. They are not \
+                  counted as delivered. Where the workload draws sizes, one that was cut to a size that could have been drawn \
+                  is not noticed.",
+        remedy: "See the system's limits of a message's size; report it to its authors with the record.",
+        find: messages::truncated,
     },
 ];

@@ -18,7 +18,7 @@ fn the_sample_has_no_warning() {
 #[test]
 fn each_cause_raises_its_own_warning_and_only_it() {
     type Change = fn(&mut Record);
-    let causes: [(&str, Change); 18] = [
+    let causes: [(&str, Change); 19] = [
         ("W01", |record| {
             record.latency_us = Some(Shape { median_us: 300.0, tail: 0.2, count: 5_000 }.summary());
         }),
@@ -38,6 +38,7 @@ fn each_cause_raises_its_own_warning_and_only_it() {
         ("W12", |record| record.socket_unsent_bytes = 1),
         ("W13", |record| record.environment.load_before = Some(2.1)),
         ("W15", |record| record.delivery.delivered_after_refusal = 1),
+        ("W19", |record| record.delivery.truncated = 1),
         ("W18", |record| record.series[2..4].iter_mut().for_each(|bin| bin.p50_us = Some(500_000.0))),
     ];
     for (code, change) in causes {
