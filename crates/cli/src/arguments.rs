@@ -1,9 +1,11 @@
 //! The command line: one variant a verb; what a verb takes stands beside what it does.
 
-use clap::{Parser, Subcommand};
+use clap::{CommandFactory as _, Parser, Subcommand};
 
 use crate::commands;
 use crate::exit_code;
+use crate::failure::Outcome;
+use crate::printer::Printer;
 
 /// Which publish/subscribe system to deploy for your IoT devices, and how far to
 /// believe the answer
@@ -44,4 +46,48 @@ pub enum Verb {
     Worker(commands::worker::Worker),
     #[command(hide = true)]
     Reference(commands::reference::Reference),
+}
+
+impl Verb {
+    /// Does the verb's work.
+    pub fn perform(self, printer: &Printer) -> Outcome {
+        match self {
+            Verb::Demo(demo) => demo.perform(printer),
+            Verb::Run(run) => run.perform(printer),
+            Verb::Compare(compare) => compare.perform(printer),
+            Verb::Experiment(experiment) => experiment.perform(printer),
+            Verb::Check(check) => check.perform(printer),
+            Verb::Capacity(capacity) => capacity.perform(printer),
+            #[cfg(feature = "cluster")]
+            Verb::Node(node) => node.perform(printer),
+            #[cfg(feature = "cluster")]
+            Verb::Cluster(cluster) => cluster.perform(printer),
+            #[cfg(feature = "cluster")]
+            Verb::Deploy(deploy) => deploy.perform(printer),
+            Verb::Report(report) => report.perform(printer),
+            Verb::List(list) => list.perform(printer),
+            Verb::Install(install) => install.perform(printer),
+            Verb::Explain(explain) => explain.perform(printer),
+            Verb::Doctor(doctor) => doctor.perform(printer),
+            Verb::Schema(schema) => schema.perform(printer),
+            Verb::Broker(broker) => broker.perform(),
+            Verb::Keeper(keeper) => keeper.perform(),
+            Verb::Worker(worker) => worker.perform(),
+            Verb::Reference(reference) => reference.perform(&mut Arguments::command(), printer),
+        }
+    }
+
+    /// Was it asked to say nothing but the result?
+    pub fn is_quiet(&self) -> bool {
+        match self {
+            Verb::Demo(demo) => demo.quiet,
+            Verb::Run(run) => run.quiet,
+            Verb::Compare(compare) => compare.quiet,
+            Verb::Experiment(experiment) => experiment.quiet,
+            Verb::Capacity(capacity) => capacity.quiet,
+            #[cfg(feature = "cluster")]
+            Verb::Node(node) => node.quiet,
+            _ => false,
+        }
+    }
 }

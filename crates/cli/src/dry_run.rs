@@ -230,7 +230,7 @@ fn faults(workload: &Workload, occurrences: &[Occurrence]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::printer::COLUMNS;
+    use crate::wrapping::COLUMNS;
     use pubmark_model::fault::{self, choice::FaultChoice};
     use pubmark_model::link::choice::LinkChoice;
     use pubmark_model::load::{self, LoadOptions};

@@ -37,8 +37,8 @@ fn main() -> ExitCode {
         Ok(arguments) => arguments,
         Err(error) => return unread(&error),
     };
-    let printer = Printer::new(commands::is_quiet(&arguments.verb));
-    match commands::perform(arguments.verb, &printer) {
+    let printer = Printer::new(arguments.verb.is_quiet());
+    match arguments.verb.perform(&printer) {
         Ok(code) => code.into(),
         Err(failure) => {
             printer.failure(&failure);

@@ -9,10 +9,7 @@ use pubmark_record::plain;
 
 use crate::exit_code::ExitCode;
 use crate::failure::Failure;
-use crate::wrapping::wrap_lines;
-
-/// Columns that text is made for where the terminal does not say.
-pub const COLUMNS: usize = 80;
+use crate::wrapping::{COLUMNS, wrap_lines};
 
 /// Where text goes, and whether it may carry colour.
 #[derive(Clone, Debug)]

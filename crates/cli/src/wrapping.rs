@@ -1,6 +1,7 @@
 //! Text that stays within a terminal's width.
 
-use crate::printer::COLUMNS;
+/// Columns that text is made for where the terminal does not say.
+pub const COLUMNS: usize = 80;
 
 /// Breaks `words` at spaces: the first line begins with `first`, further ones with `indent` spaces. Ends with a line end.
 pub fn wrap(first: &str, indent: usize, words: &str) -> String {

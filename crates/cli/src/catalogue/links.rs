@@ -51,7 +51,7 @@ pub fn markdown() -> Result<String, Failure> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::printer::COLUMNS;
+    use crate::wrapping::COLUMNS;
 
     #[test]
     fn the_table_names_every_preset_with_its_source_and_fits_a_terminal() {

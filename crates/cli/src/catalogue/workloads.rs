@@ -94,6 +94,6 @@ mod tests {
                 assert!(text.contains(&typed), "{}: {typed} is missing", row.name);
             }
         }
-        assert!(text.lines().all(|line| line.chars().count() <= crate::printer::COLUMNS), "{text}");
+        assert!(text.lines().all(|line| line.chars().count() <= crate::wrapping::COLUMNS), "{text}");
     }
 }

@@ -6,7 +6,8 @@ use pubmark_record::codes;
 use crate::catalogue::links;
 use crate::exit_code::ExitCode;
 use crate::failure::{Failure, Outcome};
-use crate::printer::{COLUMNS, Printer};
+use crate::printer::Printer;
+use crate::wrapping::COLUMNS;
 
 /// Explain a code of a verdict or a warning, or a built-in link.
 ///

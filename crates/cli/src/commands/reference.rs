@@ -2,15 +2,15 @@
 
 use std::path::{Path, PathBuf};
 
-use clap::{Args, CommandFactory as _};
+use clap::{Args, Command};
 use pubmark_record::store;
 
-use crate::arguments::Arguments;
 use crate::commands::list::Table;
 use crate::commands::schema::Of;
 use crate::exit_code::ExitCode;
 use crate::failure::{Failure, Outcome};
-use crate::printer::{COLUMNS, Printer};
+use crate::printer::Printer;
+use crate::wrapping::COLUMNS;
 
 /// Write the generated pages of docs/reference.
 #[derive(Debug, Args)]
@@ -23,34 +23,34 @@ pub struct Reference {
     pub check: bool,
 }
 
-/// A page: its file, and what it says.
-type Page = (&'static str, fn() -> Result<String, Failure>);
+/// A page: its file, and its text, of the program's arguments.
+type Page = (&'static str, fn(&mut Command) -> Result<String, Failure>);
 
 /// The pages. A new one is a row here.
 const PAGES: &[Page] = &[
     ("cli.md", command_line),
-    ("workloads.md", || Table::Workloads.markdown()),
-    ("systems.md", || Table::Systems.markdown()),
-    ("protocols.md", || Table::Protocols.markdown()),
-    ("experiments.md", || Table::Experiments.markdown()),
-    ("links.md", || Table::Links.markdown()),
-    ("exit-codes.md", || Table::ExitCodes.markdown()),
-    ("verdicts.md", || Ok(pubmark_record::codes::reference())),
-    ("workload.schema.json", || Ok(Of::Workload.text())),
-    ("run.schema.json", || Ok(Of::Run.text())),
-    ("experiment.schema.json", || Ok(Of::Experiment.text())),
-    ("record.schema.json", || Ok(Of::Record.text())),
-    ("capacity-record.schema.json", || Ok(Of::CapacityRecord.text())),
-    ("experiment-record.schema.json", || Ok(Of::ExperimentRecord.text())),
+    ("workloads.md", |_| Table::Workloads.markdown()),
+    ("systems.md", |_| Table::Systems.markdown()),
+    ("protocols.md", |_| Table::Protocols.markdown()),
+    ("experiments.md", |_| Table::Experiments.markdown()),
+    ("links.md", |_| Table::Links.markdown()),
+    ("exit-codes.md", |_| Table::ExitCodes.markdown()),
+    ("verdicts.md", |_| Ok(pubmark_record::codes::reference())),
+    ("workload.schema.json", |_| Ok(Of::Workload.text())),
+    ("run.schema.json", |_| Ok(Of::Run.text())),
+    ("experiment.schema.json", |_| Ok(Of::Experiment.text())),
+    ("record.schema.json", |_| Ok(Of::Record.text())),
+    ("capacity-record.schema.json", |_| Ok(Of::CapacityRecord.text())),
+    ("experiment-record.schema.json", |_| Ok(Of::ExperimentRecord.text())),
 ];
 
 impl Reference {
     /// Writes the pages, or names those that differ.
-    pub fn perform(self, printer: &Printer) -> Outcome {
+    pub fn perform(self, program: &mut Command, printer: &Printer) -> Outcome {
         let mut differing = Vec::new();
         for (name, page) in PAGES {
             let path = self.folder.join(name);
-            let wanted = page()?;
+            let wanted = page(program)?;
             if std::fs::read_to_string(&path).is_ok_and(|present| present == wanted) {
                 continue;
             }
@@ -74,8 +74,8 @@ fn write(path: &Path, text: &str) -> Result<(), Failure> {
 }
 
 /// The page of the command line: the long help of every verb that is shown.
-fn command_line() -> Result<String, Failure> {
-    let mut program = Arguments::command().term_width(COLUMNS);
+fn command_line(program: &mut Command) -> Result<String, Failure> {
+    let mut program = program.clone().term_width(COLUMNS);
     program.build();
     let mut text = String::from("# Command line\n\n```text\n");
     text.push_str(program.render_long_help().to_string().trim_end());

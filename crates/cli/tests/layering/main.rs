@@ -2,6 +2,8 @@
 
 #![allow(clippy::unwrap_used, reason = "a failed unwrap is a failed test")]
 
+mod circles;
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::process::Command;
 
