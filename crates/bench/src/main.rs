@@ -38,8 +38,8 @@ fn main() -> ExitCode {
     let result = match words.as_slice() {
         ["child", kind, order] => serve(kind, order),
         ["loop", messages] => count_loop(messages),
-        // Asked by the systems that are started from here: see `pubmark_systems::keeper`.
-        ["keeper"] => pubmark_systems::keeper::serve().map_err(|error| error.to_string()),
+        // Asked by the systems that are started from here: see `pubmark_systems::supervisor`.
+        ["supervisor"] => pubmark_systems::supervisor::serve().map_err(|error| error.to_string()),
         // How the system `coap` starts itself, which is this program here.
         ["broker", "--protocol", "coap", options @ ..] => serve_coap(options),
         ["insert", table, page] => insert::insert(table, page),

@@ -41,7 +41,7 @@ pub enum Verb {
     #[command(hide = true)]
     Broker(commands::broker::Broker),
     #[command(hide = true)]
-    Keeper(commands::keeper::Keeper),
+    Supervisor(commands::supervisor::Supervisor),
     #[command(hide = true)]
     Worker(commands::worker::Worker),
     #[command(hide = true)]
@@ -71,7 +71,7 @@ impl Verb {
             Verb::Doctor(doctor) => doctor.perform(printer),
             Verb::Schema(schema) => schema.perform(printer),
             Verb::Broker(broker) => broker.perform(),
-            Verb::Keeper(keeper) => keeper.perform(),
+            Verb::Supervisor(supervisor) => supervisor.perform(),
             Verb::Worker(worker) => worker.perform(),
             Verb::Reference(reference) => reference.perform(&mut Arguments::command(), printer),
         }

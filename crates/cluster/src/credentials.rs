@@ -233,7 +233,7 @@ pub fn fresh(days: u32) -> Result<[Files; 2], ClusterError> {
     let unusable = |why: String| ClusterError::Credentials { path: PathBuf::from("certificates"), why };
     let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default().saturating_sub(DAY);
     let until = since + DAY * (days.clamp(1, MOST_VALID_DAYS) + 1);
-    let made = Made::new((since, until), (since, until)).map_err(|error| unusable(error.to_string()))?;
+    let made = Issued::new((since, until), (since, until)).map_err(|error| unusable(error.to_string()))?;
     let mut number = [0; TOKEN_BYTES];
     SystemRandom::new().fill(&mut number).map_err(|_| unusable("the system has no random numbers".to_owned()))?;
     let token: String = number.iter().map(|byte| format!("{byte:02x}")).chain(["\n".to_owned()]).collect();
@@ -269,15 +269,15 @@ fn write(path: PathBuf, text: &str) -> Result<(), ClusterError> {
 }
 
 /// Certificates and keys, as PEM.
-struct Made {
+struct Issued {
     authority: String,
     coordinator: [String; 2],
     node: [String; 2],
 }
 
-impl Made {
+impl Issued {
     /// The coordinator's and the nodes' valid between two times since 1970 each.
-    fn new(of_coordinator: (Duration, Duration), of_nodes: (Duration, Duration)) -> Result<Made, rcgen::Error> {
+    fn new(of_coordinator: (Duration, Duration), of_nodes: (Duration, Duration)) -> Result<Issued, rcgen::Error> {
         let valid = |params: &mut CertificateParams, (since, until)| {
             let epoch = rcgen::date_time_ymd(1970, 1, 1);
             (params.not_before, params.not_after) = (epoch + since, epoch + until);
@@ -299,7 +299,7 @@ impl Made {
             let key = KeyPair::generate()?;
             Ok::<_, rcgen::Error>([params.signed_by(&key, &issuer)?.pem(), key.serialize_pem()])
         };
-        Ok(Made {
+        Ok(Issued {
             authority: authority_certificate.pem(),
             coordinator: signed(COORDINATOR, ExtendedKeyUsagePurpose::ServerAuth, of_coordinator)?,
             node: signed("node.pubmark", ExtendedKeyUsagePurpose::ClientAuth, of_nodes)?,
@@ -318,7 +318,7 @@ pub(crate) fn is_same(one: &str, other: &str) -> bool {
 #[cfg(test)]
 #[allow(clippy::unwrap_used)]
 pub(crate) fn ends_valid(of_coordinator: (Duration, Duration), of_nodes: (Duration, Duration)) -> [Credentials; 2] {
-    let Made { authority, coordinator, node } = Made::new(of_coordinator, of_nodes).unwrap();
+    let Issued { authority, coordinator, node } = Issued::new(of_coordinator, of_nodes).unwrap();
     [coordinator, node].map(|[certificate, key]| Credentials {
         folder: PathBuf::from("folder"),
         authority: authority.clone(),

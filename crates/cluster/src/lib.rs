@@ -23,6 +23,6 @@ mod stubs {
 }
 
 pub use announcement::Announcement;
-pub use coordinator::{Cluster, Event, NodeInfo, Traffic, Wanted};
+pub use coordinator::{Cluster, Event, NodeInfo, NodesRequired, Traffic};
 pub use credentials::Credentials;
 pub use error::{ClusterError, Objection, Refusal};

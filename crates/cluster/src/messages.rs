@@ -13,13 +13,13 @@ pub const PIECE_BYTES: usize = 16 << 10;
 #[derive(Clone, PartialEq, prost::Message)]
 pub struct FromNode {
     /// What it says.
-    #[prost(oneof = "Said", tags = "1, 2, 3, 4, 5, 6, 7, 8")]
-    pub said: Option<Said>,
+    #[prost(oneof = "NodeMessage", tags = "1, 2, 3, 4, 5, 6, 7, 8")]
+    pub message: Option<NodeMessage>,
 }
 
 /// What a node says.
 #[derive(Clone, PartialEq, prost::Oneof)]
-pub enum Said {
+pub enum NodeMessage {
     /// It is there; said once, first.
     #[prost(message, tag = "1")]
     Join(Join),
@@ -50,13 +50,13 @@ pub enum Said {
 #[derive(Clone, PartialEq, prost::Message)]
 pub struct ToNode {
     /// What is said.
-    #[prost(oneof = "Told", tags = "1, 2, 3, 4, 5, 6, 7")]
-    pub told: Option<Told>,
+    #[prost(oneof = "CoordinatorMessage", tags = "1, 2, 3, 4, 5, 6, 7")]
+    pub message: Option<CoordinatorMessage>,
 }
 
 /// What a node is told.
 #[derive(Clone, PartialEq, prost::Oneof)]
-pub enum Told {
+pub enum CoordinatorMessage {
     /// It has joined.
     #[prost(message, tag = "1")]
     Welcome(Welcome),
@@ -288,8 +288,8 @@ mod tests {
 
         #[test]
         fn what_is_said_is_understood(number in any::<u32>(), bytes in prop::collection::vec(any::<u8>(), 0..100), asked_ns in any::<u64>()) {
-            for said in [Said::Piece(Piece { number, bytes: bytes.clone() }), Said::Ask(Ask { asked_ns }), Said::Ended(Ended { number, why: String::new() })] {
-                let message = FromNode { said: Some(said) };
+            for said in [NodeMessage::Piece(Piece { number, bytes: bytes.clone() }), NodeMessage::Ask(Ask { asked_ns }), NodeMessage::Ended(Ended { number, why: String::new() })] {
+                let message = FromNode { message: Some(said) };
                 prop_assert_eq!(FromNode::decode(&message.encode_to_vec()[..]), Ok(message));
             }
         }

@@ -18,7 +18,7 @@ use std::time::{Duration, Instant};
 
 use pubmark_cluster::credentials::{self, COORDINATOR_FOLDER, NODE_FOLDER};
 use pubmark_cluster::node::{self, NodeSettings, Whereabouts};
-use pubmark_cluster::{Cluster, ClusterError, Credentials, Wanted};
+use pubmark_cluster::{Cluster, ClusterError, Credentials, NodesRequired};
 use pubmark_engine::progress::Progress;
 use pubmark_engine::remote;
 
@@ -103,7 +103,7 @@ impl Bed {
         };
         let began = Instant::now();
         let processes = (0..nodes).step_by(in_one).map(start).collect();
-        cluster.gather(Wanted { nodes, observers: 0 }, LIMIT, &AtomicBool::new(false), &mut |_| {}).unwrap();
+        cluster.gather(NodesRequired { nodes, observers: 0 }, LIMIT, &AtomicBool::new(false), &mut |_| {}).unwrap();
         Bed { cluster, processes, _folder: folder, joined_in: began.elapsed() }
     }
 
@@ -289,7 +289,8 @@ fn another_version_is_refused_and_both_sides_say_why() {
     settings.name = "x".repeat(65);
     let name = attend(&settings).to_string();
     assert!(name.contains("a name has 1 to 64 letters"), "{name}");
-    let missing = cluster.gather(Wanted { nodes: 1, observers: 0 }, Duration::ZERO, &stop, &mut |_| {}).unwrap_err();
+    let missing =
+        cluster.gather(NodesRequired { nodes: 1, observers: 0 }, Duration::ZERO, &stop, &mut |_| {}).unwrap_err();
     let ClusterError::Missing { refused, .. } = missing else { panic!("{missing}") };
     let said: Vec<String> = refused.iter().map(ToString::to_string).collect();
     assert!(said[0].contains("`old` at 127.0.0.1") && said[0].contains("pubmark 1.2.3"), "{said:?}");

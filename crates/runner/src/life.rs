@@ -44,7 +44,7 @@ impl Life {
         let ends =
             |fault: &Occurrence| matches!(workload.faults[fault.fault].kind, FaultKind::Kill | FaultKind::Restart);
         Life {
-            processes: target.running.as_ref().map(|running| EndWatch::new(&running.cost_places())),
+            processes: target.running.as_ref().map(|running| EndWatch::new(&running.cost_sources())),
             is_broken: faults.iter().any(ends),
             ended_ns: None,
             // Where connections are broken on purpose, a lost one says nothing.
@@ -99,7 +99,7 @@ impl Life {
         }
     }
 
-    /// How it ended, with when; `known` is what its keeper says. `start_ns` is the start of the measured window, if it began.
+    /// How it ended, with when; `known` is what its supervisor says. `start_ns` is the start of the measured window, if it began.
     pub fn end(&self, known: Option<SystemEnd>, start_ns: Option<u64>) -> Option<SystemEnd> {
         let since = |ns: Option<u64>| Some((ns? as f64 - start_ns? as f64) / 1e9);
         if let Some(end) = known {

@@ -41,7 +41,7 @@ impl Sampling {
         sees_clients: bool,
     ) -> Result<Sampling, RunError> {
         let host = node_exporter.map(watch).transpose()?;
-        let places = target.running.as_ref().map(|running| running.cost_places()).unwrap_or_default();
+        let places = target.running.as_ref().map(|running| running.cost_sources()).unwrap_or_default();
         let both = target.publish_at.endpoints().iter().chain(target.subscribe_at.endpoints().iter());
         // Each once, or traffic would be counted twice.
         let ports: BTreeSet<u16> = both.map(|endpoint| endpoint.address.port()).collect();

@@ -347,7 +347,7 @@ fn started(
         profile: spec.target.profile.as_str().to_owned(),
         credentials: login,
         stop: Some(Arc::clone(&host.stop)),
-        keeper: host.program.clone(),
+        supervisor: host.program.clone(),
         back_end: spec.target.back_end.map(Into::into),
         image: spec.target.image.clone(),
         topology: spec.target.topology.unwrap_or_default(),

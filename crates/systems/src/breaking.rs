@@ -6,11 +6,11 @@ use std::time::{Duration, Instant};
 
 use crate::container;
 use crate::error::SystemError;
-use crate::keeper::held::{End, Held};
-use crate::keeper::messages::Work;
 use crate::launch::Contained;
 use crate::process::Stopped;
 use crate::running::{RunningSystem, log_tail};
+use crate::supervisor::messages::Work;
+use crate::supervisor::supervised::{End, Supervised};
 
 impl RunningSystem {
     /// Kills a server (from 0), or all, without asking (SIGKILL), and waits until they are gone.
@@ -131,7 +131,7 @@ const ATTEMPTS: u32 = 3;
 /// Starts a container again and waits until it runs, or has ended by itself. Where the engine itself fails it is asked again:
 /// podman 4.3.1 was seen once, on a busy machine, to fail with "failed to connect to container's attach socket: connection
 /// refused".
-fn start_container(held: &mut Held, work: &Work, contained: &Contained, log: &Path) -> Result<(), SystemError> {
+fn start_container(held: &mut Supervised, work: &Work, contained: &Contained, log: &Path) -> Result<(), SystemError> {
     for _ in 0..ATTEMPTS {
         held.start(work)?;
         if has_begun(held, contained)? {
@@ -142,12 +142,12 @@ fn start_container(held: &mut Held, work: &Work, contained: &Contained, log: &Pa
 }
 
 /// Waits until a container runs or has ended; `false` if its engine failed.
-fn has_begun(held: &mut Held, contained: &Contained) -> Result<bool, SystemError> {
+fn has_begun(held: &mut Supervised, contained: &Contained) -> Result<bool, SystemError> {
     let deadline = Instant::now() + container::QUESTION;
     loop {
         match held.ended() {
             Some(End::Status(status)) => return Ok(status.code() != Some(container::FAILED)),
-            Some(End::WithKeeper) => return Ok(true),
+            Some(End::WithSupervisor) => return Ok(true),
             None if contained.engine.ended(&contained.name)?.is_none() => return Ok(true),
             None if Instant::now() >= deadline => {
                 let outcome = format!("did not start it within {} s", container::QUESTION.as_secs());

@@ -2,7 +2,7 @@
 
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 
-use crate::cgroup::CostPlace;
+use crate::cgroup::CostSource;
 
 /// Watches the first process of each broker through a descriptor of it (pidfd), which no other process can take over.
 #[derive(Debug, Default)]
@@ -13,7 +13,7 @@ pub struct EndWatch {
 
 impl EndWatch {
     /// Of brokers that run now.
-    pub fn new(places: &[CostPlace]) -> EndWatch {
+    pub fn new(places: &[CostSource]) -> EndWatch {
         // What cannot be watched (a kernel before 5.3, a process that another machine counts) tells nothing here; the end of the
         // run finds out who has ended.
         EndWatch { processes: places.iter().filter_map(|place| open(place.pid)).collect(), has_ended: false }
@@ -55,7 +55,7 @@ mod tests {
     fn the_end_of_any_broker_is_seen() {
         let start = || Command::new("cat").stdin(Stdio::piped()).stdout(Stdio::null()).spawn().unwrap();
         let (mut one, mut other) = (start(), start());
-        let places = [one.id(), other.id()].map(|pid| CostPlace { pid, cgroup: None });
+        let places = [one.id(), other.id()].map(|pid| CostSource { pid, cgroup: None });
         let mut watch = EndWatch::new(&places);
         assert!(!watch.has_ended());
         other.kill().unwrap();

@@ -44,7 +44,7 @@ pub fn load() -> Option<f64> {
 pub struct CpuTimes {
     /// Of all kinds, idle included.
     pub total: u64,
-    /// Wanted by us but given to other guests by the hypervisor.
+    /// CgroupLimits by us but given to other guests by the hypervisor.
     pub stolen: u64,
     /// Without work.
     pub idle: u64,

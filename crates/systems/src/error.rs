@@ -113,7 +113,7 @@ pub enum SystemError {
     },
     /// The process that holds systems could not be used.
     #[error("`{program}` cannot hold a system: {reason}")]
-    Keeper {
+    Supervisor {
         /// The program.
         program: String,
         /// What it did or did not do.
@@ -237,7 +237,7 @@ impl SystemError {
             | SystemError::NoPort { .. }
             | SystemError::File { .. }
             | SystemError::Container(ContainerError::Limit { .. }) => true,
-            SystemError::Keeper { .. }
+            SystemError::Supervisor { .. }
             | SystemError::Missing { .. }
             | SystemError::Run { .. }
             | SystemError::Command { .. }

@@ -52,7 +52,7 @@ impl Drop for PrivateDirectory {
     }
 }
 
-/// The folder for temporary files, by its full path: keepers work elsewhere.
+/// The folder for temporary files, by its full path: supervisors work elsewhere.
 pub fn folder() -> Result<PathBuf, SystemError> {
     let folder = std::env::temp_dir();
     std::path::absolute(&folder).map_err(|source| SystemError::File { action: "find", path: folder, source })

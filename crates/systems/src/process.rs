@@ -1,4 +1,4 @@
-//! Commands that end by themselves, run to their end; they die when we do. Brokers are held by a [`crate::keeper`].
+//! Commands that end by themselves, run to their end; they die when we do. Brokers are held by a [`crate::supervisor`].
 
 use std::io::{self, Read};
 use std::os::unix::process::CommandExt;

@@ -8,18 +8,18 @@ use std::time::Duration;
 
 use pubmark_record::record::{Deviation, SystemEnd, SystemInfo};
 
-use crate::cgroup::{Cgroup, CostPlace};
-use crate::keeper::held::End;
+use crate::cgroup::{Cgroup, CostSource};
 use crate::launch::{Broker, Endpoint};
 use crate::private_directory::PrivateDirectory;
 use crate::process::Stopped;
+use crate::supervisor::supervised::End;
 
 /// Most of a log's end that is shown, bytes and lines.
 const TAIL_BYTES: u64 = 4_096;
 const TAIL_LINES: usize = 12;
 
 /// A started system, one broker or several. Dropping it stops it: SIGTERM, a wait, SIGKILL for all that is left. Its
-/// keepers do so if we are killed.
+/// supervisors do so if we are killed.
 #[derive(Debug)]
 pub struct RunningSystem {
     pub(crate) info: SystemInfo,
@@ -28,7 +28,7 @@ pub struct RunningSystem {
     pub(crate) endpoints: Vec<Endpoint>,
     /// As many, or none.
     pub(crate) second_endpoints: Vec<Endpoint>,
-    pub(crate) places: Vec<CostPlace>,
+    pub(crate) places: Vec<CostSource>,
     pub(crate) stop_within: Duration,
     pub(crate) stopped: bool,
     // Dropped in this order: the brokers before the folder that they share.
@@ -53,7 +53,7 @@ impl RunningSystem {
     }
 
     /// Where each broker's cost can be read.
-    pub fn cost_places(&self) -> Vec<CostPlace> {
+    pub fn cost_sources(&self) -> Vec<CostSource> {
         self.places.clone()
     }
 
@@ -136,7 +136,7 @@ pub(crate) fn end_of(brokers: &mut [Broker]) -> Option<(usize, SystemEnd)> {
             let which = if several { format!("broker {}: ", number + 1) } else { String::new() };
             let status = match end {
                 End::Status(status) => Some(status),
-                End::WithKeeper => None,
+                End::WithSupervisor => None,
             };
             SystemEnd {
                 how: format!("{which}{end}{memory}"),

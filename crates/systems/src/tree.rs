@@ -5,7 +5,7 @@ use std::collections::{HashMap, HashSet};
 use procfs::process::{FDTarget, Process, Stat, all_processes};
 use procfs::{ProcError, ProcResult};
 
-use crate::keeper::NAME;
+use crate::supervisor::NAME;
 
 /// Ids of all processes of a session.
 pub fn session(leader: u32) -> Vec<u32> {
@@ -13,16 +13,17 @@ pub fn session(leader: u32) -> Vec<u32> {
 }
 
 /// Ids of a program and everything that belongs to it: descendants by parent, members of its session that lost theirs,
-/// and, where a keeper holds it, what came to the keeper: programs that put themselves into the background.
+/// and, where a supervisor holds it, what came to the supervisor: programs that put themselves into the background.
 pub fn members(root: u32) -> Vec<u32> {
     let stats = stats();
     let children = children(&stats);
     let mut open: Vec<i32> = stats.iter().filter(|stat| stat.session == root as i32).map(|stat| stat.pid).collect();
     open.push(root as i32);
     let parent = stats.iter().find(|stat| stat.pid == root as i32).map(|stat| stat.ppid);
-    if let Some(keeper) = stats.iter().find(|stat| Some(stat.pid) == parent && stat.comm.as_bytes() == NAME.to_bytes())
+    if let Some(supervisor) =
+        stats.iter().find(|stat| Some(stat.pid) == parent && stat.comm.as_bytes() == NAME.to_bytes())
     {
-        open.extend(children.get(&keeper.pid).into_iter().flatten());
+        open.extend(children.get(&supervisor.pid).into_iter().flatten());
     }
     descend(&children, open)
 }

@@ -54,7 +54,7 @@ fn a_system_in_a_container_is_started_described_measured_and_stopped() {
     assert!(image.ends_with(&format!(":{}-1", info.version.as_deref().unwrap())), "{info:?}");
     assert_eq!(info.limits.map(|limits| limits.held_by), is_limited.then(|| "container".to_owned()));
     assert_eq!(running.ended(), None);
-    let place = running.cost_places().remove(0);
+    let place = running.cost_sources().remove(0);
     assert_eq!(std::fs::read_to_string(format!("/proc/{}/comm", place.pid)).unwrap(), "mosquitto\n");
     let usage = CgroupUsage::read(&place.cgroup.unwrap());
     assert!(usage.cpu_ns.is_some_and(|ns| ns > 0), "{usage:?}");
@@ -80,7 +80,7 @@ fn parent_of(pid: u32) -> u32 {
 fn a_container_that_dies_is_noticed() {
     let Some((_, image)) = engine() else { return };
     let mut running = begin(image, |_| {});
-    let pid = running.cost_places()[0].pid;
+    let pid = running.cost_sources()[0].pid;
     // SAFETY: plain system call on a process that this test started.
     unsafe { libc::kill(pid as libc::pid_t, libc::SIGKILL) };
     let mut ended = None;
@@ -193,7 +193,7 @@ fn nothing_is_left_of_a_container_whose_owner_is_killed() {
     let Some((engine, image)) = engine() else { return };
     if let Ok(note) = std::env::var(NOTE) {
         let running = begin(image, |_| {});
-        std::fs::write(format!("{note}-early"), running.cost_places()[0].pid.to_string()).unwrap();
+        std::fs::write(format!("{note}-early"), running.cost_sources()[0].pid.to_string()).unwrap();
         std::fs::rename(format!("{note}-early"), note).unwrap();
         // Killed here.
         std::thread::sleep(Duration::from_secs(60));
@@ -217,7 +217,7 @@ fn nothing_is_left_of_a_container_whose_owner_is_killed() {
         }
         owner.kill().unwrap();
         owner.wait().unwrap();
-        // The kernel has closed its pipes; its keeper takes everything back now.
+        // The kernel has closed its pipes; its supervisor takes everything back now.
         let owner = owner.id();
         assert!((0..3).any(|_| comes_true(|| nothing_is_left(engine, folder.path(), owner))), "{}", containers(engine));
         if let Ok(pid) = std::fs::read_to_string(&note) {

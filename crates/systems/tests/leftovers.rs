@@ -115,42 +115,42 @@ fn nothing_remains_of_a_system_that_is_killed() {
 }
 
 #[test]
-fn nothing_remains_when_the_keeper_is_killed() {
+fn nothing_remains_when_the_supervisor_is_killed() {
     let mut running = start(&daemons(), &options("mqtt5"), &mut |_| Ok(())).unwrap();
     let tree = pubmark_systems::tree::members(running.pid());
-    let keeper = parent_of(running.pid());
+    let supervisor = parent_of(running.pid());
     let folder = std::fs::read_link(format!("/proc/{}/cwd", running.pid())).unwrap();
-    assert_eq!(std::fs::read_to_string(format!("/proc/{keeper}/comm")).unwrap().trim(), "pubmark-keeper");
-    kill(keeper);
+    assert_eq!(std::fs::read_to_string(format!("/proc/{supervisor}/comm")).unwrap().trim(), "pubmark-superv");
+    kill(supervisor);
     assert_eq!(wait_for_end(&mut running), "killed with the process that held it");
     assert!(comes_true(|| tree.iter().all(|pid| !is_alive(*pid))), "{tree:?}");
     assert!(!folder.exists());
-    assert_eq!(groups_of(&[keeper]), Vec::<PathBuf>::new());
+    assert_eq!(groups_of(&[supervisor]), Vec::<PathBuf>::new());
 }
 
 #[test]
-fn a_keeper_outlives_the_signals_of_a_terminal() {
+fn a_supervisor_outlives_the_signals_of_a_terminal() {
     let mut running = start(&daemons(), &options("mqtt5"), &mut |_| Ok(())).unwrap();
-    let keeper = parent_of(running.pid());
+    let supervisor = parent_of(running.pid());
     for signal in [libc::SIGINT, libc::SIGTERM, libc::SIGHUP] {
         // SAFETY: plain system call on a process that is ours.
-        unsafe { libc::kill(keeper as libc::pid_t, signal) };
+        unsafe { libc::kill(supervisor as libc::pid_t, signal) };
     }
     // The broker begins with the default action: asked to end, it does.
-    assert!(is_alive(keeper) && running.ended().is_none());
+    assert!(is_alive(supervisor) && running.ended().is_none());
     assert!(matches!(running.stop(), pubmark_systems::process::Stopped::Asked(_)));
-    assert!(comes_true(|| !is_alive(keeper)));
+    assert!(comes_true(|| !is_alive(supervisor)));
 }
 
 #[test]
-fn a_program_that_is_no_keeper_is_not_waited_for() {
+fn a_program_that_is_no_supervisor_is_not_waited_for() {
     let begun = Instant::now();
-    let wrong = StartOptions { keeper: Some("/bin/true".into()), ..options("mqtt5") };
+    let wrong = StartOptions { supervisor: Some("/bin/true".into()), ..options("mqtt5") };
     let error = start(&daemons(), &wrong, &mut |_| Ok(())).unwrap_err().to_string();
-    assert_eq!(error, "`/bin/true` cannot hold a system: it ended, or is not a keeper");
-    let missing = StartOptions { keeper: Some("/no/such/keeper".into()), ..options("mqtt5") };
+    assert_eq!(error, "`/bin/true` cannot hold a system: it ended, or is not a supervisor");
+    let missing = StartOptions { supervisor: Some("/no/such/supervisor".into()), ..options("mqtt5") };
     let error = start(&daemons(), &missing, &mut |_| Ok(())).unwrap_err().to_string();
-    assert_eq!(error, "failed to run `/no/such/keeper`");
+    assert_eq!(error, "failed to run `/no/such/supervisor`");
     assert!(begun.elapsed() < Duration::from_secs(20), "{:?}", begun.elapsed());
 }
 

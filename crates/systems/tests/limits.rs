@@ -9,9 +9,9 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
 use common::{options, script};
-use pubmark_systems::cgroup::control::{Plan, Wanted};
+use pubmark_systems::cgroup::control::{CgroupLimits, Plan};
 use pubmark_systems::cgroup::layout::Layout;
-use pubmark_systems::{CgroupPlace, RunningSystem, StartOptions, SystemError, limits, start};
+use pubmark_systems::{CgroupFolders, RunningSystem, StartOptions, SystemError, limits, start};
 
 /// Listens, and then does what follows.
 fn listen_and(what: &str) -> String {
@@ -22,7 +22,7 @@ fn listen_and(what: &str) -> String {
 
 /// Can limits be held here? Says so if not.
 fn limits_can_be_held() -> bool {
-    let wanted = Wanted { cpu: Some(0.5), memory_bytes: Some(64 << 20), cores: vec![] };
+    let wanted = CgroupLimits { cpu: Some(0.5), memory_bytes: Some(64 << 20), cores: vec![] };
     // Tests run side by side: each probes with a group of its own.
     static PROBES: AtomicU32 = AtomicU32::new(0);
     let name = format!("pubmark-{}-probe-{}", std::process::id(), PROBES.fetch_add(1, Ordering::Relaxed));
@@ -51,7 +51,7 @@ fn number(path: &Path) -> u64 {
 }
 
 /// CPU time of a group, ns.
-fn cpu_ns(place: &CgroupPlace) -> u64 {
+fn cpu_ns(place: &CgroupFolders) -> u64 {
     if let Some(folder) = &place.cpuacct {
         return number(&folder.join("cpuacct.usage"));
     }
@@ -65,7 +65,7 @@ fn a_busy_program_gets_no_more_than_its_share_of_a_core() {
         return;
     }
     let running = limited("cpu=0.2", "while True: pass").unwrap();
-    let place = running.cost_places()[0].cgroup.clone().unwrap();
+    let place = running.cost_sources()[0].cgroup.clone().unwrap();
     if let Some(cpu) = &place.cpu {
         assert_eq!((number(&cpu.join("cpu.cfs_quota_us")), number(&cpu.join("cpu.cfs_period_us"))), (2_000, 10_000));
     } else {

@@ -164,7 +164,7 @@ fn nothing_runs_on_when_its_owner_is_killed() {
     owner.wait().unwrap();
     assert!(comes_true(|| !is_alive(broker)), "mosquitto {broker} runs on");
 
-    // Its keeper takes back its directories too.
+    // Its supervisor takes back its directories too.
     let left = || std::fs::read_dir(folder.path()).unwrap().flatten().filter(|e| e.path().is_dir()).count();
     assert!(comes_true(|| left() == 0), "{} directories are left", left());
 }

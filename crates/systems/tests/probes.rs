@@ -24,9 +24,12 @@ fn here(name: &str) -> Option<Definition> {
     None
 }
 
-/// Options with the keeper that is built for tests.
+/// Options with the supervisor that is built for tests.
 fn options(protocol: &str) -> StartOptions {
-    StartOptions { keeper: Some(PathBuf::from(env!("CARGO_BIN_EXE_pubmark-keeper"))), ..StartOptions::new(protocol) }
+    StartOptions {
+        supervisor: Some(PathBuf::from(env!("CARGO_BIN_EXE_pubmark-supervisor"))),
+        ..StartOptions::new(protocol)
+    }
 }
 
 fn begin(definition: &Definition, options: &StartOptions) -> RunningSystem {

@@ -13,7 +13,7 @@ use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use common::{comes_true, mosquitto_is_installed};
-use pubmark_systems::cgroup::{CgroupPlace, CostPlace};
+use pubmark_systems::cgroup::{CgroupFolders, CostSource};
 use pubmark_systems::meter::{Reading, SystemMeter, Workers};
 use pubmark_systems::network::SocketMeter;
 use pubmark_systems::sampler::{Sample, Sampler};
@@ -25,7 +25,7 @@ const PATIENCE: Duration = Duration::from_secs(30);
 struct Broker {
     child: Child,
     port: u16,
-    cgroup: Option<CgroupPlace>,
+    cgroup: Option<CgroupFolders>,
     _folder: tempfile::TempDir,
 }
 
@@ -51,8 +51,8 @@ impl Broker {
         Some(broker)
     }
 
-    fn place(&self) -> CostPlace {
-        CostPlace { pid: self.child.id(), cgroup: self.cgroup.clone() }
+    fn place(&self) -> CostSource {
+        CostSource { pid: self.child.id(), cgroup: self.cgroup.clone() }
     }
 
     fn connect(&self, name: &str) -> TcpStream {
@@ -88,18 +88,18 @@ impl Drop for Broker {
     }
 }
 
-fn folders(place: &CgroupPlace) -> impl Iterator<Item = &PathBuf> {
+fn folders(place: &CgroupFolders) -> impl Iterator<Item = &PathBuf> {
     [&place.unified, &place.cpu, &place.cpuacct, &place.memory].into_iter().flatten()
 }
 
 /// A group in each hierarchy that there is and that we may write to; says so if there is none that counts CPU time.
-fn make_cgroup(port: u16) -> Option<CgroupPlace> {
+fn make_cgroup(port: u16) -> Option<CgroupFolders> {
     let make = |root: &str| {
         let folder = Path::new("/sys/fs/cgroup").join(root).join(format!("pubmark-test-{port}"));
         fs::create_dir(&folder).ok().map(|()| folder)
     };
     let exists = |root: &str| Path::new("/sys/fs/cgroup").join(root).join("cgroup.procs").exists();
-    let place = CgroupPlace {
+    let place = CgroupFolders {
         cpuacct: exists("cpuacct").then(|| make("cpuacct")).flatten(),
         cpu: exists("cpu").then(|| make("cpu")).flatten(),
         memory: exists("memory").then(|| make("memory")).flatten(),
@@ -141,7 +141,7 @@ fn cpu_time_of_the_control_group_and_of_the_tree_agree() {
         return;
     }
     let unified = broker.cgroup.as_ref().and_then(|place| place.unified.clone());
-    let version_2 = CgroupPlace { unified, ..CgroupPlace::default() };
+    let version_2 = CgroupFolders { unified, ..CgroupFolders::default() };
     let mut ways: Vec<(&str, SystemMeter)> = [
         ("tree", None),
         ("control group", broker.cgroup.clone()),
@@ -149,7 +149,7 @@ fn cpu_time_of_the_control_group_and_of_the_tree_agree() {
     ]
     .into_iter()
     .filter(|(name, cgroup)| *name == "tree" || cgroup.is_some())
-    .map(|(name, cgroup)| (name, SystemMeter::new(&[CostPlace { cgroup, ..broker.place() }])))
+    .map(|(name, cgroup)| (name, SystemMeter::new(&[CostSource { cgroup, ..broker.place() }])))
     .collect();
     let (mut publisher, mut subscriber) = (broker.connect("publisher"), broker.subscriber());
     let before: Vec<f64> = ways.iter_mut().map(|(_, meter)| cpu_ms(meter)).collect();

@@ -75,7 +75,7 @@ fn each_broker_has_its_own_ports_and_folder_and_knows_the_others() {
     .unwrap();
     assert_eq!(asked, running.endpoints());
     let addresses: BTreeSet<_> = running.endpoints().iter().map(|endpoint| endpoint.address).collect();
-    let pids: Vec<u32> = running.cost_places().iter().map(|place| place.pid).collect();
+    let pids: Vec<u32> = running.cost_sources().iter().map(|place| place.pid).collect();
     let folders: BTreeSet<_> = pids.iter().map(|pid| folder_of(*pid)).collect();
     assert_eq!((addresses.len(), folders.len(), pids[0]), (3, 3, running.pid()));
 
@@ -110,7 +110,7 @@ fn each_broker_has_its_own_ports_and_folder_and_knows_the_others() {
 #[test]
 fn independent_brokers_are_neither_first_nor_further() {
     let running = start(&trio(), &brokers(2, TopologyMode::Shard), &mut |_| Ok(())).unwrap();
-    let text = fs::read_to_string(folder_of(running.cost_places()[1].pid).join("conf/peers")).unwrap();
+    let text = fs::read_to_string(folder_of(running.cost_sources()[1].pid).join("conf/peers")).unwrap();
     assert!(!text.contains("further") && text.starts_with("name=trio-2 of 2"), "{text}");
     assert_eq!(running.info().topology.unwrap().mode, "shard");
     drop(running);
@@ -151,7 +151,7 @@ fn of_several_brokers_the_one_that_ends_is_named() {
     let mut running = start(&trio(), &brokers(2, TopologyMode::Shard), &mut |_| Ok(())).unwrap();
     assert_eq!(running.ended(), None);
     // SAFETY: plain system call on a process that is ours.
-    unsafe { libc::kill(running.cost_places()[1].pid as libc::pid_t, libc::SIGKILL) };
+    unsafe { libc::kill(running.cost_sources()[1].pid as libc::pid_t, libc::SIGKILL) };
     let deadline = std::time::Instant::now() + std::time::Duration::from_secs(20);
     while running.ended().is_none() && std::time::Instant::now() < deadline {
         std::thread::sleep(std::time::Duration::from_millis(5));

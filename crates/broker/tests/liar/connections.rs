@@ -76,7 +76,7 @@ fn a_persistent_subscriber_gets_what_it_missed_and_repetitions() {
         let stage = Stage::start("cut-subscriber message=2");
         let expiry = [Property::SessionExpiryInterval(60)];
         let properties = Properties::new(&expiry);
-        let connect = Connect { clean_start: false, properties, ..connect_packet(Version::V5, "keeper") };
+        let connect = Connect { clean_start: false, properties, ..connect_packet(Version::V5, "supervisor") };
         let (mut subscriber, _) = Client::connect(stage.address, &connect);
         subscriber.subscribe(SubscribeRequest::new("a/#", qos));
         let mut publisher = stage.publisher();

@@ -12,7 +12,7 @@ use crate::failure::{Failure, Outcome};
 pub struct Broker {
     /// What it speaks: MQTT 3.1.1 and 5, or CoAP publish/subscribe over UDP
     #[arg(long, value_enum, default_value = "mqtt")]
-    pub protocol: Spoken,
+    pub protocol: BrokerProtocol,
 
     /// Address and port; port 0 takes a free one
     #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:0")]
@@ -29,7 +29,7 @@ pub struct Broker {
 
 /// What a built-in broker speaks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub enum Spoken {
+pub enum BrokerProtocol {
     /// MQTT 3.1.1 and 5.
     Mqtt,
     /// CoAP publish/subscribe.
@@ -39,7 +39,7 @@ pub enum Spoken {
 impl Broker {
     /// Serves until it is told to stop, or until the process that started it is gone.
     pub fn perform(self) -> Outcome {
-        if self.protocol == Spoken::Coap {
+        if self.protocol == BrokerProtocol::Coap {
             return self.serve_coap();
         }
         let mut options = vec!["--listen".to_owned(), self.listen];

@@ -14,7 +14,6 @@ pub mod experiment;
 pub mod explain;
 pub mod grid;
 pub mod install;
-pub mod keeper;
 pub mod list;
 #[cfg(feature = "cluster")]
 pub mod node;
@@ -24,4 +23,5 @@ pub mod run;
 pub mod run_arguments;
 pub mod schema;
 pub mod setup;
+pub mod supervisor;
 pub mod worker;

@@ -6,7 +6,7 @@ use std::process::{Command, Stdio};
 
 use pubmark_links::privilege::{self, Privilege};
 use pubmark_systems::affinity;
-use pubmark_systems::cgroup::control::{Plan, Wanted};
+use pubmark_systems::cgroup::control::{CgroupLimits, Plan};
 use pubmark_systems::cgroup::layout::{Layout, Version};
 
 use super::{Finding, read};
@@ -37,7 +37,7 @@ pub fn control_groups() -> Finding {
         Version::None => return Finding::limited("none are mounted: `--limit` is refused", fix),
         version => version.shown(),
     };
-    let wanted = Wanted { cpu: Some(0.5), memory_bytes: Some(64 << 20), cores: vec![] };
+    let wanted = CgroupLimits { cpu: Some(0.5), memory_bytes: Some(64 << 20), cores: vec![] };
     let name = format!("pubmark-{}-doctor", std::process::id());
     match Plan::new(&layout, &name, &wanted).and_then(Plan::make) {
         Ok(made) => {

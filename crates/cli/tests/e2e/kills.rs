@@ -108,7 +108,7 @@ fn a_coordinator_may_be_killed_at_any_moment() {
 }
 
 #[test]
-fn a_keeper_may_be_killed_at_any_moment() {
+fn a_supervisor_may_be_killed_at_any_moment() {
     if install::found(&Definition::load("mosquitto").unwrap()).is_none() {
         pubmark_testing::skip("mosquitto is not installed");
         return;
@@ -128,16 +128,16 @@ fn a_keeper_may_be_killed_at_any_moment() {
             "--json",
             "--quiet",
         ]);
-        let mut keepers = vec![];
-        wait_for("a keeper", LIMIT, || {
-            keepers = children_of(run.pid()).into_iter().filter(|pid| named(*pid, "keeper")).collect();
-            !keepers.is_empty()
+        let mut supervisors = vec![];
+        wait_for("a supervisor", LIMIT, || {
+            supervisors = children_of(run.pid()).into_iter().filter(|pid| named(*pid, "supervisor")).collect();
+            !supervisors.is_empty()
         });
         let moment = random_moment();
         std::thread::sleep(moment);
-        signal(keepers[0], libc::SIGKILL);
+        signal(supervisors[0], libc::SIGKILL);
         let called = run.wait();
-        // The system went with its keeper: it failed, before the run or during it.
+        // The system went with its supervisor: it failed, before the run or during it.
         assert_eq!(called.code(), 6, "after {moment:?}: {called:?}");
         wait_for("the end of the system", ORPHANED, || with_files_in(&place.temporary()).is_empty());
     }

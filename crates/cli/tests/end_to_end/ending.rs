@@ -47,9 +47,9 @@ fn long_run(folder: &Path) -> (Child, u32) {
     let mut broker = None;
     wait_for("the broker", || {
         // The version is asked for by a process of its own first; the broker has a listener.
-        // It runs below the keeper that holds it.
-        let keepers = children(child.id());
-        broker = keepers.into_iter().flat_map(children).find(|pid| {
+        // It runs below the supervisor that holds it.
+        let supervisors = children(child.id());
+        broker = supervisors.into_iter().flat_map(children).find(|pid| {
             let words = std::fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
             words.split(|byte| *byte == 0).any(|word| word == b"--listen")
         });
@@ -111,9 +111,9 @@ fn a_broker_that_dies_in_the_middle_is_named() {
     let child = pubmark(folder.path(), &arguments).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
     let mut broker = None;
     wait_for("the broker", || {
-        // It runs below the keeper that holds it.
-        let keepers = children(child.id());
-        broker = keepers.into_iter().flat_map(children).find(|pid| {
+        // It runs below the supervisor that holds it.
+        let supervisors = children(child.id());
+        broker = supervisors.into_iter().flat_map(children).find(|pid| {
             let words = std::fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
             words.split(|byte| *byte == 0).any(|word| word == b"--listen")
         });

@@ -120,7 +120,7 @@ fn tls_and_log_ins_work_where_they_are_offered() {
                     key: certificates.key.clone(),
                 }),
                 credentials: asks.then_some(login),
-                keeper: Some(assert_cmd::cargo::cargo_bin("pubmark")),
+                supervisor: Some(assert_cmd::cargo::cargo_bin("pubmark")),
                 ..StartOptions::new(protocol)
             };
             let what = format!("{} {protocol}", definition.name);

@@ -40,7 +40,7 @@ pub fn has_clients() -> bool {
 
 /// Options of a start that is held by the real binary.
 pub fn options(protocol: &str) -> StartOptions {
-    StartOptions { keeper: Some(binary()), ..StartOptions::new(protocol) }
+    StartOptions { supervisor: Some(binary()), ..StartOptions::new(protocol) }
 }
 
 /// The same, encrypting and asking for a log-in; the certificates are written to `folder`.

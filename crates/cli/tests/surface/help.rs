@@ -20,7 +20,7 @@ const VERBS: &[&str] = &[
     "doctor",
     "schema",
     "broker",
-    "keeper",
+    "supervisor",
     "reference",
 ];
 

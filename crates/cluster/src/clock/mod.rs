@@ -1,7 +1,7 @@
 //! What a node's clock reads when the run's reads something else: hard limits instead of guesses.
 
 mod estimate;
-mod keeper;
+mod estimator;
 
 pub use estimate::Reading;
-pub use keeper::{Figures, Keeper};
+pub use estimator::{Figures, RunClockEstimator};

@@ -12,7 +12,7 @@ use tokio::sync::mpsc;
 use super::accept::Carried;
 use crate::error::Refusal;
 use crate::lanes::Lanes;
-use crate::messages::{Join, Report, ToNode, Told};
+use crate::messages::{CoordinatorMessage, Join, Report, ToNode};
 
 /// A node that joined.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -79,7 +79,7 @@ pub(super) struct Slot {
 
 /// How many a run wants.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Wanted {
+pub struct NodesRequired {
     /// Nodes that send and listen.
     pub nodes: usize,
     /// Nodes that look at what a system takes.
@@ -101,7 +101,7 @@ pub(super) struct Run {
 #[derive(Default)]
 pub(super) struct State {
     /// Those that are wanted; nobody else may join.
-    pub wanted: Wanted,
+    pub wanted: NodesRequired,
     pub nodes: BTreeMap<String, Slot>,
     /// Nodes of the run, in the order of their numbers.
     pub order: Vec<NodeInfo>,
@@ -212,10 +212,10 @@ impl Hub {
     }
 
     /// Says something to every node.
-    pub fn tell_all(&self, told: impl Fn() -> Told) {
+    pub fn tell_all(&self, told: impl Fn() -> CoordinatorMessage) {
         for slot in self.state().nodes.values() {
             // One that does not listen is missed by its silence.
-            slot.lanes.say(ToNode { told: Some(told()) });
+            slot.lanes.say(ToNode { message: Some(told()) });
         }
     }
 }

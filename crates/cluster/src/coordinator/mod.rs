@@ -22,13 +22,13 @@ use tokio::sync::{mpsc, oneshot};
 use tokio_stream::wrappers::ReceiverStream;
 use tonic::transport::Server;
 
-pub use hub::{Event, NodeInfo, Wanted};
+pub use hub::{Event, NodeInfo, NodesRequired};
 pub(crate) use session::words;
 
 use crate::credentials::Credentials;
 use crate::error::ClusterError;
 use crate::limits;
-use crate::messages::{Begin, LARGEST_BYTES, Report, ToNode, Told};
+use crate::messages::{Begin, CoordinatorMessage, LARGEST_BYTES, Report, ToNode};
 use crate::stubs::control_server::ControlServer;
 use hub::{Hub, Run};
 
@@ -129,7 +129,7 @@ impl Cluster {
     /// Too few came in time, or `stop` was set.
     pub fn gather(
         &self,
-        wanted: Wanted,
+        wanted: NodesRequired,
         limit: Duration,
         stop: &AtomicBool,
         seen: &mut dyn FnMut(&Event),
@@ -218,7 +218,7 @@ impl Cluster {
             let run = Run { node: name.clone(), progress, own, began: None, to_driver: Some(to_driver), report: None };
             state.runs.insert(number, run);
             state.without_worker.remove(&name);
-            lanes.say(ToNode { told: Some(Told::Begin(begin)) });
+            lanes.say(ToNode { message: Some(CoordinatorMessage::Begin(begin)) });
             Some((number, lanes))
         });
         let gone = |why: &str| ClusterError::Lost { name: name.clone(), why: why.to_owned() };
@@ -246,7 +246,7 @@ impl Cluster {
 
     /// Nodes send counters from now on, ten times a second, or no more.
     pub fn watch(&self, on: bool) {
-        self.hub.tell_all(|| Told::Watch(on));
+        self.hub.tell_all(|| CoordinatorMessage::Watch(on));
     }
 
     /// What is measured begins (0) or ends (1) now: see [`Traffic::between_marks`].
@@ -296,7 +296,7 @@ impl Cluster {
 
 impl Drop for Cluster {
     fn drop(&mut self) {
-        self.hub.tell_all(|| Told::Goodbye("the coordinator has ended".to_owned()));
+        self.hub.tell_all(|| CoordinatorMessage::Goodbye("the coordinator has ended".to_owned()));
         if let Some(stop) = self.stop.take() {
             // The thread may have ended.
             let _ = stop.send(());
@@ -367,7 +367,7 @@ mod tests {
             stop.store(true, Relaxed);
             joins.join().unwrap()
         });
-        let wanted = Wanted { nodes: 1, observers: 0 };
+        let wanted = NodesRequired { nodes: 1, observers: 0 };
         let missing = cluster.gather(wanted, Duration::ZERO, &AtomicBool::new(false), &mut |_| {}).unwrap_err();
         let ClusterError::Missing { refused, .. } = missing else { panic!("{missing}") };
         let said = refused.first().map(ToString::to_string).unwrap_or_default();

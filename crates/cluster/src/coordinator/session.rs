@@ -19,7 +19,7 @@ use crate::error::Refusal;
 use crate::lanes::{Lanes, lanes};
 use crate::limits;
 use crate::machine;
-use crate::messages::{FromNode, Join, Piece, SCHEMA, Said, Time, ToNode, Told, Welcome};
+use crate::messages::{CoordinatorMessage, FromNode, Join, NodeMessage, Piece, SCHEMA, Time, ToNode, Welcome};
 use crate::stubs::control_server::Control;
 
 /// What nodes call.
@@ -43,10 +43,10 @@ impl Control for Service {
         let peer = peer.ok_or_else(|| Status::internal("a connection without an address"))?;
         let mut inbound = request.into_inner();
         let said = match timeout(limits::INTRODUCTION, inbound.message()).await {
-            Ok(Ok(Some(message))) => message.said,
+            Ok(Ok(Some(message))) => message.message,
             _ => None,
         };
-        let Some(Said::Join(join)) = said else {
+        let Some(NodeMessage::Join(join)) = said else {
             return Err(self.refused(&peer, None, Code::InvalidArgument, "it did not introduce itself"));
         };
         if let Err((code, why)) = self.check(&join) {
@@ -55,7 +55,7 @@ impl Control for Service {
         let (lanes, outbound) = lanes();
         let welcome =
             Welcome { version: self.version.clone(), boot: machine::boot(), run_less_raw_ns: self.run_less_raw_ns };
-        lanes.say(ToNode { told: Some(Told::Welcome(welcome)) });
+        lanes.say(ToNode { message: Some(CoordinatorMessage::Welcome(welcome)) });
         let info = NodeInfo::of(join, peer.address);
         let name = info.name.clone();
         let slot = Slot { info, lanes: lanes.clone(), carried: Arc::clone(&peer.carried), marks: [None; 2] };
@@ -114,25 +114,25 @@ async fn listen(hub: &Hub, name: &str, mut inbound: Streaming<FromNode>, lanes: 
             message = timeout(limits::GRACE, inbound.message()).await;
         }
         let said = match message {
-            Ok(Ok(Some(message))) => message.said,
+            Ok(Ok(Some(message))) => message.message,
             Ok(Ok(None)) => return "its connection closed".to_owned(),
             Ok(Err(status)) => return format!("its connection broke: {}", words(&status)),
             Err(_) => return format!("it was silent for {} s", limits::NODE_SILENCE.as_secs()),
         };
         let came_ns = clock::monotonic_ns();
         match said {
-            Some(Said::Ask(ask)) => {
+            Some(NodeMessage::Ask(ask)) => {
                 let time = Time { asked_ns: ask.asked_ns, came_ns, said_ns: clock::monotonic_ns() };
-                lanes.say(ToNode { told: Some(Told::Time(time)) });
+                lanes.say(ToNode { message: Some(CoordinatorMessage::Time(time)) });
             }
-            Some(Said::Piece(piece)) => pass_on(hub, name, piece, lanes).await,
-            Some(Said::Rows(rows)) => hub.rows(name, rows.number, &rows.counters),
-            Some(Said::Began(began)) => hub.change(|state| {
+            Some(NodeMessage::Piece(piece)) => pass_on(hub, name, piece, lanes).await,
+            Some(NodeMessage::Rows(rows)) => hub.rows(name, rows.number, &rows.counters),
+            Some(NodeMessage::Began(began)) => hub.change(|state| {
                 if let Some(run) = state.runs.get_mut(&began.number).filter(|run| run.node == name) {
                     run.began = Some(if began.failure.is_empty() { Ok(()) } else { Err(short(began.failure)) });
                 }
             }),
-            Some(Said::Ended(ended)) => hub.change(|state| {
+            Some(NodeMessage::Ended(ended)) => hub.change(|state| {
                 if let Some(run) = state.runs.get_mut(&ended.number).filter(|run| run.node == name) {
                     run.to_driver = None;
                     if !ended.why.is_empty() {
@@ -140,13 +140,13 @@ async fn listen(hub: &Hub, name: &str, mut inbound: Streaming<FromNode>, lanes: 
                     }
                 }
             }),
-            Some(Said::Report(report)) => hub.change(|state| {
+            Some(NodeMessage::Report(report)) => hub.change(|state| {
                 if let Some(run) = state.runs.get_mut(&report.number).filter(|run| run.node == name) {
                     run.report = Some(report);
                 }
             }),
-            Some(Said::Goodbye(why)) => return format!("it left: {}", short(why)),
-            Some(Said::Join(_)) | None => return "it said something that no node says".to_owned(),
+            Some(NodeMessage::Goodbye(why)) => return format!("it left: {}", short(why)),
+            Some(NodeMessage::Join(_)) | None => return "it said something that no node says".to_owned(),
         }
     }
 }
@@ -171,7 +171,7 @@ async fn pass_on(hub: &Hub, name: &str, piece: Piece, lanes: &Lanes<ToNode>) {
             // The driver is gone: what its worker says is not wanted any more.
             _ = &mut handed_over => return,
             () = sleep(limits::HEARTBEAT) => {
-                lanes.say(ToNode { told: Some(Told::Time(Time::default())) });
+                lanes.say(ToNode { message: Some(CoordinatorMessage::Time(Time::default())) });
             }
         }
     }

@@ -6,7 +6,7 @@ use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::sync::mpsc::Receiver;
 
 use crate::lanes::Lanes;
-use crate::messages::{PIECE_BYTES, Piece, Run, ToNode, Told};
+use crate::messages::{CoordinatorMessage, PIECE_BYTES, Piece, Run, ToNode};
 
 /// Pieces that wait for the driver: a second of a slow one.
 pub(super) const PIECES: usize = 64;
@@ -20,11 +20,11 @@ pub(super) async fn carry(driver: UnixStream, number: u32, lanes: Lanes<ToNode>,
         // An error says what its end says: the driver is gone.
         while let Ok(length @ 1..) = from_driver.read(&mut buffer).await {
             let piece = Piece { number, bytes: buffer[..length].to_vec() };
-            if !lanes.pass(ToNode { told: Some(Told::Piece(piece)) }).await {
+            if !lanes.pass(ToNode { message: Some(CoordinatorMessage::Piece(piece)) }).await {
                 return;
             }
         }
-        lanes.pass(ToNode { told: Some(Told::End(Run { number })) }).await;
+        lanes.pass(ToNode { message: Some(CoordinatorMessage::End(Run { number })) }).await;
     };
     let back = async move {
         while let Some(bytes) = for_driver.recv().await {

@@ -4,12 +4,12 @@ use pubmark_engine::progress::Progress;
 use pubmark_protocol::clock;
 use pubmark_protocol::run_clock::Mapping;
 
-use crate::clock::{Keeper, Reading};
+use crate::clock::{Reading, RunClockEstimator};
 use crate::messages::{Ask, Clock, Time, Welcome};
 
 /// A node's clock as it reads it, and the run's.
 pub(super) struct NodeClock {
-    keeper: Keeper,
+    estimator: RunClockEstimator,
     /// The run's time − the machine's `CLOCK_MONOTONIC_RAW`, where both are read from one clock.
     constant_ns: Option<i64>,
     /// The same, as the coordinator says it, whatever clock this is.
@@ -40,7 +40,7 @@ impl NodeClock {
     pub fn new(welcome: &Welcome, boot: &str, error: Option<(i64, f64)>) -> NodeClock {
         let is_the_same = error.is_none() && !boot.is_empty() && welcome.boot == boot;
         NodeClock {
-            keeper: Keeper::default(),
+            estimator: RunClockEstimator::default(),
             constant_ns: is_the_same.then_some(welcome.run_less_raw_ns),
             run_less_raw_ns: welcome.run_less_raw_ns,
             error: error.map(|(offset_ns, ppm)| Error { offset_ns, ppm, since_ns: clock::raw_ns() }),
@@ -65,9 +65,9 @@ impl NodeClock {
             return;
         }
         let (came_ns, said_ns) = (time.came_ns, time.said_ns);
-        self.keeper.read(Reading { asked_ns: time.asked_ns, came_ns, said_ns, heard_ns: self.now_ns() });
+        self.estimator.read(Reading { asked_ns: time.asked_ns, came_ns, said_ns, heard_ns: self.now_ns() });
         // Machines that were copied while they ran can have one boot and several clocks.
-        if self.constant_ns.is_some_and(|constant_ns| !self.keeper.is_constant(constant_ns)) {
+        if self.constant_ns.is_some_and(|constant_ns| !self.estimator.is_constant(constant_ns)) {
             self.constant_ns = None;
         }
     }
@@ -81,7 +81,7 @@ impl NodeClock {
             rate_ppb: 0,
         });
         self.note_true_error();
-        let Some(mapping) = exact.or_else(|| self.keeper.meet(now_ns, is_running)) else { return };
+        let Some(mapping) = exact.or_else(|| self.estimator.meet(now_ns, is_running)) else { return };
         self.mapping = Some(mapping);
         self.note_true_error();
         let mapping = self.as_workers_read(mapping);
@@ -120,7 +120,7 @@ impl NodeClock {
 
     /// A run begins.
     pub fn begin(&mut self) {
-        self.keeper.begin();
+        self.estimator.begin();
         self.worst_true_error_ns = 0;
     }
 
@@ -130,7 +130,7 @@ impl NodeClock {
         if let Some(constant_ns) = self.constant_ns {
             return Some(Clock { offset_ns: constant_ns, is_the_same: true, ..Clock::default() });
         }
-        let figures = self.keeper.judge(self.now_ns())?;
+        let figures = self.estimator.judge(self.now_ns())?;
         Some(Clock {
             offset_ns: figures.offset_ns,
             drift_ppb: figures.drift_ppb,

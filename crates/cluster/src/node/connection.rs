@@ -11,11 +11,11 @@ use crate::error::{ClusterError, Objection, causes};
 use crate::lanes::{Lanes, lanes};
 use crate::limits;
 use crate::machine;
-use crate::messages::{FromNode, Join, LARGEST_BYTES, SCHEMA, Said, ToNode, Told, Welcome};
+use crate::messages::{CoordinatorMessage, FromNode, Join, LARGEST_BYTES, NodeMessage, SCHEMA, ToNode, Welcome};
 use crate::stubs::control_client::ControlClient;
 
 /// A node that joined.
-pub(super) struct Joined {
+pub(super) struct Membership {
     /// Where the coordinator is.
     pub address: String,
     pub inbound: Streaming<ToNode>,
@@ -32,7 +32,7 @@ pub(super) enum Failure {
 }
 
 /// Joins.
-pub(super) async fn join(settings: &NodeSettings) -> Result<Joined, Failure> {
+pub(super) async fn join(settings: &NodeSettings) -> Result<Membership, Failure> {
     let addresses = match &settings.join {
         Whereabouts::At(address) => vec![address.clone()],
         Whereabouts::Announced => announced(settings).await?,
@@ -64,7 +64,7 @@ async fn announced(settings: &NodeSettings) -> Result<Vec<String>, Failure> {
     Ok(found.iter().map(ToString::to_string).collect())
 }
 
-async fn join_at(address: String, settings: &NodeSettings) -> Result<Joined, Failure> {
+async fn join_at(address: String, settings: &NodeSettings) -> Result<Membership, Failure> {
     let unreachable = |why: String| Failure::Refused(ClusterError::Unreachable { address: address.clone(), why });
     let endpoint = endpoint(&address, &settings.credentials).map_err(|error| unreachable(causes(&error)))?;
     let channel = endpoint.connect().await.map_err(|error| {
@@ -83,14 +83,14 @@ async fn join_at(address: String, settings: &NodeSettings) -> Result<Joined, Fai
         Failure::NotYet(format!("nobody answers at {address} ({why})"))
     })?;
     let (lanes, outbound) = lanes();
-    lanes.say(FromNode { said: Some(Said::Join(introduction(settings))) });
+    lanes.say(FromNode { message: Some(NodeMessage::Join(introduction(settings))) });
     let mut client = ControlClient::new(channel).max_decoding_message_size(LARGEST_BYTES);
     let attended = tokio::time::timeout(limits::INTRODUCTION, client.attend(outbound)).await;
     let late = || Failure::NotYet(format!("{address} says nothing"));
     let mut inbound = attended.map_err(|_| late())?.map_err(|status| refused(&address, &status))?.into_inner();
     let first = tokio::time::timeout(limits::INTRODUCTION, inbound.message()).await.map_err(|_| late())?;
-    match first.map_err(|status| refused(&address, &status))?.and_then(|message| message.told) {
-        Some(Told::Welcome(welcome)) => Ok(Joined { address, inbound, lanes, welcome }),
+    match first.map_err(|status| refused(&address, &status))?.and_then(|message| message.message) {
+        Some(CoordinatorMessage::Welcome(welcome)) => Ok(Membership { address, inbound, lanes, welcome }),
         _ => Err(unreachable("it does not speak as a coordinator of pubmark does".to_owned())),
     }
 }

@@ -8,14 +8,16 @@ use tokio::time::{MissedTickBehavior, interval, sleep, timeout};
 use tonic::Streaming;
 
 use super::clock::NodeClock;
-use super::connection::Joined;
+use super::connection::Membership;
 use super::worker::Worker;
 use super::{Happening, Launch, NodeSettings};
 use crate::coordinator::words;
 use crate::lanes::Lanes;
 use crate::limits;
 use crate::machine;
-use crate::messages::{Began, Begin, FromNode, Piece, Report, Rows, Run, Said, Time, ToNode, Told};
+use crate::messages::{
+    Began, Begin, CoordinatorMessage, FromNode, NodeMessage, Piece, Report, Rows, Run, Time, ToNode,
+};
 
 /// Time between two looks at whether somebody wants this to end.
 const LOOK: Duration = Duration::from_millis(50);
@@ -41,14 +43,14 @@ pub(super) struct Session<'a> {
 
 /// What a session goes on.
 enum Next {
-    Told(Option<Told>),
+    Message(Option<CoordinatorMessage>),
     Lost(String),
     Tick,
 }
 
 impl<'a> Session<'a> {
     /// Of a node that has just joined.
-    pub fn new(settings: &NodeSettings, launch: Launch<'a>, joined: Joined) -> Session<'a> {
+    pub fn new(settings: &NodeSettings, launch: Launch<'a>, joined: Membership) -> Session<'a> {
         let now = Instant::now();
         Session {
             launch,
@@ -80,7 +82,7 @@ impl<'a> Session<'a> {
             let wait = self.until_next_question();
             let next = tokio::select! {
                 message = self.inbound.message() => match message {
-                    Ok(Some(message)) => Next::Told(message.told),
+                    Ok(Some(message)) => Next::Message(message.message),
                     Ok(None) => Next::Lost("the coordinator closed the connection".to_owned()),
                     Err(status) => Next::Lost(format!("the connection broke: {}", words(&status))),
                 },
@@ -92,7 +94,7 @@ impl<'a> Session<'a> {
                 }
             };
             let ended = match next {
-                Next::Told(told) => self.obey(told, seen).await,
+                Next::Message(told) => self.obey(told, seen).await,
                 Next::Lost(why) => Some(why),
                 Next::Tick => None,
             };
@@ -106,7 +108,7 @@ impl<'a> Session<'a> {
             self.workers.values_mut().for_each(Worker::look);
         };
         let words = if stop.load(Relaxed) { "interrupted" } else { "its coordinator seemed to be gone" };
-        self.lanes.say(FromNode { said: Some(Said::Goodbye(words.to_owned())) });
+        self.lanes.say(FromNode { message: Some(NodeMessage::Goodbye(words.to_owned())) });
         for worker in self.workers.values_mut() {
             worker.end().await;
             seen(&Happening::Ended);
@@ -118,7 +120,7 @@ impl<'a> Session<'a> {
     /// Was it this process that was late? Then what the coordinator said is there by now.
     async fn listen_once_more(&mut self, seen: &mut dyn FnMut(&Happening)) {
         if let Ok(Ok(Some(message))) = timeout(limits::GRACE, self.inbound.message()).await {
-            self.obey(message.told, seen).await;
+            self.obey(message.message, seen).await;
         }
     }
 
@@ -159,7 +161,7 @@ impl<'a> Session<'a> {
         self.burst -= 1;
         self.asked = (Instant::now(), false);
         // A coordinator that does not listen is missed by its silence.
-        self.lanes.say(FromNode { said: Some(Said::Ask(self.clock.ask())) });
+        self.lanes.say(FromNode { message: Some(NodeMessage::Ask(self.clock.ask())) });
         if self.burst == 0 {
             self.report_what_is_over();
         }
@@ -175,21 +177,23 @@ impl<'a> Session<'a> {
     }
 
     /// Does what it is told; says why it is to end, if it is.
-    async fn obey(&mut self, told: Option<Told>, seen: &mut dyn FnMut(&Happening)) -> Option<String> {
+    async fn obey(&mut self, told: Option<CoordinatorMessage>, seen: &mut dyn FnMut(&Happening)) -> Option<String> {
         match told {
-            Some(Told::Time(time)) => self.hear(&time),
-            Some(Told::Begin(begin)) => self.begin(&begin, seen).await,
-            Some(Told::Piece(piece)) => self.pass_on(piece).await,
-            Some(Told::Watch(on)) => {
+            Some(CoordinatorMessage::Time(time)) => self.hear(&time),
+            Some(CoordinatorMessage::Begin(begin)) => self.begin(&begin, seen).await,
+            Some(CoordinatorMessage::Piece(piece)) => self.pass_on(piece).await,
+            Some(CoordinatorMessage::Watch(on)) => {
                 self.is_watched = on;
                 if self.is_measuring() {
                     self.clock.begin();
                 }
                 self.workers.values_mut().for_each(|worker| worker.measures(!on));
             }
-            Some(Told::End(run)) => self.end(run, seen).await,
-            Some(Told::Goodbye(why)) => return Some(why),
-            Some(Told::Welcome(_)) | None => return Some("the coordinator said what none says".to_owned()),
+            Some(CoordinatorMessage::End(run)) => self.end(run, seen).await,
+            Some(CoordinatorMessage::Goodbye(why)) => return Some(why),
+            Some(CoordinatorMessage::Welcome(_)) | None => {
+                return Some("the coordinator said what none says".to_owned());
+            }
         }
         self.heard = Instant::now();
         None
@@ -203,7 +207,7 @@ impl<'a> Session<'a> {
         if failure.is_empty() {
             seen(&Happening::Began);
         }
-        self.lanes.say(FromNode { said: Some(Said::Began(Began { number: begin.number, failure })) });
+        self.lanes.say(FromNode { message: Some(NodeMessage::Began(Began { number: begin.number, failure })) });
     }
 
     async fn start(&mut self, begin: &Begin) -> Result<(), String> {
@@ -229,8 +233,8 @@ impl<'a> Session<'a> {
             let wait = self.until_next_question();
             if let Ok(heard) = timeout(wait, self.inbound.message()).await {
                 match heard {
-                    Ok(Some(ToNode { told: Some(Told::Time(time)) })) => self.hear(&time),
-                    Ok(Some(ToNode { told: Some(Told::Watch(on)) })) => self.is_watched = on,
+                    Ok(Some(ToNode { message: Some(CoordinatorMessage::Time(time)) })) => self.hear(&time),
+                    Ok(Some(ToNode { message: Some(CoordinatorMessage::Watch(on)) })) => self.is_watched = on,
                     Ok(_) => return Err("the coordinator said something else before the worker began".to_owned()),
                     Err(status) => return Err(words(&status)),
                 }
@@ -260,7 +264,7 @@ impl<'a> Session<'a> {
     fn send_rows(&self) {
         for (number, worker) in &self.workers {
             let rows = Rows { number: *number, counters: worker.rows() };
-            self.lanes.say(FromNode { said: Some(Said::Rows(rows)) });
+            self.lanes.say(FromNode { message: Some(NodeMessage::Rows(rows)) });
         }
     }
 
@@ -278,7 +282,7 @@ impl<'a> Session<'a> {
     fn report_what_is_over(&mut self) {
         for report in self.over.drain(..) {
             let report = Report { clock: self.clock.report(), ..report };
-            self.lanes.say(FromNode { said: Some(Said::Report(report)) });
+            self.lanes.say(FromNode { message: Some(NodeMessage::Report(report)) });
         }
     }
 }

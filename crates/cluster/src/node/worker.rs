@@ -18,7 +18,7 @@ use super::Launch;
 use crate::lanes::Lanes;
 use crate::limits;
 use crate::machine;
-use crate::messages::{Begin, Ended, FromNode, PIECE_BYTES, Piece, Said};
+use crate::messages::{Begin, Ended, FromNode, NodeMessage, PIECE_BYTES, Piece};
 
 /// Pieces that wait for a worker.
 const PIECES: usize = 64;
@@ -151,12 +151,12 @@ async fn read(mut from: OwnedReadHalf, number: u32, lanes: Lanes<FromNode>, froz
     // An error says what its end says: the worker is gone.
     while let Ok(length @ 1..) = from.read(&mut buffer).await {
         let piece = Piece { number, bytes: buffer[..length].to_vec() };
-        if !lanes.pass(FromNode { said: Some(Said::Piece(piece)) }).await {
+        if !lanes.pass(FromNode { message: Some(NodeMessage::Piece(piece)) }).await {
             return;
         }
     }
     let why = frozen.get().cloned().unwrap_or_default();
-    lanes.pass(FromNode { said: Some(Said::Ended(Ended { number, why })) }).await;
+    lanes.pass(FromNode { message: Some(NodeMessage::Ended(Ended { number, why })) }).await;
 }
 
 /// Carries what a worker is told, until nobody tells it anything.

@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 
 use pubmark_model::link::Rate;
 
-use super::Held;
+use super::Queued;
 
 /// Work of sending a packet is counted in bits × 10⁹, so that a rate in bits a second times nanoseconds is work done.
 const WORK_PER_BYTE: u128 = 8 * 1_000_000_000;
@@ -12,7 +12,7 @@ const WORK_PER_BYTE: u128 = 8 * 1_000_000_000;
 /// The packet that is being sent.
 #[derive(Debug)]
 struct Service<P> {
-    held: Held<P>,
+    held: Queued<P>,
     /// Work left at `since_ns`.
     work: u128,
     since_ns: u64,
@@ -24,7 +24,7 @@ struct Service<P> {
 pub struct Bottleneck<P> {
     rate: Option<Rate>,
     service: Option<Service<P>>,
-    waiting: VecDeque<Held<P>>,
+    waiting: VecDeque<Queued<P>>,
     waiting_bytes: u64,
     high_water_bytes: u64,
     /// When the last service ended, ns: a packet that comes with an earlier time is served from then on.
@@ -48,7 +48,7 @@ impl<P> Bottleneck<P> {
     }
 
     /// Takes a packet at `now_ns`; gives it back if there is no rate to wait for (`Ok`) or no room (`Err`).
-    pub fn take(&mut self, now_ns: u64, held: Held<P>) -> Result<Option<Held<P>>, Held<P>> {
+    pub fn take(&mut self, now_ns: u64, held: Queued<P>) -> Result<Option<Queued<P>>, Queued<P>> {
         let Some(rate) = self.rate else { return Ok(Some(held)) };
         if self.service.is_none() {
             self.serve(now_ns.max(self.free_ns), held, 0);
@@ -70,7 +70,7 @@ impl<P> Bottleneck<P> {
     }
 
     /// The packet in service, sent at `end_ns`, and the next one into service from then on.
-    pub fn finish(&mut self, end_ns: u64) -> Option<Held<P>> {
+    pub fn finish(&mut self, end_ns: u64) -> Option<Queued<P>> {
         let rate = u128::from(self.rate?.bits_per_second.max(1));
         let sent = self.service.take()?;
         self.free_ns = end_ns;
@@ -84,7 +84,7 @@ impl<P> Bottleneck<P> {
 
     /// Changes the rate at `now_ns`. The rest of the packet in service and the queue go on at the new rate; without a
     /// new one all of them are given back, sent at once.
-    pub fn change(&mut self, now_ns: u64, rate: Option<Rate>) -> Vec<Held<P>> {
+    pub fn change(&mut self, now_ns: u64, rate: Option<Rate>) -> Vec<Queued<P>> {
         if let (Some(service), Some(old)) = (&mut self.service, self.rate) {
             let done = u128::from(old.bits_per_second.max(1)) * u128::from(now_ns.saturating_sub(service.since_ns));
             service.work = service.work.saturating_sub(done);
@@ -95,18 +95,18 @@ impl<P> Bottleneck<P> {
     }
 
     /// Gives back all that is in it, oldest first.
-    pub fn empty(&mut self) -> Vec<Held<P>> {
+    pub fn empty(&mut self) -> Vec<Queued<P>> {
         self.waiting_bytes = 0;
         self.service.take().map(|service| service.held).into_iter().chain(self.waiting.drain(..)).collect()
     }
 
-    fn next_waiting(&mut self) -> Option<Held<P>> {
+    fn next_waiting(&mut self) -> Option<Queued<P>> {
         let next = self.waiting.pop_front()?;
         self.waiting_bytes -= next.bytes;
         Some(next)
     }
 
-    fn serve(&mut self, since_ns: u64, held: Held<P>, spare: u128) {
+    fn serve(&mut self, since_ns: u64, held: Queued<P>, spare: u128) {
         let work = (u128::from(held.bytes) * WORK_PER_BYTE).saturating_sub(spare);
         self.service = Some(Service { held, work, since_ns });
     }

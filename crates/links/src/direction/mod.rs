@@ -25,7 +25,7 @@ const HELD_OVERHEAD_BYTES: u64 = 128;
 
 /// A packet on the link.
 #[derive(Clone, Debug)]
-struct Held<P> {
+struct Queued<P> {
     packet: P,
     bytes: u64,
     /// Twice the packet's number, and one more for the copy that duplication made.
@@ -37,7 +37,7 @@ struct Held<P> {
 #[derive(Debug)]
 struct UnderWay<P> {
     due_ns: u64,
-    held: Held<P>,
+    held: Queued<P>,
 }
 
 impl<P> UnderWay<P> {
@@ -72,7 +72,7 @@ pub enum Fate {
     /// Nothing holds it up: this many copies leave now. They are counted as delivered.
     Through(u8),
     /// It is on the link and comes out of [`Direction::pop`].
-    Held,
+    Queued,
     /// It is lost or was dropped; the counters say why.
     Gone,
 }
@@ -182,12 +182,12 @@ impl<P: Clone> Direction<P> {
             return Fate::Gone;
         }
         let now_ns = now_ns.max(self.changed_ns);
-        let held = Held { packet: packet(), bytes, copy: 2 * number, in_ns: now_ns };
-        let duplicate = twice.then(|| Held { copy: held.copy + 1, ..held.clone() });
+        let held = Queued { packet: packet(), bytes, copy: 2 * number, in_ns: now_ns };
+        let duplicate = twice.then(|| Queued { copy: held.copy + 1, ..held.clone() });
         let mut fate = Fate::Gone;
         for held in [Some(held), duplicate].into_iter().flatten() {
             if self.queue(now_ns, held) {
-                fate = Fate::Held;
+                fate = Fate::Queued;
             }
         }
         fate
@@ -280,7 +280,7 @@ impl<P: Clone> Direction<P> {
     }
 
     /// Puts a packet before the bottleneck. Is it on the link?
-    fn queue(&mut self, now_ns: u64, held: Held<P>) -> bool {
+    fn queue(&mut self, now_ns: u64, held: Queued<P>) -> bool {
         let bytes = held.bytes;
         self.counters.waiting.add(bytes);
         self.held_bytes += bytes + HELD_OVERHEAD_BYTES;
@@ -299,7 +299,7 @@ impl<P: Clone> Direction<P> {
     }
 
     /// Sends a packet on its way at `now_ns`, behind the bottleneck.
-    fn send(&mut self, now_ns: u64, held: Held<P>) {
+    fn send(&mut self, now_ns: u64, held: Queued<P>) {
         let Conditions { delay, reorder, .. } = self.conditions;
         let due_ns = if self.draws.is_sent_ahead(held.copy, reorder) {
             self.counters.sent_ahead += 1;

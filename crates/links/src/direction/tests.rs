@@ -100,7 +100,7 @@ fn the_queue_holds_its_bytes_and_not_one_more() {
     assert_eq!(counters.queue_high_water_bytes, 1_500);
     // The first packet is sent at 500 ms: 500 B of room.
     assert_eq!(link.input(SECOND / 2 - 1, 500, ROOM, || 0), Fate::Gone);
-    assert_eq!(link.input(SECOND / 2, 500, ROOM, || 0), Fate::Held);
+    assert_eq!(link.input(SECOND / 2, 500, ROOM, || 0), Fate::Queued);
     assert_eq!(drain(&mut link).last(), Some(&(0, 5 * SECOND / 2)));
 }
 
@@ -271,7 +271,7 @@ fn a_link_that_is_down_loses_what_comes_and_what_waits_but_not_what_is_under_way
     feed(&mut link, 3, 1_000, 0);
     assert_eq!(link.input(2 * SECOND, 10, ROOM, || 0), Fate::Gone);
     assert_eq!(link.counters().lost_down, Tally { packets: 3, bytes: 2_010 });
-    assert_eq!(link.input(4 * SECOND, 1_000, ROOM, || 4), Fate::Held);
+    assert_eq!(link.input(4 * SECOND, 1_000, ROOM, || 4), Fate::Queued);
     assert_eq!(drain(&mut link), [(0, 3 * SECOND), (4, 7 * SECOND)]);
 }
 
@@ -281,7 +281,7 @@ fn a_cut_holds_whatever_the_steps_say() {
     link.cut(10, true);
     assert_eq!(feed(&mut link, 3, 50, SECOND), 0);
     link.cut(3 * SECOND, false);
-    assert_eq!(link.input(3 * SECOND, 50, ROOM, || 9), Fate::Held);
+    assert_eq!(link.input(3 * SECOND, 50, ROOM, || 9), Fate::Queued);
     assert_eq!(drain(&mut link), [(9, 3 * SECOND + MS)]);
 }
 
@@ -306,7 +306,7 @@ fn what_there_is_no_room_for_is_counted() {
     let mut link = link(Conditions { duplicate: 1.0, ..delayed(MS, 0, Distribution::Uniform, false) });
     assert_eq!(link.input(0, 100, 455, || 0), Fate::Gone);
     assert_eq!(link.counters().overflowed, Tally { packets: 2, bytes: 200 });
-    assert_eq!(link.input(0, 100, 456, || 0), Fate::Held);
+    assert_eq!(link.input(0, 100, 456, || 0), Fate::Queued);
     assert_eq!(link.held_bytes(), 456);
     assert_eq!(drain(&mut link).len(), 2);
 }

@@ -270,7 +270,7 @@ impl<O: Observer> Emulator<O> {
                 let (group, way) = place(index);
                 self.observer.lost(bytes.get(), group, way, now_ns);
             }
-            Fate::Gone | Fate::Held => {}
+            Fate::Gone | Fate::Queued => {}
         }
     }
 

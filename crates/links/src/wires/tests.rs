@@ -19,7 +19,7 @@ fn what_the_kernel_does_not_know_is_named() {
 }
 
 /// Two places and the wire between them.
-struct Laid {
+struct TestWire {
     group: Namespace,
     core: Namespace,
     wire: Wire,
@@ -40,7 +40,7 @@ fn place(name: &str, addresses: [IpAddr; 2]) -> (Namespace, Netlink) {
 }
 
 /// Group 4's wire; `None`, said aloud, where none can be laid.
-fn lay() -> Option<Laid> {
+fn lay() -> Option<TestWire> {
     let found = privilege::probe();
     if found.privilege != Privilege::Administrator || found.kernel_netem.is_err_and(|why| why.contains("veth")) {
         pubmark_testing::skip("wires need root and pairs of interfaces (veth)");
@@ -64,12 +64,12 @@ fn lay() -> Option<Laid> {
         };
         wire.within(request).unwrap();
     }
-    Some(Laid { group, core, wire })
+    Some(TestWire { group, core, wire })
 }
 
 #[test]
 fn a_wire_carries_datagrams_and_counts_those_and_nothing_else() {
-    let Some(Laid { group, core, wire }) = lay() else { return };
+    let Some(TestWire { group, core, wire }) = lay() else { return };
     let ends: [(IpAddr, IpAddr); 2] =
         [(group_v4(4, 0).into(), CORE_V4.into()), (group_v6(4, 0).into(), CORE_V6.into())];
     for (number, (own, peer)) in ends.into_iter().enumerate() {
@@ -102,7 +102,7 @@ fn a_wire_carries_datagrams_and_counts_those_and_nothing_else() {
 
 #[test]
 fn a_stream_crosses_a_wire_in_packets_of_its_size() {
-    let Some(Laid { group, core, wire }) = lay() else { return };
+    let Some(TestWire { group, core, wire }) = lay() else { return };
     let listener = core.enter(|| TcpListener::bind((CORE_V4, 0))).unwrap().unwrap();
     let address = listener.local_addr().unwrap();
     let mut sender = group.enter(|| TcpStream::connect(address)).unwrap().unwrap();

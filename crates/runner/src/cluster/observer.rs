@@ -8,7 +8,7 @@ use pubmark_engine::progress::Progress;
 use pubmark_engine::remote;
 use pubmark_protocol::clock;
 use pubmark_record::cost::{HostUsage, ResourceRow, Usage};
-use pubmark_systems::cgroup::CostPlace;
+use pubmark_systems::cgroup::CostSource;
 use pubmark_systems::meter::Workers;
 use pubmark_systems::node_exporter::HostWatch;
 use pubmark_systems::sampler::Sampler;
@@ -100,8 +100,8 @@ impl Looking {
 }
 
 /// The roots of the trees that a name or number stands for.
-fn places(process: &str) -> Result<Vec<CostPlace>, String> {
-    let of = |pid: u32| CostPlace { pid, cgroup: None };
+fn places(process: &str) -> Result<Vec<CostSource>, String> {
+    let of = |pid: u32| CostSource { pid, cgroup: None };
     if process.is_empty() {
         return Ok(vec![]);
     }

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use pubmark_cluster::credentials::Role;
 use pubmark_cluster::messages::Report;
-use pubmark_cluster::{Announcement, Cluster, ClusterError, Credentials, Event, Wanted};
+use pubmark_cluster::{Announcement, Cluster, ClusterError, Credentials, Event, NodesRequired};
 use pubmark_engine::progress::Progress;
 use pubmark_engine::remote::{Launcher, Started};
 use pubmark_engine::run::Phase;
@@ -34,7 +34,7 @@ const JOIN_LIMIT: Duration = Duration::from_secs(60);
 #[derive(Debug)]
 pub struct Joined {
     cluster: Cluster,
-    wanted: Wanted,
+    wanted: NodesRequired,
     limit: Duration,
     /// As whose coordinator this is announced while nodes are waited for.
     announced: Option<Credentials>,
@@ -45,8 +45,8 @@ impl Joined {
     pub fn of(run: &PreparedRun, observer: &mut dyn RunObserver) -> Result<Option<Joined>, RunError> {
         let nodes = &run.spec.nodes;
         let wanted = [nodes.nodes, nodes.observers].map(|count| usize::from(count.unwrap_or(0)));
-        let wanted = Wanted { nodes: wanted[0], observers: wanted[1] };
-        if wanted == Wanted::default() {
+        let wanted = NodesRequired { nodes: wanted[0], observers: wanted[1] };
+        if wanted == NodesRequired::default() {
             return Ok(None);
         }
         let folder = nodes.credentials.clone().unwrap_or_else(|| PathBuf::from(CREDENTIALS));

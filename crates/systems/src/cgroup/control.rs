@@ -5,7 +5,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use crate::affinity;
-use crate::cgroup::CgroupPlace;
+use crate::cgroup::CgroupFolders;
 use crate::cgroup::layout::{Layout, Version};
 
 /// Start of the name of every group made here; the process id of who made it follows.
@@ -19,7 +19,7 @@ const LEAST_QUOTA_US: u64 = 1_000;
 
 /// What a group is to hold its processes to.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Wanted {
+pub struct CgroupLimits {
     /// CPU time over time: 0.5 is half a core.
     pub cpu: Option<f64>,
     /// Memory, bytes; without swap.
@@ -63,8 +63,8 @@ pub fn ration(cpu: f64) -> (u64, u64) {
 /// A group as planned: nothing exists yet.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Plan {
-    place: CgroupPlace,
-    wanted: Wanted,
+    place: CgroupFolders,
+    wanted: CgroupLimits,
     version: Version,
     name: String,
 }
@@ -73,27 +73,27 @@ pub struct Plan {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Cgroup {
     /// Where it is.
-    pub place: CgroupPlace,
+    pub place: CgroupFolders,
     /// Which version holds the limits.
     pub version: Version,
 }
 
 impl Plan {
     /// Where a group named `name` will lie. An error if a controller for what is wanted is not mounted.
-    pub fn new(layout: &Layout, name: &str, wanted: &Wanted) -> Result<Plan, ControlError> {
+    pub fn new(layout: &Layout, name: &str, wanted: &CgroupLimits) -> Result<Plan, ControlError> {
         let version = layout.version();
         let plan = |place| Plan { place, wanted: wanted.clone(), version, name: name.to_owned() };
         if version == Version::Two {
             let own = layout.unified.as_ref().map(|unified| unified.own.clone()).unwrap_or_default();
             let top = layout.unified.as_ref().is_some_and(|unified| unified.top == unified.own);
             let parent = parent_of(&own, top, name, &needs(wanted))?;
-            return Ok(plan(CgroupPlace { unified: Some(parent.join(name)), ..CgroupPlace::default() }));
+            return Ok(plan(CgroupFolders { unified: Some(parent.join(name)), ..CgroupFolders::default() }));
         }
         if let Some(controller) = needs(wanted).iter().find(|name| !layout.controllers.contains_key(*name)) {
             return Err(ControlError::new(format!("no control group with `{controller}` is mounted")));
         }
         let below = |controller: &str| layout.controllers.get(controller).map(|found| found.own.join(name));
-        Ok(plan(CgroupPlace {
+        Ok(plan(CgroupFolders {
             unified: layout.unified.as_ref().map(|unified| unified.own.join(name)),
             cpu: below("cpu"),
             cpuacct: below("cpuacct"),
@@ -216,13 +216,13 @@ impl Cgroup {
 }
 
 /// Controllers without which what is wanted cannot be held. Cores can be held by affinity.
-fn needs(wanted: &Wanted) -> Vec<&'static str> {
+fn needs(wanted: &CgroupLimits) -> Vec<&'static str> {
     let cpu = wanted.cpu.map(|_| "cpu");
     let memory = wanted.memory_bytes.map(|_| "memory");
     cpu.into_iter().chain(memory).collect()
 }
 
-fn folders(place: &CgroupPlace) -> Vec<PathBuf> {
+fn folders(place: &CgroupFolders) -> Vec<PathBuf> {
     let all = [&place.unified, &place.cpu, &place.cpuacct, &place.memory, &place.cpuset];
     let mut found: Vec<PathBuf> = all.into_iter().flatten().cloned().collect();
     found.sort();

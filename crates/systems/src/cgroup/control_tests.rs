@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
 
-use super::control::{Plan, Wanted, ration};
+use super::control::{CgroupLimits, Plan, ration};
 use super::layout::{Hierarchy, Layout};
 
 fn hierarchy(own: &Path, top: &Path) -> Hierarchy {
@@ -40,7 +40,7 @@ fn time_is_rationed_in_periods_of_10_ms_unless_the_quota_gets_too_small() {
 fn version_2_gets_its_limits_beside_our_own_group() {
     let folder = tempfile::tempdir().unwrap();
     let layout = version_2(folder.path(), "cpuset cpu memory pids", "cpu memory");
-    let wanted = Wanted { cpu: Some(0.5), memory_bytes: Some(64_000_000), cores: vec![] };
+    let wanted = CgroupLimits { cpu: Some(0.5), memory_bytes: Some(64_000_000), cores: vec![] };
     let plan = Plan::new(&layout, "pubmark-1-a", &wanted).unwrap();
     let group = folder.path().join("slice/pubmark-1-a");
     assert_eq!(plan.folders(), std::slice::from_ref(&group));
@@ -58,7 +58,7 @@ fn version_2_gets_its_limits_beside_our_own_group() {
 fn version_2_without_a_controller_beside_goes_below_and_without_any_says_so() {
     let folder = tempfile::tempdir().unwrap();
     let layout = version_2(folder.path(), "memory", "cpu memory");
-    let wanted = Wanted { cpu: Some(0.5), ..Wanted::default() };
+    let wanted = CgroupLimits { cpu: Some(0.5), ..CgroupLimits::default() };
     let plan = Plan::new(&layout, "pubmark-1-b", &wanted).unwrap();
     assert_eq!(plan.folders(), [folder.path().join("slice/scope/pubmark-1-b")]);
 
@@ -67,7 +67,7 @@ fn version_2_without_a_controller_beside_goes_below_and_without_any_says_so() {
     let error = Plan::new(&layout, "pubmark-1-c", &wanted).unwrap_err().to_string();
     assert!(error.starts_with("control group `") && error.ends_with("` has no `cpu`"), "{error}");
     // Without limits it is a place for counting.
-    let made = Plan::new(&layout, "pubmark-1-c", &Wanted::default()).unwrap().make().unwrap();
+    let made = Plan::new(&layout, "pubmark-1-c", &CgroupLimits::default()).unwrap().make().unwrap();
     assert!(made.place.unified.unwrap().is_dir());
 }
 
@@ -84,7 +84,7 @@ fn version_1_writes_each_controller_and_leaves_out_what_is_not_needed() {
     // Not there: counting CPU time is left out, and nothing fails.
     controllers.insert("cpuacct", hierarchy(&folder.path().join("missing"), folder.path()));
     let layout = Layout { unified: None, controllers };
-    let wanted = Wanted { cpu: Some(0.2), memory_bytes: Some(64_000_000), cores: vec![0, 2] };
+    let wanted = CgroupLimits { cpu: Some(0.2), memory_bytes: Some(64_000_000), cores: vec![0, 2] };
     let made = Plan::new(&layout, "pubmark-1-d", &wanted).unwrap().make().unwrap();
     let file = |name: &str| read(&folder.path().join(name));
     assert_eq!(file("cpu/pubmark-1-d/cpu.cfs_period_us"), "10000");
@@ -104,7 +104,7 @@ fn version_1_writes_each_controller_and_leaves_out_what_is_not_needed() {
 fn a_real_group_is_made_limited_and_removed() {
     let layout = Layout::read().unwrap();
     let name = format!("pubmark-{}-test", std::process::id());
-    let wanted = Wanted { cpu: Some(0.2), memory_bytes: Some(64 << 20), cores: vec![0] };
+    let wanted = CgroupLimits { cpu: Some(0.2), memory_bytes: Some(64 << 20), cores: vec![0] };
     let made = match Plan::new(&layout, &name, &wanted).and_then(Plan::make) {
         Ok(made) => made,
         Err(error) => return pubmark_testing::skip(format_args!("no control group can be made here: {error}")),

@@ -12,7 +12,7 @@ pub use control::Cgroup;
 
 /// Where a control group lies. A folder is `None` where that controller is not mounted or not ours to use.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct CgroupPlace {
+pub struct CgroupFolders {
     /// Version 2: one folder for all controllers. On a machine with both versions it has no controllers, but still counts
     /// CPU time (`cpu.stat`) and ends a whole tree (`cgroup.kill`).
     pub unified: Option<PathBuf>,
@@ -28,9 +28,9 @@ pub struct CgroupPlace {
 
 /// One broker's processes, for those who measure: the root of its tree, and its control group where it has one.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct CostPlace {
+pub struct CostSource {
     /// Root of the process tree.
     pub pid: u32,
     /// Its control group.
-    pub cgroup: Option<CgroupPlace>,
+    pub cgroup: Option<CgroupFolders>,
 }

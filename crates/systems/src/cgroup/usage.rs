@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::Path;
 
-use super::CgroupPlace;
+use super::CgroupFolders;
 
 /// What a control group says; a field is `None` where its controller is missing or the kernel too old to count it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -35,7 +35,7 @@ pub struct LimitCounters {
 
 impl CgroupUsage {
     /// Reads it now; all fields are `None` once it was removed.
-    pub fn read(place: &CgroupPlace) -> CgroupUsage {
+    pub fn read(place: &CgroupFolders) -> CgroupUsage {
         let v1_memory = place.memory.as_deref();
         let v2 = place.unified.as_deref();
         CgroupUsage {
@@ -48,7 +48,7 @@ impl CgroupUsage {
 }
 
 impl LimitCounters {
-    fn read(place: &CgroupPlace) -> Option<LimitCounters> {
+    fn read(place: &CgroupFolders) -> Option<LimitCounters> {
         let (cpu, memory) = (cpu_is_limited(place), memory_is_limited(place));
         if !cpu && !memory {
             return None;
@@ -63,7 +63,7 @@ impl LimitCounters {
         Some(counters)
     }
 
-    fn read_cpu(&mut self, place: &CgroupPlace) {
+    fn read_cpu(&mut self, place: &CgroupFolders) {
         let Some(text) = text(place.cpu.as_deref().or(place.unified.as_deref()), "cpu.stat") else { return };
         self.periods = field(&text, "nr_periods");
         self.throttled_periods = field(&text, "nr_throttled");
@@ -71,7 +71,7 @@ impl LimitCounters {
             .or_else(|| field(&text, "throttled_usec").map(|us| us.saturating_mul(1_000)));
     }
 
-    fn read_memory(&mut self, place: &CgroupPlace) {
+    fn read_memory(&mut self, place: &CgroupFolders) {
         if let Some(folder) = place.memory.as_deref() {
             self.memory_limit_hits = number(Some(folder), "memory.failcnt");
             self.out_of_memory_kills =
@@ -84,7 +84,7 @@ impl LimitCounters {
 }
 
 /// Processes in it now; `None` if that cannot be read or nobody is in it.
-pub fn members(place: &CgroupPlace) -> Option<Vec<u32>> {
+pub fn members(place: &CgroupFolders) -> Option<Vec<u32>> {
     let folders = [&place.cpuacct, &place.cpu, &place.unified, &place.memory];
     let text = folders.into_iter().find_map(|folder| text(folder.as_deref(), "cgroup.procs"))?;
     let pids: Vec<u32> = text.lines().filter_map(|line| line.parse().ok()).collect();
@@ -92,20 +92,20 @@ pub fn members(place: &CgroupPlace) -> Option<Vec<u32>> {
 }
 
 /// Version 1 counts ns; version 2 µs, without any controller, too.
-fn cpu_ns(place: &CgroupPlace) -> Option<u64> {
+fn cpu_ns(place: &CgroupFolders) -> Option<u64> {
     number(place.cpuacct.as_deref(), "cpuacct.usage").or_else(|| {
         let text = text(place.unified.as_deref(), "cpu.stat")?;
         field(&text, "usage_usec").map(|us| us.saturating_mul(1_000))
     })
 }
 
-fn cpu_is_limited(place: &CgroupPlace) -> bool {
+fn cpu_is_limited(place: &CgroupFolders) -> bool {
     // -1 and `max` mean none.
     number(place.cpu.as_deref(), "cpu.cfs_quota_us").is_some()
         || text(place.unified.as_deref(), "cpu.max").is_some_and(|text| !text.starts_with("max"))
 }
 
-fn memory_is_limited(place: &CgroupPlace) -> bool {
+fn memory_is_limited(place: &CgroupFolders) -> bool {
     // Version 1 says "none" with the largest multiple of a page below 2^63.
     const NONE: u64 = 1 << 62;
     number(place.memory.as_deref(), "memory.limit_in_bytes").is_some_and(|bytes| bytes < NONE)
@@ -145,7 +145,7 @@ mod tests {
     #[test]
     fn version_1_is_read_from_its_controllers() {
         let root = tempfile::tempdir().unwrap();
-        let place = CgroupPlace {
+        let place = CgroupFolders {
             cpu: folder(
                 root.path(),
                 "cpu",
@@ -166,7 +166,7 @@ mod tests {
                     ("memory.oom_control", "oom_kill_disable 0\nunder_oom 0\noom_kill 1\n"),
                 ],
             ),
-            ..CgroupPlace::default()
+            ..CgroupFolders::default()
         };
         let usage = CgroupUsage::read(&place);
         assert_eq!(
@@ -195,7 +195,7 @@ mod tests {
             ("memory.max", "max\n"),
             ("memory.events", "low 0\nhigh 0\nmax 4\noom 2\noom_kill 1\noom_group_kill 0\n"),
         ];
-        let place = CgroupPlace { unified: folder(root.path(), "unified", &files), ..CgroupPlace::default() };
+        let place = CgroupFolders { unified: folder(root.path(), "unified", &files), ..CgroupFolders::default() };
         let usage = CgroupUsage::read(&place);
         assert_eq!(
             (usage.cpu_ns, usage.memory_bytes, usage.memory_peak_bytes),
@@ -216,13 +216,13 @@ mod tests {
 
     #[test]
     fn what_is_not_there_is_not_known() {
-        assert_eq!(CgroupUsage::read(&CgroupPlace::default()), CgroupUsage::default());
-        let gone = CgroupPlace { cpuacct: Some(PathBuf::from("/nonexistent")), ..CgroupPlace::default() };
+        assert_eq!(CgroupUsage::read(&CgroupFolders::default()), CgroupUsage::default());
+        let gone = CgroupFolders { cpuacct: Some(PathBuf::from("/nonexistent")), ..CgroupFolders::default() };
         assert_eq!((CgroupUsage::read(&gone), members(&gone)), (CgroupUsage::default(), None));
         // No limit: -1 in version 1.
         let root = tempfile::tempdir().unwrap();
         let files = [("cpu.cfs_quota_us", "-1\n"), ("cpu.stat", "nr_periods 0\nnr_throttled 0\nthrottled_time 0\n")];
-        let place = CgroupPlace { cpu: folder(root.path(), "cpu", &files), ..CgroupPlace::default() };
+        let place = CgroupFolders { cpu: folder(root.path(), "cpu", &files), ..CgroupFolders::default() };
         assert_eq!(CgroupUsage::read(&place).limits, None);
     }
 }

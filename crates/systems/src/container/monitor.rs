@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use super::engine::{Engine, EngineKind};
 use super::place::LOOK;
-use crate::keeper::releasing;
+use crate::supervisor::releasing;
 
 /// Longest wait for its end. It runs a clean-up command of the engine before, which takes a second on a busy machine.
 const GONE_WITHIN: Duration = Duration::from_secs(10);

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use super::ContainerError;
 use super::engine::{ANSWER, Engine, QUESTION, answer_in, said_by, shown};
 use crate::cgroup::layout::{Hierarchy, Layout};
-use crate::cgroup::{CgroupPlace, CostPlace};
+use crate::cgroup::{CgroupFolders, CostSource};
 use crate::error::SystemError;
 
 /// Time between two questions for a container that is starting.
@@ -26,7 +26,7 @@ impl Engine {
     /// The first process of a running container and its control group, for those who measure. Waits for the container to
     /// run, at most `within`; `None` if it does not by then, or if its processes are not to be seen from here (an engine
     /// in a virtual machine).
-    pub fn cost_place(&self, name: &str, within: Duration) -> Result<Option<CostPlace>, SystemError> {
+    pub fn cost_place(&self, name: &str, within: Duration) -> Result<Option<CostSource>, SystemError> {
         let deadline = Instant::now() + within;
         loop {
             let format = format!("{ANSWER}{{{{.State.Pid}}}}");
@@ -37,7 +37,7 @@ impl Engine {
                 let id = self.id(name)?;
                 // An engine in a virtual machine counts processes of its own.
                 let groups = fs::read_to_string(format!("/proc/{pid}/cgroup")).unwrap_or_default();
-                return Ok(groups.contains(&id).then(|| CostPlace { pid, cgroup: place_of(pid, &id) }));
+                return Ok(groups.contains(&id).then(|| CostSource { pid, cgroup: place_of(pid, &id) }));
             }
             if Instant::now() >= deadline {
                 return Ok(None);
@@ -76,19 +76,19 @@ impl Engine {
 
 /// The control group of a container's process. Only folders that are the container's own: with some engines and
 /// versions, others are the daemon's or the whole machine's.
-fn place_of(pid: u32, id: &str) -> Option<CgroupPlace> {
+fn place_of(pid: u32, id: &str) -> Option<CgroupFolders> {
     let layout = Layout::read_for(pid).ok()?;
     let own = |hierarchy: Option<&Hierarchy>| {
         hierarchy
             .map(|hierarchy| hierarchy.own.clone())
             .filter(|folder| folder.to_string_lossy().contains(id) && folder.is_dir())
     };
-    let place = CgroupPlace {
+    let place = CgroupFolders {
         unified: own(layout.unified.as_ref()),
         cpu: own(layout.controllers.get("cpu")),
         cpuacct: own(layout.controllers.get("cpuacct")),
         memory: own(layout.controllers.get("memory")),
         cpuset: own(layout.controllers.get("cpuset")),
     };
-    Some(place).filter(|place| *place != CgroupPlace::default())
+    Some(place).filter(|place| *place != CgroupFolders::default())
 }

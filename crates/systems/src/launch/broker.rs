@@ -1,4 +1,4 @@
-//! One broker of a start: its keeper, its folder and files, its control group, its command line.
+//! One broker of a start: its supervisor, its folder and files, its control group, its command line.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -11,20 +11,20 @@ use std::time::Duration;
 use pubmark_record::record::SystemEnd;
 
 use crate::affinity;
-use crate::cgroup::control::{self, Cgroup, Wanted};
+use crate::cgroup::control::{self, Cgroup, CgroupLimits};
 use crate::cgroup::layout::{Layout, Version};
 use crate::condition::{Situation, When};
 use crate::container::Engine;
 use crate::definition::{ConfigurationFile, PrepareCommand, ProcessBackEnd};
 use crate::error::SystemError;
-use crate::keeper::held::Held;
-use crate::keeper::messages::{Holdings, Work};
 use crate::launch::plan::{BackEnd, Plan};
 use crate::launch::values::{self, Folders, Ports};
 use crate::launch::{CommandLine, ContainerOrder, Endpoint, TlsFiles};
 use crate::private_directory::{self, PrivateDirectory};
 use crate::programs::{SELF, find_program};
 use crate::running::log_tail;
+use crate::supervisor::messages::{Holdings, Work};
+use crate::supervisor::supervised::Supervised;
 use crate::template::Values;
 
 /// Longest run of a command that prepares a start: a Java program on a busy machine takes seconds.
@@ -37,8 +37,8 @@ const REMEDY: &str = "run pubmark as root, or by `systemd-run --user --scope -p 
 /// A broker that is starting or runs. Dropping it kills it and takes everything back.
 #[derive(Debug)]
 pub(crate) struct Broker {
-    // Dropped in this order: the keeper takes the container and the folder back first.
-    pub(crate) held: Held,
+    // Dropped in this order: the supervisor takes the container and the folder back first.
+    pub(crate) held: Supervised,
     directory: PrivateDirectory,
     pub(crate) endpoint: Endpoint,
     /// Where it listens for the second protocol, if there is one.
@@ -72,7 +72,7 @@ pub(crate) struct Contained {
 
 impl Drop for Contained {
     fn drop(&mut self) {
-        // The keeper, which goes before, has removed it.
+        // The supervisor, which goes before, has removed it.
         self.engine.wait_for_monitor(&self.name);
     }
 }
@@ -80,15 +80,15 @@ impl Drop for Contained {
 /// What all brokers of a start share.
 #[derive(Debug)]
 pub(crate) struct Shared {
-    /// A folder; the first keeper takes it back.
+    /// A folder; the first supervisor takes it back.
     pub(super) directory: PrivateDirectory,
     /// What they encrypt with.
     pub(super) tls: Option<TlsFiles>,
 }
 
-/// Makes a keeper and the folder that it takes back.
-pub(super) fn begin(plan: &Plan) -> Result<(Held, PrivateDirectory), SystemError> {
-    let mut held = Held::begin(plan.options.keeper.as_deref())?;
+/// Makes a supervisor and the folder that it takes back.
+pub(super) fn begin(plan: &Plan) -> Result<(Supervised, PrivateDirectory), SystemError> {
+    let mut held = Supervised::begin(plan.options.supervisor.as_deref())?;
     let path = private_directory::planned(&private_directory::folder()?);
     held.hold(Holdings { directories: vec![path.clone()], ..Holdings::default() })?;
     Ok((held, PrivateDirectory::create(&path)?))
@@ -99,7 +99,7 @@ impl Broker {
     pub(super) fn prepare(
         plan: &Plan,
         number: usize,
-        (held, directory): (Held, PrivateDirectory),
+        (held, directory): (Supervised, PrivateDirectory),
         shared: &Shared,
         ports: &[Ports],
     ) -> Result<Broker, SystemError> {
@@ -112,7 +112,7 @@ impl Broker {
             Some(protocol) => Some(listens(protocol, plan.definition.offer(protocol)?)?),
             None => None,
         };
-        // The keeper works elsewhere.
+        // The supervisor works elsewhere.
         let log_folder = std::path::absolute(plan.options.directory.as_deref().unwrap_or(directory.path()));
         let log_folder = log_folder.map_err(|source| SystemError::File {
             action: "find",
@@ -295,14 +295,14 @@ impl Broker {
                 environment: self.environment(&found.environment, plan),
                 limits: plan.limits,
                 cores: self.cores.clone(),
-                name: group_name(self.held.keeper_pid()),
+                name: group_name(self.held.supervisor_pid()),
             }),
         }
     }
 
     /// Makes its control group: for limits, and where it is ours to do, for counting.
     fn make_cgroup(&mut self, plan: &Plan) -> Result<(), SystemError> {
-        let wanted = Wanted {
+        let wanted = CgroupLimits {
             cpu: plan.limits.and_then(|limits| limits.cpu),
             memory_bytes: plan.limits.and_then(|limits| limits.memory_bytes),
             cores: self.cores.clone(),
@@ -320,13 +320,13 @@ impl Broker {
         Ok(())
     }
 
-    fn make_cgroup_for(&mut self, wanted: &Wanted) -> Result<Option<Cgroup>, String> {
+    fn make_cgroup_for(&mut self, wanted: &CgroupLimits) -> Result<Option<Cgroup>, String> {
         let layout = Layout::read().map_err(|error| format!("failed to read where control groups are: {error}"))?;
         control::remove_abandoned(&layout);
         if layout.version() == Version::None && wanted.cpu.is_none() && wanted.memory_bytes.is_none() {
             return Ok(None);
         }
-        let name = group_name(self.held.keeper_pid());
+        let name = group_name(self.held.supervisor_pid());
         let group = control::Plan::new(&layout, &name, wanted).map_err(|error| error.to_string())?;
         let holdings = Holdings { cgroups: group.folders(), ..Holdings::default() };
         self.held.hold(holdings).map_err(|error| error.to_string())?;
@@ -337,13 +337,13 @@ impl Broker {
 
 /// A name for containers of this broker.
 pub(super) fn name_for_container(broker: &Broker) -> String {
-    group_name(broker.held.keeper_pid())
+    group_name(broker.held.supervisor_pid())
 }
 
-/// Unlike any other; with the keeper's id, so that an abandoned one is known by it.
-fn group_name(keeper: u32) -> String {
+/// Unlike any other; with the supervisor's id, so that an abandoned one is known by it.
+fn group_name(supervisor: u32) -> String {
     let random = private_directory::planned(Path::new("")).to_string_lossy().chars().rev().take(8).collect::<String>();
-    format!("{}{keeper}-{random}", control::PREFIX)
+    format!("{}{supervisor}-{random}", control::PREFIX)
 }
 
 /// Cores of a broker: those of the pin, dealt out where each broker has a limited number of them.

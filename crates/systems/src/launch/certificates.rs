@@ -17,7 +17,7 @@ pub(super) const KIND: &str = "ECDSA P-256 with SHA-256, signed by an authority 
 
 /// Makes both in `folder`, for a system at `host`.
 pub(super) fn make(folder: &Path, host: Ipv4Addr) -> Result<TlsFiles, SystemError> {
-    let made = Made::new(host).map_err(|error| SystemError::Certificates { reason: error.to_string() })?;
+    let made = Issued::new(host).map_err(|error| SystemError::Certificates { reason: error.to_string() })?;
     let write = |name: &str, text: &str| {
         let path = folder.join(name);
         write_private(&path, text, false).map(|()| path)
@@ -30,14 +30,14 @@ pub(super) fn make(folder: &Path, host: Ipv4Addr) -> Result<TlsFiles, SystemErro
 }
 
 /// All of it as PEM. The authority's key is forgotten at once.
-struct Made {
+struct Issued {
     authority: String,
     certificate: String,
     key: String,
 }
 
-impl Made {
-    fn new(host: Ipv4Addr) -> Result<Made, rcgen::Error> {
+impl Issued {
+    fn new(host: Ipv4Addr) -> Result<Issued, rcgen::Error> {
         let mut authority = CertificateParams::new(Vec::new())?;
         authority.is_ca = IsCa::Ca(BasicConstraints::Constrained(0));
         authority.key_usages = vec![KeyUsagePurpose::KeyCertSign, KeyUsagePurpose::CrlSign];
@@ -51,6 +51,6 @@ impl Made {
         server.extended_key_usages = vec![ExtendedKeyUsagePurpose::ServerAuth];
         let key = KeyPair::generate()?;
         let certificate = server.signed_by(&key, &issuer)?;
-        Ok(Made { authority: authority_certificate.pem(), certificate: certificate.pem(), key: key.serialize_pem() })
+        Ok(Issued { authority: authority_certificate.pem(), certificate: certificate.pem(), key: key.serialize_pem() })
     }
 }

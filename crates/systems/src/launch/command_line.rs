@@ -17,7 +17,7 @@ pub struct CommandLine {
     /// Commands run after its end, whatever ended it: program and arguments. Each is bounded in time, and a failure is
     /// no error, for most have nothing left to do.
     pub clean_up: Vec<Vec<String>>,
-    /// A container holds the limits and cores, so the keeper must not.
+    /// A container holds the limits and cores, so the supervisor must not.
     pub limits_held_by_container: bool,
     /// Name of the container, if it is one.
     pub container: Option<String>,

@@ -21,17 +21,17 @@ pub use plan::raised_packet;
 pub use rendered::{Rendered, rendered};
 
 use crate::affinity;
-use crate::cgroup::CostPlace;
+use crate::cgroup::CostSource;
 use crate::cgroup::control;
 use crate::cgroup::layout::Version;
 use crate::definition::Definition;
 use crate::error::SystemError;
-use crate::keeper::messages::{Holdings, Work};
 use crate::launch::plan::{BackEnd, Plan};
 use crate::private_directory::{self, PrivateDirectory};
 pub use crate::programs::{find_program, read_version};
 use crate::programs::{version_in, version_words};
 use crate::running::RunningSystem;
+use crate::supervisor::messages::{Holdings, Work};
 
 /// Starts tried when a port that was free a moment ago is taken.
 const ATTEMPTS: u32 = 4;
@@ -111,8 +111,11 @@ fn start_once(plan: &Plan, ready: waiting::Ready) -> Result<RunningSystem, Syste
     })
 }
 
-/// What all brokers share: a folder, which the first keeper takes back, and what they encrypt with.
-fn share(plan: &Plan, begun: &mut [(crate::keeper::held::Held, PrivateDirectory)]) -> Result<Shared, SystemError> {
+/// What all brokers share: a folder, which the first supervisor takes back, and what they encrypt with.
+fn share(
+    plan: &Plan,
+    begun: &mut [(crate::supervisor::supervised::Supervised, PrivateDirectory)],
+) -> Result<Shared, SystemError> {
     let path = private_directory::planned(&private_directory::folder()?);
     if let Some((first, _)) = begun.first_mut() {
         first.hold(Holdings { directories: vec![path.clone()], ..Holdings::default() })?;
@@ -143,8 +146,8 @@ fn version(plan: &Plan, first: &mut Broker) -> Result<Option<String>, SystemErro
     }
 }
 
-fn cost_place(plan: &Plan, broker: &Broker) -> Result<CostPlace, SystemError> {
-    let own = CostPlace { pid: broker.held.pid(), cgroup: broker.cgroup.as_ref().map(|cgroup| cgroup.place.clone()) };
+fn cost_place(plan: &Plan, broker: &Broker) -> Result<CostSource, SystemError> {
+    let own = CostSource { pid: broker.held.pid(), cgroup: broker.cgroup.as_ref().map(|cgroup| cgroup.place.clone()) };
     match (&plan.back_end, &broker.container) {
         (BackEnd::Container { engine, .. }, Some(container)) => {
             Ok(engine.cost_place(&container.name, PLACE_WITHIN)?.unwrap_or(own))

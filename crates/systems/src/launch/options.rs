@@ -60,7 +60,7 @@ pub struct StartOptions {
     pub packet_bytes: Option<u32>,
     /// The program that holds systems and lets none outlive us, and of which the built-in broker is a part: `pubmark` itself with its
     /// hidden verbs, or the test program. The running program if `None`.
-    pub keeper: Option<PathBuf>,
+    pub supervisor: Option<PathBuf>,
 }
 
 /// Which back end runs a system.
@@ -92,7 +92,7 @@ impl StartOptions {
             limits: None,
             pinned_cores: vec![],
             packet_bytes: None,
-            keeper: None,
+            supervisor: None,
         }
     }
 }

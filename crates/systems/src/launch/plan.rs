@@ -129,11 +129,11 @@ fn as_program<'a>(definition: &'a Definition, options: &StartOptions) -> Result<
         .process
         .as_ref()
         .ok_or_else(|| no_back_end(definition, "its definition has no back end `process`".to_owned()))?;
-    let program = match &options.keeper {
+    let program = match &options.supervisor {
         Some(own) if found.program == SELF => own.clone(),
         _ => find_program(&found.program, found)?,
     };
-    // `PATH` may hold relative folders, and the keeper works elsewhere.
+    // `PATH` may hold relative folders, and the supervisor works elsewhere.
     let program =
         std::path::absolute(&program).map_err(|source| SystemError::File { action: "find", path: program, source })?;
     Ok(BackEnd::Process { found, program })

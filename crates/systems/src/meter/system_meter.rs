@@ -2,7 +2,7 @@
 
 use super::tree_meter::TreeMeter;
 use super::{Reading, RunQueueMeter, SwitchMeter, Switches, proc_files};
-use crate::cgroup::CostPlace;
+use crate::cgroup::CostSource;
 use crate::cgroup::usage::{self, CgroupUsage, LimitCounters};
 use crate::clock;
 
@@ -19,7 +19,7 @@ pub struct SystemMeter {
 
 #[derive(Debug)]
 struct Broker {
-    place: CostPlace,
+    place: CostSource,
     tree: TreeMeter,
     cpu_by_cgroup: bool,
     /// What was counted last, ns.
@@ -30,7 +30,7 @@ struct Broker {
 
 impl SystemMeter {
     /// Of these brokers.
-    pub fn new(places: &[CostPlace]) -> SystemMeter {
+    pub fn new(places: &[CostSource]) -> SystemMeter {
         SystemMeter {
             brokers: places.iter().map(Broker::new).collect(),
             switches: SwitchMeter::default(),
@@ -83,7 +83,7 @@ impl SystemMeter {
 }
 
 impl Broker {
-    fn new(place: &CostPlace) -> Broker {
+    fn new(place: &CostSource) -> Broker {
         let counted = place.cgroup.as_ref().and_then(|cgroup| CgroupUsage::read(cgroup).cpu_ns);
         Broker {
             place: place.clone(),
@@ -170,8 +170,8 @@ mod tests {
 
     use super::*;
 
-    fn place(pid: u32) -> CostPlace {
-        CostPlace { pid, cgroup: None }
+    fn place(pid: u32) -> CostSource {
+        CostSource { pid, cgroup: None }
     }
 
     #[test]

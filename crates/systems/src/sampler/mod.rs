@@ -16,7 +16,7 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
-use crate::cgroup::CostPlace;
+use crate::cgroup::CostSource;
 use crate::clock;
 use crate::meter::{RunQueueMeter, Workers};
 
@@ -79,7 +79,7 @@ impl Sampler {
     /// `workers` use counts as ours, too. Sockets of other networks are not seen: where clients are behind links, `sees_clients` is
     /// false, and what they carried is not known.
     pub fn start(
-        places: &[CostPlace],
+        places: &[CostSource],
         client_ports: &[u16],
         workers: Workers,
         sees_clients: bool,

@@ -1,6 +1,6 @@
 //! Takes a single sample.
 
-use crate::cgroup::CostPlace;
+use crate::cgroup::CostSource;
 use crate::clock;
 use crate::meter::{OwnMeter, Ration, Reading, SystemMeter, Workers};
 use crate::network::SocketMeter;
@@ -24,7 +24,7 @@ pub(super) struct Taker {
 }
 
 impl Taker {
-    pub(super) fn new(places: &[CostPlace], client_ports: &[u16], workers: Workers, sees_clients: bool) -> Taker {
+    pub(super) fn new(places: &[CostSource], client_ports: &[u16], workers: Workers, sees_clients: bool) -> Taker {
         let mut system = (!places.is_empty()).then(|| SystemMeter::new(places));
         let pids = system.as_mut().map(|system| {
             // Only to find out who they are.

@@ -8,9 +8,9 @@ use std::time::{Duration, Instant};
 use pubmark_systems::launch::find_program;
 use pubmark_systems::{Definition, Endpoint, StartOptions};
 
-/// How the tests start a system: held by the keeper that is built beside them, as a test program is none itself.
+/// How the tests start a system: held by the supervisor that is built beside them, as a test program is none itself.
 pub fn options(protocol: &str) -> StartOptions {
-    StartOptions { keeper: Some(env!("CARGO_BIN_EXE_pubmark-keeper").into()), ..StartOptions::new(protocol) }
+    StartOptions { supervisor: Some(env!("CARGO_BIN_EXE_pubmark-supervisor").into()), ..StartOptions::new(protocol) }
 }
 
 /// Listens below the range of outgoing connections. A port that was free a moment ago may be taken by another test.

@@ -1,4 +1,4 @@
-//! The keeper's side: it does what it is asked, and takes everything back when nobody asks any more.
+//! The supervisor's side: it does what it is asked, and takes everything back when nobody asks any more.
 
 use std::collections::BTreeSet;
 use std::io::{self, BufRead, Write};
@@ -6,9 +6,9 @@ use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use crate::keeper::NAME;
-use crate::keeper::messages::{Holdings, Report, Request, Work};
-use crate::keeper::{releasing, starting};
+use crate::supervisor::NAME;
+use crate::supervisor::messages::{Holdings, Report, Request, Work};
+use crate::supervisor::{releasing, starting};
 use crate::tree;
 
 /// Longest time to kill all that is left: only a process stuck in the kernel takes longer.
@@ -17,7 +17,7 @@ const KILL_WITHIN: Duration = Duration::from_secs(10);
 const CLEAN_UP_WITHIN: Duration = Duration::from_secs(15);
 /// Time between two looks at processes that were killed.
 const LOOK: Duration = Duration::from_millis(2);
-/// Signals that a terminal or a service manager sends to all it knows; the keeper ends after its owner, not before.
+/// Signals that a terminal or a service manager sends to all it knows; the supervisor ends after its owner, not before.
 const OUTLIVED: [libc::c_int; 4] = [libc::SIGINT, libc::SIGTERM, libc::SIGHUP, libc::SIGQUIT];
 
 enum Event {
@@ -31,18 +31,18 @@ enum Event {
 /// Serves until the requests end, and then takes everything back.
 pub fn serve() -> io::Result<()> {
     let events = listen()?;
-    let mut keeper = Keeper::new(events.looked);
+    let mut supervisor = Supervisor::new(events.looked);
     report(&Report::Ready);
     loop {
-        match keeper.next(&events.queue) {
-            Some(Event::Asked(request)) => keeper.answer(*request),
-            Some(Event::Child) => keeper.look_at_children(),
+        match supervisor.next(&events.queue) {
+            Some(Event::Asked(request)) => supervisor.answer(*request),
+            Some(Event::Child) => supervisor.look_at_children(),
             // It did not end in time.
-            None => keeper.kill_program(),
+            None => supervisor.kill_program(),
             Some(Event::Closed) => break,
         }
     }
-    keeper.take_back();
+    supervisor.take_back();
     Ok(())
 }
 
@@ -113,7 +113,7 @@ fn watch_children(events: &Sender<Event>, go_on: &Receiver<()>) {
     }
 }
 
-struct Keeper {
+struct Supervisor {
     holdings: Holdings,
     looked: Sender<()>,
     /// The program that runs.
@@ -125,9 +125,9 @@ struct Keeper {
     used: bool,
 }
 
-impl Keeper {
-    fn new(looked: Sender<()>) -> Keeper {
-        Keeper { holdings: Holdings::default(), looked, program: None, stop_at: None, killed: false, used: false }
+impl Supervisor {
+    fn new(looked: Sender<()>) -> Supervisor {
+        Supervisor { holdings: Holdings::default(), looked, program: None, stop_at: None, killed: false, used: false }
     }
 
     /// The next event; `None` if the program's time to end is over before.

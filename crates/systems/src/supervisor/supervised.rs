@@ -1,4 +1,4 @@
-//! pubmark's side: one keeper, and the program that it holds.
+//! pubmark's side: one supervisor, and the program that it holds.
 
 use std::hash::{BuildHasher, RandomState};
 use std::io::{self, BufRead, BufReader, Write};
@@ -10,16 +10,16 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use crate::error::SystemError;
-use crate::keeper::messages::{Holdings, Report, Request, Work};
-use crate::keeper::{MARK, VERB, releasing};
 use crate::process::{Stopped, run_to_end};
+use crate::supervisor::messages::{Holdings, Report, Request, Work};
+use crate::supervisor::{MARK, VERB, releasing};
 use crate::tree;
 
-/// Longest time for a keeper's answer; it only has to start a program.
+/// Longest time for a supervisor's answer; it only has to start a program.
 const ANSWER_WITHIN: Duration = Duration::from_secs(30);
-/// Longest time from the end of the requests to the keeper's own: killing, clean-up commands, removing.
+/// Longest time from the end of the requests to the supervisor's own: killing, clean-up commands, removing.
 const TAKE_BACK_WITHIN: Duration = Duration::from_secs(60);
-/// Longest run of one clean-up command when the keeper is gone.
+/// Longest run of one clean-up command when the supervisor is gone.
 const CLEAN_UP_WITHIN: Duration = Duration::from_secs(15);
 /// Time between two looks at what is waited for.
 const LOOK: Duration = Duration::from_millis(2);
@@ -29,53 +29,53 @@ const LOOK: Duration = Duration::from_millis(2);
 pub enum End {
     /// By itself, or because it was asked or made to.
     Status(ExitStatus),
-    /// With its keeper, which was killed.
-    WithKeeper,
+    /// With its supervisor, which was killed.
+    WithSupervisor,
 }
 
 impl std::fmt::Display for End {
     fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
             End::Status(status) => status.fmt(formatter),
-            End::WithKeeper => formatter.write_str("killed with the process that held it"),
+            End::WithSupervisor => formatter.write_str("killed with the process that held it"),
         }
     }
 }
 
-/// A keeper and what it holds. Dropping it takes everything back, at once.
+/// A supervisor and what it holds. Dropping it takes everything back, at once.
 #[derive(Debug)]
-pub struct Held {
+pub struct Supervised {
     program: PathBuf,
-    keeper: Child,
+    supervisor: Child,
     /// `None` once everything was taken back.
     requests: Option<ChildStdin>,
     reports: Receiver<Report>,
     mark: String,
-    /// What a killed keeper leaves to us.
+    /// What a killed supervisor leaves to us.
     holdings: Holdings,
     pid: u32,
     end: Option<End>,
     killed: bool,
 }
 
-impl Held {
-    /// Starts a keeper: `program` if given, otherwise the running program. It must answer to the word `keeper`.
-    pub fn begin(program: Option<&Path>) -> Result<Held, SystemError> {
+impl Supervised {
+    /// Starts a supervisor: `program` if given, otherwise the running program. It must answer to the word `supervisor`.
+    pub fn begin(program: Option<&Path>) -> Result<Supervised, SystemError> {
         // Not by its path: that may lead to another program by now, if it was built anew.
         let program = program.map_or_else(|| PathBuf::from("/proc/self/exe"), Path::to_owned);
-        let wrong = |reason: &str| SystemError::Keeper { program: shown(&program), reason: reason.to_owned() };
+        let wrong = |reason: &str| SystemError::Supervisor { program: shown(&program), reason: reason.to_owned() };
         if std::env::var_os(MARK).is_some() {
-            return Err(wrong("this process is itself held by a keeper"));
+            return Err(wrong("this process is itself held by a supervisor"));
         }
         let mark = format!("{:016x}", RandomState::new().hash_one(std::process::id()));
-        let mut keeper = spawn(&program, &mark).map_err(|source| run_error(&shown(&program), source))?;
-        let (Some(requests), Some(output)) = (keeper.stdin.take(), keeper.stdout.take()) else {
+        let mut supervisor = spawn(&program, &mark).map_err(|source| run_error(&shown(&program), source))?;
+        let (Some(requests), Some(output)) = (supervisor.stdin.take(), supervisor.stdout.take()) else {
             return Err(wrong("its streams are not there"));
         };
         let reports = listen(output).map_err(|source| run_error(&shown(&program), source))?;
-        let mut held = Held {
+        let mut held = Supervised {
             program: program.clone(),
-            keeper,
+            supervisor,
             requests: Some(requests),
             reports,
             mark,
@@ -87,15 +87,15 @@ impl Held {
         match held.answer() {
             Ok(Report::Ready) => Ok(held),
             Ok(_) => Err(wrong("it did not say that it is ready")),
-            // Not a keeper: it must not be left to run.
+            // Not a supervisor: it must not be left to run.
             Err(error) => {
-                let _ = held.keeper.kill();
+                let _ = held.supervisor.kill();
                 Err(error)
             }
         }
     }
 
-    /// Makes the keeper answer for more. Said before any of it is made.
+    /// Makes the supervisor answer for more. Said before any of it is made.
     pub fn hold(&mut self, more: Holdings) -> Result<(), SystemError> {
         self.holdings.extend(more.clone());
         self.ask(&Request::Hold(more))
@@ -129,7 +129,7 @@ impl Held {
         loop {
             match self.ended() {
                 Some(End::Status(status)) => return Ok(status),
-                Some(End::WithKeeper) => return Err(self.wrong("it was killed".to_owned())),
+                Some(End::WithSupervisor) => return Err(self.wrong("it was killed".to_owned())),
                 None if Instant::now() >= deadline => break,
                 None => thread::sleep(LOOK),
             }
@@ -147,9 +147,9 @@ impl Held {
         self.pid
     }
 
-    /// Process id of the keeper.
-    pub fn keeper_pid(&self) -> u32 {
-        self.keeper.id()
+    /// Process id of the supervisor.
+    pub fn supervisor_pid(&self) -> u32 {
+        self.supervisor.id()
     }
 
     /// How the program ended, if it did.
@@ -167,7 +167,7 @@ impl Held {
     /// Asks the program to end without waiting for it.
     pub fn ask_to_end(&mut self, within: Duration) {
         if self.ended().is_none() {
-            // A keeper that cannot be asked is gone, which the next look finds out.
+            // A supervisor that cannot be asked is gone, which the next look finds out.
             let _ = self.ask(&Request::Stop { within_ms: within.as_millis() as u64 });
         }
     }
@@ -176,7 +176,7 @@ impl Held {
     pub fn stop(&mut self, within: Duration) -> Stopped {
         match self.ended() {
             Some(End::Status(status)) => return Stopped::Before(status),
-            Some(End::WithKeeper) => return Stopped::Killed,
+            Some(End::WithSupervisor) => return Stopped::Killed,
             None => self.ask_to_end(within),
         }
         self.wait_for_end(within)
@@ -186,8 +186,8 @@ impl Held {
     pub fn kill(&mut self) -> Stopped {
         match self.ended() {
             Some(End::Status(status)) => return Stopped::Before(status),
-            Some(End::WithKeeper) => return Stopped::Killed,
-            // A keeper that cannot be asked is gone, which the wait finds out.
+            Some(End::WithSupervisor) => return Stopped::Killed,
+            // A supervisor that cannot be asked is gone, which the wait finds out.
             None => drop(self.ask(&Request::Kill)),
         }
         self.wait_for_end(Duration::ZERO)
@@ -196,7 +196,7 @@ impl Held {
     /// Stops the program and all that came from it where they stand, or lets them go on; how many processes that were.
     ///
     /// # Errors
-    /// The keeper is gone or does not answer.
+    /// The supervisor is gone or does not answer.
     pub fn pause(&mut self, pause: bool) -> Result<u32, SystemError> {
         self.ask(&Request::Pause { pause })?;
         loop {
@@ -208,7 +208,7 @@ impl Held {
         }
     }
 
-    /// Waits for the end of a program that was asked to; a keeper that says nothing is killed itself.
+    /// Waits for the end of a program that was asked to; a supervisor that says nothing is killed itself.
     pub fn wait_for_end(&mut self, within: Duration) -> Stopped {
         let deadline = Instant::now() + within + ANSWER_WITHIN;
         while self.end.is_none() {
@@ -242,21 +242,21 @@ impl Held {
     fn answer(&mut self) -> Result<Report, SystemError> {
         self.reports.recv_timeout(ANSWER_WITHIN).map_err(|error| match error {
             RecvTimeoutError::Timeout => self.wrong(format!("it did not answer within {} s", ANSWER_WITHIN.as_secs())),
-            RecvTimeoutError::Disconnected => self.wrong("it ended, or is not a keeper".to_owned()),
+            RecvTimeoutError::Disconnected => self.wrong("it ended, or is not a supervisor".to_owned()),
         })
     }
 
     fn wrong(&self, reason: String) -> SystemError {
-        SystemError::Keeper { program: shown(&self.program), reason }
+        SystemError::Supervisor { program: shown(&self.program), reason }
     }
 
-    /// The keeper is gone, or must go: its program died with it, the rest is for us to take back.
+    /// The supervisor is gone, or must go: its program died with it, the rest is for us to take back.
     fn take_over(&mut self) {
-        self.end = Some(End::WithKeeper);
+        self.end = Some(End::WithSupervisor);
         self.requests = None;
-        let _ = self.keeper.kill();
+        let _ = self.supervisor.kill();
         // Fails only if its status was taken already.
-        let _ = self.keeper.wait();
+        let _ = self.supervisor.wait();
         self.kill_what_is_left();
         for work in &self.holdings.clean_up {
             let mut command = Command::new(&work.program);
@@ -289,7 +289,7 @@ impl Held {
         }
         let deadline = Instant::now() + TAKE_BACK_WITHIN;
         loop {
-            match self.keeper.try_wait() {
+            match self.supervisor.try_wait() {
                 Ok(Some(status)) if status.success() => return,
                 Ok(None) if Instant::now() < deadline => thread::sleep(LOOK),
                 _ => return self.take_over(),
@@ -298,13 +298,13 @@ impl Held {
     }
 }
 
-impl Drop for Held {
+impl Drop for Supervised {
     fn drop(&mut self) {
         self.close();
     }
 }
 
-/// The keeper in a session of its own: our terminal's Ctrl-C does not reach it.
+/// The supervisor in a session of its own: our terminal's Ctrl-C does not reach it.
 fn spawn(program: &Path, mark: &str) -> io::Result<Child> {
     let mut command = Command::new(std::path::absolute(program)?);
     command.arg(VERB).env(MARK, mark).current_dir("/");
@@ -316,10 +316,10 @@ fn spawn(program: &Path, mark: &str) -> io::Result<Child> {
     command.spawn()
 }
 
-/// Reads reports on a thread of its own; the channel ends with the keeper, or with the first line that is no report.
+/// Reads reports on a thread of its own; the channel ends with the supervisor, or with the first line that is no report.
 fn listen(output: ChildStdout) -> io::Result<Receiver<Report>> {
     let (sender, reports) = mpsc::channel();
-    thread::Builder::new().name("keeper".to_owned()).stack_size(128 << 10).spawn(move || {
+    thread::Builder::new().name("supervisor".to_owned()).stack_size(128 << 10).spawn(move || {
         for line in BufReader::new(output).lines() {
             let Some(report) = line.ok().and_then(|line| serde_json::from_str(&line).ok()) else { return };
             if sender.send(report).is_err() {

@@ -1,4 +1,4 @@
-//! How a keeper starts a program: in a session of its own, in its control groups, on its cores, dead when the keeper is.
+//! How a supervisor starts a program: in a session of its own, in its control groups, on its cores, dead when the supervisor is.
 
 use std::ffi::CString;
 use std::fs::File;
@@ -9,7 +9,7 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 
 use crate::affinity;
-use crate::keeper::messages::Work;
+use crate::supervisor::messages::Work;
 
 /// Why a program was not started.
 #[derive(Debug)]
@@ -42,10 +42,10 @@ pub fn start(work: &Work) -> Result<u32, NotStarted> {
         .collect::<Result<_, _>>()
         .map_err(|_| NotStarted { reason: "a control group's name holds a zero byte".to_owned(), errno: None })?;
     let cores = (!work.cores.is_empty()).then(|| affinity::set_of(&work.cores));
-    let keeper = std::process::id() as libc::pid_t;
+    let supervisor = std::process::id() as libc::pid_t;
     // SAFETY: between fork and exec only calls that POSIX allows there are made, and nothing is allocated.
-    unsafe { command.pre_exec(move || prepare(keeper, &members, cores.as_ref())) };
-    #[allow(clippy::zombie_processes, reason = "the keeper waits for any child, adopted ones too")]
+    unsafe { command.pre_exec(move || prepare(supervisor, &members, cores.as_ref())) };
+    #[allow(clippy::zombie_processes, reason = "the supervisor waits for any child, adopted ones too")]
     let child = command.spawn().map_err(failed(format!("failed to run `{}`", work.program.display())))?;
     Ok(child.id())
 }
@@ -55,14 +55,14 @@ fn open_log(path: &Path, appends: bool) -> io::Result<File> {
 }
 
 /// The new process before it becomes the program.
-fn prepare(keeper: libc::pid_t, members: &[CString], cores: Option<&libc::cpu_set_t>) -> io::Result<()> {
+fn prepare(supervisor: libc::pid_t, members: &[CString], cores: Option<&libc::cpu_set_t>) -> io::Result<()> {
     // SAFETY: plain system calls on valid arguments.
     unsafe {
         if libc::setsid() == -1 || libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL) == -1 {
             return Err(io::Error::last_os_error());
         }
-        // The keeper may have died before the call above.
-        if libc::getppid() != keeper {
+        // The supervisor may have died before the call above.
+        if libc::getppid() != supervisor {
             return Err(io::Error::from_raw_os_error(libc::ESRCH));
         }
         for file in members {

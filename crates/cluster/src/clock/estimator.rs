@@ -24,7 +24,7 @@ const JUDGED: usize = 2_048;
 
 /// Follows the run's clock.
 #[derive(Debug, Default)]
-pub struct Keeper {
+pub struct RunClockEstimator {
     window: VecDeque<Reading>,
     mapping: Option<Mapping>,
     readings: Vec<Reading>,
@@ -49,7 +49,7 @@ pub struct Figures {
     pub restarts: u64,
 }
 
-impl Keeper {
+impl RunClockEstimator {
     /// Takes a reading; one against the order of time is left out.
     pub fn read(&mut self, reading: Reading) {
         if !reading.is_possible() {
@@ -214,40 +214,40 @@ mod tests {
         let mut draws = Draws(seed);
         let pair = Pair::draw(&mut draws);
         let [there_ns, back_ns] = [(); 2].map(|()| 10_000.0 + draws.unit() * 150_000.0);
-        let mut keeper = Keeper::default();
+        let mut estimator = RunClockEstimator::default();
         let mut now_ns = 10_000_000_000_000 + (draws.unit() * 1e9) as u64;
-        let ask = |keeper: &mut Keeper, draws: &mut Draws, now_ns: u64| {
+        let ask = |estimator: &mut RunClockEstimator, draws: &mut Draws, now_ns: u64| {
             let there_ns = draws.way_ns(there_ns) as u64;
             let heard_ns = now_ns + there_ns + draws.way_ns(back_ns) as u64;
             let came_ns = pair.run_ns(now_ns + there_ns);
-            keeper.read(Reading { asked_ns: now_ns, came_ns, said_ns: came_ns, heard_ns });
+            estimator.read(Reading { asked_ns: now_ns, came_ns, said_ns: came_ns, heard_ns });
         };
-        let burst = |keeper: &mut Keeper, draws: &mut Draws, now_ns: &mut u64| {
+        let burst = |estimator: &mut RunClockEstimator, draws: &mut Draws, now_ns: &mut u64| {
             for _ in 0..100 {
-                ask(keeper, draws, *now_ns);
+                ask(estimator, draws, *now_ns);
                 *now_ns += 2_000_000;
             }
         };
-        burst(&mut keeper, &mut draws, &mut now_ns);
+        burst(&mut estimator, &mut draws, &mut now_ns);
         // Sessions come up.
         for _ in 0..10 {
-            ask(&mut keeper, &mut draws, now_ns);
+            ask(&mut estimator, &mut draws, now_ns);
             now_ns += 100_000_000;
         }
-        keeper.meet(now_ns, false).unwrap();
-        keeper.begin();
+        estimator.meet(now_ns, false).unwrap();
+        estimator.begin();
         let mut worst_ns = 0.0f64;
         for _ in 0..80 {
-            let mapping = keeper.meet(now_ns, true).unwrap();
+            let mapping = estimator.meet(now_ns, true).unwrap();
             for _ in 0..5 {
                 let at_ns = now_ns + (draws.unit() * 5e8) as u64;
                 worst_ns = worst_ns.max(mapping.run_ns(at_ns).abs_diff(pair.run_ns(at_ns)) as f64);
             }
             now_ns += 500_000_000;
-            ask(&mut keeper, &mut draws, now_ns);
+            ask(&mut estimator, &mut draws, now_ns);
         }
-        burst(&mut keeper, &mut draws, &mut now_ns);
-        (worst_ns, keeper.judge(now_ns).unwrap())
+        burst(&mut estimator, &mut draws, &mut now_ns);
+        (worst_ns, estimator.judge(now_ns).unwrap())
     }
 
     #[test]
@@ -265,37 +265,41 @@ mod tests {
 
     #[test]
     fn a_run_s_time_never_goes_backwards() {
-        let mut keeper = Keeper::default();
+        let mut estimator = RunClockEstimator::default();
         let mut last_ns = 0;
         for number in 0..200u64 {
             let asked_ns = 1_000_000_000 + number * 500_000_000;
             // Half way the coordinator's clock falls back by 40 ms.
             let came_ns = asked_ns + 90_000_000_000 - if number > 100 { 40_000_000 } else { 0 };
-            keeper.read(Reading { asked_ns, came_ns, said_ns: came_ns, heard_ns: asked_ns + 80_000 });
-            let mapping = keeper.meet(asked_ns + 80_000, number > 0).unwrap();
+            estimator.read(Reading { asked_ns, came_ns, said_ns: came_ns, heard_ns: asked_ns + 80_000 });
+            let mapping = estimator.meet(asked_ns + 80_000, number > 0).unwrap();
             assert!(mapping.run_ns(asked_ns + 80_000) >= last_ns);
             last_ns = mapping.run_ns(asked_ns + 500_000_000);
         }
-        let figures = keeper.judge(101_000_000_000).unwrap();
+        let figures = estimator.judge(101_000_000_000).unwrap();
         assert!(figures.restarts > 0 && figures.bound_ns >= 20_000_000.0, "{figures:?}");
     }
 
     proptest::proptest! {
         #[test]
         fn a_coordinator_that_lies_breaks_nothing(times in proptest::collection::vec(proptest::prelude::any::<[u64; 4]>(), 1..30)) {
-            let mut keeper = Keeper::default();
+            let mut estimator = RunClockEstimator::default();
             for [asked_ns, came_ns, said_ns, heard_ns] in times {
-                keeper.read(Reading { asked_ns, came_ns, said_ns, heard_ns });
-                keeper.meet(heard_ns, true);
-                proptest::prop_assert!(keeper.judge(heard_ns).is_none_or(|figures| figures.bound_ns >= 0.0));
+                estimator.read(Reading { asked_ns, came_ns, said_ns, heard_ns });
+                estimator.meet(heard_ns, true);
+                proptest::prop_assert!(estimator.judge(heard_ns).is_none_or(|figures| figures.bound_ns >= 0.0));
             }
         }
     }
 
     #[test]
     fn one_clock_is_known_for_it() {
-        let mut keeper = Keeper::default();
-        keeper.read(Reading { asked_ns: 10_000, came_ns: 90_030_000, said_ns: 90_031_000, heard_ns: 61_000 });
-        assert!(keeper.is_constant(90_000_000) && !keeper.is_constant(90_020_001) && !keeper.is_constant(89_969_999));
+        let mut estimator = RunClockEstimator::default();
+        estimator.read(Reading { asked_ns: 10_000, came_ns: 90_030_000, said_ns: 90_031_000, heard_ns: 61_000 });
+        assert!(
+            estimator.is_constant(90_000_000)
+                && !estimator.is_constant(90_020_001)
+                && !estimator.is_constant(89_969_999)
+        );
     }
 }

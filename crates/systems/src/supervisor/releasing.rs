@@ -1,4 +1,4 @@
-//! Taking back what a broker used: its folders and control groups. Used by the keeper, and by pubmark for a keeper that was
+//! Taking back what a broker used: its folders and control groups. Used by the supervisor, and by pubmark for a supervisor that was
 //! killed.
 
 use std::fs;

@@ -1,4 +1,4 @@
-//! `pubmark keeper`: holds one broker for the pubmark that started it, and takes everything back when that is gone.
+//! `pubmark supervisor`: holds one broker for the pubmark that started it, and takes everything back when that is gone.
 
 use clap::Args;
 
@@ -7,12 +7,12 @@ use crate::failure::{Failure, Outcome};
 
 /// Holds a broker; started by pubmark itself, spoken to over standard input and output.
 #[derive(Debug, Args)]
-pub struct Keeper {}
+pub struct Supervisor {}
 
-impl Keeper {
+impl Supervisor {
     /// Serves until standard input ends.
     pub fn perform(self) -> Outcome {
-        pubmark_systems::keeper::serve().map(|()| ExitCode::Ok).map_err(|error| {
+        pubmark_systems::supervisor::serve().map(|()| ExitCode::Ok).map_err(|error| {
             Failure::from_error(ExitCode::SystemFailed, &error).during("failed to hold a system".to_owned())
         })
     }

@@ -1,4 +1,4 @@
-//! What pubmark and a keeper say to each other: one JSON object a line, requests on the keeper's standard input, reports on
+//! What pubmark and a supervisor say to each other: one JSON object a line, requests on the supervisor's standard input, reports on
 //! its standard output. The end of the requests, however it comes, is the order to take everything back.
 
 use std::path::PathBuf;
@@ -32,7 +32,7 @@ pub struct Work {
     pub program: PathBuf,
     /// Its arguments.
     pub arguments: Vec<String>,
-    /// Environment variables besides the keeper's own, which are those of who started it.
+    /// Environment variables besides the supervisor's own, which are those of who started it.
     pub environment: Vec<(String, String)>,
     /// Folder it runs in.
     pub directory: PathBuf,
@@ -47,7 +47,7 @@ pub struct Work {
     pub cores: Vec<u32>,
 }
 
-/// What a keeper is asked.
+/// What a supervisor is asked.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Request {
@@ -69,11 +69,11 @@ pub enum Request {
     },
 }
 
-/// What a keeper reports.
+/// What a supervisor reports.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Report {
-    /// It listens. The first report, by which a keeper is told from any other program.
+    /// It listens. The first report, by which a supervisor is told from any other program.
     Ready,
     /// The program runs.
     Started {

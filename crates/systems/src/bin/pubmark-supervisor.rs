@@ -1,0 +1,7 @@
+//! Holds one broker for whoever started it; see `pubmark_systems::supervisor`.
+
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    pubmark_systems::supervisor::main()
+}
