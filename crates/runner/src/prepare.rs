@@ -95,7 +95,7 @@ impl RunSpec {
     /// # Errors
     /// As [`RunSpec::check`].
     pub fn check_loaded(&self, workload: Arc<Workload>, host: &Host) -> Result<CheckedRun, RunError> {
-        let spoken = spoken::of(self)?;
+        let spoken = spoken::of(self, &workload)?;
         let wanted = Wanted::of(self, spoken, &workload, host)?;
         suitability::lacking(&workload, spoken).map_or(Ok(()), |lacks| Err(unsuitable(lacks)))?;
         nodes::carried_out(self, &workload)?;
@@ -134,7 +134,7 @@ impl RunSpec {
 impl CheckedRun {
     /// What a reader should know of choices that the specification did not make.
     pub fn notes(&self) -> Vec<String> {
-        spoken::notes(&self.spec, self.spoken)
+        spoken::notes(&self.spec, &self.workload, self.spoken)
     }
 
     /// Is what starts the system on this machine?

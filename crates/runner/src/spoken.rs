@@ -2,30 +2,36 @@
 
 use std::collections::BTreeSet;
 
+use pubmark_model::workload::Workload;
 use pubmark_protocols::{self as protocols, Protocol, Spoken, known};
 
 use crate::error::RunError;
 use crate::spec::RunSpec;
-use crate::{suggestion, target, unbuilt};
+use crate::{suggestion, suitability, target, unbuilt};
 
 /// What clients speak.
 ///
 /// # Errors
 /// A protocol or a client library that is not there, or an endpoint's scheme that no protocol has.
-pub fn of(spec: &RunSpec) -> Result<Spoken, RunError> {
+pub fn of(spec: &RunSpec, workload: &Workload) -> Result<Spoken, RunError> {
     let (protocols, target) = (&spec.protocols, &spec.target);
-    let publish = side(spec, protocols.publish_protocol.as_deref(), target.endpoint.as_deref())?;
+    let publish = side(spec, workload, protocols.publish_protocol.as_deref(), target.endpoint.as_deref())?;
     let at = target.subscribe_endpoint.as_deref().or(target.endpoint.as_deref());
-    let subscribe = side(spec, protocols.subscribe_protocol.as_deref(), at)?;
+    let subscribe = side(spec, workload, protocols.subscribe_protocol.as_deref(), at)?;
     Ok(Spoken { publish, subscribe })
 }
 
-/// What one side speaks: what was asked for, otherwise the first of our protocols that the system offers.
-fn side(spec: &RunSpec, own: Option<&str>, endpoint: Option<&str>) -> Result<&'static Protocol, RunError> {
+/// What one side speaks: what was asked for, otherwise the first of our protocols that the system offers and that can carry the workload.
+fn side(
+    spec: &RunSpec,
+    workload: &Workload,
+    own: Option<&str>,
+    endpoint: Option<&str>,
+) -> Result<&'static Protocol, RunError> {
     let protocol = match (own.or(spec.protocols.protocol.as_deref()), endpoint) {
         (Some(name), _) => protocols::find(name).ok_or_else(|| unbuilt::no_protocol(name)),
         (None, Some(endpoint)) => of_endpoint(endpoint),
-        (None, None) => target::first_protocol(spec),
+        (None, None) => target::usual_protocol(spec, workload),
     }?;
     let Some(client) = &spec.protocols.client else { return Ok(protocol) };
     let title = protocol.capabilities.title;
@@ -57,7 +63,7 @@ fn of_endpoint(endpoint: &str) -> Result<&'static Protocol, RunError> {
 }
 
 /// What a reader should know of a choice that the specification did not make.
-pub fn notes(spec: &RunSpec, spoken: Spoken) -> Vec<String> {
+pub fn notes(spec: &RunSpec, workload: &Workload, spoken: Spoken) -> Vec<String> {
     let mut notes = vec![];
     let usual = protocols::PROTOCOLS[0].capabilities.name;
     let chosen = spoken.publish.capabilities.name;
@@ -67,11 +73,43 @@ pub fn notes(spec: &RunSpec, spoken: Spoken) -> Vec<String> {
         && spec.target.endpoint.is_none()
         && chosen != usual
     {
-        notes.push(format!("`{system}` does not speak {usual}: clients speak {chosen}"));
+        let usual_for_both = Spoken { publish: &protocols::PROTOCOLS[0], subscribe: &protocols::PROTOCOLS[0] };
+        let lacking = suitability::lacking(workload, usual_for_both);
+        let reason = lacking.unwrap_or_else(|| format!("`{system}` does not speak {usual}"));
+        notes.push(format!("{reason}: clients speak {chosen}"));
     }
     let stands_in = spoken.publish.stands_in_for();
     if let (None, Some(why), Some(version)) = (&spec.protocols.client, stands_in, spoken.publish.client_version()) {
         notes.push(format!("clients are {version}: {why}"));
     }
     notes
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+    use crate::error::ErrorKind;
+
+    fn chosen(workload: &str, system: &str) -> Result<Spoken, RunError> {
+        let mut spec = RunSpec::new(workload);
+        spec.target.system = Some(system.to_owned());
+        of(&spec, &spec.load()?)
+    }
+
+    #[test]
+    fn the_first_protocol_that_can_carry_the_workload_is_chosen() {
+        let name = |workload: &str| chosen(workload, "nats").unwrap().publish.capabilities.name;
+        assert_eq!((name("hello"), name("request-reply")), ("mqtt311", "nats"));
+        let mut spec = RunSpec::new("request-reply");
+        spec.target.system = Some("nats".to_owned());
+        let workload = spec.load().unwrap();
+        let notes = notes(&spec, &workload, of(&spec, &workload).unwrap());
+        assert!(notes[0].contains("does not speak mqtt5: clients speak nats"), "{notes:?}");
+    }
+
+    #[test]
+    fn a_system_that_is_not_there_is_refused() {
+        assert_eq!(chosen("hello", "nowhere").map(|_| ()).unwrap_err().kind, ErrorKind::Input);
+    }
 }

@@ -22,7 +22,7 @@ use crate::endpoint::Written;
 use crate::error::{ErrorKind, RunError};
 use crate::host::Host;
 use crate::spec::{RunSpec, Transport};
-use crate::{brokerless, certificates, linked, log_in, offers, placement, sources, suggestion, unbuilt};
+use crate::{brokerless, certificates, linked, log_in, offers, placement, sources, suggestion, suitability, unbuilt};
 
 /// System of a run that names none.
 const DEFAULT_SYSTEM: &str = "builtin";
@@ -394,11 +394,15 @@ fn with_hint(error: RunError) -> RunError {
     error.hint("`pubmark list systems` shows what is built in; a definition of your own is given by its path")
 }
 
-/// The first of our protocols that the run's system offers.
-pub fn first_protocol(spec: &RunSpec) -> Result<&'static Protocol, RunError> {
+/// The first of our protocols that the run's system offers and that can carry the workload; the first that it offers if none can, so
+/// that the refusal names it.
+pub fn usual_protocol(spec: &RunSpec, workload: &Workload) -> Result<&'static Protocol, RunError> {
     let definition = definition(spec.target.system.as_deref().unwrap_or(DEFAULT_SYSTEM))?;
-    let offered = protocols::names().into_iter().find(|ours| definition.protocols.contains_key(*ours));
-    offered.and_then(protocols::find).ok_or_else(|| {
+    let ours = protocols::names().into_iter().filter(|name| definition.protocols.contains_key(*name));
+    let offered: Vec<&Protocol> = ours.filter_map(protocols::find).collect();
+    let carries =
+        |both: &&&'static Protocol| suitability::lacking(workload, Spoken { publish: both, subscribe: both }).is_none();
+    offered.iter().find(carries).or(offered.first()).copied().ok_or_else(|| {
         if let Some(known) = unbuilt::of(&definition) {
             return unbuilt::failure(known);
         }

@@ -170,13 +170,13 @@ impl Deploy {
         if spec.nodes.nodes.is_some() || spec.nodes.local_nodes.is_some() {
             return Err(Failure::usage("the number of nodes stands before `--`").hint("`--nodes 5 -- --qos 1`"));
         }
+        let workload = spec.load()?;
         if spec.target.endpoint.is_some() {
-            brokerless::refuse_machines(self.nodes, spoken::of(&spec)?)?;
+            brokerless::refuse_machines(self.nodes, spoken::of(&spec, &workload)?)?;
         } else {
             spec.target.system = Some(self.system.clone());
             spec.protocols.protocol = Some(self.protocol.clone());
         }
-        spec.load()?;
         Ok(spec)
     }
 
