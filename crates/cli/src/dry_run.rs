@@ -7,7 +7,7 @@ use pubmark_model::fault::Occurrence;
 use pubmark_model::fleet::Fleet;
 use pubmark_model::plan::{Machine, Plan, PlanOptions, Traffic, Unit, Verdict};
 use pubmark_model::workload::Workload;
-use pubmark_runner::{CheckedRun, too_large};
+use pubmark_runner::{CheckedRun, RunError};
 use pubmark_systems::{descriptors, environment};
 
 use crate::exit_code::ExitCode;
@@ -27,7 +27,7 @@ pub fn text(run: &CheckedRun) -> Result<String, Failure> {
         endpoints: wanted.brokers() as u32,
         source_addresses: spec.connection.source_addresses.as_ref().map_or(1, |sources| sources.0.len() as u32),
     };
-    Fleet::check_counts_on_nodes(workload, options.nodes).map_err(|error| too_large(&error))?;
+    Fleet::check_counts_on_nodes(workload, options.nodes).map_err(|error| RunError::fleet_too_large(&error))?;
     let plan = Plan::new(workload, &options);
     let mut text = String::new();
     let mut field = |name: &str, value: String| text.push_str(&format!("  {name:<10}{value}\n"));

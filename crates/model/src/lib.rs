@@ -14,6 +14,7 @@ pub mod file_name;
 pub mod fleet;
 pub mod jsonschema;
 pub mod link;
+pub mod listing;
 pub mod load;
 pub mod payload;
 pub mod plan;

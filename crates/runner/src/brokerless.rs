@@ -13,7 +13,6 @@ use pubmark_systems::{Definition, ports};
 
 use crate::error::{ErrorKind, RunError};
 use crate::linked;
-use crate::prepare;
 use crate::spec::{RunSpec, Transport};
 use pubmark_protocols::Spoken;
 
@@ -56,7 +55,7 @@ pub fn places(
     let addresses: Vec<SocketAddr> = match (&networks, protocol.features.subscribers_listen) {
         (networks, true) => {
             let nodes = spec.nodes.local_nodes.unwrap_or(1).into();
-            let fleet = Fleet::checked_on_nodes(workload, nodes).map_err(|error| prepare::too_large(&error))?;
+            let fleet = Fleet::checked_on_nodes(workload, nodes).map_err(|error| RunError::fleet_too_large(&error))?;
             let at = |group: u16| networks.as_ref().map_or(here, |networks| networks.of_subscribers(group));
             let ports = listening_ports(fleet.subscribers().len())?;
             fleet.subscribers().iter().zip(ports).map(|(entry, port)| (at(entry.group), port).into()).collect()

@@ -3,6 +3,8 @@
 use std::error::Error;
 use std::fmt;
 
+use pubmark_model::fleet::TooLarge;
+
 /// What was in the way. Whoever drives a run decides by this, never by the words of a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ErrorKind {
@@ -51,6 +53,11 @@ impl RunError {
     /// A specification that cannot be used as written.
     pub fn input(message: impl Into<String>) -> RunError {
         RunError::new(ErrorKind::Input, message)
+    }
+
+    /// A fleet whose publishers cannot be told apart.
+    pub fn fleet_too_large(found: &TooLarge) -> RunError {
+        RunError::from_error(ErrorKind::TooLarge, found).hint(found.hint())
     }
 
     /// Something that is not offered.

@@ -59,7 +59,7 @@ pub use cluster::{observe, unusable};
 pub use error::{ErrorKind, RunError};
 pub use host::Host;
 pub use observer::{Phase, RunEvent, RunObserver, RunProgress};
-pub use prepare::{CheckedRun, too_large};
+pub use prepare::CheckedRun;
 pub use prepared::{PreparedRun, RunOutcome};
 pub use recording::now;
 pub use spec::{RunSpec, WorkloadSource};

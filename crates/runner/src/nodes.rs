@@ -11,7 +11,6 @@ use pubmark_record::nodes::{LostWorker, NodeRow};
 
 use crate::cluster::Joined;
 use crate::error::RunError;
-use crate::linked;
 use crate::spec::RunSpec;
 
 /// Refuses what nodes cannot have, before anything starts.
@@ -33,7 +32,7 @@ pub fn carried_out(spec: &RunSpec, workload: &Workload) -> Result<(), RunError> 
             None => Ok(()),
         };
     }
-    if nodes.nodes.is_some() && linked::any(workload) {
+    if nodes.nodes.is_some() && !workload.links_in_use().is_empty() {
         return Err(RunError::unsupported(
             "links are emulated on the machine that leads the run, its nodes are elsewhere",
         )

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use pubmark_model::fault::Occurrence;
-use pubmark_model::fleet::{Fleet, TooLarge};
+use pubmark_model::fleet::Fleet;
 use pubmark_model::load::{self, LoadError, LoadOptions};
 use pubmark_model::qos::Qos;
 use pubmark_model::schedule::{self, Timeline};
@@ -127,7 +127,7 @@ impl RunSpec {
     /// # Errors
     /// It is too large, of kind [`ErrorKind::TooLarge`].
     pub fn fleet(&self, workload: &Workload) -> Result<Fleet, RunError> {
-        Fleet::checked_on_nodes(workload, self.node_count().into()).map_err(|error| too_large(&error))
+        Fleet::checked_on_nodes(workload, self.node_count().into()).map_err(|error| RunError::fleet_too_large(&error))
     }
 }
 
@@ -193,11 +193,6 @@ fn raise_descriptors(sockets: u64) -> Result<(), RunError> {
         .hint(format!("`ulimit -Hn {needed}` as root, or fewer devices")));
     }
     Ok(())
-}
-
-/// A fleet whose publishers cannot be told apart.
-pub fn too_large(found: &TooLarge) -> RunError {
-    RunError::from_error(ErrorKind::TooLarge, found).hint(found.hint())
 }
 
 /// The protocol cannot carry the workload.

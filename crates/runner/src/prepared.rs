@@ -132,7 +132,8 @@ impl PreparedRun {
         match &self.joined {
             Some(joined) => joined.gather(observer, &self.host.stop),
             None => {
-                self.joined = Joined::of(self, observer)?.map(Arc::new);
+                let (nodes, listens_at) = (&self.spec.nodes, self.wanted.listens_at());
+                self.joined = Joined::of(nodes, listens_at, &self.host.stop, observer)?.map(Arc::new);
                 Ok(())
             }
         }

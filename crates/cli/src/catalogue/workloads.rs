@@ -1,6 +1,6 @@
 //! The table of built-in workloads.
 
-use pubmark_model::builtin::{self, Listed};
+use pubmark_model::listing::{self, Listed};
 use pubmark_model::workload::Variant;
 
 use crate::exit_code::ExitCode;
@@ -9,7 +9,7 @@ use crate::figures::{bytes_per_s, count, three_digits};
 use crate::wrapping::wrap_parts;
 
 fn rows() -> Result<Vec<Listed>, Failure> {
-    builtin::list()
+    listing::list()
         .map_err(|error| Failure::from_error(ExitCode::Internal, &error).during("failed to load a built-in workload"))
 }
 

@@ -10,8 +10,8 @@ use pubmark_model::link::choice::LinkChoice;
 use pubmark_model::secret::Secret;
 use pubmark_model::topology::Topology;
 use pubmark_runner::RunSpec;
-use pubmark_runner::sources::Sources;
 use pubmark_runner::spec;
+use pubmark_runner::spec::SourceAddresses;
 use pubmark_systems::limits::ResourceLimits;
 
 use crate::protocols::{self, known::KNOWN};
@@ -170,8 +170,8 @@ pub struct Setup {
 
     /// Addresses of this machine that connections come from, in turn: `127.0.0.1-127.0.0.8`, `10.0.0.0/28`, or a list with
     /// commas; each has about 28,000 ports
-    #[arg(long, value_name = "ADDRESSES", value_parser = Sources::parse, help_heading = "Connection")]
-    pub source_addresses: Option<Sources>,
+    #[arg(long, value_name = "ADDRESSES", value_parser = SourceAddresses::parse, help_heading = "Connection")]
+    pub source_addresses: Option<SourceAddresses>,
 
     /// TCP congestion control of pubmark's own sockets, in place of the machine's: `cubic`, `reno`, `bbr`
     #[arg(long, value_name = "NAME", help_heading = "Connection")]

@@ -60,7 +60,7 @@ impl Trials<'_> {
 
     /// Messages offered per second by a workload, devices that are offline included; `None` for a flood.
     pub fn offered_per_s(workload: &Workload) -> Option<f64> {
-        pubmark_model::builtin::messages_per_s(workload)
+        pubmark_model::listing::messages_per_s(workload)
     }
 
     /// Makes a trial; `None` if it was stopped.

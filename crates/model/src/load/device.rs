@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use super::diagnostic::{Problem, ProblemKind, Span};
+use super::names::check_name;
 use super::raw::{
     ArrivalWord, ChecksWord, LeaveWord, PhaseWord, RawArrival, RawChurn, RawCredentials, RawGroup, SessionWord,
     is_isolated,
@@ -71,20 +72,6 @@ pub(crate) fn group(raw: &RawGroup, scale: u32, place: Span) -> Result<DeviceGro
 
 fn scales(raw: &RawGroup) -> bool {
     raw.scales.as_ref().is_none_or(|scales| scales.value)
-}
-
-/// Names stand in topics and in dotted paths.
-pub(crate) fn check_name(name: &Spanned<String>) -> Result<(), Problem> {
-    let part = |part: &str| {
-        !part.is_empty() && part.chars().all(|letter| letter.is_ascii_alphanumeric() || matches!(letter, '-' | '_'))
-    };
-    let text = &name.value;
-    if text.len() <= 128 && text.split('/').count() <= 2 && text.split('/').all(part) {
-        return Ok(());
-    }
-    Err(Problem::new(ProblemKind::BadName, format!("`{}` cannot be a name", text.chars().take(60).collect::<String>()))
-        .at(name.span, "not a name")
-        .help("names have letters, digits, `-` and `_`, with at most one `/` between domain and type"))
 }
 
 /// What a session keeps.

@@ -4,11 +4,12 @@ use std::collections::BTreeMap;
 
 use super::diagnostic::{Problem, ProblemKind, Span};
 use super::link_conditions::State;
+use super::names;
 use super::raw::RawWorkload;
 use super::raw_links::{Keys, RawDirection, RawLink, RawStep};
 use super::shape::{Form, Named, Spanned, Word};
+use super::suggest;
 use super::value;
-use super::{device, suggest};
 use crate::link::presets;
 use crate::link::{Link, NO_LINK, Step};
 use crate::workload::Workload;
@@ -76,7 +77,7 @@ fn apply(
 }
 
 fn check_name(name: &Spanned<String>) -> Result<(), Problem> {
-    device::check_name(name)?;
+    names::check_name(name)?;
     if name.value.contains('/') || name.value == NO_LINK {
         return Err(Problem::new(ProblemKind::BadName, format!("`{}` cannot be the name of a link", name.value))
             .at(name.span, "not a name")

@@ -4,24 +4,26 @@
 //! applies `--set` and parameters; `reader` hands the tree to the structs of `raw`, which fix its shape; the rest
 //! checks values. Start with [`load`].
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use serde::Deserialize;
 
-use crate::adjust::{self, AdjustError};
+use crate::adjust;
 use crate::builtin::{self, Parameter};
-use crate::fault::choice::{self as fault_choice, FaultChoice};
-use crate::link::choice::{self, LinkChoice};
-use crate::qos::Qos;
+use crate::fault::choice as fault_choice;
+use crate::link::choice;
 use crate::workload::{Variant, Workload};
 
 mod clients;
 mod device;
 pub(crate) mod diagnostic;
+mod error;
 pub(crate) mod faults;
 pub mod isolation;
 mod link_conditions;
 pub(crate) mod links;
+mod load_options;
+pub(crate) mod names;
 mod node;
 mod options;
 mod overlay;
@@ -29,6 +31,7 @@ mod payload;
 pub(crate) mod raw;
 pub(crate) mod raw_faults;
 pub(crate) mod raw_links;
+mod raw_requests;
 pub(crate) mod reader;
 mod requests;
 pub(crate) mod shape;
@@ -39,104 +42,13 @@ mod workload;
 pub(crate) mod yaml;
 
 pub use diagnostic::{Diagnostic, ProblemKind};
+pub use error::LoadError;
+pub use load_options::LoadOptions;
 
 use diagnostic::{Problem, Sources};
 use raw::{RawParameter, RawWorkload};
 use reader::Reader;
 use shape::{AnyText, Form, Text};
-
-/// How a workload is to be loaded.
-#[derive(Clone, Debug, PartialEq)]
-pub struct LoadOptions {
-    /// Which reading.
-    pub variant: Variant,
-    /// Multiplier of device counts, at least 1.
-    pub scale: u32,
-    /// Delivery level of every device and subscriber, in place of the file's.
-    pub qos: Option<Qos>,
-    /// `--set KEY=VALUE`, in order: parameters by name, everything else by dotted path.
-    pub set: Vec<(String, String)>,
-    /// Size of every payload, bytes with the header, in place of the file's.
-    pub payload: Option<u32>,
-    /// Multiplier of every device's rate; 1 leaves them as they are.
-    pub rate: f64,
-    /// Links in place of the file's, in order.
-    pub links: Vec<LinkChoice>,
-    /// Faults in place of the file's.
-    pub faults: Vec<FaultChoice>,
-    /// Groups whose clients run in processes of their own, besides those of which the file says so; `all` for every one.
-    pub isolate: Vec<String>,
-}
-
-impl Default for LoadOptions {
-    fn default() -> LoadOptions {
-        LoadOptions {
-            variant: Variant::default(),
-            scale: 1,
-            qos: None,
-            set: Vec::new(),
-            payload: None,
-            rate: 1.0,
-            links: Vec::new(),
-            faults: Vec::new(),
-            isolate: Vec::new(),
-        }
-    }
-}
-
-/// Why there is no workload.
-#[derive(Debug, thiserror::Error, miette::Diagnostic)]
-pub enum LoadError {
-    /// Neither a built-in workload nor a file.
-    #[error("there is no workload `{name}`")]
-    #[diagnostic(code(workload::not_found), help("{hint}"))]
-    NotFound {
-        /// The name asked for.
-        name: String,
-        /// The nearest names, or all of them.
-        hint: String,
-    },
-    /// The file cannot be read.
-    #[error("failed to read the workload `{}`", path.display())]
-    #[diagnostic(code(workload::unreadable))]
-    Unreadable {
-        /// The file.
-        path: PathBuf,
-        /// Why.
-        #[source]
-        source: std::io::Error,
-    },
-    /// A scale of zero.
-    #[error("a scale of 0 leaves no devices")]
-    #[diagnostic(code(workload::scale), help("the scale multiplies device counts; it is at least 1"))]
-    NoScale,
-    /// The rates cannot be multiplied so.
-    #[error(transparent)]
-    #[diagnostic(code(workload::rate))]
-    Rate(#[from] AdjustError),
-    /// A link chosen for the run that cannot be.
-    #[error("{message}")]
-    #[diagnostic(code(workload::link), help("{hint}"))]
-    Link {
-        /// What is wrong.
-        message: String,
-        /// What to type instead.
-        hint: String,
-    },
-    /// A group chosen for the run that is not there.
-    #[error("{message}")]
-    #[diagnostic(code(workload::group), help("{hint}"))]
-    Group {
-        /// What is wrong.
-        message: String,
-        /// What to type instead.
-        hint: String,
-    },
-    /// Something in the file, or in a `--set` option, is wrong.
-    #[error(transparent)]
-    #[diagnostic(transparent)]
-    Wrong(#[from] Box<Diagnostic>),
-}
 
 /// Loads a built-in workload by its name, or a file by its path.
 ///

@@ -5,7 +5,7 @@ use serde::Deserialize;
 
 use super::raw_faults::RawFault;
 use super::raw_links::RawLink;
-use super::requests::{RawRequester, RawResponder};
+use super::raw_requests::{RawRequester, RawResponder};
 use super::shape::{
     AnyText, CheckText, CountText, DurationText, Form, Named, NumberText, OneOrMany, QosText, RateText, ShareText,
     SizeText, Spanned, SpreadText, Text, ThinkText, Word,

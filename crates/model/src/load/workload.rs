@@ -5,6 +5,7 @@ use std::time::Duration;
 use serde::Deserialize;
 
 use super::diagnostic::{Problem, ProblemKind, Span};
+use super::names::{MOST_FILTERS, MOST_GROUPS, MOST_SUBSCRIBERS, Names, check_name};
 use super::node::Node;
 use super::raw::{PlacementWord, RawPublished, RawSubscriber, RawWorkload, SubscribersWord, is_isolated};
 use super::reader::Reader;
@@ -13,14 +14,8 @@ use super::{LoadOptions, clients, device, faults, links, options, overlay, paylo
 use crate::qos::Qos;
 use crate::workload::{Deviation, DeviceGroup, Placement, SubscriberGroup, Variant, Workload};
 
-/// Most groups of devices; a group's number has 16 bits.
-pub(super) const MOST_GROUPS: usize = 10_000;
 /// Most devices in all.
 const MOST_DEVICES: u64 = crate::fleet::MOST_PUBLISHERS;
-/// Most subscribers in all.
-pub(super) const MOST_SUBSCRIBERS: u64 = 1_000_000;
-/// Most filters of one subscriber.
-pub(super) const MOST_FILTERS: usize = 1_000;
 
 /// The tree made ready for one variant, with its settings applied. `settings` are (key, value, number of the text).
 pub(crate) fn prepared(mut root: Node, variant: Variant, settings: &[(String, String, u16)]) -> Result<Node, Problem> {
@@ -96,7 +91,7 @@ pub(crate) fn checked(
 }
 
 fn check_workload_name(name: &Spanned<String>) -> Result<(), Problem> {
-    device::check_name(name)?;
+    check_name(name)?;
     match name.value.contains('/') {
         false => Ok(()),
         true => Err(Problem::new(ProblemKind::BadName, "a workload's name has no `/`")
@@ -133,22 +128,6 @@ fn first_key(node: &Node) -> Span {
     node.entries().first().map_or(node.span, |entry| entry.key_span)
 }
 
-/// Names seen so far, with their places.
-#[derive(Default)]
-pub(super) struct Names(std::collections::HashMap<String, Span>);
-
-impl Names {
-    pub(super) fn add(&mut self, what: &str, name: &str, span: Span) -> Result<(), Problem> {
-        match self.0.insert(name.to_owned(), span) {
-            None => Ok(()),
-            Some(first) => Err(Problem::new(ProblemKind::BadName, format!("two {what}s are called `{name}`"))
-                .at(span, "again")
-                .at(first, "first used here")
-                .help("give one of them a `name` of its own")),
-        }
-    }
-}
-
 fn subscriber_groups(raw: &RawWorkload, scale: u32) -> Result<Vec<SubscriberGroup>, Problem> {
     let mut names = Names::default();
     let mut shared = std::collections::HashMap::new();
@@ -172,7 +151,7 @@ fn subscriber_groups(raw: &RawWorkload, scale: u32) -> Result<Vec<SubscriberGrou
 
 fn subscriber_group(raw: &RawSubscriber, number: u32, scale: u32) -> Result<SubscriberGroup, Problem> {
     if let Some(name) = &raw.name {
-        device::check_name(name)?;
+        check_name(name)?;
     }
     let filters = &raw.filters.value.0;
     if filters.is_empty() {
@@ -193,11 +172,7 @@ fn subscriber_group(raw: &RawSubscriber, number: u32, scale: u32) -> Result<Subs
         credentials: device::credentials(raw.credentials.as_ref())?,
         shared: raw.shared.as_ref().map(|name| options::shared(name, &raw.filters.value)).transpose()?,
         processing: raw.processing.as_ref().map_or(Ok(Duration::ZERO), value::duration)?,
-        client: raw
-            .client
-            .as_ref()
-            .map(|client| device::check_name(client).map(|()| client.value.clone()))
-            .transpose()?,
+        client: raw.client.as_ref().map(|client| check_name(client).map(|()| client.value.clone())).transpose()?,
         link: links::of_group(raw.link.as_ref()),
         isolate: is_isolated(raw.isolate.as_ref()),
         responds: None,

@@ -7,7 +7,7 @@ use pubmark_model::churn::{CheckPhase, Leave};
 use pubmark_model::payload::{Body, SizeDistribution};
 use pubmark_model::qos::Qos;
 use pubmark_model::workload::{Placement, SessionKind, Variant};
-use pubmark_model::{builtin, load};
+use pubmark_model::{listing, load};
 
 use super::{group, read, variant};
 
@@ -169,7 +169,7 @@ fn small_sizes_are_named() {
 
 #[test]
 fn every_builtin_loads_in_both_readings_and_is_listed() {
-    let listed = builtin::list().unwrap();
+    let listed = listing::list().unwrap();
     assert_eq!(listed.len(), 19);
     for row in &listed {
         for reading in [Variant::Corrected, Variant::Published] {

@@ -4,8 +4,8 @@ use std::collections::HashMap;
 use std::time::Duration;
 
 use pubmark_model::arrival::{Arrival, Phase};
-use pubmark_model::builtin::messages_per_s;
 use pubmark_model::churn::{CheckPhase, Leave};
+use pubmark_model::listing::messages_per_s;
 use pubmark_model::load;
 use pubmark_model::payload::SizeDistribution;
 use pubmark_model::workload::{DeviceGroup, Placement, Variant, Workload};

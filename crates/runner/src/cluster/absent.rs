@@ -1,5 +1,6 @@
 //! A build without runs on several machines.
 
+use std::net::Ipv4Addr;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
@@ -10,7 +11,7 @@ use pubmark_record::nodes::NodeRow;
 
 use crate::error::RunError;
 use crate::observer::RunObserver;
-use crate::prepared::PreparedRun;
+use crate::spec::Nodes;
 
 /// A run's nodes: there are none.
 #[derive(Debug)]
@@ -18,8 +19,13 @@ pub enum Joined {}
 
 impl Joined {
     /// None, or why there cannot be any.
-    pub fn of(run: &PreparedRun, _: &mut dyn RunObserver) -> Result<Option<Joined>, RunError> {
-        match (run.spec.nodes.nodes, run.spec.nodes.observers) {
+    pub fn of(
+        nodes: &Nodes,
+        _: Option<Ipv4Addr>,
+        _: &AtomicBool,
+        _: &mut dyn RunObserver,
+    ) -> Result<Option<Joined>, RunError> {
+        match (nodes.nodes, nodes.observers) {
             (None, None) => Ok(None),
             _ => Err(RunError::input("this build of pubmark has no runs on several machines")
                 .hint("`make install` builds one that has; or `--local-nodes` for processes of this machine")),

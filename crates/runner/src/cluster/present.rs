@@ -21,7 +21,7 @@ use pubmark_systems::environment;
 use super::Observed;
 use crate::error::{ErrorKind, RunError};
 use crate::observer::{RunEvent, RunObserver};
-use crate::prepared::PreparedRun;
+use crate::spec::Nodes;
 
 /// Where nodes join, if nothing else is said.
 const LISTEN: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::UNSPECIFIED), 7700);
@@ -41,9 +41,14 @@ pub struct Joined {
 }
 
 impl Joined {
-    /// Listens for the nodes of a run and waits until all are there; `None` for a run without.
-    pub fn of(run: &PreparedRun, observer: &mut dyn RunObserver) -> Result<Option<Joined>, RunError> {
-        let nodes = &run.spec.nodes;
+    /// Listens for the nodes of a run and waits until all are there; `None` for a run without. A system that this run starts
+    /// `listens_at` an address that they must reach.
+    pub fn of(
+        nodes: &Nodes,
+        listens_at: Option<Ipv4Addr>,
+        stop: &AtomicBool,
+        observer: &mut dyn RunObserver,
+    ) -> Result<Option<Joined>, RunError> {
         let wanted = [nodes.nodes, nodes.observers].map(|count| usize::from(count.unwrap_or(0)));
         let wanted = NodesRequired { nodes: wanted[0], observers: wanted[1] };
         if wanted == NodesRequired::default() {
@@ -74,9 +79,9 @@ impl Joined {
             observers: wanted.observers,
             address: joined.cluster.address(),
         });
-        joined.gather(observer, &run.host.stop)?;
+        joined.gather(observer, stop)?;
         let far = joined.cluster.nodes().into_iter().find(|node| !node.address.ip().is_loopback());
-        match (far, run.wanted.listens_at()) {
+        match (far, listens_at) {
             (Some(far), Some(host)) if host.is_loopback() => Err(RunError::input(format!(
                 "a system at {host} is out of reach for `{}` at {}",
                 far.name,

@@ -15,8 +15,8 @@ use pubmark_systems::limits::ResourceLimits;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use super::source_addresses::SourceAddresses;
 use super::text;
-use crate::sources::Sources;
 
 /// What of a workload is changed, and its schedule's seed.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -183,7 +183,7 @@ pub struct Connection {
     /// Addresses of this machine that connections come from, in turn.
     #[serde(with = "text::maybe", skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Option<String>")]
-    pub source_addresses: Option<Sources>,
+    pub source_addresses: Option<SourceAddresses>,
     /// TCP congestion control of pubmark's own sockets; the machine's if left out.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub congestion_control: Option<String>,

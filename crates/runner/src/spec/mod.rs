@@ -5,6 +5,7 @@
 mod check;
 pub mod file;
 mod groups;
+mod source_addresses;
 pub mod text;
 
 use schemars::JsonSchema;
@@ -14,6 +15,7 @@ pub use groups::{
     BackEnd, Connection, DevicePlacement, Generator, Load, Netem, Nodes, Protocols, Reading, SubscriberPlacement,
     TargetSpec, Transport, Window,
 };
+pub use source_addresses::SourceAddresses;
 
 /// Version of the form of a specification.
 pub const SPEC_VERSION: u32 = 1;

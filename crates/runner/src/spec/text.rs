@@ -13,7 +13,7 @@ use pubmark_systems::limits::{self, ResourceLimits};
 use serde::de::{Deserialize, Deserializer, Error, Visitor};
 use serde::ser::{Serialize, Serializer};
 
-use crate::sources::Sources;
+use super::source_addresses::SourceAddresses;
 
 /// A value with one written form.
 pub trait Text: Sized {
@@ -76,9 +76,9 @@ impl Text for ResourceLimits {
     }
 }
 
-impl Text for Sources {
-    fn read(text: &str) -> Result<Sources, String> {
-        Sources::parse(text)
+impl Text for SourceAddresses {
+    fn read(text: &str) -> Result<SourceAddresses, String> {
+        SourceAddresses::parse(text)
     }
 
     fn write(&self) -> String {
@@ -188,7 +188,7 @@ mod tests {
         assert_eq!(again::<FaultChoice>("kill:at=1s,for=100ms"), "kill:at=1s,for=100ms");
         assert_eq!(again::<Topology>("3:bridge"), "3:bridge");
         assert_eq!(again::<ResourceLimits>("cpu=0.5"), "cpu=0.5");
-        assert_eq!(again::<Sources>("127.0.0.1-127.0.0.2"), "127.0.0.1,127.0.0.2");
+        assert_eq!(again::<SourceAddresses>("127.0.0.1-127.0.0.2"), "127.0.0.1,127.0.0.2");
         assert_eq!(again::<(String, String)>("every = 1s"), "every=1s");
     }
 }
