@@ -12,11 +12,13 @@ pub mod crews;
 pub mod epochs;
 pub mod error;
 pub mod faults;
+mod followed;
 pub mod outcome;
 pub mod pairs;
 pub mod places;
 pub mod plan;
 pub mod progress;
+mod ramp;
 pub mod realtime;
 pub mod remote;
 pub mod requests;
@@ -26,9 +28,11 @@ mod setup;
 mod shard;
 pub mod shared_memory;
 pub mod shares;
+mod spent;
+mod traffic;
 #[cfg(test)]
 mod virtual_time;
 mod worker;
 
 #[doc(hidden)]
-pub use shard::{receiver, window};
+pub use shard::{figures, receiver, window};

@@ -13,13 +13,13 @@ use serde::{Deserialize, Serialize};
 use crate::books::Books;
 use crate::epochs::Epochs;
 use crate::faults::{FaultNotes, FaultOutcome};
+pub use crate::followed::{Arrived, Followed};
 use crate::plan::PAIRED_NODES;
+pub use crate::ramp::Ramp;
 use crate::remote;
 use crate::requests::{RequestOutcome, ShardRequests};
-pub use crate::shard::connecting::Ramp;
-pub use crate::shard::following::{Arrived, Followed};
-use crate::shard::spending::Spent;
-pub use crate::shard::traffic::GroupTraffic;
+use crate::spent::Spent;
+pub use crate::traffic::GroupTraffic;
 
 /// Breakdowns by type are kept for this many types; the rest share one row.
 pub const TYPE_LIMIT: usize = 256;

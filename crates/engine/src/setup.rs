@@ -23,12 +23,13 @@ use crate::places::Places;
 use crate::plan::RunPlan;
 use crate::progress::Progress;
 use crate::requests::ShardRequests;
+use crate::shard::presence::Presence;
 use crate::shard::publisher::Publisher;
-use crate::shard::reacting::{Link, Reacting};
+use crate::shard::reactions::{Link, Reactions};
 use crate::shard::receiver::{Audience, Receiver};
-use crate::shard::requesting::Requester;
-use crate::shard::responding::Responder;
-use crate::shard::{SessionSetup, Setup};
+use crate::shard::requester::Requester;
+use crate::shard::responder::Responder;
+use crate::shard::setup::{SessionSetup, Setup};
 use crate::shares::{self, Rooms, Share, Side};
 
 /// Bytes that fill payloads: as large as the largest payload's need for not repeating within a message of usual size.
@@ -246,13 +247,13 @@ impl Common<'_> {
                 config,
                 publishers: range,
                 subscriber: None,
-                listens: None,
+                subscriber_group: None,
                 identity,
                 responder: None,
                 connection_group,
             });
         }
-        let setup = self.setup(index, sessions, publishers, &[], Reacting::default());
+        let setup = self.setup(index, sessions, publishers, &[], Reactions::default());
         Setup { requests: ShardRequests::new(books), ..setup }
     }
 
@@ -400,14 +401,14 @@ impl Common<'_> {
                     config,
                     publishers: range,
                     subscriber: Some(index),
-                    listens: Some(subscriber.group),
+                    subscriber_group: Some(subscriber.group),
                     identity,
                     responder,
                     connection_group: self.connection_groups.subscribers[usize::from(subscriber.group)],
                 });
             }
         }
-        self.setup(index, sessions, publishers, &audiences, Reacting::new(links))
+        self.setup(index, sessions, publishers, &audiences, Reactions::new(links))
     }
 
     fn responder(&self, subscriber: &Subscriber) -> Option<Box<Responder>> {
@@ -449,7 +450,7 @@ impl Common<'_> {
         sessions: Vec<SessionSetup>,
         publishers: Vec<Publisher>,
         audiences: &[Audience],
-        reacting: Reacting,
+        reactions: Reactions,
     ) -> Setup {
         let plan = self.plan;
         let side = self.shares[index].side;
@@ -466,7 +467,7 @@ impl Common<'_> {
             sessions,
             publishers,
             follows: plan.follows,
-            reacting,
+            reactions,
             receiver: Receiver::new(
                 audiences,
                 Arc::clone(&self.groups),
@@ -475,6 +476,7 @@ impl Common<'_> {
                 plan.run_id,
             )
             .from_nodes(self.nodes.clone()),
+            presence: Presence::new(audiences.iter().map(|audience| (audience.number, audience.filters))),
             requests: ShardRequests::new(vec![]),
             seed: plan.seed,
             run: plan.run_id,

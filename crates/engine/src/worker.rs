@@ -16,7 +16,8 @@ use crate::progress::Progress;
 use crate::remote::{Launcher, Process};
 use crate::run::Sides;
 use crate::setup;
-use crate::shard::{Setup, event_loop};
+use crate::shard::event_loop;
+use crate::shard::setup::Setup;
 use crate::shares::{Place, Share, Side, shares};
 
 /// What a shard is told. Nothing is told while it measures.

@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 use pubmark_model::fleet::Device;
 use pubmark_model::schedule::{ChurnCursor, Cursor, Rules};
 
-use super::requesting::Requester;
+use super::requester::Requester;
 use crate::outcome::PublisherBook;
 
 /// A message handed to the adapter and not yet written.
