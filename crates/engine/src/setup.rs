@@ -18,7 +18,8 @@ use pubmark_protocol::clients::{
 
 use crate::announced::Announced;
 use crate::crews::Crews;
-use crate::faults::{self, FaultLog};
+use crate::fault_targets;
+use crate::faults::log::FaultLog;
 use crate::places::Places;
 use crate::plan::RunPlan;
 use crate::progress::Progress;
@@ -145,7 +146,7 @@ pub fn shards(plan: &RunPlan, progress: &Arc<Progress>, is_wanted: impl Fn(usize
     let chooses = plan.faults.iter().any(|fault| fault.connections.is_some());
     let needed = (0..common.shares.len()).filter(|index| chooses || is_wanted(*index));
     let mut setups: Vec<Setup> = needed.map(|index| common.shard(index)).collect();
-    faults::choose(&mut setups, &plan.workload, &plan.faults, plan.seed);
+    fault_targets::choose(&mut setups, &plan.workload, &plan.faults, plan.seed);
     setups.retain(|setup| is_wanted(setup.index));
     setups
 }
@@ -242,7 +243,7 @@ impl Common<'_> {
             let asked = crew.iter().map(|device| self.asked.get(&device.publisher).cloned());
             config.options.asks = asked.collect::<Option<_>>().unwrap_or_default();
             let connection_group = self.connection_groups.devices[usize::from(crew[0].group)];
-            let identity = faults::identity(&self.plan.fleet.client_id(0, &crew[0]));
+            let identity = fault_targets::identity(&self.plan.fleet.client_id(0, &crew[0]));
             sessions.push(SessionSetup {
                 config,
                 publishers: range,
@@ -396,7 +397,8 @@ impl Common<'_> {
                     links.entry((session, trigger)).or_default().push(link);
                 }
                 let responder = self.responder(subscriber);
-                let identity = faults::identity(&plan.fleet.subscriber_client_id(0, subscriber)) ^ u64::from(place);
+                let identity =
+                    fault_targets::identity(&plan.fleet.subscriber_client_id(0, subscriber)) ^ u64::from(place);
                 sessions.push(SessionSetup {
                     config,
                     publishers: range,

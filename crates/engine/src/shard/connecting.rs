@@ -10,9 +10,9 @@ use super::sessions::Sessions;
 use super::timers::{Task, Timers};
 use super::timetable::Timetable;
 use super::totals::Totals;
-use crate::faults::What;
-use crate::outcome::Counters;
+use crate::faults::log::What;
 use crate::plan::{ATTEMPT_LIMIT, BACKOFF, STALL};
+use crate::shard_outcome::Counters;
 
 impl Sessions {
     /// Plans to connect every session that is to be up at the start, evenly at the ramp-up's rate.

@@ -12,11 +12,11 @@ use super::Shard;
 use super::setup::Setup;
 use super::spending::Spending;
 use super::timers::Task;
+use crate::command::Command;
 use crate::error::EngineError;
-use crate::outcome::ShardOutcome;
 use crate::plan::{READER_BEAT, REALTIME_LEAD};
+use crate::shard_outcome::ShardOutcome;
 use crate::spent::Spent;
-use crate::worker::Command;
 
 /// Tasks done before the shard looks at its sockets again.
 const TASKS_PER_TURN: usize = 128;

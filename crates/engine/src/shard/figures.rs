@@ -3,7 +3,8 @@
 use pubmark_metrics::distribution::Distribution;
 use pubmark_metrics::series::Series;
 
-use crate::outcome::{Counters, TYPE_LIMIT, Times, TypeTimes};
+use crate::plan::TYPE_LIMIT;
+use crate::shard_outcome::{Counters, Times, TypeTimes};
 
 /// The figures of a shard.
 pub struct Figures {

@@ -8,7 +8,7 @@ use super::session::State;
 use super::sessions::Sessions;
 use super::timers::{Task, Timers};
 use super::totals::Totals;
-use crate::faults::What;
+use crate::faults::log::What;
 use crate::plan::QUIESCE_LIMIT;
 
 impl Sessions {

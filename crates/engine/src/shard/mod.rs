@@ -45,10 +45,10 @@ use std::sync::atomic::Ordering::{Relaxed, Release};
 
 use pubmark_protocol::clients::{Clients, SessionConfig, ShardConfig};
 
-use crate::outcome::ShardOutcome;
+use crate::command::Command;
 use crate::progress::{Progress, ShardProgress};
+use crate::shard_outcome::ShardOutcome;
 use crate::spent::Spent;
-use crate::worker::Command;
 use figures::Figures;
 use publishing::Publishing;
 use receiving::Receiving;

@@ -6,7 +6,7 @@ use pubmark_model::fleet::Device;
 use pubmark_model::schedule::{ChurnCursor, Cursor, Rules};
 
 use super::requester::Requester;
-use crate::outcome::PublisherBook;
+use crate::shard_outcome::PublisherBook;
 
 /// A message handed to the adapter and not yet written.
 #[derive(Clone, Copy, Debug)]

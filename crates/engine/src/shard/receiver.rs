@@ -12,8 +12,8 @@ use pubmark_protocol::header::{self, Header};
 use super::figures::{Figures, type_row};
 use super::window::Window;
 use crate::announced::Announced;
-use crate::outcome::StreamRow;
 use crate::plan::LATE_AFTER;
+use crate::shard_outcome::StreamRow;
 
 /// Streams of a subscriber by publisher.
 enum Streams {
@@ -309,7 +309,7 @@ impl Receiver {
 #[allow(clippy::unwrap_used)]
 mod tests {
     use super::*;
-    use crate::outcome::Counters;
+    use crate::shard_outcome::Counters;
 
     const RUN: u32 = 7;
     const SMALLEST: u32 = 16;

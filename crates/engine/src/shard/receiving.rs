@@ -10,7 +10,8 @@ use super::receiver::Receiver;
 use super::sessions::Sessions;
 use super::timetable::Timetable;
 use super::totals::Totals;
-use crate::outcome::{Counters, Followed};
+use crate::followed::Followed;
+use crate::shard_outcome::Counters;
 
 /// A first copy that takes longer from when it was due is overdue, ns.
 const OVERDUE_AFTER_NS: i64 = 2_000_000_000;

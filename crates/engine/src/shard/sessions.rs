@@ -16,8 +16,8 @@ use super::setup::SessionSetup;
 use super::timers::Task;
 use super::timetable::Timetable;
 use super::work::Work;
-use crate::faults::{FaultLog, What};
-use crate::outcome::Ramp;
+use crate::faults::log::{FaultLog, What};
+use crate::ramp::Ramp;
 
 /// The sessions of a shard, by their index on it.
 pub struct Sessions {

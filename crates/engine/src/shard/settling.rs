@@ -12,7 +12,7 @@ use super::sessions::Sessions;
 use super::timetable::Timetable;
 use super::totals::Totals;
 use super::window::Window;
-use crate::outcome::PublisherBook;
+use crate::shard_outcome::PublisherBook;
 
 /// When a message went to its socket, ns of `CLOCK_MONOTONIC`.
 #[derive(Clone, Copy)]

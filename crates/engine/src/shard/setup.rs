@@ -15,7 +15,7 @@ use super::reactions::Reactions;
 use super::receiver::Receiver;
 use super::responder::Responder;
 use crate::announced::Announced;
-use crate::faults::FaultLog;
+use crate::faults::log::FaultLog;
 use crate::progress::Progress;
 use crate::requests::ShardRequests;
 

@@ -7,7 +7,7 @@ use pubmark_protocol::events::Said;
 use super::sessions::Sessions;
 use super::timetable::Timetable;
 use super::totals::Totals;
-use crate::faults::What;
+use crate::faults::log::What;
 
 impl Sessions {
     /// The system responded to a subscription. If it was the last one of a session that was not subscribed: were all granted?

@@ -20,6 +20,7 @@ use pubmark_model::load::{self, LoadOptions};
 use pubmark_model::schedule::Timeline;
 use pubmark_protocol::endpoint::Endpoint;
 
+use crate::command::Command;
 use crate::outcome::Outcome;
 use crate::places::Places;
 use crate::plan::{Networks, RunPlan};
@@ -29,7 +30,6 @@ use crate::setup;
 use crate::shard::event_loop::{Clock, EventLoop};
 use crate::shard::setup::Setup;
 use crate::shares::{self, Side};
-use crate::worker::Command;
 use broker::Broker;
 use clients::ScriptedClients;
 

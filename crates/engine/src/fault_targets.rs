@@ -3,7 +3,7 @@
 use pubmark_model::random::{Stream, fold};
 use pubmark_model::workload::Workload;
 
-use super::{BreakConnections, PlannedFault};
+use crate::faults::planned::{BreakConnections, PlannedFault};
 use crate::shard::setup::Setup;
 
 /// Draws of who is chosen.
