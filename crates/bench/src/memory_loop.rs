@@ -3,11 +3,9 @@
 use std::sync::Arc;
 
 use pubmark_engine::announced::Announced;
-use pubmark_engine::outcome::{Counters, Times, TypeTimes};
-use pubmark_engine::receiver::{Audience, Figures, Receiver};
+use pubmark_engine::figures::Figures;
+use pubmark_engine::receiver::{Audience, Receiver};
 use pubmark_engine::window::Window;
-use pubmark_metrics::distribution::Distribution;
-use pubmark_metrics::series::Series;
 use pubmark_model::fleet::Heard;
 use pubmark_model::qos::Qos;
 use pubmark_model::random::Stream;
@@ -23,11 +21,7 @@ pub struct Books {
     receiver: Receiver,
     announced: Arc<Announced>,
     window: Window,
-    times: Times,
-    types: Vec<Option<Box<TypeTimes>>>,
-    counters: Counters,
-    series: Series,
-    from_nodes: Vec<Option<Box<Distribution>>>,
+    figures: Figures,
 }
 
 impl Books {
@@ -47,11 +41,7 @@ impl Books {
             ),
             announced,
             window: Window::new(START_NS, 0, 3_600_000_000_000),
-            times: Times::new(),
-            types: vec![None; usize::from(types)],
-            counters: Counters::default(),
-            series: Series::new(0),
-            from_nodes: vec![],
+            figures: Figures::new(usize::from(types), 0),
         }
     }
 
@@ -69,19 +59,12 @@ impl Books {
             empty_at_ns: Some(at_ns - 2_000),
             kernel_ns: Some(at_ns - 1_000),
         };
-        let mut figures = Figures {
-            times: &mut self.times,
-            types: &mut self.types,
-            counters: &mut self.counters,
-            series: &mut self.series,
-            from_nodes: &mut self.from_nodes,
-        };
-        self.receiver.enter(0, &delivery, &self.window, &mut figures).is_some()
+        self.receiver.enter(0, &delivery, &self.window, &mut self.figures).is_some()
     }
 
     /// Deliveries in the books.
     pub fn delivered(&self) -> u64 {
-        self.times.latency.count()
+        self.figures.times.latency.count()
     }
 }
 

@@ -9,8 +9,8 @@ use std::collections::HashMap;
 use pubmark_metrics::holes::Range;
 use pubmark_model::topic::TopicFilter;
 
-use crate::outcome::{Absence, PublisherBook, StreamRow};
 use crate::plan::RunPlan;
+use crate::shard_outcome::{Absence, PublisherBook, StreamRow};
 
 /// Which filters of an audience's subscription match a publisher's topic, by (audience, publisher).
 pub type Matching<'a> = dyn Fn(u32, u32) -> Vec<u16> + 'a;

@@ -10,8 +10,8 @@ use pubmark_metrics::ledger::Ledger;
 use pubmark_record::record::Delivery;
 
 use crate::absences::{self, Absences, holds, intersection};
-use crate::outcome::{PublisherBook, StreamRow};
 use crate::pairs::Pairs;
+use crate::shard_outcome::{PublisherBook, StreamRow};
 
 /// The books of one device group.
 #[derive(Clone, Debug, Default)]
@@ -271,7 +271,7 @@ impl JudgedStream<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::outcome::Absence;
+    use crate::shard_outcome::Absence;
     use proptest::prelude::*;
 
     fn book(publisher: u32, last: u32) -> PublisherBook {

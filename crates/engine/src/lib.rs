@@ -8,27 +8,36 @@ pub mod absences;
 pub mod announced;
 pub mod books;
 pub mod calibration;
+mod command;
 pub mod crews;
 pub mod epochs;
 pub mod error;
+mod fault_targets;
 pub mod faults;
+mod followed;
 pub mod outcome;
 pub mod pairs;
 pub mod places;
 pub mod plan;
 pub mod progress;
+mod ramp;
 pub mod realtime;
 pub mod remote;
+mod request_outcome;
 pub mod requests;
 pub mod run;
 pub mod sections;
 mod setup;
 mod shard;
+mod shard_outcome;
 pub mod shared_memory;
 pub mod shares;
+mod sides;
+mod spent;
+mod traffic;
 #[cfg(test)]
 mod virtual_time;
 mod worker;
 
 #[doc(hidden)]
-pub use shard::{receiver, window};
+pub use shard::{figures, receiver, window};

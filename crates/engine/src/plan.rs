@@ -11,9 +11,11 @@ use pubmark_model::workload::Workload;
 use pubmark_protocol::network::Network;
 use pubmark_protocol::sampling::Sampling;
 
-use crate::faults::PlannedFault;
+use crate::faults::planned::PlannedFault;
 use crate::places::Places;
-use crate::requests::Parties;
+
+/// Breakdowns by type are kept for this many types; the rest share one row.
+pub const TYPE_LIMIT: usize = 256;
 
 /// Everything that an engine needs to know.
 #[derive(Clone, Debug)]
@@ -187,4 +189,13 @@ impl RunPlan {
         let acknowledged = self.workload.devices.iter().any(|group| group.qos > Qos::BestEffort);
         self.is_flood().then_some(if acknowledged { FLOOD_PAUSES.1 } else { FLOOD_PAUSES.0 })
     }
+}
+
+/// Requesters and responders of a run.
+#[derive(Clone, Copy, Debug)]
+pub struct Parties {
+    /// Clients that send requests.
+    pub requesters: u64,
+    /// Clients that reply.
+    pub responders: u64,
 }

@@ -5,24 +5,28 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::Duration;
 
-use pubmark_protocol::clients::Clients;
 use pubmark_protocol::clock;
 
 use crate::absences::{self, Absences};
 use crate::books::{self, Books, Received};
+use crate::command::Command;
 use crate::error::EngineError;
-use crate::faults::{self, FaultNotes, FaultOutcome};
-use crate::outcome::{
-    Followed, GroupTraffic, NodePair, Outcome, PublisherBook, Ramp, Reactions, ShardOutcome, ThreadHealth, Times,
-};
+use crate::faults;
+use crate::faults::log::FaultNotes;
+use crate::faults::outcome::FaultOutcome;
+use crate::followed::Followed;
+use crate::outcome::{NodePair, Outcome, Reactions, ThreadHealth};
 use crate::plan::{RunPlan, STALL};
 use crate::progress::{Progress, Totals};
-use crate::remote::Launcher;
-use crate::requests;
+use crate::ramp::Ramp;
+use crate::remote::launcher::Launcher;
+use crate::request_outcome;
 use crate::setup;
+use crate::shard_outcome::{PublisherBook, ShardOutcome, Times};
 use crate::shares::{self, Side, shares};
-use crate::worker::{Command, Worker};
-pub use crate::worker::{ShardRun, over};
+pub use crate::sides::{ShardRun, Sides, over};
+use crate::traffic::GroupTraffic;
+use crate::worker::Worker;
 use pubmark_metrics::distribution::{Distribution, Precision};
 use pubmark_metrics::series::Series;
 
@@ -89,22 +93,6 @@ struct Conductor<'a> {
     worker: Worker,
     stop: &'a AtomicBool,
     observer: &'a mut dyn Observer,
-}
-
-/// What each side's shards do: one adapter for both, or one for each.
-#[derive(Clone, Copy)]
-pub struct Sides {
-    /// Devices.
-    pub publish: ShardRun,
-    /// Subscribers.
-    pub subscribe: ShardRun,
-}
-
-impl Sides {
-    /// Both sides over one adapter.
-    pub fn both<C: Clients>() -> Sides {
-        Sides { publish: over::<C>(), subscribe: over::<C>() }
-    }
 }
 
 /// Does a run; where the plan wants processes of their own, `launcher` starts them. `stop` ends it early at any moment; what was measured until then is in the outcome.
@@ -424,7 +412,7 @@ pub(crate) fn put_together(plan: &RunPlan, shards: Vec<(usize, ShardOutcome)>, w
         chosen: notes.chosen.clone(),
         notes,
     });
-    let requests = requests::close(&plan.workload, plan.parties(), &books.groups, requests, window_s);
+    let requests = request_outcome::close(&plan.workload, plan.parties(), &books.groups, requests, window_s);
     Outcome {
         pairs: pairs(&mut books, latencies),
         lost: vec![],
@@ -495,8 +483,8 @@ fn reactions(plan: &RunPlan, publishers: &[PublisherBook]) -> Reactions {
 }
 
 fn merge_types(
-    types: &mut Vec<Option<Box<crate::outcome::TypeTimes>>>,
-    others: Vec<Option<Box<crate::outcome::TypeTimes>>>,
+    types: &mut Vec<Option<Box<crate::shard_outcome::TypeTimes>>>,
+    others: Vec<Option<Box<crate::shard_outcome::TypeTimes>>>,
 ) {
     types.resize(types.len().max(others.len()), None);
     for (mine, theirs) in types.iter_mut().zip(others) {

@@ -14,8 +14,11 @@ use pubmark_record::record::{
 use pubmark_record::tables::{Breakdown, PairRow, SeriesRow};
 
 use crate::books;
-use crate::outcome::{CAUSE_LIMIT, GroupTraffic, NodePair, Outcome, TYPE_LIMIT, TypeTimes};
+use crate::outcome::{NodePair, Outcome};
 use crate::plan::RunPlan;
+use crate::plan::TYPE_LIMIT;
+use crate::shard_outcome::{CAUSE_LIMIT, TypeTimes};
+use crate::traffic::GroupTraffic;
 use crate::{setup, shares};
 
 const SECOND_NS: u64 = 1_000_000_000;

@@ -18,17 +18,19 @@ use pubmark_protocol::clients::{
 
 use crate::announced::Announced;
 use crate::crews::Crews;
-use crate::faults::{self, FaultLog};
+use crate::fault_targets;
+use crate::faults::log::FaultLog;
 use crate::places::Places;
 use crate::plan::RunPlan;
 use crate::progress::Progress;
 use crate::requests::ShardRequests;
+use crate::shard::presence::Presence;
 use crate::shard::publisher::Publisher;
-use crate::shard::reacting::{Link, Reacting};
+use crate::shard::reactions::{Link, Reactions};
 use crate::shard::receiver::{Audience, Receiver};
-use crate::shard::requesting::Requester;
-use crate::shard::responding::Responder;
-use crate::shard::{SessionSetup, Setup};
+use crate::shard::requester::Requester;
+use crate::shard::responder::Responder;
+use crate::shard::setup::{SessionSetup, Setup};
 use crate::shares::{self, Rooms, Share, Side};
 
 /// Bytes that fill payloads: as large as the largest payload's need for not repeating within a message of usual size.
@@ -144,7 +146,7 @@ pub fn shards(plan: &RunPlan, progress: &Arc<Progress>, is_wanted: impl Fn(usize
     let chooses = plan.faults.iter().any(|fault| fault.connections.is_some());
     let needed = (0..common.shares.len()).filter(|index| chooses || is_wanted(*index));
     let mut setups: Vec<Setup> = needed.map(|index| common.shard(index)).collect();
-    faults::choose(&mut setups, &plan.workload, &plan.faults, plan.seed);
+    fault_targets::choose(&mut setups, &plan.workload, &plan.faults, plan.seed);
     setups.retain(|setup| is_wanted(setup.index));
     setups
 }
@@ -241,18 +243,18 @@ impl Common<'_> {
             let asked = crew.iter().map(|device| self.asked.get(&device.publisher).cloned());
             config.options.asks = asked.collect::<Option<_>>().unwrap_or_default();
             let connection_group = self.connection_groups.devices[usize::from(crew[0].group)];
-            let identity = faults::identity(&self.plan.fleet.client_id(0, &crew[0]));
+            let identity = fault_targets::identity(&self.plan.fleet.client_id(0, &crew[0]));
             sessions.push(SessionSetup {
                 config,
                 publishers: range,
                 subscriber: None,
-                listens: None,
+                subscriber_group: None,
                 identity,
                 responder: None,
                 connection_group,
             });
         }
-        let setup = self.setup(index, sessions, publishers, &[], Reacting::default());
+        let setup = self.setup(index, sessions, publishers, &[], Reactions::default());
         Setup { requests: ShardRequests::new(books), ..setup }
     }
 
@@ -395,19 +397,20 @@ impl Common<'_> {
                     links.entry((session, trigger)).or_default().push(link);
                 }
                 let responder = self.responder(subscriber);
-                let identity = faults::identity(&plan.fleet.subscriber_client_id(0, subscriber)) ^ u64::from(place);
+                let identity =
+                    fault_targets::identity(&plan.fleet.subscriber_client_id(0, subscriber)) ^ u64::from(place);
                 sessions.push(SessionSetup {
                     config,
                     publishers: range,
                     subscriber: Some(index),
-                    listens: Some(subscriber.group),
+                    subscriber_group: Some(subscriber.group),
                     identity,
                     responder,
                     connection_group: self.connection_groups.subscribers[usize::from(subscriber.group)],
                 });
             }
         }
-        self.setup(index, sessions, publishers, &audiences, Reacting::new(links))
+        self.setup(index, sessions, publishers, &audiences, Reactions::new(links))
     }
 
     fn responder(&self, subscriber: &Subscriber) -> Option<Box<Responder>> {
@@ -449,7 +452,7 @@ impl Common<'_> {
         sessions: Vec<SessionSetup>,
         publishers: Vec<Publisher>,
         audiences: &[Audience],
-        reacting: Reacting,
+        reactions: Reactions,
     ) -> Setup {
         let plan = self.plan;
         let side = self.shares[index].side;
@@ -466,7 +469,7 @@ impl Common<'_> {
             sessions,
             publishers,
             follows: plan.follows,
-            reacting,
+            reactions,
             receiver: Receiver::new(
                 audiences,
                 Arc::clone(&self.groups),
@@ -475,6 +478,7 @@ impl Common<'_> {
                 plan.run_id,
             )
             .from_nodes(self.nodes.clone()),
+            presence: Presence::new(audiences.iter().map(|audience| (audience.number, audience.filters))),
             requests: ShardRequests::new(vec![]),
             seed: plan.seed,
             run: plan.run_id,

@@ -6,48 +6,20 @@ use std::sync::atomic::{AtomicBool, Ordering::Acquire};
 use std::sync::mpsc::{self, Receiver, Sender};
 use std::thread::{Builder, JoinHandle};
 
-use pubmark_protocol::clients::{Clients, Waker};
-use serde::{Deserialize, Serialize};
+use pubmark_protocol::clients::Waker;
 
+use crate::command::Command;
 use crate::error::EngineError;
-use crate::outcome::{LostShard, ShardOutcome};
+use crate::outcome::LostShard;
 use crate::plan::RunPlan;
 use crate::progress::Progress;
-use crate::remote::{Launcher, Process};
-use crate::run::Sides;
+use crate::remote::launcher::Launcher;
+use crate::remote::process::Process;
 use crate::setup;
-use crate::shard::{Setup, event_loop};
+use crate::shard::setup::Setup;
+use crate::shard_outcome::ShardOutcome;
 use crate::shares::{Place, Share, Side, shares};
-
-/// What a shard is told. Nothing is told while it measures.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub enum Command {
-    /// Bring the sessions up.
-    Connect,
-    /// The measured window starts at this time of `CLOCK_MONOTONIC`. Every shard knows it before any device sends. May be repeated
-    /// with a later time.
-    Prepare {
-        /// The time, ns.
-        start_ns: u64,
-    },
-    /// Follow the schedule.
-    Begin,
-    /// Publishing is over.
-    Close {
-        /// Since this time, ns.
-        at_ns: u64,
-    },
-    /// End the sessions and hand over the outcome.
-    Finish,
-}
-
-/// What the thread of a shard does over one adapter, until it is told to finish; it tells its waker when the adapter is open.
-pub type ShardRun = fn(Setup, &Receiver<Command>, &Sender<Waker>) -> Result<ShardOutcome, EngineError>;
-
-/// [`ShardRun`] over an adapter.
-pub const fn over<C: Clients>() -> ShardRun {
-    event_loop::run::<C>
-}
+use crate::sides::{ShardRun, Sides};
 
 struct Thread {
     name: String,

@@ -5,7 +5,8 @@ use std::collections::VecDeque;
 use pubmark_record::faults::{FaultConnections, FaultLatency, LevelBooks};
 
 use super::latency::Before;
-use super::{Event, FaultOutcome, What};
+use super::log::{Event, What};
+use super::outcome::FaultOutcome;
 
 const SECOND_NS: u64 = 1_000_000_000;
 

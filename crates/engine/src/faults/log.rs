@@ -7,7 +7,7 @@ use pubmark_metrics::fine::FineSeries;
 use pubmark_record::faults::LevelBooks;
 use serde::{Deserialize, Serialize};
 
-use super::PlannedFault;
+use super::planned::PlannedFault;
 
 /// Delivery levels.
 pub const LEVELS: usize = 3;

@@ -6,10 +6,10 @@ use pubmark_model::workload::Workload;
 use pubmark_record::faults::LevelBooks;
 use pubmark_record::record::Delivery;
 
-use super::LEVELS;
+use super::log::LEVELS;
 use crate::books::{Judged, Received};
-use crate::outcome::PublisherBook;
 use crate::plan::RunPlan;
+use crate::shard_outcome::PublisherBook;
 
 /// The books of each segment. What is counted when it happens is in `tallies` and stays as it is.
 pub(crate) fn by_segment(

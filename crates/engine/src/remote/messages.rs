@@ -3,8 +3,8 @@
 use serde::{Deserialize, Serialize};
 
 use super::order::Order;
-use crate::outcome::ShardOutcome;
-use crate::worker::Command;
+use crate::command::Command;
+use crate::shard_outcome::ShardOutcome;
 
 /// To a worker process.
 #[derive(Serialize, Deserialize)]

@@ -12,7 +12,7 @@ use pubmark_protocol::network::Network;
 use pubmark_protocol::sampling::Sampling;
 use serde::{Deserialize, Serialize};
 
-use crate::faults::PlannedFault;
+use crate::faults::planned::PlannedFault;
 use crate::places::Places;
 use crate::plan::{Networks, RunPlan};
 

@@ -13,15 +13,15 @@ use std::time::{Duration, Instant};
 use super::allowance::allowance;
 use super::frames;
 use super::heartbeat::{HeartbeatWatch, START_LIMIT};
+use super::launcher::{Launcher, Started};
 use super::messages::{FromWorker, ToWorker};
 use super::order::Order;
-use super::{Launcher, Started};
+use crate::command::Command;
 use crate::error::EngineError;
-use crate::outcome::ShardOutcome;
 use crate::plan::RunPlan;
 use crate::progress::Progress;
+use crate::shard_outcome::ShardOutcome;
 use crate::shares::Place;
-use crate::worker::Command;
 
 /// Longest wait for a process to open its adapters, and for a shard to end its sessions: longer than any of its own limits.
 const ANSWER_LIMIT: Duration = Duration::from_secs(120);

@@ -13,12 +13,13 @@ use super::frames;
 use super::heartbeat::beat;
 use super::messages::{FromWorker, ToWorker};
 use super::order::Order;
+use crate::command::Command;
 use crate::error::EngineError;
 use crate::progress::Progress;
-use crate::run::Sides;
 use crate::setup;
 use crate::shares::{Side, shares};
-use crate::worker::{Command, Worker};
+use crate::sides::Sides;
+use crate::worker::Worker;
 
 /// Time between two looks at whether a shard has ended by itself.
 const LOOK: Duration = Duration::from_millis(50);

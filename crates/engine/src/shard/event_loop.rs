@@ -8,13 +8,15 @@ use std::time::Duration;
 use pubmark_protocol::clients::{Clients, Waker};
 use pubmark_protocol::clock;
 
-use super::spending::{Spending, Spent};
+use super::Shard;
+use super::setup::Setup;
+use super::spending::Spending;
 use super::timers::Task;
-use super::{Setup, Shard};
+use crate::command::Command;
 use crate::error::EngineError;
-use crate::outcome::ShardOutcome;
 use crate::plan::{READER_BEAT, REALTIME_LEAD};
-use crate::worker::Command;
+use crate::shard_outcome::ShardOutcome;
+use crate::spent::Spent;
 
 /// Tasks done before the shard looks at its sockets again.
 const TASKS_PER_TURN: usize = 128;
@@ -75,13 +77,13 @@ impl<C: Clients, T: Clock> EventLoop<C, T> {
     pub fn open(setup: Setup, clock: T) -> Result<EventLoop<C, T>, EngineError> {
         let (handicap, pause, realtime) = (setup.handicap, setup.pause, setup.realtime);
         let (shard, config, sessions) = Shard::new(setup);
-        if !C::PAUSES && shard.sessions.iter().any(|session| session.work.takes_time()) {
+        if !C::PAUSES && shard.sessions.all().iter().any(|session| session.work.takes_time()) {
             let text = "a subscriber that takes its time over each message, over clients that read by themselves";
             return Err(EngineError::Unsupported(text.to_owned()));
         }
         let claimed = realtime && crate::realtime::claim().is_ok();
         shard.shown().realtime.store(claimed, Relaxed);
-        let receives = shard.receiver.has_subscribers() || shard.has_requesters();
+        let receives = shard.receiving.receiver.has_subscribers() || shard.requests.has_requesters();
         let lead_ns = if claimed { REALTIME_LEAD.as_nanos() as u64 } else { 0 };
         let mut clients = C::open(config)?;
         for session in sessions {
@@ -110,7 +112,7 @@ impl<C: Clients, T: Clock> EventLoop<C, T> {
         self.clients.serve(woke_ns, &mut self.shard.at(woke_ns));
         self.wakeups += 1;
         self.do_tasks();
-        self.shard.tally.look(&self.clients);
+        self.shard.totals.tally.look(&self.clients);
         self.shard.serve_writable(&mut self.clients, self.clock.now_ns());
         self.flood();
         self.shard.show(self.clock.now_ns());
@@ -144,7 +146,7 @@ impl<C: Clients, T: Clock> EventLoop<C, T> {
                 Task::Send(_) => self.spend(now_ns),
                 Task::WindowStart => self.spending.begin(self.spent()),
                 Task::WindowEnd => self.spending.end(self.spent()),
-                Task::Fault(fault) => self.shard.note_broken_until(fault, self.clock.now_ns()),
+                Task::Fault(fault) => self.shard.sessions.note_broken_until(fault, self.clock.now_ns()),
                 _ => {}
             }
         }
@@ -160,13 +162,14 @@ impl<C: Clients, T: Clock> EventLoop<C, T> {
 
     /// Lets flooding publishers hand over a write's worth each, in turns, until none can or a turn's worth is out.
     fn flood(&mut self) {
-        if !self.shard.wants_to_flood() {
+        let shard = &self.shard;
+        if !shard.publishing.wants_to_flood(&shard.sessions, &shard.timetable) {
             return;
         }
         let mut turn_bytes = 0;
         while turn_bytes < FLOOD_TURN_BYTES {
             let mut bytes = 0;
-            for position in 0..self.shard.flooding.len() {
+            for position in 0..self.shard.publishing.flooding() {
                 bytes += self.shard.flood_one(&mut self.clients, position, self.clock.now_ns());
             }
             if bytes == 0 {

@@ -1,7 +1,7 @@
 //! When the system held the subscriptions of a shard's audiences. Each filter of an audience has a history of its own: the system may
 //! grant one and refuse another.
 
-use crate::outcome::Absence;
+use crate::shard_outcome::Absence;
 
 /// The audiences of a shard, by their index on it.
 #[derive(Debug)]

@@ -5,8 +5,8 @@ use std::collections::VecDeque;
 use pubmark_model::fleet::Device;
 use pubmark_model::schedule::{ChurnCursor, Cursor, Rules};
 
-use super::requesting::Requester;
-use crate::outcome::PublisherBook;
+use super::requester::Requester;
+use crate::shard_outcome::PublisherBook;
 
 /// A message handed to the adapter and not yet written.
 #[derive(Clone, Copy, Debug)]

@@ -9,12 +9,11 @@ use pubmark_model::fleet::Heard;
 use pubmark_protocol::events::Delivery;
 use pubmark_protocol::header::{self, Header};
 
-use super::presence::Presence;
+use super::figures::{Figures, type_row};
 use super::window::Window;
 use crate::announced::Announced;
-use crate::outcome::{Counters, StreamRow, Times, TypeTimes};
 use crate::plan::LATE_AFTER;
-use pubmark_metrics::series::Series;
+use crate::shard_outcome::StreamRow;
 
 /// Streams of a subscriber by publisher.
 enum Streams {
@@ -91,8 +90,6 @@ pub struct Receiver {
     numbers: Vec<u32>,
     /// Is it a shared group?
     shared: Vec<bool>,
-    /// When the system held their filters.
-    pub presence: Presence,
     streams: Vec<Streams>,
     /// Books of all their streams.
     pub ledger: Ledger,
@@ -106,26 +103,6 @@ pub struct Receiver {
     announced: Arc<Announced>,
     known: Vec<u32>,
     run: u32,
-}
-
-/// Where a delivery's figures go.
-pub struct Figures<'a> {
-    /// Times.
-    pub times: &'a mut Times,
-    /// Times by type.
-    pub types: &'a mut Vec<Option<Box<TypeTimes>>>,
-    /// Counters.
-    pub counters: &'a mut Counters,
-    /// Over time.
-    pub series: &'a mut Series,
-    /// Latencies by the sender's node, in a run on several.
-    pub from_nodes: &'a mut Vec<Option<Box<Distribution>>>,
-}
-
-/// The row of a group: its own below the limit, the shared one from there on.
-pub fn type_row(types: &mut [Option<Box<TypeTimes>>], group: u16) -> &mut TypeTimes {
-    let index = usize::from(group).min(types.len() - 1);
-    types[index].get_or_insert_with(Default::default)
 }
 
 impl Receiver {
@@ -147,7 +124,6 @@ impl Receiver {
         Receiver {
             numbers: audiences.iter().map(|audience| audience.number).collect(),
             shared: audiences.iter().map(|audience| audience.shared).collect(),
-            presence: Presence::new(audiences.iter().map(|audience| (audience.number, audience.filters))),
             streams,
             ledger: Ledger::new(base as usize),
             known: vec![0; if audiences.is_empty() { 0 } else { groups.len() }],
@@ -213,10 +189,10 @@ impl Receiver {
         subscriber: u32,
         delivery: &Delivery<'_>,
         window: &Window,
-        figures: &mut Figures<'_>,
+        figures: &mut Figures,
     ) -> Option<Header> {
         let Some((header, stream, filters)) = self.stream_of(subscriber, delivery, window) else {
-            let counters = &mut *figures.counters;
+            let counters = &mut figures.counters;
             *match (header::is_will_of_run(delivery.payload, self.run), delivery.retained) {
                 (true, false) => &mut counters.wills,
                 (true, true) => &mut counters.retained_replay,
@@ -241,7 +217,7 @@ impl Receiver {
                 let overlap = (1..u32::from(filters))
                     .any(|level| self.ledger.enter(stream + level, header.sequence) != Arrival::Duplicate);
                 if measured {
-                    let row = type_row(figures.types, group);
+                    let row = type_row(&mut figures.types, group);
                     let (total, part) = match overlap {
                         true => (&mut figures.counters.overlap, &mut row.overlap),
                         false => (&mut figures.counters.duplicated, &mut row.duplicated),
@@ -268,7 +244,7 @@ impl Receiver {
         measured: bool,
         order: Arrival,
         window: &Window,
-        figures: &mut Figures<'_>,
+        figures: &mut Figures,
     ) {
         let due_ns = window.relative(header.due_ns);
         let at_ns = window.relative(delivery.at_ns);
@@ -284,7 +260,7 @@ impl Receiver {
         if !measured {
             return;
         }
-        let row = type_row(figures.types, group);
+        let row = type_row(&mut figures.types, group);
         figures.times.latency.record(latency_ns);
         row.latency.record(latency_ns);
         if let Some(nodes) = &self.nodes {
@@ -333,6 +309,7 @@ impl Receiver {
 #[allow(clippy::unwrap_used)]
 mod tests {
     use super::*;
+    use crate::shard_outcome::Counters;
 
     const RUN: u32 = 7;
     const SMALLEST: u32 = 16;
@@ -348,8 +325,7 @@ mod tests {
 
     /// Enters messages of publisher 0 and gives the counters.
     fn counted(receiver: &mut Receiver, sequences: &[u32]) -> Counters {
-        let (mut times, mut types, mut counters) = (Times::new(), vec![None], Counters::default());
-        let mut series = Series::new(0);
+        let mut figures = Figures::new(1, 0);
         for sequence in sequences {
             let mut payload = Vec::new();
             header::write(&mut payload, 16, RUN, 0, *sequence, 1_000);
@@ -360,16 +336,9 @@ mod tests {
                 empty_at_ns: Some(1_500),
                 kernel_ns: None,
             };
-            let mut figures = Figures {
-                times: &mut times,
-                types: &mut types,
-                counters: &mut counters,
-                series: &mut series,
-                from_nodes: &mut vec![],
-            };
             receiver.enter(0, &delivery, &Window::new(0, 0, 1_000_000), &mut figures);
         }
-        counters
+        figures.counters
     }
 
     #[test]
@@ -405,44 +374,29 @@ mod tests {
     #[test]
     fn what_comes_before_the_window_is_known_is_foreign() {
         let mut receiver = receiver(false);
-        let (mut times, mut types, mut counters) = (Times::new(), vec![None], Counters::default());
-        let mut series = Series::new(0);
+        let mut figures = Figures::new(1, 0);
         let mut payload = Vec::new();
         header::write(&mut payload, 16, RUN, 0, 1, 1_000);
         let delivery =
             Delivery { payload: &payload, retained: false, at_ns: 2_000, empty_at_ns: Some(1_500), kernel_ns: None };
-        let mut figures = Figures {
-            times: &mut times,
-            types: &mut types,
-            counters: &mut counters,
-            series: &mut series,
-            from_nodes: &mut vec![],
-        };
         assert_eq!(receiver.enter(0, &delivery, &Window::NONE, &mut figures), None);
-        assert_eq!(counters.foreign, 1);
-        assert_eq!(series.width_ns(), 1_000_000_000);
+        assert_eq!(figures.counters.foreign, 1);
+        assert_eq!(figures.series.width_ns(), 1_000_000_000);
     }
 
     #[test]
     fn a_will_is_counted_apart() {
         let mut receiver = receiver(false);
-        let (mut times, mut types, mut counters) = (Times::new(), vec![None], Counters::default());
-        let mut series = Series::new(0);
+        let mut figures = Figures::new(1, 0);
         for (run, retained) in [(RUN, false), (RUN, false), (RUN, true), (RUN + 1, false)] {
             let mut payload = Vec::new();
             header::write_will(&mut payload, run, 0);
             payload.resize(30, 0);
             let delivery =
                 Delivery { payload: &payload, retained, at_ns: 2_000, empty_at_ns: Some(1_500), kernel_ns: None };
-            let mut figures = Figures {
-                times: &mut times,
-                types: &mut types,
-                counters: &mut counters,
-                series: &mut series,
-                from_nodes: &mut vec![],
-            };
             assert_eq!(receiver.enter(0, &delivery, &Window::new(0, 0, 1_000_000), &mut figures), None);
         }
+        let counters = figures.counters;
         assert_eq!((counters.wills, counters.retained_replay, counters.foreign), (2, 1, 1));
     }
 }

@@ -1,110 +1,41 @@
-//! The answering side of a shard: requests that wait for a responder, are worked on, and are answered.
+//! The responders of a shard: requests that wait for one, are worked on, and are replied to.
 //!
 //! Working is a time in the shard's timers, never a sleep. A responder's clock is its own plan: what waited begins when what was
-//! before it should have ended, so that our lag is not added up but shown, as the *responder lag* of each answer.
+//! before it should have ended, so that our lag is not added up but shown, as the *responder lag* of each reply.
 
-use std::collections::VecDeque;
-
-use pubmark_model::qos::Qos;
-use pubmark_model::requests::Responds;
 use pubmark_protocol::clients::{Clients, SessionId, Taken};
-use pubmark_protocol::events::{Delivery, Token};
+use pubmark_protocol::events::Token;
 use pubmark_protocol::header::Header;
 use pubmark_protocol::requests::{Answer, ReplyTo};
 
-use super::Shard;
-use super::timers::Task;
+use super::requests::Requests;
+use super::sessions::Sessions;
+use super::timers::{Task, Timers};
 
-/// Set in the number of an answer to a request of the measured window.
+/// Set in the number of a reply to a request of the measured window.
 const MEASURED: u32 = 1 << 31;
 
-/// A request at a responder. Its memory is used again for later ones.
-#[derive(Debug, Default)]
-struct Job {
-    session: u32,
-    address: String,
-    mark: Vec<u8>,
-    publisher: u32,
-    sequence: u32,
-    due_ns: u64,
-    received_ns: u64,
-    /// When its answer is due.
-    answer_due_ns: u64,
-    measured: bool,
-}
-
-/// All requests at the responders of a shard.
-#[derive(Debug, Default)]
-pub struct Jobs {
-    all: Vec<Job>,
-    free: Vec<u32>,
-    /// Answers handed over, ever.
-    answers: u32,
-}
-
-impl Jobs {
-    /// Requests that are not answered yet.
-    pub fn count(&self) -> u64 {
-        (self.all.len() - self.free.len()) as u64
-    }
-
-    fn add(&mut self, session: SessionId, to: ReplyTo<'_>, header: &Header, received_ns: u64, measured: bool) -> u32 {
-        let index = self.free.pop().unwrap_or_else(|| {
-            self.all.push(Job::default());
-            self.all.len() as u32 - 1
-        });
-        let job = &mut self.all[index as usize];
-        job.session = session.0;
-        job.address.clear();
-        job.address.push_str(to.address);
-        job.mark.clear();
-        job.mark.extend_from_slice(to.mark);
-        (job.publisher, job.sequence, job.due_ns) = (header.publisher, header.sequence, header.due_ns);
-        (job.received_ns, job.answer_due_ns, job.measured) = (received_ns, received_ns, measured);
-        index
-    }
-}
-
-/// What a session has besides, if it answers requests.
-#[derive(Debug)]
-pub struct Responder {
-    rules: Responds,
-    qos: Qos,
-    /// Requests worked on.
-    busy: u16,
-    /// Requests that wait for that, in the order of their arrival.
-    waiting: VecDeque<u32>,
-    /// Worked on, but the system takes no answer now.
-    ready: VecDeque<u32>,
-}
-
-impl Responder {
-    /// Payload of its answers.
-    pub fn answer_bytes(&self) -> u32 {
-        self.rules.answer_bytes
-    }
-
-    /// A responder that was asked nothing; its answers go out at the level of its subscriptions.
-    pub fn new(rules: Responds, qos: Qos) -> Responder {
-        Responder { rules, qos, busy: 0, waiting: VecDeque::new(), ready: VecDeque::new() }
-    }
-}
-
-/// What became of an answer that was to be sent.
+/// What became of a reply that was to be sent.
 enum Step {
     /// It is out of our hands, or never will be.
     Settled,
-    /// The system takes none now.
+    /// The system accepts none now.
     Waits,
 }
 
-impl Shard {
-    /// A request arrived: it is heard like any message, and if it is a first copy, answered.
-    pub(super) fn enter_request(&mut self, session: SessionId, reply_to: ReplyTo<'_>, delivery: &Delivery<'_>) {
-        let Some(header) = self.hear(session, delivery) else { return };
-        let measured = self.window.measures(header.due_ns);
-        let Some(responder) = &mut self.sessions[session.0 as usize].responder else { return };
-        let responses = &mut self.requests.responses;
+impl Requests {
+    /// The first copy of a request arrived at a responder.
+    pub fn enter_request(
+        &mut self,
+        session: SessionId,
+        (header, measured): (&Header, bool),
+        reply_to: ReplyTo<'_>,
+        received_ns: u64,
+        sessions: &mut Sessions,
+        timers: &mut Timers,
+    ) {
+        let Some(responder) = &mut sessions[session].responder else { return };
+        let responses = &mut self.figures.responses;
         responses.received += u64::from(measured);
         if !reply_to.is_short() {
             responses.without_address += u64::from(measured);
@@ -115,100 +46,101 @@ impl Shard {
             responses.dropped += u64::from(measured);
             return;
         }
-        let job = self.jobs.add(session, reply_to, &header, delivery.at_ns, measured);
+        let job = self.jobs.add(session, reply_to, header, received_ns, measured);
         if is_free {
             responder.busy += 1;
-            self.begin_job(job, delivery.at_ns);
+            self.begin_job(job, received_ns, sessions, timers);
         } else {
             responder.waiting.push_back(job);
         }
     }
 
-    /// A message arrived at a responder that asks for no answer. If it is a request, the system lost the part that says where to.
-    pub(super) fn enter_mute_request(&mut self, session: SessionId, delivery: &Delivery<'_>) {
-        let Some(header) = self.hear(session, delivery) else { return };
-        let group = usize::from(self.receiver.group_of(header.publisher));
-        if self.workload.devices[group].requests.is_some() && self.window.measures(header.due_ns) {
-            self.requests.responses.received += 1;
-            self.requests.responses.without_address += 1;
-        }
+    /// The first copy of a measured request arrived at a responder, and the system lost the part that says where its reply goes.
+    pub fn enter_mute_request(&mut self) {
+        self.figures.responses.received += 1;
+        self.figures.responses.without_address += 1;
     }
 
     /// A responder takes up a request at this time.
-    fn begin_job(&mut self, index: u32, at_ns: u64) {
+    fn begin_job(&mut self, index: u32, at_ns: u64, sessions: &Sessions, timers: &mut Timers) {
         let job = &mut self.jobs.all[index as usize];
-        let Some(responder) = &self.sessions[job.session as usize].responder else { return };
+        let Some(responder) = &sessions[job.session].responder else { return };
         if job.measured {
-            self.requests.times.waiting.record(at_ns.saturating_sub(job.received_ns) as i64);
+            self.figures.times.waiting.record(at_ns.saturating_sub(job.received_ns) as i64);
         }
-        job.answer_due_ns = at_ns + responder.rules.processing.draw_ns(self.seed, job.publisher, job.sequence);
-        self.timers.add(job.answer_due_ns, Task::Answer(index));
+        job.reply_due_ns = at_ns + responder.rules.processing.draw_ns(self.seed, job.publisher, job.sequence);
+        timers.add(job.reply_due_ns, Task::Reply(index));
     }
 
-    /// A request was worked on: its answer is due.
-    pub(super) fn answer_due<C: Clients>(&mut self, clients: &mut C, index: u32, now_ns: u64) {
+    /// A request was worked on: its reply is due. The session that the caller flushes then, if it was handed over.
+    pub fn reply_due<C: Clients>(
+        &mut self,
+        clients: &mut C,
+        index: u32,
+        sessions: &mut Sessions,
+        timers: &mut Timers,
+        now_ns: u64,
+    ) -> Option<SessionId> {
         let job = &self.jobs.all[index as usize];
         if job.measured {
-            self.requests.times.responder_lag.record(now_ns as i64 - job.answer_due_ns as i64);
+            self.figures.times.responder_lag.record(now_ns as i64 - job.reply_due_ns as i64);
         }
-        let session = job.session;
-        let Some(responder) = &mut self.sessions[session as usize].responder else { return };
-        let is_behind = !responder.ready.is_empty();
-        if is_behind {
-            responder.ready.push_back(index);
-            return;
-        }
-        match self.send_answer(clients, index) {
-            Step::Settled => {
-                let ended_ns = self.jobs.all[index as usize].answer_due_ns;
-                self.end_job(index, ended_ns);
-                clients.flush(SessionId(session), &mut self.at(now_ns));
+        let (session, reply_due_ns) = (job.session, job.reply_due_ns);
+        let is_behind = sessions[session].responder.as_ref().is_some_and(|responder| !responder.ready.is_empty());
+        if is_behind || matches!(self.send_reply(clients, index, sessions), Step::Waits) {
+            if let Some(responder) = &mut sessions[session].responder {
+                responder.ready.push_back(index);
             }
-            Step::Waits => {
-                if let Some(responder) = &mut self.sessions[session as usize].responder {
-                    responder.ready.push_back(index);
-                }
-            }
+            return None;
         }
+        self.end_job(index, reply_due_ns, sessions, timers);
+        Some(SessionId(session))
     }
 
-    /// Goes on with answers that the system did not take; the caller writes them.
-    pub(super) fn send_ready_answers<C: Clients>(&mut self, clients: &mut C, session: u32, now_ns: u64) {
-        while let Some(responder) = &self.sessions[session as usize].responder {
+    /// Goes on with replies that the system did not accept; the caller flushes the session.
+    pub fn send_ready<C: Clients>(
+        &mut self,
+        clients: &mut C,
+        session: u32,
+        sessions: &mut Sessions,
+        timers: &mut Timers,
+        now_ns: u64,
+    ) {
+        while let Some(responder) = &sessions[session].responder {
             let Some(index) = responder.ready.front().copied() else { return };
-            if matches!(self.send_answer(clients, index), Step::Waits) {
+            if matches!(self.send_reply(clients, index, sessions), Step::Waits) {
                 return;
             }
-            if let Some(responder) = &mut self.sessions[session as usize].responder {
+            if let Some(responder) = &mut sessions[session].responder {
                 responder.ready.pop_front();
             }
-            // It held its place until now, because the system took no answer: what follows begins now.
-            self.end_job(index, now_ns);
+            // It was worked on until now, because the system accepted no reply: what follows begins now.
+            self.end_job(index, now_ns, sessions, timers);
         }
     }
 
-    fn send_answer<C: Clients>(&mut self, clients: &mut C, index: u32) -> Step {
+    fn send_reply<C: Clients>(&mut self, clients: &mut C, index: u32, sessions: &Sessions) -> Step {
         let job = &self.jobs.all[index as usize];
-        let Some(responder) = &self.sessions[job.session as usize].responder else { return Step::Settled };
-        let number = (self.jobs.answers & !MEASURED) | if job.measured { MEASURED } else { 0 };
+        let Some(responder) = &sessions[job.session].responder else { return Step::Settled };
+        let number = (self.jobs.replies & !MEASURED) | if job.measured { MEASURED } else { 0 };
         let answer = Answer {
-            to: ReplyTo { address: &job.address, mark: &job.mark },
+            to: ReplyTo { address: &job.address, mark: &job.correlation },
             qos: responder.qos,
             number,
             publisher: job.publisher,
             sequence: job.sequence,
             due_ns: job.due_ns,
             received_ns: job.received_ns,
-            payload_bytes: responder.rules.answer_bytes,
+            payload_bytes: responder.reply_bytes(),
         };
         match clients.answer(SessionId(job.session), &answer) {
             Taken::Yes => {
-                self.jobs.answers = self.jobs.answers.wrapping_add(1);
-                self.answers_handed += 1;
+                self.jobs.replies = self.jobs.replies.wrapping_add(1);
+                self.replies_handed += 1;
                 Step::Settled
             }
             Taken::TooLarge(_) => {
-                self.requests.responses.refused += u64::from(job.measured);
+                self.figures.responses.refused += u64::from(job.measured);
                 Step::Settled
             }
             Taken::NotReady => Step::Waits,
@@ -216,43 +148,39 @@ impl Shard {
     }
 
     /// A responder is done with a request, and takes up the next one.
-    fn end_job(&mut self, index: u32, ended_ns: u64) {
+    fn end_job(&mut self, index: u32, ended_ns: u64, sessions: &mut Sessions, timers: &mut Timers) {
         let session = self.jobs.all[index as usize].session;
         self.jobs.free.push(index);
-        let Some(responder) = &mut self.sessions[session as usize].responder else { return };
+        let Some(responder) = &mut sessions[session].responder else { return };
         match responder.waiting.pop_front() {
-            Some(next) => self.begin_job(next, ended_ns),
+            Some(next) => self.begin_job(next, ended_ns, sessions, timers),
             None => responder.busy -= 1,
         }
     }
 
-    /// An answer is in the socket wholly.
-    pub(super) fn note_answer_written(&mut self, answer: Token, written_ns: u64) {
-        self.last_event_ns = written_ns;
-        self.answers_handed = self.answers_handed.saturating_sub(1);
-        self.requests.responses.answered += is_measured(answer);
+    /// A reply is in the socket wholly.
+    pub fn reply_written(&mut self, reply: Token) {
+        self.replies_handed = self.replies_handed.saturating_sub(1);
+        self.figures.responses.answered += is_measured(reply);
     }
 
-    /// An answer's connection ended before it was written.
-    pub(super) fn note_answer_abandoned(&mut self, answer: Token) {
-        self.answers_handed = self.answers_handed.saturating_sub(1);
-        self.requests.responses.broken += is_measured(answer);
+    /// A reply's connection ended before it was written.
+    pub fn reply_abandoned(&mut self, reply: Token) {
+        self.replies_handed = self.replies_handed.saturating_sub(1);
+        self.figures.responses.broken += is_measured(reply);
     }
 
-    /// The system refused an answer after it was sent.
-    pub(super) fn note_answer_refused(&mut self, answer: Token) {
-        self.requests.responses.refused_later += is_measured(answer);
+    /// The system refused a reply after it was sent.
+    pub fn reply_refused(&mut self, reply: Token) {
+        self.figures.responses.refused_later += is_measured(reply);
     }
 
-    /// Ends the books: what a responder still has was not answered.
-    pub(super) fn settle_answers(&mut self) {
-        let mut held = vec![true; self.jobs.all.len()];
-        self.jobs.free.iter().for_each(|index| held[*index as usize] = false);
-        let unsent = self.jobs.all.iter().zip(held).filter(|(job, held)| *held && job.measured).count();
-        self.requests.responses.unsent += unsent as u64;
+    /// Ends the responders' books: what a responder still has was not replied to.
+    pub fn settle_responders(&mut self) {
+        self.figures.responses.unsent += self.jobs.count_measured();
     }
 }
 
-fn is_measured(answer: Token) -> u64 {
-    u64::from(answer.sequence & MEASURED != 0)
+fn is_measured(reply: Token) -> u64 {
+    u64::from(reply.sequence & MEASURED != 0)
 }

@@ -1,16 +1,35 @@
-//! From due to handed over. A due time is met whatever the system does; a message that the system does not take yet waits as
+//! From due to handed over. A due time is met whatever the system does; a message that the system does not accept yet waits as
 //! the way between two cursors of one schedule, never in a queue.
 
 use pubmark_model::schedule::Due;
 use pubmark_protocol::clients::{Clients, Outgoing, SessionId, Taken};
 
-use super::Shard;
 use super::publisher::Pending;
+use super::publishing::Publishing;
+use super::requests::Requests;
 use super::session::State;
-use super::timers::Task;
+use super::sessions::Sessions;
+use super::timetable::Timetable;
+use super::totals::Totals;
 
 /// Bytes that a flooding publisher hands over between two writes.
 const FLOOD_BYTES: usize = 64 * 1024;
+
+/// What sending needs besides the publishers: their adapter, and the other parts of the shard. Nothing is flushed here.
+pub struct Sending<'a, C> {
+    /// Takes the messages.
+    pub clients: &'a mut C,
+    /// Those that carry the publishers.
+    pub sessions: &'a mut Sessions,
+    /// For publishers whose messages are requests.
+    pub requests: &'a mut Requests,
+    /// The schedule's window.
+    pub timetable: &'a mut Timetable,
+    /// Where lags and offers are entered.
+    pub totals: &'a mut Totals,
+    /// When the scheduler reached what is sent now, ns of `CLOCK_MONOTONIC`.
+    pub now_ns: u64,
+}
 
 /// A message that became due.
 #[derive(Clone, Copy, Debug)]
@@ -38,38 +57,32 @@ pub(super) enum Step {
     Waits,
 }
 
-impl Shard {
-    /// Plans a publisher's next send.
-    pub(super) fn plan_send(&mut self, index: u32) {
-        if let Some(due_ns) = self.publishers[index as usize].schedule.peek_ns() {
-            self.timers.add(self.window.absolute(due_ns), Task::Send(index));
-        }
-    }
-
-    /// Meets a due time: it is offered, and sent if nothing of this publisher waits before it.
-    pub(super) fn send_due<C: Clients>(&mut self, clients: &mut C, index: u32, ready_ns: u64) {
+impl Publishing {
+    /// Meets a due time: it is offered, and sent if nothing of this publisher waits before it. The session that the caller flushes
+    /// then, if it was handed over.
+    pub fn send_due<C: Clients>(&mut self, sending: &mut Sending<'_, C>, index: u32) -> Option<SessionId> {
         let publisher = &mut self.publishers[index as usize];
-        let is_offered = |due_ns| self.window.offers(self.window.absolute(due_ns));
-        if !publisher.schedule.peek_ns().is_some_and(is_offered) {
-            return;
-        }
-        let rules = &self.rules[usize::from(publisher.book.group)];
+        let window = &sending.timetable.window;
+        let is_offered = |due_ns| window.offers(window.absolute(due_ns));
+        publisher.schedule.peek_ns().filter(|due_ns| is_offered(*due_ns))?;
         let before = publisher.schedule.clone();
-        let Some(due) = publisher.schedule.take(rules) else { return };
-        self.plan_send(index);
-        self.offer(index, &due, None, ready_ns);
-        if self.publishers[index as usize].backlog == 0 {
-            let session = self.publishers[index as usize].session;
-            match self.step(clients, index, &Message::scheduled(due, ready_ns), ready_ns) {
-                Step::Handed => clients.flush(SessionId(session), &mut self.at(ready_ns)),
-                Step::Settled => {}
-                Step::Waits => {
-                    self.publishers[index as usize].behind = Some(Box::new(before));
-                    self.add_to_backlog(index);
-                }
-            }
-        } else {
+        let due = publisher.schedule.take(sending.timetable.rules(publisher.book.group))?;
+        self.plan_send(index, sending.timetable);
+        let ready_ns = sending.now_ns;
+        self.offer(index, &due, None, ready_ns, sending.timetable, sending.totals);
+        if self.publishers[index as usize].backlog > 0 {
             self.add_to_backlog(index);
+            return None;
+        }
+        let session = self.publishers[index as usize].session;
+        match self.step(sending, index, &Message::scheduled(due, ready_ns)) {
+            Step::Handed => Some(SessionId(session)),
+            Step::Settled => None,
+            Step::Waits => {
+                self.publishers[index as usize].behind = Some(Box::new(before));
+                self.add_to_backlog(index);
+                None
+            }
         }
     }
 
@@ -78,24 +91,27 @@ impl Shard {
         self.backlog += 1;
     }
 
-    /// Does a message belong to the measured window? A reaction belongs to that of its root.
-    fn is_measured(&self, due: &Due, root_ns: Option<u64>) -> bool {
-        root_ns.map_or(due.due_ns >= 0, |root_ns| self.window.measures(root_ns))
-    }
-
     /// Counts a message as offered, with our lag.
-    pub(super) fn offer(&mut self, index: u32, due: &Due, root_ns: Option<u64>, ready_ns: u64) {
-        let lag_ns = self.window.relative(ready_ns) - due.due_ns;
-        self.series.enter_offer(due.due_ns, u64::try_from(lag_ns).ok());
-        if self.is_measured(due, root_ns) {
-            self.times.scheduler_lag.record(lag_ns);
+    pub(super) fn offer(
+        &mut self,
+        index: u32,
+        due: &Due,
+        root_ns: Option<u64>,
+        ready_ns: u64,
+        timetable: &Timetable,
+        totals: &mut Totals,
+    ) {
+        let lag_ns = timetable.window.relative(ready_ns) - due.due_ns;
+        totals.figures.series.enter_offer(due.due_ns, u64::try_from(lag_ns).ok());
+        if is_measured(due, root_ns, timetable) {
+            totals.figures.times.scheduler_lag.record(lag_ns);
             self.enter_offer(index, due);
         }
     }
 
     /// Counts a reaction as offered that never became ready.
-    pub(super) fn count_offer(&mut self, index: u32, due: &Due, root_ns: u64) {
-        if self.is_measured(due, Some(root_ns)) {
+    pub(super) fn count_offer(&mut self, index: u32, due: &Due, root_ns: u64, timetable: &Timetable) {
+        if is_measured(due, Some(root_ns), timetable) {
             self.enter_offer(index, due);
         }
     }
@@ -109,20 +125,21 @@ impl Shard {
     }
 
     /// Settles one message, or says that it must wait.
-    pub(super) fn step<C: Clients>(&mut self, clients: &mut C, index: u32, message: &Message, now_ns: u64) -> Step {
-        let Message { due, root_ns, ready_ns } = message;
-        let (root_ns, ready_ns) = (*root_ns, *ready_ns);
-        let measured = self.is_measured(due, root_ns);
-        let segment = self.faults.as_ref().map(|log| log.segment());
+    pub(super) fn step<C: Clients>(&mut self, sending: &mut Sending<'_, C>, index: u32, message: &Message) -> Step {
+        let Message { due, root_ns, ready_ns } = *message;
+        let Sending { clients, sessions, requests, timetable, now_ns, .. } = sending;
+        let measured = is_measured(&due, root_ns, timetable);
         let publisher = &mut self.publishers[index as usize];
-        let session = &mut self.sessions[publisher.session as usize];
         if !due.planned_online {
             publisher.book.skipped_planned += u64::from(measured);
             return Step::Settled;
         }
+        let session = &sessions[publisher.session];
         if session.lost {
-            publisher.book.skipped_disconnected += u64::from(measured);
-            self.tally_skipped(index, measured);
+            if measured {
+                publisher.book.skipped_disconnected += 1;
+                sessions.note_skipped(timetable.level(publisher.book.group));
+            }
             return Step::Settled;
         }
         if session.state != State::Online || !publisher.may_send() {
@@ -132,18 +149,19 @@ impl Shard {
         let message = Outgoing {
             publication: publisher.publication,
             sequence: publisher.next_sequence,
-            due_ns: self.window.absolute(due.due_ns),
+            due_ns: timetable.window.absolute(due.due_ns),
             root_ns,
             payload_bytes: due.payload_bytes,
         };
         match clients.send(SessionId(publisher.session), message) {
             Taken::Yes => {
-                let epoch = self.progress.epoch(|| self.window.since_schedule(now_ns));
+                let (epoch, segment) = (timetable.epoch(*now_ns), sessions.segment());
                 let sequence = publisher.use_sequence(measured, epoch, segment);
                 let payload_bytes = due.payload_bytes;
-                session.pending.push_back(Pending { publisher: index, sequence, ready_ns, measured, payload_bytes });
+                let pending = Pending { publisher: index, sequence, ready_ns, measured, payload_bytes };
+                sessions[publisher.session].pending.push_back(pending);
                 self.in_flight += 1;
-                self.open_request(index, sequence, measured, now_ns);
+                requests.open(index, publisher, sequence, measured, &mut timetable.timers, *now_ns);
                 Step::Handed
             }
             Taken::NotReady => Step::Waits,
@@ -154,37 +172,24 @@ impl Shard {
         }
     }
 
-    /// Goes on with the messages that waited for a session.
-    pub(super) fn serve_writable<C: Clients>(&mut self, clients: &mut C, now_ns: u64) {
-        let mut sessions = std::mem::take(&mut self.writable);
-        for session in sessions.drain(..) {
-            for index in self.sessions[session as usize].publishers.clone() {
-                self.catch_up(clients, index, now_ns);
-            }
-            self.catch_up_reactions(clients, session, now_ns);
-            self.send_ready_answers(clients, session, now_ns);
-            clients.flush(SessionId(session), &mut self.at(now_ns));
-            if self.sessions[session as usize].leaving.is_some() && !self.is_busy(session) {
-                self.finish_leave(clients, session, now_ns);
-            }
+    /// Goes on with the messages that waited for a session; the caller flushes it.
+    pub fn catch_up_session<C: Clients>(&mut self, sending: &mut Sending<'_, C>, session: u32) {
+        for index in sending.sessions[session].publishers.clone() {
+            self.catch_up(sending, index);
         }
-        if self.writable.is_empty() {
-            // Keep the allocation; nothing was added meanwhile.
-            self.writable = sessions;
-        }
+        self.catch_up_reactions(sending, session);
     }
 
     /// Sends what waits, in order, until it must wait again. A waiting message was ready when it was due: our lag then is in
     /// the scheduler lag, and what came after is the system's.
-    pub(super) fn catch_up<C: Clients>(&mut self, clients: &mut C, index: u32, now_ns: u64) {
+    fn catch_up<C: Clients>(&mut self, sending: &mut Sending<'_, C>, index: u32) {
         while self.publishers[index as usize].backlog > 0 {
             let publisher = &mut self.publishers[index as usize];
-            let rules = &self.rules[usize::from(publisher.book.group)];
             let Some(mut cursor) = publisher.behind.take() else { return };
             let before = (*cursor).clone();
-            let Some(due) = cursor.take(rules) else { return };
-            let ready_ns = self.window.absolute(due.due_ns);
-            match self.step(clients, index, &Message::scheduled(due, ready_ns), now_ns) {
+            let Some(due) = cursor.take(sending.timetable.rules(publisher.book.group)) else { return };
+            let ready_ns = sending.timetable.window.absolute(due.due_ns);
+            match self.step(sending, index, &Message::scheduled(due, ready_ns)) {
                 Step::Handed | Step::Settled => {
                     let publisher = &mut self.publishers[index as usize];
                     publisher.backlog -= 1;
@@ -201,35 +206,50 @@ impl Shard {
     }
 
     /// Is there a publisher that could send right now without being due?
-    pub(super) fn wants_to_flood(&self) -> bool {
-        !self.closed && self.window.is_set() && self.flooding.iter().any(|index| self.can_flood(*index))
+    pub fn wants_to_flood(&self, sessions: &Sessions, timetable: &Timetable) -> bool {
+        !timetable.closed
+            && timetable.window.is_set()
+            && self.flooding.iter().any(|index| self.can_flood(*index, sessions))
     }
 
-    fn can_flood(&self, index: u32) -> bool {
+    fn can_flood(&self, index: u32, sessions: &Sessions) -> bool {
         let publisher = &self.publishers[index as usize];
-        !publisher.blocked && self.sessions[publisher.session as usize].state == State::Online
+        !publisher.blocked && sessions[publisher.session].state == State::Online
     }
 
-    /// A write of the publisher at this position among those that flood, if it can. Due = ready = now. Returns the bytes handed over.
-    pub(super) fn flood_one<C: Clients>(&mut self, clients: &mut C, position: usize, now_ns: u64) -> usize {
+    /// Publishers that flood.
+    pub fn flooding(&self) -> usize {
+        self.flooding.len()
+    }
+
+    /// A write of the publisher at this position among those that flood, if it can. Due = ready = now. The session that the caller
+    /// flushes then, and the bytes handed over.
+    pub fn flood_one<C: Clients>(
+        &mut self,
+        sending: &mut Sending<'_, C>,
+        position: usize,
+    ) -> Option<(SessionId, usize)> {
         let index = self.flooding[position];
-        if !self.can_flood(index) || self.window.relative(now_ns) < self.series_start_ns() {
-            return 0;
+        let now_ns = sending.now_ns;
+        let is_early = sending.timetable.window.relative(now_ns) < self.series_start_ns;
+        if !self.can_flood(index, sending.sessions) || is_early {
+            return None;
         }
         let session = self.publishers[index as usize].session;
         let mut bytes = 0;
         while bytes < FLOOD_BYTES {
             let publisher = &mut self.publishers[index as usize];
-            let rules = &self.rules[usize::from(publisher.book.group)];
             let before = publisher.schedule.clone();
-            let Some(mut due) = publisher.schedule.take(rules) else { break };
-            due.due_ns = self.window.relative(now_ns);
-            if due.due_ns >= self.duration_ns as i64 {
+            let Some(mut due) = publisher.schedule.take(sending.timetable.rules(publisher.book.group)) else { break };
+            due.due_ns = sending.timetable.window.relative(now_ns);
+            if !sending.timetable.is_within(due.due_ns) {
                 publisher.schedule = before;
                 break;
             }
-            match self.step(clients, index, &Message::scheduled(due, now_ns), now_ns) {
-                Step::Handed | Step::Settled => self.offer(index, &due, None, now_ns),
+            match self.step(sending, index, &Message::scheduled(due, now_ns)) {
+                Step::Handed | Step::Settled => {
+                    self.offer(index, &due, None, now_ns, sending.timetable, sending.totals);
+                }
                 Step::Waits => {
                     // Not offered: a flood has no schedule to keep. `can_flood` is false until the adapter says writable.
                     let publisher = &mut self.publishers[index as usize];
@@ -240,51 +260,11 @@ impl Shard {
             }
             bytes += due.payload_bytes as usize;
         }
-        clients.flush(SessionId(session), &mut self.at(now_ns));
-        bytes
+        Some((SessionId(session), bytes))
     }
+}
 
-    /// Offers what was due before publishing ended and was never got to, as this thread stood still: it was not sent, and its lag is
-    /// ours.
-    fn offer_the_rest(&mut self, now_ns: u64) {
-        for index in 0..self.publishers.len() as u32 {
-            while let Some(due) = self.take_offered(index) {
-                self.offer(index, &due, None, now_ns);
-                let book = &mut self.publishers[index as usize].book;
-                match (due.due_ns >= 0, due.planned_online) {
-                    (false, _) => {}
-                    (true, true) => book.unsent += 1,
-                    (true, false) => book.skipped_planned += 1,
-                }
-            }
-        }
-    }
-
-    /// The next message of a publisher's schedule, if it was due before publishing ended.
-    fn take_offered(&mut self, index: u32) -> Option<Due> {
-        let publisher = &mut self.publishers[index as usize];
-        let due_ns = publisher.schedule.peek_ns().filter(|_| !publisher.flood)?;
-        self.window.offers(self.window.absolute(due_ns)).then_some(())?;
-        publisher.schedule.take(&self.rules[usize::from(publisher.book.group)])
-    }
-
-    /// Ends the books: what still waits was not sent.
-    pub(super) fn settle(&mut self, now_ns: u64) {
-        if self.closed {
-            self.offer_the_rest(now_ns);
-        }
-        for publisher in &mut self.publishers {
-            let rules = &self.rules[usize::from(publisher.book.group)];
-            let Some(mut cursor) = publisher.behind.take() else { continue };
-            while publisher.backlog > 0 {
-                let Some(due) = cursor.take(rules) else { break };
-                publisher.backlog -= 1;
-                match (due.due_ns >= 0, due.planned_online) {
-                    (false, _) => {}
-                    (true, true) => publisher.book.unsent += 1,
-                    (true, false) => publisher.book.skipped_planned += 1,
-                }
-            }
-        }
-    }
+/// Does a message belong to the measured window? A reaction belongs to that of its root.
+fn is_measured(due: &Due, root_ns: Option<u64>, timetable: &Timetable) -> bool {
+    root_ns.map_or(due.due_ns >= 0, |root_ns| timetable.window.measures(root_ns))
 }

@@ -5,9 +5,9 @@ use std::ops::Range;
 use pubmark_model::qos::Qos;
 use pubmark_protocol::clients::SessionConfig;
 
-use super::publisher::PendingQueue;
-use super::responding::Responder;
-use super::working::Work;
+use super::publisher::{PendingQueue, Publisher};
+use super::responder::Responder;
+use super::work::Work;
 
 /// Where a session stands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -25,9 +25,9 @@ pub enum State {
 /// A filter of a session's subscription.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Filter {
-    /// The system has answered it on this connection.
-    pub answered: bool,
-    /// Its newest answer granted it.
+    /// The system has responded to it on this connection.
+    pub settled: bool,
+    /// Its newest response granted it.
     pub granted: bool,
     /// The system holds it, whether the session is connected or not.
     pub held: bool,
@@ -56,7 +56,7 @@ pub struct Session {
     pub asked: Option<Qos>,
     /// Filters that it subscribes to.
     pub filters: Box<[Filter]>,
-    /// It is connected, and all its filters were answered.
+    /// It is connected, and the system has responded to all its filters.
     pub subscribed: bool,
     /// Keeps its state on the server.
     pub persistent: bool,
@@ -66,7 +66,7 @@ pub struct Session {
     pub pending: PendingQueue,
     /// When TLS was agreed on, of an attempt that was not accepted yet, ns of `CLOCK_MONOTONIC`.
     pub secured_ns: Option<u64>,
-    /// It answers requests.
+    /// It replies to requests.
     pub responder: Option<Box<Responder>>,
     /// What its subscriber does with each message.
     pub work: Work,
@@ -94,5 +94,17 @@ impl Session {
             responder: None,
             work: Work::default(),
         }
+    }
+
+    /// Its publishers, of those of its shard.
+    #[inline]
+    pub fn own<'a>(&self, publishers: &'a [Publisher]) -> &'a [Publisher] {
+        &publishers[self.publishers.start as usize..self.publishers.end as usize]
+    }
+
+    /// The same, to be changed.
+    #[inline]
+    pub fn own_mut<'a>(&self, publishers: &'a mut [Publisher]) -> &'a mut [Publisher] {
+        &mut publishers[self.publishers.start as usize..self.publishers.end as usize]
     }
 }

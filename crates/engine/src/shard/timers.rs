@@ -12,8 +12,8 @@ pub enum Task {
     Send(u32),
     /// Reaction: it is due.
     React(u32),
-    /// Request at a responder: its answer is due.
-    Answer(u32),
+    /// Request at a responder: its reply is due.
+    Reply(u32),
     /// Session: its subscriber is done with a message.
     Resume(u32),
     /// Publisher: its oldest open request has had its time.

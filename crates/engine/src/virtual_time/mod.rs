@@ -20,16 +20,16 @@ use pubmark_model::load::{self, LoadOptions};
 use pubmark_model::schedule::Timeline;
 use pubmark_protocol::endpoint::Endpoint;
 
+use crate::command::Command;
 use crate::outcome::Outcome;
 use crate::places::Places;
 use crate::plan::{Networks, RunPlan};
 use crate::progress::{Progress, Totals};
 use crate::run::put_together;
 use crate::setup;
-use crate::shard::Setup;
 use crate::shard::event_loop::{Clock, EventLoop};
+use crate::shard::setup::Setup;
 use crate::shares::{self, Side};
-use crate::worker::Command;
 use broker::Broker;
 use clients::ScriptedClients;
 

@@ -3,8 +3,8 @@
 use pubmark_model::random::{Stream, fold};
 use pubmark_model::workload::Workload;
 
-use super::{BreakConnections, PlannedFault};
-use crate::shard::Setup;
+use crate::faults::planned::{BreakConnections, PlannedFault};
+use crate::shard::setup::Setup;
 
 /// Draws of who is chosen.
 const PURPOSE: u64 = 0xfa12;
@@ -33,12 +33,12 @@ fn chosen(setups: &[Setup], workload: &Workload, breaks: &BreakConnections, draw
                 let group = &workload.devices[usize::from(setup.publishers[publisher as usize].book.group)];
                 (&group.name, &group.client)
             });
-            let listens = entry.listens.map(|group| {
+            let subscriber = entry.subscriber_group.map(|group| {
                 let group = &workload.subscribers[usize::from(group)];
                 (&group.name, &group.client)
             });
             let is_meant = breaks.group.as_ref().is_none_or(|wanted| {
-                devices.chain(listens).any(|(group, client)| group == wanted || client.as_ref() == Some(wanted))
+                devices.chain(subscriber).any(|(group, client)| group == wanted || client.as_ref() == Some(wanted))
             });
             if is_meant {
                 eligible.push((draws.bits(entry.identity), shard, session));

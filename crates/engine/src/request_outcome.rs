@@ -1,0 +1,162 @@
+//! Requests and their replies, put together over all shards: the books closed, the times merged.
+
+use std::collections::HashMap;
+
+use pubmark_metrics::distribution::{Distribution, Precision};
+use pubmark_metrics::ledger::Ledger;
+use pubmark_model::workload::Workload;
+use pubmark_record::distribution::summary;
+use pubmark_record::requests::{RequestBooks, RequestFigures, RequestGroup};
+
+use crate::books::GroupBooks;
+use crate::plan::Parties;
+use crate::requests::{RequestTimes, RequesterBook, ShardRequests};
+
+/// Requests of a whole run.
+#[derive(Debug)]
+pub struct RequestOutcome {
+    /// For the record; its times are summed up from `times`.
+    pub figures: RequestFigures,
+    /// Times, merged.
+    pub times: RequestTimes,
+}
+
+/// A group's books while they are added up.
+#[derive(Clone, Copy, Debug, Default)]
+struct Part {
+    books: RequestBooks,
+    late_unsent: u64,
+}
+
+impl Part {
+    fn enter(&mut self, book: &RequesterBook, ledger: &Ledger) {
+        // An orphan whose answer came all the same is among the late.
+        let unresolved = book.orphans.iter().filter(|number| !ledger.has(book.stream, **number)).count() as u64;
+        let books = &mut self.books;
+        books.answered += book.answered;
+        books.late += book.late;
+        books.timed_out += (book.expired + book.late_unsent).saturating_sub(book.late + unresolved);
+        books.unknown += unresolved + book.open;
+        books.duplicated += book.duplicated;
+        books.misdirected += book.misdirected;
+        books.after_refusal += book.after_refusal;
+        books.approximate |= ledger.is_approximate();
+        self.late_unsent += book.late_unsent;
+    }
+
+    /// Adds what the sending side knows.
+    fn close(mut self, sending: &GroupBooks) -> RequestBooks {
+        self.books.sent = sending.delivery.sent;
+        // Abandoned by us, yet received by a responder: sent after all, and without an answer nobody knows why.
+        self.books.unknown += sending.arrived_unsent.saturating_sub(self.late_unsent);
+        self.books
+    }
+}
+
+/// Closes the books over all shards; `None` where nobody asks.
+pub fn close(
+    workload: &Workload,
+    parties: Parties,
+    groups: &[GroupBooks],
+    shards: Vec<ShardRequests>,
+    window_s: f64,
+) -> Option<RequestOutcome> {
+    if !workload.has_requests() {
+        return None;
+    }
+    let mut parts: HashMap<u16, Part> = HashMap::new();
+    let mut round_trips: HashMap<u16, Distribution> = HashMap::new();
+    let mut times = RequestTimes::default();
+    let Parties { requesters, responders } = parties;
+    let mut figures = RequestFigures { requesters, responders, ..RequestFigures::default() };
+    let mut answered_in_window = 0;
+    for shard in shards {
+        for book in &shard.books {
+            parts.entry(book.group).or_default().enter(book, &shard.ledger);
+        }
+        for (group, part) in &shard.groups {
+            round_trips.entry(*group).or_insert_with(|| Distribution::new(Precision::Breakdown)).merge(part);
+        }
+        times.merge(&shard.times);
+        figures.responses.add(&shard.responses);
+        answered_in_window += shard.answered_in_window;
+        figures.without_write_start += shard.without_write_start;
+        figures.peak_in_flight += shard.peak_open;
+    }
+    for (index, group) in (0u16..).zip(&workload.devices).filter(|(_, group)| group.requests.is_some()) {
+        let books = parts.remove(&index).unwrap_or_default().close(&groups[usize::from(index)]);
+        figures.books.add(&books);
+        let round_trip_us = round_trips.get(&index).and_then(summary);
+        figures.by_group.push(RequestGroup { name: group.name.clone(), books, round_trip_us });
+    }
+    figures.answered_per_s = if window_s > 0.0 { answered_in_window as f64 / window_s } else { 0.0 };
+    figures.round_trip_us = summary(&times.round_trip);
+    figures.service_round_trip_us = summary(&times.service);
+    figures.travel_us = summary(&times.travel);
+    figures.waiting_us = summary(&times.waiting);
+    figures.responder_lag_us = summary(&times.responder_lag);
+    figures.receive_lateness_us = summary(&times.receive_lateness);
+    Some(RequestOutcome { figures, times })
+}
+
+#[cfg(test)]
+mod tests {
+    use pubmark_record::record::Delivery;
+
+    use super::*;
+
+    /// Ten requests were sent; answers to these came.
+    fn part(book: RequesterBook, answers: &[u32], sending: GroupBooks) -> RequestBooks {
+        let mut ledger = Ledger::new(1);
+        answers.iter().for_each(|number| {
+            ledger.enter(0, *number);
+        });
+        let mut part = Part::default();
+        part.enter(&book, &ledger);
+        let books = part.close(&sending);
+        assert!(books.close(), "{books:?}");
+        books
+    }
+
+    fn sent(sent: u64, arrived_unsent: u64) -> GroupBooks {
+        GroupBooks { delivery: Delivery { sent, ..Delivery::default() }, arrived_unsent, ..GroupBooks::default() }
+    }
+
+    #[test]
+    fn what_was_given_up_and_answered_later_is_late_and_not_timed_out() {
+        let book = RequesterBook { answered: 6, expired: 4, late: 1, ..RequesterBook::default() };
+        let books = part(book, &[1, 2, 3, 4, 5, 6, 8], sent(10, 0));
+        assert_eq!((books.answered, books.late, books.timed_out, books.unknown), (6, 1, 3, 0));
+    }
+
+    #[test]
+    fn what_was_given_up_after_its_connection_ended_is_unknown_unless_it_was_answered() {
+        let book = RequesterBook { answered: 6, expired: 4, late: 1, orphans: vec![7, 8], ..RequesterBook::default() };
+        let books = part(book, &[1, 2, 3, 4, 5, 6, 8], sent(10, 0));
+        assert_eq!((books.answered, books.late, books.timed_out, books.unknown), (6, 1, 2, 1));
+    }
+
+    #[test]
+    fn what_was_abandoned_and_arrived_all_the_same_is_late_or_unknown() {
+        // Two were abandoned and reached the responder; one of them was answered.
+        let book = RequesterBook { answered: 7, expired: 1, late: 1, late_unsent: 1, ..RequesterBook::default() };
+        let books = part(book, &[1, 2, 3, 4, 5, 6, 7, 9], sent(10, 2));
+        assert_eq!((books.answered, books.late, books.timed_out, books.unknown), (7, 1, 1, 1));
+    }
+
+    #[test]
+    fn what_was_given_up_and_then_never_written_was_not_sent() {
+        // Two of ten were given up while they waited for the socket; one of them after its connection had ended.
+        let mut book = RequesterBook { answered: 8, expired: 2, orphans: vec![9], ..RequesterBook::default() };
+        book.take_back(9);
+        book.take_back(10);
+        let books = part(book, &[1, 2, 3, 4, 5, 6, 7, 8], sent(8, 0));
+        assert_eq!((books.answered, books.timed_out, books.unknown), (8, 0, 0));
+    }
+
+    #[test]
+    fn what_is_open_at_the_end_is_unknown() {
+        let book = RequesterBook { answered: 8, open: 2, ..RequesterBook::default() };
+        assert_eq!(part(book, &[1, 2, 3, 4, 5, 6, 7, 8], sent(10, 0)).unknown, 2);
+    }
+}

@@ -1,0 +1,142 @@
+//! What becomes of sessions and messages, as the adapter reports it: each event goes to the part of the shard that it is for.
+
+use pubmark_model::qos::Qos;
+use pubmark_protocol::clients::SessionId;
+use pubmark_protocol::events::{Cause, Delivery, Event, Said, Sink, Token};
+use pubmark_protocol::header::Header;
+use pubmark_protocol::requests::{ANSWER, ReplyTo};
+
+use super::Shard;
+use super::publishing::Publishing;
+use super::requesting::Reply;
+use super::settling::Written;
+
+/// A shard that takes events at a time: that of the call in which they are noticed, or the newest that one of them had itself.
+pub(super) struct EventsAt<'a> {
+    shard: &'a mut Shard,
+    now_ns: u64,
+}
+
+impl Sink for EventsAt<'_> {
+    #[inline]
+    fn event(&mut self, session: SessionId, event: Event<'_>) {
+        let stamp_ns = match &event {
+            Event::Delivered(delivery) | Event::Requested { delivery, .. } | Event::Answered { delivery, .. } => {
+                delivery.at_ns
+            }
+            Event::Written { written_ns, .. } => *written_ns,
+            Event::Secured(secured) => secured.done_ns,
+            _ => 0,
+        };
+        self.now_ns = self.now_ns.max(stamp_ns);
+        self.shard.event(self.now_ns, session, event);
+    }
+
+    #[inline]
+    fn is_at_work(&self, session: SessionId) -> bool {
+        self.shard.sessions.is_at_work(session)
+    }
+}
+
+impl Shard {
+    /// Takes events at this time.
+    pub(super) fn at(&mut self, now_ns: u64) -> EventsAt<'_> {
+        EventsAt { shard: self, now_ns }
+    }
+
+    fn event(&mut self, now_ns: u64, session: SessionId, event: Event<'_>) {
+        let Shard { sessions, publishing, requests, timetable, totals, .. } = self;
+        match event {
+            Event::Delivered(delivery) => self.delivered(session, &delivery),
+            Event::Written { token, write_start_ns, written_ns } => {
+                self.written(session, token, Written { start_ns: write_start_ns, end_ns: written_ns });
+            }
+            Event::Acknowledged { token, outcome } => self.acknowledged(now_ns, session, token, outcome),
+            Event::Requested { reply_to, delivery } => self.requested(session, reply_to, &delivery),
+            Event::Answered { request, delivery } => {
+                totals.last_event_ns = delivery.at_ns;
+                let reply = Reply { session, request, delivery: &delivery };
+                requests.enter_reply(&reply, &mut publishing.publishers, sessions, &timetable.window, totals);
+            }
+            Event::Writable => sessions.unblock(session, &mut publishing.publishers),
+            Event::Secured(secured) => sessions.secured(session, &secured, totals),
+            Event::Connected(connected) => {
+                sessions.connected(session, connected, &mut publishing.publishers, timetable, totals, now_ns);
+            }
+            Event::Subscribed { index, granted } => self.subscribed(now_ns, session, index, granted),
+            Event::Closed(cause) => self.closed(now_ns, session, &cause),
+            Event::Withheld(token) => Publishing::withheld(session, token, sessions, totals),
+            Event::Abandoned(token) if token.publication == ANSWER => requests.reply_abandoned(token),
+            Event::Abandoned(token) => publishing.abandoned(session, token, sessions, requests),
+            // A reply without acknowledgement is told by its requester's books.
+            Event::Unanswered(token) if token.publication == ANSWER => {}
+            Event::Unanswered(token) => publishing.unacknowledged(session, token, sessions),
+            Event::Resent(_) => totals.figures.counters.resent += 1,
+            Event::PassedOver => totals.figures.counters.passed_over += 1,
+            Event::Missed(messages) => totals.figures.counters.missed += messages,
+        }
+    }
+
+    /// Enters a message that a session received, and reacts to it; its header if it was a first copy.
+    fn receive(&mut self, session: SessionId, delivery: &Delivery<'_>) -> Option<Header> {
+        let (timetable, totals) = (&mut self.timetable, &mut self.totals);
+        let header = self.receiving.enter(session, delivery, &mut self.sessions, timetable, totals)?;
+        self.publishing.react_to(session, &header, delivery.at_ns, timetable, totals);
+        Some(header)
+    }
+
+    fn delivered(&mut self, session: SessionId, delivery: &Delivery<'_>) {
+        let is_responder = self.sessions[session].responder.is_some();
+        let Some(header) = self.receive(session, delivery).filter(|_| is_responder) else { return };
+        // It asks for no reply. If it is a request, the system lost the part that says where to.
+        let group = usize::from(self.receiving.receiver.group_of(header.publisher));
+        let is_request = self.timetable.workload.devices[group].requests.is_some();
+        if is_request && self.timetable.window.measures(header.due_ns) {
+            self.requests.enter_mute_request();
+        }
+    }
+
+    fn requested(&mut self, session: SessionId, reply_to: ReplyTo<'_>, delivery: &Delivery<'_>) {
+        let Some(header) = self.receive(session, delivery) else { return };
+        let request = (&header, self.timetable.window.measures(header.due_ns));
+        let (sessions, timers) = (&mut self.sessions, &mut self.timetable.timers);
+        self.requests.enter_request(session, request, reply_to, delivery.at_ns, sessions, timers);
+    }
+
+    fn written(&mut self, session: SessionId, token: Token, written: Written) {
+        let Shard { sessions, publishing, requests, timetable, totals, .. } = self;
+        if token.publication == ANSWER {
+            if let Some(responder) = &sessions[session].responder {
+                totals.tally.sent(session, u64::from(responder.reply_bytes()));
+            }
+            totals.last_event_ns = written.end_ns;
+            return requests.reply_written(token);
+        }
+        publishing.written(session, token, written, sessions, &timetable.window, totals);
+    }
+
+    fn acknowledged(&mut self, now_ns: u64, session: SessionId, token: Token, outcome: Result<(), Said>) {
+        let Shard { sessions, publishing, requests, totals, .. } = self;
+        totals.last_event_ns = now_ns;
+        if token.publication != ANSWER {
+            return publishing.acknowledged(session, token, outcome, sessions, requests, totals);
+        }
+        if let Err(reason) = outcome {
+            requests.reply_refused(token);
+            totals.count_cause(format!("answer refused: {reason}"));
+        }
+    }
+
+    fn subscribed(&mut self, now_ns: u64, session: SessionId, index: usize, granted: Result<Qos, Said>) {
+        let (timetable, totals) = (&self.timetable, &mut self.totals);
+        let are_granted = self.sessions.subscribed(session, index, granted, timetable, totals, now_ns);
+        if let Some(are_granted) = are_granted {
+            self.publishing.note_replies_granted(session, are_granted, &mut self.sessions);
+        }
+    }
+
+    fn closed(&mut self, now_ns: u64, session: SessionId, cause: &Cause) {
+        self.publishing.orphan_requests(session, &self.sessions);
+        self.sessions.closed(session, cause, &mut self.timetable, &mut self.totals, now_ns);
+    }
+}

@@ -1,0 +1,66 @@
+//! Requests at the responders of a shard.
+
+use pubmark_protocol::clients::SessionId;
+use pubmark_protocol::header::Header;
+use pubmark_protocol::requests::ReplyTo;
+
+/// A request at a responder. Its memory is used again for later ones.
+#[derive(Debug, Default)]
+pub(super) struct Job {
+    pub(super) session: u32,
+    pub(super) address: String,
+    pub(super) correlation: Vec<u8>,
+    pub(super) publisher: u32,
+    pub(super) sequence: u32,
+    pub(super) due_ns: u64,
+    pub(super) received_ns: u64,
+    /// When its reply is due.
+    pub(super) reply_due_ns: u64,
+    pub(super) measured: bool,
+}
+
+/// All requests at the responders of a shard.
+#[derive(Debug, Default)]
+pub(super) struct Jobs {
+    pub(super) all: Vec<Job>,
+    pub(super) free: Vec<u32>,
+    /// Replies handed over, ever.
+    pub(super) replies: u32,
+}
+
+impl Jobs {
+    /// Requests that are not replied to yet.
+    pub(super) fn count(&self) -> u64 {
+        (self.all.len() - self.free.len()) as u64
+    }
+
+    /// Those of the measured window.
+    pub(super) fn count_measured(&self) -> u64 {
+        let mut held = vec![true; self.all.len()];
+        self.free.iter().for_each(|index| held[*index as usize] = false);
+        self.all.iter().zip(held).filter(|(job, held)| *held && job.measured).count() as u64
+    }
+
+    pub(super) fn add(
+        &mut self,
+        session: SessionId,
+        to: ReplyTo<'_>,
+        header: &Header,
+        received_ns: u64,
+        measured: bool,
+    ) -> u32 {
+        let index = self.free.pop().unwrap_or_else(|| {
+            self.all.push(Job::default());
+            self.all.len() as u32 - 1
+        });
+        let job = &mut self.all[index as usize];
+        job.session = session.0;
+        job.address.clear();
+        job.address.push_str(to.address);
+        job.correlation.clear();
+        job.correlation.extend_from_slice(to.mark);
+        (job.publisher, job.sequence, job.due_ns) = (header.publisher, header.sequence, header.due_ns);
+        (job.received_ns, job.reply_due_ns, job.measured) = (received_ns, received_ns, measured);
+        index
+    }
+}

@@ -1,0 +1,56 @@
+//! Sessions of devices that leave as planned.
+
+use pubmark_model::churn::Leave;
+use pubmark_protocol::clients::Goodbye;
+
+use super::publisher::Publisher;
+use super::session::State;
+use super::sessions::Sessions;
+use super::timers::{Task, Timers};
+use super::totals::Totals;
+use crate::faults::log::What;
+use crate::plan::QUIESCE_LIMIT;
+
+impl Sessions {
+    /// A session leaves as planned; how the caller ends its connection now, if it is to.
+    pub fn leave(
+        &mut self,
+        index: u32,
+        leave: Leave,
+        publishers: &[Publisher],
+        timers: &mut Timers,
+        totals: &mut Totals,
+        now_ns: u64,
+    ) -> Option<Goodbye> {
+        let counters = &mut totals.figures.counters;
+        counters.planned_leaves += 1;
+        self.note_fault(now_ns, index, What::Left);
+        let session = &mut self[index];
+        session.wanted = false;
+        session.lost = false;
+        let had_failed = std::mem::take(&mut session.failures) > 0;
+        self.failing -= u64::from(had_failed);
+        let session = &mut self[index];
+        match session.state {
+            State::Waiting => {
+                session.state = State::Offline;
+                None
+            }
+            State::Offline => None,
+            State::Connecting(_) => Some(Goodbye::Cut),
+            State::Online if leave == Leave::Cut => {
+                counters.wills_due += u64::from(session.has_will);
+                Some(Goodbye::Cut)
+            }
+            State::Online => {
+                let limit_ns = now_ns + QUIESCE_LIMIT.as_nanos() as u64;
+                session.leaving = Some(limit_ns);
+                let is_busy = self.is_busy(index, publishers);
+                if is_busy {
+                    timers.add(limit_ns, Task::Leave(index));
+                }
+                (!is_busy).then_some(Goodbye::Graceful)
+            }
+        }
+    }
+}

@@ -1,0 +1,133 @@
+//! The reactions of a shard that are not handed over.
+//!
+//! A schedule is a cursor and never a queue; what follows from a receipt has to be kept until it is sent. What is kept is
+//! bounded, and a reaction for which there is no room is counted as offered and unsent.
+
+use std::collections::{HashMap, VecDeque};
+use std::ops::Range;
+
+use pubmark_model::schedule::Due;
+
+/// Reactions of one shard that are thought about or wait for their session, at most: 40 MB.
+pub const KEPT_LIMIT: usize = 1 << 20;
+
+/// What a publisher's message triggers on a session.
+#[derive(Clone, Copy, Debug)]
+pub struct Link {
+    /// Index on this shard of the publisher for messages with a measured root; the next is its twin for the warm-up.
+    pub publisher: u32,
+    /// Key of its draws.
+    pub key: u64,
+}
+
+/// A reaction that was triggered and is not handed over.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Planned {
+    pub(super) publisher: u32,
+    /// Relative to the start of the window, ns.
+    pub(super) due_ns: i64,
+    pub(super) root_ns: u64,
+    pub(super) payload_bytes: u32,
+    pub(super) size_raised: bool,
+}
+
+impl Planned {
+    pub(super) fn due(&self) -> Due {
+        Due {
+            due_ns: self.due_ns,
+            payload_bytes: self.payload_bytes,
+            configured_bytes: self.payload_bytes,
+            size_raised: self.size_raised,
+            planned_online: true,
+        }
+    }
+}
+
+/// The reactions of a shard.
+#[derive(Debug, Default)]
+pub struct Reactions {
+    /// Which of the links, by session and number of the triggering publisher.
+    triggers: HashMap<(u32, u32), Range<u32>>,
+    links: Vec<Link>,
+    /// Not due yet, by number; `None` where a number is free.
+    planned: Vec<Option<Planned>>,
+    free: Vec<u32>,
+    /// Due, by session, in the order in which they became so.
+    waiting: HashMap<u32, VecDeque<Planned>>,
+    waiting_count: usize,
+}
+
+impl Reactions {
+    /// With these links, by session and number of the triggering publisher.
+    pub fn new(by_trigger: HashMap<(u32, u32), Vec<Link>>) -> Reactions {
+        let mut reactions = Reactions::default();
+        for (trigger, links) in by_trigger {
+            let first = reactions.links.len() as u32;
+            reactions.links.extend(links);
+            reactions.triggers.insert(trigger, first..reactions.links.len() as u32);
+        }
+        reactions
+    }
+
+    /// How many are not due yet.
+    pub fn thinking(&self) -> usize {
+        self.planned.len() - self.free.len()
+    }
+
+    /// What a message of this publisher triggers on a session.
+    pub(super) fn links(&self, session: u32, publisher: u32) -> Option<Range<u32>> {
+        self.triggers.get(&(session, publisher)).cloned()
+    }
+
+    pub(super) fn link(&self, index: u32) -> Link {
+        self.links[index as usize]
+    }
+
+    /// Keeps a reaction until it is due, under a number; `None` if there is no room.
+    pub(super) fn add(&mut self, reaction: Planned) -> Option<u32> {
+        if self.thinking() + self.waiting_count >= KEPT_LIMIT {
+            return None;
+        }
+        let number = self.free.pop().unwrap_or_else(|| {
+            self.planned.push(None);
+            self.planned.len() as u32 - 1
+        });
+        self.planned[number as usize] = Some(reaction);
+        Some(number)
+    }
+
+    /// The reaction of a number, which is due.
+    pub(super) fn take(&mut self, number: u32) -> Option<Planned> {
+        let reaction = self.planned.get_mut(number as usize)?.take()?;
+        self.free.push(number);
+        Some(reaction)
+    }
+
+    /// Do reactions wait for a session?
+    pub(super) fn is_waited_for(&self, session: u32) -> bool {
+        self.waiting.get(&session).is_some_and(|queue| !queue.is_empty())
+    }
+
+    /// Lets a reaction that is due wait for its session.
+    pub(super) fn wait(&mut self, session: u32, reaction: Planned) {
+        self.waiting.entry(session).or_default().push_back(reaction);
+        self.waiting_count += 1;
+    }
+
+    /// The first that waits for a session.
+    pub(super) fn first_waiting(&self, session: u32) -> Option<Planned> {
+        self.waiting.get(&session).and_then(VecDeque::front).copied()
+    }
+
+    /// The first that waits for a session need wait no more.
+    pub(super) fn end_wait(&mut self, session: u32) {
+        self.waiting.get_mut(&session).and_then(VecDeque::pop_front);
+        self.waiting_count -= 1;
+    }
+
+    /// All that are left: those that were not due yet, and those that waited.
+    pub(super) fn take_all(&mut self) -> (Vec<Planned>, Vec<Planned>) {
+        let all = std::mem::take(self);
+        (all.planned.into_iter().flatten().collect(), all.waiting.into_values().flatten().collect())
+    }
+}

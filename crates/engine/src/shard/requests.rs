@@ -1,0 +1,33 @@
+//! The requests and replies of a shard's clients: `requesting` is the requesters' side, `responding` the responders'.
+
+use super::jobs::Jobs;
+use crate::requests::ShardRequests;
+
+/// Requests that wait for their replies, and requests that responders of the shard work on.
+pub struct Requests {
+    /// Books and times.
+    pub figures: ShardRequests,
+    pub(super) jobs: Jobs,
+    pub(super) seed: u64,
+    pub(super) run: u32,
+    /// Requests that wait for their replies, and replies handed over and not written.
+    pub(super) open: u64,
+    pub(super) replies_handed: u64,
+}
+
+impl Requests {
+    /// Nothing was requested; with the seed of draws of processing times, and the number of the run.
+    pub fn new(figures: ShardRequests, seed: u64, run: u32) -> Requests {
+        Requests { figures, jobs: Jobs::default(), seed, run, open: 0, replies_handed: 0 }
+    }
+
+    /// Has the shard requesters?
+    pub fn has_requesters(&self) -> bool {
+        !self.figures.books.is_empty()
+    }
+
+    /// Requests and replies that are not settled.
+    pub fn in_flight(&self) -> u64 {
+        self.open + self.replies_handed + self.jobs.count()
+    }
+}

@@ -1,0 +1,206 @@
+//! The sessions of a shard: which are up, which should be, and which can go on.
+//!
+//! `connecting` is how they come up and are tried again, `leaving` how they go as planned, `subscribing` what the system holds for
+//! them, `working` when their subscribers take up what arrives.
+
+use std::ops::{Index, IndexMut};
+
+use pubmark_model::random::Stream;
+use pubmark_protocol::clients::{SessionConfig, SessionId};
+use pubmark_protocol::events::Token;
+
+use super::presence::Presence;
+use super::publisher::{Pending, Publisher};
+use super::session::Session;
+use super::setup::SessionSetup;
+use super::timers::Task;
+use super::timetable::Timetable;
+use super::work::Work;
+use crate::faults::log::{FaultLog, What};
+use crate::ramp::Ramp;
+
+/// The sessions of a shard, by their index on it.
+pub struct Sessions {
+    pub(super) all: Vec<Session>,
+    /// Those that can take messages again, or came up with messages waiting.
+    pub writable: Vec<u32>,
+    /// When the system held the filters of the shard's audiences.
+    pub presence: Presence,
+    /// How they came up before the schedule began.
+    pub ramp: Ramp,
+    /// Faults, in a run that has some.
+    pub faults: Option<Box<FaultLog>>,
+    /// The shard is ending them: what ends now was not lost.
+    pub finishing: bool,
+    pub(super) connects_per_s: f64,
+    pub(super) backoff: Stream,
+    pub(super) backoffs_drawn: u64,
+    /// How many are up, are subscribed, failed at their newest attempt, and have a subscriber at work on a message.
+    pub(super) online: u64,
+    pub(super) subscribed: u64,
+    pub(super) failing: u64,
+    pub(super) at_work: u64,
+}
+
+impl Sessions {
+    /// Sessions that were never up, and what an adapter needs to know of them.
+    pub fn new(
+        setups: Vec<SessionSetup>,
+        timetable: &Timetable,
+        presence: Presence,
+        faults: Option<Box<FaultLog>>,
+        connects_per_s: f64,
+        backoff: Stream,
+    ) -> (Sessions, Vec<SessionConfig>) {
+        let mut configs = Vec::with_capacity(setups.len());
+        let mut all = Vec::with_capacity(setups.len());
+        for setup in setups {
+            let session = Session::new(setup.publishers, setup.subscriber, &setup.config);
+            let processing =
+                setup.subscriber_group.map(|group| timetable.workload.subscribers[usize::from(group)].processing);
+            let work = processing.map(Work::of).unwrap_or_default();
+            all.push(Session { responder: setup.responder, work, ..session });
+            configs.push(setup.config);
+        }
+        let sessions = Sessions {
+            all,
+            writable: Vec::new(),
+            presence,
+            ramp: Ramp::default(),
+            faults,
+            finishing: false,
+            connects_per_s,
+            backoff,
+            backoffs_drawn: 0,
+            online: 0,
+            subscribed: 0,
+            failing: 0,
+            at_work: 0,
+        };
+        (sessions, configs)
+    }
+
+    /// All of them.
+    pub fn all(&self) -> &[Session] {
+        &self.all
+    }
+
+    /// How many there are.
+    pub fn count(&self) -> u32 {
+        self.all.len() as u32
+    }
+
+    /// Index on the shard of the publisher that a token of a session names, if it is one of the shard's.
+    pub fn publisher_of(&self, session: SessionId, token: Token) -> u32 {
+        self[session].publishers.start + u32::from(token.publication)
+    }
+
+    /// The oldest message of a session that was handed over and not written, if the token names it.
+    #[inline]
+    pub fn take_pending(&mut self, session: SessionId, token: Token) -> Option<Pending> {
+        let pending = &mut self[session].pending;
+        let front = *pending.front().filter(|front| front.sequence == token.sequence)?;
+        pending.pop_front();
+        Some(front)
+    }
+
+    /// Has the session messages that wait, are not written, or not acknowledged?
+    pub fn is_busy(&self, index: u32, publishers: &[Publisher]) -> bool {
+        let session = &self[index];
+        let is_open = |publisher: &Publisher| publisher.backlog > 0 || publisher.unacknowledged > 0;
+        !session.pending.is_empty() || session.own(publishers).iter().any(is_open)
+    }
+
+    /// A message is settled: a session that waited for it can leave.
+    pub fn note_settled(&mut self, session: SessionId, publishers: &[Publisher]) {
+        if self[session].leaving.is_some() && !self.is_busy(session.0, publishers) {
+            self.writable.push(session.0);
+        }
+    }
+
+    /// A session can take messages again.
+    pub fn unblock(&mut self, session: SessionId, publishers: &mut [Publisher]) {
+        for publisher in self[session].own_mut(publishers) {
+            publisher.blocked = false;
+        }
+        self.writable.push(session.0);
+    }
+
+    /// Notes what became of a session, in a run with faults.
+    pub fn note_fault(&mut self, now_ns: u64, session: u32, what: What) {
+        if let Some(log) = self.faults.as_mut().filter(|_| !self.finishing) {
+            log.note(session, what, now_ns);
+        }
+    }
+
+    /// Plans the faults of the run; each begins on every shard, whoever breaks what.
+    pub fn plan_faults(&self, timetable: &mut Timetable) {
+        let Some(log) = &self.faults else { return };
+        let relative = |ns: u64| i64::try_from(ns).unwrap_or(i64::MAX);
+        for (number, fault) in (0u16..).zip(log.planned.iter()) {
+            timetable.plan(relative(fault.at_ns), Task::Fault(number));
+            if let (Some(length_ns), Some(_)) = (fault.length_ns, &fault.connections) {
+                timetable.plan(relative(fault.at_ns.saturating_add(length_ns)), Task::FaultEnd(number));
+            }
+        }
+    }
+
+    /// All connections that a fault breaks were broken by this time.
+    pub fn note_broken_until(&mut self, fault: u16, until_ns: u64) {
+        let Some(log) = &mut self.faults else { return };
+        if let Some((_, last_ns)) = &mut log.notes.broken_at_ns[usize::from(fault)] {
+            *last_ns = until_ns;
+        }
+    }
+
+    /// The segment between faults that is now, in a run with faults.
+    #[inline]
+    pub fn segment(&self) -> Option<u16> {
+        self.faults.as_ref().map(|log| log.segment())
+    }
+
+    /// Counts a message that its device could not send, at its level, in a run with faults.
+    pub fn note_skipped(&mut self, level: usize) {
+        if let Some(log) = &mut self.faults {
+            log.tally(level).skipped_disconnected += 1;
+        }
+    }
+
+    /// Draws a number in [0, 1) for the next pause before a reconnect.
+    pub(super) fn draw_backoff(&mut self) -> f64 {
+        self.backoffs_drawn += 1;
+        self.backoff.unit(self.backoffs_drawn)
+    }
+}
+
+impl Index<u32> for Sessions {
+    type Output = Session;
+
+    #[inline]
+    fn index(&self, index: u32) -> &Session {
+        &self.all[index as usize]
+    }
+}
+
+impl IndexMut<u32> for Sessions {
+    #[inline]
+    fn index_mut(&mut self, index: u32) -> &mut Session {
+        &mut self.all[index as usize]
+    }
+}
+
+impl Index<SessionId> for Sessions {
+    type Output = Session;
+
+    #[inline]
+    fn index(&self, session: SessionId) -> &Session {
+        &self[session.0]
+    }
+}
+
+impl IndexMut<SessionId> for Sessions {
+    #[inline]
+    fn index_mut(&mut self, session: SessionId) -> &mut Session {
+        &mut self[session.0]
+    }
+}

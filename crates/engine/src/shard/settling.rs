@@ -1,0 +1,181 @@
+//! What becomes of messages that were handed over, and of those that never were.
+
+use pubmark_model::schedule::Due;
+use pubmark_protocol::clients::SessionId;
+use pubmark_protocol::events::{Said, Token};
+
+use super::figures::type_row;
+use super::publisher::{Pending, Publisher};
+use super::publishing::Publishing;
+use super::requests::Requests;
+use super::sessions::Sessions;
+use super::timetable::Timetable;
+use super::totals::Totals;
+use super::window::Window;
+use crate::shard_outcome::PublisherBook;
+
+/// When a message went to its socket, ns of `CLOCK_MONOTONIC`.
+#[derive(Clone, Copy)]
+pub struct Written {
+    /// The write of its first byte began.
+    pub start_ns: u64,
+    /// Its last byte was accepted.
+    pub end_ns: u64,
+}
+
+impl Publishing {
+    /// A message is in the socket wholly.
+    #[inline]
+    pub fn written(
+        &mut self,
+        session: SessionId,
+        token: Token,
+        written: Written,
+        sessions: &mut Sessions,
+        window: &Window,
+        totals: &mut Totals,
+    ) {
+        let Some(pending) = sessions.take_pending(session, token) else { return };
+        totals.tally.sent(session, u64::from(pending.payload_bytes));
+        totals.last_event_ns = written.end_ns;
+        let figures = &mut totals.figures;
+        figures.series.bin(window.relative(written.end_ns)).sent += 1;
+        self.sent += 1;
+        let publisher = &mut self.publishers[pending.publisher as usize];
+        self.expected += u64::from(publisher.fan_out);
+        if publisher.acknowledged {
+            publisher.unacknowledged += 1;
+        } else {
+            self.in_flight = self.in_flight.saturating_sub(1);
+        }
+        if pending.measured {
+            publisher.book.written += 1;
+            let wait_ns = written.end_ns as i64 - pending.ready_ns as i64;
+            figures.times.backpressure.record(wait_ns);
+            type_row(&mut figures.types, publisher.book.group).backpressure.record(wait_ns);
+        }
+        if let Some(requester) = &mut publisher.requester {
+            requester.note_written(token.sequence, written.start_ns);
+        }
+        sessions.note_settled(session, &self.publishers);
+    }
+
+    /// A message was accepted and goes nowhere, as nobody at the other end asked for it.
+    pub fn withheld(session: SessionId, token: Token, sessions: &Sessions, totals: &mut Totals) {
+        let front = sessions[session].pending.front();
+        let measured = front.is_some_and(|front| front.sequence == token.sequence && front.measured);
+        totals.figures.counters.withheld += u64::from(measured);
+    }
+
+    /// The system acknowledged a message, or refused it.
+    pub fn acknowledged(
+        &mut self,
+        session: SessionId,
+        token: Token,
+        outcome: Result<(), Said>,
+        sessions: &mut Sessions,
+        requests: &mut Requests,
+        totals: &mut Totals,
+    ) {
+        let index = sessions.publisher_of(session, token);
+        if outcome.is_err() && !self.may_be_refused(session, index, token.sequence, sessions) {
+            return totals.count_cause("refusal of a message that was not sent, or was refused before".to_owned());
+        }
+        let Some(publisher) = self.publishers.get_mut(index as usize) else { return };
+        let is_refused = outcome.is_err() && requests.refused(publisher, token.sequence, sessions);
+        publisher.unacknowledged = publisher.unacknowledged.saturating_sub(1);
+        if let Err(said) = outcome {
+            if is_refused && publisher.is_measured(token.sequence) {
+                publisher.book.refused.insert(token.sequence);
+            }
+            self.expected = self.expected.saturating_sub(u64::from(publisher.fan_out));
+            totals.count_cause(format!("message refused: {said}"));
+        }
+        // One that no acknowledgement is waited for left when it was written, and can be refused all the same.
+        self.in_flight = self.in_flight.saturating_sub(u64::from(publisher.acknowledged));
+        sessions.note_settled(session, &self.publishers);
+    }
+
+    /// Can the system refuse this message of a session? A peer may name what it likes: only what is written wholly, and was not
+    /// refused before, can be.
+    fn may_be_refused(&self, session: SessionId, index: u32, sequence: u32, sessions: &Sessions) -> bool {
+        let session = &sessions[session];
+        let Some(publisher) = self.publishers.get(index as usize).filter(|_| session.publishers.contains(&index))
+        else {
+            return false;
+        };
+        let waits = |pending: &Pending| pending.publisher == index && pending.sequence <= sequence;
+        let book = &publisher.book;
+        (1..publisher.next_sequence).contains(&sequence)
+            && !book.refused.contains(&sequence)
+            && book.broken.binary_search(&sequence).is_err()
+            && !session.pending.iter().any(waits)
+    }
+
+    /// A message's connection ended before it was written.
+    pub fn abandoned(&mut self, session: SessionId, token: Token, sessions: &mut Sessions, requests: &mut Requests) {
+        let Some(pending) = sessions.take_pending(session, token) else { return };
+        self.in_flight = self.in_flight.saturating_sub(1);
+        let publisher = &mut self.publishers[pending.publisher as usize];
+        if pending.measured {
+            let book = &mut publisher.book;
+            if sessions.finishing { &mut book.stuck } else { &mut book.broken }.push(pending.sequence);
+        }
+        requests.abandoned(publisher, token.sequence, sessions);
+    }
+
+    /// A message's acknowledgement can no longer come.
+    pub fn unacknowledged(&mut self, session: SessionId, token: Token, sessions: &Sessions) {
+        let index = sessions.publisher_of(session, token);
+        let Some(publisher) = self.publishers.get_mut(index as usize) else { return };
+        publisher.unacknowledged = publisher.unacknowledged.saturating_sub(1);
+        if publisher.is_measured(token.sequence) {
+            publisher.book.unanswered.push(token.sequence);
+        }
+        self.in_flight = self.in_flight.saturating_sub(1);
+    }
+
+    /// Ends the books: what still waits was not sent.
+    pub fn settle(&mut self, timetable: &Timetable, totals: &mut Totals, now_ns: u64) {
+        if timetable.closed {
+            self.offer_the_rest(timetable, totals, now_ns);
+        }
+        for publisher in &mut self.publishers {
+            let rules = timetable.rules(publisher.book.group);
+            let Some(mut cursor) = publisher.behind.take() else { continue };
+            while publisher.backlog > 0 {
+                let Some(due) = cursor.take(rules) else { break };
+                publisher.backlog -= 1;
+                count_unsent(&mut publisher.book, &due);
+            }
+        }
+    }
+
+    /// Offers what was due before publishing ended and was never got to, as this thread stood still: it was not sent, and its lag is
+    /// ours.
+    fn offer_the_rest(&mut self, timetable: &Timetable, totals: &mut Totals, now_ns: u64) {
+        for index in 0..self.publishers.len() as u32 {
+            while let Some(due) = take_offered(&mut self.publishers[index as usize], timetable) {
+                self.offer(index, &due, None, now_ns, timetable, totals);
+                count_unsent(&mut self.publishers[index as usize].book, &due);
+            }
+        }
+    }
+}
+
+/// The next message of a publisher's schedule, if it was due before publishing ended.
+fn take_offered(publisher: &mut Publisher, timetable: &Timetable) -> Option<Due> {
+    let due_ns = publisher.schedule.peek_ns().filter(|_| !publisher.flood)?;
+    let window = &timetable.window;
+    window.offers(window.absolute(due_ns)).then_some(())?;
+    publisher.schedule.take(timetable.rules(publisher.book.group))
+}
+
+/// Counts a message that was never handed over, if it is measured.
+fn count_unsent(book: &mut PublisherBook, due: &Due) {
+    match (due.due_ns >= 0, due.planned_online) {
+        (false, _) => {}
+        (true, true) => book.unsent += 1,
+        (true, false) => book.skipped_planned += 1,
+    }
+}

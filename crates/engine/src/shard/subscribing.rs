@@ -1,0 +1,98 @@
+//! What the system holds for the subscribers among the sessions.
+
+use pubmark_model::qos::Qos;
+use pubmark_protocol::clients::SessionId;
+use pubmark_protocol::events::Said;
+
+use super::sessions::Sessions;
+use super::timetable::Timetable;
+use super::totals::Totals;
+use crate::faults::log::What;
+
+impl Sessions {
+    /// The system responded to a subscription. If it was the last one of a session that was not subscribed: were all granted?
+    pub fn subscribed(
+        &mut self,
+        id: SessionId,
+        index: usize,
+        granted: Result<Qos, Said>,
+        timetable: &Timetable,
+        totals: &mut Totals,
+        now_ns: u64,
+    ) -> Option<bool> {
+        let session = &mut self[id];
+        let (asked, filter) = session.asked.zip(session.filters.get_mut(index))?;
+        (filter.settled, filter.granted) = (true, granted.is_ok());
+        match granted {
+            Ok(level) if level < asked => totals.figures.counters.granted_lower += 1,
+            Ok(_) => {}
+            Err(reason) => {
+                totals.figures.counters.subscriptions_refused += 1;
+                totals.count_cause(format!("subscription refused: {reason}"));
+            }
+        }
+        if !session.filters.iter().all(|filter| filter.settled) {
+            return None;
+        }
+        let are_granted = session.filters.iter().all(|filter| filter.granted);
+        if session.subscribed {
+            // The system revoked, or granted after all, what it had settled before.
+            self.settle_presence(id, timetable, now_ns);
+            return None;
+        }
+        self.subscriber_present(id, timetable, now_ns);
+        Some(are_granted)
+    }
+
+    /// All filters of a session are settled, or the system still has them: those that were granted are held from now on.
+    pub(super) fn subscriber_present(&mut self, id: SessionId, timetable: &Timetable, now_ns: u64) {
+        let session = &mut self[id];
+        if session.subscriber.is_none() || session.subscribed {
+            return;
+        }
+        session.subscribed = true;
+        self.subscribed += 1;
+        self.settle_presence(id, timetable, now_ns);
+        self.note_fault(now_ns, id.0, What::Up);
+    }
+
+    /// A session's connection is gone, and its subscriptions with it unless its session survives.
+    pub(super) fn subscriber_gone(&mut self, id: SessionId, timetable: &Timetable, now_ns: u64) {
+        let finishing = self.finishing;
+        let session = &mut self[id];
+        session.filters.iter_mut().for_each(|filter| filter.settled = false);
+        if session.subscriber.is_none() || !session.subscribed {
+            return;
+        }
+        session.subscribed = false;
+        let ends = !session.persistent && !finishing;
+        if ends {
+            session.filters.iter_mut().for_each(|filter| filter.granted = false);
+        }
+        self.subscribed -= 1;
+        if ends {
+            self.settle_presence(id, timetable, now_ns);
+        }
+    }
+
+    /// Enters what changed of the filters that the system holds for a session.
+    fn settle_presence(&mut self, id: SessionId, timetable: &Timetable, now_ns: u64) {
+        let session = &mut self.all[id.0 as usize];
+        let Some(audience) = session.subscriber else { return };
+        let (mut begins, mut ends) = (None, None);
+        for (number, filter) in (0u16..).zip(&mut session.filters) {
+            match (filter.held, filter.granted) {
+                (false, true) => {
+                    let epoch = *ends.get_or_insert_with(|| timetable.absence_ends(now_ns));
+                    self.presence.held_from(audience, number, epoch);
+                }
+                (true, false) => {
+                    let epoch = *begins.get_or_insert_with(|| timetable.absence_begins(now_ns));
+                    self.presence.absent_from(audience, number, epoch);
+                }
+                _ => continue,
+            }
+            filter.held = filter.granted;
+        }
+    }
+}

@@ -1,0 +1,35 @@
+//! What the shards of devices and of subscribers do, each over its adapter.
+
+use std::sync::mpsc::{Receiver, Sender};
+
+use pubmark_protocol::clients::{Clients, Waker};
+
+use crate::command::Command;
+use crate::error::EngineError;
+use crate::shard::event_loop;
+use crate::shard::setup::Setup;
+use crate::shard_outcome::ShardOutcome;
+
+/// What the thread of a shard does over one adapter, until it is told to finish; it tells its waker when the adapter is open.
+pub type ShardRun = fn(Setup, &Receiver<Command>, &Sender<Waker>) -> Result<ShardOutcome, EngineError>;
+
+/// [`ShardRun`] over an adapter.
+pub const fn over<C: Clients>() -> ShardRun {
+    event_loop::run::<C>
+}
+
+/// What each side's shards do: one adapter for both, or one for each.
+#[derive(Clone, Copy)]
+pub struct Sides {
+    /// Devices.
+    pub publish: ShardRun,
+    /// Subscribers.
+    pub subscribe: ShardRun,
+}
+
+impl Sides {
+    /// Both sides over one adapter.
+    pub fn both<C: Clients>() -> Sides {
+        Sides { publish: over::<C>(), subscribe: over::<C>() }
+    }
+}

@@ -1,0 +1,12 @@
+//! What a shard's own thread spends.
+
+use serde::{Deserialize, Serialize};
+
+/// CPU time and wake-ups of a thread, up to an instant or between two.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Spent {
+    /// ns.
+    pub cpu_ns: u64,
+    /// Times that it came out of waiting.
+    pub wakeups: u64,
+}
