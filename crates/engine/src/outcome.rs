@@ -6,7 +6,7 @@ use pubmark_metrics::distribution::{Distribution, Precision};
 use pubmark_metrics::ledger::Ledger;
 use pubmark_metrics::series::Series;
 use pubmark_protocol::tls::Agreed;
-use pubmark_record::connecting::AgreedOn;
+use pubmark_record::connections::AgreedOn;
 use pubmark_record::record::Delivery;
 use serde::{Deserialize, Serialize};
 
@@ -20,6 +20,7 @@ pub use crate::shard::connecting::Ramp;
 pub use crate::shard::following::{Arrived, Followed};
 use crate::shard::spending::Spent;
 pub use crate::shard::traffic::GroupTraffic;
+use crate::shares::Side;
 
 /// Breakdowns by type are kept for this many types; the rest share one row.
 pub const TYPE_LIMIT: usize = 256;
@@ -413,6 +414,8 @@ pub struct LostShard {
 pub struct ThreadHealth {
     /// The shard's name.
     pub name: String,
+    /// Whose connections it drives.
+    pub side: Side,
     /// CPU time over the window's length; `None` if the window was not lived through.
     pub cores: Option<f64>,
     /// Sessions driven.
