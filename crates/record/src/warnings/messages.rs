@@ -78,7 +78,8 @@ pub(super) fn foreign(record: &Record) -> Option<Found> {
 
 pub(super) fn truncated(record: &Record) -> Option<Found> {
     (record.delivery.messages.truncated > 0).then(|| {
-        let text = format!("{} messages arrived shorter than they were sent", count(record.delivery.messages.truncated));
+        let text =
+            format!("{} messages arrived shorter than they were sent", count(record.delivery.messages.truncated));
         (text, "see the system's limits of a message's size; report it to its authors with the record".to_string())
     })
 }
