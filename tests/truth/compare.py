@@ -394,8 +394,8 @@ def compare(books, record):
             ("sent", "delivered", "duplicated", "out_of_order", "late", "overlap", "retained_replay", "foreign",
              "delivered_after_refusal")]
     # What our own limits refused never reached the broker.
-    rows.append(("refused − too_large", journal["refused"], told["refused"] - record["too_large"]))
-    rows.append(("granted_qos_lower", journal["granted_qos_lower"], record["granted_qos_lower"]))
+    rows.append(("refused − too_large", journal["refused"], told["refused"] - told["too_large"]))
+    rows.append(("granted_qos_lower", journal["granted_qos_lower"], record["connections"]["granted_qos_lower"]))
     if any(message.absent for message in books.sent.values()):
         # A session ends for the broker when it cuts, for the client when it notices; what was sent between is either lost or
         # absent, but never both and never neither.
@@ -424,7 +424,7 @@ def main(arguments):
     settings = record["settings"]
     window_ns = (settings["window_start_ns"], settings["window_end_ns"])
     try:
-        rows = compare(Books(arguments[0], record["run_id"], window_ns), record)
+        rows = compare(Books(arguments[0], record["run"]["id"], window_ns), record)
     except Contradiction as contradiction:
         print(f"the journal contradicts itself: {contradiction}")
         return 1

@@ -146,8 +146,8 @@ def compare(journal, record):
         "misdirected": answers["to-another"] + answers["of-another"],
         "after_refusal": 0,
     }
-    wrong = [(name, value, record["requests"]["books"][name]) for name, value in expected.items()
-             if record["requests"]["books"][name] != value]
+    wrong = [(name, value, record["requests"]["outcomes"][name]) for name, value in expected.items()
+             if record["requests"]["outcomes"][name] != value]
     responses = {"received": sent - lost, "answered": sum(answers.values())}
     wrong += [(f"responder {name}", value, record["requests"]["responses"][name]) for name, value in responses.items()
               if record["requests"]["responses"][name] != value]

@@ -162,11 +162,11 @@ class Compare(unittest.TestCase):
     def record(self, **changes):
         delivery, _ = figures(self.path)
         told = {name: value for name, value in delivery.items() if name != "granted_qos_lower"}
-        told |= {"skipped_planned": 0, "skipped_disconnected": 0, "unsent": 0, "approximate": False}
+        told |= {"skipped_planned": 0, "skipped_disconnected": 0, "unsent": 0, "too_large": 4, "approximate": False}
         told["refused"] += 4
         told["offered"] = told["sent"] + told["refused"]
-        record = {"run_id": RUN, "settings": {"window_start_ns": START_NS, "window_end_ns": END_NS}, "too_large": 4,
-                  "granted_qos_lower": delivery["granted_qos_lower"], "delivery": told}
+        record = {"run": {"id": RUN}, "settings": {"window_start_ns": START_NS, "window_end_ns": END_NS},
+                  "connections": {"granted_qos_lower": delivery["granted_qos_lower"]}, "delivery": told}
         told |= changes
         with open(self.record_path, "w") as file:
             json.dump(record, file)

@@ -33,6 +33,7 @@ pub enum Verb {
     #[cfg(feature = "cluster")]
     Deploy(Box<commands::deploy::Deploy>),
     Report(commands::report::Report),
+    Table(commands::table::Table),
     List(commands::list::List),
     Install(commands::install::Install),
     Explain(commands::explain::Explain),
@@ -65,6 +66,7 @@ impl Verb {
             #[cfg(feature = "cluster")]
             Verb::Deploy(deploy) => deploy.perform(printer),
             Verb::Report(report) => report.perform(printer),
+            Verb::Table(table) => table.perform(printer),
             Verb::List(list) => list.perform(printer),
             Verb::Install(install) => install.perform(printer),
             Verb::Explain(explain) => explain.perform(printer),

@@ -116,7 +116,7 @@ fn needs(plan: &Plan) -> String {
     line(
         "streams",
         format!(
-            "{}; {} for their books, {} in all",
+            "{}; {} for message accounting, {} in all",
             count(plan.streams),
             bytes(plan.node.book_bytes as f64),
             bytes(plan.node.generator_bytes as f64)

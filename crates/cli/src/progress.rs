@@ -171,7 +171,7 @@ fn figures(phase: Phase, totals: &Totals, rates: Option<Rates>) -> String {
             let missing = totals.expected.saturating_sub(totals.delivered);
             format!("{} not yet delivered, {} not yet sent", missing, totals.backlog)
         }
-        Phase::Collect => "closing the books".to_owned(),
+        Phase::Collect => "closing the message accounting".to_owned(),
     }
 }
 

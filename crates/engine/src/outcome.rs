@@ -11,6 +11,7 @@ pub use crate::ramp::Ramp;
 use crate::request_outcome::RequestOutcome;
 pub use crate::shard_outcome::Counters;
 use crate::shard_outcome::{Times, TypeTimes};
+use crate::shares::Side;
 pub use crate::traffic::GroupTraffic;
 
 /// What the clients of one node had from the devices of another, or of their own.
@@ -44,6 +45,8 @@ pub struct LostShard {
 pub struct ThreadHealth {
     /// The shard's name.
     pub name: String,
+    /// Whose connections it drives.
+    pub side: Side,
     /// CPU time over the window's length; `None` if the window was not lived through.
     pub cores: Option<f64>,
     /// Sessions driven.

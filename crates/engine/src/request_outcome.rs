@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use pubmark_metrics::distribution::{Distribution, Precision};
 use pubmark_metrics::ledger::Ledger;
 use pubmark_model::workload::Workload;
-use pubmark_record::distribution::summary;
+use pubmark_record::distribution::{bounds, summary};
 use pubmark_record::requests::{RequestBooks, RequestFigures, RequestGroup};
 
 use crate::books::GroupBooks;
@@ -85,17 +85,17 @@ pub fn close(
     }
     for (index, group) in (0u16..).zip(&workload.devices).filter(|(_, group)| group.requests.is_some()) {
         let books = parts.remove(&index).unwrap_or_default().close(&groups[usize::from(index)]);
-        figures.books.add(&books);
-        let round_trip_us = round_trips.get(&index).and_then(summary);
-        figures.by_group.push(RequestGroup { name: group.name.clone(), books, round_trip_us });
+        figures.outcomes.add(&books);
+        let round_trip = round_trips.get(&index).and_then(bounds);
+        figures.by_group.push(RequestGroup { name: group.name.clone(), outcomes: books, round_trip });
     }
     figures.answered_per_s = if window_s > 0.0 { answered_in_window as f64 / window_s } else { 0.0 };
-    figures.round_trip_us = summary(&times.round_trip);
-    figures.service_round_trip_us = summary(&times.service);
-    figures.travel_us = summary(&times.travel);
-    figures.waiting_us = summary(&times.waiting);
-    figures.responder_lag_us = summary(&times.responder_lag);
-    figures.receive_lateness_us = summary(&times.receive_lateness);
+    figures.round_trip = bounds(&times.round_trip);
+    figures.service_round_trip = bounds(&times.service);
+    figures.travel = bounds(&times.travel);
+    figures.waiting = summary(&times.waiting);
+    figures.responder_lag = summary(&times.responder_lag);
+    figures.receive_lateness = summary(&times.receive_lateness);
     Some(RequestOutcome { figures, times })
 }
 

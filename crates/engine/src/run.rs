@@ -375,6 +375,7 @@ pub(crate) fn put_together(plan: &RunPlan, shards: Vec<(usize, ShardOutcome)>, w
         let spent = shard.spent.filter(|_| length_ns > 0);
         threads.push(ThreadHealth {
             name: shard.name,
+            side: shares[index].side,
             cores: spent.map(|spent| spent.cpu_ns as f64 / length_ns as f64),
             sessions: shard.sessions,
             wakeups: spent.map(|spent| spent.wakeups),

@@ -4,14 +4,14 @@ use pubmark_metrics::distribution::Distribution;
 use pubmark_metrics::series::Series;
 use pubmark_model::connection_groups::ConnectionGroups;
 use pubmark_protocol::traffic::Traffic;
-use pubmark_record::connecting::{RampUp, TlsFigures};
-use pubmark_record::distribution::{curve, micros, summary};
+use pubmark_record::connections::{RampUp, TlsFigures};
+use pubmark_record::distribution::{bounds, curve, micros, summary};
 use pubmark_record::efficiency::{EfficiencyFigures, GroupEfficiency, PacketCounts, Source};
 use pubmark_record::nodes::NodeRow;
 use pubmark_record::record::{
-    CauseCount, Connections, Curve, Delivery, GeneratorHealth, ShardHealth, Throughput, Windows,
+    CauseCount, Connections, Curve, Delivery, ShardHealth, Side, Throughput, WillCounts, Windows,
 };
-use pubmark_record::tables::{Breakdown, PairRow, SeriesRow};
+use pubmark_record::tables::{PairRow, SeriesLatency, SeriesQuantiles, SeriesRow, TypeRow};
 
 use crate::books;
 use crate::outcome::{NodePair, Outcome};
@@ -119,7 +119,7 @@ fn windows(per_second: &[u32]) -> Option<Windows> {
 }
 
 /// What happened to connections.
-pub fn connections(outcome: &Outcome) -> Connections {
+pub fn connections(plan: &RunPlan, outcome: &Outcome) -> Connections {
     let counters = &outcome.counters;
     let mut causes: Vec<_> =
         counters.causes.iter().map(|(cause, count)| CauseCount { cause: cause.clone(), count: *count }).collect();
@@ -136,18 +136,27 @@ pub fn connections(outcome: &Outcome) -> Connections {
         planned_leaves: counters.planned_leaves,
         subscriptions_refused: counters.subscriptions_refused,
         causes,
-        connect_us: summary(&outcome.times.connect),
+        connect_time: summary(&outcome.times.connect),
         ramp_up: ramp_up(outcome),
+        granted_qos_lower: counters.granted_lower,
+        resent: counters.resent,
+        tls: tls(plan, outcome),
+        wills: wills(plan, outcome),
     }
 }
 
 fn ramp_up(outcome: &Outcome) -> Vec<RampUp> {
-    let sides = ["subscribers", "devices"].into_iter().zip(&outcome.ramps);
+    let sides = [Side::Subscribers, Side::Devices].into_iter().zip(&outcome.ramps);
     sides.filter_map(|(side, ramp)| Some(RampUp::new(side, ramp.accepted, ramp.seconds()?))).collect()
 }
 
+fn wills(plan: &RunPlan, outcome: &Outcome) -> Option<WillCounts> {
+    let left = plan.workload.devices.iter().any(|group| group.will.is_some());
+    left.then_some(WillCounts { due: outcome.counters.wills_due, delivered: outcome.counters.wills })
+}
+
 /// What TLS took; `None` in a run without.
-pub fn tls(plan: &RunPlan, outcome: &Outcome) -> Option<TlsFigures> {
+fn tls(plan: &RunPlan, outcome: &Outcome) -> Option<TlsFigures> {
     let sides = [&plan.publish_at, &plan.subscribe_at];
     if !sides.iter().any(|places| places.are_encrypted()) {
         return None;
@@ -161,37 +170,41 @@ pub fn tls(plan: &RunPlan, outcome: &Outcome) -> Option<TlsFigures> {
         resumption: plan.resumes_tls,
         full: count(false),
         resumed: count(true),
-        full_us: summary(&times.full_handshake),
-        resumed_us: summary(&times.resumed_handshake),
-        opening_us: summary(&times.opening),
+        full_handshake: summary(&times.full_handshake),
+        resumed_handshake: summary(&times.resumed_handshake),
+        opening: summary(&times.opening),
         agreed,
     })
 }
 
 /// How our threads fared.
-pub fn generator_health(outcome: &Outcome) -> GeneratorHealth {
+pub fn threads(outcome: &Outcome) -> Vec<ShardHealth> {
     let row = |thread: &crate::outcome::ThreadHealth| ShardHealth {
         name: thread.name.clone(),
+        side: match thread.side {
+            shares::Side::Publish => Side::Devices,
+            shares::Side::Subscribe => Side::Subscribers,
+        },
         cores: thread.cores,
         sessions: thread.sessions,
         wakeups: thread.wakeups,
     };
-    GeneratorHealth { shards: outcome.threads.iter().map(row).collect() }
+    outcome.threads.iter().map(row).collect()
 }
 
-/// Books and times of each device group; those beyond the first 256 share one row.
-pub fn by_type(plan: &RunPlan, outcome: &Outcome) -> Vec<Breakdown> {
-    let mut rows: Vec<Breakdown> = vec![];
+/// Messages and times of each device group; those beyond the first 256 share one row.
+pub fn by_type(plan: &RunPlan, outcome: &Outcome) -> Vec<TypeRow> {
+    let mut rows: Vec<TypeRow> = vec![];
     let groups = plan.workload.devices.iter().zip(&outcome.books.groups).enumerate();
     let mut planned_online: Vec<u64> = vec![];
     for (index, (group, part)) in groups {
         let row = if index < TYPE_LIMIT {
-            rows.push(breakdown(&group.name, outcome.types.get(index).and_then(Option::as_deref)));
+            rows.push(type_row(&group.name, outcome.types.get(index).and_then(Option::as_deref)));
             planned_online.push(0);
             index
         } else {
             if index == TYPE_LIMIT {
-                rows.push(breakdown("other", outcome.types.get(TYPE_LIMIT).and_then(Option::as_deref)));
+                rows.push(type_row("other", outcome.types.get(TYPE_LIMIT).and_then(Option::as_deref)));
                 planned_online.push(0);
             }
             TYPE_LIMIT
@@ -208,7 +221,7 @@ pub fn by_type(plan: &RunPlan, outcome: &Outcome) -> Vec<Breakdown> {
     rows
 }
 
-fn breakdown(name: &str, times: Option<&TypeTimes>) -> Breakdown {
+fn type_row(name: &str, times: Option<&TypeTimes>) -> TypeRow {
     let mut delivery = Delivery::default();
     if let Some(times) = times {
         delivery.late = times.late;
@@ -216,13 +229,13 @@ fn breakdown(name: &str, times: Option<&TypeTimes>) -> Breakdown {
         delivery.out_of_order = times.out_of_order;
         delivery.overlap = times.overlap;
     }
-    Breakdown {
+    TypeRow {
         name: name.to_owned(),
         devices: 0,
         delivery,
-        latency_us: times.and_then(|times| summary(&times.latency)),
-        service_latency_us: times.and_then(|times| summary(&times.service_latency)),
-        backpressure_us: times.and_then(|times| summary(&times.backpressure)),
+        latency: times.and_then(|times| bounds(&times.latency)),
+        service_latency: times.and_then(|times| bounds(&times.service_latency)),
+        backpressure: times.and_then(|times| summary(&times.backpressure)),
         availability: None,
     }
 }
@@ -239,7 +252,7 @@ pub fn by_pair(outcome: &Outcome, nodes: &[NodeRow]) -> Vec<PairRow> {
         expected: outcome.books.delivery.expected,
         delivered: outcome.books.delivery.delivered,
         lost: outcome.books.delivery.lost,
-        latency_us: summary(&outcome.times.latency),
+        latency: bounds(&outcome.times.latency),
         clock_bound_us: Some(0.0),
     }]
 }
@@ -253,7 +266,7 @@ fn pair_row(pair: &NodePair, nodes: &[NodeRow]) -> Option<PairRow> {
         expected: pair.delivery.expected,
         delivered: pair.delivery.delivered,
         lost: pair.delivery.lost,
-        latency_us: summary(&pair.latency),
+        latency: bounds(&pair.latency),
         // A node's own messages are stamped by one clock.
         clock_bound_us: match pair.from == pair.to {
             true => Some(0.0),
@@ -292,12 +305,17 @@ pub fn series(series: &Series) -> Vec<SeriesRow> {
             sent: bin.sent,
             delivered: bin.delivered,
             delivered_bytes: bin.delivered_bytes,
-            p50_us: p50.map(|found| micros(found.value_ns)),
-            p50_width_s: p50.map(|found| found.width_ns as f64 / SECOND_NS as f64),
-            p99_us: p99.map(|found| micros(found.value_ns)),
-            p99_width_s: p99.map(|found| found.width_ns as f64 / SECOND_NS as f64),
-            max_us: bin.latency.max_ns().map(micros),
-            max_lag_us: bin.max_lag_ns.map(micros),
+            latency: SeriesLatency {
+                upper: SeriesQuantiles {
+                    p50_us: p50.map(|found| micros(found.value_ns)),
+                    p50_width_s: p50.map(|found| found.width_ns as f64 / SECOND_NS as f64),
+                    p99_us: p99.map(|found| micros(found.value_ns)),
+                    p99_width_s: p99.map(|found| found.width_ns as f64 / SECOND_NS as f64),
+                    max_us: bin.latency.max_ns().map(micros),
+                },
+                lower: None,
+            },
+            max_scheduler_lag_us: bin.max_lag_ns.map(micros),
         }
     };
     series.bins().iter().enumerate().map(row).collect()

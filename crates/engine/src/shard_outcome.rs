@@ -6,7 +6,7 @@ use pubmark_metrics::distribution::{Distribution, Precision};
 use pubmark_metrics::ledger::Ledger;
 use pubmark_metrics::series::Series;
 use pubmark_protocol::tls::Agreed;
-use pubmark_record::connecting::AgreedOn;
+use pubmark_record::connections::AgreedOn;
 use serde::{Deserialize, Serialize};
 
 use crate::epochs::Epochs;

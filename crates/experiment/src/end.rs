@@ -25,10 +25,10 @@ pub enum End {
 pub fn measured(outcome: &RunOutcome) -> End {
     let record = &outcome.record;
     let fails = |kind, text: String| End::Fails { kind, text };
-    let kills = record.resources.limits.and_then(|limits| limits.out_of_memory_kills).unwrap_or(0);
+    let kills = record.cost.limits.and_then(|limits| limits.out_of_memory_kills).unwrap_or(0);
     if kills > 0 {
         let limit = record.system.limits.as_ref().map_or("", |limits| limits.asked.as_str());
-        return fails(FailureKind::OutOfMemory, format!("killed for want of memory ({limit})"));
+        return fails(FailureKind::OutOfMemory, format!("OOM-killed ({limit})"));
     }
     if let Some(ended) = &outcome.system_ended {
         return fails(
@@ -36,7 +36,7 @@ pub fn measured(outcome: &RunOutcome) -> End {
             format!("`{}` ended during the run: {}", record.system.name, one_line(ended)),
         );
     }
-    if record.status == Status::Interrupted {
+    if record.run.status == Status::Interrupted {
         return End::Stopped;
     }
     if outcome.unreachable {
@@ -111,7 +111,7 @@ mod tests {
         };
         run.record.verdict.status = VerdictStatus::Valid;
         run.record.verdict.reasons.clear();
-        run.record.status = Status::Complete;
+        run.record.run.status = Status::Complete;
         change(&mut run);
         measured(&run)
     }
@@ -142,7 +142,7 @@ mod tests {
         assert_eq!(kind(of(|run| run.unreachable = true)), FailureKind::Refused);
         let killed = |run: &mut RunOutcome| {
             run.system_ended = Some("signal 9".to_owned());
-            run.record.resources.limits = Some(LimitEffect { out_of_memory_kills: Some(1), ..LimitEffect::default() });
+            run.record.cost.limits = Some(LimitEffect { out_of_memory_kills: Some(1), ..LimitEffect::default() });
         };
         assert_eq!(kind(of(killed)), FailureKind::OutOfMemory);
         for (codes, expected) in [
@@ -160,7 +160,7 @@ mod tests {
 
     #[test]
     fn what_was_stopped_has_not_failed() {
-        assert_eq!(of(|run| run.record.status = Status::Interrupted), End::Stopped);
+        assert_eq!(of(|run| run.record.run.status = Status::Interrupted), End::Stopped);
         assert_eq!(failed(RunError::new(ErrorKind::Interrupted, "x")).unwrap(), End::Stopped);
         assert_eq!(kind(failed(RunError::new(ErrorKind::System, "a\nb")).unwrap()), FailureKind::DidNotStart);
         assert!(failed(RunError::input("x")).is_err());

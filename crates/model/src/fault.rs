@@ -4,6 +4,7 @@ pub mod choice;
 pub mod occurrence;
 mod words;
 
+use std::fmt;
 use std::time::Duration;
 
 use schemars::JsonSchema;
@@ -12,10 +13,11 @@ use serde::{Deserialize, Serialize};
 pub use occurrence::{Occurrence, occurrences};
 
 /// What is broken.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Deserialize, JsonSchema, Serialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Deserialize, JsonSchema, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum FaultKind {
     /// The system is killed (SIGKILL), and started again when the fault ends.
+    #[default]
     Kill,
     /// The system is asked to stop, and started again: when it has stopped, or when the fault ends if that is later.
     Restart,
@@ -30,6 +32,12 @@ pub enum FaultKind {
     Partition,
     /// A link carries nothing either way, for all groups behind it, until the fault ends.
     LinkDown,
+}
+
+impl fmt::Display for FaultKind {
+    fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
 }
 
 /// What a fault is done to.

@@ -1,9 +1,12 @@
 //! Delivery levels, in words that fit every protocol.
 
+use std::fmt;
+
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// A delivery level; each protocol maps it to its own term.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Qos {
     /// Sent once, never repeated (MQTT QoS 0).
@@ -23,8 +26,23 @@ impl Qos {
         self as u8
     }
 
+    /// The word of files and records.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Qos::BestEffort => "best-effort",
+            Qos::AtLeastOnce => "at-least-once",
+            Qos::ExactlyOnce => "exactly-once",
+        }
+    }
+
     /// The level with this MQTT number, if there is one.
     pub fn from_level(level: u8) -> Option<Qos> {
         Qos::ALL.get(usize::from(level)).copied()
+    }
+}
+
+impl fmt::Display for Qos {
+    fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
+        f.write_str(self.as_str())
     }
 }

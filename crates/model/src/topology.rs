@@ -1,5 +1,10 @@
 //! Brokers of a system and how they know each other, as written `3:bridge` in experiments, on the command line, in records.
 
+use std::fmt;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
 /// Most brokers of one system: each is a process tree with ports of its own on one machine.
 pub const MOST_BROKERS: u32 = 64;
 
@@ -16,7 +21,8 @@ pub struct Topology {
 }
 
 /// How several brokers act together.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
 pub enum TopologyMode {
     /// Each forwards to the first, and the first to each.
     Bridge,
@@ -38,6 +44,12 @@ impl TopologyMode {
             TopologyMode::Cluster => "cluster",
             TopologyMode::Shard => "shard",
         }
+    }
+}
+
+impl fmt::Display for TopologyMode {
+    fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
+        f.write_str(self.as_str())
     }
 }
 

@@ -1,7 +1,9 @@
 //! The validated workload: who sends what, who listens. Made only by parsing and checking (`parse`) or by the built-in tables.
 
+use std::fmt;
 use std::time::Duration;
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::arrival::Arrival;
@@ -16,7 +18,8 @@ use crate::secret::Secret;
 use crate::topic::{TopicFilter, TopicTemplate};
 
 /// Which reading of a published workload: as the paper's numbers were made, or as its text means it.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
 pub enum Variant {
     /// With the errors the paper's numbers were made with.
     Published,
@@ -32,6 +35,12 @@ impl Variant {
             Variant::Published => "published",
             Variant::Corrected => "corrected",
         }
+    }
+}
+
+impl fmt::Display for Variant {
+    fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
+        f.write_str(self.as_str())
     }
 }
 

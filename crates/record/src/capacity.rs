@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use crate::record::{Environment, Status, SystemInfo, VerdictStatus};
 
 /// Version of this schema: changes only when a field changes its meaning or goes away.
-pub const CAPACITY_SCHEMA_VERSION: u32 = 1;
+pub const CAPACITY_SCHEMA_VERSION: u32 = 2;
 /// Name of the file in the folder of a search.
 pub const CAPACITY_FILE: &str = "capacity.json";
 
@@ -113,12 +113,8 @@ pub struct Trial {
     pub delivered_per_s: Option<f64>,
     /// Share of expected messages that were lost or unknown.
     pub loss: Option<f64>,
-    /// Median latency, µs.
-    pub p50_us: Option<f64>,
-    /// 99th percentile of latency, µs.
-    pub p99_us: Option<f64>,
-    /// Largest latency, µs.
-    pub max_us: Option<f64>,
+    /// Its latency.
+    pub latency: TrialLatency,
     /// Growth of latency over the window, µs per second (Theil–Sen over its bins): a queue that grows.
     pub latency_growth_us_per_s: Option<f64>,
     /// Cores used by the system.
@@ -131,6 +127,27 @@ pub struct Trial {
     pub verdict: Option<VerdictStatus>,
     /// Folder of its run, relative to the search's, where it was kept.
     pub folder: Option<String>,
+}
+
+/// Bounds of the latency of a trial.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct TrialLatency {
+    /// What was measured: our own delays are in it.
+    pub upper: TrialQuantiles,
+    /// The same without our own delays; absent where it was not measured.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub lower: Option<TrialQuantiles>,
+}
+
+/// Quantiles of the latency of a trial.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct TrialQuantiles {
+    /// Median, µs.
+    pub p50_us: Option<f64>,
+    /// 99th percentile, µs.
+    pub p99_us: Option<f64>,
+    /// Largest, µs.
+    pub max_us: Option<f64>,
 }
 
 /// How a trial came out.

@@ -112,7 +112,8 @@ pub fn compare(records: &[Record]) -> Result<Comparison<'_>, CompareError> {
         .zip(records)
         .map(|(label, record)| ComparedRun { record, label, not_ranked: why_not_ranked(record) })
         .collect();
-    let same_meaning_of_sent = records.iter().all(|record| record.sent_means == records[0].sent_means);
+    let same_meaning_of_sent =
+        records.iter().all(|record| record.protocol.sent_means == records[0].protocol.sent_means);
     let figures = FIGURES
         .iter()
         // Service latencies that start at different points are not comparable.
@@ -131,9 +132,9 @@ fn same_load(first: &Record, other: &Record) -> Result<(), CompareError> {
     let (first_hash, other_hash) = (&first.workload.schedule_hash, &other.workload.schedule_hash);
     if first_hash != other_hash {
         return Err(CompareError::DifferentSchedules {
-            first: first.run.clone(),
+            first: first.run.name.clone(),
             first_hash: first_hash.clone(),
-            other: other.run.clone(),
+            other: other.run.name.clone(),
             other_hash: other_hash.clone(),
         });
     }
@@ -143,9 +144,9 @@ fn same_load(first: &Record, other: &Record) -> Result<(), CompareError> {
     let (first_workload, other_workload) = (describe(first), describe(other));
     if first_hash == NO_HASH && first_workload != other_workload {
         return Err(CompareError::DifferentWorkloads {
-            first: first.run.clone(),
+            first: first.run.name.clone(),
             first_workload,
-            other: other.run.clone(),
+            other: other.run.name.clone(),
             other_workload,
         });
     }
@@ -206,10 +207,10 @@ type Setting = (&'static str, fn(&Record) -> String);
 
 fn differences(records: &[Record]) -> Vec<Difference> {
     let settings: [Setting; 18] = [
-        ("protocol", Record::protocols),
-        ("delivery level", |record| record.workload.qos.join(", ")),
+        ("protocol", |record| record.protocol.to_string()),
+        ("delivery level", |record| record.workload.levels().join(", ")),
         ("profile", |record| record.system.profile.clone().unwrap_or_else(|| "—".to_string())),
-        ("back end", |record| record.system.back_end.clone()),
+        ("back end", |record| record.system.back_end.to_string()),
         ("brokers", |record| match &record.system.topology {
             Some(topology) => format!("{}:{}", topology.brokers, topology.mode),
             None => "1".to_string(),
@@ -219,7 +220,7 @@ fn differences(records: &[Record]) -> Vec<Difference> {
         }),
         ("cores of the system", |record| record.system.pinned_cores.clone().unwrap_or_else(|| "all".to_string())),
         ("TLS", |record| yes_no(record.settings.tls)),
-        ("TLS sessions", |record| match &record.tls {
+        ("TLS sessions", |record| match &record.connections.tls {
             Some(tls) if tls.resumption => "resumed".to_string(),
             Some(_) => "never resumed".to_string(),
             None => "—".to_string(),
@@ -229,10 +230,10 @@ fn differences(records: &[Record]) -> Vec<Difference> {
             record.settings.congestion_control.clone().unwrap_or_else(machine)
         }),
         ("real-time", |record| yes_no(record.settings.realtime)),
-        ("kept awake", |record| yes_no(record.settings.awake)),
+        ("CPU idle states disabled", |record| yes_no(record.settings.cpu_idle_disabled)),
         ("shards", |record| format!("{} + {}", record.settings.publisher_shards, record.settings.subscriber_shards)),
-        ("`sent` means", |record| record.sent_means.clone()),
-        ("pubmark", |record| record.pubmark_version.clone()),
+        ("`sent` means", |record| record.protocol.sent_means.to_string()),
+        ("pubmark", |record| record.run.pubmark_version.clone()),
         ("processor", |record| record.environment.cpu.clone()),
         ("cores", |record| record.environment.cores.to_string()),
         ("kernel", |record| record.environment.kernel.clone()),
@@ -258,10 +259,10 @@ mod tests {
         let mut first = sample::record();
         first.system.ranked = true;
         first.system.name = "mosquitto".to_string();
-        first.run = "one".to_string();
+        first.run.name = "one".to_string();
         let mut second = first.clone();
-        second.run = "two".to_string();
-        second.latency_us.as_mut().unwrap().p99 = Some(1.0);
+        second.run.name = "two".to_string();
+        second.latency.total.as_mut().unwrap().upper.p99 = Some(1.0);
         [first, second]
     }
 
@@ -295,7 +296,8 @@ mod tests {
         let mut records = pair();
         let limits = crate::record::LimitInfo { asked: "cpu=0.5".to_string(), ..Default::default() };
         records[1].system.limits = Some(limits);
-        let topology = crate::record::TopologyInfo { brokers: 3, mode: "bridge".to_string(), endpoints: vec![] };
+        let topology =
+            crate::record::TopologyInfo { brokers: 3, mode: crate::record::TopologyMode::Bridge, endpoints: vec![] };
         records[1].system.topology = Some(topology);
         records[1].system.pinned_cores = Some("0".to_string());
         let comparison = compare(&records).unwrap();
@@ -326,7 +328,7 @@ mod tests {
     #[test]
     fn service_latencies_of_different_kinds_are_left_out() {
         let mut records = pair();
-        records[1].sent_means = "handed-over".to_string();
+        records[1].protocol.sent_means = crate::record::SentMeans::HandedOver;
         let comparison = compare(&records).unwrap();
         assert!(comparison.figures.iter().all(|row| row.figure.name != "service latency p99"));
         assert_eq!(comparison.differences[0].values, ["wire", "handed-over"]);

@@ -3,9 +3,12 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// Cost of both sides over the measured window.
+use crate::connections::Side;
+use crate::efficiency::EfficiencyFigures;
+
+/// Cost of both sides over the measured window, and what sizes a deployment: cost per message and per connection.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct Resources {
+pub struct Cost {
     /// The system's process tree, of all its brokers; `null` where it is not ours to see, and no node observes it.
     pub system: Option<Usage>,
     /// pubmark itself, all its processes.
@@ -19,6 +22,28 @@ pub struct Resources {
     /// What the system's limits did; `null` where it had none.
     #[serde(default)]
     pub limits: Option<LimitEffect>,
+    /// CPU seconds of the system per million messages delivered.
+    pub system_cpu_s_per_million: Option<f64>,
+    /// CPU seconds of pubmark per million messages delivered.
+    pub generator_cpu_s_per_million: Option<f64>,
+    /// Growth of the system's resident set from idle to its peak, over the connections established, bytes; `null` below
+    /// 100 connections, among which some pages of memory cannot be divided.
+    pub system_bytes_per_connection: Option<f64>,
+    /// Threads of pubmark that drive connections, one row each.
+    #[serde(default)]
+    pub threads: Vec<ShardHealth>,
+    /// Payload over bytes carried; `null` where no window was lived through.
+    #[serde(default)]
+    pub efficiency: Option<EfficiencyFigures>,
+}
+
+impl Cost {
+    /// Cores used by the threads that drive the connections of a side; `None` if that is not known of one of them.
+    pub fn cores_of(&self, side: Side) -> Option<f64> {
+        let own: Vec<Option<f64>> =
+            self.threads.iter().filter(|thread| thread.side == side).map(|thread| thread.cores).collect();
+        if own.is_empty() { None } else { own.into_iter().sum() }
+    }
 }
 
 /// Cost of one side. What the machine cannot tell is `null`.
@@ -151,28 +176,13 @@ impl HostUsage {
     }
 }
 
-/// How the generator's threads fared.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct GeneratorHealth {
-    /// One row a shard thread.
-    pub shards: Vec<ShardHealth>,
-}
-
-impl GeneratorHealth {
-    /// Cores used by the threads of a side, `publisher` or `subscriber`, which drive the connections of devices or those of
-    /// subscribers; `None` if that is not known of one of them.
-    pub fn cores_of(&self, side: &str) -> Option<f64> {
-        let own: Vec<Option<f64>> =
-            self.shards.iter().filter(|shard| shard.name.starts_with(side)).map(|shard| shard.cores).collect();
-        if own.is_empty() { None } else { own.into_iter().sum() }
-    }
-}
-
 /// One shard thread over the measured window.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct ShardHealth {
     /// `publisher` or `subscriber` and a number.
     pub name: String,
+    /// Whose connections it drives.
+    pub side: Side,
     /// CPU time over the window's length; `null` if the window was not lived through.
     pub cores: Option<f64>,
     /// Sessions it drives.
@@ -192,7 +202,7 @@ pub struct LimitEffect {
     pub throttled_seconds: Option<f64>,
     /// Times that memory was at its limit.
     pub memory_limit_hits: Option<u64>,
-    /// Processes killed for want of memory, since the start.
+    /// Processes that were OOM-killed since the start.
     pub out_of_memory_kills: Option<u64>,
 }
 
@@ -202,18 +212,6 @@ impl LimitEffect {
         let throttled = matches!((self.periods, self.throttled_periods), (Some(all), Some(held)) if held * 100 > all);
         throttled || self.memory_limit_hits.unwrap_or(0) > 0 || self.out_of_memory_kills.unwrap_or(0) > 0
     }
-}
-
-/// Cost per message and per connection: what sizes a deployment.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct Cost {
-    /// CPU seconds of the system per million messages delivered.
-    pub system_cpu_s_per_million: Option<f64>,
-    /// CPU seconds of pubmark per million messages delivered.
-    pub generator_cpu_s_per_million: Option<f64>,
-    /// Growth of the system's resident set from idle to its peak, over the connections established, bytes; `null` below
-    /// 100 connections, among which some pages of memory cannot be divided.
-    pub system_bytes_per_connection: Option<f64>,
 }
 
 /// CPU and memory of one sampling interval.

@@ -2,7 +2,8 @@
 
 use pubmark_metrics::distribution::Distribution;
 
-use crate::record::{Curve, Summary};
+use crate::latency::{LatencyBounds, Summary};
+use crate::tables::Curve;
 
 /// Points of a curve per power of ten of the samples beyond.
 const POINTS_PER_NINE: u32 = 24;
@@ -31,6 +32,11 @@ pub fn summary(times: &Distribution) -> Option<Summary> {
         negative: times.negative(),
         clipped: times.clipped(),
     })
+}
+
+/// A latency of times in nanoseconds, as it was measured; `None` without samples.
+pub fn bounds(times: &Distribution) -> Option<LatencyBounds> {
+    summary(times).map(LatencyBounds::measured)
 }
 
 /// Points of a percentile curve, evenly over the powers of ten of the samples beyond, down to the last sample; `None`

@@ -9,10 +9,10 @@ use std::collections::BTreeMap;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::record::{Curve, Environment, Status, Summary, SystemInfo, VerdictStatus};
+use crate::record::{Curve, Environment, LatencyBounds, Status, SystemInfo, VerdictStatus};
 
 /// Version of this schema: changes only when a field changes its meaning or goes away.
-pub const EXPERIMENT_SCHEMA_VERSION: u32 = 1;
+pub const EXPERIMENT_SCHEMA_VERSION: u32 = 2;
 /// Name of the file in an experiment's folder.
 pub const EXPERIMENT_FILE: &str = "experiment.json";
 
@@ -121,7 +121,7 @@ pub struct Cell {
     /// Its figures, in the order of [`crate::comparison::FIGURES`]; empty if no run counts.
     pub figures: Vec<CellFigure>,
     /// Latency over all its runs: histograms merged, not percentiles averaged.
-    pub latency_us: Option<Summary>,
+    pub latency: Option<LatencyBounds>,
     /// Percentile curve over all its runs, likewise.
     pub latency_curve: Option<Curve>,
 }
@@ -171,7 +171,7 @@ pub enum FailureKind {
     DidNotStart,
     /// It could not be reached, or turned clients away.
     Refused,
-    /// It was killed for want of memory.
+    /// It was OOM-killed.
     OutOfMemory,
     /// It ended while it was measured.
     Ended,

@@ -1,5 +1,6 @@
 //! Faults in a record: what was asked, what was done, what followed from it.
 
+use pubmark_model::fault::FaultKind;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -33,8 +34,8 @@ pub struct Reconnect {
 /// A fault and what followed. Times are in seconds; those of what followed count from when it was done.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct FaultRow {
-    /// What was broken: `kill`, `restart`, `pause`, `reset`, `cut`, `partition`, `link-down`.
-    pub kind: String,
+    /// What was done.
+    pub kind: FaultKind,
     /// What it was done to, in words.
     pub target: String,
     /// When it was asked for, since the start of the measured window.

@@ -1,6 +1,7 @@
 //! The figures by which runs and systems are compared: one table, [`FIGURES`].
 
-use crate::record::{Record, Summary};
+use crate::latency::upper;
+use crate::record::{Record, Side, Summary};
 use crate::statistics::Scale;
 use crate::verdict::usable::{Usable, usable};
 
@@ -103,8 +104,8 @@ impl Figure {
         match self.shown_of {
             ShownOf::All => true,
             ShownOf::Requests => record.requests.is_some(),
-            ShownOf::Tls => record.tls.is_some(),
-            ShownOf::Packets => record.efficiency.as_ref().is_some_and(|found| found.total.window.is_some()),
+            ShownOf::Tls => record.connections.tls.is_some(),
+            ShownOf::Packets => record.cost.efficiency.as_ref().is_some_and(|found| found.total.window.is_some()),
         }
     }
 
@@ -142,20 +143,26 @@ const STRAY_MESSAGES: f64 = 1e-4;
 /// Every figure, in order. A new one is a row here.
 pub static FIGURES: [Figure; 26] = [
     share("delivered", Better::Higher, delivered_share),
-    count("lost", |record| delivery_count(record, record.delivery.lost)),
-    count("unknown", |record| delivery_count(record, record.delivery.unknown)),
-    count("duplicated", |record| delivery_count(record, record.delivery.duplicated)),
-    latency("latency mean", Judged::Never, |record| percentile(&record.latency_us, |latency| Some(latency.mean))),
-    latency("latency p50", Judged::OpenLoop, |record| percentile(&record.latency_us, |latency| latency.p50)),
-    latency("latency p90", Judged::Never, |record| percentile(&record.latency_us, |latency| latency.p90)),
-    latency("latency p95", Judged::Never, |record| percentile(&record.latency_us, |latency| latency.p95)),
-    latency("latency p99", Judged::OpenLoop, |record| percentile(&record.latency_us, |latency| latency.p99)),
-    latency("latency p99.9", Judged::Never, |record| percentile(&record.latency_us, |latency| latency.p999)),
-    latency("latency max", Judged::Never, |record| percentile(&record.latency_us, |latency| Some(latency.max))),
-    latency("service latency p99", Judged::Never, |record| {
-        percentile(&record.service_latency_us, |latency| latency.p99)
+    count("lost", |record| delivery_count(record, record.delivery.messages.lost)),
+    count("unknown", |record| delivery_count(record, record.delivery.messages.unknown)),
+    count("duplicated", |record| delivery_count(record, record.delivery.messages.duplicated)),
+    latency("latency mean", Judged::Never, |record| {
+        percentile(upper(&record.latency.total), |latency| Some(latency.mean))
     }),
-    latency("back-pressure p99", Judged::Never, |record| percentile(&record.backpressure_us, |wait| wait.p99)),
+    latency("latency p50", Judged::OpenLoop, |record| percentile(upper(&record.latency.total), |latency| latency.p50)),
+    latency("latency p90", Judged::Never, |record| percentile(upper(&record.latency.total), |latency| latency.p90)),
+    latency("latency p95", Judged::Never, |record| percentile(upper(&record.latency.total), |latency| latency.p95)),
+    latency("latency p99", Judged::OpenLoop, |record| percentile(upper(&record.latency.total), |latency| latency.p99)),
+    latency("latency p99.9", Judged::Never, |record| percentile(upper(&record.latency.total), |latency| latency.p999)),
+    latency("latency max", Judged::Never, |record| {
+        percentile(upper(&record.latency.total), |latency| Some(latency.max))
+    }),
+    latency("service latency p99", Judged::Never, |record| {
+        percentile(upper(&record.latency.service), |latency| latency.p99)
+    }),
+    latency("back-pressure p99", Judged::Never, |record| {
+        percentile(record.latency.backpressure.as_ref(), |wait| wait.p99)
+    }),
     Figure {
         shown_of: ShownOf::Requests,
         judged: Judged::Never,
@@ -173,20 +180,20 @@ pub static FIGURES: [Figure; 26] = [
     Figure {
         shown_of: ShownOf::Packets,
         judged: Judged::Never,
-        ..share("sent efficiency", Better::Higher, |record| record.efficiency.as_ref()?.total.ratios.sent_ethernet)
+        ..share("sent efficiency", Better::Higher, |record| record.cost.efficiency.as_ref()?.total.ratios.sent_ethernet)
     },
     Figure {
         shown_of: ShownOf::Packets,
         judged: Judged::Never,
         ..share("received efficiency", Better::Higher, |record| {
-            record.efficiency.as_ref()?.total.ratios.received_ethernet
+            record.cost.efficiency.as_ref()?.total.ratios.received_ethernet
         })
     },
     positive("delivered rate", Unit::PerSecond, Better::Higher, Judged::Flood, HISTOGRAM, |record| {
         Some(record.throughput.delivered_per_s)
     }),
     positive("system CPU", Unit::Cores, Better::Lower, Judged::Never, CPU_TICKS, |record| {
-        record.resources.system.map(|usage| usage.cores)
+        record.cost.system.map(|usage| usage.cores)
     }),
     positive(
         "system CPU a million",
@@ -197,13 +204,13 @@ pub static FIGURES: [Figure; 26] = [
         cpu_per_million,
     ),
     positive("publisher CPU", Unit::Cores, Better::Lower, Judged::Never, THREAD_CPU, |record| {
-        record.generator.cores_of("publisher")
+        record.cost.cores_of(Side::Devices)
     }),
     positive("subscriber CPU", Unit::Cores, Better::Lower, Judged::Never, THREAD_CPU, |record| {
-        record.generator.cores_of("subscriber")
+        record.cost.cores_of(Side::Subscribers)
     }),
     positive("system memory", Unit::Bytes, Better::Lower, Judged::Always, MEMORY_STEPS, |record| {
-        record.resources.system.map(|usage| usage.peak_rss_bytes as f64)
+        record.cost.system.map(|usage| usage.peak_rss_bytes as f64)
     }),
     positive("memory per connection", Unit::Bytes, Better::Lower, Judged::Never, MEMORY_STEPS, |record| {
         record.cost.system_bytes_per_connection
@@ -270,34 +277,36 @@ const fn positive(
 }
 
 fn delivered_share(record: &Record) -> Option<f64> {
-    (record.delivery.expected > 0).then(|| record.delivery.delivered as f64 / record.delivery.expected as f64)
+    (record.delivery.messages.expected > 0)
+        .then(|| record.delivery.messages.delivered as f64 / record.delivery.messages.expected as f64)
 }
 
 fn delivery_count(record: &Record, value: u64) -> Option<f64> {
-    (record.delivery.expected > 0).then_some(value as f64)
+    (record.delivery.messages.expected > 0).then_some(value as f64)
 }
 
 fn answered_share(record: &Record) -> Option<f64> {
-    let books = record.requests.as_ref()?.books;
+    let books = record.requests.as_ref()?.outcomes;
     (books.sent > 0).then(|| books.answered as f64 / books.sent as f64)
 }
 
 fn round_trip(record: &Record) -> Option<&Summary> {
-    record.requests.as_ref()?.round_trip_us.as_ref()
+    upper(&record.requests.as_ref()?.round_trip)
 }
 
 /// Of full handshakes: how many are resumed depends on what broke. Often there are too few for a percentile.
 fn handshake(record: &Record) -> Option<f64> {
-    Some(record.tls.as_ref()?.full_us.as_ref()?.mean)
+    Some(record.connections.tls.as_ref()?.full_handshake.as_ref()?.mean)
 }
 
-fn percentile(summary: &Option<Summary>, get: fn(&Summary) -> Option<f64>) -> Option<f64> {
-    summary.as_ref().and_then(get)
+fn percentile(summary: Option<&Summary>, get: fn(&Summary) -> Option<f64>) -> Option<f64> {
+    summary.and_then(get)
 }
 
 fn cpu_per_million(record: &Record) -> Option<f64> {
-    let usage = record.resources.system?;
-    (record.delivery.delivered > 0).then(|| usage.cpu_seconds * 1e6 / record.delivery.delivered as f64)
+    let usage = record.cost.system?;
+    (record.delivery.messages.delivered > 0)
+        .then(|| usage.cpu_seconds * 1e6 / record.delivery.messages.delivered as f64)
 }
 
 #[cfg(test)]
@@ -320,10 +329,10 @@ mod tests {
         let of = |record: &Record, name: &str| super::figure(name).and_then(|figure| (figure.get)(record));
         assert_eq!(of(&record, "publisher CPU"), Some(0.051));
         assert_eq!(of(&record, "subscriber CPU"), Some(0.033));
-        let first = record.generator.shards[0].clone();
-        record.generator.shards.push(crate::record::ShardHealth { name: "publisher 1".to_string(), ..first });
+        let first = record.cost.threads[0].clone();
+        record.cost.threads.push(crate::record::ShardHealth { name: "publisher 1".to_string(), ..first });
         assert_eq!(of(&record, "publisher CPU"), Some(0.102));
-        record.generator.shards[0].cores = None;
+        record.cost.threads[0].cores = None;
         assert_eq!(of(&record, "publisher CPU"), None);
     }
 

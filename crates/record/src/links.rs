@@ -1,15 +1,17 @@
 //! Emulated links in a record: what was asked of each, what probes found before the run, what went through while it measured.
 
+use std::fmt;
+
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::record::Summary;
+use crate::latency::Summary;
 
 /// The links of a run. What only the emulator in user space can tell is `null` with the kernel's netem.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct LinkFigures {
-    /// What emulates them: `user space`, or `kernel netem`.
-    pub back_end: String,
+    /// What emulates them.
+    pub back_end: LinkBackEnd,
     /// It ran with real-time priority.
     pub realtime: bool,
     /// TCP's congestion control in their networks, as the kernel names it; of both ends where clients were given another.
@@ -20,7 +22,7 @@ pub struct LinkFigures {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub differences: Vec<String>,
     /// Time from a packet being due until the emulator handed it on: part of the latency, and ours.
-    pub lateness_us: Option<Summary>,
+    pub lateness: Option<Summary>,
     /// CPU time of the emulator in the measured window, s. It holds the receivers' IP and TCP input.
     pub cpu_s: Option<f64>,
     /// Packets that the kernel dropped at an interface, because a queue to the emulator was full or a receiver did not take them.
@@ -29,6 +31,33 @@ pub struct LinkFigures {
     pub overflowed: Option<u64>,
     /// Packets that went to nobody: of no group, or not of IP.
     pub strays: Option<u64>,
+}
+
+/// What emulates links.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum LinkBackEnd {
+    /// pubmark's emulator.
+    #[default]
+    UserSpace,
+    /// The kernel's netem.
+    KernelNetem,
+}
+
+impl fmt::Display for LinkBackEnd {
+    fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
+        f.write_str(self.words())
+    }
+}
+
+impl LinkBackEnd {
+    /// For people.
+    pub fn words(self) -> &'static str {
+        match self {
+            LinkBackEnd::UserSpace => "user space",
+            LinkBackEnd::KernelNetem => "kernel netem",
+        }
+    }
 }
 
 /// The link of a group.
@@ -68,7 +97,7 @@ pub struct LinkCheck {
     /// What was measured, or why nothing was.
     pub measured: String,
     /// Is it as asked, within the bounds? `null` where it was not measured.
-    pub kept: Option<bool>,
+    pub as_asked: Option<bool>,
 }
 
 /// Packets of IP, with their headers, in one direction.

@@ -48,9 +48,9 @@ pub struct NodeMachine {
     pub cores: u32,
     /// Memory, bytes.
     pub memory_bytes: u64,
-    /// Its cores were kept from sleeping while the run measured.
+    /// Its CPU idle states were disabled while the run measured.
     #[serde(default)]
-    pub awake: bool,
+    pub cpu_idle_disabled: bool,
     /// pubmark's version there.
     pub pubmark_version: String,
 }

@@ -3,7 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::record::Summary;
+use crate::latency::{LatencyBounds, Summary};
 
 /// What became of requests. The messages that carry them are in the record's `delivery` like any other.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -13,7 +13,7 @@ pub struct RequestFigures {
     /// Clients that answer.
     pub responders: u64,
     /// Requests sent, by what became of them.
-    pub books: RequestBooks,
+    pub outcomes: RequestBooks,
     /// The same at responders.
     pub responses: ResponseBooks,
     /// First answers in time that arrived in the measured window, per second of it.
@@ -21,20 +21,20 @@ pub struct RequestFigures {
     /// Requests that waited for answers at once, at most; a sum over threads, whose moments may differ.
     pub peak_in_flight: u64,
     /// Answer's arrival − request's due time, of requests answered in time.
-    pub round_trip_us: Option<Summary>,
+    pub round_trip: Option<LatencyBounds>,
     /// Answer's arrival − request's write start.
-    pub service_round_trip_us: Option<Summary>,
+    pub service_round_trip: Option<LatencyBounds>,
     /// Answers without such a time: a client library that writes on a thread of its own had not told yet when it began.
     #[serde(default)]
     pub without_write_start: u64,
     /// The round trip from due without what the responder took: both ways through the system, and waiting for the window.
-    pub travel_us: Option<Summary>,
+    pub travel: Option<LatencyBounds>,
     /// Time that a request waited at its responder until that had a hand free.
-    pub waiting_us: Option<Summary>,
+    pub waiting: Option<Summary>,
     /// Time from an answer being due at its responder until pubmark got to it: ours.
-    pub responder_lag_us: Option<Summary>,
+    pub responder_lag: Option<Summary>,
     /// Upper bound of the time between an answer's arrival at our socket and our read.
-    pub receive_lateness_us: Option<Summary>,
+    pub receive_lateness: Option<Summary>,
     /// By group of requesters.
     pub by_group: Vec<RequestGroup>,
 }
@@ -90,9 +90,9 @@ pub struct RequestGroup {
     /// Its name.
     pub name: String,
     /// What became of its requests.
-    pub books: RequestBooks,
+    pub outcomes: RequestBooks,
     /// Answer's arrival − request's due time.
-    pub round_trip_us: Option<Summary>,
+    pub round_trip: Option<LatencyBounds>,
 }
 
 impl RequestBooks {

@@ -2,10 +2,14 @@
 
 use std::collections::BTreeMap;
 
-use crate::cost::{Cost, ResourceRow, Resources, Usage};
+use pubmark_model::qos::Qos;
+use pubmark_model::workload::Variant;
+
+use crate::conditions::RunConditions;
+use crate::cost::{ResourceRow, Usage};
 use crate::record::*;
-use crate::tables::{Breakdown, PairRow, SeriesRow};
-use crate::verdict::{VerdictInput, judge};
+use crate::tables::{PairRow, SeriesLatency, SeriesQuantiles, SeriesRow, Tables, TypeRow};
+use crate::verdict::assess;
 
 /// A distribution whose value at fraction `q` is `median_us · (0.5 / (1 − q))^tail`: at the median `median_us`, with a
 /// power-law tail.
@@ -50,6 +54,11 @@ impl Shape {
         }
     }
 
+    /// The same as a latency.
+    pub fn bounds(&self) -> LatencyBounds {
+        LatencyBounds::measured(self.summary())
+    }
+
     /// Its percentile curve.
     pub fn curve(&self, name: &str) -> Curve {
         let nines = (self.count.max(1) as f64).log10();
@@ -81,126 +90,130 @@ pub fn record() -> Record {
     let wait = Shape { median_us: 4.0, tail: 0.3, count: 10_000 };
     let mut record = Record {
         schema_version: SCHEMA_VERSION,
-        pubmark_version: "0.1.0".to_string(),
-        run: "20260301-090507-smart-home".to_string(),
-        run_id: 7,
-        started_at: "2026-03-01T09:05:10Z".to_string(),
-        command: ["pubmark", "demo"].map(String::from).to_vec(),
-        status: Status::Complete,
-        verdict: Verdict { status: VerdictStatus::Valid, reasons: Vec::new(), checks: Vec::new() },
+        run: RunInfo {
+            name: "20260301-090507-smart-home".to_string(),
+            id: 7,
+            repetition: 1,
+            repetitions: 1,
+            started_at: "2026-03-01T09:05:10Z".to_string(),
+            status: Status::Complete,
+            pubmark_version: "0.1.0".to_string(),
+            command: ["pubmark", "demo"].map(String::from).to_vec(),
+            files: BTreeMap::from([("latency".to_string(), "latency.hgrm".to_string())]),
+        },
+        verdict: Verdict::default(),
         workload: workload(),
         system: system(),
-        protocol: "mqtt5".to_string(),
-        subscribe_protocol: None,
-        sent_means: "wire".to_string(),
+        protocol: ProtocolInfo {
+            publish: "mqtt5".to_string(),
+            subscribe: "mqtt5".to_string(),
+            sent_means: SentMeans::Wire,
+        },
         settings: settings(),
-        deviations: Vec::new(),
         connections: Connections {
             attempted: 201,
             established: 201,
-            connect_us: Some(Shape { median_us: 420.0, tail: 0.3, count: 201 }.summary()),
+            connect_time: Some(Shape { median_us: 420.0, tail: 0.3, count: 201 }.summary()),
             ..Connections::default()
         },
-        tls: None,
-        granted_qos_lower: 0,
-        too_large: 0,
-        sizes_raised: 0,
-        resent: 0,
-        wills: None,
-        reactions: None,
-        filtered: None,
+        delivery: DeliveryFigures {
+            messages: all_delivered(10_000),
+            at_end: LeftAtEnd { system_unsent_bytes: Some(0), system_drain_wait_ns: Some(0), ..LeftAtEnd::default() },
+            ..DeliveryFigures::default()
+        },
+        latency: LatencyFigures {
+            total: Some(latency.bounds()),
+            service: Some(service.bounds()),
+            scheduler_lag: Some(lag.summary()),
+            backpressure: Some(wait.summary()),
+            receive_lateness: Some(lateness.summary()),
+            kernel_receive_lateness: Some(Shape { median_us: 9.0, ..lateness }.summary()),
+            ..LatencyFigures::default()
+        },
+        throughput: throughput(),
+        cost: cost(),
         requests: None,
-        links: None,
-        efficiency: None,
-        residence: None,
-        faults: None,
-        socket_unsent_bytes: 0,
-        held_bytes: 0,
-        system_unsent_bytes: Some(0),
-        system_drain_wait_ns: Some(0),
-        delivery: all_delivered(10_000),
-        latency_us: Some(latency.summary()),
-        service_latency_us: Some(service.summary()),
-        scheduler_lag_us: Some(lag.summary()),
-        backpressure_us: Some(wait.summary()),
-        receive_lateness_us: Some(lateness.summary()),
-        kernel_receive_lateness_us: Some(Shape { median_us: 9.0, ..lateness }.summary()),
-        without_write_start: 0,
-        throughput: Throughput {
-            offered_per_s: 1_000.0,
-            sent_per_s: 1_000.0,
-            delivered_per_s: 999.8,
-            payload_bytes_per_s: 96_400.0,
-            windows_1s: Some(Windows {
-                min: 982.0,
-                median: 1_000.0,
-                max: 1_018.0,
-                p90: 1_011.0,
-                p95: 1_014.0,
-                p99: 1_018.0,
-            }),
-        },
-        resources: Resources {
-            system: Some(Usage { cpu_seconds: 0.62, cores: 0.062, peak_rss_bytes: 14_300_000, ..Usage::default() }),
-            generator: Some(Usage { cpu_seconds: 0.91, cores: 0.091, peak_rss_bytes: 21_700_000, ..Usage::default() }),
-            ..Resources::default()
-        },
-        cost: Cost {
-            system_cpu_s_per_million: Some(62.0),
-            generator_cpu_s_per_million: Some(91.0),
-            system_bytes_per_connection: None,
-        },
-        generator: GeneratorHealth {
-            shards: [("publisher 0", 0.051, 200), ("subscriber 0", 0.033, 1)]
-                .map(|(name, cores, sessions)| ShardHealth {
-                    name: name.to_string(),
-                    cores: Some(cores),
-                    sessions,
-                    wakeups: Some(9_400),
-                })
-                .to_vec(),
-        },
+        conditions: RunConditions::default(),
+        tables: tables(latency, service),
+        environment: environment(),
+    };
+    assess(&mut record);
+    record
+}
+
+fn throughput() -> Throughput {
+    Throughput {
+        offered_per_s: 1_000.0,
+        sent_per_s: 1_000.0,
+        delivered_per_s: 999.8,
+        payload_bytes_per_s: 96_400.0,
+        windows_1s: Some(Windows {
+            min: 982.0,
+            median: 1_000.0,
+            max: 1_018.0,
+            p90: 1_011.0,
+            p95: 1_014.0,
+            p99: 1_018.0,
+        }),
+    }
+}
+
+fn cost() -> Cost {
+    Cost {
+        system: Some(Usage { cpu_seconds: 0.62, cores: 0.062, peak_rss_bytes: 14_300_000, ..Usage::default() }),
+        generator: Some(Usage { cpu_seconds: 0.91, cores: 0.091, peak_rss_bytes: 21_700_000, ..Usage::default() }),
+        system_cpu_s_per_million: Some(62.0),
+        generator_cpu_s_per_million: Some(91.0),
+        threads: [("publisher 0", Side::Devices, 0.051, 200), ("subscriber 0", Side::Subscribers, 0.033, 1)]
+            .map(|(name, side, cores, sessions)| ShardHealth {
+                name: name.to_string(),
+                side,
+                cores: Some(cores),
+                sessions,
+                wakeups: Some(9_400),
+            })
+            .to_vec(),
+        ..Cost::default()
+    }
+}
+
+fn tables(latency: Shape, service: Shape) -> Tables {
+    Tables {
         by_type: TYPES
             .iter()
-            .map(|(name, devices, thousandths)| breakdown(name, *devices, thousandths * 10, latency))
+            .map(|(name, devices, thousandths)| type_row(name, *devices, thousandths * 10, latency))
             .collect(),
-        nodes: vec![],
-        lost_workers: vec![],
-        pairs: None,
         by_pair: vec![PairRow {
             publisher_node: "local".to_string(),
             subscriber_node: "local".to_string(),
             expected: 10_000,
             delivered: 10_000,
             lost: 0,
-            latency_us: Some(latency.summary()),
+            latency: Some(latency.bounds()),
             clock_bound_us: Some(0.0),
         }],
         series: (-2..10).map(|second| series_row(second, latency)).collect(),
         resource_series: (1..=40).map(|quarter| resource_row(f64::from(quarter) * 0.25)).collect(),
         curves: vec![latency.curve("latency"), service.curve("service_latency")],
-        files: BTreeMap::from([("latency".to_string(), "latency.hgrm".to_string())]),
-        environment: environment(),
-    };
-    record.verdict = judge(&VerdictInput::of(&record));
-    record
+        ..Tables::default()
+    }
 }
 
-/// Books of messages that were all sent once and delivered once.
+/// Counts of messages that were all sent once and delivered once.
 pub fn all_delivered(messages: u64) -> Delivery {
     Delivery { offered: messages, sent: messages, expected: messages, delivered: messages, ..Delivery::default() }
 }
 
-fn breakdown(name: &str, devices: u64, messages: u64, latency: Shape) -> Breakdown {
+fn type_row(name: &str, devices: u64, messages: u64, latency: Shape) -> TypeRow {
     // The more devices a type has, the quicker it is: so that rows differ.
     let latency = Shape { count: messages, median_us: latency.median_us * (1.5 - devices as f64 / 100.0), ..latency };
-    Breakdown {
+    TypeRow {
         name: name.to_string(),
         devices,
         delivery: all_delivered(messages),
-        latency_us: Some(latency.summary()),
-        service_latency_us: Some(Shape { median_us: latency.median_us * 0.96, ..latency }.summary()),
-        backpressure_us: Some(Shape { median_us: 4.0, tail: 0.3, count: messages }.summary()),
+        latency: Some(latency.bounds()),
+        service_latency: Some(Shape { median_us: latency.median_us * 0.96, ..latency }.bounds()),
+        backpressure: Some(Shape { median_us: 4.0, tail: 0.3, count: messages }.summary()),
         availability: None,
     }
 }
@@ -215,12 +228,17 @@ fn series_row(second: i32, latency: Shape) -> SeriesRow {
         sent: 1_000,
         delivered: 990 + (wobble * 20.0) as u64,
         delivered_bytes: 96_400,
-        p50_us: Some(bin.value_us(0.5)),
-        p50_width_s: Some(1.0),
-        p99_us: Some(bin.value_us(0.99)),
-        p99_width_s: Some(1.0),
-        max_us: Some(bin.value_us(1.0) * (1.0 + wobble)),
-        max_lag_us: Some(90.0 + 60.0 * wobble),
+        latency: SeriesLatency {
+            upper: SeriesQuantiles {
+                p50_us: Some(bin.value_us(0.5)),
+                p50_width_s: Some(1.0),
+                p99_us: Some(bin.value_us(0.99)),
+                p99_width_s: Some(1.0),
+                max_us: Some(bin.value_us(1.0) * (1.0 + wobble)),
+            },
+            lower: None,
+        },
+        max_scheduler_lag_us: Some(90.0 + 60.0 * wobble),
     }
 }
 
@@ -239,7 +257,7 @@ fn resource_row(t_s: f64) -> ResourceRow {
 fn workload() -> WorkloadInfo {
     WorkloadInfo {
         name: "smart-home".to_string(),
-        variant: "corrected".to_string(),
+        variant: Variant::Corrected,
         scale: 1,
         seed: 42,
         schedule_hash: "5f3a9c0de1b74826".to_string(),
@@ -248,7 +266,7 @@ fn workload() -> WorkloadInfo {
         subscribers: 1,
         topics: 19,
         source: Some("made up for tests".to_string()),
-        qos: vec!["at-least-once".to_string()],
+        qos: vec![Qos::AtLeastOnce],
     }
 }
 
@@ -256,7 +274,7 @@ fn system() -> SystemInfo {
     SystemInfo {
         name: "builtin".to_string(),
         version: Some("0.1.0".to_string()),
-        back_end: "builtin".to_string(),
+        back_end: BackEndKind::Builtin,
         profile: Some("default".to_string()),
         endpoint: "mqtt://127.0.0.1:18830".to_string(),
         ranked: false,
@@ -272,8 +290,6 @@ fn settings() -> Settings {
         drain_s: 0.31,
         publisher_shards: 1,
         subscriber_shards: 1,
-        repetition: 1,
-        repetitions: 1,
         ..Settings::default()
     }
 }

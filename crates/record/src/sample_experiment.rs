@@ -2,10 +2,12 @@
 
 use std::collections::BTreeMap;
 
+use pubmark_model::topology::TopologyMode;
+
 use crate::capacity::*;
 use crate::comparison::{Better, FIGURES};
 use crate::experiment::*;
-use crate::record::{LimitInfo, PaperVersion, Status, SystemInfo, TopologyInfo, VerdictStatus};
+use crate::record::{BackEndKind, LimitInfo, PaperVersion, Status, SystemInfo, TopologyInfo, VerdictStatus};
 use crate::sample::{self, Shape};
 
 /// Figures of the sample: name in [`FIGURES`], whether it is judged.
@@ -89,7 +91,7 @@ pub fn experiment() -> ExperimentRecord {
         cell.failures.push(CellFailure {
             repetition,
             kind: FailureKind::OutOfMemory,
-            text: "killed for want of memory after 31 s: 256 MB asked, 2 kills".to_string(),
+            text: "OOM-killed after 31 s: 256 MB asked, 2 kills".to_string(),
             folder: Some(format!("runs/{}-{repetition}", cell.id)),
         });
     }
@@ -119,7 +121,7 @@ pub fn no_winner() -> ExperimentRecord {
     let mut record = experiment_over(&Grid { systems: 2, repetitions: 3, ..Grid::default() });
     let first = record.cells[0].clone();
     let second = &mut record.cells[1];
-    second.latency_us = first.latency_us;
+    second.latency = first.latency;
     second.latency_curve = first.latency_curve;
     for (mine, other) in second.figures.iter_mut().zip(&first.figures) {
         // Its repetitions in another order: the same noise.
@@ -255,7 +257,7 @@ fn cell(grid: &Grid, system: &Invented, qos: u8, scale: u32, payload: Option<&st
         offered_per_s: Some(MESSAGES as f64 / 60.0 * f64::from(scale)),
         failures: Vec::new(),
         figures,
-        latency_us: Some(shape.summary()),
+        latency: Some(shape.bounds()),
         latency_curve: Some(shape.curve("latency")),
     }
 }
@@ -264,7 +266,7 @@ fn system_info(system: &Invented) -> SystemInfo {
     SystemInfo {
         name: system.name.to_string(),
         version: Some(system.version.to_string()),
-        back_end: "process".to_string(),
+        back_end: BackEndKind::Process,
         profile: Some("default".to_string()),
         endpoint: "mqtt://127.0.0.1:21883".to_string(),
         ranked: true,
@@ -293,7 +295,7 @@ pub fn limits() -> LimitInfo {
 pub fn topology() -> TopologyInfo {
     TopologyInfo {
         brokers: 3,
-        mode: "bridge".to_string(),
+        mode: TopologyMode::Bridge,
         endpoints: (0..3).map(|broker| format!("mqtt://127.0.0.1:{}", 21_883 + broker)).collect(),
     }
 }
@@ -377,7 +379,7 @@ fn fail_whole(record: &mut ExperimentRecord, position: usize, kind: FailureKind,
     let cell = &mut record.cells[position];
     cell.runs.clear();
     cell.figures.clear();
-    cell.latency_us = None;
+    cell.latency = None;
     cell.latency_curve = None;
     cell.system = None;
     let repetition = if kind == FailureKind::Unsupported { 0 } else { 1 };
@@ -543,9 +545,14 @@ fn trial(factor: f64, attempt: u32) -> Trial {
             .then(|| format!("p99 is {:.0} ms, not below 50 ms; latency grows by 41 ms a second", p99_us / 1e3)),
         delivered_per_s: Some(offered.min(11_870.0)),
         loss: Some(if factor > 14.0 { 0.021 } else { 0.0 }),
-        p50_us: Some(if held { 220.0 * queue.sqrt() } else { p99_us * 0.5 }),
-        p99_us: Some(p99_us),
-        max_us: Some(p99_us * 1.8),
+        latency: TrialLatency {
+            upper: TrialQuantiles {
+                p50_us: Some(if held { 220.0 * queue.sqrt() } else { p99_us * 0.5 }),
+                p99_us: Some(p99_us),
+                max_us: Some(p99_us * 1.8),
+            },
+            lower: None,
+        },
         latency_growth_us_per_s: Some(if held { 3.0 } else { 41_000.0 }),
         system_cores: Some(0.02 + 0.98 * fill),
         generator_cores: Some(0.03 + 0.04 * factor),

@@ -60,18 +60,19 @@ fn was_to_change(record: &Record) -> bool {
     let stepped = |links: &crate::links::LinkFigures| {
         links.groups.iter().any(|group| group.up.asked.len() > 1 || group.down.asked.len() > 1)
     };
-    record.settings.flood || record.faults.is_some() || record.links.as_ref().is_some_and(stepped)
+    record.settings.flood || record.conditions.faults.is_some() || record.conditions.links.as_ref().is_some_and(stepped)
 }
 
 /// The middle one of the medians of each quarter of the window's bins, of those with enough samples of their own.
 fn quarters(record: &Record) -> Option<[f64; PARTS]> {
     let window = |start: f64, width: f64| start >= 0.0 && start + width <= record.settings.duration_s + 1e-9;
     let medians: Vec<f64> = record
+        .tables
         .series
         .iter()
         .filter(|bin| window(bin.t_s, bin.width_s))
-        .filter(|bin| bin.p50_width_s.is_some_and(|width| width <= bin.width_s))
-        .filter_map(|bin| bin.p50_us)
+        .filter(|bin| bin.latency.upper.p50_width_s.is_some_and(|width| width <= bin.width_s))
+        .filter_map(|bin| bin.latency.upper.p50_us)
         .collect();
     if medians.len() < PARTS {
         return None;
@@ -91,11 +92,15 @@ mod tests {
     /// The sample with these medians, one a second.
     fn with(medians_us: &[f64]) -> Record {
         let mut record = sample::record();
-        let row = record.series[2];
+        let row = record.tables.series[2];
         record.settings.duration_s = medians_us.len() as f64;
-        record.series = (0..)
+        record.tables.series = (0..)
             .zip(medians_us)
-            .map(|(second, &p50)| crate::tables::SeriesRow { t_s: f64::from(second), p50_us: Some(p50), ..row })
+            .map(|(second, &p50)| {
+                let mut bin = crate::tables::SeriesRow { t_s: f64::from(second), ..row };
+                bin.latency.upper.p50_us = Some(p50);
+                bin
+            })
             .collect();
         record
     }
@@ -132,7 +137,7 @@ mod tests {
     fn nothing_is_said_of_short_windows_or_of_borrowed_samples() {
         assert_eq!(trend(&[1.0e6, 1.0e3, 1.0e3]), None);
         let mut borrowed = with(&[1.0e6, 1.0e5, 1.0e4, 1.0e3]);
-        borrowed.series.iter_mut().for_each(|bin| bin.p50_width_s = Some(4.0));
+        borrowed.tables.series.iter_mut().for_each(|bin| bin.latency.upper.p50_width_s = Some(4.0));
         assert_eq!(unsteady(&borrowed), None);
     }
 

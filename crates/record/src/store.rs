@@ -14,7 +14,9 @@ use crate::experiment::{EXPERIMENT_FILE, EXPERIMENT_SCHEMA_VERSION, ExperimentRe
 use crate::plain;
 use crate::record::{Record, SCHEMA_VERSION};
 use crate::reserve::{self, Reserve};
+use crate::schema1::{self, Step};
 use crate::time::UtcTime;
+use crate::warnings::warnings;
 
 /// Name of the record's file in a run folder.
 pub const RECORD_FILE: &str = "record.json";
@@ -42,14 +44,14 @@ pub enum StoreError {
         source: serde_json::Error,
     },
     /// The file says that another version of the schema wrote it.
-    #[error("`{}` has schema version {found}, this pubmark reads version {expected}", path.display())]
+    #[error("`{}` has schema version {found}, this pubmark reads versions 1 to {newest}", path.display())]
     OtherVersion {
         /// The file.
         path: PathBuf,
         /// Its version.
         found: u64,
         /// Ours.
-        expected: u32,
+        newest: u32,
     },
     /// The record holds a value that JSON cannot.
     #[error("failed to write the record as JSON")]
@@ -166,27 +168,42 @@ impl RunFolder {
     }
 }
 
-/// A kind of record that is kept in a folder.
+/// A kind of record that is saved in a folder.
 pub trait Stored: Serialize + DeserializeOwned {
     /// Name of its file.
     const FILE: &'static str;
     /// Version of its schema.
     const VERSION: u32;
+    /// How schema 1 differed.
+    const FROM_SCHEMA_1: &'static [Step];
+
+    /// Adds what schema 1 did not store and what follows from the rest.
+    fn completed(self) -> Self {
+        self
+    }
 }
 
 impl Stored for Record {
     const FILE: &'static str = RECORD_FILE;
     const VERSION: u32 = SCHEMA_VERSION;
+    const FROM_SCHEMA_1: &'static [Step] = schema1::RUN;
+
+    fn completed(mut self) -> Record {
+        self.verdict.warnings = warnings(&self);
+        self
+    }
 }
 
 impl Stored for ExperimentRecord {
     const FILE: &'static str = EXPERIMENT_FILE;
     const VERSION: u32 = EXPERIMENT_SCHEMA_VERSION;
+    const FROM_SCHEMA_1: &'static [Step] = schema1::EXPERIMENT;
 }
 
 impl Stored for CapacityRecord {
     const FILE: &'static str = CAPACITY_FILE;
     const VERSION: u32 = CAPACITY_SCHEMA_VERSION;
+    const FROM_SCHEMA_1: &'static [Step] = schema1::CAPACITY;
 }
 
 /// The record as indented JSON with a final newline.
@@ -219,10 +236,15 @@ pub fn load_as<Kind: Stored>(path: &Path) -> Result<Kind, StoreError> {
     let not_a_record = |source| StoreError::NotARecord { path: file.clone(), source };
     // The version is read first: a record of another version need not have our fields.
     let found = serde_json::from_str::<Version>(&text).map_err(not_a_record)?.schema_version;
-    if found != u64::from(Kind::VERSION) {
-        return Err(StoreError::OtherVersion { path: file, found, expected: Kind::VERSION });
+    if found == u64::from(Kind::VERSION) {
+        return serde_json::from_str(&text).map_err(not_a_record);
     }
-    serde_json::from_str(&text).map_err(not_a_record)
+    if found != 1 {
+        return Err(StoreError::OtherVersion { path: file, found, newest: Kind::VERSION });
+    }
+    let record = serde_json::from_str(&text).map_err(&not_a_record)?;
+    let record = schema1::converted(Kind::FROM_SCHEMA_1, record);
+    serde_json::from_value(record).map(Kind::completed).map_err(not_a_record)
 }
 
 /// Writes a file whole or not at all: under another name in the same folder, flushed to the disk, then renamed, the new name

@@ -1,5 +1,8 @@
 //! What was measured: the system under test, how it was started, and how it ended if it did.
 
+use std::fmt;
+
+use pubmark_model::topology::TopologyMode;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -10,8 +13,8 @@ pub struct SystemInfo {
     pub name: String,
     /// What its program says.
     pub version: Option<String>,
-    /// `builtin`, `process`, `container`, `external`.
-    pub back_end: String,
+    /// What runs it.
+    pub back_end: BackEndKind,
     /// `default` or `tuned`.
     pub profile: Option<String>,
     /// Where clients connected, without password; of several brokers, the first.
@@ -41,6 +44,42 @@ pub struct SystemInfo {
     pub ended: Option<SystemEnd>,
 }
 
+/// What runs a system.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum BackEndKind {
+    /// pubmark itself: its built-in broker.
+    Builtin,
+    /// A program of this machine that the run started.
+    Process,
+    /// A container that the run started.
+    Container,
+    /// Somebody else: it ran before and runs on.
+    #[default]
+    External,
+    /// Nobody: clients find each other by themselves.
+    Brokerless,
+}
+
+impl BackEndKind {
+    /// The word of records.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            BackEndKind::Builtin => "builtin",
+            BackEndKind::Process => "process",
+            BackEndKind::Container => "container",
+            BackEndKind::External => "external",
+            BackEndKind::Brokerless => "brokerless",
+        }
+    }
+}
+
+impl fmt::Display for BackEndKind {
+    fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
 /// End of a system that no run asked for.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct SystemEnd {
@@ -52,7 +91,7 @@ pub struct SystemEnd {
     pub exit_status: Option<i32>,
     /// Signal that ended it.
     pub signal: Option<i32>,
-    /// The kernel killed a process of it for want of memory.
+    /// The kernel OOM-killed a process of it.
     pub out_of_memory: bool,
 }
 
@@ -61,8 +100,8 @@ pub struct SystemEnd {
 pub struct TopologyInfo {
     /// Brokers.
     pub brokers: u32,
-    /// `bridge`, `cluster`, `shard`.
-    pub mode: String,
+    /// How they act together.
+    pub mode: TopologyMode,
     /// Where clients connected, by broker.
     pub endpoints: Vec<String>,
 }

@@ -1,25 +1,49 @@
-//! The record's larger tables: per type, per pair of nodes, over time.
+//! The tables of a record: rows by device type, by node, by pair of nodes, over time, and points of curves.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::record::{Delivery, Summary};
+use crate::cost::ResourceRow;
+use crate::delivery::Delivery;
+use crate::latency::{LatencyBounds, Summary};
+use crate::nodes::{LostWorker, NodeRow};
 
-/// Books and latencies of one device type.
+/// Tables of a record.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Tables {
+    /// By device type, first 256 and `other`.
+    pub by_type: Vec<TypeRow>,
+    /// Nodes of the run; empty where all ran in one process.
+    #[serde(default)]
+    pub nodes: Vec<NodeRow>,
+    /// Worker processes that were lost, of a run whose clients were dealt out over processes but not over nodes.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub lost_workers: Vec<LostWorker>,
+    /// By publishers' node and subscribers' node.
+    pub by_pair: Vec<PairRow>,
+    /// Messages and latency over time.
+    pub series: Vec<SeriesRow>,
+    /// CPU and memory over time.
+    pub resource_series: Vec<ResourceRow>,
+    /// Points of the percentile curves.
+    pub curves: Vec<Curve>,
+}
+
+/// Message accounting and latencies of one device type.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct Breakdown {
+pub struct TypeRow {
     /// `domain/type`, or `other` for all beyond the first 256.
     pub name: String,
     /// Devices of this type.
     pub devices: u64,
-    /// Its books.
+    /// Its messages.
     pub delivery: Delivery,
     /// Delivery − due.
-    pub latency_us: Option<Summary>,
+    pub latency: Option<LatencyBounds>,
     /// Delivery − write start.
-    pub service_latency_us: Option<Summary>,
+    pub service_latency: Option<LatencyBounds>,
     /// Written − ready.
-    pub backpressure_us: Option<Summary>,
+    pub backpressure: Option<Summary>,
     /// Share of dues at which its devices were planned online; `null` without churn.
     pub availability: Option<f64>,
 }
@@ -38,7 +62,7 @@ pub struct PairRow {
     /// Of these, did not arrive.
     pub lost: u64,
     /// Delivery − due.
-    pub latency_us: Option<Summary>,
+    pub latency: Option<LatencyBounds>,
     /// Error bound of the clocks, µs; 0 on one host, where there is one clock; `null` if nothing bounds a clock.
     pub clock_bound_us: Option<f64>,
 }
@@ -58,16 +82,44 @@ pub struct SeriesRow {
     pub delivered: u64,
     /// Payload bytes delivered in it.
     pub delivered_bytes: u64,
-    /// Median latency of messages *due* in it, µs; where a bin holds too few samples the value is of a wider window that ends with it (`p50_width_s`).
+    /// Latency of messages *due* in it.
+    pub latency: SeriesLatency,
+    /// Largest scheduler lag of messages due in it, µs.
+    pub max_scheduler_lag_us: Option<f64>,
+}
+
+/// Bounds of the latency in a bin.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct SeriesLatency {
+    /// What was measured: our own delays are in it.
+    pub upper: SeriesQuantiles,
+    /// The same without our own delays; absent where it was not measured.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub lower: Option<SeriesQuantiles>,
+}
+
+/// Quantiles of the latency in a bin.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct SeriesQuantiles {
+    /// Median, µs; where a bin holds too few samples the value is of a wider window that ends with it (`p50_width_s`).
     pub p50_us: Option<f64>,
     /// Width of the window behind `p50_us`.
     pub p50_width_s: Option<f64>,
-    /// 99th percentile of the latency of messages due in it, µs, likewise.
+    /// 99th percentile, µs, likewise.
     pub p99_us: Option<f64>,
     /// Width of the window behind `p99_us`.
     pub p99_width_s: Option<f64>,
-    /// Largest latency of messages due in it, µs.
+    /// Largest, µs.
     pub max_us: Option<f64>,
-    /// Largest scheduler lag of messages due in it, µs.
-    pub max_lag_us: Option<f64>,
+}
+
+/// A percentile curve: value at each fraction, down-sampled to what a chart can show.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Curve {
+    /// Which distribution: `latency`, `service_latency`, …
+    pub name: String,
+    /// (fraction of samples at or below, value in µs), ascending; ends at the largest sample.
+    pub points: Vec<(f64, f64)>,
+    /// Samples.
+    pub count: u64,
 }

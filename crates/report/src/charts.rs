@@ -5,13 +5,13 @@ pub mod capacity;
 mod cpu;
 pub mod curves;
 pub mod experiment;
+mod latency_breakdown;
 mod latency_over_time;
 mod memory;
 mod network;
 pub mod outcomes;
 mod over_time;
 mod rates;
-mod residence;
 mod scheduler_lag;
 mod throttling;
 
@@ -25,7 +25,7 @@ pub enum Section {
     /// How late messages arrive.
     Latency,
     /// Where the time of messages went.
-    Residence,
+    LatencyBreakdown,
     /// What became of the messages.
     Messages,
     /// What happened over time; these charts share one x axis.
@@ -47,7 +47,12 @@ pub struct ChartRow {
 /// Every chart.
 pub const CHARTS: [ChartRow; 10] = [
     ChartRow { id: "percentiles", section: Section::Latency, is_expected: true, draw: curves::draw },
-    ChartRow { id: "residence-parts", section: Section::Residence, is_expected: false, draw: residence::draw },
+    ChartRow {
+        id: "latency-breakdown",
+        section: Section::LatencyBreakdown,
+        is_expected: false,
+        draw: latency_breakdown::draw,
+    },
     ChartRow { id: "outcomes", section: Section::Messages, is_expected: true, draw: outcomes::draw },
     ChartRow { id: "rates", section: Section::OverTime, is_expected: true, draw: rates::draw },
     ChartRow { id: "latency-over-time", section: Section::OverTime, is_expected: true, draw: latency_over_time::draw },

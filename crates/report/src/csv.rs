@@ -3,11 +3,12 @@
 
 mod efficiency;
 mod experiment;
-mod residence;
+mod latency_breakdown;
 
 use std::fmt::Display;
 
 use pubmark_record::cost::Usage;
+use pubmark_record::latency::upper;
 use pubmark_record::record::{Delivery, Record, Summary};
 use pubmark_record::requests::RequestFigures;
 
@@ -28,13 +29,17 @@ pub struct CsvTable {
 /// Every table. A new one is a function and a row here.
 pub const TABLES: [CsvTable; 8] = [
     CsvTable { file: "summary.csv", holds: "every single figure: figure, statistic, unit, value", render: summary },
-    CsvTable { file: "by_type.csv", holds: "books and latencies of each device type", render: by_type },
+    CsvTable { file: "by_type.csv", holds: "messages and latencies of each device type", render: by_type },
     CsvTable { file: "by_pair.csv", holds: "delivery and latency from node to node", render: by_pair },
     CsvTable { file: "series.csv", holds: "rates and latencies over time", render: series },
     CsvTable { file: "resources.csv", holds: "CPU and memory over time", render: resources },
     CsvTable { file: "curve.csv", holds: "percentile curves", render: curve },
     CsvTable { file: "efficiency.csv", holds: "payload over bytes carried, by group", render: efficiency::efficiency },
-    CsvTable { file: "residence.csv", holds: "where the time of messages went", render: residence::residence },
+    CsvTable {
+        file: "latency_breakdown.csv",
+        holds: "the latency breakdown",
+        render: latency_breakdown::latency_breakdown,
+    },
 ];
 
 /// A count of the books with its name in the record.
@@ -80,10 +85,10 @@ const FURTHER_COSTS: [CostColumn; 9] = [
 fn summary(record: &Record) -> String {
     let mut table = Table::new(&["run", "figure", "statistic", "unit", "value"]);
     let mut add = |figure: &str, statistic: &str, unit: &str, value: Option<f64>| {
-        table.row(&[text(&record.run), text(figure), text(statistic), text(unit), optional(value)]);
+        table.row(&[text(&record.run.name), text(figure), text(statistic), text(unit), optional(value)]);
     };
     for (name, get) in BOOKS {
-        add("delivery", name, "messages", Some(get(&record.delivery) as f64));
+        add("delivery", name, "messages", Some(get(&record.delivery.messages) as f64));
     }
     if let Some(requests) = &record.requests {
         for (name, value) in request_counts(requests) {
@@ -92,10 +97,10 @@ fn summary(record: &Record) -> String {
         add("requests", "answered_rate", "requests/s", Some(requests.answered_per_s));
         for group in &requests.by_group {
             let figure = format!("requests of {}", group.name);
-            add(&figure, "sent", "requests", Some(group.books.sent as f64));
-            add(&figure, "answered", "requests", Some(group.books.answered as f64));
-            add(&figure, "round_trip_p50", "us", group.round_trip_us.as_ref().and_then(|summary| summary.p50));
-            add(&figure, "round_trip_p99", "us", group.round_trip_us.as_ref().and_then(|summary| summary.p99));
+            add(&figure, "sent", "requests", Some(group.outcomes.sent as f64));
+            add(&figure, "answered", "requests", Some(group.outcomes.answered as f64));
+            add(&figure, "round_trip_p50", "us", upper(&group.round_trip).and_then(|summary| summary.p50));
+            add(&figure, "round_trip_p99", "us", upper(&group.round_trip).and_then(|summary| summary.p99));
         }
     }
     for distribution in distributions(record) {
@@ -123,7 +128,7 @@ fn summary(record: &Record) -> String {
     add("system", "cpu_per_million", "s", record.cost.system_cpu_s_per_million);
     add("generator", "cpu_per_million", "s", record.cost.generator_cpu_s_per_million);
     add("system", "memory_per_connection", "bytes", record.cost.system_bytes_per_connection);
-    if let Some(limits) = &record.resources.limits {
+    if let Some(limits) = &record.cost.limits {
         for (name, unit, value) in [
             ("periods", "periods", limits.periods.map(|value| value as f64)),
             ("throttled", "periods", limits.throttled_periods.map(|value| value as f64)),
@@ -134,7 +139,7 @@ fn summary(record: &Record) -> String {
             add("limits", name, unit, value);
         }
     }
-    if let Some(host) = &record.resources.host {
+    if let Some(host) = &record.cost.host {
         for (name, unit, value) in [
             ("cores", "cores", host.cores),
             ("peak_used", "bytes", host.peak_used_bytes.map(|value| value as f64)),
@@ -150,7 +155,7 @@ fn summary(record: &Record) -> String {
 
 /// Counts of requests with their names in the record; those of responders behind `responder_`.
 fn request_counts(requests: &RequestFigures) -> [(&'static str, u64); 19] {
-    let (books, done) = (&requests.books, &requests.responses);
+    let (books, done) = (&requests.outcomes, &requests.responses);
     [
         ("requesters", requests.requesters),
         ("responders", requests.responders),
@@ -181,10 +186,10 @@ fn by_type(record: &Record) -> String {
         names.extend(summary_names(key));
     }
     let mut table = Table::new(&names);
-    for row in &record.by_type {
+    for row in &record.tables.by_type {
         let mut fields = vec![text(&row.name), row.devices.to_string(), optional(row.availability)];
         fields.extend(BOOKS.iter().map(|(_, get)| get(&row.delivery).to_string()));
-        for summary in [&row.latency_us, &row.service_latency_us, &row.backpressure_us] {
+        for summary in [upper(&row.latency), upper(&row.service_latency), row.backpressure.as_ref()] {
             fields.extend(summary_fields(summary));
         }
         table.row(&fields);
@@ -199,7 +204,7 @@ fn by_pair(record: &Record) -> String {
             .to_vec();
     names.extend(summary_names("latency_us"));
     let mut table = Table::new(&names);
-    for row in &record.by_pair {
+    for row in &record.tables.by_pair {
         let mut fields = vec![
             text(&row.publisher_node),
             text(&row.subscriber_node),
@@ -208,7 +213,7 @@ fn by_pair(record: &Record) -> String {
             row.lost.to_string(),
             row.clock_bound_us.map(|bound| bound.to_string()).unwrap_or_default(),
         ];
-        fields.extend(summary_fields(&row.latency_us));
+        fields.extend(summary_fields(upper(&row.latency)));
         table.row(&fields);
     }
     table.text
@@ -229,7 +234,7 @@ fn series(record: &Record) -> String {
         "max_us",
         "max_lag_us",
     ]);
-    for row in &record.series {
+    for row in &record.tables.series {
         table.row(&[
             row.t_s.to_string(),
             row.width_s.to_string(),
@@ -237,12 +242,12 @@ fn series(record: &Record) -> String {
             row.sent.to_string(),
             row.delivered.to_string(),
             row.delivered_bytes.to_string(),
-            optional(row.p50_us),
-            optional(row.p50_width_s),
-            optional(row.p99_us),
-            optional(row.p99_width_s),
-            optional(row.max_us),
-            optional(row.max_lag_us),
+            optional(row.latency.upper.p50_us),
+            optional(row.latency.upper.p50_width_s),
+            optional(row.latency.upper.p99_us),
+            optional(row.latency.upper.p99_width_s),
+            optional(row.latency.upper.max_us),
+            optional(row.max_scheduler_lag_us),
         ]);
     }
     table.text
@@ -264,7 +269,7 @@ fn resources(record: &Record) -> String {
         "generator_cores",
         "generator_rss_bytes",
     ]);
-    for row in &record.resource_series {
+    for row in &record.tables.resource_series {
         table.row(&[
             row.t_s.to_string(),
             optional(row.system_cores),
@@ -286,7 +291,7 @@ fn resources(record: &Record) -> String {
 
 fn curve(record: &Record) -> String {
     let mut table = Table::new(&["curve", "samples", "fraction", "value_us"]);
-    for curve in &record.curves {
+    for curve in &record.tables.curves {
         for (fraction, value_us) in &curve.points {
             table.row(&[text(&curve.name), curve.count.to_string(), fraction.to_string(), value_us.to_string()]);
         }
@@ -301,9 +306,9 @@ fn summary_names(key: &str) -> impl Iterator<Item = String> {
         .chain(STATISTICS.iter().map(move |statistic| format!("{stem}_{}_us", statistic.name.replace('.', ""))))
 }
 
-fn summary_fields(summary: &Option<Summary>) -> Vec<String> {
-    let mut fields = vec![optional(summary.as_ref().map(|summary| summary.count))];
-    fields.extend(STATISTICS.iter().map(|statistic| optional(summary.as_ref().and_then(statistic.get))));
+fn summary_fields(summary: Option<&Summary>) -> Vec<String> {
+    let mut fields = vec![optional(summary.map(|summary| summary.count))];
+    fields.extend(STATISTICS.iter().map(|statistic| optional(summary.and_then(statistic.get))));
     fields
 }
 
@@ -324,7 +329,7 @@ impl Table {
 }
 
 /// A text field, quoted where RFC 4180 asks for it.
-fn text(value: &str) -> String {
+pub(crate) fn text(value: &str) -> String {
     if value.contains(['"', ',', '\n', '\r']) {
         return format!("\"{}\"", value.replace('"', "\"\""));
     }
@@ -348,7 +353,7 @@ mod tests {
             let text = (table.render)(&record);
             let fields = text.lines().next().unwrap().split(',').count();
             // The sample crossed no link; the tests beside this crate have a run that did.
-            let is_of_links = ["efficiency.csv", "residence.csv"].contains(&table.file);
+            let is_of_links = ["efficiency.csv", "latency_breakdown.csv"].contains(&table.file);
             assert_eq!(text.lines().count() > 1, !is_of_links, "{}", table.file);
             assert!(text.lines().all(|line| line.split(',').count() == fields), "{}", table.file);
         }
@@ -357,7 +362,7 @@ mod tests {
     #[test]
     fn what_was_not_measured_is_an_empty_field() {
         let mut record = sample::record();
-        record.latency_us = None;
+        record.latency.total = None;
         let text = summary(&record);
         assert!(text.contains(",latency,p99,us,\n"), "{text}");
         assert!(text.contains(",delivery,lost,messages,0\n"), "{text}");

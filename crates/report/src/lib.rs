@@ -12,5 +12,6 @@ pub mod html;
 pub mod markdown;
 pub mod numbers;
 pub mod plot;
+pub mod table;
 pub mod terminal;
 pub mod words;

@@ -4,6 +4,7 @@ mod experiment;
 mod faults;
 
 use pubmark_record::comparison::Comparison;
+use pubmark_record::latency::upper;
 use pubmark_record::record::Record;
 use pubmark_record::warnings::warnings;
 
@@ -14,7 +15,7 @@ pub use experiment::{capacity, experiment};
 
 /// The page of a run.
 pub fn run(record: &Record) -> String {
-    let mut text = format!("# {}\n\n", escaped(&record.run));
+    let mut text = format!("# {}\n\n", escaped(&record.run.name));
     text.push_str(&format!("- **Workload:** {}\n", escaped(&words::workload(record))));
     text.push_str(&format!("- **System:** {}\n", escaped(&words::system(record))));
     for fact in words::system_facts(&record.system) {
@@ -23,17 +24,17 @@ pub fn run(record: &Record) -> String {
     text.push_str(&format!(
         "- **Run:** {}, started {}\n",
         escaped(&words::phases(record)),
-        escaped(&record.started_at)
+        escaped(&record.run.started_at)
     ));
-    text.push_str(&format!("- **Command:** `{}`\n", words::command_line(&record.command).replace('`', "'")));
+    text.push_str(&format!("- **Command:** `{}`\n", words::command_line(&record.run.command).replace('`', "'")));
     verdict(&mut text, record);
     delivery(&mut text, record);
     requests(&mut text, record);
     faults::section(&mut text, record);
     latencies(&mut text, record);
-    residence(&mut text, record);
+    latency_breakdown(&mut text, record);
     cost(&mut text, record);
-    if let Some(figures) = &record.efficiency {
+    if let Some(figures) = &record.cost.efficiency {
         let how = words::how_efficiency_is_counted(figures);
         text.push_str(&format!(
             "\n## Protocol efficiency\n\n{}. {how}\n",
@@ -47,9 +48,9 @@ pub fn run(record: &Record) -> String {
 }
 
 fn connecting(text: &mut String, record: &Record) {
-    let Some(figures) = &record.tls else { return };
+    let Some(figures) = &record.connections.tls else { return };
     text.push_str(&format!("\n## TLS\n\n{}.\n", words::capitalised(&words::tls(figures))));
-    if let Some(opening) = &figures.opening_us {
+    if let Some(opening) = &figures.opening {
         text.push_str(&format!("\nThe protocol's opening after it: {}.\n", words::middle_and_largest(opening)));
     }
     if let Some(ramps) = words::ramp_ups(&record.connections) {
@@ -107,7 +108,7 @@ fn verdict(text: &mut String, record: &Record) {
         .checks
         .iter()
         .map(|check| {
-            vec![escaped(&check.code), escaped(&check.name), verdict_word(check.status).into(), escaped(&check.finding)]
+            vec![escaped(&check.code), escaped(&check.name), verdict_word(check.status).into(), escaped(&check.text)]
         })
         .collect();
     table_of_words(text, &["code", "check", "result", "finding"].map(String::from), &rows);
@@ -115,7 +116,7 @@ fn verdict(text: &mut String, record: &Record) {
 
 fn delivery(text: &mut String, record: &Record) {
     text.push_str("\n## Messages\n\n");
-    let books = &record.delivery;
+    let books = &record.delivery.messages;
     let mut rows: Vec<Vec<String>> = Vec::new();
     let mut add = |name: &str, value: u64, of: u64| rows.push(vec![name.into(), count(value), share(value, of)]);
     add("offered", books.offered, books.offered);
@@ -130,7 +131,7 @@ fn delivery(text: &mut String, record: &Record) {
 fn requests(text: &mut String, record: &Record) {
     let (Some(requests), Some(parties)) = (&record.requests, words::parties(record)) else { return };
     text.push_str(&format!("\n## Requests\n\n{}.\n\n", words::capitalised(&parties)));
-    let books = &requests.books;
+    let books = &requests.outcomes;
     let mut rows: Vec<Vec<String>> = Vec::new();
     let mut add = |name: &str, value: u64, of: u64| rows.push(vec![name.into(), count(value), share(value, of)]);
     add("sent", books.sent, books.sent);
@@ -149,11 +150,11 @@ fn requests(text: &mut String, record: &Record) {
         .by_group
         .iter()
         .map(|group| {
-            let round_trip = group.round_trip_us.as_ref();
+            let round_trip = upper(&group.round_trip);
             vec![
                 escaped(&group.name),
-                count(group.books.sent),
-                share(group.books.answered, group.books.sent),
+                count(group.outcomes.sent),
+                share(group.outcomes.answered, group.outcomes.sent),
                 unit.number(round_trip.and_then(|summary| summary.p50)),
                 unit.number(round_trip.and_then(|summary| summary.p99)),
                 unit.number(round_trip.map(|summary| summary.max)),
@@ -182,11 +183,11 @@ fn latencies(text: &mut String, record: &Record) {
     table(text, &header, &rows);
 }
 
-fn residence(text: &mut String, record: &Record) {
-    let Some(figures) = &record.residence else { return };
-    let (unit, columns) = (words::residence_unit(figures), words::residence_columns(figures));
+fn latency_breakdown(text: &mut String, record: &Record) {
+    let Some(figures) = &record.latency.breakdown else { return };
+    let (unit, columns) = (words::breakdown_unit(figures), words::breakdown_columns(figures));
     text.push_str(&format!("\n## Where the time went, {}\n\n", unit.symbol()));
-    text.push_str(&format!("{}\n\n", words::sentence(&words::residence(figures))));
+    text.push_str(&format!("{}\n\n", words::sentence(&words::latency_breakdown(figures))));
     let mut header = vec!["devices, p50 / p99".to_string()];
     header.extend(columns.iter().map(|(_, name)| (*name).to_string()).chain(["whole".to_string()]));
     let rows: Vec<Vec<String>> = figures
@@ -194,7 +195,7 @@ fn residence(text: &mut String, record: &Record) {
         .iter()
         .map(|row| {
             let parts = row.parts.in_order();
-            let shown = columns.iter().map(|(place, _)| parts[*place]).chain([row.parts.whole_us.as_ref()]);
+            let shown = columns.iter().map(|(place, _)| parts[*place]).chain([upper(&row.parts.whole)]);
             let both = shown.map(|part| {
                 let number = |value: Option<f64>| unit.number(value);
                 format!("{} / {}", number(part.and_then(|part| part.p50)), number(part.and_then(|part| part.p99)))
@@ -207,7 +208,7 @@ fn residence(text: &mut String, record: &Record) {
 
 /// The unit of a record's tables of latencies.
 pub(crate) fn unit_of(record: &Record) -> TimeUnit {
-    let typical = record.latency_us.as_ref().map_or(0.0, |latency| latency.p99.unwrap_or(latency.max));
+    let typical = upper(&record.latency.total).map_or(0.0, |latency| latency.p99.unwrap_or(latency.max));
     TimeUnit::for_value(typical)
 }
 
@@ -240,22 +241,23 @@ fn cost(text: &mut String, record: &Record) {
     if let Some(effect) = words::limit_effect(record) {
         text.push_str(&format!("\nIts limits were {effect}.\n"));
     }
-    if let Some(host) = &record.resources.host {
+    if let Some(host) = &record.cost.host {
         text.push_str(&format!("\nIts whole machine: {}.\n", words::host(host)));
     }
 }
 
 fn types(text: &mut String, record: &Record) {
-    if record.by_type.is_empty() {
+    if record.tables.by_type.is_empty() {
         return;
     }
     let unit = unit_of(record);
     text.push_str(&format!("\n## By device type, latency in {}\n\n", unit.symbol()));
     let rows: Vec<Vec<String>> = record
+        .tables
         .by_type
         .iter()
         .map(|row| {
-            let latency = row.latency_us.as_ref();
+            let latency = upper(&row.latency);
             vec![
                 escaped(&row.name),
                 count(row.devices),
@@ -285,10 +287,10 @@ fn notes(text: &mut String, record: &Record) {
             words::sentence(&escaped(&warning.hint))
         ));
     }
-    if !record.deviations.is_empty() {
+    if !record.settings.deviations.is_empty() {
         text.push_str("\n## Deviations\n\n");
     }
-    for deviation in &record.deviations {
+    for deviation in &record.settings.deviations {
         text.push_str(&format!("- **{}**: {}\n", escaped(&deviation.name), escaped(&deviation.detail)));
     }
 }
@@ -313,7 +315,7 @@ fn aligned_table(text: &mut String, header: &[String], rows: &[Vec<String>], fur
 }
 
 /// Text that is not ours: on one line, without what Markdown or HTML would read as its own.
-fn escaped(text: &str) -> String {
+pub(crate) fn escaped(text: &str) -> String {
     let mut safe = String::with_capacity(text.len());
     for letter in text.chars() {
         match letter {

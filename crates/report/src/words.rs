@@ -4,12 +4,13 @@ mod connecting;
 mod efficiency;
 mod facts;
 mod faults;
+mod latency_breakdown;
 mod links;
 mod nodes;
 mod requests;
-mod residence;
 mod shared;
 
+use pubmark_record::latency::upper;
 use pubmark_record::record::{Delivery, Record, Status, Summary, VerdictStatus};
 
 use crate::numbers::{count, counted, significant};
@@ -18,10 +19,10 @@ pub use connecting::*;
 pub use efficiency::*;
 pub use facts::*;
 pub use faults::*;
+pub use latency_breakdown::*;
 pub use links::*;
 pub use nodes::*;
 pub use requests::*;
-pub use residence::*;
 pub use shared::*;
 
 /// The verdict in one word.
@@ -37,10 +38,10 @@ pub fn verdict_word(status: VerdictStatus) -> &'static str {
 pub fn valid_because(record: &Record) -> String {
     let mut parts = vec![format!("{} checks passed", record.verdict.checks.len())];
     let p99 = |summary: &Option<Summary>| summary.as_ref().and_then(|summary| summary.p99);
-    if let Some(lag) = p99(&record.scheduler_lag_us) {
+    if let Some(lag) = p99(&record.latency.scheduler_lag) {
         parts.push(format!("scheduler lag p99 {}", crate::numbers::time(Some(lag))));
     }
-    if let Some(lateness) = p99(&record.receive_lateness_us) {
+    if let Some(lateness) = p99(&record.latency.receive_lateness) {
         parts.push(format!("receive lateness p99 {}", crate::numbers::time(Some(lateness))));
     }
     parts.join(", ")
@@ -58,7 +59,7 @@ pub fn workload(record: &Record) -> String {
         counted(workload.subscribers, "subscriber", "subscribers"),
         counted(workload.topics, "topic", "topics"),
         significant(record.throughput.offered_per_s),
-        if workload.qos.is_empty() { String::new() } else { format!(", {}", workload.qos.join(", ")) },
+        if workload.qos.is_empty() { String::new() } else { format!(", {}", workload.levels().join(", ")) },
     )
 }
 
@@ -69,7 +70,7 @@ pub fn system(record: &Record) -> String {
     let profile = system.profile.as_ref().map_or_else(String::new, |profile| format!(", {profile} profile"));
     let tls = if record.settings.tls { " over TLS" } else { "" };
     let caution = if system.ranked { "" } else { ": a demonstration, not a result to quote" };
-    format!("{name}{profile}, {}{tls} at {}{caution}", record.protocols(), system.endpoint)
+    format!("{name}{profile}, {}{tls} at {}{caution}", record.protocol.to_string(), system.endpoint)
 }
 
 /// Phases with their lengths, seed and schedule.
@@ -83,10 +84,10 @@ pub fn phases(record: &Record) -> String {
         record.workload.seed,
         record.workload.schedule_hash.get(..12).unwrap_or(&record.workload.schedule_hash)
     );
-    if settings.repetitions > 1 {
-        text.push_str(&format!("; repetition {} of {}", settings.repetition, settings.repetitions));
+    if record.run.repetitions > 1 {
+        text.push_str(&format!("; repetition {} of {}", record.run.repetition, record.run.repetitions));
     }
-    if record.status == Status::Interrupted {
+    if record.run.status == Status::Interrupted {
         text.push_str("; interrupted");
     }
     text
@@ -140,16 +141,16 @@ pub fn further_counts(books: &Delivery) -> Vec<Outcome> {
 /// Counts that only some workloads or protocols have: wills, reactions, what clients filtered.
 pub fn particular_counts(record: &Record) -> Vec<Outcome> {
     let mut counts = Vec::new();
-    if let Some(wills) = record.wills {
+    if let Some(wills) = record.connections.wills {
         counts.push(outcome("wills due", "connections with a will that ended without a goodbye", wills.due));
         counts.push(outcome("wills heard", "wills that arrived, once for each subscription", wills.delivered));
     }
-    if let Some(reactions) = &record.reactions {
+    if let Some(reactions) = &record.delivery.reactions {
         counts.push(outcome("scheduled", "of those offered, by a schedule", reactions.scheduled));
         counts.push(outcome("triggered", "of those offered, in reaction to a delivery", reactions.triggered));
         counts.push(outcome("starved", "reactions without their trigger, which did not arrive", reactions.starved));
     }
-    if let Some(filtered) = record.filtered {
+    if let Some(filtered) = record.delivery.filtered {
         counts.push(outcome("withheld", "sent, kept back by publishers: nobody had asked for them", filtered.withheld));
         counts.push(outcome("passed over", "arrived, chosen by no filter of their subscriber", filtered.passed_over));
     }
@@ -175,25 +176,30 @@ pub struct Distribution<'a> {
 /// The distributions of a record, in the order in which they are shown.
 pub fn distributions(record: &Record) -> Vec<Distribution<'_>> {
     let mut distributions = vec![
-        distribution("latency", "latency", "due → delivery", &record.latency_us),
-        distribution("service latency", "service_latency", "write start → delivery", &record.service_latency_us),
-        distribution("back-pressure wait", "backpressure", "ready → written: the system's", &record.backpressure_us),
-        distribution("scheduler lag", "scheduler_lag", "due → ready: ours", &record.scheduler_lag_us),
+        distribution("latency", "latency", "due → delivery", upper(&record.latency.total)),
+        distribution("service latency", "service_latency", "write start → delivery", upper(&record.latency.service)),
+        distribution(
+            "back-pressure wait",
+            "backpressure",
+            "ready → written: the system's",
+            record.latency.backpressure.as_ref(),
+        ),
+        distribution("scheduler lag", "scheduler_lag", "due → ready: ours", record.latency.scheduler_lag.as_ref()),
         distribution(
             "receive lateness",
             "receive_lateness",
             "arrival → our read, upper bound: ours",
-            &record.receive_lateness_us,
+            record.latency.receive_lateness.as_ref(),
         ),
         distribution(
             "kernel receive lateness",
             "kernel_receive_lateness",
             "kernel's receive stamp → our read: ours",
-            &record.kernel_receive_lateness_us,
+            record.latency.kernel_receive_lateness.as_ref(),
         ),
     ];
-    if let Some(reactions) = &record.reactions {
-        let chain = distribution("chain latency", "chain_latency", CHAIN, &reactions.chain_latency_us);
+    if let Some(reactions) = &record.delivery.reactions {
+        let chain = distribution("chain latency", "chain_latency", CHAIN, upper(&reactions.chain_latency));
         distributions.insert(2, chain);
     }
     distributions.extend(request_distributions(record));
@@ -207,9 +213,9 @@ fn distribution<'a>(
     name: &'static str,
     key: &'static str,
     meaning: &'static str,
-    summary: &'a Option<Summary>,
+    summary: Option<&'a Summary>,
 ) -> Distribution<'a> {
-    Distribution { name, key, meaning, summary: summary.as_ref() }
+    Distribution { name, key, meaning, summary }
 }
 
 /// A statistic of a distribution.

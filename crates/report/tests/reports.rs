@@ -179,7 +179,7 @@ fn texts_of_the_system_are_escaped() {
 #[test]
 fn a_page_of_ten_minutes_and_541_devices_is_small_and_quick() {
     let record = fixtures::factory();
-    assert_eq!((record.series.len(), record.by_type.len()), (600, 19));
+    assert_eq!((record.tables.series.len(), record.tables.by_type.len()), (600, 19));
     let start = Instant::now();
     let page = html::run(&record);
     let took = start.elapsed();
@@ -191,7 +191,7 @@ fn a_page_of_ten_minutes_and_541_devices_is_small_and_quick() {
 #[test]
 fn the_script_is_small_and_the_page_is_complete_without_it() {
     let mut limited = fixtures::limited();
-    limited.residence = fixtures::linked().residence;
+    limited.latency.breakdown = fixtures::linked().latency.breakdown;
     let page = html::run(&limited);
     let script = page.split("<script>").nth(1).unwrap().split("</script>").next().unwrap();
     assert!(script.len() <= 4_096, "{} bytes", script.len());

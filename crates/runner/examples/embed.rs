@@ -22,9 +22,9 @@ fn main() -> Result<(), RunError> {
     let outcome = spec.prepare(&Host::with_program(program))?.run(&mut Phases)?;
 
     let record = &outcome.record;
-    match record.latency_us.as_ref().and_then(|latency| latency.p99) {
-        Some(p99) => println!("p99 {:.3} ms of {} deliveries", p99 / 1e3, record.delivery.delivered),
-        None => println!("p99 — : {} deliveries are too few", record.delivery.delivered),
+    match record.latency.total.as_ref().and_then(|latency| latency.upper.p99) {
+        Some(p99) => println!("p99 {:.3} ms of {} deliveries", p99 / 1e3, record.delivery.messages.delivered),
+        None => println!("p99 — : {} deliveries are too few", record.delivery.messages.delivered),
     }
     println!("{:?}", record.verdict.status);
     Ok(())

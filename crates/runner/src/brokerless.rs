@@ -7,7 +7,7 @@ use pubmark_model::fleet::Fleet;
 use pubmark_model::workload::Workload;
 use pubmark_protocol::capabilities::Capabilities;
 use pubmark_protocol::endpoint::Endpoint;
-use pubmark_record::record::{Deviation, SystemInfo};
+use pubmark_record::record::{BackEndKind, Deviation, SystemInfo};
 use pubmark_systems::definition::{Change, Meet};
 use pubmark_systems::{Definition, ports};
 
@@ -131,7 +131,7 @@ pub fn info(definition: &Definition, profile: &str, places: &Places) -> SystemIn
     SystemInfo {
         name: definition.name.clone(),
         version: None,
-        back_end: "brokerless".to_owned(),
+        back_end: BackEndKind::Brokerless,
         profile: Some(profile.to_owned()),
         endpoint: places.endpoints().first().map(|place| place.shown.clone()).unwrap_or_default(),
         ranked: definition.ranked,

@@ -8,11 +8,10 @@ use pubmark_engine::run::Phase;
 use pubmark_model::fault::{FaultKind, Occurrence};
 use pubmark_model::workload::Workload;
 use pubmark_protocol::clock;
-use pubmark_record::record::SystemEnd;
+use pubmark_record::record::{BackEndKind, SystemEnd};
 use pubmark_systems::end_watch::EndWatch;
 use pubmark_systems::running::RunningSystem;
 
-use crate::recording::EXTERNAL;
 use crate::target::Target;
 
 /// A process that dies closes its connections first: its clients may give up this long before its end can be seen.
@@ -48,7 +47,7 @@ impl Life {
             is_broken: faults.iter().any(ends),
             ended_ns: None,
             // Where connections are broken on purpose, a lost one says nothing.
-            is_external: target.info.back_end == EXTERNAL && faults.is_empty(),
+            is_external: target.info.back_end == BackEndKind::External && faults.is_empty(),
             alone_since_ns: None,
             is_refused: false,
         }

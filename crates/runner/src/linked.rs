@@ -22,7 +22,7 @@ use pubmark_model::workload::Workload;
 use pubmark_protocol::network;
 use pubmark_record::distribution;
 use pubmark_record::efficiency::PacketCounts;
-use pubmark_record::links::{LinkCheck, LinkDirection, LinkFigures, LinkGroup, LinkTraffic};
+use pubmark_record::links::{LinkBackEnd, LinkCheck, LinkDirection, LinkFigures, LinkGroup, LinkTraffic};
 
 use crate::error::{ErrorKind, RunError};
 use crate::nodes;
@@ -306,12 +306,12 @@ impl Linked {
         let overflowed: u64 = all.map(|counters| counters.overflowed.packets).sum();
         let strays = &end.snapshot.strays;
         let figures = LinkFigures {
-            back_end: if emulated { "user space" } else { "kernel netem" }.to_owned(),
+            back_end: if emulated { LinkBackEnd::UserSpace } else { LinkBackEnd::KernelNetem },
             realtime: end.snapshot.realtime,
             congestion_control: self.congestion_control.clone(),
             groups: (0..links.len()).map(group).collect(),
             differences: if emulated { vec![] } else { differences(&links) },
-            lateness_us: distribution::summary(&times(&after.lateness.since(&before.lateness))),
+            lateness: distribution::summary(&times(&after.lateness.since(&before.lateness))),
             cpu_s: emulated.then(|| (after.cpu_ns - before.cpu_ns) as f64 / 1e9),
             queue_drops: end.unasked_drops() - overflowed,
             overflowed: emulated.then_some(overflowed),
@@ -383,7 +383,7 @@ fn check(found: &verify::Check) -> LinkCheck {
         Outcome::Missed => (measured, Some(false)),
         Outcome::Unverified(why) => (why.clone(), None),
     };
-    LinkCheck { name, asked, measured, kept }
+    LinkCheck { name, asked, measured, as_asked: kept }
 }
 
 fn traffic(counters: &Counters) -> LinkTraffic {

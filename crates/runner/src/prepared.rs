@@ -33,12 +33,12 @@ use crate::cluster::{Joined, Observed};
 use crate::error::{ErrorKind, RunError};
 use crate::faults::{self, Conductor};
 use crate::host::Host;
+use crate::latency_breakdown;
 use crate::life::Life;
 use crate::linked::Linked;
 use crate::nodes;
 use crate::observer::RunObserver;
 use crate::recording::{self, Surroundings};
-use crate::residence;
 use crate::sampling::{Sampled, Sampling};
 use crate::spec::RunSpec;
 use crate::target::{Target, Wanted};
@@ -177,15 +177,15 @@ impl PreparedRun {
         let sampling = self.followed();
         // Where several nodes have networks, one number of a network means several.
         let seen = carried.seen.as_ref().filter(|_| self.spec.node_count() == 1);
-        let residence =
-            seen.map(|seen| residence::figures(workload, fleet, &networks, sampling, &crossed.followed, seen));
-        recording::add_links(&mut measured.record, carried, residence);
+        let breakdown =
+            seen.map(|seen| latency_breakdown::figures(workload, fleet, &networks, sampling, &crossed.followed, seen));
+        recording::add_links(&mut measured.record, carried, breakdown);
         Ok(measured)
     }
 
     /// Messages that are followed on their way.
     fn followed(&self) -> sampling::Sampling {
-        residence::sampling(&self.workload, &self.fleet, self.spec.window.duration.as_secs_f64())
+        latency_breakdown::sampling(&self.workload, &self.fleet, self.spec.window.duration.as_secs_f64())
     }
 
     /// The same where the system is to run; with what it takes to say what crossed the links.
@@ -202,7 +202,7 @@ impl PreparedRun {
         let started = Workers::default();
         let launcher = self.launcher(&plan, linked, &started);
         if let (Some(linked), Some(sampling)) = (linked, plan.follows) {
-            linked.follow(residence::orders(&plan, sampling));
+            linked.follow(latency_breakdown::orders(&plan, sampling));
         }
         let mut environment = environment::read();
         let sampling = Sampling::start(
@@ -334,7 +334,7 @@ impl PreparedRun {
                 schedule: self.schedule.clone(),
                 system: target.info.clone(),
                 deviations: target.deviations.clone(),
-                resources,
+                cost: resources,
                 resource_series: rows,
                 drain_wait_ns,
                 environment,

@@ -1,6 +1,6 @@
 //! From what the engine found out to a record.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::time::{Duration, SystemTime};
 
@@ -10,22 +10,25 @@ use pubmark_engine::sections;
 use pubmark_model::qos::Qos;
 use pubmark_model::schedule::Summary;
 use pubmark_model::workload;
-use pubmark_record::cost::{Cost, ResourceRow, Resources};
+use pubmark_record::conditions::RunConditions;
+use pubmark_record::cost::{Cost, ResourceRow};
 use pubmark_record::distribution;
 use pubmark_record::faults::FaultFigures;
+use pubmark_record::latency_breakdown::LatencyBreakdown;
 use pubmark_record::nodes::NodeRow;
 use pubmark_record::record::{
-    Deviation, Environment, FilteredCounts, ReactionCounts, Record, SCHEMA_VERSION, Settings, Status, SystemEnd,
-    SystemInfo, Verdict, VerdictStatus, WillCounts, WorkloadInfo,
+    BackEndKind, DeliveryFigures, Deviation, Environment, FilteredCounts, LatencyFigures, LeftAtEnd, ProtocolInfo,
+    ReactionCounts, Record, RunInfo, SCHEMA_VERSION, SentMeans, Settings, Status, SystemEnd, SystemInfo, Verdict,
+    WorkloadInfo,
 };
-use pubmark_record::residence::ResidenceFigures;
+use pubmark_record::tables::Tables;
 use pubmark_record::time::UtcTime;
-use pubmark_record::verdict::{self, VerdictInput};
+use pubmark_record::verdict;
 use pubmark_systems::awake::Awake;
 
 use crate::command_line;
 use crate::linked::Carried;
-use pubmark_protocol::capabilities::SentMeans;
+use pubmark_protocol::capabilities;
 use pubmark_protocols::Spoken;
 
 /// Everything around the engine's outcome that a record holds.
@@ -43,10 +46,10 @@ pub struct Surroundings {
     /// Differences from what was asked, besides the workload's.
     pub deviations: Vec<Deviation>,
     /// What it cost.
-    pub resources: Resources,
+    pub cost: Cost,
     /// The same over time.
     pub resource_series: Vec<ResourceRow>,
-    /// [`Record::system_drain_wait_ns`].
+    /// [`LeftAtEnd::system_drain_wait_ns`].
     pub drain_wait_ns: Option<u64>,
     /// The machine.
     pub environment: Environment,
@@ -62,102 +65,119 @@ pub struct Surroundings {
 pub fn record(plan: &RunPlan, outcome: &Outcome, mut around: Surroundings) -> Record {
     if plan.on_nodes {
         // This process only led: what made the load is elsewhere.
-        around.resources.generator = crate::nodes::generator(&around.nodes);
+        around.cost.generator = crate::nodes::generator(&around.nodes);
     }
-    let times = &outcome.times;
-    let nodes = around.nodes;
     let publish = &around.spoken.publish.capabilities;
-    let leftovers = if around.system.back_end == EXTERNAL { leftovers(plan, around.spoken) } else { vec![] };
+    let leftovers =
+        if around.system.back_end == BackEndKind::External { leftovers(plan, around.spoken) } else { vec![] };
     Record {
         schema_version: SCHEMA_VERSION,
-        pubmark_version: env!("CARGO_PKG_VERSION").to_owned(),
-        run: around.run,
-        run_id: plan.run_id,
-        started_at: UtcTime::from_unix_seconds(outcome.started_at_ns / 1_000_000_000).rfc3339(),
-        command: command_line::shown(around.command, &plan.workload.secret_parameters),
-        status: if outcome.interrupted { Status::Interrupted } else { Status::Complete },
-        verdict: Verdict { status: VerdictStatus::Valid, reasons: vec![], checks: vec![] },
+        run: RunInfo {
+            name: around.run,
+            id: plan.run_id,
+            repetition: around.repetition,
+            repetitions: around.repetitions,
+            started_at: UtcTime::from_unix_seconds(outcome.started_at_ns / 1_000_000_000).rfc3339(),
+            status: if outcome.interrupted { Status::Interrupted } else { Status::Complete },
+            pubmark_version: env!("CARGO_PKG_VERSION").to_owned(),
+            command: command_line::shown(around.command, &plan.workload.secret_parameters),
+            files: BTreeMap::new(),
+        },
+        verdict: Verdict::default(),
         workload: workload_info(plan, around.schedule),
         system: around.system,
-        protocol: publish.name.to_owned(),
-        subscribe_protocol: around.spoken.second().map(|second| second.capabilities.name.to_owned()),
-        sent_means: sent_means(publish.sent_means).to_owned(),
-        settings: settings(plan, outcome, around.repetition, around.repetitions),
-        deviations: [workload_deviations(plan), around.deviations, own_deviations(plan, outcome), leftovers].concat(),
-        connections: sections::connections(outcome),
-        tls: sections::tls(plan, outcome),
-        granted_qos_lower: outcome.counters.granted_lower,
+        protocol: ProtocolInfo {
+            publish: publish.name.to_owned(),
+            subscribe: around.spoken.subscribe.capabilities.name.to_owned(),
+            sent_means: sent_means(publish.sent_means),
+        },
+        settings: Settings {
+            deviations: [workload_deviations(plan), around.deviations, own_deviations(plan, outcome), leftovers]
+                .concat(),
+            ..settings(plan, outcome)
+        },
+        connections: sections::connections(plan, outcome),
+        delivery: delivery(around.spoken, outcome, around.drain_wait_ns),
+        latency: latency(outcome),
+        throughput: sections::throughput(outcome),
+        cost: cost(around.cost, plan, outcome),
+        requests: outcome.requests.as_ref().map(|requests| requests.figures.clone()),
+        conditions: RunConditions::default(),
+        tables: Tables {
+            by_type: sections::by_type(plan, outcome),
+            lost_workers: crate::nodes::lost_workers(plan, outcome),
+            by_pair: sections::by_pair(outcome, &around.nodes),
+            nodes: around.nodes,
+            series: sections::series(&outcome.series),
+            resource_series: around.resource_series,
+            curves: sections::curves(outcome),
+        },
+        environment: around.environment,
+    }
+}
+
+fn delivery(spoken: Spoken, outcome: &Outcome, drain_wait_ns: Option<u64>) -> DeliveryFigures {
+    DeliveryFigures {
+        messages: outcome.books.delivery,
         too_large: outcome.books.too_large,
         sizes_raised: outcome.books.sizes_raised,
-        resent: outcome.counters.resent,
-        wills: wills(plan, outcome),
+        at_end: LeftAtEnd {
+            socket_unsent_bytes: outcome.unsent_bytes,
+            held_bytes: outcome.held_bytes,
+            system_unsent_bytes: None,
+            system_drain_wait_ns: drain_wait_ns,
+        },
         reactions: outcome.reactions.map(|counted| ReactionCounts {
             scheduled: counted.scheduled,
             triggered: counted.triggered,
             starved: counted.starved,
-            chain_latency_us: distribution::summary(&times.chain),
+            chain_latency: distribution::bounds(&outcome.times.chain),
         }),
-        filtered: filtered(around.spoken, outcome),
-        requests: outcome.requests.as_ref().map(|requests| requests.figures.clone()),
-        links: None,
-        efficiency: sections::efficiency(plan, outcome),
-        residence: None,
-        faults: None,
-        socket_unsent_bytes: outcome.unsent_bytes,
-        held_bytes: outcome.held_bytes,
-        system_unsent_bytes: None,
-        system_drain_wait_ns: around.drain_wait_ns,
-        delivery: outcome.books.delivery,
-        pairs: around.spoken.is_brokerless().then(|| outcome.books.pairs.counts()),
-        latency_us: distribution::summary(&times.latency),
-        service_latency_us: distribution::summary(&times.service_latency),
-        scheduler_lag_us: distribution::summary(&times.scheduler_lag),
-        backpressure_us: distribution::summary(&times.backpressure),
-        receive_lateness_us: distribution::summary(&times.receive_lateness),
-        kernel_receive_lateness_us: distribution::summary(&times.kernel_lateness),
+        filtered: filtered(spoken, outcome),
+        pairs: spoken.is_brokerless().then(|| outcome.books.pairs.counts()),
+    }
+}
+
+fn latency(outcome: &Outcome) -> LatencyFigures {
+    let times = &outcome.times;
+    LatencyFigures {
+        total: distribution::bounds(&times.latency),
+        service: distribution::bounds(&times.service_latency),
         without_write_start: outcome.counters.without_write_start,
-        throughput: sections::throughput(outcome),
-        cost: cost(&around.resources, outcome),
-        resources: around.resources,
-        generator: sections::generator_health(outcome),
-        by_type: sections::by_type(plan, outcome),
-        lost_workers: crate::nodes::lost_workers(plan, outcome),
-        by_pair: sections::by_pair(outcome, &nodes),
-        nodes,
-        series: sections::series(&outcome.series),
-        resource_series: around.resource_series,
-        curves: sections::curves(outcome),
-        files: std::collections::BTreeMap::new(),
-        environment: around.environment,
+        scheduler_lag: distribution::summary(&times.scheduler_lag),
+        backpressure: distribution::summary(&times.backpressure),
+        receive_lateness: distribution::summary(&times.receive_lateness),
+        kernel_receive_lateness: distribution::summary(&times.kernel_lateness),
+        breakdown: None,
     }
 }
 
 /// Judges a record that is complete.
 pub fn judge(record: &mut Record) {
-    record.verdict = verdict::judge(&VerdictInput::of(record));
+    verdict::assess(record);
 }
 
 /// Adds what links carried. The emulator's processor time is told apart from the generator's.
-pub fn add_links(record: &mut Record, carried: Carried, residence: Option<ResidenceFigures>) {
+pub fn add_links(record: &mut Record, carried: Carried, breakdown: Option<LatencyBreakdown>) {
     let Carried { figures: mut links, packets, .. } = carried;
     if let Some(own) = &record.settings.congestion_control {
         links.congestion_control = format!("{own} at clients and {} at the system", links.congestion_control);
     }
-    record.residence = residence.filter(|residence| !residence.rows.is_empty());
-    if let Some(efficiency) = &mut record.efficiency {
+    record.latency.breakdown = breakdown.filter(|breakdown| !breakdown.rows.is_empty());
+    if let Some(efficiency) = &mut record.cost.efficiency {
         packets.into_iter().for_each(|(group, window, set_up)| efficiency.count(&group, window, set_up));
     }
-    if let Some(usage) = record.resources.generator.as_mut().filter(|usage| usage.cpu_seconds > 0.0) {
+    if let Some(usage) = record.cost.generator.as_mut().filter(|usage| usage.cpu_seconds > 0.0) {
         let own = (usage.cpu_seconds - links.cpu_s.unwrap_or(0.0)).max(0.0);
         usage.cores *= own / usage.cpu_seconds;
         usage.cpu_seconds = own;
     }
-    record.links = Some(links);
+    record.conditions.links = Some(links);
 }
 
 /// Adds what the system's kernel still held for clients when the drain was over.
 pub fn add_held(record: &mut Record, bytes: Option<u64>) {
-    record.system_unsent_bytes = bytes;
+    record.delivery.at_end.system_unsent_bytes = bytes;
 }
 
 /// Adds how the system ended, if it did.
@@ -167,7 +187,7 @@ pub fn add_end(record: &mut Record, end: Option<SystemEnd>) {
 
 /// Adds what faults came to.
 pub fn add_faults(record: &mut Record, faults: FaultFigures) {
-    record.faults = Some(faults);
+    record.conditions.faults = Some(faults);
 }
 
 fn workload_info(plan: &RunPlan, schedule: Summary) -> WorkloadInfo {
@@ -175,7 +195,7 @@ fn workload_info(plan: &RunPlan, schedule: Summary) -> WorkloadInfo {
     let levels: BTreeSet<Qos> = workload.devices.iter().map(|group| group.qos).collect();
     WorkloadInfo {
         name: workload.name.clone(),
-        variant: workload.variant.as_str().to_owned(),
+        variant: workload.variant,
         scale: workload.scale,
         seed: plan.seed,
         schedule_hash: schedule.hash,
@@ -184,13 +204,8 @@ fn workload_info(plan: &RunPlan, schedule: Summary) -> WorkloadInfo {
         subscribers: plan.fleet.subscribers().len() as u64,
         topics: plan.fleet.topic_count(workload) as u64,
         source: workload.source.clone(),
-        qos: levels.into_iter().map(qos_word).collect(),
+        qos: levels.into_iter().collect(),
     }
-}
-
-fn wills(plan: &RunPlan, outcome: &Outcome) -> Option<WillCounts> {
-    let left = plan.workload.devices.iter().any(|group| group.will.is_some());
-    left.then_some(WillCounts { due: outcome.counters.wills_due, delivered: outcome.counters.wills })
 }
 
 fn filtered(spoken: Spoken, outcome: &Outcome) -> Option<FilteredCounts> {
@@ -204,32 +219,26 @@ fn filtered(spoken: Spoken, outcome: &Outcome) -> Option<FilteredCounts> {
 /// each of twenty.
 const FEWEST_CONNECTIONS: u64 = 100;
 
-/// Cost per message and per connection, where both parts were measured.
-fn cost(resources: &Resources, outcome: &Outcome) -> Cost {
+/// With cost per message and per connection, where both parts were measured, with our threads and the efficiency.
+fn cost(measured: Cost, plan: &RunPlan, outcome: &Outcome) -> Cost {
     let delivered = outcome.books.delivery.delivered;
     let per_million = |cpu_seconds: f64| (delivered > 0).then(|| cpu_seconds * 1e6 / delivered as f64);
-    let connections = sections::connections(outcome).established;
-    let grown = resources
+    let connections = outcome.counters.established;
+    let grown = measured
         .system
         .and_then(|usage| Some(usage.peak_rss_bytes.saturating_sub(usage.idle_rss_bytes?)))
         .filter(|_| connections >= FEWEST_CONNECTIONS);
     Cost {
-        system_cpu_s_per_million: resources.system.and_then(|usage| per_million(usage.cpu_seconds)),
-        generator_cpu_s_per_million: resources.generator.and_then(|usage| per_million(usage.cpu_seconds)),
+        system_cpu_s_per_million: measured.system.and_then(|usage| per_million(usage.cpu_seconds)),
+        generator_cpu_s_per_million: measured.generator.and_then(|usage| per_million(usage.cpu_seconds)),
         system_bytes_per_connection: grown.map(|bytes| bytes as f64 / connections as f64),
+        threads: sections::threads(outcome),
+        efficiency: sections::efficiency(plan, outcome),
+        ..measured
     }
 }
 
-fn qos_word(qos: Qos) -> String {
-    match qos {
-        Qos::BestEffort => "best-effort",
-        Qos::AtLeastOnce => "at-least-once",
-        Qos::ExactlyOnce => "exactly-once",
-    }
-    .to_owned()
-}
-
-fn settings(plan: &RunPlan, outcome: &Outcome, repetition: u32, repetitions: u32) -> Settings {
+fn settings(plan: &RunPlan, outcome: &Outcome) -> Settings {
     let seconds = |ns: u64| Duration::from_nanos(ns).as_secs_f64();
     Settings {
         warmup_s: seconds(plan.timeline.warmup_ns),
@@ -239,17 +248,16 @@ fn settings(plan: &RunPlan, outcome: &Outcome, repetition: u32, repetitions: u32
         publisher_shards: plan.publisher_shards as u32,
         subscriber_shards: plan.subscriber_shards as u32,
         realtime: outcome.realtime,
-        awake: false,
+        cpu_idle_disabled: false,
         tls: plan.publish_at.are_encrypted() || plan.subscribe_at.are_encrypted(),
         congestion_control: plan.congestion_control.as_deref().map(str::to_owned),
         client_certificate: plan.publish_at.have_identity() || plan.subscribe_at.have_identity(),
         source_addresses: plan.sources.len() as u32,
         flood: plan.is_flood(),
-        repetition,
-        repetitions,
         window_start_ns: outcome.window_ns.0,
         window_end_ns: outcome.window_ns.1,
         connects_per_s: plan.connects_per_s,
+        deviations: vec![],
     }
 }
 
@@ -258,9 +266,6 @@ fn workload_deviations(plan: &RunPlan) -> Vec<Deviation> {
         |deviation: &workload::Deviation| Deviation { name: deviation.name.clone(), detail: deviation.detail.clone() };
     plan.workload.deviations.iter().map(shown).collect()
 }
-
-/// The back end of systems that were there before us and will be after us.
-pub const EXTERNAL: &str = "external";
 
 /// What a run leaves on a system that it did not start.
 fn leftovers(plan: &RunPlan, spoken: Spoken) -> Vec<Deviation> {
@@ -287,8 +292,8 @@ fn leftovers(plan: &RunPlan, spoken: Spoken) -> Vec<Deviation> {
 /// Says whether the machine was kept awake, if that was asked for.
 pub fn add_awake(record: &mut Record, awake: &io::Result<Option<Awake>>) {
     match awake {
-        Ok(held) => record.settings.awake = held.is_some(),
-        Err(error) => record.deviations.push(Deviation {
+        Ok(held) => record.settings.cpu_idle_disabled = held.is_some(),
+        Err(error) => record.settings.deviations.push(Deviation {
             name: "awake-refused".to_owned(),
             detail: format!("the machine's cores were to be kept from sleeping (--awake) and could not be: {error}"),
         }),
@@ -338,11 +343,10 @@ fn own_deviations(plan: &RunPlan, outcome: &Outcome) -> Vec<Deviation> {
     deviations
 }
 
-/// The word of records.
-fn sent_means(means: SentMeans) -> &'static str {
+fn sent_means(means: capabilities::SentMeans) -> SentMeans {
     match means {
-        SentMeans::Wire => "wire",
-        SentMeans::HandedOver => "handed-over",
+        capabilities::SentMeans::Wire => SentMeans::Wire,
+        capabilities::SentMeans::HandedOver => SentMeans::HandedOver,
     }
 }
 

@@ -3,7 +3,7 @@
 
 use std::collections::BTreeSet;
 
-use pubmark_record::cost::{ResourceRow, Resources};
+use pubmark_record::cost::{Cost, ResourceRow};
 use pubmark_systems::meter::Workers;
 use pubmark_systems::node_exporter::{HostWatch, ScrapeError, Scraper};
 use pubmark_systems::sampler::Sampler;
@@ -15,7 +15,7 @@ use crate::target::Target;
 /// What a repetition cost.
 pub struct Sampled {
     /// Over the measured window.
-    pub resources: Resources,
+    pub resources: Cost,
     /// Over time.
     pub rows: Vec<ResourceRow>,
     /// Time that threads of the system waited for a processor during the drain, ns.
@@ -80,11 +80,11 @@ impl Sampling {
             .and_then(|drain_ns| samples.system_run_queue_wait_ns(end_ns, end_ns + drain_ns));
         let host = readings.map(|readings| readings.usage(start_ns, end_ns));
         let mut rows = if end_ns > start_ns { samples.rows(start_ns, end_ns) } else { vec![] };
-        let resources = Resources { host, ..samples.resources(start_ns, end_ns) };
+        let resources = Cost { host, ..samples.resources(start_ns, end_ns) };
         let Some(observed) = self.observed else { return Sampled { resources, rows, drain_wait_ns } };
         let seen = observed.finish((start_ns, end_ns));
         cluster::beside(&mut rows, &seen.rows);
-        Sampled { resources: Resources { system: seen.system, host: seen.host, ..resources }, rows, drain_wait_ns }
+        Sampled { resources: Cost { system: seen.system, host: seen.host, ..resources }, rows, drain_wait_ns }
     }
 }
 

@@ -35,11 +35,11 @@ impl RunOutcome {
     pub fn save(&self, folder: &RunFolder, reserve: Reserve) -> Saved {
         let mut record = self.record.clone();
         let file_of = |name: &str| format!("{name}.hdr");
-        record.files = exports::all(&record).into_iter().map(|(name, _)| (name.clone(), name)).collect();
+        record.run.files = exports::all(&record).into_iter().map(|(name, _)| (name.clone(), name)).collect();
         for (name, _) in &self.histograms {
-            record.files.insert(format!("{name} histogram (HdrHistogram V2, ns)"), file_of(name));
+            record.run.files.insert(format!("{name} histogram (HdrHistogram V2, ns)"), file_of(name));
         }
-        record.files.insert("specification of the run".to_owned(), SPEC_FILE.to_owned());
+        record.run.files.insert("specification of the run".to_owned(), SPEC_FILE.to_owned());
         let write = || -> Result<(), RunError> {
             let failed = |error: StoreError| unwritten(&error);
             reserve.write_record(&record).map_err(failed)?;

@@ -15,7 +15,7 @@ use pubmark_protocol::clock;
 use pubmark_protocol::endpoint::{Endpoint, Identity, Tls, Upgrade};
 use pubmark_protocol::tls::TlsSetup;
 use pubmark_protocols::{self as protocols, Protocol, Spoken};
-use pubmark_record::record::{Deviation, SystemInfo};
+use pubmark_record::record::{BackEndKind, Deviation, SystemInfo};
 use pubmark_systems::{Definition, RunningSystem, StartOptions, SystemError};
 
 use crate::endpoint::Written;
@@ -298,10 +298,9 @@ fn external_target(
             name: definition.map_or("external", |definition| &definition.name).to_owned(),
             version: None,
             back_end: match definition {
-                Some(definition) if brokerless::has_no_broker(definition) => "brokerless",
-                _ => "external",
-            }
-            .to_owned(),
+                Some(definition) if brokerless::has_no_broker(definition) => BackEndKind::Brokerless,
+                _ => BackEndKind::External,
+            },
             profile: None,
             endpoint: endpoint.shown.clone(),
             ranked: definition.is_none_or(|definition| definition.ranked),

@@ -132,7 +132,7 @@ pub(crate) fn end_of(brokers: &mut [Broker]) -> Option<(usize, SystemEnd)> {
         let end = broker.held.ended()?;
         let said = broker.end.get_or_insert_with(|| {
             let out_of_memory = ran_out_of_memory(broker.cgroup.as_ref(), broker.container.as_ref());
-            let memory = if out_of_memory { ", after the kernel killed a process for want of memory" } else { "" };
+            let memory = if out_of_memory { ", after the kernel OOM-killed a process" } else { "" };
             let which = if several { format!("broker {}: ", number + 1) } else { String::new() };
             let status = match end {
                 End::Status(status) => Some(status),

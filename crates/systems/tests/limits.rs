@@ -94,10 +94,7 @@ fn a_program_that_takes_more_memory_than_allowed_is_killed_and_that_is_said() {
     while running.ended().is_none() && Instant::now() < deadline {
         std::thread::sleep(Duration::from_millis(5));
     }
-    assert_eq!(
-        running.ended().as_deref(),
-        Some("signal: 9 (SIGKILL), after the kernel killed a process for want of memory")
-    );
+    assert_eq!(running.ended().as_deref(), Some("signal: 9 (SIGKILL), after the kernel OOM-killed a process"));
     assert_eq!(running.info().limits.unwrap().memory_bytes, Some(64_000_000));
 }
 

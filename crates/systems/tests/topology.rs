@@ -112,7 +112,7 @@ fn independent_brokers_are_neither_first_nor_further() {
     let running = start(&trio(), &brokers(2, TopologyMode::Shard), &mut |_| Ok(())).unwrap();
     let text = fs::read_to_string(folder_of(running.cost_sources()[1].pid).join("conf/peers")).unwrap();
     assert!(!text.contains("further") && text.starts_with("name=trio-2 of 2"), "{text}");
-    assert_eq!(running.info().topology.unwrap().mode, "shard");
+    assert_eq!(running.info().topology.unwrap().mode, TopologyMode::Shard);
     drop(running);
     let alone = start(&trio(), &options("mqtt5"), &mut |_| Ok(())).unwrap();
     assert_eq!(alone.info().topology, None);

@@ -24,4 +24,5 @@ pub mod run_arguments;
 pub mod schema;
 pub mod setup;
 pub mod supervisor;
+pub mod table;
 pub mod worker;

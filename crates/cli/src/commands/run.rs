@@ -129,8 +129,8 @@ fn exit_of(outcome: &RunOutcome, printer: &Printer) -> ExitCode {
         printer.failure(&failure);
         return failure.exit;
     }
-    let is_lost = record.nodes.iter().any(|node| node.lost.is_some()) || !record.lost_workers.is_empty();
-    if record.status == pubmark_record::record::Status::Interrupted && !is_lost {
+    let is_lost = record.tables.nodes.iter().any(|node| node.lost.is_some()) || !record.tables.lost_workers.is_empty();
+    if record.run.status == pubmark_record::record::Status::Interrupted && !is_lost {
         return ExitCode::Interrupted;
     }
     if outcome.unreachable {

@@ -17,7 +17,7 @@ pub fn record(p99_us: f64) -> Record {
     let mut record = sample::record();
     record.system.name = "mosquitto".to_owned();
     record.system.ranked = true;
-    record.latency_us.as_mut().unwrap().p99 = Some(p99_us);
+    record.latency.total.as_mut().unwrap().upper.p99 = Some(p99_us);
     record
 }
 
@@ -36,7 +36,8 @@ pub fn judged(mut record: Record, status: VerdictStatus) -> Record {
 /// Writes a run folder.
 pub fn run(folder: &Path, name: &str, record: &Record) {
     fs::create_dir_all(folder.join(name)).unwrap();
-    let record = Record { run: name.to_owned(), ..record.clone() };
+    let mut record = record.clone();
+    name.clone_into(&mut record.run.name);
     fs::write(folder.join(name).join(RECORD_FILE), to_json(&record).unwrap()).unwrap();
 }
 
@@ -49,15 +50,15 @@ pub fn experiment(folder: &Path, name: &str, systems: &[(&str, &[f64])], failed:
     let one = sample::record();
     let record = ExperimentRecord {
         schema_version: EXPERIMENT_SCHEMA_VERSION,
-        pubmark_version: one.pubmark_version,
+        pubmark_version: one.run.pubmark_version,
         name: name.to_owned(),
         title: "made up".to_owned(),
         command: vec!["pubmark".to_owned()],
-        started_at: one.started_at,
+        started_at: one.run.started_at,
         took_s: 60.0,
         status: Status::Complete,
         workload: one.workload.name,
-        variant: one.workload.variant,
+        variant: one.workload.variant.to_string(),
         seed: 42,
         order_seed: 1,
         repetitions: cells[0].runs.len() as u32,

@@ -46,7 +46,7 @@ fn a_run_that_cannot_be_believed_fails_before_anything_else() {
     run(folder.path(), "invalid", &judged(record(840.0), VerdictStatus::Invalid));
     run(folder.path(), "suspect", &judged(record(840.0), VerdictStatus::Suspect));
     let mut stopped = record(840.0);
-    stopped.status = Status::Interrupted;
+    stopped.run.status = Status::Interrupted;
     run(folder.path(), "stopped", &stopped);
     let invalid = checked(folder.path(), &["check", "invalid", "--require", "p99<0.5ms"], 5);
     insta::assert_snapshot!("invalid", invalid);

@@ -56,7 +56,7 @@ fn on_several_processes_of_this_machine_every_pair_meets() {
         let record = place.record(&[&["pairs.yaml", "--system", system, "--local-nodes", "2"], &TIMES[..]].concat());
         assert_closed(&record);
         schema::assert_agrees(&record);
-        assert_eq!(record["pairs"], serde_json::json!({"all": 12, "silent": 0, "unmet": 0}), "{system}");
+        assert_eq!(record["delivery"]["pairs"], serde_json::json!({"all": 12, "silent": 0, "unmet": 0}), "{system}");
         assert_eq!(check(&record, "V24")["status"], "valid", "{system}");
         assert_eq!(count(&record, "delivered"), count(&record, "expected"), "{system}");
     }
@@ -69,8 +69,8 @@ fn pairs_that_never_met_make_a_run_invalid() {
     let call = ["pairs.yaml", "--endpoint", "dds://127.0.0.1:7400", "--subscribe-endpoint", "dds://127.0.0.1:7650"];
     let record = place.record(&[&call[..], &TIMES, &["--drain", "2s"]].concat());
     schema::assert_agrees(&record);
-    assert_eq!(record["pairs"], serde_json::json!({"all": 12, "silent": 12, "unmet": 12}));
+    assert_eq!(record["delivery"]["pairs"], serde_json::json!({"all": 12, "silent": 12, "unmet": 12}));
     let check = check(&record, "V24");
     assert_eq!(check["status"], "invalid", "{check}");
-    assert!(check["finding"].as_str().unwrap().starts_with("12 of 12 pairs of writer and reader never met"), "{check}");
+    assert!(check["text"].as_str().unwrap().starts_with("12 of 12 pairs of writer and reader never met"), "{check}");
 }

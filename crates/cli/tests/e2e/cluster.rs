@@ -45,9 +45,9 @@ fn nodes_with_wrong_clocks_count_what_one_process_counts() {
     assert_delivered_once(&record);
     schema::assert_agrees(&record);
     for name in ["offered", "skipped_planned", "sent", "expected", "delivered"] {
-        assert_count_eq!(count(&record, name), count(&one, name), "{name}: {}", record["nodes"]);
+        assert_count_eq!(count(&record, name), count(&one, name), "{name}: {}", record["tables"]["nodes"]);
     }
-    for node in record["nodes"].as_array().unwrap() {
+    for node in record["tables"]["nodes"].as_array().unwrap() {
         let clock = &node["clock"];
         let [bound, error] = ["bound_us", "true_error_us"].map(|name| clock[name].as_f64().unwrap());
         assert!(error <= bound && bound < 5_000.0, "{clock}");
@@ -55,8 +55,12 @@ fn nodes_with_wrong_clocks_count_what_one_process_counts() {
         assert!((1..20_000).contains(&measuring), "{node}");
         assert!(node["generator"]["cpu_seconds"].as_f64() > Some(0.0) && node["lost"].is_null(), "{node}");
     }
-    let bounds: Vec<f64> =
-        record["by_pair"].as_array().unwrap().iter().filter_map(|pair| pair["clock_bound_us"].as_f64()).collect();
+    let bounds: Vec<f64> = record["tables"]["by_pair"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .filter_map(|pair| pair["clock_bound_us"].as_f64())
+        .collect();
     assert_count_eq!((bounds.len(), bounds.iter().filter(|bound| **bound == 0.0).count()), (4, 2), "{bounds:?}");
 }
 
@@ -80,8 +84,8 @@ fn lose_a_node(options: &[&str], after: Duration, by: libc::c_int) -> (Value, Du
     }
     let record = called.json();
     schema::assert_agrees(&record);
-    let lost = |node: usize| record["nodes"][node]["lost"].as_str().map(str::to_owned);
-    assert!(lost(0).is_none() && lost(1).is_some(), "{}", record["nodes"]);
+    let lost = |node: usize| record["tables"]["nodes"][node]["lost"].as_str().map(str::to_owned);
+    assert!(lost(0).is_none() && lost(1).is_some(), "{}", record["tables"]["nodes"]);
     let checks = record["verdict"]["checks"].as_array().unwrap();
     let check = checks.iter().find(|check| check["code"] == "V21").unwrap();
     assert_eq!(check["status"], "invalid", "{check}");
@@ -99,7 +103,7 @@ fn a_node_that_is_killed_ends_the_run_and_what_others_measured_is_kept() {
 fn a_node_that_is_frozen_is_noticed_and_its_worker_ends() {
     let (record, noticed) = lose_a_node(&["--duration", "60s"], Duration::from_secs(2), libc::SIGSTOP);
     assert!(noticed < NOTICED + Duration::from_secs(1), "{noticed:?}");
-    let why = record["nodes"][1]["lost"].as_str().unwrap();
+    let why = record["tables"]["nodes"][1]["lost"].as_str().unwrap();
     assert!(why.contains("silent"), "{why}");
 }
 
@@ -237,15 +241,15 @@ fn a_system_elsewhere_is_observed_where_it_runs() {
     let record = called.json();
     assert_closed(&record);
     schema::assert_agrees(&record);
-    let [system, host] = ["system", "host"].map(|side| &record["resources"][side]);
+    let [system, host] = ["system", "host"].map(|side| &record["cost"][side]);
     let cpu = |usage: &Value| usage["cpu_seconds"].as_f64().unwrap();
     assert!(cpu(system) > 0.0 && cpu(system) <= mosquitto.cpu_seconds(), "{system}");
     assert!(system["peak_rss_bytes"].as_u64() > Some(1 << 20) && system["threads"] == 1, "{system}");
     assert_eq!((&host["url"], &host["failed_readings"]), (&"`beside`".into(), &0.into()), "{host}");
     // The whole machine carries the system and both ends; ticks are 10 ms long.
     assert!(host["cores"].as_f64().unwrap() + 0.05 > system["cores"].as_f64().unwrap(), "{host} {system}");
-    assert_eq!(record["nodes"].as_array().unwrap().len(), 1, "{}", record["nodes"]);
-    let series = record["resource_series"].as_array().unwrap();
+    assert_eq!(record["tables"]["nodes"].as_array().unwrap().len(), 1, "{}", record["tables"]["nodes"]);
+    let series = record["tables"]["resource_series"].as_array().unwrap();
     let seen = series.iter().filter(|row| row["system_cores"].is_number() && row["generator_cores"].is_number());
     assert!(seen.count() > 8, "{series:?}");
     for node in [node, observer] {

@@ -94,8 +94,8 @@ fn a_node_behind_a_cut_cable_is_lost_and_stops() {
     assert_eq!(called.code(), 5, "{called:?}");
     assert!(noticed < Duration::from_secs(4), "{noticed:?}");
     let record = called.json();
-    let why = record["nodes"][0]["lost"].as_str().unwrap();
-    assert!(why.contains("silent") && record["nodes"][1]["lost"].is_null(), "{}", record["nodes"]);
+    let why = record["tables"]["nodes"][0]["lost"].as_str().unwrap();
+    assert!(why.contains("silent") && record["tables"]["nodes"][1]["lost"].is_null(), "{}", record["tables"]["nodes"]);
     eprintln!("noticed after {noticed:?}");
     assert!(count(&record, "offered") > 100, "what the other measured: {}", record["delivery"]);
 }
@@ -113,7 +113,7 @@ fn a_clock_behind_a_cable_is_known() {
     assert!(matches!(called.code(), 0 | 5), "{called:?}");
     let record = called.json();
     assert_closed(&record);
-    let clock = &record["nodes"][0]["clock"];
+    let clock = &record["tables"]["nodes"][0]["clock"];
     let [bound, error] = ["bound_us", "true_error_us"].map(|name| clock[name].as_f64().unwrap());
     assert!(error <= bound && bound < 5_000.0, "{clock}");
     eprintln!("over veth: bound ± {bound:.1} µs, true error {error:.1} µs: {clock}");
@@ -165,7 +165,7 @@ fn no_node_is_called_lost_in_many_runs_at_full_cpu() {
             .filter_map(|number| {
                 let called = cluster.run(2, &options).wait();
                 let is_a_record = matches!(called.code(), 0 | 5);
-                let nodes = is_a_record.then(|| called.json()["nodes"].clone());
+                let nodes = is_a_record.then(|| called.json()["tables"]["nodes"].clone());
                 let is_well = nodes
                     .as_ref()
                     .is_some_and(|nodes| nodes.as_array().unwrap().iter().all(|node| node["lost"].is_null()));

@@ -39,7 +39,7 @@ fn run(workload: String, options: &[&str]) -> Value {
     let record = place.record(&[&["pair.yaml"], &TIMES[..], options].concat());
     assert_closed(&record);
     assert_delivered_once(&record);
-    record["efficiency"].clone()
+    record["cost"]["efficiency"].clone()
 }
 
 fn number(value: &Value) -> u64 {

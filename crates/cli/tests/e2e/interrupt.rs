@@ -41,7 +41,7 @@ fn interrupt(place: &Place, call: Call, signal: libc::c_int) -> Called {
 /// The one record, which says that it was interrupted.
 fn interrupted_record(place: &Place) -> Value {
     let record = place.only_record();
-    assert_eq!(record["status"], "interrupted");
+    assert_eq!(record["run"]["status"], "interrupted");
     assert_ne!(record["verdict"]["status"], "valid");
     schema::assert_agrees(&record);
     if count(&record, "offered") > 0 {
@@ -202,7 +202,7 @@ fn between_repetitions_the_finished_ones_stay() {
     std::thread::sleep(Duration::from_millis(500));
     let called = interrupt(&place, call, libc::SIGINT);
     let records: Vec<Value> = place.runs().into_iter().map(|(_, record)| record).collect();
-    let ends: Vec<&Value> = records.iter().map(|record| &record["status"]).collect();
+    let ends: Vec<&Value> = records.iter().map(|record| &record["run"]["status"]).collect();
     assert_eq!(ends, ["complete", "interrupted"], "no third repetition");
     assert!(called.json() == Value::Array(records), "what is printed is not what is kept");
 }

@@ -30,7 +30,7 @@ fn place() -> Place {
 
 /// What each group with processes of its own cost.
 fn costs(record: &Value) -> Vec<(String, Value)> {
-    let groups = record["resources"]["groups"].as_array().expect("costs by group");
+    let groups = record["cost"]["groups"].as_array().expect("costs by group");
     let mut costs: Vec<(String, Value)> =
         groups.iter().map(|group| (group["group"].as_str().unwrap().to_owned(), group["usage"].clone())).collect();
     costs.sort_by(|one, other| one.0.cmp(&other.0));
@@ -61,13 +61,13 @@ fn a_group_in_a_process_of_its_own_does_the_same_and_has_a_cost_of_its_own() {
     // 2,000 messages a second against two, in processes that are otherwise alike.
     assert!(cpu_s(0) > 3.0 * cpu_s(2) && cpu_s(3) > 3.0 * cpu_s(2), "{costs:?}");
     let together: f64 = (0..4).map(cpu_s).sum();
-    let generator_s = all["resources"]["generator"]["cpu_seconds"].as_f64().unwrap();
+    let generator_s = all["cost"]["generator"]["cpu_seconds"].as_f64().unwrap();
     assert!(together <= generator_s * 1.05, "{together} of {generator_s}");
     assert!(costs.iter().all(|(_, usage)| usage["peak_rss_bytes"].as_u64() > Some(1_000_000)), "{costs:?}");
     // 6,024 payloads of 100 B went to the system and more came back, whichever process had the sockets.
-    let carried = |record: &Value, way: &str| record["resources"]["generator"][way].as_u64().expect("bytes");
+    let carried = |record: &Value, way: &str| record["cost"]["generator"][way].as_u64().expect("bytes");
     for way in ["sent_bytes", "received_bytes"] {
-        assert!(carried(&all, way) > 600_000, "{way}: {}", all["resources"]["generator"]);
+        assert!(carried(&all, way) > 600_000, "{way}: {}", all["cost"]["generator"]);
         assert!(carried(&all, way).abs_diff(carried(&one, way)) < carried(&one, way) / 10, "{way}");
     }
     assert!(costs.iter().all(|(_, usage)| usage["threads"].as_u64() >= Some(2)), "{costs:?}");
@@ -86,12 +86,12 @@ fn a_group_apart_is_behind_its_link() {
     schema::assert_agrees(&record);
     assert_delivered_once(&record);
     // Nobody looks at the sockets in the links' networks.
-    assert_eq!(record["resources"]["generator"]["sent_bytes"], Value::Null);
-    let rows = record["by_type"].as_array().unwrap();
+    assert_eq!(record["cost"]["generator"]["sent_bytes"], Value::Null);
+    let rows = record["tables"]["by_type"].as_array().unwrap();
     for (name, least_us) in [("quiet", 40_000.0), ("busy", 5_000.0)] {
         let row = rows.iter().find(|row| row["name"] == name).unwrap_or_else(|| panic!("no {name} in {rows:?}"));
         // The quickest message shows the link; a busy machine adds to the few of the quiet group as it likes.
-        let min_us = row["latency_us"]["min"].as_f64().expect("the smallest");
+        let min_us = row["latency"]["upper"]["min_us"].as_f64().expect("the smallest");
         assert!((least_us..least_us + 30_000.0).contains(&min_us), "{name}: {min_us}");
     }
 }

@@ -74,7 +74,7 @@ fn a_worker_that_freezes_or_is_killed_makes_the_run_invalid_and_what_others_meas
         let began = Instant::now();
         signal(workers[count - 1], by);
         let record = invalid(run, began, &workers);
-        let finding = check(&record, "V21")["finding"].as_str().unwrap();
+        let finding = check(&record, "V21")["text"].as_str().unwrap();
         let lost = if count > 1 { "local 3" } else { "`phone`" };
         assert!(finding.contains(words) && finding.contains(lost), "{finding}");
         for name in ["offered", "delivered"] {
@@ -110,7 +110,7 @@ fn an_interruption_is_heard_while_a_worker_is_frozen_and_a_killed_run_leaves_non
         assert!(called.took < NOTICED, "{called:?}");
         wait_for("the end of workers", Duration::from_secs(2), || !workers.iter().any(|worker| is_there(*worker)));
         if how == libc::SIGINT {
-            assert_eq!(called.json()["status"], "interrupted");
+            assert_eq!(called.json()["run"]["status"], "interrupted");
         }
     }
 }
@@ -125,8 +125,13 @@ fn a_node_whose_worker_is_frozen_ends_it_and_says_why() {
     let began = Instant::now();
     signal(workers[1], libc::SIGSTOP);
     let record = invalid(run, began, &workers);
-    let lost = |node: usize| record["nodes"][node]["lost"].as_str().map(str::to_owned);
-    assert_eq!((lost(0), lost(1).as_deref()), (None, Some("its worker was silent for 3 s")), "{}", record["nodes"]);
+    let lost = |node: usize| record["tables"]["nodes"][node]["lost"].as_str().map(str::to_owned);
+    assert_eq!(
+        (lost(0), lost(1).as_deref()),
+        (None, Some("its worker was silent for 3 s")),
+        "{}",
+        record["tables"]["nodes"]
+    );
     assert!(record["delivery"]["delivered"].as_u64() > Some(100), "{}", record["delivery"]);
     // It serves the next run.
     let again = cluster.run(2, &["--duration", "1s", "--warmup", "0s", "--json", "--quiet"]).wait();

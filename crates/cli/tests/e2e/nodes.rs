@@ -32,14 +32,14 @@ fn place() -> Place {
 }
 
 fn pairs(record: &Value) -> &Vec<Value> {
-    record["by_pair"].as_array().expect("rows from node to node")
+    record["tables"]["by_pair"].as_array().expect("rows from node to node")
 }
 
 #[test]
 fn devices_dealt_out_over_nodes_do_what_they_do_on_one() {
     let place = place();
     let one = place.record(&[&["spread.yaml"][..], &TIMES].concat());
-    assert_eq!((pairs(&one).len(), one["nodes"].as_array().unwrap().len()), (1, 0));
+    assert_eq!((pairs(&one).len(), one["tables"]["nodes"].as_array().unwrap().len()), (1, 0));
     for nodes in ["2", "5"] {
         let record = place.record(&[&["spread.yaml", "--local-nodes", nodes][..], &TIMES].concat());
         assert_closed(&record);
@@ -49,7 +49,7 @@ fn devices_dealt_out_over_nodes_do_what_they_do_on_one() {
         for name in ["offered", "skipped_planned", "sent", "expected", "delivered"] {
             assert_count_eq!(count(&record, name), count(&one, name), "{name} on {nodes} nodes");
         }
-        let rows = record["nodes"].as_array().expect("nodes");
+        let rows = record["tables"]["nodes"].as_array().expect("nodes");
         let sum = |name: &str| rows.iter().map(|row| row[name].as_u64().unwrap()).sum::<u64>();
         assert_count_eq!((rows.len().to_string().as_str(), sum("devices"), sum("subscribers")), (nodes, 33, 3));
         // Three subscribers sit on two or three nodes, devices on all.
@@ -92,11 +92,11 @@ fn nodes_behind_links_have_networks_of_their_own() {
     for name in ["offered", "skipped_planned"] {
         assert_count_eq!(count(&record, name), count(&one, name), "{name}");
     }
-    let groups = record["links"]["groups"].as_array().expect("links");
+    let groups = record["conditions"]["links"]["groups"].as_array().expect("links");
     // Two groups of devices and one of subscribers, on either node.
     assert_eq!(groups.len(), 6, "{groups:?}");
     assert!(groups.iter().all(|group| group["up"]["traffic"]["entered_packets"].as_u64() > Some(10)), "{groups:?}");
-    let median_us = record["latency_us"]["p50"].as_f64().expect("a median");
+    let median_us = record["latency"]["total"]["upper"]["p50_us"].as_f64().expect("a median");
     assert!((20_000.0..80_000.0).contains(&median_us), "{median_us}");
 }
 

@@ -47,8 +47,12 @@ fn record_of(place: &Place, container: &str) -> Value {
         .unwrap_or_else(|error| panic!("{error}: {printed} {}", String::from_utf8_lossy(&log.stderr)));
     assert_closed(&record);
     assert_delivered_once(&record);
-    let nodes = record["nodes"].as_array().unwrap();
-    assert_count!(nodes.len() == NODES && nodes.iter().all(|node| node["lost"].is_null()), "{}", record["nodes"]);
+    let nodes = record["tables"]["nodes"].as_array().unwrap();
+    assert_count!(
+        nodes.len() == NODES && nodes.iter().all(|node| node["lost"].is_null()),
+        "{}",
+        record["tables"]["nodes"]
+    );
     record
 }
 
@@ -197,7 +201,8 @@ fn what_is_written_for_compose_runs() {
     let (_, said) = run_to_end(up, LIMIT).unwrap();
     let coordinator = format!("{project}_coordinator_1");
     let record = record_of(&place, &coordinator);
-    let nodes: Vec<&Value> = record["nodes"].as_array().unwrap().iter().map(|node| &node["address"]).collect();
+    let nodes: Vec<&Value> =
+        record["tables"]["nodes"].as_array().unwrap().iter().map(|node| &node["address"]).collect();
     // Containers of their own, each with an address.
     assert!(nodes[0] != nodes[1], "{nodes:?}: {said}");
     eprintln!("podman-compose: nodes at {nodes:?}, {}", record["delivery"]);

@@ -26,9 +26,9 @@ fn assert_sound(record: &Value) {
     assert_closed(record);
     schema::assert_agrees(record);
     let sum = |part, names: &[&str]| names.iter().map(|name| number(record, part, name)).sum::<u64>();
-    let asked = sum("books", &["answered", "late", "timed_out", "unknown"]);
-    assert_count_eq!(number(record, "books", "sent"), asked, "{}", record["requests"]);
-    assert_count_eq!(record["delivery"]["sent"].as_u64(), Some(number(record, "books", "sent")));
+    let asked = sum("outcomes", &["answered", "late", "timed_out", "unknown"]);
+    assert_count_eq!(number(record, "outcomes", "sent"), asked, "{}", record["requests"]);
+    assert_count_eq!(record["delivery"]["sent"].as_u64(), Some(number(record, "outcomes", "sent")));
     let done = ["answered", "dropped", "without_address", "refused", "broken", "unsent"];
     assert_count_eq!(number(record, "responses", "received"), sum("responses", &done), "{}", record["requests"]);
 }
@@ -46,23 +46,23 @@ fn asked(endpoint: &str, protocol: &str, duration: &str, options: &[&str]) -> Va
 fn assert_all_answered(record: &Value, count: u64) {
     let requests = &record["requests"];
     for name in ["sent", "answered"] {
-        assert_count_eq!(number(record, "books", name), count, "{requests}");
+        assert_count_eq!(number(record, "outcomes", name), count, "{requests}");
     }
     assert_count_eq!(
-        (number(record, "books", "duplicated"), number(record, "books", "misdirected")),
+        (number(record, "outcomes", "duplicated"), number(record, "outcomes", "misdirected")),
         (0, 0),
         "{requests}"
     );
     assert_eq!((&requests["requesters"], &requests["responders"]), (&Value::from(10), &Value::from(1)));
-    let count_of = |name: &str| requests[name]["count"].as_u64();
-    for name in ["round_trip_us", "service_round_trip_us", "travel_us", "receive_lateness_us"] {
-        assert_count_eq!(count_of(name), Some(count), "{name}: {requests}");
+    for name in ["round_trip", "service_round_trip", "travel"] {
+        assert_count_eq!(requests[name]["upper"]["count"].as_u64(), Some(count), "{name}: {requests}");
     }
+    assert_count_eq!(requests["receive_lateness"]["count"].as_u64(), Some(count), "{requests}");
     // A round trip is longer than the way there, and than itself without the responder's part.
-    let mean = |part: &Value| part["mean"].as_f64().unwrap();
-    assert!(mean(&requests["round_trip_us"]) > mean(&record["latency_us"]), "{requests}");
-    assert!(mean(&requests["round_trip_us"]) >= mean(&requests["travel_us"]), "{requests}");
-    assert_eq!(requests["by_group"][0]["books"], requests["books"], "{requests}");
+    let mean = |part: &Value| part["mean_us"].as_f64().unwrap();
+    assert!(mean(&requests["round_trip"]["upper"]) > mean(&record["latency"]["total"]["upper"]), "{requests}");
+    assert!(mean(&requests["round_trip"]["upper"]) >= mean(&requests["travel"]["upper"]), "{requests}");
+    assert_eq!(requests["by_group"][0]["outcomes"], requests["outcomes"], "{requests}");
     let codes: Vec<&str> =
         record["verdict"]["checks"].as_array().unwrap().iter().map(|check| check["code"].as_str().unwrap()).collect();
     assert!(codes.contains(&"V15") && codes.contains(&"V16"), "{codes:?}");
@@ -128,7 +128,7 @@ fn the_books_close_when_redis_goes_and_comes_back() {
     assert!(matches!(called.code(), 0 | 5), "{called:?}");
     let record = place.only_record();
     assert_sound(&record);
-    assert!(number(&record, "books", "answered") > 100, "{}", record["requests"]);
+    assert!(number(&record, "outcomes", "answered") > 100, "{}", record["requests"]);
 }
 
 #[test]
@@ -143,9 +143,9 @@ fn every_request_is_answered_over_nats() {
 fn a_responders_time_is_in_the_round_trip_and_not_in_the_travel() {
     let Some(broker) = Mosquitto::start("") else { return };
     let record = asked(&broker.endpoint(), "mqtt5", "2s", &["--set", "processing=40ms", "--set", "concurrency=50"]);
-    let mean = |name: &str| record["requests"][name]["mean"].as_f64().unwrap();
-    assert!(mean("round_trip_us") > 40_000.0, "{}", record["requests"]);
-    let held_us = mean("round_trip_us") - mean("travel_us");
+    let mean = |name: &str| record["requests"][name]["upper"]["mean_us"].as_f64().unwrap();
+    assert!(mean("round_trip") > 40_000.0, "{}", record["requests"]);
+    let held_us = mean("round_trip") - mean("travel");
     assert!((40_000.0..60_000.0).contains(&held_us), "held {held_us} µs: {}", record["requests"]);
     assert!(record["requests"]["peak_in_flight"].as_u64().unwrap() >= 4, "{}", record["requests"]);
 }
@@ -161,15 +161,15 @@ fn assert_overwhelmed(endpoint: &str, protocol: &str) {
     let slow = ["--set", "processing=40ms", "--set", "timeout=500ms", "--set", "responders.0.queue=30"];
     let record = asked(endpoint, protocol, "3s", &slow);
     let requests = &record["requests"];
-    assert_count_eq!(number(&record, "books", "sent"), 300, "{requests}");
-    let answered = number(&record, "books", "answered");
+    assert_count_eq!(number(&record, "outcomes", "sent"), 300, "{requests}");
+    let answered = number(&record, "outcomes", "answered");
     // At first the queue is short enough for an answer in time.
     assert!((5..60).contains(&answered), "{requests}");
-    assert!(number(&record, "books", "late") > 30 && number(&record, "responses", "dropped") > 100, "{requests}");
-    assert_count_eq!(number(&record, "books", "timed_out"), number(&record, "responses", "dropped"), "{requests}");
-    assert!(requests["waiting_us"]["max"].as_f64().unwrap() > 1_000_000.0, "{requests}");
+    assert!(number(&record, "outcomes", "late") > 30 && number(&record, "responses", "dropped") > 100, "{requests}");
+    assert_count_eq!(number(&record, "outcomes", "timed_out"), number(&record, "responses", "dropped"), "{requests}");
+    assert!(requests["waiting"]["max_us"].as_f64().unwrap() > 1_000_000.0, "{requests}");
     // What is ours is not what the workload asks for.
-    assert!(requests["responder_lag_us"]["p50"].as_f64().unwrap() < 20_000.0, "{requests}");
+    assert!(requests["responder_lag"]["p50_us"].as_f64().unwrap() < 20_000.0, "{requests}");
 }
 
 #[test]
@@ -179,10 +179,14 @@ fn requests_beyond_the_concurrency_wait_at_the_requester() {
     let record = asked(&broker.endpoint(), "mqtt5", "2s", &narrow);
     // Each of ten requesters gets 10 a second due and about 6.6 a second through, one at a time.
     assert_eq!(record["requests"]["peak_in_flight"], 10, "{}", record["requests"]);
-    assert_count_eq!(number(&record, "books", "answered"), 200, "{}", record["requests"]);
-    assert!(record["backpressure_us"]["max"].as_f64().unwrap() > 400_000.0, "{}", record["backpressure_us"]);
-    let mean = |name: &str| record["requests"][name]["mean"].as_f64().unwrap();
-    assert!(mean("round_trip_us") > mean("service_round_trip_us") + 100_000.0, "{}", record["requests"]);
+    assert_count_eq!(number(&record, "outcomes", "answered"), 200, "{}", record["requests"]);
+    assert!(
+        record["latency"]["backpressure"]["max_us"].as_f64().unwrap() > 400_000.0,
+        "{}",
+        record["latency"]["backpressure"]
+    );
+    let mean = |name: &str| record["requests"][name]["upper"]["mean_us"].as_f64().unwrap();
+    assert!(mean("round_trip") > mean("service_round_trip") + 100_000.0, "{}", record["requests"]);
 }
 
 #[test]
@@ -202,7 +206,7 @@ fn the_books_close_when_the_server_goes_and_comes_back() {
         assert!(matches!(called.code(), 0 | 5), "{called:?}");
         let record = place.only_record();
         assert_sound(&record);
-        assert!(number(&record, "books", "answered") > 100, "{}", record["requests"]);
+        assert!(number(&record, "outcomes", "answered") > 100, "{}", record["requests"]);
     }
 }
 
@@ -274,16 +278,16 @@ fn every_request_is_answered_between_peers_of_zenoh() {
         assert_sound(&record);
         let requests = &record["requests"];
         assert_count_eq!(
-            (number(&record, "books", "sent"), number(&record, "books", "answered")),
+            (number(&record, "outcomes", "sent"), number(&record, "outcomes", "answered")),
             (200, 200),
             "{requests}"
         );
-        assert_eq!(requests["round_trip_us"]["count"], 200, "{requests}");
+        assert_eq!(requests["round_trip"]["upper"]["count"], 200, "{requests}");
         // The library writes on a thread of its own; the answer may be here before that has told when it began.
-        let [with, without] =
-            [&requests["service_round_trip_us"]["count"], &requests["without_write_start"]].map(|value| value.as_u64());
+        let [with, without] = [&requests["service_round_trip"]["upper"]["count"], &requests["without_write_start"]]
+            .map(|value| value.as_u64());
         assert_eq!(with.zip(without).map(|(with, without)| with + without), Some(200), "{requests}");
-        assert_eq!(requests["receive_lateness_us"], Value::Null, "nobody knows it: {requests}");
+        assert_eq!(requests["receive_lateness"], Value::Null, "nobody knows it: {requests}");
     }
 }
 
@@ -307,16 +311,17 @@ fn every_request_is_answered_between_peers_of_coap() {
         assert_sound(&record);
         let requests = &record["requests"];
         assert_count_eq!(
-            (number(&record, "books", "sent"), number(&record, "books", "answered")),
+            (number(&record, "outcomes", "sent"), number(&record, "outcomes", "answered")),
             (200, 200),
             "{requests}"
         );
         assert_count_eq!(record["delivery"]["delivered"], 200, "{}", record["delivery"]);
-        for name in ["round_trip_us", "service_round_trip_us", "travel_us", "receive_lateness_us"] {
-            assert_eq!(requests[name]["count"], 200, "{name}: {requests}");
+        for name in ["round_trip", "service_round_trip", "travel"] {
+            assert_eq!(requests[name]["upper"]["count"], 200, "{name}: {requests}");
         }
+        assert_eq!(requests["receive_lateness"]["count"], 200, "{requests}");
         for name in ["duplicated", "misdirected", "after_refusal"] {
-            assert_count_eq!(number(&record, "books", name), 0, "{requests}");
+            assert_count_eq!(number(&record, "outcomes", name), 0, "{requests}");
         }
         assert_eq!(record["system"]["name"], "coap-peers");
     }
@@ -341,7 +346,7 @@ responders:
     let options = ["rooms.yaml", "--warmup", "0s", "--duration", "2s", "--system", "coap-peers"];
     let record = place.record(&options);
     assert_sound(&record);
-    assert_count_eq!((number(&record, "books", "sent"), number(&record, "books", "answered")), (280, 280));
+    assert_count_eq!((number(&record, "outcomes", "sent"), number(&record, "outcomes", "answered")), (280, 280));
     assert_eq!((&record["requests"]["requesters"], &record["requests"]["responders"]), (&7.into(), &2.into()));
 }
 

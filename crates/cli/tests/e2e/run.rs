@@ -30,13 +30,13 @@ fn every_level(system: &str, variant: &str, protocol: &str) {
         assert_closed(&record);
         assert_delivered_once(&record);
         assert_count_eq!(count(&record, "expected"), count(&record, "sent"), "one subscriber: {}", record["delivery"]);
-        assert_eq!(record["status"], "complete");
+        assert_eq!(record["run"]["status"], "complete");
         assert_eq!(record["system"]["name"], system);
-        assert_eq!(record["protocol"], protocol);
+        assert_eq!(record["protocol"]["publish"], protocol);
         assert_eq!(record["workload"]["variant"], variant);
         let word = ["best-effort", "at-least-once", "exactly-once"][qos.parse::<usize>().unwrap()];
         assert_eq!(record["workload"]["qos"], serde_json::json!([word]));
-        assert_count_eq!(record["granted_qos_lower"], 0);
+        assert_count_eq!(record["connections"]["granted_qos_lower"], 0);
         assert_count_eq!(record["connections"]["dropped"], 0, "{}", record["connections"]);
         let delivery = &record["delivery"];
         schedules.push(serde_json::json!([
@@ -91,7 +91,8 @@ fn published_on_mosquitto_over_mqtt311() {
 /// What must not depend on where and how a schedule is carried out: its hash, and what was offered, in whole and by type.
 fn schedule_of(record: &Value) -> Value {
     let row = |table: &Value| serde_json::json!([table["offered"], table["skipped_planned"]]);
-    let types: Vec<Value> = record["by_type"].as_array().unwrap().iter().map(|entry| row(&entry["delivery"])).collect();
+    let types: Vec<Value> =
+        record["tables"]["by_type"].as_array().unwrap().iter().map(|entry| row(&entry["delivery"])).collect();
     serde_json::json!([record["workload"]["schedule_hash"], row(&record["delivery"]), types])
 }
 
@@ -142,7 +143,7 @@ fn json_is_one_document_and_the_kept_record() {
     let printed = called.json();
     schema::assert_agrees(&printed);
     assert_eq!(printed, place.only_record());
-    assert_eq!(printed["command"].as_array().unwrap()[1..], [&["run"], SMALL, &["--json"]].concat()[..]);
+    assert_eq!(printed["run"]["command"].as_array().unwrap()[1..], [&["run"], SMALL, &["--json"]].concat()[..]);
 }
 
 #[test]
@@ -156,10 +157,10 @@ fn two_repetitions_are_two_folders_and_one_document() {
         schema::assert_agrees(record);
         assert_closed(record);
         assert_delivered_once(record);
-        assert_eq!(record["settings"]["repetition"], index + 1);
+        assert_eq!(record["run"]["repetition"], index + 1);
     }
     assert_eq!(schedule_of(&kept[0]), schedule_of(&kept[1]));
-    assert_ne!(kept[0]["run"], kept[1]["run"]);
+    assert_ne!(kept[0]["run"]["name"], kept[1]["run"]["name"]);
     let left = fs::read_dir(place.temporary()).unwrap().count();
     assert_eq!(left, 0, "something stays in the folder for temporary files");
 }
@@ -193,7 +194,7 @@ fn a_report_is_rebuilt_after_it_was_deleted() {
     let called = place.call(&["report", "runs/latest"]);
     assert_eq!(called.code(), 0, "{called:?}");
     assert!(before == fs::read_to_string(folder.join("report.html")).unwrap(), "the rebuilt report differs");
-    for (what, name) in record["files"].as_object().unwrap() {
+    for (what, name) in record["run"]["files"].as_object().unwrap() {
         let file = folder.join(name.as_str().unwrap());
         assert!(file.is_file(), "{what} is named in the record and not there: {}", file.display());
     }

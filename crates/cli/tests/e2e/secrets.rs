@@ -106,7 +106,7 @@ fn planted_passwords_are_in_no_file_and_no_stream_of_a_run() {
     assert_eq!(runs.len(), ways.len());
     for (folder, record) in &runs {
         assert!(record["delivery"]["delivered"].as_u64().unwrap() > 0, "{record}");
-        let command = record["command"].to_string();
+        let command = record["run"]["command"].to_string();
         for kept in ["pw=…", "devices.path.credentials.password=…", "devices.mapping.credentials=…"] {
             assert!(command.contains(kept), "{command}");
         }

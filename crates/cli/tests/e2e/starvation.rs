@@ -130,7 +130,7 @@ fn is_told_to_end(pid: u32) -> bool {
 }
 
 fn waited_share(record: &Value) -> f64 {
-    record["resources"]["system"]["run_queue_wait_share"].as_f64().unwrap_or_else(|| panic!("{}", record["resources"]))
+    record["cost"]["system"]["run_queue_wait_share"].as_f64().unwrap_or_else(|| panic!("{}", record["cost"]))
 }
 
 #[test]
@@ -147,7 +147,7 @@ fn a_broker_without_processor_shows_nothing_of_itself() {
     assert_eq!(called.code(), 5, "{called:?}");
     let record = place.only_record();
     assert_closed(&record);
-    assert!(waited_share(&record) > 0.5, "{}", record["resources"]);
+    assert!(waited_share(&record) > 0.5, "{}", record["cost"]);
     assert_count!(count(&record, "lost") + count(&record, "unsent") > 0, "{}", record["delivery"]);
     assert_eq!(check(&record, "V28"), "invalid");
     assert_eq!(check(&record, "V19"), "suspect", "what is missing may lie in the broker");
@@ -167,7 +167,7 @@ fn the_drain_does_not_end_for_the_silence_of_a_broker_that_cannot_run() {
     let record = place.only_record();
     assert_closed(&record);
     let drain_s = record["settings"]["drain_s"].as_f64().unwrap();
-    assert!(drain_s > 4.0, "the broker was done in {drain_s} s: {}", record["resources"]);
+    assert!(drain_s > 4.0, "the broker was done in {drain_s} s: {}", record["cost"]);
     assert_count_eq!(count(&record, "lost"), 0, "{}", record["delivery"]);
     assert_count_eq!(count(&record, "delivered"), count(&record, "sent"), "{}", record["delivery"]);
 }
@@ -180,6 +180,6 @@ fn a_broker_that_is_left_alone_has_processors() {
     let place = Place::new();
     place.write("busy.yaml", WORKLOAD);
     let record = place.record(&[&RUN[1..], &["--rate", "0.1"]].concat());
-    assert_ne!(check(&record, "V28"), "invalid", "{}", record["resources"]);
-    assert!(record["resources"]["system"]["run_queue_wait_ns"].is_u64(), "{}", record["resources"]);
+    assert_ne!(check(&record, "V28"), "invalid", "{}", record["cost"]);
+    assert!(record["cost"]["system"]["run_queue_wait_ns"].is_u64(), "{}", record["cost"]);
 }

@@ -22,7 +22,7 @@ fn number(value: &Value, name: &str) -> u64 {
 
 /// Sum of a distribution, µs: the mean is of the exact times.
 fn sum_us(summary: &Value) -> f64 {
-    summary["mean"].as_f64().unwrap() * summary["count"].as_f64().unwrap()
+    summary["mean_us"].as_f64().unwrap() * summary["count"].as_f64().unwrap()
 }
 
 /// Versions and algorithms with the connections that agreed on them.
@@ -44,14 +44,15 @@ fn a_started_system_encrypts_and_the_record_says_what_that_took() {
     assert_delivered_once(&record);
     assert_eq!(record["settings"]["tls"], true);
     assert!(record["system"]["endpoint"].as_str().unwrap().starts_with("mqtts://"), "{}", record["system"]);
-    let tls = &record["tls"];
+    let tls = &record["connections"]["tls"];
     assert_count_eq!((number(tls, "full"), number(tls, "resumed")), (CONNECTIONS, 0), "{tls}");
     assert_eq!(tls["resumption"], true);
-    assert_eq!(number(&tls["full_us"], "count"), CONNECTIONS);
-    assert_eq!(number(&tls["opening_us"], "count"), CONNECTIONS);
+    assert_eq!(number(&tls["full_handshake"], "count"), CONNECTIONS);
+    assert_eq!(number(&tls["opening"], "count"), CONNECTIONS);
     assert_eq!(agreed(tls), [("TLS 1.3", false, CONNECTIONS)]);
     // TCP, TLS and MQTT's own opening are what a connect is made of.
-    let (connect, parts) = (&record["connections"]["connect_us"], sum_us(&tls["full_us"]) + sum_us(&tls["opening_us"]));
+    let (connect, parts) =
+        (&record["connections"]["connect_time"], sum_us(&tls["full_handshake"]) + sum_us(&tls["opening"]));
     assert_count_eq!(number(connect, "count"), CONNECTIONS);
     assert!(parts > 0.0 && sum_us(connect) >= parts - 1.0, "{connect}: {tls}");
     let sides = record["connections"]["ramp_up"].as_array().unwrap();
@@ -59,13 +60,17 @@ fn a_started_system_encrypts_and_the_record_says_what_that_took() {
     assert_eq!(sides.iter().map(accepted).collect::<Vec<_>>(), [("subscribers".into(), 1), ("devices".into(), 10)]);
     let rate = sides[1]["per_s"].as_f64().unwrap();
     assert!((rate * sides[1]["seconds"].as_f64().unwrap() - 10.0).abs() < 1e-6 && rate <= 2_500.0, "{}", sides[1]);
-    let named: Vec<&str> =
-        record["deviations"].as_array().unwrap().iter().map(|found| found["name"].as_str().unwrap()).collect();
+    let named: Vec<&str> = record["settings"]["deviations"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|found| found["name"].as_str().unwrap())
+        .collect();
     assert!(named.contains(&"certificates-made") && named.contains(&"mosquitto-tls"), "{named:?}");
     assert_eq!(with_files_in(&place.temporary()), [] as [u32; 0], "a system was left");
 
     let plain = Place::new().record(&[SMALL, &STARTED[..4]].concat());
-    assert_eq!((&plain["tls"], &plain["settings"]["tls"]), (&Value::Null, &Value::Bool(false)));
+    assert_eq!((&plain["connections"]["tls"], &plain["settings"]["tls"]), (&Value::Null, &Value::Bool(false)));
 }
 
 /// All connections break at once and come back; with their TLS figures.
@@ -73,12 +78,12 @@ fn broken(fault: &str, options: &[&str]) -> Value {
     let times = ["--duration", "4s", "--warmup", "1s", "--fault", fault];
     let record = Place::new().record(&[&SMALL[..5], &times, STARTED, options].concat());
     assert_closed(&record);
-    let back = &record["faults"]["faults"][0]["connections"];
+    let back = &record["conditions"]["faults"]["faults"][0]["connections"];
     assert_count_eq!([number(back, "lost"), number(back, "back")], [CONNECTIONS; 2], "{back}");
     let peak = number(back, "peak_back_per_s");
     assert!((1..=CONNECTIONS).contains(&peak), "{back}");
     assert_count_eq!(connections(&record, "established"), 2 * CONNECTIONS);
-    record["tls"].clone()
+    record["connections"]["tls"].clone()
 }
 
 #[test]
@@ -88,11 +93,11 @@ fn who_comes_back_takes_its_session_up_unless_it_is_told_not_to() {
     }
     let tls = broken("reset:at=1s,share=100%", &[]);
     assert_count_eq!((number(&tls, "full"), number(&tls, "resumed")), (CONNECTIONS, CONNECTIONS), "{tls}");
-    assert_eq!(number(&tls["resumed_us"], "count"), CONNECTIONS);
+    assert_eq!(number(&tls["resumed_handshake"], "count"), CONNECTIONS);
     assert_eq!(agreed(&tls).iter().map(|(_, _, count)| count).sum::<u64>(), 2 * CONNECTIONS);
     let tls = broken("reset:at=1s,share=100%", &["--tls-resumption", "off"]);
     assert_count_eq!((number(&tls, "full"), number(&tls, "resumed")), (2 * CONNECTIONS, 0), "{tls}");
-    assert_eq!((&tls["resumption"], &tls["resumed_us"]), (&Value::Bool(false), &Value::Null));
+    assert_eq!((&tls["resumption"], &tls["resumed_handshake"]), (&Value::Bool(false), &Value::Null));
 }
 
 #[test]

@@ -40,9 +40,9 @@ fn a_started_system_speaks_over_websocket_when_asked_to() {
     assert_closed(&record);
     assert_delivered_once(&record);
     assert!(record["system"]["endpoint"].as_str().unwrap().starts_with("ws://127.0.0.1:"), "{}", record["system"]);
-    assert!(names_deviation(&record, "mosquitto-websocket"), "{}", record["deviations"]);
+    assert!(names_deviation(&record, "mosquitto-websocket"), "{}", record["settings"]["deviations"]);
     let record = place.record(&[&SMALL[1..], &["--system", "mosquitto"]].concat());
-    assert!(!names_deviation(&record, "mosquitto-websocket"), "{}", record["deviations"]);
+    assert!(!names_deviation(&record, "mosquitto-websocket"), "{}", record["settings"]["deviations"]);
     let called = place.call(&[SMALL, &["--system", "builtin", "--transport", "websocket"]].concat());
     assert_eq!(called.code(), 2, "{called:?}");
     assert!(called.errors.contains("does not offer mqtt5 over WebSocket"), "{}", called.errors);

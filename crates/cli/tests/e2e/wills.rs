@@ -45,11 +45,14 @@ fn a_cut_device_leaves_its_will_and_one_that_says_goodbye_does_not() {
     let Some(broker) = Mosquitto::start("") else { return };
     for protocol in ["mqtt5", "mqtt311"] {
         let record = run(&broker, "cut", protocol);
-        let due = record["wills"]["due"].as_u64().unwrap();
-        assert!(due > 10, "{}", record["wills"]);
-        assert_count_eq!(record["wills"]["delivered"], due, "{}", record["wills"]);
+        let due = record["connections"]["wills"]["due"].as_u64().unwrap();
+        assert!(due > 10, "{}", record["connections"]["wills"]);
+        assert_count_eq!(record["connections"]["wills"]["delivered"], due, "{}", record["connections"]["wills"]);
         let record = run(&broker, "graceful", protocol);
-        assert_count_eq!((&record["wills"]["due"], &record["wills"]["delivered"]), (&Value::from(0), &Value::from(0)));
+        assert_count_eq!(
+            (&record["connections"]["wills"]["due"], &record["connections"]["wills"]["delivered"]),
+            (&Value::from(0), &Value::from(0))
+        );
     }
 }
 
@@ -59,7 +62,7 @@ fn a_run_without_wills_does_not_speak_of_them() {
     let place = Place::new();
     let endpoint = broker.endpoint();
     let record = place.record(&["hello", "--duration", "1s", "--warmup", "0s", "--endpoint", &endpoint]);
-    assert_eq!(record["wills"], Value::Null);
+    assert_eq!(record["connections"]["wills"], Value::Null);
 }
 
 #[test]

@@ -63,7 +63,7 @@ fn workers(run: u32) -> Vec<u32> {
 }
 
 fn by_type<'a>(record: &'a Value, name: &str) -> &'a Value {
-    let rows = record["by_type"].as_array().expect("rows by type");
+    let rows = record["tables"]["by_type"].as_array().expect("rows by type");
     rows.iter().find(|row| row["name"] == name).unwrap_or_else(|| panic!("no {name} in {rows:?}"))
 }
 
@@ -83,14 +83,14 @@ fn a_library_is_behind_its_links_and_its_books_are_those_of_a_run_without() {
     }
     assert_behind_links(&linked);
     for name in ["sensor", "bench"] {
-        let median_us = by_type(&plain, name)["latency_us"]["p50"].as_f64().expect("a median");
+        let median_us = by_type(&plain, name)["latency"]["upper"]["p50_us"].as_f64().expect("a median");
         assert!(median_us < 20_000.0, "{name} without links: {median_us}");
     }
 }
 
 /// Where nothing lies between two links, the parts of each message's way are its latency.
 fn assert_parts_add_up(record: &Value) {
-    let rows = record["residence"]["rows"].as_array().expect("rows of residence");
+    let rows = record["latency"]["breakdown"]["rows"].as_array().expect("rows of the breakdown");
     assert!(rows.iter().any(|row| row["class"] == "sensor"), "{rows:?}");
     for row in rows {
         let number = |name: &str| row[name].as_u64().unwrap_or_else(|| panic!("no {name} in {row}"));
@@ -101,17 +101,17 @@ fn assert_parts_add_up(record: &Value) {
 /// Sensors went through both links, the others through the readers' alone.
 fn assert_behind_links(record: &Value) {
     for (name, least_us) in [("sensor", 25_000.0), ("bench", 5_000.0)] {
-        let median_us = by_type(record, name)["latency_us"]["p50"].as_f64().expect("a median");
+        let median_us = by_type(record, name)["latency"]["upper"]["p50_us"].as_f64().expect("a median");
         // A busy machine is slow; that no link was crossed twice is seen from the packets.
         assert!((least_us..least_us + 60_000.0).contains(&median_us), "{name}: {median_us}");
     }
-    for group in record["links"]["groups"].as_array().expect("links") {
+    for group in record["conditions"]["links"]["groups"].as_array().expect("links") {
         let entered = |way: &str| group[way]["traffic"]["entered_packets"].as_u64().expect("a count");
         // 300 or 360 messages, of which few share a packet; most of the others are acknowledgements.
         let both = entered("up") + entered("down");
         assert!((200..1_500).contains(&both), "{group}");
     }
-    assert_eq!(record["links"]["queue_drops"], 0);
+    assert_eq!(record["conditions"]["links"]["queue_drops"], 0);
 }
 
 #[test]
@@ -149,7 +149,7 @@ fn a_worker_that_is_killed_ends_the_run_and_says_so() {
     assert!(called.took < Duration::from_secs(20), "{:?}", called.took);
     let record = called.json();
     schema::assert_agrees(&record);
-    let lost = record["lost_workers"].as_array().expect("a lost worker");
+    let lost = record["tables"]["lost_workers"].as_array().expect("a lost worker");
     assert_eq!(lost.len(), 1, "{lost:?}");
     assert!(lost[0]["why"].as_str().unwrap().contains("it is gone (signal: 9"), "{lost:?}");
 }

@@ -18,8 +18,8 @@ fn peers_need_no_router() {
         assert_delivered_once(&record);
         assert_count_eq!(count(&record, "offered"), 400);
         assert_eq!(record["system"]["back_end"], "brokerless");
-        assert_eq!(record["sent_means"], "handed-over");
-        assert_eq!(record["receive_lateness_us"], serde_json::Value::Null, "nobody knows it");
+        assert_eq!(record["protocol"]["sent_means"], "handed-over");
+        assert_eq!(record["latency"]["receive_lateness"], serde_json::Value::Null, "nobody knows it");
         assert_ne!(record["verdict"]["status"], "valid", "what is not known is not valid");
     }
 }
@@ -32,7 +32,7 @@ fn chains_go_between_peers_that_send_and_listen() {
     assert_closed(&record);
     schema::assert_agrees(&record);
     assert_delivered_once(&record);
-    assert!(record["reactions"]["triggered"].as_u64().unwrap() > 10, "{}", record["reactions"]);
+    assert!(record["delivery"]["reactions"]["triggered"].as_u64().unwrap() > 10, "{}", record["delivery"]["reactions"]);
 }
 
 #[test]

@@ -21,10 +21,10 @@ fn what_is_published_in_one_is_heard_in_the_other() {
         assert_count_eq!(record["delivery"]["offered"], 100, "{sides:?}");
         assert_count_eq!(record["delivery"]["delivered"], 100, "{sides:?}: {}", record["delivery"]);
         assert_eq!(
-            (record["protocol"].as_str(), record["subscribe_protocol"].as_str()),
+            (record["protocol"]["publish"].as_str(), record["protocol"]["subscribe"].as_str()),
             (Some(publish), Some(subscribe))
         );
-        assert!(record["resources"]["system"]["cpu_seconds"].as_f64().unwrap() > 0.0);
+        assert!(record["cost"]["system"]["cpu_seconds"].as_f64().unwrap() > 0.0);
     }
 }
 

@@ -32,8 +32,12 @@ fn every_profile_of_dds_delivers_and_names_what_it_changes() {
         assert_eq!(record["system"]["back_end"], "brokerless");
         let library = record["system"]["version"].as_str().unwrap();
         assert!(library.starts_with("Cyclone DDS 0.10"), "{library}");
-        let names: Vec<&str> =
-            record["deviations"].as_array().unwrap().iter().filter_map(|one| one["name"].as_str()).collect();
+        let names: Vec<&str> = record["settings"]["deviations"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .filter_map(|one| one["name"].as_str())
+            .collect();
         assert!(changes.iter().all(|change| names.contains(change)), "{profile}: {names:?}");
         let delivered = record["delivery"]["delivered"].as_u64().unwrap();
         assert!(delivered > 0, "{profile}: {:?}", record["delivery"]);

@@ -75,7 +75,7 @@ fn ctrl_c_at_any_moment_leaves_a_record_and_no_process() {
         }
         if is_kept {
             let (_, record) = only_run(&runs);
-            assert_eq!(record["status"], "interrupted", "after {after} ms");
+            assert_eq!(record["run"]["status"], "interrupted", "after {after} ms");
             assert_ne!(record["verdict"]["status"], "valid");
             if record["delivery"]["offered"].as_u64().unwrap() > 0 {
                 assert_closed(&record);

@@ -63,7 +63,7 @@ fn assert_all_delivered(record: &Value, what: &str) {
     assert_count_eq!(count(record, "offered"), 100, "{what}");
     assert_count_eq!(count(record, "delivered"), 100, "{what}: {}", record["delivery"]);
     assert_count_eq!(count(record, "duplicated"), 0, "{what}");
-    assert_count_eq!(record["granted_qos_lower"], 0, "{what}: a lower level was granted");
+    assert_count_eq!(record["connections"]["granted_qos_lower"], 0, "{what}: a lower level was granted");
 }
 
 #[test]
@@ -166,7 +166,11 @@ fn three_nats_servers_act_as_one() {
     let record = record_of(folder.path(), &[SHORT, &options].concat());
     assert_all_delivered(&record, "three NATS servers");
     assert_eq!(record["system"]["topology"]["endpoints"].as_array().unwrap().len(), 3);
-    assert!(record["deviations"].to_string().contains("nats-cluster"), "{}", record["deviations"]);
+    assert!(
+        record["settings"]["deviations"].to_string().contains("nats-cluster"),
+        "{}",
+        record["settings"]["deviations"]
+    );
 }
 
 #[test]
@@ -183,7 +187,11 @@ fn a_limit_that_the_workload_exceeds_is_raised_and_named() {
             "{name}"
         );
         let deviation = format!("{name}-payload");
-        assert!(record["deviations"].to_string().contains(&deviation), "{name}: {}", record["deviations"]);
+        assert!(
+            record["settings"]["deviations"].to_string().contains(&deviation),
+            "{name}: {}",
+            record["settings"]["deviations"]
+        );
         assert!(definition.limits.raised_to_at_most_bytes.is_some());
     }
 }
@@ -212,7 +220,7 @@ fn subscribers_that_listen_hear_every_device_and_nothing_is_started() {
         (&record["system"]["back_end"], &record["connections"]["dropped"]),
         (&"brokerless".into(), &0.into())
     );
-    assert_count_eq!(record["filtered"], serde_json::json!({"withheld": 0, "passed_over": 0}));
+    assert_count_eq!(record["delivery"]["filtered"], serde_json::json!({"withheld": 0, "passed_over": 0}));
     let options = ["fan-out", "--set", "subscribers=5", "--system", "zeromq-peers", "--qos", "0"];
     let record = record_of(folder.path(), &[&options[..], &["--duration", "1s", "--warmup", "0s"]].concat());
     assert_closed(&record);
@@ -247,7 +255,11 @@ fn what_clients_filter_is_counted_and_the_books_close() {
         assert_closed(&record);
         let counts = ["offered", "sent", "expected", "delivered", "lost", "foreign"].map(|name| count(&record, name));
         assert_eq!(counts, [60, 60, 20, 20, 0, 0], "{system}");
-        assert_count_eq!(record["filtered"], serde_json::json!({"withheld": 20, "passed_over": 20}), "{system}");
+        assert_count_eq!(
+            record["delivery"]["filtered"],
+            serde_json::json!({"withheld": 20, "passed_over": 20}),
+            "{system}"
+        );
     }
 }
 

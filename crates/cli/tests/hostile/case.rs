@@ -136,7 +136,7 @@ pub fn books(record: &Value) -> Result<(), String> {
     if sum(&["delivered", "lost", "unknown"])? != count("expected")? {
         return Err(format!("the receiving side does not close: {delivery}"));
     }
-    let latencies = record["latency_us"]["count"].as_u64().unwrap_or(0);
+    let latencies = record["latency"]["total"]["upper"]["count"].as_u64().unwrap_or(0);
     if latencies > sum(&["delivered", "delivered_after_refusal"])? {
         return Err(format!("{latencies} latencies of fewer deliveries: {delivery}"));
     }

@@ -284,6 +284,11 @@ fn servers_that_carry_messages_and_lie_about_them() {
             (20, 0, foreign),
             "{lie:?}: {delivery}"
         );
-        assert_count_eq!(record["latency_us"]["count"], 20, "{lie:?}: {}", record["latency_us"]);
+        assert_count_eq!(
+            record["latency"]["total"]["upper"]["count"],
+            20,
+            "{lie:?}: {}",
+            record["latency"]["total"]["upper"]
+        );
     }
 }

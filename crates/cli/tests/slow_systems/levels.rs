@@ -22,8 +22,12 @@ fn every_level_delivers(name: &str) {
             assert!(system["version"].is_string(), "its version is not known: {system}");
             assert_eq!(system["ranked"], true);
             let listener = format!("{name}-listener");
-            assert!(record["deviations"].to_string().contains(&listener), "{}", record["deviations"]);
-            assert!(record["resources"]["system"]["peak_rss_bytes"].as_u64().unwrap() > 50_000_000);
+            assert!(
+                record["settings"]["deviations"].to_string().contains(&listener),
+                "{}",
+                record["settings"]["deviations"]
+            );
+            assert!(record["cost"]["system"]["peak_rss_bytes"].as_u64().unwrap() > 50_000_000);
         }
     }
 }
@@ -56,7 +60,7 @@ fn what_is_published_in_one_protocol_is_heard_in_the_other() {
             for qos in ["0", "1"] {
                 let sides = ["--publish-protocol", publish, "--subscribe-protocol", subscribe];
                 let record = record_of(folder.path(), &[&["--system", system, "--qos", qos], &sides[..]].concat());
-                assert_count_eq!(record["granted_qos_lower"], 0, "{system}: {sides:?} at level {qos}");
+                assert_count_eq!(record["connections"]["granted_qos_lower"], 0, "{system}: {sides:?} at level {qos}");
             }
         }
     }

@@ -21,13 +21,13 @@ fn number(record: &Value, part: &str, name: &str) -> u64 {
 
 fn assert_closed(record: &Value) {
     let sum = |part, names: &[&str]| names.iter().map(|name| number(record, part, name)).sum::<u64>();
-    let asked = sum("books", &["answered", "late", "timed_out", "unknown"]);
-    assert_count_eq!(number(record, "books", "sent"), asked, "{}", record["requests"]);
-    assert_count_eq!(record["delivery"]["sent"].as_u64(), Some(number(record, "books", "sent")));
+    let asked = sum("outcomes", &["answered", "late", "timed_out", "unknown"]);
+    assert_count_eq!(number(record, "outcomes", "sent"), asked, "{}", record["requests"]);
+    assert_count_eq!(record["delivery"]["sent"].as_u64(), Some(number(record, "outcomes", "sent")));
     let done = ["answered", "dropped", "without_address", "refused", "broken", "unsent"];
     assert_count_eq!(number(record, "responses", "received"), sum("responses", &done), "{}", record["requests"]);
     for name in ["duplicated", "misdirected"] {
-        assert_count_eq!(number(record, "books", name), 0, "{}", record["requests"]);
+        assert_count_eq!(number(record, "outcomes", name), 0, "{}", record["requests"]);
     }
 }
 
@@ -54,10 +54,10 @@ fn every_request_is_answered_at_every_level() {
         for qos in ["0", "1"] {
             let record = asked(&["--system", system, "--protocol", protocol, "--qos", qos, "--duration", "2s"]);
             let requests = &record["requests"];
-            let books = ["sent", "answered"].map(|name| number(&record, "books", name));
+            let books = ["sent", "answered"].map(|name| number(&record, "outcomes", name));
             assert_eq!(books, [200, 200], "{system} over {protocol} at {qos}: {requests}");
-            for name in ["round_trip_us", "service_round_trip_us", "travel_us"] {
-                assert_eq!(requests[name]["count"], 200, "{name}: {requests}");
+            for name in ["round_trip", "service_round_trip", "travel"] {
+                assert_eq!(requests[name]["upper"]["count"], 200, "{name}: {requests}");
             }
         }
     }
@@ -71,10 +71,10 @@ fn what_a_responder_cannot_keep_up_with_is_late_dropped_or_timed_out() {
         let slow = ["--set", "processing=40ms", "--set", "timeout=500ms", "--set", "responders.0.queue=30"];
         let record = asked(&[&["--system", system, "--protocol", protocol, "--duration", "3s"], &slow[..]].concat());
         let requests = &record["requests"];
-        assert_count_eq!(number(&record, "books", "sent"), 300, "{system} over {protocol}: {requests}");
-        assert!((5..60).contains(&number(&record, "books", "answered")), "{system} over {protocol}: {requests}");
-        assert!(number(&record, "books", "late") > 30, "{system} over {protocol}: {requests}");
-        let [timed_out, dropped] = [number(&record, "books", "timed_out"), number(&record, "responses", "dropped")];
+        assert_count_eq!(number(&record, "outcomes", "sent"), 300, "{system} over {protocol}: {requests}");
+        assert!((5..60).contains(&number(&record, "outcomes", "answered")), "{system} over {protocol}: {requests}");
+        assert!(number(&record, "outcomes", "late") > 30, "{system} over {protocol}: {requests}");
+        let [timed_out, dropped] = [number(&record, "outcomes", "timed_out"), number(&record, "responses", "dropped")];
         assert!(dropped > 100 && timed_out == dropped, "{system} over {protocol}: {requests}");
     }
 }
@@ -97,7 +97,7 @@ fn closes_when_the_server_goes<S: Server>(protocol: &str) {
     let record = read(&running.wait_with_output().unwrap());
     let requests = &record["requests"];
     // Before and after: 4 s of 100 a second, and all but the time of a start that may be slow.
-    assert!(number(&record, "books", "answered") > 600, "{protocol}: {requests}");
+    assert!(number(&record, "outcomes", "answered") > 600, "{protocol}: {requests}");
     assert!(
         record["connections"]["dropped"].as_u64().is_some_and(|dropped| dropped >= 11),
         "{}",

@@ -27,7 +27,7 @@ subscribers:
 }
 
 fn reactions(truth: &Truth) -> [u64; 3] {
-    ["scheduled", "triggered", "starved"].map(|name| truth.record["reactions"][name].as_u64().unwrap())
+    ["scheduled", "triggered", "starved"].map(|name| truth.record["delivery"]["reactions"][name].as_u64().unwrap())
 }
 
 #[test]

@@ -65,7 +65,7 @@ fn demand_the_stall(truth: &Truth) {
 
 /// The stall is not ours, whatever the machine's neighbours do.
 fn demand_little_lag(truth: &Truth) -> Result<(), String> {
-    demand_below("scheduler lag, ms", truth.record["scheduler_lag_us"]["max"].as_f64().unwrap() / 1e3, 200.0)
+    demand_below("scheduler lag, ms", truth.record["latency"]["scheduler_lag"]["max_us"].as_f64().unwrap() / 1e3, 200.0)
 }
 
 /// Runs whose failure by the clock is believed.
@@ -106,7 +106,7 @@ fn at_qos_0(truth: &Truth) -> Result<(), String> {
         demand_near(&format!("{name}: s longer, of 1,000 messages together"), total_s, 500.0, 20.0)?;
     }
     demand_little_lag(truth)?;
-    demand_below("back-pressure, ms", truth.record["backpressure_us"]["max"].as_f64().unwrap() / 1e3, 200.0)
+    demand_below("back-pressure, ms", truth.record["latency"]["backpressure"]["max_us"].as_f64().unwrap() / 1e3, 200.0)
 }
 
 #[test]

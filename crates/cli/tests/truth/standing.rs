@@ -53,7 +53,7 @@ fn a_generator_that_stands_still_over_the_end_offers_what_was_due() {
     assert_count_eq!(truth.count("offered"), scheduled);
     assert_count_eq!(truth.record["workload"]["scheduled"], scheduled);
     assert_count_eq!(truth.count("sent") + truth.count("unsent"), scheduled);
-    assert_count_eq!(truth.record["scheduler_lag_us"]["count"], scheduled);
-    let lag_us = truth.record["scheduler_lag_us"]["max"].as_f64().unwrap();
+    assert_count_eq!(truth.record["latency"]["scheduler_lag"]["count"], scheduled);
+    let lag_us = truth.record["latency"]["scheduler_lag"]["max_us"].as_f64().unwrap();
     assert_count!(lag_us > 300_000.0, "the lag of what was late is kept: {lag_us} µs");
 }

@@ -84,7 +84,7 @@ fn a_slow_broker_at_qos_2_is_not_blamed_on_the_generator() {
         || Liar::start_alone("slow 2ms", &[]).run(&[&load[..], &times[..]].concat()),
         |record| {
             // A busy machine makes the broker slower still.
-            let waited_us = record["backpressure_us"]["max"].as_f64().unwrap();
+            let waited_us = record["latency"]["backpressure"]["max_us"].as_f64().unwrap();
             assert!(waited_us > 200_000.0, "back-pressure of {waited_us} µs at most");
         },
         |record, run| assert!(!blames_generator(record), "run {run}: {}", record["verdict"]),
@@ -131,7 +131,7 @@ fn reader_held(options: &[&str], arguments: &[&str]) {
     assert!(child.try_wait().unwrap().is_none(), "the run was over before its reader was held");
     let truth = liar.truth(&child.wait_with_output().unwrap());
     truth.demand_agreement();
-    let lateness_ms = truth.record["receive_lateness_us"]["max"].as_f64().unwrap() / 1e3;
+    let lateness_ms = truth.record["latency"]["receive_lateness"]["max_us"].as_f64().unwrap() / 1e3;
     assert!(lateness_ms >= 15.0, "receive lateness of {lateness_ms} ms at most");
     assert_ne!(truth.record["verdict"]["status"], "valid", "{}", truth.record["verdict"]);
 }

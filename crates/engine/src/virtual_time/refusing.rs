@@ -34,7 +34,7 @@ fn refused_and_answered(replied_after_ns: u64) -> Ended {
 fn a_request_that_was_answered_before_it_was_refused_was_not_refused() {
     let ended = refused_and_answered(50_000);
     let delivery = &ended.outcome.books.delivery;
-    let requests = ended.outcome.requests.as_ref().map(|requests| &requests.figures.books);
+    let requests = ended.outcome.requests.as_ref().map(|requests| &requests.figures.outcomes);
     let answered = requests.map(|books| (books.sent, books.answered, books.late, books.timed_out));
     assert_count_eq!(delivery.refused, 0);
     assert_count_eq!(answered, Some((200, 200, 0, 0)));
@@ -44,7 +44,7 @@ fn a_request_that_was_answered_before_it_was_refused_was_not_refused() {
 fn an_answer_to_a_request_that_was_refused_changes_nothing_about_that() {
     let ended = refused_and_answered(150_000);
     let delivery = &ended.outcome.books.delivery;
-    let requests = ended.outcome.requests.as_ref().map(|requests| &requests.figures.books);
+    let requests = ended.outcome.requests.as_ref().map(|requests| &requests.figures.outcomes);
     let answered = requests.map(|books| (books.sent, books.answered, books.late, books.timed_out));
     assert_count_eq!((delivery.offered, delivery.refused, delivery.sent), (200, 100, 100));
     assert_count_eq!(answered, Some((100, 100, 0, 0)));

@@ -86,13 +86,13 @@ impl Capacity<'_> {
         let unwritten = |error: StoreError| save::unwritten(&error);
         let folder = RunFolder::at(&self.folder.path().join(&name)).map_err(unwritten)?;
         let reserve = folder.reserve(RESERVED_BYTES).map_err(unwritten)?;
-        outcome.record.run.clone_from(&name);
+        outcome.record.run.name.clone_from(&name);
         let record = outcome.save(&folder, reserve).whole()?;
         made.trial.folder = Some(name);
         match seen {
             Some(seen) => seen.environment.load_after = record.environment.load_after,
             None => {
-                let protocol = record.protocols();
+                let protocol = record.protocol.to_string();
                 let Record { system, environment, .. } = record;
                 *seen = Some(Seen { system, protocol, environment });
             }

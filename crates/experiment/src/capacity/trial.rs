@@ -4,9 +4,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use pubmark_model::workload::Workload;
-use pubmark_record::capacity::{Knob, Trial, TrialOutcome};
+use pubmark_record::capacity::{Knob, Trial, TrialLatency, TrialOutcome, TrialQuantiles};
 use pubmark_record::experiment::FailureKind;
 use pubmark_record::figures::Unit;
+use pubmark_record::latency::upper;
 use pubmark_record::record::{Record, VerdictStatus};
 use pubmark_record::threshold::{Answer, Judged, Objectives, Operator};
 use pubmark_runner::{Host, RunError, RunOutcome, RunSpec};
@@ -86,9 +87,7 @@ impl Trials<'_> {
             reason: None,
             delivered_per_s: None,
             loss: None,
-            p50_us: None,
-            p99_us: None,
-            max_us: None,
+            latency: TrialLatency::default(),
             latency_growth_us_per_s: None,
             system_cores: None,
             generator_cores: None,
@@ -145,7 +144,7 @@ fn complaint(judged: &Judged<'_>, record: &Record) -> Option<String> {
     let is_upper_limit = matches!(judged.clause.operator, Operator::Below | Operator::AtMost);
     let is_latency = judged.clause.metric.of_figure().unit == Unit::Microseconds;
     if judged.answer == Answer::NotMeasured && is_upper_limit && is_latency {
-        let largest = record.latency_us.as_ref().map(|latency| latency.max);
+        let largest = upper(&record.latency.total).map(|latency| latency.max);
         if judged.clause.answer(largest, None) == Answer::True {
             return None;
         }
@@ -161,24 +160,29 @@ fn window(offered_per_s: f64) -> Duration {
 
 /// Did so much less arrive within the window than was sent that a queue must have grown?
 fn falls_behind(record: &Record) -> bool {
-    let expected_per_s = record.delivery.expected as f64 / record.settings.duration_s;
-    let waits_to_be_sent = record.delivery.unsent as f64 > (1.0 - CLEAR_SHARE) * record.delivery.offered as f64;
+    let expected_per_s = record.delivery.messages.expected as f64 / record.settings.duration_s;
+    let waits_to_be_sent =
+        record.delivery.messages.unsent as f64 > (1.0 - CLEAR_SHARE) * record.delivery.messages.offered as f64;
     waits_to_be_sent || record.throughput.delivered_per_s < CLEAR_SHARE * expected_per_s
 }
 
 fn fill(trial: &mut Trial, record: &Record) {
-    let latency = record.latency_us.as_ref();
+    let latency = upper(&record.latency.total);
     trial.offered_per_s = record.throughput.offered_per_s;
     trial.delivered_per_s = Some(record.throughput.delivered_per_s);
-    trial.loss = (record.delivery.expected > 0)
-        .then(|| (record.delivery.lost + record.delivery.unknown) as f64 / record.delivery.expected as f64);
-    trial.p50_us = latency.and_then(|latency| latency.p50);
-    trial.p99_us = latency.and_then(|latency| latency.p99);
-    trial.max_us = latency.map(|latency| latency.max);
+    trial.loss = (record.delivery.messages.expected > 0).then(|| {
+        (record.delivery.messages.lost + record.delivery.messages.unknown) as f64
+            / record.delivery.messages.expected as f64
+    });
+    trial.latency.upper = TrialQuantiles {
+        p50_us: latency.and_then(|latency| latency.p50),
+        p99_us: latency.and_then(|latency| latency.p99),
+        max_us: latency.map(|latency| latency.max),
+    };
     trial.latency_growth_us_per_s = growth(record);
-    trial.system_cores = record.resources.system.map(|usage| usage.cores);
-    trial.generator_cores = record.resources.generator.map(|usage| usage.cores);
-    trial.system_rss_bytes = record.resources.system.map(|usage| usage.peak_rss_bytes);
+    trial.system_cores = record.cost.system.map(|usage| usage.cores);
+    trial.generator_cores = record.cost.generator.map(|usage| usage.cores);
+    trial.system_rss_bytes = record.cost.system.map(|usage| usage.peak_rss_bytes);
     trial.verdict = Some(record.verdict.status);
 }
 
@@ -186,10 +190,11 @@ fn fill(trial: &mut Trial, record: &Record) {
 /// of bins (Theil 1950, Sen 1968), which one stall does not move. `None` below three bins.
 fn growth(record: &Record) -> Option<f64> {
     let bins: Vec<(f64, f64)> = record
+        .tables
         .series
         .iter()
         .filter(|row| row.t_s >= 0.0 && row.t_s + row.width_s <= record.settings.duration_s + 1e-9)
-        .filter_map(|row| Some((row.t_s, row.p50_us.or(row.max_us)?)))
+        .filter_map(|row| Some((row.t_s, row.latency.upper.p50_us.or(row.latency.upper.max_us)?)))
         .collect();
     if bins.len() < 3 {
         return None;
@@ -226,16 +231,16 @@ mod tests {
     fn a_queue_that_grows_is_told_from_a_stall() {
         let mut record = sample::record();
         record.settings.duration_s = 10.0;
-        for (second, row) in record.series.iter_mut().enumerate() {
+        for (second, row) in record.tables.series.iter_mut().enumerate() {
             row.t_s = second as f64;
             row.width_s = 1.0;
-            row.p50_us = Some(200.0 + 1_000.0 * second as f64);
+            row.latency.upper.p50_us = Some(200.0 + 1_000.0 * second as f64);
         }
         assert!((growth(&record).unwrap() - 1_000.0).abs() < 1.0);
-        for row in &mut record.series {
-            row.p50_us = Some(200.0);
+        for row in &mut record.tables.series {
+            row.latency.upper.p50_us = Some(200.0);
         }
-        record.series[4].p50_us = Some(90_000.0);
+        record.tables.series[4].latency.upper.p50_us = Some(90_000.0);
         assert_eq!(growth(&record), Some(0.0));
     }
 
@@ -248,14 +253,14 @@ mod tests {
         let mut record = sample::record();
         let limited = End::Fails { kind: FailureKind::GeneratorLimited, text: "V01: slow".to_owned() };
         assert_eq!(trials.judge(&record, &limited).0, TrialOutcome::Held);
-        record.latency_us.as_mut().unwrap().p99 = Some(2e6);
+        record.latency.total.as_mut().unwrap().upper.p99 = Some(2e6);
         assert_eq!(trials.judge(&record, &limited).0, TrialOutcome::GeneratorLimited);
         assert_eq!(trials.judge(&record, &End::Counts(VerdictStatus::Valid)).0, TrialOutcome::Missed);
         // Too few messages for a p99: the largest latency stands in where it helps.
-        record.latency_us.as_mut().unwrap().p99 = None;
-        record.latency_us.as_mut().unwrap().max = 900_000.0;
+        record.latency.total.as_mut().unwrap().upper.p99 = None;
+        record.latency.total.as_mut().unwrap().upper.max = 900_000.0;
         assert_eq!(trials.judge(&record, &End::Counts(VerdictStatus::Valid)).0, TrialOutcome::Held);
-        record.latency_us.as_mut().unwrap().max = 1_100_000.0;
+        record.latency.total.as_mut().unwrap().upper.max = 1_100_000.0;
         assert_eq!(trials.judge(&record, &End::Counts(VerdictStatus::Valid)).0, TrialOutcome::Missed);
     }
 }

@@ -5,6 +5,7 @@ use std::time::{Duration, Instant};
 
 use pubmark_model::experiment::Turn;
 use pubmark_record::experiment::ExperimentRecord;
+use pubmark_record::latency::upper;
 use pubmark_record::time::UtcTime;
 use pubmark_runner::{ErrorKind, PreparedRun, RunError, now};
 
@@ -193,7 +194,7 @@ impl Runner<'_> {
         match outcome {
             Ok(measured) => Ok(Made {
                 folder: Some(begun.save(&measured)?),
-                p99_us: measured.record.latency_us.as_ref().and_then(|latency| latency.p99),
+                p99_us: upper(&measured.record.latency.total).and_then(|latency| latency.p99),
                 end: end::measured(&measured),
             }),
             Err(error) => {

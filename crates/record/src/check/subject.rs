@@ -67,7 +67,11 @@ fn of_run(record: &Record) -> Subject {
         failures: Vec::new(),
         figures: FIGURES.iter().map(|figure| (figure.name.to_owned(), vec![(figure.get)(record)])).collect(),
     };
-    Subject { name: record.run.clone(), is_interrupted: record.status == Status::Interrupted, cells: vec![cell] }
+    Subject {
+        name: record.run.name.clone(),
+        is_interrupted: record.run.status == Status::Interrupted,
+        cells: vec![cell],
+    }
 }
 
 fn of_experiment(record: ExperimentRecord) -> Subject {

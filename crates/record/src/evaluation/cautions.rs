@@ -153,7 +153,7 @@ fn other_version(cell: &CellInput) -> Option<String> {
 }
 
 fn without_histogram(cell: &CellInput) -> Option<String> {
-    let missing = cell.runs.iter().filter(|run| run.record.latency_us.is_some() && run.latency.is_none()).count();
+    let missing = cell.runs.iter().filter(|run| run.record.latency.total.is_some() && run.latency.is_none()).count();
     (missing > 0).then(|| {
         let runs = counted(missing, "run has", "runs have");
         format!("{}: {runs} no latency histogram, so none is shown over all runs", cell.label)

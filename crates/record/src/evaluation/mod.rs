@@ -16,7 +16,8 @@ use pubmark_metrics::distribution::NotAHistogram;
 
 use crate::experiment::{Axis, Cell, CellFailure, CellFigure, CellRun, Contest, FailureKind};
 use crate::figures::{FIGURES, Figure};
-use crate::record::{Record, VerdictStatus};
+use crate::latency::upper;
+use crate::record::{LatencyBounds, Record, VerdictStatus};
 use crate::statistics::description::{mean_on, median, quartiles};
 use crate::statistics::interval::interval;
 use contests::{Entrant, Match};
@@ -176,7 +177,7 @@ fn cell_of(cell: &CellInput, seed: u64) -> Result<Cell, EvaluationError> {
             let concerns = |figure: &&Figure| cell.runs.iter().any(|run| figure.concerns(&run.record));
             FIGURES.iter().filter(concerns).map(|figure| cell_figure(figure, cell, seed)).collect()
         },
-        latency_us: merged.as_ref().map(|(summary, _)| summary.clone()),
+        latency: merged.as_ref().map(|(summary, _)| LatencyBounds::measured(summary.clone())),
         latency_curve: merged.map(|(_, curve)| curve),
     })
 }
@@ -186,8 +187,8 @@ fn merged(cell: &CellInput) -> Result<Option<(crate::record::Summary, crate::rec
     let parts: Option<Vec<_>> = cell
         .runs
         .iter()
-        .filter(|run| run.has_times() && run.record.latency_us.is_some())
-        .map(|run| Some((run.latency.as_deref()?, run.record.latency_us.as_ref()?)))
+        .filter(|run| run.has_times() && run.record.latency.total.is_some())
+        .map(|run| Some((run.latency.as_deref()?, upper(&run.record.latency.total)?)))
         .collect();
     let Some(parts) = parts else { return Ok(None) };
     merging::merge(&parts).map_err(|source| EvaluationError::Histogram { cell: cell.id.clone(), source })

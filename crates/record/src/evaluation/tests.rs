@@ -24,7 +24,7 @@ fn histogram(time_us: f64, samples: u64) -> Vec<u8> {
 fn run(folder: &str, repetition: u32, p50_us: f64) -> RunInput {
     let mut record = sample::record();
     record.system.ranked = true;
-    let latency = record.latency_us.as_mut().unwrap();
+    let latency = &mut record.latency.total.as_mut().unwrap().upper;
     let change = p50_us / latency.p50.unwrap();
     latency.p50 = Some(p50_us);
     latency.p99 = latency.p99.map(|p99| p99 * change);
@@ -79,7 +79,7 @@ fn the_faster_of_two_systems_wins_by_latency_and_by_nothing_else() {
 fn percentiles_over_all_runs_come_from_merged_histograms() {
     let cells = [cell("fast", &[], &[100.0, 100.0, 900.0])];
     let found = evaluate(&systems(), 1, &cells).unwrap();
-    let latency = found.cells[0].latency_us.as_ref().unwrap();
+    let latency = upper(&found.cells[0].latency).unwrap();
     assert_eq!(latency.count, 300);
     assert!((latency.p50.unwrap() - 100.0).abs() < 1.0 && (latency.p90.unwrap() - 900.0).abs() < 2.0, "{latency:?}");
     assert!(latency.p99.is_none(), "3 samples beyond");
@@ -91,7 +91,7 @@ fn a_missing_histogram_is_said_and_a_broken_one_refused() {
     let mut cells = [cell("fast", &[], &[100.0, 100.0, 100.0])];
     cells[0].runs[1].latency = None;
     let found = evaluate(&systems(), 1, &cells).unwrap();
-    assert_eq!(found.cells[0].latency_us, None);
+    assert_eq!(found.cells[0].latency, None);
     assert!(found.cautions.iter().any(|caution| caution.contains("histogram")), "{:?}", found.cautions);
     cells[0].runs[1].latency = Some(b"torn".to_vec());
     assert!(matches!(evaluate(&systems(), 1, &cells), Err(EvaluationError::Histogram { .. })));
@@ -145,7 +145,7 @@ fn a_cell_without_runs_has_no_figures() {
     let mut cells = [cell("fast", &[], &[]), cell("slow", &[], &[300.0; 3])];
     cells[0].failures.push(failure(FailureKind::NotInstalled));
     let found = evaluate(&systems(), 1, &cells).unwrap();
-    assert!(found.cells[0].figures.is_empty() && found.cells[0].latency_us.is_none());
+    assert!(found.cells[0].figures.is_empty() && found.cells[0].latency.is_none());
     assert!(found.cautions[0].contains("not installed"), "{:?}", found.cautions);
 }
 
@@ -175,8 +175,8 @@ fn what_weakens_the_result_is_said() {
     cells[0].runs[0].run.verdict = VerdictStatus::Suspect;
     cells[0].runs[1].run.busy = true;
     cells[0].runs[1].record.system.version = Some("9.9".to_owned());
-    cells[1].runs.iter_mut().for_each(|run| run.record.resources.system = None);
-    cells[1].runs[0].record.series[2..4].iter_mut().for_each(|bin| bin.p50_us = Some(500_000.0));
+    cells[1].runs.iter_mut().for_each(|run| run.record.cost.system = None);
+    cells[1].runs[0].record.tables.series[2..4].iter_mut().for_each(|bin| bin.latency.upper.p50_us = Some(500_000.0));
     let found = evaluate(&systems(), 1, &cells).unwrap();
     assert!(found.contests.iter().all(|contest| contest.winner.is_none()));
     let text = found.cautions.join("\n");
@@ -189,13 +189,13 @@ fn what_weakens_the_result_is_said() {
     ] {
         assert!(text.contains(part), "{part} is missing from {text}");
     }
-    assert_eq!(cells[0].runs[0].record.status, Status::Complete);
+    assert_eq!(cells[0].runs[0].record.run.status, Status::Complete);
 }
 
 #[test]
 fn a_figure_that_one_system_lacks_is_ranked_without_it_and_said() {
     let mut cells = [cell("a", &[], &[100.0; 3]), cell("b", &[], &[300.0; 3]), cell("c", &[], &[300.0; 3])];
-    cells[2].runs.iter_mut().for_each(|run| run.record.resources.system = None);
+    cells[2].runs.iter_mut().for_each(|run| run.record.cost.system = None);
     let found = evaluate(&[axis("system", &["a", "b", "c"])], 1, &cells).unwrap();
     assert_eq!(contest(&found, "system memory").ranking.len(), 2);
     assert_eq!(contest(&found, "latency p50").ranking.len(), 3);
@@ -233,7 +233,7 @@ fn a_run_too_late_for_latencies_has_its_counts_in_the_cell_and_no_times() {
     assert_eq!(figure("latency p50").values, [Some(100.0), None, Some(98.0)]);
     assert!(figure("delivered").values.iter().all(Option::is_some));
     assert!(figure("system CPU a million").values.iter().all(Option::is_some));
-    assert_eq!(found.cells[0].latency_us.as_ref().unwrap().count, 200, "of two runs");
+    assert_eq!(upper(&found.cells[0].latency).unwrap().count, 200, "of two runs");
     assert_eq!(contest(&found, "latency p99").winner, None, "two runs are too few");
     let told = found.cautions.iter().any(|caution| caution.starts_with("1 run has no latency to use (V02)"));
     assert!(told, "{:?}", found.cautions);
@@ -246,5 +246,5 @@ fn a_cell_of_late_runs_alone_is_ranked_by_what_they_count() {
     let found = evaluate(&systems(), 1, &cells).unwrap();
     assert!(found.contests.iter().all(|contest| !contest.figure.starts_with("latency")), "no latency to compare");
     assert_eq!(contest(&found, "system memory").ranking.len(), 2);
-    assert!(found.cells[0].latency_us.is_none());
+    assert!(found.cells[0].latency.is_none());
 }

@@ -101,7 +101,7 @@ fn a_record_is_held_against_each_limit() {
 #[test]
 fn a_limit_that_is_met_to_the_digit_is_met() {
     let mut record = sample::record();
-    (record.delivery.delivered, record.delivery.lost) = (9_990, 10);
+    (record.delivery.messages.delivered, record.delivery.messages.lost) = (9_990, 10);
     // 1 − 0.999 is 0.001 and a little in floating point.
     assert!(Objectives::parse("loss<=0.1%,delivered>=99.9%,lost<=10").unwrap().hold(&record));
     assert!(!Objectives::parse("loss<0.1%").unwrap().hold(&record));

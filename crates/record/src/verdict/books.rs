@@ -1,8 +1,8 @@
 //! Do the books close, and are they exact?
 
-use super::{Finding, VerdictInput};
+use super::{Finding, Measure, VerdictInput};
 use crate::quantity::count;
-use crate::record::{Delivery, Status, VerdictStatus};
+use crate::record::{CheckUnit, Delivery, Status, VerdictStatus};
 
 const REPORT_IT: &str = "this is an error in pubmark: please report it with the record";
 
@@ -14,7 +14,7 @@ pub(super) fn sending_closes(input: &VerdictInput) -> Option<Finding> {
     let books = input.delivery;
     let parts = [books.sent, books.skipped_planned, books.skipped_disconnected, books.refused, books.unsent];
     let names = "sent + skipped planned + skipped disconnected + refused + unsent";
-    Some(identity("offered", books.offered, names, parts.iter().sum()))
+    Some(identity("offered", books.offered, names, parts.iter().sum(), CheckUnit::Messages))
 }
 
 /// V27; says nothing where the schedule does not say how many messages there are.
@@ -26,23 +26,27 @@ pub(super) fn offered_as_scheduled(input: &VerdictInput) -> Option<Finding> {
     }
     let triggered = input.reactions.map_or(0, |reactions| reactions.triggered);
     let offered = input.delivery.offered.saturating_sub(triggered);
+    let difference = Measure::none_allowed(offered.abs_diff(scheduled), CheckUnit::Messages);
     if offered == scheduled {
-        return Some(Finding::valid(format!("{} messages offered, as many as the schedule has", count(offered))));
+        let text = format!("{} messages offered, as many as the schedule has", count(offered));
+        return Some(Finding::valid(text).of(difference));
     }
-    let finding = format!("{} messages offered, {} in the schedule", count(offered), count(scheduled));
-    Some(Finding::new(VerdictStatus::Invalid, finding, REPORT_IT))
+    let text = format!("{} messages offered, {} in the schedule", count(offered), count(scheduled));
+    Some(Finding::new(VerdictStatus::Invalid, text, REPORT_IT).of(difference))
 }
 
 /// V08.
 pub(super) fn delivery_closes(input: &VerdictInput) -> Option<Finding> {
     let books = input.delivery;
     let parts = [books.delivered, books.lost, books.unknown];
-    Some(identity("expected", books.expected, "delivered + lost + unknown", parts.iter().sum()))
+    let names = "delivered + lost + unknown";
+    Some(identity("expected", books.expected, names, parts.iter().sum(), CheckUnit::Messages))
 }
 
-pub(super) fn identity(name: &str, whole: u64, parts_names: &str, parts: u64) -> Finding {
+pub(super) fn identity(name: &str, whole: u64, parts_names: &str, parts: u64, unit: CheckUnit) -> Finding {
+    let difference = Measure::none_allowed(whole.abs_diff(parts), unit);
     if whole == parts {
-        return Finding::valid(format!("{name} {} = {parts_names}", count(whole)));
+        return Finding::valid(format!("{name} {} = {parts_names}", count(whole))).of(difference);
     }
     Finding::new(
         VerdictStatus::Invalid,
@@ -55,6 +59,7 @@ pub(super) fn identity(name: &str, whole: u64, parts_names: &str, parts: u64) ->
         ),
         REPORT_IT,
     )
+    .of(difference)
 }
 
 /// A count of the books with its name.
@@ -81,17 +86,21 @@ pub(super) fn types_add_up(input: &VerdictInput) -> Option<Finding> {
     if input.by_type.is_empty() {
         return None;
     }
+    let mut largest = 0;
     let wrong: Vec<String> = ADDITIVE
         .iter()
         .filter_map(|(name, get)| {
             let (whole, sum) = (get(input.delivery), input.by_type.iter().map(|row| get(&row.delivery)).sum::<u64>());
+            largest = whole.abs_diff(sum).max(largest);
             (whole != sum).then(|| format!("{name} {} in all, {} by type", count(whole), count(sum)))
         })
         .collect();
+    let difference = Measure::none_allowed(largest, CheckUnit::Messages);
     if wrong.is_empty() {
-        return Some(Finding::valid(format!("{} rows by type add up to the whole", input.by_type.len())));
+        let text = format!("{} rows by type add up to the whole", input.by_type.len());
+        return Some(Finding::valid(text).of(difference));
     }
-    Some(Finding::new(VerdictStatus::Invalid, wrong.join("; "), REPORT_IT))
+    Some(Finding::new(VerdictStatus::Invalid, wrong.join("; "), REPORT_IT).of(difference))
 }
 
 /// V10.
@@ -101,7 +110,8 @@ pub(super) fn exact(input: &VerdictInput) -> Option<Finding> {
     }
     Some(Finding::new(
         VerdictStatus::Suspect,
-        "books approximate: a cap on missing ranges was reached, so lost, late and duplicated may be off".to_string(),
+        "message accounting approximate: a cap on missing ranges was reached, so lost, late and duplicated may be off"
+            .to_string(),
         "lower the rate or the number of streams until fewer messages go missing",
     ))
 }
@@ -109,14 +119,15 @@ pub(super) fn exact(input: &VerdictInput) -> Option<Finding> {
 /// V19.
 pub(super) fn lost_not_late(input: &VerdictInput) -> Option<Finding> {
     let lost = input.delivery.lost;
-    let (ours, systems, held) = (input.socket_unsent_bytes, input.system_unsent_bytes, input.held_bytes);
+    let at_end = input.at_end;
+    let (ours, systems, held) = (at_end.socket_unsent_bytes, at_end.system_unsent_bytes, at_end.held_bytes);
     if lost == 0 {
         return Some(Finding::valid("nothing was missing when the drain was over".to_string()));
     }
     let were = if lost == 1 { "message was" } else { "messages were" };
     let missing = format!("{} {were} missing when the drain was over", count(lost));
     let drain_s = input.settings.drain_s;
-    let waited_s = input.system_drain_wait_ns.map_or(0.0, |wait_ns| wait_ns as f64 / 1e9);
+    let waited_s = at_end.system_drain_wait_ns.map_or(0.0, |wait_ns| wait_ns as f64 / 1e9);
     if waited_s > DRAIN_WAIT * drain_s {
         return Some(Finding::new(
             VerdictStatus::Suspect,
@@ -125,19 +136,24 @@ pub(super) fn lost_not_late(input: &VerdictInput) -> Option<Finding> {
                  still lie there"
             ),
             "stop other programs on this machine, or wait longer with `--drain`",
-        ));
+        )
+        .of(Measure::suspect_above(waited_s / drain_s, DRAIN_WAIT, CheckUnit::Share)));
     }
+    let under_way = Measure::suspect_above((ours + systems.unwrap_or(0) + held) as f64, 0.0, CheckUnit::Bytes);
     if ours == 0 && systems.unwrap_or(0) == 0 && held == 0 {
         let whose = if systems.is_some() { "no socket held bytes" } else { "our sockets held no bytes" };
-        return Some(Finding::valid(format!("{missing}, and {whose}")));
+        return Some(Finding::valid(format!("{missing}, and {whose}")).of(under_way));
     }
     let places =
         [("our sockets", Some(ours)), ("the system's", systems), ("the hands of subscribers at work", Some(held))];
     let places = places.iter().filter_map(|(place, bytes)| Some((place, (*bytes).filter(|bytes| *bytes > 0)?)));
     let places: Vec<String> = places.map(|(place, bytes)| format!("{} B in {place}", count(bytes))).collect();
-    Some(Finding::new(
-        VerdictStatus::Suspect,
-        format!("{missing} with bytes still on their way ({}): some are late, not lost", places.join(", ")),
-        "wait longer with `--drain`, or lower the rate",
-    ))
+    Some(
+        Finding::new(
+            VerdictStatus::Suspect,
+            format!("{missing} with bytes still on their way ({}): some are late, not lost", places.join(", ")),
+            "wait longer with `--drain`, or lower the rate",
+        )
+        .of(under_way),
+    )
 }

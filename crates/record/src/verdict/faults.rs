@@ -1,8 +1,8 @@
 //! Faults: were they what was asked for? What they did to the system is a result, and never a reason.
 
-use super::{Finding, VerdictInput};
+use super::{Finding, Measure, VerdictInput};
 use crate::faults::FaultRow;
-use crate::record::{Status, VerdictStatus};
+use crate::record::{CheckUnit, Status, VerdictStatus};
 
 /// A fault may be done so much later than asked, s: what follows is counted from when it was done.
 const LATE_S: f64 = 0.5;
@@ -16,6 +16,7 @@ pub(super) fn done_as_asked(input: &VerdictInput) -> Option<Finding> {
         return None;
     }
     let wrong: Vec<String> = faults.iter().filter_map(|fault| wrong(fault).map(|why| named(fault, &why))).collect();
+    let measure = Measure::none_allowed(wrong.len() as u64, CheckUnit::Faults);
     if wrong.is_empty() && figures.incomplete {
         return Some(Finding::new(
             VerdictStatus::Suspect,
@@ -25,17 +26,17 @@ pub(super) fn done_as_asked(input: &VerdictInput) -> Option<Finding> {
     }
     if wrong.is_empty() {
         let late_s = faults.iter().filter_map(|fault| Some(fault.done_at_s? - fault.asked_at_s)).fold(0.0, f64::max);
-        return Some(Finding::valid(format!("{} done as asked, at most {:.0} ms late", faults.len(), late_s * 1e3)));
+        let text = format!("{} done as asked, at most {:.0} ms late", faults.len(), late_s * 1e3);
+        return Some(Finding::valid(text).of(measure));
     }
-    Some(Finding::new(
-        VerdictStatus::Invalid,
-        wrong.join("; "),
-        "run again; the system's log says why it did not start",
-    ))
+    Some(
+        Finding::new(VerdictStatus::Invalid, wrong.join("; "), "run again; the system's log says why it did not start")
+            .of(measure),
+    )
 }
 
 fn named(fault: &FaultRow, why: &str) -> String {
-    format!("`{}` of {} at {:.1} s {why}", fault.kind, fault.target, fault.asked_at_s)
+    format!("`{}` of {} at {:.1} s {why}", fault.kind.as_str(), fault.target, fault.asked_at_s)
 }
 
 fn wrong(fault: &FaultRow) -> Option<String> {
@@ -52,6 +53,8 @@ fn wrong(fault: &FaultRow) -> Option<String> {
 #[cfg(test)]
 #[allow(clippy::unwrap_used)]
 mod tests {
+    use pubmark_model::fault::FaultKind;
+
     use super::*;
     use crate::faults::FaultFigures;
     use crate::sample;
@@ -59,7 +62,7 @@ mod tests {
 
     fn status(change: impl FnOnce(&mut FaultRow)) -> (VerdictStatus, String) {
         let mut fault = FaultRow {
-            kind: "kill".to_owned(),
+            kind: FaultKind::Kill,
             target: "the system".to_owned(),
             asked_at_s: 30.0,
             asked_for_s: Some(5.0),
@@ -69,10 +72,10 @@ mod tests {
         };
         change(&mut fault);
         let mut record = sample::record();
-        record.faults = Some(FaultFigures { faults: vec![fault], ..FaultFigures::default() });
+        record.conditions.faults = Some(FaultFigures { faults: vec![fault], ..FaultFigures::default() });
         let found = judge(&VerdictInput::of(&record));
         let check = found.checks.into_iter().find(|check| check.code == "V20").unwrap();
-        (check.status, check.finding)
+        (check.status, check.text)
     }
 
     #[test]
@@ -94,7 +97,7 @@ mod tests {
     #[test]
     fn figures_that_are_too_low_make_a_run_suspect() {
         let mut record = sample::record();
-        record.faults = Some(FaultFigures { incomplete: true, ..FaultFigures::default() });
+        record.conditions.faults = Some(FaultFigures { incomplete: true, ..FaultFigures::default() });
         let finding = done_as_asked(&VerdictInput::of(&record)).unwrap();
         assert_eq!(finding.status, VerdictStatus::Suspect);
     }

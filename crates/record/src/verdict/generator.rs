@@ -1,9 +1,9 @@
 //! The generator on trial: did our own side keep its schedule, read in time, have CPU to spare?
 
 use super::limits::p99_or_max;
-use super::{Finding, Limits, VerdictInput};
+use super::{Finding, Limits, Measure, VerdictInput};
 use crate::quantity::{micros, percent};
-use crate::record::{Summary, VerdictStatus};
+use crate::record::{CheckLimits, CheckUnit, Summary, VerdictStatus};
 
 /// CPU of a shard thread, of one core: valid up to here.
 const SHARD_VALID: f64 = 0.80;
@@ -29,14 +29,14 @@ pub(super) fn schedule_kept(input: &VerdictInput) -> Option<Finding> {
     } else {
         "try `--awake` (virtual machines above all), `--realtime` or more `--shards`, and stop other programs on this machine (`pubmark doctor`)"
     };
-    own_part(input, "scheduler lag", input.scheduler_lag_us, input.delivery.sent, hint)
+    own_part(input, "scheduler lag", input.scheduler_lag, input.delivery.sent, hint)
 }
 
 /// V02.
 pub(super) fn read_in_time(input: &VerdictInput) -> Option<Finding> {
     let hint = "give the receivers more threads with `--shards`, or a machine with free cores, and run again";
     if input.reads_by_library
-        && input.receive_lateness_us.is_none()
+        && input.receive_lateness.is_none()
         && input.delivery.delivered > 0
         && !input.settings.flood
     {
@@ -46,7 +46,7 @@ pub(super) fn read_in_time(input: &VerdictInput) -> Option<Finding> {
             "compare with other runs over this client library, on a machine with free cores",
         ));
     }
-    own_part(input, "receive lateness", input.receive_lateness_us, input.delivery.delivered, hint)
+    own_part(input, "receive lateness", input.receive_lateness, input.delivery.delivered, hint)
 }
 
 /// One of our own delays against the limits; `samples_due` says whether it should have samples at all.
@@ -62,7 +62,7 @@ fn own_part(input: &VerdictInput, name: &str, own: Option<&Summary>, samples_due
         ));
     };
     let (value_us, which) = p99_or_max(own);
-    let latency = input.latency_us.map(p99_or_max);
+    let latency = input.latency.map(p99_or_max);
     let limits = Limits::of(latency.map(|(latency_us, _)| latency_us));
     let against = match latency {
         Some((latency_us, which)) => format!("latency {which} {}", micros(latency_us)),
@@ -74,9 +74,9 @@ fn own_part(input: &VerdictInput, name: &str, own: Option<&Summary>, samples_due
     let nothing_came = latency.is_none() && input.workload.subscribers > 0 && input.delivery.delivered == 0;
     if nothing_came && status == VerdictStatus::Invalid {
         let finding = format!("{finding}; nothing arrived that it could be part of");
-        return Some(Finding::new(VerdictStatus::Suspect, finding, hint));
+        return Some(Finding::new(VerdictStatus::Suspect, finding, hint).of(limits.measure(value_us)));
     }
-    Some(Finding::new(status, finding, hint))
+    Some(Finding::new(status, finding, hint).of(limits.measure(value_us)))
 }
 
 /// V03: the tail beyond p99, which V01 and V02 leave open. It can make a run suspect, not invalid.
@@ -84,37 +84,44 @@ pub(super) fn tail_is_the_systems(input: &VerdictInput) -> Option<Finding> {
     if input.settings.flood {
         return None;
     }
-    let latency = input.latency_us?;
+    let latency = input.latency?;
     let mut ours: Vec<String> = Vec::new();
     let mut largest: Vec<String> = Vec::new();
-    for (name, own) in [("scheduler lag", input.scheduler_lag_us), ("receive lateness", input.receive_lateness_us)] {
+    // Of all that is judged, what comes nearest to its limit or lies furthest above it.
+    let mut worst: Option<Measure> = None;
+    let mut judge = |value_us: f64, limit_us: f64| {
+        let measure = Measure::suspect_above(value_us, limit_us, CheckUnit::Microseconds);
+        let share = |measure: &Measure| measure.value / measure.limits.valid;
+        if worst.is_none_or(|worst| share(&worst) < share(&measure)) {
+            worst = Some(measure);
+        }
+        value_us > limit_us
+    };
+    for (name, own) in [("scheduler lag", input.scheduler_lag), ("receive lateness", input.receive_lateness)] {
         let Some(own) = own else { continue };
         largest.push(format!("{name} {}", micros(own.max)));
         if let (Some(own_us), Some(latency_us)) = (own.p999, latency.p999)
-            && own_us > f64::max(TAIL_FLOOR_US, TAIL_SHARE * latency_us)
+            && judge(own_us, f64::max(TAIL_FLOOR_US, TAIL_SHARE * latency_us))
         {
             ours.push(format!("{name} p99.9 {} with latency p99.9 {}", micros(own_us), micros(latency_us)));
-        } else if own.max > f64::max(STALL_FLOOR_US, TAIL_SHARE * latency.max) {
+        } else if judge(own.max, f64::max(STALL_FLOOR_US, TAIL_SHARE * latency.max)) {
             ours.push(format!("{name} max {} with latency max {}", micros(own.max), micros(latency.max)));
         }
     }
-    if largest.is_empty() {
-        return None;
-    }
+    let measure = worst?;
     if ours.is_empty() {
-        return Some(Finding::valid(format!("largest {}; latency max {}", largest.join(", "), micros(latency.max))));
+        let text = format!("largest {}; latency max {}", largest.join(", "), micros(latency.max));
+        return Some(Finding::valid(text).of(measure));
     }
-    Some(Finding::new(
-        VerdictStatus::Suspect,
-        format!("the tail beyond p99 is partly ours: {}", ours.join("; ")),
-        "quote nothing beyond p99 from this run, or run again on a quieter machine",
-    ))
+    let text = format!("the tail beyond p99 is partly ours: {}", ours.join("; "));
+    let hint = "quote nothing beyond p99 from this run, or run again on a quieter machine";
+    Some(Finding::new(VerdictStatus::Suspect, text, hint).of(measure))
 }
 
 /// V04.
 pub(super) fn threads_have_time(input: &VerdictInput) -> Option<Finding> {
     let hint = "spread the load over more threads with `--shards`, or lower the rate";
-    let measured = input.generator.shards.iter().filter_map(|shard| Some((shard, shard.cores?)));
+    let measured = input.threads.iter().filter_map(|shard| Some((shard, shard.cores?)));
     let Some((busiest, cores)) = measured.max_by(|(_, a), (_, b)| a.total_cmp(b)) else {
         return Some(Finding::new(VerdictStatus::Suspect, "CPU of our threads was not measured".to_string(), hint));
     };
@@ -132,7 +139,8 @@ pub(super) fn threads_have_time(input: &VerdictInput) -> Option<Finding> {
         percent(SHARD_VALID),
         percent(SHARD_SUSPECT)
     );
-    Some(Finding::new(status, finding, hint))
+    let limits = CheckLimits { valid: SHARD_VALID, suspect: Some(SHARD_SUSPECT) };
+    Some(Finding::new(status, finding, hint).of(Measure { value: cores, limits, unit: CheckUnit::Cores }))
 }
 
 /// V05.
@@ -156,7 +164,9 @@ pub(super) fn realtime_leaves_room(input: &VerdictInput) -> Option<Finding> {
         percent(usage.cores),
         percent(REALTIME_CORES)
     );
-    Some(Finding::new(status, finding, hint))
+    // On more cores nothing is too much.
+    let limit = if cores <= FEW_CORES { REALTIME_CORES } else { f64::from(cores) };
+    Some(Finding::new(status, finding, hint).of(Measure::suspect_above(usage.cores, limit, CheckUnit::Cores)))
 }
 
 /// V06; nothing to say where the system does not tell.
@@ -165,5 +175,6 @@ pub(super) fn cpu_not_stolen(input: &VerdictInput) -> Option<Finding> {
     let status = if steal > STEAL_SUSPECT { VerdictStatus::Suspect } else { VerdictStatus::Valid };
     let finding =
         format!("hypervisor took {} of the CPU time: suspect above {}", percent(steal), percent(STEAL_SUSPECT));
-    Some(Finding::new(status, finding, "run again when the host is quieter, or on a machine of your own"))
+    let hint = "run again when the host is quieter, or on a machine of your own";
+    Some(Finding::new(status, finding, hint).of(Measure::suspect_above(steal, STEAL_SUSPECT, CheckUnit::Share)))
 }

@@ -1,7 +1,8 @@
 //! The limits for what our own side may add to a latency.
 
+use super::Measure;
 use crate::quantity::micros;
-use crate::record::{Summary, VerdictStatus};
+use crate::record::{CheckLimits, CheckUnit, Summary, VerdictStatus};
 
 /// What our own side may add, µs: a floor, or a share of the latency where that is more.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -28,6 +29,12 @@ impl Limits {
         } else {
             VerdictStatus::Invalid
         }
+    }
+
+    /// A value with these limits.
+    pub(super) fn measure(&self, value_us: f64) -> Measure {
+        let limits = CheckLimits { valid: self.valid_us, suspect: Some(self.suspect_us) };
+        Measure { value: value_us, limits, unit: CheckUnit::Microseconds }
     }
 
     /// The limits in words.

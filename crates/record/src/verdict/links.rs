@@ -1,9 +1,9 @@
 //! Emulated links: are they what was asked for, and did the emulator keep up?
 
 use super::limits::p99_or_max;
-use super::{Finding, Limits, VerdictInput};
+use super::{Finding, Limits, Measure, VerdictInput};
 use crate::quantity::micros;
-use crate::record::VerdictStatus;
+use crate::record::{CheckUnit, VerdictStatus};
 
 /// Conditions that are named in a verdict.
 const SHOWN: usize = 3;
@@ -11,10 +11,10 @@ const SHOWN: usize = 3;
 /// V17.
 pub(super) fn as_asked(input: &VerdictInput) -> Option<Finding> {
     let links = input.links?;
-    let measured = links.checks().filter(|(_, _, check)| check.kept.is_some()).count();
+    let measured = links.checks().filter(|(_, _, check)| check.as_asked.is_some()).count();
     let mut broken: Vec<String> = links
         .checks()
-        .filter(|(_, _, check)| check.kept == Some(false))
+        .filter(|(_, _, check)| check.as_asked == Some(false))
         .map(|(group, direction, check)| {
             let (name, link) = (&group.group, &group.link);
             format!(
@@ -23,21 +23,23 @@ pub(super) fn as_asked(input: &VerdictInput) -> Option<Finding> {
             )
         })
         .collect();
+    let measure = Measure::suspect_above(broken.len() as f64, 0.0, CheckUnit::LinkConditions);
     if broken.is_empty() {
-        return Some(Finding::valid(format!(
-            "{measured} of {} conditions measured, all as asked",
-            links.checks().count()
-        )));
+        let text = format!("{measured} of {} conditions measured, all as asked", links.checks().count());
+        return Some(Finding::valid(text).of(measure));
     }
     if broken.len() > SHOWN {
         let left = broken.split_off(SHOWN).len();
         broken.push(format!("and {left} more of {measured} measured, in the table of links"));
     }
-    Some(Finding::new(
-        VerdictStatus::Suspect,
-        broken.join("; "),
-        "run again, on a machine with free cores if it comes back",
-    ))
+    Some(
+        Finding::new(
+            VerdictStatus::Suspect,
+            broken.join("; "),
+            "run again, on a machine with free cores if it comes back",
+        )
+        .of(measure),
+    )
 }
 
 /// V18.
@@ -46,9 +48,11 @@ pub(super) fn kept_up(input: &VerdictInput) -> Option<Finding> {
     let unasked = links.unasked_drops();
     if unasked > 0 {
         let finding = format!("{unasked} packets were dropped that no link was asked to lose");
-        return Some(Finding::new(VerdictStatus::Invalid, finding, "fewer messages, or a machine with free cores"));
+        let hint = "fewer messages, or a machine with free cores";
+        let measure = Measure::none_allowed(unasked, CheckUnit::Packets);
+        return Some(Finding::new(VerdictStatus::Invalid, finding, hint).of(measure));
     }
-    let Some(lateness) = &links.lateness_us else {
+    let Some(lateness) = &links.lateness else {
         let finding = match links.cpu_s {
             Some(_) => "no packet went through a link",
             None => "the kernel emulated the links; how late it was is not known",
@@ -56,10 +60,11 @@ pub(super) fn kept_up(input: &VerdictInput) -> Option<Finding> {
         return Some(Finding::valid(finding.to_owned()));
     };
     let (lateness_us, which) = p99_or_max(lateness);
-    let latency_us = input.latency_us.filter(|_| !input.settings.flood).map(|latency| p99_or_max(latency).0);
+    let latency_us = input.latency.filter(|_| !input.settings.flood).map(|latency| p99_or_max(latency).0);
     let limits = Limits::of(latency_us);
     let finding = format!("packets handed on late by {which} {}: {}", micros(lateness_us), limits.words());
-    Some(Finding::new(limits.judge(lateness_us), finding, "a machine with free cores, or root for real-time priority"))
+    let hint = "a machine with free cores, or root for real-time priority";
+    Some(Finding::new(limits.judge(lateness_us), finding, hint).of(limits.measure(lateness_us)))
 }
 
 #[cfg(test)]
@@ -70,9 +75,9 @@ mod tests {
     use crate::sample::{self, Shape};
     use crate::verdict::{VerdictInput, judge};
 
-    fn check(kept: Option<bool>) -> LinkCheck {
+    fn check(as_asked: Option<bool>) -> LinkCheck {
         let [name, asked, measured] = ["delay", "10 ms", "12 ms"].map(str::to_owned);
-        LinkCheck { name, asked, measured, kept }
+        LinkCheck { name, asked, measured, as_asked }
     }
 
     fn status(code: &str, change: impl FnOnce(&mut LinkFigures)) -> (VerdictStatus, String) {
@@ -81,10 +86,10 @@ mod tests {
         let mut links = LinkFigures { groups: vec![group], ..LinkFigures::default() };
         change(&mut links);
         let mut record = sample::record();
-        record.links = Some(links);
+        record.conditions.links = Some(links);
         let verdict = judge(&VerdictInput::of(&record));
         let found = verdict.checks.into_iter().find(|check| check.code == code).unwrap();
-        (found.status, found.finding)
+        (found.status, found.text)
     }
 
     #[test]
@@ -106,7 +111,7 @@ mod tests {
         for (p99_us, expected) in [(90.0, VerdictStatus::Valid), (100_000.0, VerdictStatus::Invalid)] {
             let mut lateness = Shape { median_us: 1.0, tail: 0.1, count: 10_000 }.summary();
             lateness.p99 = Some(p99_us);
-            assert_eq!(status("V18", |links| links.lateness_us = Some(lateness)).0, expected, "{p99_us}");
+            assert_eq!(status("V18", |links| links.lateness = Some(lateness)).0, expected, "{p99_us}");
         }
     }
 }

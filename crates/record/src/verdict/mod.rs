@@ -22,14 +22,16 @@ pub use limits::Limits;
 
 use crate::cost::{LimitEffect, Usage};
 use crate::faults::FaultFigures;
+use crate::latency::upper;
 use crate::links::LinkFigures;
 use crate::nodes::{LostWorker, NodeRow};
 use crate::record::{
-    Check, Connections, Delivery, Environment, GeneratorHealth, PairCounts, ReactionCounts, Reason, Record, Settings,
-    Status, Summary, SystemInfo, Verdict, VerdictStatus, WorkloadInfo,
+    Check, CheckLimits, CheckUnit, Connections, Delivery, Environment, LeftAtEnd, PairCounts, ReactionCounts, Reason,
+    Record, SentMeans, Settings, ShardHealth, Status, Summary, SystemInfo, Verdict, VerdictStatus, WorkloadInfo,
 };
 use crate::requests::RequestFigures;
-use crate::tables::{Breakdown, PairRow};
+use crate::tables::{PairRow, TypeRow};
+use crate::warnings::warnings;
 
 /// What opens a reason that makes a run invalid because our side was too slow.
 pub const GENERATOR_LIMITED: &str = "generator-limited";
@@ -53,26 +55,20 @@ pub struct VerdictInput<'a> {
     pub system_usage: Option<&'a Usage>,
     /// What its limits did.
     pub limits: Option<&'a LimitEffect>,
-    /// [`Record::system_drain_wait_ns`].
-    pub system_drain_wait_ns: Option<u64>,
-    /// The books.
+    /// Message accounting.
     pub delivery: &'a Delivery,
-    /// Bytes still unsent in our sockets at the end.
-    pub socket_unsent_bytes: u64,
-    /// [`Record::held_bytes`].
-    pub held_bytes: u64,
-    /// Bytes on their way from the system when the drain was over, where that is known.
-    pub system_unsent_bytes: Option<u64>,
-    /// The books by device type.
-    pub by_type: &'a [Breakdown],
+    /// What was still on its way when the run ended.
+    pub at_end: &'a LeftAtEnd,
+    /// Messages by device type.
+    pub by_type: &'a [TypeRow],
     /// Delivery − due.
-    pub latency_us: Option<&'a Summary>,
+    pub latency: Option<&'a Summary>,
     /// Delivery − write start.
-    pub service_latency_us: Option<&'a Summary>,
+    pub service_latency: Option<&'a Summary>,
     /// Ready − due.
-    pub scheduler_lag_us: Option<&'a Summary>,
+    pub scheduler_lag: Option<&'a Summary>,
     /// Upper bound of the time between arrival at our socket and our read.
-    pub receive_lateness_us: Option<&'a Summary>,
+    pub receive_lateness: Option<&'a Summary>,
     /// A client library reads the sockets.
     pub reads_by_library: bool,
     /// What became of requests.
@@ -89,8 +85,8 @@ pub struct VerdictInput<'a> {
     pub pairs: Option<PairCounts>,
     /// From node to node.
     pub by_pair: &'a [PairRow],
-    /// CPU of our threads.
-    pub generator: &'a GeneratorHealth,
+    /// Our threads.
+    pub threads: &'a [ShardHealth],
     /// CPU and memory of pubmark.
     pub generator_usage: Option<&'a Usage>,
     /// The machine.
@@ -100,35 +96,33 @@ pub struct VerdictInput<'a> {
 impl<'a> VerdictInput<'a> {
     /// The figures of a record; its own `verdict` plays no part.
     pub fn of(record: &'a Record) -> VerdictInput<'a> {
+        let Record { workload, settings, connections, delivery, latency, cost, conditions, tables, .. } = record;
         VerdictInput {
-            status: record.status,
-            settings: &record.settings,
-            workload: &record.workload,
-            connections: &record.connections,
-            reactions: record.reactions.as_ref(),
+            status: record.run.status,
+            settings,
+            workload,
+            connections,
+            reactions: delivery.reactions.as_ref(),
             system: &record.system,
-            system_usage: record.resources.system.as_ref(),
-            limits: record.resources.limits.as_ref(),
-            system_drain_wait_ns: record.system_drain_wait_ns,
-            delivery: &record.delivery,
-            socket_unsent_bytes: record.socket_unsent_bytes,
-            held_bytes: record.held_bytes,
-            system_unsent_bytes: record.system_unsent_bytes,
-            by_type: &record.by_type,
-            latency_us: record.latency_us.as_ref(),
-            service_latency_us: record.service_latency_us.as_ref(),
-            scheduler_lag_us: record.scheduler_lag_us.as_ref(),
-            receive_lateness_us: record.receive_lateness_us.as_ref(),
-            reads_by_library: record.sent_means == "handed-over",
+            system_usage: cost.system.as_ref(),
+            limits: cost.limits.as_ref(),
+            delivery: &delivery.messages,
+            at_end: &delivery.at_end,
+            by_type: &tables.by_type,
+            latency: upper(&latency.total),
+            service_latency: upper(&latency.service),
+            scheduler_lag: latency.scheduler_lag.as_ref(),
+            receive_lateness: latency.receive_lateness.as_ref(),
+            reads_by_library: record.protocol.sent_means == SentMeans::HandedOver,
             requests: record.requests.as_ref(),
-            links: record.links.as_ref(),
-            faults: record.faults.as_ref(),
-            nodes: &record.nodes,
-            lost_workers: &record.lost_workers,
-            pairs: record.pairs,
-            by_pair: &record.by_pair,
-            generator: &record.generator,
-            generator_usage: record.resources.generator.as_ref(),
+            links: conditions.links.as_ref(),
+            faults: conditions.faults.as_ref(),
+            nodes: &tables.nodes,
+            lost_workers: &tables.lost_workers,
+            pairs: delivery.pairs,
+            by_pair: &tables.by_pair,
+            threads: &cost.threads,
+            generator_usage: cost.generator.as_ref(),
             environment: &record.environment,
         }
     }
@@ -139,26 +133,62 @@ impl<'a> VerdictInput<'a> {
 pub struct Finding {
     /// What it comes to.
     pub status: VerdictStatus,
-    /// Measured value with its unit, limits named.
-    pub finding: String,
+    /// One sentence with the figures.
+    pub text: String,
     /// What to do about it; empty where the rule is kept.
     pub hint: String,
+    /// The figure that was judged, where there is one.
+    pub measure: Option<Measure>,
+}
+
+/// The figure that a rule judges.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Measure {
+    /// Its value.
+    pub value: f64,
+    /// What it may be.
+    pub limits: CheckLimits,
+    /// What it counts in.
+    pub unit: CheckUnit,
+}
+
+impl Measure {
+    /// Of something of which there may be none: `value` above 0 makes a run invalid.
+    fn none_allowed(value: u64, unit: CheckUnit) -> Measure {
+        Measure { value: value as f64, limits: CheckLimits { valid: 0.0, suspect: Some(0.0) }, unit }
+    }
+
+    /// Of something that alone makes a run suspect at most.
+    fn suspect_above(value: f64, valid: f64, unit: CheckUnit) -> Measure {
+        Measure { value, limits: CheckLimits { valid, suspect: None }, unit }
+    }
 }
 
 impl Finding {
-    fn valid(finding: String) -> Finding {
-        Finding { status: VerdictStatus::Valid, finding, hint: String::new() }
+    fn valid(text: String) -> Finding {
+        Finding { status: VerdictStatus::Valid, text, hint: String::new(), measure: None }
     }
 
-    fn new(status: VerdictStatus, finding: String, hint: &str) -> Finding {
+    fn new(status: VerdictStatus, text: String, hint: &str) -> Finding {
         let hint = if status == VerdictStatus::Valid { String::new() } else { hint.to_string() };
-        Finding { status, finding, hint }
+        Finding { status, text, hint, measure: None }
+    }
+
+    fn of(self, measure: Measure) -> Finding {
+        Finding { measure: Some(measure), ..self }
     }
 }
 
-/// Applies every rule that concerns the run. The status is the worst of the findings.
+/// Sets the verdict of a record that is complete, and its warnings.
+pub fn assess(record: &mut Record) {
+    record.verdict = judge(&VerdictInput::of(record));
+    record.verdict.warnings = warnings(record);
+}
+
+/// Applies every rule that concerns the run. The status is the worst of the findings. Warnings are none of them: [`assess`] adds
+/// them.
 pub fn judge(input: &VerdictInput) -> Verdict {
-    let mut verdict = Verdict { status: VerdictStatus::Valid, reasons: Vec::new(), checks: Vec::new() };
+    let mut verdict = Verdict::default();
     for rule in rules::RULES {
         let Some(found) = (rule.judge)(input) else { continue };
         verdict.status = verdict.status.max(found.status);
@@ -174,7 +204,10 @@ pub fn judge(input: &VerdictInput) -> Verdict {
             code: rule.code.to_string(),
             name: rule.name.to_string(),
             status: found.status,
-            finding: found.finding,
+            value: found.measure.map(|measure| measure.value),
+            limits: found.measure.map(|measure| measure.limits),
+            unit: found.measure.map(|measure| measure.unit),
+            text: found.text,
         });
     }
     // Worst first; equal ones stay in the table's order.
@@ -184,8 +217,8 @@ pub fn judge(input: &VerdictInput) -> Verdict {
 
 fn reason_text(judges_generator: bool, found: &Finding) -> String {
     match (judges_generator, found.status) {
-        (true, VerdictStatus::Invalid) => format!("{GENERATOR_LIMITED}: {}", found.finding),
-        (true, _) => format!("generator in doubt: {}", found.finding),
-        (false, _) => found.finding.clone(),
+        (true, VerdictStatus::Invalid) => format!("{GENERATOR_LIMITED}: {}", found.text),
+        (true, _) => format!("generator in doubt: {}", found.text),
+        (false, _) => found.text.clone(),
     }
 }

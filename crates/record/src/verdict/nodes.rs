@@ -1,7 +1,8 @@
 //! Nodes: were all there to the end, and is their clocks' error small against what was measured between them?
 
-use super::{Finding, VerdictInput};
-use crate::record::VerdictStatus;
+use super::{Finding, Measure, VerdictInput};
+use crate::latency::upper;
+use crate::record::{CheckLimits, CheckUnit, VerdictStatus};
 use crate::tables::PairRow;
 
 /// Error bound of clocks over p50 from which on a run is suspect, and invalid.
@@ -12,25 +13,32 @@ pub(super) fn all_there(input: &VerdictInput) -> Option<Finding> {
     if !input.lost_workers.is_empty() {
         let lost: Vec<String> =
             input.lost_workers.iter().map(|lost| format!("{} ({})", lost.worker, lost.why)).collect();
-        return Some(Finding::new(
-            VerdictStatus::Invalid,
-            format!("worker lost: {}; its part is missing", lost.join(", ")),
-            "run again; `dmesg` says whether the kernel ended it for want of memory",
-        ));
+        return Some(
+            Finding::new(
+                VerdictStatus::Invalid,
+                format!("worker lost: {}; its part is missing", lost.join(", ")),
+                "run again; `dmesg` says whether it was OOM-killed",
+            )
+            .of(Measure::none_allowed(lost.len() as u64, CheckUnit::Nodes)),
+        );
     }
     if input.nodes.is_empty() {
         return None;
     }
     let lost: Vec<String> =
         input.nodes.iter().filter_map(|node| Some(format!("{} ({})", node.name, node.lost.as_ref()?))).collect();
+    let measure = Measure::none_allowed(lost.len() as u64, CheckUnit::Nodes);
     if lost.is_empty() {
-        return Some(Finding::valid(format!("{} there to the end", input.nodes.len())));
+        return Some(Finding::valid(format!("{} there to the end", input.nodes.len())).of(measure));
     }
-    Some(Finding::new(
-        VerdictStatus::Invalid,
-        format!("node lost: {}; its part is missing", lost.join(", ")),
-        "the node's own output says what ended it; run again with all nodes",
-    ))
+    Some(
+        Finding::new(
+            VerdictStatus::Invalid,
+            format!("node lost: {}; its part is missing", lost.join(", ")),
+            "the node's own output says what ended it; run again with all nodes",
+        )
+        .of(measure),
+    )
 }
 
 /// V22.
@@ -59,11 +67,14 @@ pub(super) fn clocks(input: &VerdictInput) -> Option<Finding> {
         CLOCK_SHARES.0 * 100.0,
         CLOCK_SHARES.1 * 100.0
     );
-    Some(Finding::new(status, finding, "a network with shorter ways between nodes and coordinator, or PTP"))
+    let limits = CheckLimits { valid: CLOCK_SHARES.0, suspect: Some(CLOCK_SHARES.1) };
+    let measure = Measure { value: share, limits, unit: CheckUnit::Share };
+    let hint = "a network with shorter ways between nodes and coordinator, or PTP";
+    Some(Finding::new(status, finding, hint).of(measure))
 }
 
 fn p50_us(row: &PairRow) -> Option<f64> {
-    row.latency_us.as_ref()?.p50.filter(|p50| *p50 > 0.0)
+    upper(&row.latency)?.p50.filter(|p50| *p50 > 0.0)
 }
 
 #[cfg(test)]
@@ -77,19 +88,20 @@ mod tests {
 
     fn found(code: &str, change: impl FnOnce(&mut Record)) -> Option<(VerdictStatus, String)> {
         let mut record = sample::record();
-        record.nodes = ["east", "west"].map(|name| NodeRow { name: name.to_owned(), ..NodeRow::default() }).to_vec();
+        record.tables.nodes =
+            ["east", "west"].map(|name| NodeRow { name: name.to_owned(), ..NodeRow::default() }).to_vec();
         change(&mut record);
         let checks = judge(&VerdictInput::of(&record)).checks;
-        checks.into_iter().find(|check| check.code == code).map(|check| (check.status, check.finding))
+        checks.into_iter().find(|check| check.code == code).map(|check| (check.status, check.text))
     }
 
     #[test]
     fn a_lost_node_makes_a_run_invalid_and_is_named() {
         assert_eq!(found("V21", |_| {}).unwrap(), (VerdictStatus::Valid, "2 there to the end".to_owned()));
-        let (status, text) = found("V21", |record| record.nodes[1].lost = Some("killed".to_owned())).unwrap();
+        let (status, text) = found("V21", |record| record.tables.nodes[1].lost = Some("killed".to_owned())).unwrap();
         assert_eq!(status, VerdictStatus::Invalid);
         assert!(text.contains("west (killed)"), "{text}");
-        assert_eq!(found("V21", |record| record.nodes.clear()), None);
+        assert_eq!(found("V21", |record| record.tables.nodes.clear()), None);
     }
 
     #[test]
@@ -97,8 +109,8 @@ mod tests {
         assert_eq!(found("V22", |_| {}), None, "one clock");
         let with = |share: f64| {
             found("V22", |record| {
-                let p50_us = record.by_pair[0].latency_us.as_ref().and_then(|latency| latency.p50).unwrap();
-                record.by_pair[0].clock_bound_us = Some(p50_us * share);
+                let p50_us = upper(&record.tables.by_pair[0].latency).and_then(|latency| latency.p50).unwrap();
+                record.tables.by_pair[0].clock_bound_us = Some(p50_us * share);
             })
             .unwrap()
             .0

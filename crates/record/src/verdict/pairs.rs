@@ -1,8 +1,8 @@
 //! Where there is no broker: did every writer–reader pair meet?
 
-use super::{Finding, VerdictInput};
+use super::{Finding, Measure, VerdictInput};
 use crate::quantity::count;
-use crate::record::{Status, VerdictStatus};
+use crate::record::{CheckLimits, CheckUnit, Status, VerdictStatus};
 
 /// V24.
 pub(super) fn met(input: &VerdictInput) -> Option<Finding> {
@@ -11,25 +11,31 @@ pub(super) fn met(input: &VerdictInput) -> Option<Finding> {
     if input.status == Status::Interrupted || pairs.all == 0 {
         return None;
     }
+    // A fault may keep two apart for the whole window, which is what it is for.
+    let suspect = if input.faults.is_some() { None } else { Some(0.0) };
+    let limits = CheckLimits { valid: 0.0, suspect };
+    let measure = Measure { value: pairs.unmet as f64, limits, unit: CheckUnit::Pairs };
     if pairs.unmet == 0 {
         let lossy = match pairs.silent {
             0 => String::new(),
             silent => format!("; {} had nothing, which loss explains", count(silent)),
         };
-        return Some(Finding::valid(format!("{} pairs of writer and reader{lossy}", count(pairs.all))));
+        return Some(Finding::valid(format!("{} pairs of writer and reader{lossy}", count(pairs.all))).of(measure));
     }
     let finding = format!(
         "{} of {} pairs of writer and reader never met: both were up, and nothing arrived",
         count(pairs.unmet),
         count(pairs.all)
     );
-    // A fault may keep two apart for the whole window, which is what it is for.
-    let status = if input.faults.is_some() { VerdictStatus::Suspect } else { VerdictStatus::Invalid };
-    Some(Finding::new(
-        status,
-        finding,
-        "a longer `--warmup`, for clients to find each other; clients on one machine (`--local-nodes`)",
-    ))
+    let status = if suspect.is_none() { VerdictStatus::Suspect } else { VerdictStatus::Invalid };
+    Some(
+        Finding::new(
+            status,
+            finding,
+            "a longer `--warmup`, for clients to find each other; clients on one machine (`--local-nodes`)",
+        )
+        .of(measure),
+    )
 }
 
 #[cfg(test)]
@@ -42,11 +48,11 @@ mod tests {
 
     fn found(change: impl FnOnce(&mut Record)) -> Option<(VerdictStatus, String)> {
         let mut record = sample::record();
-        record.faults = None;
-        record.pairs = Some(PairCounts { all: 12, silent: 6, unmet: 5 });
+        record.conditions.faults = None;
+        record.delivery.pairs = Some(PairCounts { all: 12, silent: 6, unmet: 5 });
         change(&mut record);
         let checks = judge(&VerdictInput::of(&record)).checks;
-        checks.into_iter().find(|check| check.code == "V24").map(|check| (check.status, check.finding))
+        checks.into_iter().find(|check| check.code == "V24").map(|check| (check.status, check.text))
     }
 
     #[test]
@@ -55,9 +61,10 @@ mod tests {
         assert_eq!(status, VerdictStatus::Invalid);
         assert!(text.starts_with("5 of 12 pairs of writer and reader never met"), "{text}");
         let (status, text) =
-            found(|record| record.pairs = Some(PairCounts { unmet: 0, ..record.pairs.unwrap() })).unwrap();
+            found(|record| record.delivery.pairs = Some(PairCounts { unmet: 0, ..record.delivery.pairs.unwrap() }))
+                .unwrap();
         assert!(status == VerdictStatus::Valid && text.ends_with("6 had nothing, which loss explains"), "{text}");
-        assert_eq!(found(|record| record.pairs = None), None, "a broker stands between them");
-        assert_eq!(found(|record| record.status = Status::Interrupted), None);
+        assert_eq!(found(|record| record.delivery.pairs = None), None, "a broker stands between them");
+        assert_eq!(found(|record| record.run.status = Status::Interrupted), None);
     }
 }

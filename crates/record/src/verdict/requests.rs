@@ -2,18 +2,19 @@
 
 use super::limits::p99_or_max;
 use super::{Finding, Limits, VerdictInput, books};
+use crate::latency::upper;
 use crate::quantity::micros;
-use crate::record::VerdictStatus;
+use crate::record::{CheckUnit, VerdictStatus};
 
 /// V15; says nothing where nothing was answered.
 pub(super) fn round_trip_is_the_systems(input: &VerdictInput) -> Option<Finding> {
     let requests = input.requests.filter(|_| !input.settings.flood)?;
-    let (round_trip_us, which) = p99_or_max(requests.round_trip_us.as_ref()?);
+    let (round_trip_us, which) = p99_or_max(upper(&requests.round_trip)?);
     let parts = [
-        ("scheduler lag", input.scheduler_lag_us),
-        ("receive lateness of requests", input.receive_lateness_us),
-        ("responder lag", requests.responder_lag_us.as_ref()),
-        ("receive lateness of answers", requests.receive_lateness_us.as_ref()),
+        ("scheduler lag", input.scheduler_lag),
+        ("receive lateness of requests", input.receive_lateness),
+        ("responder lag", requests.responder_lag.as_ref()),
+        ("receive lateness of answers", requests.receive_lateness.as_ref()),
     ];
     let ours = parts.map(|(name, own)| own.map(|own| (name, p99_or_max(own).0)));
     let sum_us: f64 = ours.iter().flatten().map(|(_, own_us)| own_us).sum();
@@ -27,39 +28,46 @@ pub(super) fn round_trip_is_the_systems(input: &VerdictInput) -> Option<Finding>
         limits.words()
     );
     let hint = "use more `--shards`, a lower rate, or a machine with free cores";
-    Some(Finding::new(limits.judge(sum_us), finding, hint))
+    Some(Finding::new(limits.judge(sum_us), finding, hint).of(limits.measure(sum_us)))
 }
 
 /// V16.
 pub(super) fn books_close(input: &VerdictInput) -> Option<Finding> {
     let requests = input.requests?;
-    let asked = &requests.books;
+    let asked = &requests.outcomes;
     let parts = asked.answered + asked.late + asked.timed_out + asked.unknown;
-    let asking = books::identity("requests sent", asked.sent, "answered + late + timed out + unknown", parts);
+    let asking = books::identity(
+        "requests sent",
+        asked.sent,
+        "answered + late + timed out + unknown",
+        parts,
+        CheckUnit::Requests,
+    );
     if asking.status != VerdictStatus::Valid {
         return Some(asking);
     }
     let done = &requests.responses;
     let parts = done.answered + done.dropped + done.without_address + done.refused + done.broken + done.unsent;
     let names = "answered + dropped + without address + refused + broken + unsent";
-    let answering = books::identity("requests received", done.received, names, parts);
+    let answering = books::identity("requests received", done.received, names, parts, CheckUnit::Requests);
     if answering.status != VerdictStatus::Valid {
         return Some(answering);
     }
     if asked.approximate {
         return Some(Finding::new(
             VerdictStatus::Suspect,
-            "books of requests approximate: late and further answers may be taken for each other".to_string(),
+            "accounting of requests approximate: late and further answers may be taken for each other".to_string(),
             "lower the rate until fewer requests stay without an answer",
         ));
     }
-    Some(Finding::valid(format!("{}; {}", asking.finding, answering.finding)))
+    // Where both close, the differences of both are 0.
+    Some(Finding { text: format!("{}; {}", asking.text, answering.text), ..asking })
 }
 
 #[cfg(test)]
 #[allow(clippy::unwrap_used)]
 mod tests {
-    use crate::record::{Record, Verdict, VerdictStatus};
+    use crate::record::{LatencyBounds, Record, Verdict, VerdictStatus};
     use crate::requests::{RequestBooks, RequestFigures, ResponseBooks};
     use crate::sample::{self, Shape};
     use crate::verdict::{VerdictInput, judge};
@@ -73,14 +81,21 @@ mod tests {
     /// The sample, in which requests were asked with these p99: the round trip's, the responder's lag.
     fn judged(round_trip_us: f64, responder_lag_us: f64, change: impl FnOnce(&mut Record)) -> Verdict {
         let mut record = sample::record();
-        record.scheduler_lag_us = summary(20.0);
-        record.receive_lateness_us = summary(20.0);
+        record.latency.scheduler_lag = summary(20.0);
+        record.latency.receive_lateness = summary(20.0);
         record.requests = Some(RequestFigures {
-            books: RequestBooks { sent: 10, answered: 7, late: 1, timed_out: 1, unknown: 1, ..RequestBooks::default() },
+            outcomes: RequestBooks {
+                sent: 10,
+                answered: 7,
+                late: 1,
+                timed_out: 1,
+                unknown: 1,
+                ..RequestBooks::default()
+            },
             responses: ResponseBooks { received: 9, answered: 8, dropped: 1, ..ResponseBooks::default() },
-            round_trip_us: summary(round_trip_us),
-            responder_lag_us: summary(responder_lag_us),
-            receive_lateness_us: summary(20.0),
+            round_trip: summary(round_trip_us).map(LatencyBounds::measured),
+            responder_lag: summary(responder_lag_us),
+            receive_lateness: summary(20.0),
             ..RequestFigures::default()
         });
         change(&mut record);
@@ -110,7 +125,7 @@ mod tests {
         assert_eq!(status(&judged(100.0, 1.0, |_| {}), "V16"), VerdictStatus::Valid);
         let requests = |record: &mut Record| record.requests.take().unwrap();
         for change in [
-            |figures: &mut RequestFigures| figures.books.sent += 1,
+            |figures: &mut RequestFigures| figures.outcomes.sent += 1,
             |figures: &mut RequestFigures| figures.responses.dropped += 1,
         ] {
             let verdict = judged(100.0, 1.0, |record| {

@@ -104,7 +104,7 @@ pub const RULES: &[Rule] = &[
     },
     Rule {
         code: "V07",
-        name: "books of sending close",
+        name: "accounting of sending closes",
         meaning: "Every message due in the measured window was sent, skipped because its device was planned offline, \
                   skipped because its connection was lost, refused, or still waiting at the end. If these do not add up \
                   to what was offered, the run is invalid.",
@@ -115,7 +115,7 @@ pub const RULES: &[Rule] = &[
     },
     Rule {
         code: "V08",
-        name: "books of delivery close",
+        name: "accounting of delivery closes",
         meaning: "Every message sent was expected once for each subscription that held a session then, and was delivered, \
                   lost, or unknown (its connection died before the acknowledgement). If these do not add up to what was \
                   expected, the run is invalid.",
@@ -126,8 +126,8 @@ pub const RULES: &[Rule] = &[
     },
     Rule {
         code: "V09",
-        name: "books by type add up",
-        meaning: "The books of the device types must add up to the books of the run. If they do not, the run is invalid.",
+        name: "device types add up",
+        meaning: "The messages of the device types must add up to those of the run. If they do not, the run is invalid.",
         remedy: "This is an error in pubmark: please report it with the record.",
         judges_generator: false,
         spoils: Spoils::Everything,
@@ -135,7 +135,7 @@ pub const RULES: &[Rule] = &[
     },
     Rule {
         code: "V10",
-        name: "books exact",
+        name: "accounting exact",
         meaning: "Missing messages are kept as ranges, and memory for them is capped. Past the cap a late message can no \
                   longer be told from a second copy, so the counts of lost, late and duplicated may be off: suspect.",
         remedy: "Lower the rate or the number of streams until fewer messages go missing.",
@@ -199,10 +199,10 @@ pub const RULES: &[Rule] = &[
     },
     Rule {
         code: "V16",
-        name: "books of requests close",
+        name: "accounting of requests closes",
         meaning: "Every request sent was answered in time, answered late, given up, or unknown (its requester's connection \
                   ended meanwhile, or the run did); every request that a responder received was answered, dropped, refused \
-                  or still there at the end. If these do not add up, the run is invalid; if a cap of the books was \
+                  or still there at the end. If these do not add up, the run is invalid; if its cap was \
                   reached, suspect.",
         remedy: "This is an error in pubmark: please report it with the record.",
         judges_generator: false,
@@ -239,7 +239,7 @@ pub const RULES: &[Rule] = &[
                   suspect. So are they that lie read in the hands of a subscriber at work (`processing`), and those in a system whose \
                   threads waited for a processor for more than a quarter of the drain: the drain does not end for silence while \
                   they do. What the sockets of a system hold that this run did not start is not known.",
-        remedy: "Give stragglers more time with `--drain`, or lower the rate.",
+        remedy: "Give late messages more time with `--drain`, or lower the rate.",
         judges_generator: false,
         spoils: Spoils::Everything,
         judge: books::lost_not_late,
@@ -304,12 +304,12 @@ pub const RULES: &[Rule] = &[
     Rule {
         code: "V25",
         name: "system there to the end",
-        meaning: "A broker that ends by itself, by a signal or for want of memory takes its messages and connections along, and what \
+        meaning: "A broker that ends by itself, by a signal or because it was OOM-killed takes its messages and connections along, and what \
                   is measured after that is its absence: the run is invalid. The record says how it ended and when \
                   (`system.ended`). A fault that was asked for is no such end. A system that this run did not start is taken for \
                   ended when every connection was lost and none could be made again to the end; what else becomes of it is not \
                   known.",
-        remedy: "Read the end of the system's log, which the run printed. For want of memory: a higher `--limit memory=`, or a lower \
+        remedy: "Read the end of the system's log, which the run printed. If it was OOM-killed: a higher `--limit memory=`, or a lower \
                  load.",
         judges_generator: false,
         spoils: Spoils::Everything,

@@ -1,8 +1,9 @@
 //! Was there enough to measure, and did every sample fit?
 
-use super::{Finding, VerdictInput};
+use super::{Finding, Measure, VerdictInput};
+use crate::latency::upper;
 use crate::quantity::count;
-use crate::record::{Status, Summary, VerdictStatus};
+use crate::record::{CheckLimits, CheckUnit, Status, Summary, VerdictStatus};
 
 /// Negative samples up to this share make a run suspect, more make it invalid.
 const NEGATIVE_SUSPECT: f64 = 0.01;
@@ -14,17 +15,22 @@ pub(super) fn clocks_agree(input: &VerdictInput) -> Option<Finding> {
         return None;
     }
     let negative: u64 = measured.iter().map(|(_, summary)| summary.negative).sum();
-    if negative == 0 {
-        return Some(Finding::valid(format!("no negative latency; {}", clock_name(input))));
-    }
     let worst_share =
         measured.iter().map(|(_, summary)| summary.negative as f64 / summary.count.max(1) as f64).fold(0.0, f64::max);
+    let limits = CheckLimits { valid: 0.0, suspect: Some(NEGATIVE_SUSPECT) };
+    let measure = Measure { value: worst_share, limits, unit: CheckUnit::Share };
+    if negative == 0 {
+        return Some(Finding::valid(format!("no negative latency; {}", clock_name(input))).of(measure));
+    }
     let status = if worst_share > NEGATIVE_SUSPECT { VerdictStatus::Invalid } else { VerdictStatus::Suspect };
-    Some(Finding::new(
-        status,
-        format!("{} latencies below zero, counted as 0; {}", count(negative), clock_name(input)),
-        "check the clocks of the machines (`pubmark doctor`)",
-    ))
+    Some(
+        Finding::new(
+            status,
+            format!("{} latencies below zero, counted as 0; {}", count(negative), clock_name(input)),
+            "check the clocks of the machines (`pubmark doctor`)",
+        )
+        .of(measure),
+    )
 }
 
 fn clock_name(input: &VerdictInput) -> String {
@@ -37,12 +43,12 @@ fn clock_name(input: &VerdictInput) -> String {
 /// V12.
 pub(super) fn samples_fit(input: &VerdictInput) -> Option<Finding> {
     let all = [
-        ("latency", input.latency_us),
-        ("service latency", input.service_latency_us),
-        ("scheduler lag", input.scheduler_lag_us),
-        ("receive lateness", input.receive_lateness_us),
-        ("round trip", input.requests.and_then(|requests| requests.round_trip_us.as_ref())),
-        ("round trip travel", input.requests.and_then(|requests| requests.travel_us.as_ref())),
+        ("latency", input.latency),
+        ("service latency", input.service_latency),
+        ("scheduler lag", input.scheduler_lag),
+        ("receive lateness", input.receive_lateness),
+        ("round trip", input.requests.and_then(|requests| upper(&requests.round_trip))),
+        ("round trip travel", input.requests.and_then(|requests| upper(&requests.travel))),
     ];
     let clipped: Vec<String> = all
         .iter()
@@ -53,19 +59,24 @@ pub(super) fn samples_fit(input: &VerdictInput) -> Option<Finding> {
     if all.iter().all(|(_, summary)| summary.is_none()) {
         return None;
     }
+    let number: u64 = all.iter().filter_map(|(_, summary)| Some(summary.as_ref()?.clipped)).sum();
+    let measure = Measure::suspect_above(number as f64, 0.0, CheckUnit::Samples);
     if clipped.is_empty() {
-        return Some(Finding::valid("every sample fits the histograms' range".to_string()));
+        return Some(Finding::valid("every sample fits the histograms' range".to_string()).of(measure));
     }
-    Some(Finding::new(
-        VerdictStatus::Suspect,
-        format!("samples above the histograms' range, counted as its largest value: {}", clipped.join(", ")),
-        "read max and the highest percentiles as lower bounds, or lower the rate",
-    ))
+    Some(
+        Finding::new(
+            VerdictStatus::Suspect,
+            format!("samples above the histograms' range, counted as its largest value: {}", clipped.join(", ")),
+            "read max and the highest percentiles as lower bounds, or lower the rate",
+        )
+        .of(measure),
+    )
 }
 
 /// V26; says nothing where deliveries are not counted exactly.
 pub(super) fn are_deliveries(input: &VerdictInput) -> Option<Finding> {
-    let latency = input.latency_us?;
+    let latency = input.latency?;
     let has_lost_a_node = input.nodes.iter().any(|node| node.lost.is_some());
     if input.delivery.approximate || has_lost_a_node || !input.lost_workers.is_empty() {
         return None;
@@ -73,14 +84,18 @@ pub(super) fn are_deliveries(input: &VerdictInput) -> Option<Finding> {
     // A message that the system refused and delivered all the same was received, though nobody expected it.
     let delivered = input.delivery.delivered + input.delivery.delivered_after_refusal;
     let counts = format!("{} latencies of {} deliveries", count(latency.count), count(delivered));
+    let measure = Measure::none_allowed(latency.count.saturating_sub(delivered), CheckUnit::Samples);
     if latency.count <= delivered {
-        return Some(Finding::valid(counts));
+        return Some(Finding::valid(counts).of(measure));
     }
-    Some(Finding::new(
-        VerdictStatus::Invalid,
-        format!("{counts}: messages arrived that nobody published"),
-        "find out what else publishes to these topics, or what the system does to messages",
-    ))
+    Some(
+        Finding::new(
+            VerdictStatus::Invalid,
+            format!("{counts}: messages arrived that nobody published"),
+            "find out what else publishes to these topics, or what the system does to messages",
+        )
+        .of(measure),
+    )
 }
 
 /// V13.
@@ -106,7 +121,7 @@ pub(super) fn enough_was_measured(input: &VerdictInput) -> Option<Finding> {
             "look at refused subscriptions and connections in the report",
         );
     }
-    match input.latency_us {
+    match input.latency {
         None if books.delivered > 0 && !input.settings.flood => Some(Finding::new(
             VerdictStatus::Suspect,
             format!("{} messages delivered, latency not measured", count(books.delivered)),
@@ -133,7 +148,7 @@ pub(super) fn came_to_its_end(input: &VerdictInput) -> Option<Finding> {
 }
 
 fn latencies<'a>(input: &VerdictInput<'a>) -> Vec<(&'static str, &'a Summary)> {
-    [("latency", input.latency_us), ("service latency", input.service_latency_us)]
+    [("latency", input.latency), ("service latency", input.service_latency)]
         .into_iter()
         .filter_map(|(name, summary)| summary.map(|summary| (name, summary)))
         .collect()

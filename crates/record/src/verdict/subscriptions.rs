@@ -1,8 +1,8 @@
 //! Were the subscriptions granted?
 
-use super::{Finding, VerdictInput};
+use super::{Finding, Measure, VerdictInput};
 use crate::quantity::count;
-use crate::record::VerdictStatus;
+use crate::record::{CheckUnit, VerdictStatus};
 
 /// How a refused subscription's cause begins in [`crate::record::Connections::causes`].
 pub const REFUSED: &str = "subscription refused: ";
@@ -13,8 +13,9 @@ pub(super) fn granted(input: &VerdictInput) -> Option<Finding> {
     if input.workload.subscribers == 0 {
         return None;
     }
+    let measure = Measure::suspect_above(refused as f64, 0.0, CheckUnit::Subscriptions);
     if refused == 0 {
-        return Some(Finding::valid("no subscription was refused".to_string()));
+        return Some(Finding::valid("no subscription was refused".to_string()).of(measure));
     }
     let reason = input.connections.causes.iter().find_map(|cause| cause.cause.strip_prefix(REFUSED));
     let reason = reason.map(|reason| format!(" (the system says: {reason})")).unwrap_or_default();
@@ -24,5 +25,6 @@ pub(super) fn granted(input: &VerdictInput) -> Option<Finding> {
         _ => (VerdictStatus::Suspect, "nothing is expected of those"),
     };
     let were = if refused == 1 { "subscription was" } else { "subscriptions were" };
-    Some(Finding::new(status, format!("{} {were} refused{reason}: {consequence}", count(refused)), hint))
+    let text = format!("{} {were} refused{reason}: {consequence}", count(refused));
+    Some(Finding::new(status, text, hint).of(measure))
 }

@@ -1,9 +1,9 @@
 //! The system on trial as a subject: was it there to the end, and had it processors to run on? A system that fails either shows
 //! nothing of what it can do.
 
-use super::{Finding, VerdictInput};
+use super::{Finding, Measure, VerdictInput};
 use crate::quantity::{count, percent};
-use crate::record::VerdictStatus;
+use crate::record::{CheckUnit, VerdictStatus};
 
 /// Share of a system's time that it may wait for processors that others have, with real-time pubmark among them.
 const WAIT_OF_REALTIME: f64 = 0.25;
@@ -84,7 +84,8 @@ pub(super) fn had_processors(input: &VerdictInput) -> Option<Finding> {
         true => "run without `--realtime`, at a lower rate, or on a machine with more cores",
         false => "stop other programs on this machine, lower the rate, or send from another machine (`--nodes`)",
     };
-    Some(Finding::new(status, finding, hint))
+    // The share alone makes no run invalid: messages have to be missing, or pubmark to be what the system waited for.
+    Some(Finding::new(status, finding, hint).of(Measure::suspect_above(wait.share, most, CheckUnit::Share)))
 }
 
 #[cfg(test)]
@@ -100,7 +101,7 @@ mod tests {
         let mut record = sample::record();
         change(&mut record);
         let checks = judge(&VerdictInput::of(&record)).checks;
-        checks.into_iter().find(|check| check.code == code).map(|check| (check.status, check.finding))
+        checks.into_iter().find(|check| check.code == code).map(|check| (check.status, check.text))
     }
 
     #[test]
@@ -122,7 +123,7 @@ mod tests {
     /// Ten seconds in which the system ran and waited so long, and the machine kept so many cores busy.
     fn waited(run_s: f64, wait_s: f64, busy_cores: f64, change: impl FnOnce(&mut Record)) -> VerdictStatus {
         let told = found("V28", |record| {
-            let usage = record.resources.system.as_mut().unwrap();
+            let usage = record.cost.system.as_mut().unwrap();
             (usage.cpu_seconds, usage.cores, usage.threads) = (run_s, run_s / 10.0, Some(1));
             *usage = usage.with_run_queue_wait(Some((wait_s * 1e9) as u64));
             record.environment.busy_cores = Some(busy_cores);
@@ -132,7 +133,7 @@ mod tests {
     }
 
     fn lossy(record: &mut Record) {
-        record.delivery.lost = 3;
+        record.delivery.messages.lost = 3;
     }
 
     #[test]
@@ -146,7 +147,7 @@ mod tests {
         assert_eq!(waited(19.0, 8.0, 2.0, lossy), Valid);
         let throttled = |record: &mut Record| {
             lossy(record);
-            record.resources.limits = Some(LimitEffect { throttled_seconds: Some(4.5), ..LimitEffect::default() });
+            record.cost.limits = Some(LimitEffect { throttled_seconds: Some(4.5), ..LimitEffect::default() });
         };
         assert_eq!(waited(4.0, 4.5, 2.0, throttled), Valid, "a limit that was asked for");
         let realtime = |record: &mut Record| record.settings.realtime = true;

@@ -1,7 +1,7 @@
 #![allow(clippy::unwrap_used)]
 
 use super::*;
-use crate::record::{CauseCount, ShardHealth};
+use crate::record::{CauseCount, LatencyBounds, ShardHealth, Side};
 use crate::sample::{self, Shape};
 
 fn verdict_of(change: impl FnOnce(&mut Record)) -> Verdict {
@@ -41,6 +41,35 @@ fn the_sample_is_valid_and_every_rule_that_concerns_it_is_listed() {
 }
 
 #[test]
+fn a_check_holds_its_value_its_limits_and_its_unit() {
+    let changes: [fn(&mut Record); 6] = [
+        |_| {},
+        |record| record.latency.scheduler_lag = with_p99(400.0),
+        |record| record.latency.receive_lateness = with_p99(1e6),
+        |record| record.delivery.messages.lost += 1,
+        |record| record.delivery.messages.approximate = true,
+        |record| record.environment.steal = Some(0.5),
+    ];
+    for change in changes {
+        for check in verdict_of(change).checks {
+            let (Some(value), Some(limits), Some(unit)) = (check.value, check.limits, check.unit) else {
+                assert_eq!((check.value, check.limits, check.unit), (None, None, None), "{check:?}");
+                assert!(["V10", "V13", "V14", "V19"].contains(&check.code.as_str()), "{check:?}");
+                continue;
+            };
+            let expected = match limits.suspect {
+                _ if value <= limits.valid => VerdictStatus::Valid,
+                Some(suspect) if value > suspect => VerdictStatus::Invalid,
+                _ => VerdictStatus::Suspect,
+            };
+            assert_eq!(check.status, expected, "{value} {unit:?}: {check:?}");
+        }
+    }
+    let late = verdict_of(|record| record.latency.scheduler_lag = with_p99(400.0)).checks.remove(0);
+    assert_eq!((late.value, late.unit), (Some(400.0), Some(CheckUnit::Microseconds)));
+}
+
+#[test]
 fn the_limits_are_a_floor_or_a_share_of_the_latency() {
     for (latency_us, lag_us, expected) in [
         (100.0, 100.0, VerdictStatus::Valid),
@@ -54,8 +83,9 @@ fn the_limits_are_a_floor_or_a_share_of_the_latency() {
     ] {
         for lateness in [false, true] {
             let verdict = verdict_of(|record| {
-                record.latency_us = with_p99(latency_us);
-                let own = if lateness { &mut record.receive_lateness_us } else { &mut record.scheduler_lag_us };
+                record.latency.total = with_p99(latency_us).map(LatencyBounds::measured);
+                let own =
+                    if lateness { &mut record.latency.receive_lateness } else { &mut record.latency.scheduler_lag };
                 *own = with_p99(lag_us);
             });
             assert_eq!(verdict.status, expected, "latency {latency_us} µs, ours {lag_us} µs: {:?}", verdict.reasons);
@@ -65,7 +95,7 @@ fn the_limits_are_a_floor_or_a_share_of_the_latency() {
 
 #[test]
 fn a_slow_generator_is_called_generator_limited() {
-    let verdict = verdict_of(|record| record.scheduler_lag_us = with_p99(90_000.0));
+    let verdict = verdict_of(|record| record.latency.scheduler_lag = with_p99(90_000.0));
     assert_eq!(verdict.status, VerdictStatus::Invalid);
     assert!(verdict.reasons[0].text.starts_with(GENERATOR_LIMITED), "{}", verdict.reasons[0].text);
     assert!(verdict.reasons[0].hint.contains("--realtime"));
@@ -74,7 +104,7 @@ fn a_slow_generator_is_called_generator_limited() {
 #[test]
 fn the_hint_does_not_advise_what_was_done_already() {
     let verdict = verdict_of(|record| {
-        record.scheduler_lag_us = with_p99(90_000.0);
+        record.latency.scheduler_lag = with_p99(90_000.0);
         record.settings.realtime = true;
     });
     assert!(!verdict.reasons[0].hint.contains("--realtime"), "{}", verdict.reasons[0].hint);
@@ -83,14 +113,14 @@ fn the_hint_does_not_advise_what_was_done_already() {
 #[test]
 fn back_pressure_never_counts_against_a_run() {
     let verdict = verdict_of(|record| {
-        record.backpressure_us = with_p99(5_000_000.0);
-        record.latency_us = with_p99(5_000_000.0);
-        record.delivery.sent -= 4_000;
-        record.delivery.unsent += 4_000;
-        record.delivery.expected -= 4_000;
-        record.delivery.delivered -= 4_000;
-        record.latency_us.as_mut().unwrap().count -= 4_000;
-        record.by_type.clear();
+        record.latency.backpressure = with_p99(5_000_000.0);
+        record.latency.total = with_p99(5_000_000.0).map(LatencyBounds::measured);
+        record.delivery.messages.sent -= 4_000;
+        record.delivery.messages.unsent += 4_000;
+        record.delivery.messages.expected -= 4_000;
+        record.delivery.messages.delivered -= 4_000;
+        record.latency.total.as_mut().unwrap().upper.count -= 4_000;
+        record.tables.by_type.clear();
     });
     assert_eq!(verdict.status, VerdictStatus::Valid, "{:?}", verdict.reasons);
 }
@@ -103,8 +133,8 @@ fn without_a_p99_the_largest_sample_stands_in() {
         Some(summary)
     };
     let verdict = verdict_of(|record| {
-        record.latency_us = few(300.0);
-        record.scheduler_lag_us = few(101.0);
+        record.latency.total = few(300.0).map(LatencyBounds::measured);
+        record.latency.scheduler_lag = few(101.0);
     });
     assert_eq!(codes(&verdict), ["V01"]);
     assert!(verdict.reasons[0].text.contains("max (too few samples for p99)"), "{}", verdict.reasons[0].text);
@@ -113,17 +143,17 @@ fn without_a_p99_the_largest_sample_stands_in() {
 #[test]
 fn a_single_stall_of_ours_is_seen_in_the_tail() {
     let verdict = verdict_of(|record| {
-        record.receive_lateness_us.as_mut().unwrap().max = 20_000.0;
-        record.latency_us.as_mut().unwrap().max = 20_300.0;
+        record.latency.receive_lateness.as_mut().unwrap().max = 20_000.0;
+        record.latency.total.as_mut().unwrap().upper.max = 20_300.0;
     });
     assert_eq!((verdict.status, codes(&verdict)), (VerdictStatus::Suspect, vec!["V03"]));
-    let verdict = verdict_of(|record| record.scheduler_lag_us.as_mut().unwrap().p999 = Some(900.0));
+    let verdict = verdict_of(|record| record.latency.scheduler_lag.as_mut().unwrap().p999 = Some(900.0));
     assert_eq!((verdict.status, codes(&verdict)), (VerdictStatus::Suspect, vec!["V03"]));
 }
 
 #[test]
 fn a_stall_of_the_system_is_not_held_against_us() {
-    let verdict = verdict_of(|record| record.latency_us.as_mut().unwrap().max = 1_000_000.0);
+    let verdict = verdict_of(|record| record.latency.total.as_mut().unwrap().upper.max = 1_000_000.0);
     assert_eq!(verdict.status, VerdictStatus::Valid, "{:?}", verdict.reasons);
 }
 
@@ -136,8 +166,9 @@ fn the_busiest_thread_counts() {
         (0.96, VerdictStatus::Invalid),
     ] {
         let verdict = verdict_of(|record| {
-            record.generator.shards.push(ShardHealth {
+            record.cost.threads.push(ShardHealth {
                 name: "publisher 1".into(),
+                side: Side::Devices,
                 cores: Some(cores),
                 sessions: 1,
                 wakeups: Some(1),
@@ -145,7 +176,7 @@ fn the_busiest_thread_counts() {
         });
         assert_eq!(verdict.status, expected, "{cores} cores");
     }
-    assert_eq!(codes(&verdict_of(|record| record.generator.shards.clear())), ["V04"]);
+    assert_eq!(codes(&verdict_of(|record| record.cost.threads.clear())), ["V04"]);
 }
 
 #[test]
@@ -153,7 +184,7 @@ fn real_time_needs_room_on_few_cores_only() {
     let realtime = |generator_cores: f64, machine_cores: u32| {
         verdict_of(|record| {
             record.settings.realtime = true;
-            record.resources.generator.as_mut().unwrap().cores = generator_cores;
+            record.cost.generator.as_mut().unwrap().cores = generator_cores;
             record.environment.cores = machine_cores;
         })
         .status
@@ -169,43 +200,47 @@ fn each_fault_is_found_by_its_own_rule() {
     let faults: [(&str, VerdictStatus, Change); 19] = [
         ("V06", VerdictStatus::Suspect, |record| record.environment.steal = Some(0.06)),
         ("V07", VerdictStatus::Invalid, |record| {
-            record.delivery.offered += 3;
-            record.by_type[0].delivery.offered += 3;
+            record.delivery.messages.offered += 3;
+            record.tables.by_type[0].delivery.offered += 3;
         }),
         ("V07", VerdictStatus::Invalid, |record| {
-            record.delivery.refused += 1;
-            record.by_type[0].delivery.refused += 1;
+            record.delivery.messages.refused += 1;
+            record.tables.by_type[0].delivery.refused += 1;
         }),
         ("V08", VerdictStatus::Invalid, |record| {
-            record.delivery.expected += 1;
-            record.by_type[0].delivery.expected += 1;
+            record.delivery.messages.expected += 1;
+            record.tables.by_type[0].delivery.expected += 1;
         }),
-        ("V09", VerdictStatus::Invalid, |record| record.by_type[1].delivery.duplicated += 1),
-        ("V10", VerdictStatus::Suspect, |record| record.delivery.approximate = true),
-        ("V11", VerdictStatus::Suspect, |record| record.latency_us.as_mut().unwrap().negative = 100),
-        ("V11", VerdictStatus::Invalid, |record| record.service_latency_us.as_mut().unwrap().negative = 101),
-        ("V12", VerdictStatus::Suspect, |record| record.latency_us.as_mut().unwrap().clipped = 1),
-        ("V13", VerdictStatus::Suspect, |record| record.latency_us = None),
-        ("V14", VerdictStatus::Suspect, |record| record.status = Status::Interrupted),
+        ("V09", VerdictStatus::Invalid, |record| record.tables.by_type[1].delivery.duplicated += 1),
+        ("V10", VerdictStatus::Suspect, |record| record.delivery.messages.approximate = true),
+        ("V11", VerdictStatus::Suspect, |record| record.latency.total.as_mut().unwrap().upper.negative = 100),
+        ("V11", VerdictStatus::Invalid, |record| record.latency.service.as_mut().unwrap().upper.negative = 101),
+        ("V12", VerdictStatus::Suspect, |record| record.latency.total.as_mut().unwrap().upper.clipped = 1),
+        ("V13", VerdictStatus::Suspect, |record| record.latency.total = None),
+        ("V14", VerdictStatus::Suspect, |record| record.run.status = Status::Interrupted),
         ("V19", VerdictStatus::Suspect, |record| {
             lose_one(record);
-            record.system_unsent_bytes = Some(1);
-        }),
-        ("V19", VerdictStatus::Suspect, |record| {
-            lose_one(record);
-            record.socket_unsent_bytes = 1;
+            record.delivery.at_end.system_unsent_bytes = Some(1);
         }),
         ("V19", VerdictStatus::Suspect, |record| {
             lose_one(record);
-            record.held_bytes = 1;
+            record.delivery.at_end.socket_unsent_bytes = 1;
+        }),
+        ("V19", VerdictStatus::Suspect, |record| {
+            lose_one(record);
+            record.delivery.at_end.held_bytes = 1;
         }),
         ("V23", VerdictStatus::Suspect, |record| record.connections.subscriptions_refused = 1),
-        ("V26", VerdictStatus::Invalid, |record| record.latency_us.as_mut().unwrap().count += 1),
-        ("V27", VerdictStatus::Invalid, |record| record.workload.scheduled = Some(record.delivery.offered + 1)),
-        ("V27", VerdictStatus::Invalid, |record| record.workload.scheduled = Some(record.delivery.offered - 1)),
+        ("V26", VerdictStatus::Invalid, |record| record.latency.total.as_mut().unwrap().upper.count += 1),
         ("V27", VerdictStatus::Invalid, |record| {
-            record.workload.scheduled = Some(record.delivery.offered);
-            record.reactions = Some(ReactionCounts { triggered: 1, ..ReactionCounts::default() });
+            record.workload.scheduled = Some(record.delivery.messages.offered + 1)
+        }),
+        ("V27", VerdictStatus::Invalid, |record| {
+            record.workload.scheduled = Some(record.delivery.messages.offered - 1)
+        }),
+        ("V27", VerdictStatus::Invalid, |record| {
+            record.workload.scheduled = Some(record.delivery.messages.offered);
+            record.delivery.reactions = Some(ReactionCounts { triggered: 1, ..ReactionCounts::default() });
         }),
     ];
     for (code, status, change) in faults {
@@ -229,14 +264,14 @@ fn every_count_that_a_message_can_end_in_is_a_part_of_the_whole() {
     let moves = |code: &str, whole: Part, parts: &[Part]| {
         for (number, part) in parts.iter().enumerate() {
             let verdict = verdict_of(|record| {
-                *whole(&mut record.delivery) -= 1;
-                *part(&mut record.delivery) += 1;
-                record.by_type.clear();
+                *whole(&mut record.delivery.messages) -= 1;
+                *part(&mut record.delivery.messages) += 1;
+                record.tables.by_type.clear();
             });
             assert!(!codes(&verdict).contains(&code), "{code}, part {number}: {:?}", verdict.reasons);
             let doubled = verdict_of(|record| {
-                *part(&mut record.delivery) += 1;
-                record.by_type.clear();
+                *part(&mut record.delivery.messages) += 1;
+                record.tables.by_type.clear();
             });
             assert!(codes(&doubled).contains(&code), "{code}, part {number} is counted twice and nobody notices");
         }
@@ -246,10 +281,10 @@ fn every_count_that_a_message_can_end_in_is_a_part_of_the_whole() {
 }
 
 fn lose_one(record: &mut Record) {
-    record.delivery.delivered -= 1;
-    record.delivery.lost += 1;
-    record.latency_us.as_mut().unwrap().count -= 1;
-    record.by_type.clear();
+    record.delivery.messages.delivered -= 1;
+    record.delivery.messages.lost += 1;
+    record.latency.total.as_mut().unwrap().upper.count -= 1;
+    record.tables.by_type.clear();
 }
 
 #[test]
@@ -257,24 +292,24 @@ fn what_is_lost_may_be_lost_where_nothing_is_on_its_way() {
     for unknown in [Some(0), None] {
         let verdict = verdict_of(|record| {
             lose_one(record);
-            record.system_unsent_bytes = unknown;
+            record.delivery.at_end.system_unsent_bytes = unknown;
         });
         assert_eq!(verdict.status, VerdictStatus::Valid, "{:?}", verdict.reasons);
     }
     // Bytes of no message that is missing, such as acknowledgements.
-    assert_eq!(verdict_of(|record| record.system_unsent_bytes = Some(9)).status, VerdictStatus::Valid);
+    assert_eq!(verdict_of(|record| record.delivery.at_end.system_unsent_bytes = Some(9)).status, VerdictStatus::Valid);
 }
 
 #[test]
 fn a_run_in_which_every_subscription_was_refused_is_invalid_for_the_system_s_reason() {
     let verdict = verdict_of(|record| {
-        record.delivery = Delivery { offered: 5, sent: 5, absent: 5, ..Delivery::default() };
-        record.by_type.clear();
-        record.latency_us = None;
+        record.delivery.messages = Delivery { offered: 5, sent: 5, absent: 5, ..Delivery::default() };
+        record.tables.by_type.clear();
+        record.latency.total = None;
         record.connections.subscriptions_refused = 1;
         let cause = "subscription refused: code 135, not authorized".to_owned();
         record.connections.causes = vec![CauseCount { cause, count: 1 }];
-        record.scheduler_lag_us = with_p99(7_000.0);
+        record.latency.scheduler_lag = with_p99(7_000.0);
     });
     assert_eq!(
         (verdict.status, codes(&verdict)),
@@ -288,7 +323,7 @@ fn a_run_in_which_every_subscription_was_refused_is_invalid_for_the_system_s_rea
 fn as_many_messages_as_the_schedule_has_are_offered() {
     let status = |change: fn(&mut Record)| {
         verdict_of(|record| {
-            record.workload.scheduled = Some(record.delivery.offered);
+            record.workload.scheduled = Some(record.delivery.messages.offered);
             change(record);
         })
     };
@@ -296,7 +331,7 @@ fn as_many_messages_as_the_schedule_has_are_offered() {
     assert!(check.checks.iter().any(|check| check.code == "V27"), "{:?}", check.checks);
     let interrupted = status(|record| {
         record.workload.scheduled = Some(1_000_000);
-        record.status = Status::Interrupted;
+        record.run.status = Status::Interrupted;
     });
     assert_eq!(codes(&interrupted), ["V14"], "the rest of the schedule was never due");
 }
@@ -304,8 +339,8 @@ fn as_many_messages_as_the_schedule_has_are_offered() {
 #[test]
 fn the_difference_of_open_books_is_named() {
     let verdict = verdict_of(|record| {
-        record.delivery.offered += 3;
-        record.by_type.clear();
+        record.delivery.messages.offered += 3;
+        record.tables.by_type.clear();
     });
     assert!(verdict.reasons[0].text.ends_with("3 unaccounted for"), "{}", verdict.reasons[0].text);
 }
@@ -313,24 +348,24 @@ fn the_difference_of_open_books_is_named() {
 #[test]
 fn nothing_measured_is_invalid() {
     let verdict = verdict_of(|record| {
-        record.delivery = Delivery::default();
-        record.by_type.clear();
-        record.latency_us = None;
+        record.delivery.messages = Delivery::default();
+        record.tables.by_type.clear();
+        record.latency.total = None;
     });
     assert_eq!((verdict.status, codes(&verdict)), (VerdictStatus::Invalid, vec!["V13"]));
     let nothing_sent = verdict_of(|record| {
-        record.delivery = Delivery { offered: 5, unsent: 5, ..Delivery::default() };
-        record.by_type.clear();
-        record.latency_us = None;
+        record.delivery.messages = Delivery { offered: 5, unsent: 5, ..Delivery::default() };
+        record.tables.by_type.clear();
+        record.latency.total = None;
     });
     assert_eq!((nothing_sent.status, codes(&nothing_sent)), (VerdictStatus::Invalid, vec!["V13"]));
     assert!(nothing_sent.reasons[0].text.contains("no message was sent"), "{}", nothing_sent.reasons[0].text);
     let without_subscription = |subscribers: u64| {
         verdict_of(|record| {
             record.workload.subscribers = subscribers;
-            record.delivery = Delivery { offered: 5, sent: 5, absent: 5, ..Delivery::default() };
-            record.by_type.clear();
-            record.latency_us = None;
+            record.delivery.messages = Delivery { offered: 5, sent: 5, absent: 5, ..Delivery::default() };
+            record.tables.by_type.clear();
+            record.latency.total = None;
         })
         .status
     };
@@ -344,11 +379,11 @@ fn a_lag_that_is_part_of_no_latency_is_suspect_at_most() {
     let late = |subscribers: u64, delivery: Delivery| {
         verdict_of(|record| {
             record.workload.subscribers = subscribers;
-            record.delivery = delivery;
-            record.by_type.clear();
-            record.latency_us = None;
-            record.receive_lateness_us = None;
-            record.scheduler_lag_us = with_p99(7_000.0);
+            record.delivery.messages = delivery;
+            record.tables.by_type.clear();
+            record.latency.total = None;
+            record.latency.receive_lateness = None;
+            record.latency.scheduler_lag = with_p99(7_000.0);
         })
     };
     let nothing_came = late(1, Delivery { offered: 5, sent: 5, expected: 5, lost: 5, ..Delivery::default() });
@@ -356,11 +391,11 @@ fn a_lag_that_is_part_of_no_latency_is_suspect_at_most() {
     assert!(nothing_came.reasons[0].text.contains("nothing arrived"), "{}", nothing_came.reasons[0].text);
     // A lag that is small is none.
     let punctual = verdict_of(|record| {
-        record.delivery = Delivery { offered: 5, sent: 5, expected: 5, lost: 5, ..Delivery::default() };
-        record.by_type.clear();
-        record.latency_us = None;
-        record.receive_lateness_us = None;
-        record.scheduler_lag_us = with_p99(50.0);
+        record.delivery.messages = Delivery { offered: 5, sent: 5, expected: 5, lost: 5, ..Delivery::default() };
+        record.tables.by_type.clear();
+        record.latency.total = None;
+        record.latency.receive_lateness = None;
+        record.latency.scheduler_lag = with_p99(50.0);
     });
     assert_eq!((punctual.status, codes(&punctual)), (VerdictStatus::Valid, vec![]));
     // Without a subscriber the schedule is all that was to be kept.
@@ -372,8 +407,8 @@ fn a_lag_that_is_part_of_no_latency_is_suspect_at_most() {
 fn a_flood_is_not_judged_by_its_latency() {
     let verdict = verdict_of(|record| {
         record.settings.flood = true;
-        record.scheduler_lag_us = with_p99(9e6);
-        record.receive_lateness_us = with_p99(9e6);
+        record.latency.scheduler_lag = with_p99(9e6);
+        record.latency.receive_lateness = with_p99(9e6);
     });
     assert_eq!(verdict.status, VerdictStatus::Valid, "{:?}", verdict.reasons);
     assert!(verdict.checks.iter().all(|check| !["V01", "V02", "V03"].contains(&check.code.as_str())));
@@ -383,9 +418,9 @@ fn a_flood_is_not_judged_by_its_latency() {
 fn the_worst_reason_comes_first() {
     let verdict = verdict_of(|record| {
         record.environment.steal = Some(0.5);
-        record.status = Status::Interrupted;
-        record.delivery.offered += 1;
-        record.by_type.clear();
+        record.run.status = Status::Interrupted;
+        record.delivery.messages.offered += 1;
+        record.tables.by_type.clear();
     });
     assert_eq!(codes(&verdict), ["V07", "V06", "V14"]);
 }

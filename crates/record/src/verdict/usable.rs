@@ -50,8 +50,8 @@ pub fn usable(record: &Record) -> Usable {
     let mut invalid = record.verdict.reasons.iter().filter(|reason| reason.status == VerdictStatus::Invalid);
     let spoils_times = |code: &str| RULES.iter().any(|rule| rule.code == code && rule.spoils == Spoils::Times);
     let limit_us = LATE_SHARE * record.settings.duration_s * 1e6;
-    let of_messages = [&record.scheduler_lag_us, &record.receive_lateness_us];
-    let of_requests = record.requests.iter().flat_map(|found| [&found.responder_lag_us, &found.receive_lateness_us]);
+    let of_messages = [&record.latency.scheduler_lag, &record.latency.receive_lateness];
+    let of_requests = record.requests.iter().flat_map(|found| [&found.responder_lag, &found.receive_lateness]);
     let mut ours = of_messages.into_iter().chain(of_requests).flatten();
     let in_window = ours.all(|late| p99_or_max(late).0 <= limit_us);
     match invalid.all(|reason| spoils_times(&reason.code)) && in_window {
@@ -71,7 +71,7 @@ mod tests {
     fn of(codes: &[&str], lag_us: f64) -> Usable {
         let mut record = sample::record();
         record.settings.duration_s = 10.0;
-        record.scheduler_lag_us.as_mut().unwrap().p99 = Some(lag_us);
+        record.latency.scheduler_lag.as_mut().unwrap().p99 = Some(lag_us);
         record.verdict.status = VerdictStatus::Invalid;
         let reason = |code: &&str| Reason {
             code: (*code).to_owned(),

@@ -5,8 +5,11 @@ use crate::quantity::count;
 use crate::record::Record;
 
 pub(super) fn granted_lower(record: &Record) -> Option<Found> {
-    (record.granted_qos_lower > 0).then(|| {
-        let text = format!("{} subscriptions granted a lower level than asked for", count(record.granted_qos_lower));
+    (record.connections.granted_qos_lower > 0).then(|| {
+        let text = format!(
+            "{} subscriptions granted a lower level than asked for",
+            count(record.connections.granted_qos_lower)
+        );
         (text, "check the system's configuration, or ask for that level with `--qos`".to_string())
     })
 }

@@ -1,6 +1,7 @@
 //! Warnings about the measurement itself.
 
 use super::Found;
+use crate::latency::upper;
 use crate::quantity::{count, micros, percent};
 use crate::record::Record;
 use crate::steadiness::{Trend, unsteady};
@@ -13,7 +14,7 @@ const LOAD_PER_CORE: f64 = 0.5;
 const DEVIATIONS_NAMED: usize = 3;
 
 pub(super) fn too_few_samples(record: &Record) -> Option<Found> {
-    let latency = record.latency_us.as_ref()?;
+    let latency = upper(&record.latency.total)?;
     let (name, _, one_in) =
         [("p50", latency.p50, 2), ("p90", latency.p90, 10), ("p99", latency.p99, 100), ("p99.9", latency.p999, 1_000)]
             .into_iter()
@@ -31,7 +32,7 @@ pub(super) fn too_few_samples(record: &Record) -> Option<Found> {
 }
 
 pub(super) fn deviations(record: &Record) -> Option<Found> {
-    let names: Vec<&str> = record.deviations.iter().map(|deviation| deviation.name.as_str()).collect();
+    let names: Vec<&str> = record.settings.deviations.iter().map(|deviation| deviation.name.as_str()).collect();
     if names.is_empty() {
         return None;
     }
@@ -47,8 +48,9 @@ pub(super) fn deviations(record: &Record) -> Option<Found> {
 }
 
 pub(super) fn no_write_start(record: &Record) -> Option<Found> {
-    (record.without_write_start > 0).then(|| {
-        let text = format!("{} messages have no service latency: compact header", count(record.without_write_start));
+    (record.latency.without_write_start > 0).then(|| {
+        let text =
+            format!("{} messages have no service latency: compact header", count(record.latency.without_write_start));
         (text, "use payloads of at least 24 bytes if service latency matters".to_string())
     })
 }

@@ -1,25 +1,28 @@
 //! Warnings about messages.
 
+use pubmark_model::qos::Qos;
+
 use super::Found;
 use crate::quantity::{count, percent};
 use crate::record::Record;
 
 pub(super) fn too_large(record: &Record) -> Option<Found> {
-    (record.too_large > 0).then(|| {
-        let text = format!("{} messages not sent: the system takes no packet of their size", count(record.too_large));
+    (record.delivery.too_large > 0).then(|| {
+        let text =
+            format!("{} messages not sent: the system takes no packet of their size", count(record.delivery.too_large));
         (text, "raise the system's packet limit, or use `--profile tuned`".to_string())
     })
 }
 
 pub(super) fn sizes_raised(record: &Record) -> Option<Found> {
-    (record.sizes_raised > 0).then(|| {
-        let text = format!("{} messages were raised to the size of our header", count(record.sizes_raised));
+    (record.delivery.sizes_raised > 0).then(|| {
+        let text = format!("{} messages were raised to the size of our header", count(record.delivery.sizes_raised));
         (text, "keep it in mind when comparing byte rates".to_string())
     })
 }
 
 pub(super) fn not_all_sent(record: &Record) -> Option<Found> {
-    let books = &record.delivery;
+    let books = &record.delivery.messages;
     let parts = [
         ("unsent", books.unsent),
         ("refused", books.refused),
@@ -46,51 +49,55 @@ pub(super) fn not_all_sent(record: &Record) -> Option<Found> {
 
 pub(super) fn promise_broken(record: &Record) -> Option<Found> {
     let levels = &record.workload.qos;
-    let all_at_least =
-        |words: &[&str]| !levels.is_empty() && levels.iter().all(|level| words.contains(&level.as_str()));
-    if record.granted_qos_lower > 0 || !all_at_least(&["at-least-once", "exactly-once"]) {
+    let all_at_least = |least: Qos| !levels.is_empty() && levels.iter().all(|level| *level >= least);
+    if record.connections.granted_qos_lower > 0 || !all_at_least(Qos::AtLeastOnce) {
         return None;
     }
-    let books = &record.delivery;
+    let books = &record.delivery.messages;
     let mut broken: Vec<String> = Vec::new();
     if books.lost > 0 {
         broken.push(format!("{} lost", count(books.lost)));
     }
-    if all_at_least(&["exactly-once"]) && books.duplicated > 0 {
+    if all_at_least(Qos::ExactlyOnce) && books.duplicated > 0 {
         broken.push(format!("{} delivered more than once", count(books.duplicated)));
     }
     if broken.is_empty() {
         return None;
     }
-    let text = format!("{} although every message was sent {}", broken.join(" and "), levels.join(" or "));
+    let text =
+        format!("{} although every message was sent {}", broken.join(" and "), record.workload.levels().join(" or "));
     Some((text, "see connections and causes in the report, and the system's queue limits".to_string()))
 }
 
 pub(super) fn foreign(record: &Record) -> Option<Found> {
-    (record.delivery.foreign > 0).then(|| {
-        let text = format!("{} messages of another run or client arrived", count(record.delivery.foreign));
+    (record.delivery.messages.foreign > 0).then(|| {
+        let text = format!("{} messages of another run or client arrived", count(record.delivery.messages.foreign));
         (text, "stop the other client, or start the system afresh".to_string())
     })
 }
 
 pub(super) fn truncated(record: &Record) -> Option<Found> {
-    (record.delivery.truncated > 0).then(|| {
-        let text = format!("{} messages arrived shorter than they were sent", count(record.delivery.truncated));
+    (record.delivery.messages.truncated > 0).then(|| {
+        let text =
+            format!("{} messages arrived shorter than they were sent", count(record.delivery.messages.truncated));
         (text, "see the system's limits of a message's size; report it to its authors with the record".to_string())
     })
 }
 
 pub(super) fn left_in_sockets(record: &Record) -> Option<Found> {
-    (record.socket_unsent_bytes > 0).then(|| {
-        let text = format!("{} bytes were still in our sockets at the end", count(record.socket_unsent_bytes));
+    (record.delivery.at_end.socket_unsent_bytes > 0).then(|| {
+        let text =
+            format!("{} bytes were still in our sockets at the end", count(record.delivery.at_end.socket_unsent_bytes));
         (text, "lower the rate, or wait longer with `--drain`".to_string())
     })
 }
 
 pub(super) fn delivered_after_refusal(record: &Record) -> Option<Found> {
-    (record.delivery.delivered_after_refusal > 0).then(|| {
-        let text =
-            format!("{} refused messages were delivered all the same", count(record.delivery.delivered_after_refusal));
+    (record.delivery.messages.delivered_after_refusal > 0).then(|| {
+        let text = format!(
+            "{} refused messages were delivered all the same",
+            count(record.delivery.messages.delivered_after_refusal)
+        );
         (text, "report it to the system's authors with the record".to_string())
     })
 }

@@ -9,18 +9,7 @@ mod requests;
 mod tests;
 
 use crate::codes::Page;
-use crate::record::Record;
-
-/// A warning about a run.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Warning {
-    /// Stable code for `pubmark explain`.
-    pub code: &'static str,
-    /// One sentence with the figures.
-    pub text: String,
-    /// What to do, as something that can be typed where possible.
-    pub hint: String,
-}
+use crate::record::{Record, Warning};
 
 /// What a warning found: its text and its hint.
 type Found = (String, String);
@@ -52,7 +41,7 @@ pub fn warnings(record: &Record) -> Vec<Warning> {
         .iter()
         .filter_map(|kind| {
             let (text, hint) = (kind.find)(record)?;
-            Some(Warning { code: kind.code, text, hint })
+            Some(Warning { code: kind.code.to_owned(), text, hint })
         })
         .collect()
 }

@@ -12,7 +12,7 @@ fn named(parts: &[(&str, u64)]) -> Vec<String> {
 
 pub(super) fn without_answer(record: &Record) -> Option<Found> {
     let requests = record.requests.as_ref()?;
-    let books = &requests.books;
+    let books = &requests.outcomes;
     let missing = books.without_answer();
     if missing == 0 {
         return None;
@@ -34,7 +34,7 @@ pub(super) fn without_answer(record: &Record) -> Option<Found> {
 }
 
 pub(super) fn wrong_answers(record: &Record) -> Option<Found> {
-    let books = record.requests.as_ref()?.books;
+    let books = record.requests.as_ref()?.outcomes;
     let parts = [
         ("further answers", books.duplicated),
         ("answers to other requests", books.misdirected),

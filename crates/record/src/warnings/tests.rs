@@ -1,5 +1,7 @@
 #![allow(clippy::unwrap_used)]
 
+use pubmark_model::qos::Qos;
+
 use super::*;
 use crate::record::{CauseCount, Deviation};
 use crate::sample::{self, Shape};
@@ -20,29 +22,33 @@ fn each_cause_raises_its_own_warning_and_only_it() {
     type Change = fn(&mut Record);
     let causes: [(&str, Change); 19] = [
         ("W01", |record| {
-            record.latency_us = Some(Shape { median_us: 300.0, tail: 0.2, count: 5_000 }.summary());
+            record.latency.total = Some(Shape { median_us: 300.0, tail: 0.2, count: 5_000 }.bounds());
         }),
-        ("W02", |record| record.deviations.push(Deviation { name: "limit-raised".into(), detail: String::new() })),
-        ("W03", |record| record.granted_qos_lower = 1),
-        ("W04", |record| record.too_large = 1),
-        ("W05", |record| record.sizes_raised = 1),
+        ("W02", |record| {
+            record.settings.deviations.push(Deviation { name: "limit-raised".into(), detail: String::new() })
+        }),
+        ("W03", |record| record.connections.granted_qos_lower = 1),
+        ("W04", |record| record.delivery.too_large = 1),
+        ("W05", |record| record.delivery.sizes_raised = 1),
         ("W06", |record| record.connections.refused = 1),
         ("W06", |record| record.connections.auth_failed = 1),
         ("W06", |record| record.connections.tls_failed = 1),
         ("W06", |record| record.connections.dropped = 1),
         ("W07", |record| record.connections.subscriptions_refused = 1),
-        ("W08", |record| record.delivery.unsent = 1),
-        ("W09", |record| record.delivery.lost = 1),
-        ("W10", |record| record.delivery.foreign = 1),
-        ("W11", |record| record.without_write_start = 1),
-        ("W12", |record| record.socket_unsent_bytes = 1),
+        ("W08", |record| record.delivery.messages.unsent = 1),
+        ("W09", |record| record.delivery.messages.lost = 1),
+        ("W10", |record| record.delivery.messages.foreign = 1),
+        ("W11", |record| record.latency.without_write_start = 1),
+        ("W12", |record| record.delivery.at_end.socket_unsent_bytes = 1),
         ("W13", |record| record.environment.load_before = Some(2.1)),
-        ("W15", |record| record.delivery.delivered_after_refusal = 1),
-        ("W19", |record| record.delivery.truncated = 1),
-        ("W18", |record| record.series[2..4].iter_mut().for_each(|bin| bin.p50_us = Some(500_000.0))),
+        ("W15", |record| record.delivery.messages.delivered_after_refusal = 1),
+        ("W19", |record| record.delivery.messages.truncated = 1),
+        ("W18", |record| {
+            record.tables.series[2..4].iter_mut().for_each(|bin| bin.latency.upper.p50_us = Some(500_000.0))
+        }),
     ];
     for (code, change) in causes {
-        let found: Vec<&str> = warnings_of(change).iter().map(|warning| warning.code).collect();
+        let found: Vec<String> = warnings_of(change).into_iter().map(|warning| warning.code).collect();
         assert_eq!(found, [code]);
     }
 }
@@ -50,7 +56,7 @@ fn each_cause_raises_its_own_warning_and_only_it() {
 #[test]
 fn a_missing_percentile_names_the_samples_and_a_duration_that_gives_them() {
     let found = warnings_of(|record| {
-        record.latency_us = Some(Shape { median_us: 300.0, tail: 0.2, count: 5_000 }.summary());
+        record.latency.total = Some(Shape { median_us: 300.0, tail: 0.2, count: 5_000 }.bounds());
     });
     assert_eq!(found[0].text, "no p99.9: it needs 10,000 samples, this run has 5,000");
     assert_eq!(found[0].hint, "`--duration 22s`");
@@ -61,11 +67,11 @@ fn a_latency_that_fell_names_its_medians_and_a_longer_warm_up() {
     let found = warnings_of(|record| {
         record.settings.warmup_s = 2.0;
         record.settings.duration_s = 10.0;
-        for bin in record.series.iter_mut().filter(|bin| (0.0..5.0).contains(&bin.t_s)) {
-            bin.p50_us = Some(50_000.0);
+        for bin in record.tables.series.iter_mut().filter(|bin| (0.0..5.0).contains(&bin.t_s)) {
+            bin.latency.upper.p50_us = Some(50_000.0);
         }
-        for bin in record.series.iter_mut().filter(|bin| bin.t_s >= 5.0) {
-            bin.p50_us = Some(700.0);
+        for bin in record.tables.series.iter_mut().filter(|bin| bin.t_s >= 5.0) {
+            bin.latency.upper.p50_us = Some(700.0);
         }
     });
     assert_eq!(found[0].text, "latency fell through the window: medians of its quarters 50 ms, 50 ms, 700 µs, 700 µs");
@@ -75,13 +81,13 @@ fn a_latency_that_fell_names_its_medians_and_a_longer_warm_up() {
 #[test]
 fn losses_break_no_promise_at_best_effort_or_where_less_was_granted() {
     let best_effort = warnings_of(|record| {
-        record.delivery.lost = 1;
-        record.workload.qos = vec!["best-effort".into(), "exactly-once".into()];
+        record.delivery.messages.lost = 1;
+        record.workload.qos = vec![Qos::BestEffort, Qos::ExactlyOnce];
     });
     assert_eq!(best_effort, []);
     let granted_lower = warnings_of(|record| {
-        record.delivery.lost = 1;
-        record.granted_qos_lower = 1;
+        record.delivery.messages.lost = 1;
+        record.connections.granted_qos_lower = 1;
     });
     assert_eq!(granted_lower.len(), 1);
     assert_eq!(granted_lower[0].code, "W03");
@@ -89,10 +95,10 @@ fn losses_break_no_promise_at_best_effort_or_where_less_was_granted() {
 
 #[test]
 fn second_copies_break_only_the_promise_of_exactly_once() {
-    assert_eq!(warnings_of(|record| record.delivery.duplicated = 1), []);
+    assert_eq!(warnings_of(|record| record.delivery.messages.duplicated = 1), []);
     let exactly_once = warnings_of(|record| {
-        record.delivery.duplicated = 2;
-        record.workload.qos = vec!["exactly-once".into()];
+        record.delivery.messages.duplicated = 2;
+        record.workload.qos = vec![Qos::ExactlyOnce];
     });
     assert_eq!(exactly_once[0].text, "2 delivered more than once although every message was sent exactly-once");
 }

@@ -48,14 +48,16 @@ type Get = fn(&Trial) -> Option<f64>;
 
 fn latency(record: &CapacityRecord) -> Chart {
     const TITLE: &str = "How does latency grow with the load?";
-    let shown: [(&str, usize, Get); 2] =
-        [("p99", 2, |trial: &Trial| trial.p99_us), ("p50", 1, |trial: &Trial| trial.p50_us)];
+    let shown: [(&str, usize, Get); 2] = [
+        ("p99", 2, |trial: &Trial| trial.latency.upper.p99_us),
+        ("p50", 1, |trial: &Trial| trial.latency.upper.p50_us),
+    ];
     let limits: Vec<(f64, &str)> =
         ["p99", "p50"].iter().filter_map(|name| limit_us(&record.objectives, name)).collect();
     let values: Vec<f64> = record
         .trials
         .iter()
-        .flat_map(|trial| [trial.p50_us, trial.p99_us])
+        .flat_map(|trial| [trial.latency.upper.p50_us, trial.latency.upper.p99_us])
         .flatten()
         .chain(limits.iter().map(|(limit, _)| *limit))
         .collect();
@@ -67,7 +69,7 @@ fn latency(record: &CapacityRecord) -> Chart {
     let rules = limits.iter().map(|(at, text)| Rule { at: *at, label: format!("objective: {text}") }).collect();
     let plot = plot(record, y, &shown, |value| time(Some(value)), HEIGHT);
     let below = decisive(record).into_iter().rfind(|trial| trial.outcome == TrialOutcome::Held);
-    let finding = match below.and_then(|trial| trial.p99_us.map(|p99| (trial, p99))) {
+    let finding = match below.and_then(|trial| trial.latency.upper.p99_us.map(|p99| (trial, p99))) {
         Some((trial, p99)) => {
             format!("at the highest load that held, {}/s, p99 is {}", significant(trial.offered_per_s), time(Some(p99)))
         }

@@ -12,7 +12,7 @@ const TITLE: &str = "How much CPU did it take?";
 const CSV: &str = "csv/resources.csv";
 
 pub(super) fn draw(record: &Record) -> Chart {
-    let rows = &record.resource_series;
+    let rows = &record.tables.resource_series;
     let print = |value: f64| format!("{} %", short(value));
     let percent = |value: Option<f64>| value.map(|cores| cores * 100.0);
     let mut lines = vec![
@@ -39,9 +39,5 @@ fn finding(record: &Record) -> String {
         Some(usage) => format!("{name} used {} of a core", cores(Some(usage.cores))),
         None => format!("{name} was not measured"),
     };
-    sentence(&format!(
-        "{}, {}",
-        side("the system", record.resources.system),
-        side("pubmark", record.resources.generator)
-    ))
+    sentence(&format!("{}, {}", side("the system", record.cost.system), side("pubmark", record.cost.generator)))
 }

@@ -1,6 +1,7 @@
 //! How bad is the tail: percentile curves on a scale of nines, of one run or of several.
 
 use pubmark_record::comparison::Comparison;
+use pubmark_record::latency::upper;
 use pubmark_record::record::{Curve, Record};
 
 use super::{Chart, Picture};
@@ -33,7 +34,7 @@ pub(super) fn draw(record: &Record) -> Chart {
     }
     Chart {
         title: TITLE,
-        finding: latency_finding(record.latency_us.as_ref()),
+        finding: latency_finding(upper(&record.latency.total)),
         notes,
         csv: CSV,
         picture: Picture::Plot(Box::new(plot)),
@@ -54,7 +55,7 @@ pub fn compared(comparison: &Comparison) -> Chart {
         .runs
         .iter()
         .filter_map(|run| {
-            let p99 = run.record.latency_us.as_ref()?.p99?;
+            let p99 = upper(&run.record.latency.total)?.p99?;
             Some(format!("{} {}", run.label, time(Some(p99))))
         })
         .collect();
@@ -69,7 +70,7 @@ pub fn compared(comparison: &Comparison) -> Chart {
 }
 
 fn find<'a>(record: &'a Record, key: &str) -> Option<&'a Curve> {
-    record.curves.iter().find(|curve| curve.name == key && !curve.points.is_empty())
+    record.tables.curves.iter().find(|curve| curve.name == key && !curve.points.is_empty())
 }
 
 /// A curve with its name and its colour.

@@ -14,12 +14,12 @@ const TITLE: &str = "Was latency steady?";
 const CSV: &str = "csv/series.csv";
 
 pub(super) fn draw(record: &Record) -> Chart {
-    let rows = &record.series;
+    let rows = &record.tables.series;
     let print = |value: f64| time(Some(value));
     let mut lines = vec![
-        bins(rows, "max", 2, |row| row.max_us, print),
-        bins(rows, "p99", 1, |row| row.p99_us, print),
-        bins(rows, "p50", 3, |row| row.p50_us, print),
+        bins(rows, "max", 2, |row| row.latency.upper.max_us, print),
+        bins(rows, "p99", 1, |row| row.latency.upper.p99_us, print),
+        bins(rows, "p50", 3, |row| row.latency.upper.p50_us, print),
     ];
     lines.retain(has_values);
     let values = || lines.iter().flat_map(|line| line.points.iter().filter_map(|(_, value)| *value));
@@ -48,10 +48,10 @@ fn finding(rows: &[SeriesRow]) -> String {
             .max_by(|a, b| a.1.total_cmp(&b.1))
     };
     let mut parts = Vec::new();
-    if let Some((at, value)) = highest(|row| row.p99_us) {
+    if let Some((at, value)) = highest(|row| row.latency.upper.p99_us) {
         parts.push(format!("p99 was highest at {}, {}", run_time_label(at), time(Some(value))));
     }
-    if let Some((at, value)) = highest(|row| row.max_us) {
+    if let Some((at, value)) = highest(|row| row.latency.upper.max_us) {
         parts.push(format!("the slowest message was due at {} and took {}", run_time_label(at), time(Some(value))));
     }
     if parts.is_empty() { "Nothing was measured after the warm-up.".to_string() } else { sentence(&parts.join("; ")) }
@@ -59,7 +59,7 @@ fn finding(rows: &[SeriesRow]) -> String {
 
 fn notes(rows: &[SeriesRow]) -> Vec<String> {
     let mut notes = vec!["lower is better".to_string()];
-    if rows.iter().any(|row| row.p99_width_s.is_some_and(|width| width > row.width_s * 1.001)) {
+    if rows.iter().any(|row| row.latency.upper.p99_width_s.is_some_and(|width| width > row.width_s * 1.001)) {
         notes.push("p99 of a wider window where a bin holds too few samples".to_string());
     }
     notes

@@ -13,7 +13,7 @@ const TITLE: &str = "How much memory did it take?";
 const CSV: &str = "csv/resources.csv";
 
 pub(super) fn draw(record: &Record) -> Chart {
-    let rows = &record.resource_series;
+    let rows = &record.tables.resource_series;
     let megabytes =
         |get: fn(&ResourceRow) -> Option<u64>| move |row: &ResourceRow| get(row).map(|size| size as f64 / 1e6);
     let print = |value: f64| format!("{} MB", short(value));
@@ -41,9 +41,5 @@ fn finding(record: &Record) -> String {
         Some(usage) => format!("{name} took at most {}", bytes(Some(usage.peak_rss_bytes as f64))),
         None => format!("{name} was not measured"),
     };
-    sentence(&format!(
-        "{}, {}",
-        side("the system", record.resources.system),
-        side("pubmark", record.resources.generator)
-    ))
+    sentence(&format!("{}, {}", side("the system", record.cost.system), side("pubmark", record.cost.generator)))
 }

@@ -13,7 +13,7 @@ const TITLE: &str = "How many bytes did the system move?";
 const CSV: &str = "csv/resources.csv";
 
 pub(super) fn draw(record: &Record) -> Chart {
-    let rows = &record.resource_series;
+    let rows = &record.tables.resource_series;
     let print = |value: f64| format!("{} MB/s", short(value));
     let megabytes = |get: fn(&ResourceRow) -> Option<f64>| move |row: &ResourceRow| get(row).map(|rate| rate / 1e6);
     let mut lines = vec![
@@ -36,7 +36,7 @@ pub(super) fn draw(record: &Record) -> Chart {
 }
 
 fn finding(record: &Record) -> String {
-    let usage = record.resources.system;
+    let usage = record.cost.system;
     let text = |value: Option<u64>| bytes(value.map(|value| value as f64));
     sentence(&format!(
         "the system's sockets received {} and sent {} in the measured window",

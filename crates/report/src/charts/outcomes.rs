@@ -16,7 +16,7 @@ pub const SENDING: [&str; 5] = ["p-good", "p-planned", "p-cut", "p-refused", "p-
 pub const DELIVERY: [&str; 4] = ["p-good", "p-late", "p-lost", "p-unknown"];
 
 pub(super) fn draw(record: &Record) -> Chart {
-    let books = &record.delivery;
+    let books = &record.delivery.messages;
     if books.offered == 0 && books.expected == 0 {
         return Chart::missing(TITLE, CSV, "No message was due in the measured window.");
     }
@@ -50,7 +50,7 @@ fn bar(label: String, outcomes: Vec<Outcome>, classes: &[&'static str]) -> Bar {
 }
 
 fn finding(record: &Record) -> String {
-    let books = &record.delivery;
+    let books = &record.delivery.messages;
     if books.expected == 0 {
         return sentence(&format!(
             "{} of {} offered messages were sent, none was expected by a subscriber",

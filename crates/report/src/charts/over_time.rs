@@ -15,9 +15,14 @@ const HEIGHT: f64 = 200.0;
 
 /// From the first to the last moment that any of these charts shows; `None` where there is nothing over time.
 pub(super) fn extent(record: &Record) -> Option<(f64, f64)> {
-    let starts = record.series.iter().map(|row| row.t_s).chain(record.resource_series.iter().map(|row| row.t_s));
-    let ends =
-        record.series.iter().map(|row| row.t_s + row.width_s).chain(record.resource_series.iter().map(|row| row.t_s));
+    let starts =
+        record.tables.series.iter().map(|row| row.t_s).chain(record.tables.resource_series.iter().map(|row| row.t_s));
+    let ends = record
+        .tables
+        .series
+        .iter()
+        .map(|row| row.t_s + row.width_s)
+        .chain(record.tables.resource_series.iter().map(|row| row.t_s));
     let from = starts.fold(f64::INFINITY, f64::min);
     let to = ends.fold(f64::NEG_INFINITY, f64::max);
     (from.is_finite() && to > from).then_some((from, to))
@@ -25,11 +30,11 @@ pub(super) fn extent(record: &Record) -> Option<(f64, f64)> {
 
 /// Faults, from when they were done to when they were put right; one that took no time is as wide as can be seen.
 fn faults(record: &Record, narrowest_s: f64) -> Vec<Band> {
-    let Some(figures) = &record.faults else { return Vec::new() };
+    let Some(figures) = &record.conditions.faults else { return Vec::new() };
     let band = |fault: &FaultRow| {
         let from = fault.done_at_s?;
         let to = fault.ended_at_s.unwrap_or(from).max(from + narrowest_s);
-        Some(Band { from, to, label: fault.kind.clone(), is_fault: true })
+        Some(Band { from, to, label: fault.kind.to_string(), is_fault: true })
     };
     figures.faults.iter().filter_map(band).collect()
 }

@@ -13,7 +13,7 @@ const TITLE: &str = "Was the offered load carried?";
 const CSV: &str = "csv/series.csv";
 
 pub(super) fn draw(record: &Record) -> Chart {
-    let rows = &record.series;
+    let rows = &record.tables.series;
     let per_second =
         |get: fn(&SeriesRow) -> u64| move |row: &SeriesRow| (row.width_s > 0.0).then(|| get(row) as f64 / row.width_s);
     let print = |value: f64| format!("{}/s", significant(value));

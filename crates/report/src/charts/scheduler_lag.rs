@@ -13,8 +13,8 @@ const TITLE: &str = "Did pubmark keep its schedule?";
 const CSV: &str = "csv/series.csv";
 
 pub(super) fn draw(record: &Record) -> Chart {
-    let rows = &record.series;
-    let lines = vec![bins(rows, "largest scheduler lag", 4, |row| row.max_lag_us, |value| time(Some(value)))];
+    let rows = &record.tables.series;
+    let lines = vec![bins(rows, "largest scheduler lag", 4, |row| row.max_scheduler_lag_us, |value| time(Some(value)))];
     let is_empty = !lines.iter().any(has_values);
     let top = largest(&lines);
     let (unit, divisor) = if top < 1_000.0 {
@@ -44,10 +44,11 @@ pub(super) fn draw(record: &Record) -> Chart {
 
 fn finding(record: &Record) -> String {
     let worst = record
+        .tables
         .series
         .iter()
         .filter(|row| row.t_s >= 0.0)
-        .filter_map(|row| row.max_lag_us.map(|lag| (row.t_s, lag)))
+        .filter_map(|row| row.max_scheduler_lag_us.map(|lag| (row.t_s, lag)))
         .max_by(|a, b| a.1.total_cmp(&b.1));
     match worst {
         Some((at, lag)) => sentence(&format!("the largest lag was {}, at {}", time(Some(lag)), run_time_label(at))),

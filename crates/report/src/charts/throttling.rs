@@ -12,7 +12,7 @@ const TITLE: &str = "Did a limit hold the system back?";
 const CSV: &str = "csv/resources.csv";
 
 pub(super) fn draw(record: &Record) -> Chart {
-    let rows = &record.resource_series;
+    let rows = &record.tables.resource_series;
     let print = |value: f64| format!("{} %", short(value));
     let percent = |value: Option<f64>| value.map(|share| share * 100.0);
     let mut lines =

@@ -23,7 +23,7 @@ pub(super) fn efficiency(record: &Record) -> String {
     let packets = |when: &str| PACKETS.map(|(name, _)| format!("{when}_{name}"));
     let names = [&own[..], &ratios, &packets("window"), &packets("set_up"), &packets("estimated_window")].concat();
     let mut table = Table::new(&names);
-    let groups = record.efficiency.iter().flat_map(|figures| figures.groups.iter().chain([&figures.total]));
+    let groups = record.cost.efficiency.iter().flat_map(|figures| figures.groups.iter().chain([&figures.total]));
     for group in groups {
         let source = format!("{:?}", group.source).to_lowercase();
         let counts = [group.published, group.published_bytes, group.delivered, group.delivered_bytes];

@@ -67,7 +67,7 @@ fn legend() -> Markup {
 }
 
 fn trials(record: &CapacityRecord) -> Markup {
-    let typical = record.trials.iter().filter_map(|trial| trial.p99_us).fold(0.0, f64::max);
+    let typical = record.trials.iter().filter_map(|trial| trial.latency.upper.p99_us).fold(0.0, f64::max);
     let unit = TimeUnit::for_value(typical);
     let memory = record.trials.iter().filter_map(|trial| trial.system_rss_bytes).max().unwrap_or(0) as f64;
     let memory = ColumnUnit::of(pubmark_record::comparison::Unit::Bytes, memory);
@@ -135,7 +135,7 @@ fn row(record: &CapacityRecord, number: usize, trial: &Trial, unit: TimeUnit, me
             }
             (cell(trial.delivered_per_s, optional(trial.delivered_per_s)))
             (cell(trial.loss, trial.loss.map_or_else(|| MISSING.to_string(), words::loss_share)))
-            @for value in [trial.p50_us, trial.p99_us, trial.latency_growth_us_per_s] {
+            @for value in [trial.latency.upper.p50_us, trial.latency.upper.p99_us, trial.latency_growth_us_per_s] {
                 (cell(value, unit.number(value)))
             }
             (cell(trial.system_cores, optional(trial.system_cores)))

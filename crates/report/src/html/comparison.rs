@@ -49,7 +49,7 @@ fn runs(comparison: &Comparison) -> Markup {
                             @for reason in &verdict.reasons { div { (reason.code) ": " (reason.text) } }
                         }
                         td { @match &run.not_ranked { Some(why) => { "no: " (why) } None => "yes" } }
-                        td { (run.record.run) }
+                        td { (run.record.run.name) }
                     }
                 }
             }
@@ -98,7 +98,7 @@ fn commands(comparison: &Comparison) -> Markup {
     html! {
         @for run in &comparison.runs {
             p { (run.label) ", seed " (run.record.workload.seed) ":" }
-            pre { code { (words::command_line(&run.record.command)) } }
+            pre { code { (words::command_line(&run.record.run.command)) } }
         }
     }
 }

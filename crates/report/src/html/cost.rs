@@ -43,8 +43,8 @@ const fn row(name: &'static str, meaning: &'static str, print: fn(&Usage) -> Opt
 }
 
 pub(super) fn section(record: &Record) -> Markup {
-    let (system, generator) = (&record.resources.system, &record.resources.generator);
-    if system.is_none() && generator.is_none() && record.resources.host.is_none() {
+    let (system, generator) = (&record.cost.system, &record.cost.generator);
+    if system.is_none() && generator.is_none() && record.cost.host.is_none() {
         return html! { p.missing { "Cost was not measured." } };
     }
     let value = |usage: &Option<Usage>, row: &CostRow| usage.as_ref().and_then(row.print);
@@ -54,7 +54,7 @@ pub(super) fn section(record: &Record) -> Markup {
     html! {
         @if !unit_costs.is_empty() { p { "The system takes " (unit_costs.join(", ")) "." } }
         @if let Some(effect) = limit_effect(record) { p { (sentence(&format!("its limits were {effect}"))) } }
-        @if let Some(host) = &record.resources.host {
+        @if let Some(host) = &record.cost.host {
             p { "Its whole machine, as " (host.url) " tells it: " (words::host(host)) "." }
         }
         div.scroll { table {

@@ -9,7 +9,7 @@ use crate::words;
 
 /// Of a record that has it.
 pub(super) fn section(record: &Record) -> Markup {
-    let Some(figures) = &record.efficiency else { return html! {} };
+    let Some(figures) = &record.cost.efficiency else { return html! {} };
     html! {
         p { (words::how_efficiency_is_counted(figures)) }
         div.scroll { table {

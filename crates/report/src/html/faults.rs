@@ -25,7 +25,7 @@ const TIMES: [&str; 9] = [
 
 /// Of a record with faults.
 pub(super) fn section(record: &Record) -> Markup {
-    let Some(figures) = &record.faults else { return html! {} };
+    let Some(figures) = &record.conditions.faults else { return html! {} };
     html! {
         div.scroll { table {
             caption { "What each delivery level promises, and what was seen of it in this run" }

@@ -9,7 +9,7 @@ use crate::words::{self, sentence};
 
 /// Of a record with links.
 pub(super) fn section(record: &Record) -> Markup {
-    let Some(links) = &record.links else { return html! {} };
+    let Some(links) = &record.conditions.links else { return html! {} };
     html! {
         p { (sentence(&words::emulator(links))) }
         div.scroll { table {
@@ -57,7 +57,7 @@ fn sides(group: &LinkGroup) -> [(&'static str, &LinkDirection); 2] {
 
 fn found(check: &LinkCheck) -> String {
     let (name, measured) = (&check.name, &check.measured);
-    match check.kept {
+    match check.as_asked {
         Some(true) => format!("{name} {measured}"),
         Some(false) => format!("{name} {measured}: not as asked"),
         None => format!("{name} not measured: {measured}"),

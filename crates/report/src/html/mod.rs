@@ -9,11 +9,11 @@ mod efficiency;
 mod experiment;
 mod faults;
 mod figure;
+mod latency_breakdown;
 mod links;
 mod nodes;
 mod reproduction;
 mod requests;
-mod residence;
 mod tables;
 mod verdict;
 
@@ -43,29 +43,29 @@ pub fn run(record: &Record) -> String {
             p { (words::workload(record)) }
             p { (words::system(record)) }
             @for fact in words::system_facts(&record.system) { p { (fact.name) ": " (fact.text) } }
-            p { (words::phases(record)) "; started " (record.started_at) }
+            p { (words::phases(record)) "; started " (record.run.started_at) }
         }
         (verdict::section(record))
         // Figures of an invalid run that are not to be used are greyed; the reason stands above them.
         main.invalid[usable == Usable::Nothing].without-times[usable == Usable::AllButTimes] {
             section #figures { h2 { "Figures" } (tables::headline(record)) (tables::rates_and_cost(record)) }
             section #latency { h2 { "Latency" } (charts(record, Section::Latency)) }
-            @if record.residence.is_some() {
-                section #residence {
-                    h2 { "Where the time went" } (charts(record, Section::Residence)) (residence::section(record))
+            @if record.latency.breakdown.is_some() {
+                section #latency-breakdown {
+                    h2 { "Where the time went" } (charts(record, Section::LatencyBreakdown)) (latency_breakdown::section(record))
                 }
             }
             section #messages { h2 { "Messages" } (charts(record, Section::Messages)) (tables::books(record)) }
             @if record.requests.is_some() { section #requests { h2 { "Requests" } (requests::section(record)) } }
-            @if record.links.is_some() { section #links { h2 { "Links" } (links::section(record)) } }
-            @if record.efficiency.is_some() {
+            @if record.conditions.links.is_some() { section #links { h2 { "Links" } (links::section(record)) } }
+            @if record.cost.efficiency.is_some() {
                 section #efficiency { h2 { "Protocol efficiency" } (efficiency::section(record)) }
             }
-            @if record.faults.is_some() { section #faults { h2 { "Faults" } (faults::section(record)) } }
+            @if record.conditions.faults.is_some() { section #faults { h2 { "Faults" } (faults::section(record)) } }
             section #cost { h2 { "Cost" } (cost::section(record)) }
             section #over-time { h2 { "Over time" } (charts(record, Section::OverTime)) (tables::series(record)) }
             section #types { h2 { "By device type" } (tables::types(record)) }
-            @if !record.nodes.is_empty() { section #nodes { h2 { "Nodes" } (nodes::section(record)) } }
+            @if !record.tables.nodes.is_empty() { section #nodes { h2 { "Nodes" } (nodes::section(record)) } }
         }
         section #connections { h2 { "Connections" } (tables::connections(record)) }
         section #notes { h2 { "Warnings and deviations" } (verdict::notes(record)) }

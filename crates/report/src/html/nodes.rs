@@ -1,6 +1,7 @@
 //! The nodes of a run: what each carried, how well its clock is known, and what went from node to node.
 
 use maud::{Markup, html};
+use pubmark_record::latency::upper;
 use pubmark_record::nodes::{NodeClock, NodeRow};
 use pubmark_record::record::Record;
 use pubmark_record::tables::PairRow;
@@ -14,7 +15,7 @@ const MAP_NODES: usize = 24;
 
 /// The section.
 pub(super) fn section(record: &Record) -> Markup {
-    html! { (table(&record.nodes)) (map(record)) (tables::pairs(record)) }
+    html! { (table(&record.tables.nodes)) (map(record)) (tables::pairs(record)) }
 }
 
 /// A column: its name, and what it says of a node.
@@ -62,7 +63,7 @@ fn table(nodes: &[NodeRow]) -> Markup {
 
 fn row(node: &NodeRow, columns: &[&Column]) -> Markup {
     let machine = node.machine.as_ref().map_or("this one".to_owned(), |machine| {
-        let awake = if machine.awake { " kept awake" } else { "" };
+        let awake = if machine.cpu_idle_disabled { ", CPU idle states disabled" } else { "" };
         format!("{}, {} cores{awake}, Linux {}", machine.host, machine.cores, machine.kernel)
     });
     html! {
@@ -76,15 +77,15 @@ fn row(node: &NodeRow, columns: &[&Column]) -> Markup {
 
 /// A cell for each pair of nodes, the deeper coloured the longer its p50; what was lost stands below.
 fn map(record: &Record) -> Markup {
-    let nodes = &record.nodes;
-    if nodes.len() > MAP_NODES || record.by_pair.is_empty() {
+    let nodes = &record.tables.nodes;
+    if nodes.len() > MAP_NODES || record.tables.by_pair.is_empty() {
         return html! {};
     }
     let unit = unit_of(record);
-    let p50 = |row: &PairRow| row.latency_us.as_ref().and_then(|latency| latency.p50);
-    let longest = record.by_pair.iter().filter_map(p50).fold(0.0, f64::max);
+    let p50 = |row: &PairRow| upper(&row.latency).and_then(|latency| latency.p50);
+    let longest = record.tables.by_pair.iter().filter_map(p50).fold(0.0, f64::max);
     let found = |from: &NodeRow, to: &NodeRow| {
-        record.by_pair.iter().find(|row| (&row.publisher_node, &row.subscriber_node) == (&from.name, &to.name))
+        record.tables.by_pair.iter().find(|row| (&row.publisher_node, &row.subscriber_node) == (&from.name, &to.name))
     };
     html! {
         h3 { "Latency from node to node" }

@@ -8,12 +8,12 @@ use crate::words::{command_line, system_facts};
 
 pub(super) fn section(record: &Record) -> Markup {
     html! {
-        (facts(&record.command, &rows(record), &record.system))
-        @if !record.generator.shards.is_empty() {
+        (facts(&record.run.command, &rows(record), &record.system))
+        @if !record.cost.threads.is_empty() {
             details { summary { "Threads of pubmark" } (shards(record)) }
         }
         p { "Files beside this page: " a href="record.json" { "record.json" } ", "
-            @for (holds, file) in &record.files { a href=(file) { (file) } " (" (holds) "), " }
+            @for (holds, file) in &record.run.files { a href=(file) { (file) } " (" (holds) "), " }
             "and one CSV file a table. " code { "pubmark report RUN" } " makes this page again." }
     }
 }
@@ -37,8 +37,8 @@ fn rows(record: &Record) -> Vec<(&'static str, String)> {
     let optional = |value: &Option<String>| value.clone().unwrap_or_else(|| MISSING.to_string());
     let yes_no = |value: bool| if value { "yes" } else { "no" }.to_string();
     let mut rows = vec![
-        ("pubmark", record.pubmark_version.clone()),
-        ("run", format!("{}, started {}", record.run, record.started_at)),
+        ("pubmark", record.run.pubmark_version.clone()),
+        ("run", format!("{}, started {}", record.run.name, record.run.started_at)),
         (
             "workload",
             format!("{} ({}), scale {}, seed {}", workload.name, workload.variant, workload.scale, workload.seed),
@@ -56,8 +56,8 @@ fn rows(record: &Record) -> Vec<(&'static str, String)> {
             ),
         ),
         ("endpoint", record.system.endpoint.clone()),
-        ("protocol", format!("{}; sent means {}", record.protocols(), record.sent_means)),
-        ("delivery levels", workload.qos.join(", ")),
+        ("protocol", format!("{}; sent means {}", record.protocol.to_string(), record.protocol.sent_means)),
+        ("delivery levels", workload.levels().join(", ")),
         (
             "phases",
             format!(
@@ -71,11 +71,11 @@ fn rows(record: &Record) -> Vec<(&'static str, String)> {
         (
             "threads",
             format!(
-                "{} publishing, {} subscribing; real-time: {}; kept awake: {}",
+                "{} publishing, {} subscribing; real-time: {}; CPU idle states disabled: {}",
                 settings.publisher_shards,
                 settings.subscriber_shards,
                 yes_no(settings.realtime),
-                yes_no(settings.awake)
+                yes_no(settings.cpu_idle_disabled)
             ),
         ),
         ("connects started", format!("at most {}/s", short(settings.connects_per_s))),
@@ -86,10 +86,18 @@ fn rows(record: &Record) -> Vec<(&'static str, String)> {
         ),
         (
             "raised, resent, too large",
-            format!("{}, {}, {}", count(record.sizes_raised), count(record.resent), count(record.too_large)),
+            format!(
+                "{}, {}, {}",
+                count(record.delivery.sizes_raised),
+                count(record.connections.resent),
+                count(record.delivery.too_large)
+            ),
         ),
-        ("bytes left in our sockets", count(record.socket_unsent_bytes)),
-        ("bytes left in the system's sockets", record.system_unsent_bytes.map_or_else(|| MISSING.to_string(), count)),
+        ("bytes left in our sockets", count(record.delivery.at_end.socket_unsent_bytes)),
+        (
+            "bytes left in the system's sockets",
+            record.delivery.at_end.system_unsent_bytes.map_or_else(|| MISSING.to_string(), count),
+        ),
     ];
     rows.extend(system_facts(&record.system).into_iter().map(|fact| (fact.name, fact.text)));
     rows.extend(machine(&record.environment));
@@ -121,7 +129,7 @@ fn shards(record: &Record) -> Markup {
         div.scroll { table {
             thead { tr { th { "thread" } th.number { "of a core" } th.number { "sessions" } th.number { "wake-ups" } } }
             tbody {
-                @for shard in &record.generator.shards {
+                @for shard in &record.cost.threads {
                     tr {
                         th scope="row" { (shard.name) }
                         td.number { (shard.cores.map_or(MISSING.to_string(), |cores| format!("{} %", short(cores * 100.0)))) }

@@ -1,6 +1,7 @@
 //! Requests and their answers: the books of both sides, and the round trip of each group of requesters.
 
 use maud::{Markup, html};
+use pubmark_record::latency::upper;
 use pubmark_record::record::Record;
 
 use super::tables::{outcome_rows, whole};
@@ -11,7 +12,7 @@ use crate::words::{self, sentence};
 /// Of a record with requests.
 pub(super) fn section(record: &Record) -> Markup {
     let Some(requests) = &record.requests else { return html! {} };
-    let (asked, done) = (&requests.books, &requests.responses);
+    let (asked, done) = (&requests.outcomes, &requests.responses);
     let none: [&str; 0] = [];
     html! {
         p { (words::parties(record).map(|text| sentence(&text)).unwrap_or_default()) }
@@ -42,14 +43,14 @@ fn groups(record: &Record) -> Markup {
                 @for name in ["sent", "answered", "late", "timed out", "unknown", "p50", "p99", "max"] { th.number { (name) } }
             } }
             tbody { @for group in groups {
-                @let round_trip = group.round_trip_us.as_ref();
+                @let round_trip = upper(&group.round_trip);
                 tr {
                     th scope="row" { (group.name) }
-                    td.number { (count(group.books.sent)) }
-                    td.number { (share(group.books.answered, group.books.sent)) }
-                    td.number { (count(group.books.late)) }
-                    td.number { (count(group.books.timed_out)) }
-                    td.number { (count(group.books.unknown)) }
+                    td.number { (count(group.outcomes.sent)) }
+                    td.number { (share(group.outcomes.answered, group.outcomes.sent)) }
+                    td.number { (count(group.outcomes.late)) }
+                    td.number { (count(group.outcomes.timed_out)) }
+                    td.number { (count(group.outcomes.unknown)) }
                     td.number { (unit.number(round_trip.and_then(|summary| summary.p50))) }
                     td.number { (unit.number(round_trip.and_then(|summary| summary.p99))) }
                     td.number { (unit.number(round_trip.map(|summary| summary.max))) }

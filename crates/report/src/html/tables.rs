@@ -1,9 +1,10 @@
 //! The page's tables.
 
 use maud::{Markup, html};
-use pubmark_record::connecting::TlsFigures;
+use pubmark_record::connections::TlsFigures;
+use pubmark_record::latency::upper;
 use pubmark_record::record::Record;
-use pubmark_record::tables::{Breakdown, SeriesRow};
+use pubmark_record::tables::{SeriesRow, TypeRow};
 
 use crate::charts::outcomes;
 use crate::markdown::unit_of;
@@ -79,7 +80,7 @@ fn pair(name: &str, value: &str) -> Markup {
 
 /// The books with what each part means.
 pub(super) fn books(record: &Record) -> Markup {
-    let books = &record.delivery;
+    let books = &record.delivery.messages;
     let none: [&str; 0] = [];
     html! {
         div.scroll { table.books {
@@ -121,11 +122,11 @@ pub(super) fn outcome_rows(rows: &[Outcome], classes: &[&str], of: u64) -> Marku
 
 /// Device types, the worst first: by share lost, then by p99.
 pub(super) fn types(record: &Record) -> Markup {
-    if record.by_type.is_empty() {
+    if record.tables.by_type.is_empty() {
         return html! { p.missing { "No breakdown by type was recorded." } };
     }
     let unit = unit_of(record);
-    let mut rows: Vec<&Breakdown> = record.by_type.iter().collect();
+    let mut rows: Vec<&TypeRow> = record.tables.by_type.iter().collect();
     rows.sort_by(|a, b| badness(b).partial_cmp(&badness(a)).unwrap_or(std::cmp::Ordering::Equal));
     let with_churn = rows.iter().any(|row| row.availability.is_some());
     html! {
@@ -142,9 +143,9 @@ pub(super) fn types(record: &Record) -> Markup {
     }
 }
 
-fn type_row(row: &Breakdown, unit: TimeUnit, with_churn: bool) -> Markup {
+fn type_row(row: &TypeRow, unit: TimeUnit, with_churn: bool) -> Markup {
     let books = &row.delivery;
-    let latency = row.latency_us.as_ref();
+    let latency = upper(&row.latency);
     let times = [
         latency.and_then(|latency| latency.p50),
         latency.and_then(|latency| latency.p99),
@@ -171,19 +172,19 @@ fn number(value: u64) -> Markup {
     html! { td.number data-sort=(value) { (count(value)) } }
 }
 
-fn delivered_share(row: &Breakdown) -> f64 {
+fn delivered_share(row: &TypeRow) -> f64 {
     if row.delivery.expected == 0 { -1.0 } else { row.delivery.delivered as f64 / row.delivery.expected as f64 }
 }
 
-fn badness(row: &Breakdown) -> (f64, f64) {
+fn badness(row: &TypeRow) -> (f64, f64) {
     let missing = (row.delivery.lost + row.delivery.unknown) as f64 / row.delivery.expected.max(1) as f64;
-    let latency = row.latency_us.as_ref().map_or(0.0, |latency| latency.p99.unwrap_or(latency.max));
+    let latency = upper(&row.latency).map_or(0.0, |latency| latency.p99.unwrap_or(latency.max));
     (missing, latency)
 }
 
 /// From node to node, where there is more than one pair.
 pub(super) fn pairs(record: &Record) -> Markup {
-    if record.by_pair.len() < 2 {
+    if record.tables.by_pair.len() < 2 {
         return html! {};
     }
     let unit = unit_of(record);
@@ -196,8 +197,8 @@ pub(super) fn pairs(record: &Record) -> Markup {
                 @for name in ["expected", "delivered", "lost", "p50", "p99", "max", "clocks ±"] { th.number { (name) } }
             } }
             tbody {
-                @for row in &record.by_pair {
-                    @let latency = row.latency_us.as_ref();
+                @for row in &record.tables.by_pair {
+                    @let latency = upper(&row.latency);
                     tr {
                         td { (row.publisher_node) } td { (row.subscriber_node) }
                         (number(row.expected)) (number(row.delivered)) (number(row.lost))
@@ -214,7 +215,7 @@ pub(super) fn pairs(record: &Record) -> Markup {
 
 /// The figures behind the charts over time.
 pub(super) fn series(record: &Record) -> Markup {
-    if record.series.is_empty() {
+    if record.tables.series.is_empty() {
         return html! {};
     }
     let unit = unit_of(record);
@@ -223,7 +224,7 @@ pub(super) fn series(record: &Record) -> Markup {
             tr {
                 td { (short(row.t_s)) } td { (short(row.width_s)) }
                 td { (count(row.offered)) } td { (count(row.sent)) } td { (count(row.delivered)) }
-                @for value in [row.p50_us, row.p99_us, row.max_us, row.max_lag_us] { td { (unit.number(value)) } }
+                @for value in [row.latency.upper.p50_us, row.latency.upper.p99_us, row.latency.upper.max_us, row.max_scheduler_lag_us] { td { (unit.number(value)) } }
             }
         }
     };
@@ -236,7 +237,7 @@ pub(super) fn series(record: &Record) -> Markup {
                     th { "from, s" } th { "width, s" } th { "offered" } th { "sent" } th { "delivered" }
                     th { "p50" } th { "p99" } th { "max" } th { "max lag" }
                 } }
-                tbody { @for row in &record.series { (row_of(row)) } }
+                tbody { @for row in &record.tables.series { (row_of(row)) } }
             } }
         }
     }
@@ -255,13 +256,13 @@ pub(super) fn connections(record: &Record) -> Markup {
         ("tried again", connections.retried),
         ("planned leaves", connections.planned_leaves),
         ("subscriptions refused", connections.subscriptions_refused),
-        ("subscriptions granted a lower level", record.granted_qos_lower),
+        ("subscriptions granted a lower level", record.connections.granted_qos_lower),
     ];
     html! {
         div.pair {
             div.scroll { table { tbody {
                 @for (name, value) in rows { tr.none[value == 0] { th scope="row" { (name) } td.number { (count(value)) } } }
-                @if let Some(connect) = &connections.connect_us {
+                @if let Some(connect) = &connections.connect_time {
                     (pair("time to connect, median", &time(connect.p50)))
                     (pair("time to connect, largest", &time(Some(connect.max))))
                 }
@@ -276,16 +277,16 @@ pub(super) fn connections(record: &Record) -> Markup {
                 } }
             }
         }
-        @if let Some(figures) = &record.tls { (tls(figures)) }
+        @if let Some(figures) = &record.connections.tls { (tls(figures)) }
     }
 }
 
 /// What TLS took of connecting.
 fn tls(figures: &TlsFigures) -> Markup {
     let parts = [
-        ("full handshake", figures.full, &figures.full_us),
-        ("resumed handshake", figures.resumed, &figures.resumed_us),
-        ("the protocol's opening after it", figures.full + figures.resumed, &figures.opening_us),
+        ("full handshake", figures.full, &figures.full_handshake),
+        ("resumed handshake", figures.resumed, &figures.resumed_handshake),
+        ("the protocol's opening after it", figures.full + figures.resumed, &figures.opening),
     ];
     let unit =
         TimeUnit::for_value(parts.iter().filter_map(|(_, _, times)| Some(times.as_ref()?.max)).fold(0.0, f64::max));

@@ -15,7 +15,7 @@ pub(super) fn section(record: &Record) -> Markup {
     html! {
         section #verdict.(status) {
             h2 { (sign(verdict.status)) " " (headline(record)) }
-            @if record.status == Status::Interrupted { p { "The run was interrupted." } }
+            @if record.run.status == Status::Interrupted { p { "The run was interrupted." } }
             @if !record.system.ranked { p { "The built-in broker is a demonstration: its figures are not a result to quote." } }
             @if verdict.reasons.is_empty() {
                 p { (sentence(&valid_because(record))) }
@@ -39,7 +39,7 @@ pub(super) fn section(record: &Record) -> Markup {
                                 td { (check.code) }
                                 td { (check.name) }
                                 td.result { (sign(check.status)) " " (verdict_word(check.status)) }
-                                td { (with_code(&check.finding)) }
+                                td { (with_code(&check.text)) }
                             }
                         }
                     }
@@ -54,7 +54,7 @@ pub(super) fn section(record: &Record) -> Markup {
 pub(super) fn notes(record: &Record) -> Markup {
     let warnings = warnings(record);
     html! {
-        @if warnings.is_empty() && record.deviations.is_empty() { p { "None." } }
+        @if warnings.is_empty() && record.settings.deviations.is_empty() { p { "None." } }
         @if !warnings.is_empty() {
             ul.warnings {
                 @for warning in &warnings {
@@ -62,10 +62,10 @@ pub(super) fn notes(record: &Record) -> Markup {
                 }
             }
         }
-        @if !record.deviations.is_empty() {
+        @if !record.settings.deviations.is_empty() {
             h3 { "Deviations from what was asked or from a default" }
             dl {
-                @for deviation in &record.deviations { dt { (deviation.name) } dd { (deviation.detail) } }
+                @for deviation in &record.settings.deviations { dt { (deviation.name) } dd { (deviation.detail) } }
             }
         }
     }

@@ -115,7 +115,8 @@ pub fn capacity(record: &CapacityRecord) -> String {
         text.push_str(&format!("- caution: {}\n", escaped(caution)));
     }
     text.push('\n');
-    let unit = TimeUnit::for_value(record.trials.iter().filter_map(|trial| trial.p99_us).fold(0.0, f64::max));
+    let unit =
+        TimeUnit::for_value(record.trials.iter().filter_map(|trial| trial.latency.upper.p99_us).fold(0.0, f64::max));
     let rows: Vec<Vec<String>> = record
         .trials
         .iter()

@@ -7,7 +7,7 @@ use crate::words;
 
 /// Of a record with faults; nothing without.
 pub(super) fn section(text: &mut String, record: &Record) {
-    let Some(figures) = &record.faults else { return };
+    let Some(figures) = &record.conditions.faults else { return };
     text.push_str("\n## Faults\n\n");
     let header = ["QoS", "promise", "observed", "verdict"].map(String::from);
     let promises = figures.promises.iter().map(|promise| {

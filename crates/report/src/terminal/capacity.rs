@@ -47,7 +47,8 @@ pub fn capacity(record: &CapacityRecord, options: &TerminalOptions) -> String {
 }
 
 fn table(page: &mut Page, record: &CapacityRecord) {
-    let unit = TimeUnit::for_value(record.trials.iter().filter_map(|trial| trial.p99_us).fold(0.0, f64::max));
+    let unit =
+        TimeUnit::for_value(record.trials.iter().filter_map(|trial| trial.latency.upper.p99_us).fold(0.0, f64::max));
     let heads = ["offered", "deliv.", "lost", "p50", "p99", "system", "pubmark"];
     let units = ["/s", "/s", "", unit.symbol(), unit.symbol(), "cores", "cores"];
     let line = |values: &[String], last: &str| {
@@ -81,7 +82,7 @@ pub fn trial_line(number: usize, trial: &Trial) -> String {
     let rate = count(trial.offered_per_s.round() as u64);
     let detail = match &trial.reason {
         Some(reason) => reason.clone(),
-        None => format!("p99 {}", time(trial.p99_us)),
+        None => format!("p99 {}", time(trial.latency.upper.p99_us)),
     };
     format!("trial {number:>2}  {rate:>9} msg/s  {outcome}{again}: {detail}")
 }

@@ -51,7 +51,7 @@ pub fn comparison(comparison: &Comparison, options: &TerminalOptions) -> String 
     for run in &comparison.runs {
         let verdict = verdict_word(run.record.verdict.status);
         let ranked = run.not_ranked.as_ref().map_or_else(String::new, |reason| format!("; not ranked: {reason}"));
-        page.paragraph("  ", &format!("{}: {verdict}{ranked} ({})", run.label, run.record.run), 2, Tone::Plain);
+        page.paragraph("  ", &format!("{}: {verdict}{ranked} ({})", run.label, run.record.run.name), 2, Tone::Plain);
     }
     for difference in &comparison.differences {
         page.paragraph(

@@ -4,17 +4,18 @@
 mod capacity;
 mod comparison;
 mod experiment;
+mod latency_breakdown;
 mod layout;
-mod residence;
 
 pub use capacity::{capacity, trial_line};
 pub use comparison::comparison;
 pub use experiment::experiment;
 
 use pubmark_record::cost::Usage;
+use pubmark_record::latency::upper;
+use pubmark_record::record::Warning;
 use pubmark_record::record::{Record, VerdictStatus};
 use pubmark_record::verdict::usable::{Usable, usable};
-use pubmark_record::warnings::{Warning, warnings};
 
 use crate::numbers::{MISSING, bytes, cores, count, counted, share, significant};
 use crate::words;
@@ -36,7 +37,7 @@ pub struct TerminalOptions<'a> {
 
 /// The summary of a run, with a final newline.
 pub fn summary(record: &Record, options: &TerminalOptions) -> String {
-    let warnings = warnings(record);
+    let warnings = &record.verdict.warnings;
     // Reasons, warnings and single links give way until everything fits; what is left out is counted.
     let limits = [
         (4, 3, 4, 3),
@@ -83,26 +84,26 @@ fn draw(record: &Record, warnings: &[Warning], options: &TerminalOptions, room: 
     delivery(&mut page, record);
     requests(&mut page, record);
     links(&mut page, record, room.parts);
-    if !record.nodes.is_empty() {
+    if !record.tables.nodes.is_empty() {
         page.field("nodes", &words::nodes(record), 3);
     }
     // Whoever breaks something wants to know what came of it.
     faults(&mut page, record, room.parts.min(FAULTS));
     latency(&mut page, record);
-    residence::residence(&mut page, record, room.parts.min(CLASSES));
+    latency_breakdown::latency_breakdown(&mut page, record, room.parts.min(CLASSES));
     page.items("rate", &rate(record), 2);
-    if let Some(figures) = record.efficiency.as_ref().filter(|_| room.parts > 0) {
+    if let Some(figures) = record.cost.efficiency.as_ref().filter(|_| room.parts > 0) {
         page.field("payload", &words::efficiency(figures), 2);
     }
-    if let Some(figures) = record.tls.as_ref().filter(|_| room.parts > 0) {
+    if let Some(figures) = record.connections.tls.as_ref().filter(|_| room.parts > 0) {
         page.field("TLS", &words::tls(figures), 3);
     }
     page.items("cost", &cost(record), 3);
     if let Some(effect) = words::limit_effect(record) {
-        let is_binding = record.resources.limits.is_some_and(|effect| effect.was_binding());
+        let is_binding = record.cost.limits.is_some_and(|effect| effect.was_binding());
         page.toned_field("limited", &effect, 2, if is_binding { Tone::Caution } else { Tone::Plain });
     }
-    if let Some(host) = &record.resources.host {
+    if let Some(host) = &record.cost.host {
         page.field("host", &words::host(host), 2);
     }
     page.blank();
@@ -159,7 +160,7 @@ fn verdict(page: &mut Page, record: &Record, reasons: usize) {
 }
 
 fn delivery(page: &mut Page, record: &Record) {
-    let books = &record.delivery;
+    let books = &record.delivery.messages;
     let mut items = vec![format!("offered {}", count(books.offered))];
     let sending = words::sending_outcomes(books);
     items.push(format!("sent {}", count(books.sent)));
@@ -188,7 +189,7 @@ fn named(part: &words::Outcome) -> String {
 
 fn requests(page: &mut Page, record: &Record) {
     let Some(requests) = &record.requests else { return };
-    let books = &requests.books;
+    let books = &requests.outcomes;
     let mut items = vec![format!("sent {}", count(books.sent))];
     items.push(format!("answered {} ({})", count(books.answered), share(books.answered, books.sent)));
     let outcomes = words::request_outcomes(books);
@@ -207,7 +208,7 @@ fn requests(page: &mut Page, record: &Record) {
 }
 
 fn links(page: &mut Page, record: &Record, most: usize) {
-    let Some(links) = &record.links else { return };
+    let Some(links) = &record.conditions.links else { return };
     for (number, group) in links.groups.iter().take(most).enumerate() {
         page.field(if number == 0 { "links" } else { "" }, &words::link(group), 2);
     }
@@ -226,7 +227,7 @@ const CLASSES: usize = 2;
 
 /// One fault at least, in two lines where there is no room.
 fn faults(page: &mut Page, record: &Record, room: usize) {
-    let Some(figures) = &record.faults else { return };
+    let Some(figures) = &record.conditions.faults else { return };
     let (most, lines) = if room == 0 { (1, 2) } else { (room, 3) };
     for (number, fault) in figures.faults.iter().take(most).enumerate() {
         let (what, clients) = (words::fault(fault), words::fault_connections(fault));
@@ -242,23 +243,26 @@ fn faults(page: &mut Page, record: &Record, room: usize) {
 }
 
 fn latency(page: &mut Page, record: &Record) {
-    let mut rows = vec![("due → delivery", &record.latency_us), ("write start → delivery", &record.service_latency_us)];
-    if let Some(reactions) = &record.reactions {
-        rows.push(("root due → delivery", &reactions.chain_latency_us));
+    let mut rows = vec![
+        ("due → delivery", upper(&record.latency.total)),
+        ("write start → delivery", upper(&record.latency.service)),
+    ];
+    if let Some(reactions) = &record.delivery.reactions {
+        rows.push(("root due → delivery", upper(&reactions.chain_latency)));
     }
     if let Some(requests) = &record.requests {
-        rows.push(("request due → answer", &requests.round_trip_us));
-        rows.push(("without the responder", &requests.travel_us));
+        rows.push(("request due → answer", upper(&requests.round_trip)));
+        rows.push(("without the responder", upper(&requests.travel)));
     }
-    let unit = layout::unit_of(rows.iter().filter_map(|(_, summary)| summary.as_ref()));
+    let unit = layout::unit_of(rows.iter().filter_map(|(_, summary)| *summary));
     let header = ["p50", "p99", "p99.9", "max"].map(String::from);
     page.table_row("latency", "", &header);
     for (name, summary) in rows {
         let values = [
-            summary.as_ref().and_then(|summary| summary.p50),
-            summary.as_ref().and_then(|summary| summary.p99),
-            summary.as_ref().and_then(|summary| summary.p999),
-            summary.as_ref().map(|summary| summary.max),
+            summary.and_then(|summary| summary.p50),
+            summary.and_then(|summary| summary.p99),
+            summary.and_then(|summary| summary.p999),
+            summary.map(|summary| summary.max),
         ]
         .map(|value| unit.with_symbol(value));
         page.table_row("", name, &values);
@@ -308,6 +312,6 @@ fn next(page: &mut Page, record: &Record, options: &TerminalOptions) {
 
 /// The workload as the reader typed it: a name or a path.
 fn typed_workload(record: &Record) -> &str {
-    let after_run = record.command.iter().skip_while(|word| *word != "run").nth(1);
+    let after_run = record.run.command.iter().skip_while(|word| *word != "run").nth(1);
     after_run.filter(|word| !word.starts_with('-')).unwrap_or(&record.workload.name)
 }

@@ -1,15 +1,18 @@
 //! How connections were made, in words.
 
-use pubmark_record::connecting::{AgreedOn, RampUp, TlsFigures};
-use pubmark_record::record::{Connections, Summary};
+use pubmark_record::connections::{AgreedOn, RampUp, TlsFigures};
+use pubmark_record::record::{Connections, Side, Summary};
 
 use crate::numbers::{counted, significant, time};
 
 /// How one side came up: `1,000 devices in 0.512 s (1,950/s)`.
 pub fn ramp_up(ramp: &RampUp) -> String {
     let rate = ramp.per_s.map_or_else(String::new, |rate| format!(" ({}/s)", significant(rate)));
-    let one = ramp.side.strip_suffix('s').unwrap_or(&ramp.side);
-    format!("{} in {}{rate}", counted(ramp.accepted, one, &ramp.side), time(Some(ramp.seconds * 1e6)))
+    let (one, many) = match ramp.side {
+        Side::Devices => ("device", "devices"),
+        Side::Subscribers => ("subscriber", "subscribers"),
+    };
+    format!("{} in {}{rate}", counted(ramp.accepted, one, many), time(Some(ramp.seconds * 1e6)))
 }
 
 /// How both sides came up; `None` where nobody did.
@@ -20,11 +23,11 @@ pub fn ramp_ups(connections: &Connections) -> Option<String> {
 
 /// What TLS took, in one line.
 pub fn tls(figures: &TlsFigures) -> String {
-    let mut parts = vec![handshakes(figures.full, "full", figures.full_us.as_ref())];
+    let mut parts = vec![handshakes(figures.full, "full", figures.full_handshake.as_ref())];
     parts.push(match (figures.resumed, figures.resumption) {
         (0, false) => "resumption off".to_owned(),
         (0, true) => "none resumed".to_owned(),
-        (resumed, _) => handshakes(resumed, "resumed", figures.resumed_us.as_ref()),
+        (resumed, _) => handshakes(resumed, "resumed", figures.resumed_handshake.as_ref()),
     });
     parts.extend(figures.agreed.first().map(agreed_on));
     parts.join("; ")
@@ -64,7 +67,7 @@ mod tests {
 
     #[test]
     fn a_ramp_tells_its_rate_where_it_has_one() {
-        assert_eq!(ramp_up(&RampUp::new("devices", 1_000, 0.5)), "1,000 devices in 500 ms (2,000/s)");
-        assert_eq!(ramp_up(&RampUp::new("subscribers", 1, 0.0005)), "1 subscriber in 0.500 ms");
+        assert_eq!(ramp_up(&RampUp::new(Side::Devices, 1_000, 0.5)), "1,000 devices in 500 ms (2,000/s)");
+        assert_eq!(ramp_up(&RampUp::new(Side::Subscribers, 1, 0.0005)), "1 subscriber in 0.500 ms");
     }
 }

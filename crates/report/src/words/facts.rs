@@ -72,7 +72,7 @@ pub fn limit(limits: &LimitInfo) -> String {
 
 /// Whether a run's limits held the system back, in words; `None` where it had none.
 pub fn limit_effect(record: &Record) -> Option<String> {
-    let effect = record.resources.limits.as_ref()?;
+    let effect = record.cost.limits.as_ref()?;
     let start = if effect.was_binding() { "binding" } else { "not binding" };
     Some(format!("{start}: {}", effect_parts(effect).join("; ")))
 }
@@ -95,7 +95,7 @@ pub fn effect_parts(effect: &LimitEffect) -> Vec<String> {
         });
     }
     if let Some(kills) = effect.out_of_memory_kills.filter(|kills| *kills > 0) {
-        parts.push(format!("{} killed for want of memory", counted(kills, "process", "processes")));
+        parts.push(format!("{} OOM-killed", counted(kills, "process", "processes")));
     }
     if parts.is_empty() {
         parts.push("its effect was not measured".to_string());
@@ -105,7 +105,7 @@ pub fn effect_parts(effect: &LimitEffect) -> Vec<String> {
 
 /// What the system used and what pubmark did, under the name given; then the part of each group that had processes of its own.
 pub fn costs(record: &Record, own_name: &str) -> Vec<(String, Option<Usage>)> {
-    let resources = &record.resources;
+    let resources = &record.cost;
     let sides = [("system".to_owned(), resources.system), (own_name.to_owned(), resources.generator)];
     let groups = resources.groups.iter().map(|group| (format!("{own_name}: {}", group.group), group.usage));
     sides.into_iter().chain(groups).collect()
@@ -198,7 +198,7 @@ mod tests {
     #[test]
     fn a_group_with_processes_of_its_own_stands_behind_both_sides_also_if_its_cost_is_not_known() {
         let mut record = sample::record();
-        record.resources.groups = vec![GroupUsage { group: "home/door".to_owned(), usage: None }];
+        record.cost.groups = vec![GroupUsage { group: "home/door".to_owned(), usage: None }];
         let costs = costs(&record, "pubmark");
         let names: Vec<&str> = costs.iter().map(|(name, _)| name.as_str()).collect();
         assert_eq!(names, ["system", "pubmark", "pubmark: home/door"]);
@@ -224,11 +224,7 @@ mod tests {
         };
         assert_eq!(
             effect_parts(&some),
-            [
-                "CPU rationed in 34 % of its periods (3.2 s)",
-                "memory never at its limit",
-                "1 process killed for want of memory"
-            ]
+            ["CPU rationed in 34 % of its periods (3.2 s)", "memory never at its limit", "1 process OOM-killed"]
         );
     }
 

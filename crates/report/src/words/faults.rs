@@ -118,6 +118,8 @@ pub fn after(time_s: Option<f64>) -> String {
 
 #[cfg(test)]
 mod tests {
+    use pubmark_record::record::FaultKind;
+
     use super::*;
 
     #[test]
@@ -134,7 +136,7 @@ mod tests {
             ..FaultConnections::default()
         };
         let mut row = FaultRow {
-            kind: "kill".to_owned(),
+            kind: FaultKind::Kill,
             target: "the system".to_owned(),
             asked_at_s: 30.0,
             asked_for_s: Some(5.0),

@@ -12,7 +12,7 @@ pub fn link(group: &LinkGroup) -> String {
         let asked = side.asked.first().map_or("nothing", String::as_str);
         let steps = side.asked.len();
         let series = if steps > 1 { format!(" and {} more steps", steps - 1) } else { String::new() };
-        let unlike = side.checks.iter().filter(|check| check.kept == Some(false)).count();
+        let unlike = side.checks.iter().filter(|check| check.as_asked == Some(false)).count();
         let unlike = if unlike > 0 { format!(" ({unlike} not as asked)") } else { String::new() };
         format!(
             "{name} {asked}{series}{unlike}, {} of {} packets lost ({})",
@@ -21,8 +21,8 @@ pub fn link(group: &LinkGroup) -> String {
             share(gone, packets)
         )
     };
-    let same = group.up.asked == group.down.asked && group.up.checks.iter().all(|check| check.kept != Some(false));
-    let down = if same && group.down.checks.iter().all(|check| check.kept != Some(false)) {
+    let same = group.up.asked == group.down.asked && group.up.checks.iter().all(|check| check.as_asked != Some(false));
+    let down = if same && group.down.checks.iter().all(|check| check.as_asked != Some(false)) {
         let traffic = &group.down.traffic;
         let gone = traffic.gone();
         format!("down the same, {} of {}", count(gone), count(traffic.entered_packets))
@@ -40,7 +40,7 @@ pub fn emulator(links: &LinkFigures) -> String {
     let Some(cpu_s) = links.cpu_s else {
         return format!("emulated by {}, TCP by {tcp}; {unasked} dropped unasked{differs}", links.back_end);
     };
-    let lateness = links.lateness_us.as_ref();
+    let lateness = links.lateness.as_ref();
     format!(
         "emulated in {}{}, TCP by {tcp}; packets handed on late by p99 {}, at most {}; {unasked} dropped unasked; {} s of \
          CPU{differs}",

@@ -1,5 +1,6 @@
 //! Nodes in words.
 
+use pubmark_record::latency::upper;
 use pubmark_record::nodes::NodeClock;
 use pubmark_record::record::Record;
 use pubmark_record::tables::PairRow;
@@ -8,14 +9,14 @@ use crate::numbers::{count, share, short, time};
 
 /// What the nodes of a run were and how far apart, in one line.
 pub fn nodes(record: &Record) -> String {
-    let nodes = &record.nodes;
+    let nodes = &record.tables.nodes;
     let lost: Vec<&str> = nodes.iter().filter(|node| node.lost.is_some()).map(|node| node.name.as_str()).collect();
     let mut text = count(nodes.len() as u64);
     if !lost.is_empty() {
         text.push_str(&format!(", of which {} lost: {}", lost.len(), lost.join(", ")));
     }
-    let p50 = |row: &&PairRow| row.latency_us.as_ref().and_then(|latency| latency.p50);
-    let rows = || record.by_pair.iter().filter(|row| p50(row).is_some());
+    let p50 = |row: &&PairRow| upper(&row.latency).and_then(|latency| latency.p50);
+    let rows = || record.tables.by_pair.iter().filter(|row| p50(row).is_some());
     let by_p50 = |one: &&PairRow, other: &&PairRow| p50(one).unwrap_or(0.0).total_cmp(&p50(other).unwrap_or(0.0));
     if let (Some(fastest), Some(slowest)) = (rows().min_by(by_p50), rows().max_by(by_p50)) {
         text.push_str(&format!(
@@ -28,7 +29,7 @@ pub fn nodes(record: &Record) -> String {
             slowest.subscriber_node
         ));
     }
-    if let Some(worst) = record.by_pair.iter().filter(|row| row.lost > 0).max_by_key(|row| row.lost) {
+    if let Some(worst) = record.tables.by_pair.iter().filter(|row| row.lost > 0).max_by_key(|row| row.lost) {
         let lost = share(worst.lost, worst.expected);
         text.push_str(&format!("; most lost {lost} ({} → {})", worst.publisher_node, worst.subscriber_node));
     }

@@ -1,5 +1,6 @@
 //! Requests and their answers, in words.
 
+use pubmark_record::latency::upper;
 use pubmark_record::record::Record;
 use pubmark_record::requests::{RequestBooks, ResponseBooks};
 
@@ -40,26 +41,26 @@ pub fn response_outcomes(books: &ResponseBooks) -> Vec<Outcome> {
 pub fn request_distributions(record: &Record) -> Vec<Distribution<'_>> {
     let Some(requests) = &record.requests else { return vec![] };
     vec![
-        distribution("round trip", "round_trip", "request due → answer", &requests.round_trip_us),
+        distribution("round trip", "round_trip", "request due → answer", upper(&requests.round_trip)),
         distribution(
             "service round trip",
             "service_round_trip",
             "request's write start → answer",
-            &requests.service_round_trip_us,
+            upper(&requests.service_round_trip),
         ),
         distribution(
             "round trip travel",
             "round_trip_travel",
             "round trip without the responder's part",
-            &requests.travel_us,
+            upper(&requests.travel),
         ),
-        distribution("responder wait", "responder_wait", "request's arrival → taken up", &requests.waiting_us),
-        distribution("responder lag", "responder_lag", "answer due → ready: ours", &requests.responder_lag_us),
+        distribution("responder wait", "responder_wait", "request's arrival → taken up", requests.waiting.as_ref()),
+        distribution("responder lag", "responder_lag", "answer due → ready: ours", requests.responder_lag.as_ref()),
         distribution(
             "answer lateness",
             "answer_receive_lateness",
             "answer's arrival → our read, upper bound: ours",
-            &requests.receive_lateness_us,
+            requests.receive_lateness.as_ref(),
         ),
     ]
 }

@@ -1,6 +1,6 @@
 //! What readers see of requests, from a fixed record; and nothing of them where nobody asks.
 
-use pubmark_record::record::Record;
+use pubmark_record::record::{LatencyBounds, Record};
 use pubmark_record::requests::{RequestBooks, RequestFigures, RequestGroup, ResponseBooks};
 use pubmark_record::sample::Shape;
 use pubmark_report::terminal::{COLUMNS, LINES};
@@ -11,6 +11,7 @@ use crate::{PLAIN, fixtures};
 /// A run in which everything that can become of a request did.
 fn asked() -> Record {
     let shape = |median_us: f64| Some(Shape { median_us, tail: 0.5, count: 9_000 }.summary());
+    let bounds = |median_us: f64| shape(median_us).map(LatencyBounds::measured);
     let books = RequestBooks {
         sent: 10_000,
         answered: 9_000,
@@ -26,18 +27,18 @@ fn asked() -> Record {
     record.requests = Some(RequestFigures {
         requesters: 20,
         responders: 2,
-        books,
+        outcomes: books,
         responses: ResponseBooks { received: 9_900, answered: 9_400, dropped: 500, ..ResponseBooks::default() },
         answered_per_s: 900.0,
         peak_in_flight: 77,
-        round_trip_us: shape(4_000.0),
-        service_round_trip_us: shape(3_900.0),
+        round_trip: bounds(4_000.0),
+        service_round_trip: bounds(3_900.0),
         without_write_start: 0,
-        travel_us: shape(1_000.0),
-        waiting_us: shape(50.0),
-        responder_lag_us: shape(10.0),
-        receive_lateness_us: shape(12.0),
-        by_group: vec![RequestGroup { name: "panel".to_owned(), books, round_trip_us: shape(4_000.0) }],
+        travel: bounds(1_000.0),
+        waiting: shape(50.0),
+        responder_lag: shape(10.0),
+        receive_lateness: shape(12.0),
+        by_group: vec![RequestGroup { name: "panel".to_owned(), outcomes: books, round_trip: bounds(4_000.0) }],
     });
     record
 }

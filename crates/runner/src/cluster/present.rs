@@ -172,7 +172,7 @@ impl Joined {
                 kernel: node.kernel,
                 cores: node.cores,
                 memory_bytes: node.memory_bytes,
-                awake: node.awake,
+                cpu_idle_disabled: node.awake,
                 pubmark_version: node.version,
             }),
             name: node.name,

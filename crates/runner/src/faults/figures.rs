@@ -39,7 +39,7 @@ pub fn figures(plan: &RunPlan, outcome: &Outcome, occurrences: &[Occurrence], do
         .map(|(((occurrence, done), span), followed)| {
             let since = |ns: Option<u64>| ns.map(|ns| (ns as f64 - start_ns as f64) / 1e9);
             FaultRow {
-                kind: occurrence.kind.as_str().to_owned(),
+                kind: occurrence.kind,
                 target: fault(plan, occurrence).target(),
                 asked_at_s: occurrence.at_ns as f64 / 1e9,
                 asked_for_s: occurrence.length_ns.map(|ns| ns as f64 / 1e9),

@@ -12,7 +12,7 @@ mod waiting;
 use std::path::Path;
 use std::time::Duration;
 
-use pubmark_record::record::{Deviation, LimitInfo, SystemInfo, TopologyInfo};
+use pubmark_record::record::{BackEndKind, Deviation, LimitInfo, SystemInfo, TopologyInfo};
 
 pub(crate) use broker::{Broker, Contained, Shared};
 pub use command_line::{CommandLine, ContainerOrder};
@@ -178,11 +178,10 @@ fn info(plan: &Plan, brokers: &[Broker], version: Option<String>) -> SystemInfo 
         name: plan.definition.name.clone(),
         version,
         back_end: match &plan.back_end {
-            BackEnd::Container { .. } => "container",
-            BackEnd::Process { .. } if broker::is_builtin(plan) => "builtin",
-            BackEnd::Process { .. } => "process",
-        }
-        .to_owned(),
+            BackEnd::Container { .. } => BackEndKind::Container,
+            BackEnd::Process { .. } if broker::is_builtin(plan) => BackEndKind::Builtin,
+            BackEnd::Process { .. } => BackEndKind::Process,
+        },
         profile: Some(plan.options.profile.clone()),
         endpoint: brokers[0].endpoint.to_string(),
         ranked: plan.definition.ranked,
@@ -193,7 +192,7 @@ fn info(plan: &Plan, brokers: &[Broker], version: Option<String>) -> SystemInfo 
         },
         topology: (brokers.len() > 1).then(|| TopologyInfo {
             brokers: plan.options.topology.brokers,
-            mode: plan.options.topology.mode.as_str().to_owned(),
+            mode: plan.options.topology.mode,
             endpoints: brokers.iter().map(|broker| broker.endpoint.to_string()).collect(),
         }),
         limits: limit_info(plan, &brokers[0]),

@@ -1,6 +1,6 @@
 //! From samples to what was used in a window, and over time.
 
-use pubmark_record::cost::{GroupUsage, LimitEffect, ResourceRow, Resources, Usage};
+use pubmark_record::cost::{Cost, GroupUsage, LimitEffect, ResourceRow, Usage};
 
 use crate::cgroup::usage::LimitCounters;
 use crate::meter::Reading;
@@ -55,13 +55,14 @@ impl Samples {
 
     /// Cost of both sides between two instants of `CLOCK_MONOTONIC`; `None` for a side that was not sampled before both and
     /// after both. The host is not known here.
-    pub fn resources(&self, start_ns: u64, end_ns: u64) -> Resources {
-        Resources {
+    pub fn resources(&self, start_ns: u64, end_ns: u64) -> Cost {
+        Cost {
             system: self.usage(SYSTEM, start_ns, end_ns),
             generator: self.usage(GENERATOR, start_ns, end_ns),
             groups: (0..).zip(&self.groups).map(|(place, name)| self.group(place, name, start_ns, end_ns)).collect(),
             host: None,
             limits: self.limit_effect(start_ns, end_ns),
+            ..Cost::default()
         }
     }
 
@@ -252,7 +253,7 @@ mod tests {
         for (start_ms, end_ms) in [(50, 150), (150, 250), (150, 150)] {
             assert_eq!(samples.resources(start_ms * MS, end_ms * MS).system, None);
         }
-        assert_eq!(Samples::default().resources(0, 1), Resources::default());
+        assert_eq!(Samples::default().resources(0, 1), Cost::default());
         assert_eq!(Samples::default().rows(0, 1), vec![]);
     }
 

@@ -52,7 +52,7 @@ pub fn names_cause(record: &Value, words: &str) -> bool {
 
 /// Is there a deviation of this name?
 pub fn names_deviation(record: &Value, name: &str) -> bool {
-    record["deviations"].as_array().unwrap().iter().any(|deviation| deviation["name"] == name)
+    record["settings"]["deviations"].as_array().unwrap().iter().any(|deviation| deviation["name"] == name)
 }
 
 /// Both identities of one table of books.
@@ -75,7 +75,7 @@ pub fn assert_closed(record: &Value) {
     assert!(number(whole, "offered") > 0, "nothing was offered: {whole}");
     assert_eq!(whole["approximate"], false);
     assert_identities(whole, "the run");
-    let types = record["by_type"].as_array().unwrap();
+    let types = record["tables"]["by_type"].as_array().unwrap();
     for row in types {
         assert_identities(&row["delivery"], &row["name"].to_string());
     }
@@ -84,7 +84,7 @@ pub fn assert_closed(record: &Value) {
         assert_count_eq!(sum, number(whole, name), "sum of {name} over types");
     }
     for name in ["expected", "delivered", "lost"] {
-        let sum: u64 = record["by_pair"].as_array().unwrap().iter().map(|row| number(row, name)).sum();
+        let sum: u64 = record["tables"]["by_pair"].as_array().unwrap().iter().map(|row| number(row, name)).sum();
         assert_count_eq!(sum, number(whole, name), "sum of {name} over pairs");
     }
     assert_series(record);
@@ -93,7 +93,7 @@ pub fn assert_closed(record: &Value) {
 
 /// The series: bins without gaps; what is due in the window is what was offered; without a warm-up, deliveries too.
 fn assert_series(record: &Value) {
-    let rows = record["series"].as_array().unwrap();
+    let rows = record["tables"]["series"].as_array().unwrap();
     let seconds = |row: &Value, name: &str| row[name].as_f64().unwrap();
     for pair in rows.windows(2) {
         let end = seconds(&pair[0], "t_s") + seconds(&pair[0], "width_s");
@@ -101,7 +101,7 @@ fn assert_series(record: &Value) {
     }
     let sum =
         |name: &str| rows.iter().filter(|row| seconds(row, "t_s") >= 0.0).map(|row| number(row, name)).sum::<u64>();
-    match record["reactions"].is_null() || record["settings"]["warmup_s"] == 0.0 {
+    match record["delivery"]["reactions"].is_null() || record["settings"]["warmup_s"] == 0.0 {
         true => assert_count_eq!(sum("offered"), count(record, "offered"), "offered over time"),
         // What follows in the window from a message of the warm-up is in the series and in no book.
         false => assert!(sum("offered") >= count(record, "offered"), "offered over time: {}", record["delivery"]),
@@ -114,18 +114,27 @@ fn assert_series(record: &Value) {
 
 /// Every measured message has a sample of each time that it has.
 fn assert_samples(record: &Value) {
-    let samples = |name: &str| record[name]["count"].as_u64().unwrap_or(0);
-    assert_eq!(samples("scheduler_lag_us"), count(record, "offered"), "a lag for every message offered");
+    let samples = |distribution: &Value| distribution["count"].as_u64().unwrap_or(0);
+    let latencies = samples(&record["latency"]["total"]["upper"]);
     assert_eq!(
-        samples("latency_us"),
+        samples(&record["latency"]["scheduler_lag"]),
+        count(record, "offered"),
+        "a lag for every message offered"
+    );
+    assert_eq!(
+        latencies,
         count(record, "delivered") + count(record, "delivered_after_refusal"),
         "a latency for every message delivered"
     );
-    let without = record["without_write_start"].as_u64().unwrap();
-    assert_eq!(samples("service_latency_us") + without, samples("latency_us"), "a service latency where there is one");
-    let types = record["by_type"].as_array().unwrap();
-    let by_type: u64 = types.iter().map(|row| row["latency_us"]["count"].as_u64().unwrap_or(0)).sum();
-    assert_eq!(by_type, samples("latency_us"), "latencies over types");
+    let without = record["latency"]["without_write_start"].as_u64().unwrap();
+    assert_eq!(
+        samples(&record["latency"]["service"]["upper"]) + without,
+        latencies,
+        "a service latency where there is one"
+    );
+    let types = record["tables"]["by_type"].as_array().unwrap();
+    let by_type: u64 = types.iter().map(|row| row["latency"]["upper"]["count"].as_u64().unwrap_or(0)).sum();
+    assert_eq!(by_type, latencies, "latencies over types");
 }
 
 /// Everything that was expected arrived, once.

@@ -95,9 +95,9 @@ fn is(kind: &str, value: &Value) -> bool {
 #[test]
 fn the_check_finds_what_is_wrong() {
     let schema: Value = serde_json::from_str(RECORD).unwrap();
-    let wrong = serde_json::json!({"status": "over", "by_type": {}, "new": 1, "too_large": -1});
+    let wrong = serde_json::json!({"run": {"status": "over"}, "tables": {"by_type": {}}, "new": 1, "delivery": {"too_large": -1}});
     let found = problems(&schema, &schema, &wrong, "record").join("\n");
-    for words in ["\"delivery\" is missing", "\"over\"", "record.by_type: {}", "no `new`", "-1 is below"] {
+    for words in ["\"latency\" is missing", "\"over\"", "record.tables.by_type: {}", "no `new`", "-1 is below"] {
         assert!(found.contains(words), "{words} is not in\n{found}");
     }
 }

@@ -6,6 +6,7 @@ use crate::numbers::time;
 use crate::plot::Axis;
 use crate::plot::rows::{Boxed, Content, RowPanel, Rows};
 use crate::words::sentence;
+use pubmark_record::latency::upper;
 
 pub(super) fn draw(view: &View) -> Option<Chart> {
     let boxes: Vec<Boxed> = view.members().filter_map(boxed).collect();
@@ -29,7 +30,7 @@ pub(super) fn draw(view: &View) -> Option<Chart> {
 }
 
 fn boxed(member: &Member) -> Option<Boxed> {
-    let latency = member.cell.latency_us.as_ref()?;
+    let latency = upper(&member.cell.latency)?;
     let (low, median, high, most) = (latency.p25?, latency.p50?, latency.p75?, latency.p99?);
     let us = |value: f64| time(Some(value));
     Some(Boxed {
@@ -52,7 +53,7 @@ fn boxed(member: &Member) -> Option<Boxed> {
 /// The cell whose middle half of messages is spread most.
 fn finding(view: &View) -> String {
     let spread = |member: &Member| {
-        let latency = member.cell.latency_us.as_ref()?;
+        let latency = upper(&member.cell.latency)?;
         let (low, high) = (latency.p25.filter(|low| *low > 0.0)?, latency.p75?);
         Some((high / low, low, high, member.cell.label.clone()))
     };

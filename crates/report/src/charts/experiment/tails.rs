@@ -7,6 +7,7 @@ use crate::experiment::Group;
 use crate::numbers::{count, time};
 use crate::plot::Plot;
 use crate::words::sentence;
+use pubmark_record::latency::upper;
 
 /// Places at which values can be read off, at most: with one panel, with several.
 const READINGS: (usize, usize) = (120, 40);
@@ -61,7 +62,7 @@ fn finding(view: &View) -> String {
         let mut values: Vec<(f64, &str)> = view
             .members()
             .filter_map(|member| {
-                let latency = member.cell.latency_us.as_ref()?;
+                let latency = upper(&member.cell.latency)?;
                 Some((if get { latency.p999? } else { latency.p99? }, member.cell.label.as_str()))
             })
             .collect();

@@ -1,7 +1,8 @@
 //! Where the time of messages went, as a table.
 
+use pubmark_record::latency::upper;
+use pubmark_record::latency_breakdown::BreakdownRow;
 use pubmark_record::record::{Record, Summary};
-use pubmark_record::residence::ResidenceRow;
 
 use super::COLUMNS;
 use super::layout::{Page, Tone, cut};
@@ -15,13 +16,13 @@ const VALUE: usize = 10;
 const HEADS: [&str; 6] = ["device", "up", "system", "down", "subscriber", "undivided"];
 
 /// Of `most` classes, those with most messages.
-pub(super) fn residence(page: &mut Page, record: &Record, most: usize) {
-    let Some(figures) = &record.residence else { return };
-    let unit = words::residence_unit(figures);
-    let columns: Vec<usize> = words::residence_columns(figures).into_iter().map(|(place, _)| place).collect();
-    let mut rows: Vec<&ResidenceRow> = figures.rows.iter().filter(|row| row.seen > 0).collect();
+pub(super) fn latency_breakdown(page: &mut Page, record: &Record, most: usize) {
+    let Some(figures) = &record.latency.breakdown else { return };
+    let unit = words::breakdown_unit(figures);
+    let columns: Vec<usize> = words::breakdown_columns(figures).into_iter().map(|(place, _)| place).collect();
+    let mut rows: Vec<&BreakdownRow> = figures.rows.iter().filter(|row| row.seen > 0).collect();
     rows.sort_by_key(|row| std::cmp::Reverse(row.seen));
-    page.field("where", &words::residence(figures), 2);
+    page.field("where", &words::latency_breakdown(figures), 2);
     if rows.is_empty() || most == 0 {
         return;
     }
@@ -36,9 +37,9 @@ pub(super) fn residence(page: &mut Page, record: &Record, most: usize) {
     }
 }
 
-fn values(row: &ResidenceRow, columns: &[usize], unit: TimeUnit, get: fn(&Summary) -> Option<f64>) -> Vec<String> {
+fn values(row: &BreakdownRow, columns: &[usize], unit: TimeUnit, get: fn(&Summary) -> Option<f64>) -> Vec<String> {
     let parts = row.parts.in_order();
-    let shown = columns.iter().map(|place| parts[*place]).chain([row.parts.whole_us.as_ref()]);
+    let shown = columns.iter().map(|place| parts[*place]).chain([upper(&row.parts.whole)]);
     shown.map(|summary| unit.number(summary.and_then(get))).collect()
 }
 

@@ -1,7 +1,8 @@
 //! Where the time of messages went: the median of each part of their way, by class of device.
 
+use pubmark_record::latency::upper;
+use pubmark_record::latency_breakdown::{BreakdownRow, PARTS};
 use pubmark_record::record::Record;
-use pubmark_record::residence::{PARTS, ResidenceRow};
 
 use super::{Chart, Picture};
 use crate::numbers::{count, time, time_label};
@@ -19,10 +20,10 @@ const MOST_ROWS: usize = 16;
 const CLASSES: [&str; 6] = ["w-device", "w-up", "w-system", "w-down", "w-subscriber", "w-rest"];
 
 pub(super) fn draw(record: &Record) -> Chart {
-    let Some(figures) = &record.residence else {
+    let Some(figures) = &record.latency.breakdown else {
         return Chart::missing(TITLE, CSV, "No message crossed an emulated link.");
     };
-    let shown: Vec<&ResidenceRow> = figures.rows.iter().filter(|row| row.seen > 0).take(MOST_ROWS).collect();
+    let shown: Vec<&BreakdownRow> = figures.rows.iter().filter(|row| row.seen > 0).take(MOST_ROWS).collect();
     if shown.is_empty() {
         return Chart::missing(
             TITLE,
@@ -46,14 +47,14 @@ pub(super) fn draw(record: &Record) -> Chart {
     }
     Chart {
         title: TITLE,
-        finding: sentence(&words::residence(figures)),
+        finding: sentence(&words::latency_breakdown(figures)),
         notes,
         csv: CSV,
         picture: Picture::Stacks(Stacks { axis: Axis::from_zero(longest, "time, median", time_label), rows }),
     }
 }
 
-fn stack(row: &ResidenceRow) -> Stack {
+fn stack(row: &BreakdownRow) -> Stack {
     let parts = row.parts.in_order().into_iter().zip(PARTS).zip(CLASSES);
     let pieces = parts.filter_map(|((summary, name), class)| {
         // Fewer samples than a median needs: their middle is not drawn.
@@ -61,7 +62,7 @@ fn stack(row: &ResidenceRow) -> Stack {
         let text = format!("{name}: p50 {}, p99 {}", time(Some(median)), time(summary.and_then(|summary| summary.p99)));
         Some(Piece { name, class, value: median.max(0.0), label: time(Some(median)), text })
     });
-    let whole = row.parts.whole_us.as_ref();
+    let whole = upper(&row.parts.whole);
     let (p50, p99) = (whole.and_then(|whole| whole.p50), whole.and_then(|whole| whole.p99));
     Stack {
         name: row.class.clone(),

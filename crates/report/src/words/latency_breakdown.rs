@@ -1,16 +1,17 @@
 //! Where the time went, in words.
 
-use pubmark_record::residence::{PARTS, ResidenceFigures, ResidenceRow};
+use pubmark_record::latency::upper;
+use pubmark_record::latency_breakdown::{BreakdownRow, LatencyBreakdown, PARTS};
 
 use crate::numbers::{TimeUnit, count, share};
 
 /// The row with most messages: the one to say something about first.
-pub fn first_residence(figures: &ResidenceFigures) -> Option<&ResidenceRow> {
+pub fn first_breakdown(figures: &LatencyBreakdown) -> Option<&BreakdownRow> {
     figures.rows.iter().filter(|row| row.seen > 0).max_by_key(|row| row.seen)
 }
 
 /// What was followed and seen, in one line.
-pub fn residence(figures: &ResidenceFigures) -> String {
+pub fn latency_breakdown(figures: &LatencyBreakdown) -> String {
     let [followed, seen, agreeing] = figures.totals();
     let one_in = if figures.one_in > 1 { format!(", one message in {}", count(figures.one_in)) } else { String::new() };
     let dropped =
@@ -25,13 +26,13 @@ pub fn residence(figures: &ResidenceFigures) -> String {
 }
 
 /// A row's parts with their names: median and p99, and the same of the whole at the end; parts that no row has are left out.
-pub fn residence_columns(figures: &ResidenceFigures) -> Vec<(usize, &'static str)> {
+pub fn breakdown_columns(figures: &LatencyBreakdown) -> Vec<(usize, &'static str)> {
     let has = |place: usize| figures.rows.iter().any(|row| row.parts.in_order()[place].is_some());
     PARTS.into_iter().enumerate().filter(|(place, _)| has(*place)).collect()
 }
 
 /// A unit for the parts of all rows.
-pub fn residence_unit(figures: &ResidenceFigures) -> TimeUnit {
-    let whole = first_residence(figures).and_then(|row| row.parts.whole_us.as_ref());
+pub fn breakdown_unit(figures: &LatencyBreakdown) -> TimeUnit {
+    let whole = first_breakdown(figures).and_then(|row| upper(&row.parts.whole));
     TimeUnit::for_value(whole.map_or(0.0, |whole| whole.p99.unwrap_or(whole.max)))
 }

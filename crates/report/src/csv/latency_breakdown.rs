@@ -1,22 +1,23 @@
 //! Where the time of messages went, by class and part.
 
+use pubmark_record::latency::upper;
+use pubmark_record::latency_breakdown::PARTS;
 use pubmark_record::record::Record;
-use pubmark_record::residence::PARTS;
 
 use super::{Table, summary_fields, summary_names, text};
 
 /// A line a class and part.
-pub(super) fn residence(record: &Record) -> String {
+pub(super) fn latency_breakdown(record: &Record) -> String {
     let mut names = ["class", "followed", "seen", "agreeing", "part"].map(String::from).to_vec();
     names.extend(summary_names("time_us"));
     let mut table = Table::new(&names);
-    for row in record.residence.iter().flat_map(|figures| &figures.rows) {
-        let parts = row.parts.in_order().into_iter().zip(PARTS).chain([(row.parts.whole_us.as_ref(), "whole")]);
+    for row in record.latency.breakdown.iter().flat_map(|figures| &figures.rows) {
+        let parts = row.parts.in_order().into_iter().zip(PARTS).chain([(upper(&row.parts.whole), "whole")]);
         for (summary, part) in parts {
             let mut fields = vec![text(&row.class)];
             fields.extend([row.followed, row.seen, row.agreeing].map(|count| count.to_string()));
             fields.push(part.to_owned());
-            fields.extend(summary_fields(&summary.cloned()));
+            fields.extend(summary_fields(summary));
             table.row(&fields);
         }
     }

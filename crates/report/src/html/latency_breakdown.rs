@@ -1,15 +1,16 @@
 //! Where the time of messages went: the parts of their way, by class of device.
 
 use maud::{Markup, html};
+use pubmark_record::latency::upper;
 use pubmark_record::record::{Record, Summary};
 
 use crate::numbers::{count, share};
-use crate::words::{residence_columns, residence_unit};
+use crate::words::{breakdown_columns, breakdown_unit};
 
 /// The table; the picture stands above it.
 pub(super) fn section(record: &Record) -> Markup {
-    let Some(figures) = &record.residence else { return html! {} };
-    let (unit, columns) = (residence_unit(figures), residence_columns(figures));
+    let Some(figures) = &record.latency.breakdown else { return html! {} };
+    let (unit, columns) = (breakdown_unit(figures), breakdown_columns(figures));
     let get =
         |summary: Option<&Summary>, p99: bool| summary.and_then(|summary| if p99 { summary.p99 } else { summary.p50 });
     html! {
@@ -34,7 +35,7 @@ pub(super) fn section(record: &Record) -> Markup {
                 }
                 td { @if p99 { "p99" } @else { "p50" } }
                 @for (place, _) in &columns { td.number { (unit.number(get(row.parts.in_order()[*place], p99))) } }
-                td.number { (unit.number(get(row.parts.whole_us.as_ref(), p99))) }
+                td.number { (unit.number(get(upper(&row.parts.whole), p99))) }
             } } } }
         } }
     }

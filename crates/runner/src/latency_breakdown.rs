@@ -1,4 +1,4 @@
-//! Where the time of messages went: what the emulator saw of them on their way, set against their deliveries.
+//! The latency breakdown: what the emulator saw of them on their way, set against their deliveries.
 
 use std::collections::HashMap;
 
@@ -13,7 +13,7 @@ use pubmark_model::workload::Workload;
 use pubmark_protocol::header;
 use pubmark_protocol::sampling::Sampling;
 use pubmark_record::distribution;
-use pubmark_record::residence::{ResidenceFigures, ResidenceParts, ResidenceRow};
+use pubmark_record::latency_breakdown::{BreakdownParts, BreakdownRow, LatencyBreakdown};
 
 /// Messages followed a second, at most on average.
 const FOLLOWED_PER_S: f64 = 5_000.0;
@@ -71,14 +71,14 @@ fn by_message(sightings: &[Sighting]) -> HashMap<Key, Vec<&Sighting>> {
 /// Times of one class.
 struct Class {
     name: String,
-    row: ResidenceRow,
+    row: BreakdownRow,
     parts: [Distribution; 7],
 }
 
 impl Class {
     fn new(name: String) -> Class {
         let empty = || Distribution::new(Precision::Breakdown);
-        Class { name, row: ResidenceRow::default(), parts: std::array::from_fn(|_| empty()) }
+        Class { name, row: BreakdownRow::default(), parts: std::array::from_fn(|_| empty()) }
     }
 
     /// Enters a message: its parts in order, and the undivided rest.
@@ -93,20 +93,12 @@ impl Class {
         }
     }
 
-    fn row(self) -> ResidenceRow {
-        let [device_us, network_up_us, system_us, network_down_us, subscriber_us, rest_us, whole_us] =
-            self.parts.map(|times| distribution::summary(&times));
-        ResidenceRow {
+    fn row(self) -> BreakdownRow {
+        let [device, network_up, system, network_down, subscriber, rest, whole] =
+            self.parts.map(|times| distribution::bounds(&times));
+        BreakdownRow {
             class: self.name,
-            parts: ResidenceParts {
-                device_us,
-                network_up_us,
-                system_us,
-                network_down_us,
-                subscriber_us,
-                rest_us,
-                whole_us,
-            },
+            parts: BreakdownParts { device, network_up, system, network_down, subscriber, rest, whole },
             ..self.row
         }
     }
@@ -128,7 +120,7 @@ fn parts(arrived: &Arrived, up: Option<&Sighting>, down: Option<&Sighting>) -> [
     [device, network_up, system, network_down, subscriber, rest]
 }
 
-/// Where the time went, by device group.
+/// The latency breakdown by device group.
 pub fn figures(
     workload: &Workload,
     fleet: &Fleet,
@@ -136,7 +128,7 @@ pub fn figures(
     sampling: Sampling,
     followed: &Followed,
     seen: &Seen,
-) -> ResidenceFigures {
+) -> LatencyBreakdown {
     let mut known = by_message(&seen.sightings);
     let mut arrivals: Vec<&Arrived> = followed.arrived.iter().collect();
     // Who hears a message first is who it left the link for first: connections of a group are told apart by that.
@@ -176,7 +168,7 @@ pub fn figures(
             rows.push(class.row());
         }
     }
-    ResidenceFigures { one_in: sampling.every(), dropped: followed.dropped + seen.dropped, rows }
+    LatencyBreakdown { one_in: sampling.every(), dropped: followed.dropped + seen.dropped, rows }
 }
 
 #[cfg(test)]

@@ -1,0 +1,41 @@
+//! The workload of a run: what was sent by whom.
+
+use pubmark_model::qos::Qos;
+use pubmark_model::workload::Variant;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// The workload of a run.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct WorkloadInfo {
+    /// Its name.
+    pub name: String,
+    /// The reading of a published workload that was run.
+    pub variant: Variant,
+    /// Multiplier of device counts.
+    pub scale: u32,
+    /// Seed of every random draw.
+    pub seed: u64,
+    /// Hash over (device, due, configured size, churn); `none` where the schedule is not fixed before the run (flood).
+    pub schedule_hash: String,
+    /// Messages due in the measured window, counted from the schedule itself; `null` where it is not fixed before the run (flood).
+    #[serde(default)]
+    pub scheduled: Option<u64>,
+    /// Devices.
+    pub devices: u64,
+    /// Subscribers.
+    pub subscribers: u64,
+    /// Topics published to.
+    pub topics: u64,
+    /// Where its figures come from.
+    pub source: Option<String>,
+    /// QoS levels of devices.
+    pub qos: Vec<Qos>,
+}
+
+impl WorkloadInfo {
+    /// QoS levels of devices in words.
+    pub fn levels(&self) -> Vec<&'static str> {
+        self.qos.iter().map(|level| level.as_str()).collect()
+    }
+}

@@ -1,0 +1,217 @@
+//! Runs as a tidy table: one row a run, one column a setting, count or figure, each with its unit in its name.
+//!
+//! [`COLUMNS`] has what a run was and what became of its messages; a column for each of [`FIGURES`] follows, whatever the verdict says
+//! of its use: the verdict has a column of its own.
+
+use pubmark_record::figures::{FIGURES, Figure, Unit};
+use pubmark_record::record::{Delivery, Record};
+use serde_json::{Map, Value};
+
+use crate::words::verdict_word;
+
+/// How a table is written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Format {
+    /// Comma-separated, with a header (RFC 4180); what was not measured is empty.
+    Csv,
+    /// A JSON object a line; what was not measured is `null`.
+    Ndjson,
+    /// A table of Markdown; what was not measured is `—`.
+    Markdown,
+}
+
+/// A column of every table: its name, and its value for a run.
+pub struct Column {
+    /// Its name, with the unit behind it.
+    pub name: &'static str,
+    get: fn(&Record) -> Value,
+}
+
+const fn column(name: &'static str, get: fn(&Record) -> Value) -> Column {
+    Column { name, get }
+}
+
+/// What a run was, how far it may be believed, and its messages; the figures follow. A new column is a row here.
+pub const COLUMNS: [Column; 41] = [
+    column("run", |record| record.run.name.clone().into()),
+    column("started_at", |record| record.run.started_at.clone().into()),
+    column("status", |record| record.run.status.as_str().into()),
+    column("verdict", |record| verdict_word(record.verdict.status).into()),
+    column("reasons", |record| codes(record.verdict.reasons.iter().map(|reason| reason.code.as_str()))),
+    column("warnings", |record| codes(record.verdict.warnings.iter().map(|warning| warning.code.as_str()))),
+    column("pubmark_version", |record| record.run.pubmark_version.clone().into()),
+    column("system", |record| record.system.name.clone().into()),
+    column("version", |record| record.system.version.clone().into()),
+    column("back_end", |record| record.system.back_end.as_str().into()),
+    column("profile", |record| record.system.profile.clone().into()),
+    column("brokers", |record| record.system.topology.as_ref().map_or(1, |topology| topology.brokers).into()),
+    column("limits", |record| record.system.limits.as_ref().map(|limits| limits.asked.clone()).into()),
+    column("protocol", |record| record.protocol.publish.clone().into()),
+    column("subscribe_protocol", |record| record.protocol.subscribe.clone().into()),
+    column("sent_means", |record| record.protocol.sent_means.as_str().into()),
+    column("tls", |record| record.settings.tls.into()),
+    column("qos", |record| qos(record)),
+    column("workload", |record| record.workload.name.clone().into()),
+    column("variant", |record| record.workload.variant.as_str().into()),
+    column("scale", |record| record.workload.scale.into()),
+    column("seed", |record| record.workload.seed.into()),
+    column("schedule_hash", |record| record.workload.schedule_hash.clone().into()),
+    column("repetition", |record| record.run.repetition.into()),
+    column("nodes", |record| record.tables.nodes.len().max(1).into()),
+    column("devices", |record| record.workload.devices.into()),
+    column("subscribers", |record| record.workload.subscribers.into()),
+    column("links", |record| links(record)),
+    column("faults", |record| faults(record)),
+    column("warmup_s", |record| record.settings.warmup_s.into()),
+    column("duration_s", |record| record.settings.duration_s.into()),
+    column("offered_per_s", |record| record.throughput.offered_per_s.into()),
+    column("offered", |record| messages(record).offered.into()),
+    column("sent", |record| messages(record).sent.into()),
+    column("skipped_planned", |record| messages(record).skipped_planned.into()),
+    column("skipped_disconnected", |record| messages(record).skipped_disconnected.into()),
+    column("refused", |record| messages(record).refused.into()),
+    column("unsent", |record| messages(record).unsent.into()),
+    column("expected", |record| messages(record).expected.into()),
+    column("delivered", |record| messages(record).delivered.into()),
+    column("late", |record| messages(record).late.into()),
+];
+
+/// The table of these runs, with a final newline.
+pub fn table(records: &[Record], format: Format) -> String {
+    let names: Vec<String> =
+        COLUMNS.iter().map(|column| column.name.to_owned()).chain(FIGURES.iter().map(figure_column)).collect();
+    let rows = records.iter().map(row);
+    match format {
+        Format::Csv => lines(names.join(","), rows.map(|row| row.iter().map(csv_field).collect::<Vec<_>>().join(","))),
+        Format::Ndjson => rows
+            .map(|row| format!("{}\n", Value::Object(names.iter().cloned().zip(row).collect::<Map<_, _>>())))
+            .collect(),
+        Format::Markdown => {
+            let head = format!("| {} |\n|{}", names.join(" | "), "---|".repeat(names.len()));
+            let line = |row: Vec<Value>| format!("| {} |", row.iter().map(cell).collect::<Vec<_>>().join(" | "));
+            lines(head, rows.map(line))
+        }
+    }
+}
+
+fn lines(head: String, rows: impl Iterator<Item = String>) -> String {
+    std::iter::once(head).chain(rows).map(|line| line + "\n").collect()
+}
+
+fn row(record: &Record) -> Vec<Value> {
+    let own = COLUMNS.iter().map(|column| (column.get)(record));
+    own.chain(FIGURES.iter().map(|figure| (figure.get)(record).into())).collect()
+}
+
+/// The name of a figure's column: `latency p99.9` becomes `latency_p999_us`.
+fn figure_column(figure: &Figure) -> String {
+    let name = figure.name.replace("p99.9", "p999").replace(['-', ' '], "_").to_lowercase();
+    match figure.unit {
+        Unit::Count => name,
+        Unit::Share => format!("{name}_share"),
+        Unit::Microseconds => format!("{name}_us"),
+        Unit::PerSecond => format!("{name}_per_s"),
+        Unit::Cores => format!("{name}_cores"),
+        Unit::CpuSecondsPerMillion => name.replace("a_million", "s_per_million"),
+        Unit::Bytes => format!("{name}_bytes"),
+    }
+}
+
+fn messages(record: &Record) -> &Delivery {
+    &record.delivery.messages
+}
+
+/// Codes, each once, with a blank between them.
+fn codes<'a>(codes: impl Iterator<Item = &'a str>) -> Value {
+    codes.collect::<Vec<_>>().join(" ").into()
+}
+
+/// The number of the only level, or those of several with `+` between them.
+fn qos(record: &Record) -> Value {
+    match record.workload.qos[..] {
+        [] => Value::Null,
+        [only] => only.level().into(),
+        ref several => several.iter().map(|qos| qos.level().to_string()).collect::<Vec<_>>().join("+").into(),
+    }
+}
+
+/// Names of the links, each once.
+fn links(record: &Record) -> Value {
+    let Some(links) = &record.conditions.links else { return Value::Null };
+    let mut names: Vec<&str> = links.groups.iter().map(|group| group.link.as_str()).collect();
+    names.sort_unstable();
+    names.dedup();
+    names.join(" ").into()
+}
+
+/// Kinds of the faults in their order.
+fn faults(record: &Record) -> Value {
+    let Some(faults) = &record.conditions.faults else { return Value::Null };
+    codes(faults.faults.iter().map(|fault| fault.kind.as_str()))
+}
+
+fn csv_field(value: &Value) -> String {
+    match value {
+        Value::Null => String::new(),
+        Value::String(text) => crate::csv::text(text),
+        other => other.to_string(),
+    }
+}
+
+fn cell(value: &Value) -> String {
+    match value {
+        Value::Null => crate::numbers::MISSING.to_owned(),
+        Value::String(text) => crate::markdown::escaped(text),
+        other => other.to_string(),
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use pubmark_record::record::Qos;
+    use pubmark_record::sample;
+
+    use super::*;
+
+    fn runs() -> Vec<Record> {
+        let mut second = sample::record();
+        second.run.name = "a \"quoted\", name".to_owned();
+        second.workload.qos = vec![Qos::BestEffort, Qos::ExactlyOnce];
+        second.latency.total = None;
+        vec![sample::record(), second]
+    }
+
+    #[test]
+    fn every_row_has_every_column_and_names_are_different() {
+        for line in table(&[sample::record()], Format::Csv).lines() {
+            assert_eq!(line.split(',').count(), COLUMNS.len() + FIGURES.len(), "{line}");
+        }
+        let head = table(&[], Format::Csv);
+        let names: BTreeSet<&str> = head.trim().split(',').collect();
+        assert_eq!(names.len(), COLUMNS.len() + FIGURES.len(), "{head}");
+        for name in ["delivered_share", "latency_p999_us", "system_cpu_s_per_million", "system_memory_bytes"] {
+            assert!(names.contains(name), "{name}: {names:?}");
+        }
+        assert!(
+            names.iter().all(|name| name.bytes().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'_'))
+        );
+    }
+
+    #[test]
+    fn what_was_not_measured_is_empty_in_csv_null_in_json_and_a_dash_in_markdown() {
+        let runs = runs();
+        let json: Vec<Value> =
+            table(&runs, Format::Ndjson).lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+        assert_eq!(json[0]["latency_p50_us"].as_f64(), runs[0].latency.total.as_ref().unwrap().upper.p50);
+        assert_eq!((&json[0]["qos"], &json[1]["qos"]), (&1.into(), &"0+2".into()));
+        assert_eq!((&json[1]["latency_p50_us"], &json[1]["round_trip_p50_us"]), (&Value::Null, &Value::Null));
+        assert_eq!(json[1]["run"], "a \"quoted\", name");
+        let csv = table(&runs, Format::Csv);
+        let second = csv.lines().nth(2).unwrap();
+        assert!(second.starts_with("\"a \"\"quoted\"\", name\",2026-") && second.contains(",,"), "{second}");
+        assert!(table(&runs, Format::Markdown).lines().nth(3).unwrap().contains("| — |"));
+    }
+}
