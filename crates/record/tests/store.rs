@@ -61,7 +61,7 @@ fn a_missing_record_is_named() {
 fn a_file_that_is_no_record_is_named_with_line_and_column() {
     let root = tempfile::tempdir().unwrap();
     let file = root.path().join("record.json");
-    for text in ["not json", "{}", "{\"schema_version\": 1}"] {
+    for text in ["not json", "{}", "{\"schema_version\": 2}"] {
         fs::write(&file, text).unwrap();
         let error = load(&file).unwrap_err();
         assert!(matches!(error, StoreError::NotARecord { .. }), "{text}: {error}");
@@ -76,7 +76,7 @@ fn another_schema_version_is_refused_with_both_versions() {
     let file = root.path().join("record.json");
     fs::write(&file, "{\"schema_version\": 7, \"new\": true}").unwrap();
     let message = load(&file).unwrap_err().to_string();
-    assert!(message.contains("version 7") && message.contains("version 1"), "{message}");
+    assert!(message.contains("version 7") && message.contains("versions 1 to 2"), "{message}");
 }
 
 #[test]

@@ -5,7 +5,7 @@
 
 use pubmark_record::figures::{FIGURES, Figure, Unit};
 use pubmark_record::record::{Delivery, Record};
-use serde_json::{Map, Value};
+use serde_json::Value;
 
 use crate::words::verdict_word;
 
@@ -50,7 +50,7 @@ pub const COLUMNS: [Column; 41] = [
     column("subscribe_protocol", |record| record.protocol.subscribe.clone().into()),
     column("sent_means", |record| record.protocol.sent_means.as_str().into()),
     column("tls", |record| record.settings.tls.into()),
-    column("qos", |record| qos(record)),
+    column("qos", qos),
     column("workload", |record| record.workload.name.clone().into()),
     column("variant", |record| record.workload.variant.as_str().into()),
     column("scale", |record| record.workload.scale.into()),
@@ -60,8 +60,8 @@ pub const COLUMNS: [Column; 41] = [
     column("nodes", |record| record.tables.nodes.len().max(1).into()),
     column("devices", |record| record.workload.devices.into()),
     column("subscribers", |record| record.workload.subscribers.into()),
-    column("links", |record| links(record)),
-    column("faults", |record| faults(record)),
+    column("links", links),
+    column("faults", faults),
     column("warmup_s", |record| record.settings.warmup_s.into()),
     column("duration_s", |record| record.settings.duration_s.into()),
     column("offered_per_s", |record| record.throughput.offered_per_s.into()),
@@ -83,8 +83,12 @@ pub fn table(records: &[Record], format: Format) -> String {
     let rows = records.iter().map(row);
     match format {
         Format::Csv => lines(names.join(","), rows.map(|row| row.iter().map(csv_field).collect::<Vec<_>>().join(","))),
+        // Keys in the order of the columns: a map of serde_json would sort them.
         Format::Ndjson => rows
-            .map(|row| format!("{}\n", Value::Object(names.iter().cloned().zip(row).collect::<Map<_, _>>())))
+            .map(|row| {
+                let fields = names.iter().zip(row).map(|(name, value)| format!("\"{name}\":{value}"));
+                format!("{{{}}}\n", fields.collect::<Vec<_>>().join(","))
+            })
             .collect(),
         Format::Markdown => {
             let head = format!("| {} |\n|{}", names.join(" | "), "---|".repeat(names.len()));
@@ -100,7 +104,15 @@ fn lines(head: String, rows: impl Iterator<Item = String>) -> String {
 
 fn row(record: &Record) -> Vec<Value> {
     let own = COLUMNS.iter().map(|column| (column.get)(record));
-    own.chain(FIGURES.iter().map(|figure| (figure.get)(record).into())).collect()
+    own.chain(FIGURES.iter().map(|figure| figure_value(figure, record))).collect()
+}
+
+/// A figure's value; counts are whole numbers.
+fn figure_value(figure: &Figure, record: &Record) -> Value {
+    match ((figure.get)(record), figure.unit) {
+        (Some(count), Unit::Count) => (count as u64).into(),
+        (value, _) => value.into(),
+    }
 }
 
 /// The name of a figure's column: `latency p99.9` becomes `latency_p999_us`.

@@ -7,6 +7,7 @@
 
 #![allow(clippy::unwrap_used, reason = "a failed unwrap is a failed test")]
 
+mod analysis;
 mod annotation;
 mod inline;
 mod links;

@@ -51,6 +51,11 @@ impl Place {
         Place { folder }
     }
 
+    /// Its folder.
+    pub fn path(&self) -> &Path {
+        self.folder.path()
+    }
+
     /// Executes a line by the shell; stops it, and what it started, when its time is over.
     pub fn execute(&self, line: &str) -> Outcome {
         // Names that are nobody's (RFC 2606) lead to this machine.

@@ -56,7 +56,7 @@ fn rows(record: &Record) -> Vec<(&'static str, String)> {
             ),
         ),
         ("endpoint", record.system.endpoint.clone()),
-        ("protocol", format!("{}; sent means {}", record.protocol.to_string(), record.protocol.sent_means)),
+        ("protocol", format!("{}; sent means {}", record.protocol, record.protocol.sent_means)),
         ("delivery levels", workload.levels().join(", ")),
         (
             "phases",

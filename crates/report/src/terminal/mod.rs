@@ -52,7 +52,7 @@ pub fn summary(record: &Record, options: &TerminalOptions) -> String {
     ];
     let mut page = Page::default();
     for (reasons, shown_warnings, facts, parts) in limits {
-        page = draw(record, &warnings, options, Room { reasons, warnings: shown_warnings, facts, parts });
+        page = draw(record, warnings, options, Room { reasons, warnings: shown_warnings, facts, parts });
         if page.lines() <= LINES {
             break;
         }

@@ -1,0 +1,57 @@
+//! The queries of `docs/how-to/analyse-records.md`, executed by DuckDB and pandas in a virtual environment.
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+
+use crate::pages::{Block, Page};
+use crate::place::Place;
+
+/// What the page tells to install, in versions that are known to work.
+const PACKAGES: [&str; 2] = ["duckdb==2.0.1", "pandas==3.1.1"];
+
+/// Its Python; the error is why there is none.
+fn python() -> Result<PathBuf, String> {
+    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("analysis");
+    let python = folder.join("bin/python");
+    let has_packages = || {
+        Command::new(&python).args(["-c", "import duckdb, pandas"]).output().is_ok_and(|output| output.status.success())
+    };
+    if !has_packages() {
+        done(Command::new("python3").args(["-m", "venv"]).arg(&folder))?;
+        done(Command::new(&python).args(["-m", "pip", "install", "--quiet", "--timeout", "30"]).args(PACKAGES))?;
+    }
+    Ok(python)
+}
+
+fn done(command: &mut Command) -> Result<Output, String> {
+    let output = command.output().map_err(|error| error.to_string())?;
+    let said = String::from_utf8_lossy(&output.stderr);
+    if output.status.success() { Ok(output) } else { Err(said.lines().last().unwrap_or("it failed").to_owned()) }
+}
+
+#[test]
+fn the_queries_on_records_find_their_runs() {
+    let python = match python() {
+        Ok(python) => python,
+        Err(why) => return pubmark_testing::skip(format_args!("no DuckDB and pandas: {why}")),
+    };
+    let pages = Page::all();
+    let page = pages.iter().find(|page| page.name.ends_with("analyse-records.md")).unwrap();
+    // The first block makes the table that the scripts read.
+    let first: &Block = &page.blocks[0];
+    let place = Place::for_block(page, first);
+    let made = place.execute(&first.commands[0].text);
+    assert_eq!(made.code, Some(0), "{}", made.said);
+    let run = |script: &str| {
+        let output = done(Command::new(&python).arg(script).current_dir(place.path()));
+        String::from_utf8(output.unwrap_or_else(|why| panic!("{script}: {why}")).stdout).unwrap()
+    };
+    let sql = run("with_duckdb.py");
+    for found in ["worst_delivered_share", "builtin", "reason", "smart-home/"] {
+        assert!(sql.contains(found), "no {found} in\n{sql}");
+    }
+    let frames = run("with_pandas.py");
+    for found in ["system_memory_bytes", "builtin", "schedule_hash", "latency.upper.max_us"] {
+        assert!(frames.contains(found), "no {found} in\n{frames}");
+    }
+}
