@@ -8,6 +8,7 @@ use std::time::SystemTime;
 
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 
 use crate::capacity::{CAPACITY_FILE, CAPACITY_SCHEMA_VERSION, CapacityRecord};
 use crate::experiment::{EXPERIMENT_FILE, EXPERIMENT_SCHEMA_VERSION, ExperimentRecord};
@@ -243,7 +244,7 @@ pub fn load_as<Kind: Stored>(path: &Path) -> Result<Kind, StoreError> {
         return Err(StoreError::OtherVersion { path: file, found, newest: Kind::VERSION });
     }
     let record = serde_json::from_str(&text).map_err(&not_a_record)?;
-    let record = schema1::converted(Kind::FROM_SCHEMA_1, record);
+    let record = schema1::converted(Kind::FROM_SCHEMA_1, Value::Object(record));
     serde_json::from_value(record).map(Kind::completed).map_err(not_a_record)
 }
 

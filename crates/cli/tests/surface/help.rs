@@ -14,6 +14,7 @@ const VERBS: &[&str] = &[
     "cluster",
     "deploy",
     "report",
+    "table",
     "list",
     "install",
     "explain",

@@ -43,6 +43,8 @@ const WRONG: &[(&str, &[&str])] = &[
     ("nodes-without-dry-run", &["run", "smart-home", "--nodes", "5"]),
     ("no-such-code", &["explain", "V99"]),
     ("no-such-run", &["report", "runs/yesterday"]),
+    ("no-such-run-for-a-table", &["table", "runs/yesterday"]),
+    ("no-such-format-of-a-table", &["table", "runs/yesterday", "--format", "xlsx"]),
     ("one-run-to-compare", &["compare", "runs/a"]),
     ("no-such-experiment", &["experiment", "broker"]),
     ("no-such-axis", &["experiment", "edge-testbed", "--only", "sistem=mosquitto"]),
