@@ -25,7 +25,7 @@ const WRONG: &[(&str, &[&str])] = &[
     ("no-such-objective", &["capacity", "pairs", "--slo", "p98<50ms"]),
     ("objective-without-unit", &["capacity", "pairs", "--slo", "p99<50"]),
     ("level-not-offered", &["run", "hello", "--system", "rabbitmq", "--qos", "2"]),
-    ("protocol-not-spoken", &["run", "hello", "--system", "redis"]),
+    ("protocol-not-spoken", &["run", "hello", "--system", "redis", "--protocol", "redis"]),
     ("endpoint-without-scheme", &["run", "smart-home", "--endpoint", "localhost:1883"]),
     ("endpoint-of-another-protocol", &["run", "smart-home", "--endpoint", "stomp://localhost"]),
     ("endpoint-with-a-wrong-port", &["run", "smart-home", "--endpoint", "mqtt://localhost:99999"]),
