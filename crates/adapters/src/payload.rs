@@ -149,18 +149,7 @@ mod tests {
 
     #[test]
     fn the_parts_of_a_payload_are_the_payload() {
-        let config = ShardConfig {
-            endpoints: [].into(),
-            sources: [].into(),
-            networks: [].into(),
-            run: 1,
-            body_pool: (0..=250).collect(),
-            maximum_packet_bytes: 0,
-            receive_stamps: false,
-            keep_alive_s: 0,
-            resumes_tls: false,
-            congestion_control: None,
-        };
+        let config = ShardConfig { run: 1, body_pool: (0..=250).collect(), ..ShardConfig::default() };
         let reacts = [None, Some(4)];
         let bodies = [None, Some(Body::Document((0..=99).collect()))];
         for (body, root_ns) in bodies.into_iter().flat_map(|body| reacts.map(|root_ns| (body.clone(), root_ns))) {
@@ -181,18 +170,7 @@ mod tests {
     #[test]
     #[cfg(feature = "coap")]
     fn the_parts_of_an_answer_are_the_answer() {
-        let config = ShardConfig {
-            endpoints: [].into(),
-            sources: [].into(),
-            networks: [].into(),
-            run: 1,
-            body_pool: (0..=250).collect(),
-            maximum_packet_bytes: 0,
-            receive_stamps: false,
-            keep_alive_s: 0,
-            resumes_tls: false,
-            congestion_control: None,
-        };
+        let config = ShardConfig { run: 1, body_pool: (0..=250).collect(), ..ShardConfig::default() };
         let answer = Answer {
             to: pubmark_protocol::requests::ReplyTo { address: "", mark: &[] },
             qos: pubmark_model::qos::Qos::BestEffort,

@@ -13,6 +13,7 @@ use pubmark_model::fleet::Fleet;
 use pubmark_model::load::{self, LoadOptions};
 use pubmark_model::qos::Qos;
 use pubmark_model::schedule::Timeline;
+use pubmark_protocol::clients::ConnectionSettings;
 use pubmark_protocol::endpoint::Endpoint;
 use pubmark_protocols::Protocol;
 use serde::{Deserialize, Serialize};
@@ -166,11 +167,7 @@ fn plan(order: &Order) -> Result<RunPlan, String> {
         handicap: None,
         faults: [].into(),
         realtime: order.realtime,
-        receive_stamps: true,
-        maximum_packet_bytes: 16 << 20,
-        keep_alive_s: 60,
-        resumes_tls: true,
-        congestion_control: None,
+        connections: ConnectionSettings { maximum_packet_bytes: 16 << 20, ..ConnectionSettings::default() },
     })
 }
 

@@ -6,7 +6,8 @@ use pubmark_model::qos::Qos;
 use pubmark_model::workload::Credentials;
 use pubmark_protocol::any::{AnyClients, Open};
 use pubmark_protocol::clients::{
-    Clients, Goodbye, Outgoing, Publication, SessionConfig, SessionId, SessionOptions, ShardConfig, Subscription, Taken,
+    Clients, ConnectionSettings, Goodbye, Outgoing, Publication, SessionConfig, SessionId, SessionOptions, ShardConfig,
+    Subscription, Taken,
 };
 use pubmark_protocol::clock;
 use pubmark_protocol::endpoint::Endpoint;
@@ -110,11 +111,11 @@ fn config_of_two(endpoints: [Endpoint; 2], keep_alive_s: u16) -> ShardConfig {
         networks: [].into(),
         run: RUN,
         body_pool: (0..POOL_BYTES).map(|byte| byte as u8).collect(),
-        maximum_packet_bytes: 8 << 20,
-        receive_stamps: true,
-        keep_alive_s,
-        resumes_tls: true,
-        congestion_control: None,
+        connections: ConnectionSettings {
+            maximum_packet_bytes: 8 << 20,
+            keep_alive_s,
+            ..ConnectionSettings::default()
+        },
     }
 }
 

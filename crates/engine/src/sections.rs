@@ -167,7 +167,7 @@ fn tls(plan: &RunPlan, outcome: &Outcome) -> Option<TlsFigures> {
     let mut agreed = secured.clone();
     agreed.sort_by_key(|agreed| std::cmp::Reverse(agreed.count));
     Some(TlsFigures {
-        resumption: plan.resumes_tls,
+        resumption: plan.connections.resumes_tls,
         full: count(false),
         resumed: count(true),
         full_handshake: summary(&times.full_handshake),

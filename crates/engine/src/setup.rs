@@ -195,11 +195,7 @@ fn shard_config(plan: &RunPlan, places: &Places) -> ShardConfig {
         networks: Arc::clone(&plan.networks.all),
         run: plan.run_id,
         body_pool: words.collect(),
-        maximum_packet_bytes: plan.maximum_packet_bytes,
-        receive_stamps: plan.receive_stamps,
-        keep_alive_s: plan.keep_alive_s,
-        resumes_tls: plan.resumes_tls,
-        congestion_control: plan.congestion_control.clone(),
+        connections: plan.connections.clone(),
     }
 }
 

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use pubmark_model::qos::Qos;
 use pubmark_model::workload::Credentials;
+use serde::{Deserialize, Serialize};
 
 use crate::endpoint::Endpoint;
 use crate::events::{Sink, Token};
@@ -17,8 +18,35 @@ use crate::traffic::Traffic;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct SessionId(pub u32);
 
+/// How all connections of a run are made and kept; what a run is given of it goes to its worker processes as it is.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ConnectionSettings {
+    /// Largest packet a peer may send us, in bytes; a larger one ends its connection.
+    pub maximum_packet_bytes: usize,
+    /// Take the kernel's receive stamps.
+    pub receive_stamps: bool,
+    /// Seconds of silence after which the client pings; 0 for never.
+    pub keep_alive_s: u16,
+    /// Each client takes up its own last TLS session when it connects again, as far as the server lets it.
+    pub resumes_tls: bool,
+    /// The kernel's congestion control for our ends of TCP connections, by its name; the machine's own if `None`.
+    pub congestion_control: Option<Arc<str>>,
+}
+
+impl Default for ConnectionSettings {
+    fn default() -> ConnectionSettings {
+        ConnectionSettings {
+            maximum_packet_bytes: 1 << 20,
+            receive_stamps: true,
+            keep_alive_s: 60,
+            resumes_tls: true,
+            congestion_control: None,
+        }
+    }
+}
+
 /// What holds for all sessions of a shard.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct ShardConfig {
     /// Where sessions connect; [`SessionConfig::endpoint`] counts in this list.
     pub endpoints: Arc<[Endpoint]>,
@@ -30,16 +58,8 @@ pub struct ShardConfig {
     pub run: u32,
     /// Bytes that fill the payloads of publications without a body of their own, as a [`Body::Pool`].
     pub body_pool: Arc<[u8]>,
-    /// Largest packet a peer may send us, in bytes; a larger one ends its connection.
-    pub maximum_packet_bytes: usize,
-    /// Take the kernel's receive stamps.
-    pub receive_stamps: bool,
-    /// Seconds of silence after which the client pings; 0 for never.
-    pub keep_alive_s: u16,
-    /// Each client takes up its own last TLS session when it connects again, as far as the server lets it.
-    pub resumes_tls: bool,
-    /// The kernel's congestion control for our ends of TCP connections, by its name; the machine's own if `None`.
-    pub congestion_control: Option<Arc<str>>,
+    /// How its connections are made and kept.
+    pub connections: ConnectionSettings,
 }
 
 /// What fills a payload behind its header.

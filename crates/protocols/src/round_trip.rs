@@ -3,7 +3,8 @@
 use pubmark_model::qos::Qos;
 use pubmark_protocol::any::{AnyClients, Open};
 use pubmark_protocol::clients::{
-    Goodbye, Outgoing, Publication, SessionConfig, SessionId, SessionOptions, ShardConfig, Subscription, Taken,
+    ConnectionSettings, Goodbye, Outgoing, Publication, SessionConfig, SessionId, SessionOptions, ShardConfig,
+    Subscription, Taken,
 };
 use pubmark_protocol::endpoint::Endpoint;
 use pubmark_protocol::events::{Cause, Event, Sink};
@@ -67,11 +68,13 @@ pub fn round_trip(open: Open, from: &Endpoint, to: &Endpoint) -> Result<(), Stri
         networks: [].into(),
         run: 0,
         body_pool: vec![0; header::FULL].into(),
-        maximum_packet_bytes: 1 << 16,
-        receive_stamps: false,
-        keep_alive_s: 10,
-        resumes_tls: false,
-        congestion_control: None,
+        connections: ConnectionSettings {
+            maximum_packet_bytes: 1 << 16,
+            receive_stamps: false,
+            keep_alive_s: 10,
+            resumes_tls: false,
+            congestion_control: None,
+        },
     };
     let mut clients = open(config).map_err(|error| error.to_string())?;
     // Of this attempt alone: a message of another start's attempt must not answer for this one.

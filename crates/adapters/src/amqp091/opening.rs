@@ -102,7 +102,7 @@ impl Opening {
         self.plain.restart();
         self.confirmed.restart();
         (self.selecting, self.asking, self.found) = (false, false, false);
-        shared.config.maximum_packet_bytes.clamp(LEAST_FRAME_BYTES, MOST_FRAME_BYTES)
+        shared.config.connections.maximum_packet_bytes.clamp(LEAST_FRAME_BYTES, MOST_FRAME_BYTES)
     }
 
     /// Is the channel open, or was it asked for?
@@ -197,7 +197,7 @@ impl Amqp091 {
         if theirs != 0 {
             self.most_frame_bytes = self.most_frame_bytes.min(theirs);
         }
-        let ours_s = shared.config.keep_alive_s;
+        let ours_s = shared.config.connections.keep_alive_s;
         self.opening.heartbeat_s = if tune.heartbeat_s == 0 { ours_s } else { ours_s.min(tune.heartbeat_s) };
         let agreed = Tune {
             channel_max: needed,

@@ -80,7 +80,7 @@ impl Amqp091 {
         self.incoming.reply_to.push_str(correlation.reply_to);
         self.incoming.correlation_id.clear();
         self.incoming.correlation_id.push_str(correlation.correlation_id);
-        let most = shared.config.maximum_packet_bytes;
+        let most = shared.config.connections.maximum_packet_bytes;
         match usize::try_from(body_bytes) {
             Ok(0) => self.deliver(link, shared, &[], times, sink),
             Ok(bytes) if bytes <= most => self.incoming.expected = Expected::Body(bytes),

@@ -100,7 +100,7 @@ impl Amqp10 {
             source: Some(source),
             target: Some(Terminus::at(Some(&link.config.client_id))),
             initial_delivery_count: None,
-            max_message_bytes: Some(shared.config.maximum_packet_bytes as u64),
+            max_message_bytes: Some(shared.config.connections.maximum_packet_bytes as u64),
         };
         link.outbox.append(&mut shared.pool, |out| attach.encode(CHANNEL, out));
     }
@@ -113,7 +113,7 @@ impl Amqp10 {
             return;
         };
         self.stage = Stage::Running;
-        let keep_alive_ms = u64::from(shared.config.keep_alive_s) * 1_000;
+        let keep_alive_ms = u64::from(shared.config.connections.keep_alive_s) * 1_000;
         let allowed_ms = [keep_alive_ms, u64::from(self.server_idle_ms)].into_iter().filter(|ms| *ms > 0).min();
         link.opened_with_heartbeats(shared, allowed_ms.unwrap_or(0), IDLE_TIMES * keep_alive_ms);
         let least = senders.iter().map(|sender| sender.most_bytes).min().filter(|bytes| *bytes < u32::MAX);

@@ -128,7 +128,7 @@ impl Amqp10 {
     }
 
     fn say_open(&mut self, link: &mut Link, shared: &mut Shared) {
-        let keep_alive_ms = u32::from(shared.config.keep_alive_s) * 1_000;
+        let keep_alive_ms = u32::from(shared.config.connections.keep_alive_s) * 1_000;
         let hostname = match &self.virtual_host {
             Some(name) => virtual_host(name),
             None => hostname(link, shared),
@@ -136,7 +136,7 @@ impl Amqp10 {
         let open = Open {
             container_id: &link.config.client_id,
             hostname: Some(&hostname),
-            max_frame_bytes: frame_limit(shared.config.maximum_packet_bytes) as u32,
+            max_frame_bytes: frame_limit(shared.config.connections.maximum_packet_bytes) as u32,
             channel_max: CHANNEL,
             idle_time_out_ms: (keep_alive_ms > 0).then_some(keep_alive_ms),
             anonymous_relay: false,

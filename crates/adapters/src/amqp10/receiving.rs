@@ -34,7 +34,7 @@ impl Amqp10 {
         if transfer.aborted {
             self.give_up(index);
         } else if transfer.more {
-            self.keep(index, transfer, shared.config.maximum_packet_bytes)?;
+            self.keep(index, transfer, shared.config.connections.maximum_packet_bytes)?;
         } else {
             self.deliver(link, shared, index, transfer, times, sink)?;
         }
@@ -107,7 +107,7 @@ impl Amqp10 {
     ) -> Result<(), Cause> {
         let in_parts = self.incoming.receivers[index].begun.as_ref().is_some_and(|begun| !begun.bytes.is_empty());
         if in_parts {
-            self.keep(index, transfer, shared.config.maximum_packet_bytes)?;
+            self.keep(index, transfer, shared.config.connections.maximum_packet_bytes)?;
         }
         let Some(begun) = self.give_up(index) else { return Ok(()) };
         let message = if in_parts { &begun.bytes[..] } else { transfer.payload };

@@ -6,16 +6,17 @@ use pubmark_protocol::clients::{Goodbye, Outgoing as Message, SessionConfig, Ses
 use pubmark_protocol::events::{Cause, Event, Said, Sink};
 use pubmark_protocol::requests::Answer;
 use pubmark_wire::amqp10::{
-    Condition, Found, Frame, FrameKind, LEAST_MOST_BYTES, Naming, Packet, Performative, encode_close, encode_empty,
-    next, words,
+    Condition, Frame, FrameKind, LEAST_MOST_BYTES, Naming, Packet, Performative, encode_close, encode_empty, next,
+    words,
 };
+use pubmark_wire::front::Front;
 
 use super::answering::Answering;
 use super::causes::{broken, ended, refused};
 use super::incoming::Incoming;
 use super::opening::Stage;
 use super::outgoing::Outgoing;
-use crate::connection::{Dialect, Link, Measured, Phase, Progress, Refusal, Shared, Times};
+use crate::connection::{Dialect, Link, Phase, Progress, Refusal, Shared, Times};
 use crate::virtual_host::VIRTUAL_HOST;
 
 /// Largest frame that we take, bytes: what RabbitMQ and Artemis take themselves. Larger messages come in parts.
@@ -122,11 +123,8 @@ impl Dialect for Amqp10 {
         self.start(link, shared)
     }
 
-    fn measure(bytes: &[u8], most_bytes: usize) -> Result<Measured<Packet<'_>>, Cause> {
-        match next(bytes, frame_limit(most_bytes)).map_err(broken)? {
-            Found::Whole { packet, bytes } => Ok(Measured::Whole { packet, bytes }),
-            Found::Partial(bytes) => Ok(Measured::Partial(Some(bytes))),
-        }
+    fn measure(bytes: &[u8], most_bytes: usize) -> Result<Front<Packet<'_>>, Cause> {
+        next(bytes, frame_limit(most_bytes)).map_err(broken)
     }
 
     fn handle(

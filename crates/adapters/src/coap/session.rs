@@ -224,7 +224,7 @@ impl Session {
             return Ok(());
         }
         let opening = self.link.phase == Phase::Opening;
-        let keep_alive_ns = u64::from(shared.config.keep_alive_s) * 1_000_000_000;
+        let keep_alive_ns = u64::from(shared.config.connections.keep_alive_s) * 1_000_000_000;
         let Some(ping) = &mut self.ping else {
             let silent = keep_alive_ns > 0 && now_ns >= self.link.heard_at_ns.saturating_add(keep_alive_ns);
             return if silent { self.start_ping(shared, now_ns) } else { Ok(()) };
@@ -252,7 +252,7 @@ impl Session {
         if self.serving.is_some() {
             return None;
         }
-        let keep_alive_ns = u64::from(shared.config.keep_alive_s) * 1_000_000_000;
+        let keep_alive_ns = u64::from(shared.config.connections.keep_alive_s) * 1_000_000_000;
         match &self.ping {
             Some(ping) if self.link.phase == Phase::Opening => Some(ping.exchange.due_ns()),
             Some(ping) => {

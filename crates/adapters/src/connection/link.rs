@@ -396,7 +396,7 @@ impl Link {
 
 fn encrypt(stream: &mut Stream, device: &mut DeviceTls, shared: &Shared, place: usize) -> Result<(), Cause> {
     let Some(setup) = &shared.tls[place] else { return Ok(()) };
-    let device = shared.config.resumes_tls.then_some(device);
+    let device = shared.config.connections.resumes_tls.then_some(device);
     stream.encrypt(setup.connection(device).map_err(|error| Cause::Tls(error.to_string()))?);
     Ok(())
 }

@@ -53,7 +53,7 @@ impl JetStream {
     /// The server has told all that it had to: the session is open.
     pub(super) fn open(&mut self, link: &mut Link, shared: &mut Shared, sink: &mut impl Sink) {
         self.step = Step::Ready;
-        let keep_alive_s = shared.config.keep_alive_s;
+        let keep_alive_s = shared.config.connections.keep_alive_s;
         link.opened(shared, keep_alive_s);
         let session_present = self.is_kept;
         sink.event(link.id, Event::Connected(Connected { session_present, ..self.opening.connected() }));

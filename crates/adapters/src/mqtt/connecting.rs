@@ -45,7 +45,7 @@ impl<V: ProtocolVersion> Mqtt<V> {
         let connect = Connect {
             version: V::VERSION,
             clean_start: !config.persistent,
-            keep_alive_s: shared.config.keep_alive_s,
+            keep_alive_s: shared.config.connections.keep_alive_s,
             client_id: &config.client_id,
             will,
             user: credentials.map(|credentials| credentials.user.as_str()),
@@ -81,7 +81,7 @@ impl<V: ProtocolVersion> Mqtt<V> {
             return Err(Cause::Protocol("CONNACK has a session after a clean start".to_owned()));
         }
         self.take_limits(link, &connack);
-        link.opened(shared, connack.properties.server_keep_alive_s().unwrap_or(shared.config.keep_alive_s));
+        link.opened(shared, connack.properties.server_keep_alive_s().unwrap_or(shared.config.connections.keep_alive_s));
         let properties = &connack.properties;
         let wanted = link.config.publications.iter().map(|publication| publication.qos).max();
         sink.event(

@@ -315,18 +315,7 @@ mod tests {
 
     #[test]
     fn the_length_of_a_packet_is_known_before_it_is_encoded() {
-        let config = ShardConfig {
-            endpoints: [].into(),
-            sources: [].into(),
-            networks: [].into(),
-            run: 1,
-            body_pool: [7; 100].into(),
-            maximum_packet_bytes: 0,
-            receive_stamps: false,
-            keep_alive_s: 0,
-            resumes_tls: false,
-            congestion_control: None,
-        };
+        let config = ShardConfig { run: 1, body_pool: [7; 100].into(), ..ShardConfig::default() };
         for version in [Version::V311, Version::V5] {
             for (qos, packet_id) in
                 [(Qos::BestEffort, None), (Qos::AtLeastOnce, Some(1)), (Qos::ExactlyOnce, Some(65_535))]

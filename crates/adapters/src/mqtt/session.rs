@@ -1,5 +1,6 @@
 //! What MQTT adds to a connection: a session's memory, and which packet does what.
 
+use pubmark_wire::front::Front;
 use std::marker::PhantomData;
 
 use pubmark_model::qos::Qos;
@@ -16,7 +17,7 @@ use super::aliases::Aliases;
 use super::received_ids::ReceivedIds;
 use super::receiving::said_goodbye;
 use super::version::ProtocolVersion;
-use crate::connection::{Dialect, InFlight, Link, Measured, Phase, Progress, Refusal, Shared, Times};
+use crate::connection::{Dialect, InFlight, Link, Phase, Progress, Refusal, Shared, Times};
 
 /// A session's memory.
 pub struct Mqtt<V> {
@@ -53,10 +54,10 @@ impl<V: ProtocolVersion> Dialect for Mqtt<V> {
         self.say_connect(link, shared)
     }
 
-    fn measure(bytes: &[u8], most_bytes: usize) -> Result<Measured<Frame<'_>>, Cause> {
+    fn measure(bytes: &[u8], most_bytes: usize) -> Result<Front<Frame<'_>>, Cause> {
         Ok(match frame(bytes, most_bytes).map_err(broken)? {
-            Some(found) => Measured::Whole { packet: found, bytes: found.total_bytes },
-            None => Measured::Partial(announced_bytes(bytes)),
+            Some(found) => Front::Whole { packet: found, bytes: found.total_bytes },
+            None => Front::Partial(announced_bytes(bytes)),
         })
     }
 

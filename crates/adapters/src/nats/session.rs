@@ -3,6 +3,7 @@
 //! Nothing that a client says is answered line by line. A PING behind it is: its PONG says that the server has taken
 //! everything before, and errors come ahead of it.
 
+use pubmark_wire::front::Front;
 use std::collections::BTreeMap;
 
 use pubmark_model::qos::Qos;
@@ -14,7 +15,7 @@ use pubmark_wire::nats::{END, Message, Operation, PING, PONG, encode_publish, en
 
 use super::inbox::{Inbox, is_unserved};
 use super::opening::{self, LARGEST_PAYLOAD_BYTES, Opening};
-use crate::connection::{Dialect, Link, Measured, Phase, Refusal, Sending, Shared, Times, up_to_line_end};
+use crate::connection::{Dialect, Link, Phase, Refusal, Sending, Shared, Times, up_to_line_end};
 use crate::payload;
 
 /// Which PONG is awaited.
@@ -108,7 +109,7 @@ impl Dialect for Nats {
         self.opening.begin()
     }
 
-    fn measure(bytes: &[u8], most_bytes: usize) -> Result<Measured<Operation<'_>>, Cause> {
+    fn measure(bytes: &[u8], most_bytes: usize) -> Result<Front<Operation<'_>>, Cause> {
         opening::measure(bytes, most_bytes)
     }
 
@@ -208,7 +209,7 @@ impl Nats {
         self.pongs = self.pongs.wrapping_add(1);
         match std::mem::replace(&mut self.awaited, Awaited::Nothing) {
             Awaited::LogIn => {
-                let keep_alive_s = shared.config.keep_alive_s;
+                let keep_alive_s = shared.config.connections.keep_alive_s;
                 link.opened(shared, keep_alive_s);
                 sink.event(link.id, Event::Connected(self.opening.connected()));
                 if !self.subscriptions.is_empty() {

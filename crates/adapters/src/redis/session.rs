@@ -9,11 +9,12 @@ use pubmark_protocol::capabilities::{Capabilities, Features, Level, SentMeans};
 use pubmark_protocol::clients::{Goodbye, Outgoing, SessionConfig, Subscription};
 use pubmark_protocol::events::{Cause, Connected, Event, Said, Sink};
 use pubmark_protocol::requests::Answer;
+use pubmark_wire::front::Front;
 use pubmark_wire::resp::{END, Parts, Reply, append_bulk_front, encode_command, encode_command_front, hears, pattern};
 
 use super::lists::Lists;
 use super::opening::{self, LARGEST_PAYLOAD_BYTES};
-use crate::connection::{Dialect, Link, Measured, Phase, Refusal, Sending, Shared, Times, up_to_line_end};
+use crate::connection::{Dialect, Link, Phase, Refusal, Sending, Shared, Times, up_to_line_end};
 
 /// A session's memory.
 pub struct Redis {
@@ -118,7 +119,7 @@ impl Dialect for Redis {
         Ok(())
     }
 
-    fn measure(bytes: &[u8], most_bytes: usize) -> Result<Measured<Reply<'_>>, Cause> {
+    fn measure(bytes: &[u8], most_bytes: usize) -> Result<Front<Reply<'_>>, Cause> {
         opening::measure(bytes, most_bytes)
     }
 
@@ -203,7 +204,7 @@ impl Redis {
     }
 
     fn on_hello(&mut self, link: &mut Link, shared: &mut Shared, sink: &mut impl Sink) {
-        let keep_alive_s = shared.config.keep_alive_s;
+        let keep_alive_s = shared.config.connections.keep_alive_s;
         link.opened(shared, keep_alive_s);
         sink.event(link.id, Event::Connected(Connected::default()));
         if let Some(lists) = &mut self.lists {

@@ -97,7 +97,7 @@ impl RedisStreams {
     /// Every group is answered for: the session is open.
     fn open(&mut self, link: &mut Link, shared: &mut Shared, sink: &mut impl Sink) {
         let session_present = link.config.persistent && self.asked > 0 && self.found == self.asked;
-        let keep_alive_s = shared.config.keep_alive_s;
+        let keep_alive_s = shared.config.connections.keep_alive_s;
         link.opened(shared, keep_alive_s);
         sink.event(link.id, Event::Connected(Connected { session_present, ..Connected::default() }));
         if session_present {

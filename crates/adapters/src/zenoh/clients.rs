@@ -82,8 +82,8 @@ impl<V: Variant> ZenohClients<V> {
             place,
             settings: Settings {
                 source,
-                keep_alive_s: self.config.keep_alive_s,
-                maximum_message_bytes: self.config.maximum_packet_bytes,
+                keep_alive_s: self.config.connections.keep_alive_s,
+                maximum_message_bytes: self.config.connections.maximum_packet_bytes,
                 credentials: config.log_in(&self.config).cloned(),
             },
             congestion: V::CONGESTION,

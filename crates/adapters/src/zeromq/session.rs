@@ -9,15 +9,16 @@ use pubmark_protocol::capabilities::{Capabilities, Features, Level, SentMeans};
 use pubmark_protocol::clients::{Outgoing, SessionConfig};
 use pubmark_protocol::clock;
 use pubmark_protocol::events::{Cause, Connected, Event, Said, Sink};
+use pubmark_wire::front::Front;
 use pubmark_wire::zmtp::{
-    Command, DecodeError, Found, Item, SocketType, append_frame_front, encode_ping, encode_pong, encode_subscribe,
+    Command, DecodeError, Item, SocketType, append_frame_front, encode_ping, encode_pong, encode_subscribe,
     encode_subscription_message, next,
 };
 
 use super::chosen::{Arrival, Chosen};
 use super::opening::{self, Stage};
 use super::wanted::Wanted;
-use crate::connection::{Blocked, Dialect, Link, Measured, Phase, Refusal, Sending, Shared, Times};
+use crate::connection::{Blocked, Dialect, Link, Phase, Refusal, Sending, Shared, Times};
 
 /// Largest payload that we send, bytes; ZMTP has sizes of 63 bits, libzmq no limit of its own.
 const LARGEST_PAYLOAD_BYTES: u32 = 1 << 30;
@@ -103,11 +104,8 @@ impl Dialect for ZeroMq {
         opening::begin(link, shared, self.accepts)
     }
 
-    fn measure(bytes: &[u8], most_bytes: usize) -> Result<Measured<Item<'_>>, Cause> {
-        match next(bytes, most_bytes).map_err(broken)? {
-            Found::Whole { item, bytes } => Ok(Measured::Whole { packet: item, bytes }),
-            Found::Partial(bytes) => Ok(Measured::Partial(Some(bytes))),
-        }
+    fn measure(bytes: &[u8], most_bytes: usize) -> Result<Front<Item<'_>>, Cause> {
+        next(bytes, most_bytes).map_err(broken)
     }
 
     fn handle(
@@ -205,7 +203,7 @@ impl ZeroMq {
 
     fn open(&mut self, link: &mut Link, shared: &mut Shared, sink: &mut impl Sink) {
         // Peers of version 3.0 need not answer a PING.
-        let keep_alive_s = if self.answers_pings() { shared.config.keep_alive_s } else { 0 };
+        let keep_alive_s = if self.answers_pings() { shared.config.connections.keep_alive_s } else { 0 };
         link.opened(shared, keep_alive_s);
         sink.event(link.id, Event::Connected(Connected::default()));
     }

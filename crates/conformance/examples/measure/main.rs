@@ -13,7 +13,7 @@ use pubmark_adapters::mqtt::Mqtt5;
 use pubmark_conformance::certificates::Certificates;
 use pubmark_model::qos::Qos;
 use pubmark_protocol::clients::{
-    Clients, Outgoing, Publication, SessionConfig, SessionId, SessionOptions, ShardConfig, Taken,
+    Clients, ConnectionSettings, Outgoing, Publication, SessionConfig, SessionId, SessionOptions, ShardConfig, Taken,
 };
 use pubmark_protocol::clock;
 use pubmark_protocol::endpoint::{Endpoint, Tls};
@@ -122,11 +122,7 @@ fn connect_all(endpoint: &Endpoint, count: u32) -> (Mqtt5, Counts) {
         networks: [].into(),
         run: 1,
         body_pool: vec![b'x'; 64 * 1024].into(),
-        maximum_packet_bytes: 1 << 20,
-        receive_stamps: true,
-        keep_alive_s: 60,
-        resumes_tls: true,
-        congestion_control: None,
+        connections: ConnectionSettings::default(),
     };
     let mut clients = Mqtt5::open(config).unwrap();
     let mut counts = Counts::default();

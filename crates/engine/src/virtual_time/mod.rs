@@ -18,6 +18,7 @@ use std::time::Duration;
 use pubmark_model::fleet::Fleet;
 use pubmark_model::load::{self, LoadOptions};
 use pubmark_model::schedule::Timeline;
+use pubmark_protocol::clients::ConnectionSettings;
 use pubmark_protocol::endpoint::Endpoint;
 
 use crate::command::Command;
@@ -205,11 +206,7 @@ fn plan(workload: &str, duration: Duration) -> RunPlan {
         hopeless_after: Duration::from_secs(1),
         realtime: false,
         handicap: None,
-        receive_stamps: false,
-        maximum_packet_bytes: 1_000_000,
         faults: [].into(),
-        keep_alive_s: 0,
-        resumes_tls: false,
-        congestion_control: None,
+        connections: ConnectionSettings::default(),
     }
 }

@@ -11,6 +11,7 @@ use pubmark_engine::run::{Observer, Phase, Sides, run};
 use pubmark_model::fleet::Fleet;
 use pubmark_model::load::{self, LoadOptions};
 use pubmark_model::schedule::Timeline;
+use pubmark_protocol::clients::ConnectionSettings;
 use pubmark_protocol::endpoint::Endpoint;
 use pubmark_testing::assert_count_eq;
 
@@ -66,12 +67,8 @@ fn plan() -> RunPlan {
         hopeless_after: Duration::from_secs(1),
         realtime: false,
         handicap: None,
-        receive_stamps: false,
-        maximum_packet_bytes: 1_000,
         faults: [].into(),
-        keep_alive_s: 0,
-        resumes_tls: false,
-        congestion_control: None,
+        connections: ConnectionSettings::default(),
     }
 }
 

@@ -42,7 +42,7 @@ impl Asking {
         sink: &mut impl Sink,
     ) -> Result<(), Cause> {
         let Some(fetch) = self.fetches.get_mut(&request) else { return Ok(()) };
-        match fetch.take(message, shared.config.maximum_packet_bytes) {
+        match fetch.take(message, shared.config.connections.maximum_packet_bytes) {
             Next::Ignore => return Ok(()),
             Next::Go => return ask_next(link, shared, request, fetch),
             // What was fetched so far is no answer: the request has none.

@@ -105,7 +105,7 @@ impl Serving {
         delivery: Delivery<'_>,
         sink: &mut impl Sink,
     ) {
-        let (most_bytes, at_ns) = (shared.config.maximum_packet_bytes, delivery.at_ns);
+        let (most_bytes, at_ns) = (shared.config.connections.maximum_packet_bytes, delivery.at_ns);
         let announced = message.options.get(number::SIZE1).and_then(uint).unwrap_or(0);
         let mark = Mark::of(message);
         let taken = match Block::read(value) {
