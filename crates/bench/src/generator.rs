@@ -4,8 +4,8 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
+use pubmark_engine::endpoints::Endpoints;
 use pubmark_engine::outcome::Outcome;
-use pubmark_engine::places::Places;
 use pubmark_engine::plan::{Networks, RunPlan};
 use pubmark_engine::progress::Totals;
 use pubmark_engine::run::{self, Observer, Phase};
@@ -139,10 +139,10 @@ fn plan(order: &Order) -> Result<RunPlan, String> {
     if let Some(window) = order.in_flight_window {
         workload.devices.iter_mut().for_each(|group| group.in_flight_window = window);
     }
-    let place = |text: &str| -> Result<Places, String> {
+    let place = |text: &str| -> Result<Endpoints, String> {
         let address = text.parse().map_err(|error| format!("{text}: {error}"))?;
         let shown = text.to_owned();
-        Ok(Places::one(Endpoint { shown, address, tls: None, credentials: None, upgrade: None, settings: None }))
+        Ok(Endpoints::one(Endpoint { shown, address, tls: None, credentials: None, upgrade: None, settings: None }))
     };
     Ok(RunPlan {
         fleet: Arc::new(Fleet::new(&workload, 1)),

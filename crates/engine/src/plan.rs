@@ -13,8 +13,8 @@ use pubmark_protocol::network::Network;
 use pubmark_protocol::sampling::Sampling;
 use serde::{Deserialize, Serialize};
 
+use crate::endpoints::Endpoints;
 use crate::faults::planned::PlannedFault;
-use crate::places::Places;
 
 /// Breakdowns by type are kept for this many types; the rest share one row.
 pub const TYPE_LIMIT: usize = 256;
@@ -22,7 +22,7 @@ pub const TYPE_LIMIT: usize = 256;
 /// Everything that an engine needs to know.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct RunPlan {
-    /// Who sends and listens.
+    /// Who sends and receives.
     pub workload: Arc<Workload>,
     /// The same counted out; each process does that for itself.
     #[serde(skip)]
@@ -36,9 +36,9 @@ pub struct RunPlan {
     /// Longest wait for stragglers after the window.
     pub drain_limit: Duration,
     /// Where devices connect.
-    pub publish_at: Places,
+    pub publish_at: Endpoints,
     /// Where subscribers connect: the same brokers, over another protocol perhaps.
-    pub subscribe_at: Places,
+    pub subscribe_at: Endpoints,
     /// Networks that they connect from.
     pub networks: Networks,
     /// Nodes that the fleet is dealt out over, ≥ 1.
@@ -148,7 +148,7 @@ impl RunPlan {
         (2..=PAIRED_NODES).contains(&self.nodes)
     }
 
-    /// Sessions that listen: more than subscribers where each listens on several brokers.
+    /// Sessions that receive: more than subscribers where each connects to several brokers.
     pub fn listening_sessions(&self) -> usize {
         self.fleet.subscribers().len() * self.subscribe_at.sessions_per_subscriber()
     }

@@ -7,7 +7,7 @@ use pubmark_model::qos::Qos;
 use pubmark_protocol::capabilities::{Capabilities, Features, Level, SentMeans};
 use pubmark_protocol::clients::{Goodbye, Outgoing, SessionConfig, SessionId};
 use pubmark_protocol::events::{Cause, Event, Sink};
-use pubmark_protocol::requests::Answer;
+use pubmark_protocol::requests::OutgoingReply;
 use pubmark_wire::amqp091::{
     FRAME_EXTRA_BYTES, Frame, HEARTBEAT, Item, Kind, LONGEST_BYTES, Method, PROTOCOL_HEADER, Publish, encode_cancel,
     encode_close, encode_delete, hears, next, routing_key,
@@ -178,8 +178,8 @@ impl Dialect for Amqp091 {
         self.publish(link, shared, message)
     }
 
-    fn answer(&mut self, link: &mut Link, shared: &mut Shared, answer: &Answer<'_>) -> Result<(), Refusal> {
-        self.publish_answer(link, shared, answer)
+    fn reply(&mut self, link: &mut Link, shared: &mut Shared, reply: &OutgoingReply<'_>) -> Result<(), Refusal> {
+        self.publish_answer(link, shared, reply)
     }
 
     fn has_room(&self) -> bool {
@@ -218,7 +218,7 @@ impl Dialect for Amqp091 {
     fn forget(&mut self, session: SessionId, sink: &mut impl Sink) {
         for entry in self.confirms.in_flight.drain() {
             if entry.progress == Progress::Written {
-                sink.event(session, Event::Unanswered(entry.token()));
+                sink.event(session, Event::Unacknowledged(entry.token()));
             }
         }
         self.consumer.forget();

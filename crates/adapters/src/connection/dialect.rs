@@ -3,7 +3,7 @@
 use pubmark_protocol::capabilities::Capabilities;
 use pubmark_protocol::clients::{Goodbye, Outgoing, SessionConfig, SessionId};
 use pubmark_protocol::events::{Cause, Sink};
-use pubmark_protocol::requests::Answer;
+use pubmark_protocol::requests::OutgoingReply;
 use pubmark_wire::front::Front;
 
 use super::link::{Blocked, Link, Shared};
@@ -71,8 +71,8 @@ pub trait Dialect: Sized {
 
     /// Appends an answer to the outbox; the session is open and the outbox has room. Only asked of dialects whose capabilities
     /// say how they do requests.
-    fn answer(&mut self, link: &mut Link, shared: &mut Shared, answer: &Answer<'_>) -> Result<(), Refusal> {
-        let _ = (link, shared, answer);
+    fn reply(&mut self, link: &mut Link, shared: &mut Shared, reply: &OutgoingReply<'_>) -> Result<(), Refusal> {
+        let _ = (link, shared, reply);
         Err(Refusal::TooLarge(0))
     }
 

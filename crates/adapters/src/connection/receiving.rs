@@ -14,7 +14,7 @@ use pubmark_protocol::stream::{ReadBuffers, Stream};
 use super::dialect::Dialect;
 use super::link::{Phase, Shared};
 use super::session::Session;
-use super::working::Held;
+use super::working::HeldBytes;
 
 /// Reads of one session before the others have their turn.
 const READS_AT_A_TIME: usize = 16;
@@ -108,7 +108,7 @@ impl<D: Dialect> Session<D> {
             let times = Times { at_ns: received.at_ns, empty_at_ns, kernel_ns, ends_the_read: false };
             let left = self.consume(shared, received.bytes, times, sink)?;
             if left > 0 {
-                self.link.held = Held::end_of(received.bytes, left);
+                self.link.held = HeldBytes::end_of(received.bytes, left);
             }
         }
         if self.link.at_work {

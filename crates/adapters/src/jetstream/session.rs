@@ -241,7 +241,7 @@ impl Dialect for JetStream {
     fn forget(&mut self, session: SessionId, sink: &mut impl Sink) {
         for entry in self.in_flight.drain() {
             if entry.progress == Progress::Written {
-                sink.event(session, Event::Unanswered(entry.token()));
+                sink.event(session, Event::Unacknowledged(entry.token()));
             }
         }
         self.unconfirmed.clear();

@@ -7,7 +7,7 @@ use pubmark_model::qos::Qos;
 use pubmark_protocol::capabilities::Capabilities;
 use pubmark_protocol::clients::{Goodbye, Outgoing, SessionConfig, SessionId};
 use pubmark_protocol::events::{Cause, Event, Sink};
-use pubmark_protocol::requests::Answer;
+use pubmark_protocol::requests::OutgoingReply;
 use pubmark_wire::mqtt::{
     AckKind, DecodeError, Disconnect, Frame, Packet, PacketType, Properties, Property, decode, decode_ack,
     encode_disconnect, encode_pingreq, frame, reason,
@@ -91,8 +91,8 @@ impl<V: ProtocolVersion> Dialect for Mqtt<V> {
         self.publish(link, shared, message)
     }
 
-    fn answer(&mut self, link: &mut Link, shared: &mut Shared, answer: &Answer<'_>) -> Result<(), Refusal> {
-        self.publish_answer(link, shared, answer)
+    fn reply(&mut self, link: &mut Link, shared: &mut Shared, reply: &OutgoingReply<'_>) -> Result<(), Refusal> {
+        self.publish_answer(link, shared, reply)
     }
 
     fn has_room(&self) -> bool {
@@ -125,7 +125,7 @@ impl<V: ProtocolVersion> Dialect for Mqtt<V> {
     fn forget(&mut self, session: SessionId, sink: &mut impl Sink) {
         for entry in self.in_flight.drain() {
             if entry.progress == Progress::Written {
-                sink.event(session, Event::Unanswered(entry.token()));
+                sink.event(session, Event::Unacknowledged(entry.token()));
             }
         }
         self.received_ids.clear();

@@ -1,6 +1,6 @@
 //! From TCP to a log-in: INFO, TLS, CONNECT. What NATS and JetStream have in common.
 
-use pubmark_protocol::events::{Cause, Connected, Said};
+use pubmark_protocol::events::{Cause, Connected, Reason};
 use pubmark_wire::front::Front;
 use pubmark_wire::nats::{Connect, Info, Operation, PING, encode_connect, next, subjects};
 
@@ -49,7 +49,7 @@ impl Opening {
             return Err(Cause::Tls("the server offers none".to_owned()));
         }
         if info.tls_required && !encrypts {
-            return Err(Cause::Refused(Said::words("it takes connections with TLS only")));
+            return Err(Cause::Refused(Reason::words("it takes connections with TLS only")));
         }
         if encrypts {
             // What somebody slipped in behind INFO would be taken for the server's encrypted words.
@@ -111,11 +111,11 @@ pub fn measure(bytes: &[u8], most_bytes: usize) -> Result<Front<Operation<'_>>, 
 /// What an error of the server's means; as a rule it ends the connection itself.
 pub fn cause(phase: Phase, words: &str) -> Cause {
     let lower = words.to_ascii_lowercase();
-    let said = Said::words(words.to_owned());
+    let reason = Reason::words(words.to_owned());
     let logins = ["authorization violation", "authentication timeout", "user authentication"];
     match phase {
-        Phase::Open => Cause::Server { said, too_large: lower.starts_with("maximum payload") },
-        _ if logins.iter().any(|start| lower.starts_with(start)) => Cause::NotAuthorized(said),
-        _ => Cause::Refused(said),
+        Phase::Open => Cause::Server { reason, too_large: lower.starts_with("maximum payload") },
+        _ if logins.iter().any(|start| lower.starts_with(start)) => Cause::NotAuthorized(reason),
+        _ => Cause::Refused(reason),
     }
 }

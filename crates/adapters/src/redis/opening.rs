@@ -1,6 +1,6 @@
 //! From TCP to a log-in: HELLO. What publish/subscribe and streams have in common.
 
-use pubmark_protocol::events::{Cause, Said};
+use pubmark_protocol::events::{Cause, Reason};
 use pubmark_wire::front::Front;
 use pubmark_wire::resp::{Reply, encode_command, next};
 
@@ -42,9 +42,9 @@ pub fn measure(bytes: &[u8], most_bytes: usize) -> Result<Front<Reply<'_>>, Caus
 
 /// What an error in place of the welcome means.
 pub fn refusal(words: &str) -> Cause {
-    let said = Said::words(words.to_owned());
+    let reason = Reason::words(words.to_owned());
     match words.split(' ').next() {
-        Some("WRONGPASS" | "NOAUTH" | "NOPERM") => Cause::NotAuthorized(said),
-        _ => Cause::Refused(said),
+        Some("WRONGPASS" | "NOAUTH" | "NOPERM") => Cause::NotAuthorized(reason),
+        _ => Cause::Refused(reason),
     }
 }

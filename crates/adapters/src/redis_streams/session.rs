@@ -12,7 +12,7 @@ use pubmark_model::qos::Qos;
 use pubmark_model::topic::TopicFilter;
 use pubmark_protocol::capabilities::{Capabilities, Features, Level, SentMeans};
 use pubmark_protocol::clients::{Outgoing, SessionConfig, SessionId};
-use pubmark_protocol::events::{Cause, Event, Said, Sink};
+use pubmark_protocol::events::{Cause, Event, Reason, Sink};
 use pubmark_wire::resp::{END, Reply, append_bulk_front, encode_command, encode_command_front};
 
 use crate::connection::{Blocked, Dialect, InFlight, Link, Progress, Refusal, Sending, Shared, Times, up_to_line_end};
@@ -73,7 +73,7 @@ pub struct RedisStreams {
     pub(super) answered: usize,
     pub(super) found: usize,
     /// Streams on which no group was granted.
-    pub(super) refused: Vec<(usize, Said)>,
+    pub(super) refused: Vec<(usize, Reason)>,
 }
 
 impl Dialect for RedisStreams {
@@ -200,7 +200,7 @@ impl Dialect for RedisStreams {
     fn forget(&mut self, session: SessionId, sink: &mut impl Sink) {
         for entry in self.in_flight.drain() {
             if entry.progress == Progress::Written {
-                sink.event(session, Event::Unanswered(entry.token()));
+                sink.event(session, Event::Unacknowledged(entry.token()));
             }
         }
     }

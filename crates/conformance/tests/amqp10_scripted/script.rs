@@ -126,7 +126,7 @@ impl Script {
 
     /// Lets a session connect and goes on with it.
     pub fn meet(&mut self, config: SessionConfig, until: Until) -> SessionId {
-        let answers_on_one = config.options.answers_at.is_some() && self.open.anonymous_relay;
+        let answers_on_one = config.options.replies_at.is_some() && self.open.anonymous_relay;
         self.links = (config.publications.len() + usize::from(answers_on_one), config.subscriptions.len());
         let id = self.peer.clients.add_session(config);
         self.meet_again(id, until);

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::Duration;
 
-use pubmark_engine::places::Places;
+use pubmark_engine::endpoints::Endpoints;
 use pubmark_engine::plan::{Networks, RunPlan};
 use pubmark_engine::progress::Totals;
 use pubmark_engine::run::{Observer, Phase, Sides, run};
@@ -37,7 +37,7 @@ subscribers:
 fn plan() -> RunPlan {
     let workload = load::parse("late.yaml", WORKLOAD, &LoadOptions::default()).unwrap();
     let fleet = Fleet::new(&workload, 1);
-    let at = Places::one(Endpoint {
+    let at = Endpoints::one(Endpoint {
         shown: "in memory".to_owned(),
         address: ([127, 0, 0, 1], 1883).into(),
         tls: None,
