@@ -8,7 +8,7 @@ use pubmark_model::random::mix;
 use pubmark_protocol::clients::Will;
 use pubmark_protocol::clients::{Body, Outgoing, Publication, ShardConfig};
 use pubmark_protocol::header;
-use pubmark_protocol::requests::Answer;
+use pubmark_protocol::requests::OutgoingReply;
 
 /// Appends the whole payload of a message, header first if there is room for one.
 pub fn append(config: &ShardConfig, publication: &Publication, message: &Outgoing, out: &mut Vec<u8>) {
@@ -20,11 +20,11 @@ fn append_header(config: &ShardConfig, publisher: u32, message: &Outgoing, out: 
     let at = out.len();
     let Outgoing { sequence, due_ns, root_ns, payload_bytes, .. } = *message;
     let bytes = header::write(out, payload_bytes as usize, config.run, publisher, sequence, due_ns);
-    root_ns.map_or(bytes, |root_ns| header::extend_to_answer(out, at, root_ns))
+    root_ns.map_or(bytes, |root_ns| header::extend_to_reaction(out, at, root_ns))
 }
 
 /// Appends the payload of an answer: its header, and behind it bytes of the shard's pool.
-pub fn append_answer(config: &ShardConfig, answer: &Answer<'_>, out: &mut Vec<u8>) {
+pub fn append_answer(config: &ShardConfig, answer: &OutgoingReply<'_>, out: &mut Vec<u8>) {
     header::write_reply(out, config.run, answer.publisher, answer.sequence, answer.due_ns);
     let body_bytes = answer_bytes(answer) - header::FULL;
     append_pool_from(&config.body_pool, answer.publisher, answer.sequence, 0, body_bytes, out);
@@ -35,7 +35,7 @@ pub fn append_answer(config: &ShardConfig, answer: &Answer<'_>, out: &mut Vec<u8
 #[cfg(feature = "coap")]
 pub fn append_answer_part(
     config: &ShardConfig,
-    answer: &Answer<'_>,
+    answer: &OutgoingReply<'_>,
     write_start_ns: u64,
     part: Range<usize>,
     out: &mut Vec<u8>,
@@ -53,7 +53,7 @@ pub fn append_answer_part(
 }
 
 /// Bytes of an answer's payload.
-pub fn answer_bytes(answer: &Answer<'_>) -> usize {
+pub fn answer_bytes(answer: &OutgoingReply<'_>) -> usize {
     (answer.payload_bytes as usize).max(header::FULL)
 }
 
@@ -149,18 +149,7 @@ mod tests {
 
     #[test]
     fn the_parts_of_a_payload_are_the_payload() {
-        let config = ShardConfig {
-            endpoints: [].into(),
-            sources: [].into(),
-            networks: [].into(),
-            run: 1,
-            body_pool: (0..=250).collect(),
-            maximum_packet_bytes: 0,
-            receive_stamps: false,
-            keep_alive_s: 0,
-            resumes_tls: false,
-            congestion_control: None,
-        };
+        let config = ShardConfig { run: 1, body_pool: (0..=250).collect(), ..ShardConfig::default() };
         let reacts = [None, Some(4)];
         let bodies = [None, Some(Body::Document((0..=99).collect()))];
         for (body, root_ns) in bodies.into_iter().flat_map(|body| reacts.map(|root_ns| (body.clone(), root_ns))) {
@@ -181,20 +170,9 @@ mod tests {
     #[test]
     #[cfg(feature = "coap")]
     fn the_parts_of_an_answer_are_the_answer() {
-        let config = ShardConfig {
-            endpoints: [].into(),
-            sources: [].into(),
-            networks: [].into(),
-            run: 1,
-            body_pool: (0..=250).collect(),
-            maximum_packet_bytes: 0,
-            receive_stamps: false,
-            keep_alive_s: 0,
-            resumes_tls: false,
-            congestion_control: None,
-        };
-        let answer = Answer {
-            to: pubmark_protocol::requests::ReplyTo { address: "", mark: &[] },
+        let config = ShardConfig { run: 1, body_pool: (0..=250).collect(), ..ShardConfig::default() };
+        let answer = OutgoingReply {
+            to: pubmark_protocol::requests::ReplyTo { address: "", correlation: &[] },
             qos: pubmark_model::qos::Qos::BestEffort,
             number: 1,
             publisher: 3,

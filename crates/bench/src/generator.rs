@@ -4,8 +4,8 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
+use pubmark_engine::endpoints::Endpoints;
 use pubmark_engine::outcome::Outcome;
-use pubmark_engine::places::Places;
 use pubmark_engine::plan::{Networks, RunPlan};
 use pubmark_engine::progress::Totals;
 use pubmark_engine::run::{self, Observer, Phase};
@@ -13,6 +13,7 @@ use pubmark_model::fleet::Fleet;
 use pubmark_model::load::{self, LoadOptions};
 use pubmark_model::qos::Qos;
 use pubmark_model::schedule::Timeline;
+use pubmark_protocol::clients::ConnectionSettings;
 use pubmark_protocol::endpoint::Endpoint;
 use pubmark_protocols::Protocol;
 use serde::{Deserialize, Serialize};
@@ -138,10 +139,10 @@ fn plan(order: &Order) -> Result<RunPlan, String> {
     if let Some(window) = order.in_flight_window {
         workload.devices.iter_mut().for_each(|group| group.in_flight_window = window);
     }
-    let place = |text: &str| -> Result<Places, String> {
+    let place = |text: &str| -> Result<Endpoints, String> {
         let address = text.parse().map_err(|error| format!("{text}: {error}"))?;
         let shown = text.to_owned();
-        Ok(Places::one(Endpoint { shown, address, tls: None, credentials: None, upgrade: None, settings: None }))
+        Ok(Endpoints::one(Endpoint { shown, address, tls: None, credentials: None, upgrade: None, settings: None }))
     };
     Ok(RunPlan {
         fleet: Arc::new(Fleet::new(&workload, 1)),
@@ -166,11 +167,7 @@ fn plan(order: &Order) -> Result<RunPlan, String> {
         handicap: None,
         faults: [].into(),
         realtime: order.realtime,
-        receive_stamps: true,
-        maximum_packet_bytes: 16 << 20,
-        keep_alive_s: 60,
-        resumes_tls: true,
-        congestion_control: None,
+        connections: ConnectionSettings { maximum_packet_bytes: 16 << 20, ..ConnectionSettings::default() },
     })
 }
 

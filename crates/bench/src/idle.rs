@@ -6,7 +6,9 @@ use std::time::Duration;
 
 use pubmark_model::qos::Qos;
 use pubmark_protocol::any::AnyClients;
-use pubmark_protocol::clients::{SessionConfig, SessionId, SessionOptions, ShardConfig, Subscription};
+use pubmark_protocol::clients::{
+    ConnectionSettings, SessionConfig, SessionId, SessionOptions, ShardConfig, Subscription,
+};
 use pubmark_protocol::clock;
 use pubmark_protocol::endpoint::{Endpoint, Tls};
 use pubmark_protocol::events::{Event, Sink};
@@ -81,11 +83,7 @@ pub fn carry_out(order: &Order) -> Result<Finding, String> {
         networks: [].into(),
         run: 1,
         body_pool: Arc::from(&[0u8; 64][..]),
-        maximum_packet_bytes: 1 << 20,
-        receive_stamps: true,
-        keep_alive_s: 60,
-        resumes_tls: true,
-        congestion_control: None,
+        connections: ConnectionSettings::default(),
     })
     .map_err(|error| error.to_string())?;
     let mut count = Count::default();

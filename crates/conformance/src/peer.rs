@@ -6,7 +6,8 @@ use pubmark_model::qos::Qos;
 use pubmark_model::workload::Credentials;
 use pubmark_protocol::any::{AnyClients, Open};
 use pubmark_protocol::clients::{
-    Clients, Goodbye, Outgoing, Publication, SessionConfig, SessionId, SessionOptions, ShardConfig, Subscription, Taken,
+    Clients, ConnectionSettings, Goodbye, Outgoing, Publication, SendOutcome, SessionConfig, SessionId, SessionOptions,
+    ShardConfig, Subscription,
 };
 use pubmark_protocol::clock;
 use pubmark_protocol::endpoint::Endpoint;
@@ -110,11 +111,11 @@ fn config_of_two(endpoints: [Endpoint; 2], keep_alive_s: u16) -> ShardConfig {
         networks: [].into(),
         run: RUN,
         body_pool: (0..POOL_BYTES).map(|byte| byte as u8).collect(),
-        maximum_packet_bytes: 8 << 20,
-        receive_stamps: true,
-        keep_alive_s,
-        resumes_tls: true,
-        congestion_control: None,
+        connections: ConnectionSettings {
+            maximum_packet_bytes: 8 << 20,
+            keep_alive_s,
+            ..ConnectionSettings::default()
+        },
     }
 }
 
@@ -170,17 +171,17 @@ impl<C: AnyClients + ?Sized> Peer<C> {
     }
 
     /// Hands over a message of the session's first publication with the next sequence number.
-    pub fn offer(&mut self, session: SessionId, payload_bytes: u32) -> Taken {
+    pub fn offer(&mut self, session: SessionId, payload_bytes: u32) -> SendOutcome {
         self.offer_to(session, 0, payload_bytes)
     }
 
     /// Hands over a message of one of the session's publications.
-    pub fn offer_to(&mut self, session: SessionId, publication: u16, payload_bytes: u32) -> Taken {
+    pub fn offer_to(&mut self, session: SessionId, publication: u16, payload_bytes: u32) -> SendOutcome {
         let sequence = self.sequences + 1;
         let due_ns = clock::monotonic_ns();
         let taken =
             self.clients.send(session, Outgoing { publication, sequence, due_ns, root_ns: None, payload_bytes });
-        if taken == Taken::Yes {
+        if taken == SendOutcome::Accepted {
             self.sequences = sequence;
         }
         taken
@@ -218,12 +219,12 @@ impl<C: AnyClients + ?Sized> Peer<C> {
         loop {
             let before = self.record.count(|event| *event == Event::Writable(session));
             match self.offer_to(session, publication, payload_bytes) {
-                Taken::Yes => break,
-                Taken::NotReady => {
+                SendOutcome::Accepted => break,
+                SendOutcome::WouldBlock => {
                     self.flush(session);
                     self.wait("writable", |record| record.count(|event| *event == Event::Writable(session)) > before);
                 }
-                Taken::TooLarge(limit) => panic!("{payload_bytes} B are too large: {limit}"),
+                SendOutcome::TooLarge(limit) => panic!("{payload_bytes} B are too large: {limit}"),
             }
         }
         self.flush(session);

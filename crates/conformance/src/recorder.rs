@@ -2,7 +2,7 @@
 
 use pubmark_model::qos::Qos;
 use pubmark_protocol::clients::SessionId;
-use pubmark_protocol::events::{self, Cause, Connected, Delivery, Said, Sink, Token};
+use pubmark_protocol::events::{self, Cause, Connected, Delivery, Reason, Sink, Token};
 use pubmark_protocol::header::{self, Header};
 use pubmark_protocol::requests::ReplyTo;
 
@@ -44,14 +44,14 @@ pub struct Asked {
     /// Where its answer goes.
     pub address: String,
     /// What its answer repeats.
-    pub mark: Vec<u8>,
+    pub correlation: Vec<u8>,
     /// After the read.
     pub at_ns: u64,
 }
 
 /// An answer that arrived.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Answered {
+pub struct Replied {
     /// At this session.
     pub session: SessionId,
     /// The request that it names.
@@ -70,17 +70,17 @@ pub enum Event {
     /// See [`events::Event::Connected`].
     Connected(SessionId, Connected),
     /// See [`events::Event::Subscribed`].
-    Subscribed(SessionId, usize, Result<Qos, Said>),
+    Subscribed(SessionId, usize, Result<Qos, Reason>),
     /// See [`events::Event::Closed`].
     Closed(SessionId, Cause),
     /// See [`events::Event::Written`].
     Written(SessionId, Token, u64, u64),
     /// See [`events::Event::Acknowledged`].
-    Acknowledged(SessionId, Token, Result<(), Said>),
+    Acknowledged(SessionId, Token, Result<(), Reason>),
     /// See [`events::Event::Abandoned`].
     Abandoned(SessionId, Token),
-    /// See [`events::Event::Unanswered`].
-    Unanswered(SessionId, Token),
+    /// See [`events::Event::Unacknowledged`].
+    Unacknowledged(SessionId, Token),
     /// See [`events::Event::Resent`].
     Resent(SessionId, Token),
     /// See [`events::Event::Writable`].
@@ -97,7 +97,7 @@ pub struct Recorder {
     /// Requests that arrived, in order; they are among the arrivals, too.
     pub asked: Vec<Asked>,
     /// Answers that arrived, in order.
-    pub answers: Vec<Answered>,
+    pub answers: Vec<Replied>,
     /// Wills of the suite that arrived.
     pub wills: usize,
     /// Messages that their senders kept back.
@@ -152,7 +152,7 @@ impl Recorder {
 
     /// Messages known to be without answer.
     pub fn unanswered(&self) -> usize {
-        self.count(|event| matches!(event, Event::Unanswered(..)))
+        self.count(|event| matches!(event, Event::Unacknowledged(..)))
     }
 
     /// The causes of a session's ends.
@@ -183,7 +183,7 @@ impl Sink for Recorder {
             }
             events::Event::Acknowledged { token, outcome } => Event::Acknowledged(session, token, outcome),
             events::Event::Abandoned(token) => Event::Abandoned(session, token),
-            events::Event::Unanswered(token) => Event::Unanswered(session, token),
+            events::Event::Unacknowledged(token) => Event::Unacknowledged(session, token),
             events::Event::Resent(token) => Event::Resent(session, token),
             events::Event::Writable => Event::Writable(session),
             events::Event::Secured(_) => return,
@@ -192,7 +192,7 @@ impl Sink for Recorder {
             events::Event::Missed(messages) => return self.missed += messages,
             events::Event::Delivered(delivery) => return self.delivered(session, delivery),
             events::Event::Requested { reply_to, delivery } => return self.requested(session, reply_to, delivery),
-            events::Event::Answered { request, delivery } => return self.answered(session, request, delivery),
+            events::Event::Replied { request, delivery } => return self.answered(session, request, delivery),
         });
     }
 
@@ -209,7 +209,7 @@ impl Recorder {
                 header,
                 payload_bytes: delivery.payload.len(),
                 address: reply_to.address.to_owned(),
-                mark: reply_to.mark.to_owned(),
+                correlation: reply_to.correlation.to_owned(),
                 at_ns: delivery.at_ns,
             });
         }
@@ -223,7 +223,7 @@ impl Recorder {
             return;
         };
         let intact = is_intact(&payload[header::FULL..]);
-        self.answers.push(Answered { session, request, header, payload_bytes: payload.len(), intact });
+        self.answers.push(Replied { session, request, header, payload_bytes: payload.len(), intact });
     }
 
     fn delivered(&mut self, session: SessionId, delivery: Delivery<'_>) {

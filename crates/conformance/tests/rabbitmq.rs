@@ -76,8 +76,8 @@ fn chooses_a_virtual_host<C: Clients>(server: &RabbitMq) {
     assert_count_eq!(elsewhere.record.arrived, []);
     let cause = Peer::<C>::open(hosted(server, "/none")).fail_to_connect(session("lost"));
     // Over AMQP 1.0 the server says that the user may not go there, and not where.
-    let (Cause::Refused(said) | Cause::NotAuthorized(said)) = &cause else { panic!("{cause:?}") };
-    assert!(said.reason.contains("none"), "{cause:?}");
+    let (Cause::Refused(reason) | Cause::NotAuthorized(reason)) = &cause else { panic!("{cause:?}") };
+    assert!(reason.text.contains("none"), "{cause:?}");
 }
 
 #[test]

@@ -39,7 +39,7 @@ fn who_waits_for_requests_is_alive_while_none_come_and_notices_a_server_that_sta
         Err(Missing(reason)) => return pubmark_testing::skip(reason),
     };
     let mut peer = Peer::<RedisClients>::with_keep_alive(server.endpoint(Listener::Plain).unwrap(), 1);
-    let options = SessionOptions { answers_at: Some(Qos::BestEffort), ..SessionOptions::default() };
+    let options = SessionOptions { replies_at: Some(Qos::BestEffort), ..SessionOptions::default() };
     let session = peer.join(SessionConfig { options, ..subscriber("waits", "asked/+", Qos::BestEffort) });
     peer.linger(3_500);
     assert!(peer.record.causes(session).is_empty(), "{:?}", peer.record.causes(session));

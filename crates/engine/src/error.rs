@@ -2,7 +2,7 @@
 
 use pubmark_protocol::clients::OpenError;
 
-/// Why a run could not be carried out.
+/// Why a run failed.
 #[derive(Debug, thiserror::Error)]
 pub enum EngineError {
     /// An adapter could not be started.

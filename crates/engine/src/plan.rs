@@ -8,21 +8,24 @@ use pubmark_model::fleet::Fleet;
 use pubmark_model::qos::Qos;
 use pubmark_model::schedule::Timeline;
 use pubmark_model::workload::Workload;
+use pubmark_protocol::clients::ConnectionSettings;
 use pubmark_protocol::network::Network;
 use pubmark_protocol::sampling::Sampling;
+use serde::{Deserialize, Serialize};
 
+use crate::endpoints::Endpoints;
 use crate::faults::planned::PlannedFault;
-use crate::places::Places;
 
 /// Breakdowns by type are kept for this many types; the rest share one row.
 pub const TYPE_LIMIT: usize = 256;
 
 /// Everything that an engine needs to know.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct RunPlan {
-    /// Who sends and listens.
+    /// Who sends and receives.
     pub workload: Arc<Workload>,
-    /// The same counted out.
+    /// The same counted out; each process does that for itself.
+    #[serde(skip)]
     pub fleet: Arc<Fleet>,
     /// Seed of every draw.
     pub seed: u64,
@@ -33,9 +36,9 @@ pub struct RunPlan {
     /// Longest wait for stragglers after the window.
     pub drain_limit: Duration,
     /// Where devices connect.
-    pub publish_at: Places,
+    pub publish_at: Endpoints,
     /// Where subscribers connect: the same brokers, over another protocol perhaps.
-    pub subscribe_at: Places,
+    pub subscribe_at: Endpoints,
     /// Networks that they connect from.
     pub networks: Networks,
     /// Nodes that the fleet is dealt out over, ≥ 1.
@@ -63,24 +66,17 @@ pub struct RunPlan {
     pub realtime: bool,
     /// Time that each send is made to take at least: a generator of known capacity, for tests of who is called the limit.
     pub handicap: Option<Duration>,
-    /// Take the kernel's receive stamps.
-    pub receive_stamps: bool,
-    /// Largest packet that a system may send us.
-    pub maximum_packet_bytes: usize,
     /// What is broken while it measures, in order of time.
     pub faults: Arc<[PlannedFault]>,
-    /// Keep-alive of sessions in seconds; 0 switches it off.
-    pub keep_alive_s: u16,
-    /// Each client takes up its own last TLS session when it connects again.
-    pub resumes_tls: bool,
-    /// The kernel's congestion control for our ends of TCP connections; the machine's own if `None`.
-    pub congestion_control: Option<Arc<str>>,
+    /// How connections are made and kept.
+    pub connections: ConnectionSettings,
 }
 
 /// Networks of device and subscriber groups, where they have one of their own: behind emulated links.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Networks {
-    /// All of them.
+    /// All of them, where they can be entered: a worker process was started in its own.
+    #[serde(skip)]
     pub all: Arc<[Arc<dyn Network>]>,
     /// Of each device group, by its place in the workload; empty if none has one.
     pub devices: Vec<Option<u16>>,
@@ -152,7 +148,7 @@ impl RunPlan {
         (2..=PAIRED_NODES).contains(&self.nodes)
     }
 
-    /// Sessions that listen: more than subscribers where each listens on several brokers.
+    /// Sessions that receive: more than subscribers where each connects to several brokers.
     pub fn listening_sessions(&self) -> usize {
         self.fleet.subscribers().len() * self.subscribe_at.sessions_per_subscriber()
     }

@@ -37,8 +37,8 @@ pub struct ShardProgress {
     pub last_event_ns: AtomicU64,
     /// The thread obtained SCHED_FIFO.
     pub realtime: AtomicBool,
-    /// Commands that the shard has carried out, by count.
-    pub carried_out: AtomicU64,
+    /// Commands that the shard has executed, by count.
+    pub executed: AtomicU64,
     /// How often another machine's counters were copied here.
     pub copied: AtomicU64,
     /// Heartbeat of the worker process that this shard is the first of: see [`crate::remote::HeartbeatWatch`].
@@ -62,7 +62,7 @@ impl ShardProgress {
             &self.backlog,
             &self.in_flight,
             &self.last_event_ns,
-            &self.carried_out,
+            &self.executed,
         ]
     }
 

@@ -47,7 +47,7 @@ impl Part {
     /// Adds what the sending side knows.
     fn close(mut self, sending: &GroupBooks) -> RequestBooks {
         self.books.sent = sending.delivery.sent;
-        // Abandoned by us, yet received by a responder: sent after all, and without an answer nobody knows why.
+        // Abandoned by us, yet received by a responder: sent after all, and without a reply nobody knows why.
         self.books.unknown += sending.arrived_unsent.saturating_sub(self.late_unsent);
         self.books
     }

@@ -31,9 +31,9 @@ pub struct RequesterBook {
     pub open: u64,
     /// Further answers.
     pub duplicated: u64,
-    /// Answers to other requests.
+    /// Replies to other requests.
     pub misdirected: u64,
-    /// Answers to refused requests.
+    /// Replies to refused requests.
     pub after_refusal: u64,
 }
 
@@ -45,7 +45,7 @@ impl RequesterBook {
     }
 }
 
-/// Times of requests answered in time, and of their answers.
+/// Times of requests answered in time, and of their replies.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct RequestTimes {
     /// Answer's arrival − request's due time.
@@ -56,9 +56,9 @@ pub struct RequestTimes {
     pub travel: Distribution,
     /// Wait of a request at its responder.
     pub waiting: Distribution,
-    /// An answer's ready time − its due time at the responder.
+    /// A reply's ready time − its due time at the responder.
     pub responder_lag: Distribution,
-    /// Our read of an answer − the latest time at which it cannot have been there.
+    /// Our read of a reply − the latest time at which it cannot have been there.
     pub receive_lateness: Distribution,
 }
 

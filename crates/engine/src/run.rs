@@ -87,7 +87,7 @@ pub trait Observer {
     fn drained(&mut self) {}
 }
 
-struct Conductor<'a> {
+struct RunDriver<'a> {
     plan: &'a RunPlan,
     publisher_shards: usize,
     worker: Worker,
@@ -118,7 +118,7 @@ pub fn run(
     let progress =
         Progress::new(shares.len()).map_err(|source| EngineError::Memory { shards: shares.len(), source })?;
     let worker = Worker::of_plan(plan, sides, launcher, Arc::new(progress), stop)?;
-    Conductor { plan, publisher_shards, worker, stop, observer }.conduct()
+    RunDriver { plan, publisher_shards, worker, stop, observer }.run()
 }
 
 /// How the waiting for sessions ended.
@@ -130,8 +130,8 @@ enum Gathered {
     Stopped,
 }
 
-impl Conductor<'_> {
-    fn conduct(mut self) -> Result<Outcome, EngineError> {
+impl RunDriver<'_> {
+    fn run(mut self) -> Result<Outcome, EngineError> {
         let subscribers = self.plan.listening_sessions() as u64;
         let devices = setup::online_at_start(self.plan);
         let mut unreachable = false;
@@ -150,7 +150,7 @@ impl Conductor<'_> {
         // The machine may stand still between the two, for longer than the lead.
         let started_at_ns = clock::realtime_ns().wrapping_add(start_ns.wrapping_sub(clock::monotonic_ns()));
         self.observer.schedule_begins(start_ns);
-        self.worker.tell(Command::Begin, |_| true);
+        self.worker.command(Command::Begin, |_| true);
         let end_ns = start_ns + self.plan.timeline.duration_ns;
         self.observer.phase(Phase::WarmUp);
         interrupted = !self.wait_until(Phase::WarmUp, start_ns);
@@ -161,7 +161,7 @@ impl Conductor<'_> {
             self.observer.window_ended();
         }
         let until_ns = if interrupted { clock::monotonic_ns().min(end_ns) } else { end_ns };
-        self.worker.tell(Command::Close { at_ns: until_ns }, |_| true);
+        self.worker.command(Command::Close { at_ns: until_ns }, |_| true);
         let closed_ns = until_ns.max(start_ns);
         let (drain_ns, cut_short) = if interrupted { (0, true) } else { self.drain(end_ns) };
         self.observer.drained();
@@ -176,11 +176,11 @@ impl Conductor<'_> {
         loop {
             let schedule_ns = clock::monotonic_ns() + lead.as_nanos() as u64;
             let start_ns = schedule_ns + self.plan.timeline.warmup_ns;
-            self.worker.tell(Command::Prepare { start_ns }, |_| true);
+            self.worker.command(Command::Prepare { start_ns }, |_| true);
             // Half of the lead is for the command to begin.
             let until_ns = schedule_ns - lead.as_nanos() as u64 / 2;
             while clock::monotonic_ns() < until_ns {
-                if self.worker.has_carried_out_all() {
+                if self.worker.has_executed_all() {
                     return Some(start_ns);
                 }
                 if self.stop.load(Relaxed) || self.worker.has_failed() {
@@ -204,7 +204,7 @@ impl Conductor<'_> {
         self.observer.phase(phase);
         let publishers = phase == Phase::Connect;
         let shards = self.publisher_shards;
-        self.worker.tell(Command::Connect, |index| (index < shards) == publishers);
+        self.worker.command(Command::Connect, |index| (index < shards) == publishers);
         let (mut began_ns, mut looked_ns) = (clock::monotonic_ns(), clock::monotonic_ns());
         let ramp = Duration::from_secs_f64(wanted as f64 / self.plan.connects_per_s);
         let limit = self.plan.connect_limit + ramp;
@@ -283,7 +283,7 @@ impl Conductor<'_> {
             let is_fresh = self.is_fresh(&before);
             let all_there = totals.backlog == 0 && totals.in_flight == 0 && totals.delivered >= totals.expected;
             // A shard that stood still may have messages to send that are due.
-            let has_closed = self.worker.has_carried_out_all();
+            let has_closed = self.worker.has_executed_all();
             let complete = is_fresh && has_closed && all_there;
             let since_ns = *complete_since_ns.get_or_insert(now_ns);
             if !complete {

@@ -167,7 +167,7 @@ fn tls(plan: &RunPlan, outcome: &Outcome) -> Option<TlsFigures> {
     let mut agreed = secured.clone();
     agreed.sort_by_key(|agreed| std::cmp::Reverse(agreed.count));
     Some(TlsFigures {
-        resumption: plan.resumes_tls,
+        resumption: plan.connections.resumes_tls,
         full: count(false),
         resumed: count(true),
         full_handshake: summary(&times.full_handshake),
@@ -284,7 +284,7 @@ pub fn on_nodes(plan: &RunPlan) -> Vec<(u64, u64)> {
         counts[usize::from(node)].0 += u64::from(plan.fleet.leads(publisher));
     }
     for (subscriber, audience) in plan.fleet.subscribers().iter().zip(audiences) {
-        counts[usize::from(shares::node_of_listener(plan, subscriber, audience).0)].1 += 1;
+        counts[usize::from(shares::node_of_subscriber(plan, subscriber, audience).0)].1 += 1;
     }
     counts
 }

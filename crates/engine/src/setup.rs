@@ -13,14 +13,13 @@ use pubmark_model::requests;
 use pubmark_model::schedule::{ChurnCursor, Rules};
 use pubmark_model::workload::SessionKind;
 use pubmark_protocol::clients::{
-    self, Asked, Publication, SessionConfig, SessionOptions, ShardConfig, Subscription, Will,
+    self, Publication, RequestTarget, SessionConfig, SessionOptions, ShardConfig, Subscription, Will,
 };
 
 use crate::announced::Announced;
-use crate::crews::Crews;
+use crate::endpoints::Endpoints;
 use crate::fault_targets;
 use crate::faults::log::FaultLog;
-use crate::places::Places;
 use crate::plan::RunPlan;
 use crate::progress::Progress;
 use crate::requests::ShardRequests;
@@ -31,7 +30,8 @@ use crate::shard::receiver::{Audience, Receiver};
 use crate::shard::requester::Requester;
 use crate::shard::responder::Responder;
 use crate::shard::setup::{SessionSetup, Setup};
-use crate::shares::{self, Rooms, Share, Side};
+use crate::shared_connections::SharedConnections;
+use crate::shares::{self, IsolationDomains, Share, Side};
 
 /// Bytes that fill payloads: as large as the largest payload's need for not repeating within a message of usual size.
 const BODY_POOL_BYTES: usize = 1 << 20;
@@ -39,8 +39,8 @@ const BODY_POOL_BYTES: usize = 1 << 20;
 /// Words that fill text payloads: about 64 KB.
 const TEXT_POOL_WORDS: u64 = 13_000;
 
-/// First levels of the topics that answers come to; the requester's client identifier follows.
-const ANSWERS: &str = "pubmark/answers";
+/// First levels of the topics that replies come to; the requester's client identifier follows.
+const REPLIES: &str = "pubmark/answers";
 
 /// Draws of this run that no device makes.
 mod purpose {
@@ -58,16 +58,16 @@ struct Common<'a> {
     nodes: Option<Arc<[u16]>>,
     /// Names of the groups.
     types: Vec<Arc<str>>,
-    /// By subscriber: whom it hears.
+    /// By subscriber: the publishers that it receives from.
     streams: Vec<Arc<[Heard]>>,
     /// By subscriber: its audience.
     audiences: Vec<u32>,
-    /// By publisher that asks: who answers it.
-    asked: HashMap<u32, Asked>,
-    /// By publisher: audiences that hear it.
+    /// By requester: its responder.
+    responders: HashMap<u32, RequestTarget>,
+    /// By publisher: audiences that receive its messages.
     fan_out: Vec<u32>,
-    /// Who shares a connection.
-    crews: Crews<'a>,
+    /// Which devices share a connection.
+    shared_connections: SharedConnections<'a>,
     /// The same by group.
     connection_groups: ConnectionGroups,
     /// By publisher that reacts: numbers of those that trigger it.
@@ -79,8 +79,8 @@ struct Common<'a> {
     /// How far publishers of this process have come.
     announced: Arc<Announced>,
     progress: Arc<Progress>,
-    /// What keeps clients apart.
-    rooms: Rooms,
+    /// Which clients are kept apart.
+    domains: IsolationDomains,
     /// The shards.
     shares: Vec<Share>,
 }
@@ -89,13 +89,13 @@ struct Common<'a> {
 pub fn online_at_start(plan: &RunPlan) -> u64 {
     let rules = Rules::all(&plan.workload, plan.seed, &plan.timeline);
     // Only a device with a connection of its own leaves and comes back.
-    let online = |crew: &Vec<Device>| {
-        crew.iter().all(|device| {
+    let online = |members: &Vec<Device>| {
+        members.iter().all(|device| {
             let group = usize::from(device.group);
             plan.workload.devices[group].churn.is_none() || ChurnCursor::new(&rules[group], device).online_at_start()
         })
     };
-    Crews::new(&plan.workload, &plan.fleet).sending().filter(online).count() as u64
+    SharedConnections::new(&plan.workload, &plan.fleet).sending().filter(online).count() as u64
 }
 
 /// By publisher that reacts, the measured of two twins: numbers of those that trigger it, both twins of each.
@@ -129,18 +129,18 @@ pub fn shards(plan: &RunPlan, progress: &Arc<Progress>, is_wanted: impl Fn(usize
         groups: plan.fleet.devices().iter().map(|device| device.group).collect(),
         nodes: plan.tells_pairs().then(|| nodes_of_publishers(plan, &audiences).into()),
         types: plan.workload.devices.iter().map(|group| group.name.as_str().into()).collect(),
-        asked: asked(plan, &streams),
+        responders: responders(plan, &streams),
         streams,
         audiences,
         fan_out,
-        crews: Crews::new(&plan.workload, &plan.fleet),
+        shared_connections: SharedConnections::new(&plan.workload, &plan.fleet),
         connection_groups: ConnectionGroups::of(&plan.workload),
         triggers: triggers(plan),
-        configs: [&plan.publish_at, &plan.subscribe_at].map(|places| shard_config(plan, places)),
+        configs: [&plan.publish_at, &plan.subscribe_at].map(|endpoints| shard_config(plan, endpoints)),
         text: text_pool(plan.seed),
         announced: Arc::new(Announced::new(plan.fleet.devices().len())),
         progress: Arc::clone(progress),
-        rooms: Rooms::of(plan),
+        domains: IsolationDomains::of(plan),
         shares: shares::shares(plan),
     };
     let chooses = plan.faults.iter().any(|fault| fault.connections.is_some());
@@ -162,44 +162,40 @@ pub fn name(plan: &RunPlan, shares: &[Share], index: usize) -> String {
 
 /// Node of each publisher of the fleet.
 pub fn nodes_of_publishers(plan: &RunPlan, audiences: &[u32]) -> Vec<u16> {
-    let crews = Crews::new(&plan.workload, &plan.fleet);
+    let shared_connections = SharedConnections::new(&plan.workload, &plan.fleet);
     let mut nodes = vec![0; plan.fleet.devices().len()];
-    for (place, crew) in crews.sending().enumerate() {
-        let node = shares::node_of_sender(plan, place, &crew[0]);
-        crew.iter().for_each(|device| nodes[device.publisher as usize] = node);
+    for (place, members) in shared_connections.sending().enumerate() {
+        let node = shares::node_of_sender(plan, place, &members[0]);
+        members.iter().for_each(|device| nodes[device.publisher as usize] = node);
     }
     for (subscriber, audience) in plan.fleet.subscribers().iter().zip(audiences) {
-        let (node, _) = shares::node_of_listener(plan, subscriber, *audience);
-        crews.beside(subscriber).iter().for_each(|device| nodes[device.publisher as usize] = node);
+        let (node, _) = shares::node_of_subscriber(plan, subscriber, *audience);
+        shared_connections.beside(subscriber).iter().for_each(|device| nodes[device.publisher as usize] = node);
     }
     nodes
 }
 
-/// By publisher that asks: who answers it, and where.
-fn asked(plan: &RunPlan, streams: &[Arc<[Heard]>]) -> HashMap<u32, Asked> {
+/// By requester: its responder, and where that is.
+fn responders(plan: &RunPlan, streams: &[Arc<[Heard]>]) -> HashMap<u32, RequestTarget> {
     let place = |subscriber: u32| {
         let subscriber = &plan.fleet.subscribers()[subscriber as usize];
         plan.subscribe_at.of_subscriber(subscriber).start
     };
-    let answerers = requests::heard_by(&plan.workload, &plan.fleet, streams);
-    let asked = |one: requests::Answerer| Asked { endpoint: place(one.subscriber), filter: one.filter };
-    answerers.into_iter().map(|(publisher, one)| (publisher, asked(one))).collect()
+    let responders = requests::heard_by(&plan.workload, &plan.fleet, streams);
+    let target = |one: requests::Answerer| RequestTarget { endpoint: place(one.subscriber), filter: one.filter };
+    responders.into_iter().map(|(publisher, one)| (publisher, target(one))).collect()
 }
 
-fn shard_config(plan: &RunPlan, places: &Places) -> ShardConfig {
+fn shard_config(plan: &RunPlan, endpoints: &Endpoints) -> ShardConfig {
     let draws = Stream::new(plan.seed, purpose::BODY);
     let words = (0..BODY_POOL_BYTES as u64 / 8).flat_map(|index| draws.bits(index).to_le_bytes());
     ShardConfig {
-        endpoints: Arc::clone(places.endpoints()),
+        endpoints: Arc::clone(endpoints.endpoints()),
         sources: Arc::clone(&plan.sources),
         networks: Arc::clone(&plan.networks.all),
         run: plan.run_id,
         body_pool: words.collect(),
-        maximum_packet_bytes: plan.maximum_packet_bytes,
-        receive_stamps: plan.receive_stamps,
-        keep_alive_s: plan.keep_alive_s,
-        resumes_tls: plan.resumes_tls,
-        congestion_control: plan.congestion_control.clone(),
+        connections: plan.connections.clone(),
     }
 }
 
@@ -227,23 +223,23 @@ impl Common<'_> {
         let mut sessions = vec![];
         let mut publishers = vec![];
         let mut books = vec![];
-        let is_meant = |(place, crew): &(usize, Vec<Device>)| {
-            let node = shares::node_of_sender(self.plan, *place, &crew[0]);
-            share.is_of(node, self.rooms.devices[usize::from(crew[0].group)])
+        let is_meant = |(place, members): &(usize, Vec<Device>)| {
+            let node = shares::node_of_sender(self.plan, *place, &members[0]);
+            share.is_of(node, self.domains.devices[usize::from(members[0].group)])
         };
-        let crews = self.crews.sending().enumerate().filter(is_meant);
-        for (_, crew) in crews.skip(share.part).step_by(share.of) {
-            let (range, publications) = self.take_aboard(&crew, sessions.len() as u32, &mut publishers);
-            for (publisher, device) in publishers[range.start as usize..].iter_mut().zip(crew.iter()) {
+        let shared_connections = self.shared_connections.sending().enumerate().filter(is_meant);
+        for (_, members) in shared_connections.skip(share.part).step_by(share.of) {
+            let (range, publications) = self.add_devices(&members, sessions.len() as u32, &mut publishers);
+            for (publisher, device) in publishers[range.start as usize..].iter_mut().zip(members.iter()) {
                 let requests = self.plan.workload.devices[usize::from(device.group)].requests;
                 publisher.requester =
                     requests.map(|requests| Box::new(Requester::new(requests, device.group, &mut books)));
             }
-            let mut config = SessionConfig { publications, ..self.device_session(&crew[0]) };
-            let asked = crew.iter().map(|device| self.asked.get(&device.publisher).cloned());
-            config.options.asks = asked.collect::<Option<_>>().unwrap_or_default();
-            let connection_group = self.connection_groups.devices[usize::from(crew[0].group)];
-            let identity = fault_targets::identity(&self.plan.fleet.client_id(0, &crew[0]));
+            let mut config = SessionConfig { publications, ..self.device_session(&members[0]) };
+            let asked = members.iter().map(|device| self.responders.get(&device.publisher).cloned());
+            config.options.targets = asked.collect::<Option<_>>().unwrap_or_default();
+            let connection_group = self.connection_groups.devices[usize::from(members[0].group)];
+            let identity = fault_targets::identity(&self.plan.fleet.client_id(0, &members[0]));
             sessions.push(SessionSetup {
                 config,
                 publishers: range,
@@ -259,15 +255,15 @@ impl Common<'_> {
     }
 
     /// Adds the devices of a session to the publishers of its shard; their places there, and what they publish.
-    fn take_aboard(
+    fn add_devices(
         &self,
-        crew: &[Device],
+        members: &[Device],
         session: u32,
         publishers: &mut Vec<Publisher>,
     ) -> (Range<u32>, Vec<Publication>) {
         let first = publishers.len() as u32;
-        let mut publications = Vec::with_capacity(crew.len());
-        for device in crew {
+        let mut publications = Vec::with_capacity(members.len());
+        for device in members {
             let group = &self.plan.workload.devices[usize::from(device.group)];
             let rules = &self.rules[usize::from(device.group)];
             let fan_out = self.fan_out[device.publisher as usize];
@@ -288,9 +284,9 @@ impl Common<'_> {
     }
 
     /// What the devices of a session react to, by number of the publisher that triggers.
-    fn links(&self, crew: &[Device], first: u32) -> Vec<(u32, Link)> {
+    fn links(&self, members: &[Device], first: u32) -> Vec<(u32, Link)> {
         let mut links = vec![];
-        for (publisher, device) in (first..).zip(crew) {
+        for (publisher, device) in (first..).zip(members) {
             for number in self.triggers.get(&device.publisher).into_iter().flatten() {
                 let trigger = &self.plan.fleet.devices()[*number as usize];
                 let rules = |device: &Device| &self.rules[usize::from(device.group)];
@@ -305,10 +301,10 @@ impl Common<'_> {
     fn device_session(&self, device: &Device) -> SessionConfig {
         let group = &self.plan.workload.devices[usize::from(device.group)];
         let client_id: Box<str> = self.plan.fleet.client_id(self.plan.run_id, device).into();
-        let answers_to: Option<Box<str>> = group.requests.map(|_| format!("{ANSWERS}/{client_id}").into());
-        let answers = answers_to.iter().map(|topic| Subscription { filter: topic.clone(), qos: group.qos });
+        let reply_topic: Option<Box<str>> = group.requests.map(|_| format!("{REPLIES}/{client_id}").into());
+        let replies = reply_topic.iter().map(|topic| Subscription { filter: topic.clone(), qos: group.qos });
         SessionConfig {
-            subscriptions: answers.collect(),
+            subscriptions: replies.collect(),
             client_id,
             endpoint: self.plan.publish_at.of_device(device),
             network: self.plan.networks.of_devices(device.group),
@@ -317,7 +313,7 @@ impl Common<'_> {
             in_flight_window: group.in_flight_window,
             publications: vec![],
             options: SessionOptions {
-                answers_to,
+                reply_topic,
                 gives_up_after: group.requests.map(|requests| requests.timeout),
                 ..self.device_options(device)
             },
@@ -367,17 +363,17 @@ impl Common<'_> {
         for subscriber in plan.fleet.subscribers() {
             let audience = self.audiences[subscriber.number as usize];
             // Members of a shared group are on one shard: see docs/explanation/message-accounting.md.
-            let (node, number) = shares::node_of_listener(plan, subscriber, audience);
-            let is_meant = share.is_of(node, self.rooms.subscribers[usize::from(subscriber.group)]);
+            let (node, number) = shares::node_of_subscriber(plan, subscriber, audience);
+            let is_meant = share.is_of(node, self.domains.subscribers[usize::from(subscriber.group)]);
             if !is_meant || number % share.of != share.part {
                 continue;
             }
             let streams = &self.streams[subscriber.number as usize];
-            let crew = self.crews.beside(subscriber);
+            let members = self.shared_connections.beside(subscriber);
             for (nth, place) in (0u32..).zip(plan.subscribe_at.of_subscriber(subscriber)) {
                 // Sessions on independent brokers come and go apart from each other and hear different publishers, so each
                 // broker's part of an audience has a number of its own in the books.
-                let mut config = self.listener_session(subscriber, place);
+                let mut config = self.subscriber_session(subscriber, place);
                 let number = plan.subscribe_at.number_of_part(audience, nth);
                 let index = *known.entry(number).or_insert_with(|| {
                     let heard = plan.subscribe_at.heard_at(place, streams);
@@ -387,13 +383,13 @@ impl Common<'_> {
                     audiences.len() as u32 - 1
                 });
                 let session = sessions.len() as u32;
-                let (range, publications) = self.take_aboard(&crew, session, &mut publishers);
-                if let Some(device) = crew.first() {
+                let (range, publications) = self.add_devices(&members, session, &mut publishers);
+                if let Some(device) = members.first() {
                     config = SessionConfig { subscriptions: config.subscriptions, ..self.device_session(device) };
                     config.endpoint = place;
                 }
                 config.publications = publications;
-                for (trigger, link) in self.links(&crew, range.start) {
+                for (trigger, link) in self.links(&members, range.start) {
                     links.entry((session, trigger)).or_default().push(link);
                 }
                 let responder = self.responder(subscriber);
@@ -418,7 +414,7 @@ impl Common<'_> {
         group.responds.map(|rules| Box::new(Responder::new(rules, group.qos)))
     }
 
-    fn listener_session(&self, subscriber: &Subscriber, place: u16) -> SessionConfig {
+    fn subscriber_session(&self, subscriber: &Subscriber, place: u16) -> SessionConfig {
         let plan = self.plan;
         let group = &plan.workload.subscribers[usize::from(subscriber.group)];
         let mut client_id = plan.fleet.subscriber_client_id(plan.run_id, subscriber);
@@ -440,7 +436,7 @@ impl Common<'_> {
                 .collect(),
             options: SessionOptions {
                 shared: group.shared.as_deref().map(Into::into),
-                answers_at: group.responds.map(|_| group.qos),
+                replies_at: group.responds.map(|_| group.qos),
                 ..SessionOptions::default()
             },
         }

@@ -19,7 +19,7 @@ pub enum Side {
 
 /// Where shards run that are not threads of the process that leads the run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Place {
+pub struct WorkerLocation {
     /// Number of the node, from 0; 0 in a run without nodes.
     pub node: u16,
     /// Number of the network that they are inside; `None`: the machine's own.
@@ -28,38 +28,38 @@ pub struct Place {
     pub group: Option<u16>,
 }
 
-/// What keeps clients apart from others, whatever their number: shards have clients of one room only.
+/// What keeps clients apart from others, whatever their number: shards have clients of one isolation domain only.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Room {
+pub struct IsolationDomain {
     /// Clients of this network alone, if shards are dealt out by network: `Some(None)` is the machine's own.
     network: Option<Option<u16>>,
     /// Clients of this group alone, which has a process of its own.
     group: Option<u16>,
 }
 
-/// The rooms of a run's clients.
+/// The isolation domains of the clients of a run.
 #[derive(Clone, Debug)]
-pub struct Rooms {
+pub struct IsolationDomains {
     /// By device group, in the workload's order.
-    pub devices: Vec<Room>,
+    pub devices: Vec<IsolationDomain>,
     /// By subscriber group, likewise.
-    pub subscribers: Vec<Room>,
+    pub subscribers: Vec<IsolationDomain>,
 }
 
-impl Rooms {
+impl IsolationDomains {
     /// Those of a plan.
-    pub fn of(plan: &RunPlan) -> Rooms {
+    pub fn of(plan: &RunPlan) -> IsolationDomains {
         let groups = ConnectionGroups::of(&plan.workload);
         // A process of its own is inside its network, wherever the sockets of others are made.
-        let room = |network: Option<u16>, group: Option<u16>| Room {
+        let domain = |network: Option<u16>, group: Option<u16>| IsolationDomain {
             network: (plan.by_network || group.is_some()).then_some(network),
             group,
         };
         let devices = (0..plan.workload.devices.len() as u16)
-            .map(|group| room(plan.networks.of_devices(group), groups.process_of_devices(group)));
+            .map(|group| domain(plan.networks.of_devices(group), groups.process_of_devices(group)));
         let subscribers = (0..plan.workload.subscribers.len() as u16)
-            .map(|group| room(plan.networks.of_subscribers(group), groups.process_of_subscribers(group)));
-        Rooms { devices: devices.collect(), subscribers: subscribers.collect() }
+            .map(|group| domain(plan.networks.of_subscribers(group), groups.process_of_subscribers(group)));
+        IsolationDomains { devices: devices.collect(), subscribers: subscribers.collect() }
     }
 }
 
@@ -70,8 +70,8 @@ pub struct Share {
     pub side: Side,
     /// Clients of this node alone: from 0; 0 in a run without nodes.
     pub node: u16,
-    /// Clients of this room alone.
-    pub room: Room,
+    /// Clients of this isolation domain alone.
+    pub domain: IsolationDomain,
     /// Which part of these.
     pub part: usize,
     /// How many parts there are.
@@ -79,36 +79,37 @@ pub struct Share {
 }
 
 impl Share {
-    /// Does it have clients of this node and this room?
-    pub fn is_of(&self, node: u16, room: Room) -> bool {
-        self.node == node && self.room == room
+    /// Does it have clients of this node and this isolation domain?
+    pub fn is_of(&self, node: u16, domain: IsolationDomain) -> bool {
+        self.node == node && self.domain == domain
     }
 
     /// Where it runs; `None`: on a thread of the process that leads the run.
-    pub fn away(&self, plan: &RunPlan) -> Option<Place> {
-        let place = Place { node: self.node, network: self.room.network.flatten(), group: self.room.group };
-        let is_away = plan.nodes > 1 || plan.on_nodes || place.network.is_some() || place.group.is_some();
-        is_away.then_some(place)
+    pub fn remote(&self, plan: &RunPlan) -> Option<WorkerLocation> {
+        let place =
+            WorkerLocation { node: self.node, network: self.domain.network.flatten(), group: self.domain.group };
+        let is_remote = plan.nodes > 1 || plan.on_nodes || place.network.is_some() || place.group.is_some();
+        is_remote.then_some(place)
     }
 }
 
 /// The shards of a run: first those of devices, then those of subscribers; of either, those of the first node first.
 pub fn shares(plan: &RunPlan) -> Vec<Share> {
-    let Rooms { devices, subscribers } = Rooms::of(plan);
+    let IsolationDomains { devices, subscribers } = IsolationDomains::of(plan);
     let sides =
         [(Side::Publish, plan.publisher_shards, devices), (Side::Subscribe, plan.subscriber_shards, subscribers)];
     let mut shares = vec![];
-    for (side, of, rooms) in sides {
+    for (side, of, domains) in sides {
         // A side without groups has shards all the same, which have nothing to do.
-        let mut rooms: BTreeSet<Room> = rooms.into_iter().collect();
-        if rooms.is_empty() {
-            rooms.insert(Room::default());
+        let mut domains: BTreeSet<IsolationDomain> = domains.into_iter().collect();
+        if domains.is_empty() {
+            domains.insert(IsolationDomain::default());
         }
         for node in 0..plan.nodes {
-            for room in &rooms {
+            for domain in &domains {
                 // A network of its own has a process of its own, whose client library has threads of its own.
-                let of = if plan.by_network && room.network.flatten().is_some() { 1 } else { of };
-                shares.extend((0..of).map(|part| Share { side, node, room: *room, part, of }));
+                let of = if plan.by_network && domain.network.flatten().is_some() { 1 } else { of };
+                shares.extend((0..of).map(|part| Share { side, node, domain: *domain, part, of }));
             }
         }
     }
@@ -129,7 +130,7 @@ pub fn node_of_sender(plan: &RunPlan, place: usize, first: &Device) -> u16 {
 
 /// Node of a subscriber, and the number by which it is dealt out over shards there. Members of a shared group have one audience,
 /// and are on one shard.
-pub fn node_of_listener(plan: &RunPlan, subscriber: &Subscriber, audience: u32) -> (u16, usize) {
+pub fn node_of_subscriber(plan: &RunPlan, subscriber: &Subscriber, audience: u32) -> (u16, usize) {
     let (of, audience) = (usize::from(plan.nodes), audience as usize);
     match plan.fleet.copies()[1] > 1 {
         true => ((subscriber.copy as usize % of) as u16, audience),

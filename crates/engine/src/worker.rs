@@ -18,7 +18,7 @@ use crate::remote::process::Process;
 use crate::setup;
 use crate::shard::setup::Setup;
 use crate::shard_outcome::ShardOutcome;
-use crate::shares::{Place, Share, Side, shares};
+use crate::shares::{Share, Side, WorkerLocation, shares};
 use crate::sides::{ShardRun, Sides};
 
 struct Thread {
@@ -33,10 +33,10 @@ impl Thread {
     fn start(setup: Setup, run: ShardRun) -> Result<Thread, EngineError> {
         let name = setup.name.clone();
         let (commands, inbox) = mpsc::channel();
-        let (tell_opened, opened) = mpsc::channel();
+        let (announce_opened, opened) = mpsc::channel();
         let handle = Builder::new()
             .name(name.replace(' ', "-"))
-            .spawn(move || run(setup, &inbox, &tell_opened))
+            .spawn(move || run(setup, &inbox, &announce_opened))
             .map_err(|source| EngineError::Thread { shard: name.clone(), source })?;
         Ok(Thread { name, commands, opened, waker: None, handle })
     }
@@ -48,11 +48,11 @@ impl Thread {
     }
 
     fn finish(self) -> Result<ShardOutcome, EngineError> {
-        self.tell(Command::Finish);
+        self.command(Command::Finish);
         self.handle.join().unwrap_or(Err(EngineError::Lost(self.name)))
     }
 
-    fn tell(&self, command: Command) {
+    fn command(&self, command: Command) {
         // A shard that is gone has failed: `finish` reports it.
         let _ = self.commands.send(command);
         if let Some(waker) = &self.waker {
@@ -61,12 +61,12 @@ impl Thread {
     }
 }
 
-/// Where a shard runs.
-enum Hand {
+/// What a worker has of a shard.
+enum ShardHandle {
     /// On a thread of this process; gone once it was ended.
     Thread(Option<Thread>),
     /// In a worker process, by its place in [`Worker::processes`], under this number and name, for this node.
-    Away { process: usize, shard: u32, node: u16, name: String },
+    Remote { process: usize, shard: u32, node: u16, name: String },
 }
 
 /// What shards found out, by their index, and what became of the others.
@@ -80,7 +80,7 @@ pub struct Finished {
 
 /// Running shards.
 pub struct Worker {
-    hands: Vec<Hand>,
+    handles: Vec<ShardHandle>,
     /// By shard: commands that it was given.
     given: Vec<u64>,
     processes: Vec<Process>,
@@ -91,11 +91,11 @@ pub struct Worker {
 impl Worker {
     /// Starts the shards as threads, each with what it does over its adapter, and waits until each has opened it.
     pub fn start(setups: Vec<(Setup, ShardRun)>, progress: Arc<Progress>) -> Result<Worker, EngineError> {
-        let hands = Vec::with_capacity(setups.len());
-        let mut worker = Worker { hands, given: vec![], processes: vec![], progress };
+        let handles = Vec::with_capacity(setups.len());
+        let mut worker = Worker { handles, given: vec![], processes: vec![], progress };
         for (setup, run) in setups {
             let thread = Thread::start(setup, run)?;
-            worker.hands.push(Hand::Thread(Some(thread)));
+            worker.handles.push(ShardHandle::Thread(Some(thread)));
         }
         worker.opened(&AtomicBool::new(false))
     }
@@ -109,26 +109,26 @@ impl Worker {
         progress: Arc<Progress>,
         stop: &AtomicBool,
     ) -> Result<Worker, EngineError> {
-        let mut worker = Worker { hands: vec![], given: vec![], processes: vec![], progress };
-        let mut places: Vec<Place> = vec![];
+        let mut worker = Worker { handles: vec![], given: vec![], processes: vec![], progress };
+        let mut places: Vec<WorkerLocation> = vec![];
         let shares = shares(plan);
-        let away = |share: &Share| share.away(plan).zip(launcher);
+        let remote = |share: &Share| share.remote(plan).zip(launcher);
         if plan.nodes > 1 && launcher.is_none() {
             return Err(EngineError::Unsupported("nodes that nobody starts".to_owned()));
         }
         plan.fleet.limits(&plan.workload).map_err(|found| EngineError::Unsupported(found.to_string()))?;
-        let mut own = setup::shards(plan, &worker.progress, |index| away(&shares[index]).is_none()).into_iter();
+        let mut own = setup::shards(plan, &worker.progress, |index| remote(&shares[index]).is_none()).into_iter();
         for (index, share) in shares.iter().enumerate() {
             let run = match share.side {
                 Side::Publish => sides.publish,
                 Side::Subscribe => sides.subscribe,
             };
-            let hand = match away(share) {
+            let handle = match remote(share) {
                 Some((place, launcher)) => {
                     let process = match places.iter().position(|known| *known == place) {
                         Some(process) => process,
                         None => {
-                            let its = (0u32..).zip(&shares).filter(|(_, share)| share.away(plan) == Some(place));
+                            let its = (0u32..).zip(&shares).filter(|(_, share)| share.remote(plan) == Some(place));
                             let its = its.map(|(index, _)| index).collect();
                             let process = Process::start(launcher, place, plan, its, &worker.progress, stop);
                             let process = process.map_err(|source| EngineError::Launch {
@@ -141,14 +141,14 @@ impl Worker {
                         }
                     };
                     let name = setup::name(plan, &shares, index);
-                    Hand::Away { process, shard: index as u32, node: place.node, name }
+                    ShardHandle::Remote { process, shard: index as u32, node: place.node, name }
                 }
                 None => {
                     let setup = own.next().ok_or_else(|| EngineError::Lost(setup::name(plan, &shares, index)))?;
-                    Hand::Thread(Some(Thread::start(setup, run)?))
+                    ShardHandle::Thread(Some(Thread::start(setup, run)?))
                 }
             };
-            worker.hands.push(hand);
+            worker.handles.push(handle);
         }
         worker.opened(stop)
     }
@@ -158,10 +158,10 @@ impl Worker {
         for process in &mut self.processes {
             process.opened(stop)?;
         }
-        self.given = vec![0; self.hands.len()];
+        self.given = vec![0; self.handles.len()];
         let mut all = true;
-        for hand in &mut self.hands {
-            if let Hand::Thread(Some(thread)) = hand {
+        for handle in &mut self.handles {
+            if let ShardHandle::Thread(Some(thread)) = handle {
                 all &= thread.wait_until_open();
             }
         }
@@ -172,32 +172,34 @@ impl Worker {
     }
 
     /// Gives the chosen shards a command.
-    pub fn tell(&mut self, command: Command, chosen: impl Fn(usize) -> bool) {
-        for (index, hand) in self.hands.iter().enumerate().filter(|(index, _)| chosen(*index)) {
+    pub fn command(&mut self, command: Command, chosen: impl Fn(usize) -> bool) {
+        for (index, handle) in self.handles.iter().enumerate().filter(|(index, _)| chosen(*index)) {
             self.given[index] += 1;
-            match hand {
-                Hand::Thread(thread) => thread.iter().for_each(|thread| thread.tell(command)),
-                Hand::Away { process, shard, .. } => self.processes[*process].tell(*shard, command),
+            match handle {
+                ShardHandle::Thread(thread) => thread.iter().for_each(|thread| thread.command(command)),
+                ShardHandle::Remote { process, shard, .. } => self.processes[*process].command(*shard, command),
             }
         }
     }
 
-    /// Has each shard carried out every command that it was given? Where they run on other machines, as far as their counters came.
-    pub fn has_carried_out_all(&self) -> bool {
+    /// Has each shard executed every command that it was given? Where they run on other machines, as far as their counters have arrived.
+    pub fn has_executed_all(&self) -> bool {
         let shards = self.progress.shards().iter().zip(&self.given);
-        shards.into_iter().all(|(shard, given)| shard.carried_out.load(Acquire) >= *given)
+        shards.into_iter().all(|(shard, given)| shard.executed.load(Acquire) >= *given)
     }
 
     /// Has a shard ended before it was told to, or is its process gone or frozen? To be called several times a second.
     pub fn has_failed(&mut self) -> bool {
-        let ended = |hand: &Hand| matches!(hand, Hand::Thread(Some(thread)) if thread.handle.is_finished());
-        self.hands.iter().any(ended) | self.processes.iter_mut().fold(false, |any, process| any | process.has_failed())
+        let ended =
+            |handle: &ShardHandle| matches!(handle, ShardHandle::Thread(Some(thread)) if thread.handle.is_finished());
+        self.handles.iter().any(ended)
+            | self.processes.iter_mut().fold(false, |any, process| any | process.has_failed())
     }
 
     /// Ends a shard that is a thread of this process and collects what it found out.
     pub fn finish_one(&mut self, index: usize) -> Result<ShardOutcome, EngineError> {
-        match self.hands.get_mut(index) {
-            Some(Hand::Thread(thread)) => match thread.take() {
+        match self.handles.get_mut(index) {
+            Some(ShardHandle::Thread(thread)) => match thread.take() {
                 Some(thread) => thread.finish(),
                 None => Err(EngineError::Lost("ended before".to_owned())),
             },
@@ -210,15 +212,17 @@ impl Worker {
     pub fn finish(mut self, stop: &AtomicBool) -> Result<Finished, EngineError> {
         let mut finished = Finished::default();
         let mut failure = None;
-        for index in 0..self.hands.len() {
-            match &self.hands[index] {
-                Hand::Away { process, shard, node, name } => match self.processes[*process].finish(*shard, stop) {
-                    Ok(outcome) => finished.outcomes.push((index, outcome)),
-                    Err(why) => {
-                        finished.lost.push(LostShard { node: *node, shard: *shard, name: name.clone(), why });
+        for index in 0..self.handles.len() {
+            match &self.handles[index] {
+                ShardHandle::Remote { process, shard, node, name } => {
+                    match self.processes[*process].finish(*shard, stop) {
+                        Ok(outcome) => finished.outcomes.push((index, outcome)),
+                        Err(why) => {
+                            finished.lost.push(LostShard { node: *node, shard: *shard, name: name.clone(), why });
+                        }
                     }
-                },
-                Hand::Thread(_) => match self.finish_one(index) {
+                }
+                ShardHandle::Thread(_) => match self.finish_one(index) {
                     Ok(outcome) => finished.outcomes.push((index, outcome)),
                     Err(error) => failure = failure.or(Some(error)),
                 },

@@ -236,17 +236,17 @@ fn socket_making(network: &Network, threads: usize) {
             (ask, helper.unwrap())
         })
         .collect();
-    let asks: Vec<std::sync::Mutex<mpsc::Sender<_>>> =
+    let targets: Vec<std::sync::Mutex<mpsc::Sender<_>>> =
         helpers.iter().map(|(ask, _)| std::sync::Mutex::new(ask.clone())).collect();
     timed("a helper thread a namespace", &|thread| {
-        let ask = asks[thread % asks.len()].lock().unwrap().clone();
+        let ask = targets[thread % targets.len()].lock().unwrap().clone();
         for _ in 0..EACH {
             let (reply, answer) = mpsc::sync_channel(1);
             ask.send(reply).unwrap();
             drop(answer.recv().unwrap());
         }
     });
-    drop(asks);
+    drop(targets);
     for (ask, helper) in helpers {
         drop(ask);
         helper.join().unwrap().unwrap();

@@ -56,7 +56,7 @@ pub struct Heard {
 }
 
 /// All devices and subscribers of a run.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Fleet {
     devices: Vec<Device>,
     subscribers: Vec<Subscriber>,

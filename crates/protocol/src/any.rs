@@ -1,9 +1,11 @@
 //! [`Clients`] behind a pointer: one compiled form for whoever does not count nanoseconds, such as readiness checks and tests.
 //! The engine's shards know their adapter when they are compiled.
 
-use crate::clients::{Clients, Goodbye, OpenError, Outgoing, SessionConfig, SessionId, ShardConfig, Taken, Waker};
+use crate::clients::{
+    Clients, Goodbye, OpenError, Outgoing, SendOutcome, SessionConfig, SessionId, ShardConfig, Waker,
+};
 use crate::events::{Event, Sink};
-use crate::requests::Answer;
+use crate::requests::OutgoingReply;
 
 /// Opens an adapter with no sessions.
 pub type Open = fn(ShardConfig) -> Result<Box<dyn AnyClients>, OpenError>;
@@ -22,9 +24,9 @@ pub trait AnyClients {
     /// [`Clients::disconnect`].
     fn disconnect(&mut self, session: SessionId, goodbye: Goodbye, sink: &mut dyn Sink);
     /// [`Clients::send`].
-    fn send(&mut self, session: SessionId, message: Outgoing) -> Taken;
+    fn send(&mut self, session: SessionId, message: Outgoing) -> SendOutcome;
     /// [`Clients::answer`].
-    fn answer(&mut self, session: SessionId, answer: &Answer<'_>) -> Taken;
+    fn reply(&mut self, session: SessionId, answer: &OutgoingReply<'_>) -> SendOutcome;
     /// [`Clients::flush`].
     fn flush(&mut self, session: SessionId, sink: &mut dyn Sink);
     /// [`Clients::resume`].
@@ -54,12 +56,12 @@ impl<C: Clients> AnyClients for C {
         Clients::disconnect(self, session, goodbye, &mut Through(sink));
     }
 
-    fn send(&mut self, session: SessionId, message: Outgoing) -> Taken {
+    fn send(&mut self, session: SessionId, message: Outgoing) -> SendOutcome {
         Clients::send(self, session, message)
     }
 
-    fn answer(&mut self, session: SessionId, answer: &Answer<'_>) -> Taken {
-        Clients::answer(self, session, answer)
+    fn reply(&mut self, session: SessionId, answer: &OutgoingReply<'_>) -> SendOutcome {
+        Clients::reply(self, session, answer)
     }
 
     fn flush(&mut self, session: SessionId, sink: &mut dyn Sink) {

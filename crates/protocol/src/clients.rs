@@ -6,19 +6,47 @@ use std::time::Duration;
 
 use pubmark_model::qos::Qos;
 use pubmark_model::workload::Credentials;
+use serde::{Deserialize, Serialize};
 
 use crate::endpoint::Endpoint;
 use crate::events::{Sink, Token};
 use crate::network::Network;
-use crate::requests::Answer;
+use crate::requests::OutgoingReply;
 use crate::traffic::Traffic;
 
 /// A session of this shard; counted from 0 in the order of [`Clients::add_session`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct SessionId(pub u32);
 
+/// How all connections of a run are made and kept; what a run is given of it goes to its worker processes as it is.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ConnectionSettings {
+    /// Largest packet a peer may send us, in bytes; a larger one ends its connection.
+    pub maximum_packet_bytes: usize,
+    /// Take the kernel's receive stamps.
+    pub receive_stamps: bool,
+    /// Seconds of silence after which the client pings; 0 for never.
+    pub keep_alive_s: u16,
+    /// Each client takes up its own last TLS session when it connects again, as far as the server lets it.
+    pub resumes_tls: bool,
+    /// The kernel's congestion control for our ends of TCP connections, by its name; the machine's own if `None`.
+    pub congestion_control: Option<Arc<str>>,
+}
+
+impl Default for ConnectionSettings {
+    fn default() -> ConnectionSettings {
+        ConnectionSettings {
+            maximum_packet_bytes: 1 << 20,
+            receive_stamps: true,
+            keep_alive_s: 60,
+            resumes_tls: true,
+            congestion_control: None,
+        }
+    }
+}
+
 /// What holds for all sessions of a shard.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct ShardConfig {
     /// Where sessions connect; [`SessionConfig::endpoint`] counts in this list.
     pub endpoints: Arc<[Endpoint]>,
@@ -30,16 +58,8 @@ pub struct ShardConfig {
     pub run: u32,
     /// Bytes that fill the payloads of publications without a body of their own, as a [`Body::Pool`].
     pub body_pool: Arc<[u8]>,
-    /// Largest packet a peer may send us, in bytes; a larger one ends its connection.
-    pub maximum_packet_bytes: usize,
-    /// Take the kernel's receive stamps.
-    pub receive_stamps: bool,
-    /// Seconds of silence after which the client pings; 0 for never.
-    pub keep_alive_s: u16,
-    /// Each client takes up its own last TLS session when it connects again, as far as the server lets it.
-    pub resumes_tls: bool,
-    /// The kernel's congestion control for our ends of TCP connections, by its name; the machine's own if `None`.
-    pub congestion_control: Option<Arc<str>>,
+    /// How its connections are made and kept.
+    pub connections: ConnectionSettings,
 }
 
 /// What fills a payload behind its header.
@@ -105,24 +125,24 @@ pub struct SessionOptions {
     pub topic_alias: bool,
     /// Type of the device that publishes, for protocols in which a topic has one.
     pub device_type: Option<Arc<str>>,
-    /// Its messages are requests, whose answers come to this topic. It is the filter of the session's only subscription, and
+    /// Its messages are requests, whose replies come to this topic. It is the filter of the session's only subscription, and
     /// nothing is sent before that is granted.
-    pub answers_to: Option<Box<str>>,
-    /// Its requests are given up after this time, for adapters that keep something for as long as an answer is awaited.
+    pub reply_topic: Option<Box<str>>,
+    /// Its requests are given up after this time, for adapters that keep something for as long as a reply is awaited.
     pub gives_up_after: Option<Duration>,
-    /// It answers requests, at this level; what that takes is made ready when it connects.
-    pub answers_at: Option<Qos>,
-    /// Of each of its publications that are requests: who hears it, for protocols in which a request goes to a place
-    /// of its responder's. The topics themselves, at the session's own endpoint, where there are none.
-    pub asks: Vec<Asked>,
+    /// It replies to requests, at this level; what that takes is made ready when it connects.
+    pub replies_at: Option<Qos>,
+    /// Of each of its publications that are requests: its responder, for protocols in which a request goes to an address
+    /// of its own. The topics themselves, at the session's own endpoint, where there are none.
+    pub targets: Vec<RequestTarget>,
 }
 
 /// The responder of a publication's requests.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Asked {
-    /// The filter by which it hears them.
+pub struct RequestTarget {
+    /// The filter by which it receives them.
     pub filter: Arc<str>,
-    /// Where it is, as an index into its own shard's [`ShardConfig::endpoints`]; where subscribers listen, it is there
+    /// Where it is, as an index into its own shard's [`ShardConfig::endpoints`]; where subscribers accept connections, it is there
     /// alone.
     pub endpoint: u16,
 }
@@ -166,7 +186,7 @@ pub struct Outgoing {
     pub sequence: u32,
     /// Due time, ns of `CLOCK_MONOTONIC`.
     pub due_ns: u64,
-    /// Of a reaction, whose payload has [`crate::header::ANSWER`] bytes at least: due time of the message at the beginning of its
+    /// Of a reaction, whose payload has [`crate::header::REACTION`] bytes at least: due time of the message at the beginning of its
     /// chain, same clock.
     pub root_ns: Option<u64>,
     /// Whole payload, header included. Below [`crate::header::COMPACT`] there is room for none: it is all zeros, and nobody
@@ -183,11 +203,11 @@ impl Outgoing {
 
 /// What became of an attempt to send.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Taken {
+pub enum SendOutcome {
     /// The adapter has the message; [`crate::events::Event::Written`] or [`crate::events::Event::Abandoned`] will follow.
-    Yes,
+    Accepted,
     /// Not now: window or socket full, or not connected. [`crate::events::Event::Writable`] follows when it can be tried again.
-    NotReady,
+    WouldBlock,
     /// Never: larger than the system allows, which is this many bytes.
     TooLarge(u32),
 }
@@ -289,13 +309,13 @@ pub trait Clients: Sized {
     }
 
     /// Hands over a message; nothing reaches the socket before [`Clients::flush`].
-    fn send(&mut self, session: SessionId, message: Outgoing) -> Taken;
+    fn send(&mut self, session: SessionId, message: Outgoing) -> SendOutcome;
 
-    /// Hands over an answer to a request that came to this session ([`crate::events::Event::Requested`]); events name it by [`Answer::token`].
+    /// Hands over a reply to a request that came to this session ([`crate::events::Event::Requested`]); events name it by [`OutgoingReply::token`].
     /// Never asked of an adapter without [`crate::capabilities::Features::requests`].
-    fn answer(&mut self, session: SessionId, answer: &Answer<'_>) -> Taken {
-        let _ = (session, answer);
-        Taken::TooLarge(0)
+    fn reply(&mut self, session: SessionId, reply: &OutgoingReply<'_>) -> SendOutcome {
+        let _ = (session, reply);
+        SendOutcome::TooLarge(0)
     }
 
     /// Writes what was handed over, in as few system calls as it takes.
@@ -339,7 +359,7 @@ pub trait Clients: Sized {
         None
     }
 
-    /// At the end of a run, behind the last [`Clients::disconnect`]: reports [`crate::events::Event::Unanswered`] for every message written and
+    /// At the end of a run, behind the last [`Clients::disconnect`]: reports [`crate::events::Event::Unacknowledged`] for every message written and
     /// not acknowledged in a session that was kept. An adapter that keeps no such messages has nothing to report.
     fn finish(&mut self, sink: &mut impl Sink) {
         let _ = sink;

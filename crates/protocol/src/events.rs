@@ -43,30 +43,30 @@ pub struct Secured {
     pub agreed: Agreed,
 }
 
-/// A server's words, with the protocol's code if it has codes.
+/// Why a server refused or ended something, with the protocol's code if it has codes.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Said {
+pub struct Reason {
     /// The code.
     pub code: Option<u8>,
     /// The code's name, or the words themselves.
-    pub reason: Cow<'static, str>,
+    pub text: Cow<'static, str>,
 }
 
-impl Said {
+impl Reason {
     /// A code and its name.
-    pub fn code(code: u8, reason: &'static str) -> Said {
-        Said { code: Some(code), reason: Cow::Borrowed(reason) }
+    pub fn code(code: u8, text: &'static str) -> Reason {
+        Reason { code: Some(code), text: Cow::Borrowed(text) }
     }
 
     /// Words alone.
-    pub fn words(reason: impl Into<Cow<'static, str>>) -> Said {
-        Said { code: None, reason: reason.into() }
+    pub fn words(text: impl Into<Cow<'static, str>>) -> Reason {
+        Reason { code: None, text: text.into() }
     }
 }
 
-impl std::fmt::Display for Said {
+impl std::fmt::Display for Reason {
     fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        formatter.write_str(&self.reason)?;
+        formatter.write_str(&self.text)?;
         self.code.map_or(Ok(()), |code| write!(formatter, " (0x{code:02x})"))
     }
 }
@@ -79,15 +79,15 @@ pub enum Cause {
     /// No connection: refused, unreachable, timed out.
     Unreachable(String),
     /// The server refused the session, not for its log-in.
-    Refused(Said),
+    Refused(Reason),
     /// Wrong or missing user name or password.
-    NotAuthorized(Said),
+    NotAuthorized(Reason),
     /// TLS could not be agreed.
     Tls(String),
     /// The server said goodbye.
     Server {
         /// Why.
-        said: Said,
+        reason: Reason,
         /// The server calls one of our packets too large.
         too_large: bool,
     },
@@ -123,12 +123,12 @@ pub enum Event<'a> {
     Secured(Secured),
     /// The server accepted the session.
     Connected(Connected),
-    /// The server answered a subscription.
+    /// The server responded to a subscription.
     Subscribed {
         /// Its index in the session's list.
         index: usize,
         /// The level that was granted, or why none was.
-        granted: Result<Qos, Said>,
+        granted: Result<Qos, Reason>,
     },
     /// The connection ended or was not made.
     Closed(Cause),
@@ -149,16 +149,16 @@ pub enum Event<'a> {
         /// The message.
         token: Token,
         /// Why it was refused, if it was.
-        outcome: Result<(), Said>,
+        outcome: Result<(), Reason>,
     },
     /// The message was handed over but its last byte never reached the socket: its connection ended first.
     Abandoned(Token),
     /// Written, not acknowledged, and the session is gone: nobody can know. Comes when the session is known to be lost
     /// (clean session: with [`Event::Closed`]; persistent: on a connect without session, or at the end).
-    Unanswered(Token),
+    Unacknowledged(Token),
     /// Sent again after a reconnect that found the session.
     Resent(Token),
-    /// A session that said [`crate::clients::Taken::NotReady`] can take messages again.
+    /// A session that said [`crate::clients::SendOutcome::WouldBlock`] can take messages again.
     Writable,
     /// A message arrived that none of the session's filters chooses: what it asks for in the protocol's words is more.
     PassedOver,
@@ -166,18 +166,18 @@ pub enum Event<'a> {
     Missed(u64),
     /// A message arrived.
     Delivered(Delivery<'a>),
-    /// A message arrived that asks for an answer; a message like any other to who answers nothing.
+    /// A message arrived that asks for a reply; a message like any other to a client that replies to nothing.
     Requested {
-        /// Where its answer shall go.
+        /// Where its reply shall go.
         reply_to: ReplyTo<'a>,
         /// The message.
         delivery: Delivery<'a>,
     },
-    /// An answer arrived.
-    Answered {
+    /// A reply arrived.
+    Replied {
         /// The request of the session's that it says it belongs to; `None` if what it names is no request of ours.
         request: Option<Token>,
-        /// The answer.
+        /// The reply.
         delivery: Delivery<'a>,
     },
 }

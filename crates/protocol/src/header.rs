@@ -2,8 +2,8 @@
 //!
 //! Little-endian. *Full*, 24 B: version 1, run 3, publisher 4, sequence 4, due 8 (ns, `CLOCK_MONOTONIC`), write start − due 4 (µs).
 //! *Compact*, 16 B, for smaller payloads: version 1, run 2, publisher 3, sequence 4, due 6 (ns, lower 48 bits).
-//! *Answer*, 32 B, for reactions: as a full one, and due of the root of the chain 8 (ns).
-//! *Reply*, 24 B, for answers to requests: as a full one, with what the request's header says and, in place of write start −
+//! *Reaction*, 32 B: as a full one, and due of the root of the chain 8 (ns).
+//! *Reply*, 24 B, for replies to requests: as a full one, with what the request's header says and, in place of write start −
 //! due, the time in µs from the request's arrival to the reply's write start.
 //! *Will*, 8 B, for messages that the system publishes in a device's name: version 1, run 3, publisher 4.
 //! Wrap rules: `run` is the lower bits of the run's number; write start − due saturates at `u32::MAX` µs (71 minutes; such a
@@ -14,7 +14,7 @@ pub const FULL: usize = 24;
 /// Bytes of a compact header: the smallest payload there is.
 pub const COMPACT: usize = 16;
 /// Bytes of a reaction's header.
-pub const ANSWER: usize = 32;
+pub const REACTION: usize = 32;
 /// Bytes of a will's header.
 pub const WILL: usize = 8;
 /// Largest publisher number that a compact header can carry.
@@ -80,13 +80,13 @@ pub fn write(out: &mut Vec<u8>, payload_bytes: usize, run: u32, publisher: u32, 
     }
 }
 
-/// Makes the header that [`write()`] wrote for a payload of at least [`ANSWER`] bytes, `header_at` in `out`, a reaction's;
+/// Makes the header that [`write()`] wrote for a payload of at least [`REACTION`] bytes, `header_at` in `out`, a reaction's;
 /// returns its length.
-pub fn extend_to_answer(out: &mut Vec<u8>, header_at: usize, root_ns: u64) -> usize {
+pub fn extend_to_reaction(out: &mut Vec<u8>, header_at: usize, root_ns: u64) -> usize {
     debug_assert_eq!(out.len(), header_at + FULL);
     out[header_at] = VERSION_ANSWER;
     out.extend_from_slice(&root_ns.to_le_bytes());
-    ANSWER
+    REACTION
 }
 
 fn write_full(out: &mut Vec<u8>, version: u8, run: u32, publisher: u32, sequence: u32, due_ns: u64) -> usize {
@@ -124,7 +124,7 @@ fn read_full(payload: &[u8], version: u8) -> Option<Header> {
         due_ns: u64::from_le_bytes(payload[12..20].try_into().ok()?),
         write_start_us: Some(u32::from_le_bytes(payload[WRITE_START_AT..FULL].try_into().ok()?)),
         root_ns: match version {
-            VERSION_ANSWER => Some(u64::from_le_bytes(payload.get(FULL..ANSWER)?.try_into().ok()?)),
+            VERSION_ANSWER => Some(u64::from_le_bytes(payload.get(FULL..REACTION)?.try_into().ok()?)),
             _ => None,
         },
     })
@@ -220,7 +220,7 @@ mod tests {
         let mut out = vec![9];
         let bytes = write(&mut out, 100, 1, 7, 9, 5_000_000_000);
         assert_eq!(bytes, FULL);
-        assert_eq!(extend_to_answer(&mut out, 1, 4_000_000_000), ANSWER);
+        assert_eq!(extend_to_reaction(&mut out, 1, 4_000_000_000), REACTION);
         patch_write_start(&mut out[1..], 5_000_000_000, 5_000_123_999);
         let header = read(&out[1..], 0).expect("a header");
         assert_eq!(
@@ -228,7 +228,7 @@ mod tests {
             (4_000_000_000, 5_000_000_000, Some(123))
         );
         assert!(is_of_run(&header, 1));
-        assert_eq!(read(&out[1..ANSWER], 0), None, "cut short");
+        assert_eq!(read(&out[1..REACTION], 0), None, "cut short");
     }
 
     #[test]

@@ -13,6 +13,7 @@ pub mod clock;
 pub mod congestion;
 pub mod datagram;
 pub mod endpoint;
+pub mod epoll;
 pub mod events;
 pub mod header;
 pub mod network;

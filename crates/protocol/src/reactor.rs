@@ -1,4 +1,4 @@
-//! Readiness and time for one thread: epoll, an absolute `timerfd` and an `eventfd`, nothing else.
+//! Readiness and time for one thread: [`crate::epoll`], an absolute `timerfd` and an `eventfd`, nothing else.
 //!
 //! Sockets are registered once, edge-triggered, for reading and writing: a connection costs one `epoll_ctl` in its life.
 //! The kernel reports "writable" only after a write found the socket full, so an idle registration costs nothing. Who
@@ -9,9 +9,11 @@
 use std::io;
 use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 use std::sync::Arc;
+use std::time::Duration;
 
 use crate::clients::Waker;
 use crate::clock;
+use crate::epoll::{Epoll, Events, Interest};
 
 /// Events taken from the kernel at a time.
 const EVENTS_AT_A_TIME: usize = 512;
@@ -43,12 +45,12 @@ pub struct Awake {
 /// What one thread waits with.
 #[derive(Debug)]
 pub struct Reactor {
-    epoll: OwnedFd,
+    epoll: Epoll,
     timer: OwnedFd,
     wake: Arc<OwnedFd>,
     /// What the timer stands at; 0 while it was never set.
     armed_ns: u64,
-    events: Vec<libc::epoll_event>,
+    events: Events,
     /// When the last wait began that reported every ready socket.
     complete_wait_ns: u64,
     /// See [`Reactor::quiet_at_ns`].
@@ -58,9 +60,8 @@ pub struct Reactor {
 impl Reactor {
     /// A reactor with no sockets. Fails where the process has no descriptors left.
     pub fn new() -> io::Result<Reactor> {
-        // SAFETY: the three calls take no pointers; each result is checked before it becomes an owned descriptor.
-        let epoll = unsafe { owned(libc::epoll_create1(libc::EPOLL_CLOEXEC))? };
-        // SAFETY: as above.
+        let epoll = Epoll::new()?;
+        // SAFETY: the two calls take no pointers; each result is checked before it becomes an owned descriptor.
         let timer =
             unsafe { owned(libc::timerfd_create(libc::CLOCK_MONOTONIC, libc::TFD_NONBLOCK | libc::TFD_CLOEXEC))? };
         // SAFETY: as above.
@@ -71,26 +72,19 @@ impl Reactor {
             timer,
             wake: Arc::new(wake),
             armed_ns: 0,
-            events: vec![libc::epoll_event { events: 0, u64: 0 }; EVENTS_AT_A_TIME],
+            events: Events::with_room(EVENTS_AT_A_TIME),
             complete_wait_ns: now,
             quiet_at_ns: now,
         };
-        reactor.register(reactor.timer.as_raw_fd(), TIMER_KEY, libc::EPOLLIN)?;
-        reactor.register(reactor.wake.as_raw_fd(), WAKER_KEY, libc::EPOLLIN)?;
+        reactor.epoll.add(reactor.timer.as_raw_fd(), TIMER_KEY, Interest::ReadEdges)?;
+        reactor.epoll.add(reactor.wake.as_raw_fd(), WAKER_KEY, Interest::ReadEdges)?;
         Ok(reactor)
     }
 
     /// Watches a socket until it is closed. `key` comes back in [`Ready`]; the two highest numbers are taken.
     pub fn add(&self, socket: BorrowedFd<'_>, key: u64) -> io::Result<()> {
         debug_assert!(key < WAKER_KEY);
-        self.register(socket.as_raw_fd(), key, libc::EPOLLIN | libc::EPOLLOUT | libc::EPOLLRDHUP)
-    }
-
-    fn register(&self, descriptor: libc::c_int, key: u64, interest: libc::c_int) -> io::Result<()> {
-        let mut event = libc::epoll_event { events: (interest | libc::EPOLLET) as u32, u64: key };
-        // SAFETY: `event` lives through the call; both descriptors are open.
-        let result = unsafe { libc::epoll_ctl(self.epoll.as_raw_fd(), libc::EPOLL_CTL_ADD, descriptor, &mut event) };
-        if result < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
+        self.epoll.add(socket.as_raw_fd(), key, Interest::AllEdges)
     }
 
     /// Waits until a socket is ready, `until_ns` ([`clock::monotonic_ns`]) has passed, or the waker was used. A time in the
@@ -98,31 +92,30 @@ impl Reactor {
     pub fn wait(&mut self, until_ns: Option<u64>, ready: &mut Vec<Ready>) -> io::Result<Awake> {
         ready.clear();
         let began_ns = clock::monotonic_ns();
-        let timeout_ms = match until_ns {
-            Some(until_ns) if until_ns <= began_ns => 0,
+        let timeout = match until_ns {
+            Some(until_ns) if until_ns <= began_ns => Some(Duration::ZERO),
             Some(until_ns) => {
                 self.arm(until_ns)?;
-                -1
+                None
             }
-            None => -1,
+            None => None,
         };
-        let count = self.collect(timeout_ms)?;
+        self.collect(timeout)?;
         self.quiet_at_ns = self.complete_wait_ns;
-        if count < self.events.len() {
+        if !self.events.is_full() {
             self.complete_wait_ns = began_ns;
         }
         let mut woken = false;
-        for event in &self.events[..count] {
-            let (flags, key) = (event.events as i32, event.u64);
-            match key {
+        for event in self.events.iter() {
+            match event.key {
                 // Under a run's clock the kernel's may be there first by what has changed since: then it is set again.
                 TIMER_KEY => self.armed_ns = 0,
                 WAKER_KEY => woken = true,
                 key => ready.push(Ready {
                     key,
-                    readable: flags & (libc::EPOLLIN | libc::EPOLLRDHUP | libc::EPOLLHUP | libc::EPOLLERR) != 0,
-                    writable: flags & (libc::EPOLLOUT | libc::EPOLLHUP | libc::EPOLLERR) != 0,
-                    ended: flags & (libc::EPOLLRDHUP | libc::EPOLLHUP | libc::EPOLLERR) != 0,
+                    readable: event.is_readable(),
+                    writable: event.has_room() || event.is_broken(),
+                    ended: event.has_ended(),
                 }),
             }
         }
@@ -169,23 +162,11 @@ impl Reactor {
         Ok(())
     }
 
-    fn collect(&mut self, timeout_ms: libc::c_int) -> io::Result<usize> {
+    fn collect(&mut self, timeout: Option<Duration>) -> io::Result<()> {
         loop {
-            // SAFETY: the kernel writes at most `events.len()` entries into `events`.
-            let count = unsafe {
-                libc::epoll_wait(
-                    self.epoll.as_raw_fd(),
-                    self.events.as_mut_ptr(),
-                    self.events.len() as libc::c_int,
-                    timeout_ms,
-                )
-            };
-            if let Ok(count) = usize::try_from(count) {
-                return Ok(count);
-            }
-            let error = io::Error::last_os_error();
-            if error.kind() != io::ErrorKind::Interrupted {
-                return Err(error);
+            match self.epoll.wait(&mut self.events, timeout) {
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                result => return result,
             }
         }
     }

@@ -35,8 +35,8 @@ impl SocketFactory {
         SocketFactory {
             sources: Arc::clone(&config.sources),
             next: 0,
-            receive_stamps: config.receive_stamps,
-            congestion_control: config.congestion_control.clone(),
+            receive_stamps: config.connections.receive_stamps,
+            congestion_control: config.connections.congestion_control.clone(),
             networks: Arc::clone(&config.networks),
         }
     }

@@ -3,7 +3,8 @@
 use pubmark_model::qos::Qos;
 use pubmark_protocol::any::{AnyClients, Open};
 use pubmark_protocol::clients::{
-    Goodbye, Outgoing, Publication, SessionConfig, SessionId, SessionOptions, ShardConfig, Subscription, Taken,
+    ConnectionSettings, Goodbye, Outgoing, Publication, SendOutcome, SessionConfig, SessionId, SessionOptions,
+    ShardConfig, Subscription,
 };
 use pubmark_protocol::endpoint::Endpoint;
 use pubmark_protocol::events::{Cause, Event, Sink};
@@ -30,12 +31,12 @@ impl Sink for Seen {
         match event {
             Event::Connected(_) => self.connected += 1,
             Event::Subscribed { granted: Ok(_), .. } => self.subscribed = true,
-            Event::Subscribed { granted: Err(said), .. } => {
-                self.failure = Some(format!("it refused a subscription: {said}"));
+            Event::Subscribed { granted: Err(reason), .. } => {
+                self.failure = Some(format!("it refused a subscription: {reason}"));
             }
             Event::Closed(cause) if cause != Cause::Ours => self.failure = Some(words(&cause)),
-            Event::Acknowledged { outcome: Err(said), .. } => {
-                self.failure = Some(format!("it refused a message: {said}"));
+            Event::Acknowledged { outcome: Err(reason), .. } => {
+                self.failure = Some(format!("it refused a message: {reason}"));
             }
             Event::Delivered(_) => self.delivered = true,
             _ => {}
@@ -48,10 +49,10 @@ fn words(cause: &Cause) -> String {
     match cause {
         Cause::Ours => "we closed the connection".to_owned(),
         Cause::Unreachable(why) => format!("no connection: {why}"),
-        Cause::Refused(said) => format!("it refused the session: {said}"),
-        Cause::NotAuthorized(said) => format!("it refused the log-in: {said}"),
+        Cause::Refused(reason) => format!("it refused the session: {reason}"),
+        Cause::NotAuthorized(reason) => format!("it refused the log-in: {reason}"),
         Cause::Tls(why) => format!("TLS was not agreed: {why}"),
-        Cause::Server { said, .. } => format!("it ended the connection: {said}"),
+        Cause::Server { reason, .. } => format!("it ended the connection: {reason}"),
         Cause::Dropped(why) => format!("the connection was dropped: {why}"),
         Cause::Silent => "it stopped answering".to_owned(),
         Cause::Protocol(what) => format!("it broke the protocol: {what}"),
@@ -67,11 +68,13 @@ pub fn round_trip(open: Open, from: &Endpoint, to: &Endpoint) -> Result<(), Stri
         networks: [].into(),
         run: 0,
         body_pool: vec![0; header::FULL].into(),
-        maximum_packet_bytes: 1 << 16,
-        receive_stamps: false,
-        keep_alive_s: 10,
-        resumes_tls: false,
-        congestion_control: None,
+        connections: ConnectionSettings {
+            maximum_packet_bytes: 1 << 16,
+            receive_stamps: false,
+            keep_alive_s: 10,
+            resumes_tls: false,
+            congestion_control: None,
+        },
     };
     let mut clients = open(config).map_err(|error| error.to_string())?;
     // Of this attempt alone: a message of another start's attempt must not answer for this one.
@@ -96,7 +99,7 @@ pub fn round_trip(open: Open, from: &Endpoint, to: &Endpoint) -> Result<(), Stri
         sequence += 1;
         let due_ns = clock::monotonic_ns();
         let message = Outgoing { publication: 0, sequence, due_ns, root_ns: None, payload_bytes: header::FULL as u32 };
-        if clients.send(writer, message) != Taken::Yes {
+        if clients.send(writer, message) != SendOutcome::Accepted {
             return Err("the client took no message".to_owned());
         }
         clients.flush(writer, &mut seen);

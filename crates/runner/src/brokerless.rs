@@ -2,7 +2,7 @@
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 
-use pubmark_engine::places::Places;
+use pubmark_engine::endpoints::Endpoints;
 use pubmark_model::fleet::Fleet;
 use pubmark_model::workload::Workload;
 use pubmark_protocol::capabilities::Capabilities;
@@ -48,7 +48,7 @@ pub fn places(
     protocol: &Capabilities,
     spec: &RunSpec,
     workload: &Workload,
-) -> Result<Places, RunError> {
+) -> Result<Endpoints, RunError> {
     refuse_options_of_brokers(definition, spec)?;
     let networks = linked::places(workload);
     let here = IpAddr::from(Ipv4Addr::LOCALHOST);
@@ -89,13 +89,13 @@ pub fn places(
     let endpoints = addresses.into_iter().map(place).collect();
     let meet = definition.back_ends.brokerless.as_ref().map(|ways| ways.across_links.meet).unwrap_or_default();
     let places = match (networks, meet) {
-        (Some(_), _) if protocol.features.subscribers_listen => Places::several(endpoints, false),
-        (Some(networks), Meet::Everywhere) => Places::by_group(endpoints, [networks.devices, networks.subscribers]),
+        (Some(_), _) if protocol.features.subscribers_listen => Endpoints::several(endpoints, false),
+        (Some(networks), Meet::Everywhere) => Endpoints::by_group(endpoints, [networks.devices, networks.subscribers]),
         (Some(networks), Meet::AtSubscribers) => {
             let place = networks.of_all_subscribers().ok_or_else(|| no_common_place(protocol.title))?;
-            endpoints.into_iter().nth(usize::from(place)).map(Places::one)
+            endpoints.into_iter().nth(usize::from(place)).map(Endpoints::one)
         }
-        (None, _) => Places::several(endpoints, false),
+        (None, _) => Endpoints::several(endpoints, false),
     };
     places.ok_or_else(|| RunError::input(format!("more than {} subscribers that listen", u16::MAX)))
 }
@@ -127,7 +127,7 @@ fn meeting_port(definition: &Definition) -> Result<u16, RunError> {
 }
 
 /// What the record says of such a system.
-pub fn info(definition: &Definition, profile: &str, places: &Places) -> SystemInfo {
+pub fn info(definition: &Definition, profile: &str, places: &Endpoints) -> SystemInfo {
     SystemInfo {
         name: definition.name.clone(),
         version: None,
@@ -144,7 +144,7 @@ pub fn info(definition: &Definition, profile: &str, places: &Places) -> SystemIn
 ///
 /// # Errors
 /// Which they are, and who does.
-pub fn check_settings(places: &Places, spoken: Spoken, profile: &str) -> Result<(), RunError> {
+pub fn check_settings(places: &Endpoints, spoken: Spoken, profile: &str) -> Result<(), RunError> {
     let settings = places.endpoints().first().and_then(|place| place.settings.as_deref()).unwrap_or("");
     for protocol in [spoken.publish, spoken.subscribe] {
         let Some(has) = protocol.capabilities.features.settings else { continue };

@@ -39,7 +39,7 @@ pub fn sampling(workload: &Workload, fleet: &Fleet, duration_s: f64) -> Sampling
 pub fn orders(plan: &RunPlan, sampling: Sampling) -> Orders {
     let size = |group: u16| match plan.workload.devices[usize::from(group)].size {
         // Smaller ones may be raised to their header's size.
-        SizeDistribution::Fixed(bytes) if bytes as usize >= header::ANSWER => bytes,
+        SizeDistribution::Fixed(bytes) if bytes as usize >= header::REACTION => bytes,
         _ => 0,
     };
     Orders {

@@ -3,7 +3,7 @@
 use pubmark_engine::outcome::Outcome;
 use pubmark_engine::plan::RunPlan;
 use pubmark_engine::sections;
-use pubmark_engine::shares::{Place, shares};
+use pubmark_engine::shares::{WorkerLocation, shares};
 use pubmark_model::connection_groups::ConnectionGroups;
 use pubmark_model::workload::Workload;
 use pubmark_record::cost::Usage;
@@ -76,9 +76,9 @@ pub fn lost_workers(plan: &RunPlan, outcome: &Outcome) -> Vec<LostWorker> {
     }
     let shares = shares(plan);
     let groups = ConnectionGroups::of(&plan.workload).names;
-    let mut workers: Vec<(Option<Place>, LostWorker)> = vec![];
+    let mut workers: Vec<(Option<WorkerLocation>, LostWorker)> = vec![];
     for lost in &outcome.lost {
-        let place = shares.get(lost.shard as usize).and_then(|share| share.away(plan));
+        let place = shares.get(lost.shard as usize).and_then(|share| share.remote(plan));
         let group = place.and_then(|place| groups.get(usize::from(place.group?)));
         match workers.iter_mut().find(|(known, _)| *known == place) {
             Some((_, worker)) if group.is_none() => worker.worker.push_str(&format!(", {}", lost.name)),

@@ -19,6 +19,7 @@ use pubmark_model::fleet::Fleet;
 use pubmark_model::random::mix;
 use pubmark_model::schedule::Summary;
 use pubmark_model::workload::Workload;
+use pubmark_protocol::clients::ConnectionSettings;
 use pubmark_protocol::clock;
 use pubmark_protocol::sampling;
 use pubmark_record::record::{Environment, Record};
@@ -303,12 +304,14 @@ impl PreparedRun {
             hopeless_after: if linked.is_some() { LINKED_CONNECT_LIMIT } else { HOPELESS_AFTER },
             realtime: generator.realtime,
             handicap: generator.handicap,
-            receive_stamps: true,
             faults: faults::planned(&self.workload, &self.faults),
-            maximum_packet_bytes: (largest + PACKET_ROOM).max(FOREIGN_ROOM),
-            keep_alive_s: KEEP_ALIVE_S,
-            resumes_tls: sockets::resume_tls(connection),
-            congestion_control: connection.congestion_control.as_deref().map(Into::into),
+            connections: ConnectionSettings {
+                maximum_packet_bytes: (largest + PACKET_ROOM).max(FOREIGN_ROOM),
+                receive_stamps: true,
+                keep_alive_s: KEEP_ALIVE_S,
+                resumes_tls: sockets::resume_tls(connection),
+                congestion_control: connection.congestion_control.as_deref().map(Into::into),
+            },
         }
     }
 

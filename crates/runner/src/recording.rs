@@ -250,7 +250,7 @@ fn settings(plan: &RunPlan, outcome: &Outcome) -> Settings {
         realtime: outcome.realtime,
         cpu_idle_disabled: false,
         tls: plan.publish_at.are_encrypted() || plan.subscribe_at.are_encrypted(),
-        congestion_control: plan.congestion_control.as_deref().map(str::to_owned),
+        congestion_control: plan.connections.congestion_control.as_deref().map(str::to_owned),
         client_certificate: plan.publish_at.have_identity() || plan.subscribe_at.have_identity(),
         source_addresses: plan.sources.len() as u32,
         flood: plan.is_flood(),

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
-use pubmark_engine::crews::Crews;
+use pubmark_engine::shared_connections::SharedConnections;
 use pubmark_model::fleet::Fleet;
 use pubmark_model::qos::Qos;
 use pubmark_model::requests;
@@ -218,7 +218,7 @@ fn too_many_sessions(workload: &Workload, fleet: &Fleet, spoken: Spoken) -> Opti
     if !has_limit(spoken.publish) && !has_limit(spoken.subscribe) {
         return None;
     }
-    let devices = Crews::new(workload, fleet).sending().count() as u64;
+    let devices = SharedConnections::new(workload, fleet).sending().count() as u64;
     let subscribers = fleet.subscribers().len() as u64;
     let sides = match spoken.second() {
         None => vec![(spoken.publish, devices + subscribers)],

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use pubmark_engine::places::Places;
+use pubmark_engine::endpoints::Endpoints;
 use pubmark_links::addresses::CORE_V4;
 use pubmark_model::fleet::Fleet;
 use pubmark_model::topology::TopologyMode;
@@ -50,7 +50,7 @@ pub enum Wanted {
     /// A system without a broker.
     Brokerless {
         /// Where its clients find each other.
-        places: Places,
+        places: Endpoints,
         /// They are in networks of their own.
         linked: bool,
         /// Each subscriber listens at one of them, and each device connects to all.
@@ -72,9 +72,9 @@ pub enum Wanted {
 /// A system that can be reached.
 pub struct Target {
     /// Where devices connect.
-    pub publish_at: Places,
+    pub publish_at: Endpoints,
     /// Where subscribers connect.
-    pub subscribe_at: Places,
+    pub subscribe_at: Endpoints,
     /// What the record says of it.
     pub info: SystemInfo,
     /// What differs from its defaults.
@@ -164,8 +164,8 @@ impl Wanted {
     }
 }
 
-fn several(endpoints: Vec<Endpoint>, independent: bool) -> Result<Places, RunError> {
-    Places::several(endpoints, independent)
+fn several(endpoints: Vec<Endpoint>, independent: bool) -> Result<Endpoints, RunError> {
+    Endpoints::several(endpoints, independent)
         .ok_or_else(|| RunError::new(ErrorKind::Internal, "a system that was reached has no endpoint"))
 }
 
@@ -292,8 +292,8 @@ fn external_target(
         detail: "the server's certificate was not checked (--tls-insecure): anybody could have answered".to_owned(),
     };
     Target {
-        publish_at: Places::one(endpoint.clone()),
-        subscribe_at: Places::one(subscribe_endpoint.clone()),
+        publish_at: Endpoints::one(endpoint.clone()),
+        subscribe_at: Endpoints::one(subscribe_endpoint.clone()),
         info: SystemInfo {
             name: definition.map_or("external", |definition| &definition.name).to_owned(),
             version: None,

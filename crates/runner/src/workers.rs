@@ -14,7 +14,7 @@ use pubmark_engine::plan::RunPlan;
 use pubmark_engine::progress::Progress;
 use pubmark_engine::remote::{self, Launcher, Started};
 use pubmark_engine::run::Sides;
-use pubmark_engine::shares::Place;
+use pubmark_engine::shares::WorkerLocation;
 use pubmark_links::namespace::Namespace;
 use pubmark_model::connection_groups::ConnectionGroups;
 use pubmark_protocol::capabilities::SentMeans;
@@ -110,7 +110,13 @@ pub fn end_with_parent(command: &mut Command) {
 }
 
 impl Launcher for Workers {
-    fn launch(&self, place: Place, _: &[u32], progress: &Arc<Progress>, _: &AtomicBool) -> io::Result<Started> {
+    fn launch(
+        &self,
+        place: WorkerLocation,
+        _: &[u32],
+        progress: &Arc<Progress>,
+        _: &AtomicBool,
+    ) -> io::Result<Started> {
         let (control, theirs) = UnixStream::pair()?;
         let mut command =
             command(self.program.as_deref(), OwnedFd::from(theirs), progress.memory().try_clone_to_owned()?)?;

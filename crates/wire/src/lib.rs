@@ -5,6 +5,7 @@
 pub mod amqp091;
 pub mod amqp10;
 pub mod coap;
+pub mod front;
 pub mod mqtt;
 pub mod nats;
 pub mod resp;

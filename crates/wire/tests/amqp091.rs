@@ -2,11 +2,12 @@
 
 use proptest::prelude::*;
 use pubmark_wire::amqp091::{
-    Correlation, Declare, Found, Frame, Item, Kind, Login, Method, Publish, Tune, append_answer, append_body,
-    encode_ack, encode_bind, encode_channel_open, encode_close, encode_consume, encode_declare, encode_delete,
-    encode_flow_ok, encode_open, encode_qos, encode_select, encode_start_ok, encode_tune_ok, encode_unbind, next,
-    read_content_header, read_correlation, routing_key,
+    Correlation, Declare, Frame, Item, Kind, Login, Method, Publish, Tune, append_answer, append_body, encode_ack,
+    encode_bind, encode_channel_open, encode_close, encode_consume, encode_declare, encode_delete, encode_flow_ok,
+    encode_open, encode_qos, encode_select, encode_start_ok, encode_tune_ok, encode_unbind, next, read_content_header,
+    read_correlation, routing_key,
 };
+use pubmark_wire::front::Front;
 
 /// Largest frame of these tests, bytes.
 const MOST_BYTES: usize = 4_096;
@@ -49,7 +50,7 @@ fn method() -> impl Strategy<Value = Vec<u8>> {
 fn frames(mut bytes: &[u8]) -> Vec<Frame<'_>> {
     let mut frames = vec![];
     while !bytes.is_empty() {
-        let Ok(Found::Whole { item: Item::Frame(frame), bytes: length }) = next(bytes, MOST_BYTES) else {
+        let Ok(Front::Whole { packet: Item::Frame(frame), bytes: length }) = next(bytes, MOST_BYTES) else {
             panic!("no frame: {}", bytes.escape_ascii());
         };
         frames.push(frame);
@@ -66,17 +67,17 @@ proptest! {
         let mut before = None;
         for length in 1..=bytes.len() {
             match next(&bytes[..length], MOST_BYTES) {
-                Ok(Found::Whole { bytes: whole, item }) => {
+                Ok(Front::Whole { bytes: whole, packet: item }) => {
                     prop_assert!(whole <= length && before.is_none_or(|before| before == whole));
-                    prop_assert_eq!(next(&bytes, MOST_BYTES), Ok(Found::Whole { bytes: whole, item }));
+                    prop_assert_eq!(next(&bytes, MOST_BYTES), Ok(Front::Whole { bytes: whole, packet: item }));
                     return Ok(());
                 }
-                Ok(Found::Partial(Some(announced))) => {
+                Ok(Front::Partial(Some(announced))) => {
                     prop_assert!(announced > length && announced <= MOST_BYTES);
                     prop_assert!(before.is_none_or(|before| before == announced));
                     before = Some(announced);
                 }
-                Ok(Found::Partial(None)) => prop_assert!(before.is_none()),
+                Ok(Front::Partial(None)) => prop_assert!(before.is_none()),
                 Err(_) => return Ok(()),
             }
         }

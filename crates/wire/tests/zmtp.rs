@@ -2,8 +2,9 @@
 
 use proptest::prelude::*;
 use pubmark_model::topic::TopicFilter;
+use pubmark_wire::front::Front;
 use pubmark_wire::zmtp::{
-    self, Command, Found, GREETING_BYTES, Item, LONGEST_COMMAND_BYTES, Mechanism, SocketType, append_frame_front, next,
+    self, Command, GREETING_BYTES, Item, LONGEST_COMMAND_BYTES, Mechanism, SocketType, append_frame_front, next,
 };
 
 /// Largest frame of these tests, bytes.
@@ -35,19 +36,19 @@ proptest! {
         let mut least = 0;
         for length in 1..=bytes.len() {
             match next(&bytes[..length], MOST_BYTES) {
-                Ok(Found::Whole { item, bytes: whole }) => {
+                Ok(Front::Whole { packet: item, bytes: whole }) => {
                     prop_assert!(whole <= length && whole >= least && whole <= MOST_BYTES);
-                    prop_assert_eq!(next(&bytes, MOST_BYTES), Ok(Found::Whole { item, bytes: whole }));
+                    prop_assert_eq!(next(&bytes, MOST_BYTES), Ok(Front::Whole { packet: item, bytes: whole }));
                     if let Item::Command(body) = item {
                         let _ = Command::read(body);
                     }
                     return Ok(());
                 }
-                Ok(Found::Partial(announced)) => {
+                Ok(Front::Partial(Some(announced))) => {
                     prop_assert!(announced > length && announced >= least && announced <= MOST_BYTES);
                     least = announced;
                 }
-                Err(_) => return Ok(()),
+                Ok(Front::Partial(None)) | Err(_) => return Ok(()),
             }
         }
     }
@@ -76,7 +77,7 @@ proptest! {
         let mut items = Vec::new();
         let mut rest = &out[..];
         while !rest.is_empty() {
-            let Ok(Found::Whole { item, bytes }) = next(rest, MOST_BYTES) else { panic!("{}", rest.escape_ascii()) };
+            let Ok(Front::Whole { packet: item, bytes }) = next(rest, MOST_BYTES) else { panic!("{}", rest.escape_ascii()) };
             items.push(item);
             rest = &rest[bytes..];
         }
@@ -114,7 +115,7 @@ fn a_handshake_as_libzmq_4_3_4_says_it_is_read() {
         .extend_from_slice(b"\x04\x1a\x05READY\x0bSocket-Type\0\0\0\x04XSUB\x04\x0b\x09SUBSCRIBEa\0\x02\x01b\0\x02\0b");
     let mut items = Vec::new();
     let mut rest = &bytes[..];
-    while let Ok(Found::Whole { item, bytes }) = next(rest, MOST_BYTES) {
+    while let Ok(Front::Whole { packet: item, bytes }) = next(rest, MOST_BYTES) {
         items.push(item);
         rest = &rest[bytes..];
     }

@@ -1,14 +1,14 @@
 //! What it means that a server closes a connection or a channel.
 
-use pubmark_protocol::events::{Cause, Said};
+use pubmark_protocol::events::{Cause, Reason};
 use pubmark_wire::amqp091::{Closing, DecodeError, Method, Version, code, reply_name};
 
 use crate::connection::Phase;
 
 /// The server's words, with the name of its code ahead where they do not begin with it (RabbitMQ's do).
-pub(super) fn words(closing: &Closing<'_>) -> Said {
+pub(super) fn words(closing: &Closing<'_>) -> Reason {
     let name = reply_name(closing.code).map_or_else(|| format!("code {}", closing.code), str::to_owned);
-    Said::words(match closing.text {
+    Reason::words(match closing.text {
         "" => name,
         text if text.starts_with(&name) => text.to_owned(),
         text => format!("{name} - {text}"),
@@ -17,16 +17,16 @@ pub(super) fn words(closing: &Closing<'_>) -> Said {
 
 /// Why the connection ends, if it ends because of this.
 pub(super) fn of(phase: Phase, closing: &Closing<'_>) -> Cause {
-    let said = words(closing);
+    let reason = words(closing);
     match (phase, closing.code) {
         // RabbitMQ refuses a message above its limit as a condition that does not hold.
         (Phase::Open, code) => Cause::Server {
-            said,
+            reason,
             too_large: code == code::CONTENT_TOO_LARGE
                 || (code == code::PRECONDITION_FAILED && closing.text.contains("larger than")),
         },
-        (_, code::ACCESS_REFUSED) => Cause::NotAuthorized(said),
-        _ => Cause::Refused(said),
+        (_, code::ACCESS_REFUSED) => Cause::NotAuthorized(reason),
+        _ => Cause::Refused(reason),
     }
 }
 
@@ -45,7 +45,7 @@ pub(super) fn unexpected(phase: Phase, channel: u16, method: &Method<'_>) -> Cau
 pub(super) fn other_version(phase: Phase, version: Version) -> Cause {
     match phase {
         Phase::Open => Cause::Protocol("a protocol header in an open session".to_owned()),
-        _ => Cause::Refused(Said::words(format!("it answers AMQP 0-9-1 with {version}"))),
+        _ => Cause::Refused(Reason::words(format!("it answers AMQP 0-9-1 with {version}"))),
     }
 }
 
@@ -65,7 +65,7 @@ mod tests {
             (541, "", "INTERNAL_ERROR"),
             (999, "what", "code 999 - what"),
         ] {
-            assert_eq!(words(&closing(code, text)).reason, shown);
+            assert_eq!(words(&closing(code, text)).text, shown);
         }
     }
 

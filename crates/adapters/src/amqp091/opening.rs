@@ -2,7 +2,7 @@
 
 use pubmark_model::qos::Qos;
 use pubmark_protocol::clients::SessionConfig;
-use pubmark_protocol::events::{Cause, Connected, Event, Said, Sink};
+use pubmark_protocol::events::{Cause, Connected, Event, Reason, Sink};
 use pubmark_wire::amqp091::{
     Declare, LEAST_FRAME_BYTES, Login, Method, Publish, Start, Tune, encode_channel_open, encode_declare, encode_open,
     encode_select, encode_start_ok, encode_tune_ok,
@@ -81,7 +81,7 @@ impl Opening {
     pub(super) fn new(config: &SessionConfig, publishes: &[Publish]) -> Opening {
         let publishes_on = |channel| publishes.iter().any(|publish| publish.channel() == channel);
         let used = |is_used| if is_used { Channel::Closed } else { Channel::Unused };
-        let confirms_answers = config.options.answers_at.is_some_and(|qos| qos != Qos::BestEffort);
+        let confirms_answers = config.options.replies_at.is_some_and(|qos| qos != Qos::BestEffort);
         let confirmed = publishes_on(CONFIRMED) || confirms_answers;
         Opening {
             step: Step::Start,
@@ -102,7 +102,7 @@ impl Opening {
         self.plain.restart();
         self.confirmed.restart();
         (self.selecting, self.asking, self.found) = (false, false, false);
-        shared.config.maximum_packet_bytes.clamp(LEAST_FRAME_BYTES, MOST_FRAME_BYTES)
+        shared.config.connections.maximum_packet_bytes.clamp(LEAST_FRAME_BYTES, MOST_FRAME_BYTES)
     }
 
     /// Is the channel open, or was it asked for?
@@ -147,7 +147,7 @@ impl Amqp091 {
             (Step::Start, Method::ConnectionStart(start)) => self.on_start(link, shared, start),
             (Step::Tune, Method::ConnectionTune(tune)) => self.on_tune(link, shared, *tune),
             (Step::Tune, Method::ConnectionSecure) => {
-                Err(Cause::Refused(Said::words("its log-in asks for more than a password")))
+                Err(Cause::Refused(Reason::words("its log-in asks for more than a password")))
             }
             (Step::OpenOk, Method::ConnectionOpenOk) => {
                 self.open_channels(link, shared);
@@ -160,12 +160,12 @@ impl Amqp091 {
     fn on_start(&mut self, link: &mut Link, shared: &mut Shared, start: &Start<'_>) -> Result<(), Cause> {
         if start.version != (0, 9) {
             let (major, minor) = start.version;
-            return Err(Cause::Refused(Said::words(format!("it speaks AMQP {major}-{minor}, not 0-9-1"))));
+            return Err(Cause::Refused(Reason::words(format!("it speaks AMQP {major}-{minor}, not 0-9-1"))));
         }
         if !start.mechanisms.split(|byte| *byte == b' ').any(|mechanism| mechanism == b"PLAIN") {
             let offered = &start.mechanisms[..start.mechanisms.len().min(MOST_SHOWN_BYTES)];
             let words = format!("it has no log-in with a password (PLAIN), but `{}`", offered.escape_ascii());
-            return Err(Cause::Refused(Said::words(words)));
+            return Err(Cause::Refused(Reason::words(words)));
         }
         let given = link.config.log_in(&shared.config);
         let (user, password) = given.map_or(DEFAULT_LOGIN, |login| (login.user.as_str(), login.password.expose()));
@@ -192,12 +192,12 @@ impl Amqp091 {
         let needed = self.opening.highest_channel();
         if tune.channel_max != 0 && tune.channel_max < needed {
             let words = format!("it allows channels up to {}, {needed} is needed", tune.channel_max);
-            return Err(Cause::Refused(Said::words(words)));
+            return Err(Cause::Refused(Reason::words(words)));
         }
         if theirs != 0 {
             self.most_frame_bytes = self.most_frame_bytes.min(theirs);
         }
-        let ours_s = shared.config.keep_alive_s;
+        let ours_s = shared.config.connections.keep_alive_s;
         self.opening.heartbeat_s = if tune.heartbeat_s == 0 { ours_s } else { ours_s.min(tune.heartbeat_s) };
         let agreed = Tune {
             channel_max: needed,

@@ -80,7 +80,7 @@ impl Amqp091 {
         self.incoming.reply_to.push_str(correlation.reply_to);
         self.incoming.correlation_id.clear();
         self.incoming.correlation_id.push_str(correlation.correlation_id);
-        let most = shared.config.maximum_packet_bytes;
+        let most = shared.config.connections.maximum_packet_bytes;
         match usize::try_from(body_bytes) {
             Ok(0) => self.deliver(link, shared, &[], times, sink),
             Ok(bytes) if bytes <= most => self.incoming.expected = Expected::Body(bytes),
@@ -138,10 +138,10 @@ impl Amqp091 {
         let delivery = times.delivery(body, false);
         let Incoming { reply_to, correlation_id, .. } = &self.incoming;
         if !reply_to.is_empty() {
-            let reply_to = ReplyTo { address: reply_to, mark: correlation_id.as_bytes() };
+            let reply_to = ReplyTo { address: reply_to, correlation: correlation_id.as_bytes() };
             sink.event(link.id, Event::Requested { reply_to, delivery });
-        } else if link.config.options.answers_to.is_some() {
-            sink.event(link.id, Event::Answered { request: requests::marked_by_text(correlation_id), delivery });
+        } else if link.config.options.reply_topic.is_some() {
+            sink.event(link.id, Event::Replied { request: requests::correlated_by_text(correlation_id), delivery });
         } else {
             sink.event(link.id, Event::Delivered(delivery));
         }

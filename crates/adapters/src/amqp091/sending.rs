@@ -4,9 +4,9 @@ use std::collections::VecDeque;
 
 use pubmark_model::qos::Qos;
 use pubmark_protocol::clients::Outgoing;
-use pubmark_protocol::events::{Cause, Event, Said, Sink};
+use pubmark_protocol::events::{Cause, Event, Reason, Sink};
 use pubmark_protocol::outbox::Message;
-use pubmark_protocol::requests::{self, ANSWER, Answer};
+use pubmark_protocol::requests::{self, OutgoingReply, REPLY};
 use pubmark_wire::amqp091::{
     Answer as Confirm, Correlation, FRAME_EXTRA_BYTES, append_answer, append_body, encode_flow_ok,
 };
@@ -107,10 +107,10 @@ impl Amqp091 {
         let publication = &link.config.publications[place];
         let most_bytes = self.most_frame_bytes - FRAME_EXTRA_BYTES;
         let config = &shared.config;
-        let asks = link.config.options.answers_to.is_some();
+        let asks = link.config.options.reply_topic.is_some();
         if asks {
             self.correlation_id.clear();
-            requests::mark_as_text(message.token(), &mut self.correlation_id);
+            requests::correlation_as_text(message.token(), &mut self.correlation_id);
         }
         let request = Correlation { reply_to: self.consumer.queue(), correlation_id: &self.correlation_id };
         let entry = Message { token: message.token(), due_ns: message.due_ns, tag, repeated, withheld: false };
@@ -131,7 +131,7 @@ impl Amqp091 {
         &mut self,
         link: &mut Link,
         shared: &mut Shared,
-        answer: &Answer<'_>,
+        answer: &OutgoingReply<'_>,
     ) -> Result<(), Refusal> {
         let is_confirmed = level(answer.qos) != Qos::BestEffort;
         let channel = if is_confirmed { CONFIRMED } else { PLAIN };
@@ -139,7 +139,7 @@ impl Amqp091 {
             return Err(Refusal::Blocked(Blocked::Window));
         }
         // What is no text cannot be said; a requester of ours does not say it.
-        let Ok(correlation_id) = std::str::from_utf8(answer.to.mark) else { return Err(Refusal::TooLarge(0)) };
+        let Ok(correlation_id) = std::str::from_utf8(answer.to.correlation) else { return Err(Refusal::TooLarge(0)) };
         let payload_bytes = payload::answer_bytes(answer);
         let mut tag = 0;
         if is_confirmed {
@@ -165,7 +165,7 @@ impl Amqp091 {
         {
             // An answer cannot be made again; sessions that answer are never kept, so there is none here.
             let entry = self.confirms.in_flight.get(tag).copied();
-            let Some(entry) = entry.filter(|entry| entry.message.publication != ANSWER) else { continue };
+            let Some(entry) = entry.filter(|entry| entry.message.publication != REPLY) else { continue };
             self.confirms.unconfirmed.push_back(tag);
             self.append(link, shared, entry.message, tag, true);
             sink.event(link.id, Event::Resent(entry.token()));
@@ -184,7 +184,7 @@ impl Amqp091 {
             link,
             shared,
             answer,
-            Err(Said::words("the server took no responsibility for it (basic.nack)")),
+            Err(Reason::words("the server took no responsibility for it (basic.nack)")),
             sink,
         )
     }
@@ -195,7 +195,7 @@ impl Amqp091 {
         link: &mut Link,
         shared: &mut Shared,
         answer: Confirm,
-        outcome: Result<(), Said>,
+        outcome: Result<(), Reason>,
         sink: &mut impl Sink,
     ) -> Result<(), Cause> {
         let not_awaited = || Cause::Protocol(format!("an answer to message {}, which does not await it", answer.tag));
@@ -216,7 +216,7 @@ impl Amqp091 {
     }
 
     /// A message is answered; `None` if it was not even written.
-    fn settle(&mut self, link: &Link, id: u16, outcome: &Result<(), Said>, sink: &mut impl Sink) -> Option<()> {
+    fn settle(&mut self, link: &Link, id: u16, outcome: &Result<(), Reason>, sink: &mut impl Sink) -> Option<()> {
         let in_flight = &mut self.confirms.in_flight;
         in_flight.get(id).filter(|entry| entry.progress == Progress::Written)?;
         let entry = in_flight.remove(id)?;

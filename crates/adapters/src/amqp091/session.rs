@@ -7,18 +7,19 @@ use pubmark_model::qos::Qos;
 use pubmark_protocol::capabilities::{Capabilities, Features, Level, SentMeans};
 use pubmark_protocol::clients::{Goodbye, Outgoing, SessionConfig, SessionId};
 use pubmark_protocol::events::{Cause, Event, Sink};
-use pubmark_protocol::requests::Answer;
+use pubmark_protocol::requests::OutgoingReply;
 use pubmark_wire::amqp091::{
-    FRAME_EXTRA_BYTES, Found, Frame, HEARTBEAT, Item, Kind, LONGEST_BYTES, Method, PROTOCOL_HEADER, Publish,
-    encode_cancel, encode_close, encode_delete, hears, next, routing_key,
+    FRAME_EXTRA_BYTES, Frame, HEARTBEAT, Item, Kind, LONGEST_BYTES, Method, PROTOCOL_HEADER, Publish, encode_cancel,
+    encode_close, encode_delete, hears, next, routing_key,
 };
+use pubmark_wire::front::Front;
 
 use super::cause::{broken, of, other_version, unexpected};
 use super::opening::Opening;
 use super::receiving::Incoming;
 use super::sending::{Confirms, Stops};
 use super::subscribing::{Consumer, MEMBER, kept_queue};
-use crate::connection::{Dialect, Link, Measured, Phase, Progress, Refusal, Shared, Times};
+use crate::connection::{Dialect, Link, Phase, Progress, Refusal, Shared, Times};
 use crate::virtual_host::{VIRTUAL_HOST, named_in};
 
 /// The topic exchange that every server has (§3.1.3.3); RabbitMQ's MQTT plug-in publishes to it, too.
@@ -140,12 +141,8 @@ impl Dialect for Amqp091 {
         Ok(())
     }
 
-    fn measure(bytes: &[u8], most_bytes: usize) -> Result<Measured<Item<'_>>, Cause> {
-        match next(bytes, most_bytes) {
-            Ok(Found::Whole { item, bytes }) => Ok(Measured::Whole { packet: item, bytes }),
-            Ok(Found::Partial(bytes)) => Ok(Measured::Partial(bytes)),
-            Err(error) => Err(broken(error)),
-        }
+    fn measure(bytes: &[u8], most_bytes: usize) -> Result<Front<Item<'_>>, Cause> {
+        next(bytes, most_bytes).map_err(broken)
     }
 
     fn handle(
@@ -181,8 +178,8 @@ impl Dialect for Amqp091 {
         self.publish(link, shared, message)
     }
 
-    fn answer(&mut self, link: &mut Link, shared: &mut Shared, answer: &Answer<'_>) -> Result<(), Refusal> {
-        self.publish_answer(link, shared, answer)
+    fn reply(&mut self, link: &mut Link, shared: &mut Shared, reply: &OutgoingReply<'_>) -> Result<(), Refusal> {
+        self.publish_answer(link, shared, reply)
     }
 
     fn has_room(&self) -> bool {
@@ -221,7 +218,7 @@ impl Dialect for Amqp091 {
     fn forget(&mut self, session: SessionId, sink: &mut impl Sink) {
         for entry in self.confirms.in_flight.drain() {
             if entry.progress == Progress::Written {
-                sink.event(session, Event::Unanswered(entry.token()));
+                sink.event(session, Event::Unacknowledged(entry.token()));
             }
         }
         self.consumer.forget();

@@ -8,7 +8,7 @@
 
 use pubmark_model::qos::Qos;
 use pubmark_protocol::clients::SessionConfig;
-use pubmark_protocol::events::{Cause, Event, Said, Sink};
+use pubmark_protocol::events::{Cause, Event, Reason, Sink};
 use pubmark_wire::amqp091::{
     Closing, Declare, Method, code, encode_bind, encode_channel_close_ok, encode_channel_open, encode_consume,
     encode_declare, encode_qos,
@@ -57,7 +57,7 @@ pub(super) struct Consumer {
     /// Level of all subscriptions: the highest one that is asked for.
     level: Qos,
     /// Bindings that the server refused.
-    refused: Vec<(usize, Said)>,
+    refused: Vec<(usize, Reason)>,
     /// All subscriptions were answered since the server last had no session.
     told: bool,
     /// How often the group's queue was made once more on this connection.
@@ -197,8 +197,8 @@ impl Amqp091 {
             }
             (Step::Returning, Method::BasicConsumeOk) => self.consumer.step = Step::Consumes,
             (_, Method::BasicCancel) => {
-                let said = Said::words("it cancelled our consumer: the queue is gone");
-                return Err(Cause::Server { said, too_large: false });
+                let reason = Reason::words("it cancelled our consumer: the queue is gone");
+                return Err(Cause::Server { reason, too_large: false });
             }
             _ => return Err(unexpected(link.phase, PLAIN, method)),
         }
@@ -271,7 +271,7 @@ impl Amqp091 {
         self.consumer.told = true;
         for index in 0..self.binding_keys.len() {
             let refused = self.consumer.refused.iter().find(|(refused, _)| *refused == index);
-            let granted = refused.map_or(Ok(self.consumer.level), |(_, said)| Err(said.clone()));
+            let granted = refused.map_or(Ok(self.consumer.level), |(_, reason)| Err(reason.clone()));
             sink.event(link.id, Event::Subscribed { index, granted });
         }
     }

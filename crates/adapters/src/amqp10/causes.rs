@@ -1,6 +1,6 @@
 //! What a server's errors mean for a connection.
 
-use pubmark_protocol::events::{Cause, Said};
+use pubmark_protocol::events::{Cause, Reason};
 use pubmark_wire::amqp10::{Condition, DecodeError};
 
 /// Who may not do what it asks for (part 2, §2.8.15).
@@ -14,22 +14,22 @@ pub fn broken(error: DecodeError) -> Cause {
 }
 
 /// The words of an error, or those for an end without one.
-pub fn words(error: Option<Condition<'_>>, otherwise: &str) -> Said {
-    Said::words(error.map_or_else(|| otherwise.to_owned(), |error| error.to_string()))
+pub fn words(error: Option<Condition<'_>>, otherwise: &str) -> Reason {
+    Reason::words(error.map_or_else(|| otherwise.to_owned(), |error| error.to_string()))
 }
 
 /// The server ends something before the session was open.
 pub fn refused(error: Option<Condition<'_>>, otherwise: &str) -> Cause {
-    let said = words(error, otherwise);
+    let reason = words(error, otherwise);
     if error.is_some_and(|error| error.name == UNAUTHORIZED) {
-        Cause::NotAuthorized(said)
+        Cause::NotAuthorized(reason)
     } else {
-        Cause::Refused(said)
+        Cause::Refused(reason)
     }
 }
 
 /// The server ends something of an open session.
 pub fn ended(error: Option<Condition<'_>>, otherwise: &str) -> Cause {
     let too_large = error.is_some_and(|error| error.name == TOO_LARGE);
-    Cause::Server { said: words(error, otherwise), too_large }
+    Cause::Server { reason: words(error, otherwise), too_large }
 }

@@ -5,7 +5,7 @@
 
 use pubmark_model::qos::Qos;
 use pubmark_protocol::clients::SessionConfig;
-use pubmark_protocol::events::{Cause, Connected, Event, Said, Sink};
+use pubmark_protocol::events::{Cause, Connected, Event, Reason, Sink};
 use pubmark_protocol::requests::LONGEST_ADDRESS_BYTES;
 use pubmark_wire::amqp10::{AnswersAt, Attach, Detach, Flow, Naming, Role, SenderSettles, Terminus, words};
 
@@ -65,7 +65,7 @@ impl Amqp10 {
     }
 
     fn ask_for_receivers(&mut self, link: &mut Link, shared: &mut Shared, naming: Naming, sink: &mut impl Sink) {
-        let asks = link.config.options.answers_to.is_some();
+        let asks = link.config.options.reply_topic.is_some();
         let shares = link.config.options.shared.is_some();
         for index in 0..link.config.subscriptions.len() {
             let filter = &link.config.subscriptions[index].filter;
@@ -85,7 +85,7 @@ impl Amqp10 {
             } else {
                 self.incoming.receivers[index].state = LinkState::Ended;
                 let words = "it has no subscriptions that sessions of AMQP 1.0 share";
-                sink.event(link.id, Event::Subscribed { index, granted: Err(Said::words(words)) });
+                sink.event(link.id, Event::Subscribed { index, granted: Err(Reason::words(words)) });
             }
         }
     }
@@ -100,7 +100,7 @@ impl Amqp10 {
             source: Some(source),
             target: Some(Terminus::at(Some(&link.config.client_id))),
             initial_delivery_count: None,
-            max_message_bytes: Some(shared.config.maximum_packet_bytes as u64),
+            max_message_bytes: Some(shared.config.connections.maximum_packet_bytes as u64),
         };
         link.outbox.append(&mut shared.pool, |out| attach.encode(CHANNEL, out));
     }
@@ -113,7 +113,7 @@ impl Amqp10 {
             return;
         };
         self.stage = Stage::Running;
-        let keep_alive_ms = u64::from(shared.config.keep_alive_s) * 1_000;
+        let keep_alive_ms = u64::from(shared.config.connections.keep_alive_s) * 1_000;
         let allowed_ms = [keep_alive_ms, u64::from(self.server_idle_ms)].into_iter().filter(|ms| *ms > 0).min();
         link.opened_with_heartbeats(shared, allowed_ms.unwrap_or(0), IDLE_TIMES * keep_alive_ms);
         let least = senders.iter().map(|sender| sender.most_bytes).min().filter(|bytes| *bytes < u32::MAX);
@@ -208,7 +208,7 @@ impl Amqp10 {
 
     /// Was the server asked to make and name the node to which answers come?
     fn asked_for_node(&self, link: &Link) -> bool {
-        let asks = link.config.options.answers_to.is_some();
+        let asks = link.config.options.reply_topic.is_some();
         asks && self.naming.as_ref().is_ok_and(|naming| matches!(naming.answers(""), AnswersAt::Dynamic(_)))
     }
 

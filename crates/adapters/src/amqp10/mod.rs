@@ -3,15 +3,15 @@
 //!
 //! One connection has one session, in it a sender for each topic and level, and a receiver for each subscription. `session`
 //! is the dialect; `opening` goes from TCP to a session and `links` to its links, `outgoing` and `incoming` are what a session remembers of each
-//! direction, `sending`, `answering` and `receiving` what it does. Design: `docs/explanation/amqp.md`.
+//! direction, `sending`, `replying` and `receiving` what it does. Design: `docs/explanation/amqp.md`.
 
-mod answering;
 mod causes;
 mod incoming;
 mod links;
 mod opening;
 mod outgoing;
 mod receiving;
+mod replying;
 mod sending;
 mod session;
 mod unsettled;

@@ -1,16 +1,16 @@
 //! From TCP to a session: SASL, open, begin. Links come next, see `links`.
 
 use pubmark_model::qos::Qos;
-use pubmark_protocol::events::{Cause, Said, Sink};
+use pubmark_protocol::events::{Cause, Reason, Sink};
 use pubmark_wire::amqp10::{
     Begin, LEAST_MOST_BYTES, Naming, Open, ProtocolHeader, SaslWords, encode_anonymous, encode_plain, outcome_name,
     virtual_host, words,
 };
 
-use super::answering::{Answering, MOST_LINKS};
 use super::causes::broken;
 use super::incoming::WINDOW;
 use super::outgoing::Carries;
+use super::replying::{MOST_LINKS, Replying};
 use super::session::{Amqp10, frame_limit};
 use crate::connection::{Link, Shared};
 use crate::virtual_host::named_in;
@@ -54,7 +54,7 @@ fn log_in(link: &mut Link, shared: &mut Shared, offered: &[&str]) -> Result<(), 
     let needed = if credentials.is_some() { "PLAIN" } else { "ANONYMOUS" };
     if !offered.contains(&needed) {
         let words = format!("it offers the mechanisms {}, not {needed}", offered.join(", "));
-        return Err(Cause::NotAuthorized(Said::words(words)));
+        return Err(Cause::NotAuthorized(Reason::words(words)));
     }
     if credentials.as_ref().is_some_and(|known| known.user.contains('\0') || known.password.expose().contains('\0')) {
         return Err(Cause::Dropped("ended by us: PLAIN cannot carry a log-in with a NUL in it".to_owned()));
@@ -79,7 +79,7 @@ impl Amqp10 {
         self.stage = Stage::SaslHeader;
         self.links = Vec::new();
         self.outgoing.reset(link.config.in_flight_window);
-        self.answering = Answering::default();
+        self.replying = Replying::default();
         self.incoming.reset();
         link.outbox.append(&mut shared.pool, |out| ProtocolHeader::SASL.encode(out));
         Ok(())
@@ -90,14 +90,14 @@ impl Amqp10 {
             (Stage::SaslHeader, ProtocolHeader::SASL) => self.stage = Stage::Mechanisms,
             (Stage::Header, ProtocolHeader::AMQP) => self.stage = Stage::Open,
             (Stage::SaslHeader | Stage::Header, ProtocolHeader { id: 2, .. }) => {
-                return Err(Cause::Refused(Said::words("it takes connections with TLS only")));
+                return Err(Cause::Refused(Reason::words("it takes connections with TLS only")));
             }
             // What RabbitMQ says to who has logged in without a name where none is taken.
             (Stage::Header, ProtocolHeader::SASL) => {
-                return Err(Cause::NotAuthorized(Said::words("it asks for a log-in")));
+                return Err(Cause::NotAuthorized(Reason::words("it asks for a log-in")));
             }
             (Stage::SaslHeader | Stage::Header, other) => {
-                return Err(Cause::Refused(Said::words(format!("it speaks {other}"))));
+                return Err(Cause::Refused(Reason::words(format!("it speaks {other}"))));
             }
             _ => return Err(Cause::Protocol(format!("the header of {header} in the middle of a connection"))),
         }
@@ -117,8 +117,8 @@ impl Amqp10 {
                 Ok(())
             }
             (Stage::Outcome, SaslWords::Outcome(code)) => {
-                let said = Said::code(code, outcome_name(code));
-                Err(if code == 1 { Cause::NotAuthorized(said) } else { Cause::Refused(said) })
+                let reason = Reason::code(code, outcome_name(code));
+                Err(if code == 1 { Cause::NotAuthorized(reason) } else { Cause::Refused(reason) })
             }
             (Stage::Outcome, SaslWords::Challenge) => {
                 Err(Cause::Protocol("a challenge, which neither PLAIN nor ANONYMOUS has".to_owned()))
@@ -128,7 +128,7 @@ impl Amqp10 {
     }
 
     fn say_open(&mut self, link: &mut Link, shared: &mut Shared) {
-        let keep_alive_ms = u32::from(shared.config.keep_alive_s) * 1_000;
+        let keep_alive_ms = u32::from(shared.config.connections.keep_alive_s) * 1_000;
         let hostname = match &self.virtual_host {
             Some(name) => virtual_host(name),
             None => hostname(link, shared),
@@ -136,7 +136,7 @@ impl Amqp10 {
         let open = Open {
             container_id: &link.config.client_id,
             hostname: Some(&hostname),
-            max_frame_bytes: frame_limit(shared.config.maximum_packet_bytes) as u32,
+            max_frame_bytes: frame_limit(shared.config.connections.maximum_packet_bytes) as u32,
             channel_max: CHANNEL,
             idle_time_out_ms: (keep_alive_ms > 0).then_some(keep_alive_ms),
             anonymous_relay: false,
@@ -171,15 +171,15 @@ impl Amqp10 {
             self.naming = Err("it has no virtual hosts that a client chooses from".into());
         }
         let on_one_link = self.naming.as_ref().is_ok_and(|naming| naming.takes_answers_on_one_link());
-        if let Some(qos) = link.config.options.answers_at.filter(|_| on_one_link && open.anonymous_relay) {
-            self.answering.all = Some(self.outgoing.add_sender(Carries::AllAnswers, qos == Qos::BestEffort));
+        if let Some(qos) = link.config.options.replies_at.filter(|_| on_one_link && open.anonymous_relay) {
+            self.replying.all = Some(self.outgoing.add_sender(Carries::AllAnswers, qos == Qos::BestEffort));
             self.outgoing.fixed += 1;
         }
-        let on_links = link.config.options.answers_at.is_some() && self.answering.all.is_none();
+        let on_links = link.config.options.replies_at.is_some() && self.replying.all.is_none();
         // A sender's place has 16 bits, which the client's own topics may have used up.
         let places_left = usize::from(u16::MAX).saturating_sub(self.outgoing.senders.len());
-        self.answering.most_links = if on_links { MOST_LINKS.min(places_left) } else { 0 };
-        self.handle_max = (self.link_count() + self.answering.most_links).max(LEAST_HANDLES) as u32 - 1;
+        self.replying.most_links = if on_links { MOST_LINKS.min(places_left) } else { 0 };
+        self.handle_max = (self.link_count() + self.replying.most_links).max(LEAST_HANDLES) as u32 - 1;
         self.stage = Stage::Begin;
         let begin = Begin {
             remote_channel: None,
@@ -210,14 +210,14 @@ impl Amqp10 {
         }
         if self.link_count() > begin.handle_max as usize + 1 {
             let (most, needed) = (u64::from(begin.handle_max) + 1, self.link_count());
-            return Err(Cause::Refused(Said::words(format!(
+            return Err(Cause::Refused(Reason::words(format!(
                 "it takes {most} links in a session, {needed} are needed"
             ))));
         }
-        let naming = self.naming.clone().map_err(|why| Cause::Refused(Said::words(String::from(why))))?;
+        let naming = self.naming.clone().map_err(|why| Cause::Refused(Reason::words(String::from(why))))?;
         self.channel = channel;
         let left = begin.handle_max as usize + 1 - self.link_count();
-        self.answering.most_links = self.answering.most_links.min(left);
+        self.replying.most_links = self.replying.most_links.min(left);
         self.incoming.next_transfer = begin.next_outgoing_id;
         self.outgoing.set_window(begin.incoming_window, 0);
         self.stage = Stage::Links;

@@ -1,7 +1,7 @@
 //! Messages of the server's: put together from their parts, delivered, accepted.
 
 use pubmark_protocol::events::{Cause, Event, Sink};
-use pubmark_protocol::requests::{ReplyTo, marked_by_text};
+use pubmark_protocol::requests::{ReplyTo, correlated_by_text};
 use pubmark_wire::amqp10::{Disposition, Message, Role, State, Transfer, text_of};
 
 use super::causes::broken;
@@ -34,7 +34,7 @@ impl Amqp10 {
         if transfer.aborted {
             self.give_up(index);
         } else if transfer.more {
-            self.keep(index, transfer, shared.config.maximum_packet_bytes)?;
+            self.keep(index, transfer, shared.config.connections.maximum_packet_bytes)?;
         } else {
             self.deliver(link, shared, index, transfer, times, sink)?;
         }
@@ -107,7 +107,7 @@ impl Amqp10 {
     ) -> Result<(), Cause> {
         let in_parts = self.incoming.receivers[index].begun.as_ref().is_some_and(|begun| !begun.bytes.is_empty());
         if in_parts {
-            self.keep(index, transfer, shared.config.maximum_packet_bytes)?;
+            self.keep(index, transfer, shared.config.connections.maximum_packet_bytes)?;
         }
         let Some(begun) = self.give_up(index) else { return Ok(()) };
         let message = if in_parts { &begun.bytes[..] } else { transfer.payload };
@@ -150,12 +150,12 @@ fn hand_on(link: &Link, message: &Message<'_>, times: Times, sink: &mut impl Sin
     if let Some(address) = properties.reply_to.filter(|address| !address.is_empty()) {
         sink.event(
             link.id,
-            Event::Requested { reply_to: ReplyTo { address, mark: properties.correlation_id }, delivery },
+            Event::Requested { reply_to: ReplyTo { address, correlation: properties.correlation_id }, delivery },
         );
-    } else if link.config.options.answers_to.is_some() {
+    } else if link.config.options.reply_topic.is_some() {
         sink.event(
             link.id,
-            Event::Answered { request: text_of(properties.correlation_id).and_then(marked_by_text), delivery },
+            Event::Replied { request: text_of(properties.correlation_id).and_then(correlated_by_text), delivery },
         );
     } else {
         sink.event(link.id, Event::Delivered(delivery));

@@ -2,7 +2,7 @@
 
 use pubmark_model::qos::Qos;
 use pubmark_protocol::clients::{Outgoing as Message, SessionConfig, ShardConfig};
-use pubmark_protocol::events::{Cause, Event, Said, Sink, Token};
+use pubmark_protocol::events::{Cause, Event, Reason, Sink, Token};
 use pubmark_protocol::outbox;
 use pubmark_protocol::requests;
 use pubmark_wire::amqp10::{
@@ -26,7 +26,7 @@ impl Amqp10 {
     /// Appends a message, or says why not.
     pub(super) fn publish(&mut self, link: &mut Link, shared: &mut Shared, message: Message) -> Result<(), Refusal> {
         self.properties.clear();
-        if link.config.options.answers_to.is_some() {
+        if link.config.options.reply_topic.is_some() {
             self.ask(message.token());
         }
         let sender = self.outgoing.sender_of(message.publication);
@@ -38,10 +38,10 @@ impl Amqp10 {
 
     /// The properties of a request.
     fn ask(&mut self, request: Token) {
-        self.mark.clear();
-        requests::mark_as_text(request, &mut self.mark);
+        self.correlation.clear();
+        requests::correlation_as_text(request, &mut self.correlation);
         self.identifier.clear();
-        encode_text(&self.mark, &mut self.identifier);
+        encode_text(&self.correlation, &mut self.identifier);
         let (reply_to, correlation_id) = (Some(&*self.reply_to), &*self.identifier);
         Properties { to: None, reply_to, correlation_id }.encode(&mut self.properties);
     }
@@ -158,11 +158,11 @@ fn append_parts(message: &[u8], header_at: usize, first: &Transfer<'_>, part_byt
 }
 
 /// What a state says of a message of ours; `None` if its outcome is still to come.
-fn outcome(state: Option<State<'_>>, settled: bool) -> Result<Option<Result<(), Said>>, Cause> {
-    let refused = |words: &'static str| Ok(Some(Err(Said::words(words))));
+fn outcome(state: Option<State<'_>>, settled: bool) -> Result<Option<Result<(), Reason>>, Cause> {
+    let refused = |words: &'static str| Ok(Some(Err(Reason::words(words))));
     match state {
         Some(State::Accepted) => Ok(Some(Ok(()))),
-        Some(State::Rejected(Some(error))) => Ok(Some(Err(Said::words(format!("rejected: {error}"))))),
+        Some(State::Rejected(Some(error))) => Ok(Some(Err(Reason::words(format!("rejected: {error}"))))),
         Some(State::Rejected(None)) => refused("rejected"),
         Some(State::Released) => refused("released"),
         Some(State::Modified { undeliverable_here: true, .. }) => refused("modified: undeliverable here"),

@@ -3,19 +3,20 @@
 use pubmark_model::qos::Qos;
 use pubmark_protocol::capabilities::{Capabilities, Features, Level, SentMeans};
 use pubmark_protocol::clients::{Goodbye, Outgoing as Message, SessionConfig, SessionId};
-use pubmark_protocol::events::{Cause, Event, Said, Sink};
-use pubmark_protocol::requests::Answer;
+use pubmark_protocol::events::{Cause, Event, Reason, Sink};
+use pubmark_protocol::requests::OutgoingReply;
 use pubmark_wire::amqp10::{
-    Condition, Found, Frame, FrameKind, LEAST_MOST_BYTES, Naming, Packet, Performative, encode_close, encode_empty,
-    next, words,
+    Condition, Frame, FrameKind, LEAST_MOST_BYTES, Naming, Packet, Performative, encode_close, encode_empty, next,
+    words,
 };
+use pubmark_wire::front::Front;
 
-use super::answering::Answering;
 use super::causes::{broken, ended, refused};
 use super::incoming::Incoming;
 use super::opening::Stage;
 use super::outgoing::Outgoing;
-use crate::connection::{Dialect, Link, Measured, Phase, Progress, Refusal, Shared, Times};
+use super::replying::Replying;
+use crate::connection::{Dialect, Link, Phase, Progress, Refusal, Shared, Times};
 use crate::virtual_host::VIRTUAL_HOST;
 
 /// Largest frame that we take, bytes: what RabbitMQ and Artemis take themselves. Larger messages come in parts.
@@ -49,13 +50,13 @@ pub struct Amqp10 {
     pub(super) links: Vec<Option<End>>,
     pub(super) outgoing: Outgoing,
     pub(super) incoming: Incoming,
-    pub(super) answering: Answering,
+    pub(super) replying: Replying,
     /// The virtual host that the endpoint names.
     pub(super) virtual_host: Option<String>,
     /// Where answers to the session's requests are to go.
     pub(super) reply_to: Box<str>,
     /// Memory for the mark of the request that is being sent, as text and encoded, and for its or an answer's properties.
-    pub(super) mark: String,
+    pub(super) correlation: String,
     pub(super) identifier: Vec<u8>,
     pub(super) properties: Vec<u8>,
 }
@@ -109,10 +110,10 @@ impl Dialect for Amqp10 {
             links: Vec::new(),
             outgoing: Outgoing::new(&config.publications),
             incoming: Incoming::new(config.subscriptions.len()),
-            answering: Answering::default(),
+            replying: Replying::default(),
             virtual_host: None,
             reply_to: "".into(),
-            mark: String::new(),
+            correlation: String::new(),
             identifier: Vec::new(),
             properties: Vec::new(),
         }
@@ -122,11 +123,8 @@ impl Dialect for Amqp10 {
         self.start(link, shared)
     }
 
-    fn measure(bytes: &[u8], most_bytes: usize) -> Result<Measured<Packet<'_>>, Cause> {
-        match next(bytes, frame_limit(most_bytes)).map_err(broken)? {
-            Found::Whole { packet, bytes } => Ok(Measured::Whole { packet, bytes }),
-            Found::Partial(bytes) => Ok(Measured::Partial(Some(bytes))),
-        }
+    fn measure(bytes: &[u8], most_bytes: usize) -> Result<Front<Packet<'_>>, Cause> {
+        next(bytes, frame_limit(most_bytes)).map_err(broken)
     }
 
     fn handle(
@@ -157,8 +155,8 @@ impl Dialect for Amqp10 {
         self.publish(link, shared, message)
     }
 
-    fn answer(&mut self, link: &mut Link, shared: &mut Shared, answer: &Answer<'_>) -> Result<(), Refusal> {
-        self.publish_answer(link, shared, answer)
+    fn reply(&mut self, link: &mut Link, shared: &mut Shared, reply: &OutgoingReply<'_>) -> Result<(), Refusal> {
+        self.publish_answer(link, shared, reply)
     }
 
     fn has_room(&self) -> bool {
@@ -186,7 +184,7 @@ impl Dialect for Amqp10 {
     fn forget(&mut self, session: SessionId, sink: &mut impl Sink) {
         for entry in self.outgoing.in_flight.drain() {
             if entry.progress == Progress::Written {
-                sink.event(session, Event::Unanswered(entry.token()));
+                sink.event(session, Event::Unacknowledged(entry.token()));
             }
         }
         self.outgoing.unsettled.clear();
@@ -226,13 +224,13 @@ impl Amqp10 {
 
     /// The server refuses the connection, which it may do for the virtual host without a word of that.
     fn refused_here(&self, error: Option<Condition<'_>>, otherwise: &str) -> Cause {
-        let named = |said: Said| match &self.virtual_host {
-            Some(name) => Said::words(format!("{said} (virtual host `{name}`)")),
-            None => said,
+        let named = |reason: Reason| match &self.virtual_host {
+            Some(name) => Reason::words(format!("{reason} (virtual host `{name}`)")),
+            None => reason,
         };
         match refused(error, otherwise) {
-            Cause::NotAuthorized(said) => Cause::NotAuthorized(named(said)),
-            Cause::Refused(said) => Cause::Refused(named(said)),
+            Cause::NotAuthorized(reason) => Cause::NotAuthorized(named(reason)),
+            Cause::Refused(reason) => Cause::Refused(named(reason)),
             other => other,
         }
     }

@@ -5,14 +5,14 @@ use std::marker::PhantomData;
 use pubmark_model::qos::Qos;
 use pubmark_protocol::capabilities::{Capabilities, Features, Level, SentMeans};
 use pubmark_protocol::clients::{
-    Clients, Goodbye, OpenError, Outgoing, SessionConfig, SessionId, ShardConfig, Taken, Waker,
+    Clients, Goodbye, OpenError, Outgoing, SendOutcome, SessionConfig, SessionId, ShardConfig, Waker,
 };
 use pubmark_protocol::clock;
 use pubmark_protocol::datagram::Datagrams;
 use pubmark_protocol::events::Sink;
 use pubmark_protocol::reactor::{Reactor, Ready};
 use pubmark_protocol::receive::WallOffset;
-use pubmark_protocol::requests::Answer;
+use pubmark_protocol::requests::OutgoingReply;
 use pubmark_protocol::socket::SocketFactory;
 use pubmark_protocol::traffic::Traffic;
 use pubmark_protocol::wheel::Wheel;
@@ -160,12 +160,12 @@ impl<T: Timing> Clients for CoapClients<T> {
         self.sessions[session.0 as usize].disconnect(&mut self.shared, goodbye, sink);
     }
 
-    fn send(&mut self, session: SessionId, message: Outgoing) -> Taken {
+    fn send(&mut self, session: SessionId, message: Outgoing) -> SendOutcome {
         self.sessions[session.0 as usize].send(message)
     }
 
-    fn answer(&mut self, session: SessionId, answer: &Answer<'_>) -> Taken {
-        self.sessions[session.0 as usize].answer(answer)
+    fn reply(&mut self, session: SessionId, reply: &OutgoingReply<'_>) -> SendOutcome {
+        self.sessions[session.0 as usize].reply(reply)
     }
 
     fn flush(&mut self, session: SessionId, sink: &mut impl Sink) {

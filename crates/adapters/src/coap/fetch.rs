@@ -152,7 +152,7 @@ impl Observing {
         let observation = self.observations.get_mut(usize::from(index));
         let fetch = observation.and_then(|observation| observation.fetch.as_mut());
         let Some(fetch) = fetch.filter(|fetch| fetch.salt == salt) else { return Ok(false) };
-        match fetch.take(message, shared.config.maximum_packet_bytes) {
+        match fetch.take(message, shared.config.connections.maximum_packet_bytes) {
             Next::Ignore => {}
             Next::Go => self.ask_next(link, shared, index)?,
             Next::Drop => self.drop_fetch(shared, index),

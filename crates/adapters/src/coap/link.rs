@@ -16,8 +16,8 @@ use pubmark_protocol::traffic::{self, Traffic};
 use pubmark_protocol::wheel::Wheel;
 use pubmark_wire::coap::{Code, Exchange, Kind, Times, Writer, encode_empty};
 
-use super::asking::HEARD_KEPT;
 use super::recent::Recent;
+use super::requesting::HEARD_KEPT;
 
 /// Room for received bytes that a session with subscriptions asks for, bytes: the kernel's default holds some ninety
 /// notifications of 1 KB, and what finds no room is lost.
@@ -71,7 +71,7 @@ pub enum Phase {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Sent {
     /// The socket took it.
-    Taken,
+    SendOutcome,
     /// The socket is full, which the reactor ends.
     Full,
     /// The kernel sends nothing to that address: whoever it is, the others are none the worse for it.
@@ -120,9 +120,9 @@ pub struct Link {
 
 impl Link {
     pub(super) fn new(id: SessionId, mut config: SessionConfig) -> Link {
-        let asks = config.options.answers_to.is_some();
+        let targets = config.options.reply_topic.is_some();
         // A requester's one publication goes to where its responder is.
-        if let Some(asked) = config.options.asks.first().filter(|_| asks) {
+        if let Some(asked) = config.options.targets.first().filter(|_| targets) {
             config.endpoint = asked.endpoint;
         }
         Link {
@@ -140,7 +140,7 @@ impl Link {
             check_at_ns: 0,
             traffic: Traffic::default(),
             ip_header: traffic::IPV4,
-            recent: if asks { Recent::keeping(HEARD_KEPT) } else { Recent::new() },
+            recent: if targets { Recent::keeping(HEARD_KEPT) } else { Recent::new() },
             next_message_id: 0,
         }
     }
@@ -226,7 +226,7 @@ impl Link {
         match socket.send_to(datagram, to) {
             Ok(()) => {
                 self.traffic.sent.add(traffic::of_datagram(datagram.len(), self.ip_header));
-                Sent::Taken
+                Sent::SendOutcome
             }
             Err(error) if error.kind() == ErrorKind::WouldBlock => {
                 self.full = true;

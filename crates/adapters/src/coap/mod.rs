@@ -3,9 +3,8 @@
 //! A session is a connected UDP socket of its own, as every device has its own address. `clients` is the loop over all of
 //! them, `session` the one that says which datagram does what; `publishing`, `transfer` and `observing` do it.
 //!
-//! Without a broker between, requests: `asking` sends them to its responder's address, `serving` listens and answers.
+//! Without a broker between, requests: `requesting` sends them to its responder's address, `serving` listens and answers.
 
-mod asking;
 mod clients;
 mod fetch;
 mod in_flight;
@@ -15,6 +14,7 @@ mod publishing;
 mod receiving;
 mod recent;
 mod request;
+mod requesting;
 mod serving;
 mod session;
 mod timing;

@@ -8,12 +8,12 @@
 
 use pubmark_model::qos::Qos;
 use pubmark_protocol::clients::SessionConfig;
-use pubmark_protocol::events::{Cause, Delivery, Event, Said, Sink};
+use pubmark_protocol::events::{Cause, Delivery, Event, Reason, Sink};
 use pubmark_wire::coap::{Block, Code, Exchange, Kind, Message, Step, encode_path, is_fresh, number, uint};
 
 use super::fetch::Fetch;
 use super::link::{Link, Shared};
-use super::publishing::said;
+use super::publishing::reason;
 use super::request::Request;
 
 /// Observe's value that begins, and that which ends it (RFC 7641 §2).
@@ -51,7 +51,7 @@ impl Observing {
     pub(super) fn new(config: &SessionConfig) -> Observing {
         let options = &config.options;
         // Who asks or answers observes nothing: its subscriptions are words for that.
-        let observes = options.answers_to.is_none() && options.answers_at.is_none();
+        let observes = options.reply_topic.is_none() && options.replies_at.is_none();
         let new = |_: &_| Observation { state: State::None, is_lower: false, fetch: None };
         let observed = config.subscriptions.iter().filter(|_| observes);
         Observing { observations: observed.map(new).collect(), fetch_count: 0 }
@@ -169,7 +169,7 @@ impl Observing {
         for (index, observation) in self.observations.iter_mut().enumerate() {
             if matches!(observation.state, State::Asked { message_id: asked, .. } if asked == message_id) {
                 observation.state = State::None;
-                sink.event(link.id, Event::Subscribed { index, granted: Err(Said::words("rejected with a reset")) });
+                sink.event(link.id, Event::Subscribed { index, granted: Err(Reason::words("rejected with a reset")) });
                 return true;
             }
             if observation.fetch.as_ref().is_some_and(|fetch| fetch.message_id == message_id) {
@@ -212,7 +212,7 @@ impl Observing {
                     }
                     Step::GiveUp => {
                         observation.state = State::None;
-                        sink.event(link.id, Event::Subscribed { index, granted: Err(Said::words("no answer")) });
+                        sink.event(link.id, Event::Subscribed { index, granted: Err(Reason::words("no answer")) });
                     }
                 }
             }
@@ -238,7 +238,7 @@ impl Observation {
         message: &Message<'_>,
         sequence: Option<u32>,
         at_ns: u64,
-    ) -> Result<Qos, Said> {
+    ) -> Result<Qos, Reason> {
         match sequence {
             Some(number) => {
                 self.state = State::Observed { number, at_ns };
@@ -247,8 +247,8 @@ impl Observation {
             None => {
                 self.state = State::None;
                 Err(match message.code.is_success() {
-                    true => Said::words(format!("{} without observing", message.code)),
-                    false => said(message.code, message.payload),
+                    true => Reason::words(format!("{} without observing", message.code)),
+                    false => reason(message.code, message.payload),
                 })
             }
         }
@@ -290,6 +290,6 @@ fn register(
 /// The server has ended a subscription: nothing more will come, so the session is of no use.
 fn ended(link: &Link, index: u16, message: &Message<'_>) -> Cause {
     let filter = &link.config.subscriptions[usize::from(index)].filter;
-    let said = said(message.code, if message.code.is_success() { &[] } else { message.payload });
-    Cause::Server { said: Said::words(format!("subscription `{filter}` ended: {said}")), too_large: false }
+    let reason = reason(message.code, if message.code.is_success() { &[] } else { message.payload });
+    Cause::Server { reason: Reason::words(format!("subscription `{filter}` ended: {reason}")), too_large: false }
 }

@@ -7,9 +7,9 @@
 use std::collections::VecDeque;
 
 use pubmark_model::qos::Qos;
-use pubmark_protocol::clients::{Outgoing, SessionConfig, Taken};
+use pubmark_protocol::clients::{Outgoing, SendOutcome, SessionConfig};
 use pubmark_protocol::clock;
-use pubmark_protocol::events::{Cause, Event, Said, Sink, Token};
+use pubmark_protocol::events::{Cause, Event, Reason, Sink, Token};
 use pubmark_protocol::header;
 use pubmark_wire::coap::{BLOCK_BYTES, Code, Kind, LARGEST_BODY_BYTES, Message, Step, Writer, encode_path, number};
 
@@ -61,9 +61,9 @@ impl Publishing {
     }
 
     /// Takes a message over; the session is open.
-    pub(super) fn take(&mut self, config: &SessionConfig, message: Outgoing) -> Result<Taken, Blocked> {
+    pub(super) fn take(&mut self, config: &SessionConfig, message: Outgoing) -> Result<SendOutcome, Blocked> {
         if message.payload_bytes > LARGEST_BODY_BYTES {
-            return Ok(Taken::TooLarge(LARGEST_BODY_BYTES));
+            return Ok(SendOutcome::TooLarge(LARGEST_BODY_BYTES));
         }
         let acknowledged = config.publications[usize::from(message.publication)].qos != Qos::BestEffort;
         if !self.has_room(Blocked::Transfer) {
@@ -79,7 +79,7 @@ impl Publishing {
         self.transfer_queued = blocks;
         let place = (acknowledged && !blocks).then(|| self.in_flight.add(message));
         self.queue.push_back(Queued { message, place });
-        Ok(Taken::Yes)
+        Ok(SendOutcome::Accepted)
     }
 
     /// Is what was in the way gone?
@@ -193,8 +193,8 @@ impl Publishing {
         if known.is_none_or(|publication| publication.qos != Qos::BestEffort) {
             return false;
         }
-        if let Err(said) = outcome(message) {
-            sink.event(link.id, Event::Acknowledged { token: Token { publication, sequence }, outcome: Err(said) });
+        if let Err(reason) = outcome(message) {
+            sink.event(link.id, Event::Acknowledged { token: Token { publication, sequence }, outcome: Err(reason) });
         }
         true
     }
@@ -215,16 +215,16 @@ impl Publishing {
 
     /// The server could not process a message: that is a refusal without a code.
     pub(super) fn on_reset(&mut self, link: &Link, message_id: u16, sink: &mut impl Sink) -> bool {
-        let said = || Said::words("rejected with a reset");
+        let reason = || Reason::words("rejected with a reset");
         if self.transfer.as_ref().is_some_and(|transfer| transfer.message_id == message_id) {
             if let Some(transfer) = self.transfer.take() {
-                transfer.refuse(link, said(), sink);
+                transfer.refuse(link, reason(), sink);
             }
             return true;
         }
         let found = self.in_flight.find(message_id).and_then(|place| self.in_flight.remove(place));
         if let Some(entry) = &found {
-            sink.event(link.id, Event::Acknowledged { token: entry.token(), outcome: Err(said()) });
+            sink.event(link.id, Event::Acknowledged { token: entry.token(), outcome: Err(reason()) });
         }
         found.is_some()
     }
@@ -258,7 +258,7 @@ impl Publishing {
                 Step::GiveUp if link.heard_at_ns < sent.write_start_ns => return Err(Cause::Silent),
                 Step::GiveUp => {
                     self.in_flight.remove(place);
-                    sink.event(link.id, Event::Unanswered(message.token()));
+                    sink.event(link.id, Event::Unacknowledged(message.token()));
                 }
             }
         }
@@ -300,7 +300,7 @@ impl Publishing {
         }
         self.transfer_queued = false;
         for entry in self.in_flight.drain() {
-            sink.event(id, Event::Unanswered(entry.token()));
+            sink.event(id, Event::Unacknowledged(entry.token()));
         }
     }
 
@@ -342,17 +342,17 @@ fn put(
 }
 
 /// What an answer to a publication says; a refusal is named as the standard writes it.
-pub(super) fn outcome(message: &Message<'_>) -> Result<(), Said> {
+pub(super) fn outcome(message: &Message<'_>) -> Result<(), Reason> {
     let done = message.code.is_success() && message.code != Code::CONTINUE;
-    if done { Ok(()) } else { Err(said(message.code, message.payload)) }
+    if done { Ok(()) } else { Err(reason(message.code, message.payload)) }
 }
 
 /// A server's refusal in words: the code, and its diagnostic message (RFC 7252 §5.5.2) if it sent one.
-pub(super) fn said(code: Code, diagnostic: &[u8]) -> Said {
+pub(super) fn reason(code: Code, diagnostic: &[u8]) -> Reason {
     const MOST_SHOWN: usize = 200;
     match std::str::from_utf8(&diagnostic[..diagnostic.len().min(MOST_SHOWN)]) {
-        Ok(words) if !words.is_empty() => Said::words(format!("{code}: {words}")),
-        _ => Said::words(code.to_string()),
+        Ok(words) if !words.is_empty() => Reason::words(format!("{code}: {words}")),
+        _ => Reason::words(code.to_string()),
     }
 }
 

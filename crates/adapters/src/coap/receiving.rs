@@ -117,8 +117,8 @@ impl Session {
                     && !self.publishing.on_acknowledgement(shared, message.message_id, times.at_ns)
                 {
                     self.observing.on_acknowledgement(shared, message.message_id, times.at_ns);
-                    if let Some(asking) = &mut self.asking {
-                        asking.on_acknowledgement(shared, message.message_id, times.at_ns);
+                    if let Some(requesting) = &mut self.requesting {
+                        requesting.on_acknowledgement(shared, message.message_id, times.at_ns);
                     }
                 }
                 Ok(())
@@ -128,8 +128,8 @@ impl Session {
                     && !self.publishing.on_reset(&self.link, message.message_id, sink)
                 {
                     self.observing.on_reset(&self.link, shared, message.message_id, sink);
-                    if let Some(asking) = &mut self.asking {
-                        asking.on_reset(&self.link, message.message_id, sink);
+                    if let Some(requesting) = &mut self.requesting {
+                        requesting.on_reset(&self.link, message.message_id, sink);
                     }
                 }
                 Ok(())
@@ -169,8 +169,8 @@ impl Session {
 
     /// Is there something that this response could be for?
     fn knows(&self, message: &Message<'_>) -> bool {
-        if let Some(asking) = &self.asking {
-            return asking.knows(&self.link, message.token);
+        if let Some(requesting) = &self.requesting {
+            return requesting.knows(&self.link, message.token);
         }
         Request::of(message.token).is_some_and(|request| match request {
             Request::Observe { index } => self.observing.has(index),
@@ -200,13 +200,13 @@ impl Session {
         times: Times,
         sink: &mut impl Sink,
     ) -> Result<bool, Cause> {
-        let Session { link, publishing, observing, asking, .. } = self;
+        let Session { link, publishing, observing, requesting, .. } = self;
         let delivery = times.of(message.payload);
         if !message.code.is_response() {
             return Ok(false);
         }
-        if let Some(asking) = asking {
-            return asking.on_response(link, shared, message, delivery, sink);
+        if let Some(requesting) = requesting {
+            return requesting.on_response(link, shared, message, delivery, sink);
         }
         match Request::of(message.token) {
             Some(Request::Observe { index }) => observing.on_notification(link, shared, index, message, delivery, sink),

@@ -1,16 +1,16 @@
 //! One session: how it begins and ends, its signs of life, and which datagram does what.
 
-use pubmark_protocol::clients::{Goodbye, Outgoing, SessionConfig, SessionId, Taken};
+use pubmark_protocol::clients::{Goodbye, Outgoing, SendOutcome, SessionConfig, SessionId};
 use pubmark_protocol::clock;
 use pubmark_protocol::events::{Cause, Connected, Event, Sink};
 use pubmark_protocol::reactor::Ready;
-use pubmark_protocol::requests::Answer;
+use pubmark_protocol::requests::OutgoingReply;
 use pubmark_wire::coap::{Exchange, Kind, Step};
 
-use super::asking::Asking;
 use super::link::{Blocked, Link, Phase, Shared};
 use super::observing::Observing;
 use super::publishing::Publishing;
+use super::requesting::Requesting;
 use super::serving::Serving;
 
 /// Shortest time that an open session's server has to answer a ping, in ACK_TIMEOUTs: two repetitions fit in.
@@ -30,7 +30,7 @@ pub(super) struct Session {
     pub(super) publishing: Publishing,
     pub(super) observing: Observing,
     /// Its messages are requests.
-    pub(super) asking: Option<Box<Asking>>,
+    pub(super) requesting: Option<Box<Requesting>>,
     /// It answers requests.
     pub(super) serving: Option<Box<Serving>>,
     ping: Option<Ping>,
@@ -41,7 +41,7 @@ impl Session {
         Session {
             publishing: Publishing::new(&config),
             observing: Observing::new(&config),
-            asking: Asking::new(&config).map(Box::new),
+            requesting: Requesting::new(&config).map(Box::new),
             serving: Serving::new(&config).map(Box::new),
             link: Link::new(id, config),
             ping: None,
@@ -89,8 +89,8 @@ impl Session {
                 }),
             );
             self.observing.ask_all(&mut self.link, shared)?;
-            if let Some(asking) = &self.asking {
-                asking.listen(&self.link, sink);
+            if let Some(requesting) = &self.requesting {
+                requesting.listen(&self.link, sink);
             }
             if let Some(due_ns) = self.life_due_ns(shared) {
                 self.link.wake_by(shared, due_ns);
@@ -122,9 +122,9 @@ impl Session {
     }
 
     /// Takes a message over, or says why not.
-    pub(super) fn send(&mut self, message: Outgoing) -> Taken {
-        let taken = match (self.link.phase, &mut self.asking) {
-            (Phase::Open, Some(asking)) => asking.take(message),
+    pub(super) fn send(&mut self, message: Outgoing) -> SendOutcome {
+        let taken = match (self.link.phase, &mut self.requesting) {
+            (Phase::Open, Some(requesting)) => requesting.take(message),
             (Phase::Open, None) => self.publishing.take(&self.link.config, message),
             _ => Err(Blocked::NotOpen),
         };
@@ -132,24 +132,24 @@ impl Session {
     }
 
     /// Takes an answer over, or says why not.
-    pub(super) fn answer(&mut self, answer: &Answer<'_>) -> Taken {
+    pub(super) fn reply(&mut self, reply: &OutgoingReply<'_>) -> SendOutcome {
         let taken = match (self.link.phase, &mut self.serving) {
-            (Phase::Open, Some(serving)) => serving.take(answer),
+            (Phase::Open, Some(serving)) => serving.take(reply),
             _ => Err(Blocked::NotOpen),
         };
         self.taken(taken)
     }
 
-    fn taken(&mut self, taken: Result<Taken, Blocked>) -> Taken {
+    fn taken(&mut self, taken: Result<SendOutcome, Blocked>) -> SendOutcome {
         taken.unwrap_or_else(|blocked| {
             self.link.blocked = Some(blocked);
-            Taken::NotReady
+            SendOutcome::WouldBlock
         })
     }
 
     fn has_room(&self, blocked: Blocked) -> bool {
-        match (&self.asking, &self.serving) {
-            (Some(asking), _) => asking.has_room(),
+        match (&self.requesting, &self.serving) {
+            (Some(requesting), _) => requesting.has_room(),
             (None, Some(serving)) => serving.has_room(),
             (None, None) => self.publishing.has_room(blocked),
         }
@@ -165,8 +165,8 @@ impl Session {
         if self.link.phase != Phase::Open || self.link.full {
             return Ok(());
         }
-        if let Some(asking) = &mut self.asking {
-            asking.write(&mut self.link, shared, sink)?;
+        if let Some(requesting) = &mut self.requesting {
+            requesting.write(&mut self.link, shared, sink)?;
         }
         if let Some(serving) = &mut self.serving {
             serving.write(&mut self.link, shared, sink);
@@ -200,9 +200,9 @@ impl Session {
             .and_then(|()| self.repeat_requests(shared, now_ns, sink))
             .and_then(|()| self.write(shared, sink));
         self.settle(shared, checked, sink);
-        let asking = self.asking.as_ref().and_then(|asking| asking.due_ns());
+        let requesting = self.requesting.as_ref().and_then(|requesting| requesting.due_ns());
         let serving = self.serving.as_ref().and_then(|serving| serving.due_ns());
-        let due = [self.life_due_ns(shared), self.publishing.due_ns(), self.observing.due_ns(), asking, serving];
+        let due = [self.life_due_ns(shared), self.publishing.due_ns(), self.observing.due_ns(), requesting, serving];
         if let Some(due_ns) = due.into_iter().flatten().min().filter(|_| self.link.phase != Phase::Closed) {
             self.link.wake_by(shared, due_ns);
         }
@@ -212,8 +212,10 @@ impl Session {
         if let Some(serving) = &mut self.serving {
             serving.repeat(&mut self.link, shared, now_ns, sink);
         }
-        match &mut self.asking {
-            Some(asking) if self.link.phase == Phase::Open => asking.repeat(&mut self.link, shared, now_ns, sink),
+        match &mut self.requesting {
+            Some(requesting) if self.link.phase == Phase::Open => {
+                requesting.repeat(&mut self.link, shared, now_ns, sink)
+            }
             _ => Ok(()),
         }
     }
@@ -224,7 +226,7 @@ impl Session {
             return Ok(());
         }
         let opening = self.link.phase == Phase::Opening;
-        let keep_alive_ns = u64::from(shared.config.keep_alive_s) * 1_000_000_000;
+        let keep_alive_ns = u64::from(shared.config.connections.keep_alive_s) * 1_000_000_000;
         let Some(ping) = &mut self.ping else {
             let silent = keep_alive_ns > 0 && now_ns >= self.link.heard_at_ns.saturating_add(keep_alive_ns);
             return if silent { self.start_ping(shared, now_ns) } else { Ok(()) };
@@ -252,7 +254,7 @@ impl Session {
         if self.serving.is_some() {
             return None;
         }
-        let keep_alive_ns = u64::from(shared.config.keep_alive_s) * 1_000_000_000;
+        let keep_alive_ns = u64::from(shared.config.connections.keep_alive_s) * 1_000_000_000;
         match &self.ping {
             Some(ping) if self.link.phase == Phase::Opening => Some(ping.exchange.due_ns()),
             Some(ping) => {
@@ -282,8 +284,8 @@ impl Session {
         self.ping = None;
         self.publishing.end(&self.link, sink);
         self.observing.end(shared);
-        if let Some(asking) = &mut self.asking {
-            asking.end(&self.link, sink);
+        if let Some(requesting) = &mut self.requesting {
+            requesting.end(&self.link, sink);
         }
         if let Some(serving) = &mut self.serving {
             serving.end(&self.link, sink);
@@ -294,7 +296,7 @@ impl Session {
     /// Bytes that have not left for all we know.
     pub(super) fn unsent_bytes(&self) -> u64 {
         let in_socket = self.link.socket.as_ref().map_or(0, |socket| socket.unsent_bytes());
-        let asked = self.asking.as_ref().map_or(0, |asking| asking.unsent_bytes());
+        let asked = self.requesting.as_ref().map_or(0, |requesting| requesting.unsent_bytes());
         let answered = self.serving.as_ref().map_or(0, |serving| serving.unsent_bytes());
         in_socket + self.publishing.unsent_bytes() + asked + answered
     }

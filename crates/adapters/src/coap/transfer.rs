@@ -6,7 +6,7 @@
 use pubmark_model::qos::Qos;
 use pubmark_protocol::clients::Outgoing;
 use pubmark_protocol::clock;
-use pubmark_protocol::events::{Cause, Event, Said, Sink, Token};
+use pubmark_protocol::events::{Cause, Event, Reason, Sink, Token};
 use pubmark_protocol::header;
 use pubmark_wire::coap::{BLOCK_BYTES, Block, Code, Exchange, Kind, Message, Writer, encode_path, number};
 
@@ -45,7 +45,7 @@ enum Next {
     /// The next block.
     Go(u8),
     /// The message is the server's, or is not.
-    Done(Result<(), Said>),
+    Done(Result<(), Reason>),
 }
 
 impl Transfer {
@@ -140,7 +140,7 @@ impl Transfer {
         match (message.code, block) {
             (code, Some(block)) if code.is_success() && !self.is_last() => Next::Go(block.exponent.min(self.exponent)),
             (code, None) if code.is_success() && !self.is_last() => {
-                Next::Done(Err(Said::words(format!("{code} for the first block of {}", self.message.payload_bytes))))
+                Next::Done(Err(Reason::words(format!("{code} for the first block of {}", self.message.payload_bytes))))
             }
             _ => Next::Done(outcome(message)),
         }
@@ -156,9 +156,9 @@ impl Transfer {
     }
 
     /// The server refused the message.
-    pub(super) fn refuse(mut self, link: &Link, said: Said, sink: &mut impl Sink) {
+    pub(super) fn refuse(mut self, link: &Link, reason: Reason, sink: &mut impl Sink) {
         self.note_written(link, sink);
-        sink.event(link.id, Event::Acknowledged { token: self.token(), outcome: Err(said) });
+        sink.event(link.id, Event::Acknowledged { token: self.token(), outcome: Err(reason) });
     }
 
     /// Nobody will answer any more.
@@ -166,7 +166,7 @@ impl Transfer {
         if !self.written {
             sink.event(link.id, Event::Abandoned(self.token()));
         } else if is_acknowledged(link, &self.message) {
-            sink.event(link.id, Event::Unanswered(self.token()));
+            sink.event(link.id, Event::Unacknowledged(self.token()));
         }
     }
 
@@ -227,7 +227,7 @@ impl Publishing {
             Next::Done(outcome) => {
                 let Some(transfer) = self.transfer.take() else { return Ok(false) };
                 match outcome {
-                    Err(said) => transfer.refuse(link, said, sink),
+                    Err(reason) => transfer.refuse(link, reason, sink),
                     Ok(()) if is_acknowledged(link, &transfer.message) => {
                         sink.event(link.id, Event::Acknowledged { token: transfer.token(), outcome: Ok(()) });
                     }

@@ -2,14 +2,14 @@
 
 use pubmark_protocol::capabilities::Capabilities;
 use pubmark_protocol::clients::{
-    Break, Clients, Goodbye, OpenError, Outgoing, SessionConfig, SessionId, ShardConfig, Taken, Waker,
+    Break, Clients, Goodbye, OpenError, Outgoing, SendOutcome, SessionConfig, SessionId, ShardConfig, Waker,
 };
 use pubmark_protocol::clock;
 use pubmark_protocol::events::Sink;
 use pubmark_protocol::outbox::BufferPool;
 use pubmark_protocol::reactor::{Reactor, Ready};
 use pubmark_protocol::receive::WallOffset;
-use pubmark_protocol::requests::Answer;
+use pubmark_protocol::requests::OutgoingReply;
 use pubmark_protocol::socket::SocketFactory;
 use pubmark_protocol::stream::ReadBuffers;
 use pubmark_protocol::tls::TlsSetup;
@@ -118,12 +118,12 @@ impl<D: Dialect> Clients for StreamClients<D> {
         self.sessions[session.0 as usize].break_connection(&mut self.shared, how, sink);
     }
 
-    fn send(&mut self, session: SessionId, message: Outgoing) -> Taken {
+    fn send(&mut self, session: SessionId, message: Outgoing) -> SendOutcome {
         self.sessions[session.0 as usize].send(&mut self.shared, message)
     }
 
-    fn answer(&mut self, session: SessionId, answer: &Answer<'_>) -> Taken {
-        self.sessions[session.0 as usize].answer(&mut self.shared, answer)
+    fn reply(&mut self, session: SessionId, reply: &OutgoingReply<'_>) -> SendOutcome {
+        self.sessions[session.0 as usize].reply(&mut self.shared, reply)
     }
 
     fn flush(&mut self, session: SessionId, sink: &mut impl Sink) {

@@ -3,25 +3,11 @@
 use pubmark_protocol::capabilities::Capabilities;
 use pubmark_protocol::clients::{Goodbye, Outgoing, SessionConfig, SessionId};
 use pubmark_protocol::events::{Cause, Sink};
-use pubmark_protocol::requests::Answer;
+use pubmark_protocol::requests::OutgoingReply;
+use pubmark_wire::front::Front;
 
 use super::link::{Blocked, Link, Shared};
 use super::receiving::Times;
-
-/// The packet at the front of some bytes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Measured<P> {
-    /// All of it is there.
-    Whole {
-        /// The packet.
-        packet: P,
-        /// Its bytes: where the next one begins.
-        bytes: usize,
-    },
-    /// The rest has not come. Bytes of the whole as far as its front tells: it has that many at least, and all that is
-    /// still missing of them can be waited for.
-    Partial(Option<usize>),
-}
 
 /// Why a message is not taken.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -56,7 +42,7 @@ pub trait Dialect: Sized {
 
     /// The packet at the front of `bytes`, which are not empty. An error as soon as it is known to be larger than
     /// `most_bytes` or no packet at all, so that nobody has to hold more.
-    fn measure(bytes: &[u8], most_bytes: usize) -> Result<Measured<Self::Packet<'_>>, Cause>;
+    fn measure(bytes: &[u8], most_bytes: usize) -> Result<Front<Self::Packet<'_>>, Cause>;
 
     /// How many of the bytes that follow belong to a front that does not tell its length yet: one at least, and none that
     /// could be the next packet's. `bytes` are not empty.
@@ -85,8 +71,8 @@ pub trait Dialect: Sized {
 
     /// Appends an answer to the outbox; the session is open and the outbox has room. Only asked of dialects whose capabilities
     /// say how they do requests.
-    fn answer(&mut self, link: &mut Link, shared: &mut Shared, answer: &Answer<'_>) -> Result<(), Refusal> {
-        let _ = (link, shared, answer);
+    fn reply(&mut self, link: &mut Link, shared: &mut Shared, reply: &OutgoingReply<'_>) -> Result<(), Refusal> {
+        let _ = (link, shared, reply);
         Err(Refusal::TooLarge(0))
     }
 

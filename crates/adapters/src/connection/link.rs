@@ -5,11 +5,11 @@ use std::os::fd::AsFd;
 use pubmark_protocol::client_certificate::WANTED;
 use pubmark_protocol::clients::{Outgoing, SessionConfig, SessionId, ShardConfig};
 use pubmark_protocol::clock;
-use pubmark_protocol::events::{Cause, Event, Said, Secured, Sink};
+use pubmark_protocol::events::{Cause, Event, Reason, Secured, Sink};
 use pubmark_protocol::outbox::{BufferPool, Message, Outbox};
 use pubmark_protocol::reactor::Reactor;
 use pubmark_protocol::receive::WallOffset;
-use pubmark_protocol::requests::Answer;
+use pubmark_protocol::requests::OutgoingReply;
 use pubmark_protocol::socket::SocketFactory;
 use pubmark_protocol::stream::{ReadBuffers, Stream, StreamError};
 use pubmark_protocol::tls::{DeviceTls, TlsSetup};
@@ -17,7 +17,7 @@ use pubmark_protocol::traffic::Traffic;
 use pubmark_protocol::websocket::{Fault, WebSocket};
 use pubmark_protocol::wheel::Wheel;
 
-use super::working::Held;
+use super::working::HeldBytes;
 use crate::payload;
 
 /// Upper half of a listener's key; connections are counted below it.
@@ -121,7 +121,7 @@ pub struct Link {
     /// Its subscriber is at work: what follows waits.
     pub(super) at_work: bool,
     /// Packets that came with the one that the subscriber is at work on.
-    pub(super) held: Held,
+    pub(super) held: HeldBytes,
     /// When its subscriber was last done: what arrived before was not late by our doing.
     pub(super) resumed_ns: u64,
     /// The end of the stream is behind the bytes in the socket: it must be read up to there.
@@ -161,7 +161,7 @@ impl Link {
             blocked: None,
             partial: Vec::new(),
             at_work: false,
-            held: Held::default(),
+            held: HeldBytes::default(),
             resumed_ns: 0,
             ended: false,
             drained: true,
@@ -306,7 +306,7 @@ impl Link {
     pub fn append_answer(
         &mut self,
         shared: &mut Shared,
-        answer: &Answer<'_>,
+        answer: &OutgoingReply<'_>,
         tag: u16,
         front: impl FnOnce(&mut Vec<u8>),
         end: &[u8],
@@ -331,7 +331,7 @@ impl Link {
         self.phase = Phase::Closed;
         self.generation = (self.generation + 1) % LISTENING;
         self.partial = Vec::new();
-        (self.at_work, self.held) = (false, Held::default());
+        (self.at_work, self.held) = (false, HeldBytes::default());
         self.pings = 0;
         (self.full, self.ended, self.drained, self.pinged_at_ns) = (false, false, true, None);
         (self.waits_until_ns, self.tls_began_ns) = (None, None);
@@ -372,18 +372,18 @@ impl Link {
     pub(super) fn cause_of_fault(&self) -> Option<Cause> {
         Some(match self.stream.as_ref()?.fault()? {
             Fault::Refused { status, reason } => {
-                let said = Said::words(format!("HTTP {status} {reason}").trim_end().to_owned());
+                let reason = Reason::words(format!("HTTP {status} {reason}").trim_end().to_owned());
                 // RFC 9110 §15.5.2, §15.5.4.
-                if matches!(status, 401 | 403) { Cause::NotAuthorized(said) } else { Cause::Refused(said) }
+                if matches!(status, 401 | 403) { Cause::NotAuthorized(reason) } else { Cause::Refused(reason) }
             }
             Fault::Handshake(what) => Cause::Protocol(format!("{what} to the WebSocket handshake")),
             Fault::Frame(what) => Cause::Protocol(format!("WebSocket: {what}")),
             Fault::Closed { code, reason } => {
                 let code_text = code.map_or_else(String::new, |code| format!(" with code {code}"));
                 let reason = if reason.is_empty() { String::new() } else { format!(": {reason}") };
-                let said = Said::words(format!("it closed the WebSocket{code_text}{reason}"));
+                let reason = Reason::words(format!("it closed the WebSocket{code_text}{reason}"));
                 // RFC 6455 §7.4.1: a message too big to process.
-                Cause::Server { said, too_large: *code == Some(1_009) }
+                Cause::Server { reason, too_large: *code == Some(1_009) }
             }
         })
     }
@@ -396,7 +396,7 @@ impl Link {
 
 fn encrypt(stream: &mut Stream, device: &mut DeviceTls, shared: &Shared, place: usize) -> Result<(), Cause> {
     let Some(setup) = &shared.tls[place] else { return Ok(()) };
-    let device = shared.config.resumes_tls.then_some(device);
+    let device = shared.config.connections.resumes_tls.then_some(device);
     stream.encrypt(setup.connection(device).map_err(|error| Cause::Tls(error.to_string()))?);
     Ok(())
 }

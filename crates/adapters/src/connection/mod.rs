@@ -14,7 +14,7 @@ mod session;
 mod working;
 
 pub use clients::StreamClients;
-pub use dialect::{Dialect, Measured, Refusal, up_to_line_end};
+pub use dialect::{Dialect, Refusal, up_to_line_end};
 pub use in_flight::{InFlight, Progress};
 pub use link::{Blocked, Link, Phase, Sending, Shared};
 pub use receiving::Times;

@@ -4,16 +4,17 @@
 //! has not come. The kernel's receive stamp is that of the last byte of a read, so it is passed on with a packet that
 //! ends there and with no other.
 
+use pubmark_wire::front::Front;
 use std::ops::ControlFlow;
 
 use pubmark_protocol::client_certificate::WANTED;
 use pubmark_protocol::events::{Cause, Delivery, Sink};
 use pubmark_protocol::stream::{ReadBuffers, Stream};
 
-use super::dialect::{Dialect, Measured};
+use super::dialect::Dialect;
 use super::link::{Phase, Shared};
 use super::session::Session;
-use super::working::Held;
+use super::working::HeldBytes;
 
 /// Reads of one session before the others have their turn.
 const READS_AT_A_TIME: usize = 16;
@@ -107,7 +108,7 @@ impl<D: Dialect> Session<D> {
             let times = Times { at_ns: received.at_ns, empty_at_ns, kernel_ns, ends_the_read: false };
             let left = self.consume(shared, received.bytes, times, sink)?;
             if left > 0 {
-                self.link.held = Held::end_of(received.bytes, left);
+                self.link.held = HeldBytes::end_of(received.bytes, left);
             }
         }
         if self.link.at_work {
@@ -161,13 +162,13 @@ impl<D: Dialect> Session<D> {
             bytes = self.complete_partial(shared, bytes, times, sink)?;
         }
         while !bytes.is_empty() && !self.link.at_work {
-            match D::measure(bytes, shared.config.maximum_packet_bytes)? {
-                Measured::Whole { packet, bytes: total } => {
+            match D::measure(bytes, shared.config.connections.maximum_packet_bytes)? {
+                Front::Whole { packet, bytes: total } => {
                     bytes = &bytes[total..];
                     self.dialect.handle(&mut self.link, shared, &packet, times.of(bytes.is_empty()), sink)?;
                     self.link.at_work = sink.is_at_work(self.link.id);
                 }
-                Measured::Partial(total) => {
+                Front::Partial(total) => {
                     self.link.partial = std::mem::take(&mut shared.spare);
                     self.keep(bytes, total);
                     return Ok(0);
@@ -186,11 +187,11 @@ impl<D: Dialect> Session<D> {
         sink: &mut impl Sink,
     ) -> Result<&'a [u8], Cause> {
         let mut whole = std::mem::take(&mut self.link.partial);
-        let most_bytes = shared.config.maximum_packet_bytes;
+        let most_bytes = shared.config.connections.maximum_packet_bytes;
         loop {
             let partial = match D::measure(&whole, most_bytes)? {
-                Measured::Partial(total) => Some(total),
-                Measured::Whole { packet, bytes: total } => {
+                Front::Partial(total) => Some(total),
+                Front::Whole { packet, bytes: total } => {
                     debug_assert_eq!(total, whole.len(), "no more than what was missing was added");
                     self.dialect.handle(&mut self.link, shared, &packet, times.of(bytes.is_empty()), sink)?;
                     self.link.at_work = sink.is_at_work(self.link.id);

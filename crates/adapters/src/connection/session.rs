@@ -1,10 +1,10 @@
 //! One session: its connection, its dialect, and how a connection begins and ends.
 
-use pubmark_protocol::clients::{Goodbye, Outgoing, SessionConfig, SessionId, Taken};
+use pubmark_protocol::clients::{Goodbye, Outgoing, SendOutcome, SessionConfig, SessionId};
 use pubmark_protocol::events::{Cause, Event, Sink};
 use pubmark_protocol::outbox::FULL_BYTES;
 use pubmark_protocol::reactor::Ready;
-use pubmark_protocol::requests::Answer;
+use pubmark_protocol::requests::OutgoingReply;
 
 use super::dialect::{Dialect, Refusal};
 use super::link::{Blocked, Link, Phase, Shared};
@@ -76,27 +76,27 @@ impl<D: Dialect> Session<D> {
     }
 
     /// Takes a message over, or says why not.
-    pub(super) fn send(&mut self, shared: &mut Shared, message: Outgoing) -> Taken {
+    pub(super) fn send(&mut self, shared: &mut Shared, message: Outgoing) -> SendOutcome {
         self.take(|dialect, link| dialect.send(link, shared, message))
     }
 
     /// Takes an answer over, or says why not.
-    pub(super) fn answer(&mut self, shared: &mut Shared, answer: &Answer<'_>) -> Taken {
-        self.take(|dialect, link| dialect.answer(link, shared, answer))
+    pub(super) fn reply(&mut self, shared: &mut Shared, reply: &OutgoingReply<'_>) -> SendOutcome {
+        self.take(|dialect, link| dialect.reply(link, shared, reply))
     }
 
-    fn take(&mut self, append: impl FnOnce(&mut D, &mut Link) -> Result<(), Refusal>) -> Taken {
+    fn take(&mut self, append: impl FnOnce(&mut D, &mut Link) -> Result<(), Refusal>) -> SendOutcome {
         let taken = match self.link.phase {
             Phase::Open if self.link.outbox.pending_bytes() >= FULL_BYTES => Err(Refusal::Blocked(Blocked::Outbox)),
             Phase::Open => append(&mut self.dialect, &mut self.link),
             _ => Err(Refusal::Blocked(Blocked::NotOpen)),
         };
         match taken {
-            Ok(()) => Taken::Yes,
-            Err(Refusal::TooLarge(bytes)) => Taken::TooLarge(bytes),
+            Ok(()) => SendOutcome::Accepted,
+            Err(Refusal::TooLarge(bytes)) => SendOutcome::TooLarge(bytes),
             Err(Refusal::Blocked(blocked)) => {
                 self.link.blocked = Some(blocked);
-                Taken::NotReady
+                SendOutcome::WouldBlock
             }
         }
     }

@@ -11,16 +11,16 @@ use super::session::Session;
 
 /// Bytes that were read behind a message that its subscriber is at work on: what one read of a socket brought, at most.
 #[derive(Debug, Default)]
-pub(super) struct Held {
+pub(super) struct HeldBytes {
     bytes: Vec<u8>,
     /// Where those begin that were not handled.
     from: usize,
 }
 
-impl Held {
+impl HeldBytes {
     /// The last `left` of these bytes, which were just read.
-    pub(super) fn end_of(bytes: &[u8], left: usize) -> Held {
-        Held { bytes: bytes[bytes.len() - left..].to_vec(), from: 0 }
+    pub(super) fn end_of(bytes: &[u8], left: usize) -> HeldBytes {
+        HeldBytes { bytes: bytes[bytes.len() - left..].to_vec(), from: 0 }
     }
 
     /// Is there nothing in it?

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use pubmark_protocol::capabilities::Capabilities;
 use pubmark_protocol::clients::{
-    Clients, Goodbye, OpenError, Outgoing, SessionConfig, SessionId, ShardConfig, Taken, Waker,
+    Clients, Goodbye, OpenError, Outgoing, SendOutcome, SessionConfig, SessionId, ShardConfig, Waker,
 };
 use pubmark_protocol::clock;
 use pubmark_protocol::events::{Cause, Connected, Event, Sink};
@@ -24,7 +24,7 @@ const LOOK_AGAIN_NS: u64 = 5_000_000;
 const MEET_AGAIN_NS: u64 = 1_000_000;
 
 /// Sessions whose readers are asked whether they know of their writers.
-struct Asking<B: Binding> {
+struct Requesting<B: Binding> {
     presence: Presence<B>,
     endpoint: usize,
     sessions: Vec<u32>,
@@ -40,7 +40,7 @@ pub struct DdsClients<B: Binding> {
     // Sessions and readers are dropped before the domains that they are in.
     sessions: Vec<Session<B>>,
     readers: Readers<B>,
-    asking: Vec<Asking<B>>,
+    requesting: Vec<Requesting<B>>,
     /// By endpoint; why not, where its settings make no sense.
     networks: Vec<Result<Network<B>, String>>,
     /// Sessions that wait for readers, for room, for acknowledgements; one may be there that does not wait any more.
@@ -98,12 +98,12 @@ impl<B: Binding> DdsClients<B> {
             match session.phase {
                 Phase::Matching(_) if !session.has_matched(now_ns) => self.matching.push(index),
                 Phase::Matching(_) if session.is_reliable() => {
-                    session.phase = Phase::Asking;
+                    session.phase = Phase::Requesting;
                     ask.push(index);
                 }
                 Phase::Matching(_) => open(session, sink),
                 // It left meanwhile.
-                Phase::Closed | Phase::Asking | Phase::Open => {}
+                Phase::Closed | Phase::Requesting | Phase::Open => {}
             }
         }
         for endpoint in 0..self.networks.len() {
@@ -119,7 +119,7 @@ impl<B: Binding> DdsClients<B> {
         match network.ask(now_ns) {
             Ok(presence) => {
                 let until_ns = now_ns + MATCH_LIMIT_NS;
-                self.asking.push(Asking { presence, endpoint, sessions, until_ns });
+                self.requesting.push(Requesting { presence, endpoint, sessions, until_ns });
             }
             Err(why) => {
                 for index in sessions {
@@ -131,22 +131,22 @@ impl<B: Binding> DdsClients<B> {
 
     /// Opens sessions whose writers are known to their readers.
     fn serve_asking(&mut self, now_ns: u64, sink: &mut impl Sink) {
-        for mut asking in std::mem::take(&mut self.asking) {
-            match asking.presence.is_known(now_ns) {
-                Ok(known) if !known && now_ns < asking.until_ns => self.asking.push(asking),
+        for mut requesting in std::mem::take(&mut self.requesting) {
+            match requesting.presence.is_known(now_ns) {
+                Ok(known) if !known && now_ns < requesting.until_ns => self.requesting.push(requesting),
                 Ok(_) => {
-                    if let Ok(network) = &mut self.networks[asking.endpoint] {
-                        network.delete(vec![asking.presence.into_writer()]);
+                    if let Ok(network) = &mut self.networks[requesting.endpoint] {
+                        network.delete(vec![requesting.presence.into_writer()]);
                     }
-                    for index in asking.sessions {
+                    for index in requesting.sessions {
                         let session = &mut self.sessions[index as usize];
-                        if session.phase == Phase::Asking {
+                        if session.phase == Phase::Requesting {
                             open(session, sink);
                         }
                     }
                 }
                 Err(why) => {
-                    for index in asking.sessions {
+                    for index in requesting.sessions {
                         self.fail(SessionId(index), Cause::Unreachable(why.clone()), sink);
                     }
                 }
@@ -218,7 +218,7 @@ impl<B: Binding> DdsClients<B> {
     fn next_ns(&self, now_ns: u64) -> Option<u64> {
         let full = (!self.full.is_empty()).then_some(now_ns + TRY_AGAIN_NS);
         let awaiting = (!self.awaiting.is_empty()).then_some(self.look_at_ns);
-        let matching = !(self.matching.is_empty() && self.asking.is_empty());
+        let matching = !(self.matching.is_empty() && self.requesting.is_empty());
         let matching = matching.then_some(now_ns + MEET_AGAIN_NS);
         let discover = self.networks.iter().flatten().filter_map(Network::discover_at_ns);
         [full, awaiting, matching].into_iter().flatten().chain(discover).min()
@@ -250,7 +250,7 @@ impl<B: Binding> Clients for DdsClients<B> {
             ready: vec![],
             sessions: vec![],
             readers: Readers::default(),
-            asking: vec![],
+            requesting: vec![],
             matching: vec![],
             full: vec![],
             awaiting: vec![],
@@ -284,7 +284,7 @@ impl<B: Binding> Clients for DdsClients<B> {
         }
     }
 
-    fn send(&mut self, session: SessionId, message: Outgoing) -> Taken {
+    fn send(&mut self, session: SessionId, message: Outgoing) -> SendOutcome {
         self.sessions[session.0 as usize].take(message)
     }
 

@@ -5,7 +5,7 @@ use std::ffi::CString;
 
 use pubmark_cyclone::entities::Written;
 use pubmark_model::qos::Qos;
-use pubmark_protocol::clients::{Outgoing, SessionConfig, SessionId, ShardConfig, Taken};
+use pubmark_protocol::clients::{Outgoing, SendOutcome, SessionConfig, SessionId, ShardConfig};
 use pubmark_protocol::events::{Cause, Event, Sink, Token};
 use pubmark_protocol::{clock, header};
 
@@ -28,7 +28,7 @@ pub(super) enum Phase {
     Matching(u64),
     /// Their readers are asked whether they know of them. A writer that has found a reader was not yet found by it, and what it
     /// wrote before that would be lost, reliable or not.
-    Asking,
+    Requesting,
     /// It can send.
     Open,
 }
@@ -95,17 +95,17 @@ impl<B: Binding> Session<B> {
     }
 
     /// Takes a message over, or says why not.
-    pub(super) fn take(&mut self, message: Outgoing) -> Taken {
+    pub(super) fn take(&mut self, message: Outgoing) -> SendOutcome {
         let most = B::CAPABILITIES.maximum_payload_bytes;
         if message.payload_bytes > most {
-            return Taken::TooLarge(most);
+            return SendOutcome::TooLarge(most);
         }
         if self.phase != Phase::Open || self.full || self.waiting.len() >= MOST_WAITING {
             self.refused = true;
-            return Taken::NotReady;
+            return SendOutcome::WouldBlock;
         }
         self.waiting.push_back(message);
-        Taken::Yes
+        SendOutcome::Accepted
     }
 
     /// Writes what waits, as far as the writers take it.
@@ -180,7 +180,7 @@ impl<B: Binding> Session<B> {
             );
         }
         let id = self.id;
-        self.unacknowledged.take(|token| sink.event(id, Event::Unanswered(token)));
+        self.unacknowledged.take(|token| sink.event(id, Event::Unacknowledged(token)));
         sink.event(self.id, Event::Closed(cause));
         writers
     }

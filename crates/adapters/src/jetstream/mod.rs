@@ -1,9 +1,9 @@
 //! NATS JetStream at wire level: messages kept in streams and acknowledged, on the same connection as NATS.
 
-mod answers;
 mod deliveries;
 mod names;
 mod opening;
+mod responses;
 mod session;
 
 pub use session::JetStream;

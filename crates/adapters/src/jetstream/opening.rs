@@ -1,7 +1,7 @@
 //! From a log-in to an open session: streams, what is left of a kept session, consumers.
 
 use pubmark_model::qos::Qos;
-use pubmark_protocol::events::{Connected, Event, Said, Sink};
+use pubmark_protocol::events::{Connected, Event, Reason, Sink};
 use pubmark_wire::nats::encode_subscribe;
 use pubmark_wire::nats::jetstream::{
     Consumer, CreateConsumer, ID_HEADER_BYTES, Stream, consumer_info_subject, encode_empty_request, encode_request,
@@ -53,7 +53,7 @@ impl JetStream {
     /// The server has told all that it had to: the session is open.
     pub(super) fn open(&mut self, link: &mut Link, shared: &mut Shared, sink: &mut impl Sink) {
         self.step = Step::Ready;
-        let keep_alive_s = shared.config.keep_alive_s;
+        let keep_alive_s = shared.config.connections.keep_alive_s;
         link.opened(shared, keep_alive_s);
         let session_present = self.is_kept;
         sink.event(link.id, Event::Connected(Connected { session_present, ..self.opening.connected() }));
@@ -110,7 +110,7 @@ impl JetStream {
                     link.id,
                     Event::Acknowledged {
                         token: entry.token(),
-                        outcome: Err(Said::words("larger than the server takes by now")),
+                        outcome: Err(Reason::words("larger than the server takes by now")),
                     },
                 );
                 continue;

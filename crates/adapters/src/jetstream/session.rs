@@ -8,6 +8,7 @@
 //! Exactly once: publishers give each message an id, by which the server knows repetitions; subscribers have their
 //! acknowledgements confirmed, and until then know the message if it comes again.
 
+use pubmark_wire::front::Front;
 use std::collections::{BTreeMap, BTreeSet};
 
 use pubmark_model::qos::Qos;
@@ -20,7 +21,7 @@ use pubmark_wire::nats::{END, Operation, PING, PONG, encode_publish};
 
 use super::names;
 use crate::connection::{
-    Blocked, Dialect, InFlight, Link, Measured, Phase, Progress, Refusal, Sending, Shared, Times, up_to_line_end,
+    Blocked, Dialect, InFlight, Link, Phase, Progress, Refusal, Sending, Shared, Times, up_to_line_end,
 };
 use crate::nats::opening::{self, LARGEST_PAYLOAD_BYTES, Opening};
 
@@ -151,7 +152,7 @@ impl Dialect for JetStream {
         self.opening.begin()
     }
 
-    fn measure(bytes: &[u8], most_bytes: usize) -> Result<Measured<Operation<'_>>, Cause> {
+    fn measure(bytes: &[u8], most_bytes: usize) -> Result<Front<Operation<'_>>, Cause> {
         opening::measure(bytes, most_bytes)
     }
 
@@ -240,7 +241,7 @@ impl Dialect for JetStream {
     fn forget(&mut self, session: SessionId, sink: &mut impl Sink) {
         for entry in self.in_flight.drain() {
             if entry.progress == Progress::Written {
-                sink.event(session, Event::Unanswered(entry.token()));
+                sink.event(session, Event::Unacknowledged(entry.token()));
             }
         }
         self.unconfirmed.clear();

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use pubmark_model::qos::Qos;
 use pubmark_protocol::clients::{SessionOptions, Subscription};
-use pubmark_protocol::events::{Cause, Connected, Event, Said, Sink};
+use pubmark_protocol::events::{Cause, Connected, Event, Reason, Sink};
 use pubmark_wire::mqtt::{
     Connack, Connect, DecodeError, Filters, Frame, Properties, Property, Suback, Subscribe, SubscribeRequest, Version,
     Will, connack_return_name, decode_connack, encode_connect, encode_subscribe, reason, reason_name,
@@ -45,7 +45,7 @@ impl<V: ProtocolVersion> Mqtt<V> {
         let connect = Connect {
             version: V::VERSION,
             clean_start: !config.persistent,
-            keep_alive_s: shared.config.keep_alive_s,
+            keep_alive_s: shared.config.connections.keep_alive_s,
             client_id: &config.client_id,
             will,
             user: credentials.map(|credentials| credentials.user.as_str()),
@@ -70,7 +70,7 @@ impl<V: ProtocolVersion> Mqtt<V> {
             // A server that knows no 5.0 answers with a return code of 3.1.1.
             (Version::V5, Err(DecodeError::Value { field: "code", value, .. })) if frame.body.len() == 2 => {
                 let code = value as u8;
-                return Err(Cause::Refused(Said::code(code, connack_return_name(code))));
+                return Err(Cause::Refused(Reason::code(code, connack_return_name(code))));
             }
             (_, Err(error)) => return Err(Cause::Protocol(error.to_string())),
         };
@@ -81,7 +81,7 @@ impl<V: ProtocolVersion> Mqtt<V> {
             return Err(Cause::Protocol("CONNACK has a session after a clean start".to_owned()));
         }
         self.take_limits(link, &connack);
-        link.opened(shared, connack.properties.server_keep_alive_s().unwrap_or(shared.config.keep_alive_s));
+        link.opened(shared, connack.properties.server_keep_alive_s().unwrap_or(shared.config.connections.keep_alive_s));
         let properties = &connack.properties;
         let wanted = link.config.publications.iter().map(|publication| publication.qos).max();
         sink.event(
@@ -137,7 +137,7 @@ impl<V: ProtocolVersion> Mqtt<V> {
         let code = reason::SHARED_SUBSCRIPTIONS_NOT_SUPPORTED;
         self.answered = link.config.subscriptions.len();
         (0..self.answered).for_each(|index| {
-            sink.event(link.id, Event::Subscribed { index, granted: Err(Said::code(code, reason_name(code))) })
+            sink.event(link.id, Event::Subscribed { index, granted: Err(Reason::code(code, reason_name(code))) })
         });
     }
 
@@ -167,7 +167,7 @@ impl<V: ProtocolVersion> Mqtt<V> {
             return Err(Cause::Protocol(format!("SUBACK {id} has {codes} codes for {asked} filters")));
         }
         for (index, &code) in (first..end).zip(suback.codes) {
-            let refused = || Said::code(code, suback_name(V::VERSION, code));
+            let refused = || Reason::code(code, suback_name(V::VERSION, code));
             sink.event(link.id, Event::Subscribed { index, granted: Qos::from_level(code).ok_or_else(refused) });
         }
         self.answered += asked;
@@ -196,6 +196,6 @@ fn refusal(version: Version, code: u8) -> Cause {
             (reason_name(code), login.contains(&code))
         }
     };
-    let said = Said::code(code, reason);
-    if login { Cause::NotAuthorized(said) } else { Cause::Refused(said) }
+    let reason = Reason::code(code, reason);
+    if login { Cause::NotAuthorized(reason) } else { Cause::Refused(reason) }
 }

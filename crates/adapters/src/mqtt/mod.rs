@@ -1,14 +1,14 @@
 //! MQTT 3.1.1 and 5.0 at wire level: codec, session state and socket in one thread, no task and no queue between them.
 //!
 //! `session` is the dialect: what a session remembers and which packet does what. What it does is in a file each:
-//! `connecting`, `sending`, `answering`, `receiving`; the server's messages at QoS 2 that it remembers are in `received_ids`, the numbers that
+//! `connecting`, `sending`, `replying`, `receiving`; the server's messages at QoS 2 that it remembers are in `received_ids`, the numbers that
 //! stand for topics in `aliases`.
 
 mod aliases;
-mod answering;
 mod connecting;
 mod received_ids;
 mod receiving;
+mod replying;
 mod sending;
 mod session;
 mod version;

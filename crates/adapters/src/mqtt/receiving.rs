@@ -1,7 +1,7 @@
 //! Messages of the server's, and its goodbye.
 
 use pubmark_model::qos::Qos;
-use pubmark_protocol::events::{Cause, Event, Said, Sink};
+use pubmark_protocol::events::{Cause, Event, Reason, Sink};
 use pubmark_protocol::requests::{self, ReplyTo};
 use pubmark_wire::mqtt::{AckKind, Disconnect, Frame, Publish, decode_publish, reason, reason_name};
 
@@ -27,7 +27,7 @@ impl<V: ProtocolVersion> Mqtt<V> {
             } else {
                 AckKind::Puback
             };
-            self.answer(link, shared, kind, packet_id, reason::SUCCESS);
+            self.acknowledge(link, shared, kind, packet_id, reason::SUCCESS);
         }
         if first {
             hand_on(link, &publish, times, sink);
@@ -40,13 +40,14 @@ impl<V: ProtocolVersion> Mqtt<V> {
 fn hand_on(link: &Link, publish: &Publish<'_>, times: Times, sink: &mut impl Sink) {
     let delivery = times.delivery(publish.payload, publish.head.retain);
     let properties = &publish.head.properties;
-    let mark = properties.correlation_data();
+    let correlation = properties.correlation_data();
     match properties.response_topic() {
-        Some(address) => {
-            sink.event(link.id, Event::Requested { reply_to: ReplyTo { address, mark: mark.unwrap_or(&[]) }, delivery })
-        }
-        None if link.config.options.answers_to.is_some() => {
-            sink.event(link.id, Event::Answered { request: mark.and_then(requests::marked), delivery });
+        Some(address) => sink.event(
+            link.id,
+            Event::Requested { reply_to: ReplyTo { address, correlation: correlation.unwrap_or(&[]) }, delivery },
+        ),
+        None if link.config.options.reply_topic.is_some() => {
+            sink.event(link.id, Event::Replied { request: correlation.and_then(requests::correlated), delivery });
         }
         None => sink.event(link.id, Event::Delivered(delivery)),
     }
@@ -55,5 +56,5 @@ fn hand_on(link: &Link, publish: &Publish<'_>, times: Times, sink: &mut impl Sin
 /// The server ends the connection with words.
 pub fn said_goodbye(disconnect: &Disconnect<'_>) -> Cause {
     let code = disconnect.reason;
-    Cause::Server { said: Said::code(code, reason_name(code)), too_large: code == reason::PACKET_TOO_LARGE }
+    Cause::Server { reason: Reason::code(code, reason_name(code)), too_large: code == reason::PACKET_TOO_LARGE }
 }

@@ -2,9 +2,9 @@
 
 use pubmark_model::qos::Qos;
 use pubmark_protocol::clients::{Outgoing, Publication, SessionOptions, ShardConfig};
-use pubmark_protocol::events::{Cause, Event, Said, Sink};
+use pubmark_protocol::events::{Cause, Event, Reason, Sink};
 use pubmark_protocol::outbox::Message;
-use pubmark_protocol::requests::{self, MARK_BYTES};
+use pubmark_protocol::requests::{self, CORRELATION_BYTES};
 use pubmark_wire::mqtt::{
     Ack, AckKind, EncodeError, MAXIMUM_REMAINING_LENGTH, Properties, Property, PublishHead, Version, encode_ack,
     encode_publish_head, reason, reason_name,
@@ -21,18 +21,18 @@ use crate::payload;
 struct Extras<'a> {
     expiry_s: Option<u32>,
     alias: Option<Alias>,
-    answers_to: Option<&'a str>,
+    reply_topic: Option<&'a str>,
 }
 
 impl<'a> Extras<'a> {
     fn new(options: &'a SessionOptions, alias: Option<Alias>) -> Extras<'a> {
-        Extras { expiry_s: options.message_expiry_s, alias, answers_to: options.answers_to.as_deref() }
+        Extras { expiry_s: options.message_expiry_s, alias, reply_topic: options.reply_topic.as_deref() }
     }
 
     /// Bytes of its properties, without their length.
     fn property_bytes(self) -> usize {
         // A number and four bytes; a number and two; twice a number with a field, of two bytes and what is in it.
-        let answer_bytes = self.answers_to.map_or(0, |topic| 3 + topic.len() + 3 + MARK_BYTES);
+        let answer_bytes = self.reply_topic.map_or(0, |topic| 3 + topic.len() + 3 + CORRELATION_BYTES);
         self.expiry_s.map_or(0, |_| 5) + self.alias.map_or(0, |_| 3) + answer_bytes
     }
 
@@ -55,13 +55,13 @@ struct Packet<'a> {
 impl Packet<'_> {
     /// Appends the packet; returns where its payload header begins.
     fn encode(&self, version: Version, config: &ShardConfig, out: &mut Vec<u8>) -> Result<usize, EncodeError> {
-        let Extras { expiry_s, alias, answers_to } = self.extras;
-        let mark = requests::mark(self.message.token());
+        let Extras { expiry_s, alias, reply_topic } = self.extras;
+        let correlation = requests::correlation(self.message.token());
         let all = [
             expiry_s.map(Property::MessageExpiryInterval),
             alias.map(|alias| Property::TopicAlias(alias.number)),
-            answers_to.map(Property::ResponseTopic),
-            answers_to.map(|_| Property::CorrelationData(&mark)),
+            reply_topic.map(Property::ResponseTopic),
+            reply_topic.map(|_| Property::CorrelationData(&correlation)),
         ];
         let mut written = [Property::TopicAlias(0); 4];
         let mut count = 0;
@@ -155,7 +155,7 @@ impl<V: ProtocolVersion> Mqtt<V> {
             // An answer cannot be made again; sessions that answer are never kept, so there is none here.
             let publication = link.config.publications.get(usize::from(entry.message.publication));
             if entry.progress == Progress::Released {
-                self.answer(link, shared, AckKind::Pubrel, packet_id, reason::SUCCESS);
+                self.acknowledge(link, shared, AckKind::Pubrel, packet_id, reason::SUCCESS);
                 continue;
             }
             let Some(publication) = publication else { continue };
@@ -163,9 +163,9 @@ impl<V: ProtocolVersion> Mqtt<V> {
             let extras = Extras::new(&link.config.options, None);
             let (bytes, _) =
                 packet_bytes(V::VERSION, publication, extras, entry.qos, entry.message.payload_bytes as usize);
-            if let Some(said) = self.cannot_repeat(bytes, entry.qos) {
+            if let Some(reason) = self.cannot_repeat(bytes, entry.qos) {
                 self.in_flight.remove(packet_id);
-                sink.event(link.id, Event::Acknowledged { token: entry.token(), outcome: Err(said) });
+                sink.event(link.id, Event::Acknowledged { token: entry.token(), outcome: Err(reason) });
                 continue;
             }
             let packet = Packet {
@@ -193,16 +193,25 @@ impl<V: ProtocolVersion> Mqtt<V> {
 
     /// Why the server would end the connection for a message sent again, each time anew: it may be longer than it was, with its
     /// topic written out, and the server may take less than it did.
-    fn cannot_repeat(&self, bytes: usize, qos: Qos) -> Option<Said> {
+    fn cannot_repeat(&self, bytes: usize, qos: Qos) -> Option<Reason> {
         if bytes > self.maximum_packet_bytes as usize {
             let most = self.maximum_packet_bytes;
-            return Some(Said::words(format!("too large to be sent again with its topic: the server takes {most} B")));
+            return Some(Reason::words(format!(
+                "too large to be sent again with its topic: the server takes {most} B"
+            )));
         }
-        (qos > self.maximum_qos).then(|| Said::words(format!("the server takes no QoS {} any more", qos.level())))
+        (qos > self.maximum_qos).then(|| Reason::words(format!("the server takes no QoS {} any more", qos.level())))
     }
 
     /// Appends an acknowledgement; it leaves with the next write.
-    pub(super) fn answer(&mut self, link: &mut Link, shared: &mut Shared, kind: AckKind, packet_id: u16, reason: u8) {
+    pub(super) fn acknowledge(
+        &mut self,
+        link: &mut Link,
+        shared: &mut Shared,
+        kind: AckKind,
+        packet_id: u16,
+        reason: u8,
+    ) {
         link.outbox.append(&mut shared.pool, |out| {
             encode_ack(V::VERSION, &Ack::new(kind, packet_id, reason), out).expect("packet identifiers read are not 0");
         });
@@ -223,7 +232,7 @@ impl<V: ProtocolVersion> Mqtt<V> {
             AckKind::Pubrel => {
                 let known = self.received_ids.remove(ack.packet_id);
                 let reason = if known { reason::SUCCESS } else { reason::PACKET_IDENTIFIER_NOT_FOUND };
-                self.answer(link, shared, AckKind::Pubcomp, ack.packet_id, reason);
+                self.acknowledge(link, shared, AckKind::Pubcomp, ack.packet_id, reason);
                 return Ok(());
             }
         }
@@ -267,9 +276,9 @@ impl<V: ProtocolVersion> Mqtt<V> {
                     self.in_flight.remove(ack.packet_id);
                     return Ok(());
                 }
-                self.answer(link, shared, AckKind::Pubrel, ack.packet_id, reason::SUCCESS);
+                self.acknowledge(link, shared, AckKind::Pubrel, ack.packet_id, reason::SUCCESS);
             }
-            None => self.answer(link, shared, AckKind::Pubrel, ack.packet_id, reason::PACKET_IDENTIFIER_NOT_FOUND),
+            None => self.acknowledge(link, shared, AckKind::Pubrel, ack.packet_id, reason::PACKET_IDENTIFIER_NOT_FOUND),
         }
         Ok(())
     }
@@ -288,9 +297,9 @@ impl<V: ProtocolVersion> Mqtt<V> {
 }
 
 /// What an acknowledgement says: codes from 0x80 on are refusals (MQTT 5.0 §2.4).
-fn outcome(ack: &Ack<'_>) -> Result<(), Said> {
+fn outcome(ack: &Ack<'_>) -> Result<(), Reason> {
     let code = ack.reason;
-    if code < reason::UNSPECIFIED_ERROR { Ok(()) } else { Err(Said::code(code, reason_name(code))) }
+    if code < reason::UNSPECIFIED_ERROR { Ok(()) } else { Err(Reason::code(code, reason_name(code))) }
 }
 
 fn not_in_flight(ack: &Ack<'_>) -> Cause {
@@ -307,7 +316,7 @@ mod tests {
         let mut every = vec![];
         for alias in [None, alias(true), alias(false)] {
             for expiry_s in [None, Some(10)] {
-                every.extend([None, Some("answers/me")].map(|answers_to| Extras { expiry_s, alias, answers_to }));
+                every.extend([None, Some("answers/me")].map(|reply_topic| Extras { expiry_s, alias, reply_topic }));
             }
         }
         every
@@ -315,18 +324,7 @@ mod tests {
 
     #[test]
     fn the_length_of_a_packet_is_known_before_it_is_encoded() {
-        let config = ShardConfig {
-            endpoints: [].into(),
-            sources: [].into(),
-            networks: [].into(),
-            run: 1,
-            body_pool: [7; 100].into(),
-            maximum_packet_bytes: 0,
-            receive_stamps: false,
-            keep_alive_s: 0,
-            resumes_tls: false,
-            congestion_control: None,
-        };
+        let config = ShardConfig { run: 1, body_pool: [7; 100].into(), ..ShardConfig::default() };
         for version in [Version::V311, Version::V5] {
             for (qos, packet_id) in
                 [(Qos::BestEffort, None), (Qos::AtLeastOnce, Some(1)), (Qos::ExactlyOnce, Some(65_535))]

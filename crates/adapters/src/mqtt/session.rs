@@ -1,12 +1,13 @@
 //! What MQTT adds to a connection: a session's memory, and which packet does what.
 
+use pubmark_wire::front::Front;
 use std::marker::PhantomData;
 
 use pubmark_model::qos::Qos;
 use pubmark_protocol::capabilities::Capabilities;
 use pubmark_protocol::clients::{Goodbye, Outgoing, SessionConfig, SessionId};
 use pubmark_protocol::events::{Cause, Event, Sink};
-use pubmark_protocol::requests::Answer;
+use pubmark_protocol::requests::OutgoingReply;
 use pubmark_wire::mqtt::{
     AckKind, DecodeError, Disconnect, Frame, Packet, PacketType, Properties, Property, decode, decode_ack,
     encode_disconnect, encode_pingreq, frame, reason,
@@ -16,7 +17,7 @@ use super::aliases::Aliases;
 use super::received_ids::ReceivedIds;
 use super::receiving::said_goodbye;
 use super::version::ProtocolVersion;
-use crate::connection::{Dialect, InFlight, Link, Measured, Phase, Progress, Refusal, Shared, Times};
+use crate::connection::{Dialect, InFlight, Link, Phase, Progress, Refusal, Shared, Times};
 
 /// A session's memory.
 pub struct Mqtt<V> {
@@ -53,10 +54,10 @@ impl<V: ProtocolVersion> Dialect for Mqtt<V> {
         self.say_connect(link, shared)
     }
 
-    fn measure(bytes: &[u8], most_bytes: usize) -> Result<Measured<Frame<'_>>, Cause> {
+    fn measure(bytes: &[u8], most_bytes: usize) -> Result<Front<Frame<'_>>, Cause> {
         Ok(match frame(bytes, most_bytes).map_err(broken)? {
-            Some(found) => Measured::Whole { packet: found, bytes: found.total_bytes },
-            None => Measured::Partial(announced_bytes(bytes)),
+            Some(found) => Front::Whole { packet: found, bytes: found.total_bytes },
+            None => Front::Partial(announced_bytes(bytes)),
         })
     }
 
@@ -90,8 +91,8 @@ impl<V: ProtocolVersion> Dialect for Mqtt<V> {
         self.publish(link, shared, message)
     }
 
-    fn answer(&mut self, link: &mut Link, shared: &mut Shared, answer: &Answer<'_>) -> Result<(), Refusal> {
-        self.publish_answer(link, shared, answer)
+    fn reply(&mut self, link: &mut Link, shared: &mut Shared, reply: &OutgoingReply<'_>) -> Result<(), Refusal> {
+        self.publish_answer(link, shared, reply)
     }
 
     fn has_room(&self) -> bool {
@@ -124,7 +125,7 @@ impl<V: ProtocolVersion> Dialect for Mqtt<V> {
     fn forget(&mut self, session: SessionId, sink: &mut impl Sink) {
         for entry in self.in_flight.drain() {
             if entry.progress == Progress::Written {
-                sink.event(session, Event::Unanswered(entry.token()));
+                sink.event(session, Event::Unacknowledged(entry.token()));
             }
         }
         self.received_ids.clear();

@@ -24,12 +24,12 @@ impl Inbox {
     pub(super) fn of(&self, request: Token, subject: &mut String) {
         subject.clear();
         subject.push_str(&self.0);
-        requests::mark_as_text(request, subject);
+        requests::correlation_as_text(request, subject);
     }
 
     /// The request that a subject names, if it is one of this inbox.
     pub(super) fn request(&self, subject: &str) -> Option<Token> {
-        requests::marked_by_text(subject.strip_prefix(&*self.0)?)
+        requests::correlated_by_text(subject.strip_prefix(&*self.0)?)
     }
 }
 

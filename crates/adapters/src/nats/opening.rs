@@ -1,9 +1,10 @@
 //! From TCP to a log-in: INFO, TLS, CONNECT. What NATS and JetStream have in common.
 
-use pubmark_protocol::events::{Cause, Connected, Said};
-use pubmark_wire::nats::{Connect, Found, Info, Operation, PING, encode_connect, next, subjects};
+use pubmark_protocol::events::{Cause, Connected, Reason};
+use pubmark_wire::front::Front;
+use pubmark_wire::nats::{Connect, Info, Operation, PING, encode_connect, next, subjects};
 
-use crate::connection::{Link, Measured, Phase, Refusal, Shared, Times};
+use crate::connection::{Link, Phase, Refusal, Shared, Times};
 
 /// What clients in Rust call themselves.
 const LANGUAGE: &str = "rust";
@@ -48,7 +49,7 @@ impl Opening {
             return Err(Cause::Tls("the server offers none".to_owned()));
         }
         if info.tls_required && !encrypts {
-            return Err(Cause::Refused(Said::words("it takes connections with TLS only")));
+            return Err(Cause::Refused(Reason::words("it takes connections with TLS only")));
         }
         if encrypts {
             // What somebody slipped in behind INFO would be taken for the server's encrypted words.
@@ -103,22 +104,18 @@ fn say_connect(link: &mut Link, shared: &mut Shared, encrypts: bool) {
 }
 
 /// The line at the front of some bytes.
-pub fn measure(bytes: &[u8], most_bytes: usize) -> Result<Measured<Operation<'_>>, Cause> {
-    match next(bytes, most_bytes) {
-        Ok(Found::Whole { operation, bytes }) => Ok(Measured::Whole { packet: operation, bytes }),
-        Ok(Found::Partial(bytes)) => Ok(Measured::Partial(bytes)),
-        Err(error) => Err(Cause::Protocol(error.to_string())),
-    }
+pub fn measure(bytes: &[u8], most_bytes: usize) -> Result<Front<Operation<'_>>, Cause> {
+    next(bytes, most_bytes).map_err(|error| Cause::Protocol(error.to_string()))
 }
 
 /// What an error of the server's means; as a rule it ends the connection itself.
 pub fn cause(phase: Phase, words: &str) -> Cause {
     let lower = words.to_ascii_lowercase();
-    let said = Said::words(words.to_owned());
+    let reason = Reason::words(words.to_owned());
     let logins = ["authorization violation", "authentication timeout", "user authentication"];
     match phase {
-        Phase::Open => Cause::Server { said, too_large: lower.starts_with("maximum payload") },
-        _ if logins.iter().any(|start| lower.starts_with(start)) => Cause::NotAuthorized(said),
-        _ => Cause::Refused(said),
+        Phase::Open => Cause::Server { reason, too_large: lower.starts_with("maximum payload") },
+        _ if logins.iter().any(|start| lower.starts_with(start)) => Cause::NotAuthorized(reason),
+        _ => Cause::Refused(reason),
     }
 }

@@ -3,18 +3,19 @@
 //! Nothing that a client says is answered line by line. A PING behind it is: its PONG says that the server has taken
 //! everything before, and errors come ahead of it.
 
+use pubmark_wire::front::Front;
 use std::collections::BTreeMap;
 
 use pubmark_model::qos::Qos;
 use pubmark_protocol::capabilities::{Capabilities, Features, Level, SentMeans};
 use pubmark_protocol::clients::{Outgoing, SessionConfig};
-use pubmark_protocol::events::{Cause, Event, Said, Sink, Token};
-use pubmark_protocol::requests::{Answer, ReplyTo};
+use pubmark_protocol::events::{Cause, Event, Reason, Sink, Token};
+use pubmark_protocol::requests::{OutgoingReply, ReplyTo};
 use pubmark_wire::nats::{END, Message, Operation, PING, PONG, encode_publish, encode_subscribe, subjects};
 
 use super::inbox::{Inbox, is_unserved};
 use super::opening::{self, LARGEST_PAYLOAD_BYTES, Opening};
-use crate::connection::{Dialect, Link, Measured, Phase, Refusal, Sending, Shared, Times, up_to_line_end};
+use crate::connection::{Dialect, Link, Phase, Refusal, Sending, Shared, Times, up_to_line_end};
 use crate::payload;
 
 /// Which PONG is awaited.
@@ -35,7 +36,7 @@ pub struct Nats {
     /// Index of the subscription and its subject, by the number that the server knows it by, less one.
     subscriptions: Vec<(usize, Box<str>)>,
     /// Subscriptions that the server refused since the last connect, with its first words about each.
-    refused: BTreeMap<usize, Said>,
+    refused: BTreeMap<usize, Reason>,
     awaited: Awaited,
     /// PONGs of this connection so far.
     pongs: u32,
@@ -78,7 +79,7 @@ impl Dialect for Nats {
         let mut opening = Opening::default();
         let of_topic = |subjects: Vec<String>| Box::<str>::from(subjects.into_iter().next().unwrap_or_default());
         let topics = config.publications.iter().map(|entry| of_topic(opening.subjects(&entry.topic))).collect();
-        let inbox = config.options.answers_to.as_deref().map(|topic| Inbox::new(&of_topic(opening.subjects(topic))));
+        let inbox = config.options.reply_topic.as_deref().map(|topic| Inbox::new(&of_topic(opening.subjects(topic))));
         let mut subscriptions = vec![];
         for (index, subscription) in config.subscriptions.iter().enumerate() {
             let subjects = opening.subjects(&subscription.filter);
@@ -108,7 +109,7 @@ impl Dialect for Nats {
         self.opening.begin()
     }
 
-    fn measure(bytes: &[u8], most_bytes: usize) -> Result<Measured<Operation<'_>>, Cause> {
+    fn measure(bytes: &[u8], most_bytes: usize) -> Result<Front<Operation<'_>>, Cause> {
         opening::measure(bytes, most_bytes)
     }
 
@@ -165,11 +166,11 @@ impl Dialect for Nats {
         Ok(())
     }
 
-    fn answer(&mut self, link: &mut Link, shared: &mut Shared, answer: &Answer<'_>) -> Result<(), Refusal> {
-        let payload_bytes = payload::answer_bytes(answer);
+    fn reply(&mut self, link: &mut Link, shared: &mut Shared, reply: &OutgoingReply<'_>) -> Result<(), Refusal> {
+        let payload_bytes = payload::answer_bytes(reply);
         self.opening.check_size(payload_bytes)?;
-        let front = |out: &mut Vec<u8>| encode_publish(answer.to.address, None, payload_bytes, out);
-        link.append_answer(shared, answer, 0, front, END);
+        let front = |out: &mut Vec<u8>| encode_publish(reply.to.address, None, payload_bytes, out);
+        link.append_answer(shared, reply, 0, front, END);
         Ok(())
     }
 
@@ -185,7 +186,7 @@ impl Nats {
         let Some(inbox) = &self.inbox else {
             return match message.reply {
                 Some(address) => {
-                    sink.event(link.id, Event::Requested { reply_to: ReplyTo { address, mark: &[] }, delivery })
+                    sink.event(link.id, Event::Requested { reply_to: ReplyTo { address, correlation: &[] }, delivery })
                 }
                 None => sink.event(link.id, Event::Delivered(delivery)),
             };
@@ -196,11 +197,11 @@ impl Nats {
                     link.id,
                     Event::Acknowledged {
                         token: request,
-                        outcome: Err(Said::words("nobody answers requests there (503)")),
+                        outcome: Err(Reason::words("nobody answers requests there (503)")),
                     },
                 );
             }
-            request => sink.event(link.id, Event::Answered { request, delivery }),
+            request => sink.event(link.id, Event::Replied { request, delivery }),
         }
     }
 
@@ -208,7 +209,7 @@ impl Nats {
         self.pongs = self.pongs.wrapping_add(1);
         match std::mem::replace(&mut self.awaited, Awaited::Nothing) {
             Awaited::LogIn => {
-                let keep_alive_s = shared.config.keep_alive_s;
+                let keep_alive_s = shared.config.connections.keep_alive_s;
                 link.opened(shared, keep_alive_s);
                 sink.event(link.id, Event::Connected(self.opening.connected()));
                 if !self.subscriptions.is_empty() {
@@ -217,7 +218,7 @@ impl Nats {
             }
             Awaited::Subscriptions => {
                 for index in 0..link.config.subscriptions.len() {
-                    let granted = self.refused.get(&index).map_or(Ok(Qos::BestEffort), |said| Err(said.clone()));
+                    let granted = self.refused.get(&index).map_or(Ok(Qos::BestEffort), |reason| Err(reason.clone()));
                     sink.event(link.id, Event::Subscribed { index, granted });
                 }
             }
@@ -246,7 +247,7 @@ impl Nats {
         if lower.starts_with("permissions violation for subscription") {
             let named = |(_, subject): &&(usize, Box<str>)| words.contains(&format!("\"{subject}\""));
             if let Some((index, _)) = self.subscriptions.iter().find(named) {
-                self.refused.entry(*index).or_insert_with(|| Said::words(words.to_owned()));
+                self.refused.entry(*index).or_insert_with(|| Reason::words(words.to_owned()));
                 return Ok(());
             }
         }

@@ -6,10 +6,10 @@ use std::io;
 
 use pubmark_protocol::capabilities::Capabilities;
 use pubmark_protocol::clients::{
-    Break, Clients, Goodbye, OpenError, Outgoing, SessionConfig, SessionId, ShardConfig, Taken, Waker,
+    Break, Clients, Goodbye, OpenError, Outgoing, SendOutcome, SessionConfig, SessionId, ShardConfig, Waker,
 };
 use pubmark_protocol::events::{Cause, Event, Sink};
-use pubmark_protocol::requests::Answer;
+use pubmark_protocol::requests::OutgoingReply;
 use pubmark_protocol::traffic::Traffic;
 
 use super::mapped::{Mapped, Next, Pair, Session, State};
@@ -100,7 +100,7 @@ impl Clients for RedisClients {
 
     fn add_session(&mut self, config: SessionConfig) -> SessionId {
         let id = SessionId(self.sessions.len() as u32);
-        let session = if config.options.answers_to.is_some() || config.options.answers_at.is_some() {
+        let session = if config.options.reply_topic.is_some() || config.options.replies_at.is_some() {
             let [pushes, pops] = [config.clone(), config].map(|config| self.add_connection(id, config));
             self.connections.dialect(pops).pops();
             Session::Two(Pair { pushes, pops, state: State::Closed, blocked: false })
@@ -148,17 +148,17 @@ impl Clients for RedisClients {
         self.settle(sink);
     }
 
-    fn send(&mut self, session: SessionId, message: Outgoing) -> Taken {
+    fn send(&mut self, session: SessionId, message: Outgoing) -> SendOutcome {
         match self.sends_over(session) {
             Some(connection) => self.connections.send(connection, message),
-            None => Taken::NotReady,
+            None => SendOutcome::WouldBlock,
         }
     }
 
-    fn answer(&mut self, session: SessionId, answer: &Answer<'_>) -> Taken {
+    fn reply(&mut self, session: SessionId, reply: &OutgoingReply<'_>) -> SendOutcome {
         match self.sends_over(session) {
-            Some(connection) => self.connections.answer(connection, answer),
-            None => Taken::NotReady,
+            Some(connection) => self.connections.reply(connection, reply),
+            None => SendOutcome::WouldBlock,
         }
     }
 

@@ -1,6 +1,6 @@
 //! Requests and answers as elements of lists: lines of text ahead of a payload.
 //!
-//! A request is `list for the answer`, line feed, `mark`, line feed, payload; an answer is `mark`, line feed, payload. An element has
+//! A request is `list for the answer`, line feed, `correlation`, line feed, payload; an answer is `correlation`, line feed, payload. An element has
 //! no fields of its own, and clients of Redis put theirs into a text of one kind or another.
 
 use pubmark_protocol::requests::ReplyTo;
@@ -19,14 +19,14 @@ pub(super) fn key(name: &str) -> String {
 /// Where the answer to a request goes, and its payload; `None` if it is no request.
 pub(super) fn read_request(element: &[u8]) -> Option<(ReplyTo<'_>, &[u8])> {
     let (address, rest) = split_line(element)?;
-    let (mark, payload) = split_line(rest)?;
-    Some((ReplyTo { address: std::str::from_utf8(address).ok()?, mark }, payload))
+    let (correlation, payload) = split_line(rest)?;
+    Some((ReplyTo { address: std::str::from_utf8(address).ok()?, correlation }, payload))
 }
 
 /// The mark of an answer, and its payload; `None` if it is no answer.
 pub(super) fn read_answer(element: &[u8]) -> Option<(&str, &[u8])> {
-    let (mark, payload) = split_line(element)?;
-    Some((std::str::from_utf8(mark).ok()?, payload))
+    let (correlation, payload) = split_line(element)?;
+    Some((std::str::from_utf8(correlation).ok()?, payload))
 }
 
 fn split_line(bytes: &[u8]) -> Option<(&[u8], &[u8])> {
@@ -40,9 +40,9 @@ mod tests {
 
     #[test]
     fn an_element_is_read_as_far_as_its_lines_go() {
-        let to = ReplyTo { address: "a:b", mark: b"0-7" };
+        let to = ReplyTo { address: "a:b", correlation: b"0-7" };
         assert_eq!(read_request(b"a:b\n0-7\npay\nload"), Some((to, &b"pay\nload"[..])));
-        assert_eq!(read_request(b"\n\n"), Some((ReplyTo { address: "", mark: b"" }, &b""[..])));
+        assert_eq!(read_request(b"\n\n"), Some((ReplyTo { address: "", correlation: b"" }, &b""[..])));
         assert_eq!(read_answer(b"0-7\npay\nload"), Some(("0-7", &b"pay\nload"[..])));
         for other in [&b""[..], b"a", b"a\nb", b"\xff\n1\n"] {
             assert_eq!(read_request(other), None, "{}", other.escape_ascii());

@@ -4,14 +4,14 @@
 //! ([`super::clients`] puts them together). Commands are answered in their order; what is awaited is kept in a queue.
 //!
 //! There are no patterns among lists. A responder pops from one list for each of its filters, named after it, and a requester pushes
-//! to the one by which its responder hears it ([`pubmark_protocol::clients::SessionOptions::asks`]).
+//! to the one by which its responder hears it ([`pubmark_protocol::clients::SessionOptions::targets`]).
 
 use std::collections::VecDeque;
 
 use pubmark_model::qos::Qos;
 use pubmark_protocol::clients::{Outgoing, SessionConfig};
-use pubmark_protocol::events::{Cause, Event, Said, Sink, Token};
-use pubmark_protocol::requests::{Answer, mark_as_text, marked_by_text};
+use pubmark_protocol::events::{Cause, Event, Reason, Sink, Token};
+use pubmark_protocol::requests::{OutgoingReply, correlated_by_text, correlation_as_text};
 use pubmark_wire::resp::{END, Reply, Values, append_bulk_front, encode_command, encode_command_front};
 
 use super::framing::{LINE_END, key, read_answer, read_request};
@@ -52,7 +52,7 @@ pub(super) struct Lists {
     /// Of each publication: the push to its list up to the element's length.
     fronts: Vec<Box<[u8]>>,
     /// It asks; otherwise it answers.
-    asks: bool,
+    targets: bool,
     awaited: VecDeque<Awaited>,
     /// What an earlier run left in its own lists is gone.
     emptied: bool,
@@ -66,12 +66,12 @@ impl Lists {
     /// For a session that asks or answers; it pushes.
     pub(super) fn new(config: &SessionConfig) -> Option<Lists> {
         let options = &config.options;
-        if options.answers_to.is_none() && options.answers_at.is_none() {
+        if options.reply_topic.is_none() && options.replies_at.is_none() {
             return None;
         }
         let fronts = config.publications.iter().enumerate().map(|(index, entry)| {
             let mut front = Vec::new();
-            let list = key(options.asks.get(index).map_or(&*entry.topic, |asked| &*asked.filter));
+            let list = key(options.targets.get(index).map_or(&*entry.topic, |asked| &*asked.filter));
             encode_command_front(&[RPUSH, list.as_bytes()], &mut front);
             front.into_boxed_slice()
         });
@@ -79,7 +79,7 @@ impl Lists {
             side: Side::Pushes,
             own: config.subscriptions.iter().map(|entry| key(&entry.filter)).collect(),
             fronts: fronts.collect(),
-            asks: options.answers_to.is_some(),
+            targets: options.reply_topic.is_some(),
             awaited: VecDeque::new(),
             emptied: false,
             pop: Vec::new(),
@@ -131,7 +131,7 @@ impl Lists {
         let words: Vec<&[u8]> = words.chain([wait_s.as_bytes()]).collect();
         self.pop.clear();
         encode_command(&words, &mut self.pop);
-        for _ in 0..if self.asks { POPS_OF_A_REQUESTER } else { POPS_OF_A_RESPONDER } {
+        for _ in 0..if self.targets { POPS_OF_A_REQUESTER } else { POPS_OF_A_RESPONDER } {
             self.append_pop(link, shared);
         }
         (0..self.own.len())
@@ -159,7 +159,7 @@ impl Lists {
             (Some(Awaited::Pushed(_)), Reply::Integer(_)) => Ok(()),
             // The words behind which the server closes the connection answer no command.
             (Some(Awaited::Pushed(token)), Reply::Error(words)) if !words.starts_with("ERR Protocol error") => {
-                sink.event(link.id, Event::Acknowledged { token, outcome: Err(Said::words((*words).to_owned())) });
+                sink.event(link.id, Event::Acknowledged { token, outcome: Err(Reason::words((*words).to_owned())) });
                 Ok(())
             }
             (Some(Awaited::Emptied), Reply::Integer(_)) => {
@@ -168,9 +168,9 @@ impl Lists {
                 Ok(())
             }
             (Some(Awaited::Emptied), Reply::Error(words)) => {
-                let said = Said::words((*words).to_owned());
+                let reason = Reason::words((*words).to_owned());
                 (0..self.own.len())
-                    .for_each(|index| sink.event(link.id, Event::Subscribed { index, granted: Err(said.clone()) }));
+                    .for_each(|index| sink.event(link.id, Event::Subscribed { index, granted: Err(reason.clone()) }));
                 Ok(())
             }
             (Some(Awaited::Popped), Reply::Null) => {
@@ -183,7 +183,7 @@ impl Lists {
             }
             (_, Reply::Error(words)) => {
                 let too_large = words.contains("invalid bulk length");
-                Err(Cause::Server { said: Said::words((*words).to_owned()), too_large })
+                Err(Cause::Server { reason: Reason::words((*words).to_owned()), too_large })
             }
             (awaited, other) => Err(Cause::Protocol(format!("{other:?} in answer to {awaited:?}"))),
         }
@@ -196,11 +196,11 @@ impl Lists {
         let Some(element) = values.text().filter(|_| is_pair) else {
             return Err(Cause::Protocol("an answer to BLPOP that is none".to_owned()));
         };
-        if self.asks {
-            let (mark, payload) = read_answer(element).unwrap_or(("", element));
+        if self.targets {
+            let (correlation, payload) = read_answer(element).unwrap_or(("", element));
             sink.event(
                 link.id,
-                Event::Answered { request: marked_by_text(mark), delivery: times.delivery(payload, false) },
+                Event::Replied { request: correlated_by_text(correlation), delivery: times.delivery(payload, false) },
             );
         } else if let Some((reply_to, payload)) = read_request(element) {
             sink.event(link.id, Event::Requested { reply_to, delivery: times.delivery(payload, false) });
@@ -217,7 +217,7 @@ impl Lists {
         self.lines.clear();
         self.lines.push_str(self.own.first().map_or("", String::as_str));
         self.lines.push(char::from(LINE_END));
-        mark_as_text(token, &mut self.lines);
+        correlation_as_text(token, &mut self.lines);
         self.lines.push(char::from(LINE_END));
         let element_bytes = checked(self.lines.len() + payload_bytes)?;
         let (fixed, lines) = (&self.fronts[usize::from(message.publication)], self.lines.as_bytes());
@@ -236,13 +236,13 @@ impl Lists {
         &mut self,
         link: &mut Link,
         shared: &mut Shared,
-        answer: &Answer<'_>,
+        answer: &OutgoingReply<'_>,
     ) -> Result<(), Refusal> {
-        let element_bytes = checked(answer.to.mark.len() + 1 + payload::answer_bytes(answer))?;
+        let element_bytes = checked(answer.to.correlation.len() + 1 + payload::answer_bytes(answer))?;
         let front = |out: &mut Vec<u8>| {
             encode_command_front(&[RPUSH, answer.to.address.as_bytes()], out);
             append_bulk_front(element_bytes, out);
-            out.extend_from_slice(answer.to.mark);
+            out.extend_from_slice(answer.to.correlation);
             out.push(LINE_END);
         };
         link.append_answer(shared, answer, 0, front, END);

@@ -1,9 +1,10 @@
 //! From TCP to a log-in: HELLO. What publish/subscribe and streams have in common.
 
-use pubmark_protocol::events::{Cause, Said};
-use pubmark_wire::resp::{Found, Reply, encode_command, next};
+use pubmark_protocol::events::{Cause, Reason};
+use pubmark_wire::front::Front;
+use pubmark_wire::resp::{Reply, encode_command, next};
 
-use crate::connection::{Link, Measured, Shared};
+use crate::connection::{Link, Shared};
 
 /// Largest bulk string (`proto-max-bulk-len`, 512 MB unless set otherwise).
 pub const LARGEST_PAYLOAD_BYTES: u32 = 512 << 20;
@@ -28,26 +29,22 @@ pub fn say_hello(link: &mut Link, shared: &mut Shared) {
 /// Time that the server is to wait for news before it answers with nothing, ms. A sign of life while it waits would not be
 /// answered, so it is less than the keep-alive.
 pub fn wait_ms(shared: &Shared) -> u64 {
-    match shared.config.keep_alive_s {
+    match shared.config.connections.keep_alive_s {
         0 => WAIT_MS,
         keep_alive_s => WAIT_MS.min(u64::from(keep_alive_s) * 1_000 / 2),
     }
 }
 
 /// The value at the front of some bytes.
-pub fn measure(bytes: &[u8], most_bytes: usize) -> Result<Measured<Reply<'_>>, Cause> {
-    match next(bytes, most_bytes) {
-        Ok(Found::Whole { reply, bytes }) => Ok(Measured::Whole { packet: reply, bytes }),
-        Ok(Found::Partial(bytes)) => Ok(Measured::Partial(bytes)),
-        Err(error) => Err(Cause::Protocol(error.to_string())),
-    }
+pub fn measure(bytes: &[u8], most_bytes: usize) -> Result<Front<Reply<'_>>, Cause> {
+    next(bytes, most_bytes).map_err(|error| Cause::Protocol(error.to_string()))
 }
 
 /// What an error in place of the welcome means.
 pub fn refusal(words: &str) -> Cause {
-    let said = Said::words(words.to_owned());
+    let reason = Reason::words(words.to_owned());
     match words.split(' ').next() {
-        Some("WRONGPASS" | "NOAUTH" | "NOPERM") => Cause::NotAuthorized(said),
-        _ => Cause::Refused(said),
+        Some("WRONGPASS" | "NOAUTH" | "NOPERM") => Cause::NotAuthorized(reason),
+        _ => Cause::Refused(reason),
     }
 }

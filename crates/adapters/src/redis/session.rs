@@ -7,13 +7,14 @@
 use pubmark_model::qos::Qos;
 use pubmark_protocol::capabilities::{Capabilities, Features, Level, SentMeans};
 use pubmark_protocol::clients::{Goodbye, Outgoing, SessionConfig, Subscription};
-use pubmark_protocol::events::{Cause, Connected, Event, Said, Sink};
-use pubmark_protocol::requests::Answer;
+use pubmark_protocol::events::{Cause, Connected, Event, Reason, Sink};
+use pubmark_protocol::requests::OutgoingReply;
+use pubmark_wire::front::Front;
 use pubmark_wire::resp::{END, Parts, Reply, append_bulk_front, encode_command, encode_command_front, hears, pattern};
 
 use super::lists::Lists;
 use super::opening::{self, LARGEST_PAYLOAD_BYTES};
-use crate::connection::{Dialect, Link, Measured, Phase, Refusal, Sending, Shared, Times, up_to_line_end};
+use crate::connection::{Dialect, Link, Phase, Refusal, Sending, Shared, Times, up_to_line_end};
 
 /// A session's memory.
 pub struct Redis {
@@ -24,7 +25,7 @@ pub struct Redis {
     /// How many of them were answered.
     answered: usize,
     /// The refusal of a subscription's first word, until its last is answered.
-    refused: Option<Said>,
+    refused: Option<Reason>,
     /// Of a session that asks or answers: it has nothing of the above.
     lists: Option<Box<Lists>>,
 }
@@ -118,7 +119,7 @@ impl Dialect for Redis {
         Ok(())
     }
 
-    fn measure(bytes: &[u8], most_bytes: usize) -> Result<Measured<Reply<'_>>, Cause> {
+    fn measure(bytes: &[u8], most_bytes: usize) -> Result<Front<Reply<'_>>, Cause> {
         opening::measure(bytes, most_bytes)
     }
 
@@ -172,9 +173,9 @@ impl Dialect for Redis {
         Ok(())
     }
 
-    fn answer(&mut self, link: &mut Link, shared: &mut Shared, answer: &Answer<'_>) -> Result<(), Refusal> {
+    fn reply(&mut self, link: &mut Link, shared: &mut Shared, reply: &OutgoingReply<'_>) -> Result<(), Refusal> {
         match &mut self.lists {
-            Some(lists) => lists.push_answer(link, shared, answer),
+            Some(lists) => lists.push_answer(link, shared, reply),
             None => Err(Refusal::TooLarge(0)),
         }
     }
@@ -203,7 +204,7 @@ impl Redis {
     }
 
     fn on_hello(&mut self, link: &mut Link, shared: &mut Shared, sink: &mut impl Sink) {
-        let keep_alive_s = shared.config.keep_alive_s;
+        let keep_alive_s = shared.config.connections.keep_alive_s;
         link.opened(shared, keep_alive_s);
         sink.event(link.id, Event::Connected(Connected::default()));
         if let Some(lists) = &mut self.lists {
@@ -234,7 +235,7 @@ impl Redis {
     }
 
     /// The answer to the next word asked for. A subscription of two words is granted only if both are.
-    fn on_subscribed(&mut self, link: &Link, granted: Result<Qos, Said>, sink: &mut impl Sink) {
+    fn on_subscribed(&mut self, link: &Link, granted: Result<Qos, Reason>, sink: &mut impl Sink) {
         let Some(asked) = self.asked.get(self.answered) else { return };
         self.answered += 1;
         if asked.is_last {
@@ -250,11 +251,11 @@ impl Redis {
     /// An error while subscriptions are awaited is the answer to one; any other ends the connection, for what it answers
     /// is a message that nobody got.
     fn on_error(&mut self, link: &Link, words: &str, sink: &mut impl Sink) -> Result<(), Cause> {
-        let said = Said::words(words.to_owned());
+        let reason = Reason::words(words.to_owned());
         if self.answered < self.asked.len() {
-            self.on_subscribed(link, Err(said), sink);
+            self.on_subscribed(link, Err(reason), sink);
             return Ok(());
         }
-        Err(Cause::Server { said, too_large: words.contains("invalid bulk length") })
+        Err(Cause::Server { reason, too_large: words.contains("invalid bulk length") })
     }
 }

@@ -1,7 +1,7 @@
 //! Redis Streams at wire level: messages kept in a list and acknowledged, over RESP3.
 
-mod answers;
 mod reading;
+mod responses;
 mod session;
 
 pub use session::RedisStreams;

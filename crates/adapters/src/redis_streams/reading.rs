@@ -28,7 +28,8 @@ impl RedisStreams {
         if granted.is_empty() {
             return;
         }
-        let entries = (READ_BYTES / shared.config.maximum_packet_bytes.max(1)).min(MOST_ENTRIES) / granted.len();
+        let entries =
+            (READ_BYTES / shared.config.connections.maximum_packet_bytes.max(1)).min(MOST_ENTRIES) / granted.len();
         let entries = entries.max(1).to_string();
         let block_ms = opening::wait_ms(shared).to_string();
         let mut words: Vec<&[u8]> = vec![b"XREADGROUP", b"GROUP", self.group.as_bytes(), self.group.as_bytes()];

@@ -5,18 +5,17 @@
 //! subscribes is a consumer group of its own: that is publish/subscribe. Commands are answered in their order; what is awaited
 //! is kept in a queue.
 
+use pubmark_wire::front::Front;
 use std::collections::{BTreeSet, VecDeque};
 
 use pubmark_model::qos::Qos;
 use pubmark_model::topic::TopicFilter;
 use pubmark_protocol::capabilities::{Capabilities, Features, Level, SentMeans};
 use pubmark_protocol::clients::{Outgoing, SessionConfig, SessionId};
-use pubmark_protocol::events::{Cause, Event, Said, Sink};
+use pubmark_protocol::events::{Cause, Event, Reason, Sink};
 use pubmark_wire::resp::{END, Reply, append_bulk_front, encode_command, encode_command_front};
 
-use crate::connection::{
-    Blocked, Dialect, InFlight, Link, Measured, Progress, Refusal, Sending, Shared, Times, up_to_line_end,
-};
+use crate::connection::{Blocked, Dialect, InFlight, Link, Progress, Refusal, Sending, Shared, Times, up_to_line_end};
 use crate::redis::opening::{self, LARGEST_PAYLOAD_BYTES};
 
 /// Start of the keys of streams.
@@ -74,7 +73,7 @@ pub struct RedisStreams {
     pub(super) answered: usize,
     pub(super) found: usize,
     /// Streams on which no group was granted.
-    pub(super) refused: Vec<(usize, Said)>,
+    pub(super) refused: Vec<(usize, Reason)>,
 }
 
 impl Dialect for RedisStreams {
@@ -144,7 +143,7 @@ impl Dialect for RedisStreams {
     }
 
     /// Several entries come in one answer.
-    fn measure(bytes: &[u8], most_bytes: usize) -> Result<Measured<Reply<'_>>, Cause> {
+    fn measure(bytes: &[u8], most_bytes: usize) -> Result<Front<Reply<'_>>, Cause> {
         opening::measure(bytes, most_bytes.max(READ_BYTES))
     }
 
@@ -201,7 +200,7 @@ impl Dialect for RedisStreams {
     fn forget(&mut self, session: SessionId, sink: &mut impl Sink) {
         for entry in self.in_flight.drain() {
             if entry.progress == Progress::Written {
-                sink.event(session, Event::Unanswered(entry.token()));
+                sink.event(session, Event::Unacknowledged(entry.token()));
             }
         }
     }

@@ -6,12 +6,12 @@ use std::sync::Arc;
 use ::zenoh::query::Query;
 use pubmark_protocol::capabilities::Capabilities;
 use pubmark_protocol::clients::{
-    Clients, Goodbye, OpenError, Outgoing, SessionConfig, SessionId, ShardConfig, Taken, Waker,
+    Clients, Goodbye, OpenError, Outgoing, SendOutcome, SessionConfig, SessionId, ShardConfig, Waker,
 };
 use pubmark_protocol::clock;
 use pubmark_protocol::events::{Cause, Connected, Delivery, Event, Sink, Token};
 use pubmark_protocol::reactor::{Reactor, Ready};
-use pubmark_protocol::requests::{Answer, ReplyTo};
+use pubmark_protocol::requests::{OutgoingReply, ReplyTo};
 
 use super::connection::Connection;
 use super::helpers::Helpers;
@@ -19,7 +19,7 @@ use super::mailbox::{Arrival, Done, Key, Kind, Mailbox, Notice, Opened, Outcome,
 use super::opening::Opening;
 use super::sender::{Job, Sender, To, What};
 use super::session::{Phase, Session};
-use super::settings::{Place, Settings};
+use super::settings::{Role, Settings};
 use super::variant::{self, Variant};
 use crate::payload;
 
@@ -68,11 +68,11 @@ impl<V: Variant> ZenohClients<V> {
         let config = &session.config;
         let endpoint = &self.config.endpoints[usize::from(config.endpoint)];
         // Answers come to who asked, without being listened for.
-        let asks = config.options.answers_to.is_some();
+        let asks = config.options.reply_topic.is_some();
         let place = match (V::BETWEEN_PEERS, asks || config.subscriptions.is_empty()) {
-            (false, _) => Place::Router(endpoint.address),
-            (true, false) => Place::Listening(endpoint.address),
-            (true, true) => Place::Connecting(endpoint.address),
+            (false, _) => Role::Router(endpoint.address),
+            (true, false) => Role::Listening(endpoint.address),
+            (true, true) => Role::Connecting(endpoint.address),
         };
         let sources = &self.config.sources;
         let source = (!sources.is_empty()).then(|| sources[session.id.0 as usize % sources.len()]);
@@ -82,14 +82,14 @@ impl<V: Variant> ZenohClients<V> {
             place,
             settings: Settings {
                 source,
-                keep_alive_s: self.config.keep_alive_s,
-                maximum_message_bytes: self.config.maximum_packet_bytes,
+                keep_alive_s: self.config.connections.keep_alive_s,
+                maximum_message_bytes: self.config.connections.maximum_packet_bytes,
                 credentials: config.log_in(&self.config).cloned(),
             },
             congestion: V::CONGESTION,
             publications: config.publications.clone(),
             filters: config.subscriptions.iter().map(|subscription| subscription.filter.clone()).collect(),
-            answers: config.options.answers_at.is_some(),
+            answers: config.options.replies_at.is_some(),
             asks_for: asks.then(|| config.options.gives_up_after.unwrap_or_default()),
         }
     }
@@ -99,23 +99,23 @@ impl<V: Variant> ZenohClients<V> {
     }
 
     /// The connection over which a session can send so many bytes now, or why it cannot.
-    fn room_for(&mut self, session: SessionId, payload_bytes: usize) -> Result<Arc<Connection>, Taken> {
+    fn room_for(&mut self, session: SessionId, payload_bytes: usize) -> Result<Arc<Connection>, SendOutcome> {
         let most_bytes = Self::capabilities().maximum_payload_bytes;
         if payload_bytes > most_bytes as usize {
-            return Err(Taken::TooLarge(most_bytes));
+            return Err(SendOutcome::TooLarge(most_bytes));
         }
         let has_room = self.has_room(payload_bytes);
         let session = &mut self.sessions[session.0 as usize];
         let Phase::Open(connection) = &session.phase else {
             session.blocked = true;
-            return Err(Taken::NotReady);
+            return Err(SendOutcome::WouldBlock);
         };
         if !has_room {
             if !std::mem::replace(&mut session.blocked, true) {
                 self.without_room.push(session.id.0);
             }
             self.sender.mark_full();
-            return Err(Taken::NotReady);
+            return Err(SendOutcome::WouldBlock);
         }
         Ok(Arc::clone(connection))
     }
@@ -234,11 +234,11 @@ impl<V: Variant> ZenohClients<V> {
                 Kind::Request(request) if session.key() != key => forgotten.push((key, *request)),
                 _ if session.key() != key => {}
                 Kind::Plain => sink.event(session.id, Event::Delivered(delivery)),
-                Kind::Answer(request) => sink.event(session.id, Event::Answered { request: Some(request), delivery }),
+                Kind::Reply(request) => sink.event(session.id, Event::Replied { request: Some(request), delivery }),
                 Kind::Request(request) => {
                     let number = session.next_request;
                     session.next_request += 1;
-                    let reply_to = ReplyTo { address: request.key_expr().as_str(), mark: &number.to_le_bytes() };
+                    let reply_to = ReplyTo { address: request.key_expr().as_str(), correlation: &number.to_le_bytes() };
                     sink.event(session.id, Event::Requested { reply_to, delivery });
                     session.requests.insert(number, *request);
                     if session.requests.len() > MOST_REQUESTS {
@@ -362,33 +362,36 @@ impl<V: Variant> Clients for ZenohClients<V> {
         }
     }
 
-    fn send(&mut self, session: SessionId, message: Outgoing) -> Taken {
+    fn send(&mut self, session: SessionId, message: Outgoing) -> SendOutcome {
         let payload_bytes = message.payload_bytes as usize;
         match self.room_for(session, payload_bytes) {
             Ok(connection) => {
                 self.stage(session, connection, message.token(), payload_bytes, What::Message(message));
-                Taken::Yes
+                SendOutcome::Accepted
             }
             Err(taken) => taken,
         }
     }
 
-    fn answer(&mut self, session: SessionId, answer: &Answer<'_>) -> Taken {
-        let payload_bytes = payload::answer_bytes(answer);
+    fn reply(&mut self, session: SessionId, reply: &OutgoingReply<'_>) -> SendOutcome {
+        let payload_bytes = payload::answer_bytes(reply);
         let connection = match self.room_for(session, payload_bytes) {
             Ok(connection) => connection,
             Err(taken) => return taken,
         };
-        let number = answer.to.mark.try_into().ok().map(u64::from_le_bytes);
+        let number = reply.to.correlation.try_into().ok().map(u64::from_le_bytes);
         let Some(request) = number.and_then(|number| self.sessions[session.0 as usize].requests.remove(&number)) else {
-            self.too_late.push((session, answer.token()));
-            return Taken::Yes;
+            self.too_late.push((session, reply.token()));
+            return SendOutcome::Accepted;
         };
-        let &Answer { qos, number, publisher, sequence, due_ns, received_ns, payload_bytes: asked_bytes, .. } = answer;
-        let to = ReplyTo { address: "", mark: &[] };
-        let kept = Answer { to, qos, number, publisher, sequence, due_ns, received_ns, payload_bytes: asked_bytes };
-        self.stage(session, connection, answer.token(), payload_bytes, What::Answer(Box::new((request, kept))));
-        Taken::Yes
+        let &OutgoingReply {
+            qos, number, publisher, sequence, due_ns, received_ns, payload_bytes: asked_bytes, ..
+        } = reply;
+        let to = ReplyTo { address: "", correlation: &[] };
+        let kept =
+            OutgoingReply { to, qos, number, publisher, sequence, due_ns, received_ns, payload_bytes: asked_bytes };
+        self.stage(session, connection, reply.token(), payload_bytes, What::Reply(Box::new((request, kept))));
+        SendOutcome::Accepted
     }
 
     fn flush(&mut self, _: SessionId, sink: &mut impl Sink) {

@@ -9,7 +9,7 @@ use ::zenoh::pubsub::Subscriber;
 use ::zenoh::qos::CongestionControl;
 use pubmark_protocol::clients::Publication;
 
-use super::asking::Asking;
+use super::requesting::Requesting;
 
 /// Marks a closed gate; the bits below count.
 const CLOSED: u64 = 1 << 63;
@@ -42,7 +42,7 @@ pub struct Connection {
     pub(super) _subscribers: Vec<Subscriber<()>>,
     pub(super) congestion: CongestionControl,
     /// Its messages are requests.
-    pub(super) asking: Option<Arc<Asking>>,
+    pub(super) requesting: Option<Arc<Requesting>>,
     pub(super) gate: Gate,
 }
 

@@ -7,7 +7,7 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use ::zenoh::Wait as _;
-use pubmark_protocol::events::{Cause, Said};
+use pubmark_protocol::events::{Cause, Reason};
 
 use super::connection::Connection;
 use super::mailbox::{Mailbox, Notice};
@@ -122,7 +122,7 @@ fn run(shared: &Shared, mailbox: &Arc<Mailbox>) {
             Task::Open(opening) if opening.is_wanted() => {
                 let key = opening.key;
                 let opened = catch_unwind(AssertUnwindSafe(|| opening::open(*opening, mailbox)));
-                let panicked = || Err(Cause::Refused(Said::words("the library panicked")));
+                let panicked = || Err(Cause::Refused(Reason::words("the library panicked")));
                 mailbox.tell(Notice::Opened(key, opened.unwrap_or_else(|_| panicked())));
             }
             Task::Open(_) => {}

@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use ::zenoh::bytes::ZBytes;
 use ::zenoh::query::Query;
 use pubmark_protocol::clients::Waker;
-use pubmark_protocol::events::{Cause, Said, Token};
+use pubmark_protocol::events::{Cause, Reason, Token};
 
 use super::connection::Connection;
 
@@ -40,7 +40,7 @@ pub struct Opened {
     /// The connection.
     pub connection: Arc<Connection>,
     /// In the order of the session's list.
-    pub subscriptions: Vec<Result<(), Said>>,
+    pub subscriptions: Vec<Result<(), Reason>>,
 }
 
 /// What became of a message for the library.
@@ -71,7 +71,7 @@ pub enum Kind {
     /// are many more, would carry its two hundred bytes from thread to thread.
     Request(Box<Query>),
     /// The answer to this request.
-    Answer(Token),
+    Reply(Token),
 }
 
 /// A message that arrived. Its payload ends at `end` in [`Post::payloads`] and begins where the one before ended.

@@ -5,13 +5,13 @@
 //! back goes through the `mailbox`. `clients` is the shard's side of it all. What the library can promise, and what cannot be
 //! known behind it: docs/explanation/zenoh.md.
 
-mod asking;
 mod clients;
 mod connection;
 mod helpers;
 mod keys;
 mod mailbox;
 mod opening;
+mod requesting;
 mod sender;
 mod session;
 mod settings;

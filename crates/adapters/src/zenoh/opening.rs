@@ -11,13 +11,13 @@ use ::zenoh::sample::SampleKind;
 use ::zenoh::{Session, Wait as _};
 use pubmark_protocol::clients::Publication;
 use pubmark_protocol::clock;
-use pubmark_protocol::events::{Cause, Said};
+use pubmark_protocol::events::{Cause, Reason};
 
-use super::asking::{self, Asking};
 use super::connection::{Connection, Gate};
 use super::keys::key_expression;
 use super::mailbox::{Key, Kind, Mailbox, Notice, Opened};
-use super::settings::{OPEN_WITHIN, Place, Settings};
+use super::requesting::{self, Requesting};
+use super::settings::{OPEN_WITHIN, Role, Settings};
 
 /// A key expression that nobody answers for.
 const NOBODY: &str = "pubmark/nobody/answers/this";
@@ -31,7 +31,7 @@ pub struct Opening {
     /// The connection that its session wants by now.
     pub wanted: Arc<AtomicU32>,
     /// Who connects to whom.
-    pub place: Place,
+    pub place: Role,
     /// With what.
     pub settings: Settings,
     /// What happens where a queue is full.
@@ -62,18 +62,18 @@ pub fn open(opening: Opening, mailbox: &Arc<Mailbox>) -> Result<Opened, Cause> {
             match (opening.asks_for, opening.answers) {
                 // Answers come to who asked, without being subscribed to.
                 (Some(_), _) => Ok(()),
-                (None, true) => asking::listen(&session, filter, opening.key, mailbox),
+                (None, true) => requesting::listen(&session, filter, opening.key, mailbox),
                 (None, false) => subscribe(&session, filter, opening.key, mailbox).map(|subscriber| {
                     subscribers.push(subscriber);
                 }),
             }
         });
         let subscriptions = subscriptions.collect();
-        if opening.asks_for.is_none() && !opening.filters.is_empty() && matches!(place, Place::Router(_)) {
+        if opening.asks_for.is_none() && !opening.filters.is_empty() && matches!(place, Role::Router(_)) {
             await_router(&session).map_err(Cause::Refused)?;
         }
         let publications = opening.publications.into_iter().map(|publication| {
-            let refused = |words: String| Cause::Refused(Said::words(words));
+            let refused = |words: String| Cause::Refused(Reason::words(words));
             let key = key_expression(&publication.topic).map_err(refused)?;
             let key = session.declare_keyexpr(key).wait().map_err(|error| refused(first_line(&error.to_string())))?;
             Ok((key, publication))
@@ -83,9 +83,9 @@ pub fn open(opening: Opening, mailbox: &Arc<Mailbox>) -> Result<Opened, Cause> {
     match made {
         Ok((publications, subscribers, subscriptions)) => {
             let (congestion, gate) = (opening.congestion, Gate::default());
-            let asking = opening.asks_for.map(|patience| Arc::new(Asking::new(patience, opening.key, mailbox)));
+            let requesting = opening.asks_for.map(|patience| Arc::new(Requesting::new(patience, opening.key, mailbox)));
             let connection =
-                Arc::new(Connection { session, publications, _subscribers: subscribers, congestion, asking, gate });
+                Arc::new(Connection { session, publications, _subscribers: subscribers, congestion, requesting, gate });
             Ok(Opened { connection, subscriptions })
         }
         Err(cause) => {
@@ -95,16 +95,16 @@ pub fn open(opening: Opening, mailbox: &Arc<Mailbox>) -> Result<Opened, Cause> {
     }
 }
 
-fn open_session(opening: &Opening) -> Result<(Session, Place), Cause> {
-    let attempt = |place: &Place| {
-        let config = opening.settings.config(place).map_err(|words| Cause::Refused(Said::words(words)))?;
+fn open_session(opening: &Opening) -> Result<(Session, Role), Cause> {
+    let attempt = |place: &Role| {
+        let config = opening.settings.config(place).map_err(|words| Cause::Refused(Reason::words(words)))?;
         ::zenoh::open(config).wait().map_err(|error| diagnosed(place, &error.to_string()))
     };
     match (attempt(&opening.place), &opening.place) {
         (Ok(session), place) => Ok((session, place.clone())),
         // Somebody listens there already, so this peer has a port of its own.
-        (Err(_), Place::Listening(address)) => {
-            let place = Place::Announced(*address);
+        (Err(_), Role::Listening(address)) => {
+            let place = Role::Announced(*address);
             attempt(&place).map(|session| (session, place))
         }
         (Err(cause), _) => Err(cause),
@@ -112,13 +112,13 @@ fn open_session(opening: &Opening) -> Result<(Session, Place), Cause> {
 }
 
 /// The library says only that it could not connect. Whether anybody listens is asked again, by ourselves.
-fn diagnosed(place: &Place, words: &str) -> Cause {
-    let (Place::Router(address) | Place::Announced(address) | Place::Connecting(address)) = place else {
+fn diagnosed(place: &Role, words: &str) -> Cause {
+    let (Role::Router(address) | Role::Announced(address) | Role::Connecting(address)) = place else {
         return Cause::Unreachable(first_line(words));
     };
     match TcpStream::connect_timeout(address, DIAGNOSE_WITHIN) {
         Err(error) => Cause::Unreachable(error.to_string()),
-        Ok(_) => Cause::Refused(Said::words(no_transport(*address))),
+        Ok(_) => Cause::Refused(Reason::words(no_transport(*address))),
     }
 }
 
@@ -135,8 +135,8 @@ pub fn first_line(words: &str) -> String {
 }
 
 /// Tells the mailbox when a session that connects to others is alone.
-fn watch(session: &Session, place: &Place, key: Key, mailbox: &Arc<Mailbox>) -> Result<(), Cause> {
-    if matches!(place, Place::Listening(_) | Place::Announced(_)) {
+fn watch(session: &Session, place: &Role, key: Key, mailbox: &Arc<Mailbox>) -> Result<(), Cause> {
+    if matches!(place, Role::Listening(_) | Role::Announced(_)) {
         // Others come and go.
         return Ok(());
     }
@@ -149,7 +149,7 @@ fn watch(session: &Session, place: &Place, key: Key, mailbox: &Arc<Mailbox>) -> 
             mailbox.tell(Notice::Lost(key));
         }
     });
-    listener.background().wait().map_err(|error| Cause::Refused(Said::words(first_line(&error.to_string()))))?;
+    listener.background().wait().map_err(|error| Cause::Refused(Reason::words(first_line(&error.to_string()))))?;
     if links.load(Ordering::Acquire) > 0 {
         Ok(())
     } else {
@@ -159,8 +159,8 @@ fn watch(session: &Session, place: &Place, key: Key, mailbox: &Arc<Mailbox>) -> 
 
 /// A router does not answer a subscription. It handles what one session says in order, so its answer to a question behind
 /// the subscriptions says that it has them.
-fn await_router(session: &Session) -> Result<(), Said> {
-    let refused = |words: &str| Said::words(words.to_owned());
+fn await_router(session: &Session) -> Result<(), Reason> {
+    let refused = |words: &str| Reason::words(words.to_owned());
     let asked =
         session.get(NOBODY).timeout(OPEN_WITHIN).wait().map_err(|error| refused(&first_line(&error.to_string())))?;
     // Nobody has an answer, so the only thing to come is the end; or word of the time limit.
@@ -170,13 +170,13 @@ fn await_router(session: &Session) -> Result<(), Said> {
     }
 }
 
-fn subscribe(session: &Session, filter: &str, key: Key, mailbox: &Arc<Mailbox>) -> Result<Subscriber<()>, Said> {
-    let expression = key_expression(filter).map_err(Said::words)?;
+fn subscribe(session: &Session, filter: &str, key: Key, mailbox: &Arc<Mailbox>) -> Result<Subscriber<()>, Reason> {
+    let expression = key_expression(filter).map_err(Reason::words)?;
     let mailbox = Arc::clone(mailbox);
     let subscriber = session.declare_subscriber(expression).callback(move |sample| {
         // First of all: everything behind it is ours.
         let at_ns = clock::monotonic_ns();
         mailbox.deliver(key, at_ns, sample.payload(), Kind::Plain);
     });
-    subscriber.wait().map_err(|error| Said::words(first_line(&error.to_string())))
+    subscriber.wait().map_err(|error| Reason::words(first_line(&error.to_string())))
 }

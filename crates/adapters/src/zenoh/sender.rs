@@ -11,7 +11,7 @@ use std::thread::JoinHandle;
 use ::zenoh::Wait as _;
 use ::zenoh::query::Query;
 use pubmark_protocol::clients::{Outgoing, ShardConfig};
-use pubmark_protocol::requests::Answer;
+use pubmark_protocol::requests::OutgoingReply;
 use pubmark_protocol::{clock, header};
 
 use super::connection::Connection;
@@ -50,7 +50,7 @@ pub enum What {
     /// A message, or a request.
     Message(Outgoing),
     /// An answer, by what it answers; its address says nothing.
-    Answer(Box<(Query, Answer<'static>)>),
+    Reply(Box<(Query, OutgoingReply<'static>)>),
     /// Nothing: nobody answers these, which the library says to who asked as they are dropped, and may wait for room.
     Forget(Vec<Query>),
 }
@@ -169,13 +169,13 @@ fn has_waited(done: &Done) -> bool {
 fn hand_over(connection: Option<&Connection>, key: Key, what: What, config: &ShardConfig) -> Option<Done> {
     let (payload_bytes, outcome) = match (what, connection) {
         (What::Message(message), Some(to)) => (message.payload_bytes as usize, hand_message(to, message, config)),
-        (What::Answer(of), Some(to)) => (payload::answer_bytes(&of.1), hand_answer(to, of, config)),
+        (What::Reply(of), Some(to)) => (payload::answer_bytes(&of.1), hand_answer(to, of, config)),
         (What::Forget(requests), _) => {
             forget(requests);
             return None;
         }
         // There is nothing that goes somewhere without a connection.
-        (What::Message(_) | What::Answer(_), None) => return None,
+        (What::Message(_) | What::Reply(_), None) => return None,
     };
     Some(Done { key, payload_bytes, outcome })
 }
@@ -192,10 +192,10 @@ fn hand_message(connection: &Connection, message: Outgoing, config: &ShardConfig
     payload::append(config, entry, &message, &mut payload);
     let write_start_ns = clock::monotonic_ns();
     header::patch_write_start(&mut payload, message.due_ns, write_start_ns);
-    match &connection.asking {
-        Some(asking) => {
+    match &connection.requesting {
+        Some(requesting) => {
             let token = message.token();
-            begun(write_start_ns, || asking.ask(&connection.session, topic, connection.congestion, payload, token))
+            begun(write_start_ns, || requesting.ask(&connection.session, topic, connection.congestion, payload, token))
         }
         None => {
             let put = connection.session.put(topic, payload).congestion_control(connection.congestion);
@@ -204,7 +204,7 @@ fn hand_message(connection: &Connection, message: Outgoing, config: &ShardConfig
     }
 }
 
-fn hand_answer(connection: &Connection, of: Box<(Query, Answer<'static>)>, config: &ShardConfig) -> Outcome {
+fn hand_answer(connection: &Connection, of: Box<(Query, OutgoingReply<'static>)>, config: &ShardConfig) -> Outcome {
     let (request, answer) = &*of;
     if !connection.gate.enter() {
         forget(of);

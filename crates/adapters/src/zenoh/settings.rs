@@ -19,7 +19,7 @@ const DEFAULT_LEASE_S: u16 = 10;
 
 /// Who connects to whom.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Place {
+pub enum Role {
     /// To a router.
     Router(SocketAddr),
     /// A peer that others connect to.
@@ -48,16 +48,16 @@ impl Settings {
     ///
     /// # Errors
     /// Why the library does not take it.
-    pub fn config(&self, place: &Place) -> Result<::zenoh::Config, String> {
+    pub fn config(&self, place: &Role) -> Result<::zenoh::Config, String> {
         ::zenoh::Config::from_json5(&self.text(place)).map_err(|error| error.to_string())
     }
 
-    fn text(&self, place: &Place) -> String {
+    fn text(&self, place: &Role) -> String {
         let (mode, listen, connect) = match place {
-            Place::Router(address) => ("client", None, Some(*address)),
-            Place::Listening(address) => ("peer", Some(*address), None),
-            Place::Announced(address) => ("peer", Some(SocketAddr::new(address.ip(), 0)), Some(*address)),
-            Place::Connecting(address) => ("peer", None, Some(*address)),
+            Role::Router(address) => ("client", None, Some(*address)),
+            Role::Listening(address) => ("peer", Some(*address), None),
+            Role::Announced(address) => ("peer", Some(SocketAddr::new(address.ip(), 0)), Some(*address)),
+            Role::Connecting(address) => ("peer", None, Some(*address)),
         };
         let peer = mode == "peer";
         let source = self.source.map_or(String::new(), |source| format!("#bind={}", SocketAddr::new(source, 0)));
@@ -120,7 +120,7 @@ mod tests {
     fn the_library_takes_the_settings_of_every_place() {
         let address: SocketAddr = "127.0.0.1:7447".parse().unwrap();
         for place in
-            [Place::Router(address), Place::Listening(address), Place::Announced(address), Place::Connecting(address)]
+            [Role::Router(address), Role::Listening(address), Role::Announced(address), Role::Connecting(address)]
         {
             let config = settings().config(&place).unwrap();
             assert_eq!(config.get_json("transport/link/tx/lease").unwrap(), "10000");
@@ -128,7 +128,7 @@ mod tests {
             assert_eq!(config.get_json("scouting/multicast/enabled").unwrap(), "false");
         }
         let config = Settings { source: Some("127.0.0.9".parse().unwrap()), ..settings() };
-        let config = config.config(&Place::Router("[::1]:7447".parse().unwrap())).unwrap();
+        let config = config.config(&Role::Router("[::1]:7447".parse().unwrap())).unwrap();
         assert_eq!(config.get_json("connect/endpoints").unwrap(), "[\"tcp/[::1]:7447#bind=127.0.0.9:0\"]");
     }
 
@@ -136,7 +136,7 @@ mod tests {
     fn a_log_in_stays_what_it_is() {
         let password = "q\"uo\\te}\n\u{2028}ü 🦀";
         let credentials = Some(Credentials { user: "ann".to_owned(), password: password.into() });
-        let config = Settings { credentials, ..settings() }.config(&Place::Router("127.0.0.1:1".parse().unwrap()));
+        let config = Settings { credentials, ..settings() }.config(&Role::Router("127.0.0.1:1".parse().unwrap()));
         let found = config.unwrap().get_json("transport/auth/usrpwd/password").unwrap();
         assert_eq!(found, format!("{password:?}").replace("\\u{2028}", "\u{2028}"));
     }

@@ -3,9 +3,9 @@
 
 mod chosen;
 mod opening;
+mod peer_subscriptions;
 pub mod peers;
 mod session;
-mod wanted;
 
 pub use session::ZeroMq;
 

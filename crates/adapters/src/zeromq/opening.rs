@@ -1,6 +1,6 @@
 //! From TCP to an exchange of what both sides are: greeting, mechanism, READY (37/ZMTP; PLAIN: 24/ZMTP-PLAIN).
 
-use pubmark_protocol::events::{Cause, Said};
+use pubmark_protocol::events::{Cause, Reason};
 use pubmark_wire::zmtp::{
     Command, Greeting, LONGEST_LOG_IN_BYTES, Mechanism, Metadata, SocketType, encode_greeting_front,
     encode_greeting_rest, encode_hello, encode_initiate, encode_ready,
@@ -40,10 +40,10 @@ pub fn begin(link: &mut Link, shared: &mut Shared, accepts: bool) -> Result<(), 
     let is_too_long = |text: &str| text.len() > LONGEST_LOG_IN_BYTES;
     if log_in.is_some_and(|log_in| is_too_long(&log_in.user) || is_too_long(log_in.password.expose())) {
         let words = format!("PLAIN has no room for a user name or password of more than {LONGEST_LOG_IN_BYTES} B");
-        return Err(Cause::Refused(Said::words(words)));
+        return Err(Cause::Refused(Reason::words(words)));
     }
     if !link.config.subscriptions.is_empty() && !link.config.publications.is_empty() {
-        return Err(Cause::Refused(Said::words(
+        return Err(Cause::Refused(Reason::words(
             "a socket of ZeroMQ's publishes or subscribes, this session does both",
         )));
     }
@@ -62,13 +62,13 @@ pub fn on_greeting(
     let mechanism = if log_in.is_some() { Mechanism::Plain } else { Mechanism::Null };
     match (mechanism, greeting.mechanism) {
         (Mechanism::Null, Mechanism::Plain) => {
-            return Err(Cause::NotAuthorized(Said::words("it asks for a user name and a password (PLAIN)")));
+            return Err(Cause::NotAuthorized(Reason::words("it asks for a user name and a password (PLAIN)")));
         }
         (Mechanism::Plain, Mechanism::Null) => {
-            return Err(Cause::Refused(Said::words("it takes no log-in (its mechanism is NULL)")));
+            return Err(Cause::Refused(Reason::words("it takes no log-in (its mechanism is NULL)")));
         }
         (_, Mechanism::Other) => {
-            return Err(Cause::Refused(Said::words("it asks for another mechanism than NULL or PLAIN")));
+            return Err(Cause::Refused(Reason::words("it asks for another mechanism than NULL or PLAIN")));
         }
         _ => {}
     }
@@ -100,8 +100,8 @@ pub fn on_command(
         (stage, Command::Error(reason)) => {
             let reason = String::from_utf8_lossy(reason).into_owned();
             let is_of_log_in = stage == Stage::Welcome && !NOT_THE_LOG_IN.contains(&reason.as_str());
-            let said = Said::words(format!("ERROR {reason}"));
-            Err(if is_of_log_in { Cause::NotAuthorized(said) } else { Cause::Refused(said) })
+            let reason = Reason::words(format!("ERROR {reason}"));
+            Err(if is_of_log_in { Cause::NotAuthorized(reason) } else { Cause::Refused(reason) })
         }
         (_, command) => Err(Cause::Protocol(format!("{} in place of its {}", name(command), expected(stage)))),
     }
@@ -136,7 +136,7 @@ fn check_peer(ours: SocketType, metadata: &Metadata<'_>) -> Result<(), Cause> {
     let Some(named) = metadata.get("Socket-Type") else {
         return Err(Cause::Protocol("READY without a Socket-Type".to_owned()));
     };
-    let refused = |what: String| Err(Cause::Refused(Said::words(what)));
+    let refused = |what: String| Err(Cause::Refused(Reason::words(what)));
     match SocketType::of(named) {
         Some(theirs) if theirs.subscribes() != ours.subscribes() => Ok(()),
         Some(theirs) if ours.subscribes() => {

@@ -8,16 +8,17 @@ use pubmark_model::qos::Qos;
 use pubmark_protocol::capabilities::{Capabilities, Features, Level, SentMeans};
 use pubmark_protocol::clients::{Outgoing, SessionConfig};
 use pubmark_protocol::clock;
-use pubmark_protocol::events::{Cause, Connected, Event, Said, Sink};
+use pubmark_protocol::events::{Cause, Connected, Event, Reason, Sink};
+use pubmark_wire::front::Front;
 use pubmark_wire::zmtp::{
-    Command, DecodeError, Found, Item, SocketType, append_frame_front, encode_ping, encode_pong, encode_subscribe,
+    Command, DecodeError, Item, SocketType, append_frame_front, encode_ping, encode_pong, encode_subscribe,
     encode_subscription_message, next,
 };
 
 use super::chosen::{Arrival, Chosen};
 use super::opening::{self, Stage};
-use super::wanted::Wanted;
-use crate::connection::{Blocked, Dialect, Link, Measured, Phase, Refusal, Sending, Shared, Times};
+use super::peer_subscriptions::PeerSubscriptions;
+use crate::connection::{Blocked, Dialect, Link, Phase, Refusal, Sending, Shared, Times};
 
 /// Largest payload that we send, bytes; ZMTP has sizes of 63 bits, libzmq no limit of its own.
 const LARGEST_PAYLOAD_BYTES: u32 = 1 << 30;
@@ -42,7 +43,7 @@ pub struct ZeroMq {
 
 /// What a session is for.
 enum Side {
-    Publisher(Wanted),
+    Publisher(PeerSubscriptions),
     Subscriber {
         chosen: Chosen,
         /// Subscriptions were sent, and their PONG is awaited.
@@ -84,7 +85,7 @@ impl Dialect for ZeroMq {
 
     fn new(config: &SessionConfig) -> ZeroMq {
         let side = if config.subscriptions.is_empty() {
-            Side::Publisher(Wanted::new(&config.publications))
+            Side::Publisher(PeerSubscriptions::new(&config.publications))
         } else {
             Side::Subscriber { chosen: Chosen::new(&config.subscriptions), awaited: false }
         };
@@ -94,7 +95,7 @@ impl Dialect for ZeroMq {
     fn begin(&mut self, link: &mut Link, shared: &mut Shared) -> Result<(), Cause> {
         (self.stage, self.minor, self.pongs) = (Stage::Greeting, 0, 0);
         match &mut self.side {
-            Side::Publisher(wanted) => wanted.forget(),
+            Side::Publisher(peer_subscriptions) => peer_subscriptions.forget(),
             Side::Subscriber { chosen, awaited } => {
                 chosen.forget();
                 *awaited = false;
@@ -103,11 +104,8 @@ impl Dialect for ZeroMq {
         opening::begin(link, shared, self.accepts)
     }
 
-    fn measure(bytes: &[u8], most_bytes: usize) -> Result<Measured<Item<'_>>, Cause> {
-        match next(bytes, most_bytes).map_err(broken)? {
-            Found::Whole { item, bytes } => Ok(Measured::Whole { packet: item, bytes }),
-            Found::Partial(bytes) => Ok(Measured::Partial(Some(bytes))),
-        }
+    fn measure(bytes: &[u8], most_bytes: usize) -> Result<Front<Item<'_>>, Cause> {
+        next(bytes, most_bytes).map_err(broken)
     }
 
     fn handle(
@@ -152,12 +150,12 @@ impl Dialect for ZeroMq {
     }
 
     fn send(&mut self, link: &mut Link, shared: &mut Shared, message: Outgoing) -> Result<(), Refusal> {
-        let Side::Publisher(wanted) = &self.side else { return Err(Refusal::Blocked(Blocked::NotOpen)) };
+        let Side::Publisher(peer_subscriptions) = &self.side else { return Err(Refusal::Blocked(Blocked::NotOpen)) };
         let payload_bytes = message.payload_bytes as usize;
         if payload_bytes > LARGEST_PAYLOAD_BYTES as usize {
             return Err(Refusal::TooLarge(LARGEST_PAYLOAD_BYTES));
         }
-        let Some(topic) = wanted.frame(message.publication) else {
+        let Some(topic) = peer_subscriptions.frame(message.publication) else {
             link.withhold(shared, message);
             return Ok(());
         };
@@ -186,13 +184,13 @@ impl ZeroMq {
 
     /// Did the peer ask for a publication's topic?
     pub(super) fn is_wanted(&self, publication: u16) -> bool {
-        matches!(&self.side, Side::Publisher(wanted) if wanted.frame(publication).is_some())
+        matches!(&self.side, Side::Publisher(peer_subscriptions) if peer_subscriptions.frame(publication).is_some())
     }
 
     /// Both sides have said what they are.
     fn on_up(&mut self, link: &mut Link, shared: &mut Shared, sink: &mut impl Sink) {
         match &self.side {
-            Side::Publisher(wanted) if !wanted.is_empty() => {
+            Side::Publisher(peer_subscriptions) if !peer_subscriptions.is_empty() => {
                 link.wait(shared, clock::monotonic_ns() + TELLS_WITHIN_NS);
             }
             Side::Publisher(_) => self.open(link, shared, sink),
@@ -205,7 +203,7 @@ impl ZeroMq {
 
     fn open(&mut self, link: &mut Link, shared: &mut Shared, sink: &mut impl Sink) {
         // Peers of version 3.0 need not answer a PING.
-        let keep_alive_s = if self.answers_pings() { shared.config.keep_alive_s } else { 0 };
+        let keep_alive_s = if self.answers_pings() { shared.config.connections.keep_alive_s } else { 0 };
         link.opened(shared, keep_alive_s);
         sink.event(link.id, Event::Connected(Connected::default()));
     }
@@ -259,18 +257,18 @@ impl ZeroMq {
                 }
                 Ok(())
             }
-            (Command::Subscribe(prefix), Side::Publisher(wanted)) => {
-                wanted.change(prefix, true);
+            (Command::Subscribe(prefix), Side::Publisher(peer_subscriptions)) => {
+                peer_subscriptions.change(prefix, true);
                 self.on_wish(link, shared, sink);
                 Ok(())
             }
-            (Command::Cancel(prefix), Side::Publisher(wanted)) => {
-                wanted.change(prefix, false);
+            (Command::Cancel(prefix), Side::Publisher(peer_subscriptions)) => {
+                peer_subscriptions.change(prefix, false);
                 Ok(())
             }
             (Command::Error(reason), _) => {
-                let said = Said::words(format!("ERROR {}", String::from_utf8_lossy(reason)));
-                Err(Cause::Server { said, too_large: false })
+                let reason = Reason::words(format!("ERROR {}", String::from_utf8_lossy(reason)));
+                Err(Cause::Server { reason, too_large: false })
             }
             // Of a later version, which must get along without them.
             (Command::Other(_), _) => Ok(()),
@@ -307,8 +305,8 @@ impl ZeroMq {
         sink: &mut impl Sink,
     ) {
         match &mut self.side {
-            Side::Publisher(wanted) => {
-                if wanted.on_frame(more, body) {
+            Side::Publisher(peer_subscriptions) => {
+                if peer_subscriptions.on_frame(more, body) {
                     self.on_wish(link, shared, sink);
                 }
             }

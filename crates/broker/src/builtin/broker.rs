@@ -5,6 +5,7 @@ use std::io;
 use std::net::SocketAddr;
 use std::rc::Rc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
 
 use pubmark_protocol::clock::monotonic_ns;
 use pubmark_wire::mqtt::{DecodeError, Frame, PacketType, Version, frame, reason};
@@ -22,7 +23,7 @@ use crate::statistics::Statistics;
 use crate::topic_tree::TopicTree;
 
 /// How often time-outs are looked at, and how late a stop may be noticed.
-const TICK_MS: i32 = 100;
+const TICK: Duration = Duration::from_millis(100);
 /// Bytes waiting for a subscriber at which they are written before the wake-up ends.
 pub(super) const EARLY_FLUSH_BYTES: usize = 256 * 1024;
 
@@ -107,7 +108,7 @@ impl Broker {
         let mut events = Events::new();
         let mut buffer = Vec::new();
         while !stop.load(Ordering::Relaxed) {
-            self.poll.wait(&mut events, TICK_MS).map_err(failed)?;
+            self.poll.wait(&mut events, TICK).map_err(failed)?;
             self.now_ns = monotonic_ns();
             for index in 0..events.len() {
                 match events.get(index) {
@@ -287,7 +288,7 @@ impl Broker {
     }
 
     fn tick(&mut self) -> io::Result<()> {
-        if self.now_ns.saturating_sub(self.last_tick_ns) < TICK_MS as u64 * 1_000_000 {
+        if self.now_ns.saturating_sub(self.last_tick_ns) < TICK.as_nanos() as u64 {
             return Ok(());
         }
         self.last_tick_ns = self.now_ns;

@@ -6,7 +6,7 @@ use pubmark_wire::coap::{Block, Code, Kind, Message, Writer, decode_topic, numbe
 
 use super::broker::CoapBroker;
 use super::peer::MOST_UPLOADS;
-use super::upload::{Taken, Upload};
+use super::upload::{BlockOutcome, Upload};
 use crate::net::Key;
 
 /// A request, and who asks.
@@ -114,13 +114,13 @@ impl CoapBroker {
         upload.until_ns = until_ns;
         self.upload_bytes = self.upload_bytes - before + upload.bytes.len();
         match taken {
-            Taken::More => Code::CONTINUE,
-            Taken::Refused(code) => {
+            BlockOutcome::More => Code::CONTINUE,
+            BlockOutcome::Refused(code) => {
                 let bytes = peer.uploads.swap_remove(place).bytes.len();
                 self.upload_bytes -= bytes;
                 code
             }
-            Taken::Whole => {
+            BlockOutcome::Whole => {
                 let bytes = peer.uploads.swap_remove(place).bytes;
                 self.upload_bytes -= bytes.len();
                 published(self.publish(topic, &bytes))

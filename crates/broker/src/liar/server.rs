@@ -130,7 +130,7 @@ impl Liar {
         let mut events = Events::new();
         let mut buffer = Vec::new();
         while !stop.load(Ordering::Relaxed) {
-            self.poll.wait_for(&mut events, self.until_next()).map_err(failed)?;
+            self.poll.wait(&mut events, self.until_next()).map_err(failed)?;
             self.stall(stop);
             self.fire_timers();
             for index in 0..events.len() {

@@ -1,8 +1,10 @@
-//! Which sockets are ready: epoll, level-triggered.
+//! Which sockets of a broker are ready: [`Epoll`], level-triggered.
 
 use std::io;
-use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
+use std::os::fd::RawFd;
 use std::time::Duration;
+
+use pubmark_protocol::epoll::{Epoll, Interest};
 
 use super::slab::Key;
 
@@ -13,14 +15,10 @@ const LISTENER: u64 = u64::MAX;
 
 /// Asks the kernel which sockets are ready.
 #[derive(Debug)]
-pub(crate) struct Poll {
-    descriptor: OwnedFd,
-}
+pub(crate) struct Poll(Epoll);
 
 /// What one wait found.
-pub(crate) struct Events {
-    list: Vec<libc::epoll_event>,
-}
+pub(crate) struct Events(pubmark_protocol::epoll::Events);
 
 /// A socket that is ready.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -33,88 +31,52 @@ pub(crate) enum Ready {
 
 impl Events {
     pub(crate) fn new() -> Events {
-        Events { list: Vec::with_capacity(EVENTS) }
+        Events(pubmark_protocol::epoll::Events::with_room(EVENTS))
     }
 
     pub(crate) fn len(&self) -> usize {
-        self.list.len()
+        self.0.count()
     }
 
     pub(crate) fn get(&self, index: usize) -> Option<Ready> {
-        let event = self.list.get(index)?;
-        if event.u64 == LISTENER {
+        let event = self.0.get(index)?;
+        if event.key == LISTENER {
             return Some(Ready::Listener);
         }
-        let flags = event.events;
         // An error or a hang-up is found out by reading.
-        let readable = flags & (libc::EPOLLIN | libc::EPOLLHUP | libc::EPOLLERR | libc::EPOLLRDHUP) as u32 != 0;
-        let writable = flags & libc::EPOLLOUT as u32 != 0;
-        Some(Ready::Connection { key: Key::from_bits(event.u64), readable, writable })
+        let (readable, writable) = (event.is_readable(), event.has_room());
+        Some(Ready::Connection { key: Key::from_bits(event.key), readable, writable })
     }
 }
 
 impl Poll {
     pub(crate) fn open() -> io::Result<Poll> {
-        // SAFETY: no pointers are passed; the descriptor is checked and owned from here on.
-        let descriptor = unsafe { libc::epoll_create1(libc::EPOLL_CLOEXEC) };
-        if descriptor < 0 {
-            return Err(io::Error::last_os_error());
-        }
-        // SAFETY: the descriptor is new and nobody else's.
-        Ok(Poll { descriptor: unsafe { OwnedFd::from_raw_fd(descriptor) } })
+        Epoll::new().map(Poll)
     }
 
     pub(crate) fn add_listener(&self, socket: RawFd) -> io::Result<()> {
-        self.control(libc::EPOLL_CTL_ADD, socket, libc::EPOLLIN, LISTENER)
+        self.0.add(socket, LISTENER, Interest::Read)
     }
 
     pub(crate) fn add(&self, socket: RawFd, key: Key) -> io::Result<()> {
-        self.control(libc::EPOLL_CTL_ADD, socket, libc::EPOLLIN, key.to_bits())
+        self.0.add(socket, key.to_bits(), Interest::Read)
     }
 
     /// Waits for things to read, and for room to write where that is wanted.
     pub(crate) fn change(&self, socket: RawFd, key: Key, writable: bool) -> io::Result<()> {
-        let flags = libc::EPOLLIN | if writable { libc::EPOLLOUT } else { 0 };
-        self.control(libc::EPOLL_CTL_MOD, socket, flags, key.to_bits())
+        let interest = if writable { Interest::ReadWrite } else { Interest::Read };
+        self.0.change(socket, key.to_bits(), interest)
     }
 
     pub(crate) fn remove(&self, socket: RawFd) -> io::Result<()> {
-        self.control(libc::EPOLL_CTL_DEL, socket, 0, 0)
-    }
-
-    fn control(&self, operation: libc::c_int, socket: RawFd, flags: libc::c_int, data: u64) -> io::Result<()> {
-        let mut event = libc::epoll_event { events: flags as u32, u64: data };
-        // SAFETY: `event` is valid for the call; wrong descriptors are answered with an error.
-        let result = unsafe { libc::epoll_ctl(self.descriptor.as_raw_fd(), operation, socket, &mut event) };
-        if result < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
+        self.0.remove(socket)
     }
 
     /// Waits until a socket is ready or the time is over; a signal ends the wait too.
-    pub(crate) fn wait(&self, events: &mut Events, timeout_ms: i32) -> io::Result<()> {
-        events.list.clear();
-        // SAFETY: the list has room for EVENTS entries.
-        let found = unsafe {
-            libc::epoll_wait(self.descriptor.as_raw_fd(), events.list.as_mut_ptr(), EVENTS as libc::c_int, timeout_ms)
-        };
-        if found < 0 {
-            let error = io::Error::last_os_error();
-            return if error.kind() == io::ErrorKind::Interrupted { Ok(()) } else { Err(error) };
+    pub(crate) fn wait(&self, events: &mut Events, timeout: Duration) -> io::Result<()> {
+        match self.0.wait(&mut events.0, Some(timeout)) {
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => Ok(()),
+            result => result,
         }
-        // SAFETY: the kernel has written this many entries.
-        unsafe { events.list.set_len(found as usize) };
-        Ok(())
-    }
-
-    /// The same with a time in nanoseconds, for timers that milliseconds are too coarse for.
-    pub(crate) fn wait_for(&self, events: &mut Events, timeout: Duration) -> io::Result<()> {
-        let mut wanted = libc::pollfd { fd: self.descriptor.as_raw_fd(), events: libc::POLLIN, revents: 0 };
-        let time = libc::timespec {
-            tv_sec: timeout.as_secs() as libc::time_t,
-            tv_nsec: libc::c_long::from(timeout.subsec_nanos()),
-        };
-        // SAFETY: one valid entry, as its count says, and a valid time; no signal mask. Whatever it answers, the look that
-        // follows finds what is ready.
-        unsafe { libc::ppoll(&mut wanted, 1, &time, std::ptr::null()) };
-        self.wait(events, 0)
     }
 }

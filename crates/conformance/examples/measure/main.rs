@@ -13,7 +13,8 @@ use pubmark_adapters::mqtt::Mqtt5;
 use pubmark_conformance::certificates::Certificates;
 use pubmark_model::qos::Qos;
 use pubmark_protocol::clients::{
-    Clients, Outgoing, Publication, SessionConfig, SessionId, SessionOptions, ShardConfig, Taken,
+    Clients, ConnectionSettings, Outgoing, Publication, SendOutcome, SessionConfig, SessionId, SessionOptions,
+    ShardConfig,
 };
 use pubmark_protocol::clock;
 use pubmark_protocol::endpoint::{Endpoint, Tls};
@@ -122,11 +123,7 @@ fn connect_all(endpoint: &Endpoint, count: u32) -> (Mqtt5, Counts) {
         networks: [].into(),
         run: 1,
         body_pool: vec![b'x'; 64 * 1024].into(),
-        maximum_packet_bytes: 1 << 20,
-        receive_stamps: true,
-        keep_alive_s: 60,
-        resumes_tls: true,
-        congestion_control: None,
+        connections: ConnectionSettings::default(),
     };
     let mut clients = Mqtt5::open(config).unwrap();
     let mut counts = Counts::default();
@@ -188,7 +185,7 @@ fn flood(files: Option<&Certificates>, payload_bytes: u32) -> (u64, u64) {
             let sequence = &mut sequences[session.0 as usize];
             let mut message =
                 Outgoing { publication: 0, sequence: *sequence + 1, due_ns: now_ns, root_ns: None, payload_bytes };
-            while clients.send(session, message) == Taken::Yes {
+            while clients.send(session, message) == SendOutcome::Accepted {
                 *sequence += 1;
                 message.sequence = *sequence + 1;
             }

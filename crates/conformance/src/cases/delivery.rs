@@ -1,7 +1,7 @@
 //! Messages arrive: every size, level, filter; the window is kept.
 
 use pubmark_model::qos::Qos;
-use pubmark_protocol::clients::{Publication, SessionId, Taken};
+use pubmark_protocol::clients::{Publication, SendOutcome, SessionId};
 use pubmark_testing::{assert_count, assert_count_eq};
 
 use super::Target;
@@ -88,7 +88,7 @@ pub fn a_flood_in_order(target: &mut Target) {
         let mut sent = 1;
         while sent < count {
             let before = peer.record.count(|event| *event == Event::Writable(says));
-            while sent < count && peer.offer(says, 1_000) == Taken::Yes {
+            while sent < count && peer.offer(says, 1_000) == SendOutcome::Accepted {
                 sent += 1;
             }
             peer.flush(says);
@@ -167,7 +167,7 @@ pub fn the_window_is_kept(target: &mut Target) {
         let says = peer.join(config);
         for round in 1..=5 {
             let mut taken = 0;
-            while peer.offer(says, 16) == Taken::Yes {
+            while peer.offer(says, 16) == SendOutcome::Accepted {
                 taken += 1;
             }
             assert_eq!(taken, WINDOW, "{qos:?}");
@@ -186,6 +186,6 @@ pub fn the_window_is_kept(target: &mut Target) {
     config.in_flight_window = 500;
     let says = peer.join(config);
     let allowed = peer.record.connects(says)[0].receive_maximum.unwrap_or(u16::MAX).min(500);
-    let taken = (0..2_000).take_while(|_| peer.offer(says, 16) == Taken::Yes).count();
+    let taken = (0..2_000).take_while(|_| peer.offer(says, 16) == SendOutcome::Accepted).count();
     assert_eq!(taken, usize::from(allowed), "what the server allows counts too");
 }

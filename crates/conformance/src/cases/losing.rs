@@ -1,7 +1,7 @@
 //! Connections that end without our asking.
 
 use pubmark_model::qos::Qos;
-use pubmark_protocol::clients::Taken;
+use pubmark_protocol::clients::SendOutcome;
 use pubmark_protocol::events::Cause;
 use pubmark_testing::assert_count_eq;
 
@@ -25,7 +25,7 @@ pub fn killed_server(target: &mut Target) {
         let causes = peer.record.causes(session);
         assert!(matches!(causes[..], [Cause::Dropped(_)]), "{causes:?}");
     }
-    assert_eq!(peer.offer(says, 100), Taken::NotReady);
+    assert_eq!(peer.offer(says, 100), SendOutcome::WouldBlock);
     target.server.restart();
     let writable = peer.record.count(|event| *event == Event::Writable(says));
     // The subscriber first: a publisher that filters for the system learns of a subscription some time after it was made.
@@ -62,10 +62,10 @@ pub fn too_large(target: &mut Target) {
     match peer.record.connects(says)[0].maximum_packet_bytes {
         Some(limit) => {
             assert_eq!(limit, SMALL_PACKET_BYTES);
-            assert_eq!(peer.offer(says, SMALL_PACKET_BYTES + 1), Taken::TooLarge(SMALL_PACKET_BYTES));
+            assert_eq!(peer.offer(says, SMALL_PACKET_BYTES + 1), SendOutcome::TooLarge(SMALL_PACKET_BYTES));
         }
         None => {
-            assert_eq!(peer.offer(says, SMALL_PACKET_BYTES), Taken::Yes);
+            assert_eq!(peer.offer(says, SMALL_PACKET_BYTES), SendOutcome::Accepted);
             peer.flush(says);
             let is_refusal = |event: &Event| matches!(event, Event::Acknowledged(_, _, Err(_)));
             peer.wait("no", |record| !record.causes(says).is_empty() || record.count(is_refusal) > 0);

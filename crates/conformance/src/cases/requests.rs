@@ -1,10 +1,10 @@
 //! Requests and their answers.
 
 use pubmark_model::qos::Qos;
-use pubmark_protocol::clients::{SessionConfig, SessionId, SessionOptions, Subscription, Taken};
+use pubmark_protocol::clients::{SendOutcome, SessionConfig, SessionId, SessionOptions, Subscription};
 use pubmark_protocol::events::Token;
 use pubmark_protocol::header;
-use pubmark_protocol::requests::{Answer, ReplyTo};
+use pubmark_protocol::requests::{OutgoingReply, ReplyTo};
 use pubmark_testing::{assert_count, assert_count_eq};
 
 use super::Target;
@@ -16,10 +16,10 @@ const SIZES: [u32; 4] = [24, 100, 5_000, 200_000];
 
 /// A session whose messages are requests.
 fn requester(name: &str, topic: &str, qos: Qos) -> SessionConfig {
-    let answers_to: Box<str> = format!("answers/{name}").into();
+    let reply_topic: Box<str> = format!("answers/{name}").into();
     SessionConfig {
-        subscriptions: vec![Subscription { filter: answers_to.clone(), qos }],
-        options: SessionOptions { answers_to: Some(answers_to), ..SessionOptions::default() },
+        subscriptions: vec![Subscription { filter: reply_topic.clone(), qos }],
+        options: SessionOptions { reply_topic: Some(reply_topic), ..SessionOptions::default() },
         ..publisher(name, topic, qos)
     }
 }
@@ -27,7 +27,7 @@ fn requester(name: &str, topic: &str, qos: Qos) -> SessionConfig {
 /// A session that answers them.
 fn responder(topic: &str, qos: Qos) -> SessionConfig {
     SessionConfig {
-        options: SessionOptions { answers_at: Some(qos), ..SessionOptions::default() },
+        options: SessionOptions { replies_at: Some(qos), ..SessionOptions::default() },
         ..subscriber("responder", topic, qos)
     }
 }
@@ -41,8 +41,8 @@ fn has_no_requests(target: &Target) -> bool {
 
 /// Answers a request with as many bytes as it had, waiting for room as long as it takes.
 fn answer(peer: &mut Peer, asked: &Asked, qos: Qos, number: u32) {
-    let answer = Answer {
-        to: ReplyTo { address: &asked.address, mark: &asked.mark },
+    let answer = OutgoingReply {
+        to: ReplyTo { address: &asked.address, correlation: &asked.correlation },
         qos,
         number,
         publisher: asked.header.publisher,
@@ -54,12 +54,12 @@ fn answer(peer: &mut Peer, asked: &Asked, qos: Qos, number: u32) {
     loop {
         let writable = |record: &Recorder| record.count(|event| *event == Event::Writable(asked.session));
         let before = writable(&peer.record);
-        let taken = peer.clients.answer(asked.session, &answer);
+        let taken = peer.clients.reply(asked.session, &answer);
         peer.flush(asked.session);
         match taken {
-            Taken::Yes => return,
-            Taken::NotReady => peer.wait("writable", |record| writable(record) > before),
-            Taken::TooLarge(_) => panic!("refused: {answer:?}"),
+            SendOutcome::Accepted => return,
+            SendOutcome::WouldBlock => peer.wait("writable", |record| writable(record) > before),
+            SendOutcome::TooLarge(_) => panic!("refused: {answer:?}"),
         }
     }
 }

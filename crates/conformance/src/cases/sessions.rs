@@ -102,7 +102,7 @@ pub fn sent_again(target: &mut Target) {
         let says = peer.join(keeping(config, target.listener, target.capabilities.name));
         for _ in 0..COUNT {
             // The answers are not read before the connection is cut.
-            assert_eq!(peer.offer(says, 70_000), pubmark_protocol::clients::Taken::Yes);
+            assert_eq!(peer.offer(says, 70_000), pubmark_protocol::clients::SendOutcome::Accepted);
             peer.flush(says);
         }
         peer.leave(says, Goodbye::Cut);
@@ -147,13 +147,14 @@ pub fn lost_session(target: &mut Target) {
     });
     for session in [Some(clean), kept].into_iter().flatten() {
         for _ in 0..COUNT {
-            assert_eq!(peer.offer(session, 16), pubmark_protocol::clients::Taken::Yes);
+            assert_eq!(peer.offer(session, 16), pubmark_protocol::clients::SendOutcome::Accepted);
         }
         peer.flush(session);
         peer.leave(session, Goodbye::Cut);
     }
-    let of =
-        |peer: &Peer, session| peer.record.count(|event| matches!(event, Event::Unanswered(id, _) if *id == session));
+    let of = |peer: &Peer, session| {
+        peer.record.count(|event| matches!(event, Event::Unacknowledged(id, _) if *id == session))
+    };
     assert_eq!(of(&peer, clean), COUNT, "a clean session is lost with its connection");
     let Some(kept) = kept else { return };
     assert_eq!(of(&peer, kept), 0, "a kept one may come back");
@@ -163,7 +164,7 @@ pub fn lost_session(target: &mut Target) {
     assert!(!peer.record.connects(kept)[1].session_present);
     assert_eq!(of(&peer, kept), COUNT, "the server has forgotten it");
     for _ in 0..COUNT {
-        assert_eq!(peer.offer(kept, 16), pubmark_protocol::clients::Taken::Yes);
+        assert_eq!(peer.offer(kept, 16), pubmark_protocol::clients::SendOutcome::Accepted);
     }
     peer.flush(kept);
     peer.leave(kept, Goodbye::Cut);

@@ -40,8 +40,8 @@ fn parts_of_messages_in_a_wrong_order_are_no_message() {
         (deliver(9, 1), "basic.deliver on channel 9"),
         (frame(8, 1, b""), "kind Heartbeat on channel 1"),
     ] {
-        let said = ends_with(&bytes);
-        assert!(said.contains(words), "{said:?} for {}", bytes.escape_ascii());
+        let reason = ends_with(&bytes);
+        assert!(reason.contains(words), "{reason:?} for {}", bytes.escape_ascii());
     }
 }
 
@@ -60,8 +60,8 @@ fn frames_that_are_none_end_the_connection() {
         (frame(1, 1, b"\x00"), "number"),
         (method(1, 50, 21, b"\x00"), "queue.bind-ok with 1 B behind its arguments"),
     ] {
-        let said = ends_with(&bytes);
-        assert!(said.contains(words), "{said:?} for {}", bytes.escape_ascii());
+        let reason = ends_with(&bytes);
+        assert!(reason.contains(words), "{reason:?} for {}", bytes.escape_ascii());
     }
 }
 
@@ -79,8 +79,8 @@ fn answers_to_nothing_end_the_connection() {
         (method(1, 10, 61, b""), "connection.unblocked on channel 1"),
         (answer(80, 1, false), "basic.ack on channel 2"),
     ] {
-        let said = ends_with(&bytes);
-        assert!(said.contains(words), "{said:?} for {}", bytes.escape_ascii());
+        let reason = ends_with(&bytes);
+        assert!(reason.contains(words), "{reason:?} for {}", bytes.escape_ascii());
     }
 }
 
@@ -118,7 +118,7 @@ fn confirms_of_what_was_never_sent_end_the_connection() {
     // Handed over, but not written.
     let mut meeting = Meeting::new();
     let (id, mut script) = meeting.confirmed(publisher("unwritten", "a", Qos::AtLeastOnce));
-    assert_eq!(meeting.peer.offer(id, 16), pubmark_protocol::clients::Taken::Yes);
+    assert_eq!(meeting.peer.offer(id, 16), pubmark_protocol::clients::SendOutcome::Accepted);
     script.say(&answer(80, 1, false));
     assert!(matches!(meeting.end_of(id), Cause::Protocol(_)));
 }

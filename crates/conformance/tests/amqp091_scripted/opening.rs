@@ -8,7 +8,7 @@ use pubmark_protocol::events::Cause;
 use crate::script::{Meeting, Script, channel_ok, close, method, open_ok, start, tune};
 
 fn refused(cause: &Cause, words: &str) -> bool {
-    matches!(cause, Cause::Refused(said) if said.reason.contains(words))
+    matches!(cause, Cause::Refused(reason) if reason.text.contains(words))
 }
 
 #[test]
@@ -64,8 +64,8 @@ fn a_server_that_closes_at_any_step_is_understood() {
         let open = steps == STEPS.len();
         let refusal = end_at(steps, Some(&close(0, 530, "NOT_ALLOWED - vhost / not found", (10, 40))));
         match &refusal {
-            Cause::Refused(said) => assert!(!open && said.reason == "NOT_ALLOWED - vhost / not found"),
-            Cause::Server { said, too_large: false } => assert!(open && said.reason.starts_with("NOT_ALLOWED")),
+            Cause::Refused(reason) => assert!(!open && reason.text == "NOT_ALLOWED - vhost / not found"),
+            Cause::Server { reason, too_large: false } => assert!(open && reason.text.starts_with("NOT_ALLOWED")),
             other => panic!("{other:?}"),
         }
         let login = end_at(steps, Some(&close(0, 403, "Login was refused", (0, 0))));
@@ -137,11 +137,11 @@ fn the_log_in_is_the_sessions_or_rabbitmqs_own() {
         let mut meeting = Meeting::new();
         let (_, mut script) = meeting.accept(SessionConfig { credentials: login, ..session("a name") });
         script.say(&start(9, "PLAIN"));
-        let said = script.expect(&mut meeting.peer, 0, 10, 11);
+        let reason = script.expect(&mut meeting.peer, 0, 10, 11);
         let response = [&b"\x05PLAIN"[..], &(expected.len() as u32).to_be_bytes(), expected, b"\x05en_US"].concat();
-        assert!(said.ends_with(&response), "{}", said.escape_ascii());
+        assert!(reason.ends_with(&response), "{}", reason.escape_ascii());
         for word in [&b"\x0fconnection_nameS\x00\x00\x00\x06a name"[..], b"\x12connection.blockedt\x01"] {
-            assert!(said.windows(word.len()).any(|part| part == word), "{}", said.escape_ascii());
+            assert!(reason.windows(word.len()).any(|part| part == word), "{}", reason.escape_ascii());
         }
     }
 }
@@ -163,6 +163,6 @@ fn what_cannot_be_said_is_never_sent() {
         let id = meeting.peer.clients.add_session(config);
         meeting.peer.clients.connect(id, &mut meeting.peer.record);
         let cause = meeting.end_of(id);
-        assert!(matches!(&cause, Cause::Dropped(said) if said.contains(words)), "{cause:?}");
+        assert!(matches!(&cause, Cause::Dropped(reason) if reason.contains(words)), "{cause:?}");
     }
 }

@@ -3,7 +3,7 @@
 use pubmark_conformance::peer::{RUN, publisher};
 use pubmark_conformance::recorder::Event;
 use pubmark_model::qos::Qos;
-use pubmark_protocol::clients::{Clients, Goodbye, SessionConfig, SessionId, Taken};
+use pubmark_protocol::clients::{Clients, Goodbye, SendOutcome, SessionConfig, SessionId};
 use pubmark_protocol::events::Cause;
 use pubmark_protocol::header;
 use pubmark_testing::assert_count_eq;
@@ -24,7 +24,7 @@ fn outcomes(meeting: &Meeting) -> Vec<(u32, bool)> {
 
 fn unanswered(meeting: &Meeting) -> Vec<u32> {
     meeting.peer.record.all(|event| match event {
-        Event::Unanswered(_, token) => Some(token.sequence),
+        Event::Unacknowledged(_, token) => Some(token.sequence),
         _ => None,
     })
 }
@@ -35,7 +35,7 @@ fn fill(meeting: &mut Meeting, id: SessionId, script: &mut Script) {
         meeting.peer.send(id, 24);
         script.expect_message(&mut meeting.peer);
     }
-    assert_eq!(meeting.peer.offer(id, 24), Taken::NotReady);
+    assert_eq!(meeting.peer.offer(id, 24), SendOutcome::WouldBlock);
 }
 
 #[test]
@@ -69,7 +69,7 @@ fn messages_without_confirms_are_on_a_channel_of_their_own() {
     script.open_confirmed(&mut meeting.peer);
     meeting.peer.wait("connected", |record| record.connects(id).len() == 1);
     for publication in [0, 1, 0] {
-        assert_eq!(meeting.peer.offer_to(id, publication, 24), Taken::Yes);
+        assert_eq!(meeting.peer.offer_to(id, publication, 24), SendOutcome::Accepted);
     }
     meeting.peer.flush(id);
     let channels: Vec<u16> = (0..3).map(|_| script.expect_message(&mut meeting.peer).0).collect();
@@ -120,7 +120,7 @@ fn a_server_that_wants_no_messages_gets_none() {
         if is_answered {
             assert_eq!(script.expect(&mut meeting.peer, 2, 20, 21), [0]);
         }
-        assert_eq!(meeting.peer.offer(id, 24), Taken::NotReady);
+        assert_eq!(meeting.peer.offer(id, 24), SendOutcome::WouldBlock);
         meeting.peer.linger(20);
         assert_eq!(meeting.peer.record.count(|event| *event == Event::Writable(id)), 0);
         script.say(&go_on);
@@ -142,7 +142,7 @@ fn a_message_that_is_too_large_ends_the_connection_and_its_fate_is_told() {
     let words = "PRECONDITION_FAILED - message size 100 is larger than configured max size 99";
     script.say(&close(2, 406, words, (60, 40)));
     let cause = meeting.end_of(id);
-    assert!(matches!(&cause, Cause::Server { said, too_large: true } if said.reason == words), "{cause:?}");
+    assert!(matches!(&cause, Cause::Server { reason, too_large: true } if reason.text == words), "{cause:?}");
     assert_count_eq!((unanswered(&meeting), outcomes(&meeting)), (vec![1], vec![]));
 }
 

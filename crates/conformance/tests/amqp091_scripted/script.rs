@@ -1,5 +1,6 @@
 //! A server whose every byte the test decides; it lives in the test's thread and turns with the client's loop.
 
+use pubmark_wire::front::Front;
 use std::io::{ErrorKind, Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::time::{Duration, Instant};
@@ -10,7 +11,7 @@ use pubmark_protocol::clients::{Clients as _, SessionConfig, SessionId};
 use pubmark_protocol::endpoint::Endpoint;
 use pubmark_protocol::events::Cause;
 use pubmark_protocol::header;
-use pubmark_wire::amqp091::{Found, Item, Kind, next};
+use pubmark_wire::amqp091::{Item, Kind, next};
 
 const PATIENCE: Duration = Duration::from_secs(20);
 
@@ -243,12 +244,12 @@ impl Script {
     pub fn next(&mut self, peer: &mut Peer<Amqp091Clients>) -> Said {
         loop {
             match next(&self.received, usize::MAX) {
-                Ok(Found::Whole { item: Item::Frame(frame), bytes }) => {
+                Ok(Front::Whole { packet: Item::Frame(frame), bytes }) => {
                     let said = Said { kind: frame.kind, channel: frame.channel, payload: frame.payload.to_vec() };
                     self.received.drain(..bytes);
                     return said;
                 }
-                Ok(Found::Partial(_)) => self.wait_for(peer, self.received.len() + 1),
+                Ok(Front::Partial(_)) => self.wait_for(peer, self.received.len() + 1),
                 other => panic!("{other:?}"),
             }
         }

@@ -18,7 +18,9 @@ fn filters(qos: Qos, filters: &[&str]) -> SessionConfig {
 /// What became of the subscriptions, in the order in which it was told.
 fn told(meeting: &Meeting) -> Vec<(usize, Result<Qos, String>)> {
     meeting.peer.record.all(|event| match event {
-        Event::Subscribed(_, index, granted) => Some((*index, granted.clone().map_err(|said| said.reason.to_string()))),
+        Event::Subscribed(_, index, granted) => {
+            Some((*index, granted.clone().map_err(|reason| reason.text.to_string())))
+        }
         _ => None,
     })
 }
@@ -31,8 +33,8 @@ fn expect_reopening(meeting: &mut Meeting, script: &mut Script) {
 
 /// The queue and the key of the client's next `queue.bind`.
 fn expect_bind(meeting: &mut Meeting, script: &mut Script, queue: &str, key: &str) {
-    let said = script.expect(&mut meeting.peer, 1, 50, 20);
-    assert_eq!(said, [&[0, 0][..], &short(queue), &short("amq.topic"), &short(key), &[0; 5]].concat());
+    let reason = script.expect(&mut meeting.peer, 1, 50, 20);
+    assert_eq!(reason, [&[0, 0][..], &short(queue), &short("amq.topic"), &short(key), &[0; 5]].concat());
 }
 
 #[test]
@@ -127,7 +129,7 @@ fn what_belongs_to_no_subscription_ends_the_connection() {
     let (id, mut script) = meeting.consuming(subscriber("cancelled", "a", Qos::BestEffort));
     script.say(&method(1, 60, 30, &[short("consumer"), vec![1]].concat()));
     let cause = meeting.end_of(id);
-    assert!(matches!(&cause, Cause::Server { said, .. } if said.reason.contains("cancelled")), "{cause:?}");
+    assert!(matches!(&cause, Cause::Server { reason, .. } if reason.text.contains("cancelled")), "{cause:?}");
 }
 
 /// Passively, with the client's name.
@@ -208,7 +210,7 @@ fn a_queue_that_is_not_ours_to_ask_for_refuses_the_session() {
     let (id, mut script) = meeting.log_in(kept());
     expect_question(&mut meeting, &mut script);
     script.say(&[channel_ok(1), close(1, 405, "RESOURCE_LOCKED - locked", (50, 10))].concat());
-    assert!(matches!(meeting.end_of(id), Cause::Refused(said) if said.reason == "RESOURCE_LOCKED - locked"));
+    assert!(matches!(meeting.end_of(id), Cause::Refused(reason) if reason.text == "RESOURCE_LOCKED - locked"));
 }
 
 /// The queue of the suite's group.

@@ -3,8 +3,8 @@
 use pubmark_conformance::peer::{credentials, publisher, session, subscriber};
 use pubmark_conformance::recorder::Event;
 use pubmark_model::qos::Qos;
-use pubmark_protocol::clients::{Clients, SessionConfig, SessionOptions, Subscription, Taken};
-use pubmark_protocol::events::{Cause, Said};
+use pubmark_protocol::clients::{Clients, SendOutcome, SessionConfig, SessionOptions, Subscription};
+use pubmark_protocol::events::{Cause, Reason};
 use pubmark_wire::amqp10::{
     Attach, Condition, Detach, FrameKind, Open, Performative, ProtocolHeader, Role, SenderSettles, composite,
     encode_close, encode_end, encode_frame,
@@ -27,7 +27,7 @@ fn end(config: SessionConfig, until: Until, words: &[u8]) -> Cause {
 }
 
 fn refused(words: &'static str) -> Cause {
-    Cause::Refused(Said::words(words))
+    Cause::Refused(Reason::words(words))
 }
 
 const ERROR: Option<Condition<'static>> = Some(Condition { name: "amqp:not-allowed", description: Some("go away") });
@@ -43,8 +43,8 @@ fn what_a_server_says_instead_of_a_log_in_is_told_apart() {
         assert!(matches!(at_first(wrong), Cause::Protocol(_)), "{}", wrong.escape_ascii());
     }
     let none = at_first(&[&sasl[..], &mechanisms(&["PLAIN", "SCRAM-SHA-256"])].concat());
-    let said = Said::words("it offers the mechanisms PLAIN, SCRAM-SHA-256, not ANONYMOUS");
-    assert_eq!(none, Cause::NotAuthorized(said));
+    let reason = Reason::words("it offers the mechanisms PLAIN, SCRAM-SHA-256, not ANONYMOUS");
+    assert_eq!(none, Cause::NotAuthorized(reason));
     let known = SessionConfig { credentials: credentials("me", "secret"), ..session("known") };
     let none = end(known, Until::Accepted, &[&sasl[..], &mechanisms(&["ANONYMOUS"])].concat());
     assert!(matches!(none, Cause::NotAuthorized(_)), "{none:?}");
@@ -53,18 +53,18 @@ fn what_a_server_says_instead_of_a_log_in_is_told_apart() {
 #[test]
 fn every_outcome_of_a_log_in_has_a_cause() {
     let after = |words: &[u8]| end(session("outcome"), Until::LogIn, words);
-    assert_eq!(after(&outcome(1)), Cause::NotAuthorized(Said::code(1, "authentication failed")));
-    assert_eq!(after(&outcome(2)), Cause::Refused(Said::code(2, "system error")));
-    assert_eq!(after(&outcome(3)), Cause::Refused(Said::code(3, "permanent system error")));
-    assert_eq!(after(&outcome(4)), Cause::Refused(Said::code(4, "transient system error")));
-    assert_eq!(after(&outcome(99)), Cause::Refused(Said::code(99, "unknown outcome")));
+    assert_eq!(after(&outcome(1)), Cause::NotAuthorized(Reason::code(1, "authentication failed")));
+    assert_eq!(after(&outcome(2)), Cause::Refused(Reason::code(2, "system error")));
+    assert_eq!(after(&outcome(3)), Cause::Refused(Reason::code(3, "permanent system error")));
+    assert_eq!(after(&outcome(4)), Cause::Refused(Reason::code(4, "transient system error")));
+    assert_eq!(after(&outcome(99)), Cause::Refused(Reason::code(99, "unknown outcome")));
     let mut challenge = Vec::new();
     encode_frame(FrameKind::Sasl, 0, &mut challenge, |out| composite(0x42, out, |fields| fields.binary(b"?")));
     assert!(matches!(after(&challenge), Cause::Protocol(_)));
     assert!(matches!(after(&mechanisms(&["PLAIN"])), Cause::Protocol(_)), "mechanisms twice");
     // What RabbitMQ says to who has logged in without a name where none is taken.
     let asked = end(session("asked"), Until::Open, &header(ProtocolHeader::SASL));
-    assert_eq!(asked, Cause::NotAuthorized(Said::words("it asks for a log-in")));
+    assert_eq!(asked, Cause::NotAuthorized(Reason::words("it asks for a log-in")));
 }
 
 #[test]
@@ -93,7 +93,7 @@ fn a_server_whose_addresses_nobody_knows_is_refused() {
         let begin = script.begin;
         script.say_with(|out| begin.encode(CHANNEL, out));
         let cause = script.end_of(id);
-        assert!(matches!(&cause, Cause::Refused(said) if said.reason.contains(shown)), "{cause:?}");
+        assert!(matches!(&cause, Cause::Refused(reason) if reason.text.contains(shown)), "{cause:?}");
     }
 }
 
@@ -108,8 +108,8 @@ fn a_virtual_host_is_named_to_who_has_such_and_refused_elsewhere() {
     script.say_with(|out| {
         encode_close(Some(Condition { name: "amqp:unauthorized-access", description: Some("no") }), out);
     });
-    let said = Said::words("amqp:unauthorized-access: no (virtual host `none`)");
-    assert_eq!(script.end_of(id), Cause::NotAuthorized(said));
+    let reason = Reason::words("amqp:unauthorized-access: no (virtual host `none`)");
+    assert_eq!(script.end_of(id), Cause::NotAuthorized(reason));
     let mut script = Script::with_settings("/a%2Fb");
     script.open.product = Some("apache-activemq-artemis");
     let id = script.meet(session("lost"), Until::Begin);
@@ -186,10 +186,10 @@ fn a_close_or_an_end_at_every_stage_gives_its_words() {
                 true => encode_end(CHANNEL, ERROR, &mut words),
                 false => encode_close(ERROR, &mut words),
             }
-            let said = Said::words("amqp:not-allowed: go away");
+            let reason = Reason::words("amqp:not-allowed: go away");
             let expected = match until {
-                Until::Receivers | Until::All => Cause::Server { said, too_large: false },
-                _ => Cause::Refused(said),
+                Until::Receivers | Until::All => Cause::Server { reason, too_large: false },
+                _ => Cause::Refused(reason),
             };
             assert_eq!(end(both(), until, &words), expected, "{until:?} {of_session}");
         }
@@ -197,7 +197,7 @@ fn a_close_or_an_end_at_every_stage_gives_its_words() {
     let mut words = Vec::new();
     encode_close(Some(Condition { name: "amqp:unauthorized-access", description: None }), &mut words);
     let cause = end(both(), Until::Begin, &words);
-    assert_eq!(cause, Cause::NotAuthorized(Said::words("amqp:unauthorized-access")));
+    assert_eq!(cause, Cause::NotAuthorized(Reason::words("amqp:unauthorized-access")));
     let mut words = Vec::new();
     encode_close(None, &mut words);
     assert_eq!(end(both(), Until::Begin, &words), refused("it closed the connection"));
@@ -238,8 +238,8 @@ fn a_refused_subscription_leaves_the_rest() {
         _ => None,
     });
     // Who settles before sending gives best effort, whatever was asked for.
-    let said = Said::words("amqp:not-allowed: go away");
-    assert_eq!(answers, [(2, Ok(Qos::BestEffort)), (1, Err(said)), (0, Ok(Qos::AtLeastOnce))]);
+    let reason = Reason::words("amqp:not-allowed: go away");
+    assert_eq!(answers, [(2, Ok(Qos::BestEffort)), (1, Err(reason)), (0, Ok(Qos::AtLeastOnce))]);
     assert_eq!(script.expect_flow().handle, Some(2));
     let ours = script.expect("detach", |performative| match performative {
         Performative::Detach(detach) => Some((detach.handle, detach.closed)),
@@ -262,20 +262,20 @@ fn a_session_opens_with_the_first_credit_and_a_lost_receiver_ends_it() {
     script.answer_sender("s0", 0);
     script.peer.linger(50);
     assert_eq!(script.peer.record.connects(id), []);
-    assert_eq!(script.peer.offer(id, 16), Taken::NotReady);
+    assert_eq!(script.peer.offer(id, 16), SendOutcome::WouldBlock);
     let credit =
         pubmark_wire::amqp10::Flow { handle: Some(0), link_credit: Some(1), ..crate::script::flow(&script.begin) };
     script.say_with(|out| credit.encode(CHANNEL, out));
     script.peer.wait("connected", |record| !record.connects(id).is_empty());
-    assert_eq!(script.peer.offer(id, 16), Taken::Yes);
+    assert_eq!(script.peer.offer(id, 16), SendOutcome::Accepted);
     script.expect_attach(Role::Receiver);
     script.expect("transfer", |performative| matches!(performative, Performative::Transfer(_)).then_some(()));
     script.answer_receiver("r0", 1, SenderSettles::Settled);
     script.expect_flow();
     let detach = Detach { handle: 1, closed: true, error: None };
     script.say_with(|out| detach.encode(CHANNEL, out));
-    let said = Said::words("it has no messages from `b`");
-    assert_eq!(script.end_of(id), Cause::Server { said, too_large: false });
+    let reason = Reason::words("it has no messages from `b`");
+    assert_eq!(script.end_of(id), Cause::Server { reason, too_large: false });
 }
 
 #[test]

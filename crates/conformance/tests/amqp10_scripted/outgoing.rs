@@ -3,8 +3,8 @@
 use pubmark_conformance::peer::publisher;
 use pubmark_conformance::recorder::{Event, Recorder};
 use pubmark_model::qos::Qos;
-use pubmark_protocol::clients::{Goodbye, SessionConfig, SessionId, Taken};
-use pubmark_protocol::events::{Cause, Said};
+use pubmark_protocol::clients::{Goodbye, SendOutcome, SessionConfig, SessionId};
+use pubmark_protocol::events::{Cause, Reason};
 use pubmark_testing::assert_count_eq;
 use pubmark_wire::amqp10::{Condition, Detach, Disposition, Flow, Performative, Role, State, body};
 
@@ -48,7 +48,7 @@ impl Script {
 }
 
 /// Sequence numbers and outcomes, in order.
-fn acknowledged(record: &Recorder) -> Vec<(u32, Result<(), Said>)> {
+fn acknowledged(record: &Recorder) -> Vec<(u32, Result<(), Reason>)> {
     record.all(|event| match event {
         Event::Acknowledged(_, token, outcome) => Some((token.sequence, outcome.clone())),
         _ => None,
@@ -87,7 +87,7 @@ fn a_message_is_acknowledged_by_the_peers_word_alone() {
     script.dispose(7, 7, true, Some(State::Modified { failed: true, undeliverable_here: false }));
     script.dispose(8, 8, true, None);
     script.peer.wait("all", |record| acknowledged(record).len() == 7);
-    let refused = |words: &'static str| Err(Said::words(words));
+    let refused = |words: &'static str| Err(Reason::words(words));
     assert_count_eq!(
         acknowledged(&script.peer.record),
         [
@@ -131,7 +131,7 @@ fn no_credit_is_back_pressure() {
     let id = script.meet(publisher("credit", "a", Qos::BestEffort), Until::All);
     let offer_all = |script: &mut Script| {
         let mut taken = 0;
-        while script.peer.offer(id, 16) == Taken::Yes {
+        while script.peer.offer(id, 16) == SendOutcome::Accepted {
             taken += 1;
         }
         script.peer.flush(id);
@@ -173,17 +173,17 @@ fn the_sessions_window_is_kept() {
     (script.credit, script.begin.incoming_window) = (1_000, 4);
     let id = script.meet(publisher("window", "a", Qos::BestEffort), Until::All);
     // Three transfers, and then there is room for one more and not for two.
-    assert_eq!(script.peer.offer(id, 2_500), Taken::Yes);
-    assert_eq!(script.peer.offer(id, 1_500), Taken::NotReady);
-    assert_eq!(script.peer.offer(id, 100), Taken::Yes);
-    assert_eq!(script.peer.offer(id, 100), Taken::NotReady);
-    assert!(matches!(script.peer.offer(id, 100_000), Taken::TooLarge(_)), "no window will ever take it");
+    assert_eq!(script.peer.offer(id, 2_500), SendOutcome::Accepted);
+    assert_eq!(script.peer.offer(id, 1_500), SendOutcome::WouldBlock);
+    assert_eq!(script.peer.offer(id, 100), SendOutcome::Accepted);
+    assert_eq!(script.peer.offer(id, 100), SendOutcome::WouldBlock);
+    assert!(matches!(script.peer.offer(id, 100_000), SendOutcome::TooLarge(_)), "no window will ever take it");
     script.peer.flush(id);
     (0..4).for_each(|_| drop(script.expect_transfer()));
     let begin = script.begin;
     script.say_with(|out| Flow { next_incoming_id: Some(4), ..flow(&begin) }.encode(CHANNEL, out));
     script.peer.wait("writable", |record| record.count(|event| *event == Event::Writable(id)) == 1);
-    assert_eq!(script.peer.offer(id, 2_500), Taken::Yes);
+    assert_eq!(script.peer.offer(id, 2_500), SendOutcome::Accepted);
     // A server that expects what was not sent does not count as we do.
     script.say_with(|out| Flow { next_incoming_id: Some(40), ..flow(&begin) }.encode(CHANNEL, out));
     assert!(matches!(script.end_of(id), Cause::Protocol(_)));
@@ -218,12 +218,12 @@ fn a_message_above_the_links_limit_is_refused_before_it_is_sent() {
     script.max_message_bytes = Some(105);
     let id = script.meet(publisher("limit", "a", Qos::AtLeastOnce), Until::All);
     assert_eq!(script.peer.record.connects(id)[0].maximum_packet_bytes, Some(105));
-    assert_eq!(script.peer.offer(id, 101), Taken::TooLarge(105));
-    assert_eq!(script.peer.offer(id, 100), Taken::Yes);
+    assert_eq!(script.peer.offer(id, 101), SendOutcome::TooLarge(105));
+    assert_eq!(script.peer.offer(id, 100), SendOutcome::Accepted);
     let error = Some(Condition { name: "amqp:link:message-size-exceeded", description: None });
     script.say_with(|out| Detach { handle: 0, closed: true, error }.encode(CHANNEL, out));
-    let said = Said::words("amqp:link:message-size-exceeded");
-    assert_eq!(script.end_of(id), Cause::Server { said, too_large: true });
+    let reason = Reason::words("amqp:link:message-size-exceeded");
+    assert_eq!(script.end_of(id), Cause::Server { reason, too_large: true });
 }
 
 #[test]
@@ -232,12 +232,12 @@ fn after_a_cut_nobody_knows_and_the_next_connection_begins_anew() {
     script.send_all(id, 3);
     script.dispose(1, 1, true, Some(State::Accepted));
     script.peer.wait("one", |record| record.acknowledged() == 1);
-    assert_eq!(script.peer.offer(id, 16), Taken::Yes);
+    assert_eq!(script.peer.offer(id, 16), SendOutcome::Accepted);
     script.close();
     script.end_of(id);
     let record = &script.peer.record;
     let unknown = record.all(|event| match event {
-        Event::Unanswered(_, token) => Some(token.sequence),
+        Event::Unacknowledged(_, token) => Some(token.sequence),
         _ => None,
     });
     let abandoned = record.count(|event| matches!(event, Event::Abandoned(..)));

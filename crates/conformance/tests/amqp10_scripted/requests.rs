@@ -3,10 +3,10 @@
 use pubmark_conformance::peer::{RUN, publisher, subscriber};
 use pubmark_conformance::recorder::{Event, Recorder};
 use pubmark_model::qos::Qos;
-use pubmark_protocol::clients::{Clients as _, SessionConfig, SessionId, SessionOptions, Subscription, Taken};
-use pubmark_protocol::events::{Cause, Said, Token};
+use pubmark_protocol::clients::{Clients as _, SendOutcome, SessionConfig, SessionId, SessionOptions, Subscription};
+use pubmark_protocol::events::{Cause, Reason, Token};
 use pubmark_protocol::header;
-use pubmark_protocol::requests::{ANSWER, Answer, ReplyTo};
+use pubmark_protocol::requests::{OutgoingReply, REPLY, ReplyTo};
 use pubmark_testing::assert_count_eq;
 use pubmark_wire::amqp10::{
     Attach, Condition, Detach, Disposition, Flow, Message, Performative, Properties, Role, SenderSettles, State,
@@ -20,14 +20,14 @@ const ARTEMIS: Option<&str> = Some("apache-activemq-artemis");
 fn requester() -> SessionConfig {
     SessionConfig {
         subscriptions: vec![Subscription { filter: "answers/asks".into(), qos: Qos::BestEffort }],
-        options: SessionOptions { answers_to: Some("answers/asks".into()), ..SessionOptions::default() },
+        options: SessionOptions { reply_topic: Some("answers/asks".into()), ..SessionOptions::default() },
         ..publisher("asks", "a", Qos::BestEffort)
     }
 }
 
 fn responder(qos: Qos) -> SessionConfig {
     SessionConfig {
-        options: SessionOptions { answers_at: Some(qos), ..SessionOptions::default() },
+        options: SessionOptions { replies_at: Some(qos), ..SessionOptions::default() },
         ..subscriber("answers", "a", qos)
     }
 }
@@ -131,21 +131,21 @@ fn an_answer_is_known_by_its_correlation_alone() {
 fn a_request_comes_with_its_address_and_its_mark_whatever_its_type() {
     let mut script = Script::new();
     let id = script.meet(responder(Qos::BestEffort), Until::All);
-    for (number, mark) in (0..).zip([text("0-1"), vec![0x44], [&[0x98][..], &[7; 16]].concat(), vec![]]) {
+    for (number, correlation) in (0..).zip([text("0-1"), vec![0x44], [&[0x98][..], &[7; 16]].concat(), vec![]]) {
         let mut bytes = Vec::new();
-        Properties { to: None, reply_to: Some("back"), correlation_id: &mark }.encode(&mut bytes);
+        Properties { to: None, reply_to: Some("back"), correlation_id: &correlation }.encode(&mut bytes);
         bytes.extend_from_slice(&crate::script::message(number, 24));
         script.say_with(|out| delivery(number, true, &bytes).encode(CHANNEL, out));
         script.peer.wait("the request", |record| record.asked.len() == number as usize + 1);
         let asked = script.peer.record.asked.last().unwrap();
-        assert_count_eq!((asked.session, asked.address.as_str(), &asked.mark), (id, "back", &mark));
+        assert_count_eq!((asked.session, asked.address.as_str(), &asked.correlation), (id, "back", &correlation));
     }
 }
 
 /// Hands over an answer to this address and writes it.
-fn offer(script: &mut Script, id: SessionId, address: &str, mark: &[u8], number: u32, qos: Qos) -> Taken {
-    let answer = Answer {
-        to: ReplyTo { address, mark },
+fn offer(script: &mut Script, id: SessionId, address: &str, correlation: &[u8], number: u32, qos: Qos) -> SendOutcome {
+    let answer = OutgoingReply {
+        to: ReplyTo { address, correlation },
         qos,
         number,
         publisher: 7,
@@ -154,7 +154,7 @@ fn offer(script: &mut Script, id: SessionId, address: &str, mark: &[u8], number:
         received_ns: 0,
         payload_bytes: 100,
     };
-    let taken = script.peer.clients.answer(id, &answer);
+    let taken = script.peer.clients.reply(id, &answer);
     script.peer.flush(id);
     taken
 }
@@ -167,7 +167,7 @@ fn answers_go_out_on_one_link_with_their_address_where_the_server_offers_it() {
         let id = script.meet(responder(qos), Until::All);
         assert_eq!(script.ends[0], (None, false));
         for (number, address) in (0..).zip(["one", "another"]) {
-            assert_eq!(offer(&mut script, id, address, &text("0-1"), number, qos), Taken::Yes);
+            assert_eq!(offer(&mut script, id, address, &text("0-1"), number, qos), SendOutcome::Accepted);
             let (handle, bytes) = expect_message(&mut script);
             let message = Message::decode(&bytes).unwrap();
             let correlation_id = &text("0-1")[..];
@@ -191,11 +191,9 @@ fn writable(script: &mut Script, id: SessionId, times: usize) {
 }
 
 /// Answers acknowledged or refused, by number.
-fn outcomes(record: &Recorder) -> Vec<(u32, Result<(), Said>)> {
+fn outcomes(record: &Recorder) -> Vec<(u32, Result<(), Reason>)> {
     record.all(|event| match event {
-        Event::Acknowledged(_, token, outcome) if token.publication == ANSWER => {
-            Some((token.sequence, outcome.clone()))
-        }
+        Event::Acknowledged(_, token, outcome) if token.publication == REPLY => Some((token.sequence, outcome.clone())),
         _ => None,
     })
 }
@@ -206,14 +204,14 @@ fn otherwise_each_address_has_a_link_that_is_asked_for_once() {
     script.open.anonymous_relay = false;
     let qos = Qos::AtLeastOnce;
     let id = script.meet(responder(qos), Until::All);
-    assert_eq!(offer(&mut script, id, "back", &text("0-1"), 0, qos), Taken::NotReady);
+    assert_eq!(offer(&mut script, id, "back", &text("0-1"), 0, qos), SendOutcome::WouldBlock);
     let (name, handle, address) = expect_sender(&mut script);
     assert_count_eq!((handle, address.as_str()), (1, "back"), "behind the receiver");
-    assert_eq!(offer(&mut script, id, "back", &text("0-1"), 0, qos), Taken::NotReady, "not asked for twice");
+    assert_eq!(offer(&mut script, id, "back", &text("0-1"), 0, qos), SendOutcome::WouldBlock, "not asked for twice");
     script.answer_sender(&name, handle);
     writable(&mut script, id, 1);
     for number in 0..3 {
-        assert_eq!(offer(&mut script, id, "back", &text("0-1"), number, qos), Taken::Yes);
+        assert_eq!(offer(&mut script, id, "back", &text("0-1"), number, qos), SendOutcome::Accepted);
         let (handle, bytes) = expect_message(&mut script);
         let properties = Properties { correlation_id: &text("0-1"), ..Properties::default() };
         assert_eq!((handle, Message::decode(&bytes).unwrap().properties()), (1, Ok(properties)));
@@ -225,7 +223,7 @@ fn otherwise_each_address_has_a_link_that_is_asked_for_once() {
     let error = Some(Condition { name: "amqp:resource-deleted", description: Some("the queue went") });
     script.say_with(|out| Detach { handle, closed: true, error }.encode(CHANNEL, out));
     script.peer.wait("the third", |record| outcomes(record).len() == 3);
-    let refused = Err(Said::words("amqp:resource-deleted: the queue went"));
+    let refused = Err(Reason::words("amqp:resource-deleted: the queue went"));
     assert_eq!(outcomes(&script.peer.record), [(0, Ok(())), (1, Ok(())), (2, refused)]);
     script.peer.flush(id);
     let ended = script.expect("detach", |performative| match performative {
@@ -234,8 +232,8 @@ fn otherwise_each_address_has_a_link_that_is_asked_for_once() {
     });
     assert_eq!(ended, (1, true));
     // It is known that there is nothing; the answer after that asks again, on the same handle.
-    assert_eq!(offer(&mut script, id, "back", &text("0-1"), 3, qos), Taken::TooLarge(0));
-    assert_eq!(offer(&mut script, id, "back", &text("0-1"), 4, qos), Taken::NotReady);
+    assert_eq!(offer(&mut script, id, "back", &text("0-1"), 3, qos), SendOutcome::TooLarge(0));
+    assert_eq!(offer(&mut script, id, "back", &text("0-1"), 4, qos), SendOutcome::WouldBlock);
     assert_eq!(expect_sender(&mut script).1, 1);
     assert_eq!(script.peer.record.causes(id), []);
 }
@@ -245,7 +243,7 @@ fn an_address_that_the_server_refuses_holds_up_nothing() {
     let mut script = Script::new();
     let qos = Qos::BestEffort;
     let id = script.meet(responder(qos), Until::All);
-    assert_eq!(offer(&mut script, id, "gone", &[], 0, qos), Taken::NotReady);
+    assert_eq!(offer(&mut script, id, "gone", &[], 0, qos), SendOutcome::WouldBlock);
     let (name, handle, _) = expect_sender(&mut script);
     let error = Some(Condition { name: "amqp:not-found", description: None });
     let refusal = Attach { target: None, ..attach(&name, handle, Role::Receiver) };
@@ -254,7 +252,7 @@ fn an_address_that_the_server_refuses_holds_up_nothing() {
         Detach { handle, closed: true, error }.encode(CHANNEL, out);
     });
     writable(&mut script, id, 1);
-    assert_eq!(offer(&mut script, id, "gone", &[], 0, qos), Taken::TooLarge(0));
+    assert_eq!(offer(&mut script, id, "gone", &[], 0, qos), SendOutcome::TooLarge(0));
     assert_eq!(script.peer.record.causes(id), []);
 }
 
@@ -266,21 +264,21 @@ fn there_are_as_many_links_as_the_server_takes_and_the_idle_one_makes_room() {
     let qos = Qos::AtLeastOnce;
     let id = script.meet(responder(qos), Until::All);
     for (number, address) in (0..).zip(["first", "second"]) {
-        assert_eq!(offer(&mut script, id, address, &[], number, qos), Taken::NotReady);
+        assert_eq!(offer(&mut script, id, address, &[], number, qos), SendOutcome::WouldBlock);
         let (name, handle, _) = expect_sender(&mut script);
         script.answer_sender(&name, handle);
         writable(&mut script, id, number as usize + 1);
-        assert_eq!(offer(&mut script, id, address, &[], number, qos), Taken::Yes);
+        assert_eq!(offer(&mut script, id, address, &[], number, qos), SendOutcome::Accepted);
         expect_message(&mut script);
     }
     // Nobody knows yet what became of what went out on either.
-    assert_eq!(offer(&mut script, id, "third", &[], 2, qos), Taken::NotReady);
+    assert_eq!(offer(&mut script, id, "third", &[], 2, qos), SendOutcome::WouldBlock);
     script.peer.linger(20);
     assert_eq!(script.peer.record.count(|event| *event == Event::Writable(id)), 2);
     let accepted = Disposition { role: Role::Receiver, first: 0, last: 0, settled: true, state: Some(State::Accepted) };
     script.say_with(|out| accepted.encode(CHANNEL, out));
     writable(&mut script, id, 3);
-    assert_eq!(offer(&mut script, id, "third", &[], 2, qos), Taken::NotReady);
+    assert_eq!(offer(&mut script, id, "third", &[], 2, qos), SendOutcome::WouldBlock);
     let handle = script.expect("detach", |performative| match performative {
         Performative::Detach(detach) => Some(detach.handle),
         _ => None,
@@ -288,12 +286,12 @@ fn there_are_as_many_links_as_the_server_takes_and_the_idle_one_makes_room() {
     assert_eq!(handle, 1, "the one that was not used for longest");
     script.say_with(|out| Detach { handle, closed: true, error: None }.encode(CHANNEL, out));
     writable(&mut script, id, 4);
-    assert_eq!(offer(&mut script, id, "third", &[], 2, qos), Taken::NotReady);
+    assert_eq!(offer(&mut script, id, "third", &[], 2, qos), SendOutcome::WouldBlock);
     let (name, handle, address) = expect_sender(&mut script);
     assert_eq!((handle, address.as_str()), (1, "third"));
     script.answer_sender(&name, handle);
     writable(&mut script, id, 5);
-    assert_eq!(offer(&mut script, id, "third", &[], 2, qos), Taken::Yes);
+    assert_eq!(offer(&mut script, id, "third", &[], 2, qos), SendOutcome::Accepted);
     assert_eq!(expect_message(&mut script).0, 1);
     assert_eq!(script.peer.record.causes(id), []);
 }
@@ -303,7 +301,7 @@ fn a_server_without_room_for_a_link_more_takes_no_answers() {
     let mut script = Script::new();
     script.begin.handle_max = 0;
     let id = script.meet(responder(Qos::BestEffort), Until::All);
-    assert_eq!(offer(&mut script, id, "back", &[], 0, Qos::BestEffort), Taken::TooLarge(0));
+    assert_eq!(offer(&mut script, id, "back", &[], 0, Qos::BestEffort), SendOutcome::TooLarge(0));
 }
 
 #[test]

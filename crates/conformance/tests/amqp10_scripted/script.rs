@@ -1,5 +1,6 @@
 //! A server whose every frame the test decides; it lives in the test's thread and turns with the client's loop.
 
+use pubmark_wire::front::Front;
 use std::io::{ErrorKind, Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::time::{Duration, Instant};
@@ -11,7 +12,7 @@ use pubmark_protocol::endpoint::Endpoint;
 use pubmark_protocol::events::Cause;
 use pubmark_protocol::header;
 use pubmark_wire::amqp10::{
-    Attach, Begin, Flow, Found, FrameKind, Open, Packet, Performative, ProtocolHeader, Role, SenderSettles, Terminus,
+    Attach, Begin, Flow, FrameKind, Open, Packet, Performative, ProtocolHeader, Role, SenderSettles, Terminus,
     Transfer, composite, encode_data_front, encode_frame, next,
 };
 
@@ -125,7 +126,7 @@ impl Script {
 
     /// Lets a session connect and goes on with it.
     pub fn meet(&mut self, config: SessionConfig, until: Until) -> SessionId {
-        let answers_on_one = config.options.answers_at.is_some() && self.open.anonymous_relay;
+        let answers_on_one = config.options.replies_at.is_some() && self.open.anonymous_relay;
         self.links = (config.publications.len() + usize::from(answers_on_one), config.subscriptions.len());
         let id = self.peer.clients.add_session(config);
         self.meet_again(id, until);
@@ -251,8 +252,8 @@ impl Script {
         let deadline = Instant::now() + PATIENCE;
         loop {
             match next(&self.received, 1 << 20).unwrap() {
-                Found::Whole { bytes, .. } => return self.received.drain(..bytes).collect(),
-                Found::Partial(_) => {}
+                Front::Whole { bytes, .. } => return self.received.drain(..bytes).collect(),
+                Front::Partial(_) => {}
             }
             assert!(Instant::now() < deadline, "gave up; so far: {}", self.received.escape_ascii());
             self.peer.linger(1);
@@ -268,14 +269,14 @@ impl Script {
     pub fn expect_header(&mut self, expected: ProtocolHeader) {
         let bytes = self.packet();
         let packet = Packet::Header(expected);
-        assert_eq!(next(&bytes, 1 << 20), Ok(Found::Whole { packet, bytes: 8 }));
+        assert_eq!(next(&bytes, 1 << 20), Ok(Front::Whole { packet, bytes: 8 }));
     }
 
     /// Waits for the client's next frame: its kind and its body.
     pub fn frame(&mut self) -> (FrameKind, Vec<u8>) {
         let bytes = self.packet();
         match next(&bytes, 1 << 20) {
-            Ok(Found::Whole { packet: Packet::Frame(frame), .. }) => (frame.kind, frame.body.to_vec()),
+            Ok(Front::Whole { packet: Packet::Frame(frame), .. }) => (frame.kind, frame.body.to_vec()),
             other => panic!("no frame: {other:?}"),
         }
     }

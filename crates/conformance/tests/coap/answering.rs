@@ -8,9 +8,9 @@ use pubmark_conformance::peer::{Peer, RUN};
 use pubmark_conformance::ports;
 use pubmark_conformance::recorder::{Asked, Event};
 use pubmark_model::qos::Qos;
-use pubmark_protocol::clients::{Clients as _, Goodbye, SessionId, Taken};
+use pubmark_protocol::clients::{Clients as _, Goodbye, SendOutcome, SessionId};
 use pubmark_protocol::header;
-use pubmark_protocol::requests::{Answer, ReplyTo};
+use pubmark_protocol::requests::{OutgoingReply, ReplyTo};
 use pubmark_testing::{assert_count, assert_count_eq};
 use pubmark_wire::coap::{Block, Code, Kind, Writer, encode_empty, encode_levels, number};
 
@@ -84,7 +84,7 @@ impl<T: Timing> Stage<T> {
     }
 
     fn reply(&mut self, asked: &Asked, number: u32, bytes: u32) {
-        assert_eq!(self.peer.clients.answer(self.id, &answer(asked, number, bytes)), Taken::Yes);
+        assert_eq!(self.peer.clients.reply(self.id, &answer(asked, number, bytes)), SendOutcome::Accepted);
         self.peer.flush(self.id);
     }
 
@@ -326,12 +326,12 @@ fn an_answer_whose_blocks_nobody_fetches_is_given_up() {
     let asked = stage.heard(&request(Kind::NonConfirmable, 2, b"t", &[], &payload(2, 24)));
     stage.reply(&asked, 2, 5_000);
     for to in [
-        ReplyTo { address: "nowhere", mark: &asked.mark },
-        ReplyTo { address: &asked.address, mark: &[] },
-        ReplyTo { address: "127.0.0.1:0", mark: &asked.mark },
+        ReplyTo { address: "nowhere", correlation: &asked.correlation },
+        ReplyTo { address: &asked.address, correlation: &[] },
+        ReplyTo { address: "127.0.0.1:0", correlation: &asked.correlation },
     ] {
-        let lost = Answer { to, ..answer(&asked, 3, 24) };
-        assert_eq!(stage.peer.clients.answer(stage.id, &lost), Taken::Yes);
+        let lost = OutgoingReply { to, ..answer(&asked, 3, 24) };
+        assert_eq!(stage.peer.clients.reply(stage.id, &lost), SendOutcome::Accepted);
         stage.peer.flush(stage.id);
     }
     assert_count_eq!((stage.abandoned(), stage.written()), (4, 0));

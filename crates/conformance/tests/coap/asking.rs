@@ -3,10 +3,10 @@
 use std::net::UdpSocket;
 
 use pubmark_conformance::peer::RUN;
-use pubmark_conformance::recorder::{Answered, Event};
+use pubmark_conformance::recorder::{Event, Replied};
 use pubmark_model::qos::Qos;
-use pubmark_protocol::clients::{Clients as _, Goodbye, SessionId, Taken};
-use pubmark_protocol::events::{Cause, Said, Token};
+use pubmark_protocol::clients::{Clients as _, Goodbye, SendOutcome, SessionId};
+use pubmark_protocol::events::{Cause, Reason, Token};
 use pubmark_protocol::header;
 use pubmark_testing::assert_count_eq;
 use pubmark_wire::coap::{Block, Code, Kind, number};
@@ -32,7 +32,7 @@ fn asked(qos: Qos, bytes: u32) -> (Stage, SessionId, Heard) {
     (stage, id, request)
 }
 
-fn outcomes(stage: &Stage) -> Vec<Result<(), Said>> {
+fn outcomes(stage: &Stage) -> Vec<Result<(), Reason>> {
     stage.peer.record.all(|event| match event {
         Event::Acknowledged(_, _, outcome) => Some(outcome.clone()),
         _ => None,
@@ -40,7 +40,7 @@ fn outcomes(stage: &Stage) -> Vec<Result<(), Said>> {
 }
 
 fn named(stage: &Stage) -> Vec<Option<u32>> {
-    let name = |one: &Answered| one.request.map(|request| request.sequence);
+    let name = |one: &Replied| one.request.map(|request| request.sequence);
     stage.peer.record.answers.iter().map(name).collect()
 }
 
@@ -131,7 +131,7 @@ fn a_request_that_was_given_up_is_not_sent_again_and_its_answer_is_still_known()
         if acknowledges {
             stage.say_empty(Kind::Acknowledgement, request.id());
         }
-        let told = |event: &Event| matches!(event, Event::Unanswered(..) | Event::Acknowledged(..));
+        let told = |event: &Event| matches!(event, Event::Unacknowledged(..) | Event::Acknowledged(..));
         stage.peer.wait("given up", |record| record.count(told) == 1);
         let expected = if acknowledges { (vec![Ok(())], 0) } else { (vec![], 1) };
         assert_count_eq!((outcomes(&stage), stage.peer.record.unanswered()), expected);
@@ -157,17 +157,17 @@ fn refusals_are_told_in_the_responders_words() {
         stage.hear()
     };
     let request = ask(&mut stage);
-    stage.answer(&request, Code::NOT_FOUND, &[], b"");
+    stage.reply(&request, Code::NOT_FOUND, &[], b"");
     let request = ask(&mut stage);
     stage.say_empty(Kind::Acknowledgement, request.id());
     stage.say(&response(Kind::NonConfirmable, Code::SERVICE_UNAVAILABLE, 1, request.token(), &[], b"later"));
     let request = ask(&mut stage);
     stage.say_empty(Kind::Reset, request.id());
     let request = ask(&mut stage);
-    stage.answer(&request, Code::CONTINUE, &[], b"");
+    stage.reply(&request, Code::CONTINUE, &[], b"");
     stage.peer.wait("all", |record| record.count(|event| matches!(event, Event::Acknowledged(..))) == 4);
     let words = ["4.04 Not Found", "5.03 Service Unavailable: later", "rejected with a reset", "2.31 Continue"];
-    assert_eq!(outcomes(&stage), words.map(|words| Err(Said::words(words))));
+    assert_eq!(outcomes(&stage), words.map(|words| Err(Reason::words(words))));
     let id = stage.open(requester("a", Qos::BestEffort, 20_000));
     stage.peer.send(id, 24);
     let request = stage.hear();
@@ -195,7 +195,7 @@ fn a_large_request_goes_in_blocks_and_what_follows_waits_for_the_last() {
             // From the second one on, 512 B; each answer comes twice.
             let value = Block::at(found.offset(), true, 5).value() as u8;
             for _ in 0..2 {
-                stage.answer(&block, Code::CONTINUE, &[(number::BLOCK1, &[value])], b"");
+                stage.reply(&block, Code::CONTINUE, &[(number::BLOCK1, &[value])], b"");
             }
             block = stage.hear_other_than(&block);
         }
@@ -215,9 +215,9 @@ fn a_large_request_goes_in_blocks_and_what_follows_waits_for_the_last() {
 #[test]
 fn a_large_request_that_is_refused_in_the_middle_is_told_as_written_and_refused() {
     let (mut stage, _, block) = asked(Qos::AtLeastOnce, 3_000);
-    stage.answer(&block, Code::REQUEST_ENTITY_TOO_LARGE, &[], b"");
+    stage.reply(&block, Code::REQUEST_ENTITY_TOO_LARGE, &[], b"");
     stage.peer.wait("refused", |record| record.count(|event| matches!(event, Event::Acknowledged(..))) == 1);
-    assert_eq!(outcomes(&stage), [Err(Said::words("4.13 Request Entity Too Large"))]);
+    assert_eq!(outcomes(&stage), [Err(Reason::words("4.13 Request Entity Too Large"))]);
     assert_count_eq!(stage.peer.record.written(), 1);
 }
 
@@ -227,11 +227,11 @@ fn a_large_answer_is_fetched_block_by_block_while_other_requests_go_on() {
     let body = reply(&request, 2_500);
     let value = |index: usize| [Block { number: index as u32, more: index < 2, exponent: 6 }.value() as u8];
     let part = |index: usize| &body[index * 1_024..body.len().min((index + 1) * 1_024)];
-    stage.answer(&request, Code::CONTENT, &[(number::ETAG, b"x"), (number::BLOCK2, &value(0))], part(0));
+    stage.reply(&request, Code::CONTENT, &[(number::ETAG, b"x"), (number::BLOCK2, &value(0))], part(0));
     let second = stage.hear();
     stage.peer.send(id, 24);
     let other = stage.hear_other_than(&second);
-    stage.answer(&other, Code::CONTENT, &[], &reply(&other, 24));
+    stage.reply(&other, Code::CONTENT, &[], &reply(&other, 24));
     stage.peer.wait("the second answer", |record| record.answers.len() == 1);
     for index in [1, 2] {
         let asks = if index == 1 { second.clone() } else { stage.hear_other_than(&second) };
@@ -241,8 +241,8 @@ fn a_large_answer_is_fetched_block_by_block_while_other_requests_go_on() {
         let tag = request.message().options.get(number::REQUEST_TAG).unwrap().to_vec();
         assert_eq!(message.options.get(number::REQUEST_TAG), Some(&tag[..]));
         let options = [(number::ETAG, &b"x"[..]), (number::BLOCK2, &value(index)[..])];
-        stage.answer(&asks, Code::CONTENT, &options, part(index));
-        stage.answer(&asks, Code::CONTENT, &options, part(index));
+        stage.reply(&asks, Code::CONTENT, &options, part(index));
+        stage.reply(&asks, Code::CONTENT, &options, part(index));
     }
     stage.peer.wait("the first answer", |record| record.answers.len() == 2);
     stage.ignore(30);
@@ -256,9 +256,9 @@ fn blocks_that_do_not_belong_together_are_no_answer() {
     let body = reply(&request, 2_000);
     let more = [Block { number: 0, more: true, exponent: 6 }.value() as u8];
     let last = [Block { number: 1, more: false, exponent: 6 }.value() as u8];
-    stage.answer(&request, Code::CONTENT, &[(number::ETAG, b"x"), (number::BLOCK2, &more)], &body[..1_024]);
+    stage.reply(&request, Code::CONTENT, &[(number::ETAG, b"x"), (number::BLOCK2, &more)], &body[..1_024]);
     let asks = stage.hear();
-    stage.answer(&asks, Code::CONTENT, &[(number::ETAG, b"y"), (number::BLOCK2, &last)], &body[1_024..]);
+    stage.reply(&asks, Code::CONTENT, &[(number::ETAG, b"y"), (number::BLOCK2, &last)], &body[1_024..]);
     stage.ignore(50);
     assert_eq!((named(&stage), stage.peer.record.causes(id)), (vec![], vec![]));
 }
@@ -275,7 +275,7 @@ fn a_responder_that_vanishes_ends_the_session_with_what_is_known() {
     stage.peer.wait("told", |record| record.causes(id).len() == 1);
     assert!(matches!(&stage.peer.record.causes(id)[0], Cause::Dropped(words) if words.contains("refused")));
     assert_count_eq!((outcomes(&stage), stage.peer.record.unanswered()), (vec![Ok(())], 1));
-    assert_eq!(stage.peer.offer(id, 24), Taken::NotReady);
+    assert_eq!(stage.peer.offer(id, 24), SendOutcome::WouldBlock);
     // It is there and says nothing.
     let (mut stage, id, _) = asked(Qos::AtLeastOnce, 24);
     stage.peer.wait("told", |record| record.causes(id).len() == 1);

@@ -11,7 +11,7 @@ use pubmark_conformance::processes::{Kind, Place, Processes, find};
 use pubmark_conformance::recorder::Event;
 use pubmark_conformance::server::{Limits, Listener, Missing, Server};
 use pubmark_model::qos::Qos;
-use pubmark_protocol::clients::{Clients as _, Taken};
+use pubmark_protocol::clients::{Clients as _, SendOutcome};
 use pubmark_protocol::{clock, header};
 use pubmark_testing::{assert_count, assert_count_eq};
 
@@ -110,7 +110,7 @@ fn ask_with(client: &std::path::Path, options: &[&str], sizes: [u32; 2], wait_ms
     peer.linger(wait_ms);
     let asked = peer.record.asked[0].clone();
     assert_count_eq!((asked.payload_bytes, asked.header.sequence), (sizes[0] as usize, 3));
-    assert_eq!(peer.clients.answer(id, &answer(&asked, 1, sizes[1])), Taken::Yes);
+    assert_eq!(peer.clients.reply(id, &answer(&asked, 1, sizes[1])), SendOutcome::Accepted);
     peer.flush(id);
     let deadline = clock::monotonic_ns() + 40_000_000_000;
     while process.try_wait().unwrap().is_none() {

@@ -12,7 +12,7 @@ use pubmark_conformance::peer::{Peer, publisher, subscriber};
 use pubmark_conformance::ports;
 use pubmark_conformance::recorder::Event;
 use pubmark_model::qos::Qos;
-use pubmark_protocol::clients::{Goodbye, Taken};
+use pubmark_protocol::clients::{Goodbye, SendOutcome};
 use pubmark_protocol::{any, clock};
 use pubmark_testing::{assert_count, assert_count_eq};
 use pubmark_wire::coap::Times;
@@ -73,7 +73,7 @@ fn exchange(weather: Weather, sizes: &[u32]) -> (Peer<CoapClients<Quick>>, CoapS
     let mut sent = 0;
     while sent < sizes.len() {
         let before = peer.record.count(|event| *event == Event::Writable(says));
-        while sent < sizes.len() && peer.offer(says, sizes[sent]) == Taken::Yes {
+        while sent < sizes.len() && peer.offer(says, sizes[sent]) == SendOutcome::Accepted {
             sent += 1;
         }
         peer.flush(says);
@@ -162,7 +162,7 @@ fn ask(weather: Weather, qos: Qos, sizes: &[(u32, u32)]) -> Peer {
     let (mut sent, mut answered) = (0, 0);
     let deadline = clock::monotonic_ns() + 60_000_000_000;
     while peer.record.answers.len() < sizes.len() && clock::monotonic_ns() < deadline {
-        while sent < sizes.len() && peer.offer(requester, sizes[sent].0) == Taken::Yes {
+        while sent < sizes.len() && peer.offer(requester, sizes[sent].0) == SendOutcome::Accepted {
             sent += 1;
         }
         peer.flush(requester);
@@ -171,8 +171,8 @@ fn ask(weather: Weather, qos: Qos, sizes: &[(u32, u32)]) -> Peer {
         answered += asked.len();
         for one in asked.iter().rev() {
             let size = sizes[one.header.sequence as usize - 1].1;
-            let taken = peer.clients.answer(responder, &answer(one, one.header.sequence, size));
-            assert_eq!(taken, Taken::Yes);
+            let taken = peer.clients.reply(responder, &answer(one, one.header.sequence, size));
+            assert_eq!(taken, SendOutcome::Accepted);
         }
         peer.flush(responder);
         if qos == Qos::BestEffort && sent == sizes.len() {
@@ -183,7 +183,7 @@ fn ask(weather: Weather, qos: Qos, sizes: &[(u32, u32)]) -> Peer {
         // What is still under way comes, and is answered.
         peer.linger(100);
         for one in &peer.record.asked[answered..].to_vec() {
-            assert_eq!(peer.clients.answer(responder, &answer(one, one.header.sequence, 100)), Taken::Yes);
+            assert_eq!(peer.clients.reply(responder, &answer(one, one.header.sequence, 100)), SendOutcome::Accepted);
         }
         peer.flush(responder);
     }

@@ -4,7 +4,7 @@ use pubmark_conformance::peer::{RUN, subscriber};
 use pubmark_conformance::recorder::Event;
 use pubmark_model::qos::Qos;
 use pubmark_protocol::clients::{Goodbye, SessionId};
-use pubmark_protocol::events::{Cause, Said};
+use pubmark_protocol::events::{Cause, Reason};
 use pubmark_protocol::header;
 use pubmark_testing::{assert_count, assert_count_eq};
 use pubmark_wire::coap::{Block, Code, Kind, number};
@@ -32,7 +32,7 @@ fn notification(asked: &Heard, kind: Kind, message_id: u16, number: u8, payload:
     response(kind, Code::CONTENT, message_id, asked.token(), &[(number::OBSERVE, &[number])], payload)
 }
 
-fn grants(stage: &Stage) -> Vec<Result<Qos, Said>> {
+fn grants(stage: &Stage) -> Vec<Result<Qos, Reason>> {
     stage.peer.record.all(|event| match event {
         Event::Subscribed(_, _, granted) => Some(granted.clone()),
         _ => None,
@@ -64,10 +64,10 @@ fn a_refused_subscription_is_told() {
         let mut stage = Stage::new();
         let id = stage.open(subscriber("refused", "a", Qos::AtLeastOnce));
         let asked = stage.hear();
-        stage.answer(&asked, code, options, b"state");
+        stage.reply(&asked, code, options, b"state");
         stage.peer.wait("answered", |record| record.count(|event| matches!(event, Event::Subscribed(..))) == 1);
-        let said = grants(&stage).remove(0).unwrap_err().to_string();
-        assert!(said.starts_with(expected), "{said}");
+        let reason = grants(&stage).remove(0).unwrap_err().to_string();
+        assert!(reason.starts_with(expected), "{reason}");
         assert_eq!((stage.peer.record.causes(id), stage.peer.record.arrived.len()), (vec![], 0));
     }
 }
@@ -135,7 +135,7 @@ fn fetch(stage: &mut Stage, asked: &Heard, number: u8, tags: &[&[u8]]) {
         assert_eq!((wanted.number, request.message().options.get(number::OBSERVE)), (index as u32, None));
         let part = &body[index * 1_024..body.len().min((index + 1) * 1_024)];
         let value = block(index as u32, index + 1 < tags.len());
-        stage.answer(&request, Code::CONTENT, &[(number::ETAG, tag), (number::BLOCK2, &value)], part);
+        stage.reply(&request, Code::CONTENT, &[(number::ETAG, tag), (number::BLOCK2, &value)], part);
         stage.peer.linger(5);
     }
 }
@@ -164,7 +164,7 @@ fn a_newer_notification_ends_the_fetch_of_an_older_one() {
     let request = stage.hear();
     stage.say(&notification(&asked, Kind::Confirmable, 3, 3, &payload(3, 24)));
     stage.peer.wait("the newer", |record| record.sequences(id) == [3]);
-    stage.answer(&request, Code::CONTENT, &[(number::BLOCK2, &block(1, false))], b"rest");
+    stage.reply(&request, Code::CONTENT, &[(number::BLOCK2, &block(1, false))], b"rest");
     stage.ignore(100);
     assert_count_eq!((stage.peer.record.sequences(id), stage.peer.record.foreign), (vec![3], 0));
 }
@@ -174,16 +174,16 @@ fn a_subscription_that_the_server_ends_ends_the_session() {
     let (mut stage, id, asked) = observed(Qos::AtLeastOnce);
     stage.say(&response(Kind::Confirmable, Code::NOT_FOUND, 5, asked.token(), &[], b""));
     assert!(stage.hear().is_empty(Kind::Acknowledgement, 5));
-    let said = Said::words("subscription `a/+` ended: 4.04 Not Found");
-    assert_eq!(stage.peer.record.causes(id), [Cause::Server { said, too_large: false }]);
+    let reason = Reason::words("subscription `a/+` ended: 4.04 Not Found");
+    assert_eq!(stage.peer.record.causes(id), [Cause::Server { reason, too_large: false }]);
 }
 
 #[test]
 fn who_leaves_says_so() {
     let (mut stage, id, asked) = observed(Qos::AtLeastOnce);
     stage.peer.leave(id, Goodbye::Graceful);
-    let said = stage.hear();
-    let message = said.message();
+    let reason = stage.hear();
+    let message = reason.message();
     assert_eq!((message.kind, message.token), (Kind::NonConfirmable, asked.token()));
     assert_eq!(message.options.get(number::OBSERVE), Some(&[1][..]));
 }

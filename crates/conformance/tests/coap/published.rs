@@ -3,8 +3,8 @@
 use pubmark_conformance::peer::{publisher, session};
 use pubmark_conformance::recorder::Event;
 use pubmark_model::qos::Qos;
-use pubmark_protocol::clients::{Goodbye, Taken};
-use pubmark_protocol::events::{Cause, Said};
+use pubmark_protocol::clients::{Goodbye, SendOutcome};
+use pubmark_protocol::events::{Cause, Reason};
 use pubmark_testing::{assert_count, assert_count_eq};
 use pubmark_wire::coap::{Block, Code, Kind, number};
 
@@ -14,7 +14,7 @@ fn says(qos: Qos) -> pubmark_protocol::clients::SessionConfig {
     publisher("says", "a/b", qos)
 }
 
-fn outcomes(stage: &Stage) -> Vec<Result<(), Said>> {
+fn outcomes(stage: &Stage) -> Vec<Result<(), Reason>> {
     stage.peer.record.all(|event| match event {
         Event::Acknowledged(_, _, outcome) => Some(outcome.clone()),
         _ => None,
@@ -57,8 +57,8 @@ fn a_message_without_an_answer_is_sent_again_byte_by_byte_and_counted_once() {
         assert_eq!(stage.hear().bytes, first.bytes);
     }
     assert_count_eq!(stage.peer.record.written(), 1);
-    stage.answer(&first, Code::CHANGED, &[], b"");
-    stage.answer(&first, Code::CHANGED, &[], b"");
+    stage.reply(&first, Code::CHANGED, &[], b"");
+    stage.reply(&first, Code::CHANGED, &[], b"");
     stage.peer.wait("acknowledged", |record| record.acknowledged() == 1);
     stage.ignore(100);
     assert_eq!(outcomes(&stage), [Ok(())]);
@@ -79,7 +79,7 @@ fn answers_to_something_else_are_not_taken() {
     stage.say(&response(Kind::Confirmable, code, 6, &other, &[], b""));
     assert!(stage.hear_other_than(&sent).is_empty(Kind::Reset, 6));
     assert_eq!(outcomes(&stage), []);
-    stage.answer(&sent, code, &[], b"");
+    stage.reply(&sent, code, &[], b"");
     stage.peer.wait("acknowledged", |record| record.acknowledged() == 1);
     assert_eq!(stage.peer.record.causes(id), []);
 }
@@ -105,17 +105,17 @@ fn refusals_are_told_in_the_servers_words() {
     let mut stage = Stage::new();
     let id = stage.open(says(Qos::AtLeastOnce));
     let sent = publish(&mut stage, id, 16);
-    stage.answer(&sent, Code::NOT_FOUND, &[], b"");
+    stage.reply(&sent, Code::NOT_FOUND, &[], b"");
     let sent = publish(&mut stage, id, 16);
-    stage.answer(&sent, Code::new(5, 0), &[], b"out of memory");
+    stage.reply(&sent, Code::new(5, 0), &[], b"out of memory");
     let sent = publish(&mut stage, id, 16);
     stage.say_empty(Kind::Reset, sent.id());
     let sent = publish(&mut stage, id, 16);
-    stage.answer(&sent, Code::CONTINUE, &[], b"");
+    stage.reply(&sent, Code::CONTINUE, &[], b"");
     stage.peer.wait("all", |record| record.count(|event| matches!(event, Event::Acknowledged(..))) == 4);
     let words =
         ["4.04 Not Found", "5.00 Internal Server Error: out of memory", "rejected with a reset", "2.31 Continue"];
-    assert_eq!(outcomes(&stage), words.map(|words| Err(Said::words(words))));
+    assert_eq!(outcomes(&stage), words.map(|words| Err(Reason::words(words))));
 }
 
 #[test]
@@ -131,7 +131,7 @@ fn at_best_effort_only_refusals_are_heard() {
     stage.say(&response(non, Code::new(4, 3), 2, sent.token(), &[], b""));
     stage.peer.wait("refused", |record| record.count(|event| matches!(event, Event::Acknowledged(..))) == 1);
     stage.ignore(100);
-    assert_eq!(outcomes(&stage), [Err(Said::words("4.03 Forbidden"))]);
+    assert_eq!(outcomes(&stage), [Err(Reason::words("4.03 Forbidden"))]);
 }
 
 #[test]
@@ -139,7 +139,7 @@ fn a_large_message_goes_in_blocks_of_the_size_that_the_server_wants() {
     let mut stage = Stage::new();
     let id = stage.open(says(Qos::AtLeastOnce));
     let mut block = publish(&mut stage, id, 3_000);
-    assert_eq!(stage.peer.offer(id, 16), Taken::NotReady, "one after another");
+    assert_eq!(stage.peer.offer(id, 16), SendOutcome::WouldBlock, "one after another");
     let mut whole = Vec::new();
     let mut sizes = Vec::new();
     loop {
@@ -154,12 +154,12 @@ fn a_large_message_goes_in_blocks_of_the_size_that_the_server_wants() {
         let options = [(number::BLOCK1, &value[1..])];
         if !found.more {
             assert_count_eq!(stage.peer.record.acknowledged(), 0);
-            stage.answer(&block, Code::CHANGED, &options, b"");
+            stage.reply(&block, Code::CHANGED, &options, b"");
             break;
         }
-        stage.answer(&block, Code::CONTINUE, &options, b"");
+        stage.reply(&block, Code::CONTINUE, &options, b"");
         // A copy of the answer changes nothing.
-        stage.answer(&block, Code::CONTINUE, &options, b"");
+        stage.reply(&block, Code::CONTINUE, &options, b"");
         block = stage.hear();
     }
     stage.peer.wait("acknowledged", |record| record.acknowledged() == 1);
@@ -177,9 +177,9 @@ fn a_large_message_refused_at_its_first_block_is_refused_at_every_level() {
         let id = stage.open(says(qos));
         let block = publish(&mut stage, id, 3_000);
         assert_eq!(block.message().options.get(number::SIZE1), Some(&[0x0b, 0xb8][..]));
-        stage.answer(&block, Code::REQUEST_ENTITY_TOO_LARGE, &[], b"");
+        stage.reply(&block, Code::REQUEST_ENTITY_TOO_LARGE, &[], b"");
         stage.peer.wait("refused", |record| record.count(|event| matches!(event, Event::Acknowledged(..))) == 1);
-        assert_eq!(outcomes(&stage), [Err(Said::words("4.13 Request Entity Too Large"))]);
+        assert_eq!(outcomes(&stage), [Err(Reason::words("4.13 Request Entity Too Large"))]);
         assert_count_eq!(stage.peer.record.written(), 1, "the server had a say in it");
         // The session goes on.
         publish(&mut stage, id, 16);
@@ -200,7 +200,7 @@ fn what_is_never_answered_is_unknown_and_a_silent_server_ends_the_session() {
             Some(heard) if heard.bytes == first.bytes => {
                 copies += 1;
                 if copies == 4 {
-                    stage.answer(&second, Code::CHANGED, &[], b"");
+                    stage.reply(&second, Code::CHANGED, &[], b"");
                 }
             }
             Some(heard) => assert!(heard.bytes == second.bytes || heard.message().code == Code::EMPTY),

@@ -11,7 +11,7 @@ use pubmark_conformance::server::{Limits, Listener, Missing, Server};
 use pubmark_model::qos::Qos;
 use pubmark_protocol::clients::{SessionConfig, SessionOptions, Subscription};
 use pubmark_protocol::endpoint::Endpoint;
-use pubmark_protocol::requests::{Answer, ReplyTo};
+use pubmark_protocol::requests::{OutgoingReply, ReplyTo};
 
 pub fn endpoint(address: SocketAddr) -> Endpoint {
     let shown = format!("coap://{address}");
@@ -22,7 +22,7 @@ pub fn endpoint(address: SocketAddr) -> Endpoint {
 pub fn requester(topic: &str, qos: Qos, timeout_ms: u64) -> SessionConfig {
     let subscriptions = vec![Subscription { filter: "answers/me".into(), qos }];
     let options = SessionOptions {
-        answers_to: Some("answers/me".into()),
+        reply_topic: Some("answers/me".into()),
         gives_up_after: Some(std::time::Duration::from_millis(timeout_ms)),
         ..SessionOptions::default()
     };
@@ -31,14 +31,14 @@ pub fn requester(topic: &str, qos: Qos, timeout_ms: u64) -> SessionConfig {
 
 /// A session that answers, at the second endpoint.
 pub fn responder(filter: &str, qos: Qos) -> SessionConfig {
-    let options = SessionOptions { answers_at: Some(qos), ..SessionOptions::default() };
+    let options = SessionOptions { replies_at: Some(qos), ..SessionOptions::default() };
     SessionConfig { options, ..subscriber("answers", filter, qos) }
 }
 
 /// An answer to a request, of this size.
-pub fn answer(asked: &Asked, number: u32, payload_bytes: u32) -> Answer<'_> {
-    Answer {
-        to: ReplyTo { address: &asked.address, mark: &asked.mark },
+pub fn answer(asked: &Asked, number: u32, payload_bytes: u32) -> OutgoingReply<'_> {
+    OutgoingReply {
+        to: ReplyTo { address: &asked.address, correlation: &asked.correlation },
         qos: Qos::AtLeastOnce,
         number,
         publisher: asked.header.publisher,

@@ -151,7 +151,7 @@ impl Stage {
     }
 
     /// Answers a request with its acknowledgement.
-    pub fn answer(&self, request: &Heard, code: Code, options: &[(u16, &[u8])], payload: &[u8]) {
+    pub fn reply(&self, request: &Heard, code: Code, options: &[(u16, &[u8])], payload: &[u8]) {
         self.say(&response(Kind::Acknowledgement, code, request.id(), request.token(), options, payload));
     }
 

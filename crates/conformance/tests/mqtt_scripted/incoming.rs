@@ -126,8 +126,8 @@ fn the_servers_goodbye_is_told_with_its_code() {
         script.close();
         peer.wait("closed", |record| !record.causes(id).is_empty());
         let causes = peer.record.causes(id);
-        let told = matches!(&causes[..], [Cause::Server { said, too_large: large }]
-            if said.code == Some(code) && *large == too_large);
+        let told = matches!(&causes[..], [Cause::Server { reason, too_large: large }]
+            if reason.code == Some(code) && *large == too_large);
         assert!(told, "{causes:?}");
     }
 }

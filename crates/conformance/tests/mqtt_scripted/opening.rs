@@ -4,8 +4,8 @@ use pubmark_adapters::mqtt::{Mqtt5, Mqtt311};
 use pubmark_conformance::peer::{Peer, publisher, session, subscriber};
 use pubmark_conformance::recorder::Event;
 use pubmark_model::qos::Qos;
-use pubmark_protocol::clients::{Clients, Goodbye, SessionConfig, Subscription, Taken};
-use pubmark_protocol::events::{Cause, Said};
+use pubmark_protocol::clients::{Clients, Goodbye, SendOutcome, SessionConfig, Subscription};
+use pubmark_protocol::events::{Cause, Reason};
 use pubmark_testing::assert_count_eq;
 use pubmark_wire::mqtt::{Packet, PacketType, Version};
 
@@ -24,17 +24,17 @@ fn cause_of<C: Clients>(version: Version, answer: impl Fn(&Script) -> Vec<u8>) -
 fn refusals_are_told_apart() {
     for (code, login) in [(1, false), (2, false), (3, false), (4, true), (5, true)] {
         let cause = cause_of::<Mqtt311>(Version::V311, |script| script.connack(false, code, &[]));
-        assert_eq!(matches!(&cause, Cause::NotAuthorized(said) if said.code == Some(code)), login, "{cause:?}");
-        assert_eq!(matches!(&cause, Cause::Refused(said) if said.code == Some(code)), !login, "{cause:?}");
+        assert_eq!(matches!(&cause, Cause::NotAuthorized(reason) if reason.code == Some(code)), login, "{cause:?}");
+        assert_eq!(matches!(&cause, Cause::Refused(reason) if reason.code == Some(code)), !login, "{cause:?}");
     }
     for (code, login) in [(0x80, false), (0x86, true), (0x87, true), (0x8a, false), (0x97, false)] {
         let cause = cause_of::<Mqtt5>(Version::V5, |script| script.connack(false, code, &[]));
-        assert_eq!(matches!(&cause, Cause::NotAuthorized(said) if said.code == Some(code)), login, "{cause:?}");
-        assert_eq!(matches!(&cause, Cause::Refused(said) if said.code == Some(code)), !login, "{cause:?}");
+        assert_eq!(matches!(&cause, Cause::NotAuthorized(reason) if reason.code == Some(code)), login, "{cause:?}");
+        assert_eq!(matches!(&cause, Cause::Refused(reason) if reason.code == Some(code)), !login, "{cause:?}");
     }
     // A server that speaks 3.1.1 only.
     let cause = cause_of::<Mqtt5>(Version::V5, |_| packet(0x20, &[0, 1]));
-    assert_eq!(cause, Cause::Refused(Said::code(1, "unacceptable protocol version")));
+    assert_eq!(cause, Cause::Refused(Reason::code(1, "unacceptable protocol version")));
 }
 
 #[test]
@@ -67,10 +67,10 @@ fn the_servers_limits_hold() {
     assert_eq!(connected.maximum_packet_bytes, Some(1_000));
     assert_eq!(connected.maximum_qos, Some(Qos::AtLeastOnce));
     // 1,000 B: fixed header 3, topic 7, packet id 2, property length 1, payload 987.
-    assert_eq!(peer.offer(id, 988), Taken::TooLarge(1_000));
-    assert_eq!(peer.offer(id, 987), Taken::Yes);
-    assert_eq!(peer.offer(id, 100), Taken::Yes);
-    assert_eq!(peer.offer(id, 100), Taken::NotReady);
+    assert_eq!(peer.offer(id, 988), SendOutcome::TooLarge(1_000));
+    assert_eq!(peer.offer(id, 987), SendOutcome::Accepted);
+    assert_eq!(peer.offer(id, 100), SendOutcome::Accepted);
+    assert_eq!(peer.offer(id, 100), SendOutcome::WouldBlock);
     peer.flush(id);
     for _ in 0..2 {
         script.expect(&mut peer, PacketType::Publish, |found| {
@@ -117,7 +117,7 @@ fn many_subscriptions_are_asked_for_in_parts_and_answered_by_number() {
         _ => None,
     });
     for (position, (index, granted)) in answers.into_iter().enumerate() {
-        let expected = if index % 3 == 0 { Err(Said::code(0x80, "failure")) } else { Ok(Qos::AtLeastOnce) };
+        let expected = if index % 3 == 0 { Err(Reason::code(0x80, "failure")) } else { Ok(Qos::AtLeastOnce) };
         assert_eq!((index, granted), (position, expected));
     }
     assert!(peer.record.causes(id).is_empty());
@@ -138,7 +138,7 @@ fn an_answer_for_other_filters_ends_the_connection() {
 fn goodbye_of(goodbye: Goodbye) -> (Vec<u8>, Peer<Mqtt5>) {
     let (mut script, mut peer) = Script::with_peer::<Mqtt5>(Version::V5);
     let id = script.accept(&mut peer, publisher("goodbye", "topic", Qos::BestEffort), &[]);
-    assert_eq!(peer.offer(id, 16), Taken::Yes);
+    assert_eq!(peer.offer(id, 16), SendOutcome::Accepted);
     peer.leave(id, goodbye);
     peer.leave(id, goodbye);
     assert_eq!(peer.record.causes(id), [Cause::Ours]);

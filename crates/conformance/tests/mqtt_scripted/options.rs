@@ -4,8 +4,8 @@ use pubmark_adapters::mqtt::{Mqtt5, Mqtt311};
 use pubmark_conformance::peer::{publisher, subscriber};
 use pubmark_conformance::recorder::Event;
 use pubmark_model::qos::Qos;
-use pubmark_protocol::clients::{Clients, SessionConfig, SessionOptions, Taken};
-use pubmark_protocol::events::Said;
+use pubmark_protocol::clients::{Clients, SendOutcome, SessionConfig, SessionOptions};
+use pubmark_protocol::events::Reason;
 use pubmark_wire::mqtt::{Packet, PacketType, Version};
 
 use crate::script::{Script, packet};
@@ -34,7 +34,7 @@ fn a_number_stands_for_a_topic_on_its_connection_only() {
     let full = |alias, dup| ("topic".to_owned(), alias, Some(10), dup);
     let short = (String::new(), Some(1), Some(10), false);
     for expected in [full(Some(1), false), short.clone(), short.clone()] {
-        assert_eq!(peer.offer(id, 100), Taken::Yes);
+        assert_eq!(peer.offer(id, 100), SendOutcome::Accepted);
         peer.flush(id);
         assert_eq!(script.expect(&mut peer, PacketType::Publish, seen), expected);
     }
@@ -48,7 +48,7 @@ fn a_number_stands_for_a_topic_on_its_connection_only() {
         assert_eq!(script.expect(&mut peer, PacketType::Publish, seen), full(None, true));
     }
     for expected in [full(Some(1), false), short] {
-        assert_eq!(peer.offer(id, 100), Taken::Yes);
+        assert_eq!(peer.offer(id, 100), SendOutcome::Accepted);
         peer.flush(id);
         assert_eq!(script.expect(&mut peer, PacketType::Publish, seen), expected);
     }
@@ -67,7 +67,7 @@ fn a_message_too_large_to_be_sent_again_with_its_topic_is_refused_and_not_sent_a
     let properties = [0x22, 0, 1, 0x27, 0, 0, 0, 120];
     let id = script.accept(&mut peer, with(config, options), &properties);
     for (payload_bytes, expected) in [(16, topic), (100, "")] {
-        assert_eq!(peer.offer(id, payload_bytes), Taken::Yes);
+        assert_eq!(peer.offer(id, payload_bytes), SendOutcome::Accepted);
         peer.flush(id);
         assert_eq!(script.expect(&mut peer, PacketType::Publish, seen).0, expected);
     }
@@ -80,11 +80,11 @@ fn a_message_too_large_to_be_sent_again_with_its_topic_is_refused_and_not_sent_a
     script.read();
     assert!(script.received().is_empty(), "158 B were sent to a server that takes 120 B");
     let refused = peer.record.all(|event| match event {
-        Event::Acknowledged(_, token, Err(said)) => Some((token.sequence, said.reason.to_string())),
+        Event::Acknowledged(_, token, Err(reason)) => Some((token.sequence, reason.text.to_string())),
         _ => None,
     });
     assert_eq!(refused, [(2, "too large to be sent again with its topic: the server takes 120 B".to_owned())]);
-    assert_eq!(peer.offer(id, 16), Taken::Yes, "its place is free");
+    assert_eq!(peer.offer(id, 16), SendOutcome::Accepted, "its place is free");
     peer.flush(id);
     assert_eq!(script.expect(&mut peer, PacketType::Publish, seen), (topic.to_owned(), Some(1), None, false));
 }
@@ -97,7 +97,7 @@ fn a_server_without_numbers_for_topics_gets_topics_and_it_is_told() {
         let id = script.accept(&mut peer, with(publisher("none", "topic", Qos::BestEffort), options), properties);
         assert!(peer.record.connects(id)[0].topic_alias_refused);
         for _ in 0..2 {
-            assert_eq!(peer.offer(id, 100), Taken::Yes);
+            assert_eq!(peer.offer(id, 100), SendOutcome::Accepted);
             peer.flush(id);
             let expected = ("topic".to_owned(), None, None, false);
             assert_eq!(script.expect(&mut peer, PacketType::Publish, seen), expected);
@@ -127,7 +127,7 @@ fn a_server_that_shares_nothing_is_not_asked() {
     let options = SessionOptions { shared: Some("workers".into()), ..SessionOptions::default() };
     // Shared subscription available: 0.
     let id = script.accept(&mut peer, with(subscriber("alone", "a", Qos::BestEffort), options), &[0x2a, 0]);
-    let refused = Err(Said::code(0x9e, "shared subscriptions not supported"));
+    let refused = Err(Reason::code(0x9e, "shared subscriptions not supported"));
     peer.wait("an answer", |record| record.count(|event| matches!(event, Event::Subscribed(..))) == 1);
     assert_eq!(peer.record.count(|event| *event == Event::Subscribed(id, 0, refused.clone())), 1);
     peer.linger(20);

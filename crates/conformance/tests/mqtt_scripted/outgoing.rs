@@ -4,7 +4,7 @@ use pubmark_adapters::mqtt::{Mqtt5, Mqtt311};
 use pubmark_conformance::peer::publisher;
 use pubmark_conformance::recorder::Event;
 use pubmark_model::qos::Qos;
-use pubmark_protocol::clients::{Clients, Goodbye, SessionConfig, Taken};
+use pubmark_protocol::clients::{Clients, Goodbye, SendOutcome, SessionConfig};
 use pubmark_protocol::events::Cause;
 use pubmark_testing::assert_count_eq;
 use pubmark_wire::mqtt::{AckKind, Packet, PacketType, Publish, Version};
@@ -27,7 +27,7 @@ fn ack(first_byte: u8, packet_id: u16, reason: Option<u8>) -> Vec<u8> {
 
 fn outcomes(events: &[Event]) -> Vec<(u32, Result<(), Option<u8>>)> {
     let outcome = |event: &Event| match event {
-        Event::Acknowledged(_, token, outcome) => Some((token.sequence, outcome.clone().map_err(|said| said.code))),
+        Event::Acknowledged(_, token, outcome) => Some((token.sequence, outcome.clone().map_err(|reason| reason.code))),
         _ => None,
     };
     events.iter().filter_map(outcome).collect()
@@ -40,8 +40,8 @@ fn a_refused_message_is_told_with_its_code_and_frees_its_place() {
         let config = SessionConfig { in_flight_window: 1, ..publisher("refused", "topic", qos) };
         let id = script.accept(&mut peer, config, &[]);
         for (sequence, code) in [(1, 0x97), (2, 0x10), (3, 0x87)] {
-            assert_eq!(peer.offer(id, 16), Taken::Yes, "{sequence}");
-            assert_eq!(peer.offer(id, 16), Taken::NotReady);
+            assert_eq!(peer.offer(id, 16), SendOutcome::Accepted, "{sequence}");
+            assert_eq!(peer.offer(id, 16), SendOutcome::WouldBlock);
             peer.flush(id);
             let (packet_id, _) = script.expect(&mut peer, PacketType::Publish, publish_id);
             script.say(&ack(answer, packet_id, Some(code)));
@@ -60,7 +60,7 @@ fn qos_2_is_acknowledged_by_pubrec_and_frees_its_place_with_pubcomp() {
     let (mut script, mut peer) = Script::with_peer::<Mqtt311>(Version::V311);
     let config = SessionConfig { in_flight_window: 1, ..publisher("steps", "topic", Qos::ExactlyOnce) };
     let id = script.accept(&mut peer, config, &[]);
-    assert_eq!(peer.offer(id, 16), Taken::Yes);
+    assert_eq!(peer.offer(id, 16), SendOutcome::Accepted);
     peer.flush(id);
     let (packet_id, _) = script.expect(&mut peer, PacketType::Publish, publish_id);
     // A repeated PUBREC is answered again and told once.
@@ -70,10 +70,10 @@ fn qos_2_is_acknowledged_by_pubrec_and_frees_its_place_with_pubcomp() {
         assert_eq!(answer, (AckKind::Pubrel, packet_id, 0));
     }
     assert_eq!(outcomes(&peer.record.events), [(1, Ok(()))]);
-    assert_eq!(peer.offer(id, 16), Taken::NotReady);
+    assert_eq!(peer.offer(id, 16), SendOutcome::WouldBlock);
     script.say(&ack(0x70, packet_id, None));
     peer.wait("room", |record| record.count(|event| *event == Event::Writable(id)) == 1);
-    assert_eq!(peer.offer(id, 16), Taken::Yes);
+    assert_eq!(peer.offer(id, 16), SendOutcome::Accepted);
 }
 
 #[test]
@@ -81,7 +81,7 @@ fn an_acknowledgement_of_nothing_ends_the_connection() {
     for answer in [ack(0x40, 9, None), ack(0x40, 2, None), ack(0x50, 1, None), ack(0x70, 1, None)] {
         let (mut script, mut peer) = Script::with_peer::<Mqtt311>(Version::V311);
         let id = script.accept(&mut peer, publisher("nothing", "topic", Qos::AtLeastOnce), &[]);
-        assert_eq!(peer.offer(id, 16), Taken::Yes);
+        assert_eq!(peer.offer(id, 16), SendOutcome::Accepted);
         peer.flush(id);
         script.expect(&mut peer, PacketType::Publish, publish_id);
         script.say(&answer);
@@ -97,7 +97,7 @@ fn repetitions_keep_order_marks_and_the_window() {
     let config = SessionConfig { persistent: true, ..publisher("again", "topic", Qos::ExactlyOnce) };
     let id = script.accept(&mut peer, config, &[]);
     for _ in 0..4 {
-        assert_eq!(peer.offer(id, 100), Taken::Yes);
+        assert_eq!(peer.offer(id, 100), SendOutcome::Accepted);
     }
     peer.flush(id);
     let ids: Vec<u16> = (0..4).map(|_| script.expect(&mut peer, PacketType::Publish, publish_id).0).collect();
@@ -143,7 +143,7 @@ fn a_server_that_does_not_read<C: Clients>(version: Version, persistent: bool) {
     let mut handed = 0;
     loop {
         let before = handed;
-        while peer.offer(id, 1_000) == Taken::Yes {
+        while peer.offer(id, 1_000) == SendOutcome::Accepted {
             handed += 1;
         }
         if handed == before {

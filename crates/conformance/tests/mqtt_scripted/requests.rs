@@ -4,10 +4,10 @@ use pubmark_adapters::mqtt::Mqtt5;
 use pubmark_conformance::peer::{Peer, RUN, publisher, subscriber};
 use pubmark_conformance::recorder::{Asked, Event};
 use pubmark_model::qos::Qos;
-use pubmark_protocol::clients::{Clients as _, SessionConfig, SessionId, SessionOptions, Subscription, Taken};
-use pubmark_protocol::events::{Said, Token};
+use pubmark_protocol::clients::{Clients as _, SendOutcome, SessionConfig, SessionId, SessionOptions, Subscription};
+use pubmark_protocol::events::{Reason, Token};
 use pubmark_protocol::header;
-use pubmark_protocol::requests::{Answer, ReplyTo, mark};
+use pubmark_protocol::requests::{OutgoingReply, ReplyTo, correlation};
 use pubmark_testing::assert_count_eq;
 use pubmark_wire::mqtt::{Packet, PacketType, Properties, Property, Publish, PublishHead, Version, encode_publish};
 
@@ -15,7 +15,7 @@ use crate::script::{Script, packet};
 
 /// A session whose messages are requests, with its subscription granted.
 fn asking(script: &mut Script, peer: &mut Peer<Mqtt5>) -> SessionId {
-    let options = SessionOptions { answers_to: Some("answers/me".into()), ..SessionOptions::default() };
+    let options = SessionOptions { reply_topic: Some("answers/me".into()), ..SessionOptions::default() };
     let subscriptions = vec![Subscription { filter: "answers/me".into(), qos: Qos::BestEffort }];
     let config = SessionConfig { options, subscriptions, ..publisher("asks", "topic", Qos::BestEffort) };
     let id = script.accept(peer, config, &[]);
@@ -60,9 +60,9 @@ fn a_request_says_where_its_reply_goes_and_which_it_is() {
     let (mut script, mut peer) = Script::with_peer::<Mqtt5>(Version::V5);
     let id = asking(&mut script, &mut peer);
     for sequence in [1, 2] {
-        assert_eq!(peer.offer(id, 100), Taken::Yes);
+        assert_eq!(peer.offer(id, 100), SendOutcome::Accepted);
         peer.flush(id);
-        let named = mark(Token { publication: 0, sequence }).to_vec();
+        let named = correlation(Token { publication: 0, sequence }).to_vec();
         let expected = ("topic".to_owned(), Some("answers/me".to_owned()), Some(named), None);
         assert_eq!(script.expect(&mut peer, PacketType::Publish, seen), expected);
     }
@@ -75,36 +75,36 @@ fn a_reply_is_known_by_its_correlation_data_alone() {
     let mut reply = Vec::new();
     header::write_reply(&mut reply, RUN, 7, 1, 0);
     let other = Token { publication: 3, sequence: 9 };
-    for (mark, expected) in [
-        (Some(&mark(other)[..]), Some(other)),
+    for (correlation, expected) in [
+        (Some(&correlation(other)[..]), Some(other)),
         (Some(&b"short"[..]), None),
         (Some(&b"far too long"[..]), None),
         (None, None),
     ] {
-        let properties: Vec<_> = mark.into_iter().map(Property::CorrelationData).collect();
+        let properties: Vec<_> = correlation.into_iter().map(Property::CorrelationData).collect();
         script.say(&published(&properties, &reply));
         peer.wait("the reply", |record| !record.answers.is_empty());
-        assert_eq!(peer.record.answers.remove(0).request, expected, "{mark:?}");
+        assert_eq!(peer.record.answers.remove(0).request, expected, "{correlation:?}");
     }
 }
 
 /// A session that answers, and a request at it.
 fn asked(script: &mut Script, peer: &mut Peer<Mqtt5>, qos: Qos, properties: &[u8]) -> Asked {
-    let options = SessionOptions { answers_at: Some(qos), ..SessionOptions::default() };
+    let options = SessionOptions { replies_at: Some(qos), ..SessionOptions::default() };
     let config = SessionConfig { options, in_flight_window: 1, ..subscriber("answers", "topic", qos) };
     script.accept(peer, config, properties);
     script.expect(peer, PacketType::Subscribe, |_| ());
     let mut request = Vec::new();
     header::write(&mut request, 24, RUN, 5, 6, 7);
-    let said = [Property::ResponseTopic("back/to/5"), Property::CorrelationData(b"\0\xffany")];
-    script.say(&published(&said, &request));
+    let reason = [Property::ResponseTopic("back/to/5"), Property::CorrelationData(b"\0\xffany")];
+    script.say(&published(&reason, &request));
     peer.wait("the request", |record| record.asked.len() == 1);
     peer.record.asked.remove(0)
 }
 
-fn answer(asked: &Asked, qos: Qos, number: u32, payload_bytes: u32) -> Answer<'_> {
-    Answer {
-        to: ReplyTo { address: &asked.address, mark: &asked.mark },
+fn answer(asked: &Asked, qos: Qos, number: u32, payload_bytes: u32) -> OutgoingReply<'_> {
+    OutgoingReply {
+        to: ReplyTo { address: &asked.address, correlation: &asked.correlation },
         qos,
         number,
         publisher: asked.header.publisher,
@@ -120,30 +120,30 @@ fn a_reply_goes_where_the_request_said_and_is_acknowledged_under_its_own_name() 
     let (mut script, mut peer) = Script::with_peer::<Mqtt5>(Version::V5);
     let asked = asked(&mut script, &mut peer, Qos::AtLeastOnce, &[]);
     let session = asked.session;
-    assert_eq!((asked.address.as_str(), asked.mark.as_slice()), ("back/to/5", &b"\0\xffany"[..]));
+    assert_eq!((asked.address.as_str(), asked.correlation.as_slice()), ("back/to/5", &b"\0\xffany"[..]));
     let reply = answer(&asked, Qos::AtLeastOnce, 77, 100);
-    assert_eq!(peer.clients.answer(session, &reply), Taken::Yes);
+    assert_eq!(peer.clients.reply(session, &reply), SendOutcome::Accepted);
     let second = answer(&asked, Qos::AtLeastOnce, 78, 100);
-    assert_eq!(peer.clients.answer(session, &second), Taken::NotReady, "the window is one");
+    assert_eq!(peer.clients.reply(session, &second), SendOutcome::WouldBlock, "the window is one");
     peer.flush(session);
-    let (topic, response_topic, mark, packet_id) = script.expect(&mut peer, PacketType::Publish, seen);
-    assert_eq!((topic.as_str(), response_topic, mark), ("back/to/5", None, Some(b"\0\xffany".to_vec())));
+    let (topic, response_topic, correlation, packet_id) = script.expect(&mut peer, PacketType::Publish, seen);
+    assert_eq!((topic.as_str(), response_topic, correlation), ("back/to/5", None, Some(b"\0\xffany".to_vec())));
     let [high, low] = packet_id.unwrap().to_be_bytes();
     script.say(&packet(0x40, &[high, low, 0x87, 0]));
-    let refused = Event::Acknowledged(session, reply.token(), Err(Said::code(0x87, "not authorized")));
+    let refused = Event::Acknowledged(session, reply.token(), Err(Reason::code(0x87, "not authorized")));
     peer.wait("the refusal", |record| record.count(|event| *event == refused) == 1);
     peer.wait("room", |record| record.count(|event| *event == Event::Writable(session)) == 1);
-    assert_eq!(peer.clients.answer(session, &second), Taken::Yes);
+    assert_eq!(peer.clients.reply(session, &second), SendOutcome::Accepted);
 }
 
 #[test]
 fn a_reply_larger_than_the_server_takes_is_refused_by_size() {
-    for (bytes, expected) in [(158, Taken::TooLarge(180)), (157, Taken::Yes)] {
+    for (bytes, expected) in [(158, SendOutcome::TooLarge(180)), (157, SendOutcome::Accepted)] {
         let (mut script, mut peer) = Script::with_peer::<Mqtt5>(Version::V5);
         // Maximum packet size 180: 3 of the fixed header, 2 + 9 of the topic, 1 + 3 + 5 of the properties, 157 of payload.
         let asked = asked(&mut script, &mut peer, Qos::BestEffort, &[0x27, 0, 0, 0, 180]);
         let reply = answer(&asked, Qos::BestEffort, 1, bytes);
-        assert_eq!(peer.clients.answer(asked.session, &reply), expected, "{bytes}");
+        assert_eq!(peer.clients.reply(asked.session, &reply), expected, "{bytes}");
     }
 }
 
@@ -152,7 +152,7 @@ fn a_reply_whose_connection_ends_before_it_is_written_is_abandoned() {
     let (mut script, mut peer) = Script::with_peer::<Mqtt5>(Version::V5);
     let asked = asked(&mut script, &mut peer, Qos::BestEffort, &[]);
     let reply = answer(&asked, Qos::BestEffort, 9, 100);
-    assert_eq!(peer.clients.answer(asked.session, &reply), Taken::Yes);
+    assert_eq!(peer.clients.reply(asked.session, &reply), SendOutcome::Accepted);
     peer.leave(asked.session, pubmark_protocol::clients::Goodbye::Cut);
     let abandoned = Event::Abandoned(asked.session, reply.token());
     assert_count_eq!(peer.record.count(|event| *event == abandoned), 1);

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use pubmark_adapters::mqtt::Mqtt5;
 use pubmark_conformance::peer::{Peer, publisher, session, subscriber};
 use pubmark_model::qos::Qos;
-use pubmark_protocol::clients::{Clients, Goodbye, SessionConfig, SessionId, Taken};
+use pubmark_protocol::clients::{Clients, Goodbye, SendOutcome, SessionConfig, SessionId};
 use pubmark_protocol::endpoint::{Endpoint, Upgrade};
 use pubmark_protocol::events::Cause;
 use pubmark_protocol::websocket::accept_key;
@@ -177,7 +177,7 @@ fn messages_arrive_whole_wherever_frames_and_reads_end() {
 fn what_we_send_is_in_masked_binary_frames_and_written_when_the_socket_has_it() {
     let mut meeting = Meeting::new();
     let (session, mut frames) = meeting.accept(publisher("out", "topic", Qos::BestEffort));
-    assert_eq!(meeting.peer.offer(session, 40_000), Taken::Yes);
+    assert_eq!(meeting.peer.offer(session, 40_000), SendOutcome::Accepted);
     meeting.peer.flush(session);
     meeting.peer.wait("written", |record| record.written() == 1);
     let mut bytes = Vec::new();
@@ -200,7 +200,7 @@ fn a_server_that_does_not_read_leaves_messages_in_our_hands() {
     let mut handed = 0;
     loop {
         let before = handed;
-        while meeting.peer.offer(session, 1_000) == Taken::Yes {
+        while meeting.peer.offer(session, 1_000) == SendOutcome::Accepted {
             handed += 1;
         }
         if handed == before {
@@ -221,9 +221,12 @@ fn a_server_that_does_not_read_leaves_messages_in_our_hands() {
 fn answers_to_the_handshake_are_told_apart() {
     let mut meeting = Meeting::new();
     let cause = meeting.end_after(|_| b"HTTP/1.1 404 Not Found\r\n\r\n".to_vec());
-    assert!(matches!(&cause, Cause::Refused(said) if said.to_string() == "HTTP 404 Not Found"), "{cause:?}");
+    assert!(matches!(&cause, Cause::Refused(reason) if reason.to_string() == "HTTP 404 Not Found"), "{cause:?}");
     let cause = meeting.end_after(|_| b"HTTP/1.1 401 Unauthorized\r\n\r\n".to_vec());
-    assert!(matches!(&cause, Cause::NotAuthorized(said) if said.to_string() == "HTTP 401 Unauthorized"), "{cause:?}");
+    assert!(
+        matches!(&cause, Cause::NotAuthorized(reason) if reason.to_string() == "HTTP 401 Unauthorized"),
+        "{cause:?}"
+    );
     let cause = meeting.end_after(|_| CONNACK.to_vec());
     assert_eq!(cause, Cause::Protocol("no answer of HTTP/1.1 to the WebSocket handshake".to_owned()));
     let cause = meeting.end_after(|key| answer(key).replace("mqtt", "chat").into_bytes());
@@ -267,5 +270,5 @@ fn a_close_tells_why_behind_what_was_said_before_it() {
     assert_count_eq!(meeting.peer.record.arrived.len(), 3);
     let cause = meeting.peer.record.causes(session).remove(0);
     let expected = "it closed the WebSocket with code 1001: maintenance";
-    assert!(matches!(&cause, Cause::Server { said, .. } if said.to_string() == expected), "{cause:?}");
+    assert!(matches!(&cause, Cause::Server { reason, .. } if reason.to_string() == expected), "{cause:?}");
 }

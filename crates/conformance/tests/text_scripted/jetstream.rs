@@ -13,9 +13,9 @@ use crate::script::{Meeting, Script};
 
 const INFO: &[u8] = b"INFO {\"server_id\":\"x\",\"max_payload\":1000,\"headers\":true}\r\n";
 
-/// An answer to the request whose last reply subject is found in `said`.
-fn answer(said: &str, kind: &str, json: &str) -> String {
-    let reply = said.split_whitespace().rfind(|word| word.contains(&format!(".{kind}."))).unwrap();
+/// An answer to the request whose last reply subject is found in `reason`.
+fn answer(reason: &str, kind: &str, json: &str) -> String {
+    let reply = reason.split_whitespace().rfind(|word| word.contains(&format!(".{kind}."))).unwrap();
     format!("MSG {reply} 1 {}\r\n{json}\r\n", json.len())
 }
 
@@ -26,46 +26,46 @@ fn asked(config: SessionConfig) -> (Meeting<JetStreamClients>, SessionId, Script
     script.say(INFO);
     script.expect(&mut meeting.peer, b"PING\r\n");
     script.say(b"PONG\r\n");
-    let said = script.expect(&mut meeting.peer, b"}\r\n");
-    (meeting, id, script, said)
+    let reason = script.expect(&mut meeting.peer, b"}\r\n");
+    (meeting, id, script, reason)
 }
 
 /// A session that is open.
 fn opened(config: SessionConfig) -> (Meeting<JetStreamClients>, SessionId, Script) {
-    let (mut meeting, id, mut script, said) = asked(config);
-    script.say(answer(&said, "s", "{\"created\":\"2026-01-01T00:00:00Z\"}").as_bytes());
+    let (mut meeting, id, mut script, reason) = asked(config);
+    script.say(answer(&reason, "s", "{\"created\":\"2026-01-01T00:00:00Z\"}").as_bytes());
     meeting.peer.wait("connected", |record| !record.connects(id).is_empty());
     (meeting, id, script)
 }
 
 #[test]
 fn a_stream_that_is_refused_is_a_session_that_is_refused() {
-    let (mut meeting, id, mut script, said) = asked(publisher("no-stream", "level/a", Qos::AtLeastOnce));
-    assert!(said.contains("$JS.API.STREAM.CREATE.PUBMARK_level") && said.contains("\"level.>\""), "{said}");
+    let (mut meeting, id, mut script, reason) = asked(publisher("no-stream", "level/a", Qos::AtLeastOnce));
+    assert!(reason.contains("$JS.API.STREAM.CREATE.PUBMARK_level") && reason.contains("\"level.>\""), "{reason}");
     let refusal = "{\"error\":{\"code\":400,\"err_code\":10065,\"description\":\"subjects overlap\"}}";
-    script.say(answer(&said, "s", refusal).as_bytes());
+    script.say(answer(&reason, "s", refusal).as_bytes());
     meeting.peer.wait("closed", |record| !record.causes(id).is_empty());
     let causes = meeting.peer.record.causes(id);
-    assert!(matches!(&causes[..], [Cause::Refused(said)] if said.reason.contains("subjects overlap")), "{causes:?}");
+    assert!(matches!(&causes[..], [Cause::Refused(reason)] if reason.text.contains("subjects overlap")), "{causes:?}");
 }
 
 #[test]
 fn a_server_without_jetstream_is_told_as_such() {
-    let (mut meeting, id, mut script, said) = asked(publisher("off", "level/a", Qos::AtLeastOnce));
-    let reply = said.split_whitespace().find(|word| word.contains(".s.")).unwrap();
+    let (mut meeting, id, mut script, reason) = asked(publisher("off", "level/a", Qos::AtLeastOnce));
+    let reply = reason.split_whitespace().find(|word| word.contains(".s.")).unwrap();
     script.say(format!("HMSG {reply} 1 16 16\r\nNATS/1.0 503\r\n\r\n\r\n").as_bytes());
     meeting.peer.wait("closed", |record| !record.causes(id).is_empty());
     let causes = meeting.peer.record.causes(id);
-    assert!(matches!(&causes[..], [Cause::Refused(said)] if said.reason.contains("JetStream is off")), "{causes:?}");
+    assert!(matches!(&causes[..], [Cause::Refused(reason)] if reason.text.contains("JetStream is off")), "{causes:?}");
 }
 
 #[test]
 fn a_consumer_that_is_refused_is_a_subscription_that_is_refused() {
     let (mut meeting, id, mut script) = opened(subscriber("no-consumer", "level/#", Qos::AtLeastOnce));
-    let said = script.expect(&mut meeting.peer, b"}}\r\n");
-    assert!(said.contains("\"filter_subjects\":[\"level\",\"level.>\"]"), "{said}");
+    let reason = script.expect(&mut meeting.peer, b"}}\r\n");
+    assert!(reason.contains("\"filter_subjects\":[\"level\",\"level.>\"]"), "{reason}");
     let refusal = "{\"error\":{\"code\":400,\"err_code\":10026,\"description\":\"maximum consumers limit reached\"}}";
-    script.say(answer(&said, "c", refusal).as_bytes());
+    script.say(answer(&reason, "c", refusal).as_bytes());
     meeting.peer.wait("answer", |record| record.count(|event| matches!(event, Event::Subscribed(..))) == 1);
     assert_eq!(meeting.peer.record.count(|event| matches!(event, Event::Subscribed(of, 0, Err(_)) if *of == id)), 1);
 }
@@ -76,9 +76,9 @@ fn a_message_is_acknowledged_or_refused_by_its_own_answer_alone() {
     for _ in 0..2 {
         meeting.peer.send(id, 24);
     }
-    let said = script.expect(&mut meeting.peer, b"\r\n");
-    let replies: Vec<&str> = said.split_whitespace().filter(|word| word.contains(".p.")).collect();
-    assert_eq!(replies.len(), 2, "{said}");
+    let reason = script.expect(&mut meeting.peer, b"\r\n");
+    let replies: Vec<&str> = reason.split_whitespace().filter(|word| word.contains(".p.")).collect();
+    assert_eq!(replies.len(), 2, "{reason}");
     let full = "{\"error\":{\"code\":503,\"err_code\":10077,\"description\":\"maximum messages exceeded\"}}";
     script.say(format!("MSG {} 1 {}\r\n{full}\r\n", replies[1], full.len()).as_bytes());
     script.say(format!("MSG {} 1 9\r\n{{\"seq\":1}}\r\n", replies[0]).as_bytes());
@@ -98,15 +98,15 @@ fn a_message_is_acknowledged_or_refused_by_its_own_answer_alone() {
 fn an_answer_to_an_earlier_connection_is_not_taken_for_one_to_this() {
     let (mut meeting, id, mut script) = opened(publisher("late", "level/a", Qos::AtLeastOnce));
     meeting.peer.send(id, 24);
-    let said = script.expect(&mut meeting.peer, b"\r\n");
-    let old = said.split_whitespace().find(|word| word.contains(".p.")).unwrap().to_owned();
+    let reason = script.expect(&mut meeting.peer, b"\r\n");
+    let old = reason.split_whitespace().find(|word| word.contains(".p.")).unwrap().to_owned();
     meeting.peer.leave(id, Goodbye::Cut);
     let mut script = meeting.accept_again(id);
     script.say(INFO);
     script.expect(&mut meeting.peer, b"PING\r\n");
     script.say(b"PONG\r\n");
-    let said = script.expect(&mut meeting.peer, b"}\r\n");
-    script.say(answer(&said, "s", "{}").as_bytes());
+    let reason = script.expect(&mut meeting.peer, b"}\r\n");
+    script.say(answer(&reason, "s", "{}").as_bytes());
     meeting.peer.wait("connected", |record| record.connects(id).len() == 2);
     meeting.peer.send(id, 24);
     script.say(format!("MSG {old} 1 9\r\n{{\"seq\":1}}\r\n").as_bytes());
@@ -117,8 +117,8 @@ fn an_answer_to_an_earlier_connection_is_not_taken_for_one_to_this() {
 #[test]
 fn exactly_once_a_second_copy_is_acknowledged_and_not_delivered() {
     let (mut meeting, id, mut script) = opened(subscriber("twice", "level/a", Qos::ExactlyOnce));
-    let said = script.expect(&mut meeting.peer, b"}}\r\n");
-    script.say(answer(&said, "c", "{}").as_bytes());
+    let reason = script.expect(&mut meeting.peer, b"}}\r\n");
+    script.say(answer(&reason, "c", "{}").as_bytes());
     let mut payload = Vec::new();
     header::write(&mut payload, 24, RUN, 7, 1, 1);
     let message = |number: u32| {
@@ -131,10 +131,10 @@ fn exactly_once_a_second_copy_is_acknowledged_and_not_delivered() {
     meeting.peer.wait("two", |record| record.sequences(id).len() == 2);
     meeting.peer.linger(20);
     assert_count_eq!(meeting.peer.record.sequences(id).len(), 2);
-    let said = script.expect(&mut meeting.peer, b"+ACK\r\n");
-    assert_count_eq!(said.matches("+ACK").count(), 3, "{said}");
+    let reason = script.expect(&mut meeting.peer, b"+ACK\r\n");
+    assert_count_eq!(reason.matches("+ACK").count(), 3, "{reason}");
     // Confirmed: the number may be used again (a stream that was made anew).
-    let confirmed = said.split_whitespace().find(|word| word.ends_with(".42") && word.contains(".k.")).unwrap();
+    let confirmed = reason.split_whitespace().find(|word| word.ends_with(".42") && word.contains(".k.")).unwrap();
     script.say(format!("MSG {confirmed} 1 0\r\n\r\n").as_bytes());
     script.say(&message(42));
     meeting.peer.wait("three", |record| record.sequences(id).len() == 3);

@@ -4,8 +4,8 @@ use pubmark_adapters::nats::NatsClients;
 use pubmark_conformance::peer::{RUN, publisher, session, subscriber};
 use pubmark_conformance::recorder::Event;
 use pubmark_model::qos::Qos;
-use pubmark_protocol::clients::{SessionConfig, SessionId, SessionOptions, Subscription, Taken};
-use pubmark_protocol::events::{Cause, Said, Token};
+use pubmark_protocol::clients::{SendOutcome, SessionConfig, SessionId, SessionOptions, Subscription};
+use pubmark_protocol::events::{Cause, Reason, Token};
 use pubmark_protocol::header;
 use pubmark_testing::assert_count_eq;
 
@@ -30,7 +30,7 @@ fn what_a_server_says_before_its_welcome_is_told_apart() {
     let with = |words: &str| [INFO, words.as_bytes()].concat();
     assert!(matches!(end(&with("-ERR 'Authorization Violation'\r\n")), Cause::NotAuthorized(_)));
     let full = end(&with("-ERR 'maximum connections exceeded'\r\n"));
-    assert_eq!(full, Cause::Refused(Said::words("maximum connections exceeded")));
+    assert_eq!(full, Cause::Refused(Reason::words("maximum connections exceeded")));
     for wrong in ["HTTP/1.1 400 Bad Request\r\n", "INFO {}\r\n", "INFO nothing\r\n", "\x16\x03\x01"] {
         assert!(matches!(end(wrong.as_bytes()), Cause::Protocol(_)), "{wrong}");
     }
@@ -44,7 +44,7 @@ fn tls_is_agreed_only_where_both_want_it_and_nobody_slips_words_in() {
     let none = end(true, "INFO {\"max_payload\":1}\r\n");
     assert_eq!(none, Cause::Tls("the server offers none".to_owned()));
     let required = "INFO {\"max_payload\":1,\"tls_required\":true}\r\n";
-    assert!(matches!(end(false, required), Cause::Refused(said) if said.reason.contains("TLS only")));
+    assert!(matches!(end(false, required), Cause::Refused(reason) if reason.text.contains("TLS only")));
     let slipped_in = end(true, &format!("{required}PONG\r\n"));
     assert!(matches!(&slipped_in, Cause::Protocol(words) if words.contains("in the clear")), "{slipped_in:?}");
     let early = end(true, "PONG\r\n");
@@ -56,8 +56,8 @@ fn what_a_server_tells_of_itself_later_is_not_answered_again() {
     let mut meeting = Meeting::<NatsClients>::new(false);
     let (id, mut script) = meeting.accept(session("twice"));
     script.say(&INFO.repeat(2));
-    let said = script.expect(&mut meeting.peer, b"PING\r\n");
-    assert_count_eq!(said.matches("CONNECT").count(), 1, "{said}");
+    let reason = script.expect(&mut meeting.peer, b"PING\r\n");
+    assert_count_eq!(reason.matches("CONNECT").count(), 1, "{reason}");
     script.say(b"PONG\r\nPING\r\n");
     assert_eq!(script.expect(&mut meeting.peer, b"PONG\r\n"), "PONG\r\n");
     assert_eq!(meeting.peer.record.connects(id).len(), 1);
@@ -78,8 +78,8 @@ fn a_refused_subscription_leaves_the_rest() {
     let filter = |filter: &str| Subscription { filter: filter.into(), qos: Qos::BestEffort };
     let subscriptions = vec![filter("open/#"), filter("secret"), filter("also/+")];
     let (mut meeting, id, mut script) = opened(SessionConfig { subscriptions, ..session("some") });
-    let said = script.expect(&mut meeting.peer, b"PING\r\n");
-    assert_eq!(said, "SUB open 1\r\nSUB open.> 2\r\nSUB secret 3\r\nSUB also.* 4\r\nPING\r\n");
+    let reason = script.expect(&mut meeting.peer, b"PING\r\n");
+    assert_eq!(reason, "SUB open 1\r\nSUB open.> 2\r\nSUB secret 3\r\nSUB also.* 4\r\nPING\r\n");
     script.say(b"-ERR 'Permissions Violation for Subscription to \"secret\"'\r\nPONG\r\n");
     meeting.peer.wait("answers", |record| record.count(|event| matches!(event, Event::Subscribed(..))) == 3);
     let answers = meeting.peer.record.all(|event| match event {
@@ -108,14 +108,14 @@ fn pings_are_answered_and_errors_end_the_connection_with_their_words() {
     let (mut meeting, id, mut script) = opened(publisher("ping", "a/b", Qos::BestEffort));
     script.say(b"PING\r\n");
     assert_eq!(script.expect(&mut meeting.peer, b"\r\n"), "PONG\r\n");
-    assert_eq!(meeting.peer.offer(id, 1_001), Taken::TooLarge(1_000));
+    assert_eq!(meeting.peer.offer(id, 1_001), SendOutcome::TooLarge(1_000));
     script.say(b"INFO {\"max_payload\":2000}\r\nPING\r\n");
     script.expect(&mut meeting.peer, b"PONG\r\n");
-    assert_eq!(meeting.peer.offer(id, 1_001), Taken::Yes, "the server changed its mind");
+    assert_eq!(meeting.peer.offer(id, 1_001), SendOutcome::Accepted, "the server changed its mind");
     script.say(b"-ERR 'Maximum Payload Violation'\r\n");
     meeting.peer.wait("closed", |record| !record.causes(id).is_empty());
-    let said = Said::words("Maximum Payload Violation");
-    assert_eq!(meeting.peer.record.causes(id), [Cause::Server { said, too_large: true }]);
+    let reason = Reason::words("Maximum Payload Violation");
+    assert_eq!(meeting.peer.record.causes(id), [Cause::Server { reason, too_large: true }]);
 }
 
 #[test]
@@ -127,7 +127,7 @@ fn a_topic_without_a_subject_is_never_sent() {
 
 /// A session whose messages are requests, open and subscribed.
 fn asking() -> (Meeting<NatsClients>, SessionId, Script) {
-    let options = SessionOptions { answers_to: Some("answers/me".into()), ..SessionOptions::default() };
+    let options = SessionOptions { reply_topic: Some("answers/me".into()), ..SessionOptions::default() };
     let subscriptions = vec![Subscription { filter: "answers/me".into(), qos: Qos::BestEffort }];
     let config = SessionConfig { options, subscriptions, ..publisher("asks", "a/b", Qos::BestEffort) };
     let (mut meeting, id, mut script) = opened(config);
@@ -141,10 +141,10 @@ fn asking() -> (Meeting<NatsClients>, SessionId, Script) {
 fn a_request_has_a_reply_subject_of_its_own_and_a_reply_is_known_by_it() {
     let (mut meeting, id, mut script) = asking();
     let peer = &mut meeting.peer;
-    assert_eq!(peer.offer(id, 24), Taken::Yes);
+    assert_eq!(peer.offer(id, 24), SendOutcome::Accepted);
     peer.flush(id);
-    let said = script.expect(peer, b"\r\n");
-    assert!(said.starts_with("PUB a.b answers.me.0-1 24\r\n"), "{said}");
+    let reason = script.expect(peer, b"\r\n");
+    assert!(reason.starts_with("PUB a.b answers.me.0-1 24\r\n"), "{reason}");
     let mut reply = Vec::new();
     header::write_reply(&mut reply, RUN, 7, 1, 0);
     for (subject, expected) in [

@@ -5,7 +5,7 @@ use pubmark_conformance::peer::{RUN, publisher, session, subscriber};
 use pubmark_conformance::recorder::Event;
 use pubmark_model::qos::Qos;
 use pubmark_protocol::clients::{SessionConfig, SessionId, Subscription};
-use pubmark_protocol::events::{Cause, Said};
+use pubmark_protocol::events::{Cause, Reason};
 use pubmark_protocol::header;
 use pubmark_testing::assert_count_eq;
 
@@ -32,7 +32,7 @@ fn what_a_server_says_before_its_welcome_is_told_apart() {
         Cause::NotAuthorized(_)
     ));
     let old = end(b"-ERR unknown command `HELLO`\r\n");
-    assert_eq!(old, Cause::Refused(Said::words("ERR unknown command `HELLO`")));
+    assert_eq!(old, Cause::Refused(Reason::words("ERR unknown command `HELLO`")));
     for wrong in
         [&b"HTTP/1.1 400 Bad Request\r\n"[..], b"+OK\r\n", b":1\r\n", b"$x\r\n", b"*99999999\r\n", b"\x16\x03\x01"]
     {
@@ -48,9 +48,9 @@ fn a_log_in_and_a_name_go_with_hello() {
         ..session("a name\nwith more")
     };
     let (_, mut script) = meeting.accept(config);
-    let said = script.expect(&mut meeting.peer, b"more\r\n");
+    let reason = script.expect(&mut meeting.peer, b"more\r\n");
     assert_eq!(
-        said,
+        reason,
         "*7\r\n$5\r\nHELLO\r\n$1\r\n3\r\n$4\r\nAUTH\r\n$2\r\nme\r\n$9\r\ntwo words\r\n$7\r\nSETNAME\r\n$16\r\n\
          a-name-with-more\r\n"
     );
@@ -61,8 +61,11 @@ fn each_subscription_is_answered_once_and_a_refused_one_leaves_the_rest() {
     let filter = |filter: &str| Subscription { filter: filter.into(), qos: Qos::BestEffort };
     let subscriptions = vec![filter("open/#"), filter("secret"), filter("also")];
     let (mut meeting, id, mut script) = opened(SessionConfig { subscriptions, ..session("some") });
-    let said = script.expect(&mut meeting.peer, b"also\r\n");
-    assert!(said.contains("PSUBSCRIBE\r\n$6\r\nopen/*\r\n") && said.contains("SUBSCRIBE\r\n$4\r\nopen\r\n"), "{said}");
+    let reason = script.expect(&mut meeting.peer, b"also\r\n");
+    assert!(
+        reason.contains("PSUBSCRIBE\r\n$6\r\nopen/*\r\n") && reason.contains("SUBSCRIBE\r\n$4\r\nopen\r\n"),
+        "{reason}"
+    );
     let answer =
         |kind: &str, word: &str| format!(">3\r\n${}\r\n{kind}\r\n${}\r\n{word}\r\n:1\r\n", kind.len(), word.len());
     script.say(answer("subscribe", "open").as_bytes());
@@ -114,7 +117,7 @@ fn a_message_that_is_refused_ends_the_connection_with_the_servers_words() {
     meeting.peer.wait("closed", |record| !record.causes(id).is_empty());
     let causes = meeting.peer.record.causes(id);
     assert!(
-        matches!(&causes[..], [Cause::Server { said, too_large: false }] if said.reason.starts_with("OOM")),
+        matches!(&causes[..], [Cause::Server { reason, too_large: false }] if reason.text.starts_with("OOM")),
         "{causes:?}"
     );
 }

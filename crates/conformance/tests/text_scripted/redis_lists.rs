@@ -5,10 +5,12 @@ use pubmark_conformance::peer::{RUN, publisher, subscriber};
 use pubmark_conformance::recorder::Event;
 use pubmark_model::qos::Qos;
 use pubmark_protocol::any::AnyClients;
-use pubmark_protocol::clients::{Asked, Goodbye, SessionConfig, SessionId, SessionOptions, Subscription, Taken};
+use pubmark_protocol::clients::{
+    Goodbye, RequestTarget, SendOutcome, SessionConfig, SessionId, SessionOptions, Subscription,
+};
 use pubmark_protocol::events::{Cause, Token};
 use pubmark_protocol::header;
-use pubmark_protocol::requests::{Answer, ReplyTo};
+use pubmark_protocol::requests::{OutgoingReply, ReplyTo};
 use pubmark_testing::assert_count_eq;
 
 use crate::script::{Meeting, Script};
@@ -44,8 +46,8 @@ impl Opened {
 
     /// What is in its own list is taken away; then it pops.
     fn emptied(&mut self, list: &str) {
-        let said = self.pops.expect(&mut self.meeting.peer, b"\r\n");
-        assert_eq!(said, format!("*2\r\n$6\r\nUNLINK\r\n${}\r\n{list}\r\n", list.len()));
+        let reason = self.pops.expect(&mut self.meeting.peer, b"\r\n");
+        assert_eq!(reason, format!("*2\r\n$6\r\nUNLINK\r\n${}\r\n{list}\r\n", list.len()));
         self.pops.say(b":0\r\n");
         self.meeting.peer.wait("granted", |record| record.count(|event| matches!(event, Event::Subscribed(..))) == 1);
     }
@@ -58,8 +60,8 @@ impl Opened {
 
 fn asking() -> Opened {
     let options = SessionOptions {
-        answers_to: Some("answers/me".into()),
-        asks: vec![Asked { filter: "a/+".into(), endpoint: 0 }],
+        reply_topic: Some("answers/me".into()),
+        targets: vec![RequestTarget { filter: "a/+".into(), endpoint: 0 }],
         ..SessionOptions::default()
     };
     let subscriptions = vec![Subscription { filter: "answers/me".into(), qos: Qos::BestEffort }];
@@ -69,7 +71,7 @@ fn asking() -> Opened {
 }
 
 fn answering() -> Opened {
-    let options = SessionOptions { answers_at: Some(Qos::BestEffort), ..SessionOptions::default() };
+    let options = SessionOptions { replies_at: Some(Qos::BestEffort), ..SessionOptions::default() };
     let mut opened = Opened::new(SessionConfig { options, ..subscriber("answers", "a/+", Qos::BestEffort) });
     opened.emptied("pubmark:list:a/+");
     opened
@@ -78,23 +80,23 @@ fn answering() -> Opened {
 #[test]
 fn a_request_goes_to_its_responders_list_and_an_answer_is_known_by_its_mark() {
     let mut opened = asking();
-    let said = opened.pops.expect(&mut opened.meeting.peer, b"\r\n");
+    let reason = opened.pops.expect(&mut opened.meeting.peer, b"\r\n");
     let pop = "*3\r\n$5\r\nBLPOP\r\n$23\r\npubmark:list:answers/me\r\n$5\r\n5.000\r\n";
-    assert_eq!(said, pop.repeat(16));
-    assert_eq!(opened.meeting.peer.offer(opened.id, 24), Taken::Yes);
+    assert_eq!(reason, pop.repeat(16));
+    assert_eq!(opened.meeting.peer.offer(opened.id, 24), SendOutcome::Accepted);
     opened.meeting.peer.flush(opened.id);
-    let said = opened.pushes.expect(&mut opened.meeting.peer, b"\r\n");
+    let reason = opened.pushes.expect(&mut opened.meeting.peer, b"\r\n");
     let front = "*3\r\n$5\r\nRPUSH\r\n$16\r\npubmark:list:a/+\r\n$52\r\npubmark:list:answers/me\n0-1\n";
-    assert!(said.starts_with(front), "{said}");
+    assert!(reason.starts_with(front), "{reason}");
     let mut reply = Vec::new();
     header::write_reply(&mut reply, RUN, 7, 1, 0);
     let [first, other] = [(0, 1), (3, 9)].map(|(publication, sequence)| Token { publication, sequence });
     let cases: [(&[u8], _); 4] = [(b"0-1\n", Some(first)), (b"3-9\n", Some(other)), (b"what\n", None), (b"", None)];
-    for (mark, expected) in cases {
-        opened.pop("pubmark:list:answers/me", &[mark, &reply].concat());
+    for (correlation, expected) in cases {
+        opened.pop("pubmark:list:answers/me", &[correlation, &reply].concat());
         let peer = &mut opened.meeting.peer;
         peer.wait("the answer", |record| !record.answers.is_empty());
-        assert_eq!(peer.record.answers.remove(0).request, expected, "{}", mark.escape_ascii());
+        assert_eq!(peer.record.answers.remove(0).request, expected, "{}", correlation.escape_ascii());
         assert_eq!(opened.pops.expect(peer, b"\r\n"), pop, "another one in its place");
     }
     opened.pops.say(b"*-1\r\n");
@@ -106,12 +108,14 @@ fn a_request_that_the_server_refuses_is_told_and_the_connection_stays() {
     let mut opened = asking();
     let (peer, id) = (&mut opened.meeting.peer, opened.id);
     for _ in 0..3 {
-        assert_eq!(peer.offer(id, 24), Taken::Yes);
+        assert_eq!(peer.offer(id, 24), SendOutcome::Accepted);
     }
     peer.flush(id);
     opened.pushes.say(b":1\r\n+PONG\r\n-OOM command not allowed when used memory > 'maxmemory'.\r\n:2\r\n");
     let refusals = |event: &Event| match event {
-        Event::Acknowledged(session, token, Err(said)) if *session == id => Some((token.sequence, said.reason.clone())),
+        Event::Acknowledged(session, token, Err(reason)) if *session == id => {
+            Some((token.sequence, reason.text.clone()))
+        }
         _ => None,
     };
     peer.wait("the refusal", |record| !record.all(refusals).is_empty());
@@ -135,10 +139,10 @@ fn a_request_arrives_wherever_it_is_cut_and_is_answered_to_where_it_says() {
     let (peer, id) = (&mut opened.meeting.peer, opened.id);
     opened.pops.say_cut_anywhere(peer, id, &[request, message].concat(), 2);
     let asked = peer.record.asked.pop().unwrap();
-    assert_eq!((asked.address.as_str(), &asked.mark[..]), ("to:me", &b"?"[..]));
+    assert_eq!((asked.address.as_str(), &asked.correlation[..]), ("to:me", &b"?"[..]));
     assert_count_eq!(peer.record.asked.len() + 1, peer.record.sequences(id).len() / 2);
-    let answer = Answer {
-        to: ReplyTo { address: &asked.address, mark: &asked.mark },
+    let answer = OutgoingReply {
+        to: ReplyTo { address: &asked.address, correlation: &asked.correlation },
         qos: Qos::BestEffort,
         number: 5,
         publisher: 7,
@@ -147,10 +151,10 @@ fn a_request_arrives_wherever_it_is_cut_and_is_answered_to_where_it_says() {
         received_ns: asked.at_ns,
         payload_bytes: 24,
     };
-    assert_eq!(peer.clients.answer(id, &answer), Taken::Yes);
+    assert_eq!(peer.clients.reply(id, &answer), SendOutcome::Accepted);
     peer.flush(id);
-    let said = opened.pushes.expect(peer, b"\r\n");
-    assert!(said.starts_with("*3\r\n$5\r\nRPUSH\r\n$5\r\nto:me\r\n$26\r\n?\n"), "{said}");
+    let reason = opened.pushes.expect(peer, b"\r\n");
+    assert!(reason.starts_with("*3\r\n$5\r\nRPUSH\r\n$5\r\nto:me\r\n$26\r\n?\n"), "{reason}");
     opened.pushes.say(b"-WRONGTYPE Operation against a key holding the wrong kind of value\r\n");
     let refused = |event: &Event| matches!(event, Event::Acknowledged(_, token, Err(_)) if *token == answer.token());
     peer.wait("the refusal", |record| record.count(refused) == 1);
@@ -173,8 +177,8 @@ fn a_session_ends_with_either_of_its_connections_and_comes_back_to_its_lists() {
         drop(other);
         let pushes = meeting.accept_again(id);
         let mut opened = Opened::over(meeting, id, pushes);
-        let said = opened.pops.expect(&mut opened.meeting.peer, b"\r\n");
-        assert!(said.starts_with("*3\r\n$5\r\nBLPOP"), "what was pushed meanwhile is there: {said}");
+        let reason = opened.pops.expect(&mut opened.meeting.peer, b"\r\n");
+        assert!(reason.starts_with("*3\r\n$5\r\nBLPOP"), "what was pushed meanwhile is there: {reason}");
         let Opened { mut meeting, mut pushes, .. } = opened;
         meeting.peer.leave(id, Goodbye::Graceful);
         assert_eq!(pushes.expect(&mut meeting.peer, b"\r\n"), "*2\r\n$6\r\nUNLINK\r\n$16\r\npubmark:list:a/+\r\n");
@@ -184,7 +188,7 @@ fn a_session_ends_with_either_of_its_connections_and_comes_back_to_its_lists() {
 #[test]
 fn a_server_that_does_not_let_a_session_pop_is_told_apart() {
     let mut opened = Opened::new(SessionConfig {
-        options: SessionOptions { answers_at: Some(Qos::BestEffort), ..SessionOptions::default() },
+        options: SessionOptions { replies_at: Some(Qos::BestEffort), ..SessionOptions::default() },
         ..subscriber("forbidden", "a", Qos::BestEffort)
     });
     let peer = &mut opened.meeting.peer;

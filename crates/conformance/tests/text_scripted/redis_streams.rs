@@ -24,8 +24,8 @@ fn welcomed(config: SessionConfig) -> (Meeting<RedisStreamsClients>, SessionId, 
 /// A subscriber that waits for entries of `pubmark:level`.
 fn reading(qos: Qos) -> (Meeting<RedisStreamsClients>, SessionId, Script) {
     let (mut meeting, id, mut script) = welcomed(subscriber("reads", "level/+", qos));
-    let said = script.expect(&mut meeting.peer, b"MKSTREAM\r\n");
-    assert!(said.contains("DESTROY") && said.contains("pubmark:level"), "{said}");
+    let reason = script.expect(&mut meeting.peer, b"MKSTREAM\r\n");
+    assert!(reason.contains("DESTROY") && reason.contains("pubmark:level"), "{reason}");
     script.say(b"-ERR The XGROUP subcommand requires the key to exist\r\n+OK\r\n");
     script.expect(&mut meeting.peer, b">\r\n");
     meeting.peer.wait("subscribed", |record| {
@@ -63,8 +63,11 @@ fn entries_are_chosen_by_topic_and_all_are_acknowledged() {
     let all = [entry("1-0", "level/a"), entry("2-0", "level/a/deeper"), trimmed, others, entry("5-0", "level/b")];
     script.say(&entries(&all));
     meeting.peer.wait("both", |record| record.sequences(id).len() == 2);
-    let said = script.expect(&mut meeting.peer, b">\r\n");
-    assert!(said.contains("XACK") && ["1-0", "2-0", "3-0", "4-0", "5-0"].iter().all(|id| said.contains(id)), "{said}");
+    let reason = script.expect(&mut meeting.peer, b">\r\n");
+    assert!(
+        reason.contains("XACK") && ["1-0", "2-0", "3-0", "4-0", "5-0"].iter().all(|id| reason.contains(id)),
+        "{reason}"
+    );
     // The answer to XACK, and none for a read without news.
     script.say(b":5\r\n_\r\n");
     script.expect(&mut meeting.peer, b">\r\n");
@@ -76,8 +79,8 @@ fn at_best_effort_nothing_is_acknowledged() {
     let (mut meeting, id, mut script) = reading(Qos::BestEffort);
     script.say(&entries(&[entry("1-0", "level/a")]));
     meeting.peer.wait("it", |record| record.sequences(id).len() == 1);
-    let said = script.expect(&mut meeting.peer, b">\r\n");
-    assert!(said.contains("NOACK") && !said.contains("XACK"), "{said}");
+    let reason = script.expect(&mut meeting.peer, b">\r\n");
+    assert!(reason.contains("NOACK") && !reason.contains("XACK"), "{reason}");
 }
 
 #[test]
@@ -115,7 +118,7 @@ fn a_kept_session_that_cannot_be_kept_is_refused() {
     script.say(b"-NOPERM this user has no permissions to run the 'xgroup|create' command\r\n");
     meeting.peer.wait("closed", |record| !record.causes(id).is_empty());
     let causes = meeting.peer.record.causes(id);
-    assert!(matches!(&causes[..], [Cause::Refused(said)] if said.reason.starts_with("NOPERM")), "{causes:?}");
+    assert!(matches!(&causes[..], [Cause::Refused(reason)] if reason.text.starts_with("NOPERM")), "{causes:?}");
 }
 
 #[test]

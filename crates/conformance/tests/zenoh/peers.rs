@@ -4,13 +4,13 @@ use crate::turn;
 use pubmark_adapters::zenoh::{PeersBlocking, ZenohClients};
 use pubmark_conformance::peer::{Peer, publisher, session, subscriber};
 use pubmark_conformance::ports;
-use pubmark_conformance::recorder::{Answered, Asked, Event};
+use pubmark_conformance::recorder::{Asked, Event, Replied};
 use pubmark_model::qos::Qos;
 use pubmark_protocol::any::AnyClients;
-use pubmark_protocol::clients::{Goodbye, SessionConfig, SessionOptions, Subscription, Taken};
+use pubmark_protocol::clients::{Goodbye, SendOutcome, SessionConfig, SessionOptions, Subscription};
 use pubmark_protocol::endpoint::Endpoint;
 use pubmark_protocol::events::{Cause, Token};
-use pubmark_protocol::requests::{Answer, ReplyTo};
+use pubmark_protocol::requests::{OutgoingReply, ReplyTo};
 use pubmark_testing::assert_count_eq;
 
 type Clients = ZenohClients<PeersBlocking>;
@@ -33,10 +33,10 @@ fn a_request_goes_to_the_peer_that_answers_and_its_answer_to_who_asked() {
     const COUNT: usize = 50;
     let endpoint = endpoint();
     let (mut answers, mut asks) = (Peer::<Clients>::open(endpoint.clone()), Peer::<Clients>::open(endpoint));
-    let options = SessionOptions { answers_at: Some(Qos::BestEffort), ..SessionOptions::default() };
+    let options = SessionOptions { replies_at: Some(Qos::BestEffort), ..SessionOptions::default() };
     let config = subscriber("answers", "asked/+", Qos::BestEffort);
     let responder = answers.join(SessionConfig { options, ..config });
-    let options = SessionOptions { answers_to: Some("answers/me".into()), ..SessionOptions::default() };
+    let options = SessionOptions { reply_topic: Some("answers/me".into()), ..SessionOptions::default() };
     let subscriptions = vec![Subscription { filter: "answers/me".into(), qos: Qos::BestEffort }];
     let config = publisher("asks", "asked/x", Qos::BestEffort);
     let requester = asks.join(SessionConfig { options, subscriptions, ..config });
@@ -45,8 +45,8 @@ fn a_request_goes_to_the_peer_that_answers_and_its_answer_to_who_asked() {
     }
     answers.wait("all requests", |record| record.asked.len() == COUNT);
     let asked = std::mem::take(&mut answers.record.asked);
-    let answer = |one: &Asked, number| Answer {
-        to: ReplyTo { address: "asked/x", mark: &[] },
+    let answer = |one: &Asked, number| OutgoingReply {
+        to: ReplyTo { address: "asked/x", correlation: &[] },
         qos: Qos::BestEffort,
         number,
         publisher: one.header.publisher,
@@ -57,18 +57,21 @@ fn a_request_goes_to_the_peer_that_answers_and_its_answer_to_who_asked() {
     };
     for (number, one) in (0..).zip(asked.iter().rev()) {
         assert_eq!(one.address, "asked/x");
-        let to = ReplyTo { address: &one.address, mark: &one.mark };
-        assert_eq!(answers.clients.answer(responder, &Answer { to, ..answer(one, number) }), Taken::Yes);
+        let to = ReplyTo { address: &one.address, correlation: &one.correlation };
+        assert_eq!(
+            answers.clients.reply(responder, &OutgoingReply { to, ..answer(one, number) }),
+            SendOutcome::Accepted
+        );
     }
     answers.flush(responder);
     asks.wait("all answers", |record| record.answers.len() == COUNT);
     assert!(asks.record.answers.iter().all(|one| one.intact && one.payload_bytes == 300));
-    let named = |one: &Answered| one.request == Some(Token { publication: 0, sequence: one.header.sequence });
+    let named = |one: &Replied| one.request == Some(Token { publication: 0, sequence: one.header.sequence });
     assert!(asks.record.answers.iter().all(named));
     // A request is answered once; one that is unknown, or was answered, never.
-    for mark in [&asked[0].mark[..], &[], &[1; 64]] {
-        let again = Answer { to: ReplyTo { address: "asked/x", mark }, ..answer(&asked[0], 7_000) };
-        assert_eq!(answers.clients.answer(responder, &again), Taken::Yes);
+    for correlation in [&asked[0].correlation[..], &[], &[1; 64]] {
+        let again = OutgoingReply { to: ReplyTo { address: "asked/x", correlation }, ..answer(&asked[0], 7_000) };
+        assert_eq!(answers.clients.reply(responder, &again), SendOutcome::Accepted);
         answers.flush(responder);
     }
     let abandoned = |event: &Event| matches!(event, Event::Abandoned(_, token) if token.sequence == 7_000);
@@ -137,7 +140,7 @@ fn a_publisher_without_subscriber_is_told_and_comes_back() {
     listens.leave(hears, Goodbye::Graceful);
     connects.wait("told", |record| !record.causes(says).is_empty());
     assert!(matches!(connects.record.causes(says)[..], [Cause::Dropped(_)]));
-    assert_eq!(connects.offer(says, 16), Taken::NotReady);
+    assert_eq!(connects.offer(says, 16), SendOutcome::WouldBlock);
     listens.connect(hears);
     connects.connect(says);
     assert_eq!(connects.record.count(|event| *event == Event::Writable(says)), 1);

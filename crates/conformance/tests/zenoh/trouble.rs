@@ -9,7 +9,7 @@ use pubmark_conformance::peer::{Peer, credentials, publisher, session, subscribe
 use pubmark_conformance::recorder::Event;
 use pubmark_conformance::server::{LOGIN, Limits, Listener, Server};
 use pubmark_model::qos::Qos;
-use pubmark_protocol::clients::{Clients as _, SessionConfig, Taken};
+use pubmark_protocol::clients::{Clients as _, SendOutcome, SessionConfig};
 use pubmark_protocol::endpoint::Endpoint;
 use pubmark_protocol::events::Cause;
 use pubmark_testing::assert_count_eq;
@@ -49,7 +49,7 @@ fn what_speaks_something_else_or_nothing_is_refused() {
         let mut peer = Peer::<Clients>::open(endpoint);
         let cause = peer.fail_to_connect(session(name));
         assert!(
-            matches!(&cause, Cause::Refused(said) if said.reason.contains("no Zenoh transport")),
+            matches!(&cause, Cause::Refused(reason) if reason.text.contains("no Zenoh transport")),
             "{name}: {cause:?}"
         );
         assert!(begun.elapsed() < Duration::from_secs(8), "{name}: {:?}", begun.elapsed());
@@ -62,9 +62,9 @@ fn a_topic_that_cannot_be_said_is_refused() {
     let server = Router::<Blocking>::start(Limits::Large).unwrap();
     let mut peer = Peer::<Clients>::open(server.endpoint(Listener::Plain).unwrap());
     let cause = peer.fail_to_connect(publisher("out", "a//b", Qos::BestEffort));
-    assert!(matches!(&cause, Cause::Refused(said) if said.reason.contains("empty level")), "{cause:?}");
+    assert!(matches!(&cause, Cause::Refused(reason) if reason.text.contains("empty level")), "{cause:?}");
     peer.join(subscriber("in", "a*", Qos::BestEffort));
-    let refused = |event: &Event| matches!(event, Event::Subscribed(_, 0, Err(said)) if said.reason.contains("`*`"));
+    let refused = |event: &Event| matches!(event, Event::Subscribed(_, 0, Err(reason)) if reason.text.contains("`*`"));
     assert_count_eq!(peer.record.count(refused), 1);
 }
 
@@ -76,7 +76,7 @@ fn a_log_in_is_asked_for_and_given() {
     let mut peer = Peer::<Clients>::open(endpoint.clone());
     for login in [None, credentials(LOGIN.0, "wrong"), credentials("nobody", LOGIN.1)] {
         let cause = peer.fail_to_connect(SessionConfig { credentials: login, ..session("refused") });
-        assert!(matches!(&cause, Cause::Refused(said) if said.reason.contains("log-in")), "{cause:?}");
+        assert!(matches!(&cause, Cause::Refused(reason) if reason.text.contains("log-in")), "{cause:?}");
     }
     peer.join(SessionConfig { credentials: credentials(LOGIN.0, LOGIN.1), ..session("taken") });
     let mut peer = Peer::<Clients>::open(Endpoint { credentials: credentials(LOGIN.0, LOGIN.1), ..endpoint });
@@ -95,7 +95,7 @@ fn a_router_that_stops_reading_holds_up_senders_only() {
     let mut longest = Duration::ZERO;
     while peer.record.causes(says).is_empty() && begun.elapsed() < Duration::from_secs(15) {
         let turn = Instant::now();
-        while peer.offer(says, 60_000) == Taken::Yes {
+        while peer.offer(says, 60_000) == SendOutcome::Accepted {
             taken += 1;
         }
         peer.flush(says);

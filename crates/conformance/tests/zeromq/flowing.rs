@@ -3,8 +3,8 @@
 use pubmark_conformance::peer::{Peer, publisher, session, subscriber};
 use pubmark_conformance::recorder::Event;
 use pubmark_model::qos::Qos;
-use pubmark_protocol::clients::{Goodbye, SessionConfig, SessionId, Subscription, Taken};
-use pubmark_protocol::events::{Cause, Said};
+use pubmark_protocol::clients::{Goodbye, SendOutcome, SessionConfig, SessionId, Subscription};
+use pubmark_protocol::events::{Cause, Reason};
 use pubmark_testing::assert_count_eq;
 use pubmark_wire::zmtp::{self, Mechanism};
 
@@ -44,7 +44,7 @@ fn subscribed(peer: &Peer, id: SessionId) -> usize {
 
 /// Hands over a message that nobody may want.
 fn say(peer: &mut Peer, id: SessionId) {
-    assert_eq!(peer.offer(id, 24), Taken::Yes);
+    assert_eq!(peer.offer(id, 24), SendOutcome::Accepted);
     peer.flush(id);
 }
 
@@ -165,7 +165,7 @@ fn a_publisher_sends_what_is_wanted_and_counts_what_is_not() {
 fn a_publisher_is_connected_with_the_first_subscription_or_without_one_after_a_while() {
     let (mut meeting, id, mut script) = up(1, says());
     meeting.peer.linger(20);
-    assert_eq!((meeting.peer.record.connects(id).len(), meeting.peer.offer(id, 24)), (0, Taken::NotReady));
+    assert_eq!((meeting.peer.record.connects(id).len(), meeting.peer.offer(id, 24)), (0, SendOutcome::WouldBlock));
     script.say(b"\0\x02\x01a");
     connected(&mut meeting, id);
     assert_eq!(meeting.peer.record.count(|event| *event == Event::Writable(id)), 1);
@@ -197,7 +197,7 @@ fn what_is_wanted_and_what_is_not_stays_in_order() {
     script.say(&asks("b"));
     connected(&mut meeting, id);
     for publication in [0, 1, 0, 0, 1, 0] {
-        assert_eq!(meeting.peer.offer_to(id, publication, 24), Taken::Yes);
+        assert_eq!(meeting.peer.offer_to(id, publication, 24), SendOutcome::Accepted);
     }
     meeting.peer.flush(id);
     let sequences = meeting.peer.record.all(|event| match event {
@@ -215,7 +215,7 @@ fn a_peer_that_stops_reading_is_back_pressure_and_nothing_is_dropped() {
     script.say(&asks(""));
     connected(&mut meeting, id);
     let mut sent = 0;
-    while meeting.peer.offer(id, 50_000) == Taken::Yes {
+    while meeting.peer.offer(id, 50_000) == SendOutcome::Accepted {
         meeting.peer.flush(id);
         sent += 1;
         assert!(sent < 10_000, "it takes what nobody reads");
@@ -240,8 +240,8 @@ fn a_peer_that_is_silent_is_noticed_and_one_that_pings_is_answered() {
 fn a_flood_of_pings_that_does_not_read_its_answers_is_ended() {
     let (mut meeting, id, mut script) = up(1, subscriber("flood", "a", Qos::BestEffort));
     let pings = b"\x04\x17\x04PING\x00\x000123456789abcdef".repeat(100);
-    let said = script.say_on(&mut meeting.peer, &pings, 100_000);
-    assert!(said < 100_000);
+    let reason = script.say_on(&mut meeting.peer, &pings, 100_000);
+    assert!(reason < 100_000);
     let cause = meeting.cause(id);
     assert!(matches!(&cause, Cause::Protocol(what) if what.contains("PINGs before our answers")), "{cause:?}");
 }
@@ -281,5 +281,5 @@ fn what_may_not_come_ends_the_connection() {
     }
     let (mut meeting, id, mut script) = up(1, says());
     script.say(&command("ERROR", b"\x04busy"));
-    assert_eq!(meeting.cause(id), Cause::Server { said: Said::words("ERROR busy"), too_large: false });
+    assert_eq!(meeting.cause(id), Cause::Server { reason: Reason::words("ERROR busy"), too_large: false });
 }

@@ -11,7 +11,7 @@ use pubmark_conformance::server::Missing;
 use pubmark_conformance::zeromq::python;
 use pubmark_model::qos::Qos;
 use pubmark_protocol::any;
-use pubmark_protocol::clients::{Publication, Taken};
+use pubmark_protocol::clients::{Publication, SendOutcome};
 use pubmark_protocol::endpoint::Endpoint;
 use pubmark_protocol::events::Cause;
 use pubmark_protocol::header;
@@ -123,7 +123,7 @@ fn a_subscriber_that_binds_gets_what_it_wants_and_nothing_else_is_sent() {
     config.publications.push(Publication { topic: "b/c".into(), ..config.publications[0].clone() });
     let says = program.peer.join(config);
     for (publication, size) in [(0, 16), (1, 16), (0, 100_000), (0, 17)] {
-        assert_eq!(program.peer.offer_to(says, publication, size), Taken::Yes);
+        assert_eq!(program.peer.offer_to(says, publication, size), SendOutcome::Accepted);
         program.peer.flush(says);
     }
     program.peer.wait("written", |record| record.written() == 4);

@@ -3,7 +3,7 @@
 use pubmark_conformance::peer::{credentials, publisher, session, subscriber};
 use pubmark_model::qos::Qos;
 use pubmark_protocol::clients::SessionConfig;
-use pubmark_protocol::events::{Cause, Said};
+use pubmark_protocol::events::{Cause, Reason};
 use pubmark_wire::zmtp::{self, Mechanism, SocketType};
 
 use crate::script::{Meeting, command, greeting, ready, written};
@@ -53,14 +53,14 @@ fn a_handshake_with_a_log_in() {
     meeting.peer.wait("connected", |record| record.connects(id).len() == 1);
     let plain = greeting(1, Mechanism::Plain);
     let refused = |reason: &[u8]| end(config.clone(), &[&plain, &command("ERROR", reason)]);
-    assert_eq!(refused(b"\x03400"), Cause::NotAuthorized(Said::words("ERROR 400")));
-    assert_eq!(refused(b"\0"), Cause::NotAuthorized(Said::words("ERROR ")));
-    assert_eq!(refused(b"\x03300"), Cause::Refused(Said::words("ERROR 300")), "a fault of its own");
+    assert_eq!(refused(b"\x03400"), Cause::NotAuthorized(Reason::words("ERROR 400")));
+    assert_eq!(refused(b"\0"), Cause::NotAuthorized(Reason::words("ERROR ")));
+    assert_eq!(refused(b"\x03300"), Cause::Refused(Reason::words("ERROR 300")), "a fault of its own");
     let taken = written(zmtp::encode_welcome);
     let misspelt = end(config.clone(), &[&plain, b"\x04\x09^RROR\x03400"]);
-    assert_eq!(misspelt, Cause::NotAuthorized(Said::words("ERROR 400")), "as libzmq 4.3.4 writes it");
+    assert_eq!(misspelt, Cause::NotAuthorized(Reason::words("ERROR 400")), "as libzmq 4.3.4 writes it");
     let late = end(config.clone(), &[&plain, &taken, &command("ERROR", b"\x02no")]);
-    assert_eq!(late, Cause::Refused(Said::words("ERROR no")), "the log-in was taken");
+    assert_eq!(late, Cause::Refused(Reason::words("ERROR no")), "the log-in was taken");
     let skipped = end(config, &[&plain, &ready("XPUB")]);
     assert_eq!(skipped, Cause::Protocol("READY in place of its WELCOME".to_owned()));
 }
@@ -68,12 +68,12 @@ fn a_handshake_with_a_log_in() {
 #[test]
 fn a_mechanism_that_is_not_ours_is_told() {
     let plain = greeting(1, Mechanism::Plain);
-    assert!(matches!(end(hears(), &[&plain]), Cause::NotAuthorized(said) if said.reason.contains("PLAIN")));
+    assert!(matches!(end(hears(), &[&plain]), Cause::NotAuthorized(reason) if reason.text.contains("PLAIN")));
     let with_log_in = SessionConfig { credentials: credentials("me", "pw"), ..hears() };
-    assert!(matches!(end(with_log_in, &[&null()]), Cause::Refused(said) if said.reason.contains("no log-in")));
+    assert!(matches!(end(with_log_in, &[&null()]), Cause::Refused(reason) if reason.text.contains("no log-in")));
     let mut curve = null();
     curve[12..17].copy_from_slice(b"CURVE");
-    assert!(matches!(end(hears(), &[&curve]), Cause::Refused(said) if said.reason.contains("another mechanism")));
+    assert!(matches!(end(hears(), &[&curve]), Cause::Refused(reason) if reason.text.contains("another mechanism")));
 }
 
 #[test]
@@ -81,7 +81,7 @@ fn a_log_in_that_plain_cannot_carry_is_refused_before_anything_is_said() {
     let long = "x".repeat(256);
     for login in [credentials(&long, "pw"), credentials("me", &long)] {
         let cause = Meeting::new(60).peer.fail_to_connect(SessionConfig { credentials: login, ..hears() });
-        assert!(matches!(&cause, Cause::Refused(said) if said.reason.contains("255 B")), "{cause:?}");
+        assert!(matches!(&cause, Cause::Refused(reason) if reason.text.contains("255 B")), "{cause:?}");
     }
 }
 
@@ -89,7 +89,7 @@ fn a_log_in_that_plain_cannot_carry_is_refused_before_anything_is_said() {
 fn a_session_that_publishes_and_subscribes_is_refused() {
     let config = SessionConfig { subscriptions: hears().subscriptions, ..publisher("both", "a", Qos::BestEffort) };
     let cause = Meeting::new(60).peer.fail_to_connect(config);
-    assert!(matches!(&cause, Cause::Refused(said) if said.reason.contains("publishes or subscribes")), "{cause:?}");
+    assert!(matches!(&cause, Cause::Refused(reason) if reason.text.contains("publishes or subscribes")), "{cause:?}");
 }
 
 #[test]
@@ -132,7 +132,7 @@ fn what_may_not_stand_in_place_of_ready_ends_the_connection() {
         let cause = end(hears(), &[&null(), words]);
         assert!(matches!(&cause, Cause::Protocol(what) if what.contains(expected)), "{expected}: {cause:?}");
     }
-    assert_eq!(end(hears(), &[&null(), &command("ERROR", b"\x04busy")]), Cause::Refused(Said::words("ERROR busy")));
+    assert_eq!(end(hears(), &[&null(), &command("ERROR", b"\x04busy")]), Cause::Refused(Reason::words("ERROR busy")));
 }
 
 #[test]
@@ -145,7 +145,7 @@ fn a_socket_of_another_type_is_told() {
         (hears(), "ROUTER", "not one of publish/subscribe"),
     ] {
         let cause = end(config, &[&null(), &ready(kind)]);
-        assert!(matches!(&cause, Cause::Refused(said) if said.reason.contains(expected)), "{kind}: {cause:?}");
+        assert!(matches!(&cause, Cause::Refused(reason) if reason.text.contains(expected)), "{kind}: {cause:?}");
     }
     assert!(SocketType::Xsub.subscribes());
 }

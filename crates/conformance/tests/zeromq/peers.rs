@@ -9,7 +9,7 @@ use pubmark_conformance::ports;
 use pubmark_conformance::recorder::Event;
 use pubmark_model::qos::Qos;
 use pubmark_protocol::any;
-use pubmark_protocol::clients::{Goodbye, Publication, SessionConfig, SessionId, Taken};
+use pubmark_protocol::clients::{Goodbye, Publication, SendOutcome, SessionConfig, SessionId};
 use pubmark_protocol::endpoint::Endpoint;
 use pubmark_protocol::events::Cause;
 use pubmark_testing::{assert_count, assert_count_eq};
@@ -61,7 +61,7 @@ fn three(filters: [&str; 2], topics: &[&str]) -> (Peer, [SessionId; 2], SessionI
 fn each_subscriber_gets_what_it_asked_for_and_a_message_is_sent_once() {
     let (mut peer, [first, second], says) = three(["a/#", "+/x"], &["a/x", "a/y", "b/x", "b/y"]);
     for (publication, size) in [(0, 16), (1, 70_000), (2, 24), (3, 24), (0, 1_000_000)] {
-        assert_eq!(peer.offer_to(says, publication, size), Taken::Yes);
+        assert_eq!(peer.offer_to(says, publication, size), SendOutcome::Accepted);
         peer.flush(says);
     }
     peer.wait("all", |record| record.written() == 5 && record.arrived.len() == 6);
@@ -82,7 +82,7 @@ fn each_subscriber_gets_what_it_asked_for_and_a_message_is_sent_once() {
 fn what_nobody_asked_for_is_withheld_in_its_turn() {
     let (mut peer, [first, _], says) = three(["a", "b"], &["a", "c"]);
     for publication in [1, 0, 1, 0] {
-        assert_eq!(peer.offer_to(says, publication, 16), Taken::Yes);
+        assert_eq!(peer.offer_to(says, publication, 16), SendOutcome::Accepted);
     }
     peer.flush(says);
     peer.wait("all", |record| record.sequences(first).len() == 2);
@@ -123,19 +123,19 @@ fn a_subscriber_that_does_not_read_holds_its_device_up_and_nothing_is_dropped() 
     let hears = peer.join(SessionConfig { endpoint: 0, ..subscriber("in", "a", Qos::BestEffort) });
     let says = peer.clients.add_session(publisher("out", "a", Qos::BestEffort));
     peer.clients.connect(says, &mut peer.record);
-    assert_eq!(peer.offer(says, 16), Taken::NotReady);
+    assert_eq!(peer.offer(says, 16), SendOutcome::WouldBlock);
     let mut stream = lazy(&listener);
     peer.wait("connected and told", |record| record.count(|event| *event == Event::Writable(says)) == 1);
     let mut sent = 0;
     loop {
-        while peer.offer(says, 50_000) == Taken::Yes {
+        while peer.offer(says, 50_000) == SendOutcome::Accepted {
             peer.flush(says);
             sent += 1;
             assert!(sent < 10_000, "it takes what nobody reads");
         }
         // The kernel makes more room for a while, for what it was given.
         peer.linger(100);
-        if peer.offer(says, 50_000) != Taken::Yes {
+        if peer.offer(says, 50_000) != SendOutcome::Accepted {
             break;
         }
         sent += 1;
@@ -154,7 +154,7 @@ fn a_subscriber_that_does_not_read_holds_its_device_up_and_nothing_is_dropped() 
     // One of its subscribers has gone: it is not connected to all that there are.
     peer.wait("closed", |record| record.causes(says).len() == 1);
     assert!(matches!(peer.record.causes(says)[..], [Cause::Dropped(_)]));
-    assert_eq!((peer.offer(says, 16), peer.record.causes(hears)), (Taken::NotReady, vec![]));
+    assert_eq!((peer.offer(says, 16), peer.record.causes(hears)), (SendOutcome::WouldBlock, vec![]));
 }
 
 #[test]
@@ -168,7 +168,7 @@ fn what_was_not_written_to_all_is_abandoned_and_a_new_connection_begins_anew() {
     let stream = lazy(&listener);
     peer.wait("connected", |record| record.connects(says).len() == 1);
     let mut sent = 0;
-    while peer.offer(says, 50_000) == Taken::Yes {
+    while peer.offer(says, 50_000) == SendOutcome::Accepted {
         peer.flush(says);
         sent += 1;
     }

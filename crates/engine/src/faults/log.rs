@@ -17,17 +17,17 @@ const EVENT_LIMIT: usize = 1 << 20;
 /// What became of a session.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum What {
-    /// It is up for the first time, and subscribed if it listens.
+    /// It is up for the first time, and subscribed if it receives.
     Up,
     /// Its connection was lost.
     Lost,
-    /// A try to come back failed.
+    /// A reconnect failed.
     Failed,
     /// The system still had what it kept of the session.
     Found,
     /// The system had forgotten the session, which was to be kept.
     Forgotten,
-    /// It is up again, and subscribed if it listens.
+    /// It is up again, and subscribed if it receives.
     Back,
     /// It went as planned, after its connection was lost.
     Left,

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 use crate::progress::Progress;
-use crate::shares::Place;
+use crate::shares::WorkerLocation;
 
 /// Starts worker processes: whatever calls [`serve()`](super::serve()), on this machine or on another.
 pub trait Launcher: Debug + Send + Sync {
@@ -17,7 +17,13 @@ pub trait Launcher: Debug + Send + Sync {
     ///
     /// # Errors
     /// It cannot be started, or not there.
-    fn launch(&self, place: Place, shards: &[u32], progress: &Arc<Progress>, stop: &AtomicBool) -> io::Result<Started>;
+    fn launch(
+        &self,
+        place: WorkerLocation,
+        shards: &[u32],
+        progress: &Arc<Progress>,
+        stop: &AtomicBool,
+    ) -> io::Result<Started>;
 
     /// What devices speak, and what subscribers do, in words that [`serve()`](super::serve())'s caller understands.
     fn speaks(&self) -> [String; 2];

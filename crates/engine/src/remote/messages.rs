@@ -12,7 +12,7 @@ pub(super) enum ToWorker {
     /// What to do; said once, first.
     Order(Box<Order>),
     /// A command for a shard, by its index in the run.
-    Tell { shard: u32, command: Command },
+    Command { shard: u32, command: Command },
 }
 
 /// From a worker process.

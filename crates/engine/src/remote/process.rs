@@ -21,7 +21,7 @@ use crate::error::EngineError;
 use crate::plan::RunPlan;
 use crate::progress::Progress;
 use crate::shard_outcome::ShardOutcome;
-use crate::shares::Place;
+use crate::shares::WorkerLocation;
 
 /// Longest wait for a process to open its adapters, and for a shard to end its sessions: longer than any of its own limits.
 const ANSWER_LIMIT: Duration = Duration::from_secs(120);
@@ -55,7 +55,7 @@ impl Process {
     /// It cannot be started.
     pub fn start(
         launcher: &dyn Launcher,
-        place: Place,
+        place: WorkerLocation,
         plan: &RunPlan,
         shards: Vec<u32>,
         progress: &Arc<Progress>,
@@ -120,8 +120,8 @@ impl Process {
     }
 
     /// Tells a shard.
-    pub fn tell(&self, shard: u32, command: Command) {
-        if self.say(&ToWorker::Tell { shard, command }).is_err() {
+    pub fn command(&self, shard: u32, command: Command) {
+        if self.say(&ToWorker::Command { shard, command }).is_err() {
             // It is gone: `finish` says how.
             self.failed.store(true, Relaxed);
         }
@@ -157,7 +157,7 @@ impl Process {
     /// It failed, or the process is gone or frozen: in words.
     pub fn finish(&mut self, shard: u32, stop: &AtomicBool) -> Result<ShardOutcome, String> {
         if self.given_up.is_none() {
-            self.tell(shard, Command::Finish);
+            self.command(shard, Command::Finish);
         }
         let began = Instant::now();
         loop {

@@ -60,7 +60,7 @@ pub fn serve(
     let (commands, inbox) = mpsc::channel();
     // Whatever a shard is doing, nobody will hear of it when the socket has closed.
     std::thread::Builder::new().name("commands".to_owned()).spawn(move || {
-        while let Ok(Some(ToWorker::Tell { shard, command })) = frames::read(&mut from, &mut allowed) {
+        while let Ok(Some(ToWorker::Command { shard, command })) = frames::read(&mut from, &mut allowed) {
             if commands.send((shard, command)).is_err() {
                 return;
             }
@@ -77,7 +77,7 @@ pub fn serve(
                         Ok(outcome) => say(&FromWorker::Outcome { shard, outcome: Box::new(outcome) }),
                         Err(error) => say(&FromWorker::Failed(words(&error))),
                     },
-                    command => worker.tell(command, |index| index == place),
+                    command => worker.command(command, |index| index == place),
                 }
             }
             Err(RecvTimeoutError::Timeout) => {

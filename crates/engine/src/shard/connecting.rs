@@ -200,10 +200,10 @@ fn count(counters: &mut Counters, was_up: bool, cause: &Cause) {
     let words = match cause {
         Cause::Ours => return,
         Cause::Unreachable(words) => format!("unreachable: {words}"),
-        Cause::Refused(said) => format!("refused: {said}"),
-        Cause::NotAuthorized(said) => format!("not authorized: {said}"),
+        Cause::Refused(reason) => format!("refused: {reason}"),
+        Cause::NotAuthorized(reason) => format!("not authorized: {reason}"),
         Cause::Tls(words) => format!("TLS: {words}"),
-        Cause::Server { said, .. } => format!("ended by the server: {said}"),
+        Cause::Server { reason, .. } => format!("ended by the server: {reason}"),
         Cause::Dropped(words) => format!("dropped: {words}"),
         Cause::Silent => "dropped: the server stopped answering".to_owned(),
         Cause::Protocol(words) => format!("protocol error of the server: {words}"),

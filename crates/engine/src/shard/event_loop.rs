@@ -95,7 +95,7 @@ impl<C: Clients, T: Clock> EventLoop<C, T> {
 
     /// Carries out a command.
     pub fn command(&mut self, command: Command) {
-        self.shard.carry_out(command, self.clock.now_ns());
+        self.shard.execute(command, self.clock.now_ns());
         if matches!(command, Command::Close { .. }) {
             self.spending.end(self.spent());
         }

@@ -2,9 +2,9 @@
 
 use pubmark_model::qos::Qos;
 use pubmark_protocol::clients::SessionId;
-use pubmark_protocol::events::{Cause, Delivery, Event, Said, Sink, Token};
+use pubmark_protocol::events::{Cause, Delivery, Event, Reason, Sink, Token};
 use pubmark_protocol::header::Header;
-use pubmark_protocol::requests::{ANSWER, ReplyTo};
+use pubmark_protocol::requests::{REPLY, ReplyTo};
 
 use super::Shard;
 use super::publishing::Publishing;
@@ -21,7 +21,7 @@ impl Sink for EventsAt<'_> {
     #[inline]
     fn event(&mut self, session: SessionId, event: Event<'_>) {
         let stamp_ns = match &event {
-            Event::Delivered(delivery) | Event::Requested { delivery, .. } | Event::Answered { delivery, .. } => {
+            Event::Delivered(delivery) | Event::Requested { delivery, .. } | Event::Replied { delivery, .. } => {
                 delivery.at_ns
             }
             Event::Written { written_ns, .. } => *written_ns,
@@ -53,7 +53,7 @@ impl Shard {
             }
             Event::Acknowledged { token, outcome } => self.acknowledged(now_ns, session, token, outcome),
             Event::Requested { reply_to, delivery } => self.requested(session, reply_to, &delivery),
-            Event::Answered { request, delivery } => {
+            Event::Replied { request, delivery } => {
                 totals.last_event_ns = delivery.at_ns;
                 let reply = Reply { session, request, delivery: &delivery };
                 requests.enter_reply(&reply, &mut publishing.publishers, sessions, &timetable.window, totals);
@@ -66,11 +66,11 @@ impl Shard {
             Event::Subscribed { index, granted } => self.subscribed(now_ns, session, index, granted),
             Event::Closed(cause) => self.closed(now_ns, session, &cause),
             Event::Withheld(token) => Publishing::withheld(session, token, sessions, totals),
-            Event::Abandoned(token) if token.publication == ANSWER => requests.reply_abandoned(token),
+            Event::Abandoned(token) if token.publication == REPLY => requests.reply_abandoned(token),
             Event::Abandoned(token) => publishing.abandoned(session, token, sessions, requests),
             // A reply without acknowledgement is told by its requester's books.
-            Event::Unanswered(token) if token.publication == ANSWER => {}
-            Event::Unanswered(token) => publishing.unacknowledged(session, token, sessions),
+            Event::Unacknowledged(token) if token.publication == REPLY => {}
+            Event::Unacknowledged(token) => publishing.unacknowledged(session, token, sessions),
             Event::Resent(_) => totals.figures.counters.resent += 1,
             Event::PassedOver => totals.figures.counters.passed_over += 1,
             Event::Missed(messages) => totals.figures.counters.missed += messages,
@@ -105,7 +105,7 @@ impl Shard {
 
     fn written(&mut self, session: SessionId, token: Token, written: Written) {
         let Shard { sessions, publishing, requests, timetable, totals, .. } = self;
-        if token.publication == ANSWER {
+        if token.publication == REPLY {
             if let Some(responder) = &sessions[session].responder {
                 totals.tally.sent(session, u64::from(responder.reply_bytes()));
             }
@@ -115,19 +115,19 @@ impl Shard {
         publishing.written(session, token, written, sessions, &timetable.window, totals);
     }
 
-    fn acknowledged(&mut self, now_ns: u64, session: SessionId, token: Token, outcome: Result<(), Said>) {
+    fn acknowledged(&mut self, now_ns: u64, session: SessionId, token: Token, outcome: Result<(), Reason>) {
         let Shard { sessions, publishing, requests, totals, .. } = self;
         totals.last_event_ns = now_ns;
-        if token.publication != ANSWER {
+        if token.publication != REPLY {
             return publishing.acknowledged(session, token, outcome, sessions, requests, totals);
         }
         if let Err(reason) = outcome {
             requests.reply_refused(token);
-            totals.count_cause(format!("answer refused: {reason}"));
+            totals.count_cause(format!("reply refused: {reason}"));
         }
     }
 
-    fn subscribed(&mut self, now_ns: u64, session: SessionId, index: usize, granted: Result<Qos, Said>) {
+    fn subscribed(&mut self, now_ns: u64, session: SessionId, index: usize, granted: Result<Qos, Reason>) {
         let (timetable, totals) = (&self.timetable, &mut self.totals);
         let are_granted = self.sessions.subscribed(session, index, granted, timetable, totals, now_ns);
         if let Some(are_granted) = are_granted {

@@ -58,7 +58,7 @@ impl Jobs {
         job.address.clear();
         job.address.push_str(to.address);
         job.correlation.clear();
-        job.correlation.extend_from_slice(to.mark);
+        job.correlation.extend_from_slice(to.correlation);
         (job.publisher, job.sequence, job.due_ns) = (header.publisher, header.sequence, header.due_ns);
         (job.received_ns, job.reply_due_ns, job.measured) = (received_ns, received_ns, measured);
         index

@@ -68,7 +68,7 @@ pub struct Shard {
     requests: Requests,
     publishing: Publishing,
     receiving: Receiving,
-    /// Commands taken; the newest counts as carried out when nothing due is left of it.
+    /// Commands taken; the newest counts as executed when nothing due is left of it.
     commands: u64,
     progress: (Arc<Progress>, usize),
 }
@@ -126,8 +126,8 @@ impl Shard {
         // A client that thinks or works is not silent: something is still to come.
         let is_silent = thinking == 0 && sessions.at_work == 0;
         shown.last_event_ns.store(if is_silent { self.totals.last_event_ns } else { now_ns }, Relaxed);
-        // Last, so that whoever sees a command carried out sees what it led to.
-        shown.carried_out.store(self.commands - u64::from(self.timetable.is_behind()), Release);
+        // Last, so that whoever sees a command executed sees what it led to.
+        shown.executed.store(self.commands - u64::from(self.timetable.is_behind()), Release);
     }
 
     /// When the loop must go on even if nothing arrives; a time in the past if there is work now.
@@ -138,7 +138,7 @@ impl Shard {
         if works { Some(0) } else { self.timetable.timers.next_ns() }
     }
 
-    fn carry_out(&mut self, command: Command, now_ns: u64) {
+    fn execute(&mut self, command: Command, now_ns: u64) {
         let timetable = &mut self.timetable;
         match command {
             Command::Connect => {

@@ -3,10 +3,10 @@
 //! Working is a time in the shard's timers, never a sleep. A responder's clock is its own plan: what waited begins when what was
 //! before it should have ended, so that our lag is not added up but shown, as the *responder lag* of each reply.
 
-use pubmark_protocol::clients::{Clients, SessionId, Taken};
+use pubmark_protocol::clients::{Clients, SendOutcome, SessionId};
 use pubmark_protocol::events::Token;
 use pubmark_protocol::header::Header;
-use pubmark_protocol::requests::{Answer, ReplyTo};
+use pubmark_protocol::requests::{OutgoingReply, ReplyTo};
 
 use super::requests::Requests;
 use super::sessions::Sessions;
@@ -123,8 +123,8 @@ impl Requests {
         let job = &self.jobs.all[index as usize];
         let Some(responder) = &sessions[job.session].responder else { return Step::Settled };
         let number = (self.jobs.replies & !MEASURED) | if job.measured { MEASURED } else { 0 };
-        let answer = Answer {
-            to: ReplyTo { address: &job.address, mark: &job.correlation },
+        let answer = OutgoingReply {
+            to: ReplyTo { address: &job.address, correlation: &job.correlation },
             qos: responder.qos,
             number,
             publisher: job.publisher,
@@ -133,17 +133,17 @@ impl Requests {
             received_ns: job.received_ns,
             payload_bytes: responder.reply_bytes(),
         };
-        match clients.answer(SessionId(job.session), &answer) {
-            Taken::Yes => {
+        match clients.reply(SessionId(job.session), &answer) {
+            SendOutcome::Accepted => {
                 self.jobs.replies = self.jobs.replies.wrapping_add(1);
                 self.replies_handed += 1;
                 Step::Settled
             }
-            Taken::TooLarge(_) => {
+            SendOutcome::TooLarge(_) => {
                 self.figures.responses.refused += u64::from(job.measured);
                 Step::Settled
             }
-            Taken::NotReady => Step::Waits,
+            SendOutcome::WouldBlock => Step::Waits,
         }
     }
 

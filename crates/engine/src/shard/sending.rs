@@ -2,7 +2,7 @@
 //! the way between two cursors of one schedule, never in a queue.
 
 use pubmark_model::schedule::Due;
-use pubmark_protocol::clients::{Clients, Outgoing, SessionId, Taken};
+use pubmark_protocol::clients::{Clients, Outgoing, SendOutcome, SessionId};
 
 use super::publisher::Pending;
 use super::publishing::Publishing;
@@ -154,7 +154,7 @@ impl Publishing {
             payload_bytes: due.payload_bytes,
         };
         match clients.send(SessionId(publisher.session), message) {
-            Taken::Yes => {
+            SendOutcome::Accepted => {
                 let (epoch, segment) = (timetable.epoch(*now_ns), sessions.segment());
                 let sequence = publisher.use_sequence(measured, epoch, segment);
                 let payload_bytes = due.payload_bytes;
@@ -164,8 +164,8 @@ impl Publishing {
                 requests.open(index, publisher, sequence, measured, &mut timetable.timers, *now_ns);
                 Step::Handed
             }
-            Taken::NotReady => Step::Waits,
-            Taken::TooLarge(_) => {
+            SendOutcome::WouldBlock => Step::Waits,
+            SendOutcome::TooLarge(_) => {
                 publisher.book.too_large += u64::from(measured);
                 Step::Settled
             }

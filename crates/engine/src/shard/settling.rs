@@ -2,7 +2,7 @@
 
 use pubmark_model::schedule::Due;
 use pubmark_protocol::clients::SessionId;
-use pubmark_protocol::events::{Said, Token};
+use pubmark_protocol::events::{Reason, Token};
 
 use super::figures::type_row;
 use super::publisher::{Pending, Publisher};
@@ -72,7 +72,7 @@ impl Publishing {
         &mut self,
         session: SessionId,
         token: Token,
-        outcome: Result<(), Said>,
+        outcome: Result<(), Reason>,
         sessions: &mut Sessions,
         requests: &mut Requests,
         totals: &mut Totals,
@@ -84,12 +84,12 @@ impl Publishing {
         let Some(publisher) = self.publishers.get_mut(index as usize) else { return };
         let is_refused = outcome.is_err() && requests.refused(publisher, token.sequence, sessions);
         publisher.unacknowledged = publisher.unacknowledged.saturating_sub(1);
-        if let Err(said) = outcome {
+        if let Err(reason) = outcome {
             if is_refused && publisher.is_measured(token.sequence) {
                 publisher.book.refused.insert(token.sequence);
             }
             self.expected = self.expected.saturating_sub(u64::from(publisher.fan_out));
-            totals.count_cause(format!("message refused: {said}"));
+            totals.count_cause(format!("message refused: {reason}"));
         }
         // One that no acknowledgement is waited for left when it was written, and can be refused all the same.
         self.in_flight = self.in_flight.saturating_sub(u64::from(publisher.acknowledged));

@@ -2,7 +2,7 @@
 
 use pubmark_model::qos::Qos;
 use pubmark_protocol::clients::SessionId;
-use pubmark_protocol::events::Said;
+use pubmark_protocol::events::Reason;
 
 use super::sessions::Sessions;
 use super::timetable::Timetable;
@@ -15,7 +15,7 @@ impl Sessions {
         &mut self,
         id: SessionId,
         index: usize,
-        granted: Result<Qos, Said>,
+        granted: Result<Qos, Reason>,
         timetable: &Timetable,
         totals: &mut Totals,
         now_ns: u64,

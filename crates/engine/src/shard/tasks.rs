@@ -112,7 +112,7 @@ impl Shard {
             return;
         }
         clients.disconnect(SessionId(index), Goodbye::Cut, &mut self.at(now_ns));
-        let cause = Cause::Unreachable(format!("no answer within {} s", ATTEMPT_LIMIT.as_secs()));
+        let cause = Cause::Unreachable(format!("no response within {} s", ATTEMPT_LIMIT.as_secs()));
         self.sessions.note_failure(now_ns, index, &cause, &mut self.timetable.timers, &mut self.totals);
     }
 

@@ -6,7 +6,7 @@ use std::rc::Rc;
 
 use pubmark_model::topic::TopicFilter;
 use pubmark_protocol::clients::{Outgoing, SessionConfig, SessionId};
-use pubmark_protocol::events::{Cause, Said, Token};
+use pubmark_protocol::events::{Cause, Reason, Token};
 use pubmark_protocol::header;
 
 /// A client: a session of a shard.
@@ -20,9 +20,9 @@ pub enum News {
     /// It is not.
     Refused(Cause),
     /// A subscription is granted, or not.
-    Subscribed(usize, Result<(), Said>),
+    Subscribed(usize, Result<(), Reason>),
     /// A message is acknowledged, or refused.
-    Acknowledged(Token, Result<(), Said>),
+    Acknowledged(Token, Result<(), Reason>),
     /// A message of another client.
     Message(Rc<[u8]>),
     /// An answer to this request of its own.
@@ -38,7 +38,7 @@ pub type Fate = Vec<u64>;
 pub type Fates = dyn FnMut(u32, u32, Client) -> Fate;
 
 /// What the broker says to a subscription or a message: it takes it, or why it does not.
-pub type Reply = Result<(), Said>;
+pub type Reply = Result<(), Reason>;
 
 /// What the broker did with one copy of a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -282,7 +282,7 @@ impl Broker {
         let known = &self.clients[&client];
         let publication = &known.config.publications[usize::from(message.publication)];
         let (publisher, topic, run) = (publication.publisher, publication.topic.clone(), self.run);
-        if known.config.options.answers_to.is_some()
+        if known.config.options.reply_topic.is_some()
             && let Some(after_ns) = (self.replies)(sequence)
         {
             let mut reply = Vec::new();

@@ -7,7 +7,7 @@ use std::rc::Rc;
 
 use pubmark_model::qos::Qos;
 use pubmark_protocol::clients::{
-    Clients, Goodbye, OpenError, Outgoing, SessionConfig, SessionId, ShardConfig, Taken, Waker,
+    Clients, Goodbye, OpenError, Outgoing, SendOutcome, SessionConfig, SessionId, ShardConfig, Waker,
 };
 use pubmark_protocol::events::{Cause, Connected, Delivery, Event, Sink, Token};
 use pubmark_protocol::header;
@@ -78,7 +78,7 @@ impl ScriptedClients {
 
     fn forget(id: SessionId, session: &mut Session, sink: &mut impl Sink) {
         for (publication, sequence) in std::mem::take(&mut session.unacknowledged) {
-            sink.event(id, Event::Unanswered(Token { publication, sequence }));
+            sink.event(id, Event::Unacknowledged(Token { publication, sequence }));
         }
     }
 
@@ -133,16 +133,16 @@ impl Clients for ScriptedClients {
         self.end(session, Cause::Ours, sink);
     }
 
-    fn send(&mut self, session: SessionId, message: Outgoing) -> Taken {
+    fn send(&mut self, session: SessionId, message: Outgoing) -> SendOutcome {
         let session = &mut self.sessions[session.0 as usize];
         let is_full = Self::is_acknowledged(&session.config, &message)
             && session.in_flight() >= usize::from(session.config.in_flight_window);
         if !session.is_up || is_full {
             session.is_blocked = true;
-            return Taken::NotReady;
+            return SendOutcome::WouldBlock;
         }
         session.handed.push(message);
-        Taken::Yes
+        SendOutcome::Accepted
     }
 
     fn flush(&mut self, id: SessionId, sink: &mut impl Sink) {
@@ -156,7 +156,7 @@ impl Clients for ScriptedClients {
             let mut payload = Vec::with_capacity(payload_bytes as usize);
             header::write(&mut payload, payload_bytes as usize, self.run, publisher, sequence, due_ns);
             if let Some(root_ns) = root_ns {
-                header::extend_to_answer(&mut payload, 0, root_ns);
+                header::extend_to_reaction(&mut payload, 0, root_ns);
             }
             header::patch_write_start(&mut payload, due_ns, now_ns);
             payload.resize(payload_bytes as usize, 0);
@@ -194,7 +194,7 @@ impl Clients for ScriptedClients {
                 News::Message(payload) => sink.event(id, Event::Delivered(delivery(&payload, now_ns))),
                 News::Answer(request, payload) => {
                     let delivery = delivery(&payload, now_ns);
-                    sink.event(id, Event::Answered { request: Some(request), delivery });
+                    sink.event(id, Event::Replied { request: Some(request), delivery });
                 }
             }
         }

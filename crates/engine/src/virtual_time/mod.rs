@@ -18,11 +18,12 @@ use std::time::Duration;
 use pubmark_model::fleet::Fleet;
 use pubmark_model::load::{self, LoadOptions};
 use pubmark_model::schedule::Timeline;
+use pubmark_protocol::clients::ConnectionSettings;
 use pubmark_protocol::endpoint::Endpoint;
 
 use crate::command::Command;
+use crate::endpoints::Endpoints;
 use crate::outcome::Outcome;
-use crate::places::Places;
 use crate::plan::{Networks, RunPlan};
 use crate::progress::{Progress, Totals};
 use crate::run::put_together;
@@ -129,9 +130,8 @@ impl Simulation {
         self.advance_until(drained_ns, |totals| {
             totals.backlog == 0 && totals.in_flight == 0 && totals.delivered >= totals.expected
         });
-        let carried_out: Vec<u64> =
-            self.progress.shards().iter().map(|shard| shard.carried_out.load(Acquire)).collect();
-        assert!(carried_out.iter().all(|count| *count == 4), "of 4 commands shards carried out {carried_out:?}");
+        let executed: Vec<u64> = self.progress.shards().iter().map(|shard| shard.executed.load(Acquire)).collect();
+        assert!(executed.iter().all(|count| *count == 4), "of 4 commands shards executed {executed:?}");
         let at_ns = self.broker.borrow().now_ns;
         let outcomes = self.loops.into_iter().map(EventLoop::finish).enumerate().collect();
         let outcome = put_together(&self.plan, outcomes, (start_ns, end_ns));
@@ -175,7 +175,7 @@ impl Simulation {
 fn plan(workload: &str, duration: Duration) -> RunPlan {
     let workload = load::parse("virtual.yaml", workload, &LoadOptions::default()).expect("a workload");
     let fleet = Fleet::new(&workload, 1);
-    let at = Places::one(Endpoint {
+    let at = Endpoints::one(Endpoint {
         shown: "in memory".to_owned(),
         address: ([127, 0, 0, 1], 1883).into(),
         tls: None,
@@ -205,11 +205,7 @@ fn plan(workload: &str, duration: Duration) -> RunPlan {
         hopeless_after: Duration::from_secs(1),
         realtime: false,
         handicap: None,
-        receive_stamps: false,
-        maximum_packet_bytes: 1_000_000,
         faults: [].into(),
-        keep_alive_s: 0,
-        resumes_tls: false,
-        congestion_control: None,
+        connections: ConnectionSettings::default(),
     }
 }

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use pubmark_protocol::events::Said;
+use pubmark_protocol::events::Reason;
 use pubmark_testing::assert_count_eq;
 
 use super::{Ended, Simulation};
@@ -22,7 +22,7 @@ fn refused_and_answered(replied_after_ns: u64) -> Ended {
     let simulation = Simulation::new(REQUESTS, Duration::from_secs(2));
     {
         let mut broker = simulation.broker.borrow_mut();
-        let refusal = Said::code(0x97, "quota exceeded");
+        let refusal = Reason::code(0x97, "quota exceeded");
         broker.acknowledges =
             Box::new(move |sequence| Some(if sequence % 2 == 0 { Err(refusal.clone()) } else { Ok(()) }));
         broker.replies = Box::new(move |_| Some(replied_after_ns));
@@ -60,7 +60,7 @@ subscribers:
   - {name: subscriber, filters: ['v/#'], qos: 1}
 ";
     let simulation = Simulation::new(workload, Duration::from_secs(1));
-    let refusal = Said::code(0x97, "quota exceeded");
+    let refusal = Reason::code(0x97, "quota exceeded");
     simulation.broker.borrow_mut().acknowledges =
         Box::new(move |sequence| Some(if sequence % 4 == 0 { Err(refusal.clone()) } else { Ok(()) }));
     let ended = simulation.run();

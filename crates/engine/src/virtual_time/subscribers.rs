@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use pubmark_protocol::events::Said;
+use pubmark_protocol::events::Reason;
 use pubmark_testing::assert_count_eq;
 
 use super::Simulation;
@@ -58,7 +58,7 @@ fn a_filter_that_is_refused_expects_nothing_and_the_other_one_goes_on() {
     let workload = workload("clean", 0).replace("['v/#']", "['v/+', 'w/#']");
     let simulation = Simulation::new(&workload, Duration::from_secs(1));
     simulation.broker.borrow_mut().grants =
-        Box::new(|filter| if filter == "v/+" { Err(Said::code(0x87, "not authorized")) } else { Ok(()) });
+        Box::new(|filter| if filter == "v/+" { Err(Reason::code(0x87, "not authorized")) } else { Ok(()) });
     let ended = simulation.run();
     let delivery = &ended.outcome.books.delivery;
     assert_count_eq!((delivery.expected, delivery.delivered, delivery.absent), (0, 0, delivery.sent));

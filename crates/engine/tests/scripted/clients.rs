@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use pubmark_model::qos::Qos;
 use pubmark_protocol::clients::{
-    Clients, Goodbye, OpenError, Outgoing, SessionConfig, SessionId, ShardConfig, Taken, Waker,
+    Clients, Goodbye, OpenError, Outgoing, SendOutcome, SessionConfig, SessionId, ShardConfig, Waker,
 };
 use pubmark_protocol::events::{Cause, Connected, Delivery, Event, Sink, Token};
 use pubmark_protocol::{clock, header};
@@ -63,9 +63,9 @@ impl Clients for InMemory {
         sink.event(session, Event::Closed(Cause::Ours));
     }
 
-    fn send(&mut self, session: SessionId, message: Outgoing) -> Taken {
+    fn send(&mut self, session: SessionId, message: Outgoing) -> SendOutcome {
         self.handed_over.push((session, message));
-        Taken::Yes
+        SendOutcome::Accepted
     }
 
     fn flush(&mut self, _session: SessionId, sink: &mut impl Sink) {

@@ -4,13 +4,14 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::Duration;
 
-use pubmark_engine::places::Places;
+use pubmark_engine::endpoints::Endpoints;
 use pubmark_engine::plan::{Networks, RunPlan};
 use pubmark_engine::progress::Totals;
 use pubmark_engine::run::{Observer, Phase, Sides, run};
 use pubmark_model::fleet::Fleet;
 use pubmark_model::load::{self, LoadOptions};
 use pubmark_model::schedule::Timeline;
+use pubmark_protocol::clients::ConnectionSettings;
 use pubmark_protocol::endpoint::Endpoint;
 use pubmark_testing::assert_count_eq;
 
@@ -36,7 +37,7 @@ subscribers:
 fn plan() -> RunPlan {
     let workload = load::parse("late.yaml", WORKLOAD, &LoadOptions::default()).unwrap();
     let fleet = Fleet::new(&workload, 1);
-    let at = Places::one(Endpoint {
+    let at = Endpoints::one(Endpoint {
         shown: "in memory".to_owned(),
         address: ([127, 0, 0, 1], 1883).into(),
         tls: None,
@@ -66,12 +67,8 @@ fn plan() -> RunPlan {
         hopeless_after: Duration::from_secs(1),
         realtime: false,
         handicap: None,
-        receive_stamps: false,
-        maximum_packet_bytes: 1_000,
         faults: [].into(),
-        keep_alive_s: 0,
-        resumes_tls: false,
-        congestion_control: None,
+        connections: ConnectionSettings::default(),
     }
 }
 

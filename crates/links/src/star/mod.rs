@@ -9,7 +9,6 @@ mod emulator;
 mod lateness;
 mod packet;
 mod thread;
-mod waiter;
 
 use pubmark_model::link::Conditions;
 

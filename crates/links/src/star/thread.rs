@@ -2,18 +2,19 @@
 
 use std::fs::File;
 use std::io;
-use std::os::fd::{AsFd, AsRawFd, FromRawFd, OwnedFd};
+use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU64, Ordering};
 use std::sync::mpsc::{self, Receiver, Sender};
 use std::thread::JoinHandle;
+use std::time::Duration;
 
 use pubmark_model::link::Link;
 use pubmark_protocol::clock;
+use pubmark_protocol::epoll::{Epoll, Events, Interest};
 
 use super::emulator::{Emulator, Observer, links};
 use super::lateness::SharedLateness;
-use super::waiter::Waiter;
 use super::{Command, Snapshot, Strays};
 use crate::direction::SharedCounters;
 use crate::error::LinkError;
@@ -24,6 +25,9 @@ const PRIORITY: libc::c_int = 20;
 
 /// Name of the thread; the kernel keeps 15 bytes.
 const NAME: &str = "pubmark-links";
+
+/// Descriptors that are ready at once, at most; the others follow with the next wait.
+const EVENTS: usize = 64;
 
 /// Of the waker among the descriptors: no port has this number.
 const WAKER: u64 = u64::MAX;
@@ -206,19 +210,23 @@ fn run<O: Observer>(
     waker: &OwnedFd,
     commands: &Receiver<Command>,
 ) -> io::Result<Vec<File>> {
-    let mut waiter = Waiter::new()?;
-    waiter.add(waker.as_fd(), WAKER)?;
+    let epoll = Epoll::new()?;
+    epoll.add(waker.as_raw_fd(), WAKER, Interest::Read)?;
     for (port, file) in emulator.ports().iter().enumerate() {
-        waiter.add(file.as_fd(), port as u64)?;
+        epoll.add(file.as_raw_fd(), port as u64, Interest::Read)?;
     }
     let mut buffer = Box::new([0; 65_535]);
-    let mut ready = Vec::new();
+    let mut events = Events::with_room(EVENTS);
     while !shared.stop.load(Ordering::Acquire) {
-        waiter.wait(emulator.next_ns(), &mut ready)?;
+        let left = |until_ns: u64| Duration::from_nanos(until_ns.saturating_sub(clock::monotonic_ns()));
+        match epoll.wait(&mut events, emulator.next_ns().map(left)) {
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            result => result?,
+        }
         emulator.deliver();
-        for token in &ready {
-            match usize::try_from(*token) {
-                Ok(port) if *token != WAKER => {
+        for event in events.iter() {
+            match usize::try_from(event.key) {
+                Ok(port) if event.key != WAKER => {
                     emulator.read(port, &mut buffer)?;
                     emulator.deliver();
                 }

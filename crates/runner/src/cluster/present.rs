@@ -13,7 +13,7 @@ use pubmark_cluster::{Announcement, Cluster, ClusterError, Credentials, Event, N
 use pubmark_engine::progress::Progress;
 use pubmark_engine::remote::{Launcher, Started};
 use pubmark_engine::run::Phase;
-use pubmark_engine::shares::Place;
+use pubmark_engine::shares::WorkerLocation;
 use pubmark_record::cost::Usage;
 use pubmark_record::nodes::{ControlBytes, NodeClock, NodeMachine, NodeRow};
 use pubmark_systems::environment;
@@ -229,7 +229,13 @@ struct OnNodes {
 }
 
 impl Launcher for OnNodes {
-    fn launch(&self, place: Place, shards: &[u32], progress: &Arc<Progress>, stop: &AtomicBool) -> io::Result<Started> {
+    fn launch(
+        &self,
+        place: WorkerLocation,
+        shards: &[u32],
+        progress: &Arc<Progress>,
+        stop: &AtomicBool,
+    ) -> io::Result<Started> {
         let control = self.joined.cluster.begin(place.node.into(), shards, progress, stop).map_err(io::Error::other)?;
         Ok(Started { control, child: None })
     }

@@ -59,7 +59,7 @@ pub fn figures(plan: &RunPlan, outcome: &Outcome, occurrences: &[Occurrence], do
         reconnect: Reconnect {
             first_pause_ms: BACKOFF.0.as_secs_f64() * 1e3,
             longest_pause_ms: BACKOFF.1.as_secs_f64() * 1e3,
-            keep_alive_s: u32::from(plan.keep_alive_s),
+            keep_alive_s: u32::from(plan.connections.keep_alive_s),
         },
         faults: rows,
         before,

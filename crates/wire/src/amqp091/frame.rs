@@ -2,6 +2,7 @@
 
 use super::error::DecodeError;
 use super::{FRAME_END, FRAME_EXTRA_BYTES, PROTOCOL_HEADER};
+use crate::front::Front;
 
 /// Octets ahead of a frame's payload: type, channel, size.
 const FRONT_BYTES: usize = 7;
@@ -69,57 +70,43 @@ pub enum Item<'a> {
     Version(Version),
 }
 
-/// What is at the front of some bytes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Found<'a> {
-    /// All of it.
-    Whole {
-        /// What is said.
-        item: Item<'a>,
-        /// Its bytes: where the next one begins.
-        bytes: usize,
-    },
-    /// Not yet all of it; its bytes if its front tells them.
-    Partial(Option<usize>),
-}
-
 /// What is at the front of `buffer`, which is not empty.
 ///
 /// # Errors
 /// As soon as bytes cannot be a frame, or announce one of more than `most_bytes`, so that a reader never has to hold more.
 #[inline]
-pub fn next(buffer: &[u8], most_bytes: usize) -> Result<Found<'_>, DecodeError> {
-    let Some(first) = buffer.first().copied() else { return Ok(Found::Partial(None)) };
+pub fn next(buffer: &[u8], most_bytes: usize) -> Result<Front<Item<'_>>, DecodeError> {
+    let Some(first) = buffer.first().copied() else { return Ok(Front::Partial(None)) };
     let Some(kind) = Kind::of(first) else { return protocol_header(buffer, first) };
     let Some(&[_, channel_high, channel_low, a, b, c, d]) = buffer.first_chunk::<FRONT_BYTES>() else {
-        return Ok(Found::Partial(None));
+        return Ok(Front::Partial(None));
     };
     let payload_bytes = u32::from_be_bytes([a, b, c, d]) as usize;
     let bytes = payload_bytes.saturating_add(FRAME_EXTRA_BYTES);
     if bytes > most_bytes {
         return Err(DecodeError::TooLarge { bytes, limit: most_bytes });
     }
-    let Some(whole) = buffer.get(FRONT_BYTES..bytes) else { return Ok(Found::Partial(Some(bytes))) };
+    let Some(whole) = buffer.get(FRONT_BYTES..bytes) else { return Ok(Front::Partial(Some(bytes))) };
     match whole.split_last() {
         Some((&FRAME_END, payload)) => {
             let frame = Frame { kind, channel: u16::from_be_bytes([channel_high, channel_low]), payload };
-            Ok(Found::Whole { item: Item::Frame(frame), bytes })
+            Ok(Front::Whole { packet: Item::Frame(frame), bytes })
         }
         Some((&end, _)) => Err(DecodeError::FrameEnd(end)),
-        None => Ok(Found::Partial(Some(bytes))),
+        None => Ok(Front::Partial(Some(bytes))),
     }
 }
 
 /// A server that does not speak our version says the one that it does.
 #[cold]
-fn protocol_header(buffer: &[u8], first: u8) -> Result<Found<'_>, DecodeError> {
+fn protocol_header(buffer: &[u8], first: u8) -> Result<Front<Item<'_>>, DecodeError> {
     if !NAME.iter().zip(buffer).all(|(expected, found)| expected == found) {
         return Err(DecodeError::FrameType(first));
     }
     let bytes = PROTOCOL_HEADER.len();
     Ok(match buffer.first_chunk::<8>() {
-        Some(&[_, _, _, _, a, b, c, d]) => Found::Whole { item: Item::Version(Version([a, b, c, d])), bytes },
-        None => Found::Partial(Some(bytes)),
+        Some(&[_, _, _, _, a, b, c, d]) => Front::Whole { packet: Item::Version(Version([a, b, c, d])), bytes },
+        None => Front::Partial(Some(bytes)),
     })
 }
 
@@ -133,12 +120,12 @@ mod tests {
     fn frames_are_cut_and_every_front_waits_for_more() {
         let frame = Frame { kind: Kind::Body, channel: 1, payload: b"hi" };
         let two = [FRAME, super::super::HEARTBEAT].concat();
-        assert_eq!(next(&two, 100), Ok(Found::Whole { item: Item::Frame(frame), bytes: FRAME.len() }));
+        assert_eq!(next(&two, 100), Ok(Front::Whole { packet: Item::Frame(frame), bytes: FRAME.len() }));
         let silence = Frame { kind: Kind::Heartbeat, channel: 0, payload: b"" };
-        assert_eq!(next(&two[FRAME.len()..], 100), Ok(Found::Whole { item: Item::Frame(silence), bytes: 8 }));
+        assert_eq!(next(&two[FRAME.len()..], 100), Ok(Front::Whole { packet: Item::Frame(silence), bytes: 8 }));
         for length in 0..FRAME.len() {
             let expected = if length < FRONT_BYTES { None } else { Some(FRAME.len()) };
-            assert_eq!(next(&FRAME[..length], 100), Ok(Found::Partial(expected)), "{length}");
+            assert_eq!(next(&FRAME[..length], 100), Ok(Front::Partial(expected)), "{length}");
         }
     }
 
@@ -159,11 +146,11 @@ mod tests {
             (b"AMQP\x00\x01\x00\x00", "AMQP 1.0.0"),
             (b"AMQP\x03\x01\x00\x00", "AMQP 1.0 of kind 3"),
         ] {
-            let Ok(Found::Whole { item: Item::Version(version), bytes: 8 }) = next(header, 100) else {
+            let Ok(Front::Whole { packet: Item::Version(version), bytes: 8 }) = next(header, 100) else {
                 panic!("{}", header.escape_ascii());
             };
             assert_eq!(version.to_string(), shown);
         }
-        assert_eq!(next(b"AMQP\x00", 100), Ok(Found::Partial(Some(8))));
+        assert_eq!(next(b"AMQP\x00", 100), Ok(Front::Partial(Some(8))));
     }
 }

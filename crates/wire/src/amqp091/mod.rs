@@ -16,7 +16,7 @@ mod write;
 
 pub use content::{Correlation, read_content_header, read_correlation};
 pub use error::DecodeError;
-pub use frame::{Found, Frame, Item, Kind, Version, next};
+pub use frame::{Frame, Item, Kind, Version, next};
 pub use method::{Answer, Closing, Deliver, Method, Start, Tune};
 pub use publish::{Publish, append_answer, append_body};
 pub use reply::{code, reply_name};

@@ -1,6 +1,7 @@
 //! Protocol headers and frames (part 2, §2.2 and §2.3).
 
 use super::error::DecodeError;
+use crate::front::Front;
 
 /// Bytes of a protocol header, and of a frame's header.
 pub const HEADER_BYTES: usize = 8;
@@ -47,20 +48,6 @@ pub enum Packet<'a> {
     Frame(Frame<'a>),
 }
 
-/// Is it all there?
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Found<'a> {
-    /// It is.
-    Whole {
-        /// What it is.
-        packet: Packet<'a>,
-        /// Its bytes.
-        bytes: usize,
-    },
-    /// It has this many bytes at least, and no byte of them is another packet's.
-    Partial(usize),
-}
-
 impl ProtocolHeader {
     /// AMQP 1.0.0.
     pub const AMQP: ProtocolHeader = ProtocolHeader { id: 0, version: [1, 0, 0] };
@@ -90,18 +77,18 @@ impl std::fmt::Display for ProtocolHeader {
 }
 
 /// The protocol header or frame at the front of `bytes`; frames of up to `most_bytes` are taken.
-pub fn next(bytes: &[u8], most_bytes: usize) -> Result<Found<'_>, DecodeError> {
+pub fn next(bytes: &[u8], most_bytes: usize) -> Result<Front<Packet<'_>>, DecodeError> {
     let name = &bytes[..bytes.len().min(NAME.len())];
     if !bytes.is_empty() && NAME.starts_with(name) {
         return Ok(match bytes {
             [_, _, _, _, id, major, minor, revision, ..] => {
                 let header = ProtocolHeader { id: *id, version: [*major, *minor, *revision] };
-                Found::Whole { packet: Packet::Header(header), bytes: HEADER_BYTES }
+                Front::Whole { packet: Packet::Header(header), bytes: HEADER_BYTES }
             }
-            _ => Found::Partial(HEADER_BYTES),
+            _ => Front::Partial(Some(HEADER_BYTES)),
         });
     }
-    let Some(size) = bytes.first_chunk::<4>() else { return Ok(Found::Partial(HEADER_BYTES)) };
+    let Some(size) = bytes.first_chunk::<4>() else { return Ok(Front::Partial(Some(HEADER_BYTES))) };
     let total = u32::from_be_bytes(*size) as usize;
     if total < HEADER_BYTES {
         return Err(DecodeError::FrameTooSmall { bytes: total });
@@ -110,7 +97,7 @@ pub fn next(bytes: &[u8], most_bytes: usize) -> Result<Found<'_>, DecodeError> {
         return Err(DecodeError::FrameTooLarge { bytes: total, limit: most_bytes });
     }
     let Some(&[_, _, _, _, offset, kind, high, low]) = bytes.first_chunk::<HEADER_BYTES>() else {
-        return Ok(Found::Partial(total));
+        return Ok(Front::Partial(Some(total)));
     };
     let begin = usize::from(offset) * 4;
     if begin < HEADER_BYTES || begin > total {
@@ -121,9 +108,9 @@ pub fn next(bytes: &[u8], most_bytes: usize) -> Result<Found<'_>, DecodeError> {
         1 => FrameKind::Sasl,
         other => return Err(DecodeError::FrameType(other)),
     };
-    let Some(body) = bytes.get(begin..total) else { return Ok(Found::Partial(total)) };
+    let Some(body) = bytes.get(begin..total) else { return Ok(Front::Partial(Some(total))) };
     let frame = Frame { kind, channel: u16::from_be_bytes([high, low]), body };
-    Ok(Found::Whole { packet: Packet::Frame(frame), bytes: total })
+    Ok(Front::Whole { packet: Packet::Frame(frame), bytes: total })
 }
 
 /// Appends a frame with what `write` appends as its body.
@@ -160,25 +147,25 @@ mod tests {
     fn headers_and_frames_are_told_apart_at_every_length() {
         let bytes = b"AMQP\x03\x01\x00\x00";
         for length in 1..8 {
-            assert_eq!(next(&bytes[..length], 1_000), Ok(Found::Partial(8)));
+            assert_eq!(next(&bytes[..length], 1_000), Ok(Front::Partial(Some(8))));
         }
         let packet = Packet::Header(ProtocolHeader::SASL);
-        assert_eq!(next(bytes, 1_000), Ok(Found::Whole { packet, bytes: 8 }));
+        assert_eq!(next(bytes, 1_000), Ok(Front::Whole { packet, bytes: 8 }));
         let mut frame = Vec::new();
         encode_frame(FrameKind::Sasl, 0x102, &mut frame, |out| out.extend_from_slice(b"body"));
         assert_eq!(frame, b"\0\0\0\x0c\x02\x01\x01\x02body");
         for length in 1..12 {
-            assert_eq!(next(&frame[..length], 12), Ok(Found::Partial(if length < 4 { 8 } else { 12 })));
+            assert_eq!(next(&frame[..length], 12), Ok(Front::Partial(Some(if length < 4 { 8 } else { 12 }))));
         }
         let packet = Packet::Frame(Frame { kind: FrameKind::Sasl, channel: 0x102, body: b"body" });
-        assert_eq!(next(&frame, 12), Ok(Found::Whole { packet, bytes: 12 }));
+        assert_eq!(next(&frame, 12), Ok(Front::Whole { packet, bytes: 12 }));
     }
 
     #[test]
     fn an_extended_header_is_skipped_and_a_bad_one_refused() {
         let extended = b"\0\0\0\x10\x03\0\0\0xxxxbody";
         let packet = Packet::Frame(Frame { kind: FrameKind::Amqp, channel: 0, body: b"body" });
-        assert_eq!(next(extended, 100), Ok(Found::Whole { packet, bytes: 16 }));
+        assert_eq!(next(extended, 100), Ok(Front::Whole { packet, bytes: 16 }));
         for (bytes, error) in [
             (&b"\0\0\0\x07"[..], DecodeError::FrameTooSmall { bytes: 7 }),
             (b"\0\0\0\x65", DecodeError::FrameTooLarge { bytes: 101, limit: 100 }),

@@ -23,7 +23,7 @@ pub use condition::{Condition, State};
 pub use connection::{Begin, Open, encode_close, encode_end};
 pub use delivery::{Disposition, MOST_TRANSFER_BYTES, Transfer};
 pub use error::DecodeError;
-pub use frame::{Found, Frame, FrameKind, LEAST_MOST_BYTES, Packet, ProtocolHeader, encode_empty, encode_frame, next};
+pub use frame::{Frame, FrameKind, LEAST_MOST_BYTES, Packet, ProtocolHeader, encode_empty, encode_frame, next};
 pub use link::{Attach, Detach, Flow, Role, SenderSettles, Terminus};
 pub use message::{Message, Properties, body, encode_data_front, encode_text, message_bytes, text_of};
 pub use performative::Performative;

@@ -51,7 +51,7 @@ pub mod number {
 }
 
 /// One option, cut out.
-pub(super) struct Found<'a> {
+pub(super) struct RawOption<'a> {
     /// Its number less that of the one before.
     pub(super) delta: u32,
     /// Its value.
@@ -61,12 +61,12 @@ pub(super) struct Found<'a> {
 }
 
 /// The option at the front of `bytes`; `None` if it is none, or runs beyond them.
-pub(super) fn read_option(bytes: &[u8]) -> Option<Found<'_>> {
+pub(super) fn read_option(bytes: &[u8]) -> Option<RawOption<'_>> {
     let (&first, rest) = bytes.split_first()?;
     let (delta, rest) = extended(first >> 4, rest)?;
     let (length, rest) = extended(first & 0x0f, rest)?;
     let (value, rest) = rest.split_at_checked(length as usize)?;
-    Some(Found { delta, value, rest })
+    Some(RawOption { delta, value, rest })
 }
 
 /// The number that a nibble and the bytes behind it stand for; `None` for the reserved nibble.

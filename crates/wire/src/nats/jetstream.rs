@@ -178,7 +178,8 @@ pub fn stream_sequence(ack_subject: &str) -> Option<u64> {
 #[allow(clippy::unwrap_used)]
 mod tests {
     use super::*;
-    use crate::nats::{Found, Operation, next};
+    use crate::front::Front;
+    use crate::nats::{Operation, next};
 
     #[test]
     fn a_message_with_an_id_announces_its_headers_and_all() {
@@ -191,7 +192,7 @@ mod tests {
         );
         // As the server hands it on.
         let text = String::from_utf8(out).unwrap().replacen("HPUB a.b _INBOX.1", "HMSG a.b 1", 1);
-        let Ok(Found::Whole { operation: Operation::Message(message), .. }) = next(text.as_bytes(), 1_000) else {
+        let Ok(Front::Whole { packet: Operation::Message(message), .. }) = next(text.as_bytes(), 1_000) else {
             panic!("{text}");
         };
         assert_eq!((message.headers.len(), message.payload), (30, &b"hello"[..]));

@@ -10,7 +10,7 @@ mod write;
 
 pub use error::DecodeError;
 pub use operation::{Info, Message, Operation};
-pub use parse::{Found, LONGEST_LINE_BYTES, next};
+pub use parse::{LONGEST_LINE_BYTES, next};
 pub use subject::{SubjectError, subjects};
 pub use write::{Connect, encode_connect, encode_publish, encode_subscribe, encode_unsubscribe};
 

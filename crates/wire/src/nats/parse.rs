@@ -2,23 +2,10 @@
 
 use super::error::DecodeError;
 use super::operation::{Message, Operation};
+use crate::front::Front;
 
 /// Longest line that we take, bytes: INFO lists all servers of a cluster; other lines are far shorter.
 pub const LONGEST_LINE_BYTES: usize = 64 * 1024;
-
-/// What is at the front of some bytes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Found<'a> {
-    /// All of it.
-    Whole {
-        /// What is said.
-        operation: Operation<'a>,
-        /// Bytes of it, payload included: where the next one begins.
-        bytes: usize,
-    },
-    /// Not yet all of it; its bytes if its line is whole.
-    Partial(Option<usize>),
-}
 
 /// What is at the front of `buffer`.
 ///
@@ -26,14 +13,14 @@ pub enum Found<'a> {
 /// As soon as a line cannot be one of a server's, or announces more than `most_bytes`, so that a reader never has to hold
 /// more than that or [`LONGEST_LINE_BYTES`].
 #[inline]
-pub fn next(buffer: &[u8], most_bytes: usize) -> Result<Found<'_>, DecodeError> {
+pub fn next(buffer: &[u8], most_bytes: usize) -> Result<Front<Operation<'_>>, DecodeError> {
     let Some(end) = buffer.iter().position(|byte| *byte == b'\n') else {
         return partial_line(buffer);
     };
     let line = &buffer[..end];
     let line = line.strip_suffix(b"\r").unwrap_or(line);
     let behind = end + 1;
-    let whole = |operation| Ok(Found::Whole { operation, bytes: behind });
+    let whole = |operation| Ok(Front::Whole { packet: operation, bytes: behind });
     match first_word(line) {
         (b"MSG", rest) => message(rest, &MSG, buffer, behind, most_bytes),
         (b"HMSG", rest) => message(rest, &HMSG, buffer, behind, most_bytes),
@@ -51,7 +38,7 @@ pub fn next(buffer: &[u8], most_bytes: usize) -> Result<Found<'_>, DecodeError> 
 }
 
 /// A line whose end has not come: is it one at all?
-fn partial_line(front: &[u8]) -> Result<Found<'_>, DecodeError> {
+fn partial_line(front: &[u8]) -> Result<Front<Operation<'_>>, DecodeError> {
     const BEGINNINGS: [&[u8]; 7] = [b"MSG ", b"HMSG ", b"PING\r", b"PONG\r", b"+OK\r", b"INFO ", b"-ERR"];
     let fits = |beginning: &&[u8]| beginning.iter().zip(front).all(|(expected, found)| expected == found);
     if !BEGINNINGS.iter().any(fits) {
@@ -60,7 +47,7 @@ fn partial_line(front: &[u8]) -> Result<Found<'_>, DecodeError> {
     if front.len() > LONGEST_LINE_BYTES {
         return Err(DecodeError::Line { limit: LONGEST_LINE_BYTES });
     }
-    Ok(Found::Partial(None))
+    Ok(Front::Partial(None))
 }
 
 fn unknown(line: &[u8]) -> DecodeError {
@@ -91,7 +78,7 @@ fn message<'a>(
     buffer: &'a [u8],
     behind: usize,
     most_bytes: usize,
-) -> Result<Found<'a>, DecodeError> {
+) -> Result<Front<Operation<'a>>, DecodeError> {
     let wrong = |field| DecodeError::Field { operation: kind.operation, field };
     let (subject, rest) = first_word(rest);
     let (subscription, rest) = first_word(rest);
@@ -118,7 +105,7 @@ fn message<'a>(
     if bytes > most_bytes {
         return Err(DecodeError::TooLarge { bytes, limit: most_bytes });
     }
-    let Some(body) = buffer.get(behind..bytes) else { return Ok(Found::Partial(Some(bytes))) };
+    let Some(body) = buffer.get(behind..bytes) else { return Ok(Front::Partial(Some(bytes))) };
     let Some(body) = body.strip_suffix(super::END) else { return Err(DecodeError::PayloadEnd) };
     let message = Message {
         subject: std::str::from_utf8(subject).ok().filter(|name| !name.is_empty()).ok_or_else(|| wrong("subject"))?,
@@ -127,7 +114,7 @@ fn message<'a>(
         headers: &body[..header_bytes],
         payload: &body[header_bytes..],
     };
-    Ok(Found::Whole { operation: Operation::Message(message), bytes })
+    Ok(Front::Whole { packet: Operation::Message(message), bytes })
 }
 
 /// A number of at most 10 digits: every size and every subscription's number of ours has fewer.
@@ -145,7 +132,7 @@ mod tests {
 
     fn whole(bytes: &[u8]) -> (Operation<'_>, usize) {
         match next(bytes, 1_000_000).unwrap() {
-            Found::Whole { operation, bytes } => (operation, bytes),
+            Front::Whole { packet: operation, bytes } => (operation, bytes),
             other => panic!("{other:?}"),
         }
     }
@@ -174,9 +161,9 @@ mod tests {
         let bytes = b"HMSG a.b 9 12 15\r\nNATS/1.0\r\n\r\nabc\r\n";
         for length in 1..bytes.len() {
             let expected = if length < 18 { None } else { Some(bytes.len()) };
-            assert_eq!(next(&bytes[..length], 1_000), Ok(Found::Partial(expected)), "{length}");
+            assert_eq!(next(&bytes[..length], 1_000), Ok(Front::Partial(expected)), "{length}");
         }
-        assert!(matches!(next(bytes, 1_000), Ok(Found::Whole { bytes: 35, .. })));
+        assert!(matches!(next(bytes, 1_000), Ok(Front::Whole { bytes: 35, .. })));
     }
 
     #[test]

@@ -9,7 +9,7 @@ mod write;
 
 pub use error::DecodeError;
 pub use glob::{hears, pattern};
-pub use parse::{Found, MOST_PARTS, Parts, Reply, next};
+pub use parse::{MOST_PARTS, Parts, Reply, next};
 pub use values::{Value, Values};
 pub use write::{append_bulk_front, encode_command, encode_command_front};
 

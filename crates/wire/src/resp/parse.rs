@@ -1,6 +1,7 @@
 //! Cuts replies and pushes out of a stream of bytes.
 
 use super::error::DecodeError;
+use crate::front::Front;
 
 /// Longest line that we take, bytes: lengths, numbers, errors.
 const LONGEST_LINE_BYTES: usize = 64 * 1024;
@@ -45,20 +46,6 @@ pub enum Reply<'a> {
     Other,
 }
 
-/// What is at the front of some bytes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Found<'a> {
-    /// All of a value.
-    Whole {
-        /// The value.
-        reply: Reply<'a>,
-        /// Its bytes: where the next one begins.
-        bytes: usize,
-    },
-    /// Not yet all of it; it has at least so many bytes, if that can be told.
-    Partial(Option<usize>),
-}
-
 /// One value without what is in it.
 pub(super) enum Head<'a> {
     /// A line: type, text.
@@ -77,19 +64,19 @@ pub(super) enum Head<'a> {
 /// As soon as a value cannot be one, or announces more than `most_bytes`, so that a reader never has to hold more than that or
 /// a line of 64 KiB.
 #[inline]
-pub fn next(buffer: &[u8], most_bytes: usize) -> Result<Found<'_>, DecodeError> {
+pub fn next(buffer: &[u8], most_bytes: usize) -> Result<Front<Reply<'_>>, DecodeError> {
     let mut at = 0;
     let first = match head(buffer, &mut at, most_bytes)? {
         Ok(found) => found,
         Err(partial) => return Ok(partial),
     };
     let (kind, mut open) = match first {
-        Head::Line(b'+', text) => return Ok(Found::Whole { reply: Reply::Simple(utf8(text)?), bytes: at }),
-        Head::Line(b'-', text) => return Ok(Found::Whole { reply: Reply::Error(utf8(text)?), bytes: at }),
-        Head::Line(b':', text) => return Ok(Found::Whole { reply: Reply::Integer(integer(text)?), bytes: at }),
-        Head::Line(b'_', _) | Head::Null => return Ok(Found::Whole { reply: Reply::Null, bytes: at }),
-        Head::Line(..) => return Ok(Found::Whole { reply: Reply::Other, bytes: at }),
-        Head::Bulk(text) => return Ok(Found::Whole { reply: Reply::Bulk(text), bytes: at }),
+        Head::Line(b'+', text) => return Ok(Front::Whole { packet: Reply::Simple(utf8(text)?), bytes: at }),
+        Head::Line(b'-', text) => return Ok(Front::Whole { packet: Reply::Error(utf8(text)?), bytes: at }),
+        Head::Line(b':', text) => return Ok(Front::Whole { packet: Reply::Integer(integer(text)?), bytes: at }),
+        Head::Line(b'_', _) | Head::Null => return Ok(Front::Whole { packet: Reply::Null, bytes: at }),
+        Head::Line(..) => return Ok(Front::Whole { packet: Reply::Other, bytes: at }),
+        Head::Bulk(text) => return Ok(Front::Whole { packet: Reply::Bulk(text), bytes: at }),
         Head::Aggregate(kind, count) => (kind, count),
     };
     let mut parts: [&[u8]; MOST_PARTS] = [&[]; MOST_PARTS];
@@ -121,7 +108,7 @@ pub fn next(buffer: &[u8], most_bytes: usize) -> Result<Found<'_>, DecodeError> 
         b'*' | b'%' | b'~' => Reply::Aggregate(&buffer[..at]),
         _ => Reply::Other,
     };
-    Ok(Found::Whole { reply, bytes: at })
+    Ok(Front::Whole { packet: reply, bytes: at })
 }
 
 /// The value at `at` without what is in it, and `at` behind it; or how much is there of it.
@@ -130,9 +117,9 @@ pub(super) fn head<'a>(
     buffer: &'a [u8],
     at: &mut usize,
     most_bytes: usize,
-) -> Result<Result<Head<'a>, Found<'a>>, DecodeError> {
+) -> Result<Result<Head<'a>, Front<Reply<'a>>>, DecodeError> {
     let front = &buffer[*at..];
-    let Some(kind) = front.first().copied() else { return Ok(Err(Found::Partial(None))) };
+    let Some(kind) = front.first().copied() else { return Ok(Err(Front::Partial(None))) };
     if !b"+-:$*_,#!=(%~|>".contains(&kind) {
         return Err(DecodeError::Type(kind));
     }
@@ -140,7 +127,7 @@ pub(super) fn head<'a>(
         if front.len() > LONGEST_LINE_BYTES {
             return Err(DecodeError::Line { limit: LONGEST_LINE_BYTES });
         }
-        return Ok(Err(Found::Partial(None)));
+        return Ok(Err(Front::Partial(None)));
     };
     let line = front[1..end].strip_suffix(b"\r").ok_or(DecodeError::Number)?;
     let behind = *at + end + 1;
@@ -154,7 +141,7 @@ pub(super) fn head<'a>(
             if bytes > most_bytes {
                 return Err(DecodeError::TooLarge { bytes, limit: most_bytes });
             }
-            let Some(body) = buffer.get(behind..bytes) else { return Ok(Err(Found::Partial(Some(bytes)))) };
+            let Some(body) = buffer.get(behind..bytes) else { return Ok(Err(Front::Partial(Some(bytes)))) };
             let text = body.strip_suffix(super::END).ok_or(DecodeError::BulkEnd)?;
             *at = bytes;
             Ok(Ok(Head::Bulk(text)))
@@ -209,7 +196,7 @@ mod tests {
 
     fn whole(bytes: &[u8]) -> (Reply<'_>, usize) {
         match next(bytes, 1_000_000).unwrap() {
-            Found::Whole { reply, bytes } => (reply, bytes),
+            Front::Whole { packet: reply, bytes } => (reply, bytes),
             other => panic!("{other:?}"),
         }
     }
@@ -239,8 +226,8 @@ mod tests {
     fn every_front_waits_for_more_and_never_for_too_much() {
         for length in 1..MESSAGE.len() {
             match next(&MESSAGE[..length], 1_000) {
-                Ok(Found::Partial(Some(least))) => assert!(least > length && least <= MESSAGE.len(), "{length}"),
-                other => assert_eq!(other, Ok(Found::Partial(None)), "{length}"),
+                Ok(Front::Partial(Some(least))) => assert!(least > length && least <= MESSAGE.len(), "{length}"),
+                other => assert_eq!(other, Ok(Front::Partial(None)), "{length}"),
             }
         }
     }

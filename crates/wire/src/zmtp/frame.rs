@@ -4,6 +4,7 @@
 
 use super::error::DecodeError;
 use super::greeting::{self, Greeting, SIGNATURE_FIRST};
+use crate::front::Front;
 
 /// More frames of the message follow.
 pub(super) const MORE: u8 = 0x01;
@@ -30,29 +31,15 @@ pub enum Item<'a> {
     },
 }
 
-/// What is at the front of some bytes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Found<'a> {
-    /// All of it.
-    Whole {
-        /// What it is.
-        item: Item<'a>,
-        /// Its bytes: where the next one begins.
-        bytes: usize,
-    },
-    /// Not yet all of it: it has so many bytes at least, and all that are missing belong to it.
-    Partial(usize),
-}
-
 /// What is at the front of `bytes`, which are not empty.
 ///
 /// # Errors
 /// As soon as it cannot be anything, or announces more than `most_bytes` (a command: more than [`LONGEST_COMMAND_BYTES`]), so
 /// that a reader never has to hold more.
 #[inline]
-pub fn next(bytes: &[u8], most_bytes: usize) -> Result<Found<'_>, DecodeError> {
+pub fn next(bytes: &[u8], most_bytes: usize) -> Result<Front<Item<'_>>, DecodeError> {
     let flags = match bytes.first() {
-        None => return Ok(Found::Partial(1)),
+        None => return Ok(Front::Partial(Some(1))),
         Some(&SIGNATURE_FIRST) => return greeting::next(bytes),
         Some(flags) => *flags,
     };
@@ -60,10 +47,12 @@ pub fn next(bytes: &[u8], most_bytes: usize) -> Result<Found<'_>, DecodeError> {
         return Err(DecodeError::Flags(flags));
     }
     let (size, body_at) = if flags & LONG == 0 {
-        let Some(size) = bytes.get(1) else { return Ok(Found::Partial(2)) };
+        let Some(size) = bytes.get(1) else { return Ok(Front::Partial(Some(2))) };
         (u64::from(*size), 2)
     } else {
-        let Some(size) = bytes.get(1..9).and_then(|size| size.try_into().ok()) else { return Ok(Found::Partial(9)) };
+        let Some(size) = bytes.get(1..9).and_then(|size| size.try_into().ok()) else {
+            return Ok(Front::Partial(Some(9)));
+        };
         (u64::from_be_bytes(size), 9)
     };
     let is_command = flags & COMMAND != 0;
@@ -72,9 +61,9 @@ pub fn next(bytes: &[u8], most_bytes: usize) -> Result<Found<'_>, DecodeError> {
     let Some(end) = end.filter(|end| *end - body_at <= limit && *end <= most_bytes) else {
         return Err(DecodeError::TooLarge { bytes: size, limit });
     };
-    let Some(body) = bytes.get(body_at..end) else { return Ok(Found::Partial(end)) };
+    let Some(body) = bytes.get(body_at..end) else { return Ok(Front::Partial(Some(end))) };
     let item = if is_command { Item::Command(body) } else { Item::Frame { more: flags & MORE != 0, body } };
-    Ok(Found::Whole { item, bytes: end })
+    Ok(Front::Whole { packet: item, bytes: end })
 }
 
 #[cfg(test)]
@@ -94,11 +83,11 @@ mod tests {
             (b"\x04\x05\x04PONG", Item::Command(b"\x04PONG")),
             (b"\x06\0\0\0\0\0\0\0\x05\x04PONG", Item::Command(b"\x04PONG")),
         ] {
-            let whole = Ok(Found::Whole { item, bytes: bytes.len() });
+            let whole = Ok(Front::Whole { packet: item, bytes: bytes.len() });
             assert_eq!(next(bytes, 1_000), whole);
             assert_eq!(next(&[bytes, b"\xff"].concat(), 1_000), whole);
             for length in 1..bytes.len() {
-                let Ok(Found::Partial(least)) = next(&bytes[..length], 1_000) else { panic!("{length}") };
+                let Ok(Front::Partial(Some(least))) = next(&bytes[..length], 1_000) else { panic!("{length}") };
                 assert!(least > length && least <= bytes.len(), "{length}: {least}");
             }
         }
@@ -110,12 +99,12 @@ mod tests {
             assert_eq!(next(&[flags], 1_000), Err(DecodeError::Flags(flags)));
         }
         let long = |flags: u8, size: u64| [&[flags][..], &size.to_be_bytes()].concat();
-        assert_eq!(next(&long(0x02, 991), 1_000), Ok(Found::Partial(1_000)));
+        assert_eq!(next(&long(0x02, 991), 1_000), Ok(Front::Partial(Some(1_000))));
         for size in [992, 1 << 40, u64::MAX] {
             assert_eq!(next(&long(0x02, size), 1_000), Err(DecodeError::TooLarge { bytes: size, limit: 1_000 }));
         }
         let longest = LONGEST_COMMAND_BYTES as u64;
-        assert_eq!(next(&long(0x06, longest), usize::MAX), Ok(Found::Partial(LONGEST_COMMAND_BYTES + 9)));
+        assert_eq!(next(&long(0x06, longest), usize::MAX), Ok(Front::Partial(Some(LONGEST_COMMAND_BYTES + 9))));
         assert!(matches!(next(&long(0x06, longest + 1), usize::MAX), Err(DecodeError::TooLarge { .. })));
     }
 }

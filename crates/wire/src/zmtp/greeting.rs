@@ -1,7 +1,8 @@
 //! The first 64 bytes of each side: version and mechanism (37/ZMTP, "Formal Grammar").
 
 use super::error::DecodeError;
-use super::frame::{Found, Item};
+use super::frame::Item;
+use crate::front::Front;
 
 /// Bytes of a greeting.
 pub const GREETING_BYTES: usize = 64;
@@ -55,7 +56,7 @@ pub struct Greeting {
 
 /// The greeting at the front of bytes that begin with 0xFF. What is wrong is told with the byte that shows it, as peers of old
 /// versions never send 64.
-pub(super) fn next(bytes: &[u8]) -> Result<Found<'_>, DecodeError> {
+pub(super) fn next(bytes: &[u8]) -> Result<Front<Item<'_>>, DecodeError> {
     if bytes.get(SIGNATURE_LAST_AT).is_some_and(|byte| *byte != SIGNATURE_LAST) {
         return Err(DecodeError::Signature);
     }
@@ -64,14 +65,14 @@ pub(super) fn next(bytes: &[u8]) -> Result<Found<'_>, DecodeError> {
         return Err(DecodeError::Version { major });
     }
     let (Some(major), Some(greeting)) = (major, bytes.get(..GREETING_BYTES)) else {
-        return Ok(Found::Partial(GREETING_BYTES));
+        return Ok(Front::Partial(Some(GREETING_BYTES)));
     };
     let item = Item::Greeting(Greeting {
         minor: if major > VERSION[0] { VERSION[1] } else { greeting[MINOR_AT] },
         mechanism: mechanism(&greeting[MECHANISM_AT..AS_SERVER_AT])?,
         as_server: greeting[AS_SERVER_AT] != 0,
     });
-    Ok(Found::Whole { item, bytes: GREETING_BYTES })
+    Ok(Front::Whole { packet: item, bytes: GREETING_BYTES })
 }
 
 fn mechanism(field: &[u8]) -> Result<Mechanism, DecodeError> {
@@ -106,9 +107,9 @@ mod tests {
         for mechanism in [Mechanism::Null, Mechanism::Plain] {
             let bytes = greeting(mechanism);
             let item = Item::Greeting(Greeting { minor: 1, mechanism, as_server: false });
-            assert_eq!(next(&bytes, 1_000), Ok(Found::Whole { item, bytes: GREETING_BYTES }));
+            assert_eq!(next(&bytes, 1_000), Ok(Front::Whole { packet: item, bytes: GREETING_BYTES }));
             for length in 1..GREETING_BYTES {
-                assert_eq!(next(&bytes[..length], 1_000), Ok(Found::Partial(GREETING_BYTES)), "{length}");
+                assert_eq!(next(&bytes[..length], 1_000), Ok(Front::Partial(Some(GREETING_BYTES))), "{length}");
             }
         }
     }
@@ -119,12 +120,12 @@ mod tests {
         bytes[1..9].copy_from_slice(b"whatever");
         (bytes[MAJOR_AT], bytes[MINOR_AT], bytes[AS_SERVER_AT]) = (4, 0, 1);
         let item = Item::Greeting(Greeting { minor: 1, mechanism: Mechanism::Null, as_server: true });
-        assert_eq!(next(&bytes, 1_000), Ok(Found::Whole { item, bytes: GREETING_BYTES }));
+        assert_eq!(next(&bytes, 1_000), Ok(Front::Whole { packet: item, bytes: GREETING_BYTES }));
         bytes[MAJOR_AT] = 3;
         let item = Item::Greeting(Greeting { minor: 0, mechanism: Mechanism::Null, as_server: true });
-        assert_eq!(next(&bytes, 1_000), Ok(Found::Whole { item, bytes: GREETING_BYTES }));
+        assert_eq!(next(&bytes, 1_000), Ok(Front::Whole { packet: item, bytes: GREETING_BYTES }));
         bytes[MECHANISM_AT..MECHANISM_AT + 5].copy_from_slice(b"CURVE");
-        let Ok(Found::Whole { item: Item::Greeting(found), .. }) = next(&bytes, 1_000) else { panic!("no greeting") };
+        let Ok(Front::Whole { packet: Item::Greeting(found), .. }) = next(&bytes, 1_000) else { panic!("no greeting") };
         assert_eq!(found.mechanism, Mechanism::Other);
     }
 

@@ -12,7 +12,7 @@ mod write;
 
 pub use command::Command;
 pub use error::DecodeError;
-pub use frame::{Found, Item, LONGEST_COMMAND_BYTES, next};
+pub use frame::{Item, LONGEST_COMMAND_BYTES, next};
 pub use greeting::{GREETING_BYTES, Greeting, Mechanism};
 pub use metadata::{Metadata, SocketType};
 pub use prefix::prefix;

@@ -2,8 +2,9 @@
 
 use proptest::prelude::*;
 use pubmark_wire::amqp10::{
-    Found, Frame, FrameKind, Packet, Performative, ProtocolHeader, SaslWords, body, encode_frame, next,
+    Frame, FrameKind, Packet, Performative, ProtocolHeader, SaslWords, body, encode_frame, next,
 };
+use pubmark_wire::front::Front;
 
 /// Largest frame of these tests, bytes.
 const MOST_BYTES: usize = 4_096;
@@ -40,16 +41,16 @@ proptest! {
         let mut least = 0;
         for length in 1..=bytes.len() {
             match next(&bytes[..length], MOST_BYTES) {
-                Ok(Found::Whole { packet, bytes: whole }) => {
+                Ok(Front::Whole { packet, bytes: whole }) => {
                     prop_assert!(whole <= length && whole >= least);
-                    prop_assert_eq!(next(&bytes, MOST_BYTES), Ok(Found::Whole { packet, bytes: whole }));
+                    prop_assert_eq!(next(&bytes, MOST_BYTES), Ok(Front::Whole { packet, bytes: whole }));
                     return Ok(());
                 }
-                Ok(Found::Partial(announced)) => {
+                Ok(Front::Partial(Some(announced))) => {
                     prop_assert!(announced > length && announced <= MOST_BYTES && announced >= least);
                     least = announced;
                 }
-                Err(_) => return Ok(()),
+                Ok(Front::Partial(None)) | Err(_) => return Ok(()),
             }
         }
     }
@@ -74,5 +75,5 @@ fn an_empty_frame_is_a_sign_of_life() {
     let mut out = vec![];
     pubmark_wire::amqp10::encode_empty(&mut out);
     let packet = Packet::Frame(Frame { kind: FrameKind::Amqp, channel: 0, body: &[] });
-    assert_eq!(next(&out, 512), Ok(Found::Whole { packet, bytes: 8 }));
+    assert_eq!(next(&out, 512), Ok(Front::Whole { packet, bytes: 8 }));
 }

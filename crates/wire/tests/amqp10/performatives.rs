@@ -3,14 +3,15 @@
 use proptest::option;
 use proptest::prelude::*;
 use pubmark_wire::amqp10::{
-    Attach, Begin, Condition, Detach, Disposition, Flow, Found, FrameKind, Open, Packet, Performative, Role, SaslWords,
+    Attach, Begin, Condition, Detach, Disposition, Flow, FrameKind, Open, Packet, Performative, Role, SaslWords,
     SenderSettles, State, Terminus, Transfer, composite, encode_anonymous, encode_close, encode_end, encode_frame,
     encode_plain, next,
 };
+use pubmark_wire::front::Front;
 
 /// The body of the only frame in some bytes.
 fn only(bytes: &[u8], channel: u16) -> &[u8] {
-    let Ok(Found::Whole { packet: Packet::Frame(frame), bytes: whole }) = next(bytes, usize::MAX) else {
+    let Ok(Front::Whole { packet: Packet::Frame(frame), bytes: whole }) = next(bytes, usize::MAX) else {
         panic!("{}", bytes.escape_ascii());
     };
     assert_eq!((whole, frame.channel), (bytes.len(), channel));

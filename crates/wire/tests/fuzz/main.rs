@@ -11,6 +11,7 @@ mod mutation;
 
 use mutation::fuzz;
 use pubmark_model::qos::Qos;
+use pubmark_wire::front::Front;
 use pubmark_wire::mqtt::{self, Version};
 use pubmark_wire::{amqp10, amqp091, coap, nats, resp, zmtp};
 
@@ -83,14 +84,14 @@ fn nats() {
     .map(|text| text.as_bytes().to_vec());
     fuzz("NATS", &corpus, |bytes| {
         match nats::next(bytes, MOST_BYTES) {
-            Ok(nats::Found::Whole { bytes: whole, operation }) => {
+            Ok(Front::Whole { bytes: whole, packet: operation }) => {
                 assert!(whole > 0 && whole <= bytes.len());
                 if let nats::Operation::Info(json) = operation {
                     let _ = nats::Info::read(json);
                 }
             }
-            Ok(nats::Found::Partial(Some(announced))) => assert!(announced > bytes.len() && announced <= MOST_BYTES),
-            Ok(nats::Found::Partial(None)) | Err(_) => {}
+            Ok(Front::Partial(Some(announced))) => assert!(announced > bytes.len() && announced <= MOST_BYTES),
+            Ok(Front::Partial(None)) | Err(_) => {}
         }
         let _ = nats::jetstream::Answer::read(bytes);
         let _ = std::str::from_utf8(bytes).map(nats::jetstream::stream_sequence);
@@ -108,9 +109,9 @@ fn resp() {
     ]
     .map(|text| text.as_bytes().to_vec());
     fuzz("RESP", &corpus, |bytes| match resp::next(bytes, MOST_BYTES) {
-        Ok(resp::Found::Whole { bytes: whole, .. }) => assert!(whole > 0 && whole <= bytes.len()),
-        Ok(resp::Found::Partial(Some(announced))) => assert!(announced > bytes.len() && announced <= MOST_BYTES),
-        Ok(resp::Found::Partial(None)) | Err(_) => {}
+        Ok(Front::Whole { bytes: whole, .. }) => assert!(whole > 0 && whole <= bytes.len()),
+        Ok(Front::Partial(Some(announced))) => assert!(announced > bytes.len() && announced <= MOST_BYTES),
+        Ok(Front::Partial(None)) | Err(_) => {}
     });
 }
 
@@ -156,7 +157,7 @@ fn amqp091() {
         let mut rest = bytes;
         while !rest.is_empty() {
             match amqp091::next(rest, MOST_BYTES) {
-                Ok(amqp091::Found::Whole { item, bytes: whole }) => {
+                Ok(Front::Whole { packet: item, bytes: whole }) => {
                     assert!(whole > 0 && whole <= rest.len() && whole <= MOST_BYTES);
                     if let amqp091::Item::Frame(frame) = item {
                         assert_eq!(frame.payload.len() + amqp091::FRAME_EXTRA_BYTES, whole);
@@ -165,11 +166,11 @@ fn amqp091() {
                     }
                     rest = &rest[whole..];
                 }
-                Ok(amqp091::Found::Partial(Some(announced))) => {
+                Ok(Front::Partial(Some(announced))) => {
                     assert!(announced > rest.len() && announced <= MOST_BYTES);
                     break;
                 }
-                Ok(amqp091::Found::Partial(None)) | Err(_) => break,
+                Ok(Front::Partial(None)) | Err(_) => break,
             }
         }
         let _ = amqp091::Method::read(bytes);
@@ -256,7 +257,7 @@ fn amqp10() {
         let mut rest = bytes;
         while !rest.is_empty() {
             match amqp10::next(rest, MOST_BYTES) {
-                Ok(amqp10::Found::Whole { packet, bytes: whole }) => {
+                Ok(Front::Whole { packet, bytes: whole }) => {
                     assert!(whole > 0 && whole <= rest.len() && whole <= MOST_BYTES);
                     if let amqp10::Packet::Frame(frame) = packet {
                         assert!(frame.body.len() < whole);
@@ -267,11 +268,11 @@ fn amqp10() {
                     }
                     rest = &rest[whole..];
                 }
-                Ok(amqp10::Found::Partial(announced)) => {
+                Ok(Front::Partial(Some(announced))) => {
                     assert!(announced > rest.len() && announced <= MOST_BYTES);
                     break;
                 }
-                Err(_) => break,
+                Ok(Front::Partial(None)) | Err(_) => break,
             }
         }
         let _ = amqp10::Performative::decode(bytes);
@@ -299,7 +300,7 @@ fn zmtp() {
         let mut rest = bytes;
         while !rest.is_empty() {
             match zmtp::next(rest, MOST_BYTES) {
-                Ok(zmtp::Found::Whole { item, bytes: whole }) => {
+                Ok(Front::Whole { packet: item, bytes: whole }) => {
                     assert!(whole > 0 && whole <= rest.len() && whole <= MOST_BYTES);
                     if let zmtp::Item::Command(body) = item
                         && let Ok(zmtp::Command::Ready(metadata)) = zmtp::Command::read(body)
@@ -308,11 +309,11 @@ fn zmtp() {
                     }
                     rest = &rest[whole..];
                 }
-                Ok(zmtp::Found::Partial(announced)) => {
+                Ok(Front::Partial(Some(announced))) => {
                     assert!(announced > rest.len() && announced <= MOST_BYTES);
                     break;
                 }
-                Err(_) => break,
+                Ok(Front::Partial(None)) | Err(_) => break,
             }
         }
         let _ = zmtp::Command::read(bytes);

@@ -1,6 +1,7 @@
 //! The text protocols against bytes that nobody should send, and every cut of bytes that somebody does.
 
 use proptest::prelude::*;
+use pubmark_wire::front::Front;
 use pubmark_wire::{nats, resp};
 
 /// Largest packet of these tests, bytes.
@@ -30,17 +31,17 @@ proptest! {
         let mut before = None;
         for length in 1..=bytes.len() {
             match nats::next(&bytes[..length], MOST_BYTES) {
-                Ok(nats::Found::Whole { bytes: whole, operation }) => {
+                Ok(Front::Whole { bytes: whole, packet: operation }) => {
                     prop_assert!(whole <= length);
-                    prop_assert_eq!(nats::next(&bytes, MOST_BYTES), Ok(nats::Found::Whole { bytes: whole, operation }));
+                    prop_assert_eq!(nats::next(&bytes, MOST_BYTES), Ok(Front::Whole { bytes: whole, packet: operation }));
                     return Ok(());
                 }
-                Ok(nats::Found::Partial(Some(announced))) => {
+                Ok(Front::Partial(Some(announced))) => {
                     prop_assert!(announced > length && announced <= MOST_BYTES);
                     prop_assert!(before.is_none_or(|before| before == announced));
                     before = Some(announced);
                 }
-                Ok(nats::Found::Partial(None)) => prop_assert!(before.is_none()),
+                Ok(Front::Partial(None)) => prop_assert!(before.is_none()),
                 Err(_) => return Ok(()),
             }
         }
@@ -51,16 +52,16 @@ proptest! {
         let mut least = 0;
         for length in 1..=bytes.len() {
             match resp::next(&bytes[..length], MOST_BYTES) {
-                Ok(resp::Found::Whole { bytes: whole, reply }) => {
+                Ok(Front::Whole { bytes: whole, packet: reply }) => {
                     prop_assert!(whole <= length && whole >= least);
-                    prop_assert_eq!(resp::next(&bytes, MOST_BYTES), Ok(resp::Found::Whole { bytes: whole, reply }));
+                    prop_assert_eq!(resp::next(&bytes, MOST_BYTES), Ok(Front::Whole { bytes: whole, packet: reply }));
                     return Ok(());
                 }
-                Ok(resp::Found::Partial(Some(announced))) => {
+                Ok(Front::Partial(Some(announced))) => {
                     prop_assert!(announced > length && announced <= MOST_BYTES && announced >= least);
                     least = announced;
                 }
-                Ok(resp::Found::Partial(None)) => {}
+                Ok(Front::Partial(None)) => {}
                 Err(_) => return Ok(()),
             }
         }
@@ -80,7 +81,7 @@ proptest! {
         resp::encode_command(&slices, &mut out);
         // A command is an array; as a push it shows its parts.
         out[0] = b'>';
-        let Ok(resp::Found::Whole { reply: resp::Reply::Push(parts), bytes }) = resp::next(&out, MOST_BYTES) else {
+        let Ok(Front::Whole { packet: resp::Reply::Push(parts), bytes }) = resp::next(&out, MOST_BYTES) else {
             panic!("{}", out.escape_ascii());
         };
         prop_assert_eq!((parts.as_slice(), bytes), (&slices[..], out.len()));

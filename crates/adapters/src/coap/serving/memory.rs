@@ -24,7 +24,7 @@ pub enum Fate {
         acknowledged: bool,
     },
     /// Refused or, a block, taken with this code and Block1 option.
-    Said(Code, Option<u32>),
+    Reason(Code, Option<u32>),
     /// Answered in its acknowledgement.
     Answered(Reply),
     /// Answered in a message of its own, which has repetitions of its own.

@@ -5,8 +5,8 @@
 //! answer follows in a message of its own, confirmable as the request was (RFC 7252 §5.2). A request that comes again
 //! is not heard again ([`memory`]).
 
-mod hearing;
 mod memory;
+mod receiving;
 mod reply;
 mod replying;
 mod uploads;
@@ -15,9 +15,9 @@ use std::collections::{HashMap, VecDeque};
 use std::net::SocketAddr;
 
 use pubmark_model::topic::TopicFilter;
-use pubmark_protocol::clients::{SessionConfig, Taken};
+use pubmark_protocol::clients::{SendOutcome, SessionConfig};
 use pubmark_protocol::events::{Cause, Connected, Event, Sink, Token};
-use pubmark_protocol::requests::Answer;
+use pubmark_protocol::requests::OutgoingReply;
 use pubmark_wire::coap::{Exchange, LARGEST_BODY_BYTES};
 
 use super::link::{Blocked, Link, Shared};
@@ -42,7 +42,7 @@ struct Apart {
 
 /// An answer in blocks, as long as it may be asked for them.
 #[derive(Debug)]
-struct Held {
+struct SentReply {
     reply: Reply,
     /// Identifier of the message with its first block, if that is to be acknowledged.
     apart: Option<u16>,
@@ -60,7 +60,7 @@ pub(super) struct Serving {
     /// When acknowledgements go ahead of answers, in order: of which message, with which token.
     acknowledgements: VecDeque<(u64, memory::Key, Short)>,
     apart: HashMap<memory::Key, Apart>,
-    held: HashMap<(SocketAddr, Short), Held>,
+    held: HashMap<(SocketAddr, Short), SentReply>,
     /// In the order of coming, so that the oldest go when there are too many.
     held_order: VecDeque<(SocketAddr, Short)>,
     uploads: Uploads,
@@ -73,7 +73,7 @@ pub(super) struct Serving {
 impl Serving {
     /// For a session that answers.
     pub(super) fn new(config: &SessionConfig) -> Option<Serving> {
-        config.options.answers_at?;
+        config.options.replies_at?;
         let filters = config.subscriptions.iter().map(|entry| TopicFilter((*entry.filter).to_owned()));
         Some(Serving {
             filters: filters.collect(),
@@ -101,15 +101,15 @@ impl Serving {
     }
 
     /// Takes an answer over; the session is open.
-    pub(super) fn take(&mut self, answer: &Answer<'_>) -> Result<Taken, Blocked> {
+    pub(super) fn take(&mut self, answer: &OutgoingReply<'_>) -> Result<SendOutcome, Blocked> {
         if answer.payload_bytes > LARGEST_BODY_BYTES {
-            return Ok(Taken::TooLarge(LARGEST_BODY_BYTES));
+            return Ok(SendOutcome::TooLarge(LARGEST_BODY_BYTES));
         }
         if !self.has_room() {
             return Err(Blocked::Queue);
         }
         self.queue.push_back(Reply::read(answer).ok_or_else(|| answer.token()));
-        Ok(Taken::Yes)
+        Ok(SendOutcome::Accepted)
     }
 
     /// May one more be taken?
@@ -133,7 +133,7 @@ impl Serving {
         let halves = self.held.drain().filter(|(_, held)| !held.written);
         halves.for_each(|(_, held)| sink.event(link.id, Event::Abandoned(held.reply.token())));
         let apart = self.apart.drain().filter(|(_, apart)| !apart.reply.is_in_blocks());
-        apart.for_each(|(_, apart)| sink.event(link.id, Event::Unanswered(apart.reply.token())));
+        apart.for_each(|(_, apart)| sink.event(link.id, Event::Unacknowledged(apart.reply.token())));
         self.held_order.clear();
         self.acknowledgements.clear();
         self.memory.clear();

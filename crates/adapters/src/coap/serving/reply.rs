@@ -4,7 +4,7 @@ use std::net::SocketAddr;
 
 use pubmark_protocol::clients::ShardConfig;
 use pubmark_protocol::events::Token;
-use pubmark_protocol::requests::{Answer, LONGEST_MARK_BYTES, ReplyTo};
+use pubmark_protocol::requests::{LONGEST_CORRELATION_BYTES, OutgoingReply, ReplyTo};
 use pubmark_wire::coap::{BLOCK_BYTES, Block, Code, Kind, LONGEST_TOKEN_BYTES, Message, Writer, number};
 
 use super::super::request::OCTET_STREAM;
@@ -15,7 +15,7 @@ const LARGEST_EXPONENT: u8 = 6;
 /// Bytes ahead of token and tag in a mark.
 const MARK_HEAD_BYTES: usize = 8;
 /// Bytes of a mark at most.
-const MARK_BYTES: usize = MARK_HEAD_BYTES + 2 * LONGEST_TOKEN_BYTES;
+const CORRELATION_BYTES: usize = MARK_HEAD_BYTES + 2 * LONGEST_TOKEN_BYTES;
 
 /// Up to eight bytes: a token or a tag.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
@@ -73,8 +73,8 @@ impl Mark {
     }
 
     /// As bytes, of which so many are used.
-    pub fn to_bytes(self) -> ([u8; MARK_BYTES], usize) {
-        let mut bytes = [0; MARK_BYTES];
+    pub fn to_bytes(self) -> ([u8; CORRELATION_BYTES], usize) {
+        let mut bytes = [0; CORRELATION_BYTES];
         let [high, low] = self.message_id.to_be_bytes();
         let flags = u8::from(self.confirmable) << 4 | u8::from(self.block.is_some()) << 3 | self.exponent;
         bytes[..4].copy_from_slice(&[flags, high, low, self.token.length]);
@@ -104,7 +104,7 @@ impl Mark {
     }
 }
 
-const _: () = assert!(MARK_BYTES <= LONGEST_MARK_BYTES);
+const _: () = assert!(CORRELATION_BYTES <= LONGEST_CORRELATION_BYTES);
 
 /// An answer: what it takes to make it again, not its bytes.
 #[derive(Clone, Copy, Debug)]
@@ -112,21 +112,22 @@ pub struct Reply {
     /// Who asked.
     pub to: SocketAddr,
     /// What it repeats.
-    pub mark: Mark,
-    answer: Answer<'static>,
+    pub correlation: Mark,
+    answer: OutgoingReply<'static>,
     /// When it was first sent; its header says so.
     pub write_start_ns: u64,
 }
 
 impl Reply {
     /// An answer that was handed over; `None` if its address or mark is none of ours.
-    pub fn read(answer: &Answer<'_>) -> Option<Reply> {
+    pub fn read(answer: &OutgoingReply<'_>) -> Option<Reply> {
         let to = answer.to.address.parse().ok()?;
-        let mark = Mark::read(answer.to.mark)?;
-        let Answer { qos, number, publisher, sequence, due_ns, received_ns, payload_bytes, .. } = *answer;
-        let nowhere = ReplyTo { address: "", mark: &[] };
-        let answer = Answer { to: nowhere, qos, number, publisher, sequence, due_ns, received_ns, payload_bytes };
-        Some(Reply { to, mark, answer, write_start_ns: 0 })
+        let correlation = Mark::read(answer.to.correlation)?;
+        let OutgoingReply { qos, number, publisher, sequence, due_ns, received_ns, payload_bytes, .. } = *answer;
+        let nowhere = ReplyTo { address: "", correlation: &[] };
+        let answer =
+            OutgoingReply { to: nowhere, qos, number, publisher, sequence, due_ns, received_ns, payload_bytes };
+        Some(Reply { to, correlation, answer, write_start_ns: 0 })
     }
 
     /// Its name in events.
@@ -141,7 +142,7 @@ impl Reply {
 
     /// Does it go in blocks?
     pub fn is_in_blocks(&self) -> bool {
-        self.payload_bytes() > BLOCK_BYTES.min(16 << self.mark.exponent)
+        self.payload_bytes() > BLOCK_BYTES.min(16 << self.correlation.exponent)
     }
 
     /// Appends the message that carries it, or the block of it that begins at `offset`; `token` is that of the request
@@ -164,7 +165,7 @@ impl Reply {
         if self.is_in_blocks() {
             writer.uint(number::BLOCK2, Block::at(offset, end < whole, exponent).value());
         }
-        if let Some(block) = self.mark.block.filter(|_| offset == 0) {
+        if let Some(block) = self.correlation.block.filter(|_| offset == 0) {
             writer.uint(number::BLOCK1, block);
         }
         if self.is_in_blocks() && offset == 0 {
@@ -184,9 +185,9 @@ mod tests {
             [(true, None, "", ""), (false, Some(0x00ff_fff6), "12345678", "abcdefgh"), (true, Some(0), "1", "")]
         {
             let [token, tag] = [token, tag].map(|text| Short::of(text.as_bytes()));
-            let mark = Mark { confirmable, exponent: 6, message_id: 0x1234, block, token, tag };
-            let (bytes, length) = mark.to_bytes();
-            assert_eq!(Mark::read(&bytes[..length]), Some(mark));
+            let correlation = Mark { confirmable, exponent: 6, message_id: 0x1234, block, token, tag };
+            let (bytes, length) = correlation.to_bytes();
+            assert_eq!(Mark::read(&bytes[..length]), Some(correlation));
             for cut in 0..MARK_HEAD_BYTES + token.as_bytes().len() {
                 assert_eq!(Mark::read(&bytes[..cut]), None, "{cut}");
             }

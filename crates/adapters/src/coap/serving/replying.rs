@@ -8,10 +8,10 @@ use pubmark_protocol::events::{Event, Sink};
 use pubmark_wire::coap::{Block, Code, Kind, Message, Step};
 
 use super::super::link::{Link, Sent, Shared};
-use super::hearing::{say_empty, send};
 use super::memory::{Fate, Key};
+use super::receiving::{say_empty, send};
 use super::reply::{Mark, Reply, Short};
-use super::{Apart, Held, Serving};
+use super::{Apart, SentReply, Serving};
 
 /// Answers in blocks that are held at the same time, at most: some 12 MB.
 const MOST_HELD: usize = 65_536;
@@ -40,25 +40,25 @@ impl Serving {
     /// Writes one answer, or its first block; false if the socket is full.
     fn write_one(&mut self, link: &mut Link, shared: &mut Shared, mut reply: Reply, sink: &mut impl Sink) -> bool {
         reply.write_start_ns = clock::monotonic_ns();
-        let (to, mark) = (reply.to, reply.mark);
-        let key = (to, mark.message_id);
-        let fate = self.memory.find(key, mark.token, reply.write_start_ns);
-        let in_time = mark.confirmable && matches!(fate, Some(Fate::Waits { acknowledged: false }));
-        let head = match (in_time, mark.confirmable) {
-            (true, _) => (Kind::Acknowledgement, mark.message_id),
+        let (to, correlation) = (reply.to, reply.correlation);
+        let key = (to, correlation.message_id);
+        let fate = self.memory.find(key, correlation.token, reply.write_start_ns);
+        let in_time = correlation.confirmable && matches!(fate, Some(Fate::Waits { acknowledged: false }));
+        let head = match (in_time, correlation.confirmable) {
+            (true, _) => (Kind::Acknowledgement, correlation.message_id),
             (false, true) => (Kind::Confirmable, self.identifier(shared, to)),
             (false, false) => (Kind::NonConfirmable, self.identifier(shared, to)),
         };
-        match send(link, shared, &reply, head, mark.token.as_bytes(), (0, mark.exponent)) {
+        match send(link, shared, &reply, head, correlation.token.as_bytes(), (0, correlation.exponent)) {
             Sent::Full => return false,
             Sent::Refused => {
                 sink.event(link.id, Event::Abandoned(reply.token()));
                 return true;
             }
-            Sent::Taken => {}
+            Sent::SendOutcome => {}
         }
         let written_ns = clock::monotonic_ns();
-        self.memory.change(key, mark.token, if in_time { Fate::Answered(reply) } else { Fate::AnsweredApart });
+        self.memory.change(key, correlation.token, if in_time { Fate::Answered(reply) } else { Fate::AnsweredApart });
         if head.0 == Kind::Confirmable {
             let exchange = shared.exchange(written_ns);
             link.wake_by(shared, exchange.due_ns());
@@ -68,7 +68,7 @@ impl Serving {
             let apart = (head.0 == Kind::Confirmable).then_some(head.1);
             let until_ns = written_ns + shared.times.transmit_span_ns();
             link.wake_by(shared, until_ns);
-            self.hold(link, Held { reply, apart, written: false, until_ns }, sink);
+            self.hold(link, SentReply { reply, apart, written: false, until_ns }, sink);
         } else {
             sink.event(
                 link.id,
@@ -90,8 +90,8 @@ impl Serving {
     }
 
     /// Keeps an answer whose first block is written until it is fetched.
-    fn hold(&mut self, link: &Link, held: Held, sink: &mut impl Sink) {
-        let key = (held.reply.to, held.reply.mark.tag);
+    fn hold(&mut self, link: &Link, held: SentReply, sink: &mut impl Sink) {
+        let key = (held.reply.to, held.reply.correlation.tag);
         // Who asks with the same tag for something else has no use for the earlier answer.
         self.let_go(key, link, sink);
         while self.held.len() >= MOST_HELD
@@ -130,7 +130,8 @@ impl Serving {
             self.apart.remove(&(from, message_id));
         }
         let head = self.head_of(shared, from, message);
-        let taken = send(link, shared, &reply, head, message.token, (block.offset(), block.exponent)) == Sent::Taken;
+        let taken =
+            send(link, shared, &reply, head, message.token, (block.offset(), block.exponent)) == Sent::SendOutcome;
         let is_last = block.offset() + block.bytes() >= reply.payload_bytes();
         if let Some(held) = self.held.get_mut(&(from, tag)) {
             held.until_ns = now_ns + shared.times.transmit_span_ns();
@@ -160,12 +161,12 @@ impl Serving {
                 Step::Repeat => {
                     let reply = apart.reply;
                     // One that the socket does not take is lost like any other datagram.
-                    let block = (0, reply.mark.exponent);
-                    send(link, shared, &reply, (Kind::Confirmable, key.1), reply.mark.token.as_bytes(), block);
+                    let block = (0, reply.correlation.exponent);
+                    send(link, shared, &reply, (Kind::Confirmable, key.1), reply.correlation.token.as_bytes(), block);
                 }
                 Step::GiveUp => {
                     if let Some(apart) = self.apart.remove(&key).filter(|apart| !apart.reply.is_in_blocks()) {
-                        sink.event(link.id, Event::Unanswered(apart.reply.token()));
+                        sink.event(link.id, Event::Unacknowledged(apart.reply.token()));
                     }
                 }
             }

@@ -25,7 +25,7 @@ struct Upload {
 
 /// What a block leads to.
 #[derive(Debug, PartialEq, Eq)]
-pub enum Taken {
+pub enum BlockOutcome {
     /// More must come.
     More,
     /// The request is whole.
@@ -43,34 +43,34 @@ pub struct Uploads {
 
 impl Uploads {
     /// Adds a block; a whole request has at most `most_bytes`.
-    pub fn take(&mut self, key: Key, block: Block, payload: &[u8], most_bytes: usize, until_ns: u64) -> Taken {
+    pub fn take(&mut self, key: Key, block: Block, payload: &[u8], most_bytes: usize, until_ns: u64) -> BlockOutcome {
         let fits = if block.more { payload.len() == block.bytes() } else { payload.len() <= block.bytes() };
         if !fits || payload.is_empty() {
-            return Taken::Refused(Code::BAD_REQUEST);
+            return BlockOutcome::Refused(Code::BAD_REQUEST);
         }
         if block.number == 0 {
             // It begins anew.
             self.remove(&key);
             if self.entries.len() >= MOST {
-                return Taken::Refused(Code::SERVICE_UNAVAILABLE);
+                return BlockOutcome::Refused(Code::SERVICE_UNAVAILABLE);
             }
             self.entries.insert(key.clone(), Upload { bytes: Vec::new(), until_ns });
         }
         let Some(upload) = self.entries.get_mut(&key).filter(|upload| upload.bytes.len() == block.offset()) else {
-            return Taken::Refused(Code::REQUEST_ENTITY_INCOMPLETE);
+            return BlockOutcome::Refused(Code::REQUEST_ENTITY_INCOMPLETE);
         };
         if upload.bytes.len() + payload.len() > most_bytes {
             self.remove(&key);
-            return Taken::Refused(Code::REQUEST_ENTITY_TOO_LARGE);
+            return BlockOutcome::Refused(Code::REQUEST_ENTITY_TOO_LARGE);
         }
         if self.bytes + payload.len() > MOST_BYTES {
             self.remove(&key);
-            return Taken::Refused(Code::SERVICE_UNAVAILABLE);
+            return BlockOutcome::Refused(Code::SERVICE_UNAVAILABLE);
         }
         upload.bytes.extend_from_slice(payload);
         upload.until_ns = until_ns;
         self.bytes += payload.len();
-        if block.more { Taken::More } else { Taken::Whole(self.remove(&key)) }
+        if block.more { BlockOutcome::More } else { BlockOutcome::Whole(self.remove(&key)) }
     }
 
     fn remove(&mut self, key: &Key) -> Vec<u8> {
@@ -106,16 +106,16 @@ mod tests {
         let key = |tag: &[u8]| (SocketAddr::from(([127, 0, 0, 1], 9)), Short::of(tag), Box::from("a"));
         let block = |number, more| Block { number, more, exponent: 0 };
         let mut take = |tag: &[u8], block, payload: &[u8]| uploads.take(key(tag), block, payload, 40, 100);
-        assert_eq!(take(b"x", block(0, true), &[1; 16]), Taken::More);
-        assert_eq!(take(b"y", block(0, true), &[2; 16]), Taken::More);
-        assert_eq!(take(b"x", block(2, true), &[1; 16]), Taken::Refused(Code::REQUEST_ENTITY_INCOMPLETE));
-        assert_eq!(take(b"x", block(1, true), &[1; 15]), Taken::Refused(Code::BAD_REQUEST));
-        assert_eq!(take(b"z", block(1, false), &[1; 15]), Taken::Refused(Code::REQUEST_ENTITY_INCOMPLETE));
-        assert_eq!(take(b"x", block(1, false), &[3; 4]), Taken::Whole([[1; 16].as_slice(), &[3; 4]].concat()));
-        assert_eq!(take(b"y", block(1, true), &[2; 16]), Taken::More);
-        assert_eq!(take(b"y", block(2, false), &[2; 9]), Taken::Refused(Code::REQUEST_ENTITY_TOO_LARGE));
-        assert_eq!(take(b"y", block(2, false), &[2; 8]), Taken::Refused(Code::REQUEST_ENTITY_INCOMPLETE));
-        assert_eq!(take(b"y", block(0, true), &[2; 16]), Taken::More);
+        assert_eq!(take(b"x", block(0, true), &[1; 16]), BlockOutcome::More);
+        assert_eq!(take(b"y", block(0, true), &[2; 16]), BlockOutcome::More);
+        assert_eq!(take(b"x", block(2, true), &[1; 16]), BlockOutcome::Refused(Code::REQUEST_ENTITY_INCOMPLETE));
+        assert_eq!(take(b"x", block(1, true), &[1; 15]), BlockOutcome::Refused(Code::BAD_REQUEST));
+        assert_eq!(take(b"z", block(1, false), &[1; 15]), BlockOutcome::Refused(Code::REQUEST_ENTITY_INCOMPLETE));
+        assert_eq!(take(b"x", block(1, false), &[3; 4]), BlockOutcome::Whole([[1; 16].as_slice(), &[3; 4]].concat()));
+        assert_eq!(take(b"y", block(1, true), &[2; 16]), BlockOutcome::More);
+        assert_eq!(take(b"y", block(2, false), &[2; 9]), BlockOutcome::Refused(Code::REQUEST_ENTITY_TOO_LARGE));
+        assert_eq!(take(b"y", block(2, false), &[2; 8]), BlockOutcome::Refused(Code::REQUEST_ENTITY_INCOMPLETE));
+        assert_eq!(take(b"y", block(0, true), &[2; 16]), BlockOutcome::More);
         assert_eq!((uploads.bytes, uploads.due_ns()), (16, Some(100)));
         uploads.forget(100);
         assert_eq!((uploads.bytes, uploads.due_ns()), (0, None));
@@ -129,7 +129,7 @@ mod tests {
             let key = (SocketAddr::from(([127, 0, 0, 1], port)), Short::default(), Box::from("a"));
             let refused = usize::from(port) == MOST;
             let taken = uploads.take(key, block, &[0; 1_024], usize::MAX, 1);
-            assert_eq!(taken == Taken::Refused(Code::SERVICE_UNAVAILABLE), refused, "{port}");
+            assert_eq!(taken == BlockOutcome::Refused(Code::SERVICE_UNAVAILABLE), refused, "{port}");
         }
         assert!(uploads.bytes <= MOST_BYTES);
     }

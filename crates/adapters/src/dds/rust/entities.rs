@@ -184,18 +184,18 @@ fn nanoseconds(time: Timestamp) -> i64 {
 }
 
 /// Writers that were found.
-pub struct Found {
+pub struct Discovery {
     participant: DomainParticipant,
     look_at_ns: Cell<u64>,
 }
 
-impl Found {
-    pub(super) fn new(participant: DomainParticipant) -> Found {
-        Found { participant, look_at_ns: Cell::new(0) }
+impl Discovery {
+    pub(super) fn new(participant: DomainParticipant) -> Discovery {
+        Discovery { participant, look_at_ns: Cell::new(0) }
     }
 }
 
-impl Discovering for Found {
+impl Discovering for Discovery {
     fn take_signal(&self) -> bool {
         let now_ns = clock::monotonic_ns();
         let is_first = self.look_at_ns.get() == 0;

@@ -17,7 +17,7 @@ use rustdds::{
     Topic, TopicKind,
 };
 
-use self::entities::{Found, RustReader, RustWriter};
+use self::entities::{Discovery, RustReader, RustWriter};
 use super::binding::{Binding, Wake};
 use super::settings::{Settings, Topics};
 use super::{CAPABILITIES, DdsClients};
@@ -71,7 +71,7 @@ impl Binding for Rust {
     type Domain = Joined;
     type Writer = RustWriter;
     type Reader = RustReader;
-    type Discovered = Found;
+    type Discovered = Discovery;
 
     fn missing() -> Option<String> {
         None
@@ -116,8 +116,8 @@ impl Binding for Rust {
         Ok(RustReader::new(reader, since, qos.history, wake))
     }
 
-    fn discovered(joined: &mut Joined, _: Wake) -> Result<Found, String> {
-        Ok(Found::new(joined.participant.clone()))
+    fn discovered(joined: &mut Joined, _: Wake) -> Result<Discovery, String> {
+        Ok(Discovery::new(joined.participant.clone()))
     }
 }
 

@@ -6,7 +6,7 @@ use std::net::TcpListener;
 use pubmark_model::qos::Qos;
 use pubmark_protocol::capabilities::{Capabilities, Features};
 use pubmark_protocol::clients::{
-    Clients, Goodbye, OpenError, Outgoing, SessionConfig, SessionId, ShardConfig, Taken, Waker,
+    Clients, Goodbye, OpenError, Outgoing, SendOutcome, SessionConfig, SessionId, ShardConfig, Waker,
 };
 use pubmark_protocol::events::{Cause, Connected, Event, Sink, Token};
 
@@ -190,31 +190,33 @@ impl Clients for ZeroMqPeersClients {
     }
 
     /// To all subscribers that want it, or to none: one that does not take it holds the message up for all.
-    fn send(&mut self, session: SessionId, message: Outgoing) -> Taken {
-        let Session::Publisher(publisher) = &mut self.sessions[session.0 as usize] else { return Taken::NotReady };
+    fn send(&mut self, session: SessionId, message: Outgoing) -> SendOutcome {
+        let Session::Publisher(publisher) = &mut self.sessions[session.0 as usize] else {
+            return SendOutcome::WouldBlock;
+        };
         if publisher.state != State::Up {
             publisher.blocked = true;
-            return Taken::NotReady;
+            return SendOutcome::WouldBlock;
         }
         self.places.clear();
         for (place, link) in publisher.links.iter().enumerate() {
             if self.below.dialect(*link).is_wanted(message.publication) {
                 if !self.below.takes(*link) {
                     publisher.blocked = true;
-                    return Taken::NotReady;
+                    return SendOutcome::WouldBlock;
                 }
                 self.places.push(place);
             }
         }
         for place in &self.places {
             match self.below.send(publisher.links[*place], message) {
-                Taken::Yes => {}
+                SendOutcome::Accepted => {}
                 // The first says so, and each of the others would.
                 refused => return refused,
             }
         }
         publisher.take(Token { publication: message.publication, sequence: message.sequence }, &self.places);
-        Taken::Yes
+        SendOutcome::Accepted
     }
 
     fn flush(&mut self, session: SessionId, sink: &mut impl Sink) {

@@ -54,11 +54,11 @@ impl<S: Sink> Sink for Mapped<'_, S> {
             // ZeroMQ has no acknowledgements, repetitions or requests. Copies that were withheld are reported as one number for all
             // subscribers.
             Event::Acknowledged { .. }
-            | Event::Unanswered(_)
+            | Event::Unacknowledged(_)
             | Event::Resent(_)
             | Event::Withheld(_)
             | Event::Requested { .. }
-            | Event::Answered { .. } => {}
+            | Event::Replied { .. } => {}
         }
     }
 }

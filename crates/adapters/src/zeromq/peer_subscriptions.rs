@@ -18,15 +18,15 @@ struct Topic {
 }
 
 /// All topics of a session.
-pub struct Wanted {
+pub struct PeerSubscriptions {
     topics: Box<[Topic]>,
     /// In the middle of a message of the peer's.
     inside: bool,
 }
 
-impl Wanted {
+impl PeerSubscriptions {
     /// Nobody asked for anything.
-    pub fn new(publications: &[Publication]) -> Wanted {
+    pub fn new(publications: &[Publication]) -> PeerSubscriptions {
         let topic = |publication: &Publication| {
             let mut frame = Vec::new();
             append_frame_front(true, publication.topic.len(), &mut frame);
@@ -34,7 +34,7 @@ impl Wanted {
             frame.extend_from_slice(publication.topic.as_bytes());
             Topic { frame: frame.into(), at, asked: 0 }
         };
-        Wanted { topics: publications.iter().map(topic).collect(), inside: false }
+        PeerSubscriptions { topics: publications.iter().map(topic).collect(), inside: false }
     }
 
     /// A new connection: its peer has not asked for anything.
@@ -50,9 +50,9 @@ impl Wanted {
 
     /// The peer asks for topics that begin with `prefix`, or takes one such wish back. A wish that it never had is not told from
     /// one that it had: who takes back too much hears too little.
-    pub fn change(&mut self, prefix: &[u8], asks: bool) {
+    pub fn change(&mut self, prefix: &[u8], targets: bool) {
         for topic in self.topics.iter_mut().filter(|topic| topic.frame[topic.at..].starts_with(prefix)) {
-            topic.asked = if asks { topic.asked.saturating_add(1) } else { topic.asked.saturating_sub(1) };
+            topic.asked = if targets { topic.asked.saturating_add(1) } else { topic.asked.saturating_sub(1) };
         }
     }
 
@@ -77,7 +77,7 @@ mod tests {
 
     use super::*;
 
-    fn wanted(topics: &[&str]) -> Wanted {
+    fn peer_subscriptions(topics: &[&str]) -> PeerSubscriptions {
         let publication = |topic: &&str| Publication {
             publisher: 1,
             topic: (*topic).into(),
@@ -85,47 +85,47 @@ mod tests {
             retain: false,
             body: None,
         };
-        Wanted::new(&topics.iter().map(publication).collect::<Vec<_>>())
+        PeerSubscriptions::new(&topics.iter().map(publication).collect::<Vec<_>>())
     }
 
-    fn asked(wanted: &Wanted) -> Vec<bool> {
-        (0..wanted.topics.len() as u16).map(|index| wanted.frame(index).is_some()).collect()
+    fn asked(peer_subscriptions: &PeerSubscriptions) -> Vec<bool> {
+        (0..peer_subscriptions.topics.len() as u16).map(|index| peer_subscriptions.frame(index).is_some()).collect()
     }
 
     #[test]
     fn a_topic_is_wanted_while_a_subscription_that_it_begins_with_is_left() {
-        let mut wanted = wanted(&["a/b", "a/c", "b"]);
-        assert_eq!(asked(&wanted), [false, false, false]);
-        wanted.change(b"a", true);
-        wanted.change(b"a/b", true);
-        assert_eq!(asked(&wanted), [true, true, false]);
-        wanted.change(b"a", false);
-        assert_eq!(asked(&wanted), [true, false, false]);
-        wanted.change(b"a/b/c", true);
-        wanted.change(b"a/b", false);
-        assert_eq!(asked(&wanted), [false, false, false], "a longer prefix is none of it");
-        wanted.change(b"", true);
-        assert_eq!(asked(&wanted), [true, true, true]);
-        assert_eq!(wanted.frame(2), Some(&b"\x01\x01b"[..]));
-        wanted.forget();
-        assert_eq!(asked(&wanted), [false, false, false]);
+        let mut peer_subscriptions = peer_subscriptions(&["a/b", "a/c", "b"]);
+        assert_eq!(asked(&peer_subscriptions), [false, false, false]);
+        peer_subscriptions.change(b"a", true);
+        peer_subscriptions.change(b"a/b", true);
+        assert_eq!(asked(&peer_subscriptions), [true, true, false]);
+        peer_subscriptions.change(b"a", false);
+        assert_eq!(asked(&peer_subscriptions), [true, false, false]);
+        peer_subscriptions.change(b"a/b/c", true);
+        peer_subscriptions.change(b"a/b", false);
+        assert_eq!(asked(&peer_subscriptions), [false, false, false], "a longer prefix is none of it");
+        peer_subscriptions.change(b"", true);
+        assert_eq!(asked(&peer_subscriptions), [true, true, true]);
+        assert_eq!(peer_subscriptions.frame(2), Some(&b"\x01\x01b"[..]));
+        peer_subscriptions.forget();
+        assert_eq!(asked(&peer_subscriptions), [false, false, false]);
     }
 
     #[test]
     fn subscriptions_come_as_messages_too_and_other_messages_are_dropped() {
-        let mut wanted = wanted(&["a"]);
-        assert!(wanted.on_frame(false, b"\x01a"));
-        assert_eq!(asked(&wanted), [true]);
-        assert!(!wanted.on_frame(false, b"\0a"));
-        assert_eq!(asked(&wanted), [false]);
+        let mut peer_subscriptions = peer_subscriptions(&["a"]);
+        assert!(peer_subscriptions.on_frame(false, b"\x01a"));
+        assert_eq!(asked(&peer_subscriptions), [true]);
+        assert!(!peer_subscriptions.on_frame(false, b"\0a"));
+        assert_eq!(asked(&peer_subscriptions), [false]);
         // What is in a message of several frames is none, whatever its frames look like.
         for (more, body) in
             [(true, &b"\x01a"[..]), (true, b"\x01a"), (false, b"\x01a"), (false, b""), (false, b"\x02a")]
         {
-            assert!(!wanted.on_frame(more, body));
+            assert!(!peer_subscriptions.on_frame(more, body));
         }
-        assert_eq!(asked(&wanted), [false]);
-        assert!(wanted.on_frame(false, b"\x01"));
-        assert_eq!(asked(&wanted), [true]);
+        assert_eq!(asked(&peer_subscriptions), [false]);
+        assert!(peer_subscriptions.on_frame(false, b"\x01"));
+        assert_eq!(asked(&peer_subscriptions), [true]);
     }
 }

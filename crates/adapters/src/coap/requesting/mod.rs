@@ -9,13 +9,13 @@
 //! A token names its request, so an answer to one that was given up is known for what it is: late.
 
 mod fetching;
-mod hearing;
+mod receiving;
 mod sending;
 
 use std::collections::{HashMap, VecDeque};
 
 use pubmark_model::qos::Qos;
-use pubmark_protocol::clients::{Outgoing, SessionConfig, Taken};
+use pubmark_protocol::clients::{Outgoing, SendOutcome, SessionConfig};
 use pubmark_protocol::events::{Cause, Event, Sink, Token};
 use pubmark_wire::coap::{Exchange, LARGEST_BODY_BYTES, Step};
 
@@ -65,7 +65,7 @@ fn token_of(message: &Outgoing) -> Token {
 }
 
 /// A session's requests.
-pub(super) struct Asking {
+pub(super) struct Requesting {
     queue: VecDeque<Outgoing>,
     /// The one that goes in blocks, until its last block is written.
     sending: Option<Box<Open>>,
@@ -80,12 +80,12 @@ pub(super) struct Asking {
     patience_ns: u64,
 }
 
-impl Asking {
+impl Requesting {
     /// For a session that asks.
-    pub(super) fn new(config: &SessionConfig) -> Option<Asking> {
-        config.options.answers_to.as_ref()?;
+    pub(super) fn new(config: &SessionConfig) -> Option<Requesting> {
+        config.options.reply_topic.as_ref()?;
         let patience = config.options.gives_up_after;
-        Some(Asking {
+        Some(Requesting {
             queue: VecDeque::new(),
             sending: None,
             open: HashMap::new(),
@@ -104,15 +104,15 @@ impl Asking {
     }
 
     /// Takes a request over; the session is open.
-    pub(super) fn take(&mut self, message: Outgoing) -> Result<Taken, Blocked> {
+    pub(super) fn take(&mut self, message: Outgoing) -> Result<SendOutcome, Blocked> {
         if message.payload_bytes > LARGEST_BODY_BYTES {
-            return Ok(Taken::TooLarge(LARGEST_BODY_BYTES));
+            return Ok(SendOutcome::TooLarge(LARGEST_BODY_BYTES));
         }
         if !self.has_room() {
             return Err(Blocked::Window);
         }
         self.queue.push_back(message);
-        Ok(Taken::Yes)
+        Ok(SendOutcome::Accepted)
     }
 
     /// May one more be taken?
@@ -120,7 +120,7 @@ impl Asking {
         self.queue.len() + self.open.len() + usize::from(self.sending.is_some()) < self.window
     }
 
-    /// When [`Asking::repeat`] has something to do.
+    /// When [`Requesting::repeat`] has something to do.
     pub(super) fn due_ns(&self) -> Option<u64> {
         let messages = self.open.values().chain(self.sending.as_deref()).map(Open::due_ns);
         messages.chain(self.fetches.values().map(|fetch| fetch.exchange.due_ns())).min()
@@ -195,6 +195,6 @@ fn forget(link: &Link, open: &Open, sink: &mut impl Sink) {
     match (is_acknowledged(link, request), open.accepted) {
         (false, _) => {}
         (true, true) => sink.event(link.id, Event::Acknowledged { token: request, outcome: Ok(()) }),
-        (true, false) => sink.event(link.id, Event::Unanswered(request)),
+        (true, false) => sink.event(link.id, Event::Unacknowledged(request)),
     }
 }

@@ -1,14 +1,14 @@
 //! What a requester's socket hears: answers, refusals, and what is neither.
 
-use pubmark_protocol::events::{Cause, Delivery, Event, Said, Sink, Token};
+use pubmark_protocol::events::{Cause, Delivery, Event, Reason, Sink, Token};
 use pubmark_wire::coap::{Block, Code, Message, number};
 
 use super::super::link::{Link, Shared};
-use super::super::publishing::{acknowledges, said};
+use super::super::publishing::{acknowledges, reason};
 use super::super::request::Request;
-use super::{Asking, Open, is_acknowledged};
+use super::{Open, Requesting, is_acknowledged};
 
-impl Asking {
+impl Requesting {
     /// Does this token name a request that the session can have sent?
     pub(in super::super) fn knows(&self, link: &Link, token: &[u8]) -> bool {
         asked(link, token).is_some()
@@ -25,7 +25,7 @@ impl Asking {
         sink: &mut impl Sink,
     ) -> Result<bool, Cause> {
         let Some(request) = asked(link, message.token) else {
-            sink.event(link.id, Event::Answered { request: None, delivery });
+            sink.event(link.id, Event::Replied { request: None, delivery });
             return Ok(false);
         };
         if let Some(message_id) = acknowledges(message) {
@@ -36,7 +36,7 @@ impl Asking {
                 return Ok(true);
             }
             if awaited.is_some_and(|awaited| awaited != message_id) {
-                sink.event(link.id, Event::Answered { request: None, delivery });
+                sink.event(link.id, Event::Replied { request: None, delivery });
                 return Ok(true);
             }
         }
@@ -45,7 +45,7 @@ impl Asking {
         } else if self.sending.as_ref().is_some_and(|open| open.token() == request) {
             self.on_block_answered(link, shared, message, sink)?;
         } else if !message.code.is_success() || message.code == Code::CONTINUE {
-            self.refuse(link, request, said(message.code, message.payload), delivery, sink);
+            self.refuse(link, request, reason(message.code, message.payload), delivery, sink);
         } else {
             self.on_answer(link, shared, request, message, delivery, sink)?;
         }
@@ -66,9 +66,9 @@ impl Asking {
             sink.event(link.id, Event::Acknowledged { token: request, outcome: Ok(()) });
         }
         match message.options.get(number::BLOCK2).map(Block::read) {
-            None => sink.event(link.id, Event::Answered { request: Some(request), delivery }),
+            None => sink.event(link.id, Event::Replied { request: Some(request), delivery }),
             Some(Some(block)) if !block.more && block.number == 0 => {
-                sink.event(link.id, Event::Answered { request: Some(request), delivery });
+                sink.event(link.id, Event::Replied { request: Some(request), delivery });
             }
             Some(Some(block))
                 if block.more && block.number == 0 && message.payload.len() == block.bytes() && self.may_fetch() =>
@@ -76,18 +76,18 @@ impl Asking {
                 self.begin_fetch(link, shared, request, block, message)?;
             }
             // A block that cannot be the first one, or one of more answers than were asked for.
-            Some(_) => sink.event(link.id, Event::Answered { request: None, delivery }),
+            Some(_) => sink.event(link.id, Event::Replied { request: None, delivery }),
         }
         Ok(())
     }
 
-    fn refuse(&mut self, link: &Link, request: Token, said: Said, delivery: Delivery<'_>, sink: &mut impl Sink) {
+    fn refuse(&mut self, link: &Link, request: Token, reason: Reason, delivery: Delivery<'_>, sink: &mut impl Sink) {
         // One that nobody waits for any more was given up already: its refusal comes too late to change what it was
         // counted as.
         if self.open.remove(&request).is_some() || !is_acknowledged(link, request) {
-            sink.event(link.id, Event::Acknowledged { token: request, outcome: Err(said) });
+            sink.event(link.id, Event::Acknowledged { token: request, outcome: Err(reason) });
         } else {
-            sink.event(link.id, Event::Answered { request: None, delivery });
+            sink.event(link.id, Event::Replied { request: None, delivery });
         }
     }
 
@@ -115,15 +115,15 @@ impl Asking {
 
     /// The responder could not process a message of ours: that is a refusal without a code.
     pub(in super::super) fn on_reset(&mut self, link: &Link, message_id: u16, sink: &mut impl Sink) {
-        let said = Said::words("rejected with a reset");
+        let reason = Reason::words("rejected with a reset");
         let Some(request) = self.with_id(message_id).map(|open| open.token()) else {
             self.fetches.retain(|_, fetch| fetch.message_id != message_id);
             return;
         };
         if self.open.remove(&request).is_some() {
-            sink.event(link.id, Event::Acknowledged { token: request, outcome: Err(said) });
+            sink.event(link.id, Event::Acknowledged { token: request, outcome: Err(reason) });
         } else {
-            self.refuse_block(link, said, sink);
+            self.refuse_block(link, reason, sink);
         }
     }
 }

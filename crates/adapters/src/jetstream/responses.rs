@@ -1,6 +1,6 @@
 //! What the server answers to our inbox: to requests, to messages, to acknowledgements.
 
-use pubmark_protocol::events::{Cause, Event, Said, Sink};
+use pubmark_protocol::events::{Cause, Event, Reason, Sink};
 use pubmark_wire::nats::Message;
 use pubmark_wire::nats::jetstream::Answer;
 
@@ -119,7 +119,7 @@ impl JetStream {
 }
 
 /// What an answer says: agreed, or refused with words. A status without a body is a refusal: nobody answers here.
-fn read(message: &Message<'_>) -> Result<Result<Answer, Said>, Cause> {
+fn read(message: &Message<'_>) -> Result<Result<Answer, Reason>, Cause> {
     if message.payload.is_empty() {
         let status = message.headers.split(|byte| *byte == b'\r').next().unwrap_or_default();
         let words = String::from_utf8_lossy(status).replacen("NATS/1.0", "", 1);
@@ -127,12 +127,12 @@ fn read(message: &Message<'_>) -> Result<Result<Answer, Said>, Cause> {
             "503" => "503: nobody answers: no stream keeps the subject, or JetStream is off",
             words => words,
         };
-        return Ok(Err(Said::words(words.to_owned())));
+        return Ok(Err(Reason::words(words.to_owned())));
     }
     let answer =
         Answer::read(message.payload).map_err(|why| Cause::Protocol(format!("an answer that is none: {why}")))?;
     Ok(match &answer.error {
         None => Ok(answer),
-        Some(error) => Err(Said::words(format!("{} ({})", error.description, error.err_code))),
+        Some(error) => Err(Reason::words(format!("{} ({})", error.description, error.err_code))),
     })
 }

@@ -7,12 +7,12 @@ use pubmark_wire::coap::{Block, Code, Kind, Message, Step, encode_levels, number
 use super::super::fetch::{Fetch, Next};
 use super::super::link::{Link, Shared};
 use super::super::request::{OCTET_STREAM, Request};
-use super::Asking;
+use super::Requesting;
 
 /// Answers that are fetched at once, at most: those of the window and as many late ones, and never fewer than these.
 const FEWEST_FETCHES: usize = 64;
 
-impl Asking {
+impl Requesting {
     /// May one more be fetched? A responder that begins answers without end is not followed.
     pub(super) fn may_fetch(&self) -> bool {
         self.fetches.len() < (2 * self.window).max(FEWEST_FETCHES)
@@ -42,7 +42,7 @@ impl Asking {
         sink: &mut impl Sink,
     ) -> Result<(), Cause> {
         let Some(fetch) = self.fetches.get_mut(&request) else { return Ok(()) };
-        match fetch.take(message, shared.config.maximum_packet_bytes) {
+        match fetch.take(message, shared.config.connections.maximum_packet_bytes) {
             Next::Ignore => return Ok(()),
             Next::Go => return ask_next(link, shared, request, fetch),
             // What was fetched so far is no answer: the request has none.
@@ -50,10 +50,7 @@ impl Asking {
             Next::Whole => {
                 sink.event(
                     link.id,
-                    Event::Answered {
-                        request: Some(request),
-                        delivery: Delivery { payload: fetch.body(), ..delivery },
-                    },
+                    Event::Replied { request: Some(request), delivery: Delivery { payload: fetch.body(), ..delivery } },
                 );
             }
         }

@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 use std::net::SocketAddr;
 
-use pubmark_protocol::events::{Delivery, Event, Said, Sink};
+use pubmark_protocol::events::{Delivery, Event, Reason, Sink};
 use pubmark_protocol::requests::ReplyTo;
 use pubmark_wire::coap::{Block, Code, Kind, Message, Writer, decode, decode_levels, encode_empty, number, peek, uint};
 
@@ -12,7 +12,7 @@ use super::SOON;
 use super::Serving;
 use super::memory::Fate;
 use super::reply::{Mark, Reply, Short};
-use super::uploads::Taken;
+use super::uploads::BlockOutcome;
 
 /// Acknowledgements that wait for an answer to go with, at most; beyond, they go at once.
 const MOST_DELAYED: usize = 131_072;
@@ -44,8 +44,8 @@ impl Serving {
                 }
                 Kind::Reset => {
                     if let Some(apart) = self.apart.remove(&(from, message.message_id)) {
-                        let said = Said::words("rejected with a reset");
-                        sink.event(link.id, Event::Acknowledged { token: apart.reply.token(), outcome: Err(said) });
+                        let reason = Reason::words("rejected with a reset");
+                        sink.event(link.id, Event::Acknowledged { token: apart.reply.token(), outcome: Err(reason) });
                     }
                 }
             },
@@ -105,23 +105,23 @@ impl Serving {
         delivery: Delivery<'_>,
         sink: &mut impl Sink,
     ) {
-        let (most_bytes, at_ns) = (shared.config.maximum_packet_bytes, delivery.at_ns);
+        let (most_bytes, at_ns) = (shared.config.connections.maximum_packet_bytes, delivery.at_ns);
         let announced = message.options.get(number::SIZE1).and_then(uint).unwrap_or(0);
-        let mark = Mark::of(message);
+        let correlation = Mark::of(message);
         let taken = match Block::read(value) {
-            None => Taken::Refused(Code::BAD_REQUEST),
-            Some(_) if announced as usize > most_bytes => Taken::Refused(Code::REQUEST_ENTITY_TOO_LARGE),
+            None => BlockOutcome::Refused(Code::BAD_REQUEST),
+            Some(_) if announced as usize > most_bytes => BlockOutcome::Refused(Code::REQUEST_ENTITY_TOO_LARGE),
             Some(block) => {
                 let until_ns = at_ns + shared.times.exchange_lifetime_ns();
                 link.wake_by(shared, until_ns);
-                let key = (from, mark.tag, self.topic.as_str().into());
+                let key = (from, correlation.tag, self.topic.as_str().into());
                 self.uploads.take(key, block, message.payload, most_bytes, until_ns)
             }
         };
         match taken {
-            Taken::More => self.say(link, shared, from, message, (Code::CONTINUE, mark.block), at_ns),
-            Taken::Refused(code) => self.say(link, shared, from, message, (code, mark.block), at_ns),
-            Taken::Whole(bytes) => self.hear(link, shared, (from, message), delivery, &bytes, sink),
+            BlockOutcome::More => self.say(link, shared, from, message, (Code::CONTINUE, correlation.block), at_ns),
+            BlockOutcome::Refused(code) => self.say(link, shared, from, message, (code, correlation.block), at_ns),
+            BlockOutcome::Whole(bytes) => self.hear(link, shared, (from, message), delivery, &bytes, sink),
         }
     }
 
@@ -135,13 +135,13 @@ impl Serving {
         payload: &[u8],
         sink: &mut impl Sink,
     ) {
-        let mark = Mark::of(message);
+        let correlation = Mark::of(message);
         let key = (from, message.message_id);
         let mut acknowledged = false;
-        if mark.confirmable {
+        if correlation.confirmable {
             let due_ns = delivery.at_ns + shared.times.acknowledge_ns / SOON;
             if self.acknowledgements.len() < MOST_DELAYED {
-                self.acknowledgements.push_back((due_ns, key, mark.token));
+                self.acknowledgements.push_back((due_ns, key, correlation.token));
                 link.wake_by(shared, due_ns);
             } else {
                 say_empty(link, shared, Kind::Acknowledgement, from, message.message_id);
@@ -152,8 +152,8 @@ impl Serving {
         self.address.clear();
         // A string takes all.
         let _ = write!(self.address, "{from}");
-        let (bytes, length) = mark.to_bytes();
-        let reply_to = ReplyTo { address: &self.address, mark: &bytes[..length] };
+        let (bytes, length) = correlation.to_bytes();
+        let reply_to = ReplyTo { address: &self.address, correlation: &bytes[..length] };
         sink.event(link.id, Event::Requested { reply_to, delivery: Delivery { payload, ..delivery } });
     }
 
@@ -187,11 +187,11 @@ impl Serving {
                 }
                 say_empty(link, shared, Kind::Acknowledgement, from, message.message_id);
             }
-            Fate::Said(code, block) => self.respond(link, shared, from, message, (code, block)),
+            Fate::Reason(code, block) => self.respond(link, shared, from, message, (code, block)),
             Fate::Answered(reply) => {
                 let head = (Kind::Acknowledgement, message.message_id);
                 // One that the socket does not take is asked for again.
-                let _ = send(link, shared, &reply, head, message.token, (0, reply.mark.exponent));
+                let _ = send(link, shared, &reply, head, message.token, (0, reply.correlation.exponent));
             }
         }
     }
@@ -206,7 +206,7 @@ impl Serving {
         (code, block): (Code, Option<u32>),
         now_ns: u64,
     ) {
-        self.note(shared, from, message, Fate::Said(code, block), now_ns);
+        self.note(shared, from, message, Fate::Reason(code, block), now_ns);
         self.respond(link, shared, from, message, (code, block));
     }
 

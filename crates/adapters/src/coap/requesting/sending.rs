@@ -3,14 +3,14 @@
 use pubmark_model::qos::Qos;
 use pubmark_protocol::clients::Outgoing;
 use pubmark_protocol::clock;
-use pubmark_protocol::events::{Cause, Event, Said, Sink};
+use pubmark_protocol::events::{Cause, Event, Reason, Sink};
 use pubmark_protocol::header;
 use pubmark_wire::coap::{BLOCK_BYTES, Block, Code, Kind, Message, Step, Writer, encode_levels, number};
 
 use super::super::link::{Link, Shared};
-use super::super::publishing::said;
+use super::super::publishing::reason;
 use super::super::request::{OCTET_STREAM, Request};
-use super::{Asking, Open, token_of};
+use super::{Open, Requesting, token_of};
 use crate::payload;
 
 /// The exponent of [`BLOCK_BYTES`].
@@ -30,7 +30,7 @@ impl Open {
     }
 }
 
-impl Asking {
+impl Requesting {
     /// Writes what waits, as far as the socket takes it; behind a request that goes in blocks the rest waits.
     pub(in super::super) fn write(
         &mut self,
@@ -137,11 +137,15 @@ impl Asking {
             Some(_) if message.code.is_success() => Ok(()),
             None if message.code.is_success() => {
                 let bytes = open.message.payload_bytes;
-                self.refuse_block(link, Said::words(format!("{} for the first block of {bytes}", message.code)), sink);
+                self.refuse_block(
+                    link,
+                    Reason::words(format!("{} for the first block of {bytes}", message.code)),
+                    sink,
+                );
                 Ok(())
             }
             _ => {
-                self.refuse_block(link, said(message.code, message.payload), sink);
+                self.refuse_block(link, reason(message.code, message.payload), sink);
                 Ok(())
             }
         }
@@ -149,7 +153,7 @@ impl Asking {
 
     /// The responder refuses a request of which not all blocks are sent: it is told as written, as the responder had a
     /// say in it.
-    pub(super) fn refuse_block(&mut self, link: &Link, said: Said, sink: &mut impl Sink) {
+    pub(super) fn refuse_block(&mut self, link: &Link, reason: Reason, sink: &mut impl Sink) {
         let Some(open) = self.sending.take() else { return };
         sink.event(
             link.id,
@@ -159,7 +163,7 @@ impl Asking {
                 written_ns: clock::monotonic_ns(),
             },
         );
-        sink.event(link.id, Event::Acknowledged { token: open.token(), outcome: Err(said) });
+        sink.event(link.id, Event::Acknowledged { token: open.token(), outcome: Err(reason) });
     }
 
     pub(super) fn repeat_block(

@@ -1,7 +1,7 @@
 //! Answers in their order: to HELLO, to groups, to messages.
 
 use pubmark_model::qos::Qos;
-use pubmark_protocol::events::{Cause, Connected, Event, Said, Sink};
+use pubmark_protocol::events::{Cause, Connected, Event, Reason, Sink};
 use pubmark_wire::resp::{Reply, encode_command};
 
 use super::session::{Awaited, RedisStreams};
@@ -41,7 +41,7 @@ impl RedisStreams {
             }
             (Awaited::Added(tag), Reply::Bulk(_)) => self.on_added(link, shared, tag, Ok(()), sink),
             (Awaited::Added(tag), Reply::Error(words)) => {
-                self.on_added(link, shared, tag, Err(Said::words((*words).to_owned())), sink)
+                self.on_added(link, shared, tag, Err(Reason::words((*words).to_owned())), sink)
             }
             (Awaited::Read { again }, Reply::Aggregate(values)) => {
                 let entries = self.on_entries(link, shared, values, times, sink)?;
@@ -53,7 +53,9 @@ impl RedisStreams {
                 Ok(())
             }
             (Awaited::Acknowledged, Reply::Integer(_)) => Ok(()),
-            (_, Reply::Error(words)) => Err(Cause::Server { said: Said::words((*words).to_owned()), too_large: false }),
+            (_, Reply::Error(words)) => {
+                Err(Cause::Server { reason: Reason::words((*words).to_owned()), too_large: false })
+            }
             (awaited, other) => Err(Cause::Protocol(format!("{} in answer to {awaited:?}", kind(other)))),
         }
     }
@@ -84,12 +86,12 @@ impl RedisStreams {
     fn on_group(&mut self, stream: usize, reply: &Reply<'_>) -> Result<(), Cause> {
         self.answered += 1;
         let Reply::Error(words) = reply else { return Ok(()) };
-        let said = Said::words((*words).to_owned());
+        let reason = Reason::words((*words).to_owned());
         match words.starts_with("BUSYGROUP") {
             true => self.found += 1,
-            false if stream < self.read => self.refused.push((stream, said)),
+            false if stream < self.read => self.refused.push((stream, reason)),
             // No subscription is there to be refused: the session cannot be kept.
-            false => return Err(Cause::Refused(said)),
+            false => return Err(Cause::Refused(reason)),
         }
         Ok(())
     }
@@ -97,7 +99,7 @@ impl RedisStreams {
     /// Every group is answered for: the session is open.
     fn open(&mut self, link: &mut Link, shared: &mut Shared, sink: &mut impl Sink) {
         let session_present = link.config.persistent && self.asked > 0 && self.found == self.asked;
-        let keep_alive_s = shared.config.keep_alive_s;
+        let keep_alive_s = shared.config.connections.keep_alive_s;
         link.opened(shared, keep_alive_s);
         sink.event(link.id, Event::Connected(Connected { session_present, ..Connected::default() }));
         if session_present {
@@ -106,7 +108,7 @@ impl RedisStreams {
             self.forget(link.id, sink);
             for (index, listener) in self.listeners.iter().enumerate() {
                 let refused = self.refused.iter().find(|(stream, _)| *stream == listener.stream);
-                let granted = refused.map_or(Ok(listener.qos), |(_, said)| Err(said.clone()));
+                let granted = refused.map_or(Ok(listener.qos), |(_, reason)| Err(reason.clone()));
                 sink.event(link.id, Event::Subscribed { index, granted });
             }
         }
@@ -119,12 +121,12 @@ impl RedisStreams {
         link: &mut Link,
         shared: &mut Shared,
         tag: u16,
-        outcome: Result<(), Said>,
+        outcome: Result<(), Reason>,
         sink: &mut impl Sink,
     ) -> Result<(), Cause> {
         if tag == 0 {
             // At QoS 0 nobody waits for the answer; but a refused message is not one that was sent and lost.
-            return outcome.map_err(|said| Cause::Server { said, too_large: false });
+            return outcome.map_err(|reason| Cause::Server { reason, too_large: false });
         }
         let is_awaited = self.in_flight.get(tag).is_some_and(|entry| entry.progress == Progress::Written);
         let Some(entry) = self.in_flight.remove(tag).filter(|_| is_awaited) else {

@@ -1,4 +1,4 @@
-//! Devices that share a connection: the *crew* of a client. A device without a client is a crew of its own.
+//! Devices that share a connection: those of one client. A device without a client has a connection of its own.
 
 use std::collections::{HashMap, HashSet};
 
@@ -8,44 +8,44 @@ use pubmark_model::workload::Workload;
 /// A client: copy of the workload, name, number.
 type Client<'a> = (u32, &'a str, u32);
 
-/// The crews of a fleet.
-pub struct Crews<'a> {
+/// The shared connections of a fleet.
+pub struct SharedConnections<'a> {
     workload: &'a Workload,
     devices: &'a [Device],
     /// Devices of each client, as places in `devices`.
-    crews: HashMap<Client<'a>, Vec<usize>>,
-    /// Clients that listen too.
-    listening: HashSet<Client<'a>>,
+    by_client: HashMap<Client<'a>, Vec<usize>>,
+    /// Clients that receive too.
+    receiving: HashSet<Client<'a>>,
 }
 
-impl<'a> Crews<'a> {
-    /// The crews of a fleet.
-    pub fn new(workload: &'a Workload, fleet: &'a Fleet) -> Crews<'a> {
-        let mut crews: HashMap<Client<'a>, Vec<usize>> = HashMap::new();
+impl<'a> SharedConnections<'a> {
+    /// The shared connections of a fleet.
+    pub fn new(workload: &'a Workload, fleet: &'a Fleet) -> SharedConnections<'a> {
+        let mut by_client: HashMap<Client<'a>, Vec<usize>> = HashMap::new();
         for (place, device) in fleet.devices().iter().enumerate() {
             if let Some(client) = client_of_device(workload, device) {
-                crews.entry(client).or_default().push(place);
+                by_client.entry(client).or_default().push(place);
             }
         }
-        let listening =
+        let receiving =
             fleet.subscribers().iter().filter_map(|subscriber| client_of_subscriber(workload, subscriber)).collect();
-        Crews { workload, devices: fleet.devices(), crews, listening }
+        SharedConnections { workload, devices: fleet.devices(), by_client, receiving }
     }
 
-    /// Crews that only send, in the order of their first devices.
+    /// Devices by connection, of those connections that only send, in the order of their first devices.
     pub fn sending(&self) -> impl Iterator<Item = Vec<Device>> + '_ {
         self.devices.iter().enumerate().filter_map(|(place, device)| {
             let Some(client) = client_of_device(self.workload, device) else { return Some(vec![*device]) };
-            let crew = &self.crews[&client];
-            let leads = crew.first() == Some(&place) && !self.listening.contains(&client);
-            leads.then(|| crew.iter().map(|place| self.devices[*place]).collect())
+            let members = &self.by_client[&client];
+            let leads = members.first() == Some(&place) && !self.receiving.contains(&client);
+            leads.then(|| members.iter().map(|place| self.devices[*place]).collect())
         })
     }
 
     /// Devices on the connection of a subscriber.
     pub fn beside(&self, subscriber: &Subscriber) -> Vec<Device> {
-        let crew = client_of_subscriber(self.workload, subscriber).and_then(|client| self.crews.get(&client));
-        crew.map(|crew| crew.iter().map(|place| self.devices[*place]).collect()).unwrap_or_default()
+        let members = client_of_subscriber(self.workload, subscriber).and_then(|client| self.by_client.get(&client));
+        members.map(|members| members.iter().map(|place| self.devices[*place]).collect()).unwrap_or_default()
     }
 }
 

@@ -12,26 +12,26 @@ const MOST_INDEPENDENT: usize = 256;
 
 /// The brokers of a system.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-pub struct Places {
+pub struct Endpoints {
     endpoints: Arc<[Endpoint]>,
-    /// They know nothing of each other: a subscriber has to listen on every one.
+    /// They know nothing of each other: a subscriber has to connect to every one.
     independent: bool,
     /// Which of them is that of each device group, and of each subscriber group, where networks decide and not turns.
     by_group: Option<[Vec<u16>; 2]>,
 }
 
-impl Places {
+impl Endpoints {
     /// A system with one broker.
-    pub fn one(endpoint: Endpoint) -> Places {
-        Places { endpoints: [endpoint].into(), independent: false, by_group: None }
+    pub fn one(endpoint: Endpoint) -> Endpoints {
+        Endpoints { endpoints: [endpoint].into(), independent: false, by_group: None }
     }
 
     /// Several brokers: `independent` ones, or such that forward to each other. `None` if there is none, or more than can
     /// be counted.
-    pub fn several(endpoints: Vec<Endpoint>, independent: bool) -> Option<Places> {
+    pub fn several(endpoints: Vec<Endpoint>, independent: bool) -> Option<Endpoints> {
         let most = if independent { MOST_INDEPENDENT } else { usize::from(u16::MAX) };
         let fits = !endpoints.is_empty() && endpoints.len() <= most;
-        fits.then(|| Places {
+        fits.then(|| Endpoints {
             independent: independent && endpoints.len() > 1,
             endpoints: endpoints.into(),
             by_group: None,
@@ -40,9 +40,9 @@ impl Places {
 
     /// One for each network, with the place among them of each device group and of each subscriber group. `None` if a group has
     /// none of them.
-    pub fn by_group(endpoints: Vec<Endpoint>, groups: [Vec<u16>; 2]) -> Option<Places> {
+    pub fn by_group(endpoints: Vec<Endpoint>, groups: [Vec<u16>; 2]) -> Option<Endpoints> {
         let fits = groups.iter().flatten().all(|place| usize::from(*place) < endpoints.len());
-        fits.then(|| Places { endpoints: endpoints.into(), independent: false, by_group: Some(groups) })
+        fits.then(|| Endpoints { endpoints: endpoints.into(), independent: false, by_group: Some(groups) })
     }
 
     /// Their endpoints.
@@ -74,7 +74,7 @@ impl Places {
         self.by_group.as_ref()?[side].get(usize::from(group)).copied()
     }
 
-    /// Brokers that a subscriber listens on: all of independent ones, otherwise one.
+    /// Brokers that a subscriber connects to: all of independent ones, otherwise one.
     pub fn of_subscriber(&self, subscriber: &Subscriber) -> Range<u16> {
         if self.independent {
             return 0..self.endpoints.len() as u16;
@@ -88,14 +88,14 @@ impl Places {
         if self.independent { self.endpoints.len() } else { 1 }
     }
 
-    /// Number in the books of the part of an audience that listens on the `nth` of its brokers. There are at most 2²⁴ audiences of
+    /// Number in the books of the part of an audience that connects to the `nth` of its brokers. There are at most 2²⁴ audiences of
     /// `MOST_INDEPENDENT` parts, so that it has 32 bits.
     pub fn number_of_part(&self, audience: u32, nth: u32) -> u32 {
         let parts = if self.independent { self.endpoints.len() as u32 } else { 1 };
         audience * parts + nth
     }
 
-    /// Of what a subscriber hears, the part that comes by one of its brokers.
+    /// Of what a subscriber receives, the part that comes by one of its brokers.
     pub fn heard_at(&self, place: u16, heard: &Arc<[Heard]>) -> Arc<[Heard]> {
         if !self.independent {
             return Arc::clone(heard);
@@ -134,12 +134,12 @@ mod tests {
 
     #[test]
     fn each_message_reaches_a_subscriber_over_exactly_one_of_independent_brokers() {
-        let places = Places::several(vec![endpoint(1), endpoint(2), endpoint(3)], true).unwrap();
+        let endpoints = Endpoints::several(vec![endpoint(1), endpoint(2), endpoint(3)], true).unwrap();
         let heard: Arc<[Heard]> = (0..10).map(|publisher| Heard { publisher, filters: 1 }).collect();
         let mut found: Vec<u32> = vec![];
-        for place in places.of_subscriber(&subscriber(4)) {
-            for entry in places.heard_at(place, &heard).iter() {
-                assert_eq!(places.of_device(&device(entry.publisher)), place);
+        for place in endpoints.of_subscriber(&subscriber(4)) {
+            for entry in endpoints.heard_at(place, &heard).iter() {
+                assert_eq!(endpoints.of_device(&device(entry.publisher)), place);
                 found.push(entry.publisher);
             }
         }
@@ -149,18 +149,18 @@ mod tests {
 
     #[test]
     fn brokers_that_know_each_other_need_one_session() {
-        let places = Places::several(vec![endpoint(1), endpoint(2)], false).unwrap();
-        assert_eq!((places.of_subscriber(&subscriber(3)), places.sessions_per_subscriber()), (1..2, 1));
+        let endpoints = Endpoints::several(vec![endpoint(1), endpoint(2)], false).unwrap();
+        assert_eq!((endpoints.of_subscriber(&subscriber(3)), endpoints.sessions_per_subscriber()), (1..2, 1));
         let heard: Arc<[Heard]> = [Heard { publisher: 0, filters: 1 }].into();
-        assert!(Arc::ptr_eq(&places.heard_at(1, &heard), &heard));
-        assert!(Places::several(vec![], true).is_none());
+        assert!(Arc::ptr_eq(&endpoints.heard_at(1, &heard), &heard));
+        assert!(Endpoints::several(vec![], true).is_none());
     }
 
     #[test]
     fn where_networks_decide_a_group_has_the_place_of_its_own() {
-        let places = Places::by_group(vec![endpoint(1), endpoint(2)], [vec![1], vec![0]]).unwrap();
-        assert!((0..3).all(|number| places.of_device(&device(number)) == 1));
-        assert_eq!(places.of_subscriber(&subscriber(1)), 0..1);
-        assert!(Places::by_group(vec![endpoint(1)], [vec![1], vec![]]).is_none());
+        let endpoints = Endpoints::by_group(vec![endpoint(1), endpoint(2)], [vec![1], vec![0]]).unwrap();
+        assert!((0..3).all(|number| endpoints.of_device(&device(number)) == 1));
+        assert_eq!(endpoints.of_subscriber(&subscriber(1)), 0..1);
+        assert!(Endpoints::by_group(vec![endpoint(1)], [vec![1], vec![]]).is_none());
     }
 }

@@ -11,7 +11,7 @@ use ::zenoh::qos::CongestionControl;
 use ::zenoh::query::{ConsolidationMode, QueryTarget};
 use ::zenoh::{Session, Wait as _};
 use pubmark_protocol::clock;
-use pubmark_protocol::events::{Said, Token};
+use pubmark_protocol::events::{Reason, Token};
 
 use super::keys::key_expression;
 use super::mailbox::{Key, Kind, Mailbox};
@@ -21,16 +21,16 @@ use super::opening::first_line;
 const LATE_WITHIN: Duration = Duration::from_secs(10);
 
 /// What requests of a connection have in common.
-pub struct Asking {
+pub struct Requesting {
     patience: Duration,
     key: Key,
     mailbox: Arc<Mailbox>,
 }
 
-impl Asking {
+impl Requesting {
     /// For requests that are given up after `patience`.
-    pub fn new(patience: Duration, key: Key, mailbox: &Arc<Mailbox>) -> Asking {
-        Asking { patience, key, mailbox: Arc::clone(mailbox) }
+    pub fn new(patience: Duration, key: Key, mailbox: &Arc<Mailbox>) -> Requesting {
+        Requesting { patience, key, mailbox: Arc::clone(mailbox) }
     }
 
     /// Asks; whatever answers is handed on as it comes. By default the library would keep replies back until nobody can give another.
@@ -54,7 +54,7 @@ impl Asking {
                 let at_ns = clock::monotonic_ns();
                 // Word of the time limit is no answer.
                 if let Ok(sample) = reply.result() {
-                    mailbox.deliver(key, at_ns, sample.payload(), Kind::Answer(request));
+                    mailbox.deliver(key, at_ns, sample.payload(), Kind::Reply(request));
                 }
             });
         get.wait().map_err(|error| error.to_string())
@@ -62,8 +62,8 @@ impl Asking {
 }
 
 /// Listens for requests. It says that it has all there is to say, so a request goes to it alone where there is one.
-pub fn listen(session: &Session, filter: &str, key: Key, mailbox: &Arc<Mailbox>) -> Result<(), Said> {
-    let expression = key_expression(filter).map_err(Said::words)?;
+pub fn listen(session: &Session, filter: &str, key: Key, mailbox: &Arc<Mailbox>) -> Result<(), Reason> {
+    let expression = key_expression(filter).map_err(Reason::words)?;
     let mailbox = Arc::clone(mailbox);
     let queryable = session.declare_queryable(expression).complete(true).callback(move |mut query| {
         // First of all: everything behind it is ours.
@@ -72,5 +72,5 @@ pub fn listen(session: &Session, filter: &str, key: Key, mailbox: &Arc<Mailbox>)
         let payload = query.payload_mut().map(std::mem::take).unwrap_or_default();
         mailbox.deliver(key, at_ns, &payload, Kind::Request(Box::new(query)));
     });
-    queryable.background().wait().map_err(|error| Said::words(first_line(&error.to_string())))
+    queryable.background().wait().map_err(|error| Reason::words(first_line(&error.to_string())))
 }

@@ -4,8 +4,8 @@
 use std::collections::HashMap;
 
 use pubmark_model::qos::Qos;
-use pubmark_protocol::events::{Event, Said, Sink};
-use pubmark_protocol::requests::Answer;
+use pubmark_protocol::events::{Event, Reason, Sink};
+use pubmark_protocol::requests::OutgoingReply;
 use pubmark_wire::amqp10::{Attach, Detach, Properties, Role, SenderSettles, Terminus};
 
 use super::opening::CHANNEL;
@@ -20,7 +20,7 @@ pub const MOST_LINKS: usize = 1_024;
 
 /// What a session remembers of where it answers.
 #[derive(Debug, Default)]
-pub struct Answering {
+pub struct Replying {
     /// The sender for all answers.
     pub all: Option<u16>,
     /// The sender for each address.
@@ -35,35 +35,35 @@ impl Amqp10 {
         &mut self,
         link: &mut Link,
         shared: &mut Shared,
-        answer: &Answer<'_>,
+        answer: &OutgoingReply<'_>,
     ) -> Result<(), Refusal> {
         let address = answer.to.address;
-        let (sender, to) = match self.answering.all {
+        let (sender, to) = match self.replying.all {
             Some(sender) => (sender, Some(address)),
             None => (self.sender_for(link, shared, answer)?, None),
         };
         self.properties.clear();
-        Properties { to, reply_to: None, correlation_id: answer.to.mark }.encode(&mut self.properties);
+        Properties { to, reply_to: None, correlation_id: answer.to.correlation }.encode(&mut self.properties);
         let posting = Posting { sender, message: answer.message() };
         self.post(link, shared, &posting, |config, _, out| payload::append_answer(config, answer, out))
     }
 
     /// The sender to the address of an answer; it may still be asked for.
-    fn sender_for(&mut self, link: &mut Link, shared: &mut Shared, answer: &Answer<'_>) -> Result<u16, Refusal> {
+    fn sender_for(&mut self, link: &mut Link, shared: &mut Shared, answer: &OutgoingReply<'_>) -> Result<u16, Refusal> {
         let address = answer.to.address;
-        if let Some(&place) = self.answering.by_address.get(address) {
+        if let Some(&place) = self.replying.by_address.get(address) {
             if self.outgoing.senders[usize::from(place)].state != LinkState::Ended {
                 return Ok(place);
             }
             // The server took no messages there. The next answer is tried again.
-            self.answering.by_address.remove(address);
+            self.replying.by_address.remove(address);
             return Err(Refusal::TooLarge(0));
         }
-        if self.answering.most_links == 0 {
+        if self.replying.most_links == 0 {
             return Err(Refusal::TooLarge(0));
         }
         let asked = self.outgoing.senders.len() - self.outgoing.fixed;
-        if asked >= self.answering.most_links && self.outgoing.ended_sender().is_none() {
+        if asked >= self.replying.most_links && self.outgoing.ended_sender().is_none() {
             self.give_up_idle_sender(link, shared);
             return Err(self.outgoing.block_for_sender());
         }
@@ -80,7 +80,7 @@ impl Amqp10 {
 
     fn forget_address_of(&mut self, place: u16) {
         if let Carries::AnswersTo(address) = &self.outgoing.senders[usize::from(place)].carries {
-            self.answering.by_address.remove(address);
+            self.replying.by_address.remove(address);
         }
     }
 
@@ -89,7 +89,7 @@ impl Amqp10 {
             self.forget_address_of(ended);
         }
         let place = self.outgoing.add_sender(Carries::AnswersTo(address.into()), settles);
-        self.answering.by_address.insert(address.into(), place);
+        self.replying.by_address.insert(address.into(), place);
         self.ask_for_sender(link, shared, place, Terminus::at(Some(address)));
         place
     }
@@ -127,15 +127,15 @@ impl Amqp10 {
         sender.credit = 0;
         self.say_detach(link, shared, self.handle_of_sender(place));
         // Nothing more will be said of what went out on it.
-        let said = super::causes::words(detach.error, "it ended the link to where the answer was to go");
-        self.refuse_all_of(link, place, &said, sink);
+        let reason = super::causes::words(detach.error, "it ended the link to where the answer was to go");
+        self.refuse_all_of(link, place, &reason, sink);
     }
 
-    fn refuse_all_of(&mut self, link: &Link, place: u16, said: &Said, sink: &mut impl Sink) {
+    fn refuse_all_of(&mut self, link: &Link, place: u16, reason: &Reason, sink: &mut impl Sink) {
         let in_flight = &mut self.outgoing.in_flight;
         self.outgoing.unsettled.settle_sender(place, |tag| {
             if let Some(entry) = in_flight.remove(tag) {
-                sink.event(link.id, Event::Acknowledged { token: entry.token(), outcome: Err(said.clone()) });
+                sink.event(link.id, Event::Acknowledged { token: entry.token(), outcome: Err(reason.clone()) });
             }
         });
     }

@@ -1,7 +1,7 @@
 //! Answers to requests (MQTT 5.0 §4.10): to the response topic that the request named, with its correlation data.
 
 use pubmark_model::qos::Qos;
-use pubmark_protocol::requests::Answer;
+use pubmark_protocol::requests::OutgoingReply;
 use pubmark_wire::mqtt::{
     EncodeError, MAXIMUM_REMAINING_LENGTH, Properties, Property, PublishHead, Version, encode_publish_head,
 };
@@ -18,7 +18,7 @@ impl<V: ProtocolVersion> Mqtt<V> {
         &mut self,
         link: &mut Link,
         shared: &mut Shared,
-        answer: &Answer<'_>,
+        answer: &OutgoingReply<'_>,
     ) -> Result<(), Refusal> {
         let qos = answer.qos.min(self.maximum_qos);
         let acknowledged = qos != Qos::BestEffort;
@@ -45,10 +45,14 @@ impl<V: ProtocolVersion> Mqtt<V> {
     }
 }
 
-/// Bytes of a whole answer, and those behind its fixed header; its mark is short ([`pubmark_protocol::requests::LONGEST_MARK_BYTES`]), so the
+/// Bytes of a whole answer, and those behind its fixed header; its mark is short ([`pubmark_protocol::requests::LONGEST_CORRELATION_BYTES`]), so the
 /// length of its properties has one byte.
-fn packet_bytes<V: ProtocolVersion>(answer: &Answer<'_>, acknowledged: bool, payload_bytes: usize) -> (usize, usize) {
-    let mark_bytes = if answer.to.mark.is_empty() { 0 } else { 3 + answer.to.mark.len() };
+fn packet_bytes<V: ProtocolVersion>(
+    answer: &OutgoingReply<'_>,
+    acknowledged: bool,
+    payload_bytes: usize,
+) -> (usize, usize) {
+    let mark_bytes = if answer.to.correlation.is_empty() { 0 } else { 3 + answer.to.correlation.len() };
     let property_bytes = if V::VERSION == Version::V5 { 1 + mark_bytes } else { 0 };
     let identifier_bytes = if acknowledged { 2 } else { 0 };
     let remaining = 2 + answer.to.address.len() + identifier_bytes + property_bytes + payload_bytes;
@@ -56,20 +60,20 @@ fn packet_bytes<V: ProtocolVersion>(answer: &Answer<'_>, acknowledged: bool, pay
 }
 
 fn encode<V: ProtocolVersion>(
-    answer: &Answer<'_>,
+    answer: &OutgoingReply<'_>,
     qos: Qos,
     packet_id: Option<u16>,
     payload_bytes: usize,
     out: &mut Vec<u8>,
 ) -> Result<(), EncodeError> {
-    let mark = [Property::CorrelationData(answer.to.mark)];
+    let correlation = [Property::CorrelationData(answer.to.correlation)];
     let head = PublishHead {
         dup: false,
         qos,
         retain: false,
         topic: answer.to.address,
         packet_id,
-        properties: Properties::new(if answer.to.mark.is_empty() { &[] } else { &mark }),
+        properties: Properties::new(if answer.to.correlation.is_empty() { &[] } else { &correlation }),
     };
     encode_publish_head(V::VERSION, &head, payload_bytes, out)
 }
