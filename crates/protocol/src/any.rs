@@ -25,7 +25,7 @@ pub trait AnyClients {
     fn disconnect(&mut self, session: SessionId, goodbye: Goodbye, sink: &mut dyn Sink);
     /// [`Clients::send`].
     fn send(&mut self, session: SessionId, message: Outgoing) -> SendOutcome;
-    /// [`Clients::answer`].
+    /// [`Clients::reply`].
     fn reply(&mut self, session: SessionId, answer: &OutgoingReply<'_>) -> SendOutcome;
     /// [`Clients::flush`].
     fn flush(&mut self, session: SessionId, sink: &mut dyn Sink);

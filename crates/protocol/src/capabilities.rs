@@ -33,7 +33,7 @@ pub struct Features {
     /// There is no broker: clients find each other by themselves.
     pub brokerless: bool,
     /// Each subscriber listens at an endpoint of its own, and each device connects to all of them,
-    /// a requester to that of its responder ([`crate::clients::SessionOptions::asks`]).
+    /// a requester to that of its responder ([`crate::clients::SessionOptions::targets`]).
     pub subscribers_listen: bool,
     /// What was sent to a session that was going comes again behind what followed it, not before.
     pub redelivers_behind: bool,
