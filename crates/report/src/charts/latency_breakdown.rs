@@ -11,7 +11,7 @@ use crate::plot::stacks::{Piece, Stack, Stacks};
 use crate::words::{self, sentence};
 
 const TITLE: &str = "Where did the time go?";
-const CSV: &str = "csv/residence.csv";
+const CSV: &str = "csv/latency_breakdown.csv";
 
 /// Rows at most; the table has all.
 const MOST_ROWS: usize = 16;
