@@ -16,7 +16,7 @@ use serde::{Deserialize, Serialize};
 use crate::endpoints::Endpoints;
 use crate::faults::planned::PlannedFault;
 
-/// Breakdowns by type are kept for this many types; the rest share one row.
+/// Device types that have a row of their own in breakdowns; all others share one row.
 pub const TYPE_LIMIT: usize = 256;
 
 /// Everything that an engine needs to know.

@@ -79,7 +79,7 @@ struct Common<'a> {
     /// How far publishers of this process have come.
     announced: Arc<Announced>,
     progress: Arc<Progress>,
-    /// Which clients are kept apart.
+    /// The isolation domain of each client.
     domains: IsolationDomains,
     /// The shards.
     shares: Vec<Share>,

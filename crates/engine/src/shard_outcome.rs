@@ -241,7 +241,7 @@ pub struct Counters {
     pub retained_replay: u64,
     /// Messages not of this run, or not ours.
     pub foreign: u64,
-    /// Messages of ours that arrived shorter than their publisher sends any.
+    /// Messages of this run that arrived shorter than the smallest that their publisher sends.
     pub truncated: u64,
     /// Connections with a will that ended without a goodbye.
     pub wills_due: u64,
@@ -273,7 +273,7 @@ pub struct Counters {
     pub late: u64,
 }
 
-/// Different causes that are kept by name.
+/// Most causes that are counted by name; further ones are counted together.
 pub const CAUSE_LIMIT: usize = 32;
 
 impl Counters {

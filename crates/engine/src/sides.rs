@@ -10,7 +10,7 @@ use crate::shard::event_loop;
 use crate::shard::setup::Setup;
 use crate::shard_outcome::ShardOutcome;
 
-/// What the thread of a shard does over one adapter, until it is told to finish; it tells its waker when the adapter is open.
+/// The main function of a shard's thread, for one adapter. It returns after `Command::Finish`, and sends its waker when the adapter is open.
 pub type ShardRun = fn(Setup, &Receiver<Command>, &Sender<Waker>) -> Result<ShardOutcome, EngineError>;
 
 /// [`ShardRun`] over an adapter.

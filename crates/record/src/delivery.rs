@@ -64,7 +64,7 @@ pub struct Delivery {
     pub retained_replay: u64,
     /// Messages of another run, or not ours.
     pub foreign: u64,
-    /// Messages that arrived shorter than their publisher sends any; not part of delivered.
+    /// Messages that arrived shorter than the smallest that their publisher sends; not part of delivered.
     #[serde(default)]
     pub truncated: u64,
     /// Sent while a subscription held no session, and not delivered to it; not part of expected.

@@ -68,7 +68,7 @@ impl Shard {
             Event::Withheld(token) => Publishing::withheld(session, token, sessions, totals),
             Event::Abandoned(token) if token.publication == REPLY => requests.reply_abandoned(token),
             Event::Abandoned(token) => publishing.abandoned(session, token, sessions, requests),
-            // A reply without acknowledgement is told by its requester's books.
+            // Whether a reply without acknowledgement arrived is known from the accounting of its requester.
             Event::Unacknowledged(token) if token.publication == REPLY => {}
             Event::Unacknowledged(token) => publishing.unacknowledged(session, token, sessions),
             Event::Resent(_) => totals.figures.counters.resent += 1,

@@ -21,7 +21,7 @@ pub struct Figures {
 }
 
 impl Figures {
-    /// Nothing measured, of so many groups; series begin at `series_start_ns`.
+    /// Empty figures for this number of groups; series begin at `series_start_ns`.
     pub fn new(groups: usize, series_start_ns: i64) -> Figures {
         let types = groups.min(TYPE_LIMIT) + usize::from(groups > TYPE_LIMIT);
         Figures {

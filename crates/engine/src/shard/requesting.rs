@@ -118,7 +118,7 @@ impl Requests {
         self.note_closed(publisher, expired, sessions);
     }
 
-    /// So many requests wait no more: others may go out.
+    /// This many requests no longer wait for a reply, so that others may be sent.
     fn note_closed(&mut self, publisher: &mut Publisher, count: u64, sessions: &mut Sessions) {
         self.open -= count;
         if count > 0 && (publisher.backlog > 0 || publisher.blocked) {
