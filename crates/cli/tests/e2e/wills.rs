@@ -8,17 +8,18 @@ use crate::support::mosquitto::Mosquitto;
 use crate::support::place::Place;
 use crate::support::schema;
 
-/// Twenty devices that leave in the middle, each once as a rule; everything is heard, wills too.
+/// Devices that leave in the middle and do not return at once: a broker that reads the new connection first would end the old one
+/// before its goodbye is read, and publish the will. The subscriber receives everything, wills too.
 fn workload(leave: &str) -> String {
     format!(
         "name: mortals
 devices:
   - name: test/mortal
-    count: 20
+    count: 60
     every: 100ms
     payload: 100B
     topic: \"mortals/{{device}}\"
-    churn: {{disconnect: 30% every 500ms, reconnect: 100% every 600ms, leave: {leave}}}
+    churn: {{disconnect: 30% every 500ms, reconnect: 100% every 5s, leave: {leave}}}
     will: {{topic: \"mortals/gone/{{device}}\", payload: 40B, qos: 1}}
 subscribers:
   - {{name: everything, filters: [\"mortals/#\"], qos: 1}}

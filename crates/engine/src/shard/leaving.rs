@@ -37,7 +37,14 @@ impl Sessions {
                 None
             }
             State::Offline => None,
-            State::Connecting(_) => Some(Goodbye::Cut),
+            State::Connecting(_) if leave == Leave::Cut => Some(Goodbye::Cut),
+            // The system may have accepted it already: without a goodbye it would publish the device's will.
+            State::Connecting(_) => {
+                let limit_ns = now_ns + QUIESCE_LIMIT.as_nanos() as u64;
+                session.leaving = Some(limit_ns);
+                timers.add(limit_ns, Task::Leave(index));
+                None
+            }
             State::Online if leave == Leave::Cut => {
                 counters.wills_due += u64::from(session.has_will);
                 Some(Goodbye::Cut)

@@ -143,7 +143,9 @@ impl Shard {
         if self.sessions[index].leaving.take().is_none() {
             return;
         }
-        clients.disconnect(SessionId(index), Goodbye::Graceful, &mut self.at(now_ns));
+        let is_up = self.sessions[index].state == State::Online;
+        let goodbye = if is_up { Goodbye::Graceful } else { Goodbye::Cut };
+        clients.disconnect(SessionId(index), goodbye, &mut self.at(now_ns));
         self.connect(clients, index, now_ns);
     }
 

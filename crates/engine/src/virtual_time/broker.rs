@@ -125,6 +125,8 @@ pub struct Broker {
     pub replies: Box<dyn FnMut(u32) -> Option<u64>>,
     /// Connections that were cut.
     pub cuts: u64,
+    /// Clients that went without a goodbye.
+    pub gone_without_goodbye: u64,
     /// Clients that left as they should with messages that were not acknowledged.
     pub gone_before_acknowledged: u64,
     /// Messages that clients published.
@@ -155,6 +157,7 @@ impl Broker {
             acknowledges: Box::new(|_| Some(Ok(()))),
             replies: Box::new(|_| None),
             cuts: 0,
+            gone_without_goodbye: 0,
             gone_before_acknowledged: 0,
             published: 0,
             overtaken: 0,

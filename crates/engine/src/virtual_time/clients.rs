@@ -129,6 +129,7 @@ impl Clients for ScriptedClients {
     fn disconnect(&mut self, session: SessionId, goodbye: Goodbye, sink: &mut impl Sink) {
         let is_early = goodbye == Goodbye::Graceful && self.sessions[session.0 as usize].in_flight() > 0;
         self.broker.borrow_mut().gone_before_acknowledged += u64::from(is_early);
+        self.broker.borrow_mut().gone_without_goodbye += u64::from(goodbye == Goodbye::Cut);
         self.broker.borrow_mut().disconnect(self.client(session));
         self.end(session, Cause::Ours, sink);
     }

@@ -7,8 +7,11 @@ use pubmark_testing::assert_count_eq;
 use super::{Ended, Simulation};
 use crate::plan::QUIESCE_LIMIT;
 
-/// A device that leaves after each message at a check and comes back at the next one; its broker acknowledges after this time.
-fn run(acknowledged_after: Duration) -> Ended {
+const SOON: Duration = Duration::from_micros(100);
+
+/// A device that leaves after each message at a check and comes back at the next one; its broker accepts it after the first of these
+/// times and acknowledges a message after the other.
+fn run(accepted_after: Duration, acknowledged_after: Duration) -> Ended {
     let workload = "
 name: virtual
 devices:
@@ -24,13 +27,14 @@ subscribers:
   - {name: subscriber, filters: ['v/#'], qos: 1}
 ";
     let simulation = Simulation::new(workload, Duration::from_secs(20));
+    simulation.broker.borrow_mut().accepts_after_ns = accepted_after.as_nanos() as u64;
     simulation.broker.borrow_mut().acknowledges_after_ns = acknowledged_after.as_nanos() as u64;
     simulation.run()
 }
 
 #[test]
 fn a_device_that_is_busy_leaves_when_its_messages_are_acknowledged() {
-    let ended = run(Duration::from_millis(45));
+    let ended = run(SOON, Duration::from_millis(45));
     let (broker, delivery) = (ended.broker.borrow(), &ended.outcome.books.delivery);
     assert!(ended.outcome.counters.planned_leaves > 10, "{}", ended.outcome.counters.planned_leaves);
     assert!(delivery.skipped_planned > 0);
@@ -42,11 +46,21 @@ fn a_device_that_is_busy_leaves_when_its_messages_are_acknowledged() {
 
 #[test]
 fn a_device_does_not_wait_longer_than_its_limit_for_acknowledgements() {
-    let ended = run(QUIESCE_LIMIT * 3);
+    let ended = run(SOON, QUIESCE_LIMIT * 3);
     let (broker, delivery) = (ended.broker.borrow(), &ended.outcome.books.delivery);
     assert!(broker.gone_before_acknowledged > 0);
     // They were delivered, so what was not acknowledged is known all the same.
     assert_count_eq!((delivery.unknown, delivery.lost), (0, 0));
     assert_count_eq!(delivery.delivered, broker.published);
     assert_count_eq!(delivery.offered, delivery.sent + delivery.skipped_planned + delivery.unsent);
+}
+
+/// A system may have accepted a client that has not read so: a connection that is cut then looks like a lost one, and its will is published.
+#[test]
+fn a_device_that_is_to_leave_while_it_connects_says_goodbye_when_it_is_accepted() {
+    let ended = run(Duration::from_millis(700), SOON);
+    assert!(ended.outcome.counters.planned_leaves > 10, "{}", ended.outcome.counters.planned_leaves);
+    assert_count_eq!(ended.broker.borrow().gone_without_goodbye, 0);
+    let too_long = run(QUIESCE_LIMIT * 3, SOON);
+    assert!(too_long.broker.borrow().gone_without_goodbye > 0, "nobody waits longer than the limit");
 }
