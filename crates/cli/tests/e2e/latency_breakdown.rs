@@ -136,15 +136,15 @@ fn packets_sent_again_and_long_messages_are_the_networks_time() {
     let row = run(&place, slow, &["--system", "mosquitto", "--profile", "tuned"]);
     assert_seen(&row);
     assert_put(&row, &[("network_up", 12.5)]);
-    // No message follows before the one that was lost has come: it would wait for it in the system's kernel.
-    let lossy = workload("{delay: 1ms, loss: 5%}", "{delay: 100us}", "100B", 1);
+    // One message in ten is sent again, after 200 ms at least: that is the network's time. As a rule no message follows meanwhile, which
+    // would wait for the lost one in the system's kernel; a connection whose SYN was lost too has longer time-outs (RFC 6298 §5.7).
+    let lossy = workload("{delay: 1ms, loss: 10%}", "{delay: 100us}", "100B", 1);
     let lossy = lossy.replace("count: 5, every: 100ms", "count: 50, every: 1s");
     let row = run(&place, lossy, &["--system", "mosquitto", "--profile", "tuned"]);
     assert_seen(&row);
-    // Sent again after 200 ms at least, which the system did not take.
-    assert!(ms(&row, "network_up", "max_us") > 100.0, "{row}");
+    assert!(ms(&row, "network_up", "p95_us") > 100.0, "{row}");
     for part in ["system", "subscriber"] {
-        assert!(ms(&row, part, "max_us") < 100.0, "{part}: {row}");
+        assert!(ms(&row, part, "p90_us") < 100.0, "{part}: {row}");
     }
 }
 
