@@ -25,6 +25,11 @@ pub const RECORD_FILE: &str = "record.json";
 pub const LATEST: &str = "latest";
 /// Runs started in the same second with the same name, at most.
 const SAME_SECOND_LIMIT: u32 = 1_000;
+/// Largest count, number of bytes or nanoseconds in a record: what all readers of JSON keep exactly (RFC 8259 §6), and small enough
+/// that sums over the rows of a table do not overflow.
+const LARGEST_COUNT: u64 = 1 << 53;
+/// Keys whose numbers are no counts.
+const NO_COUNTS: [&str; 2] = ["seed", "order_seed"];
 
 /// What can go wrong with a run folder.
 #[derive(Debug, thiserror::Error)]
@@ -53,6 +58,16 @@ pub enum StoreError {
         found: u64,
         /// Ours.
         newest: u32,
+    },
+    /// The file has a number that nothing a run counts can reach.
+    #[error("`{}` has {value} as `{key}`: no count of a run is above {LARGEST_COUNT}", path.display())]
+    Impossible {
+        /// The file.
+        path: PathBuf,
+        /// Where it stands.
+        key: String,
+        /// The number.
+        value: u64,
     },
     /// The record holds a value that JSON cannot.
     #[error("failed to write the record as JSON")]
@@ -234,18 +249,48 @@ pub fn load_as<Kind: Stored>(path: &Path) -> Result<Kind, StoreError> {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Err(StoreError::NotFound { path: file }),
         Err(source) => return Err(failure("read", &file, source)),
     };
-    let not_a_record = |source| StoreError::NotARecord { path: file.clone(), source };
+    read(&file, &text)
+}
+
+/// The record that the text of `file` holds.
+///
+/// # Errors
+/// It is none of this kind, was written by a later pubmark, or has numbers that no run has.
+pub fn read<Kind: Stored>(file: &Path, text: &str) -> Result<Kind, StoreError> {
+    let path = || file.to_path_buf();
+    let not_a_record = |source| StoreError::NotARecord { path: path(), source };
     // The version is read first: a record of another version need not have our fields.
-    let found = serde_json::from_str::<Version>(&text).map_err(not_a_record)?.schema_version;
+    let found = serde_json::from_str::<Version>(text).map_err(not_a_record)?.schema_version;
+    if found != 1 && found != u64::from(Kind::VERSION) {
+        return Err(StoreError::OtherVersion { path: path(), found, newest: Kind::VERSION });
+    }
+    let whole: Value = serde_json::from_str(text).map_err(not_a_record)?;
+    if let Some((key, value)) = impossible(&whole) {
+        return Err(StoreError::Impossible { path: path(), key, value });
+    }
     if found == u64::from(Kind::VERSION) {
-        return serde_json::from_str(&text).map_err(not_a_record);
+        // From the text again: its errors name a line.
+        return serde_json::from_str(text).map_err(not_a_record);
     }
-    if found != 1 {
-        return Err(StoreError::OtherVersion { path: file, found, newest: Kind::VERSION });
-    }
-    let record = serde_json::from_str(&text).map_err(&not_a_record)?;
-    let record = schema1::converted(Kind::FROM_SCHEMA_1, Value::Object(record));
+    let record = schema1::converted(Kind::FROM_SCHEMA_1, whole);
     serde_json::from_value(record).map(Kind::completed).map_err(not_a_record)
+}
+
+/// The first number above [`LARGEST_COUNT`], with its keys.
+fn impossible(value: &Value) -> Option<(String, u64)> {
+    let below = |key: &str, inner: &Value| {
+        let (path, value) = impossible(inner)?;
+        Some((if path.is_empty() { key.to_owned() } else { format!("{key}.{path}") }, value))
+    };
+    match value {
+        Value::Number(number) => Some((String::new(), number.as_u64().filter(|count| *count > LARGEST_COUNT)?)),
+        Value::Array(items) => (0..).zip(items).find_map(|(index, item): (u32, _)| below(&index.to_string(), item)),
+        Value::Object(fields) => {
+            let counts = fields.iter().filter(|(key, _)| !NO_COUNTS.contains(&key.as_str()));
+            counts.into_iter().find_map(|(key, inner)| below(key, inner))
+        }
+        _ => None,
+    }
 }
 
 /// Writes a file whole or not at all: under another name in the same folder, flushed to the disk, then renamed, the new name

@@ -28,6 +28,24 @@ fn a_record_comes_back_as_it_was_written_by_folder_file_and_link() {
 }
 
 #[test]
+fn a_count_that_no_run_has_is_refused_with_its_place() {
+    let root = tempfile::tempdir().unwrap();
+    let folder = folder(root.path());
+    let mut record = sample::record();
+    record.tables.by_type[1].delivery.duplicated = u64::MAX;
+    record.workload.seed = u64::MAX;
+    let file = folder.write_record(&record).unwrap();
+    let error = load(&file).unwrap_err().to_string();
+    assert!(
+        error.contains("has 18446744073709551615 as `tables.by_type.1.") && error.contains("duplicated"),
+        "{error}"
+    );
+    record.tables.by_type[1].delivery.duplicated = 1 << 53;
+    let file = folder.write_record(&record).unwrap();
+    assert_eq!(load(&file).unwrap(), record, "a seed may be any number");
+}
+
+#[test]
 fn names_are_the_time_and_the_workload_and_never_the_same() {
     let root = tempfile::tempdir().unwrap();
     let names: Vec<String> = (0..3).map(|_| folder(root.path()).name().to_string()).collect();

@@ -17,7 +17,7 @@ pub fn merge(runs: &[(&[u8], &Summary)]) -> Result<Option<(Summary, Curve)>, Not
         }
     }
     let Some(merged) = merged else { return Ok(None) };
-    let total: u64 = runs.iter().map(|(_, summary)| summary.count).fold(0, u64::saturating_add);
+    let total: u64 = runs.iter().map(|(_, summary)| summary.count).sum();
     let weighted: f64 = runs.iter().map(|(_, summary)| summary.mean * summary.count as f64).sum();
     let (Some(of_merged), Some(curve)) = (distribution::summary(&merged), distribution::curve("latency", &merged))
     else {
@@ -25,8 +25,8 @@ pub fn merge(runs: &[(&[u8], &Summary)]) -> Result<Option<(Summary, Curve)>, Not
     };
     let summary = Summary {
         mean: if total > 0 { weighted / total as f64 } else { of_merged.mean },
-        negative: runs.iter().map(|(_, summary)| summary.negative).fold(0, u64::saturating_add),
-        clipped: runs.iter().map(|(_, summary)| summary.clipped).fold(0, u64::saturating_add),
+        negative: runs.iter().map(|(_, summary)| summary.negative).sum(),
+        clipped: runs.iter().map(|(_, summary)| summary.clipped).sum(),
         ..of_merged
     };
     Ok(Some((summary, curve)))

@@ -14,13 +14,7 @@ pub(super) fn sending_closes(input: &VerdictInput) -> Option<Finding> {
     let books = input.delivery;
     let parts = [books.sent, books.skipped_planned, books.skipped_disconnected, books.refused, books.unsent];
     let names = "sent + skipped planned + skipped disconnected + refused + unsent";
-    Some(identity(
-        "offered",
-        books.offered,
-        names,
-        parts.iter().copied().fold(0, u64::saturating_add),
-        CheckUnit::Messages,
-    ))
+    Some(identity("offered", books.offered, names, parts.iter().sum(), CheckUnit::Messages))
 }
 
 /// V27; says nothing where the schedule does not say how many messages there are.
@@ -46,13 +40,7 @@ pub(super) fn delivery_closes(input: &VerdictInput) -> Option<Finding> {
     let books = input.delivery;
     let parts = [books.delivered, books.lost, books.unknown];
     let names = "delivered + lost + unknown";
-    Some(identity(
-        "expected",
-        books.expected,
-        names,
-        parts.iter().copied().fold(0, u64::saturating_add),
-        CheckUnit::Messages,
-    ))
+    Some(identity("expected", books.expected, names, parts.iter().sum(), CheckUnit::Messages))
 }
 
 pub(super) fn identity(name: &str, whole: u64, parts_names: &str, parts: u64, unit: CheckUnit) -> Finding {
@@ -102,8 +90,7 @@ pub(super) fn types_add_up(input: &VerdictInput) -> Option<Finding> {
     let wrong: Vec<String> = ADDITIVE
         .iter()
         .filter_map(|(name, get)| {
-            let (whole, sum) =
-                (get(input.delivery), input.by_type.iter().map(|row| get(&row.delivery)).fold(0, u64::saturating_add));
+            let (whole, sum) = (get(input.delivery), input.by_type.iter().map(|row| get(&row.delivery)).sum::<u64>());
             largest = whole.abs_diff(sum).max(largest);
             (whole != sum).then(|| format!("{name} {} in all, {} by type", count(whole), count(sum)))
         })

@@ -14,7 +14,7 @@ pub(super) fn clocks_agree(input: &VerdictInput) -> Option<Finding> {
     if measured.is_empty() {
         return None;
     }
-    let negative: u64 = measured.iter().map(|(_, summary)| summary.negative).fold(0, u64::saturating_add);
+    let negative: u64 = measured.iter().map(|(_, summary)| summary.negative).sum();
     let worst_share =
         measured.iter().map(|(_, summary)| summary.negative as f64 / summary.count.max(1) as f64).fold(0.0, f64::max);
     let limits = CheckLimits { valid: 0.0, suspect: Some(NEGATIVE_SUSPECT) };
@@ -59,8 +59,7 @@ pub(super) fn samples_fit(input: &VerdictInput) -> Option<Finding> {
     if all.iter().all(|(_, summary)| summary.is_none()) {
         return None;
     }
-    let number: u64 =
-        all.iter().filter_map(|(_, summary)| Some(summary.as_ref()?.clipped)).fold(0, u64::saturating_add);
+    let number: u64 = all.iter().filter_map(|(_, summary)| Some(summary.as_ref()?.clipped)).sum();
     let measure = Measure::suspect_above(number as f64, 0.0, CheckUnit::Samples);
     if clipped.is_empty() {
         return Some(Finding::valid("every sample fits the histograms' range".to_string()).of(measure));

@@ -28,7 +28,7 @@ pub(super) fn not_all_sent(record: &Record) -> Option<Found> {
         ("refused", books.refused),
         ("skipped at a lost connection", books.skipped_disconnected),
     ];
-    let missing: u64 = parts.iter().map(|(_, number)| *number).fold(0, u64::saturating_add);
+    let missing: u64 = parts.iter().map(|(_, number)| number).sum();
     if missing == 0 {
         return None;
     }
