@@ -259,17 +259,17 @@ pub fn load_as<Kind: Stored>(path: &Path) -> Result<Kind, StoreError> {
 pub fn read<Kind: Stored>(file: &Path, text: &str) -> Result<Kind, StoreError> {
     let path = || file.to_path_buf();
     let not_a_record = |source| StoreError::NotARecord { path: path(), source };
-    // The version is read first: a record of another version need not have our fields.
+    // A map and its version first: a record of another version need not have our fields, and serde takes a list for a struct.
+    let whole = Value::Object(serde_json::from_str(text).map_err(not_a_record)?);
+    // From the text again: errors then name a line.
     let found = serde_json::from_str::<Version>(text).map_err(not_a_record)?.schema_version;
     if found != 1 && found != u64::from(Kind::VERSION) {
         return Err(StoreError::OtherVersion { path: path(), found, newest: Kind::VERSION });
     }
-    let whole: Value = serde_json::from_str(text).map_err(not_a_record)?;
     if let Some((key, value)) = impossible(&whole) {
         return Err(StoreError::Impossible { path: path(), key, value });
     }
     if found == u64::from(Kind::VERSION) {
-        // From the text again: its errors name a line.
         return serde_json::from_str(text).map_err(not_a_record);
     }
     let record = schema1::converted(Kind::FROM_SCHEMA_1, whole);
