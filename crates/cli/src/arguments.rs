@@ -32,6 +32,7 @@ pub enum Verb {
     Cluster(commands::cluster::Cluster),
     #[cfg(feature = "cluster")]
     Deploy(Box<commands::deploy::Deploy>),
+    Runs(commands::runs::Runs),
     Report(commands::report::Report),
     Table(commands::table::Table),
     List(commands::list::List),
@@ -65,6 +66,7 @@ impl Verb {
             Verb::Cluster(cluster) => cluster.perform(printer),
             #[cfg(feature = "cluster")]
             Verb::Deploy(deploy) => deploy.perform(printer),
+            Verb::Runs(runs) => runs.perform(printer),
             Verb::Report(report) => report.perform(printer),
             Verb::Table(table) => table.perform(printer),
             Verb::List(list) => list.perform(printer),

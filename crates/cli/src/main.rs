@@ -15,6 +15,7 @@ mod experiment_dry_run;
 mod failure;
 mod figures;
 mod host;
+mod past_runs;
 mod printer;
 mod progress;
 mod rendering;

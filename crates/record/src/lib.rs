@@ -20,6 +20,7 @@ pub mod evaluation;
 pub mod experiment;
 pub mod faults;
 pub mod figures;
+pub mod headline;
 pub mod judgement;
 pub mod latency;
 pub mod latency_breakdown;

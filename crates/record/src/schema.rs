@@ -2,6 +2,7 @@
 
 use crate::capacity::CapacityRecord;
 use crate::experiment::ExperimentRecord;
+use crate::headline::RunList;
 use crate::record::Record;
 
 /// The JSON Schema (draft 2020-12) of `record.json`, as indented JSON with a final newline.
@@ -17,6 +18,11 @@ pub fn experiment_schema() -> String {
 /// The same of `capacity.json`.
 pub fn capacity_schema() -> String {
     indented(&schemars::schema_for!(CapacityRecord))
+}
+
+/// The same of what `pubmark runs --json` prints.
+pub fn run_list_schema() -> String {
+    indented(&schemars::schema_for!(RunList))
 }
 
 fn indented(schema: &schemars::Schema) -> String {

@@ -21,6 +21,7 @@ pub mod reference;
 pub mod report;
 pub mod run;
 pub mod run_arguments;
+pub mod runs;
 pub mod schema;
 pub mod setup;
 pub mod supervisor;

@@ -41,6 +41,7 @@ const PAGES: &[Page] = &[
     ("experiment.schema.json", |_| Ok(Of::Experiment.text())),
     ("record.schema.json", |_| Ok(Of::Record.text())),
     ("capacity-record.schema.json", |_| Ok(Of::CapacityRecord.text())),
+    ("run-list.schema.json", |_| Ok(Of::RunList.text())),
     ("experiment-record.schema.json", |_| Ok(Of::ExperimentRecord.text())),
 ];
 

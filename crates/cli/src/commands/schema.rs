@@ -31,6 +31,8 @@ pub enum Of {
     ExperimentRecord,
     /// capacity.json of a search for capacity
     CapacityRecord,
+    /// What `pubmark runs --json` prints
+    RunList,
 }
 
 impl Of {
@@ -41,6 +43,7 @@ impl Of {
             Of::Experiment => pubmark_model::jsonschema::experiment_schema(),
             Of::ExperimentRecord => pubmark_record::schema::experiment_schema(),
             Of::CapacityRecord => pubmark_record::schema::capacity_schema(),
+            Of::RunList => pubmark_record::schema::run_list_schema(),
             Of::Run => pubmark_runner::spec::schema(),
             Of::Record => pubmark_record::schema::record_schema(),
         }

@@ -5,5 +5,6 @@
 mod absent;
 mod call;
 mod help;
+mod past_runs;
 mod tables;
 mod wrong_input;

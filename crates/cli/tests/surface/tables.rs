@@ -58,7 +58,7 @@ fn codes_are_listed_and_explained() {
 
 #[test]
 fn a_schema_is_json_that_names_its_dialect() {
-    for of in ["workload", "experiment", "record", "experiment-record", "capacity-record"] {
+    for of in ["workload", "experiment", "record", "experiment-record", "capacity-record", "run-list"] {
         let text = call(&["schema", of]);
         let body: String = text.lines().skip(1).take_while(|line| !line.starts_with('[')).collect();
         let schema: serde_json::Value = serde_json::from_str(&body).unwrap();

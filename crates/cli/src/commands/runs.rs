@@ -1,0 +1,116 @@
+//! `pubmark runs`: what was run before.
+
+use std::path::PathBuf;
+
+use clap::Args;
+use pubmark_record::headline::RunList;
+
+use crate::exit_code::ExitCode;
+use crate::failure::{Failure, Outcome};
+use crate::past_runs::{DEFAULT_FOLDER, filter::Filter, moment, search, text};
+use crate::printer::Printer;
+
+/// Entries shown unless more are asked for.
+const SHOWN: usize = 20;
+
+/// List past runs, experiments and capacity searches, newest first.
+///
+/// Each has its folder, and below it what it was and what came of it. Words are searched for in all that is shown of an entry,
+/// `key=value` asks for exactly that value; an entry has to meet all of them. Keys: folder, kind (run, experiment, capacity), workload,
+/// variant, system, protocol, qos, verdict, status, reason. Several values stand between commas: `verdict=valid,suspect`.
+///
+/// The runs of an experiment are in its own folder: `pubmark runs --folder runs/latest/runs`.
+#[derive(Debug, Args)]
+pub struct Runs {
+    /// Words or key=value, such as `mosquitto`, `smart-home`, `verdict=valid`
+    #[arg(value_name = "FILTER")]
+    pub filter: Vec<String>,
+
+    /// Folder whose folders are listed
+    #[arg(long, value_name = "DIR", default_value = DEFAULT_FOLDER)]
+    pub folder: PathBuf,
+
+    /// Only those of this system; the same as `system=NAME`
+    #[arg(long, value_name = "NAME")]
+    pub system: Option<String>,
+
+    /// Only those with this workload; the same as `workload=NAME`
+    #[arg(long, value_name = "NAME")]
+    pub workload: Option<String>,
+
+    /// Only those with this verdict; the same as `verdict=VERDICT`
+    #[arg(long, value_name = "VERDICT", value_parser = ["valid", "suspect", "invalid"])]
+    pub verdict: Option<String>,
+
+    /// Only those that began then or later: `2h` ago, `2026-03-01`, `2026-03-01T09:05` (UTC)
+    #[arg(long, value_name = "TIME", value_parser = moment::read)]
+    pub since: Option<String>,
+
+    /// Entries at most, the newest [default: 20]
+    #[arg(long, value_name = "N", conflicts_with = "all")]
+    pub limit: Option<usize>,
+
+    /// All entries
+    #[arg(long)]
+    pub all: bool,
+
+    /// Print the list as JSON to standard output (`pubmark schema run-list`)
+    #[arg(long)]
+    pub json: bool,
+}
+
+impl Runs {
+    /// Prints the list.
+    pub fn perform(self, printer: &Printer) -> Outcome {
+        let filter = self.filter()?;
+        let limit = if self.all { usize::MAX } else { self.limit.unwrap_or(SHOWN) };
+        let list = search(&self.folder, &filter, limit)?;
+        if self.json {
+            let json = serde_json::to_string_pretty(&list);
+            printer.result(&json.map_err(|error| Failure::from_error(ExitCode::Internal, &error))?)?;
+        } else if !list.runs.is_empty() {
+            printer.result(&text::list(&list, &self.folder))?;
+        }
+        self.notes(&list, &filter, limit).iter().for_each(|note| printer.note(note));
+        Ok(ExitCode::Ok)
+    }
+
+    fn filter(&self) -> Result<Filter, Failure> {
+        let mut filter = Filter::read(&self.filter)?;
+        for (key, value) in [("system", &self.system), ("workload", &self.workload), ("verdict", &self.verdict)] {
+            if let Some(value) = value {
+                filter.require(key, value)?;
+            }
+        }
+        filter.since = self.since.clone();
+        Ok(filter)
+    }
+
+    /// What the list does not show.
+    fn notes(&self, list: &RunList, filter: &Filter, limit: usize) -> Vec<String> {
+        let folder = self.folder.display();
+        let mut notes = text::unreadable(list);
+        if list.without_record > 0 {
+            notes.push(format!(
+                "{} of `{folder}` without a record: runs that never began, or that are going on",
+                text::folders(list.without_record)
+            ));
+        }
+        if list.read < list.folders {
+            let wanted = if filter.is_empty() { "" } else { " that match" };
+            notes.push(format!(
+                "the newest {limit}{wanted}; {} of {} read, `--all` reads all",
+                list.read,
+                text::folders(list.folders)
+            ));
+        } else if list.runs.is_empty() && limit > 0 {
+            let readable = list.read - list.without_record - list.unreadable.len() as u64;
+            notes.push(if readable == 0 {
+                format!("no runs in `{folder}`: `pubmark run smart-home` makes one")
+            } else {
+                format!("none of the {readable} in `{folder}` matches {}", filter.words())
+            });
+        }
+        notes
+    }
+}

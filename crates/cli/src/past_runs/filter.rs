@@ -1,0 +1,152 @@
+//! Which entries of a list are wanted.
+
+use pubmark_record::headline::Headline;
+use pubmark_report::words::verdict_word;
+
+use crate::failure::Failure;
+
+/// A key of `key=value`, and its values in an entry.
+type Key = (&'static str, fn(&Headline) -> Vec<String>);
+
+/// The keys. A new one is a row here, and a word in the help.
+const KEYS: &[Key] = &[
+    ("folder", |entry| vec![entry.folder.clone()]),
+    ("kind", |entry| vec![entry.kind.as_str().to_owned()]),
+    ("workload", |entry| entry.workload.clone()),
+    ("variant", |entry| entry.variant.iter().cloned().collect()),
+    ("system", |entry| entry.system.clone()),
+    ("protocol", |entry| entry.protocol.clone()),
+    ("qos", |entry| entry.qos.clone()),
+    ("verdict", |entry| entry.verdict.iter().map(|verdict| verdict_word(*verdict).to_owned()).collect()),
+    ("status", |entry| vec![entry.status.as_str().to_owned()]),
+    ("reason", |entry| entry.reasons.clone()),
+];
+
+/// What an entry has to meet, all of it.
+#[derive(Clone, Debug, Default)]
+pub struct Filter {
+    words: Vec<String>,
+    values: Vec<(&'static Key, Vec<String>)>,
+    /// Earliest start, the beginning of RFC 3339.
+    pub since: Option<String>,
+}
+
+impl Filter {
+    /// Reads words and `key=value`.
+    pub fn read(arguments: &[String]) -> Result<Filter, Failure> {
+        let mut filter = Filter::default();
+        for argument in arguments {
+            match argument.split_once('=') {
+                Some((key, value)) => filter.require(key, value)?,
+                None => filter.words.push(argument.to_lowercase()),
+            }
+        }
+        Ok(filter)
+    }
+
+    /// Adds `key=value`; several values stand between commas.
+    pub fn require(&mut self, key: &str, values: &str) -> Result<(), Failure> {
+        let keys = || KEYS.iter().map(|(name, _)| *name).collect::<Vec<_>>().join(", ");
+        let Some(known) = KEYS.iter().find(|(name, _)| *name == key) else {
+            return Err(Failure::usage(format!("there is no key `{key}` to filter by"))
+                .hint(format!("the keys are {}", keys())));
+        };
+        let values: Vec<String> = values.split(',').map(|value| value.trim().to_lowercase()).collect();
+        if values.iter().any(String::is_empty) {
+            return Err(Failure::usage(format!("`{key}=` has no value")).hint("write `verdict=valid,suspect`"));
+        }
+        self.values.push((known, values));
+        Ok(())
+    }
+
+    /// Is nothing asked for?
+    pub fn is_empty(&self) -> bool {
+        self.words.is_empty() && self.values.is_empty() && self.since.is_none()
+    }
+
+    /// What is asked for, as it would be typed.
+    pub fn words(&self) -> String {
+        let values = self.values.iter().map(|((key, _), values)| format!("{key}={}", values.join(",")));
+        let since = self.since.iter().map(|since| format!("--since {since}"));
+        let all = self.words.iter().cloned().chain(values).chain(since);
+        all.map(|word| format!("`{word}`")).collect::<Vec<_>>().join(" and ")
+    }
+
+    /// Does the entry meet all of it?
+    pub fn matches(&self, entry: &Headline) -> bool {
+        let has = |(key, wanted): &(&Key, Vec<String>)| {
+            key.1(entry).iter().any(|value| wanted.contains(&value.to_lowercase()))
+        };
+        let contains = |word: &String| {
+            KEYS.iter()
+                .any(|(_, values)| values(entry).iter().any(|value| value.to_lowercase().contains(word.as_str())))
+        };
+        self.since.as_ref().is_none_or(|since| entry.started_at >= *since)
+            && self.values.iter().all(has)
+            && self.words.iter().all(contains)
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+    use pubmark_record::headline::Kind;
+    use pubmark_record::record::{Status, VerdictStatus};
+
+    fn entry() -> Headline {
+        Headline {
+            folder: "20260301-090507-smart-home".to_owned(),
+            kind: Kind::Run,
+            started_at: "2026-03-01T09:05:12Z".to_owned(),
+            status: Status::Complete,
+            workload: vec!["smart-home".to_owned()],
+            variant: Some("corrected".to_owned()),
+            system: vec!["mosquitto".to_owned()],
+            protocol: vec!["mqtt5".to_owned()],
+            qos: vec!["0".to_owned()],
+            expected: Some(10),
+            delivered: Some(10),
+            latency: None,
+            holds_per_s: None,
+            objectives: None,
+            cells: None,
+            runs_planned: None,
+            runs_counted: None,
+            verdict: Some(VerdictStatus::Suspect),
+            reasons: vec!["V02".to_owned()],
+        }
+    }
+
+    fn matches(arguments: &[&str]) -> bool {
+        let arguments: Vec<String> = arguments.iter().map(|word| (*word).to_owned()).collect();
+        Filter::read(&arguments).unwrap().matches(&entry())
+    }
+
+    #[test]
+    fn all_that_is_asked_for_has_to_be_met() {
+        for met in
+            [&[][..], &["mosq"], &["Home", "mqtt"], &["system=mosquitto"], &["verdict=valid,suspect", "reason=v02"]]
+        {
+            assert!(matches(met), "{met:?}");
+        }
+        for missed in [&["nats"][..], &["mosq", "nats"], &["system=mosq"], &["verdict=valid"], &["qos=1"]] {
+            assert!(!matches(missed), "{missed:?}");
+        }
+    }
+
+    #[test]
+    fn an_entry_of_the_same_moment_counts_as_later() {
+        for (since, met) in [("2026-03-01", true), ("2026-03-01T09:05:12Z", true), ("2026-03-01T09:06", false)] {
+            let filter = Filter { since: Some(since.to_owned()), ..Filter::default() };
+            assert_eq!(filter.matches(&entry()), met, "{since}");
+        }
+    }
+
+    #[test]
+    fn a_wrong_key_names_the_right_ones() {
+        let failure = Filter::read(&["sistem=nats".to_owned()]).unwrap_err();
+        assert!(failure.hint.unwrap().contains("system"));
+        assert!(Filter::read(&["system=".to_owned()]).is_err());
+    }
+}

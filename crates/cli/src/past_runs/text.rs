@@ -1,0 +1,131 @@
+//! A list of past runs for a terminal: two lines each, the folder as it is typed and what came of it.
+
+use std::path::Path;
+
+use pubmark_record::capacity::{TrialLatency, TrialQuantiles};
+use pubmark_record::headline::{Headline, Kind, RunList};
+use pubmark_record::record::Status;
+use pubmark_report::numbers::{self, MISSING, TimeUnit, counted};
+use pubmark_report::words::verdict_word;
+
+use crate::wrapping::{COLUMNS, wrap, wrap_lines};
+
+/// Columns of what an entry was.
+const WHAT: usize = 36;
+/// Columns of the figures behind it.
+const FIGURES: [usize; 3] = [9, 13, 13];
+/// Unreadable folders that are named; the others are counted.
+const NAMED: usize = 10;
+
+/// The list, newest first.
+pub fn list(list: &RunList, folder: &Path) -> String {
+    let heads = ["delivered", "p50 ms", "p99 ms"].map(str::to_owned);
+    let mut text = line("newest first", &heads, "verdict");
+    for entry in &list.runs {
+        // Long names stay whole: they are there to be typed.
+        text.push_str(&format!("{}\n", folder.join(&entry.folder).display()));
+        text.push_str(&match entry.kind {
+            Kind::Run => of_run(entry),
+            Kind::Experiment => wrap("  ", 4, &of_experiment(entry)),
+            Kind::Capacity => wrap("  ", 4, &of_search(entry)),
+        });
+    }
+    text
+}
+
+fn line(what: &str, figures: &[String; 3], verdict: &str) -> String {
+    let figures: String = figures.iter().zip(FIGURES).map(|(figure, columns)| format!("{figure:>columns$}")).collect();
+    let line = if what.chars().count() > WHAT {
+        // What does not fit has a line of its own, so that figures stay below each other.
+        format!("{}{:WHAT$}{figures}  {verdict}", wrap("", 2, what), "")
+    } else {
+        format!("{what:WHAT$}{figures}  {verdict}")
+    };
+    format!("{}\n", line.trim_end())
+}
+
+fn of_run(entry: &Headline) -> String {
+    let mut what = format!("  {} on {}", entry.workload.join(", "), entry.system.join(", "));
+    if entry.variant.as_deref() == Some("published") {
+        what.push_str(" (published)");
+    }
+    let delivered = numbers::share(entry.delivered.unwrap_or(0), entry.expected.unwrap_or(0));
+    let [p50, p99] = latency(entry.latency.as_ref());
+    let mut text = line(&what, &[delivered, p50, p99], entry.verdict.map_or(MISSING, verdict_word));
+    if entry.status == Status::Interrupted {
+        text.push_str("    interrupted\n");
+    }
+    text
+}
+
+fn of_experiment(entry: &Headline) -> String {
+    let (counts, planned) = (entry.runs_counted.unwrap_or(0), entry.runs_planned.unwrap_or(0));
+    let mut words = format!(
+        "experiment: {} on {}, {}, {counts} of {} counted",
+        entry.workload.join(", "),
+        if entry.system.is_empty() { MISSING.to_owned() } else { entry.system.join(", ") },
+        counted(entry.cells.unwrap_or(0), "cell", "cells"),
+        counted(planned, "run", "runs"),
+    );
+    if let Some(verdict) = entry.verdict {
+        words.push_str(&format!(", {} at worst", verdict_word(verdict)));
+    }
+    words.push_str(unless_complete(entry.status));
+    words
+}
+
+fn of_search(entry: &Headline) -> String {
+    let holds = match entry.holds_per_s {
+        Some(rate) => format!("holds {} msg/s", numbers::significant(rate)),
+        None => "no load held".to_owned(),
+    };
+    let [p50, p99] = latency(entry.latency.as_ref());
+    let there = if entry.latency.is_some() { format!(" (p50 {p50} ms, p99 {p99} ms)") } else { String::new() };
+    format!(
+        "capacity: {} on {}, {holds}{there} within {}, {}{}",
+        entry.workload.join(", "),
+        entry.system.join(", "),
+        entry.objectives.as_deref().unwrap_or(MISSING),
+        counted(entry.runs_counted.unwrap_or(0), "trial", "trials"),
+        unless_complete(entry.status),
+    )
+}
+
+fn unless_complete(status: Status) -> &'static str {
+    match status {
+        Status::Complete => "",
+        Status::Interrupted => ", interrupted",
+    }
+}
+
+/// Median and 99th percentile in ms: lower and upper bound where both are known.
+fn latency(latency: Option<&TrialLatency>) -> [String; 2] {
+    [|quantiles: &TrialQuantiles| quantiles.p50_us, |quantiles: &TrialQuantiles| quantiles.p99_us].map(|of| {
+        let number = |quantiles: &TrialQuantiles| of(quantiles).map(|value| TimeUnit::Milliseconds.number(Some(value)));
+        let upper = latency.and_then(|latency| number(&latency.upper));
+        let lower = latency.and_then(|latency| latency.lower.as_ref()).and_then(number);
+        match (lower, upper) {
+            (Some(lower), Some(upper)) if lower != upper => format!("{lower}–{upper}"),
+            (_, upper) => upper.unwrap_or_else(|| MISSING.to_owned()),
+        }
+    })
+}
+
+/// The records that cannot be read: a line each, and a count of those that are not named.
+pub fn unreadable(list: &RunList) -> Vec<String> {
+    let named = list.unreadable.iter().take(NAMED);
+    let mut lines: Vec<String> = named
+        .map(|one| wrap_lines(&format!("left out: `{}`: {}", one.folder, one.reason)).trim_end().to_owned())
+        .collect();
+    if list.unreadable.len() > NAMED {
+        lines.push(format!("left out: {} more that cannot be read; `--json` names all", list.unreadable.len() - NAMED));
+    }
+    lines
+}
+
+/// A number of folders in words.
+pub fn folders(number: u64) -> String {
+    counted(number, "folder", "folders")
+}
+
+const _: () = assert!(WHAT + FIGURES[0] + FIGURES[1] + FIGURES[2] + 2 + "suspect".len() <= COLUMNS);

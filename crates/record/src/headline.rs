@@ -1,0 +1,338 @@
+//! Headlines: what a list of past runs shows of each folder. Only these fields of a record are kept in memory, so that folders with
+//! thousands of runs can be listed.
+
+use std::fs::File;
+use std::io::BufReader;
+use std::path::Path;
+
+use schemars::JsonSchema;
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
+
+use crate::capacity::{CapacityRecord, TrialLatency, TrialOutcome, TrialQuantiles};
+use crate::delivery::Delivery;
+use crate::experiment::{Cell, CellRun, ExperimentRecord};
+use crate::latency::{LatencyBounds, Summary};
+use crate::protocol::ProtocolInfo;
+use crate::record::{Record, RunInfo, Status, SystemInfo, VerdictStatus, WorkloadInfo};
+use crate::store::{self, StoreError, Stored};
+
+/// Version of [`RunList`]'s schema: changes only when a field changes its meaning or goes away.
+pub const RUN_LIST_SCHEMA_VERSION: u32 = 1;
+
+/// The runs, experiments and capacity searches of a folder, newest first.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct RunList {
+    /// [`RUN_LIST_SCHEMA_VERSION`] of the writer.
+    pub schema_version: u32,
+    /// The folder.
+    pub folder: String,
+    /// Folders in it that may hold a record.
+    pub folders: u64,
+    /// How many of them were read: all, unless the list was full before.
+    pub read: u64,
+    /// What was asked for, newest first.
+    pub runs: Vec<Headline>,
+    /// How many of those that were read hold no record: a run that never began, or one that is going on.
+    pub without_record: u64,
+    /// Records that cannot be read.
+    pub unreadable: Vec<Unreadable>,
+}
+
+/// A folder whose record cannot be read.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Unreadable {
+    /// The folder's name.
+    pub folder: String,
+    /// Why, in words.
+    pub reason: String,
+}
+
+/// Kinds of records.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum Kind {
+    /// One run.
+    Run,
+    /// Many runs over a grid of settings.
+    Experiment,
+    /// A search for capacity.
+    Capacity,
+}
+
+impl Kind {
+    /// The word of lists and filters.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Kind::Run => "run",
+            Kind::Experiment => "experiment",
+            Kind::Capacity => "capacity",
+        }
+    }
+}
+
+/// What a list shows of a record.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Headline {
+    /// Name of its folder.
+    pub folder: String,
+    /// What it is the record of.
+    pub kind: Kind,
+    /// Start, RFC 3339, UTC.
+    pub started_at: String,
+    /// Whether it came to its end.
+    pub status: Status,
+    /// The workload's name; in an experiment that varies it, all of them.
+    pub workload: Vec<String>,
+    /// The reading of the workload; `null` for a capacity search.
+    pub variant: Option<String>,
+    /// Systems that were measured.
+    pub system: Vec<String>,
+    /// Protocols that clients spoke, as far as the record says.
+    pub protocol: Vec<String>,
+    /// QoS levels of devices, as far as the record says.
+    pub qos: Vec<String>,
+    /// Messages expected by subscribers; of a run.
+    pub expected: Option<u64>,
+    /// Messages delivered; of a run.
+    pub delivered: Option<u64>,
+    /// Latency: of a run, or of the highest load of a search that held.
+    pub latency: Option<TrialLatency>,
+    /// Highest load that held, messages per second; of a search.
+    pub holds_per_s: Option<f64>,
+    /// Objectives of a search, as written.
+    pub objectives: Option<String>,
+    /// Combinations of settings of an experiment.
+    pub cells: Option<u64>,
+    /// Runs that were planned: one, repetitions of all cells that can be run.
+    pub runs_planned: Option<u64>,
+    /// Runs that count wholly; trials of a search.
+    pub runs_counted: Option<u64>,
+    /// Verdict of a run, worst verdict of an experiment's runs that count wholly; `null` where there is none.
+    pub verdict: Option<VerdictStatus>,
+    /// Codes of the reasons for a run's verdict.
+    pub reasons: Vec<String>,
+}
+
+/// The headline of the record in `folder`; `None` if there is none.
+///
+/// # Errors
+/// A record is there and cannot be read.
+pub fn of_folder(folder: &Path) -> Result<Option<Headline>, StoreError> {
+    let name = folder.file_name().unwrap_or_default().to_string_lossy().into_owned();
+    let there = |file: &str| folder.join(file).is_file();
+    if there(ExperimentRecord::FILE) {
+        return store::load_as(folder).map(|record| Some(of_experiment(name, record)));
+    }
+    if there(CapacityRecord::FILE) {
+        return store::load_as(folder).map(|record| Some(of_search(name, record)));
+    }
+    if !there(Record::FILE) {
+        return Ok(None);
+    }
+    let head = match read_as::<RunHead>(&folder.join(Record::FILE)) {
+        Some(head) if head.schema_version == u64::from(Record::VERSION) => head,
+        // Of another version, or none: the whole way converts it or says why not.
+        _ => store::load(folder).map(RunHead::from)?,
+    };
+    Ok(Some(of_run(name, head)))
+}
+
+/// The fields of a run's record that are read; what stands between them is skipped, not kept.
+#[derive(Deserialize)]
+struct RunHead {
+    schema_version: u64,
+    run: RunInfo,
+    verdict: VerdictHead,
+    workload: WorkloadInfo,
+    system: SystemInfo,
+    protocol: ProtocolInfo,
+    delivery: DeliveryHead,
+    latency: LatencyHead,
+}
+
+#[derive(Deserialize)]
+struct VerdictHead {
+    status: VerdictStatus,
+    reasons: Vec<ReasonHead>,
+}
+
+#[derive(Deserialize)]
+struct ReasonHead {
+    code: String,
+}
+
+#[derive(Deserialize)]
+struct DeliveryHead {
+    messages: Delivery,
+}
+
+#[derive(Deserialize)]
+struct LatencyHead {
+    total: Option<LatencyBounds>,
+}
+
+impl From<Record> for RunHead {
+    fn from(record: Record) -> RunHead {
+        let reasons = record.verdict.reasons.into_iter().map(|reason| ReasonHead { code: reason.code }).collect();
+        RunHead {
+            schema_version: u64::from(record.schema_version),
+            run: record.run,
+            verdict: VerdictHead { status: record.verdict.status, reasons },
+            workload: record.workload,
+            system: record.system,
+            protocol: record.protocol,
+            delivery: DeliveryHead { messages: record.delivery.messages },
+            latency: LatencyHead { total: record.latency.total },
+        }
+    }
+}
+
+fn read_as<Head: DeserializeOwned>(file: &Path) -> Option<Head> {
+    serde_json::from_reader(BufReader::new(File::open(file).ok()?)).ok()
+}
+
+fn of_run(folder: String, head: RunHead) -> Headline {
+    let mut reasons: Vec<String> = head.verdict.reasons.into_iter().map(|reason| reason.code).collect();
+    reasons.dedup();
+    Headline {
+        folder,
+        kind: Kind::Run,
+        started_at: head.run.started_at,
+        status: head.run.status,
+        qos: head.workload.qos.iter().map(|qos| qos.level().to_string()).collect(),
+        workload: vec![head.workload.name],
+        variant: Some(head.workload.variant.as_str().to_owned()),
+        system: vec![head.system.name],
+        protocol: protocols(head.protocol),
+        expected: Some(head.delivery.messages.expected),
+        delivered: Some(head.delivery.messages.delivered),
+        latency: head.latency.total.as_ref().map(bounds),
+        holds_per_s: None,
+        objectives: None,
+        cells: None,
+        runs_planned: None,
+        runs_counted: None,
+        verdict: Some(head.verdict.status),
+        reasons,
+    }
+}
+
+fn of_experiment(folder: String, record: ExperimentRecord) -> Headline {
+    let axis = |name: &str| -> Vec<String> {
+        record.axes.iter().find(|axis| axis.name == name).map(|axis| axis.values.clone()).unwrap_or_default()
+    };
+    let workloads = axis("workload");
+    let runnable = record.cells.iter().filter(|cell| !is_refused(cell)).count() as u64;
+    // Invalid among them are those that count but for their times.
+    let wholly = |run: &&CellRun| run.verdict != VerdictStatus::Invalid;
+    let counted = || record.cells.iter().flat_map(|cell| &cell.runs).filter(wholly);
+    Headline {
+        folder,
+        kind: Kind::Experiment,
+        system: axis("system"),
+        protocol: axis("protocol"),
+        qos: axis("qos"),
+        workload: if workloads.is_empty() { vec![record.workload.clone()] } else { workloads },
+        cells: Some(record.cells.len() as u64),
+        runs_planned: Some(runnable * u64::from(record.repetitions)),
+        runs_counted: Some(counted().count() as u64),
+        verdict: counted().map(|run| run.verdict).max(),
+        started_at: record.started_at,
+        status: record.status,
+        variant: Some(record.variant),
+        expected: None,
+        delivered: None,
+        latency: None,
+        holds_per_s: None,
+        objectives: None,
+        reasons: vec![],
+    }
+}
+
+/// One, or those of both sides where they differ.
+fn protocols(info: ProtocolInfo) -> Vec<String> {
+    let mut names = vec![info.publish, info.subscribe];
+    names.dedup();
+    names
+}
+
+/// Was the cell turned down before any run?
+fn is_refused(cell: &Cell) -> bool {
+    cell.runs.is_empty() && cell.failures.iter().any(|failure| failure.repetition == 0)
+}
+
+fn of_search(folder: String, record: CapacityRecord) -> Headline {
+    let held = record.trials.iter().filter(|trial| trial.outcome == TrialOutcome::Held);
+    let highest = held.max_by(|one, other| one.offered_per_s.total_cmp(&other.offered_per_s));
+    Headline {
+        folder,
+        kind: Kind::Capacity,
+        latency: highest.map(|trial| trial.latency),
+        verdict: highest.and_then(|trial| trial.verdict),
+        runs_planned: None,
+        runs_counted: Some(record.trials.len() as u64),
+        started_at: record.started_at,
+        status: record.status,
+        workload: vec![record.workload],
+        variant: None,
+        system: vec![record.system.name],
+        protocol: vec![record.protocol],
+        qos: vec![],
+        expected: None,
+        delivered: None,
+        holds_per_s: record.answer.holds_per_s,
+        objectives: Some(record.objectives),
+        cells: None,
+        reasons: vec![],
+    }
+}
+
+fn bounds(bounds: &LatencyBounds) -> TrialLatency {
+    TrialLatency { upper: quantiles(&bounds.upper), lower: bounds.lower.as_ref().map(quantiles) }
+}
+
+fn quantiles(summary: &Summary) -> TrialQuantiles {
+    TrialQuantiles { p50_us: summary.p50, p99_us: summary.p99, max_us: Some(summary.max) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{sample, sample_experiment};
+
+    fn saved<Kind: Stored>(record: &Kind) -> tempfile::TempDir {
+        let folder = tempfile::tempdir().expect("a folder");
+        let text = store::to_json(record).expect("JSON");
+        std::fs::write(folder.path().join(Kind::FILE), text).expect("written");
+        folder
+    }
+
+    #[test]
+    fn a_run_is_read_without_the_rest_of_its_record() {
+        let record = sample::record();
+        let folder = saved(&record);
+        let headline = of_folder(folder.path()).expect("readable").expect("there");
+        assert_eq!(headline.kind, Kind::Run);
+        assert_eq!(headline.delivered, Some(record.delivery.messages.delivered));
+        assert_eq!(headline.system, [record.system.name.clone()]);
+        assert_eq!(headline, of_run(headline.folder.clone(), RunHead::from(record)));
+    }
+
+    #[test]
+    fn an_experiment_counts_the_runs_that_could_be_made() {
+        let record = sample_experiment::experiment();
+        let headline = of_folder(saved(&record).path()).expect("readable").expect("there");
+        assert_eq!(headline.kind, Kind::Experiment);
+        assert_eq!(headline.cells, Some(record.cells.len() as u64));
+        assert!(headline.runs_counted <= headline.runs_planned, "{headline:?}");
+    }
+
+    #[test]
+    fn what_is_no_record_is_named_and_an_empty_folder_is_none() {
+        let folder = tempfile::tempdir().expect("a folder");
+        assert_eq!(of_folder(folder.path()).expect("nothing there"), None);
+        std::fs::write(folder.path().join(Record::FILE), "{\"schema_version\": 99}").expect("written");
+        assert!(matches!(of_folder(folder.path()), Err(StoreError::OtherVersion { found: 99, .. })));
+    }
+}
