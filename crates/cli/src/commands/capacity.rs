@@ -48,7 +48,8 @@ pub struct Capacity {
     pub vary: Vary,
 
     /// Stop when the answer is known to so many percent
-    #[arg(long, value_name = "PERCENT", default_value_t = 3.0, value_parser = percent, help_heading = "Search")]
+    #[arg(long, value_name = "PERCENT", default_value_t = 3.0, value_parser = percent,
+          help_heading = "Search", hide_short_help = true)]
     pub precision: f64,
 
     /// Start no further trial after this time
@@ -56,11 +57,11 @@ pub struct Capacity {
     pub within: Duration,
 
     /// Factor of the workload to begin with [default: 1, or what makes 1,000 messages a second]
-    #[arg(long, value_name = "FACTOR", value_parser = rate_factor, help_heading = "Search")]
+    #[arg(long, value_name = "FACTOR", value_parser = rate_factor, help_heading = "Search", hide_short_help = true)]
     pub first: Option<f64>,
 
     /// Largest factor of the workload to try
-    #[arg(long, value_name = "FACTOR", value_parser = rate_factor, help_heading = "Search")]
+    #[arg(long, value_name = "FACTOR", value_parser = rate_factor, help_heading = "Search", hide_short_help = true)]
     pub most: Option<f64>,
 
     #[command(flatten)]
@@ -71,11 +72,13 @@ pub struct Capacity {
     pub duration: Option<Duration>,
 
     /// Load before each window that is not measured
-    #[arg(long, value_name = "TIME", value_parser = duration, default_value = "1s", help_heading = "Load")]
+    #[arg(long, value_name = "TIME", value_parser = duration, default_value = "1s",
+          help_heading = "Load", hide_short_help = true)]
     pub warmup: Duration,
 
     /// Longest wait for stragglers after each window
-    #[arg(long, value_name = "TIME", value_parser = duration, default_value = "2s", help_heading = "Load")]
+    #[arg(long, value_name = "TIME", value_parser = duration, default_value = "2s",
+          help_heading = "Load", hide_short_help = true)]
     pub drain: Duration,
 
     /// Folder in which the folder of the search is made

@@ -39,7 +39,7 @@ const LOAD: &str = "Load";
 #[derive(Clone, Debug, Args)]
 pub struct Grid {
     /// Systems to start and measure (`pubmark list systems`, or paths of definitions), such as `mosquitto,nats`
-    #[arg(long, value_name = "SYSTEMS", value_delimiter = ',', help_heading = WHAT)]
+    #[arg(long, visible_alias = "system", value_name = "SYSTEMS", value_delimiter = ',', help_heading = WHAT)]
     pub systems: Vec<String>,
 
     /// Protocols [default: the first that all systems offer]
@@ -58,7 +58,7 @@ pub struct Grid {
 
     /// Brokers as one system: `1,3:bridge,5:shard`
     #[arg(long, value_name = "N:MODE", value_delimiter = ',', requires = "systems", value_parser = Topology::parse,
-          help_heading = WHAT)]
+          help_heading = WHAT, hide_short_help = true)]
     pub topology: Vec<Topology>,
 
     /// What each broker may use: `none cpu=0.5,memory=256MB`, with spaces between
@@ -77,12 +77,12 @@ pub struct Grid {
 
     /// Worker processes that the load is dealt out over, as over so many machines: `1,5`
     #[arg(long, value_name = "NODES", value_delimiter = ',', requires = "systems",
-          value_parser = clap::value_parser!(u16).range(1..=200), help_heading = WHAT)]
+          value_parser = clap::value_parser!(u16).range(1..=200), help_heading = WHAT, hide_short_help = true)]
     pub local_nodes: Vec<u16>,
 
     /// Sizes of every payload: `16,1KB`
     #[arg(long, value_name = "SIZES", value_delimiter = ',', requires = "systems", value_parser = payload,
-          help_heading = WHAT)]
+          help_heading = WHAT, hide_short_help = true)]
     pub payload: Vec<String>,
 
     /// Emulated networks of all groups, or of one (`pubmark list links`): `none,lte,sensors=lte`
@@ -94,7 +94,8 @@ pub struct Grid {
     pub fault: Vec<FaultChoice>,
 
     /// Connections with and without TLS: `false,true`
-    #[arg(long, value_name = "SWITCHES", value_delimiter = ',', requires = "systems", help_heading = WHAT)]
+    #[arg(long, value_name = "SWITCHES", value_delimiter = ',', requires = "systems",
+          help_heading = WHAT, hide_short_help = true)]
     pub tls: Vec<bool>,
 
     /// Values of a setting of the workload: `rate=1/s,10/s`; once for each setting
@@ -106,12 +107,13 @@ pub struct Grid {
     pub set: Vec<(String, String)>,
 
     /// Reading of a published workload
-    #[arg(long, value_enum, default_value = "corrected", requires = "systems", help_heading = LOAD)]
+    #[arg(long, value_enum, default_value = "corrected", requires = "systems",
+          help_heading = LOAD, hide_short_help = true)]
     pub variant: Reading,
 
     /// Seed of the schedule and of the order of runs
     #[arg(long, value_name = "N", default_value_t = 1, requires = "systems",
-          value_parser = clap::value_parser!(u64).range(..=LARGEST_SEED), help_heading = LOAD)]
+          value_parser = clap::value_parser!(u64).range(..=LARGEST_SEED), help_heading = LOAD, hide_short_help = true)]
     pub seed: u64,
 
     /// Repetitions of each combination
@@ -126,22 +128,22 @@ pub struct Grid {
 
     /// Load before the window that is not measured
     #[arg(long, value_name = "TIME", allow_hyphen_values = true, value_parser = duration, default_value = "5s",
-          requires = "systems", help_heading = LOAD)]
+          requires = "systems", help_heading = LOAD, hide_short_help = true)]
     pub warmup: Duration,
 
     /// Longest wait for stragglers after the window
     #[arg(long, value_name = "TIME", allow_hyphen_values = true, value_parser = duration, default_value = "10s",
-          requires = "systems", help_heading = LOAD)]
+          requires = "systems", help_heading = LOAD, hide_short_help = true)]
     pub drain: Duration,
 
     /// Longest wait for a quiet machine before each run; then it is made all the same, and marked
     #[arg(long, value_name = "TIME", allow_hyphen_values = true, value_parser = duration, default_value = "30s",
-          requires = "systems", help_heading = LOAD)]
+          requires = "systems", help_heading = LOAD, hide_short_help = true)]
     pub wait: Duration,
 
     /// Threads for publishers, and as many for subscribers
     #[arg(long, value_name = "N", default_value_t = 1, requires = "systems",
-          value_parser = clap::value_parser!(u16).range(1..=256), help_heading = LOAD)]
+          value_parser = clap::value_parser!(u16).range(1..=256), help_heading = LOAD, hide_short_help = true)]
     pub shards: u16,
 
     /// Run the generator's threads under SCHED_FIFO, where the machine allows it
@@ -149,19 +151,20 @@ pub struct Grid {
     pub realtime: bool,
 
     /// Keep this machine's cores from sleeping, where it may be asked for
-    #[arg(long, requires = "systems", help_heading = LOAD)]
+    #[arg(long, requires = "systems", help_heading = LOAD, hide_short_help = true)]
     pub awake: bool,
 
     /// What emulates links: pubmark itself in user space, or the kernel's netem, where the kernel has it
-    #[arg(long, value_enum, default_value = "user", requires = "systems", help_heading = LOAD)]
+    #[arg(long, value_enum, default_value = "user", requires = "systems", help_heading = LOAD, hide_short_help = true)]
     pub netem: Netem,
 
     /// Leave limits of the systems as they are, even if the workload's messages are too large for them
-    #[arg(long, requires = "systems", help_heading = LOAD)]
+    #[arg(long, requires = "systems", help_heading = LOAD, hide_short_help = true)]
     pub strict_defaults: bool,
 
     /// Cores for one side: `system=0`, `generator=1-3`; once for each
-    #[arg(long, value_name = "SIDE=CORES", num_args = 1..=2, requires = "systems", help_heading = LOAD)]
+    #[arg(long, value_name = "SIDE=CORES", num_args = 1..=2, requires = "systems",
+          help_heading = LOAD, hide_short_help = true)]
     pub pin: Vec<String>,
 }
 

@@ -41,12 +41,12 @@ pub struct Run {
 
     /// Load before the window that is not measured [default: 5s]
     #[arg(long, value_name = "TIME", allow_hyphen_values = true, value_parser = duration,
-          help_heading = "Load")]
+          help_heading = "Load", hide_short_help = true)]
     pub warmup: Option<Duration>,
 
     /// Longest wait for stragglers after the window [default: 10s]
     #[arg(long, value_name = "TIME", allow_hyphen_values = true, value_parser = duration,
-          help_heading = "Load")]
+          help_heading = "Load", hide_short_help = true)]
     pub drain: Option<Duration>,
 
     /// Repeat the run, each time with a fresh system; one folder for each [default: 1]
@@ -65,32 +65,34 @@ pub struct Run {
 
     /// Run on N machines, once so many have joined with `pubmark node`; with --dry-run, count for them
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1000),
-          help_heading = "Nodes")]
+          help_heading = "Nodes", hide_short_help = true)]
     pub nodes: Option<u16>,
 
     /// Look at what the system takes on its own machines, once N nodes have joined with `pubmark node --observe`
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=100), help_heading = "Nodes")]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=100),
+          help_heading = "Nodes", hide_short_help = true)]
     pub observers: Option<u16>,
 
     /// Where nodes join [default: 0.0.0.0:7700]
-    #[arg(long, value_name = "ADDRESS", help_heading = "Nodes")]
+    #[arg(long, value_name = "ADDRESS", help_heading = "Nodes", hide_short_help = true)]
     pub listen: Option<SocketAddr>,
 
     /// Say on local networks where nodes join, while they are waited for: `pubmark node --join mdns` finds it
-    #[arg(long, help_heading = "Nodes")]
+    #[arg(long, help_heading = "Nodes", hide_short_help = true)]
     pub announce: bool,
 
     /// The coordinator's folder that `pubmark cluster init` made [default: cluster/coordinator]
-    #[arg(long, value_name = "DIR", help_heading = "Nodes")]
+    #[arg(long, value_name = "DIR", help_heading = "Nodes", hide_short_help = true)]
     pub credentials: Option<PathBuf>,
 
     /// Longest wait for nodes to join [default: 1m]
-    #[arg(long, value_name = "TIME", allow_hyphen_values = true, value_parser = duration, help_heading = "Nodes")]
+    #[arg(long, value_name = "TIME", allow_hyphen_values = true, value_parser = duration,
+          help_heading = "Nodes", hide_short_help = true)]
     pub join_limit: Option<Duration>,
 
     /// Write the schedule to FILE, or to standard output: a line for each message
     #[arg(long, value_name = "FILE", num_args = 0..=1, default_missing_value = "-", conflicts_with = "json",
-          help_heading = "Instead of running")]
+          help_heading = "Instead of running", hide_short_help = true)]
     pub dump_schedule: Option<PathBuf>,
 
     /// Folder in which the folder of the run is made

@@ -34,7 +34,7 @@ pub struct Setup {
     pub endpoint: Option<String>,
 
     /// node_exporter of the endpoint's machine, for what the whole machine used: `http://host:9100`
-    #[arg(long, value_name = "URL", help_heading = "What is measured")]
+    #[arg(long, value_name = "URL", help_heading = "What is measured", hide_short_help = true)]
     pub node_exporter: Option<String>,
 
     /// Protocol that clients speak [default: by the endpoint's scheme, or the first of these that the system offers]
@@ -42,47 +42,47 @@ pub struct Setup {
     pub protocol: Option<String>,
 
     /// Client library, where a protocol has several [default: the first that is there of, for DDS, `cyclone` and `rustdds`]
-    #[arg(long, value_name = "LIBRARY", help_heading = "What is measured")]
+    #[arg(long, value_name = "LIBRARY", help_heading = "What is measured", hide_short_help = true)]
     pub client: Option<String>,
 
     /// Protocol of devices alone, where the system hands messages on between two
     #[arg(long, value_name = "PROTOCOL", value_parser = protocol_names(), hide_possible_values = true,
-          help_heading = "What is measured")]
+          help_heading = "What is measured", hide_short_help = true)]
     pub publish_protocol: Option<String>,
 
     /// Protocol of subscribers alone
     #[arg(long, value_name = "PROTOCOL", value_parser = protocol_names(), hide_possible_values = true,
-          help_heading = "What is measured")]
+          help_heading = "What is measured", hide_short_help = true)]
     pub subscribe_protocol: Option<String>,
 
     /// Where subscribers connect, if their protocol has an endpoint of its own
-    #[arg(long, value_name = "URL", help_heading = "What is measured")]
+    #[arg(long, value_name = "URL", help_heading = "What is measured", hide_short_help = true)]
     pub subscribe_endpoint: Option<String>,
 
     /// Configuration of a system that pubmark starts: `default` is what the package ships, `tuned` set for the load, each change
     /// named in the record; `pubmark list systems` shows each system's [default: default]
-    #[arg(long, value_name = "PROFILE", help_heading = "What is measured")]
+    #[arg(long, value_name = "PROFILE", help_heading = "What is measured", hide_short_help = true)]
     pub profile: Option<String>,
 
     /// What carries the protocol to a system that pubmark starts; an endpoint says it with its scheme (`ws://`) [default: tcp]
-    #[arg(long, value_enum, help_heading = "What is measured")]
+    #[arg(long, value_enum, help_heading = "What is measured", hide_short_help = true)]
     pub transport: Option<Transport>,
 
     /// What runs a system that pubmark starts: a program of this machine, or a container
-    #[arg(long, value_enum, help_heading = "What is measured")]
+    #[arg(long, value_enum, help_heading = "What is measured", hide_short_help = true)]
     pub back_end: Option<BackEnd>,
 
     /// Address of this machine at which a system that pubmark starts listens, for nodes on others [default: 127.0.0.1]
-    #[arg(long, value_name = "ADDRESS", help_heading = "What is measured")]
+    #[arg(long, value_name = "ADDRESS", help_heading = "What is measured", hide_short_help = true)]
     pub system_host: Option<Ipv4Addr>,
 
     /// Image of the container, in place of the system's own
-    #[arg(long, value_name = "IMAGE", help_heading = "What is measured")]
+    #[arg(long, value_name = "IMAGE", help_heading = "What is measured", hide_short_help = true)]
     pub image: Option<String>,
 
     /// Several brokers as one system: `3:bridge`, `3:cluster`, or `5:shard` for independent ones
     #[arg(long, value_name = "N:MODE", value_parser = Topology::parse,
-          help_heading = "What is measured")]
+          help_heading = "What is measured", hide_short_help = true)]
     pub topology: Option<Topology>,
 
     /// What each broker may use: `cpu=0.5,memory=256MB,cores=1`, or a set such as `mq-bench-1`
@@ -91,11 +91,11 @@ pub struct Setup {
     pub limit: Option<ResourceLimits>,
 
     /// Cores for one side: `system=0`, `generator=1-3`; once for each
-    #[arg(long, value_name = "SIDE=CORES", num_args = 1..=2, help_heading = "What is measured")]
+    #[arg(long, value_name = "SIDE=CORES", num_args = 1..=2, help_heading = "What is measured", hide_short_help = true)]
     pub pin: Vec<String>,
 
     /// Leave limits of the system as they are, even if the workload's messages are too large for it
-    #[arg(long, help_heading = "What is measured")]
+    #[arg(long, help_heading = "What is measured", hide_short_help = true)]
     pub strict_defaults: bool,
 
     /// Delivery level of all devices and subscribers, in place of the workload's
@@ -103,7 +103,7 @@ pub struct Setup {
     pub qos: Option<u8>,
 
     /// Reading of a published workload: with the errors its figures were made with, or as its text means it [default: corrected]
-    #[arg(long, value_enum, help_heading = "Load")]
+    #[arg(long, value_enum, help_heading = "Load", hide_short_help = true)]
     pub variant: Option<Reading>,
 
     /// Size of every payload, in place of the workload's: `16`, `1KB`
@@ -120,11 +120,11 @@ pub struct Setup {
     pub link: Vec<LinkChoice>,
 
     /// What emulates links: pubmark itself in user space, or the kernel's netem, where the kernel has it [default: user]
-    #[arg(long, value_enum, help_heading = "Load")]
+    #[arg(long, value_enum, help_heading = "Load", hide_short_help = true)]
     pub netem: Option<Netem>,
 
     /// Seed of the schedule: the same seed and workload give the same schedule [default: 1]
-    #[arg(long, value_name = "N", help_heading = "Load")]
+    #[arg(long, value_name = "N", help_heading = "Load", hide_short_help = true)]
     pub seed: Option<u64>,
 
     /// Encrypt: a system that pubmark starts gets a certificate made for the run; an endpoint says it with its scheme (`mqtts://`)
@@ -132,70 +132,72 @@ pub struct Setup {
     pub tls: bool,
 
     /// Each client keeps the TLS session of its last connection and takes it up when it connects again [default: on]
-    #[arg(long, value_enum, value_name = "SWITCH", help_heading = "Connection")]
+    #[arg(long, value_enum, value_name = "SWITCH", help_heading = "Connection", hide_short_help = true)]
     pub tls_resumption: Option<Switch>,
 
     /// Authorities (PEM) that the server's certificate is checked against [default: the machine's]
-    #[arg(long, value_name = "FILE", help_heading = "Connection")]
+    #[arg(long, value_name = "FILE", help_heading = "Connection", hide_short_help = true)]
     pub tls_ca: Option<PathBuf>,
 
     /// Accept any certificate of the server; the record says so
-    #[arg(long, help_heading = "Connection")]
+    #[arg(long, help_heading = "Connection", hide_short_help = true)]
     pub tls_insecure: bool,
 
     /// Certificate (PEM, its chain behind it) that clients show to a server that asks who they are
-    #[arg(long, value_name = "FILE", help_heading = "Connection")]
+    #[arg(long, value_name = "FILE", help_heading = "Connection", hide_short_help = true)]
     pub tls_cert: Option<PathBuf>,
 
     /// Key (PEM, not encrypted) of the certificate
-    #[arg(long, value_name = "FILE", help_heading = "Connection")]
+    #[arg(long, value_name = "FILE", help_heading = "Connection", hide_short_help = true)]
     pub tls_key: Option<PathBuf>,
 
     /// User name of all clients that have none of their own
-    #[arg(long, value_name = "NAME", help_heading = "Connection")]
+    #[arg(long, value_name = "NAME", help_heading = "Connection", hide_short_help = true)]
     pub user: Option<String>,
 
     /// Environment variable that holds the password
-    #[arg(long, value_name = "VARIABLE", help_heading = "Connection")]
+    #[arg(long, value_name = "VARIABLE", help_heading = "Connection", hide_short_help = true)]
     pub password_env: Option<String>,
 
     /// File that holds the password in its first line
-    #[arg(long, value_name = "FILE", help_heading = "Connection")]
+    #[arg(long, value_name = "FILE", help_heading = "Connection", hide_short_help = true)]
     pub password_file: Option<PathBuf>,
 
     /// The password. Others on this machine see it in the list of processes, as they see what `--set` gives: `--password-env`
     /// and `--password-file` hide it
-    #[arg(long, value_name = "PASSWORD", help_heading = "Connection")]
+    #[arg(long, value_name = "PASSWORD", help_heading = "Connection", hide_short_help = true)]
     pub password: Option<Secret>,
 
     /// Addresses of this machine that connections come from, in turn: `127.0.0.1-127.0.0.8`, `10.0.0.0/28`, or a list with
     /// commas; each has about 28,000 ports
-    #[arg(long, value_name = "ADDRESSES", value_parser = SourceAddresses::parse, help_heading = "Connection")]
+    #[arg(long, value_name = "ADDRESSES", value_parser = SourceAddresses::parse,
+          help_heading = "Connection", hide_short_help = true)]
     pub source_addresses: Option<SourceAddresses>,
 
     /// TCP congestion control of pubmark's own sockets, in place of the machine's: `cubic`, `reno`, `bbr`
-    #[arg(long, value_name = "NAME", help_heading = "Connection")]
+    #[arg(long, value_name = "NAME", help_heading = "Connection", hide_short_help = true)]
     pub congestion_control: Option<String>,
 
     /// Threads for publishers, and as many for subscribers [default: 1]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=256),
-          help_heading = "Generator")]
+          help_heading = "Generator", hide_short_help = true)]
     pub shards: Option<u16>,
 
     /// Deal the load out over N worker processes of this machine, as over N machines; behind links each has networks of its own
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=200), help_heading = "Nodes")]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=200),
+          help_heading = "Nodes", hide_short_help = true)]
     pub local_nodes: Option<u16>,
 
     /// On several nodes: deal the devices out, or let every node have all of them [default: the workload's]
-    #[arg(long, value_enum, value_name = "WAY", help_heading = "Nodes")]
+    #[arg(long, value_enum, value_name = "WAY", help_heading = "Nodes", hide_short_help = true)]
     pub devices: Option<Devices>,
 
     /// On several nodes: each subscriber is there once, or on every node [default: the workload's]
-    #[arg(long, value_enum, value_name = "WAY", help_heading = "Nodes")]
+    #[arg(long, value_enum, value_name = "WAY", help_heading = "Nodes", hide_short_help = true)]
     pub subscribers: Option<Subscribers>,
 
     /// Run the clients of a group in a process of their own, so that what they cost is told apart; once for each group, or `all`
-    #[arg(long, value_name = "GROUP|all", help_heading = "Generator")]
+    #[arg(long, value_name = "GROUP|all", help_heading = "Generator", hide_short_help = true)]
     pub isolate: Vec<String>,
 
     /// Run the generator's threads under SCHED_FIFO, where the machine allows it
@@ -204,7 +206,7 @@ pub struct Setup {
 
     /// Keep this machine's cores from sleeping, where it may be asked for: what is due is several times less late, above all in virtual
     /// machines; a system on this machine wakes up faster, too
-    #[arg(long, help_heading = "Generator")]
+    #[arg(long, help_heading = "Generator", hide_short_help = true)]
     pub awake: bool,
 
     /// Make each send take this long at least: a generator of known capacity

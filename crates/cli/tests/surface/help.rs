@@ -42,6 +42,36 @@ fn each_verb_says_what_it_takes() {
     }
 }
 
+/// Options in the short help of a verb at most.
+const SHORT: usize = 25;
+
+#[test]
+fn the_short_help_shows_what_matters_and_the_long_help_all() {
+    for verb in VERBS {
+        let (short, long) = (call(&[verb, "-h"]), call(&[verb, "--help"]));
+        assert_fits(&short);
+        let (few, all) = (options(&short), options(&long));
+        assert!(few.len() <= SHORT, "{verb}: {} options in the short help", few.len());
+        assert!(few.iter().all(|option| all.contains(option)), "{verb}: {few:?} {all:?}");
+        if few.len() < all.len() {
+            assert!(short.contains("see more with '--help'"), "{verb} does not say where the others are");
+            insta::assert_snapshot!(format!("short-help-{verb}"), short);
+        }
+    }
+}
+
+/// Options that a help lists, by their long names.
+fn options(help: &str) -> Vec<String> {
+    let names = help.lines().filter_map(|line| {
+        let entry = line.trim_start();
+        let name = entry.strip_prefix("--").or_else(|| entry.split_once(", --").map(|(_, name)| name))?;
+        // Options stand six columns in, short ones two; text of theirs further.
+        let is_entry = line.starts_with("      --") || line.starts_with("  -");
+        is_entry.then(|| name.split([' ', '<', '[']).next().unwrap_or_default().to_owned())
+    });
+    names.collect()
+}
+
 #[test]
 fn no_verb_is_missing_from_these_tests() {
     let help = call(&["--help"]);

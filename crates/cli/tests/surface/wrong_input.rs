@@ -54,6 +54,7 @@ const WRONG: &[(&str, &[&str])] = &[
     ("no-experiment-to-resume", &["experiment", "--resume", "runs/yesterday"]),
     ("compare-without-systems", &["compare", "smart-home"]),
     ("compare-no-such-system", &["compare", "hello", "--systems", "builtin,mosquito"]),
+    ("compare-by-one-name-of-the-option", &["compare", "hello", "--system", "builtin,mosquito"]),
     ("compare-no-such-workload", &["compare", "helo", "--systems", "builtin"]),
     ("compare-no-such-limit", &["compare", "hello", "--systems", "builtin", "--limit", "none", "cpus=1"]),
     ("compare-no-such-topology", &["compare", "hello", "--systems", "builtin", "--topology", "3"]),
