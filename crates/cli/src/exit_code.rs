@@ -1,5 +1,7 @@
 //! What the process answers when it ends: one table for the code, the help and the documentation.
 
+use crate::wrapping::wrap;
+
 /// How a call of `pubmark` ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ExitCode {
@@ -92,6 +94,17 @@ pub fn help() -> String {
     }
     text.truncate(text.trim_end().len());
     text
+}
+
+/// The codes, as `pubmark list exit-codes` takes them.
+pub fn names() -> Vec<String> {
+    ExitCode::ALL.iter().map(|code| code.number().to_string()).collect()
+}
+
+/// One code with what to do about it.
+pub fn details(name: &str) -> Option<String> {
+    let code = ExitCode::ALL.into_iter().find(|code| code.number().to_string() == name)?;
+    Some(format!("{name}  {}\n{}", code.meaning(), wrap("  ", 2, code.advice())))
 }
 
 /// The page `docs/reference/exit-codes.md`.

@@ -14,7 +14,7 @@ use crate::error::{ErrorKind, RunError};
 /// The first such thing, of kind [`ErrorKind::Unsupported`].
 pub fn check(definition: &Definition, options: &StartOptions, workload: &Workload) -> Result<(), RunError> {
     let refused =
-        |text: String| RunError::unsupported(text).hint("`pubmark list systems` says what each system offers");
+        |text: String| RunError::unsupported(text).hint("`pubmark list systems NAME` says what a system offers");
     not_offered(definition, options, workload).map_or(Ok(()), |text| Err(refused(text)))
 }
 

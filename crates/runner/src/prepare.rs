@@ -198,7 +198,7 @@ fn raise_descriptors(sockets: u64) -> Result<(), RunError> {
 /// The protocol cannot carry the workload.
 fn unsuitable(lacks: String) -> RunError {
     RunError::unsupported(lacks)
-        .hint("`pubmark list protocols` shows what each can do; `--qos` sets the level of all devices and subscribers")
+        .hint("`pubmark list protocols NAME` shows what one can do; `--qos` sets the level of all devices and subscribers")
 }
 
 fn not_loaded(error: LoadError, name: &str) -> RunError {

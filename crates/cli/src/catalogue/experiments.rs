@@ -4,6 +4,8 @@ use pubmark_model::experiment::{self, Experiment, Listed};
 
 use crate::exit_code::ExitCode;
 use crate::failure::Failure;
+use crate::values::seconds;
+use crate::wrapping::wrap;
 use pubmark_experiment::experiment::definition;
 use pubmark_experiment::experiment::pace::{STARTING, about};
 
@@ -29,6 +31,37 @@ pub fn text() -> Result<String, Failure> {
         text.push_str(&format!("  {}\n", row.experiment.description));
     }
     Ok(text)
+}
+
+/// Their names.
+pub fn names() -> Result<Vec<String>, Failure> {
+    Ok(rows()?.into_iter().map(|row| row.name.to_string()).collect())
+}
+
+/// One experiment: what it varies, how often, how long that takes.
+pub fn details(name: &str) -> Result<Option<String>, Failure> {
+    let Some(row) = rows()?.into_iter().find(|row| row.name == name) else { return Ok(None) };
+    let experiment = &row.experiment;
+    let quick = time(row.cells, &experiment.clone().quickly());
+    let repetitions = format!(
+        "{} of each of {} cells, {} after {} each",
+        experiment.repeat,
+        row.cells,
+        seconds(experiment.duration),
+        seconds(experiment.warmup)
+    );
+    let mut text = format!("{}\n{}", row.name, wrap("  ", 2, &experiment.description));
+    for (head, words) in [
+        ("title", experiment.title.clone()),
+        ("workload", definition::workload_words(experiment)),
+        ("varies", row.varied.join(", ")),
+        ("runs", repetitions),
+        ("takes", format!("{}; {quick} with --quick", time(row.cells, experiment))),
+        ("type", format!("`pubmark experiment {name}`; with `--dry-run` it says what can be run here")),
+    ] {
+        text.push_str(&wrap(&format!("  {head:<10}"), 12, &words));
+    }
+    Ok(Some(text))
 }
 
 /// The page `docs/reference/experiments.md`.

@@ -11,9 +11,23 @@ fn rows() -> Result<Vec<Link>, Failure> {
         .map_err(|error| Failure::from_error(ExitCode::Internal, &error).during("failed to load the built-in links"))
 }
 
-/// For the terminal: what each does to packets, and where its figures are from.
+/// Columns before what a link does.
+const INDENT: usize = 28;
+
+/// For the terminal: what each does to packets.
 pub fn text() -> Result<String, Failure> {
-    Ok(rows()?.iter().map(one).collect())
+    let line = |link: &Link| wrap(&format!("{:<INDENT$}", link.name), INDENT, &link.lines().join("; "));
+    Ok(rows()?.iter().map(line).collect())
+}
+
+/// Their names.
+pub fn names() -> Result<Vec<String>, Failure> {
+    Ok(rows()?.into_iter().map(|link| link.name).collect())
+}
+
+/// One link, with where its figures are from.
+pub fn details(name: &str) -> Result<Option<String>, Failure> {
+    Ok(find(name)?.as_ref().map(one))
 }
 
 /// One link for the terminal.
@@ -54,13 +68,13 @@ mod tests {
     use crate::wrapping::COLUMNS;
 
     #[test]
-    fn the_table_names_every_preset_with_its_source_and_fits_a_terminal() {
+    fn the_table_names_every_preset_and_fits_a_terminal_and_details_have_the_source() {
         let text = text().expect("built in");
         for link in rows().expect("built in") {
-            assert!(text.lines().any(|line| line == link.name), "{} is missing", link.name);
-            assert!(find(&link.name).expect("built in").is_some());
+            assert!(text.lines().any(|line| line.starts_with(&format!("{} ", link.name))), "{} is missing", link.name);
+            let details = details(&link.name).expect("built in").expect("there");
+            assert!(details.contains("  from "), "{details}");
         }
-        assert_eq!(text.matches("  from ").count(), rows().expect("built in").len());
         assert!(text.lines().all(|line| line.chars().count() <= COLUMNS), "{text}");
     }
 }

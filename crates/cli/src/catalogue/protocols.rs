@@ -9,6 +9,9 @@ use crate::wrapping::wrap;
 /// Columns before a value.
 const INDENT: usize = 23;
 
+/// Columns before what is said of a protocol in the list.
+const LIST_INDENT: usize = 22;
+
 /// A column of the table: its head, and what an adapter says.
 type Column = (&'static str, fn(&Protocol) -> String);
 
@@ -65,10 +68,28 @@ pub fn sent_means(means: SentMeans) -> &'static str {
     }
 }
 
-/// For the terminal.
+/// For the terminal: a line each.
 pub fn text() -> String {
     let mut text = String::new();
     for protocol in PROTOCOLS {
+        let levels: Vec<String> = protocol.capabilities.qos().map(|qos| qos.level().to_string()).collect();
+        let words = format!("{}, QoS {}", protocol.capabilities.title, levels.join(" "));
+        text.push_str(&wrap(&format!("{:<LIST_INDENT$} ", asked(protocol)), LIST_INDENT + 1, &words));
+    }
+    text
+}
+
+/// Their names.
+pub fn names() -> Vec<String> {
+    let mut names: Vec<String> = PROTOCOLS.iter().map(|protocol| protocol.capabilities.name.to_owned()).collect();
+    names.dedup();
+    names
+}
+
+/// One protocol with its features; with several client libraries, one after the other.
+pub fn details(name: &str) -> Option<String> {
+    let mut text = String::new();
+    for protocol in PROTOCOLS.iter().filter(|protocol| protocol.capabilities.name == name) {
         text.push_str(&asked(protocol));
         text.push('\n');
         for (head, value) in COLUMNS {
@@ -79,7 +100,7 @@ pub fn text() -> String {
             text.push_str(&wrap(&format!("  {head:<20} "), INDENT, level.means));
         }
     }
-    text
+    (!text.is_empty()).then_some(text)
 }
 
 /// The page `docs/reference/protocols.md`.

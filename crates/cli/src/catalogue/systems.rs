@@ -9,61 +9,108 @@ use crate::exit_code::ExitCode;
 use crate::failure::Failure;
 use crate::protocols::{
     self,
-    known::{self, KNOWN, Known},
+    known::{self, KNOWN},
 };
 use crate::wrapping::wrap;
 
 /// Columns before what is said of a system.
-const INDENT: usize = 12;
+const INDENT: usize = 14;
+/// Columns of the version that is here.
+const HERE: usize = 16;
 
 fn rows() -> Result<Vec<Definition>, Failure> {
     Definition::embedded().map_err(|error| Failure::from_error(ExitCode::Internal, &error))
 }
 
-/// For the terminal, at most 80 columns wide.
+/// For the terminal, at most 80 columns wide: whether each is here, and what it speaks.
 pub fn text() -> Result<String, Failure> {
     let systems = rows()?;
-    let mut text = String::new();
+    let mut text = format!("{:<INDENT$}{:<HERE$}speaks\n", "system", "here");
     for (system, here) in systems.iter().zip(here(&systems)) {
-        let ranked = if system.ranked { "" } else { " (never ranked)" };
-        text.push_str(&format!("{:<INDENT$}{}{ranked}\n", system.name, system.title));
-        let spoken: Vec<String> = system.protocols.iter().map(|(name, offer)| spoken(name, offer)).collect();
-        for (head, words) in [
-            ("", system.description.clone()),
-            ("speaks", spoken.join(", ")),
-            ("runs as", ways(system).join(", ")),
-            ("profiles", system.profiles.keys().cloned().collect::<Vec<_>>().join(", ")),
-        ] {
-            text.push_str(&wrap(&format!("  {head:<10}"), INDENT, &words));
-        }
-        if let Some(here) = here {
-            text.push_str(&wrap("  here      ", INDENT, &here));
+        let version = match here {
+            Some(Some(here)) => here.version,
+            Some(None) => "not installed".to_owned(),
+            None if system.back_ends.brokerless.is_some() => "no broker".to_owned(),
+            None => "container".to_owned(),
+        };
+        let protocols: Vec<String> = system.protocols.keys().map(|name| marked(name)).collect();
+        let first = format!("{:<INDENT$}{version:<HERE$}", system.name);
+        text.push_str(&wrap(&first, INDENT + HERE, &protocols.join(", ")));
+    }
+    text.push_str("endpoint      any system that runs already: `--endpoint mqtt://host:port`\n");
+    text.push_str(&marks(&systems));
+    text.push_str("`pubmark list systems NAME` shows one, `pubmark install NAME` installs it\n");
+    Ok(text)
+}
+
+/// Their names.
+pub fn names() -> Result<Vec<String>, Failure> {
+    Ok(rows()?.into_iter().map(|system| system.name).collect())
+}
+
+/// One system: what it is, what it offers, whether it is here.
+pub fn details(name: &str) -> Result<Option<String>, Failure> {
+    let Some(system) = rows()?.into_iter().find(|system| system.name == name) else { return Ok(None) };
+    let ranked = if system.ranked { "" } else { " (never ranked)" };
+    let mut text = format!("{:<INDENT$}{}{ranked}\n", system.name, system.title);
+    let spoken: Vec<String> = system.protocols.iter().map(|(name, offer)| spoken(name, offer)).collect();
+    let here = here(std::slice::from_ref(&system)).pop().flatten().map(|here| match here {
+        Some(here) => format!("{}, {}", here.version, here.place),
+        None => format!("no: `pubmark install {}`", system.name),
+    });
+    let largest = system.limits.maximum_packet_bytes.map(|bytes| format!("{bytes} B in a packet by default"));
+    for (head, words) in [
+        ("", Some(system.description.clone())),
+        ("homepage", system.homepage.clone()),
+        ("speaks", Some(spoken.join(", "))),
+        ("runs as", Some(ways(&system).join(", "))),
+        ("largest", largest),
+        ("here", here),
+    ] {
+        if let Some(words) = words {
+            text.push_str(&wrap(&format!("  {head:<12}"), INDENT, &words));
         }
     }
-    text.push_str("endpoint    any system that runs already: `--endpoint mqtt://host:port`\n");
-    text.push_str(&wrap(
-        "* ",
-        2,
-        &format!("pubmark's clients do not speak it yet; they speak {}", protocols::names().join(", ")),
-    ));
-    let left_out: Vec<&Known> = KNOWN.iter().filter(|known| known::left_out(known.name).is_some()).collect();
-    if !left_out.is_empty() {
-        let mut features: Vec<&str> = left_out.iter().map(|known| known.feature).collect();
+    for (name, profile) in &system.profiles {
+        text.push_str(&wrap("  profile     ", INDENT, &format!("{name}: {}", profile.description)));
+    }
+    text.push_str(&marks(std::slice::from_ref(&system)));
+    Ok(Some(text))
+}
+
+/// What the marks of these systems' protocols mean.
+fn marks(systems: &[Definition]) -> String {
+    let spoken: Vec<&String> = systems.iter().flat_map(|system| system.protocols.keys()).collect();
+    let mut text = String::new();
+    if spoken.iter().any(|name| mark(name) == "*") {
+        let ours = format!("pubmark's clients do not speak it yet; they speak {}", protocols::names().join(", "));
+        text.push_str(&wrap("* ", 2, &ours));
+    }
+    if spoken.iter().any(|name| mark(name) == "†") {
+        let mut features: Vec<&str> =
+            KNOWN.iter().filter(|known| known::left_out(known.name).is_some()).map(|known| known.feature).collect();
         features.dedup();
         let words = format!("this build lacks it; cargo features that it was built without: {}", features.join(", "));
         text.push_str(&wrap("† ", 2, &words));
     }
-    Ok(text)
+    text
 }
 
 /// A protocol with its highest level; marked if no adapter speaks it, or none of this build.
 fn spoken(name: &str, offer: &Offer) -> String {
-    let mark = match (protocols::find(name), known::left_out(name)) {
+    format!("{} (QoS {})", marked(name), levels(offer))
+}
+
+fn marked(name: &str) -> String {
+    format!("{name}{}", mark(name))
+}
+
+fn mark(name: &str) -> &'static str {
+    match (protocols::find(name), known::left_out(name)) {
         (Some(_), _) => "",
         (None, Some(_)) => "†",
         (None, None) => "*",
-    };
-    format!("{name}{mark} (QoS {})", levels(offer))
+    }
 }
 
 fn levels(offer: &Offer) -> String {
@@ -91,26 +138,27 @@ fn ways(system: &Definition) -> Vec<String> {
     ways
 }
 
-/// Whether each is installed, and which version; `None` for those that are no program. All are asked at the same time: a
-/// version may take a second to be told.
-fn here(systems: &[Definition]) -> Vec<Option<String>> {
+/// A program that was found.
+struct Here {
+    version: String,
+    place: String,
+}
+
+/// Whether each is installed: `None` for those that are no program, `Some(None)` for those that are not here. All are asked at the
+/// same time: a version may take a second to be told.
+fn here(systems: &[Definition]) -> Vec<Option<Option<Here>>> {
     let ask = |system: &Definition| {
-        system.back_ends.process.as_ref()?;
-        Some(match install::found(system) {
-            Some(found) => {
-                let version = found.version.unwrap_or_else(|| "version unknown".to_owned());
-                let place =
-                    if system.back_ends.process.as_ref().is_some_and(|process| process.program == programs::SELF) {
-                        "this program".to_owned()
-                    } else if programs::is_own(&found.program) {
-                        "installed by pubmark".to_owned()
-                    } else {
-                        found.program.display().to_string()
-                    };
-                format!("{version}, {place}")
-            }
-            None => format!("no: `pubmark install {}`", system.name),
-        })
+        let process = system.back_ends.process.as_ref()?;
+        Some(install::found(system).map(|found| {
+            let place = if process.program == programs::SELF {
+                "this program".to_owned()
+            } else if programs::is_own(&found.program) {
+                "installed by pubmark".to_owned()
+            } else {
+                found.program.display().to_string()
+            };
+            Here { version: found.version.unwrap_or_else(|| "version unknown".to_owned()), place }
+        }))
     };
     thread::scope(|scope| {
         let asked: Vec<_> = systems.iter().map(|system| scope.spawn(move || ask(system))).collect();

@@ -2,23 +2,24 @@
 
 use pubmark_model::listing::{self, Listed};
 use pubmark_model::workload::Variant;
+use pubmark_report::numbers::counted;
 
 use crate::exit_code::ExitCode;
 use crate::failure::Failure;
 use crate::figures::{bytes_per_s, count, three_digits};
-use crate::wrapping::wrap_parts;
+use crate::wrapping::wrap;
 
 fn rows() -> Result<Vec<Listed>, Failure> {
     listing::list()
         .map_err(|error| Failure::from_error(ExitCode::Internal, &error).during("failed to load a built-in workload"))
 }
 
-/// For the terminal: a line of figures each, then what it is and what can be set, unless it only scales the one above.
+/// For the terminal: a line of figures each, then what it is, unless it only scales the one above.
 pub fn text() -> Result<String, Failure> {
     let mut text = String::new();
     let mut above = String::new();
     for row in rows()? {
-        let devices = format!("{} {}", count(row.devices), if row.devices == 1 { "device" } else { "devices" });
+        let devices = counted(row.devices, "device", "devices");
         let line = format!(
             "{:<22}{devices:>13}{:>13} {:>11}  {}",
             row.name,
@@ -30,19 +31,47 @@ pub fn text() -> Result<String, Failure> {
         text.push('\n');
         if row.description != above {
             text.push_str(&format!("  {}\n", row.description));
-            if !row.parameters.is_empty() {
-                // As they are typed: the option before each.
-                let set: Vec<String> = row
-                    .parameters
-                    .iter()
-                    .map(|parameter| format!("--set {}={}", parameter.name, parameter.default))
-                    .collect();
-                text.push_str(&wrap_parts("  ", 2, set.iter().map(String::as_str)));
-            }
         }
         above = row.description;
     }
     Ok(text)
+}
+
+/// Their names.
+pub fn names() -> Result<Vec<String>, Failure> {
+    Ok(rows()?.into_iter().map(|row| row.name.to_owned()).collect())
+}
+
+/// One workload with what can be set.
+pub fn details(name: &str) -> Result<Option<String>, Failure> {
+    let Some(row) = rows()?.into_iter().find(|row| row.name == name) else { return Ok(None) };
+    let mut text = format!("{}\n{}", row.name, wrap("  ", 2, &row.description));
+    let readings: Vec<&str> = row.variants.iter().map(|variant| variant.as_str()).collect();
+    let fleet = format!(
+        "{}, {}",
+        counted(row.devices, "device", "devices"),
+        counted(row.subscribers, "subscriber", "subscribers")
+    );
+    let traffic = match row.messages_per_s {
+        Some(_) => format!("{}, payload {}", rate(row.messages_per_s), bytes_per_s(row.bytes_per_s)),
+        None => "as much as the system takes".to_owned(),
+    };
+    for (head, words) in [
+        ("fleet", fleet),
+        ("traffic", traffic),
+        ("readings", if readings.len() > 1 { format!("{} (`--variant`)", readings.join(", ")) } else { String::new() }),
+        ("type", format!("`pubmark run {name}`; with `--dry-run` it says what the run would need")),
+    ] {
+        if !words.is_empty() {
+            text.push_str(&wrap(&format!("  {head:<10}"), 12, &words));
+        }
+    }
+    for parameter in &row.parameters {
+        // As it is typed: the option before each.
+        text.push_str(&format!("  --set {}={}\n", parameter.name, parameter.default));
+        text.push_str(&wrap("      ", 6, &parameter.about));
+    }
+    Ok(Some(text))
 }
 
 /// The page `docs/reference/workloads.md`.
@@ -89,9 +118,10 @@ mod tests {
     fn each_parameter_is_shown_with_the_option_that_sets_it() {
         let text = text().expect("built in");
         for row in rows().expect("built in") {
+            let details = details(row.name).expect("built in").expect("there");
             for parameter in &row.parameters {
                 let typed = format!("--set {}={}", parameter.name, parameter.default);
-                assert!(text.contains(&typed), "{}: {typed} is missing", row.name);
+                assert!(details.contains(&typed), "{}: {typed} is missing", row.name);
             }
         }
         assert!(text.lines().all(|line| line.chars().count() <= crate::wrapping::COLUMNS), "{text}");

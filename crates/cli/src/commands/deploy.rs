@@ -199,7 +199,7 @@ impl Deploy {
         };
         rendered(&definition, &start).map_err(|error| {
             Failure::from_error(ExitCode::Usage, &error)
-                .hint("`pubmark list systems` says which run in a container; or `-- --endpoint URL`")
+                .hint("`pubmark list systems NAME` says whether one runs in a container; or `-- --endpoint URL`")
         })
     }
 

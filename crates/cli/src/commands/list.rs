@@ -1,17 +1,27 @@
 //! `pubmark list`: what is built in.
 
 use clap::{Args, ValueEnum};
+use pubmark_runner::suggestion;
 
 use crate::catalogue;
-use crate::exit_code::{self, ExitCode};
+use crate::exit_code;
+use crate::exit_code::ExitCode;
 use crate::failure::{Failure, Outcome};
 use crate::printer::Printer;
+use crate::wrapping::wrap;
 
 /// Show what is built in: workloads, systems, protocols, experiments, links.
+///
+/// Alone, it names everything; with a kind it prints a line or two for each, with a name all that is known of one:
+/// `pubmark list systems mosquitto`.
 #[derive(Debug, Args)]
 pub struct List {
-    /// Which table; all of them if not given
+    /// Which table; an overview of all if not given
     pub table: Option<Table>,
+
+    /// One of the table, in detail
+    #[arg(value_name = "NAME", conflicts_with = "markdown")]
+    pub name: Option<String>,
 
     /// Print Markdown, as in docs/reference
     #[arg(long)]
@@ -35,6 +45,9 @@ pub enum Table {
     ExitCodes,
 }
 
+/// Tables of things that can be named in a run or experiment.
+const NAMED: [Table; 5] = [Table::Workloads, Table::Systems, Table::Protocols, Table::Experiments, Table::Links];
+
 impl Table {
     fn text(self) -> Result<String, Failure> {
         match self {
@@ -44,6 +57,30 @@ impl Table {
             Table::Experiments => catalogue::experiments::text(),
             Table::Links => catalogue::links::text(),
             Table::ExitCodes => Ok(exit_code::help() + "\n"),
+        }
+    }
+
+    /// What it has.
+    fn names(self) -> Result<Vec<String>, Failure> {
+        match self {
+            Table::Workloads => catalogue::workloads::names(),
+            Table::Systems => catalogue::systems::names(),
+            Table::Protocols => Ok(catalogue::protocols::names()),
+            Table::Experiments => catalogue::experiments::names(),
+            Table::Links => catalogue::links::names(),
+            Table::ExitCodes => Ok(exit_code::names()),
+        }
+    }
+
+    /// One of it in detail; `None` if there is none of that name.
+    fn details(self, name: &str) -> Result<Option<String>, Failure> {
+        match self {
+            Table::Workloads => catalogue::workloads::details(name),
+            Table::Systems => catalogue::systems::details(name),
+            Table::Protocols => Ok(catalogue::protocols::details(name)),
+            Table::Experiments => catalogue::experiments::details(name),
+            Table::Links => catalogue::links::details(name),
+            Table::ExitCodes => Ok(exit_code::details(name)),
         }
     }
 
@@ -58,20 +95,75 @@ impl Table {
             Table::ExitCodes => Ok(exit_code::markdown()),
         }
     }
+
+    /// The word on the command line.
+    fn word(self) -> String {
+        self.to_possible_value().map(|value| value.get_name().to_owned()).unwrap_or_default()
+    }
+
+    /// What it is a table of.
+    fn about(self) -> String {
+        let about = self.to_possible_value().and_then(|value| value.get_help().map(ToString::to_string));
+        about.unwrap_or_default()
+    }
 }
 
 impl List {
-    /// Prints the table, or those of things that can be named in a run or experiment.
+    /// Prints the overview, a table, or one of a table.
     pub fn perform(self, printer: &Printer) -> Outcome {
-        let chosen = self.table.map_or_else(
-            || vec![Table::Workloads, Table::Systems, Table::Protocols, Table::Experiments, Table::Links],
-            |one| vec![one],
-        );
-        let tables: Vec<String> = chosen
-            .into_iter()
-            .map(|table| if self.markdown { table.markdown() } else { table.text() })
-            .collect::<Result<_, Failure>>()?;
-        printer.result(&tables.join("\n"))?;
+        let text = match (self.table, &self.name) {
+            (Some(table), Some(name)) => one(table, name)?,
+            (Some(table), None) if self.markdown => table.markdown()?,
+            (Some(table), None) => table.text()?,
+            (None, _) if self.markdown => {
+                NAMED.into_iter().map(Table::markdown).collect::<Result<Vec<_>, Failure>>()?.join("\n")
+            }
+            (None, _) => overview()?,
+        };
+        printer.result(&text)?;
         Ok(ExitCode::Ok)
+    }
+}
+
+/// The names of everything.
+fn overview() -> Result<String, Failure> {
+    let mut text = String::new();
+    for table in NAMED {
+        let names = table.names()?;
+        text.push_str(&format!("{} ({}): {}\n", table.word(), names.len(), table.about()));
+        text.push_str(&wrap("  ", 2, &names.join(", ")));
+        text.push('\n');
+    }
+    text.push_str("`pubmark list systems` prints a line for each, `pubmark list systems mosquitto`\nall about one\n");
+    Ok(text)
+}
+
+fn one(table: Table, name: &str) -> Result<String, Failure> {
+    let unknown = |names: Vec<String>| {
+        Failure::usage(format!("`{name}` is not in `pubmark list {}`", table.word()))
+            .hint(suggestion::choices(name, names.iter().map(String::as_str)))
+    };
+    match table.details(name)? {
+        Some(text) => Ok(text),
+        None => Err(unknown(table.names()?)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::wrapping::COLUMNS;
+
+    #[test]
+    fn everything_that_is_named_has_details_that_fit_a_terminal() {
+        for table in NAMED.into_iter().chain([Table::ExitCodes]) {
+            let names = table.names().expect("built in");
+            let listed = table.text().expect("built in");
+            for name in names {
+                assert!(listed.contains(&name), "{name} is missing from {}", table.word());
+                let details = table.details(&name).expect("built in").expect("named");
+                assert!(details.lines().all(|line| line.chars().count() <= COLUMNS), "{details}");
+            }
+        }
     }
 }

@@ -60,7 +60,7 @@ pub struct Setup {
     pub subscribe_endpoint: Option<String>,
 
     /// Configuration of a system that pubmark starts: `default` is what the package ships, `tuned` set for the load, each change
-    /// named in the record; `pubmark list systems` shows each system's [default: default]
+    /// named in the record; `pubmark list systems NAME` shows each system's [default: default]
     #[arg(long, value_name = "PROFILE", help_heading = "What is measured", hide_short_help = true)]
     pub profile: Option<String>,
 

@@ -11,35 +11,75 @@ fn each_table_fits_a_terminal() {
     }
 }
 
-/// The text without the lines that differ from machine to machine: which systems are installed.
+/// The text without what differs from machine to machine: which systems are installed.
 fn without_what_is_here(text: &str) -> String {
     let mut kept = String::new();
     let mut is_here = false;
     for line in text.lines() {
-        is_here = line.starts_with("  here ") || (is_here && line.starts_with("   "));
+        is_here = line.starts_with("  here ") || (is_here && line.starts_with("    "));
         if !is_here {
-            kept.push_str(line);
+            kept.push_str(&without_version(line));
             kept.push('\n');
         }
     }
     kept
 }
 
-#[test]
-fn a_system_is_listed_with_whether_it_is_installed() {
-    let text = call(&["list", "systems"]);
-    let programs = text.lines().filter(|line| line.starts_with("  here ")).count();
-    assert!(text.contains("  here      ") && programs >= 8, "{text}");
-    assert!(text.lines().any(|line| line.starts_with("  here ") && line.ends_with("this program")), "{text}");
+/// The line of a system in `list systems`, whose second column is its version here.
+fn without_version(line: &str) -> String {
+    const VERSION: std::ops::Range<usize> = 14..30;
+    match (line.get(VERSION), line.get(VERSION.end..)) {
+        (Some(version), Some(rest))
+            if version.ends_with("  ")
+                && (version.starts_with("not installed")
+                    || version.starts_with(|digit: char| digit.is_ascii_digit())) =>
+        {
+            format!("{}{:16}{rest}", &line[..VERSION.start], "[here]")
+        }
+        _ => line.to_owned(),
+    }
 }
 
 #[test]
-fn without_a_name_the_tables_of_what_can_be_named_are_listed() {
+fn a_system_is_listed_with_whether_it_is_installed() {
+    let text = call(&["list", "systems"]);
+    assert!(
+        text.lines().any(|line| line.starts_with(&format!("builtin       {} ", env!("CARGO_PKG_VERSION")))),
+        "{text}"
+    );
+    let one = call(&["list", "systems", "builtin"]);
+    assert!(one.lines().any(|line| line.starts_with("  here ") && line.ends_with("this program")), "{one}");
+}
+
+#[test]
+fn without_a_table_everything_is_named_on_one_screen() {
     let all = call(&["list"]);
-    for table in ["workloads", "systems", "protocols", "experiments", "links"] {
-        let one = call(&["list", table]);
-        let body = one.lines().skip(1).take_while(|line| !line.starts_with('[')).collect::<Vec<_>>().join("\n");
-        assert!(all.contains(&body), "{table} is missing from\n{all}");
+    assert_fits(&all);
+    assert!(all.lines().count() <= 40, "{all}");
+    insta::assert_snapshot!("list", all);
+    let named: Vec<&str> = all.split([' ', ',', '\n']).collect();
+    for (table, name) in
+        [("workloads", "pairs"), ("systems", "mosquitto"), ("experiments", "brokers"), ("links", "lte")]
+    {
+        assert!(named.contains(&name), "{name} of {table} is missing from\n{all}");
+    }
+}
+
+#[test]
+fn one_of_a_table_is_shown_in_detail() {
+    for (table, name) in [
+        ("workloads", "pairs"),
+        ("systems", "mosquitto"),
+        ("systems", "zenoh-peers"),
+        ("protocols", "mqtt5"),
+        ("experiments", "brokers"),
+        ("links", "lte"),
+        ("exit-codes", "3"),
+        ("systems", "mosqito"),
+    ] {
+        let text = call(&["list", table, name]);
+        assert_fits(&text);
+        insta::assert_snapshot!(format!("list-{table}-{name}"), without_what_is_here(&text));
     }
 }
 

@@ -89,7 +89,7 @@ fn refuse_if_nothing_runs(plan: &Plan) -> Result<(), RunError> {
     let mut error = RunError::new(ErrorKind::NotInstalled, "nothing of this experiment can be run here");
     let refusals = plan.cells.iter().filter_map(|cell| Some((&cell.planned.label, cell.run.as_ref().err()?)));
     error.chain.extend(refusals.map(|(label, refusal)| format!("{label}: {}", refusal.text)));
-    Err(error.hint("`pubmark list systems` shows what each system offers and whether it is installed"))
+    Err(error.hint("`pubmark list systems NAME` shows what a system offers and whether it is installed"))
 }
 
 /// Runs made before and after a change would be averaged.
