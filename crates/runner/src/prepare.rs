@@ -197,8 +197,9 @@ fn raise_descriptors(sockets: u64) -> Result<(), RunError> {
 
 /// The protocol cannot carry the workload.
 fn unsuitable(lacks: String) -> RunError {
-    RunError::unsupported(lacks)
-        .hint("`pubmark list protocols NAME` shows what one can do; `--qos` sets the level of all devices and subscribers")
+    RunError::unsupported(lacks).hint(
+        "`pubmark list protocols NAME` shows what one can do; `--qos` sets the level of all devices and subscribers",
+    )
 }
 
 fn not_loaded(error: LoadError, name: &str) -> RunError {

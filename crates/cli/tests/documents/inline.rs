@@ -6,7 +6,7 @@ use crate::pages::{Page, below, root};
 use crate::place::program;
 
 /// Words that stand for something of the reader's and are no value that the parser takes; what is put in their place.
-const STAND_INS: [(&str, &str); 10] = [
+const STAND_INS: [(&str, &str); 11] = [
     ("--nodes N", "--nodes 2"),
     ("--local-nodes N", "--local-nodes 2"),
     ("--system NAME", "--system builtin"),
@@ -17,6 +17,7 @@ const STAND_INS: [(&str, &str); 10] = [
     ("compare RUN RUN…", "compare runs/a runs/b"),
     ("HOST:PORT", "host:7700"),
     ("schema {}", "schema workload"),
+    ("list {}", "list systems"),
 ];
 
 /// All of them, with where each stands.
