@@ -3,6 +3,8 @@
 
 CARGO ?= cargo
 ENGINE ?= podman
+# Below it `make install` puts man pages and completions.
+PREFIX ?= $(HOME)/.local
 # Protocols of the image.
 IMAGE_FEATURES := cluster,mqtt,nats,redis,amqp091,amqp10,coap,zeromq
 # Debian packages that the tests drive or measure with.
@@ -24,8 +26,10 @@ run: ## build and run the demonstration: smart-home on the built-in broker
 	@$(CARGO) run --profile demo -p pubmark-cli --no-default-features --features mqtt --bin pubmark -- demo || { code=$$?; [ $$code -eq 5 ] || exit $$code; \
 	  echo "make run: it works; the verdict above says why these figures are not to be believed" >&2; }
 
-install: ## build the command with every protocol and put it where cargo puts programs
+# Man pages and completions go where man and the shells of this user look for them; PREFIX=/usr/local for all users.
+install: ## build the command with every protocol and put it where cargo puts programs, man pages and completions below PREFIX
 	$(CARGO) install --locked --path crates/cli
+	@PREFIX="$(PREFIX)" .ci/install-pages "$${CARGO_INSTALL_ROOT:-$${CARGO_HOME:-$$HOME/.cargo}}/bin/pubmark"
 
 # Without the libraries that are loaded at run time or are not static. Needs `musl-tools`, and podman or docker as ENGINE.
 image: ## build a static program and an image of it, pubmark:VERSION

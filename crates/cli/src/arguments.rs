@@ -40,6 +40,8 @@ pub enum Verb {
     Explain(commands::explain::Explain),
     Doctor(commands::doctor::Doctor),
     Schema(commands::schema::Schema),
+    Completions(commands::completions::Completions),
+    Manual(commands::manual::Manual),
     #[command(hide = true)]
     Broker(commands::broker::Broker),
     #[command(hide = true)]
@@ -74,6 +76,8 @@ impl Verb {
             Verb::Explain(explain) => explain.perform(printer),
             Verb::Doctor(doctor) => doctor.perform(printer),
             Verb::Schema(schema) => schema.perform(printer),
+            Verb::Completions(completions) => completions.perform(&Arguments::command(), printer),
+            Verb::Manual(manual) => manual.perform(&Arguments::command(), printer),
             Verb::Broker(broker) => broker.perform(),
             Verb::Supervisor(supervisor) => supervisor.perform(),
             Verb::Worker(worker) => worker.perform(),

@@ -6,6 +6,7 @@ pub mod check;
 #[cfg(feature = "cluster")]
 pub mod cluster;
 pub mod compare;
+pub mod completions;
 pub mod demo;
 #[cfg(feature = "cluster")]
 pub mod deploy;
@@ -15,6 +16,7 @@ pub mod explain;
 pub mod grid;
 pub mod install;
 pub mod list;
+pub mod manual;
 #[cfg(feature = "cluster")]
 pub mod node;
 pub mod reference;

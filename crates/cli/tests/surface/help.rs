@@ -21,6 +21,8 @@ const VERBS: &[&str] = &[
     "explain",
     "doctor",
     "schema",
+    "completions",
+    "manual",
     "broker",
     "supervisor",
     "reference",
