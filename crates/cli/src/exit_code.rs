@@ -69,7 +69,8 @@ impl ExitCode {
             ExitCode::Regression => "`pubmark check` says what became worse than the baseline, and by how much.",
             ExitCode::InvalidRun => "Read the reasons: `pubmark explain CODE` says what each means and what to change.",
             ExitCode::SystemFailed => {
-                "Read the tail of the system's log, which the message shows, or check the endpoint."
+                "Read the tail of the system's log, which the message shows, or check the endpoint. Where no client could \
+                 connect, nothing is written; `--json` prints the record all the same."
             }
             ExitCode::NotWritten => {
                 "The run was made, and its summary or `--json` printed. Free space or choose another disk with `--out`; where \

@@ -71,6 +71,9 @@ impl std::fmt::Display for Reason {
     }
 }
 
+/// Stands in the words of [`Cause::Protocol`] before what a server said that speaks another protocol, which follows between backticks.
+pub const ANSWERED: &str = "; it answered ";
+
 /// Why a connection ended, or was never made.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Cause {

@@ -315,7 +315,7 @@ mod tests {
         let headline = of_folder(folder.path()).expect("readable").expect("there");
         assert_eq!(headline.kind, Kind::Run);
         assert_eq!(headline.delivered, Some(record.delivery.messages.delivered));
-        assert_eq!(headline.system, [record.system.name.clone()]);
+        assert_eq!(headline.system, std::slice::from_ref(&record.system.name));
         assert_eq!(headline, of_run(headline.folder.clone(), RunHead::from(record)));
     }
 

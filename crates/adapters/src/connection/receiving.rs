@@ -8,7 +8,7 @@ use pubmark_wire::front::Front;
 use std::ops::ControlFlow;
 
 use pubmark_protocol::client_certificate::WANTED;
-use pubmark_protocol::events::{Cause, Delivery, Sink};
+use pubmark_protocol::events::{ANSWERED, Cause, Delivery, Sink};
 use pubmark_protocol::stream::{ReadBuffers, Stream};
 
 use super::dialect::Dialect;
@@ -18,6 +18,8 @@ use super::working::HeldBytes;
 
 /// Reads of one session before the others have their turn.
 const READS_AT_A_TIME: usize = 16;
+/// Letters that are quoted of what a server answers that speaks another protocol, at least and at most.
+const QUOTED: std::ops::RangeInclusive<usize> = 4..=40;
 
 /// When a packet arrived.
 #[derive(Clone, Copy, Debug)]
@@ -106,7 +108,11 @@ impl<D: Dialect> Session<D> {
             let kernel_ns = kernel_ns.filter(|kernel_ns| *kernel_ns >= self.link.resumed_ns);
             let empty_at_ns = self.link.empty_at_ns;
             let times = Times { at_ns: received.at_ns, empty_at_ns, kernel_ns, ends_the_read: false };
-            let left = self.consume(shared, received.bytes, times, sink)?;
+            let left = self.consume(shared, received.bytes, times, sink);
+            let left =
+                left.map_err(
+                    |cause| if self.link.phase == Phase::Open { cause } else { answered(cause, received.bytes) },
+                )?;
             if left > 0 {
                 self.link.held = HeldBytes::end_of(received.bytes, left);
             }
@@ -221,6 +227,37 @@ impl<D: Dialect> Session<D> {
         partial.extend_from_slice(bytes);
         if let Some(total) = total {
             partial.reserve_exact(total.saturating_sub(partial.len()));
+        }
+    }
+}
+
+/// Adds what the server answered in place of a welcome, where it is a line of text: a greeting of another protocol names that one.
+fn answered(cause: Cause, bytes: &[u8]) -> Cause {
+    let Cause::Protocol(words) = cause else { return cause };
+    let line = bytes.split(|byte| matches!(byte, b'\r' | b'\n')).next().unwrap_or_default();
+    let quoted = &line[..line.len().min(*QUOTED.end())];
+    let is_text = quoted.iter().all(|byte| byte.is_ascii_graphic() || *byte == b' ');
+    if !is_text || !QUOTED.contains(&quoted.len()) {
+        return Cause::Protocol(words);
+    }
+    let more = if quoted.len() < line.len() { "…" } else { "" };
+    Cause::Protocol(format!("{words}{ANSWERED}`{}{more}`", String::from_utf8_lossy(quoted).replace('`', "'")))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn text_of_another_protocol_is_quoted_and_bytes_are_not() {
+        let words = |bytes: &[u8]| match answered(Cause::Protocol("PUBLISH before CONNACK".to_owned()), bytes) {
+            Cause::Protocol(words) => words,
+            other => panic!("{other:?}"),
+        };
+        assert_eq!(words(b"SSH-2.0-OpenSSH_9.2\r\n"), "PUBLISH before CONNACK; it answered `SSH-2.0-OpenSSH_9.2`");
+        assert_eq!(words(&[b'a'; 50]), format!("PUBLISH before CONNACK; it answered `{}…`", "a".repeat(40)));
+        for bytes in [&b"\x30\x05\0\x01ax"[..], b"", b"ok\n", b"\x1b[31mred text"] {
+            assert_eq!(words(bytes), "PUBLISH before CONNACK");
         }
     }
 }

@@ -7,7 +7,8 @@ use std::sync::atomic::Ordering;
 
 use pubmark_model::schedule;
 use pubmark_model::workload::Workload;
-use pubmark_record::record::{Record, VerdictStatus};
+use pubmark_protocol::events::ANSWERED;
+use pubmark_record::record::{Record, Status, VerdictStatus};
 use pubmark_record::reserve::RESERVED_BYTES;
 use pubmark_record::store::{self, RunFolder};
 use pubmark_runner::save::{Saved, no_folder, unwritten};
@@ -18,7 +19,7 @@ use crate::exit_code::ExitCode;
 use crate::failure::{Failure, Outcome};
 use crate::printer::Printer;
 use crate::progress::Progress;
-use crate::{dry_run, host, rendering, signals};
+use crate::{dry_run, host, protocols, rendering, signals};
 
 impl Run {
     /// Runs, or does what was asked for instead.
@@ -66,6 +67,16 @@ impl Run {
                 // A run that never began leaves no folder; one with something in it stays.
                 let _ = std::fs::remove_dir(folder.path());
             })?;
+            if never_connected(&outcome) {
+                // Nothing was measured: what was measured last stays the latest.
+                drop(reserve);
+                let _ = std::fs::remove_dir(folder.path());
+                worst = worse(worst, exit_of(&outcome, printer));
+                if self.json {
+                    records.push(outcome.record);
+                }
+                break;
+            }
             let Saved { record, unwritten: error } = outcome.save(&folder, reserve);
             let error = error.or_else(|| folder.mark_latest().err().map(|error| unwritten(&error)));
             if self.json {
@@ -120,6 +131,36 @@ fn json(records: &[Record], repetitions: u32) -> Result<String, Failure> {
     }
 }
 
+/// Did no client get in, with nothing else that explains it?
+fn never_connected(outcome: &RunOutcome) -> bool {
+    let is_interrupted = outcome.record.run.status == Status::Interrupted;
+    outcome.unreachable && outcome.system_ended.is_none() && !is_interrupted && !has_lost(&outcome.record)
+}
+
+/// Was a node or a worker lost?
+fn has_lost(record: &Record) -> bool {
+    record.tables.nodes.iter().any(|node| node.lost.is_some()) || !record.tables.lost_workers.is_empty()
+}
+
+/// No client got in: what is there instead of the system, or why not.
+fn unreachable(record: &Record) -> Failure {
+    let endpoint = &record.system.endpoint;
+    let cause = record.connections.causes.first().map_or("", |first| first.cause.as_str());
+    let mut failure = Failure::new(ExitCode::SystemFailed, "");
+    failure.hint = hint_for_cause(cause).map(str::to_owned);
+    let place = endpoint.split_once("://").map_or(endpoint.as_str(), |(_, place)| place);
+    if let Some((_, answer)) = cause.split_once(ANSWERED) {
+        let protocol = protocols::find(&record.protocol.publish).map_or("the protocol", |one| one.capabilities.title);
+        failure.chain = vec![format!("`{place}` does not speak {protocol}: it answered {answer}")];
+        return failure.hint("check host and port of `--endpoint`, or choose its protocol with `--protocol`");
+    }
+    failure.chain = vec![format!("failed to connect to `{endpoint}`: {cause}")];
+    if failure.hint.is_none() && cause.starts_with("unreachable: ") {
+        failure = failure.hint("start the system, or check host and port of `--endpoint`");
+    }
+    failure
+}
+
 /// The code that a repetition alone would end with; what is not in the summary is said.
 fn exit_of(outcome: &RunOutcome, printer: &Printer) -> ExitCode {
     let record = &outcome.record;
@@ -129,19 +170,11 @@ fn exit_of(outcome: &RunOutcome, printer: &Printer) -> ExitCode {
         printer.failure(&failure);
         return failure.exit;
     }
-    let is_lost = record.tables.nodes.iter().any(|node| node.lost.is_some()) || !record.tables.lost_workers.is_empty();
-    if record.run.status == pubmark_record::record::Status::Interrupted && !is_lost {
+    if record.run.status == Status::Interrupted && !has_lost(record) {
         return ExitCode::Interrupted;
     }
     if outcome.unreachable {
-        let mut failure = Failure::new(
-            ExitCode::SystemFailed,
-            format!("failed to connect to `{}`: nothing was measured", record.system.endpoint),
-        );
-        if let Some(first) = record.connections.causes.first() {
-            failure.chain.push(first.cause.clone());
-            failure.hint = hint_for_cause(&first.cause).map(str::to_owned);
-        }
+        let failure = unreachable(record);
         printer.failure(&failure);
         return failure.exit;
     }

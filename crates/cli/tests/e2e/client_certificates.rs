@@ -44,12 +44,12 @@ fn a_run_with_a_certificate_delivers_all_and_one_without_says_what_to_give() {
     schema::assert_agrees(&record);
 
     let place = Place::new();
-    let called = place.call(&[SMALL, &trusting].concat());
+    let called = place.call(&[SMALL, &trusting, &["--json"]].concat());
     assert_eq!(called.code(), 6, "{called:?}");
     let words = called.errors.split_whitespace().collect::<Vec<_>>().join(" ");
     assert!(words.contains("the server asks for a client certificate and was given none"), "{words}");
     assert!(words.contains("--tls-cert FILE --tls-key FILE"), "{words}");
-    let record = place.only_record();
+    let record = place.record_of_nobody(&called);
     assert!(names_cause(&record, "TLS: the server asks for a client certificate"), "{}", record["connections"]);
     assert_count_eq!(connections(&record, "tls_failed"), connections(&record, "attempted"));
     assert_eq!(record["settings"]["client_certificate"], false);

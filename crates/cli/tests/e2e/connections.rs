@@ -16,7 +16,7 @@ use crate::support::schema;
 const SMALL: &[&str] =
     &["run", "fan-in", "--set", "publishers=10", "--set", "rate=10/s", "--duration", "1s", "--warmup", "0s"];
 
-/// A call that could reach nobody: it says so and to whom, names the cause, and keeps an invalid record.
+/// A call that could reach nobody: it says so and to whom, names the cause, and leaves nothing behind.
 fn assert_unreachable(called: &Called, endpoint: &str, cause: &str, record: &Value) {
     assert_eq!(called.code(), 6, "{called:?}");
     let words: Vec<&str> = called.errors.split_whitespace().collect();
@@ -35,8 +35,8 @@ fn assert_unreachable(called: &Called, endpoint: &str, cause: &str, record: &Val
 fn nobody_listens() {
     let place = Place::new();
     let endpoint = format!("mqtt://{}", ports::free());
-    let called = place.call(&[SMALL, &["--endpoint", &endpoint]].concat());
-    let record = place.only_record();
+    let called = place.call(&[SMALL, &["--json", "--endpoint", &endpoint]].concat());
+    let record = place.record_of_nobody(&called);
     assert_unreachable(&called, &endpoint, "unreachable: Connection refused", &record);
     assert_count_eq!(connections(&record, "refused"), connections(&record, "attempted"));
     assert!(connections(&record, "retried") > 0, "{}", record["connections"]);
@@ -54,9 +54,10 @@ fn a_wrong_password_is_counted_and_named_and_waited_for_briefly() {
     for protocol in ["mqtt5", "mqtt311"] {
         let place = Place::new();
         let endpoint = broker.endpoint();
-        let options = ["--endpoint", &endpoint, "--protocol", protocol, "--user", "ann", "--password", "wr0ng"];
+        let options =
+            ["--json", "--endpoint", &endpoint, "--protocol", protocol, "--user", "ann", "--password", "wr0ng"];
         let called = place.call(&[SMALL, &options].concat());
-        let record = place.only_record();
+        let record = place.record_of_nobody(&called);
         assert_unreachable(&called, &endpoint, "not authorized", &record);
         assert!(called.took < Duration::from_secs(4), "{:?} for a password that stays wrong", called.took);
         assert_count_eq!(connections(&record, "auth_failed"), connections(&record, "attempted"));
@@ -108,8 +109,8 @@ fn a_certificate_of_an_unknown_authority_is_refused_and_named() {
     let endpoint = format!("mqtts://localhost:{}", broker.port);
     let place = Place::new();
     let authority = other.authority.display().to_string();
-    let called = place.call(&[SMALL, &["--endpoint", &endpoint, "--tls-ca", &authority]].concat());
-    let record = place.only_record();
+    let called = place.call(&[SMALL, &["--json", "--endpoint", &endpoint, "--tls-ca", &authority]].concat());
+    let record = place.record_of_nobody(&called);
     assert_unreachable(&called, &endpoint, "TLS: ", &record);
     assert!(called.errors.contains("certificate"), "{}", called.errors);
     assert_count_eq!(connections(&record, "tls_failed"), connections(&record, "attempted"));
@@ -120,8 +121,8 @@ fn a_plain_connection_to_an_encrypted_listener_is_named() {
     let Some((broker, _, _, _folder)) = encrypted() else { return };
     let endpoint = broker.endpoint();
     let place = Place::new();
-    let called = place.call(&[SMALL, &["--endpoint", &endpoint]].concat());
-    let record = place.only_record();
+    let called = place.call(&[SMALL, &["--json", "--endpoint", &endpoint]].concat());
+    let record = place.record_of_nobody(&called);
     assert_eq!(called.code(), 6, "{called:?}");
     assert!(connections(&record, "refused") > 0, "{}", record["connections"]);
     assert!(!record["connections"]["causes"].as_array().unwrap().is_empty());

@@ -53,8 +53,8 @@ fn a_listener_of_another_kind_is_named() {
     let Some(broker) = Mosquitto::start("") else { return };
     let place = Place::new();
     let endpoint = format!("ws://127.0.0.1:{}", broker.port);
-    let called = place.call(&[SMALL, &["--endpoint", &endpoint]].concat());
+    let called = place.call(&[SMALL, &["--json", "--endpoint", &endpoint]].concat());
     assert_eq!(called.code(), 6, "{called:?}");
-    let record = place.only_record();
+    let record = place.record_of_nobody(&called);
     assert!(names_cause(&record, "during the WebSocket handshake"), "{}", record["connections"]);
 }

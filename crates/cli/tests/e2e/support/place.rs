@@ -128,6 +128,13 @@ impl Place {
         called.json()
     }
 
+    /// The record that a call with `--json` printed whose clients reached nobody: nothing of it is on the disk.
+    pub fn record_of_nobody(&self, called: &Called) -> Value {
+        assert!(self.runs().is_empty(), "a run that never connected left a folder: {:?}", self.runs());
+        assert!(std::fs::symlink_metadata(self.path().join("runs/latest")).is_err(), "it became the latest");
+        called.json()
+    }
+
     /// The run folders in `runs`, oldest first, each with its record.
     pub fn runs(&self) -> Vec<(PathBuf, Value)> {
         let Ok(entries) = std::fs::read_dir(self.path().join("runs")) else { return Vec::new() };
