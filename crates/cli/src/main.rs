@@ -5,6 +5,7 @@
 use pubmark_protocols as protocols;
 
 mod arguments;
+mod capacity_dry_run;
 mod catalogue;
 mod check;
 mod commands;
@@ -14,6 +15,7 @@ mod exit_code;
 mod experiment_dry_run;
 mod failure;
 mod figures;
+mod glossary;
 mod host;
 mod past_runs;
 mod printer;

@@ -1,6 +1,7 @@
 //! `pubmark capacity`: the highest load that a system carries within objectives.
 
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::Duration;
 
 use clap::{Args, ValueEnum};
@@ -19,7 +20,7 @@ use crate::failure::{Failure, Outcome};
 use crate::printer::Printer;
 use crate::sitting::Watcher;
 use crate::values::{duration, positive_duration, rate_factor};
-use crate::{host, signals, thresholds};
+use crate::{capacity_dry_run, host, signals, thresholds};
 use pubmark_experiment::capacity::search::Bounds;
 use pubmark_experiment::capacity::trial::Trials;
 
@@ -81,6 +82,10 @@ pub struct Capacity {
           help_heading = "Load", hide_short_help = true)]
     pub drain: Duration,
 
+    /// Print what would be tried, and whether this machine can give the first load; start nothing
+    #[arg(long, conflicts_with = "json", help_heading = "Instead of searching")]
+    pub dry_run: bool,
+
     /// Folder in which the folder of the search is made
     #[arg(long, value_name = "DIR", default_value = "runs", help_heading = "Output")]
     pub out: PathBuf,
@@ -118,20 +123,19 @@ impl Capacity {
         let spec = self.spec().self_contained();
         let bounds = self.bounds(&spec)?;
         let host = Host { stop: signals::watch()?, ..host::this() };
+        let knob = match self.vary {
+            Vary::Rate => Knob::Rate,
+            Vary::Scale => Knob::Scale,
+        };
+        let trials = Trials { spec, knob, objectives: &objectives, duration: self.duration, host: &host };
+        if self.dry_run {
+            return self.plan(&bounds, &trials, printer);
+        }
         // A path's slashes become hyphens in the folder's name.
         let name = format!("capacity-{}", self.workload);
         let folder = RunFolder::create(&self.out, &name, now()).map_err(|error| no_folder(&error))?;
         let capacity = pubmark_experiment::capacity::Capacity {
-            trials: Trials {
-                spec,
-                knob: match self.vary {
-                    Vary::Rate => Knob::Rate,
-                    Vary::Scale => Knob::Scale,
-                },
-                objectives: &objectives,
-                duration: self.duration,
-                host: &host,
-            },
+            trials,
             bounds,
             within: self.within,
             objectives: self.slo.clone(),
@@ -152,6 +156,17 @@ impl Capacity {
             printer.result(&terminal::capacity(&record, &options))?;
         }
         unwritten.map_or_else(|| Ok(exit(&record)), |error| Err(error.into()))
+    }
+
+    /// Prints what would be tried.
+    fn plan(&self, bounds: &Bounds, trials: &Trials<'_>, printer: &Printer) -> Outcome {
+        let mut spec = trials.at(bounds.first);
+        let workload = Arc::new(spec.load()?);
+        spec.window.duration = trials.window(Trials::offered_per_s(&workload).unwrap_or(0.0));
+        let checked = spec.check_loaded(workload, trials.host)?;
+        checked.notes().iter().for_each(|note| printer.note(note));
+        printer.result(&capacity_dry_run::text(self, bounds, trials, &checked)?)?;
+        Ok(ExitCode::Ok)
     }
 
     /// A trial's run at factor 1.

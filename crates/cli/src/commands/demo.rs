@@ -6,6 +6,7 @@ use std::time::Duration;
 use clap::Args;
 
 use crate::commands::run_arguments::Run;
+use crate::doctor::kernel;
 use crate::failure::Outcome;
 use crate::printer::Printer;
 use crate::values::positive_duration;
@@ -13,7 +14,8 @@ use crate::values::positive_duration;
 /// Run a smart home on the built-in broker for ten seconds, to see what comes out.
 ///
 /// The same as `pubmark run smart-home --system builtin --warmup 2s --duration 10s`. A demonstration: the built-in broker is
-/// there so that something answers, not to be quoted.
+/// there so that something answers, not to be quoted. Where the machine allows it and has two cores or more, the generator's threads
+/// run under SCHED_FIFO (`--realtime`).
 #[derive(Debug, Args)]
 pub struct Demo {
     /// Length of the measured window
@@ -50,6 +52,18 @@ impl Demo {
         };
         run.setup.system = Some("builtin".to_owned());
         run.setup.qos = self.qos;
+        // Where it is not allowed, the demonstration does without: nobody asked for it.
+        run.setup.realtime = may_be_realtime(printer);
         run.perform(printer)
     }
+}
+
+/// May the generator's threads come first? With one core alone they would take it from the broker.
+fn may_be_realtime(printer: &Printer) -> bool {
+    let cores = std::thread::available_parallelism().map_or(1, usize::from);
+    let may = cores > 1 && kernel::allows_realtime();
+    if may {
+        printer.note("the generator's threads run under SCHED_FIFO, as with `--realtime`");
+    }
+    may
 }

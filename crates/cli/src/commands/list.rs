@@ -125,6 +125,16 @@ impl List {
     }
 }
 
+/// What is built in under that name, in any table.
+pub fn find(name: &str) -> Result<Option<String>, Failure> {
+    for table in NAMED {
+        if let Some(text) = table.details(name)? {
+            return Ok(Some(text));
+        }
+    }
+    Ok(None)
+}
+
 /// The names of everything.
 fn overview() -> Result<String, Failure> {
     let mut text = String::new();

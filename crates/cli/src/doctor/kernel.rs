@@ -36,8 +36,8 @@ pub fn clock_source() -> Finding {
     }
 }
 
-/// `--realtime` asks for SCHED_FIFO; tried on a thread that ends at once.
-pub fn realtime() -> Finding {
+/// May threads of this process run under SCHED_FIFO? Tried on one that ends at once.
+pub fn allows_realtime() -> bool {
     let allowed = std::thread::spawn(|| {
         // SAFETY: numbers alone, of which zero is one; musl has more of them than glibc.
         let mut parameters: libc::sched_param = unsafe { std::mem::zeroed() };
@@ -45,9 +45,14 @@ pub fn realtime() -> Finding {
         // SAFETY: `parameters` is a valid sched_param; 0 names the calling thread.
         unsafe { libc::sched_setscheduler(0, libc::SCHED_FIFO, &parameters) == 0 }
     });
-    match allowed.join() {
-        Ok(true) => Finding::good("SCHED_FIFO is allowed: `--realtime` keeps the schedule on a busy machine"),
-        _ => Finding::limited(
+    allowed.join().unwrap_or(false)
+}
+
+/// `--realtime` asks for SCHED_FIFO.
+pub fn realtime() -> Finding {
+    match allows_realtime() {
+        true => Finding::good("SCHED_FIFO is allowed: `--realtime` keeps the schedule on a busy machine"),
+        false => Finding::limited(
             "SCHED_FIFO is not allowed: `--realtime` would have no effect",
             "run as root, or `setcap cap_sys_nice+ep` on the program",
         ),

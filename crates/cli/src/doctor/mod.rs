@@ -2,7 +2,7 @@
 
 mod containers;
 mod isolation;
-mod kernel;
+pub mod kernel;
 mod limits;
 mod programs;
 

@@ -4,6 +4,7 @@
 
 mod absent;
 mod call;
+mod capacity_plan;
 mod help;
 mod past_runs;
 mod tables;

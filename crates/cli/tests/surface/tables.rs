@@ -94,6 +94,11 @@ fn codes_are_listed_and_explained() {
     let link = call(&["explain", "edge-cloud"]);
     assert_fits(&link);
     insta::assert_snapshot!("explain-edge-cloud", link);
+    for words in [&["explain", "receive", "lateness"][..], &["explain", "Unknown"], &["explain", "suspct"]] {
+        let text = call(words);
+        assert_fits(&text);
+        insta::assert_snapshot!(words.join("-"), text);
+    }
 }
 
 #[test]

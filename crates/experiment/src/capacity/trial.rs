@@ -64,6 +64,11 @@ impl Trials<'_> {
         pubmark_model::listing::messages_per_s(workload)
     }
 
+    /// Length of the measured window at a load, messages per second.
+    pub fn window(&self, offered_per_s: f64) -> Duration {
+        self.duration.unwrap_or_else(|| window(offered_per_s))
+    }
+
     /// Makes a trial; `None` if it was stopped.
     pub fn make(&self, factor: f64, attempt: u32, observer: &mut dyn Observer) -> Result<Option<Made>, RunError> {
         let mut spec = self.at(factor);
@@ -75,7 +80,7 @@ impl Trials<'_> {
             .hint("`pubmark run` shows what its faults do"));
         }
         let offered_per_s = Trials::offered_per_s(&workload).unwrap_or(0.0);
-        spec.window.duration = self.duration.unwrap_or_else(|| window(offered_per_s));
+        spec.window.duration = self.window(offered_per_s);
         let run = spec.check_loaded(workload, self.host)?.prepare()?;
         let mut trial = Trial {
             factor,

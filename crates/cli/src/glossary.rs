@@ -1,0 +1,205 @@
+//! Words that pubmark prints and that are no codes: what each means, for `pubmark explain`.
+
+use pubmark_record::delivery::Delivery;
+use pubmark_report::words;
+
+use crate::wrapping::wrap;
+
+/// A word as it is printed, further spellings of it, and what it means.
+type Entry = (&'static str, &'static [&'static str], &'static str);
+
+/// The words, but for those of the message accounting, which the report has with their meanings.
+const WORDS: &[Entry] = &[
+    (
+        "valid",
+        &[],
+        "Verdict: every check passed, so the figures describe the system. `pubmark explain` lists the checks.",
+    ),
+    (
+        "suspect",
+        &[],
+        "Verdict: a check is near its limit. Read the reasons before you quote a figure; each has a code.",
+    ),
+    (
+        "invalid",
+        &[],
+        "Verdict: the figures do not describe the system, or its times alone do not where a reason says so. Each reason has a code.",
+    ),
+    (
+        "generator-limited",
+        &["generator limited"],
+        "pubmark itself could not keep up, so times or rates are its own and not the system's. Free cores, `--shards`, `--realtime` help.",
+    ),
+    (
+        "delivery",
+        &["message accounting"],
+        "What became of each message. Every message is in one category, and the categories add up: offered = sent + skipped + refused + unsent, expected = delivered + lost + unknown.",
+    ),
+    ("offered", &[], "Messages that were due by the schedule in the measured window, sent or not."),
+    (
+        "expected",
+        &[],
+        "Deliveries that should have come: a sent message counts once for each subscription that had a session.",
+    ),
+    (
+        "due",
+        &[],
+        "The time that the schedule gives a message. Latency counts from it, so waiting for a slow system is not hidden.",
+    ),
+    (
+        "latency",
+        &["due → delivery", "due"],
+        "From the time when a message was due until pubmark read it: what a user of the system would see.",
+    ),
+    (
+        "service latency",
+        &["write start → delivery"],
+        "From the start of the write until the read. Where it is much smaller than latency, messages waited before they could be written.",
+    ),
+    ("scheduler lag", &[], "From due until pubmark was ready to write: the generator's own delay."),
+    (
+        "receive lateness",
+        &[],
+        "Upper bound of the time that a delivery waited in our socket until it was read: the generator's own delay.",
+    ),
+    (
+        "back-pressure",
+        &["backpressure"],
+        "The system accepted no message for a while; the wait is the system's and part of latency.",
+    ),
+    ("p50", &["median"], "Half of the messages took no longer."),
+    (
+        "p99",
+        &["p95", "p99.9", "percentile"],
+        "Of a hundred messages 99 took no longer (95 for p95, 999 of a thousand for p99.9). Printed only where at least 10 samples lie beyond it, otherwise —.",
+    ),
+    ("—", &["-", "dash"], "Not measured, or too few samples for this figure. It is never 0."),
+    ("warm-up", &["warmup"], "Load before the measured window; it is not counted."),
+    ("window", &["measured"], "The time in which messages are counted, after the warm-up."),
+    ("drain", &["stragglers"], "The wait for late messages after the window."),
+    (
+        "schedule",
+        &["schedule hash"],
+        "A hash over who sends what and when. Runs with the same one have the same load and can be compared.",
+    ),
+    (
+        "corrected",
+        &["published", "reading", "variant"],
+        "A published workload has two readings: published, as the paper's figures were made, and corrected, as its text means it. `--variant` chooses.",
+    ),
+    (
+        "best-effort",
+        &["qos 0", "at-least-once", "qos 1", "exactly-once", "qos 2", "qos", "delivery level"],
+        "Delivery levels: 0 best-effort (may be lost), 1 at-least-once (may come twice), 2 exactly-once. `pubmark list protocols NAME` says how a protocol keeps each.",
+    ),
+    (
+        "profile",
+        &["default profile", "tuned", "default"],
+        "Configuration of a system that pubmark starts: default is what its package ships, tuned is set for load. `pubmark list systems NAME` shows them.",
+    ),
+    (
+        "deviation",
+        &["deviations"],
+        "A setting that is not the system's or the workload's own; the report names each with its reason.",
+    ),
+    (
+        "ranked",
+        &["never ranked", "not ranked"],
+        "Takes part in the comparison of systems. The built-in broker never does: it is a demonstration.",
+    ),
+    (
+        "external",
+        &[],
+        "A system that ran before the run (`--endpoint`): pubmark did not start it and cannot see what it uses.",
+    ),
+    (
+        "cost",
+        &["cpu/m", "generator", "system"],
+        "CPU time and memory of the system and of pubmark (the generator). CPU/M is CPU seconds a million deliveries.",
+    ),
+    ("run-queue wait", &["starved"], "Time in which a thread was ready and had no CPU, because others used it."),
+    (
+        "payload over bytes",
+        &["efficiency", "protocol efficiency", "payload over bytes sent"],
+        "Share of payload in the bytes that crossed the network, counted with Ethernet or IP headers. 1 would be payload alone.",
+    ),
+    (
+        "steady",
+        &["not steady"],
+        "Latency stays the same during the window. Where it does not, percentiles depend on when one looks.",
+    ),
+    ("cell", &["cells"], "One combination of what an experiment varies; each is repeated."),
+    (
+        "repetition",
+        &["repetitions", "counted", "runs count"],
+        "One of several equal runs. It counts unless it is invalid; one that is invalid only in its times counts for the other figures.",
+    ),
+    (
+        "interval",
+        &["95 %"],
+        "The range that holds the true mean with a probability of 95 %, from the spread of the repetitions.",
+    ),
+    (
+        "contest",
+        &["winner"],
+        "Systems that differ in one setting, compared by one figure. A winner is better beyond the noise of the repetitions.",
+    ),
+    ("interrupted", &[], "The run was stopped before its end; the record holds what was measured until then."),
+];
+
+/// What a word means; `None` if it is none of ours.
+pub fn explain(word: &str) -> Option<String> {
+    let wanted = word.trim().to_lowercase();
+    let entry = WORDS.iter().find(|(name, others, _)| *name == wanted || others.contains(&wanted.as_str()));
+    let of_ours = entry.map(|(name, _, meaning)| page(name, meaning));
+    of_ours.or_else(|| {
+        let outcome = outcomes().into_iter().find(|outcome| outcome.name == wanted)?;
+        Some(page(outcome.name, &format!("Messages: {}.", outcome.meaning)))
+    })
+}
+
+/// All words, in the order of a summary.
+pub fn names() -> Vec<&'static str> {
+    let outcomes = outcomes();
+    WORDS.iter().map(|(name, ..)| *name).chain(outcomes.iter().map(|outcome| outcome.name)).collect()
+}
+
+/// Categories of the message accounting, whatever a run counted.
+fn outcomes() -> Vec<words::Outcome> {
+    let none = Delivery::default();
+    [words::sending_outcomes(&none), words::delivery_outcomes(&none), words::further_counts(&none)]
+        .into_iter()
+        .flatten()
+        .collect()
+}
+
+fn page(name: &str, meaning: &str) -> String {
+    format!("{name}\n{}", wrap("  ", 2, meaning))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_word_is_explained_whatever_its_case_and_there_once() {
+        for name in names() {
+            let page = explain(&name.to_uppercase()).unwrap_or_else(|| panic!("{name} is not explained"));
+            assert!(page.starts_with(&format!("{name}\n")), "{name}: {page}");
+        }
+        assert_eq!(explain("xyzzy"), None);
+    }
+
+    /// What stands at the head of lines and columns of a summary.
+    #[test]
+    fn the_words_of_a_summary_are_known() {
+        let record = pubmark_record::sample::record();
+        let summary = pubmark_report::terminal::summary(&record, &pubmark_report::terminal::TerminalOptions::default());
+        for word in
+            ["delivery", "latency", "cost", "offered", "sent", "delivered", "lost", "duplicated", "out of order"]
+        {
+            assert!(summary.contains(word), "{word} is no longer printed");
+            assert!(explain(word).is_some(), "{word} is printed and not explained");
+        }
+    }
+}
