@@ -9,7 +9,7 @@ fn a_search_says_what_it_would_try_and_starts_nothing() {
     assert!(text.ends_with("[exit code 0]\n"), "{text}");
     let plan = text.split("The first trial:").next().unwrap();
     insta::assert_snapshot!("capacity-plan", plan);
-    assert!(text.contains("pairs") && text.contains("messages/s"), "{text}");
+    assert!(text.contains("pairs, ") && text.contains("needs"), "{text}");
 }
 
 #[test]
