@@ -31,8 +31,8 @@ pub fn text(run: &CheckedRun) -> Result<String, Failure> {
     let plan = Plan::new(workload, &options);
     let mut text = String::new();
     let mut field = |name: &str, value: String| text.push_str(&format!("  {name:<10}{value}\n"));
-    let (scale, variant) = (workload.scale, workload.variant.as_str());
-    field("workload", format!("{}, {variant}, scale {scale}, seed {}", workload.name, spec.load.seed));
+    let variant = if workload.has_readings { format!(", {}", workload.variant.as_str()) } else { String::new() };
+    field("workload", format!("{}{variant}, scale {}, seed {}", workload.name, workload.scale, spec.load.seed));
     field("system", format!("{} over {}", wanted.shown(), run.spoken.title()));
     let window = &spec.window;
     let times = [window.warmup, window.duration, window.drain].map(seconds);

@@ -229,6 +229,8 @@ pub struct Workload {
     pub source: Option<String>,
     /// Which reading.
     pub variant: Variant,
+    /// Does it have two readings?
+    pub has_readings: bool,
     /// Multiplier of the device counts, ≥ 1.
     pub scale: u32,
     /// Who sends.

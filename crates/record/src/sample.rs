@@ -258,6 +258,7 @@ fn workload() -> WorkloadInfo {
     WorkloadInfo {
         name: "smart-home".to_string(),
         variant: Variant::Corrected,
+        has_readings: true,
         scale: 1,
         seed: 42,
         schedule_hash: "5f3a9c0de1b74826".to_string(),

@@ -12,6 +12,9 @@ pub struct WorkloadInfo {
     pub name: String,
     /// The reading of a published workload that was run.
     pub variant: Variant,
+    /// Does the workload have two readings?
+    #[serde(default)]
+    pub has_readings: bool,
     /// Multiplier of device counts.
     pub scale: u32,
     /// Seed of every random draw.
@@ -34,6 +37,17 @@ pub struct WorkloadInfo {
 }
 
 impl WorkloadInfo {
+    /// The reading in brackets, where there are two or it is not the usual one; empty otherwise.
+    pub fn reading(&self) -> Option<&'static str> {
+        (self.has_readings || self.variant == Variant::Published).then(|| self.variant.as_str())
+    }
+
+    /// QoS levels of devices as they are typed: `QoS 0`, `QoS 0, 1`; empty if there are none.
+    pub fn typed_levels(&self) -> String {
+        let levels: Vec<String> = self.qos.iter().map(|qos| qos.level().to_string()).collect();
+        if levels.is_empty() { String::new() } else { format!("QoS {}", levels.join(", ")) }
+    }
+
     /// QoS levels of devices in words.
     pub fn levels(&self) -> Vec<&'static str> {
         self.qos.iter().map(|level| level.as_str()).collect()

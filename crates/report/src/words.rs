@@ -50,16 +50,17 @@ pub fn valid_because(record: &Record) -> String {
 /// What ran, in one line: devices, topics, rate, delivery levels.
 pub fn workload(record: &Record) -> String {
     let workload = &record.workload;
-    let scale = if workload.scale == 1 { String::new() } else { format!(", scale {}", workload.scale) };
+    let scale = (workload.scale != 1).then(|| format!("scale {}", workload.scale));
+    let which: Vec<String> = workload.reading().map(str::to_owned).into_iter().chain(scale).collect();
+    let which = if which.is_empty() { String::new() } else { format!(" ({})", which.join(", ")) };
     format!(
-        "{} ({}{scale}): {}, {}, {}, {} messages/s{}",
+        "{}{which}: {}, {}, {}, {} messages/s{}",
         workload.name,
-        workload.variant,
         counted(workload.devices, "device", "devices"),
         counted(workload.subscribers, "subscriber", "subscribers"),
         counted(workload.topics, "topic", "topics"),
         significant(record.throughput.offered_per_s),
-        if workload.qos.is_empty() { String::new() } else { format!(", {}", workload.levels().join(", ")) },
+        if workload.qos.is_empty() { String::new() } else { format!(", {}", workload.typed_levels()) },
     )
 }
 

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use pubmark_model::fault::Occurrence;
 use pubmark_model::fleet::Fleet;
 use pubmark_model::load::{self, LoadError, LoadOptions};
+use pubmark_model::plan::{Plan, PlanOptions};
 use pubmark_model::qos::Qos;
 use pubmark_model::schedule::{self, Timeline};
 use pubmark_model::workload::{Placement, Workload};
@@ -102,6 +103,9 @@ impl RunSpec {
         links::carried_out(&workload, &wanted, self)?;
         sockets::carried_out(&self.connection, spoken, &wanted)?;
         faults::carried_out(&workload, spoken, &wanted)?;
+        if let (deaf, true) = heard_by(&workload) {
+            return Err(nobody_hears(&workload, &deaf));
+        }
         let faults = faults::occurrences(&workload, self.load.seed, self.window.duration)?;
         Ok(CheckedRun { spec: self.clone(), workload, spoken, wanted, faults, host: host.clone() })
     }
@@ -131,10 +135,39 @@ impl RunSpec {
     }
 }
 
+/// Subscriber groups that no device's topic reaches, and whether those are all. With wills nothing is said: they have topics of their
+/// own, which are sent to when a device dies.
+fn heard_by(workload: &Workload) -> (Vec<String>, bool) {
+    if workload.devices.iter().any(|group| group.will.is_some()) {
+        return (vec![], false);
+    }
+    let deaf = Plan::new(workload, &PlanOptions::default()).deaf_subscribers;
+    let all = !deaf.is_empty() && deaf.len() == workload.subscribers.len();
+    (deaf, all)
+}
+
+/// Every subscriber would wait in vain.
+fn nobody_hears(workload: &Workload, deaf: &[String]) -> RunError {
+    let topics = workload.devices.iter().map(|group| format!("`{}`", group.topic.0)).collect::<Vec<_>>();
+    RunError::input(no_topic(workload, &deaf[0])).hint(format!("devices publish to {}", topics.join(", ")))
+}
+
+/// What a group that hears nothing asked for, in a sentence.
+fn no_topic(workload: &Workload, group: &str) -> String {
+    let asked = workload.subscribers.iter().find(|subscribers| subscribers.name == group);
+    let filters = asked.map_or_else(String::new, |subscribers| {
+        subscribers.filters.iter().map(|filter| format!("`{}`", filter.0)).collect::<Vec<_>>().join(", ")
+    });
+    format!("subscriber group `{group}` hears nothing: no device's topic matches its filters {filters}")
+}
+
 impl CheckedRun {
     /// What a reader should know of choices that the specification did not make.
     pub fn notes(&self) -> Vec<String> {
-        spoken::notes(&self.spec, &self.workload, self.spoken)
+        let deaf = heard_by(&self.workload).0;
+        let mut notes = spoken::notes(&self.spec, &self.workload, self.spoken);
+        notes.extend(deaf.iter().map(|group| no_topic(&self.workload, group)));
+        notes
     }
 
     /// Is what starts the system on this machine?

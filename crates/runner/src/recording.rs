@@ -196,6 +196,7 @@ fn workload_info(plan: &RunPlan, schedule: Summary) -> WorkloadInfo {
     WorkloadInfo {
         name: workload.name.clone(),
         variant: workload.variant,
+        has_readings: workload.has_readings,
         scale: workload.scale,
         seed: plan.seed,
         schedule_hash: schedule.hash,
@@ -218,6 +219,8 @@ fn filtered(spoken: Spoken, outcome: &Outcome) -> Option<FilteredCounts> {
 /// Connections from which on memory is divided among them: the growth of a resident set by some pages says nothing about
 /// each of twenty.
 const FEWEST_CONNECTIONS: u64 = 100;
+/// Bytes that every connection takes: where a resident set grew by less, it had the memory before, and nothing can be said.
+const LEAST_BYTES: u64 = 100;
 
 /// With cost per message and per connection, where both parts were measured, with our threads and the efficiency.
 fn cost(measured: Cost, plan: &RunPlan, outcome: &Outcome) -> Cost {
@@ -227,7 +230,7 @@ fn cost(measured: Cost, plan: &RunPlan, outcome: &Outcome) -> Cost {
     let grown = measured
         .system
         .and_then(|usage| Some(usage.peak_rss_bytes.saturating_sub(usage.idle_rss_bytes?)))
-        .filter(|_| connections >= FEWEST_CONNECTIONS);
+        .filter(|bytes| connections >= FEWEST_CONNECTIONS && *bytes >= connections * LEAST_BYTES);
     Cost {
         system_cpu_s_per_million: measured.system.and_then(|usage| per_million(usage.cpu_seconds)),
         generator_cpu_s_per_million: measured.generator.and_then(|usage| per_million(usage.cpu_seconds)),

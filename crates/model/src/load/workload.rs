@@ -67,6 +67,7 @@ pub(crate) fn checked(
         description: raw.description.clone(),
         source: raw.source.clone(),
         variant: options.variant,
+        has_readings: has_published,
         scale,
         devices,
         subscribers,

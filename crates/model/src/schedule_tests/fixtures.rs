@@ -63,6 +63,7 @@ pub(crate) fn workload(devices: Vec<DeviceGroup>, subscribers: Vec<SubscriberGro
         description: String::new(),
         source: None,
         variant: Variant::Corrected,
+        has_readings: false,
         scale: 1,
         devices,
         subscribers,

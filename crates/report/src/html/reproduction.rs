@@ -41,7 +41,13 @@ fn rows(record: &Record) -> Vec<(&'static str, String)> {
         ("run", format!("{}, started {}", record.run.name, record.run.started_at)),
         (
             "workload",
-            format!("{} ({}), scale {}, seed {}", workload.name, workload.variant, workload.scale, workload.seed),
+            format!(
+                "{}{}, scale {}, seed {}",
+                workload.name,
+                workload.reading().map_or_else(String::new, |reading| format!(" ({reading})")),
+                workload.scale,
+                workload.seed
+            ),
         ),
         ("schedule", workload.schedule_hash.clone()),
         ("source of the workload", optional(&workload.source)),
