@@ -127,6 +127,7 @@ fn streams_cost(name: &str, topic: &str, publishers: u32, subscribers: u32, filt
         description: String::new(),
         source: None,
         variant: Variant::Corrected,
+        has_readings: false,
         scale: 1,
         devices: vec![devices],
         subscribers: vec![listeners],

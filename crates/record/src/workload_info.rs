@@ -53,3 +53,27 @@ impl WorkloadInfo {
         self.qos.iter().map(|level| level.as_str()).collect()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_reading_is_named_where_there_are_two_or_it_is_the_published_one() {
+        let workload = |has_readings, variant| WorkloadInfo { has_readings, variant, ..WorkloadInfo::default() };
+        assert_eq!(workload(false, Variant::Corrected).reading(), None);
+        assert_eq!(workload(true, Variant::Corrected).reading(), Some("corrected"));
+        assert_eq!(
+            workload(false, Variant::Published).reading(),
+            Some("published"),
+            "records of before do not say more"
+        );
+    }
+
+    #[test]
+    fn levels_are_shown_as_they_are_typed() {
+        let workload = |qos: &[Qos]| WorkloadInfo { qos: qos.to_vec(), ..WorkloadInfo::default() };
+        assert_eq!(workload(&[Qos::BestEffort, Qos::ExactlyOnce]).typed_levels(), "QoS 0, 2");
+        assert_eq!(workload(&[]).typed_levels(), "");
+    }
+}

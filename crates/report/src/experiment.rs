@@ -96,6 +96,11 @@ impl Member<'_> {
         self.cell.runs.iter().filter(|run| run.verdict == VerdictStatus::Invalid).count()
     }
 
+    /// How many runs were made for it, whatever came of them; a cell that was refused had none.
+    pub fn runs_made(&self) -> usize {
+        self.cell.runs.len() + self.cell.failures.iter().filter(|failure| failure.folder.is_some()).count()
+    }
+
     /// How many of its runs are suspect.
     pub fn suspect_runs(&self) -> usize {
         self.cell.runs.iter().filter(|run| run.verdict == VerdictStatus::Suspect).count()
@@ -166,6 +171,9 @@ impl<'a> View<'a> {
     pub fn what_ran(&self) -> String {
         let record = self.record;
         let runs = self.members().map(Member::whole_runs).sum::<usize>();
+        // Those that do not count wholly are made again, so there may be more folders than runs that count.
+        let made = self.members().map(Member::runs_made).sum::<usize>();
+        let more = if made > runs { format!(", {made} made") } else { String::new() };
         let mut parts = vec![
             format!("{} ({})", record.workload, record.variant),
             counted(record.cells.len() as u64, "cell", "cells"),
@@ -175,7 +183,7 @@ impl<'a> View<'a> {
                 crate::numbers::seconds(record.duration_s),
                 crate::numbers::seconds(record.warmup_s)
             ),
-            format!("{runs} of {} runs count", record.cells.len() * record.repetitions as usize),
+            format!("{runs} of {} runs count{more}", record.cells.len() * record.repetitions as usize),
         ];
         parts.extend(self.common());
         parts.join(", ")

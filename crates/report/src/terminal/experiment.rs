@@ -180,8 +180,12 @@ fn suspects(page: &mut Page, view: &View) {
         return;
     }
     for member in members {
-        let text =
-            format!("{}: {} of {} runs suspect", member.cell.label, member.suspect_runs(), member.cell.runs.len());
+        let text = format!(
+            "{}: {} of {} runs that count suspect",
+            member.cell.label,
+            member.suspect_runs(),
+            member.whole_runs()
+        );
         page.paragraph("  suspect: ", &text, 1, Tone::Caution);
     }
 }
