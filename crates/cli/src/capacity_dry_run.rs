@@ -1,20 +1,31 @@
 //! `capacity --dry-run`: what a search would try, and whether this machine can give its first load; nothing is started.
 
+use std::time::Duration;
+
 use pubmark_experiment::capacity::search::Bounds;
 use pubmark_experiment::capacity::trial::Trials;
 use pubmark_experiment::experiment::pace::{STARTING, about};
 use pubmark_record::capacity::Knob;
 use pubmark_runner::CheckedRun;
 
-use crate::commands::capacity::Capacity;
 use crate::dry_run;
 use crate::failure::Failure;
 use crate::figures::three_digits;
 use crate::values::seconds;
 use crate::wrapping::wrap;
 
+/// What was asked for besides the bounds.
+pub struct Asked<'a> {
+    /// Objectives, as typed.
+    pub objectives: &'a str,
+    /// Precision of the answer, percent.
+    pub precision: f64,
+    /// No trial begins after this time.
+    pub within: Duration,
+}
+
 /// The plan as text; judging the first load takes a second.
-pub fn text(asked: &Capacity, bounds: &Bounds, trials: &Trials<'_>, first: &CheckedRun) -> Result<String, Failure> {
+pub fn text(asked: &Asked<'_>, bounds: &Bounds, trials: &Trials<'_>, first: &CheckedRun) -> Result<String, Failure> {
     let offered_per_s = Trials::offered_per_s(&first.workload).unwrap_or(0.0);
     let per_factor = offered_per_s / bounds.first;
     let load = |factor: f64| format!("{} msg/s (factor {})", three_digits(per_factor * factor), three_digits(factor));
@@ -27,7 +38,7 @@ pub fn text(asked: &Capacity, bounds: &Bounds, trials: &Trials<'_>, first: &Chec
     let mut text = String::new();
     for (head, words) in [
         ("search", format!("{what}, from {} up, at most {}", load(bounds.first), load(bounds.most))),
-        ("must hold", asked.slo.clone()),
+        ("must hold", asked.objectives.to_owned()),
         (
             "steps",
             format!(

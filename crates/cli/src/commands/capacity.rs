@@ -14,6 +14,7 @@ use pubmark_runner::save::{self, no_folder};
 use pubmark_runner::spec::Window;
 use pubmark_runner::{Host, RunSpec, now};
 
+use crate::capacity_dry_run::Asked;
 use crate::commands::setup::Setup;
 use crate::exit_code::ExitCode;
 use crate::failure::{Failure, Outcome};
@@ -165,7 +166,8 @@ impl Capacity {
         spec.window.duration = trials.window(Trials::offered_per_s(&workload).unwrap_or(0.0));
         let checked = spec.check_loaded(workload, trials.host)?;
         checked.notes().iter().for_each(|note| printer.note(note));
-        printer.result(&capacity_dry_run::text(self, bounds, trials, &checked)?)?;
+        let asked = Asked { objectives: &self.slo, precision: self.precision, within: self.within };
+        printer.result(&capacity_dry_run::text(&asked, bounds, trials, &checked)?)?;
         Ok(ExitCode::Ok)
     }
 
