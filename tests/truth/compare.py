@@ -76,15 +76,18 @@ def header_of(head, payload_bytes, now_ns):
     """(run, mask of the run's bits, publisher, sequence, due_ns of its chain's root) of a payload's first bytes, or None."""
     payload = b"" if head == "-" else bytes.fromhex(head)
     number = lambda first, end: int.from_bytes(payload[first:end], "little")
-    if payload[:1] == b"\xb1" and payload_bytes >= 24:
-        return number(1, 4), 0xFFFFFF, number(4, 8), number(8, 12), number(12, 20)
-    if payload[:1] == b"\xb4" and payload_bytes >= 32:
-        return number(1, 4), 0xFFFFFF, number(4, 8), number(8, 12), number(24, 32)
-    if payload[:1] == b"\xb2" and 16 <= payload_bytes < 24:
-        span = 1 << 48
-        due_ns = (now_ns & -span) | number(10, 16)
-        due_ns += span * ((due_ns + span // 2 < now_ns) - (due_ns > now_ns + span // 2))
-        return number(1, 3), 0xFFFF, number(3, 6), number(6, 10), due_ns
+
+    def time(low, bits):
+        span = 1 << bits
+        near_ns = (now_ns & -span) | low
+        return near_ns + span * ((near_ns + span // 2 < now_ns) - (near_ns > now_ns + span // 2))
+
+    if payload[:1] == b"\xc1" and payload_bytes >= 24:
+        return number(1, 4), 0xFFFFFF, number(4, 8), number(8, 12), time(number(12, 19), 56)
+    if payload[:1] == b"\xc4" and payload_bytes >= 32:
+        return number(1, 4), 0xFFFFFF, number(4, 8), number(8, 12), time(number(24, 31), 56)
+    if payload[:1] == b"\xc2" and 16 <= payload_bytes < 24:
+        return number(1, 3), 0xFFFF, number(3, 6), number(6, 10), time(number(10, 15) * 256, 48)
     return None
 
 

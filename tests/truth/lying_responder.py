@@ -17,7 +17,7 @@ from collections import Counter
 # By sequence number modulo 8: what is done with a request or with its answer.
 FATES = ["never", "late", "twice", "to another", "of another", "swallowed", "refused", "honest"]
 LATE_S = 2.5
-REQUEST, REPLY = 0xB1, 0xB5
+REQUEST, REPLY = 0xC1, 0xC5
 NOBODY = b"NATS/1.0 503\r\n\r\n"
 
 
@@ -26,7 +26,8 @@ def header(payload):
     if len(payload) < 24 or payload[0] not in (REQUEST, REPLY):
         return None
     publisher, sequence, due = struct.unpack_from("<IIQ", payload, 4)
-    return payload[0], publisher, sequence, due
+    # The highest byte is the lag.
+    return payload[0], publisher, sequence, due & ((1 << 56) - 1)
 
 
 def matches(pattern, subject):

@@ -15,7 +15,7 @@ RUN, START_NS, END_NS = 7, 1_000_000_000, 2_000_000_000
 
 
 def head(publisher, sequence, due_ns=1_500_000_000, run=RUN):
-    header = b"\xb1" + run.to_bytes(3, "little") + struct.pack("<IIQI", publisher, sequence, due_ns, 0)
+    header = b"\xc1" + run.to_bytes(3, "little") + struct.pack("<IIQI", publisher, sequence, due_ns, 0)
     return header.ljust(compare.HEAD_BYTES, b"\0").hex()
 
 
@@ -233,11 +233,11 @@ class Compare(unittest.TestCase):
     def test_compact_headers_are_completed_across_the_wrap_of_48_bits(self):
         span = 1 << 48
         for due_ns, now_ns in ((span - 5, span + 5), (span + 5, span - 5), (3 * span + 1, 3 * span + 1_000_000)):
-            bytes_ = b"\xb2" + b"\x07\x00" + b"\x02\x00\x00" + struct.pack("<I", 9) + (due_ns % span).to_bytes(6, "little")
-            self.assertEqual(compare.header_of(bytes_.hex(), 16, now_ns), (7, 0xFFFF, 2, 9, due_ns))
+            bytes_ = b"\xc2" + b"\x07\x00" + b"\x02\x00\x00" + struct.pack("<I", 9) + (due_ns % span // 256).to_bytes(5, "little") + b"\0"
+            self.assertEqual(compare.header_of(bytes_.hex(), 16, now_ns), (7, 0xFFFF, 2, 9, due_ns - due_ns % 256))
 
     def test_a_reaction_is_placed_by_the_due_time_of_its_root(self):
-        bytes_ = b"\xb4" + b"\x07\x00\x00" + struct.pack("<IIQIQ", 2, 9, 8_000, 1, 3_000)
+        bytes_ = b"\xc4" + b"\x07\x00\x00" + struct.pack("<IIQIQ", 2, 9, 8_000, 1, 3_000)
         self.assertEqual(compare.header_of(bytes_.hex(), 100, 10_000), (7, 0xFFFFFF, 2, 9, 3_000))
         self.assertIsNone(compare.header_of(bytes_.hex(), 31, 10_000))
 

@@ -18,9 +18,9 @@ pub fn append(config: &ShardConfig, publication: &Publication, message: &Outgoin
 /// Appends the header of a payload and returns its length.
 fn append_header(config: &ShardConfig, publisher: u32, message: &Outgoing, out: &mut Vec<u8>) -> usize {
     let at = out.len();
-    let Outgoing { sequence, due_ns, root_ns, payload_bytes, .. } = *message;
-    let bytes = header::write(out, payload_bytes as usize, config.run, publisher, sequence, due_ns);
-    root_ns.map_or(bytes, |root_ns| header::extend_to_reaction(out, at, root_ns))
+    let Outgoing { sequence, timing, root, payload_bytes, .. } = *message;
+    let bytes = header::write(out, payload_bytes as usize, config.run, publisher, sequence, timing.due_ns);
+    root.map_or(bytes, |root| header::extend_to_reaction(out, at, root))
 }
 
 /// Appends the payload of an answer: its header, and behind it bytes of the shard's pool.
@@ -43,7 +43,7 @@ pub fn append_answer_part(
     if part.start < header::FULL {
         let at = out.len();
         header::write_reply(out, config.run, answer.publisher, answer.sequence, answer.due_ns);
-        header::patch_write_start(&mut out[at..], answer.received_ns, write_start_ns);
+        header::patch_write_start(&mut out[at..], &answer.timing, write_start_ns);
         out.truncate(at + part.end.min(header::FULL));
         out.drain(at..at + part.start);
     }
@@ -125,6 +125,9 @@ fn append_document(document: &[u8], bytes: usize, out: &mut Vec<u8>) {
 
 #[cfg(test)]
 mod tests {
+    use pubmark_protocol::header::Root;
+    use pubmark_protocol::timing::Timing;
+
     use super::*;
 
     #[test]
@@ -150,12 +153,13 @@ mod tests {
     #[test]
     fn the_parts_of_a_payload_are_the_payload() {
         let config = ShardConfig { run: 1, body_pool: (0..=250).collect(), ..ShardConfig::default() };
-        let reacts = [None, Some(4)];
+        let reacts = [None, Some(Root { due_ns: 4, lag_ns: 0 })];
         let bodies = [None, Some(Body::Document((0..=99).collect()))];
-        for (body, root_ns) in bodies.into_iter().flat_map(|body| reacts.map(|root_ns| (body.clone(), root_ns))) {
+        for (body, root) in bodies.into_iter().flat_map(|body| reacts.map(|root| (body.clone(), root))) {
             let qos = pubmark_model::qos::Qos::BestEffort;
             let publication = Publication { publisher: 3, topic: "a".into(), qos, retain: false, body };
-            let message = Outgoing { publication: 0, sequence: 7, due_ns: 5, root_ns, payload_bytes: 3_000 };
+            let message =
+                Outgoing { publication: 0, sequence: 7, timing: Timing::on_time(5), root, payload_bytes: 3_000 };
             let (mut whole, mut parts) = (Vec::new(), Vec::new());
             append(&config, &publication, &message, &mut whole);
             for part in [0..1_024, 1_024..2_048, 2_048..2_064, 2_064..3_000] {
@@ -163,7 +167,7 @@ mod tests {
             }
             assert_eq!(parts, whole);
             let header = header::read(&whole, 6);
-            assert_eq!(header.map(|header| (header.due_ns, header.root_ns)), Some((5, root_ns)));
+            assert_eq!(header.map(|header| (header.due_ns, header.root)), Some((5, root)));
         }
     }
 
@@ -178,12 +182,12 @@ mod tests {
             publisher: 3,
             sequence: 7,
             due_ns: 5,
-            received_ns: 1_000_000,
+            timing: Timing::on_time(1_000_000),
             payload_bytes: 3_000,
         };
         let mut whole = Vec::new();
         append_answer(&config, &answer, &mut whole);
-        header::patch_write_start(&mut whole, answer.received_ns, 9_000_000);
+        header::patch_write_start(&mut whole, &answer.timing, 9_000_000);
         for size in [16, 32, 1_024, 3_000] {
             let mut parts = Vec::new();
             for start in (0..3_000).step_by(size) {
@@ -191,7 +195,7 @@ mod tests {
             }
             assert_eq!(parts, whole, "{size}");
         }
-        assert_eq!(header::read_reply(&whole, 1).and_then(|header| header.write_start_us), Some(8_000));
+        assert_eq!(header::read_reply(&whole, 1, 0).and_then(|header| header.write_start_us), Some(8_000));
     }
 
     #[test]

@@ -188,7 +188,7 @@ fn finding(outcome: &Outcome, meter: &Meter) -> Finding {
         offered: delivery.offered,
         unsent_bytes: outcome.unsent_bytes,
         lag_us: pair(&outcome.times.scheduler_lag),
-        latency_us: pair(&outcome.times.latency),
+        latency_us: pair(&outcome.times.latency.upper),
         receive_lateness_us: micros(outcome.times.receive_lateness.quantile_ns(0.99)),
         busiest_cores: outcome.threads.iter().filter_map(|thread| thread.cores).fold(0.0, f64::max),
         realtime: outcome.realtime,

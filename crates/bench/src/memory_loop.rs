@@ -10,6 +10,7 @@ use pubmark_model::fleet::Heard;
 use pubmark_model::qos::Qos;
 use pubmark_model::random::Stream;
 use pubmark_protocol::events::Delivery;
+use pubmark_protocol::timing::Timing;
 use pubmark_protocol::{clock, header};
 use pubmark_wire::mqtt;
 
@@ -64,7 +65,7 @@ impl Books {
 
     /// Deliveries in the books.
     pub fn delivered(&self) -> u64 {
-        self.figures.times.latency.count()
+        self.figures.times.latency.upper.count()
     }
 }
 
@@ -83,7 +84,7 @@ pub fn books_cost(streams: u32, deliveries: u32) -> (f64, f64) {
         at_ns += 10_000;
         payload.clear();
         header::write(&mut payload, header::FULL, RUN, publisher, sequences[publisher as usize], at_ns - latency_ns);
-        header::patch_write_start(&mut payload, at_ns - latency_ns, at_ns - latency_ns + 1_000);
+        header::patch_write_start(&mut payload, &Timing::on_time(at_ns - latency_ns), at_ns - latency_ns + 1_000);
         books.enter(&payload, at_ns)
     };
     let mut first_copies = 0u64;
@@ -123,7 +124,7 @@ pub fn run(messages: u32) -> u64 {
         let at = buffer.len();
         header::write(&mut buffer, 100, RUN, publisher, index / 64 + 1, due_ns);
         buffer.resize(at + 100, 0x5a);
-        header::patch_write_start(&mut buffer[at..], due_ns, due_ns + 3_000);
+        header::patch_write_start(&mut buffer[at..], &Timing::on_time(due_ns), due_ns + 3_000);
         if let Ok(Some(frame)) = mqtt::frame(&buffer, 1 << 20)
             && let Ok(publish) = mqtt::decode_publish(mqtt::Version::V5, &frame)
         {

@@ -11,6 +11,7 @@ use pubmark_protocol::clients::{
 };
 use pubmark_protocol::clock;
 use pubmark_protocol::endpoint::Endpoint;
+use pubmark_protocol::timing::Timing;
 use pubmark_testing::assert_count;
 
 use crate::recorder::{Event, POOL_BYTES, Recorder};
@@ -179,8 +180,10 @@ impl<C: AnyClients + ?Sized> Peer<C> {
     pub fn offer_to(&mut self, session: SessionId, publication: u16, payload_bytes: u32) -> SendOutcome {
         let sequence = self.sequences + 1;
         let due_ns = clock::monotonic_ns();
-        let taken =
-            self.clients.send(session, Outgoing { publication, sequence, due_ns, root_ns: None, payload_bytes });
+        let taken = self.clients.send(
+            session,
+            Outgoing { publication, sequence, timing: Timing::on_time(due_ns), root: None, payload_bytes },
+        );
         if taken == SendOutcome::Accepted {
             self.sequences = sequence;
         }

@@ -218,7 +218,7 @@ impl Recorder {
 
     fn answered(&mut self, session: SessionId, request: Option<Token>, delivery: Delivery<'_>) {
         let payload = delivery.payload;
-        let Some(header) = header::read_reply(payload, RUN) else {
+        let Some(header) = header::read_reply(payload, RUN, delivery.at_ns) else {
             self.foreign += 1;
             return;
         };

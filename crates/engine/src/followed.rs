@@ -17,6 +17,10 @@ pub struct Arrived {
     pub due_ns: u64,
     /// Delivery, ns of `CLOCK_MONOTONIC`.
     pub at_ns: u64,
+    /// How much of the time from due to the write was the generator's, at most, ns.
+    pub lag_ns: u64,
+    /// How long it lay in the socket before it was read, at most, ns.
+    pub late_ns: u64,
 }
 
 /// All that were noted.

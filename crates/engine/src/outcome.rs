@@ -1,6 +1,6 @@
 //! What a run found out, put together of what its shards did.
 
-use pubmark_metrics::distribution::Distribution;
+use pubmark_metrics::bounds::Bounds;
 use pubmark_metrics::series::Series;
 use pubmark_record::record::Delivery;
 
@@ -24,7 +24,7 @@ pub struct NodePair {
     /// Its part of the books: expected, delivered, lost, unknown, absent.
     pub delivery: Delivery,
     /// Delivery − due.
-    pub latency: Distribution,
+    pub latency: Bounds,
 }
 
 /// A shard whose outcome never came, as its worker process was lost.

@@ -2,7 +2,8 @@
 
 use std::collections::HashMap;
 
-use pubmark_metrics::distribution::{Distribution, Precision};
+use pubmark_metrics::bounds::Bounds;
+use pubmark_metrics::distribution::Precision;
 use pubmark_metrics::ledger::Ledger;
 use pubmark_model::workload::Workload;
 use pubmark_record::distribution::{bounds, summary};
@@ -65,7 +66,7 @@ pub fn close(
         return None;
     }
     let mut parts: HashMap<u16, Part> = HashMap::new();
-    let mut round_trips: HashMap<u16, Distribution> = HashMap::new();
+    let mut round_trips: HashMap<u16, Bounds> = HashMap::new();
     let mut times = RequestTimes::default();
     let Parties { requesters, responders } = parties;
     let mut figures = RequestFigures { requesters, responders, ..RequestFigures::default() };
@@ -75,7 +76,7 @@ pub fn close(
             parts.entry(book.group).or_default().enter(book, &shard.ledger);
         }
         for (group, part) in &shard.groups {
-            round_trips.entry(*group).or_insert_with(|| Distribution::new(Precision::Breakdown)).merge(part);
+            round_trips.entry(*group).or_insert_with(|| Bounds::new(Precision::Breakdown)).merge(part);
         }
         times.merge(&shard.times);
         figures.responses.add(&shard.responses);

@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 
+use pubmark_metrics::bounds::Bounds;
 use pubmark_metrics::distribution::{Distribution, Precision};
 use pubmark_metrics::ledger::Ledger;
 use pubmark_record::requests::ResponseBooks;
@@ -49,11 +50,11 @@ impl RequesterBook {
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct RequestTimes {
     /// Answer's arrival − request's due time.
-    pub round_trip: Distribution,
+    pub round_trip: Bounds,
     /// Answer's arrival − request's write start.
-    pub service: Distribution,
+    pub service: Bounds,
     /// The round trip without what the responder took.
-    pub travel: Distribution,
+    pub travel: Bounds,
     /// Wait of a request at its responder.
     pub waiting: Distribution,
     /// A reply's ready time − its due time at the responder.
@@ -66,9 +67,9 @@ impl Default for RequestTimes {
     fn default() -> RequestTimes {
         let empty = || Distribution::new(Precision::Total);
         RequestTimes {
-            round_trip: empty(),
-            service: empty(),
-            travel: empty(),
+            round_trip: Bounds::new(Precision::Total),
+            service: Bounds::new(Precision::Total),
+            travel: Bounds::new(Precision::Total),
             waiting: empty(),
             responder_lag: empty(),
             receive_lateness: empty(),
@@ -99,7 +100,7 @@ pub struct ShardRequests {
     pub times: RequestTimes,
     /// Round trips by group, below [`TYPE_LIMIT`].
     #[serde(deserialize_with = "bounded::map_of_at_most::<TYPE_LIMIT, _, _, _>")]
-    pub groups: HashMap<u16, Distribution>,
+    pub groups: HashMap<u16, Bounds>,
     /// What its responders did.
     pub responses: ResponseBooks,
     /// Answers in time that arrived in the measured window.
@@ -126,11 +127,11 @@ impl ShardRequests {
     }
 
     /// Enters a round trip.
-    pub fn enter_round_trip(&mut self, group: u16, time_ns: i64) {
-        self.times.round_trip.record(time_ns);
+    pub fn enter_round_trip(&mut self, group: u16, time_ns: i64, width_ns: u64) {
+        self.times.round_trip.record(time_ns, width_ns);
         if usize::from(group) < TYPE_LIMIT {
-            let row = self.groups.entry(group).or_insert_with(|| Distribution::new(Precision::Breakdown));
-            row.record(time_ns);
+            let row = self.groups.entry(group).or_insert_with(|| Bounds::new(Precision::Breakdown));
+            row.record(time_ns, width_ns);
         }
     }
 }

@@ -6,6 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::Duration;
 
 use pubmark_protocol::clock;
+use pubmark_protocol::header::COMPACT_STEP_NS;
 
 use crate::absences::{self, Absences};
 use crate::books::{self, Books, Received};
@@ -27,7 +28,8 @@ use crate::shares::{self, Side, shares};
 pub use crate::sides::{ShardRun, Sides, over};
 use crate::traffic::GroupTraffic;
 use crate::worker::Worker;
-use pubmark_metrics::distribution::{Distribution, Precision};
+use pubmark_metrics::bounds::Bounds;
+use pubmark_metrics::distribution::Precision;
 use pubmark_metrics::series::Series;
 
 /// Time between two looks at the shards' progress.
@@ -175,7 +177,8 @@ impl RunDriver<'_> {
         let limit_ns = clock::monotonic_ns() + self.plan.connect_limit.as_nanos() as u64;
         loop {
             let schedule_ns = clock::monotonic_ns() + lead.as_nanos() as u64;
-            let start_ns = schedule_ns + self.plan.timeline.warmup_ns;
+            // On a step of compact due times, so that none is rounded out of the window.
+            let start_ns = (schedule_ns + self.plan.timeline.warmup_ns).next_multiple_of(COMPACT_STEP_NS);
             self.worker.command(Command::Prepare { start_ns }, |_| true);
             // Half of the lead is for the command to begin.
             let until_ns = schedule_ns - lead.as_nanos() as u64 / 2;
@@ -441,12 +444,12 @@ pub(crate) fn put_together(plan: &RunPlan, shards: Vec<(usize, ShardOutcome)>, w
 }
 
 /// Latencies by (senders' node, receivers' node).
-type Latencies = BTreeMap<(u16, u16), Distribution>;
+type Latencies = BTreeMap<(u16, u16), Bounds>;
 
-fn enter_latencies(all: &mut Latencies, to: u16, from_nodes: Vec<Option<Box<Distribution>>>) {
+fn enter_latencies(all: &mut Latencies, to: u16, from_nodes: Vec<Option<Box<Bounds>>>) {
     for (from, latency) in (0u16..).zip(from_nodes) {
         let Some(latency) = latency else { continue };
-        all.entry((from, to)).or_insert_with(|| Distribution::new(Precision::Breakdown)).merge(&latency);
+        all.entry((from, to)).or_insert_with(|| Bounds::new(Precision::Breakdown)).merge(&latency);
     }
 }
 
@@ -454,7 +457,7 @@ fn enter_latencies(all: &mut Latencies, to: u16, from_nodes: Vec<Option<Box<Dist
 fn pairs(books: &mut Books, mut latencies: Latencies) -> Vec<NodePair> {
     let by_nodes = std::mem::take(&mut books.by_nodes).into_iter();
     let pair = |((from, to), delivery)| {
-        let latency = latencies.remove(&(from, to)).unwrap_or_else(|| Distribution::new(Precision::Breakdown));
+        let latency = latencies.remove(&(from, to)).unwrap_or_else(|| Bounds::new(Precision::Breakdown));
         NodePair { from, to, delivery, latency }
     };
     by_nodes.map(pair).collect()

@@ -1,7 +1,8 @@
 //! The parts of a record that come from the engine.
 
-use pubmark_metrics::distribution::Distribution;
-use pubmark_metrics::series::Series;
+use pubmark_metrics::bounds::Bounds;
+use pubmark_metrics::distribution::{Distribution, LARGEST_NS};
+use pubmark_metrics::series::{Series, Widened};
 use pubmark_model::connection_groups::ConnectionGroups;
 use pubmark_protocol::traffic::Traffic;
 use pubmark_record::connections::{RampUp, TlsFigures};
@@ -23,39 +24,44 @@ use crate::{setup, shares};
 
 const SECOND_NS: u64 = 1_000_000_000;
 
-/// The distributions of a run that are kept whole, by name.
-fn distributions(outcome: &Outcome) -> Vec<(&'static str, &Distribution)> {
+/// The distributions of a run that are kept whole, by name; of a latency both bounds.
+fn distributions(outcome: &Outcome, clock_error_ns: u64) -> Vec<(&'static str, Distribution)> {
     let times = &outcome.times;
-    let mut all = vec![
-        ("latency", &times.latency),
-        ("service_latency", &times.service_latency),
+    let mut all = vec![];
+    let mut enter = |upper: &'static str, lower: &'static str, bounds: &Bounds, error_ns: u64| {
+        let widened = bounds.widened(error_ns);
+        all.extend([(upper, widened.upper), (lower, widened.lower)]);
+    };
+    enter("latency", "latency_lower", &times.latency, clock_error_ns);
+    enter("service_latency", "service_latency_lower", &times.service_latency, clock_error_ns);
+    enter("chain", "chain_lower", &times.chain, clock_error_ns);
+    if let Some(requests) = &outcome.requests {
+        // A round trip ends where it began: one clock stamps both.
+        let times = &requests.times;
+        enter("round_trip", "round_trip_lower", &times.round_trip, 0);
+        enter("service_round_trip", "service_round_trip_lower", &times.service, 0);
+        enter("round_trip_travel", "round_trip_travel_lower", &times.travel, 0);
+    }
+    let ours = [
         ("scheduler_lag", &times.scheduler_lag),
         ("backpressure", &times.backpressure),
         ("receive_lateness", &times.receive_lateness),
-        ("chain", &times.chain),
         ("tls_handshake_full", &times.full_handshake),
         ("tls_handshake_resumed", &times.resumed_handshake),
     ];
-    if let Some(requests) = &outcome.requests {
-        let times = &requests.times;
-        all.extend([
-            ("round_trip", &times.round_trip),
-            ("service_round_trip", &times.service),
-            ("round_trip_travel", &times.travel),
-        ]);
-    }
+    all.extend(ours.map(|(name, times)| (name, times.clone())));
+    all.retain(|(_, times)| times.count() > 0);
     all
 }
 
 /// All curves of a run.
-pub fn curves(outcome: &Outcome) -> Vec<Curve> {
-    distributions(outcome).into_iter().filter_map(|(name, times)| curve(name, times)).collect()
+pub fn curves(outcome: &Outcome, clock_error_ns: u64) -> Vec<Curve> {
+    distributions(outcome, clock_error_ns).iter().filter_map(|(name, times)| curve(name, times)).collect()
 }
 
 /// All histograms of a run in HdrHistogram's V2 format, ns, by name; those without samples are left out.
-pub fn histograms(outcome: &Outcome) -> Vec<(&'static str, Vec<u8>)> {
-    let filled = distributions(outcome).into_iter().filter(|(_, times)| times.count() > 0);
-    filled.map(|(name, times)| (name, times.to_hdr_v2())).collect()
+pub fn histograms(outcome: &Outcome, clock_error_ns: u64) -> Vec<(&'static str, Vec<u8>)> {
+    distributions(outcome, clock_error_ns).iter().map(|(name, times)| (*name, times.to_hdr_v2())).collect()
 }
 
 /// Length of the measured window as it was lived through, seconds.
@@ -193,18 +199,20 @@ pub fn threads(outcome: &Outcome) -> Vec<ShardHealth> {
 }
 
 /// Messages and times of each device group; those beyond the first 256 share one row.
-pub fn by_type(plan: &RunPlan, outcome: &Outcome) -> Vec<TypeRow> {
+pub fn by_type(plan: &RunPlan, outcome: &Outcome, clock_error_ns: u64) -> Vec<TypeRow> {
+    let row_of =
+        |name: &str, index: usize| type_row(name, outcome.types.get(index).and_then(Option::as_deref), clock_error_ns);
     let mut rows: Vec<TypeRow> = vec![];
     let groups = plan.workload.devices.iter().zip(&outcome.books.groups).enumerate();
     let mut planned_online: Vec<u64> = vec![];
     for (index, (group, part)) in groups {
         let row = if index < TYPE_LIMIT {
-            rows.push(type_row(&group.name, outcome.types.get(index).and_then(Option::as_deref)));
+            rows.push(row_of(&group.name, index));
             planned_online.push(0);
             index
         } else {
             if index == TYPE_LIMIT {
-                rows.push(type_row("other", outcome.types.get(TYPE_LIMIT).and_then(Option::as_deref)));
+                rows.push(row_of("other", TYPE_LIMIT));
                 planned_online.push(0);
             }
             TYPE_LIMIT
@@ -221,7 +229,7 @@ pub fn by_type(plan: &RunPlan, outcome: &Outcome) -> Vec<TypeRow> {
     rows
 }
 
-fn type_row(name: &str, times: Option<&TypeTimes>) -> TypeRow {
+fn type_row(name: &str, times: Option<&TypeTimes>, clock_error_ns: u64) -> TypeRow {
     let mut delivery = Delivery::default();
     if let Some(times) = times {
         delivery.late = times.late;
@@ -233,8 +241,8 @@ fn type_row(name: &str, times: Option<&TypeTimes>) -> TypeRow {
         name: name.to_owned(),
         devices: 0,
         delivery,
-        latency: times.and_then(|times| bounds(&times.latency)),
-        service_latency: times.and_then(|times| bounds(&times.service_latency)),
+        latency: times.and_then(|times| bounds(&times.latency.widened(clock_error_ns))),
+        service_latency: times.and_then(|times| bounds(&times.service_latency.widened(clock_error_ns))),
         backpressure: times.and_then(|times| summary(&times.backpressure)),
         availability: None,
     }
@@ -259,20 +267,33 @@ pub fn by_pair(outcome: &Outcome, nodes: &[NodeRow]) -> Vec<PairRow> {
 
 fn pair_row(pair: &NodePair, nodes: &[NodeRow]) -> Option<PairRow> {
     let (from, to) = (nodes.get(usize::from(pair.from))?, nodes.get(usize::from(pair.to))?);
-    let bound = |node: &NodeRow| node.clock.as_ref().map_or(Some(0.0), |clock| clock.bound_us);
+    let clock_bound_us = clock_bound_us(from, to);
     Some(PairRow {
         publisher_node: from.name.clone(),
         subscriber_node: to.name.clone(),
         expected: pair.delivery.expected,
         delivered: pair.delivery.delivered,
         lost: pair.delivery.lost,
-        latency: bounds(&pair.latency),
-        // A node's own messages are stamped by one clock.
-        clock_bound_us: match pair.from == pair.to {
-            true => Some(0.0),
-            false => bound(from).zip(bound(to)).map(|(from, to)| from + to),
-        },
+        latency: bounds(&pair.latency.widened(error_ns(clock_bound_us))),
+        clock_bound_us,
     })
+}
+
+/// How much the clocks of two nodes may differ, at most, µs; `None` where nobody knows. A node's own messages are stamped by one clock.
+fn clock_bound_us(one: &NodeRow, other: &NodeRow) -> Option<f64> {
+    let bound = |node: &NodeRow| node.clock.as_ref().map_or(Some(0.0), |clock| clock.bound_us);
+    if one.name == other.name { Some(0.0) } else { Some(bound(one)? + bound(other)?) }
+}
+
+fn error_ns(bound_us: Option<f64>) -> u64 {
+    // What nobody knows is judged by a rule of its own (V22); nothing is claimed of a lower bound then.
+    bound_us.map_or(LARGEST_NS, |bound_us| (bound_us * 1e3).ceil() as u64)
+}
+
+/// How much the stamps of a message may be off, at most, as its sender's clock is not its receiver's, ns.
+pub fn clock_error_ns(nodes: &[NodeRow]) -> u64 {
+    let pairs = nodes.iter().flat_map(|one| nodes.iter().map(move |other| (one, other)));
+    pairs.map(|(one, other)| error_ns(clock_bound_us(one, other))).max().unwrap_or(0)
 }
 
 /// Devices and subscribers of each node.
@@ -290,7 +311,7 @@ pub fn on_nodes(plan: &RunPlan) -> Vec<(u64, u64)> {
 }
 
 /// The time series.
-pub fn series(series: &Series) -> Vec<SeriesRow> {
+pub fn series(series: &Series, clock_error_ns: u64) -> Vec<SeriesRow> {
     let width_s = series.width_ns() as f64 / SECOND_NS as f64;
     let row = |(index, bin): (usize, &pubmark_metrics::series::Bin)| {
         let start_ns = series.bin_start_ns(index);
@@ -298,6 +319,16 @@ pub fn series(series: &Series) -> Vec<SeriesRow> {
         let not_before_ns = if start_ns < 0 { i64::MIN } else { 0 };
         let p50 = series.latency_quantile(index, 0.5, not_before_ns);
         let p99 = series.latency_quantile(index, 0.99, not_before_ns);
+        let span_s = |found: Option<Widened>| found.map(|found| found.width_ns as f64 / SECOND_NS as f64);
+        let quantiles = |value: &dyn Fn(Widened) -> u64, max_ns: Option<u64>| SeriesQuantiles {
+            p50_us: p50.map(|found| micros(value(found))),
+            p50_width_s: span_s(p50),
+            p99_us: p99.map(|found| micros(value(found))),
+            p99_width_s: span_s(p99),
+            max_us: max_ns.map(micros),
+        };
+        let above = |ns: u64| ns.saturating_add(clock_error_ns);
+        let below = |ns: u64| ns.saturating_sub(clock_error_ns);
         SeriesRow {
             t_s: start_ns as f64 / SECOND_NS as f64,
             width_s,
@@ -306,14 +337,8 @@ pub fn series(series: &Series) -> Vec<SeriesRow> {
             delivered: bin.delivered,
             delivered_bytes: bin.delivered_bytes,
             latency: SeriesLatency {
-                upper: SeriesQuantiles {
-                    p50_us: p50.map(|found| micros(found.value_ns)),
-                    p50_width_s: p50.map(|found| found.width_ns as f64 / SECOND_NS as f64),
-                    p99_us: p99.map(|found| micros(found.value_ns)),
-                    p99_width_s: p99.map(|found| found.width_ns as f64 / SECOND_NS as f64),
-                    max_us: bin.latency.max_ns().map(micros),
-                },
-                lower: None,
+                upper: quantiles(&|found| above(found.value_ns), bin.latency.max_ns().map(above)),
+                lower: Some(quantiles(&|found| below(found.lower_ns), bin.lower.max_ns().map(below))),
             },
             max_scheduler_lag_us: bin.max_lag_ns.map(micros),
         }

@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeSet, HashMap};
 
+use pubmark_metrics::bounds::Bounds;
 use pubmark_metrics::distribution::{Distribution, Precision};
 use pubmark_metrics::ledger::Ledger;
 use pubmark_metrics::series::Series;
@@ -92,9 +93,9 @@ pub struct StreamRow {
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct TypeTimes {
     /// Delivery − due.
-    pub latency: Distribution,
+    pub latency: Bounds,
     /// Delivery − write start.
-    pub service_latency: Distribution,
+    pub service_latency: Bounds,
     /// Written − ready.
     pub backpressure: Distribution,
     /// First copies after a newer message.
@@ -110,11 +111,10 @@ pub struct TypeTimes {
 impl TypeTimes {
     /// Nothing yet.
     pub fn new() -> TypeTimes {
-        let empty = || Distribution::new(Precision::Breakdown);
         TypeTimes {
-            latency: empty(),
-            service_latency: empty(),
-            backpressure: empty(),
+            latency: Bounds::new(Precision::Breakdown),
+            service_latency: Bounds::new(Precision::Breakdown),
+            backpressure: Distribution::new(Precision::Breakdown),
             out_of_order: 0,
             duplicated: 0,
             overlap: 0,
@@ -144,9 +144,9 @@ impl Default for TypeTimes {
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Times {
     /// Delivery − due.
-    pub latency: Distribution,
+    pub latency: Bounds,
     /// Delivery − write start.
-    pub service_latency: Distribution,
+    pub service_latency: Bounds,
     /// Ready − due.
     pub scheduler_lag: Distribution,
     /// Written − ready.
@@ -156,7 +156,7 @@ pub struct Times {
     /// Our read − the kernel's stamp.
     pub kernel_lateness: Distribution,
     /// Delivery of a reaction − due time of the root of its chain.
-    pub chain: Distribution,
+    pub chain: Bounds,
     /// Connect to acceptance.
     pub connect: Distribution,
     /// Of connections over TLS: TCP connected to TLS agreed on, with certificates.
@@ -172,13 +172,13 @@ impl Times {
     pub fn new() -> Times {
         let empty = || Distribution::new(Precision::Total);
         Times {
-            latency: empty(),
-            service_latency: empty(),
+            latency: Bounds::new(Precision::Total),
+            service_latency: Bounds::new(Precision::Total),
             scheduler_lag: empty(),
             backpressure: empty(),
             receive_lateness: empty(),
             kernel_lateness: empty(),
-            chain: empty(),
+            chain: Bounds::new(Precision::Total),
             connect: Distribution::new(Precision::Breakdown),
             full_handshake: Distribution::new(Precision::Breakdown),
             resumed_handshake: Distribution::new(Precision::Breakdown),
@@ -358,7 +358,7 @@ pub struct ShardOutcome {
     pub series: Series,
     /// Latencies by the sender's node, in a run on several.
     #[serde(deserialize_with = "bounded::at_most::<{ PAIRED_NODES as usize }, _, _>")]
-    pub from_nodes: Vec<Option<Box<Distribution>>>,
+    pub from_nodes: Vec<Option<Box<Bounds>>>,
     /// What its sessions carried, by connection group.
     pub traffic: Vec<GroupTraffic>,
     /// Deliveries of messages that are followed.

@@ -148,6 +148,17 @@ impl Distribution {
         self.clipped += other.clipped;
     }
 
+    /// The same samples, each changed by `change`, to the histogram's precision; what is negative or clipped stays so.
+    pub(crate) fn mapped(&self, change: &dyn Fn(u64) -> u64) -> Distribution {
+        let histogram = Histogram::new_from(&self.histogram);
+        let mut mapped = Distribution { histogram, sum_ns: 0, negative: self.negative, clipped: 0 };
+        for value in self.histogram.iter_recorded() {
+            mapped.record_many(change(value.value_iterated_to()), value.count_at_value());
+        }
+        mapped.clipped = mapped.clipped.max(self.clipped);
+        mapped
+    }
+
     /// Samples.
     pub fn count(&self) -> u64 {
         self.histogram.len()

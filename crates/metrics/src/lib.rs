@@ -4,6 +4,7 @@
 //! [`distribution::Distribution`] holds latencies, [`ledger::Ledger`] tells first copies, duplicates and holes apart,
 //! [`series::Series`] holds what happened when.
 
+pub mod bounds;
 pub mod carried;
 pub mod distribution;
 pub mod fine;

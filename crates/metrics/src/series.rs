@@ -2,6 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::bounds::lower_ns;
 use crate::carried::{CarriedBuckets, Malformed, demand};
 
 /// Bins kept at most; when one more is needed, neighbours are merged and the width doubles.
@@ -121,8 +122,10 @@ pub struct Bin {
     pub delivered: u64,
     /// Their payload bytes.
     pub delivered_bytes: u64,
-    /// Latencies of messages due in it.
+    /// Latencies of messages due in it, as they were measured.
     pub latency: SparseHistogram,
+    /// Their lower bounds: without the generator's own delays.
+    pub lower: SparseHistogram,
     /// Largest scheduler lag of messages due in it, ns; `None` without.
     pub max_lag_ns: Option<u64>,
 }
@@ -134,6 +137,7 @@ impl Bin {
         self.delivered += other.delivered;
         self.delivered_bytes += other.delivered_bytes;
         self.latency.merge(&other.latency);
+        self.lower.merge(&other.lower);
         self.max_lag_ns = self.max_lag_ns.max(other.max_lag_ns);
     }
 }
@@ -141,8 +145,10 @@ impl Bin {
 /// A percentile of a bin, or of the wider window that it took to have enough samples.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Widened {
-    /// The percentile, ns.
+    /// The percentile as it was measured, ns.
     pub value_ns: u64,
+    /// Its lower bound, ns.
+    pub lower_ns: u64,
     /// Width of the window that ends with the bin, ns.
     pub width_ns: u64,
 }
@@ -206,9 +212,12 @@ impl Series {
         (0..seconds).map(|second| self.deliveries.get(second).copied().unwrap_or(0)).collect()
     }
 
-    /// Enters a latency of a message due at `due_ns`; a negative one counts as 0 (its distribution counts it apart).
-    pub fn enter_latency(&mut self, due_ns: i64, latency_ns: i64) {
-        self.bin(due_ns).latency.record(u64::try_from(latency_ns).unwrap_or(0));
+    /// Enters a latency of a message due at `due_ns`, of which up to `width_ns` were the generator's; a negative one counts as 0 (its
+    /// distribution counts it apart).
+    pub fn enter_latency(&mut self, due_ns: i64, latency_ns: i64, width_ns: u64) {
+        let bin = self.bin(due_ns);
+        bin.latency.record(u64::try_from(latency_ns).unwrap_or(0));
+        bin.lower.record(u64::try_from(lower_ns(latency_ns, width_ns)).unwrap_or(0));
     }
 
     /// Enters the lag of a message due at `due_ns`, which is offered by that.
@@ -270,18 +279,19 @@ impl Series {
     /// A percentile of the latencies due in bin `index`. Where it has fewer than 10 samples beyond it, earlier bins are added
     /// until there are enough, but none from before `not_before_ns`; `None` if that does not suffice or the bin is empty.
     pub fn latency_quantile(&self, index: usize, fraction: f64, not_before_ns: i64) -> Option<Widened> {
-        let mut window = self.bins[index].latency.clone();
-        if window.count == 0 {
+        let (mut upper, mut lower) = (self.bins[index].latency.clone(), self.bins[index].lower.clone());
+        if upper.count == 0 {
             return None;
         }
         let mut first = index;
         let enough = |window: &SparseHistogram| (window.count as f64 * (1.0 - fraction)).round() >= 10.0;
-        while !enough(&window) {
+        while !enough(&upper) {
             first = first.checked_sub(1).filter(|first| self.bin_start_ns(*first) >= not_before_ns)?;
-            window.merge(&self.bins[first].latency);
+            upper.merge(&self.bins[first].latency);
+            lower.merge(&self.bins[first].lower);
         }
         let width_ns = (index - first + 1) as u64 * self.width_ns;
-        Some(Widened { value_ns: window.quantile_ns(fraction), width_ns })
+        Some(Widened { value_ns: upper.quantile_ns(fraction), lower_ns: lower.quantile_ns(fraction), width_ns })
     }
 }
 
@@ -306,7 +316,7 @@ mod tests {
     fn a_percentile_takes_earlier_bins_until_ten_samples_lie_beyond() {
         let mut series = Series::new(0);
         for second in 0..20 {
-            (0..100).for_each(|sample| series.enter_latency(second * SECOND, 1_000 + sample));
+            (0..100).for_each(|sample| series.enter_latency(second * SECOND, 1_000 + sample, 0));
         }
         let p50 = series.latency_quantile(5, 0.5, 0).expect("enough samples");
         assert_eq!(p50.width_ns, 1_000_000_000);
@@ -329,8 +339,8 @@ mod tests {
             let mut whole = Series::new(0);
             let mut parts = vec![Series::new(0); shards];
             for (index, (second, latency)) in times.iter().enumerate() {
-                whole.enter_latency(second * SECOND, *latency);
-                parts[index % shards].enter_latency(second * SECOND, *latency);
+                whole.enter_latency(second * SECOND, *latency, 300);
+                parts[index % shards].enter_latency(second * SECOND, *latency, 300);
             }
             let mut merged = Series::new(0);
             parts.into_iter().for_each(|part| merged.merge(part));

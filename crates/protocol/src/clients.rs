@@ -10,8 +10,10 @@ use serde::{Deserialize, Serialize};
 
 use crate::endpoint::Endpoint;
 use crate::events::{Sink, Token};
+use crate::header::Root;
 use crate::network::Network;
 use crate::requests::OutgoingReply;
+use crate::timing::Timing;
 use crate::traffic::Traffic;
 
 /// A session of this shard; counted from 0 in the order of [`Clients::add_session`].
@@ -184,11 +186,10 @@ pub struct Outgoing {
     pub publication: u16,
     /// The publisher's sequence number.
     pub sequence: u32,
-    /// Due time, ns of `CLOCK_MONOTONIC`.
-    pub due_ns: u64,
-    /// Of a reaction, whose payload has [`crate::header::REACTION`] bytes at least: due time of the message at the beginning of its
-    /// chain, same clock.
-    pub root_ns: Option<u64>,
+    /// When it was due and handed over.
+    pub timing: Timing,
+    /// Of a reaction, whose payload has [`crate::header::REACTION`] bytes at least: the message at the beginning of its chain.
+    pub root: Option<Root>,
     /// Whole payload, header included. Below [`crate::header::COMPACT`] there is room for none: it is all zeros, and nobody
     /// can tell whose it is.
     pub payload_bytes: u32,
@@ -339,6 +340,13 @@ pub trait Clients: Sized {
         let now_ns = self.wait(until_ns)?;
         self.serve(now_ns, sink);
         Ok(())
+    }
+
+    /// Of a session that waited and can send now: a time up to which the system surely kept it from sending, ns of
+    /// `CLOCK_MONOTONIC`; what it waited after that may be ours. `None` where nobody knows: a library speaks with the system.
+    fn free_since_ns(&self, session: SessionId) -> Option<u64> {
+        let _ = session;
+        None
     }
 
     /// Ends a [`Clients::wait`] from another thread.

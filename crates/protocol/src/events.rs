@@ -119,6 +119,20 @@ pub struct Delivery<'a> {
     pub kernel_ns: Option<u64>,
 }
 
+impl Delivery<'_> {
+    /// The latest time at which the message had surely not come, ns of `CLOCK_MONOTONIC`; `None` where nobody knows.
+    #[inline]
+    pub fn absent_at_ns(&self) -> Option<u64> {
+        self.empty_at_ns.max(self.kernel_ns)
+    }
+
+    /// How long the message, due at `due_ns`, lay in the socket before it was read, at most, ns: all of its time if nobody knows.
+    #[inline]
+    pub fn late_ns(&self, due_ns: u64) -> u64 {
+        self.at_ns.saturating_sub(self.absent_at_ns().unwrap_or(0).max(due_ns))
+    }
+}
+
 /// Something that became of a session or of its messages.
 #[derive(Clone, Debug)]
 pub enum Event<'a> {

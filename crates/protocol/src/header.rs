@@ -1,13 +1,22 @@
-//! The header at the front of every payload: who sent it, which it is, when it was due.
+//! The header at the front of every payload: who sent it, which it is, when it was due, and how much of its way is not the system's.
 //!
-//! Little-endian. *Full*, 24 B: version 1, run 3, publisher 4, sequence 4, due 8 (ns, `CLOCK_MONOTONIC`), write start − due 4 (µs).
-//! *Compact*, 16 B, for smaller payloads: version 1, run 2, publisher 3, sequence 4, due 6 (ns, lower 48 bits).
-//! *Reaction*, 32 B: as a full one, and due of the root of the chain 8 (ns).
+//! Little-endian. *Full*, 24 B: version 1, run 3, publisher 4, sequence 4, due 7 (ns, `CLOCK_MONOTONIC`, lower 56 bits), lag 1,
+//! write start − due 4 (µs).
+//! *Compact*, 16 B, for smaller payloads: version 1, run 2, publisher 3, sequence 4, due 5 (steps of 256 ns, rounded down, lower 40
+//! bits), lag 1.
+//! *Reaction*, 32 B: as a full one, and of the root of the chain its due 7 (ns, lower 56 bits) and the chain's lag before this
+//! message 1.
 //! *Reply*, 24 B, for replies to requests: as a full one, with what the request's header says and, in place of write start −
-//! due, the time in µs from the request's arrival to the reply's write start.
+//! due, the time in µs from the request's arrival to the reply's write start; its lag is that of request and reply together.
 //! *Will*, 8 B, for messages that the system publishes in a device's name: version 1, run 3, publisher 4.
+//! *Lag* is the time between due and write start in which the generator kept the message from the system, rounded up
+//! ([`crate::lag`]).
 //! Wrap rules: `run` is the lower bits of the run's number; write start − due saturates at `u32::MAX` µs (71 minutes; such a
-//! service latency is counted as clipped); the compact due is completed with the reader's clock, right within ± 39 hours.
+//! service latency is counted as clipped); due times are completed with the reader's clock, right within 1.1 years (compact: 39
+//! hours).
+
+use crate::lag;
+use crate::timing::Timing;
 
 /// Bytes of a full header.
 pub const FULL: usize = 24;
@@ -20,12 +29,21 @@ pub const WILL: usize = 8;
 /// Largest publisher number that a compact header can carry.
 pub const COMPACT_PUBLISHERS: u32 = 1 << 24;
 
-const VERSION_FULL: u8 = 0xb1;
-const VERSION_COMPACT: u8 = 0xb2;
-const VERSION_WILL: u8 = 0xb3;
-const VERSION_ANSWER: u8 = 0xb4;
-const VERSION_REPLY: u8 = 0xb5;
+/// Steps in which a compact header counts its due time, ns. Measured windows begin at a multiple of it, so that rounding down moves
+/// no message out of one.
+pub const COMPACT_STEP_NS: u64 = 256;
+
+const VERSION_FULL: u8 = 0xc1;
+const VERSION_COMPACT: u8 = 0xc2;
+const VERSION_WILL: u8 = 0xc3;
+const VERSION_REACTION: u8 = 0xc4;
+const VERSION_REPLY: u8 = 0xc5;
+const DUE_BITS: u32 = 56;
 const COMPACT_DUE_BITS: u32 = 48;
+/// Where the lag stands in a full header.
+const LAG_AT: usize = 19;
+/// The same of a compact one.
+const COMPACT_LAG_AT: usize = 15;
 /// Where write start − due stands in a full header.
 const WRITE_START_AT: usize = 20;
 
@@ -40,17 +58,28 @@ pub struct Header {
     pub sequence: u32,
     /// Due time, ns of `CLOCK_MONOTONIC`.
     pub due_ns: u64,
+    /// How much of the time from there to its write start was the generator's, at most, ns.
+    pub lag_ns: u64,
     /// Write start − due in µs, `u32::MAX` where clipped; `None` in a compact header.
     pub write_start_us: Option<u32>,
-    /// Of a reaction: due time of the scheduled message at the beginning of its chain, ns of `CLOCK_MONOTONIC`.
-    pub root_ns: Option<u64>,
+    /// Of a reaction: the scheduled message at the beginning of its chain.
+    pub root: Option<Root>,
+}
+
+/// The scheduled message at the beginning of a chain of reactions.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Root {
+    /// Its due time, ns of `CLOCK_MONOTONIC`.
+    pub due_ns: u64,
+    /// How much of the time from there to the due time of this reaction was the generator's, at most, ns.
+    pub lag_ns: u64,
 }
 
 impl Header {
     /// Due time of the beginning of its chain: its own, unless it is a reaction. A message belongs to the measured window
     /// if this does.
     pub fn chain_due_ns(&self) -> u64 {
-        self.root_ns.unwrap_or(self.due_ns)
+        self.root.map_or(self.due_ns, |root| root.due_ns)
     }
 }
 
@@ -64,7 +93,7 @@ pub fn length_for(payload_bytes: usize) -> Option<usize> {
 }
 
 /// Writes the header for a payload of `payload_bytes` (at least [`COMPACT`]) to the end of `out`; returns its length.
-/// A full header's write start stays 0 until [`patch_write_start`].
+/// Its lag and a full header's write start stay 0 until [`patch_write_start`].
 pub fn write(out: &mut Vec<u8>, payload_bytes: usize, run: u32, publisher: u32, sequence: u32, due_ns: u64) -> usize {
     if payload_bytes >= FULL {
         write_full(out, VERSION_FULL, run, publisher, sequence, due_ns)
@@ -74,7 +103,7 @@ pub fn write(out: &mut Vec<u8>, payload_bytes: usize, run: u32, publisher: u32, 
         bytes[1..3].copy_from_slice(&run.to_le_bytes()[..2]);
         bytes[3..6].copy_from_slice(&publisher.to_le_bytes()[..3]);
         bytes[6..10].copy_from_slice(&sequence.to_le_bytes());
-        bytes[10..16].copy_from_slice(&due_ns.to_le_bytes()[..6]);
+        bytes[10..COMPACT_LAG_AT].copy_from_slice(&due_ns.to_le_bytes()[1..6]);
         out.extend_from_slice(&bytes);
         COMPACT
     }
@@ -82,10 +111,11 @@ pub fn write(out: &mut Vec<u8>, payload_bytes: usize, run: u32, publisher: u32, 
 
 /// Makes the header that [`write()`] wrote for a payload of at least [`REACTION`] bytes, `header_at` in `out`, a reaction's;
 /// returns its length.
-pub fn extend_to_reaction(out: &mut Vec<u8>, header_at: usize, root_ns: u64) -> usize {
+pub fn extend_to_reaction(out: &mut Vec<u8>, header_at: usize, root: Root) -> usize {
     debug_assert_eq!(out.len(), header_at + FULL);
-    out[header_at] = VERSION_ANSWER;
-    out.extend_from_slice(&root_ns.to_le_bytes());
+    out[header_at] = VERSION_REACTION;
+    out.extend_from_slice(&root.due_ns.to_le_bytes()[..7]);
+    out.push(lag::code(root.lag_ns));
     REACTION
 }
 
@@ -95,7 +125,7 @@ fn write_full(out: &mut Vec<u8>, version: u8, run: u32, publisher: u32, sequence
     bytes[1..4].copy_from_slice(&run.to_le_bytes()[..3]);
     bytes[4..8].copy_from_slice(&publisher.to_le_bytes());
     bytes[8..12].copy_from_slice(&sequence.to_le_bytes());
-    bytes[12..20].copy_from_slice(&due_ns.to_le_bytes());
+    bytes[12..LAG_AT].copy_from_slice(&due_ns.to_le_bytes()[..7]);
     out.extend_from_slice(&bytes);
     FULL
 }
@@ -107,61 +137,78 @@ pub fn write_reply(out: &mut Vec<u8>, run: u32, publisher: u32, sequence: u32, d
 }
 
 /// Reads the header of a reply of the run numbered `run`; `None` if it is none. Its write start is the time that the reply
-/// took: from the request's arrival to its own write start, in µs.
-pub fn read_reply(payload: &[u8], run: u32) -> Option<Header> {
-    let header = read_full(payload, VERSION_REPLY)?;
+/// took: from the request's arrival to its own write start, in µs. `now_ns` completes the due time.
+pub fn read_reply(payload: &[u8], run: u32, now_ns: u64) -> Option<Header> {
+    let header = read_full(payload, VERSION_REPLY, now_ns)?;
     is_of_run(&header, run).then_some(header)
 }
 
-fn read_full(payload: &[u8], version: u8) -> Option<Header> {
+fn read_full(payload: &[u8], version: u8, now_ns: u64) -> Option<Header> {
     if payload.len() < FULL || payload[0] != version {
         return None;
     }
+    let due_at = |at: usize| Some(complete(bytes_at::<7>(payload, at)?, DUE_BITS, now_ns));
     Some(Header {
         run: u32::from_le_bytes([payload[1], payload[2], payload[3], 0]),
         publisher: u32::from_le_bytes(payload[4..8].try_into().ok()?),
         sequence: u32::from_le_bytes(payload[8..12].try_into().ok()?),
-        due_ns: u64::from_le_bytes(payload[12..20].try_into().ok()?),
+        due_ns: due_at(12)?,
+        lag_ns: lag::value_ns(payload[LAG_AT]),
         write_start_us: Some(u32::from_le_bytes(payload[WRITE_START_AT..FULL].try_into().ok()?)),
-        root_ns: match version {
-            VERSION_ANSWER => Some(u64::from_le_bytes(payload.get(FULL..REACTION)?.try_into().ok()?)),
+        root: match version {
+            VERSION_REACTION => {
+                Some(Root { due_ns: due_at(FULL)?, lag_ns: lag::value_ns(*payload.get(REACTION - 1)?) })
+            }
             _ => None,
         },
     })
 }
 
-/// Puts write start − due into a header that [`write()`] made; a compact header has no place for it.
-pub fn patch_write_start(header: &mut [u8], due_ns: u64, write_start_ns: u64) {
-    if matches!(header.first(), Some(&(VERSION_FULL | VERSION_ANSWER | VERSION_REPLY))) && header.len() >= FULL {
-        let delay_us = write_start_ns.saturating_sub(due_ns) / 1_000;
-        let delay_us = u32::try_from(delay_us).unwrap_or(u32::MAX);
-        header[WRITE_START_AT..FULL].copy_from_slice(&delay_us.to_le_bytes());
+/// The number of `BYTES` bytes, at most 8, that stands at `at`.
+fn bytes_at<const BYTES: usize>(payload: &[u8], at: usize) -> Option<u64> {
+    let mut number = [0; 8];
+    number[..BYTES].copy_from_slice(payload.get(at..at + BYTES)?);
+    Some(u64::from_le_bytes(number))
+}
+
+/// Puts lag and write start − due into a header that [`write()`] made; a compact one has no place for the latter.
+pub fn patch_write_start(header: &mut [u8], timing: &Timing, write_start_ns: u64) {
+    let lag_ns = timing.lag_at(write_start_ns);
+    match header.first() {
+        Some(&(VERSION_FULL | VERSION_REACTION | VERSION_REPLY)) if header.len() >= FULL => {
+            let delay_us = write_start_ns.saturating_sub(timing.due_ns) / 1_000;
+            let delay_us = u32::try_from(delay_us).unwrap_or(u32::MAX);
+            header[WRITE_START_AT..FULL].copy_from_slice(&delay_us.to_le_bytes());
+            header[LAG_AT] = lag::code(lag_ns);
+        }
+        // From the rounded due time on.
+        Some(&VERSION_COMPACT) if header.len() >= COMPACT => {
+            header[COMPACT_LAG_AT] = lag::code(lag_ns.saturating_add(timing.due_ns % COMPACT_STEP_NS));
+        }
+        _ => {}
     }
 }
 
-/// Reads the header at the front of `payload`; `None` if it is not one of ours. `now_ns` completes a compact due time.
+/// Reads the header at the front of `payload`; `None` if it is not one of ours. `now_ns` completes due times.
 pub fn read(payload: &[u8], now_ns: u64) -> Option<Header> {
     match *payload.first()? {
-        version @ (VERSION_FULL | VERSION_ANSWER) => read_full(payload, version),
-        VERSION_COMPACT if payload.len() >= COMPACT && payload.len() < FULL => {
-            let mut due = [0; 8];
-            due[..6].copy_from_slice(&payload[10..16]);
-            Some(Header {
-                run: u32::from(u16::from_le_bytes([payload[1], payload[2]])),
-                publisher: u32::from_le_bytes([payload[3], payload[4], payload[5], 0]),
-                sequence: u32::from_le_bytes(payload[6..10].try_into().ok()?),
-                due_ns: complete_due(u64::from_le_bytes(due), now_ns),
-                write_start_us: None,
-                root_ns: None,
-            })
-        }
+        version @ (VERSION_FULL | VERSION_REACTION) => read_full(payload, version, now_ns),
+        VERSION_COMPACT if payload.len() >= COMPACT && payload.len() < FULL => Some(Header {
+            run: u32::from(u16::from_le_bytes([payload[1], payload[2]])),
+            publisher: u32::from_le_bytes([payload[3], payload[4], payload[5], 0]),
+            sequence: u32::from_le_bytes(payload[6..10].try_into().ok()?),
+            due_ns: complete(bytes_at::<5>(payload, 10)? * COMPACT_STEP_NS, COMPACT_DUE_BITS, now_ns),
+            lag_ns: lag::value_ns(payload[COMPACT_LAG_AT]),
+            write_start_us: None,
+            root: None,
+        }),
         _ => None,
     }
 }
 
-/// The time nearest to `now_ns` whose lower 48 bits are `low`.
-fn complete_due(low: u64, now_ns: u64) -> u64 {
-    let span = 1u64 << COMPACT_DUE_BITS;
+/// The time nearest to `now_ns` whose lower `bits` bits are `low`.
+fn complete(low: u64, bits: u32, now_ns: u64) -> u64 {
+    let span = 1u64 << bits;
     let candidate = (now_ns & !(span - 1)) | low;
     if candidate > now_ns.saturating_add(span / 2) {
         candidate.saturating_sub(span)
@@ -199,7 +246,7 @@ mod tests {
     fn a_full_header_comes_back_as_written() {
         let mut out = Vec::new();
         assert_eq!(write(&mut out, 100, 0x0112_2334, 7, 9, 5_000_000_000), FULL);
-        patch_write_start(&mut out, 5_000_000_000, 5_000_123_999);
+        patch_write_start(&mut out, &Timing::on_time(5_000_000_000), 5_000_123_999);
         let header = read(&out, 0).expect("a header");
         assert_eq!(
             header,
@@ -208,8 +255,9 @@ mod tests {
                 publisher: 7,
                 sequence: 9,
                 due_ns: 5_000_000_000,
+                lag_ns: 131_072,
                 write_start_us: Some(123),
-                root_ns: None,
+                root: None,
             }
         );
         assert!(is_of_run(&header, 0x0112_2334));
@@ -220,25 +268,40 @@ mod tests {
         let mut out = vec![9];
         let bytes = write(&mut out, 100, 1, 7, 9, 5_000_000_000);
         assert_eq!(bytes, FULL);
-        assert_eq!(extend_to_reaction(&mut out, 1, 4_000_000_000), REACTION);
-        patch_write_start(&mut out[1..], 5_000_000_000, 5_000_123_999);
+        let root = Root { due_ns: 4_000_000_000, lag_ns: 64_000 };
+        assert_eq!(extend_to_reaction(&mut out, 1, root), REACTION);
+        patch_write_start(&mut out[1..], &Timing::on_time(5_000_000_000), 5_000_123_999);
         let header = read(&out[1..], 0).expect("a header");
         assert_eq!(
             (header.chain_due_ns(), header.due_ns, header.write_start_us),
             (4_000_000_000, 5_000_000_000, Some(123))
         );
+        assert!(header.root.is_some_and(|root| (64_000..=72_000).contains(&root.lag_ns)), "{header:?}");
         assert!(is_of_run(&header, 1));
         assert_eq!(read(&out[1..REACTION], 0), None, "cut short");
     }
 
     #[test]
-    fn a_compact_due_is_completed_across_the_wrap_of_48_bits() {
-        let span = 1u64 << 48;
-        for (due, now) in [(span - 5, span + 5), (span + 5, span - 5), (3 * span + 1, 3 * span + 1_000_000)] {
-            let mut out = Vec::new();
-            assert_eq!(write(&mut out, 16, 1, 2, 3, due), COMPACT);
-            assert_eq!(read(&out, now).expect("a header").due_ns, due);
+    fn a_due_time_is_completed_across_its_wrap() {
+        for (bytes, bits, step) in [(COMPACT, 48, COMPACT_STEP_NS), (FULL, 56, 1)] {
+            let span = 1u64 << bits;
+            for (due, now) in [(span - 5, span + 5), (span + 5, span - 5), (3 * span + 1, 3 * span + 1_000_000)] {
+                let mut out = Vec::new();
+                assert_eq!(write(&mut out, bytes, 1, 2, 3, due), bytes);
+                assert_eq!(read(&out, now).expect("a header").due_ns, due - due % step);
+            }
         }
+    }
+
+    #[test]
+    fn a_compact_header_s_lag_counts_from_its_rounded_due_time() {
+        let due_ns = 1_000 * COMPACT_STEP_NS + 200;
+        let mut out = Vec::new();
+        write(&mut out, 16, 1, 2, 3, due_ns);
+        patch_write_start(&mut out, &Timing::on_time(due_ns), due_ns + 50_000);
+        let header = read(&out, due_ns).expect("a header");
+        assert_eq!(header.due_ns, 1_000 * COMPACT_STEP_NS);
+        assert!((50_200..=57_000).contains(&header.lag_ns), "{header:?}");
     }
 
     #[test]
@@ -259,15 +322,15 @@ mod tests {
     fn a_reply_says_what_its_request_said_and_how_long_it_took() {
         let mut out = Vec::new();
         write_reply(&mut out, 0x0112_2334, 7, 9, 5_000_000_000);
-        patch_write_start(&mut out, 6_000_000_000, 6_000_123_999);
+        patch_write_start(&mut out, &Timing::on_time(6_000_000_000), 6_000_123_999);
         assert_eq!((out.len(), read(&out, 0)), (FULL, None), "a reply is no message");
-        let header = read_reply(&out, 0x0112_2334).expect("a reply");
+        let header = read_reply(&out, 0x0112_2334, 0).expect("a reply");
         assert_eq!((header.publisher, header.sequence, header.due_ns), (7, 9, 5_000_000_000));
         assert_eq!(header.write_start_us, Some(123));
-        assert_eq!((read_reply(&out, 1), read_reply(&out[..23], 0x0112_2334)), (None, None));
+        assert_eq!((read_reply(&out, 1, 0), read_reply(&out[..23], 0x0112_2334, 0)), (None, None));
         let mut message = Vec::new();
         write(&mut message, 24, 1, 7, 1, 0);
-        assert_eq!(read_reply(&message, 1), None);
+        assert_eq!(read_reply(&message, 1, 0), None);
     }
 
     #[test]
@@ -281,7 +344,7 @@ mod tests {
     fn a_write_start_beyond_71_minutes_is_clipped_not_wrapped() {
         let mut out = Vec::new();
         write(&mut out, 24, 1, 2, 3, 0);
-        patch_write_start(&mut out, 0, u64::MAX);
+        patch_write_start(&mut out, &Timing::on_time(0), u64::MAX);
         assert_eq!(read(&out, 0).and_then(|header| header.write_start_us), Some(u32::MAX));
     }
 }

@@ -8,6 +8,7 @@ use std::collections::VecDeque;
 
 use crate::events::Token;
 use crate::header;
+use crate::timing::Timing;
 
 /// Bytes waiting in a connection beyond which it takes no more messages.
 pub const FULL_BYTES: usize = 64 * 1024;
@@ -21,8 +22,8 @@ const POOLED_BYTES: usize = 512 * 1024;
 pub struct Message {
     /// Its name in events.
     pub token: Token,
-    /// When it was due, ns of `CLOCK_MONOTONIC`; its header's write start counts from here.
-    pub due_ns: u64,
+    /// When it was due and handed over; its header's lag and write start count from here.
+    pub timing: Timing,
     /// A word of the adapter's own, for instance the packet id.
     pub tag: u16,
     /// Sent again: it was reported as written before and is not reported again, neither written nor abandoned.
@@ -51,6 +52,8 @@ struct Buffers {
     marks: VecDeque<Mark>,
     /// The marks at the front whose first byte was handed over.
     begun: usize,
+    /// Until when the socket was known to be full, ns of `CLOCK_MONOTONIC`.
+    full_until_ns: u64,
 }
 
 /// Buffers of a shard that no connection needs at the moment.
@@ -69,7 +72,7 @@ impl BufferPool {
         if self.free.len() < POOLED_BUFFERS && buffers.bytes.capacity() <= POOLED_BYTES {
             buffers.bytes.clear();
             buffers.marks.clear();
-            (buffers.base, buffers.handed, buffers.begun) = (0, 0, 0);
+            (buffers.base, buffers.handed, buffers.begun, buffers.full_until_ns) = (0, 0, 0, 0);
             self.free.push(buffers);
         }
     }
@@ -118,7 +121,14 @@ impl Outbox {
         self.buffers.is_none()
     }
 
-    /// The next bytes, at most `most_bytes`, with the write start of messages that begin among them set to `now_ns`.
+    /// The socket took nothing more at this time.
+    pub fn note_full(&mut self, at_ns: u64) {
+        if let Some(buffers) = self.buffers.as_mut() {
+            buffers.full_until_ns = buffers.full_until_ns.max(at_ns);
+        }
+    }
+
+    /// The next bytes, at most `most_bytes`, with lag and write start of messages that begin among them set: it is `now_ns`.
     pub fn prepare(&mut self, now_ns: u64, most_bytes: usize) -> &[u8] {
         let Some(buffers) = self.buffers.as_mut() else { return &[] };
         let from = (buffers.handed - buffers.base) as usize;
@@ -129,7 +139,8 @@ impl Outbox {
         for mark in begin.filter(|mark| mark.end > mark.start) {
             mark.write_start_ns = now_ns;
             let header = (mark.header - buffers.base) as usize..(mark.end - buffers.base) as usize;
-            header::patch_write_start(&mut buffers.bytes[header], mark.message.due_ns, now_ns);
+            let timing = mark.message.timing.waited_until(buffers.full_until_ns);
+            header::patch_write_start(&mut buffers.bytes[header], &timing, now_ns);
         }
         &buffers.bytes[from..to]
     }
@@ -193,7 +204,13 @@ mod tests {
     use super::*;
 
     fn message(sequence: u32) -> Message {
-        Message { token: Token { publication: 0, sequence }, due_ns: 1_000, tag: 0, repeated: false, withheld: false }
+        Message {
+            token: Token { publication: 0, sequence },
+            timing: Timing::on_time(1_000),
+            tag: 0,
+            repeated: false,
+            withheld: false,
+        }
     }
 
     fn append(outbox: &mut Outbox, pool: &mut BufferPool, sequence: u32, payload_bytes: usize) {

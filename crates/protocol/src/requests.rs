@@ -11,6 +11,7 @@ use pubmark_model::qos::Qos;
 use crate::clients::Outgoing;
 use crate::events::Token;
 use crate::header::FULL;
+use crate::timing::Timing;
 
 /// [`Token::publication`] of a reply in events; its sequence is [`OutgoingReply::number`].
 pub const REPLY: u16 = u16::MAX;
@@ -53,8 +54,9 @@ pub struct OutgoingReply<'a> {
     pub sequence: u32,
     /// When the request was due, ns of `CLOCK_MONOTONIC`.
     pub due_ns: u64,
-    /// When the request arrived, same clock: the header says how long the reply took from there.
-    pub received_ns: u64,
+    /// When the request arrived and the reply was handed over: the header says how long the reply took from there. Its lag is that of
+    /// request and reply together.
+    pub timing: Timing,
     /// Whole payload, header included; at least [`crate::header::FULL`].
     pub payload_bytes: u32,
 }
@@ -71,8 +73,8 @@ impl OutgoingReply<'_> {
         Outgoing {
             publication: REPLY,
             sequence: self.number,
-            due_ns: self.received_ns,
-            root_ns: None,
+            timing: self.timing,
+            root: None,
             payload_bytes: self.payload_bytes.max(FULL as u32),
         }
     }

@@ -207,8 +207,10 @@ impl Stream {
         let mut wrote = Wrote { at_ns: None, full: false };
         loop {
             if self.tls.is_some() || self.websocket.is_some() {
+                let began_ns = clock::monotonic_ns();
                 wrote.full = !self.flush()?;
                 if wrote.full {
+                    outbox.note_full(began_ns);
                     return Ok(wrote);
                 }
                 let now_ns = clock::monotonic_ns();
@@ -222,10 +224,12 @@ impl Stream {
                 if outbox.is_empty() {
                     return Ok(wrote);
                 }
-                match self.socket.write(outbox.prepare(clock::monotonic_ns(), usize::MAX)) {
+                let now_ns = clock::monotonic_ns();
+                match self.socket.write(outbox.prepare(now_ns, usize::MAX)) {
                     Ok(taken) => outbox.hand_over(taken),
                     Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
                         wrote.full = true;
+                        outbox.note_full(now_ns);
                         return Ok(wrote);
                     }
                     Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,

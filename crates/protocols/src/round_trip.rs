@@ -8,6 +8,7 @@ use pubmark_protocol::clients::{
 };
 use pubmark_protocol::endpoint::Endpoint;
 use pubmark_protocol::events::{Cause, Event, Sink};
+use pubmark_protocol::timing::Timing;
 use pubmark_protocol::{clock, header};
 
 /// Longest time for the round trip, ns; the caller tries again.
@@ -98,7 +99,13 @@ pub fn round_trip(open: Open, from: &Endpoint, to: &Endpoint) -> Result<(), Stri
     while clock::monotonic_ns() < deadline_ns {
         sequence += 1;
         let due_ns = clock::monotonic_ns();
-        let message = Outgoing { publication: 0, sequence, due_ns, root_ns: None, payload_bytes: header::FULL as u32 };
+        let message = Outgoing {
+            publication: 0,
+            sequence,
+            timing: Timing::on_time(due_ns),
+            root: None,
+            payload_bytes: header::FULL as u32,
+        };
         if clients.send(writer, message) != SendOutcome::Accepted {
             return Err("the client took no message".to_owned());
         }

@@ -1,5 +1,6 @@
 //! Distributions as records show them: a summary, and a curve of percentiles.
 
+use pubmark_metrics::bounds::Bounds;
 use pubmark_metrics::distribution::Distribution;
 
 use crate::latency::{LatencyBounds, Summary};
@@ -34,9 +35,9 @@ pub fn summary(times: &Distribution) -> Option<Summary> {
     })
 }
 
-/// A latency of times in nanoseconds, as it was measured; `None` without samples.
-pub fn bounds(times: &Distribution) -> Option<LatencyBounds> {
-    summary(times).map(LatencyBounds::measured)
+/// Bounds of a latency in nanoseconds; `None` without samples.
+pub fn bounds(times: &Bounds) -> Option<LatencyBounds> {
+    Some(LatencyBounds { upper: summary(&times.upper)?, lower: summary(&times.lower) })
 }
 
 /// Points of a percentile curve, evenly over the powers of ten of the samples beyond, down to the last sample; `None`

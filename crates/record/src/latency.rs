@@ -27,7 +27,8 @@ pub struct LatencyFigures {
     pub breakdown: Option<LatencyBreakdown>,
 }
 
-/// Bounds of a latency. Each message has its own, so they hold for every quantile.
+/// Bounds of a latency. Each message has its own, so they hold for every quantile
+/// (docs/explanation/latency-intervals.md).
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct LatencyBounds {
     /// What was measured: our own delays are in it.

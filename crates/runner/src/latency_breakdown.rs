@@ -6,7 +6,8 @@ use pubmark_engine::outcome::{Arrived, Followed};
 use pubmark_engine::plan::{FOLLOWED_LIMIT, Networks, RunPlan};
 use pubmark_links::Way;
 use pubmark_links::watch::{Orders, Seen, Sighting};
-use pubmark_metrics::distribution::{Distribution, Precision};
+use pubmark_metrics::bounds::Bounds;
+use pubmark_metrics::distribution::Precision;
 use pubmark_model::fleet::Fleet;
 use pubmark_model::payload::SizeDistribution;
 use pubmark_model::workload::Workload;
@@ -72,23 +73,26 @@ fn by_message(sightings: &[Sighting]) -> HashMap<Key, Vec<&Sighting>> {
 struct Class {
     name: String,
     row: BreakdownRow,
-    parts: [Distribution; 7],
+    parts: [Bounds; 7],
 }
 
 impl Class {
     fn new(name: String) -> Class {
-        let empty = || Distribution::new(Precision::Breakdown);
+        let empty = || Bounds::new(Precision::Breakdown);
         Class { name, row: BreakdownRow::default(), parts: std::array::from_fn(|_| empty()) }
     }
 
-    /// Enters a message: its parts in order, and the undivided rest.
-    fn enter(&mut self, parts: [Option<i64>; 6], whole_ns: i64) {
+    /// Enters a message: its parts in order, and the undivided rest; how much of the first and the last of them may be the generator's.
+    fn enter(&mut self, parts: [Option<i64>; 6], whole_ns: i64, (lag_ns, late_ns): (u64, u64)) {
         self.row.seen += 1;
         let sum: i64 = parts.iter().flatten().map(|part| (*part).max(0)).sum();
         self.row.agreeing += u64::from(sum.abs_diff(whole_ns) <= AGREEMENT_NS);
-        for (times, part) in self.parts.iter_mut().zip(parts.into_iter().chain([Some(whole_ns)])) {
+        let both_ns = lag_ns.saturating_add(late_ns);
+        let widths = [lag_ns, 0, 0, 0, late_ns, both_ns, both_ns];
+        let all = self.parts.iter_mut().zip(parts.into_iter().chain([Some(whole_ns)])).zip(widths);
+        for ((times, part), width_ns) in all {
             if let Some(part) = part {
-                times.record(part);
+                times.record(part, width_ns);
             }
         }
     }
@@ -155,7 +159,8 @@ pub fn figures(
         };
         if is_whole(&up) && is_whole(&down) {
             let whole_ns = arrived.at_ns as i64 - arrived.due_ns as i64;
-            class.enter(parts(arrived, up.flatten(), down.flatten()), whole_ns);
+            let ours = (arrived.lag_ns, arrived.late_ns);
+            class.enter(parts(arrived, up.flatten(), down.flatten()), whole_ns, ours);
         }
     }
     let mut rows = vec![];
@@ -175,8 +180,16 @@ pub fn figures(
 mod tests {
     use super::*;
 
-    const ARRIVED: Arrived =
-        Arrived { publisher: 0, sequence: 1, payload_bytes: 100, network: Some(1), due_ns: 1_000, at_ns: 50_000 };
+    const ARRIVED: Arrived = Arrived {
+        publisher: 0,
+        sequence: 1,
+        payload_bytes: 100,
+        network: Some(1),
+        due_ns: 1_000,
+        at_ns: 50_000,
+        lag_ns: 0,
+        late_ns: 0,
+    };
     const UP: Sighting = Sighting {
         publisher: 0,
         sequence: 1,
@@ -205,8 +218,8 @@ mod tests {
     #[test]
     fn stamps_out_of_order_do_not_agree() {
         let mut class = Class::new(String::new());
-        class.enter([Some(1_000), Some(2_000), None, None, None, None], 3_000);
-        class.enter([Some(400_000), Some(-300_000), None, None, None, None], 100_000);
+        class.enter([Some(1_000), Some(2_000), None, None, None, None], 3_000, (0, 0));
+        class.enter([Some(400_000), Some(-300_000), None, None, None, None], 100_000, (0, 0));
         assert_eq!((class.row.seen, class.row.agreeing), (2, 1));
     }
 

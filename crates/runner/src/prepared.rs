@@ -252,7 +252,7 @@ impl PreparedRun {
         if let Some(faults) = faults::figures(&plan, &outcome, &self.faults, &done) {
             recording::add_faults(&mut record, faults);
         }
-        let histograms = sections::histograms(&outcome);
+        let histograms = sections::histograms(&outcome, sections::clock_error_ns(&record.tables.nodes));
         let crossed = Crossed { carried, followed: std::mem::take(&mut outcome.followed) };
         Ok((RunOutcome { spec, record, histograms, unreachable: outcome.unreachable, system_ended }, crossed))
     }

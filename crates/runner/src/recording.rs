@@ -67,6 +67,7 @@ pub fn record(plan: &RunPlan, outcome: &Outcome, mut around: Surroundings) -> Re
         // This process only led: what made the load is elsewhere.
         around.cost.generator = crate::nodes::generator(&around.nodes);
     }
+    let clock_error_ns = sections::clock_error_ns(&around.nodes);
     let publish = &around.spoken.publish.capabilities;
     let leftovers =
         if around.system.back_end == BackEndKind::External { leftovers(plan, around.spoken) } else { vec![] };
@@ -97,26 +98,26 @@ pub fn record(plan: &RunPlan, outcome: &Outcome, mut around: Surroundings) -> Re
             ..settings(plan, outcome)
         },
         connections: sections::connections(plan, outcome),
-        delivery: delivery(around.spoken, outcome, around.drain_wait_ns),
-        latency: latency(outcome),
+        delivery: delivery(around.spoken, outcome, around.drain_wait_ns, clock_error_ns),
+        latency: latency(outcome, clock_error_ns),
         throughput: sections::throughput(outcome),
         cost: cost(around.cost, plan, outcome),
         requests: outcome.requests.as_ref().map(|requests| requests.figures.clone()),
         conditions: RunConditions::default(),
         tables: Tables {
-            by_type: sections::by_type(plan, outcome),
+            by_type: sections::by_type(plan, outcome, clock_error_ns),
             lost_workers: crate::nodes::lost_workers(plan, outcome),
             by_pair: sections::by_pair(outcome, &around.nodes),
             nodes: around.nodes,
-            series: sections::series(&outcome.series),
+            series: sections::series(&outcome.series, clock_error_ns),
             resource_series: around.resource_series,
-            curves: sections::curves(outcome),
+            curves: sections::curves(outcome, clock_error_ns),
         },
         environment: around.environment,
     }
 }
 
-fn delivery(spoken: Spoken, outcome: &Outcome, drain_wait_ns: Option<u64>) -> DeliveryFigures {
+fn delivery(spoken: Spoken, outcome: &Outcome, drain_wait_ns: Option<u64>, clock_error_ns: u64) -> DeliveryFigures {
     DeliveryFigures {
         messages: outcome.books.delivery,
         too_large: outcome.books.too_large,
@@ -131,18 +132,18 @@ fn delivery(spoken: Spoken, outcome: &Outcome, drain_wait_ns: Option<u64>) -> De
             scheduled: counted.scheduled,
             triggered: counted.triggered,
             starved: counted.starved,
-            chain_latency: distribution::bounds(&outcome.times.chain),
+            chain_latency: distribution::bounds(&outcome.times.chain.widened(clock_error_ns)),
         }),
         filtered: filtered(spoken, outcome),
         pairs: spoken.is_brokerless().then(|| outcome.books.pairs.counts()),
     }
 }
 
-fn latency(outcome: &Outcome) -> LatencyFigures {
+fn latency(outcome: &Outcome, clock_error_ns: u64) -> LatencyFigures {
     let times = &outcome.times;
     LatencyFigures {
-        total: distribution::bounds(&times.latency),
-        service: distribution::bounds(&times.service_latency),
+        total: distribution::bounds(&times.latency.widened(clock_error_ns)),
+        service: distribution::bounds(&times.service_latency.widened(clock_error_ns)),
         without_write_start: outcome.counters.without_write_start,
         scheduler_lag: distribution::summary(&times.scheduler_lag),
         backpressure: distribution::summary(&times.backpressure),

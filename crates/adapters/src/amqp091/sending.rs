@@ -113,7 +113,7 @@ impl Amqp091 {
             requests::correlation_as_text(message.token(), &mut self.correlation_id);
         }
         let request = Correlation { reply_to: self.consumer.queue(), correlation_id: &self.correlation_id };
-        let entry = Message { token: message.token(), due_ns: message.due_ns, tag, repeated, withheld: false };
+        let entry = Message { token: message.token(), timing: message.timing, tag, repeated, withheld: false };
         link.outbox.append_message(&mut shared.pool, entry, |out| {
             if asks {
                 publish.append_request(payload_bytes, request, out);
@@ -147,8 +147,7 @@ impl Amqp091 {
             self.confirms.unconfirmed.push_back(tag);
         }
         let most_bytes = self.most_frame_bytes - FRAME_EXTRA_BYTES;
-        let entry =
-            Message { token: answer.token(), due_ns: answer.received_ns, tag, repeated: false, withheld: false };
+        let entry = Message { token: answer.token(), timing: answer.timing, tag, repeated: false, withheld: false };
         let config = &shared.config;
         let correlation = Correlation { reply_to: "", correlation_id };
         link.outbox.append_message(&mut shared.pool, entry, |out| {

@@ -80,7 +80,7 @@ impl Amqp10 {
             payload: &[],
         };
         let entry =
-            outbox::Message { token: message.token(), due_ns: message.due_ns, tag, repeated: false, withheld: false };
+            outbox::Message { token: message.token(), timing: message.timing, tag, repeated: false, withheld: false };
         let (config, session, properties) = (&shared.config, &link.config, &self.properties);
         let content = |out: &mut Vec<u8>| {
             out.extend_from_slice(properties);

@@ -140,6 +140,7 @@ impl<T: Timing> Clients for CoapClients<T> {
             scratch: Vec::new(),
             spare: Vec::new(),
             unread: Vec::new(),
+            served_until_ns: 0,
             drawn: now_ns,
             config,
         };
@@ -178,7 +179,16 @@ impl<T: Timing> Clients for CoapClients<T> {
             (Some(until_ns), Some(check_ns)) => Some(until_ns.min(check_ns)),
             (until_ns, check_ns) => until_ns.or(check_ns),
         };
-        Ok(self.shared.reactor.wait(until_ns, &mut self.ready)?.at_ns)
+        let awake = self.shared.reactor.wait(until_ns, &mut self.ready)?;
+        if self.shared.unread.is_empty() {
+            self.shared.served_until_ns = self.shared.reactor.quiet_at_ns();
+        }
+        Ok(awake.at_ns)
+    }
+
+    fn free_since_ns(&self, session: SessionId) -> Option<u64> {
+        let link = &self.sessions[session.0 as usize].link;
+        Some(link.free_since_ns.unwrap_or(self.shared.served_until_ns))
     }
 
     fn serve(&mut self, now_ns: u64, sink: &mut impl Sink) {

@@ -38,6 +38,8 @@ pub struct Shared {
     pub(super) spare: Vec<u8>,
     /// Sessions whose sockets were not read empty yet.
     pub(super) unread: Vec<u32>,
+    /// What had come to any socket until then is handled, ns of `CLOCK_MONOTONIC`.
+    pub(super) served_until_ns: u64,
     /// Random numbers drawn.
     pub(super) drawn: u64,
 }
@@ -102,6 +104,8 @@ pub struct Link {
     /// The socket took no more.
     pub(super) full: bool,
     pub(super) blocked: Option<Blocked>,
+    /// Of one that waited and can send again: when the system still kept it from that, ns of `CLOCK_MONOTONIC`.
+    pub(super) free_since_ns: Option<u64>,
     /// The last read left the socket empty, and a time when it was empty.
     pub(super) drained: bool,
     pub(super) empty_at_ns: u64,
@@ -133,6 +137,7 @@ impl Link {
             generation: 0,
             full: false,
             blocked: None,
+            free_since_ns: None,
             drained: true,
             empty_at_ns: 0,
             ended: false,

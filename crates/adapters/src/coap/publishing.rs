@@ -35,6 +35,8 @@ struct Queued {
 /// A session's messages on their way out.
 pub(super) struct Publishing {
     queue: VecDeque<Queued>,
+    /// Something is left in the queue as nothing more could be sent.
+    holds: bool,
     in_flight: InFlight,
     pub(super) transfer: Option<Box<Transfer>>,
     /// A message that goes in blocks waits in the queue.
@@ -47,6 +49,7 @@ impl Publishing {
     pub(super) fn new(config: &SessionConfig) -> Publishing {
         Publishing {
             queue: VecDeque::new(),
+            holds: false,
             in_flight: InFlight::new(config.in_flight_window.min(MOST_IN_FLIGHT)),
             transfer: None,
             transfer_queued: false,
@@ -94,9 +97,24 @@ impl Publishing {
 
     /// Writes what waits, as far as the socket takes it; behind a message that goes in blocks the rest waits.
     pub(super) fn write(&mut self, link: &mut Link, shared: &mut Shared, sink: &mut impl Sink) -> Result<(), Cause> {
+        let held_until_ns = if self.holds { shared.served_until_ns } else { 0 };
+        let written = self.write_queue(link, shared, held_until_ns, sink);
+        self.holds = !self.queue.is_empty();
+        written
+    }
+
+    /// Writes the queue, which was held until `held_until_ns`.
+    fn write_queue(
+        &mut self,
+        link: &mut Link,
+        shared: &mut Shared,
+        held_until_ns: u64,
+        sink: &mut impl Sink,
+    ) -> Result<(), Cause> {
         self.resume_transfer(link, shared, sink)?;
         while self.transfer.is_none() {
-            let Some(front) = self.queue.front().copied() else { return Ok(()) };
+            let Some(mut front) = self.queue.front().copied() else { return Ok(()) };
+            front.message.timing = front.message.timing.waited_until(held_until_ns);
             let begun = if front.message.payload_bytes as usize > BLOCK_BYTES {
                 self.begin_transfer(link, shared, front.message, sink)?
             } else {
@@ -134,6 +152,7 @@ impl Publishing {
         if let Some((_, entry)) = entry {
             let exchange = shared.exchange(written_ns);
             entry.sent = Some(Sent { message_id, write_start_ns, exchange });
+            entry.message.timing = message.timing;
             link.wake_by(shared, exchange.due_ns());
         }
         sink.event(link.id, Event::Written { token, write_start_ns, written_ns });
@@ -335,7 +354,7 @@ fn put(
     }
     let at = out.len();
     payload::append(&shared.config, publication, message, &mut out);
-    header::patch_write_start(&mut out[at..], message.due_ns, write_start_ns);
+    header::patch_write_start(&mut out[at..], &message.timing, write_start_ns);
     let result = link.transmit(&out);
     shared.scratch = out;
     result

@@ -85,6 +85,7 @@ impl Session {
                 (Some(_), None) => {}
                 (None, _) => self.on_datagram(shared, datagram.bytes, times, sink)?,
             }
+            self.note_if_free(times.empty_at_ns.max(times.kernel_ns.unwrap_or(0)));
         }
         self.link.drained = count < AT_A_TIME;
         if self.link.drained {

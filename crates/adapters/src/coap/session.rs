@@ -142,7 +142,7 @@ impl Session {
 
     fn taken(&mut self, taken: Result<SendOutcome, Blocked>) -> SendOutcome {
         taken.unwrap_or_else(|blocked| {
-            self.link.blocked = Some(blocked);
+            (self.link.blocked, self.link.free_since_ns) = (Some(blocked), None);
             SendOutcome::WouldBlock
         })
     }
@@ -180,11 +180,22 @@ impl Session {
         if let Err(cause) = result {
             self.end(shared, cause, sink);
         }
-        let Some(blocked) = self.link.blocked else { return };
-        if self.link.phase == Phase::Open && self.has_room(blocked) {
+        if self.is_free_again() {
             self.link.blocked = None;
             sink.event(self.link.id, Event::Writable);
         }
+    }
+
+    /// Notes how long the system kept the session from sending, if what came, which was not there at `absent_at_ns`, ended that.
+    pub(super) fn note_if_free(&mut self, absent_at_ns: u64) {
+        if self.link.free_since_ns.is_none() && self.is_free_again() {
+            self.link.free_since_ns = Some(absent_at_ns);
+        }
+    }
+
+    /// Could it take no message, and can it now?
+    fn is_free_again(&self) -> bool {
+        self.link.blocked.is_some_and(|blocked| self.link.phase == Phase::Open && self.has_room(blocked))
     }
 
     /// The wheel brought this session: sends again what was not answered, pings, gives up.

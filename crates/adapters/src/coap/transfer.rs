@@ -104,7 +104,7 @@ impl Transfer {
 
     fn put(&self, link: &mut Link, shared: &mut Shared) -> Result<bool, Cause> {
         let publication = &link.config.publications[usize::from(self.message.publication)];
-        let Outgoing { due_ns, payload_bytes, .. } = self.message;
+        let Outgoing { timing, payload_bytes, .. } = self.message;
         let mut out = std::mem::take(&mut shared.scratch);
         out.clear();
         let token = Request::Transfer { salt: self.salt }.token();
@@ -121,7 +121,7 @@ impl Transfer {
         let part = self.offset..self.offset + self.block_bytes();
         payload::append_part(&shared.config, publication, &self.message, part, &mut out);
         if self.offset == 0 {
-            header::patch_write_start(&mut out[at..], due_ns, self.write_start_ns);
+            header::patch_write_start(&mut out[at..], &timing, self.write_start_ns);
         }
         let taken = link.transmit(&out);
         shared.scratch = out;

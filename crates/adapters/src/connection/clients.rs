@@ -37,6 +37,11 @@ impl<D: Dialect> StreamClients<D> {
         D::CAPABILITIES
     }
 
+    /// What had come to any socket until then is handled, ns of `CLOCK_MONOTONIC`.
+    pub(crate) fn served_until_ns(&self) -> u64 {
+        self.shared.served_until_ns
+    }
+
     fn serve_ready(&mut self, sink: &mut impl Sink) {
         for position in 0..self.ready.len() {
             let ready = self.ready[position];
@@ -94,6 +99,7 @@ impl<D: Dialect> Clients for StreamClients<D> {
             offset: WallOffset::default(),
             spare: Vec::new(),
             unread: Vec::new(),
+            served_until_ns: 0,
             given_up: Vec::new(),
             config,
         };
@@ -140,7 +146,16 @@ impl<D: Dialect> Clients for StreamClients<D> {
             (Some(until_ns), Some(check_ns)) => Some(until_ns.min(check_ns)),
             (until_ns, check_ns) => until_ns.or(check_ns),
         };
-        Ok(self.shared.reactor.wait(until_ns, &mut self.ready)?.at_ns)
+        let awake = self.shared.reactor.wait(until_ns, &mut self.ready)?;
+        if self.shared.unread.is_empty() {
+            self.shared.served_until_ns = self.shared.reactor.quiet_at_ns();
+        }
+        Ok(awake.at_ns)
+    }
+
+    fn free_since_ns(&self, session: SessionId) -> Option<u64> {
+        let link = &self.sessions[session.0 as usize].link;
+        Some(link.free_since_ns.unwrap_or(self.shared.served_until_ns))
     }
 
     fn serve(&mut self, now_ns: u64, sink: &mut impl Sink) {

@@ -135,10 +135,12 @@ impl InFlight {
 
 #[cfg(test)]
 mod tests {
+    use pubmark_protocol::timing::Timing;
+
     use super::*;
 
     fn add(in_flight: &mut InFlight, sequence: u32) -> u16 {
-        let message = Outgoing { publication: 0, sequence, due_ns: 0, root_ns: None, payload_bytes: 16 };
+        let message = Outgoing { publication: 0, sequence, timing: Timing::on_time(0), root: None, payload_bytes: 16 };
         in_flight.add(message, Qos::AtLeastOnce)
     }
 

@@ -39,6 +39,8 @@ pub struct Shared {
     pub(super) spare: Vec<u8>,
     /// Sessions whose sockets were not read empty yet.
     pub(super) unread: Vec<u32>,
+    /// What had come to any socket until then is handled, ns of `CLOCK_MONOTONIC`.
+    pub(super) served_until_ns: u64,
     /// Connections that were given up without a word: closed, they would tell the server.
     pub(super) given_up: Vec<Stream>,
 }
@@ -129,6 +131,8 @@ pub struct Link {
     /// The last read left the socket empty, and a time when it was empty.
     pub(super) drained: bool,
     pub(super) empty_at_ns: u64,
+    /// Of one that waited and can send again: when the system still kept it from that, ns of `CLOCK_MONOTONIC`.
+    pub(super) free_since_ns: Option<u64>,
     /// 0 for no keep-alive.
     pub(super) keep_alive_ns: u64,
     pub(super) sent_at_ns: u64,
@@ -166,6 +170,7 @@ impl Link {
             ended: false,
             drained: true,
             empty_at_ns: 0,
+            free_since_ns: None,
             keep_alive_ns: 0,
             sent_at_ns: 0,
             received_at_ns: 0,
@@ -280,7 +285,7 @@ impl Link {
         end: &[u8],
     ) {
         let Sending { tag, repeated, .. } = sending;
-        let entry = Message { token: message.token(), due_ns: message.due_ns, tag, repeated, withheld: false };
+        let entry = Message { token: message.token(), timing: message.timing, tag, repeated, withheld: false };
         let (config, publication) = (&shared.config, &self.config.publications[usize::from(message.publication)]);
         self.outbox.append_message(&mut shared.pool, entry, |out| {
             front(out);
@@ -293,7 +298,7 @@ impl Link {
 
     /// Takes a message that goes nowhere, as nobody at the other end asked for it; it is reported in its turn.
     pub fn withhold(&mut self, shared: &mut Shared, message: Outgoing) {
-        let entry = Message { token: message.token(), due_ns: message.due_ns, tag: 0, repeated: false, withheld: true };
+        let entry = Message { token: message.token(), timing: message.timing, tag: 0, repeated: false, withheld: true };
         self.outbox.append_nothing(&mut shared.pool, entry, clock::monotonic_ns());
     }
 
@@ -312,8 +317,7 @@ impl Link {
         end: &[u8],
     ) {
         // Its header's time counts from the request's arrival.
-        let entry =
-            Message { token: answer.token(), due_ns: answer.received_ns, tag, repeated: false, withheld: false };
+        let entry = Message { token: answer.token(), timing: answer.timing, tag, repeated: false, withheld: false };
         let config = &shared.config;
         self.outbox.append_message(&mut shared.pool, entry, |out| {
             front(out);

@@ -47,6 +47,11 @@ impl Times {
         self.of(false)
     }
 
+    /// The latest time at which what was read last had surely not come.
+    fn absent_at_ns(&self) -> u64 {
+        self.empty_at_ns.max(self.kernel_ns.unwrap_or(0))
+    }
+
     /// Does nothing follow the packet in its read?
     pub fn ends_the_read(&self) -> bool {
         self.ends_the_read
@@ -116,6 +121,7 @@ impl<D: Dialect> Session<D> {
             if left > 0 {
                 self.link.held = HeldBytes::end_of(received.bytes, left);
             }
+            self.note_if_free(times.absent_at_ns());
         }
         if self.link.at_work {
             // The end of the stream, or what else is there, is found again by the next read.

@@ -46,8 +46,8 @@ impl<D: Dialect> Session<D> {
             self.begin(shared)?;
         }
         let link = &mut self.link;
-        if ready.writable {
-            link.full = false;
+        if ready.writable && std::mem::take(&mut link.full) {
+            link.outbox.note_full(shared.reactor.quiet_at_ns());
         }
         link.ended |= ready.ended;
         // A socket not read empty last time is among the unread ones already, and has its turn there.
@@ -95,7 +95,7 @@ impl<D: Dialect> Session<D> {
             Ok(()) => SendOutcome::Accepted,
             Err(Refusal::TooLarge(bytes)) => SendOutcome::TooLarge(bytes),
             Err(Refusal::Blocked(blocked)) => {
-                self.link.blocked = Some(blocked);
+                (self.link.blocked, self.link.free_since_ns) = (Some(blocked), None);
                 SendOutcome::WouldBlock
             }
         }
@@ -142,17 +142,28 @@ impl<D: Dialect> Session<D> {
 
     /// Tells the engine that a message can be tried again, if it was told that none could.
     pub(super) fn tell_if_writable(&mut self, sink: &mut impl Sink) {
-        let Some(blocked) = self.link.blocked else { return };
-        let free = self.link.phase == Phase::Open
+        if self.is_free_again() {
+            self.link.blocked = None;
+            sink.event(self.link.id, Event::Writable);
+        }
+    }
+
+    /// Notes how long the system kept the session from sending, if what came, which was not there at `absent_at_ns`, ended that.
+    pub(super) fn note_if_free(&mut self, absent_at_ns: u64) {
+        if self.link.free_since_ns.is_none() && self.is_free_again() {
+            self.link.free_since_ns = Some(absent_at_ns);
+        }
+    }
+
+    /// Could it take no message, and can it now?
+    fn is_free_again(&self) -> bool {
+        let Some(blocked) = self.link.blocked else { return false };
+        self.link.phase == Phase::Open
             && match blocked {
                 Blocked::NotOpen => true,
                 Blocked::Outbox => self.link.outbox.pending_bytes() < FULL_BYTES,
                 Blocked::Window => self.dialect.has_room(),
-            };
-        if free {
-            self.link.blocked = None;
-            sink.event(self.link.id, Event::Writable);
-        }
+            }
     }
 
     /// Ends the connection because we want to. With the protocol's words if the session is open and the socket takes them;

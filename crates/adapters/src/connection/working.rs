@@ -59,6 +59,7 @@ impl<D: Dialect> Session<D> {
         self.link.received_at_ns = clock::monotonic_ns();
         let times = Times::unstamped(self.link.received_at_ns, self.link.empty_at_ns);
         let left = self.consume(shared, &held.bytes[held.from..], times, sink)?;
+        self.note_if_free(self.link.empty_at_ns);
         held.from = held.bytes.len() - left;
         if !held.is_empty() {
             self.link.held = held;

@@ -117,13 +117,13 @@ impl<B: Binding> Session<B> {
     ) -> Result<(), Cause> {
         self.full = false;
         while let Some(message) = self.waiting.front().filter(|_| self.phase == Phase::Open) {
-            let Outgoing { publication, due_ns, .. } = *message;
+            let Outgoing { publication, timing, .. } = *message;
             let config = &self.config.publications[usize::from(publication)];
             let Publishing { writer, topic } = &self.publishing[usize::from(publication)];
             scratch.clear();
             payload::append(shard, config, message, scratch);
             let write_start_ns = clock::monotonic_ns();
-            header::patch_write_start(scratch, due_ns, write_start_ns);
+            header::patch_write_start(scratch, &timing, write_start_ns);
             match writer.write(topic, scratch) {
                 Ok(Written::Yes) => {}
                 Ok(Written::Full) => {

@@ -133,7 +133,7 @@ impl<V: ProtocolVersion> Mqtt<V> {
         let packet = Packet { publication, extras, message, qos, packet_id, dup: false };
         let entry = Message {
             token: message.token(),
-            due_ns: message.due_ns,
+            timing: message.timing,
             tag: packet_id.unwrap_or(0),
             repeated: false,
             withheld: false,
@@ -178,7 +178,7 @@ impl<V: ProtocolVersion> Mqtt<V> {
             };
             let message = Message {
                 token: entry.token(),
-                due_ns: entry.message.due_ns,
+                timing: entry.message.timing,
                 tag: packet_id,
                 repeated: true,
                 withheld: false,
@@ -309,6 +309,8 @@ fn not_in_flight(ack: &Ack<'_>) -> Cause {
 #[cfg(test)]
 #[allow(clippy::unwrap_used)]
 mod tests {
+    use pubmark_protocol::timing::Timing;
+
     use super::*;
 
     fn every_extra() -> Vec<Extras<'static>> {
@@ -336,7 +338,13 @@ mod tests {
                         let packet = Packet {
                             publication,
                             extras,
-                            message: Outgoing { publication: 0, sequence: 1, due_ns: 0, root_ns: None, payload_bytes },
+                            message: Outgoing {
+                                publication: 0,
+                                sequence: 1,
+                                timing: Timing::on_time(0),
+                                root: None,
+                                payload_bytes,
+                            },
                             qos,
                             packet_id,
                             dup: false,

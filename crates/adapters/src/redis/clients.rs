@@ -190,6 +190,10 @@ impl Clients for RedisClients {
         self.settle(sink);
     }
 
+    fn free_since_ns(&self, _: SessionId) -> Option<u64> {
+        Some(self.connections.served_until_ns())
+    }
+
     fn waker(&self) -> Waker {
         self.connections.waker()
     }

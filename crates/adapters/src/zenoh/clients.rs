@@ -384,12 +384,9 @@ impl<V: Variant> Clients for ZenohClients<V> {
             self.too_late.push((session, reply.token()));
             return SendOutcome::Accepted;
         };
-        let &OutgoingReply {
-            qos, number, publisher, sequence, due_ns, received_ns, payload_bytes: asked_bytes, ..
-        } = reply;
+        let &OutgoingReply { qos, number, publisher, sequence, due_ns, timing, payload_bytes: asked_bytes, .. } = reply;
         let to = ReplyTo { address: "", correlation: &[] };
-        let kept =
-            OutgoingReply { to, qos, number, publisher, sequence, due_ns, received_ns, payload_bytes: asked_bytes };
+        let kept = OutgoingReply { to, qos, number, publisher, sequence, due_ns, timing, payload_bytes: asked_bytes };
         self.stage(session, connection, reply.token(), payload_bytes, What::Reply(Box::new((request, kept))));
         SendOutcome::Accepted
     }

@@ -191,7 +191,7 @@ fn hand_message(connection: &Connection, message: Outgoing, config: &ShardConfig
     let mut payload = Vec::with_capacity(message.payload_bytes as usize);
     payload::append(config, entry, &message, &mut payload);
     let write_start_ns = clock::monotonic_ns();
-    header::patch_write_start(&mut payload, message.due_ns, write_start_ns);
+    header::patch_write_start(&mut payload, &message.timing, write_start_ns);
     match &connection.requesting {
         Some(requesting) => {
             let token = message.token();
@@ -214,7 +214,7 @@ fn hand_answer(connection: &Connection, of: Box<(Query, OutgoingReply<'static>)>
     payload::append_answer(config, answer, &mut payload);
     let write_start_ns = clock::monotonic_ns();
     // Its header's time counts from the request's arrival.
-    header::patch_write_start(&mut payload, answer.received_ns, write_start_ns);
+    header::patch_write_start(&mut payload, &answer.timing, write_start_ns);
     // It goes with the priority and congestion control of its request.
     let reply = request.reply(request.key_expr(), payload);
     let outcome = begun(write_start_ns, || reply.wait().map_err(|error| error.to_string()));

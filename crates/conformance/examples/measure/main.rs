@@ -19,6 +19,7 @@ use pubmark_protocol::clients::{
 use pubmark_protocol::clock;
 use pubmark_protocol::endpoint::{Endpoint, Tls};
 use pubmark_protocol::events::{Event, Sink};
+use pubmark_protocol::timing::Timing;
 
 const IDLE_CONNECTIONS: u32 = 5_000;
 const FLOOD_CONNECTIONS: u32 = 100;
@@ -183,8 +184,13 @@ fn flood(files: Option<&Certificates>, payload_bytes: u32) -> (u64, u64) {
     while now_ns < end_ns {
         for session in std::mem::take(&mut counts.writable) {
             let sequence = &mut sequences[session.0 as usize];
-            let mut message =
-                Outgoing { publication: 0, sequence: *sequence + 1, due_ns: now_ns, root_ns: None, payload_bytes };
+            let mut message = Outgoing {
+                publication: 0,
+                sequence: *sequence + 1,
+                timing: Timing::on_time(now_ns),
+                root: None,
+                payload_bytes,
+            };
             while clients.send(session, message) == SendOutcome::Accepted {
                 *sequence += 1;
                 message.sequence = *sequence + 1;

@@ -5,6 +5,7 @@ use pubmark_protocol::clients::{SendOutcome, SessionConfig, SessionId, SessionOp
 use pubmark_protocol::events::Token;
 use pubmark_protocol::header;
 use pubmark_protocol::requests::{OutgoingReply, ReplyTo};
+use pubmark_protocol::timing::Timing;
 use pubmark_testing::{assert_count, assert_count_eq};
 
 use super::Target;
@@ -48,7 +49,7 @@ fn answer(peer: &mut Peer, asked: &Asked, qos: Qos, number: u32) {
         publisher: asked.header.publisher,
         sequence: asked.header.sequence,
         due_ns: asked.header.due_ns,
-        received_ns: asked.at_ns,
+        timing: Timing::on_time(asked.at_ns),
         payload_bytes: asked.payload_bytes as u32,
     };
     loop {

@@ -7,6 +7,7 @@ use pubmark_protocol::clients::{Clients as _, SendOutcome, SessionConfig, Sessio
 use pubmark_protocol::events::{Cause, Reason, Token};
 use pubmark_protocol::header;
 use pubmark_protocol::requests::{OutgoingReply, REPLY, ReplyTo};
+use pubmark_protocol::timing::Timing;
 use pubmark_testing::assert_count_eq;
 use pubmark_wire::amqp10::{
     Attach, Condition, Detach, Disposition, Flow, Message, Performative, Properties, Role, SenderSettles, State,
@@ -151,7 +152,7 @@ fn offer(script: &mut Script, id: SessionId, address: &str, correlation: &[u8], 
         publisher: 7,
         sequence: 1,
         due_ns: 0,
-        received_ns: 0,
+        timing: Timing::on_time(0),
         payload_bytes: 100,
     };
     let taken = script.peer.clients.reply(id, &answer);
@@ -173,7 +174,7 @@ fn answers_go_out_on_one_link_with_their_address_where_the_server_offers_it() {
             let correlation_id = &text("0-1")[..];
             assert_eq!(message.properties(), Ok(Properties { to: Some(address), reply_to: None, correlation_id }));
             assert_eq!((handle, message.body.len()), (0, 100));
-            assert!(header::read_reply(&message.body, RUN).is_some());
+            assert!(header::read_reply(&message.body, RUN, 0).is_some());
         }
         let answers = |record: &Recorder| record.count(|event| matches!(event, Event::Written(..)));
         assert_eq!(answers(&script.peer.record), 2);

@@ -131,7 +131,7 @@ fn an_answer_that_is_there_soon_goes_in_the_acknowledgement_and_comes_again_with
     let message = first.message();
     assert_eq!((message.kind, message.code, message.message_id), (Kind::Acknowledgement, Code::CONTENT, 700));
     assert_eq!((message.token, message.payload.len()), (&b"tok"[..], 200));
-    let replied = header::read_reply(message.payload, RUN).unwrap();
+    let replied = header::read_reply(message.payload, RUN, 0).unwrap();
     assert_count_eq!((replied.publisher, replied.sequence, replied.due_ns), (7, 3, 1));
     for _ in 0..3 {
         stage.say(&asks);
@@ -308,7 +308,7 @@ fn a_request_in_blocks_is_put_together_by_its_tag_and_answered_in_blocks_of_the_
             }
         }
         assert_eq!(whole.len(), 600);
-        assert_count_eq!(header::read_reply(&whole, RUN).unwrap().sequence, sequence);
+        assert_count_eq!(header::read_reply(&whole, RUN, 0).unwrap().sequence, sequence);
         stage.peer.wait("written", |record| record.written() == sequence as usize);
     }
     assert_count_eq!((stage.peer.record.asked.len(), stage.abandoned()), (2, 0));

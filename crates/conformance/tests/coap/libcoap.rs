@@ -139,7 +139,7 @@ fn libcoaps_client_is_answered() {
     ] {
         let heard = ask_with(&client, options, sizes, wait_ms);
         assert_count_eq!(heard.len(), sizes[1] as usize, "{options:?} {sizes:?}");
-        let header = header::read_reply(&heard, RUN).unwrap();
+        let header = header::read_reply(&heard, RUN, 0).unwrap();
         assert_count_eq!((header.publisher, header.sequence, header.due_ns), (7, 3, 1));
     }
 }

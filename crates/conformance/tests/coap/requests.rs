@@ -12,6 +12,7 @@ use pubmark_model::qos::Qos;
 use pubmark_protocol::clients::{SessionConfig, SessionOptions, Subscription};
 use pubmark_protocol::endpoint::Endpoint;
 use pubmark_protocol::requests::{OutgoingReply, ReplyTo};
+use pubmark_protocol::timing::Timing;
 
 pub fn endpoint(address: SocketAddr) -> Endpoint {
     let shown = format!("coap://{address}");
@@ -44,7 +45,7 @@ pub fn answer(asked: &Asked, number: u32, payload_bytes: u32) -> OutgoingReply<'
         publisher: asked.header.publisher,
         sequence: asked.header.sequence,
         due_ns: asked.header.due_ns,
-        received_ns: asked.at_ns,
+        timing: Timing::on_time(asked.at_ns),
         payload_bytes,
     }
 }

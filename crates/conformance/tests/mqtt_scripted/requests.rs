@@ -8,6 +8,7 @@ use pubmark_protocol::clients::{Clients as _, SendOutcome, SessionConfig, Sessio
 use pubmark_protocol::events::{Reason, Token};
 use pubmark_protocol::header;
 use pubmark_protocol::requests::{OutgoingReply, ReplyTo, correlation};
+use pubmark_protocol::timing::Timing;
 use pubmark_testing::assert_count_eq;
 use pubmark_wire::mqtt::{Packet, PacketType, Properties, Property, Publish, PublishHead, Version, encode_publish};
 
@@ -110,7 +111,7 @@ fn answer(asked: &Asked, qos: Qos, number: u32, payload_bytes: u32) -> OutgoingR
         publisher: asked.header.publisher,
         sequence: asked.header.sequence,
         due_ns: asked.header.due_ns,
-        received_ns: asked.at_ns,
+        timing: Timing::on_time(asked.at_ns),
         payload_bytes,
     }
 }

@@ -11,6 +11,7 @@ use pubmark_protocol::clients::{
 use pubmark_protocol::events::{Cause, Token};
 use pubmark_protocol::header;
 use pubmark_protocol::requests::{OutgoingReply, ReplyTo};
+use pubmark_protocol::timing::Timing;
 use pubmark_testing::assert_count_eq;
 
 use crate::script::{Meeting, Script};
@@ -148,7 +149,7 @@ fn a_request_arrives_wherever_it_is_cut_and_is_answered_to_where_it_says() {
         publisher: 7,
         sequence: 1,
         due_ns: 1,
-        received_ns: asked.at_ns,
+        timing: Timing::on_time(asked.at_ns),
         payload_bytes: 24,
     };
     assert_eq!(peer.clients.reply(id, &answer), SendOutcome::Accepted);

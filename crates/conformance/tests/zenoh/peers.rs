@@ -11,6 +11,7 @@ use pubmark_protocol::clients::{Goodbye, SendOutcome, SessionConfig, SessionOpti
 use pubmark_protocol::endpoint::Endpoint;
 use pubmark_protocol::events::{Cause, Token};
 use pubmark_protocol::requests::{OutgoingReply, ReplyTo};
+use pubmark_protocol::timing::Timing;
 use pubmark_testing::assert_count_eq;
 
 type Clients = ZenohClients<PeersBlocking>;
@@ -52,7 +53,7 @@ fn a_request_goes_to_the_peer_that_answers_and_its_answer_to_who_asked() {
         publisher: one.header.publisher,
         sequence: one.header.sequence,
         due_ns: one.header.due_ns,
-        received_ns: one.at_ns,
+        timing: Timing::on_time(one.at_ns),
         payload_bytes: 300,
     };
     for (number, one) in (0..).zip(asked.iter().rev()) {

@@ -81,7 +81,7 @@ impl Shard {
     fn receive(&mut self, session: SessionId, delivery: &Delivery<'_>) -> Option<Header> {
         let (timetable, totals) = (&mut self.timetable, &mut self.totals);
         let header = self.receiving.enter(session, delivery, &mut self.sessions, timetable, totals)?;
-        self.publishing.react_to(session, &header, delivery.at_ns, timetable, totals);
+        self.publishing.react_to(session, &header, delivery, timetable, totals);
         Some(header)
     }
 
@@ -100,7 +100,8 @@ impl Shard {
         let Some(header) = self.receive(session, delivery) else { return };
         let request = (&header, self.timetable.window.measures(header.due_ns));
         let (sessions, timers) = (&mut self.sessions, &mut self.timetable.timers);
-        self.requests.enter_request(session, request, reply_to, delivery.at_ns, sessions, timers);
+        let received = (delivery.at_ns, delivery.late_ns(header.due_ns));
+        self.requests.enter_request(session, request, reply_to, received, sessions, timers);
     }
 
     fn written(&mut self, session: SessionId, token: Token, written: Written) {

@@ -1,6 +1,6 @@
 //! What a shard measures: times, counters, series.
 
-use pubmark_metrics::distribution::Distribution;
+use pubmark_metrics::bounds::Bounds;
 use pubmark_metrics::series::Series;
 
 use crate::plan::TYPE_LIMIT;
@@ -17,7 +17,7 @@ pub struct Figures {
     /// Over time.
     pub series: Series,
     /// Latencies by the sender's node, in a run on several.
-    pub from_nodes: Vec<Option<Box<Distribution>>>,
+    pub from_nodes: Vec<Option<Box<Bounds>>>,
 }
 
 impl Figures {

@@ -38,6 +38,8 @@ impl Following {
             network: self.networks[session.0 as usize],
             due_ns: header.due_ns,
             at_ns: delivery.at_ns,
+            lag_ns: header.lag_ns,
+            late_ns: delivery.late_ns(header.due_ns),
         });
     }
 

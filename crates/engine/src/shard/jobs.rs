@@ -16,6 +16,10 @@ pub(super) struct Job {
     pub(super) received_ns: u64,
     /// When its reply is due.
     pub(super) reply_due_ns: u64,
+    /// How much of the time since the request was due is the generator's by now, at most, ns.
+    pub(super) lag_ns: u64,
+    /// How much later than it could have been the responder takes it up, at most, ns: a part of that.
+    pub(super) late_ns: u64,
     pub(super) measured: bool,
 }
 
@@ -46,7 +50,7 @@ impl Jobs {
         session: SessionId,
         to: ReplyTo<'_>,
         header: &Header,
-        received_ns: u64,
+        (received_ns, late_ns): (u64, u64),
         measured: bool,
     ) -> u32 {
         let index = self.free.pop().unwrap_or_else(|| {
@@ -61,6 +65,7 @@ impl Jobs {
         job.correlation.extend_from_slice(to.correlation);
         (job.publisher, job.sequence, job.due_ns) = (header.publisher, header.sequence, header.due_ns);
         (job.received_ns, job.reply_due_ns, job.measured) = (received_ns, received_ns, measured);
+        (job.lag_ns, job.late_ns) = (header.lag_ns, late_ns);
         index
     }
 }

@@ -23,6 +23,38 @@ pub struct Pending {
     pub payload_bytes: u32,
 }
 
+/// Where sending stands behind the schedule.
+#[derive(Clone)]
+pub struct Behind {
+    /// The first message that waits.
+    pub cursor: Cursor,
+    /// How much of the wait of any of them is ours, at most, ns: the longest lag of one when it joined them, and what came after that.
+    lag_ns: u64,
+    /// Up to when that is counted, ns of `CLOCK_MONOTONIC`.
+    counted_until_ns: u64,
+}
+
+impl Behind {
+    /// A message waits from now on that was reached with this lag.
+    pub fn new(cursor: Cursor, lag_ns: u64, now_ns: u64) -> Behind {
+        Behind { cursor, lag_ns, counted_until_ns: now_ns }
+    }
+
+    /// A message joins those that wait.
+    pub fn join(&mut self, lag_ns: u64) {
+        self.lag_ns = self.lag_ns.max(lag_ns);
+    }
+
+    /// The system surely kept them waiting until `free_since_ns`, if that is known; what they waited after it may be ours. How much of
+    /// the wait of any of them is, by now.
+    pub fn lag_ns(&mut self, free_since_ns: Option<u64>, now_ns: u64) -> u64 {
+        let since_ns = free_since_ns.unwrap_or(0).max(self.counted_until_ns);
+        self.lag_ns = self.lag_ns.saturating_add(now_ns.saturating_sub(since_ns));
+        self.counted_until_ns = self.counted_until_ns.max(now_ns);
+        self.lag_ns
+    }
+}
+
 /// Messages of one session in the order in which they were handed over.
 pub type PendingQueue = VecDeque<Pending>;
 
@@ -39,7 +71,7 @@ pub struct Publisher {
     /// The schedule: every due time is met here, whatever the system does.
     pub schedule: Cursor,
     /// Where sending stands, if behind the schedule. The backlog is the way between the two, never a queue.
-    pub behind: Option<Box<Cursor>>,
+    pub behind: Option<Box<Behind>>,
     /// Messages between the two.
     pub backlog: u32,
     /// Planned leaving and returning.

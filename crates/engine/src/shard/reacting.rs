@@ -1,7 +1,8 @@
 //! Reactions: a device of this shard publishes because its client received a message.
 
 use pubmark_protocol::clients::{Clients, SessionId};
-use pubmark_protocol::header::Header;
+use pubmark_protocol::events::Delivery;
+use pubmark_protocol::header::{Header, Root};
 
 use super::publishing::Publishing;
 use super::reactions::{KEPT_LIMIT, Planned};
@@ -17,23 +18,27 @@ impl Publishing {
         &mut self,
         session: SessionId,
         header: &Header,
-        at_ns: u64,
+        delivery: &Delivery<'_>,
         timetable: &mut Timetable,
         totals: &mut Totals,
     ) {
         let Some(links) = self.reactions.links(session.0, header.publisher) else { return };
         let root_ns = header.chain_due_ns();
+        // The chain's lag so far: that of the messages before, and how late this one was read.
+        let before_ns = header.root.map_or(0, |root| root.lag_ns);
+        let lag_ns = before_ns.saturating_add(header.lag_ns).saturating_add(delivery.late_ns(header.due_ns));
         let twin = u32::from(!timetable.window.measures(root_ns));
         for link in links {
             let link = self.reactions.link(link);
             let publisher = link.publisher + twin;
             let rules = timetable.rules(self.publishers[publisher as usize].book.group);
             let Some(answer) = rules.answer(link.key, header.sequence) else { continue };
-            let due_ns = timetable.window.relative(at_ns.saturating_add(answer.think_ns));
+            let due_ns = timetable.window.relative(delivery.at_ns.saturating_add(answer.think_ns));
             let reaction = Planned {
                 publisher,
                 due_ns,
-                root_ns,
+                root: Root { due_ns: root_ns, lag_ns },
+                lag_ns: 0,
                 payload_bytes: answer.payload_bytes,
                 size_raised: answer.size_raised,
             };
@@ -50,9 +55,10 @@ impl Publishing {
 
     /// A reaction is due. The session that the caller flushes then, if it was handed over.
     pub fn react<C: Clients>(&mut self, sending: &mut Sending<'_, C>, number: u32) -> Option<SessionId> {
-        let reaction = self.reactions.take(number)?;
+        let mut reaction = self.reactions.take(number)?;
         let ready_ns = sending.now_ns;
-        let root_ns = Some(reaction.root_ns);
+        let root_ns = Some(reaction.root.due_ns);
+        reaction.lag_ns = ready_ns.saturating_sub(sending.timetable.window.absolute(reaction.due_ns));
         self.offer(reaction.publisher, &reaction.due(), root_ns, ready_ns, sending.timetable, sending.totals);
         let session = self.publishers[reaction.publisher as usize].session;
         let step = match self.reactions.is_waited_for(session) {
@@ -60,19 +66,26 @@ impl Publishing {
             false => self.step_reaction(sending, &reaction, ready_ns),
         };
         if matches!(step, Step::Waits) {
-            self.reactions.wait(session, reaction);
+            self.reactions.wait(session, reaction, ready_ns);
             self.backlog += 1;
         }
         matches!(step, Step::Handed).then_some(SessionId(session))
     }
 
     fn step_reaction<C: Clients>(&mut self, sending: &mut Sending<'_, C>, reaction: &Planned, ready_ns: u64) -> Step {
-        let message = Message { due: reaction.due(), root_ns: Some(reaction.root_ns), ready_ns };
+        let Planned { root, lag_ns, .. } = *reaction;
+        let message = Message { due: reaction.due(), root: Some(root), ready_ns, lag_ns };
         self.step(sending, reaction.publisher, &message)
     }
 
     /// Sends the reactions that wait for a session, in order, until one must wait again.
-    pub(super) fn catch_up_reactions<C: Clients>(&mut self, sending: &mut Sending<'_, C>, session: u32) {
+    pub(super) fn catch_up_reactions<C: Clients>(
+        &mut self,
+        sending: &mut Sending<'_, C>,
+        session: u32,
+        free_since_ns: Option<u64>,
+    ) {
+        self.reactions.count_wait(session, free_since_ns, sending.now_ns);
         while let Some(reaction) = self.reactions.first_waiting(session) {
             let ready_ns = sending.timetable.window.absolute(reaction.due_ns);
             if matches!(self.step_reaction(sending, &reaction, ready_ns), Step::Waits) {
@@ -92,7 +105,7 @@ impl Publishing {
     pub fn settle_reactions(&mut self, timetable: &Timetable) {
         let (not_due, waiting) = self.reactions.take_all();
         for reaction in not_due {
-            self.count_offer(reaction.publisher, &reaction.due(), reaction.root_ns, timetable);
+            self.count_offer(reaction.publisher, &reaction.due(), reaction.root.due_ns, timetable);
             self.count_unsent(reaction.publisher);
         }
         waiting.iter().for_each(|reaction| self.count_unsent(reaction.publisher));

@@ -7,6 +7,7 @@ use std::collections::{HashMap, VecDeque};
 use std::ops::Range;
 
 use pubmark_model::schedule::Due;
+use pubmark_protocol::header::Root;
 
 /// Reactions of one shard that are thought about or wait for their session, at most: 40 MB.
 pub const KEPT_LIMIT: usize = 1 << 20;
@@ -26,9 +27,22 @@ pub(super) struct Planned {
     pub(super) publisher: u32,
     /// Relative to the start of the window, ns.
     pub(super) due_ns: i64,
-    pub(super) root_ns: u64,
+    pub(super) root: Root,
+    /// How much of its time since it was due is ours by now, at most, ns.
+    pub(super) lag_ns: u64,
     pub(super) payload_bytes: u32,
     pub(super) size_raised: bool,
+}
+
+/// The reactions that wait for a session.
+#[derive(Debug, Default)]
+struct Waiting {
+    /// In the order in which they became due, each with `ours_ns` of that moment.
+    queue: VecDeque<(Planned, u64)>,
+    /// How much of the time since the first began to wait was ours, at most, ns.
+    ours_ns: u64,
+    /// Up to when that is counted, ns of `CLOCK_MONOTONIC`.
+    counted_until_ns: u64,
 }
 
 impl Planned {
@@ -53,7 +67,7 @@ pub struct Reactions {
     planned: Vec<Option<Planned>>,
     free: Vec<u32>,
     /// Due, by session, in the order in which they became so.
-    waiting: HashMap<u32, VecDeque<Planned>>,
+    waiting: HashMap<u32, Waiting>,
     waiting_count: usize,
 }
 
@@ -105,29 +119,48 @@ impl Reactions {
 
     /// Do reactions wait for a session?
     pub(super) fn is_waited_for(&self, session: u32) -> bool {
-        self.waiting.get(&session).is_some_and(|queue| !queue.is_empty())
+        self.waiting.get(&session).is_some_and(|waiting| !waiting.queue.is_empty())
     }
 
     /// Lets a reaction that is due wait for its session.
-    pub(super) fn wait(&mut self, session: u32, reaction: Planned) {
-        self.waiting.entry(session).or_default().push_back(reaction);
+    pub(super) fn wait(&mut self, session: u32, reaction: Planned, now_ns: u64) {
+        let waiting = self.waiting.entry(session).or_default();
+        if waiting.queue.is_empty() {
+            (waiting.ours_ns, waiting.counted_until_ns) = (0, now_ns);
+        }
+        waiting.queue.push_back((reaction, waiting.ours_ns));
         self.waiting_count += 1;
+    }
+
+    /// The system surely kept those that wait for a session waiting until `free_since_ns`, if that is known; what they waited after it
+    /// may be ours.
+    pub(super) fn count_wait(&mut self, session: u32, free_since_ns: Option<u64>, now_ns: u64) {
+        let Some(waiting) = self.waiting.get_mut(&session) else { return };
+        let since_ns = free_since_ns.unwrap_or(0).max(waiting.counted_until_ns);
+        waiting.ours_ns = waiting.ours_ns.saturating_add(now_ns.saturating_sub(since_ns));
+        waiting.counted_until_ns = waiting.counted_until_ns.max(now_ns);
     }
 
     /// The first that waits for a session.
     pub(super) fn first_waiting(&self, session: u32) -> Option<Planned> {
-        self.waiting.get(&session).and_then(VecDeque::front).copied()
+        let waiting = self.waiting.get(&session)?;
+        let (reaction, before_ns) = waiting.queue.front()?;
+        let ours_ns = waiting.ours_ns.saturating_sub(*before_ns);
+        Some(Planned { lag_ns: reaction.lag_ns.saturating_add(ours_ns), ..*reaction })
     }
 
     /// The first that waits for a session need wait no more.
     pub(super) fn end_wait(&mut self, session: u32) {
-        self.waiting.get_mut(&session).and_then(VecDeque::pop_front);
+        self.waiting.get_mut(&session).and_then(|waiting| waiting.queue.pop_front());
         self.waiting_count -= 1;
     }
 
     /// All that are left: those that were not due yet, and those that waited.
     pub(super) fn take_all(&mut self) -> (Vec<Planned>, Vec<Planned>) {
         let all = std::mem::take(self);
-        (all.planned.into_iter().flatten().collect(), all.waiting.into_values().flatten().collect())
+        (
+            all.planned.into_iter().flatten().collect(),
+            all.waiting.into_values().flat_map(|waiting| waiting.queue).map(|(reaction, _)| reaction).collect(),
+        )
     }
 }

@@ -3,7 +3,8 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use pubmark_metrics::distribution::{Distribution, Precision};
+use pubmark_metrics::bounds::Bounds;
+use pubmark_metrics::distribution::Precision;
 use pubmark_metrics::ledger::{Arrival, Ledger};
 use pubmark_model::fleet::Heard;
 use pubmark_protocol::events::Delivery;
@@ -249,8 +250,11 @@ impl Receiver {
         let due_ns = window.relative(header.due_ns);
         let at_ns = window.relative(delivery.at_ns);
         let latency_ns = at_ns - due_ns;
+        // What may be ours of it: before it was written, and after it had come.
+        let late_ns = delivery.late_ns(header.due_ns);
+        let width_ns = header.lag_ns.saturating_add(late_ns);
         if window.is_plausible(header.due_ns, delivery.at_ns) {
-            figures.series.enter_latency(due_ns, latency_ns);
+            figures.series.enter_latency(due_ns, latency_ns, width_ns);
         }
         figures.series.enter_delivery(at_ns, delivery.payload.len() as u64);
         if window.holds(delivery.at_ns) {
@@ -261,18 +265,19 @@ impl Receiver {
             return;
         }
         let row = type_row(&mut figures.types, group);
-        figures.times.latency.record(latency_ns);
-        row.latency.record(latency_ns);
+        figures.times.latency.record(latency_ns, width_ns);
+        row.latency.record(latency_ns, width_ns);
         if let Some(nodes) = &self.nodes {
             let node = usize::from(nodes[header.publisher as usize]);
             if figures.from_nodes.len() <= node {
                 figures.from_nodes.resize(node + 1, None);
             }
-            let empty = || Box::new(Distribution::new(Precision::Breakdown));
-            figures.from_nodes[node].get_or_insert_with(empty).record(latency_ns);
+            let empty = || Box::new(Bounds::new(Precision::Breakdown));
+            figures.from_nodes[node].get_or_insert_with(empty).record(latency_ns, width_ns);
         }
-        if let Some(root_ns) = header.root_ns {
-            figures.times.chain.record(at_ns - window.relative(root_ns));
+        if let Some(root) = header.root {
+            let chain_ns = at_ns - window.relative(root.due_ns);
+            figures.times.chain.record(chain_ns, root.lag_ns.saturating_add(width_ns));
         }
         match header.write_start_us {
             Some(u32::MAX) => {
@@ -281,14 +286,14 @@ impl Receiver {
             }
             Some(delay_us) => {
                 let service_ns = latency_ns - i64::from(delay_us) * 1_000;
-                figures.times.service_latency.record(service_ns);
-                row.service_latency.record(service_ns);
+                figures.times.service_latency.record(service_ns, late_ns);
+                row.service_latency.record(service_ns, late_ns);
             }
             None => figures.counters.without_write_start += 1,
         }
         // Nothing is claimed where nothing is known: a client library that reads by itself tells neither.
-        if let Some(seen_ns) = delivery.empty_at_ns.max(delivery.kernel_ns) {
-            let absent_at_ns = seen_ns.max(header.due_ns);
+        if let Some(absent_at_ns) = delivery.absent_at_ns() {
+            let absent_at_ns = absent_at_ns.max(header.due_ns);
             figures.times.receive_lateness.record(delivery.at_ns as i64 - absent_at_ns as i64);
         }
         if let Some(kernel_ns) = delivery.kernel_ns {

@@ -139,7 +139,7 @@ impl Requests {
         let Reply { session, request, delivery } = *reply;
         let own = sessions[session].own_mut(publishers);
         let place = request.map_or(0, |request| usize::from(request.publication));
-        let found = header::read_reply(delivery.payload, self.run).zip(own.get_mut(place));
+        let found = header::read_reply(delivery.payload, self.run, delivery.at_ns).zip(own.get_mut(place));
         let found = found.and_then(|(header, publisher)| Some((header, publisher.requester.as_ref()?.book, publisher)));
         let Some((header, stream, publisher)) = found else {
             totals.figures.counters.foreign += 1;
@@ -191,25 +191,31 @@ impl Requests {
             self.figures.book(requester).answered += 1;
             self.enter_times(publisher.book.group, header, &open, delivery);
         }
+        let free_since_ns = &mut sessions[publisher.session].free_since_ns;
+        *free_since_ns = free_since_ns.or(delivery.absent_at_ns());
         self.note_closed(publisher, 1, sessions);
     }
 
     fn enter_times(&mut self, group: u16, header: &Header, open: &OpenRequest, delivery: &Delivery<'_>) {
         let since = |from_ns: u64| delivery.at_ns as i64 - from_ns as i64;
         let round_trip_ns = since(header.due_ns);
-        self.figures.enter_round_trip(group, round_trip_ns);
+        // The header's lag is that of request and reply; parts of the round trip are no wider than the whole.
+        let width_ns = header.lag_ns.saturating_add(delivery.late_ns(header.due_ns));
+        self.figures.enter_round_trip(group, round_trip_ns, width_ns);
         let times = &mut self.figures.times;
         match open.write_start_ns {
-            Some(write_start_ns) => times.service.record(since(write_start_ns)),
+            Some(write_start_ns) => times.service.record(since(write_start_ns), width_ns),
             None => self.figures.without_write_start += 1,
         }
         match header.write_start_us {
-            Some(held_us) if held_us < u32::MAX => times.travel.record(round_trip_ns - i64::from(held_us) * 1_000),
+            Some(held_us) if held_us < u32::MAX => {
+                times.travel.record(round_trip_ns - i64::from(held_us) * 1_000, width_ns);
+            }
             _ => times.travel.record_clipped(),
         }
         // Nothing is claimed where nothing is known, as in `super::receiver`.
-        if let Some(seen_ns) = delivery.empty_at_ns.max(delivery.kernel_ns) {
-            times.receive_lateness.record(since(seen_ns.max(header.due_ns)));
+        if let Some(absent_at_ns) = delivery.absent_at_ns() {
+            times.receive_lateness.record(since(absent_at_ns.max(header.due_ns)));
         }
     }
 

@@ -7,7 +7,9 @@ use pubmark_protocol::clients::{Clients, SendOutcome, SessionId};
 use pubmark_protocol::events::Token;
 use pubmark_protocol::header::Header;
 use pubmark_protocol::requests::{OutgoingReply, ReplyTo};
+use pubmark_protocol::timing::Timing;
 
+use super::jobs::Job;
 use super::requests::Requests;
 use super::sessions::Sessions;
 use super::timers::{Task, Timers};
@@ -30,7 +32,7 @@ impl Requests {
         session: SessionId,
         (header, measured): (&Header, bool),
         reply_to: ReplyTo<'_>,
-        received_ns: u64,
+        (received_ns, late_ns): (u64, u64),
         sessions: &mut Sessions,
         timers: &mut Timers,
     ) {
@@ -46,10 +48,10 @@ impl Requests {
             responses.dropped += u64::from(measured);
             return;
         }
-        let job = self.jobs.add(session, reply_to, header, received_ns, measured);
+        let job = self.jobs.add(session, reply_to, header, (received_ns, late_ns), measured);
         if is_free {
             responder.busy += 1;
-            self.begin_job(job, received_ns, sessions, timers);
+            self.begin_job(job, (received_ns, 0), sessions, timers);
         } else {
             responder.waiting.push_back(job);
         }
@@ -61,13 +63,14 @@ impl Requests {
         self.figures.responses.without_address += 1;
     }
 
-    /// A responder takes up a request at this time.
-    fn begin_job(&mut self, index: u32, at_ns: u64, sessions: &Sessions, timers: &mut Timers) {
+    /// A responder takes up a request at this time, by so much later than it could have been at most, as what was before it ended late.
+    fn begin_job(&mut self, index: u32, (at_ns, late_ns): (u64, u64), sessions: &Sessions, timers: &mut Timers) {
         let job = &mut self.jobs.all[index as usize];
         let Some(responder) = &sessions[job.session].responder else { return };
         if job.measured {
             self.figures.times.waiting.record(at_ns.saturating_sub(job.received_ns) as i64);
         }
+        job.late_ns = job.late_ns.max(late_ns);
         job.reply_due_ns = at_ns + responder.rules.processing.draw_ns(self.seed, job.publisher, job.sequence);
         timers.add(job.reply_due_ns, Task::Reply(index));
     }
@@ -87,39 +90,53 @@ impl Requests {
         }
         let (session, reply_due_ns) = (job.session, job.reply_due_ns);
         let is_behind = sessions[session].responder.as_ref().is_some_and(|responder| !responder.ready.is_empty());
-        if is_behind || matches!(self.send_reply(clients, index, sessions), Step::Waits) {
+        let lag_ns = now_ns.saturating_sub(reply_due_ns);
+        if is_behind || matches!(self.send_reply(clients, index, sessions, (now_ns, lag_ns)), Step::Waits) {
+            let job = &mut self.jobs.all[index as usize];
+            job.late_ns = job.late_ns.saturating_add(lag_ns);
             if let Some(responder) = &mut sessions[session].responder {
                 responder.ready.push_back(index);
             }
             return None;
         }
-        self.end_job(index, reply_due_ns, sessions, timers);
+        self.end_job(index, (reply_due_ns, 0), sessions, timers);
         Some(SessionId(session))
     }
 
-    /// Goes on with replies that the system did not accept; the caller flushes the session.
+    /// Goes on with replies that the system did not accept, surely until `free_since_ns` if that is known; the caller flushes the
+    /// session.
     pub fn send_ready<C: Clients>(
         &mut self,
         clients: &mut C,
         session: u32,
+        free_since_ns: Option<u64>,
         sessions: &mut Sessions,
         timers: &mut Timers,
         now_ns: u64,
     ) {
         while let Some(responder) = &sessions[session].responder {
             let Some(index) = responder.ready.front().copied() else { return };
-            if matches!(self.send_reply(clients, index, sessions), Step::Waits) {
+            let since_ns = free_since_ns.unwrap_or(self.jobs.all[index as usize].reply_due_ns);
+            let lag_ns = now_ns.saturating_sub(since_ns);
+            if matches!(self.send_reply(clients, index, sessions, (now_ns, lag_ns)), Step::Waits) {
                 return;
             }
             if let Some(responder) = &mut sessions[session].responder {
                 responder.ready.pop_front();
             }
             // It was worked on until now, because the system accepted no reply: what follows begins now.
-            self.end_job(index, now_ns, sessions, timers);
+            self.end_job(index, (now_ns, lag_ns), sessions, timers);
         }
     }
 
-    fn send_reply<C: Clients>(&mut self, clients: &mut C, index: u32, sessions: &Sessions) -> Step {
+    /// Hands over a reply at a time, with so much of ours since it could have been, if the system takes it.
+    fn send_reply<C: Clients>(
+        &mut self,
+        clients: &mut C,
+        index: u32,
+        sessions: &Sessions,
+        (now_ns, lag_ns): (u64, u64),
+    ) -> Step {
         let job = &self.jobs.all[index as usize];
         let Some(responder) = &sessions[job.session].responder else { return Step::Settled };
         let number = (self.jobs.replies & !MEASURED) | if job.measured { MEASURED } else { 0 };
@@ -130,7 +147,11 @@ impl Requests {
             publisher: job.publisher,
             sequence: job.sequence,
             due_ns: job.due_ns,
-            received_ns: job.received_ns,
+            timing: Timing {
+                due_ns: job.received_ns,
+                handed_ns: now_ns,
+                lag_ns: job.lag_ns.saturating_add(job.late_ns).saturating_add(lag_ns),
+            },
             payload_bytes: responder.reply_bytes(),
         };
         match clients.reply(SessionId(job.session), &answer) {
@@ -148,12 +169,13 @@ impl Requests {
     }
 
     /// A responder is done with a request, and takes up the next one.
-    fn end_job(&mut self, index: u32, ended_ns: u64, sessions: &mut Sessions, timers: &mut Timers) {
-        let session = self.jobs.all[index as usize].session;
+    fn end_job(&mut self, index: u32, (at_ns, lag_ns): (u64, u64), sessions: &mut Sessions, timers: &mut Timers) {
+        let Job { session, late_ns, .. } = self.jobs.all[index as usize];
+        let ended = (at_ns, late_ns.saturating_add(lag_ns));
         self.jobs.free.push(index);
         let Some(responder) = &mut sessions[session].responder else { return };
         match responder.waiting.pop_front() {
-            Some(next) => self.begin_job(next, ended_ns, sessions, timers),
+            Some(next) => self.begin_job(next, ended, sessions, timers),
             None => responder.busy -= 1,
         }
     }

@@ -3,8 +3,10 @@
 
 use pubmark_model::schedule::Due;
 use pubmark_protocol::clients::{Clients, Outgoing, SendOutcome, SessionId};
+use pubmark_protocol::header::Root;
+use pubmark_protocol::timing::Timing;
 
-use super::publisher::Pending;
+use super::publisher::{Behind, Pending};
 use super::publishing::Publishing;
 use super::requests::Requests;
 use super::session::State;
@@ -31,20 +33,23 @@ pub struct Sending<'a, C> {
     pub now_ns: u64,
 }
 
+impl<C: Clients> Sending<'_, C> {
+    /// Of a session that waited and can send now: a time up to which the system surely kept it from sending.
+    pub fn free_since_ns(&mut self, session: u32) -> Option<u64> {
+        self.sessions[session].free_since_ns.take().or_else(|| self.clients.free_since_ns(SessionId(session)))
+    }
+}
+
 /// A message that became due.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Message {
     pub(super) due: Due,
-    /// Due time of the root of its chain, if it is a reaction, ns of `CLOCK_MONOTONIC`.
-    pub(super) root_ns: Option<u64>,
-    /// Its *ready* stamp, same clock: when the scheduler reached it; its due time if it waited for its session.
+    /// The root of its chain, if it is a reaction.
+    pub(super) root: Option<Root>,
+    /// Its *ready* stamp, ns of `CLOCK_MONOTONIC`: when the scheduler reached it; its due time if it waited for its session.
     pub(super) ready_ns: u64,
-}
-
-impl Message {
-    fn scheduled(due: Due, ready_ns: u64) -> Message {
-        Message { due, root_ns: None, ready_ns }
-    }
+    /// How much of the time since it was due is ours, at most, ns.
+    pub(super) lag_ns: u64,
 }
 
 /// What became of a message that was to be sent.
@@ -70,16 +75,19 @@ impl Publishing {
         self.plan_send(index, sending.timetable);
         let ready_ns = sending.now_ns;
         self.offer(index, &due, None, ready_ns, sending.timetable, sending.totals);
-        if self.publishers[index as usize].backlog > 0 {
+        let lag_ns = ready_ns.saturating_sub(sending.timetable.window.absolute(due.due_ns));
+        if let Some(behind) = &mut self.publishers[index as usize].behind {
+            behind.join(lag_ns);
             self.add_to_backlog(index);
             return None;
         }
         let session = self.publishers[index as usize].session;
-        match self.step(sending, index, &Message::scheduled(due, ready_ns)) {
+        match self.step(sending, index, &Message { due, root: None, ready_ns, lag_ns }) {
             Step::Handed => Some(SessionId(session)),
             Step::Settled => None,
             Step::Waits => {
-                self.publishers[index as usize].behind = Some(Box::new(before));
+                let behind = Behind::new(before, lag_ns, ready_ns);
+                self.publishers[index as usize].behind = Some(Box::new(behind));
                 self.add_to_backlog(index);
                 None
             }
@@ -126,9 +134,9 @@ impl Publishing {
 
     /// Settles one message, or says that it must wait.
     pub(super) fn step<C: Clients>(&mut self, sending: &mut Sending<'_, C>, index: u32, message: &Message) -> Step {
-        let Message { due, root_ns, ready_ns } = *message;
+        let Message { due, root, ready_ns, lag_ns } = *message;
         let Sending { clients, sessions, requests, timetable, now_ns, .. } = sending;
-        let measured = is_measured(&due, root_ns, timetable);
+        let measured = is_measured(&due, root.map(|root| root.due_ns), timetable);
         let publisher = &mut self.publishers[index as usize];
         if !due.planned_online {
             publisher.book.skipped_planned += u64::from(measured);
@@ -149,8 +157,8 @@ impl Publishing {
         let message = Outgoing {
             publication: publisher.publication,
             sequence: publisher.next_sequence,
-            due_ns: timetable.window.absolute(due.due_ns),
-            root_ns,
+            timing: Timing { due_ns: timetable.window.absolute(due.due_ns), handed_ns: *now_ns, lag_ns },
+            root,
             payload_bytes: due.payload_bytes,
         };
         match clients.send(SessionId(publisher.session), message) {
@@ -173,32 +181,38 @@ impl Publishing {
     }
 
     /// Goes on with the messages that waited for a session; the caller flushes it.
-    pub fn catch_up_session<C: Clients>(&mut self, sending: &mut Sending<'_, C>, session: u32) {
+    pub fn catch_up_session<C: Clients>(
+        &mut self,
+        sending: &mut Sending<'_, C>,
+        session: u32,
+        free_since_ns: Option<u64>,
+    ) {
         for index in sending.sessions[session].publishers.clone() {
-            self.catch_up(sending, index);
+            self.catch_up(sending, index, free_since_ns);
         }
-        self.catch_up_reactions(sending, session);
+        self.catch_up_reactions(sending, session, free_since_ns);
     }
 
     /// Sends what waits, in order, until it must wait again. A waiting message was ready when it was due: our lag then is in
     /// the scheduler lag, and what came after is the system's.
-    fn catch_up<C: Clients>(&mut self, sending: &mut Sending<'_, C>, index: u32) {
+    fn catch_up<C: Clients>(&mut self, sending: &mut Sending<'_, C>, index: u32, free_since_ns: Option<u64>) {
         while self.publishers[index as usize].backlog > 0 {
             let publisher = &mut self.publishers[index as usize];
-            let Some(mut cursor) = publisher.behind.take() else { return };
-            let before = (*cursor).clone();
-            let Some(due) = cursor.take(sending.timetable.rules(publisher.book.group)) else { return };
+            let Some(mut behind) = publisher.behind.take() else { return };
+            let before = behind.cursor.clone();
+            let Some(due) = behind.cursor.take(sending.timetable.rules(publisher.book.group)) else { return };
             let ready_ns = sending.timetable.window.absolute(due.due_ns);
-            match self.step(sending, index, &Message::scheduled(due, ready_ns)) {
+            let lag_ns = behind.lag_ns(free_since_ns, sending.now_ns);
+            match self.step(sending, index, &Message { due, root: None, ready_ns, lag_ns }) {
                 Step::Handed | Step::Settled => {
                     let publisher = &mut self.publishers[index as usize];
                     publisher.backlog -= 1;
                     self.backlog -= 1;
-                    publisher.behind = (publisher.backlog > 0).then_some(cursor);
+                    publisher.behind = (publisher.backlog > 0).then_some(behind);
                 }
                 Step::Waits => {
-                    *cursor = before;
-                    self.publishers[index as usize].behind = Some(cursor);
+                    behind.cursor = before;
+                    self.publishers[index as usize].behind = Some(behind);
                     return;
                 }
             }
@@ -246,7 +260,7 @@ impl Publishing {
                 publisher.schedule = before;
                 break;
             }
-            match self.step(sending, index, &Message::scheduled(due, now_ns)) {
+            match self.step(sending, index, &Message { due, root: None, ready_ns: now_ns, lag_ns: 0 }) {
                 Step::Handed | Step::Settled => {
                     self.offer(index, &due, None, now_ns, sending.timetable, sending.totals);
                 }

@@ -62,6 +62,8 @@ pub struct Session {
     pub persistent: bool,
     /// It left a will, which the server publishes if it goes without a goodbye.
     pub has_will: bool,
+    /// It can send again, as a reply ended a wait: when the system still kept it from that, ns of `CLOCK_MONOTONIC`.
+    pub free_since_ns: Option<u64>,
     /// Handed over and not yet written.
     pub pending: PendingQueue,
     /// When TLS was agreed on, of an attempt that was not accepted yet, ns of `CLOCK_MONOTONIC`.
@@ -89,6 +91,7 @@ impl Session {
             subscribed: false,
             persistent: config.persistent,
             has_will: config.options.will.is_some(),
+            free_since_ns: None,
             pending: PendingQueue::new(),
             secured_ns: None,
             responder: None,

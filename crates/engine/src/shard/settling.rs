@@ -142,9 +142,9 @@ impl Publishing {
         }
         for publisher in &mut self.publishers {
             let rules = timetable.rules(publisher.book.group);
-            let Some(mut cursor) = publisher.behind.take() else { continue };
+            let Some(mut behind) = publisher.behind.take() else { continue };
             while publisher.backlog > 0 {
-                let Some(due) = cursor.take(rules) else { break };
+                let Some(due) = behind.cursor.take(rules) else { break };
                 publisher.backlog -= 1;
                 count_unsent(&mut publisher.book, &due);
             }

@@ -69,9 +69,10 @@ impl Shard {
         let mut writable = std::mem::take(&mut self.sessions.writable);
         for session in writable.drain(..) {
             let (publishing, mut sending) = self.sending(clients, now_ns);
-            publishing.catch_up_session(&mut sending, session);
+            let free_since_ns = sending.free_since_ns(session);
+            publishing.catch_up_session(&mut sending, session, free_since_ns);
             let (sessions, timers) = (&mut self.sessions, &mut self.timetable.timers);
-            self.requests.send_ready(clients, session, sessions, timers, now_ns);
+            self.requests.send_ready(clients, session, free_since_ns, sessions, timers, now_ns);
             clients.flush(SessionId(session), &mut self.at(now_ns));
             let leaves = self.sessions[session].leaving.is_some();
             if leaves && !self.sessions.is_busy(session, &self.publishing.publishers) {

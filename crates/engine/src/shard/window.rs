@@ -1,5 +1,7 @@
 //! The measured window on the shard's clock.
 
+use pubmark_protocol::header::COMPACT_STEP_NS;
+
 /// The measured window, ns of `CLOCK_MONOTONIC`.
 #[derive(Clone, Copy, Debug)]
 pub struct Window {
@@ -66,7 +68,7 @@ impl Window {
     /// differ by is judged elsewhere (V22).
     #[inline]
     pub fn is_plausible(&self, due_ns: u64, at_ns: u64) -> bool {
-        due_ns >= self.schedule_start_ns && due_ns <= at_ns.saturating_add(1_000_000_000)
+        due_ns.saturating_add(COMPACT_STEP_NS) > self.schedule_start_ns && due_ns <= at_ns.saturating_add(1_000_000_000)
     }
 
     /// Does this instant lie in the window, as far as it was lived through?

@@ -276,7 +276,7 @@ impl Broker {
     /// A client publishes; an acknowledgement is to come if `awaited`.
     pub fn publish(&mut self, client: Client, message: &Outgoing, awaited: bool, payload: Rc<[u8]>) {
         self.published += 1;
-        let (sequence, due_ns) = (message.sequence, message.due_ns);
+        let (sequence, due_ns) = (message.sequence, message.timing.due_ns);
         let outcome = if awaited { (self.acknowledges)(sequence) } else { None };
         if let Some(outcome) = outcome.clone() {
             let at_ns = self.now_ns + self.acknowledges_after_ns;

@@ -152,14 +152,14 @@ impl Clients for ScriptedClients {
         for message in session.handed.drain(..) {
             let mut broker = self.broker.borrow_mut();
             let now_ns = broker.now_ns;
-            let Outgoing { publication, sequence, due_ns, root_ns, payload_bytes } = message;
+            let Outgoing { publication, sequence, timing, root, payload_bytes } = message;
             let publisher = session.config.publications[usize::from(publication)].publisher;
             let mut payload = Vec::with_capacity(payload_bytes as usize);
-            header::write(&mut payload, payload_bytes as usize, self.run, publisher, sequence, due_ns);
-            if let Some(root_ns) = root_ns {
-                header::extend_to_reaction(&mut payload, 0, root_ns);
+            header::write(&mut payload, payload_bytes as usize, self.run, publisher, sequence, timing.due_ns);
+            if let Some(root) = root {
+                header::extend_to_reaction(&mut payload, 0, root);
             }
-            header::patch_write_start(&mut payload, due_ns, now_ns);
+            header::patch_write_start(&mut payload, &timing, now_ns);
             payload.resize(payload_bytes as usize, 0);
             let is_acknowledged = Self::is_acknowledged(&session.config, &message);
             broker.publish(client, &message, is_acknowledged, payload.into());

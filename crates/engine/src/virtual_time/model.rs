@@ -61,7 +61,7 @@ fn expected(journal: &[Copy], duration: Duration, ended_ns: u64) -> Expected {
 /// What it found out.
 fn found(ended: &Ended) -> Expected {
     let delivery = &ended.outcome.books.delivery;
-    let latency = &ended.outcome.times.latency;
+    let latency = &ended.outcome.times.latency.upper;
     Expected {
         expected: delivery.expected,
         delivered: delivery.delivered,
@@ -83,7 +83,7 @@ fn compare(ended: &Ended, duration: Duration) {
         [expected, delivered, lost, duplicated, out_of_order, late]
     };
     assert_count_eq!(exact(&found), exact(&model), "expected, delivered, lost, duplicated, out of order, late");
-    assert_count_eq!(ended.outcome.times.latency.count(), model.delivered);
+    assert_count_eq!(ended.outcome.times.latency.upper.count(), model.delivered);
     let is_near = |one: u128, other: u128| one.abs_diff(other) <= 1 + other / 500;
     assert!(is_near(found.latency_ns, model.latency_ns), "{found:?}, {model:?}");
     assert!(is_near(found.largest_ns.into(), model.largest_ns.into()), "{found:?}, {model:?}");

@@ -73,7 +73,7 @@ impl Clients for InMemory {
             let publisher = self.sessions[session.0 as usize].publications[usize::from(message.publication)].publisher;
             let mut payload = Vec::new();
             let bytes = message.payload_bytes as usize;
-            header::write(&mut payload, bytes, self.run, publisher, message.sequence, message.due_ns);
+            header::write(&mut payload, bytes, self.run, publisher, message.sequence, message.timing.due_ns);
             payload.resize(bytes, 0);
             BUS.lock().unwrap().push(payload);
             let now_ns = clock::monotonic_ns();

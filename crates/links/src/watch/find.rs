@@ -81,15 +81,15 @@ mod tests {
         let mut bytes = vec![0x44; 13];
         let full = bytes.len();
         header::write(&mut bytes, 24, RUN, 7, 9, 1_000);
-        bytes.extend([0xb1, 0x44, 0x33]);
+        bytes.extend([0xc1, 0x44, 0x33]);
         let compact = bytes.len();
-        header::write(&mut bytes, 16, RUN, 8, 1, 2_000);
+        header::write(&mut bytes, 16, RUN, 8, 1, 2_048);
         bytes.extend([0; 40]);
         header::write(&mut bytes, 24, RUN + 1, 7, 10, 1_000);
         let found: Vec<_> = Headers::of(&bytes, RUN, 5_000)
             .map(|(at, header)| (at, header.publisher, header.sequence, header.due_ns))
             .collect();
-        assert_eq!(found, [(full, 7, 9, 1_000), (compact, 8, 1, 2_000)]);
+        assert_eq!(found, [(full, 7, 9, 1_000), (compact, 8, 1, 2_048)]);
         assert_eq!(Headers::of(&bytes[..full + 23], RUN, 5_000).count(), 0, "a header that is cut off is none");
     }
 
@@ -104,7 +104,7 @@ mod tests {
         #[test]
         fn no_bytes_are_too_odd(mut bytes in proptest::collection::vec(any::<u8>(), 0..100), at in 0usize..100) {
             // A version and a run in the middle of anything.
-            for (place, byte) in (at..).zip([0xb1, 0x44, 0x33, 0x22]) {
+            for (place, byte) in (at..).zip([0xc1, 0x44, 0x33, 0x22]) {
                 if let Some(known) = bytes.get_mut(place) {
                     *known = byte;
                 }

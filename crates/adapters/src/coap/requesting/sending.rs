@@ -38,11 +38,26 @@ impl Requesting {
         shared: &mut Shared,
         sink: &mut impl Sink,
     ) -> Result<(), Cause> {
+        let held_until_ns = if self.holds { shared.served_until_ns } else { 0 };
+        let written = self.write_queue(link, shared, held_until_ns, sink);
+        self.holds = !self.queue.is_empty();
+        written
+    }
+
+    /// Writes the queue, which was held until `held_until_ns`.
+    fn write_queue(
+        &mut self,
+        link: &mut Link,
+        shared: &mut Shared,
+        held_until_ns: u64,
+        sink: &mut impl Sink,
+    ) -> Result<(), Cause> {
         if self.sending.as_ref().is_some_and(|open| open.waits) {
             self.send_block(link, shared, sink)?;
         }
         while self.sending.is_none() {
-            let Some(message) = self.queue.front().copied() else { return Ok(()) };
+            let Some(mut message) = self.queue.front().copied() else { return Ok(()) };
+            message.timing = message.timing.waited_until(held_until_ns);
             if !self.begin(link, shared, message, sink)? {
                 return Ok(());
             }
@@ -199,7 +214,7 @@ fn kind_of(link: &Link, open: &Open) -> Kind {
 /// bytes of the first transmission, its write start included.
 pub(super) fn put(link: &mut Link, shared: &mut Shared, open: &Open) -> Result<bool, Cause> {
     let publication = &link.config.publications[usize::from(open.message.publication)];
-    let Outgoing { publication: index, sequence, due_ns, payload_bytes, .. } = open.message;
+    let Outgoing { publication: index, sequence, timing, payload_bytes, .. } = open.message;
     let mut out = std::mem::take(&mut shared.scratch);
     out.clear();
     let token = Request::Once { publication: index, sequence }.token();
@@ -220,7 +235,7 @@ pub(super) fn put(link: &mut Link, shared: &mut Shared, open: &Open) -> Result<b
     let part = open.offset..open.offset + open.block_bytes();
     payload::append_part(&shared.config, publication, &open.message, part, &mut out);
     if open.offset == 0 {
-        header::patch_write_start(&mut out[at..], due_ns, open.write_start_ns);
+        header::patch_write_start(&mut out[at..], &timing, open.write_start_ns);
     }
     let taken = link.transmit(&out);
     shared.scratch = out;

@@ -123,10 +123,9 @@ impl Reply {
     pub fn read(answer: &OutgoingReply<'_>) -> Option<Reply> {
         let to = answer.to.address.parse().ok()?;
         let correlation = Mark::read(answer.to.correlation)?;
-        let OutgoingReply { qos, number, publisher, sequence, due_ns, received_ns, payload_bytes, .. } = *answer;
+        let OutgoingReply { qos, number, publisher, sequence, due_ns, timing, payload_bytes, .. } = *answer;
         let nowhere = ReplyTo { address: "", correlation: &[] };
-        let answer =
-            OutgoingReply { to: nowhere, qos, number, publisher, sequence, due_ns, received_ns, payload_bytes };
+        let answer = OutgoingReply { to: nowhere, qos, number, publisher, sequence, due_ns, timing, payload_bytes };
         Some(Reply { to, correlation, answer, write_start_ns: 0 })
     }
 

@@ -247,6 +247,10 @@ impl Clients for ZeroMqPeersClients {
         self.settle_ends(sink);
     }
 
+    fn free_since_ns(&self, _: SessionId) -> Option<u64> {
+        Some(self.below.served_until_ns())
+    }
+
     fn waker(&self) -> Waker {
         self.below.waker()
     }

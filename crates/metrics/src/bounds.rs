@@ -1,0 +1,95 @@
+//! Bounds of times: each sample has its own lower and upper one, so that they hold for every quantile.
+
+use serde::{Deserialize, Serialize};
+
+use crate::distribution::{Distribution, Precision};
+
+/// Two distributions of the same samples.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Bounds {
+    /// What was measured: the generator's own delays are in it.
+    pub upper: Distribution,
+    /// The same without them.
+    pub lower: Distribution,
+}
+
+impl Bounds {
+    /// Of no samples.
+    pub fn new(precision: Precision) -> Bounds {
+        Bounds { upper: Distribution::new(precision), lower: Distribution::new(precision) }
+    }
+
+    /// Adds a sample that was measured as `upper_ns`, of which up to `width_ns` were the generator's.
+    #[inline]
+    pub fn record(&mut self, upper_ns: i64, width_ns: u64) {
+        self.upper.record(upper_ns);
+        self.lower.record(lower_ns(upper_ns, width_ns));
+    }
+
+    /// Adds a sample of which nothing is known but that it is longer than [`crate::distribution::LARGEST_NS`] if it is measured.
+    pub fn record_clipped(&mut self) {
+        self.upper.record_clipped();
+        self.lower.record(0);
+    }
+
+    /// Adds all of `other`'s samples, which have the same precision.
+    pub fn merge(&mut self, other: &Bounds) {
+        self.upper.merge(&other.upper);
+        self.lower.merge(&other.lower);
+    }
+
+    /// The same where what was measured may be off by `error_ns` either way, as clocks of two machines are.
+    pub fn widened(&self, error_ns: u64) -> Bounds {
+        let shifted = |times: &Distribution, by: &dyn Fn(u64) -> u64| times.mapped(by);
+        Bounds {
+            upper: shifted(&self.upper, &|ns| ns.saturating_add(error_ns)),
+            lower: shifted(&self.lower, &|ns| ns.saturating_sub(error_ns)),
+        }
+    }
+}
+
+/// The lower bound of a time that was measured as `upper_ns`, of which up to `width_ns` were the generator's; a time is not below 0.
+#[inline]
+pub fn lower_ns(upper_ns: i64, width_ns: u64) -> i64 {
+    upper_ns.max(0).saturating_sub_unsigned(width_ns).max(0)
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    #[test]
+    fn a_sample_wider_than_itself_is_at_least_nothing() {
+        let mut bounds = Bounds::new(Precision::Total);
+        bounds.record(1_000, 5_000);
+        bounds.record(-5, 0);
+        bounds.record_clipped();
+        assert_eq!((bounds.lower.max_ns(), bounds.lower.negative(), bounds.lower.count()), (0, 0, 3));
+        assert_eq!((bounds.upper.negative(), bounds.upper.clipped()), (1, 1));
+    }
+
+    proptest! {
+        /// The proof of docs/explanation/latency-intervals.md, tried: bounds that hold for each sample hold for each quantile.
+        #[test]
+        fn bounds_of_samples_are_bounds_of_quantiles(
+            samples in proptest::collection::vec((0u64..10_000_000, 0u64..1_000_000, 0u64..1_000_000), 1..300)
+        ) {
+            let mut bounds = Bounds::new(Precision::Total);
+            let mut truth: Vec<u64> = samples.iter().map(|(time, ..)| *time).collect();
+            for (time, above, below) in &samples {
+                bounds.record((time + above) as i64, above + below);
+            }
+            truth.sort_unstable();
+            for percent in 0..=100 {
+                let fraction = f64::from(percent) / 100.0;
+                let place = ((truth.len() as f64 * fraction).ceil() as usize).clamp(1, truth.len()) - 1;
+                // The histogram has three digits.
+                let (least, most) = (truth[place] as f64 * 0.999 - 1.0, truth[place] as f64 * 1.001 + 1.0);
+                prop_assert!(bounds.lower.quantile_unguarded_ns(fraction) as f64 <= most, "{}", percent);
+                prop_assert!(bounds.upper.quantile_unguarded_ns(fraction) as f64 >= least, "{}", percent);
+            }
+        }
+    }
+}

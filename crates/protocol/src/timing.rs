@@ -1,0 +1,44 @@
+//! When a message was due and handed over, and how much of the time until its write is not the system's.
+
+/// The times of a message before its write, ns of `CLOCK_MONOTONIC`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Timing {
+    /// Its due time. Of a reply: the arrival of its request.
+    pub due_ns: u64,
+    /// When it was handed over.
+    pub handed_ns: u64,
+    /// How much of the time from due to handed the generator was, or may have been, the cause of, ns. The rest the system was: it took
+    /// nothing more.
+    pub lag_ns: u64,
+}
+
+impl Timing {
+    /// Of a message that only the generator can have kept waiting.
+    pub const fn on_time(due_ns: u64) -> Timing {
+        Timing { due_ns, handed_ns: due_ns, lag_ns: 0 }
+    }
+
+    /// The same where the system was known to take nothing until `until_ns`: the socket was full, the window was.
+    pub fn waited_until(self, until_ns: u64) -> Timing {
+        Timing { handed_ns: self.handed_ns.max(until_ns), ..self }
+    }
+
+    /// How much of the time from due to a write that begins at `write_start_ns` the generator may have been the cause of, ns.
+    pub fn lag_at(&self, write_start_ns: u64) -> u64 {
+        self.lag_ns.saturating_add(write_start_ns.saturating_sub(self.handed_ns))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_full_socket_is_the_system_s_and_what_follows_it_is_not() {
+        let timing = Timing { due_ns: 1_000, handed_ns: 5_000, lag_ns: 700 };
+        assert_eq!(timing.lag_at(6_000), 1_700, "from the hand-over to the write");
+        assert_eq!(timing.waited_until(8_500).lag_at(9_000), 1_200, "what it took to notice that there was room");
+        assert_eq!(timing.waited_until(2_000).lag_at(9_000), 4_700, "full before it was handed over");
+        assert_eq!(Timing::on_time(1_000).lag_at(6_000), 5_000);
+    }
+}
