@@ -50,6 +50,12 @@ pub fn upper(bounds: &Option<LatencyBounds>) -> Option<&Summary> {
     bounds.as_ref().map(|bounds| &bounds.upper)
 }
 
+/// One figure of both bounds of a latency, the lower one first.
+pub fn both(bounds: &Option<LatencyBounds>, figure: fn(&Summary) -> Option<f64>) -> [Option<f64>; 2] {
+    let lower = bounds.as_ref().and_then(|bounds| bounds.lower.as_ref());
+    [lower.and_then(figure), upper(bounds).and_then(figure)]
+}
+
 /// A distribution of times. Percentiles are `null` where fewer than 10 samples lie beyond them.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Summary {

@@ -54,9 +54,10 @@ impl Shape {
         }
     }
 
-    /// The same as a latency.
+    /// The same as a latency, of which a fifth may be the generator's.
     pub fn bounds(&self) -> LatencyBounds {
-        LatencyBounds::measured(self.summary())
+        let lower = Shape { median_us: self.median_us * 0.8, ..*self };
+        LatencyBounds { upper: self.summary(), lower: Some(lower.summary()) }
     }
 
     /// Its percentile curve.

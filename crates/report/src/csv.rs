@@ -108,6 +108,10 @@ fn summary(record: &Record) -> String {
         for statistic in &STATISTICS {
             add(distribution.key, statistic.name, "us", distribution.summary.and_then(statistic.get));
         }
+        if let Some(lower) = distribution.lower {
+            let key = format!("{}_lower", distribution.key);
+            STATISTICS.iter().for_each(|statistic| add(&key, statistic.name, "us", (statistic.get)(lower)));
+        }
         add(distribution.key, "negative", "samples", distribution.summary.map(|summary| summary.negative as f64));
         add(distribution.key, "clipped", "samples", distribution.summary.map(|summary| summary.clipped as f64));
     }

@@ -4,7 +4,7 @@ mod experiment;
 mod faults;
 
 use pubmark_record::comparison::Comparison;
-use pubmark_record::latency::upper;
+use pubmark_record::latency::{both, upper};
 use pubmark_record::record::Record;
 use pubmark_record::warnings::warnings;
 
@@ -176,7 +176,7 @@ fn latencies(text: &mut String, record: &Record) {
                 format!("{} ({})", row.name, row.meaning),
                 row.summary.map_or_else(|| MISSING.to_string(), |summary| count(summary.count)),
             ];
-            cells.extend(STATISTICS.iter().map(|statistic| unit.number(row.summary.and_then(statistic.get))));
+            cells.extend(STATISTICS.iter().map(|statistic| row.text(statistic, unit)));
             cells
         })
         .collect();
@@ -257,16 +257,15 @@ fn types(text: &mut String, record: &Record) {
         .by_type
         .iter()
         .map(|row| {
-            let latency = upper(&row.latency);
             vec![
                 escaped(&row.name),
                 count(row.devices),
                 count(row.delivery.offered),
                 share(row.delivery.delivered, row.delivery.expected),
                 count(row.delivery.lost),
-                unit.number(latency.and_then(|latency| latency.p50)),
-                unit.number(latency.and_then(|latency| latency.p99)),
-                unit.number(latency.map(|latency| latency.max)),
+                unit.interval(both(&row.latency, |times| times.p50)),
+                unit.interval(both(&row.latency, |times| times.p99)),
+                unit.interval(both(&row.latency, |times| Some(times.max))),
             ]
         })
         .collect();

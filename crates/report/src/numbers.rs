@@ -37,14 +37,37 @@ impl TimeUnit {
         }
     }
 
-    /// A value of so many µs in this unit, without the symbol.
-    pub fn number(self, value_us: Option<f64>) -> String {
-        let divisor = match self {
+    /// How many µs it is.
+    fn micros(self) -> f64 {
+        match self {
             TimeUnit::Microseconds => 1.0,
             TimeUnit::Milliseconds => 1e3,
             TimeUnit::Seconds => 1e6,
+        }
+    }
+
+    /// A value of so many µs in this unit, without the symbol.
+    pub fn number(self, value_us: Option<f64>) -> String {
+        value_us.map_or_else(missing, |value| significant(value / self.micros()))
+    }
+
+    /// Two bounds of a value, in this unit, without the symbol: `0.018–0.106`. Both have the decimals of three digits of the upper
+    /// one and are rounded away from each other; the upper one alone where there is no other, or where they are the same.
+    pub fn interval(self, [lower_us, upper_us]: [Option<f64>; 2]) -> String {
+        let (Some(lower_us), Some(upper_us)) = (lower_us, upper_us) else { return self.number(upper_us) };
+        let (lower, upper) = (lower_us / self.micros(), upper_us / self.micros());
+        if !(lower.is_finite() && upper > 0.0 && upper.is_finite()) {
+            return self.number(Some(upper_us));
+        }
+        let decimals = (2 - upper.log10().floor() as i32).max(0);
+        let step = 10f64.powi(decimals);
+        let (lower, upper) = ((lower * step).floor() / step, (upper * step).ceil() / step);
+        let text = |value: f64| match decimals {
+            _ if value <= 0.0 => "0".to_string(),
+            0 => grouped(value as u64),
+            decimals => format!("{value:.decimals$}", decimals = decimals as usize),
         };
-        value_us.map_or_else(missing, |value| significant(value / divisor))
+        if lower < upper { format!("{}–{}", text(lower), text(upper)) } else { text(upper) }
     }
 
     /// A value of so many µs with the symbol.
@@ -190,6 +213,19 @@ fn grouped(value: u64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn an_interval_has_one_number_of_decimals_and_is_rounded_outwards() {
+        let interval = |lower, upper| TimeUnit::Milliseconds.interval([Some(lower), Some(upper)]);
+        assert_eq!(interval(18.431, 105.919), "0.018–0.106");
+        assert_eq!(interval(11_949.0, 12_301.0), "11.9–12.4");
+        assert_eq!(interval(1_198_700.0, 1_230_100.0), "1,198–1,231");
+        assert_eq!(interval(0.0, 105.0), "0–0.105");
+        assert_eq!(interval(104.2, 104.4), "0.104–0.105");
+        assert_eq!(interval(105.0, 105.0), "0.105");
+        assert_eq!(TimeUnit::Milliseconds.interval([None, Some(105.0)]), "0.105");
+        assert_eq!(TimeUnit::Milliseconds.interval([None, None]), MISSING);
+    }
 
     #[test]
     fn numbers_have_three_significant_digits() {

@@ -10,10 +10,10 @@ mod nodes;
 mod requests;
 mod shared;
 
-use pubmark_record::latency::upper;
+use pubmark_record::latency::{LatencyBounds, upper};
 use pubmark_record::record::{Delivery, Record, Status, Summary, VerdictStatus};
 
-use crate::numbers::{count, counted, significant};
+use crate::numbers::{TimeUnit, count, counted, significant};
 
 pub use connecting::*;
 pub use efficiency::*;
@@ -170,15 +170,28 @@ pub struct Distribution<'a> {
     pub key: &'static str,
     /// From where to where it is measured, and whose time it is.
     pub meaning: &'static str,
-    /// Its figures.
+    /// Its figures; of a latency those that were measured.
     pub summary: Option<&'a Summary>,
+    /// Of a latency, its lower bounds.
+    pub lower: Option<&'a Summary>,
 }
+
+impl Distribution<'_> {
+    /// A statistic of it, without the unit's symbol: an interval where it has two bounds.
+    pub fn text(&self, statistic: &Statistic, unit: TimeUnit) -> String {
+        let lower = self.lower.filter(|_| statistic.name != NO_BOUND).and_then(statistic.get);
+        unit.interval([lower, self.summary.and_then(statistic.get)])
+    }
+}
+
+/// The statistic that bounds of each sample do not bound.
+const NO_BOUND: &str = "stddev";
 
 /// The distributions of a record, in the order in which they are shown.
 pub fn distributions(record: &Record) -> Vec<Distribution<'_>> {
     let mut distributions = vec![
-        distribution("latency", "latency", "due → delivery", upper(&record.latency.total)),
-        distribution("service latency", "service_latency", "write start → delivery", upper(&record.latency.service)),
+        interval("latency", "latency", "due → delivery", &record.latency.total),
+        interval("service latency", "service_latency", "write start → delivery", &record.latency.service),
         distribution(
             "back-pressure wait",
             "backpressure",
@@ -200,7 +213,7 @@ pub fn distributions(record: &Record) -> Vec<Distribution<'_>> {
         ),
     ];
     if let Some(reactions) = &record.delivery.reactions {
-        let chain = distribution("chain latency", "chain_latency", CHAIN, upper(&reactions.chain_latency));
+        let chain = interval("chain latency", "chain_latency", CHAIN, &reactions.chain_latency);
         distributions.insert(2, chain);
     }
     distributions.extend(request_distributions(record));
@@ -216,7 +229,17 @@ fn distribution<'a>(
     meaning: &'static str,
     summary: Option<&'a Summary>,
 ) -> Distribution<'a> {
-    Distribution { name, key, meaning, summary }
+    Distribution { name, key, meaning, summary, lower: None }
+}
+
+fn interval<'a>(
+    name: &'static str,
+    key: &'static str,
+    meaning: &'static str,
+    bounds: &'a Option<LatencyBounds>,
+) -> Distribution<'a> {
+    let lower = bounds.as_ref().and_then(|bounds| bounds.lower.as_ref());
+    Distribution { name, key, meaning, summary: upper(bounds), lower }
 }
 
 /// A statistic of a distribution.

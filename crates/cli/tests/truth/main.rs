@@ -6,6 +6,7 @@
 mod chains;
 mod fields;
 mod granted;
+mod intervals;
 mod liar;
 mod machine;
 mod million;

@@ -2,7 +2,7 @@
 
 use maud::{Markup, html};
 use pubmark_record::connections::TlsFigures;
-use pubmark_record::latency::upper;
+use pubmark_record::latency::{Summary, both, upper};
 use pubmark_record::record::Record;
 use pubmark_record::tables::{SeriesRow, TypeRow};
 
@@ -13,6 +13,9 @@ use crate::words::{self, Outcome, STATISTICS, distributions};
 
 /// Statistics of the first table; the others are in the CSV and Markdown files.
 const HEADLINE: [&str; 8] = ["min", "p50", "p90", "p95", "p99", "p99.9", "max", "mean"];
+
+/// The times of a type and of a pair of nodes.
+const TIMES: [fn(&Summary) -> Option<f64>; 3] = [|times| times.p50, |times| times.p99, |times| Some(times.max)];
 
 /// The distributions, one a row, all in one unit.
 pub(super) fn headline(record: &Record) -> Markup {
@@ -27,7 +30,7 @@ pub(super) fn headline(record: &Record) -> Markup {
                     tr {
                         th scope="row" { (row.name) small { (row.meaning) } }
                         td.number { (row.summary.map_or_else(|| MISSING.to_string(), |summary| count(summary.count))) }
-                        @for statistic in shown() { td.number { (unit.number(row.summary.and_then(statistic.get))) } }
+                        @for statistic in shown() { td.number { (row.text(statistic, unit)) } }
                     }
                 }
             }
@@ -145,19 +148,14 @@ pub(super) fn types(record: &Record) -> Markup {
 
 fn type_row(row: &TypeRow, unit: TimeUnit, with_churn: bool) -> Markup {
     let books = &row.delivery;
-    let latency = upper(&row.latency);
-    let times = [
-        latency.and_then(|latency| latency.p50),
-        latency.and_then(|latency| latency.p99),
-        latency.map(|latency| latency.max),
-    ];
+    let times = TIMES.map(|time| both(&row.latency, time));
     html! {
         tr {
             th scope="row" { (row.name) }
             (number(row.devices)) (number(books.offered))
             td.number data-sort=(delivered_share(row)) { (share(books.delivered, books.expected)) }
             (number(books.lost))
-            @for value in times { td.number data-sort=(value.unwrap_or(-1.0)) { (unit.number(value)) } }
+            @for time in times { td.number data-sort=(time[1].unwrap_or(-1.0)) { (unit.interval(time)) } }
             @if with_churn {
                 td.number data-sort=(row.availability.unwrap_or(-1.0)) {
                     (row.availability.map_or_else(|| MISSING.to_string(), |share| format!("{} %", short(share * 100.0))))
@@ -198,12 +196,11 @@ pub(super) fn pairs(record: &Record) -> Markup {
             } }
             tbody {
                 @for row in &record.tables.by_pair {
-                    @let latency = upper(&row.latency);
                     tr {
                         td { (row.publisher_node) } td { (row.subscriber_node) }
                         (number(row.expected)) (number(row.delivered)) (number(row.lost))
-                        @for value in [latency.and_then(|l| l.p50), latency.and_then(|l| l.p99), latency.map(|l| l.max)] {
-                            td.number data-sort=(value.unwrap_or(-1.0)) { (unit.number(value)) }
+                        @for time in TIMES.map(|time| both(&row.latency, time)) {
+                            td.number data-sort=(time[1].unwrap_or(-1.0)) { (unit.interval(time)) }
                         }
                         td.number data-sort=(row.clock_bound_us.unwrap_or(f64::MAX)) { (unit.number(row.clock_bound_us)) }
                     }
@@ -211,6 +208,12 @@ pub(super) fn pairs(record: &Record) -> Markup {
             }
         } }
     }
+}
+
+/// Both bounds of the median, the 99th percentile and the largest latency of a bin.
+fn latencies_of(row: &SeriesRow) -> [[Option<f64>; 2]; 3] {
+    let (lower, upper) = (row.latency.lower.unwrap_or_default(), row.latency.upper);
+    [[lower.p50_us, upper.p50_us], [lower.p99_us, upper.p99_us], [lower.max_us, upper.max_us]]
 }
 
 /// The figures behind the charts over time.
@@ -224,7 +227,8 @@ pub(super) fn series(record: &Record) -> Markup {
             tr {
                 td { (short(row.t_s)) } td { (short(row.width_s)) }
                 td { (count(row.offered)) } td { (count(row.sent)) } td { (count(row.delivered)) }
-                @for value in [row.latency.upper.p50_us, row.latency.upper.p99_us, row.latency.upper.max_us, row.max_scheduler_lag_us] { td { (unit.number(value)) } }
+                @for time in latencies_of(row) { td { (unit.interval(time)) } }
+                td { (unit.number(row.max_scheduler_lag_us)) }
             }
         }
     };

@@ -9,7 +9,7 @@ use crate::numbers::TimeUnit;
 /// Columns before a field's text.
 const INDENT: usize = 12;
 /// Columns of a value in a table.
-const VALUE: usize = 11;
+const VALUE: usize = 13;
 
 /// What a line says, for its colour.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -12,7 +12,7 @@ pub use comparison::comparison;
 pub use experiment::experiment;
 
 use pubmark_record::cost::Usage;
-use pubmark_record::latency::upper;
+use pubmark_record::latency::{Summary, both, upper};
 use pubmark_record::record::Warning;
 use pubmark_record::record::{Record, VerdictStatus};
 use pubmark_record::verdict::usable::{Usable, usable};
@@ -243,28 +243,23 @@ fn faults(page: &mut Page, record: &Record, room: usize) {
 }
 
 fn latency(page: &mut Page, record: &Record) {
-    let mut rows = vec![
-        ("due → delivery", upper(&record.latency.total)),
-        ("write start → delivery", upper(&record.latency.service)),
-    ];
+    let mut rows =
+        vec![("due → delivery", &record.latency.total), ("write → delivery", &record.latency.service)];
     if let Some(reactions) = &record.delivery.reactions {
-        rows.push(("root due → delivery", upper(&reactions.chain_latency)));
+        rows.push(("root → delivery", &reactions.chain_latency));
     }
     if let Some(requests) = &record.requests {
-        rows.push(("request due → answer", upper(&requests.round_trip)));
-        rows.push(("without the responder", upper(&requests.travel)));
+        rows.push(("round trip", &requests.round_trip));
+        rows.push(("  its travel", &requests.travel));
     }
-    let unit = layout::unit_of(rows.iter().filter_map(|(_, summary)| *summary));
+    let unit = layout::unit_of(rows.iter().filter_map(|(_, bounds)| upper(bounds)));
     let header = ["p50", "p99", "p99.9", "max"].map(String::from);
-    page.table_row("latency", "", &header);
-    for (name, summary) in rows {
-        let values = [
-            summary.and_then(|summary| summary.p50),
-            summary.and_then(|summary| summary.p99),
-            summary.and_then(|summary| summary.p999),
-            summary.map(|summary| summary.max),
-        ]
-        .map(|value| unit.with_symbol(value));
+    page.table_row("latency", unit.symbol(), &header);
+    type Quantile = fn(&Summary) -> Option<f64>;
+    let quantiles: [Quantile; 4] =
+        [|times| times.p50, |times| times.p99, |times| times.p999, |times| Some(times.max)];
+    for (name, bounds) in rows {
+        let values = quantiles.map(|quantile| unit.interval(both(bounds, quantile)));
         page.table_row("", name, &values);
     }
 }

@@ -1,10 +1,9 @@
 //! Requests and their answers, in words.
 
-use pubmark_record::latency::upper;
 use pubmark_record::record::Record;
 use pubmark_record::requests::{RequestBooks, ResponseBooks};
 
-use super::{Distribution, Outcome, distribution, outcome};
+use super::{Distribution, Outcome, distribution, interval, outcome};
 
 /// What became of the requests sent; adds up to `sent`.
 pub fn request_outcomes(books: &RequestBooks) -> Vec<Outcome> {
@@ -41,18 +40,18 @@ pub fn response_outcomes(books: &ResponseBooks) -> Vec<Outcome> {
 pub fn request_distributions(record: &Record) -> Vec<Distribution<'_>> {
     let Some(requests) = &record.requests else { return vec![] };
     vec![
-        distribution("round trip", "round_trip", "request due → answer", upper(&requests.round_trip)),
-        distribution(
+        interval("round trip", "round_trip", "request due → answer", &requests.round_trip),
+        interval(
             "service round trip",
             "service_round_trip",
             "request's write start → answer",
-            upper(&requests.service_round_trip),
+            &requests.service_round_trip,
         ),
-        distribution(
+        interval(
             "round trip travel",
             "round_trip_travel",
             "round trip without the responder's part",
-            upper(&requests.travel),
+            &requests.travel,
         ),
         distribution("responder wait", "responder_wait", "request's arrival → taken up", requests.waiting.as_ref()),
         distribution("responder lag", "responder_lag", "answer due → ready: ours", requests.responder_lag.as_ref()),

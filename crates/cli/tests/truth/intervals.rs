@@ -1,0 +1,113 @@
+//! Bounds of latencies: the truth, which the lying broker's journal has, lies between them at every quantile, however late the
+//! generator is.
+//!
+//! The system had a message from its write start, which its header says, until it was forwarded; it can have had it no longer than
+//! that and no shorter than from its receipt on. Both are stamps of one clock.
+
+use std::process::{Child, Stdio};
+use std::thread;
+use std::time::Duration;
+
+use pubmark_testing::assert_count_eq;
+
+use crate::liar::{Liar, Truth};
+
+/// The broker forwards each message so much later.
+const DELAY: &str = "delay 3ms";
+/// 20 devices, 50 msg/s each, for 2 s.
+const LOAD: [&str; 9] =
+    ["fan-in", "--set", "publishers=20", "--set", "rate=50/s", "--duration", "2s", "--warmup", "0s"];
+const MESSAGES: u64 = 2_000;
+/// What the broker takes from its stamp of a forwarded message to the write, at most, where it has the machine nearly for itself.
+const WRITE_NS: u64 = 1_000_000;
+/// Runs of each kind. The bar of a thousand is made by hand (docs/explanation/latency-intervals.md).
+const RUNS: u64 = 2;
+
+/// How long the system had each message of the run, ns, ascending: at least, at most.
+fn held(truth: &Truth) -> (Vec<u64>, Vec<u64>) {
+    let journal = std::fs::read_to_string(&truth.journal).unwrap();
+    let lines: Vec<Vec<&str>> = journal.lines().map(|line| line.split(' ').collect()).collect();
+    let time_ns = |line: &[&str]| line[1].parse::<u64>().unwrap();
+    let (mut least, mut most) = (vec![], vec![]);
+    for line in lines.iter().filter(|line| line[2] == "forwarded") {
+        let received = &lines[line[4].parse::<usize>().unwrap() - 1];
+        assert_eq!(received[2], "received");
+        // Behind version, run, publisher and sequence number: due time and lag, write start − due in µs.
+        let head = line[line.len() - 2];
+        let number = |first: usize, bytes: usize| {
+            let byte = |index: usize| u64::from_str_radix(&head[2 * (first + index)..2 * (first + index) + 2], 16);
+            (0..bytes).map(|index| byte(index).unwrap() << (8 * index)).sum::<u64>()
+        };
+        let write_start_ns = number(12, 7) + number(20, 4) * 1_000;
+        least.push(time_ns(line) - time_ns(received));
+        most.push(time_ns(line) - write_start_ns + WRITE_NS);
+    }
+    least.sort_unstable();
+    most.sort_unstable();
+    (least, most)
+}
+
+/// Demands that the truth lies between the bounds at each percentile, and at the largest.
+fn demand_truth_inside(truth: &Truth) {
+    truth.demand_agreement();
+    let (least, most) = held(truth);
+    let (lower, upper) = (truth.histogram("latency_lower"), truth.histogram("latency"));
+    assert_count_eq!([lower.len(), upper.len(), least.len() as u64], [MESSAGES; 3]);
+    for percent in 1..=100 {
+        let place = least.len() * percent / 100 - 1;
+        let fraction = percent as f64 / 100.0;
+        // The lowest and the highest time of the bucket: a histogram has three digits.
+        let at_least = lower.lowest_equivalent(lower.value_at_quantile(fraction));
+        let at_most = upper.highest_equivalent(upper.value_at_quantile(fraction));
+        assert!(at_most >= least[place], "p{percent}: {at_most} ns at most, {} ns in truth at least", least[place]);
+        assert!(at_least <= most[place], "p{percent}: {at_least} ns at least, {} ns in truth at most", most[place]);
+    }
+}
+
+/// Stops and continues a process until it has ended, for 5 to 50 ms each time.
+fn stop_now_and_then(child: &mut Child, seed: u64) {
+    let mut drawn = seed;
+    while child.try_wait().unwrap().is_none() {
+        drawn = drawn.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        let stop = Duration::from_micros(5_000 + (drawn >> 33) % 45_000);
+        // SAFETY: signals to a child that has not been waited for.
+        assert_eq!(unsafe { libc::kill(child.id() as i32, libc::SIGSTOP) }, 0);
+        thread::sleep(stop);
+        // SAFETY: as above.
+        assert_eq!(unsafe { libc::kill(child.id() as i32, libc::SIGCONT) }, 0);
+        thread::sleep(Duration::from_millis(60));
+    }
+}
+
+fn stopped_run(liar: Liar, arguments: &[&str], seed: u64) -> Truth {
+    let mut command = liar.command(&[&LOAD[..], arguments].concat());
+    let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    stop_now_and_then(&mut child, seed);
+    liar.truth(&child.wait_with_output().unwrap())
+}
+
+#[test]
+fn the_truth_lies_between_the_bounds_of_a_generator_that_stands_still_now_and_then() {
+    for (qos, seed) in [("0", 1), ("1", 2)].into_iter().flat_map(|(qos, seed)| (0..RUNS).map(move |run| (qos, 10 * run + seed))) {
+        let truth = stopped_run(Liar::start_alone(DELAY, &[]), &["--qos", qos], seed);
+        demand_truth_inside(&truth);
+        // Not for want of width: the stops are in what was measured, and not in what the system answers for.
+        let (lower, upper) = (truth.histogram("latency_lower"), truth.histogram("latency"));
+        assert!(upper.value_at_quantile(0.99) > 20_000_000, "{} ns", upper.value_at_quantile(0.99));
+        assert!(lower.value_at_quantile(0.5) > 2_900_000, "{} ns", lower.value_at_quantile(0.5));
+    }
+}
+
+#[test]
+fn the_truth_lies_between_the_bounds_over_tls() {
+    let folder = tempfile::tempdir().unwrap();
+    let made = rcgen::generate_simple_self_signed(vec!["localhost".to_owned(), "127.0.0.1".to_owned()]).unwrap();
+    let (certificate, key) = (folder.path().join("certificate.pem"), folder.path().join("key.pem"));
+    std::fs::write(&certificate, made.cert.pem()).unwrap();
+    std::fs::write(&key, made.signing_key.serialize_pem()).unwrap();
+    let options = ["--tls-certificate", certificate.to_str().unwrap(), "--tls-key", key.to_str().unwrap()];
+    for seed in 0..RUNS {
+        let liar = Liar::start_alone(DELAY, &options);
+        demand_truth_inside(&stopped_run(liar, &["--tls-ca", certificate.to_str().unwrap()], seed));
+    }
+}
