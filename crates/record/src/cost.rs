@@ -19,6 +19,9 @@ pub struct Cost {
     /// The whole machine that the system runs on, where that can be seen (node_exporter, or a node that observes); never mixed with `system`.
     #[serde(default)]
     pub host: Option<HostUsage>,
+    /// What else ran on this machine, where the system and pubmark both ran on it.
+    #[serde(default)]
+    pub contention: Option<Contention>,
     /// What the system's limits did; `null` where it had none.
     #[serde(default)]
     pub limits: Option<LimitEffect>,
@@ -78,12 +81,22 @@ pub struct Usage {
     #[serde(default)]
     pub involuntary_switches: Option<u64>,
     /// Time that its threads were ready to run and did not, in the window, ns: others ran on the processors, or more of its own threads
-    /// were ready than there are processors, or a limit held them back. `null` for pubmark itself.
+    /// were ready than there are processors, or a limit held them back.
     #[serde(default)]
     pub run_queue_wait_ns: Option<u64>,
     /// That time as a share of itself and the CPU time, 0 to 1; `null` where nothing ran and nothing waited.
     #[serde(default)]
     pub run_queue_wait_share: Option<f64>,
+    /// Times that a thread of it got a processor in the window, as the kernel's `schedstat` counts them.
+    #[serde(default)]
+    pub run_queue_slices: Option<u64>,
+    /// Run-queue wait for each of those times, on average, µs: some 10 to 20 on an idle virtual machine.
+    #[serde(default)]
+    pub run_queue_wait_mean_us: Option<f64>,
+    /// The part of the run-queue wait that is not of the ordinary kind that an idle machine has too, ns: what is above the
+    /// thread's usual wait for each time that it got a processor, and half that much again (50 µs at most), in intervals of some 4 ms. `null` for pubmark itself.
+    #[serde(default)]
+    pub run_queue_long_wait_ns: Option<u64>,
     /// Bytes that its TCP sockets received in the window, without headers and repetitions.
     #[serde(default)]
     pub received_bytes: Option<u64>,
@@ -121,20 +134,32 @@ impl Usage {
             descriptors: sum(self.descriptors, other.descriptors),
             voluntary_switches: sum(self.voluntary_switches, other.voluntary_switches),
             involuntary_switches: sum(self.involuntary_switches, other.involuntary_switches),
+            run_queue_long_wait_ns: sum(self.run_queue_long_wait_ns, other.run_queue_long_wait_ns),
             received_bytes: sum(self.received_bytes, other.received_bytes),
             sent_bytes: sum(self.sent_bytes, other.sent_bytes),
             ..Usage::default()
         }
-        .with_run_queue_wait(sum(self.run_queue_wait_ns, other.run_queue_wait_ns))
+        .with_run_queue_wait(
+            sum(self.run_queue_wait_ns, other.run_queue_wait_ns),
+            sum(self.run_queue_slices, other.run_queue_slices),
+        )
     }
 
-    /// With the time that its threads waited for a processor, ns.
+    /// With the time that its threads waited for a processor, ns, and the times that they got one.
     #[must_use]
-    pub fn with_run_queue_wait(self, wait_ns: Option<u64>) -> Usage {
+    pub fn with_run_queue_wait(self, wait_ns: Option<u64>, slices: Option<u64>) -> Usage {
         let wait_s = wait_ns.map(|wait_ns| wait_ns as f64 / 1e9);
         let share =
             wait_s.filter(|wait_s| self.cpu_seconds + wait_s > 0.0).map(|wait_s| wait_s / (self.cpu_seconds + wait_s));
-        Usage { run_queue_wait_ns: wait_ns, run_queue_wait_share: share, ..self }
+        // One who waited through the whole window got a processor never: the wait is at least so long.
+        let mean_us = wait_ns.zip(slices).map(|(wait_ns, slices)| wait_ns as f64 / 1e3 / slices.max(1) as f64);
+        Usage {
+            run_queue_wait_ns: wait_ns,
+            run_queue_wait_share: share,
+            run_queue_slices: slices,
+            run_queue_wait_mean_us: mean_us,
+            ..self
+        }
     }
 }
 
@@ -174,6 +199,17 @@ impl HostUsage {
             failed_readings: self.failed_readings + other.failed_readings,
         }
     }
+}
+
+/// Competition for the cores of this machine over the measured window. What the hypervisor took is `environment.steal`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Contention {
+    /// Share of the window in which some thread of the machine was ready to run and had no processor, 0 to 1: the growth of `total`
+    /// in the line `some` of `/proc/pressure/cpu`. `null` in a kernel without pressure stall information.
+    pub cpu_pressure: Option<f64>,
+    /// Cores that programs used that are neither the system nor pubmark; short bursts of theirs are counted by clock ticks and may
+    /// be missed. `null` where the system is not ours to see, or nodes drove the load.
+    pub other_cores: Option<f64>,
 }
 
 /// One shard thread over the measured window.

@@ -143,6 +143,19 @@ fn summary(record: &Record) -> String {
             add("limits", name, unit, value);
         }
     }
+    if let Some(contention) = &record.cost.contention {
+        let wait = |of: fn(&Usage) -> Option<u64>, usage: Option<Usage>| Some(of(&usage?)? as f64 / 1e9);
+        let cost = &record.cost;
+        for (name, unit, value) in [
+            ("cpu_pressure", "share", contention.cpu_pressure),
+            ("other_programs", "cores", contention.other_cores),
+            ("system_run_queue_wait", "s", wait(|usage| usage.run_queue_wait_ns, cost.system)),
+            ("system_long_wait", "s", wait(|usage| usage.run_queue_long_wait_ns, cost.system)),
+            ("generator_run_queue_wait", "s", wait(|usage| usage.run_queue_wait_ns, cost.generator)),
+        ] {
+            add("contention", name, unit, value);
+        }
+    }
     if let Some(host) = &record.cost.host {
         for (name, unit, value) in [
             ("cores", "cores", host.cores),

@@ -241,6 +241,9 @@ fn cost(text: &mut String, record: &Record) {
     if let Some(effect) = words::limit_effect(record) {
         text.push_str(&format!("\nIts limits were {effect}.\n"));
     }
+    if let Some(contention) = words::contention(record) {
+        text.push_str(&format!("\nThe machine: {contention}.\n"));
+    }
     if let Some(host) = &record.cost.host {
         text.push_str(&format!("\nIts whole machine: {}.\n", words::host(host)));
     }

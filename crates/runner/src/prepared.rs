@@ -216,12 +216,13 @@ impl PreparedRun {
         let sides = Sides { publish: self.spoken.publish.shard, subscribe: self.spoken.subscribe.shard };
         let ports = ports_started(&target);
         let life = Life::new(&target, &self.workload, &self.faults);
-        let (outcome, done, carried, held, mut life) = thread::scope(|scope| {
+        let (outcome, done, carried, held, mut life, pressure) = thread::scope(|scope| {
             let conductor = Conductor::start(scope, &self.workload, &self.faults, target.running.as_mut(), linked);
             let mut watch = Watch {
                 observer,
                 sampling: &sampling,
                 cpu_before: None,
+                pressure: [None, None],
                 steal: None,
                 busy_cores: None,
                 life,
@@ -233,10 +234,11 @@ impl PreparedRun {
                 joined: self.driven().map(Arc::as_ref),
             };
             let outcome = run::run(&plan, sides, launcher.as_deref(), &self.host.stop, &mut watch);
+            let pressure = watch.cpu_pressure();
             (environment.steal, environment.busy_cores) = (watch.steal, watch.busy_cores);
             // The conductor ends when nobody can tell it anything any more: the rest of the watch goes before.
             let (carried, held, life) = watch.end();
-            (outcome, conductor.finish(), carried, held, life)
+            (outcome, conductor.finish(), carried, held, life, pressure)
         });
         environment.load_after = environment::load();
         let mut outcome = outcome.map_err(|error| not_carried_out(error, self.driven().map(Arc::as_ref)))?;
@@ -248,6 +250,7 @@ impl PreparedRun {
             end.as_ref().map(|end| format!("{}{}", end.how, target.running.as_ref().map(log_of).unwrap_or_default()));
         let mut record = self.record(&plan, &outcome, &target, environment, sampling, number, name);
         recording::add_held(&mut record, held);
+        recording::add_contention(&mut record, pressure, plan.on_nodes);
         recording::add_end(&mut record, end);
         if let Some(faults) = faults::figures(&plan, &outcome, &self.faults, &done) {
             recording::add_faults(&mut record, faults);

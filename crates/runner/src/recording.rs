@@ -11,7 +11,7 @@ use pubmark_model::qos::Qos;
 use pubmark_model::schedule::Summary;
 use pubmark_model::workload;
 use pubmark_record::conditions::RunConditions;
-use pubmark_record::cost::{Cost, ResourceRow};
+use pubmark_record::cost::{Contention, Cost, ResourceRow};
 use pubmark_record::distribution;
 use pubmark_record::faults::FaultFigures;
 use pubmark_record::latency_breakdown::LatencyBreakdown;
@@ -240,6 +240,18 @@ fn cost(measured: Cost, plan: &RunPlan, outcome: &Outcome) -> Cost {
         efficiency: sections::efficiency(plan, outcome),
         ..measured
     }
+}
+
+/// Adds what competed for the processors of this machine.
+pub fn add_contention(record: &mut Record, cpu_pressure: Option<f64>, on_nodes: bool) {
+    let others = || {
+        let (system, generator) = (record.cost.system?, record.cost.generator?);
+        Some((record.environment.busy_cores? - system.cores - generator.cores).max(0.0))
+    };
+    // Programs of nodes may be on this machine or not.
+    let other_cores = if on_nodes { None } else { others() };
+    record.cost.contention =
+        (cpu_pressure.is_some() || other_cores.is_some()).then_some(Contention { cpu_pressure, other_cores });
 }
 
 fn settings(plan: &RunPlan, outcome: &Outcome) -> Settings {

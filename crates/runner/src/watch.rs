@@ -7,7 +7,7 @@ use std::time::Duration;
 use pubmark_engine::progress::Totals;
 use pubmark_engine::run::{Observer, Phase};
 use pubmark_links::star::Snapshot;
-use pubmark_systems::environment::CpuTimes;
+use pubmark_systems::environment::{self, CpuTimes};
 
 use crate::cluster::Joined;
 use crate::life::Life;
@@ -20,6 +20,8 @@ pub struct Watch<'a> {
     pub observer: &'a mut dyn RunObserver,
     pub sampling: &'a Sampling,
     pub cpu_before: Option<CpuTimes>,
+    /// Of the machine, at both edges of the window, µs with the time in ns.
+    pub pressure: [Option<(u64, u64)>; 2],
     pub steal: Option<f64>,
     pub busy_cores: Option<f64>,
     pub life: Life,
@@ -35,10 +37,21 @@ pub struct Watch<'a> {
 }
 
 impl Watch<'_> {
+    /// Share of the window in which some thread of the machine had no processor though it was ready.
+    pub fn cpu_pressure(&self) -> Option<f64> {
+        let [Some((before_us, start_ns)), Some((after_us, end_ns))] = self.pressure else { return None };
+        let passed_us = end_ns.checked_sub(start_ns).filter(|passed| *passed > 0)? as f64 / 1e3;
+        Some((after_us.saturating_sub(before_us) as f64 / passed_us).min(1.0))
+    }
+
     /// What was seen: packets on links at both edges, bytes held for clients, how the system fared.
     pub fn end(self) -> ([Option<Snapshot>; 2], Option<u64>, Life) {
         (self.carried, self.held, self.life)
     }
+}
+
+fn pressure_now() -> Option<(u64, u64)> {
+    Some((environment::cpu_pressure_us()?, pubmark_systems::clock::monotonic_ns()))
 }
 
 impl Observer for Watch<'_> {
@@ -64,6 +77,7 @@ impl Observer for Watch<'_> {
         self.joined.inspect(|joined| joined.edge(0));
         self.carried[0] = self.linked.map(Linked::snapshot);
         self.cpu_before = CpuTimes::read();
+        self.pressure[0] = pressure_now();
     }
 
     fn window_ended(&mut self) {
@@ -71,6 +85,7 @@ impl Observer for Watch<'_> {
         self.joined.inspect(|joined| joined.edge(1));
         self.carried[1] = self.linked.map(Linked::snapshot);
         let now = CpuTimes::read();
+        self.pressure[1] = pressure_now();
         let times = self.cpu_before.zip(now);
         self.steal = times.and_then(|(before, now)| now.steal_since(&before));
         self.busy_cores = times.and_then(|(before, now)| now.busy_cores_since(&before));

@@ -83,6 +83,18 @@ impl CpuTimes {
     }
 }
 
+/// Time in which some thread of the machine was ready to run and had no processor, since its start, µs (pressure stall information);
+/// `None` in a kernel without it.
+pub fn cpu_pressure_us() -> Option<u64> {
+    some_total_us(&fs::read_to_string("/proc/pressure/cpu").ok()?)
+}
+
+/// `some avg10=0.00 avg60=0.00 avg300=0.00 total=0`, in any order of fields.
+fn some_total_us(text: &str) -> Option<u64> {
+    let line = text.lines().find_map(|line| line.strip_prefix("some "))?;
+    line.split_whitespace().find_map(|field| field.strip_prefix("total="))?.parse().ok()
+}
+
 /// The first line of a small file, if it is there and not empty.
 fn word(path: &str) -> Option<String> {
     let text = fs::read_to_string(path).ok()?;
@@ -148,6 +160,26 @@ mod tests {
         let found = read();
         assert!(found.cores >= 1 && found.memory_bytes > 1 << 20 && found.descriptor_limit > 0, "{found:?}");
         assert!(found.kernel.contains('.') && !found.os.is_empty() && found.load_before.is_some(), "{found:?}");
+    }
+
+    #[test]
+    fn pressure_is_the_total_of_some_and_of_nothing_else() {
+        let text =
+            "some avg10=1.02 avg60=0.50 avg300=0.10 total=314533697\nfull avg10=0.00 avg60=0.00 avg300=0.00 total=7\n";
+        assert_eq!(some_total_us(text), Some(314_533_697));
+        assert_eq!(some_total_us("full avg10=0.00 total=7\nsome total=8 avg10=1"), Some(8));
+        for hostile in [
+            "",
+            "some",
+            "some ",
+            "full total=7",
+            "some total=",
+            "some total=-1",
+            "some total=18446744073709551616",
+            "something total=1",
+        ] {
+            assert_eq!(some_total_us(hostile), None, "{hostile:?}");
+        }
     }
 
     #[test]

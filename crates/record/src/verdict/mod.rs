@@ -20,7 +20,7 @@ pub mod usable;
 
 pub use limits::Limits;
 
-use crate::cost::{LimitEffect, Usage};
+use crate::cost::{Contention, LimitEffect, Usage};
 use crate::faults::FaultFigures;
 use crate::latency::upper;
 use crate::links::LinkFigures;
@@ -53,6 +53,8 @@ pub struct VerdictInput<'a> {
     pub system: &'a SystemInfo,
     /// Its CPU and memory, where they are ours to see.
     pub system_usage: Option<&'a Usage>,
+    /// What competed with it for processors.
+    pub contention: Option<&'a Contention>,
     /// What its limits did.
     pub limits: Option<&'a LimitEffect>,
     /// Message accounting.
@@ -105,6 +107,7 @@ impl<'a> VerdictInput<'a> {
             reactions: delivery.reactions.as_ref(),
             system: &record.system,
             system_usage: cost.system.as_ref(),
+            contention: cost.contention.as_ref(),
             limits: cost.limits.as_ref(),
             delivery: &delivery.messages,
             at_end: &delivery.at_end,

@@ -341,15 +341,19 @@ pub const RULES: &[Rule] = &[
     },
     Rule {
         code: "V28",
-        name: "system had processors",
+        name: "system had the CPU it wanted",
         meaning: "A system that is kept from running shows nothing of what it can do. The kernel counts how long each thread was \
-                  ready to run and did not (run-queue wait). Of that, what others can have caused is judged: at most what all others \
-                  on the machine used, and without what a limit that was asked for held it back. Where that is more than a tenth of \
-                  the window and more than the system's own CPU time, the run is suspect, and invalid if messages were lost or not \
-                  sent. With `--realtime`, where pubmark itself runs before the system, a quarter of both times makes the run \
-                  invalid. Only a system that runs on this machine, started by this run, can be looked at.",
-        remedy: "Stop other programs, lower the rate, run without `--realtime`, or let another machine send (`--nodes`).",
-        judges_generator: true,
+                  ready to run and did not (run-queue wait). Some microseconds for each wake-up are ordinary and held against \
+                  nobody; in intervals of some 4 ms, half a millisecond or more above what is usual for the thread is a long wait. \
+                  Of long waits, what others can have caused is judged: at most what all others on the machine used, and without what a \
+                  limit that was asked for held the system back. Where that is at least 1 % of the window, so that p99 is touched, \
+                  and more than 10 % of the time in which the system was ready (wait / (wait + CPU time)), the run is invalid. \
+                  The finding names who had the CPU: other programs, pubmark, the hypervisor. Only a system that runs on this \
+                  machine, started by this run, or that a node observes, can be looked at. Until 0.1 this rule was called `system had \
+                  processors`, judged the sum of all waits, and needed missing messages.",
+        remedy: "Stop other programs, give the system cores of its own (`--pin`), run without `--realtime`, lower the rate, or let \
+                 another machine send (`--nodes`).",
+        judges_generator: false,
         spoils: Spoils::Everything,
         judge: system::had_processors,
     },

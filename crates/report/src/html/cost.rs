@@ -19,7 +19,7 @@ fn size(value: Option<u64>) -> Option<String> {
 }
 
 /// Every kind of cost; those that neither side measured are left out. A new one is a row here.
-const ROWS: [CostRow; 12] = [
+const ROWS: [CostRow; 14] = [
     row("CPU time", "in the measured window", |usage| Some(format!("{} s", significant(usage.cpu_seconds)))),
     row("of a core", "over the window's length", |usage| Some(cores(Some(usage.cores)))),
     row("memory at its peak", "resident; shared pages count for each process", |usage| {
@@ -33,6 +33,12 @@ const ROWS: [CostRow; 12] = [
     row("switches, waiting", "context switches because a thread waited", |usage| usage.voluntary_switches.map(count)),
     row("switches, preempted", "context switches because its time was over", |usage| {
         usage.involuntary_switches.map(count)
+    }),
+    row("run-queue wait", "its threads were ready and had no CPU, in all", |usage| {
+        usage.run_queue_wait_ns.map(|ns| format!("{} s", significant(ns as f64 / 1e9)))
+    }),
+    row("long waits for a CPU", "of that, beyond what is usual for its threads", |usage| {
+        usage.run_queue_long_wait_ns.map(|ns| format!("{} s", significant(ns as f64 / 1e9)))
     }),
     row("received", "by its TCP sockets, without headers", |usage| size(usage.received_bytes)),
     row("sent", "by its TCP sockets, without headers", |usage| size(usage.sent_bytes)),
@@ -57,6 +63,7 @@ pub(super) fn section(record: &Record) -> Markup {
         @if let Some(host) = &record.cost.host {
             p { "Its whole machine, as " (host.url) " tells it: " (words::host(host)) "." }
         }
+        @if let Some(contention) = words::contention(record) { p { "The machine: " (contention) "." } }
         div.scroll { table {
             caption { "Over the measured window; " (MISSING) " is what the machine does not tell" }
             thead { tr { th { "" } th.number { "system" } th.number { "pubmark" } } }

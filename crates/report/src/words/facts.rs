@@ -137,6 +137,19 @@ pub fn host(host: &HostUsage) -> String {
     )
 }
 
+/// What competed for the processors of this machine, where that is known: shares of the window, and cores.
+pub fn contention(record: &Record) -> Option<String> {
+    let contention = record.cost.contention?;
+    let others = contention.other_cores.map_or_else(|| MISSING.to_string(), |cores| format!("{cores:.2} cores"));
+    let waited = record.cost.system.and_then(|usage| usage.run_queue_long_wait_ns);
+    let waited = waited.map_or_else(|| MISSING.to_string(), |ns| format!("{} s", significant(ns as f64 / 1e9)));
+    Some(format!(
+        "other programs used {others}, the hypervisor took {}; some thread waited for a CPU {} of the time; long waits of the system {waited}",
+        share(record.environment.steal),
+        share(contention.cpu_pressure),
+    ))
+}
+
 /// What a search varies, in a word.
 pub fn knob(knob: Knob) -> &'static str {
     match knob {

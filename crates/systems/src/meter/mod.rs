@@ -3,6 +3,7 @@
 //!
 //! CPU time, memory and threads are read on every beat. What costs more is read when the [`Ration`] of it allows.
 
+mod long_waits;
 mod own_meter;
 mod proc_files;
 mod ration;
@@ -11,9 +12,10 @@ mod switches;
 mod system_meter;
 mod tree_meter;
 
+pub use long_waits::{LongWaits, ORDINARY_NS};
 pub use own_meter::{OwnMeter, Workers};
 pub use ration::Ration;
-pub use run_queue::RunQueueMeter;
+pub use run_queue::{RunQueueMeter, RunQueueWait};
 pub use switches::{SwitchMeter, Switches};
 pub use system_meter::SystemMeter;
 pub use tree_meter::{TreeMeter, TreeReading};
@@ -39,8 +41,10 @@ pub struct Reading {
     pub descriptors: Option<u64>,
     /// Context switches until now.
     pub switches: Option<Switches>,
-    /// Time that its threads were ready to run and did not, since the meter began, ns.
-    pub run_queue_wait_ns: Option<u64>,
+    /// What its threads waited for a processor since the meter began.
+    pub run_queue: Option<RunQueueWait>,
+    /// Of it, long waits, ns ([`LongWaits`]).
+    pub long_wait_ns: Option<u64>,
     /// Bytes of its TCP sockets since the meter began.
     pub traffic: Option<Traffic>,
 }

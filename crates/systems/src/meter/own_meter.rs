@@ -4,7 +4,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use procfs::process::Process;
 
-use super::{Reading, SwitchMeter, Switches, proc_files, tree_meter};
+use super::{Reading, RunQueueMeter, RunQueueWait, SwitchMeter, Switches, proc_files, tree_meter};
 use crate::clock;
 
 /// Worker processes of a run: whoever starts one enters it, before the measured window. They end after it.
@@ -65,12 +65,13 @@ fn sum(pids: impl IntoIterator<Item = u32>) -> Option<Reading> {
 pub struct OwnMeter {
     workers: Workers,
     their_switches: SwitchMeter,
+    run_queue: RunQueueMeter,
 }
 
 impl OwnMeter {
     /// Of this process and these workers.
     pub fn new(workers: Workers) -> OwnMeter {
-        OwnMeter { workers, their_switches: SwitchMeter::default() }
+        OwnMeter { workers, ..OwnMeter::default() }
     }
 
     /// The workers.
@@ -105,6 +106,12 @@ impl OwnMeter {
     /// Open descriptors now.
     pub fn descriptors(&self) -> Option<u64> {
         proc_files::sum(&self.pids(), proc_files::descriptors)
+    }
+
+    /// What all threads waited for a processor since the first look.
+    pub fn run_queue_wait(&mut self) -> Option<RunQueueWait> {
+        let pids = self.pids();
+        self.run_queue.read(&pids, clock::monotonic_ns())
     }
 
     /// Context switches of all threads, this process's ended ones too.

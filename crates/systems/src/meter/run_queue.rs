@@ -1,10 +1,26 @@
 //! How long the threads of processes were ready to run and did not: the second number of `/proc/PID/task/TID/schedstat`, ns, which
-//! the kernel adds to whenever a thread gets a processor.
+//! the kernel adds to whenever a thread gets a processor; and how often they got one, the third.
 
 use std::collections::HashMap;
 use std::fs;
 
 use super::switches::threads;
+
+/// What threads waited for a processor.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct RunQueueWait {
+    /// Time that they were ready to run and did not, ns.
+    pub wait_ns: u64,
+    /// Times that they got a processor; a wait that goes on at the look is none yet.
+    pub slices: u64,
+}
+
+impl RunQueueWait {
+    fn add(&mut self, other: RunQueueWait) {
+        self.wait_ns = self.wait_ns.saturating_add(other.wait_ns);
+        self.slices = self.slices.saturating_add(other.slices);
+    }
+}
 
 /// Adds up the run-queue wait of all threads of some processes.
 ///
@@ -15,41 +31,44 @@ use super::switches::threads;
 pub struct RunQueueMeter {
     threads: HashMap<(u32, u32), Seen>,
     round: u32,
-    /// Of threads that ended, ns.
-    ended_ns: u64,
+    /// Of threads that ended.
+    ended: RunQueueWait,
 }
 
 #[derive(Clone, Copy, Debug)]
 struct Seen {
     count: Schedstat,
-    /// What it had waited before the first look at it, ns: not ours to tell.
-    before_ns: u64,
+    /// What it had counted before the first look at it: not ours to tell.
+    before: Schedstat,
     /// Ready to run and not run since this time, ns of `CLOCK_MONOTONIC`.
     waits_since_ns: Option<u64>,
     round: u32,
 }
 
 impl Seen {
-    fn waited_ns(&self, now_ns: u64) -> u64 {
+    fn waited(&self, now_ns: u64) -> RunQueueWait {
         let still = self.waits_since_ns.map_or(0, |since_ns| now_ns.saturating_sub(since_ns));
-        self.count.wait_ns.saturating_sub(self.before_ns) + still
+        RunQueueWait {
+            wait_ns: self.count.wait_ns.saturating_sub(self.before.wait_ns).saturating_add(still),
+            slices: self.count.slices.saturating_sub(self.before.slices),
+        }
     }
 }
 
 /// A thread's line.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-struct Schedstat {
-    run_ns: u64,
-    wait_ns: u64,
-    slices: u64,
+pub(super) struct Schedstat {
+    pub(super) run_ns: u64,
+    pub(super) wait_ns: u64,
+    pub(super) slices: u64,
 }
 
 impl RunQueueMeter {
-    /// Looks at all threads of these processes: what they have waited since the first look at each, ns; `None` if none can be
+    /// Looks at all threads of these processes: what they have waited since the first look at each; `None` if none can be
     /// read.
-    pub fn read(&mut self, pids: &[u32], now_ns: u64) -> Option<u64> {
+    pub fn read(&mut self, pids: &[u32], now_ns: u64) -> Option<RunQueueWait> {
         self.round = self.round.wrapping_add(1);
-        let first = self.threads.is_empty() && self.ended_ns == 0;
+        let first = self.threads.is_empty() && self.ended == RunQueueWait::default();
         let mut any = false;
         for (pid, thread) in pids.iter().flat_map(|pid| threads(*pid).into_iter().map(move |thread| (*pid, thread))) {
             let folder = format!("/proc/{pid}/task/{thread}");
@@ -63,27 +82,34 @@ impl RunQueueMeter {
                 since.unwrap_or(now_ns)
             });
             // All of a thread that came between two looks was waited since the first look.
-            let before_ns = last.map_or(if first { count.wait_ns } else { 0 }, |last| last.before_ns);
-            let seen = Seen { count, before_ns, waits_since_ns, round: self.round };
+            let before = last.map_or(if first { count } else { Schedstat::default() }, |last| last.before);
+            let seen = Seen { count, before, waits_since_ns, round: self.round };
             if let (None, Some(other)) = (last, self.threads.insert((pid, thread), seen)) {
-                self.ended_ns += other.waited_ns(0);
+                self.ended.add(other.waited(0));
             }
         }
-        let (round, ended_ns) = (self.round, &mut self.ended_ns);
+        let (round, ended) = (self.round, &mut self.ended);
         self.threads.retain(|_, seen| {
             let stays = seen.round == round;
             if !stays {
-                *ended_ns += seen.waited_ns(0);
+                ended.add(seen.waited(0));
             }
             stays
         });
-        any.then(|| self.ended_ns + self.threads.values().map(|seen| seen.waited_ns(now_ns)).sum::<u64>())
+        any.then(|| {
+            let mut sum = self.ended;
+            self.threads.values().for_each(|seen| sum.add(seen.waited(now_ns)));
+            sum
+        })
     }
 }
 
 /// Time on a processor, time waited for one, and times that it got one.
 fn schedstat(folder: &str) -> Option<Schedstat> {
-    let text = fs::read_to_string(format!("{folder}/schedstat")).ok()?;
+    parse(&fs::read_to_string(format!("{folder}/schedstat")).ok()?)
+}
+
+pub(super) fn parse(text: &str) -> Option<Schedstat> {
     let mut numbers = text.split_whitespace().map_while(|number| number.parse().ok());
     Some(Schedstat { run_ns: numbers.next()?, wait_ns: numbers.next()?, slices: numbers.next()? })
 }
@@ -97,6 +123,7 @@ fn is_ready(folder: &str) -> bool {
 #[cfg(test)]
 #[allow(clippy::unwrap_used)]
 mod tests {
+    use std::io::{Read, Write};
     use std::process::{Child, Command, Stdio};
     use std::thread;
     use std::time::{Duration, Instant};
@@ -126,10 +153,10 @@ mod tests {
         let began = Instant::now();
         let mut last_ns = 0;
         let waited_ns = loop {
-            let waited_ns = of_victim.read(&[victim.id()], clock::monotonic_ns()).unwrap();
+            let waited_ns = of_victim.read(&[victim.id()], clock::monotonic_ns()).unwrap().wait_ns;
             assert!(waited_ns >= last_ns, "it falls from {last_ns} to {waited_ns}");
             last_ns = waited_ns;
-            assert!(of_sleeper.read(&[sleeper.id()], clock::monotonic_ns()).unwrap() < 100_000_000);
+            assert!(of_sleeper.read(&[sleeper.id()], clock::monotonic_ns()).unwrap().wait_ns < 100_000_000);
             if began.elapsed() > Duration::from_millis(1_500) {
                 break waited_ns as u128;
             }
@@ -142,6 +169,38 @@ mod tests {
         sleeper.wait().unwrap();
         // Against three others of a weight 68 times its own it has 0.5 % of the processor.
         assert!((900_000_000..=lived_ns).contains(&waited_ns), "waited {waited_ns} ns of {lived_ns} ns");
+    }
+
+    #[test]
+    fn times_that_a_thread_got_a_processor_are_counted_from_the_first_look_on() {
+        let mut echo = Command::new("cat").stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
+        let (mut input, mut output) = (echo.stdin.take().unwrap(), echo.stdout.take().unwrap());
+        let mut say = |times: u32| {
+            for _ in 0..times {
+                input.write_all(b"x").unwrap();
+                output.read_exact(&mut [0]).unwrap();
+            }
+        };
+        say(50);
+        let mut meter = RunQueueMeter::default();
+        assert_eq!(meter.read(&[echo.id()], clock::monotonic_ns()).unwrap().slices, 0, "not what was before");
+        say(50);
+        let slices = meter.read(&[echo.id()], clock::monotonic_ns()).unwrap().slices;
+        assert!((49..=200).contains(&slices), "{slices}");
+        drop(input);
+        echo.wait().unwrap();
+    }
+
+    #[test]
+    fn a_line_that_no_kernel_writes_is_no_count() {
+        assert_eq!(parse("7 8 9\n"), Some(Schedstat { run_ns: 7, wait_ns: 8, slices: 9 }));
+        assert_eq!(parse("7 8 9 10 and more"), Some(Schedstat { run_ns: 7, wait_ns: 8, slices: 9 }));
+        for hostile in ["", "7 8", "7 -8 9", "7 8 x", "18446744073709551616 0 0", "\0 \0 \0", "0x7 8 9", "7,8,9"] {
+            assert_eq!(parse(hostile), None, "{hostile:?}");
+        }
+        let most = parse("18446744073709551615 18446744073709551615 18446744073709551615").unwrap();
+        let seen = Seen { count: most, before: Schedstat::default(), waits_since_ns: Some(0), round: 0 };
+        assert_eq!(seen.waited(u64::MAX).wait_ns, u64::MAX, "no overflow");
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! What a system used: the sum over its brokers.
 
 use super::tree_meter::TreeMeter;
-use super::{Reading, RunQueueMeter, SwitchMeter, Switches, proc_files};
+use super::{Reading, RunQueueMeter, RunQueueWait, SwitchMeter, Switches, proc_files};
 use crate::cgroup::CostSource;
 use crate::cgroup::usage::{self, CgroupUsage, LimitCounters};
 use crate::clock;
@@ -69,8 +69,8 @@ impl SystemMeter {
         proc_files::sum(&self.pids(), proc_files::descriptors)
     }
 
-    /// Time that its threads were ready to run and did not, since the first look, ns.
-    pub fn run_queue_wait_ns(&mut self) -> Option<u64> {
+    /// What its threads waited for a processor since the first look.
+    pub fn run_queue_wait(&mut self) -> Option<RunQueueWait> {
         let pids = self.pids();
         self.run_queue.read(&pids, clock::monotonic_ns())
     }

@@ -106,9 +106,9 @@ impl Sampler {
         let pids = self.shared.lock().taker.system_pids();
         let mut meter = RunQueueMeter::default();
         let mut look = || meter.read(&pids, clock::monotonic_ns());
-        let before_ns = look();
+        let before = look();
         thread::sleep(WAIT_LOOK);
-        let waited_ns = look().zip(before_ns).map_or(0, |(after_ns, before_ns)| after_ns.saturating_sub(before_ns));
+        let waited_ns = look().zip(before).map_or(0, |(after, before)| after.wait_ns.saturating_sub(before.wait_ns));
         waited_ns * 2 >= WAIT_LOOK.as_nanos() as u64
     }
 

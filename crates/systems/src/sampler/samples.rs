@@ -3,7 +3,7 @@
 use pubmark_record::cost::{Cost, GroupUsage, LimitEffect, ResourceRow, Usage};
 
 use crate::cgroup::usage::LimitCounters;
-use crate::meter::Reading;
+use crate::meter::{ORDINARY_NS, Reading};
 
 /// Most rows that a series has; samples are merged two by two, four by four, … to stay below.
 const MOST_ROWS: usize = 600;
@@ -96,15 +96,23 @@ impl Samples {
                 involuntary_switches: grown(|reading| Some(reading.switches?.involuntary)),
                 received_bytes: grown(|reading| Some(reading.traffic?.received_bytes)),
                 sent_bytes: grown(|reading| Some(reading.traffic?.sent_bytes)),
+                run_queue_long_wait_ns: long_wait_ns(
+                    grown(|reading| reading.long_wait_ns),
+                    grown(|reading| Some(reading.run_queue?.wait_ns)),
+                    grown(|reading| Some(reading.run_queue?.slices)),
+                ),
                 ..Usage::default()
             }
-            .with_run_queue_wait(grown(|reading| reading.run_queue_wait_ns)),
+            .with_run_queue_wait(
+                grown(|reading| Some(reading.run_queue?.wait_ns)),
+                grown(|reading| Some(reading.run_queue?.slices)),
+            ),
         )
     }
 
     /// Time that the system's threads were ready to run and did not between two instants, ns.
     pub fn system_run_queue_wait_ns(&self, start_ns: u64, end_ns: u64) -> Option<u64> {
-        self.grown(start_ns, end_ns, |sample| sample.system?.run_queue_wait_ns)
+        self.grown(start_ns, end_ns, |sample| Some(sample.system?.run_queue?.wait_ns))
     }
 
     fn limit_effect(&self, start_ns: u64, end_ns: u64) -> Option<LimitEffect> {
@@ -197,6 +205,12 @@ impl Samples {
         let passed_ns = (last.at_ns - first.at_ns).max(1) as f64 * self.brokers.max(1) as f64;
         Some((held_ns / passed_ns).min(1.0))
     }
+}
+
+/// Long waits: what looks in quick succession found, or what the sums show already, such as a wait that is not over yet.
+fn long_wait_ns(found_ns: Option<u64>, wait_ns: Option<u64>, slices: Option<u64>) -> Option<u64> {
+    let (wait_ns, slices) = (wait_ns?, slices?);
+    Some(found_ns?.max(wait_ns.saturating_sub(slices.saturating_mul(ORDINARY_NS))).min(wait_ns))
 }
 
 #[cfg(test)]

@@ -2,7 +2,7 @@
 
 use crate::cgroup::CostSource;
 use crate::clock;
-use crate::meter::{OwnMeter, Ration, Reading, SystemMeter, Workers};
+use crate::meter::{LongWaits, OwnMeter, Ration, Reading, SystemMeter, Workers};
 use crate::network::SocketMeter;
 
 use super::{Occasion, Sample};
@@ -11,6 +11,8 @@ use super::{Occasion, Sample};
 #[derive(Debug)]
 pub(super) struct Taker {
     system: Option<SystemMeter>,
+    /// Of the system; `None` without one.
+    long_waits: Option<LongWaits>,
     own: OwnMeter,
     /// `None` where the kernel does not list its sockets.
     sockets: Option<SocketMeter>,
@@ -35,7 +37,9 @@ impl Taker {
         let sockets = SocketMeter::new(&pids.unwrap_or_default(), client_ports).ok();
         let (sockets_ration, threads_ration, pages_ration) = Default::default();
         let own = OwnMeter::new(workers);
-        Taker { system, own, sockets, sees_clients, sockets_ration, threads_ration, pages_ration }
+        // Without its thread long waits stay unknown.
+        let long_waits = system.as_ref().and_then(|_| LongWaits::start().ok());
+        Taker { system, long_waits, own, sockets, sees_clients, sockets_ration, threads_ration, pages_ration }
     }
 
     /// Processes of the system.
@@ -93,11 +97,13 @@ impl Taker {
         if let (Some(reading), Some(meter)) = (system, &mut self.system) {
             reading.descriptors = meter.descriptors();
             reading.switches = meter.switches();
-            reading.run_queue_wait_ns = meter.run_queue_wait_ns();
+            reading.run_queue = meter.run_queue_wait();
+            reading.long_wait_ns = self.long_waits.as_ref().and_then(|waits| waits.read(&meter.pids()));
         }
         if let Some(reading) = generator {
             reading.descriptors = self.own.descriptors();
             reading.switches = self.own.switches();
+            reading.run_queue = self.own.run_queue_wait();
         }
         started.charge(&mut self.threads_ration);
     }

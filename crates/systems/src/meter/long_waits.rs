@@ -1,0 +1,246 @@
+//! Long waits of threads for a processor.
+//!
+//! A sum of run-queue waits does not show them: a thread that wakes up 2,000 times a second and waits 10 µs each time, as on any idle
+//! virtual machine, waits 20 ms in a second; one that waited 15 ms once delayed 1 % of what came in that second by 15 ms, and its sum
+//! looks the same. So threads are looked at many times a second, and of each time between two looks only what is above an ordinary
+//! wait for each time that the thread got a processor is added.
+
+use std::collections::HashMap;
+use std::fs::File;
+use std::os::unix::fs::FileExt;
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::thread::{self, JoinHandle};
+use std::time::{Duration, Instant};
+
+use super::run_queue::{Schedstat, parse};
+use super::switches::threads;
+
+/// Wait for a processor that is held against nobody, for each time that a thread gets one, ns, at most: the mean on an idle virtual
+/// machine is 8 to 18 µs.
+pub const ORDINARY_NS: u64 = 50_000;
+/// How much more than the thread's usual wait is still ordinary: so many times it, and so many ns.
+const ORDINARY: (f64, f64) = (1.5, 5_000.0);
+/// A mean over fewer waits says nothing of what is usual.
+const FEWEST: u64 = 4;
+/// What is above ordinary waits between two looks is noise of the machine below this, ns.
+const LONG_NS: u64 = 500_000;
+/// Shortest time between two looks: about a time slice of the scheduler.
+const LEAST: Duration = Duration::from_millis(4);
+/// A look that took so long is followed by none for so many times as long: 0.25 % of a core.
+const TIMES: u32 = 400;
+/// Threads beyond these are not looked at: each is an open descriptor.
+const MOST_THREADS: usize = 256;
+
+/// Looks at some threads again and again, in a thread of its own, until it is dropped.
+#[derive(Debug)]
+pub struct LongWaits {
+    shared: Arc<Shared>,
+    thread: Option<JoinHandle<()>>,
+}
+
+#[derive(Debug, Default)]
+struct Shared {
+    state: Mutex<State>,
+    ended: Condvar,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    threads: Threads,
+    ended: bool,
+}
+
+impl Shared {
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl LongWaits {
+    /// Starts, with nobody to look at.
+    pub fn start() -> std::io::Result<LongWaits> {
+        let shared = Arc::new(Shared::default());
+        let thread = thread::Builder::new().name("long waits".to_owned()).stack_size(128 << 10).spawn({
+            let shared = Arc::clone(&shared);
+            move || look_until_ended(&shared)
+        })?;
+        Ok(LongWaits { shared, thread: Some(thread) })
+    }
+
+    /// Looks now, and from now on at all threads that these processes have now: long waits since the start, ns; `None` where no thread
+    /// can be looked at.
+    pub fn read(&self, pids: &[u32]) -> Option<u64> {
+        let mut state = self.shared.lock();
+        state.threads.find(pids);
+        state.threads.look();
+        (!state.threads.known.is_empty()).then_some(state.threads.long_ns)
+    }
+}
+
+impl Drop for LongWaits {
+    fn drop(&mut self) {
+        self.shared.lock().ended = true;
+        self.shared.ended.notify_all();
+        if let Some(thread) = self.thread.take() {
+            // It has nothing to say.
+            let _ = thread.join();
+        }
+    }
+}
+
+fn look_until_ended(shared: &Shared) {
+    let mut state = shared.lock();
+    while !state.ended {
+        let began = Instant::now();
+        state.threads.look();
+        let pause = (began.elapsed() * TIMES).clamp(LEAST, LEAST * 25);
+        state = match shared.ended.wait_timeout(state, pause) {
+            Ok((state, _)) => state,
+            Err(poisoned) => poisoned.into_inner().0,
+        };
+    }
+}
+
+#[derive(Debug, Default)]
+struct Threads {
+    known: HashMap<(u32, u32), Thread>,
+    long_ns: u64,
+}
+
+#[derive(Debug)]
+struct Thread {
+    /// Its `schedstat`, which stays its own even if its number is given to another.
+    file: File,
+    last: Schedstat,
+    usual: Usual,
+}
+
+impl Threads {
+    /// Knows the threads of these processes, and no others.
+    fn find(&mut self, pids: &[u32]) {
+        let now: Vec<(u32, u32)> = pids
+            .iter()
+            .flat_map(|pid| threads(*pid).into_iter().map(|thread| (*pid, thread)))
+            .take(MOST_THREADS)
+            .collect();
+        // A file of a thread that ended cannot be read any more.
+        self.known.retain(|name, thread| now.contains(name) && read(&thread.file).is_some());
+        for name @ (pid, thread) in now {
+            if self.known.contains_key(&name) {
+                continue;
+            }
+            let file = File::open(format!("/proc/{pid}/task/{thread}/schedstat"));
+            if let Some((file, last)) = file.ok().and_then(|file| read(&file).map(|last| (file, last))) {
+                self.known.insert(name, Thread { file, last, usual: Usual::default() });
+            }
+        }
+    }
+
+    fn look(&mut self) {
+        for thread in self.known.values_mut() {
+            let Some(now) = read(&thread.file) else { continue };
+            self.long_ns = self.long_ns.saturating_add(thread.usual.long_ns(&thread.last, &now));
+            thread.last = now;
+        }
+    }
+}
+
+fn read(file: &File) -> Option<Schedstat> {
+    let mut text = [0; 96];
+    let length = file.read_at(&mut text, 0).ok()?;
+    parse(std::str::from_utf8(&text[..length]).ok()?)
+}
+
+/// Mean wait of a thread when nothing is in its way, ns: follows smaller means soon and larger ones slowly.
+#[derive(Clone, Copy, Debug)]
+struct Usual(f64);
+
+impl Default for Usual {
+    fn default() -> Usual {
+        Usual(ORDINARY_NS as f64)
+    }
+}
+
+impl Usual {
+    /// What is above ordinary waits between two looks, where that is long.
+    fn long_ns(&mut self, before: &Schedstat, now: &Schedstat) -> u64 {
+        let waited_ns = now.wait_ns.saturating_sub(before.wait_ns);
+        let slices = now.slices.saturating_sub(before.slices);
+        let ordinary_ns = (self.0 * ORDINARY.0 + ORDINARY.1).min(ORDINARY_NS as f64) as u64;
+        if slices >= FEWEST {
+            let mean_ns = waited_ns as f64 / slices as f64;
+            self.0 += (mean_ns - self.0) / if mean_ns < self.0 { 8.0 } else { 64.0 };
+        }
+        let above_ns = waited_ns.saturating_sub(slices.saturating_mul(ordinary_ns));
+        if above_ns < LONG_NS { 0 } else { above_ns }
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use std::process::{Child, Command, Stdio};
+
+    use super::*;
+
+    fn stat(wait_us: u64, slices: u64) -> Schedstat {
+        Schedstat { run_ns: 0, wait_ns: wait_us * 1_000, slices }
+    }
+
+    #[test]
+    fn ordinary_waits_are_none_and_a_long_one_among_them_is_told() {
+        let before = stat(1_000, 10);
+        let long_ns = |before: &Schedstat, now: &Schedstat| Usual::default().long_ns(before, now);
+        assert_eq!(long_ns(&before, &stat(1_000 + 23 * 18, 33)), 0, "23 wake-ups of 18 µs");
+        assert_eq!(long_ns(&before, &stat(1_500, 11)), 0, "below half a millisecond");
+        assert_eq!(long_ns(&before, &stat(1_000 + 15_000, 11)), 14_950_000);
+        assert_eq!(long_ns(&before, &stat(1_000 + 15_000 + 23 * 18, 34)), 14_214_000);
+        assert_eq!(long_ns(&before, &stat(0, 0)), 0, "a count that falls");
+        let most = Schedstat { run_ns: u64::MAX, wait_ns: u64::MAX, slices: u64::MAX };
+        assert_eq!(long_ns(&stat(0, 0), &most), 0);
+    }
+
+    #[test]
+    fn a_long_wait_is_told_among_many_short_ones_once_it_is_known_how_short_they_are() {
+        let mut usual = Usual::default();
+        let mut now = stat(0, 0);
+        let mut look = |waited_us: u64, slices: u64| {
+            let before = now;
+            now = Schedstat { wait_ns: now.wait_ns + waited_us * 1_000, slices: now.slices + slices, ..now };
+            usual.long_ns(&before, &now)
+        };
+        // 92 waits of 12 µs in 4 ms.
+        for _ in 0..100 {
+            assert_eq!(look(92 * 12, 92), 0);
+        }
+        assert!(
+            (900_000..1_100_000).contains(&look(92 * 12 + 2_000, 92)),
+            "2 ms less what 92 waits may be above 12 µs"
+        );
+        // A machine that becomes a third slower is not in anybody's way.
+        assert_eq!(look(92 * 16, 92), 0);
+    }
+
+    #[test]
+    fn a_thread_beside_others_on_its_processor_waits_long_and_one_that_sleeps_does_not() {
+        let busy = || -> Child {
+            let words = ["-c", "0", "sh", "-c", "while :; do :; done"];
+            Command::new("taskset").args(words).stdin(Stdio::null()).spawn().unwrap()
+        };
+        let mut children = [busy(), busy(), busy()];
+        let mut sleeper = Command::new("cat").stdin(Stdio::piped()).stdout(Stdio::null()).spawn().unwrap();
+        let (of_busy, of_sleeper) = (LongWaits::start().unwrap(), LongWaits::start().unwrap());
+        let victim = [children[0].id()];
+        let before = (of_busy.read(&victim).unwrap(), of_sleeper.read(&[sleeper.id()]).unwrap());
+        thread::sleep(Duration::from_millis(1_200));
+        let after = (of_busy.read(&victim).unwrap(), of_sleeper.read(&[sleeper.id()]).unwrap());
+        for child in children.iter_mut().chain([&mut sleeper]) {
+            child.kill().unwrap();
+            child.wait().unwrap();
+        }
+        // It has a third of the processor, or less where something else runs there too.
+        assert!(after.0 - before.0 > 400_000_000, "{before:?} {after:?}");
+        assert!(after.1 - before.1 < 100_000_000, "{before:?} {after:?}");
+        assert_eq!(of_busy.read(&victim), None, "ended");
+    }
+}
