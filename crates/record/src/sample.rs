@@ -56,8 +56,12 @@ impl Shape {
 
     /// The same as a latency, of which a fifth may be the generator's.
     pub fn bounds(&self) -> LatencyBounds {
-        let lower = Shape { median_us: self.median_us * 0.8, ..*self };
-        LatencyBounds { upper: self.summary(), lower: Some(lower.summary()) }
+        LatencyBounds { upper: self.summary(), lower: Some(self.lower().summary()) }
+    }
+
+    /// Its lower bound.
+    fn lower(&self) -> Shape {
+        Shape { median_us: self.median_us * 0.8, ..*self }
     }
 
     /// Its percentile curve.
@@ -195,7 +199,9 @@ fn tables(latency: Shape, service: Shape) -> Tables {
         }],
         series: (-2..10).map(|second| series_row(second, latency)).collect(),
         resource_series: (1..=40).map(|quarter| resource_row(f64::from(quarter) * 0.25)).collect(),
-        curves: vec![latency.curve("latency"), service.curve("service_latency")],
+        curves: [("latency", latency), ("latency_lower", latency.lower()), ("service_latency", service)]
+            .map(|(name, shape)| shape.curve(name))
+            .to_vec(),
         ..Tables::default()
     }
 }
@@ -222,6 +228,13 @@ fn type_row(name: &str, devices: u64, messages: u64, latency: Shape) -> TypeRow 
 fn series_row(second: i32, latency: Shape) -> SeriesRow {
     let wobble = f64::from((second * 7).rem_euclid(5)) / 5.0;
     let bin = Shape { median_us: latency.median_us * (0.9 + 0.2 * wobble), count: 1_000, ..latency };
+    let quantiles = |bin: Shape| SeriesQuantiles {
+        p50_us: Some(bin.value_us(0.5)),
+        p50_width_s: Some(1.0),
+        p99_us: Some(bin.value_us(0.99)),
+        p99_width_s: Some(1.0),
+        max_us: Some(bin.value_us(1.0) * (1.0 + wobble)),
+    };
     SeriesRow {
         t_s: f64::from(second),
         width_s: 1.0,
@@ -229,16 +242,7 @@ fn series_row(second: i32, latency: Shape) -> SeriesRow {
         sent: 1_000,
         delivered: 990 + (wobble * 20.0) as u64,
         delivered_bytes: 96_400,
-        latency: SeriesLatency {
-            upper: SeriesQuantiles {
-                p50_us: Some(bin.value_us(0.5)),
-                p50_width_s: Some(1.0),
-                p99_us: Some(bin.value_us(0.99)),
-                p99_width_s: Some(1.0),
-                max_us: Some(bin.value_us(1.0) * (1.0 + wobble)),
-            },
-            lower: None,
-        },
+        latency: SeriesLatency { upper: quantiles(bin), lower: Some(quantiles(bin.lower())) },
         max_scheduler_lag_us: Some(90.0 + 60.0 * wobble),
     }
 }

@@ -5,6 +5,9 @@ use pubmark_record::comparison::Unit;
 /// Stands for a value that was not measured.
 pub const MISSING: &str = "—";
 
+/// Decimals of an interval, at most: its two numbers share a column.
+const MOST_DECIMALS: i32 = 3;
+
 /// Unit of a column of times.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TimeUnit {
@@ -59,7 +62,7 @@ impl TimeUnit {
         if !(lower.is_finite() && upper > 0.0 && upper.is_finite()) {
             return self.number(Some(upper_us));
         }
-        let decimals = (2 - upper.log10().floor() as i32).max(0);
+        let decimals = (2 - upper.log10().floor() as i32).clamp(0, MOST_DECIMALS);
         let step = 10f64.powi(decimals);
         let (lower, upper) = ((lower * step).floor() / step, (upper * step).ceil() / step);
         let text = |value: f64| match decimals {
@@ -222,6 +225,7 @@ mod tests {
         assert_eq!(interval(1_198_700.0, 1_230_100.0), "1,198–1,231");
         assert_eq!(interval(0.0, 105.0), "0–0.105");
         assert_eq!(interval(104.2, 104.4), "0.104–0.105");
+        assert_eq!(interval(17.8, 89.3), "0.017–0.090");
         assert_eq!(interval(105.0, 105.0), "0.105");
         assert_eq!(TimeUnit::Milliseconds.interval([None, Some(105.0)]), "0.105");
         assert_eq!(TimeUnit::Milliseconds.interval([None, None]), MISSING);

@@ -88,7 +88,9 @@ fn stopped_run(liar: Liar, arguments: &[&str], seed: u64) -> Truth {
 
 #[test]
 fn the_truth_lies_between_the_bounds_of_a_generator_that_stands_still_now_and_then() {
-    for (qos, seed) in [("0", 1), ("1", 2)].into_iter().flat_map(|(qos, seed)| (0..RUNS).map(move |run| (qos, 10 * run + seed))) {
+    for (qos, seed) in
+        [("0", 1), ("1", 2)].into_iter().flat_map(|(qos, seed)| (0..RUNS).map(move |run| (qos, 10 * run + seed)))
+    {
         let truth = stopped_run(Liar::start_alone(DELAY, &[]), &["--qos", qos], seed);
         demand_truth_inside(&truth);
         // Not for want of width: the stops are in what was measured, and not in what the system answers for.

@@ -24,11 +24,21 @@ const SHOWN: [(&str, &str); 3] = [
 ];
 
 pub(super) fn draw(record: &Record) -> Chart {
-    let shown = SHOWN.iter().filter_map(|(key, name)| find(record, key).map(|curve| ((*name).to_string(), curve)));
-    let curves: Vec<NamedCurve> =
-        shown.enumerate().map(|(position, (name, curve))| NamedCurve { name, style: position + 1, curve }).collect();
+    let shown = SHOWN.iter().filter_map(|(key, name)| find(record, key).map(|curve| (key, name, curve)));
+    let curves: Vec<NamedCurve> = shown
+        .enumerate()
+        .map(|(position, (key, name, curve))| NamedCurve {
+            name: (*name).to_string(),
+            style: position + 1,
+            curve,
+            lower: find(record, &format!("{key}_lower")),
+        })
+        .collect();
     let Some(plot) = overlaid(&curves, READINGS) else { return Chart::missing(TITLE, CSV, "No latency was measured.") };
     let mut notes = vec![format!("n = {}", count(curves[0].curve.count)), "lower is better".to_string()];
+    if curves.iter().any(|shown| shown.lower.is_some()) {
+        notes.push("band: what may be pubmark's own delay".to_string());
+    }
     if record.settings.flood {
         notes.push("a flood: latencies are not judged".to_string());
     }
@@ -46,7 +56,7 @@ pub fn compared(comparison: &Comparison) -> Chart {
     let shown = comparison.runs.iter().filter_map(|run| find(run.record, "latency").map(|curve| (&run.label, curve)));
     let curves: Vec<NamedCurve> = shown
         .enumerate()
-        .map(|(position, (name, curve))| NamedCurve { name: name.clone(), style: position + 1, curve })
+        .map(|(position, (name, curve))| NamedCurve { name: name.clone(), style: position + 1, curve, lower: None })
         .collect();
     let Some(plot) = overlaid(&curves, READINGS) else {
         return Chart::missing(TITLE, "", "No run measured a latency.");
@@ -78,6 +88,8 @@ pub(super) struct NamedCurve<'a> {
     pub(super) name: String,
     pub(super) style: usize,
     pub(super) curve: &'a Curve,
+    /// The lower bound, where `curve` is the upper one: a band is drawn between them.
+    pub(super) lower: Option<&'a Curve>,
 }
 
 /// Curves over each other, with values that can be read off at no more than so many places.
@@ -101,9 +113,13 @@ pub(super) fn time_axis(curves: &[NamedCurve]) -> Axis {
 
 fn line(shown: &NamedCurve, readings: &[f64]) -> Line {
     let curve = shown.curve;
-    let points = curve.points.iter().map(|(fraction, value)| (nines(*fraction, curve.count), Some(*value))).collect();
+    let placed = |curve: &Curve| -> Vec<_> {
+        curve.points.iter().map(|(fraction, value)| (nines(*fraction, curve.count), Some(*value))).collect()
+    };
     let text = |fraction: &f64| value_at(curve, *fraction).map_or_else(String::new, |value| time(Some(value)));
-    Line::plain(&shown.name, shown.style, Join::StepBefore, points, readings.iter().map(text).collect())
+    let line =
+        Line::plain(&shown.name, shown.style, Join::StepBefore, placed(curve), readings.iter().map(text).collect());
+    line.with_lower(shown.lower.map(placed).unwrap_or_default())
 }
 
 /// Fractions of the curve with most samples, thinned.

@@ -1,13 +1,13 @@
 //! Was latency steady: p50, p99 and max of the messages due in each bin.
 
 use pubmark_record::record::Record;
-use pubmark_record::tables::SeriesRow;
+use pubmark_record::tables::{SeriesQuantiles, SeriesRow};
 
 use super::over_time::{bin_readings, bins, has_values, panel};
 use super::{Chart, Picture};
 use crate::numbers::time;
-use crate::plot::Axis;
 use crate::plot::axis::run_time_label;
+use crate::plot::{Axis, Line};
 use crate::words::sentence;
 
 const TITLE: &str = "Was latency steady?";
@@ -16,10 +16,13 @@ const CSV: &str = "csv/series.csv";
 pub(super) fn draw(record: &Record) -> Chart {
     let rows = &record.tables.series;
     let print = |value: f64| time(Some(value));
+    let band = |line: Line, value: fn(&SeriesQuantiles) -> Option<f64>| {
+        line.with_lower(bins(rows, "", 1, |row| row.latency.lower.as_ref().and_then(value), print).points)
+    };
     let mut lines = vec![
         bins(rows, "max", 2, |row| row.latency.upper.max_us, print),
-        bins(rows, "p99", 1, |row| row.latency.upper.p99_us, print),
-        bins(rows, "p50", 3, |row| row.latency.upper.p50_us, print),
+        band(bins(rows, "p99", 1, |row| row.latency.upper.p99_us, print), |lower| lower.p99_us),
+        band(bins(rows, "p50", 3, |row| row.latency.upper.p50_us, print), |lower| lower.p50_us),
     ];
     lines.retain(has_values);
     let values = || lines.iter().flat_map(|line| line.points.iter().filter_map(|(_, value)| *value));

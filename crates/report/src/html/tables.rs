@@ -12,7 +12,7 @@ use crate::numbers::{MISSING, TimeUnit, bytes, cores, count, share, short, signi
 use crate::words::{self, Outcome, STATISTICS, distributions};
 
 /// Statistics of the first table; the others are in the CSV and Markdown files.
-const HEADLINE: [&str; 8] = ["min", "p50", "p90", "p95", "p99", "p99.9", "max", "mean"];
+const HEADLINE: [&str; 6] = ["min", "p50", "p95", "p99", "p99.9", "max"];
 
 /// The times of a type and of a pair of nodes.
 const TIMES: [fn(&Summary) -> Option<f64>; 3] = [|times| times.p50, |times| times.p99, |times| Some(times.max)];

@@ -24,6 +24,8 @@ pub struct Line {
     pub points: Vec<(f64, Option<f64>)>,
     /// The texts read off at the plot's readings, empty where there is no value.
     pub readings: Vec<String>,
+    /// The lower edge of a band below it, joined as the line is; empty if there is none.
+    pub lower: Vec<(f64, Option<f64>)>,
     /// Intervals around points: x, lower end, upper end.
     pub intervals: Vec<(f64, f64, f64)>,
     /// Has each point a mark? For few points, which are read one by one.
@@ -33,7 +35,21 @@ pub struct Line {
 impl Line {
     /// A line without intervals and marks.
     pub fn plain(name: &str, style: usize, join: Join, points: Vec<(f64, Option<f64>)>, readings: Vec<String>) -> Line {
-        Line { name: name.to_string(), style, join, points, readings, intervals: Vec::new(), is_marked: false }
+        Line {
+            name: name.to_string(),
+            style,
+            join,
+            points,
+            readings,
+            lower: Vec::new(),
+            intervals: Vec::new(),
+            is_marked: false,
+        }
+    }
+
+    /// The line with a band below it, down to these points.
+    pub fn with_lower(self, lower: Vec<(f64, Option<f64>)>) -> Line {
+        Line { lower, ..self }
     }
 }
 
@@ -94,6 +110,23 @@ pub fn path(points: &[(f64, Option<f64>)], join: Join) -> String {
     text
 }
 
+/// The `d` attribute of the area between two lines of pixels that are joined in the same way; gaps are left out.
+pub fn area(upper: &[(f64, Option<f64>)], lower: &[(f64, Option<f64>)], join: Join) -> String {
+    let known = |points: &[(f64, Option<f64>)]| points.iter().copied().filter(|(_, y)| y.is_some()).collect::<Vec<_>>();
+    let (upper, mut lower) = (known(upper), known(lower));
+    if upper.is_empty() || lower.is_empty() {
+        return String::new();
+    }
+    lower.reverse();
+    // Read backwards, a value that held since a point holds until it.
+    let back = match join {
+        Join::StepAfter => Join::StepBefore,
+        Join::StepBefore => Join::StepAfter,
+        Join::Straight => Join::Straight,
+    };
+    format!("{}{}Z", path(&upper, join), path(&lower, back).replacen('M', "L", 1))
+}
+
 /// Horizontal and vertical moves, left out where they lead nowhere.
 fn steps(moves: &[(char, f64, f64)]) -> String {
     let mut text = String::new();
@@ -116,6 +149,15 @@ pub fn pixel(value: f64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn an_area_goes_along_one_line_and_back_along_the_other() {
+        let upper = [(0.0, Some(1.0)), (10.0, Some(2.0)), (12.0, None)];
+        let lower = [(0.0, Some(5.0)), (10.0, Some(6.0))];
+        assert_eq!(area(&upper, &lower, Join::StepBefore), "M0 1V2H10L10 6H0V5Z");
+        assert_eq!(area(&upper, &lower, Join::Straight), "M0 1L10 2L10 6L0 5Z");
+        assert_eq!(area(&upper, &[], Join::Straight), "");
+    }
 
     #[test]
     fn thinning_keeps_the_peak_and_the_gap() {

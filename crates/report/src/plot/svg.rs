@@ -2,7 +2,7 @@
 
 use maud::{Markup, html};
 
-use super::line::{path, pixel, thinned};
+use super::line::{area, path, pixel, thinned};
 use super::mark::Shape;
 use super::{Line, Plot, Tick, Width};
 
@@ -74,6 +74,10 @@ impl Plot {
         let points: Vec<_> =
             line.points.iter().map(|(x, y)| (frame.x(self, *x), y.map(|y| frame.y(self, y)))).collect();
         html! {
+            @if !line.lower.is_empty() {
+                @let lower: Vec<_> = line.lower.iter().map(|(x, y)| (frame.x(self, *x), y.map(|y| frame.y(self, y)))).collect();
+                path class={ "spread c" (line.style) } data-line=(line.style) d=(area(&thinned(&points), &thinned(&lower), line.join)) {}
+            }
             path class={ "line c" (line.style) } data-line=(line.style) d=(path(&thinned(&points), line.join)) {}
             @if !line.intervals.is_empty() {
                 path class={ "whisker c" (line.style) } data-line=(line.style) d=(self.whiskers(frame, line)) {}

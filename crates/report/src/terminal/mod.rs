@@ -106,9 +106,6 @@ fn draw(record: &Record, warnings: &[Warning], options: &TerminalOptions, room: 
     if let Some(host) = &record.cost.host {
         page.field("host", &words::host(host), 2);
     }
-    if let Some(contention) = words::contention(record).filter(|_| room.parts > 0) {
-        page.field("machine", &contention, 3);
-    }
     page.blank();
     for warning in &warnings[..warnings.len().min(shown)] {
         page.paragraph(&format!("  warning[{}]: ", warning.code), &warning.text, 2, Tone::Caution);
@@ -246,8 +243,7 @@ fn faults(page: &mut Page, record: &Record, room: usize) {
 }
 
 fn latency(page: &mut Page, record: &Record) {
-    let mut rows =
-        vec![("due → delivery", &record.latency.total), ("write → delivery", &record.latency.service)];
+    let mut rows = vec![("due → delivery", &record.latency.total), ("write → delivery", &record.latency.service)];
     if let Some(reactions) = &record.delivery.reactions {
         rows.push(("root → delivery", &reactions.chain_latency));
     }
@@ -259,8 +255,7 @@ fn latency(page: &mut Page, record: &Record) {
     let header = ["p50", "p99", "p99.9", "max"].map(String::from);
     page.table_row("latency", unit.symbol(), &header);
     type Quantile = fn(&Summary) -> Option<f64>;
-    let quantiles: [Quantile; 4] =
-        [|times| times.p50, |times| times.p99, |times| times.p999, |times| Some(times.max)];
+    let quantiles: [Quantile; 4] = [|times| times.p50, |times| times.p99, |times| times.p999, |times| Some(times.max)];
     for (name, bounds) in rows {
         let values = quantiles.map(|quantile| unit.interval(both(bounds, quantile)));
         page.table_row("", name, &values);

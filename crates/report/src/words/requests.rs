@@ -47,12 +47,7 @@ pub fn request_distributions(record: &Record) -> Vec<Distribution<'_>> {
             "request's write start → answer",
             &requests.service_round_trip,
         ),
-        interval(
-            "round trip travel",
-            "round_trip_travel",
-            "round trip without the responder's part",
-            &requests.travel,
-        ),
+        interval("round trip travel", "round_trip_travel", "round trip without the responder's part", &requests.travel),
         distribution("responder wait", "responder_wait", "request's arrival → taken up", requests.waiting.as_ref()),
         distribution("responder lag", "responder_lag", "answer due → ready: ours", requests.responder_lag.as_ref()),
         distribution(

@@ -128,6 +128,7 @@ fn line(members: &[&Member], figure: &str, places: &[f64], place: &dyn Fn(&Membe
         Some((*at, interval.low, interval.high))
     };
     Some(Line {
+        lower: Vec::new(),
         intervals: here.iter().filter_map(interval).collect(),
         is_marked: true,
         ..Line::plain(first.name, first.style, Join::Straight, points, readings)

@@ -51,7 +51,7 @@ pub(super) fn draw(view: &View) -> Option<Chart> {
 fn curves<'a>(group: &'a Group) -> Vec<NamedCurve<'a>> {
     let with_curve = group.members.iter().filter_map(|member| {
         let curve = member.cell.latency_curve.as_ref().filter(|curve| !curve.points.is_empty())?;
-        Some(NamedCurve { name: member.name.to_string(), style: member.style, curve })
+        Some(NamedCurve { name: member.name.to_string(), style: member.style, curve, lower: None })
     });
     with_curve.collect()
 }
