@@ -101,13 +101,8 @@ fn unless_complete(status: Status) -> &'static str {
 /// Median and 99th percentile in ms: lower and upper bound where both are known.
 fn latency(latency: Option<&TrialLatency>) -> [String; 2] {
     [|quantiles: &TrialQuantiles| quantiles.p50_us, |quantiles: &TrialQuantiles| quantiles.p99_us].map(|of| {
-        let number = |quantiles: &TrialQuantiles| of(quantiles).map(|value| TimeUnit::Milliseconds.number(Some(value)));
-        let upper = latency.and_then(|latency| number(&latency.upper));
-        let lower = latency.and_then(|latency| latency.lower.as_ref()).and_then(number);
-        match (lower, upper) {
-            (Some(lower), Some(upper)) if lower != upper => format!("{lower}–{upper}"),
-            (_, upper) => upper.unwrap_or_else(|| MISSING.to_owned()),
-        }
+        let lower = latency.and_then(|latency| latency.lower.as_ref()).and_then(of);
+        TimeUnit::Milliseconds.interval([lower, latency.and_then(|latency| of(&latency.upper))])
     })
 }
 

@@ -347,7 +347,8 @@ pub const RULES: &[Rule] = &[
                   nobody; in intervals of some 4 ms, half a millisecond or more above what is usual for the thread is a long wait. \
                   Of long waits, what others can have caused is judged: at most what all others on the machine used, and without what a \
                   limit that was asked for held the system back. Where that is at least 1 % of the window, so that p99 is touched, \
-                  and more than 10 % of the time in which the system was ready (wait / (wait + CPU time)), the run is invalid. \
+                  and more than 10 % of the time in which the system was ready (wait / (wait + CPU time)), the run is suspect, \
+                  and invalid if messages are missing or were not sent. \
                   The finding names who had the CPU: other programs, pubmark, the hypervisor. Only a system that runs on this \
                   machine, started by this run, or that a node observes, can be looked at. Until 0.1 this rule was called `system had \
                   processors`, judged the sum of all waits, and needed missing messages.",
