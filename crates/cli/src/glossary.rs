@@ -48,12 +48,12 @@ const WORDS: &[Entry] = &[
     ),
     (
         "latency",
-        &["due → delivery", "due"],
+        &["due → delivery"],
         "From the time when a message was due until pubmark read it: what a user of the system would see.",
     ),
     (
         "service latency",
-        &["write start → delivery"],
+        &["write → delivery", "write start → delivery"],
         "From the start of the write until the read. Where it is much smaller than latency, messages waited before they could be written.",
     ),
     ("scheduler lag", &[], "From due until pubmark was ready to write: the generator's own delay."),
@@ -136,8 +136,19 @@ const WORDS: &[Entry] = &[
     ),
     (
         "interval",
-        &["95 %"],
-        "The range that holds the true mean with a probability of 95 %, from the spread of the repetitions.",
+        &["latency interval", "bounds", "lower", "upper", "95 %"],
+        "Of a latency (0.25–0.31): upper is what was measured, lower the same without pubmark's own delays; the system's latency lies \
+         between them, at each percentile. Of repetitions (95 %): the range that holds the true mean with a probability of 95 %.",
+    ),
+    (
+        "root → delivery",
+        &["chain latency", "chain"],
+        "From the due time of the message that began a chain of reactions until pubmark read the reaction.",
+    ),
+    (
+        "round trip",
+        &["its travel", "travel"],
+        "From the due time of a request until pubmark read its reply; its travel is the round trip without the responder's part.",
     ),
     (
         "contest",
@@ -147,7 +158,7 @@ const WORDS: &[Entry] = &[
     ("interrupted", &[], "The run was stopped before its end; the record holds what was measured until then."),
 ];
 
-/// What a word means; `None` if it is none of ours.
+/// What a word that pubmark prints means; `None` for any other word.
 pub fn explain(word: &str) -> Option<String> {
     let wanted = word.trim().to_lowercase();
     let entry = WORDS.iter().find(|(name, others, _)| *name == wanted || others.contains(&wanted.as_str()));

@@ -1,7 +1,7 @@
 //! The parts of a record that come from the engine.
 
 use pubmark_metrics::bounds::Bounds;
-use pubmark_metrics::distribution::{Distribution, LARGEST_NS};
+use pubmark_metrics::distribution::Distribution;
 use pubmark_metrics::series::{Series, Widened};
 use pubmark_model::connection_groups::ConnectionGroups;
 use pubmark_protocol::traffic::Traffic;
@@ -24,11 +24,11 @@ use crate::{setup, shares};
 
 const SECOND_NS: u64 = 1_000_000_000;
 
-/// The distributions of a run that are kept whole, by name; of a latency both bounds.
-fn distributions(outcome: &Outcome, clock_error_ns: u64) -> Vec<(&'static str, Distribution)> {
+/// The distributions that a record keeps as histograms, by name; a latency has two, one for each bound.
+fn distributions(outcome: &Outcome, clock_error_ns: Option<u64>) -> Vec<(&'static str, Distribution)> {
     let times = &outcome.times;
     let mut all = vec![];
-    let mut enter = |upper: &'static str, lower: &'static str, bounds: &Bounds, error_ns: u64| {
+    let mut enter = |upper: &'static str, lower: &'static str, bounds: &Bounds, error_ns: Option<u64>| {
         let widened = bounds.widened(error_ns);
         all.extend([(upper, widened.upper), (lower, widened.lower)]);
     };
@@ -38,9 +38,9 @@ fn distributions(outcome: &Outcome, clock_error_ns: u64) -> Vec<(&'static str, D
     if let Some(requests) = &outcome.requests {
         // A round trip ends where it began: one clock stamps both.
         let times = &requests.times;
-        enter("round_trip", "round_trip_lower", &times.round_trip, 0);
-        enter("service_round_trip", "service_round_trip_lower", &times.service, 0);
-        enter("round_trip_travel", "round_trip_travel_lower", &times.travel, 0);
+        enter("round_trip", "round_trip_lower", &times.round_trip, Some(0));
+        enter("service_round_trip", "service_round_trip_lower", &times.service, Some(0));
+        enter("round_trip_travel", "round_trip_travel_lower", &times.travel, Some(0));
     }
     let ours = [
         ("scheduler_lag", &times.scheduler_lag),
@@ -55,12 +55,12 @@ fn distributions(outcome: &Outcome, clock_error_ns: u64) -> Vec<(&'static str, D
 }
 
 /// All curves of a run.
-pub fn curves(outcome: &Outcome, clock_error_ns: u64) -> Vec<Curve> {
+pub fn curves(outcome: &Outcome, clock_error_ns: Option<u64>) -> Vec<Curve> {
     distributions(outcome, clock_error_ns).iter().filter_map(|(name, times)| curve(name, times)).collect()
 }
 
 /// All histograms of a run in HdrHistogram's V2 format, ns, by name; those without samples are left out.
-pub fn histograms(outcome: &Outcome, clock_error_ns: u64) -> Vec<(&'static str, Vec<u8>)> {
+pub fn histograms(outcome: &Outcome, clock_error_ns: Option<u64>) -> Vec<(&'static str, Vec<u8>)> {
     distributions(outcome, clock_error_ns).iter().map(|(name, times)| (*name, times.to_hdr_v2())).collect()
 }
 
@@ -199,7 +199,7 @@ pub fn threads(outcome: &Outcome) -> Vec<ShardHealth> {
 }
 
 /// Messages and times of each device group; those beyond the first 256 share one row.
-pub fn by_type(plan: &RunPlan, outcome: &Outcome, clock_error_ns: u64) -> Vec<TypeRow> {
+pub fn by_type(plan: &RunPlan, outcome: &Outcome, clock_error_ns: Option<u64>) -> Vec<TypeRow> {
     let row_of =
         |name: &str, index: usize| type_row(name, outcome.types.get(index).and_then(Option::as_deref), clock_error_ns);
     let mut rows: Vec<TypeRow> = vec![];
@@ -229,7 +229,7 @@ pub fn by_type(plan: &RunPlan, outcome: &Outcome, clock_error_ns: u64) -> Vec<Ty
     rows
 }
 
-fn type_row(name: &str, times: Option<&TypeTimes>, clock_error_ns: u64) -> TypeRow {
+fn type_row(name: &str, times: Option<&TypeTimes>, clock_error_ns: Option<u64>) -> TypeRow {
     let mut delivery = Delivery::default();
     if let Some(times) = times {
         delivery.late = times.late;
@@ -285,15 +285,17 @@ fn clock_bound_us(one: &NodeRow, other: &NodeRow) -> Option<f64> {
     if one.name == other.name { Some(0.0) } else { Some(bound(one)? + bound(other)?) }
 }
 
-fn error_ns(bound_us: Option<f64>) -> u64 {
-    // What nobody knows is judged by a rule of its own (V22); nothing is claimed of a lower bound then.
-    bound_us.map_or(LARGEST_NS, |bound_us| (bound_us * 1e3).ceil() as u64)
+fn error_ns(bound_us: Option<f64>) -> Option<u64> {
+    bound_us.map(|bound_us| (bound_us * 1e3).ceil() as u64)
 }
 
-/// How much the stamps of a message may be off, at most, as its sender's clock is not its receiver's, ns.
-pub fn clock_error_ns(nodes: &[NodeRow]) -> u64 {
+/// How much the stamps of a message may be off, at most, as its sender's clock is not its receiver's, ns; `None` where that is not known
+/// of some nodes, which V22 judges.
+pub fn clock_error_ns(nodes: &[NodeRow]) -> Option<u64> {
     let pairs = nodes.iter().flat_map(|one| nodes.iter().map(move |other| (one, other)));
-    pairs.map(|(one, other)| error_ns(clock_bound_us(one, other))).max().unwrap_or(0)
+    pairs
+        .map(|(one, other)| error_ns(clock_bound_us(one, other)))
+        .try_fold(0, |most, error_ns| Some(most.max(error_ns?)))
 }
 
 /// Devices and subscribers of each node.
@@ -311,7 +313,7 @@ pub fn on_nodes(plan: &RunPlan) -> Vec<(u64, u64)> {
 }
 
 /// The time series.
-pub fn series(series: &Series, clock_error_ns: u64) -> Vec<SeriesRow> {
+pub fn series(series: &Series, clock_error_ns: Option<u64>) -> Vec<SeriesRow> {
     let width_s = series.width_ns() as f64 / SECOND_NS as f64;
     let row = |(index, bin): (usize, &pubmark_metrics::series::Bin)| {
         let start_ns = series.bin_start_ns(index);
@@ -327,8 +329,8 @@ pub fn series(series: &Series, clock_error_ns: u64) -> Vec<SeriesRow> {
             p99_width_s: span_s(p99),
             max_us: max_ns.map(micros),
         };
-        let above = |ns: u64| ns.saturating_add(clock_error_ns);
-        let below = |ns: u64| ns.saturating_sub(clock_error_ns);
+        let above = |ns: u64| ns.saturating_add(clock_error_ns.unwrap_or(0));
+        let below = |ns: u64| ns.saturating_sub(clock_error_ns.unwrap_or(u64::MAX));
         SeriesRow {
             t_s: start_ns as f64 / SECOND_NS as f64,
             width_s,

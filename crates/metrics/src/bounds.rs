@@ -38,12 +38,16 @@ impl Bounds {
         self.lower.merge(&other.lower);
     }
 
-    /// The same where what was measured may be off by `error_ns` either way, as clocks of two machines are.
-    pub fn widened(&self, error_ns: u64) -> Bounds {
-        let shifted = |times: &Distribution, by: &dyn Fn(u64) -> u64| times.mapped(by);
-        Bounds {
-            upper: shifted(&self.upper, &|ns| ns.saturating_add(error_ns)),
-            lower: shifted(&self.lower, &|ns| ns.saturating_sub(error_ns)),
+    /// The same where what was measured may be off by `error_ns` either way, as clocks of two machines are. Where that is not known
+    /// (`None`), the upper bound is what was measured, and nothing is known of the lower one.
+    pub fn widened(&self, error_ns: Option<u64>) -> Bounds {
+        match error_ns {
+            Some(0) => self.clone(),
+            Some(error_ns) => Bounds {
+                upper: self.upper.mapped(|ns| ns.saturating_add(error_ns)),
+                lower: self.lower.mapped(|ns| ns.saturating_sub(error_ns)),
+            },
+            None => Bounds { upper: self.upper.clone(), lower: self.lower.mapped(|_| 0) },
         }
     }
 }
@@ -68,6 +72,25 @@ mod tests {
         bounds.record_clipped();
         assert_eq!((bounds.lower.max_ns(), bounds.lower.negative(), bounds.lower.count()), (0, 0, 3));
         assert_eq!((bounds.upper.negative(), bounds.upper.clipped()), (1, 1));
+    }
+
+    #[test]
+    fn widening_by_nothing_changes_nothing_and_by_an_error_both_ends() {
+        let mut bounds = Bounds::new(Precision::Total);
+        (1..=1_000).for_each(|time| bounds.record(1_000_003 * time, 1_000));
+        let means = |bounds: &Bounds| [bounds.lower.mean_ns(), bounds.upper.mean_ns()];
+        assert_eq!(means(&bounds.widened(Some(0))), means(&bounds), "exact means stay exact");
+        let (wide, unknown) = (bounds.widened(Some(50_000)), bounds.widened(None));
+        for fraction in [0.1, 0.5, 0.99] {
+            let by = |more: &Bounds| {
+                let value = |times: &Distribution| times.quantile_unguarded_ns(fraction) as i64;
+                [value(&bounds.lower) - value(&more.lower), value(&more.upper) - value(&bounds.upper)]
+            };
+            // Three digits of the largest, 1 s.
+            assert!(by(&wide).iter().all(|by| by.abs_diff(50_000) <= 1_000_000), "{:?}", by(&wide));
+            assert_eq!(unknown.lower.quantile_unguarded_ns(fraction), 0);
+            assert_eq!(by(&unknown)[1], 0);
+        }
     }
 
     proptest! {

@@ -148,8 +148,9 @@ impl Distribution {
         self.clipped += other.clipped;
     }
 
-    /// The same samples, each changed by `change`, to the histogram's precision; what is negative or clipped stays so.
-    pub(crate) fn mapped(&self, change: &dyn Fn(u64) -> u64) -> Distribution {
+    /// The same samples, each changed by `change`, to the histogram's precision, as the mean is then; what is negative or clipped stays
+    /// so.
+    pub(crate) fn mapped(&self, change: impl Fn(u64) -> u64) -> Distribution {
         let histogram = Histogram::new_from(&self.histogram);
         let mut mapped = Distribution { histogram, sum_ns: 0, negative: self.negative, clipped: 0 };
         for value in self.histogram.iter_recorded() {
@@ -204,6 +205,11 @@ impl Distribution {
     /// The same without the guard; for curves that show how many samples stand behind each point.
     pub fn quantile_unguarded_ns(&self, fraction: f64) -> u64 {
         self.histogram.value_at_quantile(fraction).min(self.histogram.max())
+    }
+
+    /// The shortest time that the histogram does not tell from `time_ns`: a quantile that is to be a lower bound is one only so.
+    pub fn lowest_equivalent_ns(&self, time_ns: u64) -> u64 {
+        self.histogram.lowest_equivalent(time_ns)
     }
 
     /// Samples above `time_ns`, to the histogram's precision.

@@ -343,8 +343,9 @@ pub trait Clients: Sized {
     }
 
     /// Of a session that waited and can send now: a time up to which the system surely kept it from sending, ns of
-    /// `CLOCK_MONOTONIC`; what it waited after that may be ours. `None` where nobody knows: a library speaks with the system.
-    fn free_since_ns(&self, session: SessionId) -> Option<u64> {
+    /// `CLOCK_MONOTONIC`; what it waited after that may be the generator's. It is of the wait that has just ended, and read once. `None`
+    /// where that is not known: a library speaks with the system.
+    fn take_free_since_ns(&mut self, session: SessionId) -> Option<u64> {
         let _ = session;
         None
     }

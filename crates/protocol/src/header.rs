@@ -189,7 +189,7 @@ pub fn patch_write_start(header: &mut [u8], timing: &Timing, write_start_ns: u64
     }
 }
 
-/// Reads the header at the front of `payload`; `None` if it is not one of ours. `now_ns` completes due times.
+/// Reads the header at the front of `payload`; `None` if pubmark did not write one there. `now_ns` completes due times.
 pub fn read(payload: &[u8], now_ns: u64) -> Option<Header> {
     match *payload.first()? {
         version @ (VERSION_FULL | VERSION_REACTION) => read_full(payload, version, now_ns),

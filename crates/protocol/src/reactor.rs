@@ -55,6 +55,8 @@ pub struct Reactor {
     complete_wait_ns: u64,
     /// See [`Reactor::quiet_at_ns`].
     quiet_at_ns: u64,
+    /// See [`Reactor::served_until_ns`].
+    served_until_ns: u64,
 }
 
 impl Reactor {
@@ -75,6 +77,7 @@ impl Reactor {
             events: Events::with_room(EVENTS_AT_A_TIME),
             complete_wait_ns: now,
             quiet_at_ns: now,
+            served_until_ns: now,
         };
         reactor.epoll.add(reactor.timer.as_raw_fd(), TIMER_KEY, Interest::ReadEdges)?;
         reactor.epoll.add(reactor.wake.as_raw_fd(), WAKER_KEY, Interest::ReadEdges)?;
@@ -126,6 +129,16 @@ impl Reactor {
     /// empty before. It is the begin of the wait before: what had come by then was reported by that wait, and read.
     pub fn quiet_at_ns(&self) -> u64 {
         self.quiet_at_ns
+    }
+
+    /// Every socket that earlier waits reported was read empty before the last wait began.
+    pub fn note_all_read(&mut self) {
+        self.served_until_ns = self.quiet_at_ns;
+    }
+
+    /// What had come to any socket until then is handled, ns of `CLOCK_MONOTONIC`, by what [`Reactor::note_all_read`] says.
+    pub fn served_until_ns(&self) -> u64 {
+        self.served_until_ns
     }
 
     /// A handle that ends [`Reactor::wait`] from another thread.

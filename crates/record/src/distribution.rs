@@ -16,12 +16,17 @@ pub fn micros(time_ns: u64) -> f64 {
 
 /// A distribution of times in nanoseconds, in µs; `None` without samples.
 pub fn summary(times: &Distribution) -> Option<Summary> {
-    let quantile = |fraction| times.quantile_ns(fraction).map(micros);
+    summary_by(times, |time_ns| time_ns)
+}
+
+/// The same with each figure of the histogram changed by `edge`.
+fn summary_by(times: &Distribution, edge: impl Fn(u64) -> u64) -> Option<Summary> {
+    let quantile = |fraction| times.quantile_ns(fraction).map(|time_ns| micros(edge(time_ns)));
     Some(Summary {
         mean: times.mean_ns()? / 1e3,
         count: times.count(),
         stddev: times.stddev_ns() / 1e3,
-        min: micros(times.min_ns()),
+        min: micros(edge(times.min_ns())),
         p25: quantile(0.25),
         p50: quantile(0.5),
         p75: quantile(0.75),
@@ -29,7 +34,7 @@ pub fn summary(times: &Distribution) -> Option<Summary> {
         p95: quantile(0.95),
         p99: quantile(0.99),
         p999: quantile(0.999),
-        max: micros(times.max_ns()),
+        max: micros(edge(times.max_ns())),
         negative: times.negative(),
         clipped: times.clipped(),
     })
@@ -37,7 +42,9 @@ pub fn summary(times: &Distribution) -> Option<Summary> {
 
 /// Bounds of a latency in nanoseconds; `None` without samples.
 pub fn bounds(times: &Bounds) -> Option<LatencyBounds> {
-    Some(LatencyBounds { upper: summary(&times.upper)?, lower: summary(&times.lower) })
+    // A quantile is the longest time of its bucket; a lower bound takes the shortest.
+    let lower = summary_by(&times.lower, |time_ns| times.lower.lowest_equivalent_ns(time_ns));
+    Some(LatencyBounds { upper: summary(&times.upper)?, lower })
 }
 
 /// Points of a percentile curve, evenly over the powers of ten of the samples beyond, down to the last sample; `None`

@@ -1,5 +1,5 @@
-//! Headlines: what a list of past runs shows of each folder. Only these fields of a record are kept in memory, so that folders with
-//! thousands of runs can be listed.
+//! Headlines: what a list of past runs shows of each folder. A list keeps only these fields of each record in memory, so it can have
+//! thousands of runs.
 
 use std::fs::File;
 use std::io::BufReader;

@@ -49,7 +49,7 @@ impl TimeUnit {
         }
     }
 
-    /// A value of so many µs in this unit, without the symbol.
+    /// `value_us` (µs) as a number in this unit, without its symbol.
     pub fn number(self, value_us: Option<f64>) -> String {
         value_us.map_or_else(missing, |value| significant(value / self.micros()))
     }
@@ -73,7 +73,7 @@ impl TimeUnit {
         if lower < upper { format!("{}–{}", text(lower), text(upper)) } else { text(upper) }
     }
 
-    /// A value of so many µs with the symbol.
+    /// The same with its symbol.
     pub fn with_symbol(self, value_us: Option<f64>) -> String {
         match value_us {
             Some(_) => format!("{} {}", self.number(value_us), self.symbol()),

@@ -117,7 +117,12 @@ pub fn record(plan: &RunPlan, outcome: &Outcome, mut around: Surroundings) -> Re
     }
 }
 
-fn delivery(spoken: Spoken, outcome: &Outcome, drain_wait_ns: Option<u64>, clock_error_ns: u64) -> DeliveryFigures {
+fn delivery(
+    spoken: Spoken,
+    outcome: &Outcome,
+    drain_wait_ns: Option<u64>,
+    clock_error_ns: Option<u64>,
+) -> DeliveryFigures {
     DeliveryFigures {
         messages: outcome.books.delivery,
         too_large: outcome.books.too_large,
@@ -139,7 +144,7 @@ fn delivery(spoken: Spoken, outcome: &Outcome, drain_wait_ns: Option<u64>, clock
     }
 }
 
-fn latency(outcome: &Outcome, clock_error_ns: u64) -> LatencyFigures {
+fn latency(outcome: &Outcome, clock_error_ns: Option<u64>) -> LatencyFigures {
     let times = &outcome.times;
     LatencyFigures {
         total: distribution::bounds(&times.latency.widened(clock_error_ns)),

@@ -140,7 +140,6 @@ impl<T: Timing> Clients for CoapClients<T> {
             scratch: Vec::new(),
             spare: Vec::new(),
             unread: Vec::new(),
-            served_until_ns: 0,
             drawn: now_ns,
             config,
         };
@@ -181,14 +180,14 @@ impl<T: Timing> Clients for CoapClients<T> {
         };
         let awake = self.shared.reactor.wait(until_ns, &mut self.ready)?;
         if self.shared.unread.is_empty() {
-            self.shared.served_until_ns = self.shared.reactor.quiet_at_ns();
+            self.shared.reactor.note_all_read();
         }
         Ok(awake.at_ns)
     }
 
-    fn free_since_ns(&self, session: SessionId) -> Option<u64> {
-        let link = &self.sessions[session.0 as usize].link;
-        Some(link.free_since_ns.unwrap_or(self.shared.served_until_ns))
+    fn take_free_since_ns(&mut self, session: SessionId) -> Option<u64> {
+        let free_since_ns = self.sessions[session.0 as usize].link.free_since_ns.take();
+        Some(free_since_ns.unwrap_or(self.shared.reactor.served_until_ns()))
     }
 
     fn serve(&mut self, now_ns: u64, sink: &mut impl Sink) {

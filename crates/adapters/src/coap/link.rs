@@ -38,8 +38,6 @@ pub struct Shared {
     pub(super) spare: Vec<u8>,
     /// Sessions whose sockets were not read empty yet.
     pub(super) unread: Vec<u32>,
-    /// What had come to any socket until then is handled, ns of `CLOCK_MONOTONIC`.
-    pub(super) served_until_ns: u64,
     /// Random numbers drawn.
     pub(super) drawn: u64,
 }

@@ -35,8 +35,6 @@ struct Queued {
 /// A session's messages on their way out.
 pub(super) struct Publishing {
     queue: VecDeque<Queued>,
-    /// Something is left in the queue as nothing more could be sent.
-    holds: bool,
     in_flight: InFlight,
     pub(super) transfer: Option<Box<Transfer>>,
     /// A message that goes in blocks waits in the queue.
@@ -49,7 +47,6 @@ impl Publishing {
     pub(super) fn new(config: &SessionConfig) -> Publishing {
         Publishing {
             queue: VecDeque::new(),
-            holds: false,
             in_flight: InFlight::new(config.in_flight_window.min(MOST_IN_FLIGHT)),
             transfer: None,
             transfer_queued: false,
@@ -97,24 +94,11 @@ impl Publishing {
 
     /// Writes what waits, as far as the socket takes it; behind a message that goes in blocks the rest waits.
     pub(super) fn write(&mut self, link: &mut Link, shared: &mut Shared, sink: &mut impl Sink) -> Result<(), Cause> {
-        let held_until_ns = if self.holds { shared.served_until_ns } else { 0 };
-        let written = self.write_queue(link, shared, held_until_ns, sink);
-        self.holds = !self.queue.is_empty();
-        written
-    }
-
-    /// Writes the queue, which was held until `held_until_ns`.
-    fn write_queue(
-        &mut self,
-        link: &mut Link,
-        shared: &mut Shared,
-        held_until_ns: u64,
-        sink: &mut impl Sink,
-    ) -> Result<(), Cause> {
         self.resume_transfer(link, shared, sink)?;
         while self.transfer.is_none() {
             let Some(mut front) = self.queue.front().copied() else { return Ok(()) };
-            front.message.timing = front.message.timing.waited_until(held_until_ns);
+            // What is handed over is flushed at once: what was here before the last wait, the system kept here.
+            front.message.timing = front.message.timing.waited_until(shared.reactor.served_until_ns());
             let begun = if front.message.payload_bytes as usize > BLOCK_BYTES {
                 self.begin_transfer(link, shared, front.message, sink)?
             } else {

@@ -37,9 +37,9 @@ impl<D: Dialect> StreamClients<D> {
         D::CAPABILITIES
     }
 
-    /// What had come to any socket until then is handled, ns of `CLOCK_MONOTONIC`.
+    /// See [`Reactor::served_until_ns`].
     pub(crate) fn served_until_ns(&self) -> u64 {
-        self.shared.served_until_ns
+        self.shared.reactor.served_until_ns()
     }
 
     fn serve_ready(&mut self, sink: &mut impl Sink) {
@@ -99,7 +99,6 @@ impl<D: Dialect> Clients for StreamClients<D> {
             offset: WallOffset::default(),
             spare: Vec::new(),
             unread: Vec::new(),
-            served_until_ns: 0,
             given_up: Vec::new(),
             config,
         };
@@ -148,14 +147,14 @@ impl<D: Dialect> Clients for StreamClients<D> {
         };
         let awake = self.shared.reactor.wait(until_ns, &mut self.ready)?;
         if self.shared.unread.is_empty() {
-            self.shared.served_until_ns = self.shared.reactor.quiet_at_ns();
+            self.shared.reactor.note_all_read();
         }
         Ok(awake.at_ns)
     }
 
-    fn free_since_ns(&self, session: SessionId) -> Option<u64> {
-        let link = &self.sessions[session.0 as usize].link;
-        Some(link.free_since_ns.unwrap_or(self.shared.served_until_ns))
+    fn take_free_since_ns(&mut self, session: SessionId) -> Option<u64> {
+        let free_since_ns = self.sessions[session.0 as usize].link.free_since_ns.take();
+        Some(free_since_ns.unwrap_or(self.shared.reactor.served_until_ns()))
     }
 
     fn serve(&mut self, now_ns: u64, sink: &mut impl Sink) {

@@ -39,8 +39,6 @@ pub struct Shared {
     pub(super) spare: Vec<u8>,
     /// Sessions whose sockets were not read empty yet.
     pub(super) unread: Vec<u32>,
-    /// What had come to any socket until then is handled, ns of `CLOCK_MONOTONIC`.
-    pub(super) served_until_ns: u64,
     /// Connections that were given up without a word: closed, they would tell the server.
     pub(super) given_up: Vec<Stream>,
 }

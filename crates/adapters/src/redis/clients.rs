@@ -190,7 +190,7 @@ impl Clients for RedisClients {
         self.settle(sink);
     }
 
-    fn free_since_ns(&self, _: SessionId) -> Option<u64> {
+    fn take_free_since_ns(&mut self, _: SessionId) -> Option<u64> {
         Some(self.connections.served_until_ns())
     }
 

@@ -107,6 +107,20 @@ impl Liar {
         panic!("no free port");
     }
 
+    /// The same with encryption, and the option that makes pubmark trust it.
+    pub fn start_encrypted_alone(script: &str) -> (Liar, [String; 2]) {
+        let folder = tempfile::tempdir().unwrap();
+        let made = rcgen::generate_simple_self_signed(vec!["localhost".to_owned(), "127.0.0.1".to_owned()]).unwrap();
+        let (certificate, key) = (folder.path().join("certificate.pem"), folder.path().join("key.pem"));
+        std::fs::write(&certificate, made.cert.pem()).unwrap();
+        std::fs::write(&key, made.signing_key.serialize_pem()).unwrap();
+        let options = ["--tls-certificate", certificate.to_str().unwrap(), "--tls-key", key.to_str().unwrap()];
+        let liar = Liar::start_alone(script, &options);
+        let trusted = liar.folder().join("trusted.pem");
+        std::fs::copy(&certificate, &trusted).unwrap();
+        (liar, ["--tls-ca".to_owned(), trusted.to_str().unwrap().to_owned()])
+    }
+
     /// Its folder, for files of the test.
     pub fn folder(&self) -> &Path {
         self.folder.path()

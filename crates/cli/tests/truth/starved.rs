@@ -113,8 +113,7 @@ fn hold(thread: i32, length: Duration) {
     }
 }
 
-fn reader_held(options: &[&str], arguments: &[&str]) {
-    let liar = Liar::start_alone("", options);
+fn reader_held(liar: Liar, arguments: &[&str]) {
     // So many that one comes within each ms or two: what shows is how long the first waits that comes after the reader is held.
     let load = ["fan-in", "--set", "publishers=40", "--set", "rate=50/s", "--duration", "3s", "--warmup", "0s"];
     let mut child =
@@ -138,16 +137,11 @@ fn reader_held(options: &[&str], arguments: &[&str]) {
 
 #[test]
 fn a_reader_held_for_20_ms_shows_it_on_tcp() {
-    reader_held(&[], &[]);
+    reader_held(Liar::start_alone("", &[]), &[]);
 }
 
 #[test]
 fn a_reader_held_for_20_ms_shows_it_on_tls() {
-    let folder = tempfile::tempdir().unwrap();
-    let made = rcgen::generate_simple_self_signed(vec!["localhost".to_owned(), "127.0.0.1".to_owned()]).unwrap();
-    let (certificate, key) = (folder.path().join("certificate.pem"), folder.path().join("key.pem"));
-    std::fs::write(&certificate, made.cert.pem()).unwrap();
-    std::fs::write(&key, made.signing_key.serialize_pem()).unwrap();
-    let options = ["--tls-certificate", certificate.to_str().unwrap(), "--tls-key", key.to_str().unwrap()];
-    reader_held(&options, &["--tls-ca", certificate.to_str().unwrap()]);
+    let (liar, [option, trusted]) = Liar::start_encrypted_alone("");
+    reader_held(liar, &[&option, &trusted]);
 }

@@ -36,6 +36,7 @@ mod timers;
 mod timetable;
 mod totals;
 mod traffic;
+mod wait;
 pub mod window;
 mod work;
 mod working;

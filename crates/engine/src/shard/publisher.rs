@@ -6,6 +6,7 @@ use pubmark_model::fleet::Device;
 use pubmark_model::schedule::{ChurnCursor, Cursor, Rules};
 
 use super::requester::Requester;
+use super::wait::Wait;
 use crate::shard_outcome::PublisherBook;
 
 /// A message handed to the adapter and not yet written.
@@ -30,14 +31,13 @@ pub struct Behind {
     pub cursor: Cursor,
     /// How much of the wait of any of them is ours, at most, ns: the longest lag of one when it joined them, and what came after that.
     lag_ns: u64,
-    /// Up to when that is counted, ns of `CLOCK_MONOTONIC`.
-    counted_until_ns: u64,
+    wait: Wait,
 }
 
 impl Behind {
     /// A message waits from now on that was reached with this lag.
     pub fn new(cursor: Cursor, lag_ns: u64, now_ns: u64) -> Behind {
-        Behind { cursor, lag_ns, counted_until_ns: now_ns }
+        Behind { cursor, lag_ns, wait: Wait::new(now_ns) }
     }
 
     /// A message joins those that wait.
@@ -45,12 +45,9 @@ impl Behind {
         self.lag_ns = self.lag_ns.max(lag_ns);
     }
 
-    /// The system surely kept them waiting until `free_since_ns`, if that is known; what they waited after it may be ours. How much of
-    /// the wait of any of them is, by now.
+    /// How much of the wait of any of them is the generator's by now, at most, ns: see [`Wait::ours_ns`].
     pub fn lag_ns(&mut self, free_since_ns: Option<u64>, now_ns: u64) -> u64 {
-        let since_ns = free_since_ns.unwrap_or(0).max(self.counted_until_ns);
-        self.lag_ns = self.lag_ns.saturating_add(now_ns.saturating_sub(since_ns));
-        self.counted_until_ns = self.counted_until_ns.max(now_ns);
+        self.lag_ns = self.lag_ns.saturating_add(self.wait.ours_ns(free_since_ns, now_ns));
         self.lag_ns
     }
 }

@@ -9,6 +9,8 @@ use std::ops::Range;
 use pubmark_model::schedule::Due;
 use pubmark_protocol::header::Root;
 
+use super::wait::Wait;
+
 /// Reactions of one shard that are thought about or wait for their session, at most: 40 MB.
 pub const KEPT_LIMIT: usize = 1 << 20;
 
@@ -35,14 +37,20 @@ pub(super) struct Planned {
 }
 
 /// The reactions that wait for a session.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 struct Waiting {
     /// In the order in which they became due, each with `ours_ns` of that moment.
     queue: VecDeque<(Planned, u64)>,
-    /// How much of the time since the first began to wait was ours, at most, ns.
+    /// How much of the time since the first began to wait was the generator's, at most, ns.
     ours_ns: u64,
-    /// Up to when that is counted, ns of `CLOCK_MONOTONIC`.
-    counted_until_ns: u64,
+    wait: Wait,
+}
+
+impl Waiting {
+    /// Nothing waits before now.
+    fn new(now_ns: u64) -> Waiting {
+        Waiting { queue: VecDeque::new(), ours_ns: 0, wait: Wait::new(now_ns) }
+    }
 }
 
 impl Planned {
@@ -124,21 +132,18 @@ impl Reactions {
 
     /// Lets a reaction that is due wait for its session.
     pub(super) fn wait(&mut self, session: u32, reaction: Planned, now_ns: u64) {
-        let waiting = self.waiting.entry(session).or_default();
+        let waiting = self.waiting.entry(session).or_insert_with(|| Waiting::new(now_ns));
         if waiting.queue.is_empty() {
-            (waiting.ours_ns, waiting.counted_until_ns) = (0, now_ns);
+            (waiting.ours_ns, waiting.wait) = (0, Wait::new(now_ns));
         }
         waiting.queue.push_back((reaction, waiting.ours_ns));
         self.waiting_count += 1;
     }
 
-    /// The system surely kept those that wait for a session waiting until `free_since_ns`, if that is known; what they waited after it
-    /// may be ours.
+    /// Adds what of the wait for a session is the generator's: see [`Wait::ours_ns`].
     pub(super) fn count_wait(&mut self, session: u32, free_since_ns: Option<u64>, now_ns: u64) {
         let Some(waiting) = self.waiting.get_mut(&session) else { return };
-        let since_ns = free_since_ns.unwrap_or(0).max(waiting.counted_until_ns);
-        waiting.ours_ns = waiting.ours_ns.saturating_add(now_ns.saturating_sub(since_ns));
-        waiting.counted_until_ns = waiting.counted_until_ns.max(now_ns);
+        waiting.ours_ns = waiting.ours_ns.saturating_add(waiting.wait.ours_ns(free_since_ns, now_ns));
     }
 
     /// The first that waits for a session.

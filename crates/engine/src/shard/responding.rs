@@ -129,7 +129,7 @@ impl Requests {
         }
     }
 
-    /// Hands over a reply at a time, with so much of ours since it could have been, if the system takes it.
+    /// Hands a reply over at `now_ns`, if the system takes it; `lag_ns` of its wait was the generator's.
     fn send_reply<C: Clients>(
         &mut self,
         clients: &mut C,

@@ -35,8 +35,9 @@ pub struct Sending<'a, C> {
 
 impl<C: Clients> Sending<'_, C> {
     /// Of a session that waited and can send now: a time up to which the system surely kept it from sending.
-    pub fn free_since_ns(&mut self, session: u32) -> Option<u64> {
-        self.sessions[session].free_since_ns.take().or_else(|| self.clients.free_since_ns(SessionId(session)))
+    pub fn take_free_since_ns(&mut self, session: u32) -> Option<u64> {
+        let by_clients = self.clients.take_free_since_ns(SessionId(session));
+        self.sessions[session].free_since_ns.take().or(by_clients)
     }
 }
 

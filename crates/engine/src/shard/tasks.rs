@@ -69,7 +69,7 @@ impl Shard {
         let mut writable = std::mem::take(&mut self.sessions.writable);
         for session in writable.drain(..) {
             let (publishing, mut sending) = self.sending(clients, now_ns);
-            let free_since_ns = sending.free_since_ns(session);
+            let free_since_ns = sending.take_free_since_ns(session);
             publishing.catch_up_session(&mut sending, session, free_since_ns);
             let (sessions, timers) = (&mut self.sessions, &mut self.timetable.timers);
             self.requests.send_ready(clients, session, free_since_ns, sessions, timers, now_ns);

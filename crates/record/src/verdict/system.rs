@@ -7,7 +7,8 @@ use crate::record::{CheckLimits, CheckUnit, VerdictStatus};
 
 /// Share of its runnable time that a system may wait for processors that others have.
 const WAIT_SHARE: f64 = 0.10;
-/// Wait below this is not held against a run, as a share of the window: what is due in it is late, so p99 is not touched.
+/// Share of the window that a system may wait without consequence: fewer than 1 % of the messages are due in these waits, so p99 does
+/// not change.
 const WAIT_FLOOR: f64 = 0.01;
 
 /// V25; says nothing where no end is known of.

@@ -67,8 +67,6 @@ fn token_of(message: &Outgoing) -> Token {
 /// A session's requests.
 pub(super) struct Requesting {
     queue: VecDeque<Outgoing>,
-    /// Something is left in the queue as nothing more could be sent.
-    holds: bool,
     /// The one that goes in blocks, until its last block is written.
     sending: Option<Box<Open>>,
     /// Confirmable ones that are written wholly, without answer.
@@ -89,7 +87,6 @@ impl Requesting {
         let patience = config.options.gives_up_after;
         Some(Requesting {
             queue: VecDeque::new(),
-            holds: false,
             sending: None,
             open: HashMap::new(),
             fetches: HashMap::new(),

@@ -38,26 +38,13 @@ impl Requesting {
         shared: &mut Shared,
         sink: &mut impl Sink,
     ) -> Result<(), Cause> {
-        let held_until_ns = if self.holds { shared.served_until_ns } else { 0 };
-        let written = self.write_queue(link, shared, held_until_ns, sink);
-        self.holds = !self.queue.is_empty();
-        written
-    }
-
-    /// Writes the queue, which was held until `held_until_ns`.
-    fn write_queue(
-        &mut self,
-        link: &mut Link,
-        shared: &mut Shared,
-        held_until_ns: u64,
-        sink: &mut impl Sink,
-    ) -> Result<(), Cause> {
         if self.sending.as_ref().is_some_and(|open| open.waits) {
             self.send_block(link, shared, sink)?;
         }
         while self.sending.is_none() {
             let Some(mut message) = self.queue.front().copied() else { return Ok(()) };
-            message.timing = message.timing.waited_until(held_until_ns);
+            // As in `super::super::publishing`.
+            message.timing = message.timing.waited_until(shared.reactor.served_until_ns());
             if !self.begin(link, shared, message, sink)? {
                 return Ok(());
             }

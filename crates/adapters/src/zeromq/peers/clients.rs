@@ -247,7 +247,7 @@ impl Clients for ZeroMqPeersClients {
         self.settle_ends(sink);
     }
 
-    fn free_since_ns(&self, _: SessionId) -> Option<u64> {
+    fn take_free_since_ns(&mut self, _: SessionId) -> Option<u64> {
         Some(self.below.served_until_ns())
     }
 
