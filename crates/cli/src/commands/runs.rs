@@ -47,8 +47,8 @@ pub struct Runs {
     pub since: Option<String>,
 
     /// Entries at most, the newest [default: 20]
-    #[arg(long, value_name = "N", conflicts_with = "all")]
-    pub limit: Option<usize>,
+    #[arg(long, value_name = "N", conflicts_with = "all", value_parser = clap::value_parser!(u32).range(1..))]
+    pub limit: Option<u32>,
 
     /// All entries
     #[arg(long)]
@@ -63,7 +63,7 @@ impl Runs {
     /// Prints the list.
     pub fn perform(self, printer: &Printer) -> Outcome {
         let filter = self.filter()?;
-        let limit = if self.all { usize::MAX } else { self.limit.unwrap_or(SHOWN) };
+        let limit = if self.all { usize::MAX } else { self.limit.map_or(SHOWN, |limit| limit as usize) };
         let list = search(&self.folder, &filter, limit)?;
         if self.json {
             let json = serde_json::to_string_pretty(&list);
@@ -103,7 +103,7 @@ impl Runs {
                 list.read,
                 text::folders(list.folders)
             ));
-        } else if list.runs.is_empty() && limit > 0 {
+        } else if list.runs.is_empty() {
             let readable = list.read - list.without_record - list.unreadable.len() as u64;
             notes.push(if readable == 0 {
                 format!("no runs in `{folder}`: `pubmark run smart-home` makes one")

@@ -53,7 +53,9 @@ impl Filter {
         };
         let values: Vec<String> = values.split(',').map(|value| value.trim().to_lowercase()).collect();
         if values.iter().any(String::is_empty) {
-            return Err(Failure::usage(format!("`{key}=` has no value")).hint("write `verdict=valid,suspect`"));
+            return Err(Failure::usage(format!("`{key}=` has no value")).hint(format!(
+                "write what it shall be, as in `{key}=…`; several with commas between them: `verdict=valid,suspect`"
+            )));
         }
         self.values.push((known, values));
         Ok(())
