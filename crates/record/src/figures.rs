@@ -1,6 +1,6 @@
 //! The figures by which runs and systems are compared: one table, [`FIGURES`].
 
-use crate::latency::upper;
+use crate::latency::{lower, upper};
 use crate::record::{Record, Side, Summary};
 use crate::statistics::Scale;
 use crate::verdict::usable::{Usable, usable};
@@ -94,9 +94,14 @@ pub struct Figure {
     pub resolution: f64,
     /// Runs of which it is shown.
     pub shown_of: ShownOf,
-    /// Its value; `None` where it was not measured. [`Figure::of`] asks the verdict, too.
-    pub get: fn(&Record) -> Option<f64>,
+    /// Its value, of a latency the upper bound; `None` where it was not measured. [`Figure::of`] asks the verdict, too.
+    pub get: Get,
+    /// The lower bound of its value; `None` where the value is known without bounds, or this one was not measured.
+    pub get_lower: Get,
 }
+
+/// Reads a figure's value from a record.
+pub type Get = fn(&Record) -> Option<f64>;
 
 impl Figure {
     /// Is there something to show of a run?
@@ -127,6 +132,14 @@ impl Figure {
     pub fn of(&self, record: &Record) -> Option<f64> {
         (self.get)(record).filter(|_| self.is_usable(record))
     }
+
+    /// Both bounds of its value, the lower one first. A value without bounds, and one whose lower bound was not measured, stands
+    /// for both.
+    pub fn bounds(&self, record: &Record) -> Option<[f64; 2]> {
+        let value = (self.get)(record)?;
+        // Each is its own quantile of a histogram; rounding must not put them in the wrong order.
+        Some([(self.get_lower)(record).map_or(value, |lower| lower.min(value)), value])
+    }
 }
 
 /// Histograms of totals hold three digits.
@@ -146,23 +159,19 @@ pub static FIGURES: [Figure; 26] = [
     count("lost", |record| delivery_count(record, record.delivery.messages.lost)),
     count("unknown", |record| delivery_count(record, record.delivery.messages.unknown)),
     count("duplicated", |record| delivery_count(record, record.delivery.messages.duplicated)),
-    latency("latency mean", Judged::Never, |record| {
-        percentile(upper(&record.latency.total), |latency| Some(latency.mean))
-    }),
-    latency("latency p50", Judged::OpenLoop, |record| percentile(upper(&record.latency.total), |latency| latency.p50)),
-    latency("latency p90", Judged::Never, |record| percentile(upper(&record.latency.total), |latency| latency.p90)),
-    latency("latency p95", Judged::Never, |record| percentile(upper(&record.latency.total), |latency| latency.p95)),
-    latency("latency p99", Judged::OpenLoop, |record| percentile(upper(&record.latency.total), |latency| latency.p99)),
-    latency("latency p99.9", Judged::Never, |record| percentile(upper(&record.latency.total), |latency| latency.p999)),
-    latency("latency max", Judged::Never, |record| {
-        percentile(upper(&record.latency.total), |latency| Some(latency.max))
-    }),
-    latency("service latency p99", Judged::Never, |record| {
-        percentile(upper(&record.latency.service), |latency| latency.p99)
-    }),
-    latency("back-pressure p99", Judged::Never, |record| {
-        percentile(record.latency.backpressure.as_ref(), |wait| wait.p99)
-    }),
+    latency("latency mean", Judged::Never, [|it| Some(low(it)?.mean), |it| Some(high(it)?.mean)]),
+    latency("latency p50", Judged::OpenLoop, [|it| low(it)?.p50, |it| high(it)?.p50]),
+    latency("latency p90", Judged::Never, [|it| low(it)?.p90, |it| high(it)?.p90]),
+    latency("latency p95", Judged::Never, [|it| low(it)?.p95, |it| high(it)?.p95]),
+    latency("latency p99", Judged::OpenLoop, [|it| low(it)?.p99, |it| high(it)?.p99]),
+    latency("latency p99.9", Judged::Never, [|it| low(it)?.p999, |it| high(it)?.p999]),
+    latency("latency max", Judged::Never, [|it| Some(low(it)?.max), |it| Some(high(it)?.max)]),
+    latency(
+        "service latency p99",
+        Judged::Never,
+        [|it| lower(&it.latency.service)?.p99, |it| upper(&it.latency.service)?.p99],
+    ),
+    time("back-pressure p99", |record| record.latency.backpressure.as_ref()?.p99),
     Figure {
         shown_of: ShownOf::Requests,
         judged: Judged::Never,
@@ -170,13 +179,13 @@ pub static FIGURES: [Figure; 26] = [
     },
     Figure {
         shown_of: ShownOf::Requests,
-        ..latency("round trip p50", Judged::Never, |record| round_trip(record)?.p50)
+        ..latency("round trip p50", Judged::Never, [|it| low_trip(it)?.p50, |it| high_trip(it)?.p50])
     },
     Figure {
         shown_of: ShownOf::Requests,
-        ..latency("round trip p99", Judged::Never, |record| round_trip(record)?.p99)
+        ..latency("round trip p99", Judged::Never, [|it| low_trip(it)?.p99, |it| high_trip(it)?.p99])
     },
-    Figure { shown_of: ShownOf::Tls, ..latency("TLS handshake mean", Judged::Never, handshake) },
+    Figure { shown_of: ShownOf::Tls, ..time("TLS handshake mean", handshake) },
     Figure {
         shown_of: ShownOf::Packets,
         judged: Judged::Never,
@@ -222,7 +231,7 @@ pub fn figure(name: &str) -> Option<&'static Figure> {
     FIGURES.iter().find(|figure| figure.name == name)
 }
 
-const fn share(name: &'static str, better: Better, get: fn(&Record) -> Option<f64>) -> Figure {
+const fn share(name: &'static str, better: Better, get: Get) -> Figure {
     Figure {
         name,
         unit: Unit::Share,
@@ -233,10 +242,11 @@ const fn share(name: &'static str, better: Better, get: fn(&Record) -> Option<f6
         resolution: STRAY_MESSAGES,
         shown_of: ShownOf::All,
         get,
+        get_lower: unbounded,
     }
 }
 
-const fn count(name: &'static str, get: fn(&Record) -> Option<f64>) -> Figure {
+const fn count(name: &'static str, get: Get) -> Figure {
     Figure {
         name,
         unit: Unit::Count,
@@ -247,10 +257,12 @@ const fn count(name: &'static str, get: fn(&Record) -> Option<f64>) -> Figure {
         resolution: 1.0,
         shown_of: ShownOf::All,
         get,
+        get_lower: unbounded,
     }
 }
 
-const fn latency(name: &'static str, judged: Judged, get: fn(&Record) -> Option<f64>) -> Figure {
+/// A latency by its bounds, the lower one first.
+const fn latency(name: &'static str, judged: Judged, [get_lower, get]: [Get; 2]) -> Figure {
     Figure {
         name,
         unit: Unit::Microseconds,
@@ -261,19 +273,34 @@ const fn latency(name: &'static str, judged: Judged, get: fn(&Record) -> Option<
         resolution: HISTOGRAM,
         shown_of: ShownOf::All,
         get,
+        get_lower,
     }
 }
 
-const fn positive(
-    name: &'static str,
-    unit: Unit,
-    better: Better,
-    judged: Judged,
-    resolution: f64,
-    get: fn(&Record) -> Option<f64>,
-) -> Figure {
+/// A time that has no bounds and is not judged.
+const fn time(name: &'static str, get: Get) -> Figure {
+    latency(name, Judged::Never, [unbounded, get])
+}
+
+/// The lower bound of what has none.
+const fn unbounded(_: &Record) -> Option<f64> {
+    None
+}
+
+const fn positive(name: &'static str, unit: Unit, better: Better, judged: Judged, resolution: f64, get: Get) -> Figure {
     let scale = Scale::Logarithm;
-    Figure { name, unit, better, is_latency: false, judged, scale, resolution, shown_of: ShownOf::All, get }
+    Figure {
+        name,
+        unit,
+        better,
+        is_latency: false,
+        judged,
+        scale,
+        resolution,
+        shown_of: ShownOf::All,
+        get,
+        get_lower: unbounded,
+    }
 }
 
 fn delivered_share(record: &Record) -> Option<f64> {
@@ -290,17 +317,29 @@ fn answered_share(record: &Record) -> Option<f64> {
     (books.sent > 0).then(|| books.answered as f64 / books.sent as f64)
 }
 
-fn round_trip(record: &Record) -> Option<&Summary> {
+/// Lower bounds of the latencies of all messages.
+fn low(record: &Record) -> Option<&Summary> {
+    lower(&record.latency.total)
+}
+
+/// Their upper bounds.
+fn high(record: &Record) -> Option<&Summary> {
+    upper(&record.latency.total)
+}
+
+/// Lower bounds of round trips.
+fn low_trip(record: &Record) -> Option<&Summary> {
+    lower(&record.requests.as_ref()?.round_trip)
+}
+
+/// Their upper bounds.
+fn high_trip(record: &Record) -> Option<&Summary> {
     upper(&record.requests.as_ref()?.round_trip)
 }
 
 /// Of full handshakes: how many are resumed depends on what broke. Often there are too few for a percentile.
 fn handshake(record: &Record) -> Option<f64> {
     Some(record.connections.tls.as_ref()?.full_handshake.as_ref()?.mean)
-}
-
-fn percentile(summary: Option<&Summary>, get: fn(&Summary) -> Option<f64>) -> Option<f64> {
-    summary.and_then(get)
 }
 
 fn cpu_per_million(record: &Record) -> Option<f64> {
@@ -334,6 +373,17 @@ mod tests {
         assert_eq!(of(&record, "publisher CPU"), Some(0.102));
         record.cost.threads[0].cores = None;
         assert_eq!(of(&record, "publisher CPU"), None);
+    }
+
+    #[test]
+    fn a_latency_has_two_bounds_and_a_cost_has_one_value() {
+        let record = crate::sample::record();
+        let [low, high] = super::figure("latency p99").unwrap().bounds(&record).unwrap();
+        assert!(0.0 < low && low < high, "{low} {high}");
+        for name in ["delivered", "system CPU a million", "back-pressure p99"] {
+            let [low, high] = super::figure(name).unwrap().bounds(&record).unwrap();
+            assert_eq!(low, high, "{name}");
+        }
     }
 
     #[test]

@@ -50,10 +50,14 @@ pub fn upper(bounds: &Option<LatencyBounds>) -> Option<&Summary> {
     bounds.as_ref().map(|bounds| &bounds.upper)
 }
 
+/// The lower bound of a latency, where it was measured.
+pub fn lower(bounds: &Option<LatencyBounds>) -> Option<&Summary> {
+    bounds.as_ref().and_then(|bounds| bounds.lower.as_ref())
+}
+
 /// One figure of both bounds of a latency, the lower one first.
 pub fn both(bounds: &Option<LatencyBounds>, figure: fn(&Summary) -> Option<f64>) -> [Option<f64>; 2] {
-    let lower = bounds.as_ref().and_then(|bounds| bounds.lower.as_ref());
-    [lower.and_then(figure), upper(bounds).and_then(figure)]
+    [lower(bounds).and_then(figure), upper(bounds).and_then(figure)]
 }
 
 /// A distribution of times. Percentiles are `null` where fewer than 10 samples lie beyond them.
