@@ -30,6 +30,8 @@ pub enum Section {
     Messages,
     /// What happened over time; these charts share one x axis.
     OverTime,
+    /// How good the generator was.
+    Generator,
 }
 
 /// A chart of the page.
@@ -56,7 +58,7 @@ pub const CHARTS: [ChartRow; 10] = [
     ChartRow { id: "outcomes", section: Section::Messages, is_expected: true, draw: outcomes::draw },
     ChartRow { id: "rates", section: Section::OverTime, is_expected: true, draw: rates::draw },
     ChartRow { id: "latency-over-time", section: Section::OverTime, is_expected: true, draw: latency_over_time::draw },
-    ChartRow { id: "scheduler-lag", section: Section::OverTime, is_expected: true, draw: scheduler_lag::draw },
+    ChartRow { id: "scheduler-lag", section: Section::Generator, is_expected: true, draw: scheduler_lag::draw },
     ChartRow { id: "cpu", section: Section::OverTime, is_expected: true, draw: cpu::draw },
     ChartRow { id: "memory", section: Section::OverTime, is_expected: true, draw: memory::draw },
     ChartRow { id: "throttling", section: Section::OverTime, is_expected: false, draw: throttling::draw },

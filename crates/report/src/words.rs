@@ -7,6 +7,7 @@ mod faults;
 mod latency_breakdown;
 mod links;
 mod nodes;
+mod percentiles;
 mod requests;
 mod shared;
 
@@ -22,6 +23,7 @@ pub use faults::*;
 pub use latency_breakdown::*;
 pub use links::*;
 pub use nodes::*;
+pub use percentiles::*;
 pub use requests::*;
 pub use shared::*;
 

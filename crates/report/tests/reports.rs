@@ -9,6 +9,7 @@ mod requests;
 use std::time::{Duration, Instant};
 
 use pubmark_record::comparison::compare;
+use pubmark_record::record::VerdictStatus;
 use pubmark_report::charts::{CHARTS, Picture};
 use pubmark_report::plot::Width;
 use pubmark_report::terminal::{COLUMNS, LINES, TerminalOptions};
@@ -227,9 +228,47 @@ fn an_invalid_run_is_greyed_with_its_reason_above_its_figures() {
 #[test]
 fn what_was_not_measured_is_a_dash_in_the_page() {
     let page = html::run(&fixtures::missing());
-    let figures = page.split("id=\"figures\"").nth(1).unwrap().split("</table>").next().unwrap();
+    let figures = page.split("id=\"result\"").nth(1).unwrap().split("</section>").next().unwrap();
+    assert_eq!(figures.matches("class=\"value\">—").count(), 5, "{figures}");
+    let figures = page.split("id=\"latency\"").nth(1).unwrap().split("</table>").next().unwrap();
     assert!(figures.contains("—"));
     assert!(!figures.contains("<td class=\"number\">0"), "{figures}");
+}
+
+#[test]
+fn the_first_screen_has_the_result_as_intervals_and_then_its_sections_in_a_fixed_order() {
+    let page = html::run(&fixtures::factory());
+    let tiles = page.split("id=\"result\"").nth(1).unwrap().split("</section>").next().unwrap();
+    assert_eq!(tiles.matches("<div id=\"tile-").count(), 5);
+    assert!(tiles.contains("0.496–0.620") && tiles.contains("48 lost of 335,381"), "{tiles}");
+    let places = ["tile-p99", "verdict", "over-time", "latency", "messages", "types", "cost", "generator", "reproduce"]
+        .map(|id| page.find(&format!("id=\"{id}\"")).unwrap_or_else(|| panic!("no #{id}")));
+    assert!(places.is_sorted(), "{places:?}");
+    for link in page.split("href=\"#").skip(1).map(|rest| rest.split('"').next().unwrap()) {
+        assert!(page.contains(&format!("id=\"{link}\"")), "#{link} leads nowhere");
+    }
+}
+
+#[test]
+fn only_checks_that_did_not_pass_are_unfolded() {
+    for (name, record) in fixtures::all() {
+        let page = html::run(&record);
+        let failed = record.verdict.checks.iter().filter(|check| check.status != VerdictStatus::Valid).count();
+        let generator = page.split("id=\"generator\"").nth(1).unwrap().split("</section>").next().unwrap();
+        assert_eq!(generator.matches("<details class=\"check").count(), failed, "{name}");
+        assert_eq!(page.matches(" open>").count(), failed, "{name}");
+        assert_eq!(generator.matches("<tr class=").count(), record.verdict.checks.len(), "{name}");
+    }
+}
+
+#[test]
+fn a_type_with_few_messages_shows_the_highest_percentile_that_has_enough() {
+    let mut record = fixtures::factory();
+    let summary = &mut record.tables.by_type[3].latency.as_mut().unwrap().upper;
+    summary.p99 = None;
+    let types = html::run(&record);
+    let types = types.split("id=\"types\"").nth(1).unwrap().split("</section>").next().unwrap().to_string();
+    assert_eq!(types.matches("<small>p95</small>").count(), 1);
 }
 
 #[test]

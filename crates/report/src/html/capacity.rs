@@ -26,7 +26,7 @@ pub fn capacity(record: &CapacityRecord) -> String {
         main {
             section #charts {
                 (legend())
-                @for row in &CAPACITY_CHARTS { (figure::figure(row.id, &(row.draw)(record), true)) }
+                @for row in &CAPACITY_CHARTS { (figure::shared(row.id, &(row.draw)(record))) }
             }
             section #trials { h2 { "Every trial" } (trials(record)) }
         }

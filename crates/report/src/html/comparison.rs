@@ -27,7 +27,7 @@ pub fn comparison(comparison: &Comparison) -> String {
                 (figures(comparison))
                 p { (words::sentence(comparison.caution())) }
             }
-            section #latency { h2 { "Latency" } (figure::figure("percentiles", &curves::compared(comparison), false)) }
+            section #latency { h2 { "Latency" } (figure::figure("percentiles", &curves::compared(comparison))) }
         }
         section #reproduce { h2 { "Repeat it" } (commands(comparison)) }
     };

@@ -78,6 +78,27 @@ pub(super) fn section(record: &Record) -> Markup {
                 }
             }
         } }
+        @if !record.cost.groups.is_empty() { (groups(record)) }
+    }
+}
+
+/// Groups of clients that had processes of their own.
+fn groups(record: &Record) -> Markup {
+    html! {
+        div.scroll { table {
+            caption { "Clients with processes of their own" }
+            thead { tr { th { "" } th.number { "CPU time" } th.number { "of a core" } th.number { "peak memory" } } }
+            tbody {
+                @for (name, usage) in words::costs(record, "pubmark").iter().skip(2) {
+                    tr {
+                        th scope="row" { (name) }
+                        td.number { (usage.map_or_else(|| MISSING.to_string(), |usage| format!("{} s", significant(usage.cpu_seconds)))) }
+                        td.number { (cores(usage.map(|usage| usage.cores))) }
+                        td.number { (bytes(usage.map(|usage| usage.peak_rss_bytes as f64))) }
+                    }
+                }
+            }
+        } }
     }
 }
 

@@ -34,7 +34,7 @@ pub fn experiment(record: &ExperimentRecord) -> String {
             section #systems { h2 { "Side by side" } (winners::section(&view)) (systems::section(&view)) }
             section #charts {
                 @for row in &EXPERIMENT_CHARTS {
-                    @if let Some(chart) = (row.draw)(&view) { (figure::figure(row.id, &chart, false)) }
+                    @if let Some(chart) = (row.draw)(&view) { (figure::figure(row.id, &chart)) }
                 }
             }
         }

@@ -6,10 +6,27 @@ use crate::charts::{Chart, Picture};
 use crate::plot::mark::Shape;
 use crate::plot::{Plot, Width};
 
-/// The figure of a chart. Figures that `share_cursor` show the same moment when one of them is pointed at.
-pub(super) fn figure(id: &str, chart: &Chart, share_cursor: bool) -> Markup {
+/// The figure of a chart.
+pub(super) fn figure(id: &str, chart: &Chart) -> Markup {
+    drawn(id, chart, id, Width::ALL)
+}
+
+/// The figure of a chart over time or load, with a cursor that the others on its page share: they show the same moment when one
+/// of them is pointed at.
+pub(super) fn shared(id: &str, chart: &Chart) -> Markup {
+    drawn(id, chart, SHARED, Width::ALL)
+}
+
+/// The figure of a small chart, with a shared cursor, too.
+pub(super) fn small(id: &str, chart: &Chart) -> Markup {
+    drawn(id, chart, SHARED, Width::SMALL)
+}
+
+/// The group of those that share a cursor.
+const SHARED: &str = "time";
+
+fn drawn(id: &str, chart: &Chart, group: &str, widths: [Width; 2]) -> Markup {
     let description = format!("{} {}", chart.title, chart.finding);
-    let group = if share_cursor { "time" } else { id };
     let plot = if let Picture::Plot(plot) = &chart.picture { Some(plot) } else { None };
     html! {
         figure id=(id) data-group=(group) data-at=[plot.map(|plot| places(plot))] data-labels=[plot.map(|plot| labels(plot))] {
@@ -24,17 +41,17 @@ pub(super) fn figure(id: &str, chart: &Chart, share_cursor: bool) -> Markup {
             @match &chart.picture {
                 Picture::Missing(why) => p.missing { (why) },
                 Picture::Bars(bars) => {
-                    @for width in Width::ALL { (bars.svg(width, &description)) }
+                    @for width in widths { (bars.svg(width, &description)) }
                 }
                 Picture::Plot(plot) => {
                     (legend(plot))
-                    @for width in Width::ALL { (plot.svg(width, &description)) }
+                    @for width in widths { (plot.svg(width, &description)) }
                 }
                 Picture::Stacks(stacks) => {
-                    @for width in Width::ALL { (stacks.svg(width, &description)) }
+                    @for width in widths { (stacks.svg(width, &description)) }
                 }
                 Picture::Rows(rows) => {
-                    @for width in Width::ALL { (rows.svg(width, &description)) }
+                    @for width in widths { (rows.svg(width, &description)) }
                 }
                 Picture::Panels(panels) => {
                     div.panels { @for (name, plot) in panels { (panel(id, name, plot, &description)) } }

@@ -9,9 +9,6 @@ use crate::words::{command_line, system_facts};
 pub(super) fn section(record: &Record) -> Markup {
     html! {
         (facts(&record.run.command, &rows(record), &record.system))
-        @if !record.cost.threads.is_empty() {
-            details { summary { "Threads of pubmark" } (shards(record)) }
-        }
         p { "Files beside this page: " a href="record.json" { "record.json" } ", "
             @for (holds, file) in &record.run.files { a href=(file) { (file) } " (" (holds) "), " }
             "and one CSV file a table. " code { "pubmark report RUN" } " makes this page again." }
@@ -128,22 +125,4 @@ pub(super) fn machine(machine: &Environment) -> Vec<(&'static str, String)> {
         ("congestion control", optional(&machine.congestion_control)),
         ("clock", machine.clock.clone()),
     ]
-}
-
-fn shards(record: &Record) -> Markup {
-    html! {
-        div.scroll { table {
-            thead { tr { th { "thread" } th.number { "of a core" } th.number { "sessions" } th.number { "wake-ups" } } }
-            tbody {
-                @for shard in &record.cost.threads {
-                    tr {
-                        th scope="row" { (shard.name) }
-                        td.number { (shard.cores.map_or(MISSING.to_string(), |cores| format!("{} %", short(cores * 100.0)))) }
-                        td.number { (count(shard.sessions)) }
-                        td.number { (shard.wakeups.map_or(MISSING.to_string(), count)) }
-                    }
-                }
-            }
-        } }
-    }
 }

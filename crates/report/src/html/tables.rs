@@ -3,12 +3,12 @@
 use maud::{Markup, html};
 use pubmark_record::connections::TlsFigures;
 use pubmark_record::latency::{Summary, both, upper};
-use pubmark_record::record::Record;
+use pubmark_record::record::{Delivery, Record};
 use pubmark_record::tables::{SeriesRow, TypeRow};
 
 use crate::charts::outcomes;
 use crate::markdown::unit_of;
-use crate::numbers::{MISSING, TimeUnit, bytes, cores, count, share, short, significant, time};
+use crate::numbers::{MISSING, TimeUnit, bytes, count, share, short, significant, time};
 use crate::words::{self, Outcome, STATISTICS, distributions};
 
 /// Statistics of the first table; the others are in the CSV and Markdown files.
@@ -17,16 +17,29 @@ const HEADLINE: [&str; 6] = ["min", "p50", "p95", "p99", "p99.9", "max"];
 /// The times of a type and of a pair of nodes.
 const TIMES: [fn(&Summary) -> Option<f64>; 3] = [|times| times.p50, |times| times.p99, |times| Some(times.max)];
 
-/// The distributions, one a row, all in one unit.
-pub(super) fn headline(record: &Record) -> Markup {
-    let unit = unit_of(record);
+/// Distributions of delays that are pubmark's own; the others are the system's.
+const OURS: [&str; 3] = ["scheduler_lag", "receive_lateness", "kernel_receive_lateness"];
+
+/// Latencies and waits, one a row, all in one unit.
+pub(super) fn latencies(record: &Record) -> Markup {
+    distributions_of(record, unit_of(record), |key| !OURS.contains(&key))
+}
+
+/// Delays of pubmark's own: what the intervals of the latencies are wide by.
+pub(super) fn delays(record: &Record) -> Markup {
+    let largest = |row: &words::Distribution| row.summary.map_or(0.0, |summary| summary.p99.unwrap_or(summary.max));
+    let ours = distributions(record).iter().filter(|row| OURS.contains(&row.key)).map(largest).fold(0.0, f64::max);
+    distributions_of(record, TimeUnit::for_value(ours), |key| OURS.contains(&key))
+}
+
+fn distributions_of(record: &Record, unit: TimeUnit, is_shown: impl Fn(&str) -> bool) -> Markup {
     let shown = || STATISTICS.iter().filter(|statistic| HEADLINE.contains(&statistic.name));
     html! {
         div.scroll { table.distributions {
             caption { "Distributions in " (unit.symbol()) "; a percentile with fewer than 10 samples beyond it is " (MISSING) }
             thead { tr { th { "" } th.number { "samples" } @for statistic in shown() { th.number { (statistic.name) } } } }
             tbody {
-                @for row in distributions(record) {
+                @for row in distributions(record).iter().filter(|row| is_shown(row.key)) {
                     tr {
                         th scope="row" { (row.name) small { (row.meaning) } }
                         td.number { (row.summary.map_or_else(|| MISSING.to_string(), |summary| count(summary.count))) }
@@ -38,42 +51,26 @@ pub(super) fn headline(record: &Record) -> Markup {
     }
 }
 
-/// Rates and what both sides cost.
-pub(super) fn rates_and_cost(record: &Record) -> Markup {
+/// Rates over the measured window.
+pub(super) fn rates(record: &Record) -> Markup {
     let rates = &record.throughput;
     html! {
-        div.pair {
-            div.scroll { table {
-                caption { "Rate over the measured window" }
-                tbody {
-                    (pair("offered", &format!("{}/s", significant(rates.offered_per_s))))
-                    (pair("sent", &format!("{}/s", significant(rates.sent_per_s))))
-                    (pair("delivered", &format!("{}/s", significant(rates.delivered_per_s))))
-                    (pair("payload delivered", &format!("{}/s", bytes(Some(rates.payload_bytes_per_s)))))
-                    @match &rates.windows_1s {
-                        Some(windows) => (pair(
-                            "delivered in full seconds, min / median / max",
-                            &format!("{} / {} / {}", significant(windows.min), significant(windows.median), significant(windows.max)),
-                        )),
-                        None => (pair("delivered in full seconds", MISSING)),
-                    }
+        div.scroll { table {
+            caption { "Rate over the measured window" }
+            tbody {
+                (pair("offered", &format!("{}/s", significant(rates.offered_per_s))))
+                (pair("sent", &format!("{}/s", significant(rates.sent_per_s))))
+                (pair("delivered", &format!("{}/s", significant(rates.delivered_per_s))))
+                (pair("payload delivered", &format!("{}/s", bytes(Some(rates.payload_bytes_per_s)))))
+                @match &rates.windows_1s {
+                    Some(windows) => (pair(
+                        "delivered in full seconds, min / median / max",
+                        &format!("{} / {} / {}", significant(windows.min), significant(windows.median), significant(windows.max)),
+                    )),
+                    None => (pair("delivered in full seconds", MISSING)),
                 }
-            } }
-            div.scroll { table {
-                caption { "Cost over the measured window" }
-                thead { tr { th { "" } th.number { "CPU time" } th.number { "of a core" } th.number { "peak memory" } } }
-                tbody {
-                    @for (name, usage) in words::costs(record, "pubmark") {
-                        tr {
-                            th scope="row" { (name) }
-                            td.number { (usage.map_or_else(|| MISSING.to_string(), |usage| format!("{} s", significant(usage.cpu_seconds)))) }
-                            td.number { (cores(usage.map(|usage| usage.cores))) }
-                            td.number { (bytes(usage.map(|usage| usage.peak_rss_bytes as f64))) }
-                        }
-                    }
-                }
-            } }
-        }
+            }
+        } }
     }
 }
 
@@ -123,6 +120,15 @@ pub(super) fn outcome_rows(rows: &[Outcome], classes: &[&str], of: u64) -> Marku
     }
 }
 
+/// A count of a type that has a column only where some type has one.
+type TypeCount = (&'static str, fn(&Delivery) -> u64);
+
+const FURTHER: [TypeCount; 3] = [
+    ("unknown", |books| books.unknown),
+    ("duplicated", |books| books.duplicated),
+    ("out of order", |books| books.out_of_order),
+];
+
 /// Device types, the worst first: by share lost, then by p99.
 pub(super) fn types(record: &Record) -> Markup {
     if record.tables.by_type.is_empty() {
@@ -132,38 +138,54 @@ pub(super) fn types(record: &Record) -> Markup {
     let mut rows: Vec<&TypeRow> = record.tables.by_type.iter().collect();
     rows.sort_by(|a, b| badness(b).partial_cmp(&badness(a)).unwrap_or(std::cmp::Ordering::Equal));
     let with_churn = rows.iter().any(|row| row.availability.is_some());
+    let has_some = |(_, get): &&TypeCount| rows.iter().any(|row| get(&row.delivery) > 0);
+    let (further, none): (Vec<&TypeCount>, Vec<&TypeCount>) = FURTHER.iter().partition(|column| has_some(column));
+    let with_instead = rows.iter().any(|row| words::instead_of_p99(&row.latency).is_some());
     html! {
         div.scroll { table.sortable {
-            caption { "Worst first: by share lost, then by p99; latency in " (unit.symbol()) }
+            caption {
+                "Worst first: by share lost, then by p99; latency in " (unit.symbol())
+                @if with_instead { "; where p99 has too few samples, the highest percentile that has enough" }
+                @if !none.is_empty() { "; no message was " (none.iter().map(|(name, _)| *name).collect::<Vec<&str>>().join(", ")) }
+            }
             thead { tr {
                 th { "type" }
                 @for name in ["devices", "offered", "delivered", "lost", "p50", "p99", "max"] { th.number { (name) } }
                 @if with_churn { th.number { "online" } }
-                @for name in ["unknown", "duplicated", "out of order"] { th.number { (name) } }
+                @for (name, _) in &further { th.number { (name) } }
             } }
-            tbody { @for row in rows { (type_row(row, unit, with_churn)) } }
+            tbody { @for row in rows { (type_row(row, unit, with_churn, &further)) } }
         } }
     }
 }
 
-fn type_row(row: &TypeRow, unit: TimeUnit, with_churn: bool) -> Markup {
+fn type_row(row: &TypeRow, unit: TimeUnit, with_churn: bool, further: &[&TypeCount]) -> Markup {
     let books = &row.delivery;
-    let times = TIMES.map(|time| both(&row.latency, time));
+    let [p50, p99, max] = TIMES.map(|time| both(&row.latency, time));
     html! {
         tr {
             th scope="row" { (row.name) }
             (number(row.devices)) (number(books.offered))
             td.number data-sort=(delivered_share(row)) { (share(books.delivered, books.expected)) }
             (number(books.lost))
-            @for time in times { td.number data-sort=(time[1].unwrap_or(-1.0)) { (unit.interval(time)) } }
+            (interval(unit, p50))
+            @match words::instead_of_p99(&row.latency) {
+                Some((name, times)) => td.number.instead data-sort=(times[1].unwrap_or(-1.0)) { small { (name) } " " (unit.interval(times)) },
+                None => (interval(unit, p99)),
+            }
+            (interval(unit, max))
             @if with_churn {
                 td.number data-sort=(row.availability.unwrap_or(-1.0)) {
                     (row.availability.map_or_else(|| MISSING.to_string(), |share| format!("{} %", short(share * 100.0))))
                 }
             }
-            @for value in [books.unknown, books.duplicated, books.out_of_order] { (number(value)) }
+            @for (_, get) in further { (number(get(books))) }
         }
     }
+}
+
+fn interval(unit: TimeUnit, times: [Option<f64>; 2]) -> Markup {
+    html! { td.number data-sort=(times[1].unwrap_or(-1.0)) { (unit.interval(times)) } }
 }
 
 fn number(value: u64) -> Markup {
@@ -199,9 +221,7 @@ pub(super) fn pairs(record: &Record) -> Markup {
                     tr {
                         td { (row.publisher_node) } td { (row.subscriber_node) }
                         (number(row.expected)) (number(row.delivered)) (number(row.lost))
-                        @for time in TIMES.map(|time| both(&row.latency, time)) {
-                            td.number data-sort=(time[1].unwrap_or(-1.0)) { (unit.interval(time)) }
-                        }
+                        @for times in TIMES.map(|time| both(&row.latency, time)) { (interval(unit, times)) }
                         td.number data-sort=(row.clock_bound_us.unwrap_or(f64::MAX)) { (unit.number(row.clock_bound_us)) }
                     }
                 }

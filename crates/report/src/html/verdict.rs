@@ -1,4 +1,4 @@
-//! The banner that says how far the run may be believed, with every check; warnings and deviations.
+//! The banner that says how well the figures are known, and what was wrong; warnings and deviations.
 
 use maud::{Markup, html};
 use pubmark_record::record::{Record, Status, VerdictStatus};
@@ -6,19 +6,19 @@ use pubmark_record::verdict::usable::{Usable, usable};
 use pubmark_record::warnings::warnings;
 
 use super::with_code;
+use crate::numbers::counted;
 use crate::words::{sentence, valid_because, verdict_word};
 
 pub(super) fn section(record: &Record) -> Markup {
     let verdict = &record.verdict;
     let status = verdict_word(verdict.status);
-    let passed = verdict.checks.iter().filter(|check| check.status == VerdictStatus::Valid).count();
     html! {
         section #verdict.(status) {
             h2 { (sign(verdict.status)) " " (headline(record)) }
             @if record.run.status == Status::Interrupted { p { "The run was interrupted." } }
             @if !record.system.ranked { p { "The built-in broker is a demonstration: its figures are not a result to quote." } }
             @if verdict.reasons.is_empty() {
-                p { (sentence(&valid_because(record))) }
+                p.trust { (sentence(&valid_because(record))) }
             } @else {
                 ul.reasons {
                     @for reason in &verdict.reasons {
@@ -29,25 +29,30 @@ pub(super) fn section(record: &Record) -> Markup {
                     }
                 }
             }
-            details open[!verdict.reasons.is_empty()] {
-                summary { "Every check: " (passed) " of " (verdict.checks.len()) " passed" }
-                div.scroll { table.checks {
-                    thead { tr { th { "code" } th { "check" } th { "result" } th { "finding" } } }
-                    tbody {
-                        @for check in &verdict.checks {
-                            tr.(verdict_word(check.status)) {
-                                td { (check.code) }
-                                td { (check.name) }
-                                td.result { (sign(check.status)) " " (verdict_word(check.status)) }
-                                td { (with_code(&check.text)) }
-                            }
-                        }
-                    }
-                } }
-                p.aside { code { "pubmark explain CODE" } " says what a check is about." }
-            }
+            p.further { a href="#generator" { (checks(record)) } (unusual(record)) }
         }
     }
+}
+
+/// How many checks passed.
+fn checks(record: &Record) -> String {
+    let checks = &record.verdict.checks;
+    let passed = checks.iter().filter(|check| check.status == VerdictStatus::Valid).count();
+    format!("{passed} of {} checks passed", checks.len())
+}
+
+/// What else was unusual, with a link to it.
+fn unusual(record: &Record) -> Markup {
+    let numbers = [
+        (warnings(record).len(), "warning", "warnings"),
+        (record.settings.deviations.len(), "deviation", "deviations"),
+    ];
+    let parts: Vec<String> = numbers
+        .iter()
+        .filter(|(number, ..)| *number > 0)
+        .map(|(number, one, many)| counted(*number as u64, one, many))
+        .collect();
+    html! { @if !parts.is_empty() { " · " a href="#notes" { (parts.join(", ")) } } }
 }
 
 /// Warnings, then deviations.
@@ -82,7 +87,8 @@ fn headline(record: &Record) -> &'static str {
     }
 }
 
-fn sign(status: VerdictStatus) -> &'static str {
+/// The sign beside a verdict.
+pub(super) fn sign(status: VerdictStatus) -> &'static str {
     match status {
         VerdictStatus::Valid => "✓",
         VerdictStatus::Suspect => "!",

@@ -84,6 +84,9 @@ impl Width {
     /// Those of a chart of its own.
     pub const ALL: [Width; 2] = [Width::Wide, Width::Narrow];
 
+    /// Those of a small chart, one of several beside each other.
+    pub const SMALL: [Width; 2] = [Width::Panel, Width::Narrow];
+
     /// Width of the drawing, CSS pixels.
     pub fn pixels(self) -> f64 {
         match self {

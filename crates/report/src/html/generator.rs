@@ -1,0 +1,64 @@
+//! How good the generator was: every check, and the delays that were pubmark's own.
+
+use maud::{Markup, html};
+use pubmark_record::record::{Record, VerdictStatus};
+
+use super::verdict::sign;
+use super::{tables, with_code};
+use crate::numbers::{MISSING, count, short};
+use crate::words::{sentence, valid_because, verdict_word};
+
+pub(super) fn section(record: &Record) -> Markup {
+    let checks = &record.verdict.checks;
+    let passed = checks.iter().filter(|check| check.status == VerdictStatus::Valid).count();
+    html! {
+        p { (sentence(&valid_because(record))) }
+        @for check in checks.iter().filter(|check| check.status != VerdictStatus::Valid) {
+            details.check.(verdict_word(check.status)) open {
+                summary { (sign(check.status)) " " strong { (check.code) } " " (check.name) ": " (verdict_word(check.status)) }
+                p { (with_code(&sentence(&check.text))) }
+            }
+        }
+        details {
+            summary { "Every check: " (passed) " of " (checks.len()) " passed" }
+            div.scroll { table.checks {
+                thead { tr { th { "code" } th { "check" } th { "result" } th { "finding" } } }
+                tbody {
+                    @for check in checks {
+                        tr.(verdict_word(check.status)) {
+                            td { (check.code) }
+                            td { (check.name) }
+                            td.result { (sign(check.status)) " " (verdict_word(check.status)) }
+                            td { (with_code(&check.text)) }
+                        }
+                    }
+                }
+            } }
+            p.aside { code { "pubmark explain CODE" } " says what a check is about." }
+        }
+        (tables::delays(record))
+    }
+}
+
+/// Threads of pubmark, folded.
+pub(super) fn threads(record: &Record) -> Markup {
+    html! {
+        @if !record.cost.threads.is_empty() {
+            details { summary { "Threads of pubmark" }
+                div.scroll { table {
+                    thead { tr { th { "thread" } th.number { "of a core" } th.number { "sessions" } th.number { "wake-ups" } } }
+                    tbody {
+                        @for shard in &record.cost.threads {
+                            tr {
+                                th scope="row" { (shard.name) }
+                                td.number { (shard.cores.map_or(MISSING.to_string(), |cores| format!("{} %", short(cores * 100.0)))) }
+                                td.number { (count(shard.sessions)) }
+                                td.number { (shard.wakeups.map_or(MISSING.to_string(), count)) }
+                            }
+                        }
+                    }
+                } }
+            }
+        }
+    }
+}

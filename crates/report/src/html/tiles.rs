@@ -1,0 +1,171 @@
+//! The first screen of a run: five figures, each a tile, against its objective where there is one.
+
+use maud::{Markup, html};
+use pubmark_record::latency::{LatencyBounds, Summary, both, upper};
+use pubmark_record::record::Record;
+
+use crate::numbers::{MISSING, TimeUnit, bytes, cores, count, share, significant, time};
+use crate::words;
+
+/// A figure on a tile.
+struct Tile {
+    /// Its anchor, and the name by which objectives of it are found.
+    id: &'static str,
+    /// What it is.
+    name: &'static str,
+    /// Values with what stands behind them, smaller: a unit.
+    values: Vec<(String, String)>,
+    /// What is to be known beside it.
+    beside: String,
+    /// Is it a time, which a run may give no right to quote though its counts may be quoted?
+    is_time: bool,
+}
+
+/// An objective of a tile's figure and what became of it.
+pub(super) struct TileObjective {
+    /// As it was written: `p99<50ms`.
+    pub(super) text: String,
+    /// `passed`, `missed` or `undecided`: its word and the class of its colour.
+    pub(super) outcome: &'static str,
+}
+
+/// The tiles.
+pub(super) fn tiles(record: &Record) -> Markup {
+    let tiles = [delivered(record), latency(record, &P50), latency(record, &P99), rate(record), cost(record)];
+    html! { div.tiles { @for one in &tiles { (tile(one, objective(record, one.id).as_ref())) } } }
+}
+
+fn tile(tile: &Tile, objective: Option<&TileObjective>) -> Markup {
+    html! {
+        div id={ "tile-" (tile.id) } class={ "tile" @if tile.is_time { " of-times" } } {
+            div.name { (tile.name) }
+            div.values { @for (value, unit) in &tile.values { span.value { (value) @if !unit.is_empty() { " " span.unit { (unit) } } } " " } }
+            div.beside { (tile.beside) }
+            @if let Some(objective) = objective {
+                div class={ "objective " (objective.outcome) } { (objective.text) ": " (objective.outcome) }
+            }
+        }
+    }
+}
+
+/// The objective of a tile; a run's record has none yet.
+fn objective(_record: &Record, _id: &str) -> Option<TileObjective> {
+    None
+}
+
+fn delivered(record: &Record) -> Tile {
+    let books = &record.delivery.messages;
+    let beside = match books.expected {
+        0 => "no message was expected".to_string(),
+        expected if books.delivered == expected => format!("all {} messages", count(expected)),
+        expected => {
+            let missing = [(books.lost, "lost"), (books.unknown, "unknown")];
+            let parts: Vec<String> = missing
+                .iter()
+                .filter(|(number, _)| *number > 0)
+                .map(|(number, word)| format!("{} {word}", count(*number)))
+                .collect();
+            format!("{} of {}", parts.join(", "), count(expected))
+        }
+    };
+    let text = share(books.delivered, books.expected);
+    let (value, unit) = text.split_once(" %").map_or((text.as_str(), ""), |(value, _)| (value, "%"));
+    Tile {
+        id: "delivered",
+        name: "Delivered",
+        values: vec![(value.to_string(), unit.to_string())],
+        beside,
+        is_time: false,
+    }
+}
+
+/// A percentile that has a tile.
+struct Percentile {
+    id: &'static str,
+    name: &'static str,
+    get: fn(&Summary) -> Option<f64>,
+    meaning: &'static str,
+}
+
+const P50: Percentile = Percentile {
+    id: "p50",
+    name: "Latency p50",
+    get: |summary| summary.p50,
+    meaning: "half of all messages take no longer",
+};
+const P99: Percentile = Percentile {
+    id: "p99",
+    name: "Latency p99",
+    get: |summary| summary.p99,
+    meaning: "99 % of all messages take no longer",
+};
+
+fn latency(record: &Record, percentile: &Percentile) -> Tile {
+    let bounds = &record.latency.total;
+    let [lower, measured] = both(bounds, percentile.get);
+    let (value, unit) = match measured {
+        Some(value) => {
+            let unit = TimeUnit::for_value(value);
+            (unit.interval([lower, measured]), unit.symbol())
+        }
+        None => (MISSING.to_string(), ""),
+    };
+    let beside = match (upper(bounds), measured) {
+        (None, _) => "latency was not measured".to_string(),
+        (Some(_), Some(_)) if record.settings.flood => "of a flood: not judged".to_string(),
+        (Some(_), Some(_)) => percentile.meaning.to_string(),
+        (Some(summary), None) => too_few(bounds, summary),
+    };
+    let values = vec![(value, unit.to_string())];
+    Tile { id: percentile.id, name: percentile.name, values, beside, is_time: true }
+}
+
+/// What is known where too few samples lie beyond a percentile: the highest one that has enough, otherwise the largest.
+fn too_few(bounds: &Option<LatencyBounds>, summary: &Summary) -> String {
+    let known = words::instead_of_p99(bounds);
+    let instead = known.map_or_else(
+        || format!("largest {}", time(Some(summary.max))),
+        |(name, [lower, upper])| {
+            let unit = TimeUnit::for_value(upper.unwrap_or_default());
+            format!("{name} {} {}", unit.interval([lower, upper]), unit.symbol())
+        },
+    );
+    format!("too few messages; {instead}")
+}
+
+fn rate(record: &Record) -> Tile {
+    let rates = &record.throughput;
+    let beside = format!(
+        "delivered, of {}/s offered; {}/s",
+        significant(rates.offered_per_s),
+        bytes(Some(rates.payload_bytes_per_s))
+    );
+    let was_measured = record.delivery.messages.offered > 0;
+    let (values, beside) = if was_measured {
+        (vec![(significant(rates.delivered_per_s), "messages/s".to_string())], beside)
+    } else {
+        (vec![(MISSING.to_string(), String::new())], "no message was due".to_string())
+    };
+    Tile { id: "rate", name: "Rate", values, beside, is_time: false }
+}
+
+fn cost(record: &Record) -> Tile {
+    let name = "CPU and memory of the system";
+    let (values, beside) = match &record.cost.system {
+        Some(usage) => (
+            vec![
+                (cores(Some(usage.cores)).trim_end_matches(" %").to_string(), "% of a core".to_string()),
+                split(&bytes(Some(usage.peak_rss_bytes as f64))),
+            ],
+            words::unit_costs(record).first().cloned().unwrap_or_else(|| "memory at its peak".to_string()),
+        ),
+        None => (vec![(MISSING.to_string(), String::new())], "not measured: is it on this machine?".to_string()),
+    };
+    Tile { id: "cost", name, values, beside, is_time: false }
+}
+
+/// A text of a number and its unit in two.
+fn split(text: &str) -> (String, String) {
+    let (value, unit) = text.split_once(' ').unwrap_or((text, ""));
+    (value.to_string(), unit.to_string())
+}
