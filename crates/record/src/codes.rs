@@ -1,6 +1,6 @@
 //! The page behind each code of a verdict or a warning, for `pubmark explain` and for the reference.
 
-use crate::verdict::rules::RULES;
+use crate::verdict::rules::{RETIRED, RULES};
 use crate::warnings::WARNINGS;
 
 /// What a code stands for.
@@ -36,9 +36,12 @@ pub fn pages() -> Vec<Page> {
     RULES.iter().map(|rule| rule.page()).chain(WARNINGS.iter().map(|warning| warning.page())).collect()
 }
 
-/// The page of a code, whatever its case.
+/// The page of a code, whatever its case; of a retired one, too.
 pub fn explain(code: &str) -> Option<Page> {
-    pages().into_iter().find(|page| page.code.eq_ignore_ascii_case(code.trim()))
+    pages()
+        .into_iter()
+        .chain(RETIRED.iter().map(|rule| rule.page()))
+        .find(|page| page.code.eq_ignore_ascii_case(code.trim()))
 }
 
 /// The reference page `docs/reference/verdicts.md`.
@@ -61,6 +64,7 @@ pub fn reference() -> String {
         }
     };
     section("Rules of the verdict", &mut RULES.iter().map(|rule| rule.page()));
+    section("Retired rules", &mut RETIRED.iter().map(|rule| rule.page()));
     section("Warnings", &mut WARNINGS.iter().map(|warning| warning.page()));
     text
 }
@@ -96,6 +100,7 @@ mod tests {
         assert_eq!(page.code, "V01");
         assert!(page.text(60).lines().all(|line| line.chars().count() <= 60), "{}", page.text(60));
         assert!(explain("V99").is_none());
+        assert!(explain("V03").unwrap().meaning.contains("interval now"), "retired codes have a history");
     }
 
     #[test]

@@ -1,13 +1,14 @@
-//! The generator on trial: did our own side keep its schedule, read in time, have CPU to spare?
+//! The generator on trial: was the load what was scheduled, and did our own threads have CPU to spare? That pubmark was late
+//! is no reason by itself: each latency is an interval, and lateness is its width.
 
-use super::limits::p99_or_max;
-use super::{Finding, Limits, Measure, VerdictInput};
-use crate::quantity::{micros, percent};
+use super::limits::Lateness;
+use super::{Finding, Measure, VerdictInput};
+use crate::quantity::{count, micros, percent};
 use crate::record::{CheckLimits, CheckUnit, Summary, VerdictStatus};
 
 /// CPU of a shard thread, of one core: valid up to here.
 const SHARD_VALID: f64 = 0.80;
-/// Suspect up to here, invalid beyond.
+/// Suspect up to here in a flood, invalid beyond.
 const SHARD_SUSPECT: f64 = 0.95;
 /// With real-time scheduling on few cores the generator may take this much of a core before the system may starve.
 const REALTIME_CORES: f64 = 0.50;
@@ -15,107 +16,69 @@ const REALTIME_CORES: f64 = 0.50;
 const FEW_CORES: u32 = 4;
 /// CPU time taken by the hypervisor: suspect above.
 const STEAL_SUSPECT: f64 = 0.05;
-/// A single stall of ours below this is not held against a run, µs.
-const STALL_FLOOR_US: f64 = 10_000.0;
-/// Share of the latency's own tail that may be ours.
-const TAIL_SHARE: f64 = 0.50;
-/// Below this our part of p99.9 is not held against a run, µs.
-const TAIL_FLOOR_US: f64 = 500.0;
+
+/// One of our own delays.
+type Own<'a> = (&'static str, Option<&'a Summary>);
 
 /// V01.
-pub(super) fn schedule_kept(input: &VerdictInput) -> Option<Finding> {
+pub(super) fn load_as_scheduled(input: &VerdictInput) -> Option<Finding> {
     let hint = if input.settings.realtime {
         "spread the senders over more threads with `--shards`, lower the rate, or use a machine with free cores"
     } else {
         "try `--awake` (virtual machines above all), `--realtime` or more `--shards`, and stop other programs on this machine (`pubmark doctor`)"
     };
-    own_part(input, "scheduler lag", input.scheduler_lag, input.delivery.sent, hint)
+    let replies: Own = ("responder lag", input.requests.and_then(|requests| requests.responder_lag.as_ref()));
+    own_part(input, [("scheduler lag", input.scheduler_lag), replies], input.delivery.sent, hint)
 }
 
 /// V02.
-pub(super) fn read_in_time(input: &VerdictInput) -> Option<Finding> {
+pub(super) fn read_as_it_came(input: &VerdictInput) -> Option<Finding> {
     let hint = "give the receivers more threads with `--shards`, or a machine with free cores, and run again";
-    if input.reads_by_library
-        && input.receive_lateness.is_none()
-        && input.delivery.delivered > 0
-        && !input.settings.flood
-    {
-        return Some(Finding::new(
-            VerdictStatus::Suspect,
-            "receive lateness is not known: the client library reads its sockets itself".to_string(),
-            "compare with other runs over this client library, on a machine with free cores",
-        ));
+    let books = input.delivery;
+    if input.reads_by_library && input.receive_lateness.is_none() && books.delivered > 0 && !input.settings.flood {
+        let text = "the client library reads its sockets itself: how late is not known, and lower bounds are 0";
+        return Some(Finding::valid(text.to_owned()));
     }
-    own_part(input, "receive lateness", input.receive_lateness, input.delivery.delivered, hint)
+    let replies: Own =
+        ("receive lateness of replies", input.requests.and_then(|requests| requests.receive_lateness.as_ref()));
+    let own = [("receive lateness", input.receive_lateness), replies];
+    let found = own_part(input, own, books.delivered, hint)?;
+    // What lies in our socket fills it, and a system drops what it has no room for.
+    let missing = books.lost + books.unknown;
+    if missing > 0 && found.status == VerdictStatus::Suspect {
+        let text = format!(
+            "{}; the system may have dropped some of the {} missing messages for that",
+            found.text,
+            count(missing)
+        );
+        return Some(Finding { text, ..found });
+    }
+    Some(found)
 }
 
-/// One of our own delays against the limits; `samples_due` says whether it should have samples at all.
-fn own_part(input: &VerdictInput, name: &str, own: Option<&Summary>, samples_due: u64, hint: &str) -> Option<Finding> {
+/// The worst of our own delays against the limits; `samples_due` says whether the first should have samples at all.
+fn own_part(input: &VerdictInput, own: [Own; 2], samples_due: u64, hint: &str) -> Option<Finding> {
     if input.settings.flood || samples_due == 0 {
         return None;
     }
-    let Some(own) = own else {
-        return Some(Finding::new(
-            VerdictStatus::Suspect,
-            format!("{name} was not measured"),
-            "run again with this version of pubmark",
-        ));
-    };
-    let (value_us, which) = p99_or_max(own);
-    let latency = input.latency.map(p99_or_max);
-    let limits = Limits::of(latency.map(|(latency_us, _)| latency_us));
-    let against = match latency {
-        Some((latency_us, which)) => format!("latency {which} {}", micros(latency_us)),
-        None => "no latency".to_string(),
-    };
-    let finding = format!("{name} {which} {} with {against}: {}", micros(value_us), limits.words());
-    let status = limits.judge(value_us);
-    // Where nothing came before the drain was over, or no subscription was held that could expect it, our lag is part of no latency.
-    let nothing_came = latency.is_none() && input.workload.subscribers > 0 && input.delivery.delivered == 0;
-    if nothing_came && status == VerdictStatus::Invalid {
-        let finding = format!("{finding}; nothing arrived that it could be part of");
-        return Some(Finding::new(VerdictStatus::Suspect, finding, hint).of(limits.measure(value_us)));
+    let [(name, first), _] = own;
+    if first.is_none() {
+        let text = format!("{name} was not measured");
+        return Some(Finding::new(VerdictStatus::Suspect, text, "run again with this version of pubmark"));
     }
-    Some(Finding::new(status, finding, hint).of(limits.measure(value_us)))
+    let measured = own.iter().filter_map(|(name, own)| own.map(|own| (name, of_most(own), own.max)));
+    let (name, (value_us, which), max_us) = measured.max_by(|one, other| one.1.0.total_cmp(&other.1.0))?;
+    let limits = Lateness::of(input.settings.duration_s);
+    let text = format!("{name} {which} {}, max {}: {}", micros(value_us), micros(max_us), limits.words());
+    Some(Finding::new(limits.judge(value_us), text, hint).of(limits.measure(value_us)))
 }
 
-/// V03: the tail beyond p99, which V01 and V02 leave open. It can make a run suspect, not invalid.
-pub(super) fn tail_is_the_systems(input: &VerdictInput) -> Option<Finding> {
-    if input.settings.flood {
-        return None;
-    }
-    let latency = input.latency?;
-    let mut ours: Vec<String> = Vec::new();
-    let mut largest: Vec<String> = Vec::new();
-    // Of all that is judged, what comes nearest to its limit or lies furthest above it.
-    let mut worst: Option<Measure> = None;
-    let mut judge = |value_us: f64, limit_us: f64| {
-        let measure = Measure::suspect_above(value_us, limit_us, CheckUnit::Microseconds);
-        let share = |measure: &Measure| measure.value / measure.limits.valid;
-        if worst.is_none_or(|worst| share(&worst) < share(&measure)) {
-            worst = Some(measure);
-        }
-        value_us > limit_us
-    };
-    for (name, own) in [("scheduler lag", input.scheduler_lag), ("receive lateness", input.receive_lateness)] {
-        let Some(own) = own else { continue };
-        largest.push(format!("{name} {}", micros(own.max)));
-        if let (Some(own_us), Some(latency_us)) = (own.p999, latency.p999)
-            && judge(own_us, f64::max(TAIL_FLOOR_US, TAIL_SHARE * latency_us))
-        {
-            ours.push(format!("{name} p99.9 {} with latency p99.9 {}", micros(own_us), micros(latency_us)));
-        } else if judge(own.max, f64::max(STALL_FLOOR_US, TAIL_SHARE * latency.max)) {
-            ours.push(format!("{name} max {} with latency max {}", micros(own.max), micros(latency.max)));
-        }
-    }
-    let measure = worst?;
-    if ours.is_empty() {
-        let text = format!("largest {}; latency max {}", largest.join(", "), micros(latency.max));
-        return Some(Finding::valid(text).of(measure));
-    }
-    let text = format!("the tail beyond p99 is partly ours: {}", ours.join("; "));
-    let hint = "quote nothing beyond p99 from this run, or run again on a quieter machine";
-    Some(Finding::new(VerdictStatus::Suspect, text, hint).of(measure))
+/// What all but a few samples stay below: the highest percentile that rests on enough of them, up to the 99th.
+fn of_most(own: &Summary) -> (f64, &'static str) {
+    let percentiles =
+        [(own.p99, "p99"), (own.p95, "p95 (too few samples for p99)"), (own.p90, "p90 (too few samples for p99)")];
+    let found = percentiles.into_iter().find_map(|(value, which)| Some((value?, which)));
+    found.unwrap_or((own.max, "max (too few samples for p99)"))
 }
 
 /// V04.
@@ -125,6 +88,17 @@ pub(super) fn threads_have_time(input: &VerdictInput) -> Option<Finding> {
     let Some((busiest, cores)) = measured.max_by(|(_, a), (_, b)| a.total_cmp(b)) else {
         return Some(Finding::new(VerdictStatus::Suspect, "CPU of our threads was not measured".to_string(), hint));
     };
+    let text = format!("busiest thread `{}` used {} of a core", busiest.name, percent(cores));
+    // How late a busy thread is, is measured where there is a schedule. In a flood it sends and reads as fast as it can.
+    if !input.settings.flood {
+        let status = if cores <= SHARD_SUSPECT { VerdictStatus::Valid } else { VerdictStatus::Suspect };
+        let text = format!("{text}: suspect above {}", percent(SHARD_SUSPECT));
+        return Some(Finding::new(status, text, hint).of(Measure::suspect_above(
+            cores,
+            SHARD_SUSPECT,
+            CheckUnit::Cores,
+        )));
+    }
     let status = if cores <= SHARD_VALID {
         VerdictStatus::Valid
     } else if cores <= SHARD_SUSPECT {
@@ -132,15 +106,9 @@ pub(super) fn threads_have_time(input: &VerdictInput) -> Option<Finding> {
     } else {
         VerdictStatus::Invalid
     };
-    let finding = format!(
-        "busiest thread `{}` used {} of a core: valid up to {}, suspect up to {}",
-        busiest.name,
-        percent(cores),
-        percent(SHARD_VALID),
-        percent(SHARD_SUSPECT)
-    );
+    let text = format!("{text}: valid up to {}, suspect up to {}", percent(SHARD_VALID), percent(SHARD_SUSPECT));
     let limits = CheckLimits { valid: SHARD_VALID, suspect: Some(SHARD_SUSPECT) };
-    Some(Finding::new(status, finding, hint).of(Measure { value: cores, limits, unit: CheckUnit::Cores }))
+    Some(Finding::new(status, text, hint).of(Measure { value: cores, limits, unit: CheckUnit::Cores }))
 }
 
 /// V05.

@@ -1,27 +1,66 @@
-//! The limits for what our own side may add to a latency.
+//! The limits for our own lateness.
 
 use super::Measure;
 use crate::quantity::micros;
 use crate::record::{CheckLimits, CheckUnit, Summary, VerdictStatus};
 
-/// What our own side may add, µs: a floor, or a share of the latency where that is more.
+/// Up to here a load is what was scheduled, µs: the step in which load tools with a timer pace, and well below the period of
+/// a device.
+const LATE_US: f64 = 10_000.0;
+/// The most after which it is not, µs.
+const LATEST_US: f64 = 100_000.0;
+/// The same as a share of the window: what was sent and read in it is what was due in it, but for as much.
+const LATE_SHARE: f64 = 0.01;
+
+/// How late 99 % of the messages may be sent or read for the load to be the one that was scheduled, µs.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Limits {
-    /// Up to here a run is valid, µs.
-    pub valid_us: f64,
-    /// Up to here it is suspect, beyond it invalid, µs.
-    pub suspect_us: f64,
+pub(super) struct Lateness {
+    invalid_us: f64,
+}
+
+impl Lateness {
+    /// In a measured window of so many seconds.
+    pub(super) fn of(window_s: f64) -> Lateness {
+        Lateness { invalid_us: (LATE_SHARE * window_s * 1e6).clamp(LATE_US, LATEST_US) }
+    }
+
+    pub(super) fn judge(&self, value_us: f64) -> VerdictStatus {
+        if value_us <= LATE_US {
+            VerdictStatus::Valid
+        } else if value_us <= self.invalid_us {
+            VerdictStatus::Suspect
+        } else {
+            VerdictStatus::Invalid
+        }
+    }
+
+    /// A value with these limits.
+    pub(super) fn measure(&self, value_us: f64) -> Measure {
+        let limits = CheckLimits { valid: LATE_US, suspect: Some(self.invalid_us) };
+        Measure { value: value_us, limits, unit: CheckUnit::Microseconds }
+    }
+
+    pub(super) fn words(&self) -> String {
+        format!("valid up to {}, suspect up to {}", micros(LATE_US), micros(self.invalid_us))
+    }
+}
+
+/// What the emulator of a link may add, µs: a floor, or a share of the latency where that is more.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) struct Limits {
+    valid_us: f64,
+    suspect_us: f64,
 }
 
 impl Limits {
     /// Valid up to 0.1 ms or 10 % of the latency, suspect up to 0.5 ms or 50 %. Without a latency the floors stand alone.
-    pub fn of(latency_us: Option<f64>) -> Limits {
+    pub(super) fn of(latency_us: Option<f64>) -> Limits {
         let latency_us = latency_us.unwrap_or(0.0);
         Limits { valid_us: f64::max(100.0, 0.10 * latency_us), suspect_us: f64::max(500.0, 0.50 * latency_us) }
     }
 
     /// Where a value stands.
-    pub fn judge(&self, value_us: f64) -> VerdictStatus {
+    pub(super) fn judge(&self, value_us: f64) -> VerdictStatus {
         if value_us <= self.valid_us {
             VerdictStatus::Valid
         } else if value_us <= self.suspect_us {
@@ -38,7 +77,7 @@ impl Limits {
     }
 
     /// The limits in words.
-    pub fn words(&self) -> String {
+    pub(super) fn words(&self) -> String {
         format!("valid up to {}, suspect up to {}", micros(self.valid_us), micros(self.suspect_us))
     }
 }

@@ -1,7 +1,7 @@
 //! Emulated links: are they what was asked for, and did the emulator keep up?
 
-use super::limits::p99_or_max;
-use super::{Finding, Limits, Measure, VerdictInput};
+use super::limits::{Limits, p99_or_max};
+use super::{Finding, Measure, VerdictInput};
 use crate::quantity::micros;
 use crate::record::{CheckUnit, VerdictStatus};
 

@@ -18,8 +18,6 @@ mod system;
 mod tests;
 pub mod usable;
 
-pub use limits::Limits;
-
 use crate::cost::{Contention, LimitEffect, Usage};
 use crate::faults::FaultFigures;
 use crate::latency::upper;

@@ -1,12 +1,8 @@
-//! Nodes: were all there to the end, and is their clocks' error small against what was measured between them?
+//! Nodes: were all there to the end, and has the error of their clocks a bound?
 
 use super::{Finding, Measure, VerdictInput};
-use crate::latency::upper;
-use crate::record::{CheckLimits, CheckUnit, VerdictStatus};
-use crate::tables::PairRow;
-
-/// Error bound of clocks over p50 from which on a run is suspect, and invalid.
-const CLOCK_SHARES: (f64, f64) = (0.1, 1.0);
+use crate::quantity::micros;
+use crate::record::{CheckUnit, VerdictStatus};
 
 /// V21.
 pub(super) fn all_there(input: &VerdictInput) -> Option<Finding> {
@@ -41,7 +37,7 @@ pub(super) fn all_there(input: &VerdictInput) -> Option<Finding> {
     )
 }
 
-/// V22.
+/// V22; the bounds themselves are in the latencies.
 pub(super) fn clocks(input: &VerdictInput) -> Option<Finding> {
     if let Some(row) = input.by_pair.iter().find(|row| row.clock_bound_us.is_none()) {
         let (from, to) = (&row.publisher_node, &row.subscriber_node);
@@ -51,30 +47,9 @@ pub(super) fn clocks(input: &VerdictInput) -> Option<Finding> {
             "nothing may set `CLOCK_MONOTONIC_RAW` back during a run: no suspended or migrated machines",
         ));
     }
-    let bounds = input.by_pair.iter().filter_map(|row| Some((row.clock_bound_us.filter(|bound| *bound > 0.0)?, row)));
-    let shares = bounds.filter_map(|(bound_us, row)| Some((bound_us / p50_us(row)?, bound_us, row)));
-    let (share, bound_us, row) = shares.max_by(|one, other| one.0.total_cmp(&other.0))?;
-    let status = match share {
-        _ if share > CLOCK_SHARES.1 => VerdictStatus::Invalid,
-        _ if share > CLOCK_SHARES.0 => VerdictStatus::Suspect,
-        _ => VerdictStatus::Valid,
-    };
-    let p50_us = bound_us / share;
-    let finding = format!(
-        "clocks ± {bound_us:.1} µs with latency p50 {p50_us:.1} µs from {} to {}: valid up to {:.0} %, suspect up to {:.0} %",
-        row.publisher_node,
-        row.subscriber_node,
-        CLOCK_SHARES.0 * 100.0,
-        CLOCK_SHARES.1 * 100.0
-    );
-    let limits = CheckLimits { valid: CLOCK_SHARES.0, suspect: Some(CLOCK_SHARES.1) };
-    let measure = Measure { value: share, limits, unit: CheckUnit::Share };
-    let hint = "a network with shorter ways between nodes and coordinator, or PTP";
-    Some(Finding::new(status, finding, hint).of(measure))
-}
-
-fn p50_us(row: &PairRow) -> Option<f64> {
-    upper(&row.latency)?.p50.filter(|p50| *p50 > 0.0)
+    let bounds = input.by_pair.iter().filter_map(|row| row.clock_bound_us.filter(|bound| *bound > 0.0));
+    let worst_us = bounds.max_by(f64::total_cmp)?;
+    Some(Finding::valid(format!("clocks ± {} at most, part of each latency's bounds", micros(worst_us))))
 }
 
 #[cfg(test)]
@@ -105,19 +80,12 @@ mod tests {
     }
 
     #[test]
-    fn clocks_are_judged_by_what_was_measured_between_them() {
+    fn clocks_without_a_bound_make_a_run_invalid() {
         assert_eq!(found("V22", |_| {}), None, "one clock");
-        let with = |share: f64| {
-            found("V22", |record| {
-                let p50_us = upper(&record.tables.by_pair[0].latency).and_then(|latency| latency.p50).unwrap();
-                record.tables.by_pair[0].clock_bound_us = Some(p50_us * share);
-            })
-            .unwrap()
-            .0
-        };
-        assert_eq!(
-            [with(0.09), with(0.11), with(1.1)],
-            [VerdictStatus::Valid, VerdictStatus::Suspect, VerdictStatus::Invalid]
-        );
+        let with =
+            |bound_us: Option<f64>| found("V22", |record| record.tables.by_pair[0].clock_bound_us = bound_us).unwrap();
+        assert_eq!(with(Some(1_000.0)).0, VerdictStatus::Valid, "it is in the interval");
+        assert!(with(Some(1_000.0)).1.contains("± 1 ms"), "{}", with(Some(1_000.0)).1);
+        assert_eq!(with(None).0, VerdictStatus::Invalid);
     }
 }

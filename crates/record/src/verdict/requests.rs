@@ -1,35 +1,7 @@
-//! Requests: is the round trip the system's, and do their books close?
+//! Requests: do their books close?
 
-use super::limits::p99_or_max;
-use super::{Finding, Limits, VerdictInput, books};
-use crate::latency::upper;
-use crate::quantity::micros;
+use super::{Finding, VerdictInput, books};
 use crate::record::{CheckUnit, VerdictStatus};
-
-/// V15; says nothing where nothing was answered.
-pub(super) fn round_trip_is_the_systems(input: &VerdictInput) -> Option<Finding> {
-    let requests = input.requests.filter(|_| !input.settings.flood)?;
-    let (round_trip_us, which) = p99_or_max(upper(&requests.round_trip)?);
-    let parts = [
-        ("scheduler lag", input.scheduler_lag),
-        ("receive lateness of requests", input.receive_lateness),
-        ("responder lag", requests.responder_lag.as_ref()),
-        ("receive lateness of answers", requests.receive_lateness.as_ref()),
-    ];
-    let ours = parts.map(|(name, own)| own.map(|own| (name, p99_or_max(own).0)));
-    let sum_us: f64 = ours.iter().flatten().map(|(_, own_us)| own_us).sum();
-    let (largest, largest_us) = ours.iter().flatten().max_by(|a, b| a.1.total_cmp(&b.1))?;
-    let limits = Limits::of(Some(round_trip_us));
-    let finding = format!(
-        "our parts {} with round trip {which} {}, the largest {largest} {}: {}",
-        micros(sum_us),
-        micros(round_trip_us),
-        micros(*largest_us),
-        limits.words()
-    );
-    let hint = "use more `--shards`, a lower rate, or a machine with free cores";
-    Some(Finding::new(limits.judge(sum_us), finding, hint).of(limits.measure(sum_us)))
-}
 
 /// V16.
 pub(super) fn books_close(input: &VerdictInput) -> Option<Finding> {
@@ -107,16 +79,11 @@ mod tests {
     }
 
     #[test]
-    fn our_four_parts_are_held_together_against_the_round_trip() {
-        for (round_trip_us, lag_us, expected) in [
-            (100.0, 40.0, VerdictStatus::Valid),
-            (100.0, 41.0, VerdictStatus::Suspect),
-            (100.0, 441.0, VerdictStatus::Invalid),
-            (10_000.0, 940.0, VerdictStatus::Valid),
-            (10_000.0, 941.0, VerdictStatus::Suspect),
-        ] {
-            let verdict = judged(round_trip_us, lag_us, |_| {});
-            assert_eq!(status(&verdict, "V15"), expected, "{round_trip_us} {lag_us}: {:?}", verdict.reasons);
+    fn a_responder_that_replies_late_offers_another_load() {
+        for (lag_us, expected) in
+            [(9_000.0, VerdictStatus::Valid), (11_000.0, VerdictStatus::Suspect), (101_000.0, VerdictStatus::Invalid)]
+        {
+            assert_eq!(status(&judged(100.0, lag_us, |_| {}), "V01"), expected, "{lag_us}");
         }
     }
 

@@ -36,47 +36,43 @@ impl Rule {
 pub const RULES: &[Rule] = &[
     Rule {
         code: "V01",
-        name: "schedule kept",
-        meaning: "Scheduler lag is the time from a message's due time until pubmark got to it. It is part of the latency \
-                  and it is ours, not the system's. Its p99 may be 0.1 ms or 10 % of the latency's p99, whichever is more; \
-                  up to 0.5 ms or 50 % the run is suspect, beyond that it is invalid: the generator was the limit. With \
-                  too few samples for a p99 the largest sample stands in. Where nothing arrived before the drain was over, \
-                  there is no latency that it could be part of, and it makes the run suspect at most. A full in-flight \
-                  window or a full socket is back-pressure of the system and never counts here.",
+        name: "load as scheduled",
+        meaning: "Scheduler lag is the time from a message's due time until pubmark got to it. The lower bound of the latency \
+                  leaves it out, so it makes intervals wider and no figure wrong. But what is sent late is sent in a burst, \
+                  which no device sends, and what the burst costs the system is in both bounds. If 99 % of the messages were \
+                  reached within 10 ms, the load was what was scheduled; if not, the run is suspect, and beyond 1 % of the \
+                  measured window, or 100 ms, it is invalid: the generator was the limit. A responder's lag (its reply was \
+                  due, and pubmark had not got to it) has the same limits. With too few samples for a p99, p95 or p90 stands \
+                  in, or the largest sample. A full in-flight window or a full socket is back-pressure of the system and never counts \
+                  here. Until 0.1 this rule was called `schedule kept`, and more than 0.5 ms or 50 % of the latency's p99 made \
+                  a run invalid.",
         remedy: "Use `--realtime`, more `--shards`, a lower rate, or a machine with free cores; stop other programs. \
                  `pubmark doctor` shows what the machine is like.",
         judges_generator: true,
-        spoils: Spoils::Times,
-        judge: generator::schedule_kept,
+        spoils: Spoils::Everything,
+        judge: generator::load_as_scheduled,
     },
     Rule {
         code: "V02",
-        name: "reads in time",
+        name: "read as it came",
         meaning: "Receive lateness is an upper bound of the time a message lay in our socket before we read it: our read \
                   minus the latest of: the previous read that left the socket empty, the due time, and the kernel's \
-                  receive stamp where it is this message's own. It is part of the latency and ours. The limits are those of V01: 0.1 ms or 10 % of the latency's p99 for \
-                  valid, 0.5 ms or 50 % for suspect.",
+                  receive stamp where it is this message's own. The lower bound of the latency leaves it out. But a message that \
+                  is read late counts in another moment of the window, and a socket that is full makes the system wait or drop. \
+                  The limits are those of V01: 10 ms for 99 % of the messages, beyond 1 % of the window or 100 ms the run is \
+                  invalid. Where a client library reads the sockets, it is not known, and lower bounds are 0. Until 0.1 this \
+                  rule was called `reads in time`, and more than 0.5 ms or 50 % of the latency's p99 made a run invalid.",
         remedy: "Give the receivers more threads with `--shards`, lower the rate, or use a machine with free cores.",
         judges_generator: true,
-        spoils: Spoils::Times,
-        judge: generator::read_in_time,
-    },
-    Rule {
-        code: "V03",
-        name: "tail is the system's",
-        meaning: "V01 and V02 look at p99 and would miss a single stall of ours. This rule looks beyond: the run is \
-                  suspect when p99.9 of scheduler lag or receive lateness is above 0.5 ms and above half the latency's \
-                  p99.9, or when the largest of them is above 10 ms and above half the largest latency.",
-        remedy: "Quote nothing beyond p99 from this run, or run again on a quieter machine or with `--realtime`.",
-        judges_generator: true,
-        spoils: Spoils::Times,
-        judge: generator::tail_is_the_systems,
+        spoils: Spoils::Everything,
+        judge: generator::read_as_it_came,
     },
     Rule {
         code: "V04",
         name: "threads have time to spare",
-        meaning: "A thread of pubmark that is always busy measures itself. Its CPU time over the measured window may be \
-                  80 % of a core; up to 95 % the run is suspect, beyond that it is invalid.",
+        meaning: "In a flood, a thread of pubmark that is always busy measures itself. Its CPU time over the measured window may be \
+                  80 % of a core; up to 95 % the run is suspect, beyond that it is invalid. Where messages have due times, V01 and \
+                  V02 see how late a busy thread is; above 95 % of a core the run is suspect.",
         remedy: "Spread the load over more threads with `--shards`, or lower the rate.",
         judges_generator: true,
         spoils: Spoils::Everything,
@@ -156,9 +152,9 @@ pub const RULES: &[Rule] = &[
     Rule {
         code: "V12",
         name: "samples fit",
-        meaning: "Samples above a histogram's range are counted as its largest value, so max and the highest percentiles \
-                  are lower bounds: suspect.",
-        remedy: "Read max and the highest percentiles as lower bounds, or lower the rate.",
+        meaning: "Samples above a histogram's range (1 h) are counted as its largest value, so what is printed as an upper \
+                  bound is none: invalid. Until 0.1 such a run was suspect.",
+        remedy: "Lower the rate, or find out why messages take longer than an hour.",
         judges_generator: false,
         spoils: Spoils::Times,
         judge: samples::samples_fit,
@@ -183,19 +179,6 @@ pub const RULES: &[Rule] = &[
         judges_generator: false,
         spoils: Spoils::Everything,
         judge: samples::came_to_its_end,
-    },
-    Rule {
-        code: "V15",
-        name: "round trip is the system's",
-        meaning: "A round trip has four parts that are pubmark's own: the requester's scheduler lag, the lateness in reading \
-                  the request (both are in V01 and V02, too), the responder's lag from the time when its answer was due \
-                  until pubmark got to it, and the lateness in reading the answer. The sum of their p99 may be 0.1 ms or \
-                  10 % of the round trip's p99; up to 0.5 ms or 50 % the run is suspect, beyond that it is invalid. A \
-                  responder's processing time and its queue are what the workload asks for and do not count.",
-        remedy: "Use more `--shards`, a lower rate, or a machine with free cores.",
-        judges_generator: true,
-        spoils: Spoils::Times,
-        judge: requests::round_trip_is_the_systems,
     },
     Rule {
         code: "V16",
@@ -269,10 +252,11 @@ pub const RULES: &[Rule] = &[
     },
     Rule {
         code: "V22",
-        name: "clocks of nodes",
-        meaning: "A latency between two machines contains the error of their clocks, whose bound is measured. A bound above 10 % of \
-                  p50 between two nodes makes the run suspect, one above p50 invalid.",
-        remedy: "Nodes nearer to the coordinator, or on one machine (`--local-nodes`), where there is one clock.",
+        name: "clocks of nodes have a bound",
+        meaning: "A latency between two machines contains the error of their clocks. Its bound is measured, and both bounds of \
+                  the latency are widened by it. Where a clock jumped there is none, and the run is invalid. Until 0.1 this rule \
+                  was called `clocks of nodes` and compared the bound with the latency's p50.",
+        remedy: "Nothing may set `CLOCK_MONOTONIC_RAW` back during a run: no suspended or migrated machines.",
         judges_generator: false,
         spoils: Spoils::Times,
         judge: nodes::clocks,
@@ -357,5 +341,41 @@ pub const RULES: &[Rule] = &[
         judges_generator: false,
         spoils: Spoils::Everything,
         judge: system::had_processors,
+    },
+];
+
+/// A rule that is no more.
+pub struct Retired {
+    /// Its code, which no other rule gets.
+    pub code: &'static str,
+    /// What it checked.
+    pub name: &'static str,
+    /// What it did, and what does it now.
+    pub history: &'static str,
+}
+
+impl Retired {
+    /// The page for readers.
+    pub fn page(&self) -> Page {
+        let remedy = "Nothing: records made since do not have it.";
+        Page { code: self.code, title: self.name, meaning: self.history, spoils: "", remedy }
+    }
+}
+
+/// Rules that older records may name.
+pub const RETIRED: &[Retired] = &[
+    Retired {
+        code: "V03",
+        name: "tail is the system's (retired)",
+        history: "Until 0.1 a run was suspect when p99.9 of scheduler lag or receive lateness was above 0.5 ms and above half the \
+                  latency's p99.9, or the largest of them above 10 ms and above half the largest latency. Each latency is an \
+                  interval now: what pubmark added to the tail is the width of p99.9 and max.",
+    },
+    Retired {
+        code: "V15",
+        name: "round trip is the system's (retired)",
+        history: "Until 0.1 the p99 of pubmark's four parts of a round trip were added and held against the round trip's p99. The \
+                  round trip is an interval now, its lower bound without these parts. The responder's lag is in V01, the lateness \
+                  in reading replies in V02.",
     },
 ];

@@ -60,15 +60,15 @@ pub(super) fn samples_fit(input: &VerdictInput) -> Option<Finding> {
         return None;
     }
     let number: u64 = all.iter().filter_map(|(_, summary)| Some(summary.as_ref()?.clipped)).sum();
-    let measure = Measure::suspect_above(number as f64, 0.0, CheckUnit::Samples);
+    let measure = Measure::none_allowed(number, CheckUnit::Samples);
     if clipped.is_empty() {
         return Some(Finding::valid("every sample fits the histograms' range".to_string()).of(measure));
     }
     Some(
         Finding::new(
-            VerdictStatus::Suspect,
+            VerdictStatus::Invalid,
             format!("samples above the histograms' range, counted as its largest value: {}", clipped.join(", ")),
-            "read max and the highest percentiles as lower bounds, or lower the rate",
+            "lower the rate, or find out why messages take longer than an hour",
         )
         .of(measure),
     )

@@ -30,13 +30,11 @@ fn the_sample_is_valid_and_every_rule_that_concerns_it_is_listed() {
     let expected: Vec<&str> = rules::RULES
         .iter()
         .map(|rule| rule.code)
-        .filter(|code| {
-            !["V05", "V15", "V16", "V17", "V18", "V20", "V21", "V22", "V24", "V25", "V27", "V28"].contains(code)
-        })
+        .filter(|code| !["V05", "V16", "V17", "V18", "V20", "V21", "V22", "V24", "V25", "V27", "V28"].contains(code))
         .collect();
     assert_eq!(
         listed, expected,
-        "V05 concerns real-time runs only, V15 and V16 those with requests, V17 and V18 those with links, V20 those with faults, V21 and V22 those on nodes, V24 those without a broker, V25 those whose system ended, V27 those whose schedule was counted, V28 those whose system's wait was measured"
+        "V05 concerns real-time runs only, V16 those with requests, V17 and V18 those with links, V20 those with faults, V21 and V22 those on nodes, V24 those without a broker, V25 those whose system ended, V27 those whose schedule was counted, V28 those whose system's wait was measured"
     );
 }
 
@@ -70,32 +68,46 @@ fn a_check_holds_its_value_its_limits_and_its_unit() {
 }
 
 #[test]
-fn the_limits_are_a_floor_or_a_share_of_the_latency() {
-    for (latency_us, lag_us, expected) in [
-        (100.0, 100.0, VerdictStatus::Valid),
-        (100.0, 100.1, VerdictStatus::Suspect),
-        (100.0, 500.0, VerdictStatus::Suspect),
-        (100.0, 500.1, VerdictStatus::Invalid),
-        (10_000.0, 1_000.0, VerdictStatus::Valid),
-        (10_000.0, 1_000.1, VerdictStatus::Suspect),
-        (10_000.0, 5_000.0, VerdictStatus::Suspect),
-        (10_000.0, 5_000.1, VerdictStatus::Invalid),
+fn lateness_is_width_until_the_load_is_another_one() {
+    for (window_s, lag_us, expected) in [
+        (10.0, 10_000.0, VerdictStatus::Valid),
+        (10.0, 10_001.0, VerdictStatus::Suspect),
+        (10.0, 100_000.0, VerdictStatus::Suspect),
+        (10.0, 100_001.0, VerdictStatus::Invalid),
+        (2.0, 20_000.0, VerdictStatus::Suspect),
+        (2.0, 20_001.0, VerdictStatus::Invalid),
+        (0.5, 10_001.0, VerdictStatus::Invalid),
+        (3_600.0, 100_001.0, VerdictStatus::Invalid),
     ] {
         for lateness in [false, true] {
             let verdict = verdict_of(|record| {
-                record.latency.total = with_p99(latency_us).map(LatencyBounds::measured);
+                record.settings.duration_s = window_s;
                 let own =
                     if lateness { &mut record.latency.receive_lateness } else { &mut record.latency.scheduler_lag };
                 *own = with_p99(lag_us);
             });
-            assert_eq!(verdict.status, expected, "latency {latency_us} µs, ours {lag_us} µs: {:?}", verdict.reasons);
+            assert_eq!(verdict.status, expected, "{window_s} s, {lag_us} µs: {:?}", verdict.reasons);
         }
     }
 }
 
 #[test]
+fn a_reader_that_was_late_may_be_why_messages_are_missing() {
+    let verdict = verdict_of(|record| {
+        lose_one(record);
+        record.latency.receive_lateness = with_p99(20_000.0);
+    });
+    assert_eq!(codes(&verdict), ["V02"]);
+    assert!(
+        verdict.reasons[0].text.ends_with("some of the 1 missing messages for that"),
+        "{}",
+        verdict.reasons[0].text
+    );
+}
+
+#[test]
 fn a_slow_generator_is_called_generator_limited() {
-    let verdict = verdict_of(|record| record.latency.scheduler_lag = with_p99(90_000.0));
+    let verdict = verdict_of(|record| record.latency.scheduler_lag = with_p99(190_000.0));
     assert_eq!(verdict.status, VerdictStatus::Invalid);
     assert!(verdict.reasons[0].text.starts_with(GENERATOR_LIMITED), "{}", verdict.reasons[0].text);
     assert!(verdict.reasons[0].hint.contains("--realtime"));
@@ -104,7 +116,7 @@ fn a_slow_generator_is_called_generator_limited() {
 #[test]
 fn the_hint_does_not_advise_what_was_done_already() {
     let verdict = verdict_of(|record| {
-        record.latency.scheduler_lag = with_p99(90_000.0);
+        record.latency.scheduler_lag = with_p99(190_000.0);
         record.settings.realtime = true;
     });
     assert!(!verdict.reasons[0].hint.contains("--realtime"), "{}", verdict.reasons[0].hint);
@@ -133,22 +145,10 @@ fn without_a_p99_the_largest_sample_stands_in() {
         Some(summary)
     };
     let verdict = verdict_of(|record| {
-        record.latency.total = few(300.0).map(LatencyBounds::measured);
-        record.latency.scheduler_lag = few(101.0);
+        record.latency.scheduler_lag = few(10_001.0).map(|few| Summary { p90: None, p95: None, p99: None, ..few });
     });
     assert_eq!(codes(&verdict), ["V01"]);
     assert!(verdict.reasons[0].text.contains("max (too few samples for p99)"), "{}", verdict.reasons[0].text);
-}
-
-#[test]
-fn a_single_stall_of_ours_is_seen_in_the_tail() {
-    let verdict = verdict_of(|record| {
-        record.latency.receive_lateness.as_mut().unwrap().max = 20_000.0;
-        record.latency.total.as_mut().unwrap().upper.max = 20_300.0;
-    });
-    assert_eq!((verdict.status, codes(&verdict)), (VerdictStatus::Suspect, vec!["V03"]));
-    let verdict = verdict_of(|record| record.latency.scheduler_lag.as_mut().unwrap().p999 = Some(900.0));
-    assert_eq!((verdict.status, codes(&verdict)), (VerdictStatus::Suspect, vec!["V03"]));
 }
 
 #[test]
@@ -160,21 +160,25 @@ fn a_stall_of_the_system_is_not_held_against_us() {
 #[test]
 fn the_busiest_thread_counts() {
     for (cores, expected) in [
-        (0.80, VerdictStatus::Valid),
-        (0.81, VerdictStatus::Suspect),
-        (0.95, VerdictStatus::Suspect),
-        (0.96, VerdictStatus::Invalid),
+        (0.80, [VerdictStatus::Valid, VerdictStatus::Valid]),
+        (0.81, [VerdictStatus::Valid, VerdictStatus::Suspect]),
+        (0.95, [VerdictStatus::Valid, VerdictStatus::Suspect]),
+        (0.96, [VerdictStatus::Suspect, VerdictStatus::Invalid]),
     ] {
-        let verdict = verdict_of(|record| {
-            record.cost.threads.push(ShardHealth {
-                name: "publisher 1".into(),
-                side: Side::Devices,
-                cores: Some(cores),
-                sessions: 1,
-                wakeups: Some(1),
-            });
-        });
-        assert_eq!(verdict.status, expected, "{cores} cores");
+        let with = |flood: bool| {
+            verdict_of(|record| {
+                record.settings.flood = flood;
+                record.cost.threads.push(ShardHealth {
+                    name: "publisher 1".into(),
+                    side: Side::Devices,
+                    cores: Some(cores),
+                    sessions: 1,
+                    wakeups: Some(1),
+                });
+            })
+            .status
+        };
+        assert_eq!([with(false), with(true)], expected, "{cores} cores");
     }
     assert_eq!(codes(&verdict_of(|record| record.cost.threads.clear())), ["V04"]);
 }
@@ -215,7 +219,7 @@ fn each_fault_is_found_by_its_own_rule() {
         ("V10", VerdictStatus::Suspect, |record| record.delivery.messages.approximate = true),
         ("V11", VerdictStatus::Suspect, |record| record.latency.total.as_mut().unwrap().upper.negative = 100),
         ("V11", VerdictStatus::Invalid, |record| record.latency.service.as_mut().unwrap().upper.negative = 101),
-        ("V12", VerdictStatus::Suspect, |record| record.latency.total.as_mut().unwrap().upper.clipped = 1),
+        ("V12", VerdictStatus::Invalid, |record| record.latency.total.as_mut().unwrap().upper.clipped = 1),
         ("V13", VerdictStatus::Suspect, |record| record.latency.total = None),
         ("V14", VerdictStatus::Suspect, |record| record.run.status = Status::Interrupted),
         ("V19", VerdictStatus::Suspect, |record| {
@@ -309,7 +313,7 @@ fn a_run_in_which_every_subscription_was_refused_is_invalid_for_the_system_s_rea
         record.connections.subscriptions_refused = 1;
         let cause = "subscription refused: code 135, not authorized".to_owned();
         record.connections.causes = vec![CauseCount { cause, count: 1 }];
-        record.latency.scheduler_lag = with_p99(7_000.0);
+        record.latency.scheduler_lag = with_p99(17_000.0);
     });
     assert_eq!(
         (verdict.status, codes(&verdict)),
@@ -373,36 +377,6 @@ fn nothing_measured_is_invalid() {
     assert_eq!(without_subscription(0), VerdictStatus::Valid);
 }
 
-/// A system that delivers nothing is not the generator's fault, however late that was.
-#[test]
-fn a_lag_that_is_part_of_no_latency_is_suspect_at_most() {
-    let late = |subscribers: u64, delivery: Delivery| {
-        verdict_of(|record| {
-            record.workload.subscribers = subscribers;
-            record.delivery.messages = delivery;
-            record.tables.by_type.clear();
-            record.latency.total = None;
-            record.latency.receive_lateness = None;
-            record.latency.scheduler_lag = with_p99(7_000.0);
-        })
-    };
-    let nothing_came = late(1, Delivery { offered: 5, sent: 5, expected: 5, lost: 5, ..Delivery::default() });
-    assert_eq!((nothing_came.status, codes(&nothing_came)), (VerdictStatus::Suspect, vec!["V01"]));
-    assert!(nothing_came.reasons[0].text.contains("nothing arrived"), "{}", nothing_came.reasons[0].text);
-    // A lag that is small is none.
-    let punctual = verdict_of(|record| {
-        record.delivery.messages = Delivery { offered: 5, sent: 5, expected: 5, lost: 5, ..Delivery::default() };
-        record.tables.by_type.clear();
-        record.latency.total = None;
-        record.latency.receive_lateness = None;
-        record.latency.scheduler_lag = with_p99(50.0);
-    });
-    assert_eq!((punctual.status, codes(&punctual)), (VerdictStatus::Valid, vec![]));
-    // Without a subscriber the schedule is all that was to be kept.
-    let sent_only = late(0, Delivery { offered: 5, sent: 5, absent: 5, ..Delivery::default() });
-    assert_eq!((sent_only.status, codes(&sent_only)), (VerdictStatus::Invalid, vec!["V01"]));
-}
-
 #[test]
 fn a_flood_is_not_judged_by_its_latency() {
     let verdict = verdict_of(|record| {
@@ -411,7 +385,7 @@ fn a_flood_is_not_judged_by_its_latency() {
         record.latency.receive_lateness = with_p99(9e6);
     });
     assert_eq!(verdict.status, VerdictStatus::Valid, "{:?}", verdict.reasons);
-    assert!(verdict.checks.iter().all(|check| !["V01", "V02", "V03"].contains(&check.code.as_str())));
+    assert!(verdict.checks.iter().all(|check| !["V01", "V02"].contains(&check.code.as_str())));
 }
 
 #[test]

@@ -1,7 +1,6 @@
-//! Which figures of an invalid run may be used all the same: a message that we read too late has no latency to quote, but it was
-//! delivered, and its bytes were sent.
+//! Which figures of an invalid run may be used all the same: a message between clocks without a bound
+//! has no latency to quote, but it was delivered, and its bytes were sent.
 
-use super::limits::p99_or_max;
 use super::rules::RULES;
 use crate::record::{Record, VerdictStatus};
 
@@ -19,9 +18,7 @@ impl Spoils {
     pub fn words(self) -> &'static str {
         match self {
             Spoils::Times => {
-                "Where it makes a run invalid, the run's times are not to be used. Its counts, bytes, CPU time and memory are, as \
-                 long as pubmark was late by no more than 1 % of the measured window: then what was sent and read in the window \
-                 is what was due in it."
+                "Where it alone makes a run invalid, the run's times are not to be used. Its counts, bytes, CPU time and memory are."
             }
             Spoils::Everything => "",
         }
@@ -39,9 +36,6 @@ pub enum Usable {
     Nothing,
 }
 
-/// How late we may be, as a share of the measured window, for counts and costs of the window to be those of the load asked for.
-const LATE_SHARE: f64 = 0.01;
-
 /// Which figures of a run may be used, by the reasons of its verdict.
 pub fn usable(record: &Record) -> Usable {
     if record.verdict.status != VerdictStatus::Invalid {
@@ -49,12 +43,7 @@ pub fn usable(record: &Record) -> Usable {
     }
     let mut invalid = record.verdict.reasons.iter().filter(|reason| reason.status == VerdictStatus::Invalid);
     let spoils_times = |code: &str| RULES.iter().any(|rule| rule.code == code && rule.spoils == Spoils::Times);
-    let limit_us = LATE_SHARE * record.settings.duration_s * 1e6;
-    let of_messages = [&record.latency.scheduler_lag, &record.latency.receive_lateness];
-    let of_requests = record.requests.iter().flat_map(|found| [&found.responder_lag, &found.receive_lateness]);
-    let mut ours = of_messages.into_iter().chain(of_requests).flatten();
-    let in_window = ours.all(|late| p99_or_max(late).0 <= limit_us);
-    match invalid.all(|reason| spoils_times(&reason.code)) && in_window {
+    match invalid.all(|reason| spoils_times(&reason.code)) {
         true => Usable::AllButTimes,
         false => Usable::Nothing,
     }
@@ -67,11 +56,9 @@ mod tests {
     use crate::record::Reason;
     use crate::sample;
 
-    /// A run of 10 s that these rules made invalid, whose p99 of scheduler lag was so long.
-    fn of(codes: &[&str], lag_us: f64) -> Usable {
+    /// A run that these rules made invalid.
+    fn of(codes: &[&str]) -> Usable {
         let mut record = sample::record();
-        record.settings.duration_s = 10.0;
-        record.latency.scheduler_lag.as_mut().unwrap().p99 = Some(lag_us);
         record.verdict.status = VerdictStatus::Invalid;
         let reason = |code: &&str| Reason {
             code: (*code).to_owned(),
@@ -84,17 +71,11 @@ mod tests {
     }
 
     #[test]
-    fn what_we_did_late_has_no_times_and_was_delivered_all_the_same() {
-        assert_eq!(of(&["V01", "V02"], 5_000.0), Usable::AllButTimes);
-        assert_eq!(of(&["V01", "V07"], 5_000.0), Usable::Nothing);
-        assert_eq!(of(&["V04"], 5_000.0), Usable::Nothing);
-        assert_eq!(of(&["V99"], 5_000.0), Usable::Nothing, "a rule of another version");
-    }
-
-    #[test]
-    fn a_hundredth_of_the_window_is_the_most_that_may_lie_outside_of_it() {
-        assert_eq!(of(&["V01"], 100_000.0), Usable::AllButTimes);
-        assert_eq!(of(&["V01"], 100_001.0), Usable::Nothing);
+    fn a_run_whose_times_alone_are_wrong_delivered_all_the_same() {
+        assert_eq!(of(&["V11", "V22"]), Usable::AllButTimes);
+        assert_eq!(of(&["V22", "V07"]), Usable::Nothing);
+        assert_eq!(of(&["V01"]), Usable::Nothing, "another load");
+        assert_eq!(of(&["V99"]), Usable::Nothing, "a rule of another version");
     }
 
     #[test]
