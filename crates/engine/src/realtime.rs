@@ -1,25 +1,167 @@
-//! SCHED_FIFO for the calling thread.
+//! SCHED_FIFO for the calling thread, and how much of a small machine it may take.
+
+use std::time::Duration;
 
 use crate::plan::REALTIME_PRIORITY;
 
 /// Puts the calling thread under SCHED_FIFO. Fails without the right to (CAP_SYS_NICE or an rtprio limit).
 pub fn claim() -> std::io::Result<()> {
-    claim_at(REALTIME_PRIORITY)
+    set(libc::SCHED_FIFO, REALTIME_PRIORITY)
 }
 
-/// The same before all threads that measure: for one that takes microseconds a second to say that its process is there.
+/// The same before all threads that measure: for one that takes microseconds a second to say that its process is there, or to see
+/// what others wait for.
 pub fn claim_ahead() -> std::io::Result<()> {
-    claim_at(REALTIME_PRIORITY + 1)
+    set(libc::SCHED_FIFO, REALTIME_PRIORITY + 1)
 }
 
-fn claim_at(priority: i32) -> std::io::Result<()> {
+/// Puts the calling thread among all others again.
+fn give_up() -> std::io::Result<()> {
+    set(libc::SCHED_OTHER, 0)
+}
+
+fn set(policy: i32, priority: i32) -> std::io::Result<()> {
     // SAFETY: numbers alone, of which zero is one; musl has more of them than glibc.
     let mut parameters: libc::sched_param = unsafe { std::mem::zeroed() };
     parameters.sched_priority = priority;
     // SAFETY: `parameters` is a valid sched_param; 0 names the calling thread.
-    if unsafe { libc::sched_setscheduler(0, libc::SCHED_FIFO, &parameters) } == 0 {
+    if unsafe { libc::sched_setscheduler(0, policy, &parameters) } == 0 {
         Ok(())
     } else {
         Err(std::io::Error::last_os_error())
+    }
+}
+
+/// Machines with more cores than that have one for the system under test, whatever pubmark's threads do.
+const FEW_CORES: usize = 4;
+/// What all real-time threads on a machine with few cores may take together before they stand in line with all others, of one core.
+const SHARE: f64 = 0.5;
+/// Time over which a budget holds: as long as the system under test can be kept waiting.
+const PERIOD: Duration = Duration::from_millis(10);
+/// Between two looks at the CPU time within a period.
+const LOOK: Duration = Duration::from_micros(500);
+
+/// A thread under SCHED_FIFO, with its budget.
+#[derive(Debug)]
+pub struct Realtime {
+    budget: Option<Budget>,
+    clock: Periods,
+}
+
+impl Realtime {
+    /// Claims SCHED_FIFO for the calling thread, one of so many on this machine; `None` without the right to it.
+    pub fn claim(threads: usize) -> Option<Realtime> {
+        claim().ok()?;
+        Some(Realtime { budget: Budget::here(threads), clock: Periods::default() })
+    }
+
+    /// To be called often by the thread itself, with its CPU time: is it under SCHED_FIFO from now on?
+    pub fn look(&mut self, now_ns: u64, cpu_ns: impl FnOnce() -> u64) -> bool {
+        let Some(budget) = self.budget else { return true };
+        match self.clock.look(budget, now_ns, cpu_ns) {
+            // Both were allowed before; where they are not any more, the thread stays what it is until the next period.
+            Some(true) => drop(claim()),
+            Some(false) => drop(give_up()),
+            None => {}
+        }
+        !self.clock.is_ordinary
+    }
+
+    /// Time so far in which the thread was not under SCHED_FIFO because its budget was used up, ns.
+    pub fn ordinary_ns(&self, now_ns: u64) -> u64 {
+        self.clock.ordinary_ns(now_ns)
+    }
+}
+
+/// CPU time that a thread may take under SCHED_FIFO in each [`PERIOD`], ns.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Budget(u64);
+
+impl Budget {
+    /// On this machine; `None` where the system under test has cores to itself: there are many, or the calling thread is pinned and
+    /// leaves some to others.
+    fn here(threads: usize) -> Option<Budget> {
+        // SAFETY: no memory is involved.
+        let online = usize::try_from(unsafe { libc::sysconf(libc::_SC_NPROCESSORS_ONLN) }).unwrap_or(1);
+        let allowed = std::thread::available_parallelism().map_or(online, usize::from);
+        (online <= FEW_CORES && allowed >= online).then(|| Budget::of(threads))
+    }
+
+    fn of(threads: usize) -> Budget {
+        Budget((SHARE * PERIOD.as_nanos() as f64) as u64 / threads.max(1) as u64)
+    }
+}
+
+/// Where a thread stands in its present period.
+#[derive(Debug, Default)]
+struct Periods {
+    began_ns: u64,
+    cpu_at_start_ns: u64,
+    next_look_ns: u64,
+    is_ordinary: bool,
+    ordinary_since_ns: u64,
+    ordinary_ns: u64,
+}
+
+impl Periods {
+    /// Whether the thread is to become real-time (`true`) or ordinary (`false`); `None` where it stays what it is.
+    fn look(&mut self, budget: Budget, now_ns: u64, cpu_ns: impl FnOnce() -> u64) -> Option<bool> {
+        if now_ns < self.next_look_ns {
+            return None;
+        }
+        let cpu_ns = cpu_ns();
+        if now_ns - self.began_ns >= PERIOD.as_nanos() as u64 {
+            (self.began_ns, self.cpu_at_start_ns) = (now_ns, cpu_ns);
+            // It cannot have used up its budget before that.
+            self.next_look_ns = now_ns + budget.0;
+            self.ordinary_ns = self.ordinary_ns(now_ns);
+            return std::mem::take(&mut self.is_ordinary).then_some(true);
+        }
+        if cpu_ns - self.cpu_at_start_ns < budget.0 {
+            self.next_look_ns = now_ns + LOOK.as_nanos() as u64;
+            return None;
+        }
+        self.next_look_ns = self.began_ns + PERIOD.as_nanos() as u64;
+        (self.is_ordinary, self.ordinary_since_ns) = (true, now_ns);
+        Some(false)
+    }
+
+    fn ordinary_ns(&self, now_ns: u64) -> u64 {
+        let present = if self.is_ordinary { now_ns.saturating_sub(self.ordinary_since_ns) } else { 0 };
+        self.ordinary_ns + present
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MS: u64 = 1_000_000;
+
+    #[test]
+    fn a_thread_that_used_its_budget_is_ordinary_until_the_next_period() {
+        let budget = Budget::of(2);
+        assert_eq!(budget, Budget(2 * MS + MS / 2));
+        let mut periods = Periods::default();
+        let start = 100 * MS;
+        assert_eq!(periods.look(budget, start, || 7 * MS), None, "the first period begins");
+        assert_eq!(periods.look(budget, start + MS, || panic!("it cannot have used it up")), None);
+        assert_eq!(periods.look(budget, start + 3 * MS, || 9 * MS), None, "2 ms of 2.5");
+        assert_eq!(periods.look(budget, start + 4 * MS, || 10 * MS), Some(false));
+        assert_eq!(periods.ordinary_ns(start + 6 * MS), 2 * MS);
+        assert_eq!(periods.look(budget, start + 9 * MS, || panic!("it waits for the next period")), None);
+        assert_eq!(periods.look(budget, start + 11 * MS, || 15 * MS), Some(true));
+        assert_eq!(periods.ordinary_ns(start + 20 * MS), 7 * MS);
+        assert_eq!(periods.look(budget, start + 14 * MS, || 17 * MS), None, "a budget of its own");
+    }
+
+    #[test]
+    fn a_thread_that_slept_begins_a_period_when_it_wakes() {
+        let budget = Budget::of(1);
+        let mut periods = Periods::default();
+        periods.look(budget, 100 * MS, || 0);
+        assert_eq!(periods.look(budget, 500 * MS, || 6 * MS), None);
+        assert_eq!(periods.look(budget, 505 * MS, || 10 * MS), None, "4 ms of 5");
+        assert_eq!(periods.look(budget, 506 * MS, || 11 * MS), Some(false));
     }
 }

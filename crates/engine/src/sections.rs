@@ -194,6 +194,7 @@ pub fn threads(outcome: &Outcome) -> Vec<ShardHealth> {
         cores: thread.cores,
         sessions: thread.sessions,
         wakeups: thread.wakeups,
+        ordinary_share: thread.ordinary_share,
     };
     outcome.threads.iter().map(row).collect()
 }

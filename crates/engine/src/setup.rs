@@ -482,7 +482,10 @@ impl Common<'_> {
             warmup_ns: plan.timeline.warmup_ns,
             duration_ns: plan.timeline.duration_ns,
             connects_per_s: plan.connects_per_s / shares::count(&self.shares, side) as f64,
-            realtime: plan.realtime,
+            realtime: plan.realtime.then(|| {
+                let node = self.shares[index].node;
+                self.shares.iter().filter(|share| share.node == node).count()
+            }),
             handicap: plan.handicap,
             pause: plan.pause(),
             backoff: Stream::new(plan.seed ^ index as u64, purpose::BACKOFF),

@@ -225,6 +225,10 @@ pub struct ShardHealth {
     pub sessions: u64,
     /// Wake-ups; `null` if the window was not lived through.
     pub wakeups: Option<u64>,
+    /// Share of the window in which a real-time thread (`--realtime`) had ordinary priority because its budget was used up; absent
+    /// for a thread that is not real-time.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ordinary_share: Option<f64>,
 }
 
 /// What limits did to a system over the measured window.

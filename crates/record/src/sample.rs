@@ -176,6 +176,7 @@ fn cost() -> Cost {
                 cores: Some(cores),
                 sessions,
                 wakeups: Some(9_400),
+                ordinary_share: None,
             })
             .to_vec(),
         ..Cost::default()

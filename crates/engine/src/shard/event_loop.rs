@@ -15,6 +15,7 @@ use super::timers::Task;
 use crate::command::Command;
 use crate::error::EngineError;
 use crate::plan::{READER_BEAT, REALTIME_LEAD};
+use crate::realtime::Realtime;
 use crate::shard_outcome::ShardOutcome;
 use crate::spent::Spent;
 
@@ -57,6 +58,8 @@ pub struct EventLoop<C, T> {
     shard: Shard,
     clients: C,
     clock: T,
+    /// Its real-time priority, where it was asked for and obtained.
+    realtime: Option<Realtime>,
     /// Waits end this much before a task is due.
     lead_ns: u64,
     /// Somebody receives here: the loop turns now and then even if nothing comes.
@@ -81,16 +84,16 @@ impl<C: Clients, T: Clock> EventLoop<C, T> {
             let text = "a subscriber that takes its time over each message, over clients that read by themselves";
             return Err(EngineError::Unsupported(text.to_owned()));
         }
-        let claimed = realtime && crate::realtime::claim().is_ok();
-        shard.shown().realtime.store(claimed, Relaxed);
+        let realtime = realtime.and_then(Realtime::claim);
+        shard.shown().realtime.store(realtime.is_some(), Relaxed);
         let receives = shard.receiving.receiver.has_subscribers() || shard.requests.has_requesters();
-        let lead_ns = if claimed { REALTIME_LEAD.as_nanos() as u64 } else { 0 };
+        let lead_ns = lead_ns(realtime.is_some());
         let mut clients = C::open(config)?;
         for session in sessions {
             clients.add_session(session);
         }
         let spending = Spending::default();
-        Ok(EventLoop { shard, clients, clock, lead_ns, receives, handicap, pause, wakeups: 0, spending })
+        Ok(EventLoop { shard, clients, clock, realtime, lead_ns, receives, handicap, pause, wakeups: 0, spending })
     }
 
     /// Carries out a command.
@@ -115,7 +118,11 @@ impl<C: Clients, T: Clock> EventLoop<C, T> {
         self.shard.totals.tally.look(&self.clients);
         self.shard.serve_writable(&mut self.clients, self.clock.now_ns());
         self.flood();
-        self.shard.show(self.clock.now_ns());
+        let now_ns = self.clock.now_ns();
+        self.shard.show(now_ns);
+        if let Some(realtime) = &mut self.realtime {
+            self.lead_ns = lead_ns(realtime.look(now_ns, || self.clock.cpu_ns()));
+        }
         if let Some(pause) = self.pause {
             self.clock.pause(pause);
         }
@@ -180,8 +187,14 @@ impl<C: Clients, T: Clock> EventLoop<C, T> {
     }
 
     fn spent(&self) -> Spent {
-        Spent { cpu_ns: self.clock.cpu_ns(), wakeups: self.wakeups }
+        let ordinary_ns = self.realtime.as_ref().map(|realtime| realtime.ordinary_ns(self.clock.now_ns()));
+        Spent { cpu_ns: self.clock.cpu_ns(), wakeups: self.wakeups, ordinary_ns }
     }
+}
+
+/// How long before a task is due waits end, ns.
+fn lead_ns(is_realtime: bool) -> u64 {
+    if is_realtime { REALTIME_LEAD.as_nanos() as u64 } else { 0 }
 }
 
 /// Runs a shard until the command to finish, or until nobody can send commands any more.

@@ -75,8 +75,8 @@ pub struct Setup {
     pub duration_ns: u64,
     /// Connects started per second at most.
     pub connects_per_s: f64,
-    /// Ask for SCHED_FIFO.
-    pub realtime: bool,
+    /// Ask for SCHED_FIFO: how many threads of this machine do.
+    pub realtime: Option<usize>,
     /// Least time of a send.
     pub handicap: Option<Duration>,
     /// Pause between two turns, in a flood.

@@ -25,7 +25,11 @@ impl Spending {
     /// What was spent in between; `None` for a window that did not begin or is not over.
     pub fn in_window(&self) -> Option<Spent> {
         let (began, ended) = (self.began?, self.ended?);
-        Some(Spent { cpu_ns: ended.cpu_ns - began.cpu_ns, wakeups: ended.wakeups - began.wakeups })
+        Some(Spent {
+            cpu_ns: ended.cpu_ns - began.cpu_ns,
+            wakeups: ended.wakeups - began.wakeups,
+            ordinary_ns: ended.ordinary_ns.zip(began.ordinary_ns).map(|(ended_ns, began_ns)| ended_ns - began_ns),
+        })
     }
 }
 
@@ -34,7 +38,7 @@ mod tests {
     use super::*;
 
     fn spent(cpu_ns: u64, wakeups: u64) -> Spent {
-        Spent { cpu_ns, wakeups }
+        Spent { cpu_ns, wakeups, ordinary_ns: None }
     }
 
     #[test]

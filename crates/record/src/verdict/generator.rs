@@ -118,6 +118,14 @@ pub(super) fn realtime_leaves_room(input: &VerdictInput) -> Option<Finding> {
     }
     let hint = "run without `--realtime`, or on a machine with more cores";
     let cores = input.environment.cores;
+    let ordinary: Option<Vec<f64>> = input.threads.iter().map(|thread| thread.ordinary_share).collect();
+    if let Some(most) = ordinary.and_then(|shares| shares.into_iter().max_by(f64::total_cmp)) {
+        let text = format!(
+            "real-time threads stayed within their budget: at ordinary priority for {} of the window at most",
+            percent(most)
+        );
+        return Some(Finding::valid(text));
+    }
     let Some(usage) = input.generator_usage else {
         return Some(Finding::new(
             VerdictStatus::Suspect,

@@ -81,8 +81,11 @@ pub const RULES: &[Rule] = &[
     Rule {
         code: "V05",
         name: "real-time scheduling leaves room",
-        meaning: "With `--realtime` pubmark's threads run before all others (SCHED_FIFO). On up to 4 cores, with more than \
-                  half a core used, they may keep the system under test from running, so the run is suspect.",
+        meaning: "With `--realtime` pubmark's threads run before all others (SCHED_FIFO). On up to 4 cores they have a budget: in \
+                  each 10 ms they take half a core together; who has used up its part stands in line with all others \
+                  until the next 10 ms (`cost.threads[].ordinary_share`). Threads that are pinned to some of the cores (`--pin`) \
+                  need none. Whether the system had the CPU it wanted is V28's to say. In records made before there was a \
+                  budget, more than half a core on up to 4 cores is suspect.",
         remedy: "Run without `--realtime`, at a lower rate, or on a machine with more cores.",
         judges_generator: true,
         spoils: Spoils::Everything,
@@ -333,6 +336,8 @@ pub const RULES: &[Rule] = &[
                   limit that was asked for held the system back. Where that is at least 1 % of the window, so that p99 is touched, \
                   and more than 10 % of the time in which the system was ready (wait / (wait + CPU time)), the run is suspect, \
                   and invalid if messages are missing or were not sent. \
+                  Where every core of the machine was busy, short waits count, too: above 5 % of the window and a quarter of the \
+                  time in which the system was ready. Something is missing in any flood, which is suspect at most. \
                   The finding names who had the CPU: other programs, pubmark, the hypervisor. Only a system that runs on this \
                   machine, started by this run, or that a node observes, can be looked at. Until 0.1 this rule was called `system had \
                   processors`, judged the sum of all waits, and needed missing messages.",

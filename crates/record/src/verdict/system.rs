@@ -3,13 +3,20 @@
 
 use super::{Finding, Measure, VerdictInput};
 use crate::quantity::{count, percent};
-use crate::record::{CheckLimits, CheckUnit, VerdictStatus};
+use crate::record::{CheckUnit, VerdictStatus};
 
 /// Share of its runnable time that a system may wait for processors that others have.
 const WAIT_SHARE: f64 = 0.10;
 /// Share of the window that a system may wait without consequence: fewer than 1 % of the messages are due in these waits, so p99 does
 /// not change.
 const WAIT_FLOOR: f64 = 0.01;
+/// So much of all cores is every core: the rest is the resolution of clock ticks.
+const FULL_SHARE: f64 = 0.95;
+/// Share of its runnable time that a system may wait in short waits, too, where every core is busy. Ordinary waits of an idle virtual
+/// machine are up to a third of a lightly loaded system's runnable time, but there cores are free.
+const CROWDED_SHARE: f64 = 0.25;
+/// Share of the window that short waits may take there without consequence.
+const CROWDED_FLOOR: f64 = 0.05;
 
 /// V25; says nothing where no end is known of.
 pub(super) fn there_to_the_end(input: &VerdictInput) -> Option<Finding> {
@@ -29,29 +36,39 @@ pub(super) fn there_to_the_end(input: &VerdictInput) -> Option<Finding> {
     ))
 }
 
-/// What a system waited for processors that others had, beyond the ordinary waits of an idle machine.
+/// What a system waited for processors that others had: not longer than they used them, and without what a limit that was asked for
+/// can explain.
 struct Wait {
-    /// The time that can be laid on others, s: not more than they used, and without what a limit that was asked for can explain.
-    by_others_s: f64,
-    /// It over itself and the system's CPU time.
-    share: f64,
+    /// In long waits, s.
+    long_s: f64,
+    /// In all waits, short ones too, on a machine of which every core was busy, s; `None` on another one.
+    crowded_s: Option<f64>,
+    /// CPU time of the system, s.
+    cpu_s: f64,
 }
 
 impl Wait {
     fn of(input: &VerdictInput) -> Option<Wait> {
         let usage = input.system_usage?;
-        let long_s = usage.run_queue_long_wait_ns? as f64 / 1e9;
+        let seconds = |ns: u64| ns as f64 / 1e9;
+        let long_s = seconds(usage.run_queue_long_wait_ns?);
         let window_s = input.settings.duration_s;
         // A system that waits for itself alone would run no sooner without others: they can have kept it from as much as they used.
         // The machine counts its busy time by clock ticks and misses short bursts; pubmark's own time is exact.
         let own_cores = input.generator_usage.map_or(0.0, |usage| usage.cores);
-        let others_s =
-            input.environment.busy_cores.map_or(f64::INFINITY, |busy| (busy - usage.cores).max(own_cores) * window_s);
+        let busy_cores = input.environment.busy_cores;
+        let others_s = busy_cores.map_or(f64::INFINITY, |busy| (busy - usage.cores).max(own_cores) * window_s);
         let throttled_s = input.limits.and_then(|limits| limits.throttled_seconds).unwrap_or(0.0);
         let by_limit_s = throttled_s * usage.threads.unwrap_or(1).max(1) as f64;
-        let by_others_s = (long_s - by_limit_s).max(0.0).min(others_s);
-        let share = by_others_s / (by_others_s + usage.cpu_seconds).max(f64::MIN_POSITIVE);
-        Some(Wait { by_others_s, share })
+        let by_others = |wait_s: f64| (wait_s - by_limit_s).max(0.0).min(others_s);
+        let is_full = busy_cores.is_some_and(|busy| busy >= FULL_SHARE * f64::from(input.environment.cores));
+        let crowded_s = usage.run_queue_wait_ns.filter(|_| is_full).map(|wait_ns| by_others(seconds(wait_ns)));
+        Some(Wait { long_s: by_others(long_s), crowded_s, cpu_s: usage.cpu_seconds })
+    }
+
+    /// A wait over itself and the system's CPU time.
+    fn share(&self, wait_s: f64) -> f64 {
+        wait_s / (wait_s + self.cpu_s).max(f64::MIN_POSITIVE)
     }
 }
 
@@ -73,27 +90,21 @@ fn holders(input: &VerdictInput) -> String {
 /// V28; says nothing where the wait was not measured.
 pub(super) fn had_processors(input: &VerdictInput) -> Option<Finding> {
     let wait = Wait::of(input)?;
-    let window_share = wait.by_others_s / input.settings.duration_s.max(f64::MIN_POSITIVE);
-    let is_starved = window_share >= WAIT_FLOOR && wait.share > WAIT_SHARE;
+    let (measure, mut text) = judged_wait(&wait, input.settings.duration_s.max(f64::MIN_POSITIVE));
+    let is_starved = measure.value > measure.limits.valid;
     let books = input.delivery;
     let missing = books.lost + books.unknown + books.unsent;
-    // Where all arrived, no count is wrong, and latencies may be: those of a system that had the processors could be less.
-    let status = match (is_starved, missing > 0) {
+    // Where all arrived, no count is wrong, and latencies may be: those of a system that had the processors could be less. A flood
+    // asks for more than there is, so something is missing in any case.
+    let status = match (is_starved, missing > 0 && !input.settings.flood) {
         (false, _) => VerdictStatus::Valid,
         (true, false) => VerdictStatus::Suspect,
         (true, true) => VerdictStatus::Invalid,
     };
-    let mut finding = format!(
-        "the system waited {:.3} s for processors that others had, {} of the time in which it was ready: valid up to {}, or {} of the window",
-        wait.by_others_s,
-        percent(wait.share),
-        percent(WAIT_SHARE),
-        percent(WAIT_FLOOR)
-    );
     if is_starved {
-        finding.push_str(&format!("; {}", holders(input)));
+        text.push_str(&format!("; {}", holders(input)));
         if missing > 0 {
-            finding.push_str(&format!("; {} messages are missing or were not sent", count(missing)));
+            text.push_str(&format!("; {} messages are missing or were not sent", count(missing)));
         }
     }
     let others_lead = input.contention.and_then(|contention| contention.other_cores).unwrap_or(0.0)
@@ -103,10 +114,36 @@ pub(super) fn had_processors(input: &VerdictInput) -> Option<Finding> {
         (false, true) => "run without `--realtime`, keep pubmark off the system's cores (`--pin`), or lower the rate",
         (false, false) => "lower the rate, divide the cores (`--pin`), or send from another machine (`--nodes`)",
     };
+    Some(Finding::new(status, text, hint).of(measure))
+}
+
+/// What is held against the limits, and how it is said: long waits, or where these are few, all waits on a machine without a free core.
+fn judged_wait(wait: &Wait, window_s: f64) -> (Measure, String) {
+    let of = |value: f64, valid: f64| Measure::suspect_above(value, valid, CheckUnit::Share);
+    let is_long = wait.long_s >= WAIT_FLOOR * window_s;
+    if let Some(all_s) = wait.crowded_s.filter(|all_s| *all_s >= CROWDED_FLOOR * window_s)
+        && wait.share(all_s) > CROWDED_SHARE
+        && !(is_long && wait.share(wait.long_s) > WAIT_SHARE)
+    {
+        let text = format!(
+            "every core was busy, and the system waited {all_s:.3} s for processors that others had, {} of the time in which it was \
+             ready: valid up to {}, or {} of the window",
+            percent(wait.share(all_s)),
+            percent(CROWDED_SHARE),
+            percent(CROWDED_FLOOR)
+        );
+        return (of(wait.share(all_s), CROWDED_SHARE), text);
+    }
+    let text = format!(
+        "the system waited {:.3} s for processors that others had, {} of the time in which it was ready: valid up to {}, or {} of the \
+         window",
+        wait.long_s,
+        percent(wait.share(wait.long_s)),
+        percent(WAIT_SHARE),
+        percent(WAIT_FLOOR)
+    );
     // Below the floor the share says nothing: a system with hardly anything to do may wait as long as it runs.
-    let share = if window_share < WAIT_FLOOR { 0.0 } else { wait.share };
-    let limits = CheckLimits { valid: WAIT_SHARE, suspect: None };
-    Some(Finding::new(status, finding, hint).of(Measure { value: share, limits, unit: CheckUnit::Share }))
+    (of(if is_long { wait.share(wait.long_s) } else { 0.0 }, WAIT_SHARE), text)
 }
 
 #[cfg(test)]
@@ -172,6 +209,31 @@ mod tests {
         };
         assert_eq!(waited(4.0, 4.5, 2.0, throttled).0, Valid, "a limit that was asked for");
         assert_eq!(found("V28", |_| {}), None, "not measured");
+    }
+
+    #[test]
+    fn short_waits_count_where_every_core_is_busy() {
+        use VerdictStatus::{Invalid, Suspect, Valid};
+        let short = |wait_s: f64, lost: u64| {
+            move |record: &mut Record| {
+                record.cost.system.as_mut().unwrap().run_queue_wait_ns = Some((wait_s * 1e9) as u64);
+                record.environment.cores = 2;
+                record.delivery.messages.delivered -= lost;
+                record.delivery.messages.lost = lost;
+            }
+        };
+        assert_eq!(waited(3.0, 0.0, 1.8, short(6.0, 0)).0, Valid, "a fifth of a core was free");
+        assert_eq!(waited(3.0, 0.0, 2.0, short(0.9, 0)).0, Valid, "23 % of its time");
+        assert_eq!(waited(0.5, 0.0, 2.0, short(0.4, 0)).0, Valid, "4 % of the window");
+        let (status, text) = waited(3.0, 0.0, 2.0, short(6.0, 0));
+        assert_eq!(status, Suspect);
+        assert!(text.starts_with("every core was busy, and the system waited 6.000 s"), "{text}");
+        assert_eq!(waited(3.0, 0.0, 2.0, short(6.0, 1)).0, Invalid);
+        let flood = |record: &mut Record| {
+            short(6.0, 1)(record);
+            record.settings.flood = true;
+        };
+        assert_eq!(waited(3.0, 0.0, 2.0, flood).0, Suspect, "a flood loses in any case");
     }
 
     #[test]
