@@ -63,10 +63,19 @@ pub struct ComparedRun<'a> {
 pub struct ComparedFigure {
     /// The figure.
     pub figure: &'static Figure,
-    /// Its values in the order of the runs; `None` where not measured.
+    /// Its values in the order of the runs, of a latency the upper bounds; `None` where not measured.
     pub values: Vec<Option<f64>>,
-    /// The run with the best value, if one is better than all others that are ranked.
+    /// Their lower bounds; `None` where a value has none.
+    pub lower: Vec<Option<f64>>,
+    /// The run with the best value, if one is better than all others that are ranked, wherever they lie between their bounds.
     pub best: Option<usize>,
+}
+
+impl ComparedFigure {
+    /// Both bounds of a run's value, the lower one first.
+    pub fn bounds(&self, run: usize) -> [Option<f64>; 2] {
+        [self.lower.get(run).copied().flatten(), self.values.get(run).copied().flatten()]
+    }
 }
 
 /// A setting in which the runs differ.
@@ -121,8 +130,9 @@ pub fn compare(records: &[Record]) -> Result<Comparison<'_>, CompareError> {
         .filter(|figure| records.iter().any(|record| figure.concerns(record)))
         .map(|figure| {
             let values: Vec<Option<f64>> = records.iter().map(figure.get).collect();
-            let best = best(figure, &runs, &values);
-            ComparedFigure { figure, values, best }
+            let lower: Vec<Option<f64>> = records.iter().map(figure.get_lower).collect();
+            let best = best(figure, &runs, &values, &lower);
+            ComparedFigure { figure, values, lower, best }
         })
         .collect();
     Ok(Comparison { runs, figures, differences: differences(records) })
@@ -182,24 +192,30 @@ fn labels(records: &[Record]) -> Vec<String> {
     plain.iter().enumerate().map(|(position, label)| numbered(position, label)).collect()
 }
 
-fn best(figure: &Figure, runs: &[ComparedRun], values: &[Option<f64>]) -> Option<usize> {
+fn best(figure: &Figure, runs: &[ComparedRun], values: &[Option<f64>], lower: &[Option<f64>]) -> Option<usize> {
     let judged = |run: &ComparedRun| run.not_ranked.is_none() && !(figure.is_latency && run.record.settings.flood);
-    let mut ranked: Vec<(usize, f64)> = runs
+    let bounds = values.iter().zip(lower).map(|(value, lower)| {
+        let upper = (*value)?;
+        Some((lower.map_or(upper, |lower| lower.min(upper)), upper))
+    });
+    let mut ranked: Vec<(usize, (f64, f64))> = runs
         .iter()
-        .zip(values)
+        .zip(bounds)
         .enumerate()
         .filter(|(_, (run, _))| judged(run))
-        .filter_map(|(position, (_, value))| value.map(|value| (position, value)))
+        .filter_map(|(position, (_, bounds))| bounds.map(|bounds| (position, bounds)))
         .collect();
     match figure.better {
-        Better::Lower => ranked.sort_by(|a, b| a.1.total_cmp(&b.1)),
-        Better::Higher => ranked.sort_by(|a, b| b.1.total_cmp(&a.1)),
+        Better::Lower => ranked.sort_by(|(_, a), (_, b)| a.1.total_cmp(&b.1)),
+        Better::Higher => ranked.sort_by(|(_, a), (_, b)| b.1.total_cmp(&a.1)),
         Better::Neither => return None,
     }
-    match ranked[..] {
-        [first, second, ..] if first.1 != second.1 => Some(first.0),
-        _ => None,
-    }
+    let ((first, (low, high)), others) = ranked.split_first()?;
+    let is_behind = |(_, (other_low, other_high)): &(usize, (f64, f64))| match figure.better {
+        Better::Higher => low > other_high,
+        _ => high < other_low,
+    };
+    (!others.is_empty() && others.iter().all(is_behind)).then_some(*first)
 }
 
 /// A setting's name and how it is read.
@@ -262,7 +278,8 @@ mod tests {
         first.run.name = "one".to_string();
         let mut second = first.clone();
         second.run.name = "two".to_string();
-        second.latency.total.as_mut().unwrap().upper.p99 = Some(1.0);
+        let latency = second.latency.total.as_mut().unwrap();
+        (latency.upper.p99, latency.lower.as_mut().unwrap().p99) = (Some(1.0), Some(0.5));
         [first, second]
     }
 
@@ -277,6 +294,16 @@ mod tests {
         assert_eq!(figure_of(&comparison, "latency p99").best, Some(1));
         assert_eq!(figure_of(&comparison, "latency p50").best, None, "equal values have no best");
         assert_eq!(comparison.runs[1].label, "mosquitto 0.1.0 #2");
+    }
+
+    #[test]
+    fn latencies_whose_bounds_overlap_have_no_best() {
+        let mut records = pair();
+        let lowest = records[0].latency.total.as_mut().unwrap().lower.as_mut().unwrap();
+        lowest.p99 = Some(0.9);
+        let comparison = compare(&records).unwrap();
+        let row = figure_of(&comparison, "latency p99");
+        assert_eq!((row.best, row.bounds(0)[0], row.bounds(1)), (None, Some(0.9), [Some(0.5), Some(1.0)]));
     }
 
     #[test]

@@ -122,8 +122,11 @@ pub struct Cell {
     pub figures: Vec<CellFigure>,
     /// Latency over all its runs: histograms merged, not percentiles averaged.
     pub latency: Option<LatencyBounds>,
-    /// Percentile curve over all its runs, likewise.
+    /// Percentile curve over all its runs, likewise; of upper bounds.
     pub latency_curve: Option<Curve>,
+    /// The same of lower bounds; absent where a run has none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub latency_curve_lower: Option<Curve>,
 }
 
 /// A run that counts.
@@ -135,8 +138,8 @@ pub struct CellRun {
     pub order: u32,
     /// Its folder, relative to the experiment's.
     pub folder: String,
-    /// Its verdict. Invalid is a run whose times are not to be used ([`crate::verdict::usable`]): its figures of them are `null`.
-    /// Other invalid runs are failures.
+    /// Its verdict. Invalid is a run whose times are not to be used ([`crate::verdict::usable`]): its figures of them are
+    /// shown and not judged. Other invalid runs are failures.
     pub verdict: VerdictStatus,
     /// Time waited for a quiet machine before it, ms.
     pub waited_ms: u64,
@@ -206,9 +209,10 @@ impl FailureKind {
 pub struct CellFigure {
     /// Name in [`crate::comparison::FIGURES`].
     pub figure: String,
-    /// One value a run, in order of repetition; `null` where that run did not measure it, or its verdict forbids to use it.
+    /// One value a run, in order of repetition, of a latency its upper bound; `null` where that run did not measure it.
     pub values: Vec<Option<f64>>,
-    /// Mean over the values: geometric where the interval is taken on logarithms.
+    /// Mean over the values: geometric where the interval is taken on logarithms. Values that a run's verdict forbids to use
+    /// count only where there are no others (`shown_only`).
     pub mean: Option<f64>,
     /// Median.
     pub median: Option<f64>,
@@ -216,6 +220,42 @@ pub struct CellFigure {
     pub quartiles: Option<(f64, f64)>,
     /// 95 % interval of the mean; `null` where repetitions are too few.
     pub interval: Option<Interval>,
+    /// The same of the lower bounds of a latency; absent where a figure has none, or a run did not measure them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub lower: Option<LowerBounds>,
+    /// The verdicts of all runs forbid to use it: it is shown, and not judged.
+    #[serde(default)]
+    pub shown_only: bool,
+}
+
+/// Lower bounds of a latency over the repetitions of a cell.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct LowerBounds {
+    /// One value a run, in order of repetition; `null` where that run has no value.
+    pub values: Vec<Option<f64>>,
+    /// Mean over the values, as that of the upper bounds.
+    pub mean: Option<f64>,
+    /// Median.
+    pub median: Option<f64>,
+    /// Quartiles; `null` below 4 values.
+    pub quartiles: Option<(f64, f64)>,
+    /// 95 % interval of the mean; `null` where repetitions are too few.
+    pub interval: Option<Interval>,
+}
+
+impl CellFigure {
+    /// Both bounds of the mean, the lower one first; `None` for one that is not known.
+    pub fn mean_bounds(&self) -> [Option<f64>; 2] {
+        [self.lower.as_ref().and_then(|lower| lower.mean), self.mean]
+    }
+
+    /// Where the mean may lie, bounds and noise together: from the lower end of the interval of the lower bounds to the upper
+    /// end of that of the upper bounds. `None` where repetitions are too few.
+    pub fn whole_interval(&self) -> Option<(f64, f64)> {
+        let upper = self.interval.as_ref()?;
+        let lower = self.lower.as_ref().map_or(Some(upper), |lower| lower.interval.as_ref())?;
+        Some((lower.low.min(upper.low), upper.high))
+    }
 }
 
 /// A confidence interval.
@@ -255,17 +295,58 @@ pub struct Duel {
     pub better: String,
     /// Id of the other.
     pub worse: String,
-    /// Other's mean over the better's, or their difference where the figure can be 0 (`is_ratio` false).
+    /// Other's mean over the better's, or their difference where the figure can be 0 (`is_ratio` false); of a latency, of upper
+    /// bounds.
     pub difference: f64,
     /// Is `difference` a ratio?
     pub is_ratio: bool,
-    /// Its 95 % interval, where it can be told.
+    /// The difference at its least and at its most, by the bounds of the measurement alone; both the same as `difference` where
+    /// a figure has no bounds. Absent in older records.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub measured: Option<(f64, f64)>,
+    /// Its 95 % interval, where it can be told: from the lower limit of the difference at its least to the upper limit of the
+    /// difference at its most.
     pub interval: Option<(f64, f64)>,
-    /// Two-sided p value of the test that both are the same; `null` where repetitions are too few.
+    /// Two-sided p value of the test that both are the same, where their difference is least; `null` where repetitions are too
+    /// few.
     pub p: Option<f64>,
     /// The same after Holm's correction over every pair of cells in every judged figure of the experiment.
     pub p_adjusted: Option<f64>,
     /// The difference exceeds the noise: adjusted p below 0.01, the ranks agree, and it is above 1 % and the resolution of
     /// the measurement.
     pub is_significant: bool,
+    /// How sure it is; absent in older records. [`Duel::grade`] knows those, too.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub grade: Option<Grade>,
+}
+
+/// How sure a difference between two cells is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Grade {
+    /// The interval of the difference holds "none", or what there is may be too small to matter, or repetitions are too few.
+    NotShown,
+    /// The 95 % interval lies on one side of "none", and the difference matters. Of equal systems one figure in twenty does so by
+    /// chance.
+    Likely,
+    /// The same for all figures of the experiment together, with an error in one of a hundred experiments of equal systems.
+    Proven,
+}
+
+impl Grade {
+    /// In sentences and tables.
+    pub fn words(self) -> &'static str {
+        match self {
+            Grade::NotShown => "not shown",
+            Grade::Likely => "likely",
+            Grade::Proven => "proven",
+        }
+    }
+}
+
+impl Duel {
+    /// How sure the difference is.
+    pub fn grade(&self) -> Grade {
+        self.grade.unwrap_or(if self.is_significant { Grade::Proven } else { Grade::NotShown })
+    }
 }

@@ -5,9 +5,12 @@ use std::collections::BTreeMap;
 use pubmark_model::topology::TopologyMode;
 
 use crate::capacity::*;
-use crate::comparison::{Better, FIGURES};
+use crate::evaluation::contests::{self, Entrant, Match};
 use crate::experiment::*;
-use crate::record::{BackEndKind, LimitInfo, PaperVersion, Status, SystemInfo, TopologyInfo, VerdictStatus};
+use crate::figures;
+use crate::record::{
+    BackEndKind, LatencyBounds, LimitInfo, PaperVersion, Status, SystemInfo, TopologyInfo, VerdictStatus,
+};
 use crate::sample::{self, Shape};
 
 /// Figures of the sample: name in [`FIGURES`], whether it is judged.
@@ -24,6 +27,8 @@ const MEASURED: [(&str, bool); 9] = [
 ];
 /// Messages that each run of the sample expects at a scale of 1.
 const MESSAGES: u64 = 50_000;
+/// Share of a latency that is surely the system's.
+const KNOWN: f64 = 0.95;
 /// Student's t for 95 % by repetitions, from two on.
 const STUDENT: [f64; 9] = [12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262];
 
@@ -123,6 +128,7 @@ pub fn no_winner() -> ExperimentRecord {
     let second = &mut record.cells[1];
     second.latency = first.latency;
     second.latency_curve = first.latency_curve;
+    second.latency_curve_lower = first.latency_curve_lower;
     for (mine, other) in second.figures.iter_mut().zip(&first.figures) {
         // Its repetitions in another order: the same noise.
         mine.values = other.values.iter().rev().copied().collect();
@@ -244,6 +250,8 @@ fn cell(grid: &Grid, system: &Invented, qos: u8, scale: u32, payload: Option<&st
             median: None,
             quartiles: None,
             interval: None,
+            lower: None,
+            shown_only: false,
         })
         .collect();
     figures.iter_mut().for_each(settle);
@@ -257,9 +265,15 @@ fn cell(grid: &Grid, system: &Invented, qos: u8, scale: u32, payload: Option<&st
         offered_per_s: Some(MESSAGES as f64 / 60.0 * f64::from(scale)),
         failures: Vec::new(),
         figures,
-        latency: Some(shape.bounds()),
+        latency: Some(LatencyBounds { upper: shape.summary(), lower: Some(known(shape).summary()) }),
         latency_curve: Some(shape.curve("latency")),
+        latency_curve_lower: Some(known(shape).curve("latency")),
     }
+}
+
+/// The lower bound of a latency.
+fn known(shape: Shape) -> Shape {
+    Shape { median_us: shape.median_us * KNOWN, ..shape }
 }
 
 fn system_info(system: &Invented) -> SystemInfo {
@@ -332,15 +346,21 @@ fn value(figure: &str, system: &Invented, shape: Shape, scale: u32, noise: f64) 
     }
 }
 
-/// Mean, median, quartiles and interval from the values: on logarithms where all are above zero.
+/// Everything that follows from the values, of both bounds where it is a latency.
 fn settle(figure: &mut CellFigure) {
-    let mut values: Vec<f64> = figure.values.iter().flatten().copied().collect();
+    let of = |values: &[Option<f64>]| settled(&figure.figure, values);
+    let LowerBounds { mean, median, quartiles, interval, .. } = of(&figure.values);
+    let lower: Vec<Option<f64>> = figure.values.iter().map(|value| value.map(|value| value * KNOWN)).collect();
+    figure.lower = figure.figure.starts_with("latency").then(|| of(&lower));
+    (figure.mean, figure.median, figure.quartiles, figure.interval) = (mean, median, quartiles, interval);
+}
+
+/// Mean, median, quartiles and interval: on logarithms where all are above zero.
+fn settled(figure: &str, measured: &[Option<f64>]) -> LowerBounds {
+    let mut values: Vec<f64> = measured.iter().flatten().copied().collect();
     values.sort_by(f64::total_cmp);
     let count = values.len();
-    if count == 0 {
-        return;
-    }
-    let on_logarithms = values[0] > 0.0 && figure.figure != "delivered";
+    let on_logarithms = values.first().is_some_and(|least| *least > 0.0) && figure != "delivered";
     let (forth, back) = scale(on_logarithms);
     let (mean, error) = mean_and_error(&values, forth);
     let at = |fraction: f64| {
@@ -348,15 +368,18 @@ fn settle(figure: &mut CellFigure) {
         let (low, high) = (values[place.floor() as usize], values[place.ceil() as usize]);
         low + (high - low) * place.fract()
     };
-    figure.mean = Some(back(mean));
-    figure.median = Some(at(0.5));
-    figure.quartiles = (count >= 4).then(|| (at(0.25), at(0.75)));
-    figure.interval = (count >= 3).then(|| Interval {
-        low: back(mean - STUDENT[count - 2] * error),
-        high: back(mean + STUDENT[count - 2] * error),
-        level: 0.95,
-        method: if on_logarithms { "t on logarithms" } else { "t" }.to_string(),
-    });
+    LowerBounds {
+        values: measured.to_vec(),
+        mean: (count > 0).then(|| back(mean)),
+        median: (count > 0).then(|| at(0.5)),
+        quartiles: (count >= 4).then(|| (at(0.25), at(0.75))),
+        interval: (count >= 3).then(|| Interval {
+            low: back(mean - STUDENT[count - 2] * error),
+            high: back(mean + STUDENT[count - 2] * error),
+            level: 0.95,
+            method: if on_logarithms { "t on logarithms" } else { "t" }.to_string(),
+        }),
+    }
 }
 
 /// Onto a scale and back.
@@ -381,6 +404,7 @@ fn fail_whole(record: &mut ExperimentRecord, position: usize, kind: FailureKind,
     cell.figures.clear();
     cell.latency = None;
     cell.latency_curve = None;
+    cell.latency_curve_lower = None;
     cell.system = None;
     let repetition = if kind == FailureKind::Unsupported { 0 } else { 1 };
     cell.failures = vec![CellFailure { repetition, kind, text: text.to_string(), folder: None }];
@@ -396,21 +420,9 @@ fn contests(record: &ExperimentRecord) -> Vec<Contest> {
         }
     }
     let judged = || MEASURED.iter().filter(|(_, judged)| *judged).map(|(name, _)| *name);
-    let mut contests: Vec<Contest> =
+    let matches: Vec<Match> =
         groups.iter().flat_map(|group| judged().filter_map(|name| contest(record, group, name))).collect();
-    let count = contests.iter().map(|contest| contest.duels.len()).sum::<usize>() as f64;
-    for contest in &mut contests {
-        for duel in &mut contest.duels {
-            duel.p_adjusted = duel.p.map(|p| (p * count).min(1.0));
-            let is_larger = duel
-                .interval
-                .is_some_and(|(low, high)| if duel.is_ratio { low > 1.01 } else { low > 0.0 || high < 0.0 });
-            duel.is_significant = duel.p_adjusted.is_some_and(|p| p < 0.01) && is_larger;
-        }
-        let beats_all = !contest.duels.is_empty() && contest.duels.iter().all(|duel| duel.is_significant);
-        contest.winner = contest.ranking.first().filter(|_| beats_all).cloned();
-    }
-    contests
+    contests::decide(&matches)
 }
 
 /// Values of the axes with more than one, but the system's.
@@ -419,49 +431,17 @@ fn among(record: &ExperimentRecord, cell: &Cell) -> BTreeMap<String, String> {
     varied.filter_map(|axis| Some((axis.name.clone(), cell.settings.get(&axis.name)?.clone()))).collect()
 }
 
-fn contest(record: &ExperimentRecord, group: &BTreeMap<String, String>, name: &str) -> Option<Contest> {
-    let better = FIGURES.iter().find(|figure| figure.name == name).map_or(Better::Lower, |figure| figure.better);
-    let mut ranked: Vec<(&Cell, &CellFigure)> = record
-        .cells
-        .iter()
-        .filter(|cell| among(record, cell) == *group)
-        .filter_map(|cell| Some((cell, cell.figures.iter().find(|figure| figure.figure == name)?)))
-        .collect();
-    let mean = |entry: &(&Cell, &CellFigure)| entry.1.mean.unwrap_or(f64::NAN);
-    ranked.sort_by(|a, b| match better {
-        Better::Higher => mean(b).total_cmp(&mean(a)),
-        _ => mean(a).total_cmp(&mean(b)),
-    });
-    let (first, others) = ranked.split_first()?;
-    Some(Contest {
-        axis: "system".to_string(),
-        among: group.clone(),
-        figure: name.to_string(),
-        ranking: ranked.iter().map(|(cell, _)| cell.id.clone()).collect(),
-        winner: None,
-        duels: others.iter().map(|other| duel(first, other, name != "delivered")).collect(),
-    })
-}
-
-/// A test on a normal distribution: near enough for a sample.
-fn duel(better: &(&Cell, &CellFigure), worse: &(&Cell, &CellFigure), is_ratio: bool) -> Duel {
-    let (forth, back) = scale(is_ratio);
-    let values = |figure: &CellFigure| figure.values.iter().flatten().copied().collect::<Vec<f64>>();
-    let (a, a_error) = mean_and_error(&values(better.1), forth);
-    let (b, b_error) = mean_and_error(&values(worse.1), forth);
-    let error = a_error.hypot(b_error).max(0.000_5);
-    let distance = ((b - a) / error).abs();
-    let ends = [back(b - a - 2.31 * error), back(b - a + 2.31 * error)];
-    Duel {
-        better: better.0.id.clone(),
-        worse: worse.0.id.clone(),
-        difference: if is_ratio { back(b - a) } else { b - a },
-        is_ratio,
-        interval: Some((ends[0].min(ends[1]), ends[0].max(ends[1]))),
-        p: Some((2.0 * (-0.717 * distance - 0.416 * distance * distance).exp()).clamp(1e-12, 1.0)),
-        p_adjusted: None,
-        is_significant: false,
-    }
+fn contest(record: &ExperimentRecord, group: &BTreeMap<String, String>, name: &str) -> Option<Match> {
+    let entrant = |cell: &Cell| {
+        let figure = cell.figures.iter().find(|figure| figure.figure == name)?;
+        let values = |values: &[Option<f64>]| values.iter().flatten().copied().collect::<Vec<f64>>();
+        let lower = values(figure.lower.as_ref().map_or(&figure.values, |lower| &lower.values));
+        Some(Entrant { cell: cell.id.clone(), values: values(&figure.values), lower })
+    };
+    let entrants: Vec<Entrant> =
+        record.cells.iter().filter(|cell| among(record, cell) == *group).filter_map(entrant).collect();
+    let figure = figures::figure(name)?;
+    (entrants.len() >= 2).then(|| Match { axis: "system".to_string(), among: group.clone(), figure, entrants })
 }
 
 /// A search over rates that ends at the system: holds at 11,500 messages/s, misses from 12,000 on.

@@ -2,7 +2,7 @@
 
 use pubmark_record::comparison::{FIGURES, Figure, Unit};
 
-use crate::numbers::{MISSING, TimeUnit, short, significant};
+use crate::numbers::{MISSING, TimeUnit, bounds, short, significant};
 
 /// How the values of a column are printed.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -61,6 +61,20 @@ impl ColumnUnit {
     /// A value without the symbol, `—` where it was not measured.
     pub fn optional(self, value: Option<f64>) -> String {
         value.map_or_else(|| MISSING.to_string(), |value| self.number(value))
+    }
+
+    /// Both bounds of a value without the symbol, the lower one first; the value alone where it has none.
+    pub fn bounds(self, [lower, value]: [Option<f64>; 2]) -> String {
+        match lower {
+            Some(_) => bounds([lower, value].map(|bound| bound.map(|value| self.scaled(value)))),
+            None => self.optional(value),
+        }
+    }
+
+    /// The same with the symbol.
+    pub fn bounds_with_symbol(self, bounds: [Option<f64>; 2]) -> String {
+        let text = self.bounds(bounds);
+        if self.symbol.is_empty() || bounds[1].is_none() { text } else { format!("{text} {}", self.symbol) }
     }
 
     /// A value with the symbol.

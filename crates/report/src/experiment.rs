@@ -15,7 +15,7 @@ use crate::columns::{ColumnUnit, EXPERIMENT_COLUMNS, ExperimentColumn, figure};
 use crate::numbers::counted;
 use crate::plot::MOST_LINES;
 
-pub use conclusions::{Conclusion, headline, probability};
+pub use conclusions::{Conclusion, grade_of, headline, probability, ratio};
 pub use papers::Beside;
 
 /// An experiment put in order.

@@ -3,7 +3,7 @@
 mod experiment;
 mod faults;
 
-use pubmark_record::comparison::Comparison;
+use pubmark_record::comparison::{ComparedFigure, Comparison, Unit};
 use pubmark_record::latency::{both, upper};
 use pubmark_record::record::Record;
 use pubmark_record::warnings::warnings;
@@ -70,8 +70,8 @@ pub fn comparison(comparison: &Comparison) -> String {
     ];
     for row in &comparison.figures {
         let mut cells = vec![row.figure.name.to_string()];
-        for (position, value) in row.values.iter().enumerate() {
-            let value = figure(row.figure.unit, *value);
+        for position in 0..row.values.len() {
+            let value = bounded(row, position);
             cells.push(if row.best == Some(position) { format!("**{value}**") } else { value });
         }
         rows.push(cells);
@@ -87,6 +87,18 @@ pub fn comparison(comparison: &Comparison) -> String {
     }
     text.push_str(&format!("\n- {}\n", comparison.caution()));
     text
+}
+
+/// A run's value with its unit, of a latency both bounds.
+fn bounded(row: &ComparedFigure, run: usize) -> String {
+    let [lower, value] = row.bounds(run);
+    match (lower, value) {
+        (Some(_), Some(upper)) if row.figure.unit == Unit::Microseconds => {
+            let unit = TimeUnit::for_value(upper);
+            format!("{} {}", unit.interval([lower, value]), unit.symbol())
+        }
+        _ => figure(row.figure.unit, value),
+    }
 }
 
 fn verdict(text: &mut String, record: &Record) {

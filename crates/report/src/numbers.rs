@@ -54,23 +54,9 @@ impl TimeUnit {
         value_us.map_or_else(missing, |value| significant(value / self.micros()))
     }
 
-    /// Two bounds of a value, in this unit, without the symbol: `0.018–0.106`. Both have the decimals of three digits of the upper
-    /// one and are rounded away from each other; the upper one alone where there is no other, or where they are the same.
-    pub fn interval(self, [lower_us, upper_us]: [Option<f64>; 2]) -> String {
-        let (Some(lower_us), Some(upper_us)) = (lower_us, upper_us) else { return self.number(upper_us) };
-        let (lower, upper) = (lower_us / self.micros(), upper_us / self.micros());
-        if !(lower.is_finite() && upper > 0.0 && upper.is_finite()) {
-            return self.number(Some(upper_us));
-        }
-        let decimals = (2 - upper.log10().floor() as i32).clamp(0, MOST_DECIMALS);
-        let step = 10f64.powi(decimals);
-        let (lower, upper) = ((lower * step).floor() / step, (upper * step).ceil() / step);
-        let text = |value: f64| match decimals {
-            _ if value <= 0.0 => "0".to_string(),
-            0 => grouped(value as u64),
-            decimals => format!("{value:.decimals$}", decimals = decimals as usize),
-        };
-        if lower < upper { format!("{}–{}", text(lower), text(upper)) } else { text(upper) }
+    /// Two bounds of a value in this unit, without the symbol; see [`bounds`].
+    pub fn interval(self, bounds_us: [Option<f64>; 2]) -> String {
+        bounds(bounds_us.map(|bound| bound.map(|value| value / self.micros())))
     }
 
     /// The same with its symbol.
@@ -115,6 +101,24 @@ pub fn significant(value: f64) -> String {
         return if rounded < 0.0 { format!("−{whole}") } else { whole };
     }
     format!("{rounded:.decimals$}").replace('-', "−")
+}
+
+/// Two bounds of a value, the lower one first: `0.018–0.106`. Both have the decimals of three digits of the upper one and are
+/// rounded away from each other; the upper one alone where there is no other, or where they are the same.
+pub fn bounds([lower, upper]: [Option<f64>; 2]) -> String {
+    let (Some(lower), Some(upper)) = (lower, upper) else { return upper.map_or_else(missing, significant) };
+    if !(lower.is_finite() && upper > 0.0 && upper.is_finite()) {
+        return significant(upper);
+    }
+    let decimals = (2 - upper.log10().floor() as i32).clamp(0, MOST_DECIMALS);
+    let step = 10f64.powi(decimals);
+    let (lower, upper) = ((lower * step).floor() / step, (upper * step).ceil() / step);
+    let text = |value: f64| match decimals {
+        _ if value <= 0.0 => "0".to_string(),
+        0 => grouped(value as u64),
+        decimals => format!("{value:.decimals$}", decimals = decimals as usize),
+    };
+    if lower < upper { format!("{}–{}", text(lower), text(upper)) } else { text(upper) }
 }
 
 /// At most three significant digits, without trailing zeros: `0.31`, `5`, `1,200`.

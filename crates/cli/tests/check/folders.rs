@@ -88,6 +88,7 @@ fn cell(system: &str, p99s_us: &[f64], failed: &[&str]) -> CellInput {
         },
         record: record(*p99_us),
         latency: None,
+        latency_lower: None,
     };
     let failure = CellFailure {
         repetition: 4,

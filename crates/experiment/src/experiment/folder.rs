@@ -15,6 +15,8 @@ use super::journal::Place;
 const RUNS: &str = "runs";
 /// File of a run's latency histogram.
 const LATENCY_FILE: &str = "latency.hdr";
+/// The file with the histogram of its lower bounds.
+const LATENCY_LOWER_FILE: &str = "latency_lower.hdr";
 
 /// The folder of an experiment.
 #[derive(Clone, Debug)]
@@ -85,7 +87,16 @@ impl ExperimentFolder {
 
     /// The latency histogram of a run that was kept; `None` if it has none.
     pub fn latency(&self, run: &str) -> Result<Option<Vec<u8>>, RunError> {
-        let path = self.path.join(run).join(LATENCY_FILE);
+        self.file(run, LATENCY_FILE)
+    }
+
+    /// The same of the lower bounds.
+    pub fn latency_lower(&self, run: &str) -> Result<Option<Vec<u8>>, RunError> {
+        self.file(run, LATENCY_LOWER_FILE)
+    }
+
+    fn file(&self, run: &str, name: &str) -> Result<Option<Vec<u8>>, RunError> {
+        let path = self.path.join(run).join(name);
         match fs::read(&path) {
             Ok(bytes) => Ok(Some(bytes)),
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),

@@ -169,7 +169,8 @@ fn counted(
         waited_ms: effort.waited_ms,
         busy: effort.busy,
     };
-    Ok(RunInput { latency: folder.latency(&run.folder)?, run, record })
+    let (latency, latency_lower) = (folder.latency(&run.folder)?, folder.latency_lower(&run.folder)?);
+    Ok(RunInput { latency, latency_lower, run, record })
 }
 
 /// The record of a failed run of which everything but the times may be used, with its folder.

@@ -60,12 +60,8 @@ fn without_times(cells: &[CellInput]) -> Option<String> {
     let invalid = reasons.filter(|reason| reason.status == VerdictStatus::Invalid);
     let codes = invalid.map(|reason| reason.code.as_str()).collect::<BTreeSet<_>>().into_iter().collect::<Vec<_>>();
     (!late.is_empty()).then(|| {
-        format!(
-            "{} no latency to use ({}): counts, bytes, CPU and memory of {} are shown all the same",
-            counted(late.len(), "run has", "runs have"),
-            codes.join(", "),
-            if late.len() == 1 { "it" } else { "them" }
-        )
+        let runs = counted(late.len(), "run", "runs");
+        format!("the times of {runs} are shown and not judged, as the verdict says ({})", codes.join(", "))
     })
 }
 
@@ -137,7 +133,7 @@ fn not_measured(cells: &[CellInput], contests: &[Contest]) -> Vec<String> {
         let missing: Vec<&str> = cells
             .iter()
             .filter(|cell| why_left_out(cell).is_none())
-            .filter(|cell| cell.runs.iter().all(|run| figure.of(&run.record).is_none()))
+            .filter(|cell| cell.runs.iter().all(|run| (figure.get)(&run.record).is_none()))
             .map(|cell| cell.label.as_str())
             .collect();
         if !missing.is_empty() {

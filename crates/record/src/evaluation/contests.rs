@@ -8,31 +8,39 @@
 //! 3. a rank test that agrees (`ranks_agree`), whatever the noise looks like;
 //! 4. a difference of at least 1 %, and of more than the measurement's resolution.
 //!
+//! Of latencies, of which both bounds are known, all of it is asked where the difference is least ([`Pair`]).
+//!
 //! How often that is wrong, and how large a difference it finds, was simulated: `docs/explanation/comparing.md`.
 
 use std::collections::BTreeMap;
 
+use super::pair::Sample;
+pub use super::pair::{CHANCE_OF_ERROR, Pair, SMALLEST_EFFECT};
 use crate::experiment::{Contest, Duel};
 use crate::figures::{Better, Figure};
 use crate::statistics::description::mean_on;
-use crate::statistics::welch::{self, Tested};
-use crate::statistics::{Scale, holm, rank};
-
-/// Chance of naming a winner where there is none, over all duels of an experiment.
-pub const CHANCE_OF_ERROR: f64 = 0.01;
-/// Smallest difference worth a winner, as a share: less than the ports, addresses and places in memory of two processes
-/// make, and less than anybody decides by.
-pub const SMALLEST_EFFECT: f64 = 0.01;
-/// Repetitions from which the spread seen may be as small as [`SMALLEST_EFFECT`]; with fewer, twice that.
-const ENOUGH_FOR_SPREAD: usize = 5;
+use crate::statistics::{Scale, holm};
 
 /// Values of one cell in one figure.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Entrant {
     /// Id of the cell.
     pub cell: String,
-    /// One value a run; those not measured are left out.
+    /// One value a run, of a latency the upper bound; those not measured are left out.
     pub values: Vec<f64>,
+    /// Their lower bounds, in the same order; the values themselves where they have none.
+    pub lower: Vec<f64>,
+}
+
+impl Entrant {
+    /// One with values without bounds.
+    pub fn exact(cell: &str, values: Vec<f64>) -> Entrant {
+        Entrant { cell: cell.to_owned(), lower: values.clone(), values }
+    }
+
+    fn sample(&self) -> Sample<'_> {
+        Sample { lower: &self.lower, upper: &self.values }
+    }
 }
 
 /// Cells that are to be judged by one figure.
@@ -46,77 +54,6 @@ pub struct Match {
     pub figure: &'static Figure,
     /// The cells, two at least.
     pub entrants: Vec<Entrant>,
-}
-
-/// How two samples of one figure compare.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Pair {
-    /// Scale on which they were compared.
-    pub scale: Scale,
-    /// Welch's test; `None` where repetitions are too few.
-    pub tested: Option<Tested>,
-    /// Second's mean over the first's by ratio, their difference otherwise.
-    pub difference: f64,
-    /// The difference is large enough to matter, the rank test agrees, and Welch's test alone would see it: what is left
-    /// to ask is its p value after correction.
-    pub is_candidate: bool,
-}
-
-impl Pair {
-    /// Compares two samples, neither of them empty.
-    pub fn of(figure: &Figure, first: &[f64], second: &[f64]) -> Pair {
-        let scale = figure.scale.for_values(first.iter().chain(second));
-        let floor = smallest_spread(figure, scale, first, second);
-        let tested = welch::test(first, second, scale, floor);
-        let mean = |values| scale.onto(mean_on(scale, values).unwrap_or(f64::NAN));
-        let difference = mean(second) - mean(first);
-        let is_large = difference.abs() > smallest_difference(figure, scale, first, second);
-        let is_seen = tested.is_some_and(|found| found.p < CHANCE_OF_ERROR);
-        Pair {
-            scale,
-            tested,
-            difference: scale.back(difference),
-            is_candidate: is_large && is_seen && ranks_agree(first, second),
-        }
-    }
-
-    /// Is it a difference beyond the noise, given its p value after correction?
-    pub fn is_significant(&self, p_adjusted: Option<f64>) -> bool {
-        self.is_candidate && p_adjusted.is_some_and(|p| p < CHANCE_OF_ERROR)
-    }
-}
-
-/// The smallest standard deviation that is believed: the figure's resolution, or 1 % of it, 2 % below five repetitions.
-/// Few values that agree by luck say little about the next ones.
-fn smallest_spread(figure: &Figure, scale: Scale, first: &[f64], second: &[f64]) -> f64 {
-    let times = if first.len().min(second.len()) < ENOUGH_FOR_SPREAD { 2.0 } else { 1.0 };
-    match (scale, figure.scale) {
-        (Scale::Logarithm, _) => figure.resolution.max(times * SMALLEST_EFFECT),
-        (Scale::Plain, Scale::Plain) => times * figure.resolution,
-        // A figure that should be positive and was 0 in some run: shares of the larger mean stand in.
-        (Scale::Plain, Scale::Logarithm) => figure.resolution.max(times * SMALLEST_EFFECT) * larger_mean(first, second),
-    }
-}
-
-/// The smallest difference that matters, on the scale.
-fn smallest_difference(figure: &Figure, scale: Scale, first: &[f64], second: &[f64]) -> f64 {
-    let share = figure.resolution.max(SMALLEST_EFFECT);
-    match (scale, figure.scale) {
-        (Scale::Logarithm, _) => libm::log1p(share),
-        (Scale::Plain, Scale::Plain) => figure.resolution,
-        (Scale::Plain, Scale::Logarithm) => share * larger_mean(first, second),
-    }
-}
-
-fn larger_mean(first: &[f64], second: &[f64]) -> f64 {
-    let mean = |values| mean_on(Scale::Plain, values).unwrap_or(0.0).abs();
-    mean(first).max(mean(second))
-}
-
-/// Would the order of the values be as clear in at most 1 % of all ways to deal them out? With fewer than five repetitions
-/// nothing is that clear; then each value of one side has to be beyond each of the other.
-fn ranks_agree(first: &[f64], second: &[f64]) -> bool {
-    rank::are_apart(first, second) || rank::exact_p(first, second) <= CHANCE_OF_ERROR
 }
 
 /// Decides all matches of an experiment together.
@@ -167,8 +104,8 @@ fn pairs_of(one: &Match) -> Vec<(usize, usize, Pair)> {
     let mut pairs = Vec::new();
     for (place, better) in order.iter().enumerate() {
         for worse in &order[place + 1..] {
-            let values = |entrant: usize| &one.entrants[entrant].values;
-            pairs.push((*better, *worse, Pair::of(one.figure, values(*better), values(*worse))));
+            let sample = |entrant: usize| one.entrants[entrant].sample();
+            pairs.push((*better, *worse, Pair::between(one.figure, sample(*better), sample(*worse))));
         }
     }
     pairs
@@ -186,10 +123,12 @@ fn contest(one: &Match, pairs: &[Judged]) -> Contest {
             worse: id(judged.worse),
             difference: judged.pair.difference,
             is_ratio: judged.pair.scale == Scale::Logarithm,
-            interval: judged.pair.tested.map(|found| found.interval()),
+            measured: Some(judged.pair.measured),
+            interval: judged.pair.interval,
             p: judged.pair.tested.map(|found| found.p),
             p_adjusted: judged.p_adjusted,
             is_significant: judged.pair.is_significant(judged.p_adjusted),
+            grade: Some(judged.pair.grade(judged.p_adjusted)),
         })
         .collect();
     let is_won =
@@ -211,7 +150,7 @@ mod tests {
     use crate::figures::figure;
 
     fn one(name: &str, entrants: &[&[f64]]) -> Contest {
-        let entrant = |(place, values): (usize, &&[f64])| Entrant { cell: format!("{place}"), values: values.to_vec() };
+        let entrant = |(place, values): (usize, &&[f64])| Entrant::exact(&place.to_string(), values.to_vec());
         let entrants = entrants.iter().enumerate().map(entrant).collect();
         let found = Match { axis: "system".into(), among: BTreeMap::new(), figure: figure(name).unwrap(), entrants };
         decide(&[found]).remove(0)
@@ -286,9 +225,8 @@ mod tests {
         let most = 20 + 13;
         let mut noise = Noise(1);
         for (repetitions, spread) in [(3, 0.03), (3, 0.3), (5, 0.03), (5, 0.3), (8, 0.3)] {
-            let mut entrant = |cell: &str| Entrant {
-                cell: cell.to_owned(),
-                values: (0..repetitions).map(|_| 1e6 * (spread * noise.normal()).exp()).collect(),
+            let mut entrant = |cell: &str| {
+                Entrant::exact(cell, (0..repetitions).map(|_| 1e6 * (spread * noise.normal()).exp()).collect())
             };
             let mut experiment = || {
                 let one = |name: &&str| Match {
@@ -312,10 +250,8 @@ mod tests {
 
     #[test]
     fn more_matches_make_each_harder_to_win() {
-        let entrants = vec![
-            Entrant { cell: "a".into(), values: vec![100.0, 104.0, 96.0] },
-            Entrant { cell: "b".into(), values: vec![133.0, 138.0, 128.0] },
-        ];
+        let entrants =
+            vec![Entrant::exact("a", vec![100.0, 104.0, 96.0]), Entrant::exact("b", vec![133.0, 138.0, 128.0])];
         let alone = Match {
             axis: "system".into(),
             among: BTreeMap::new(),

@@ -79,7 +79,7 @@ fn winners(
                 };
                 rounds.iter().enumerate().map(place).map(|place| value(number, figure, cell, place)).collect()
             };
-            let entrants = (0..cells).map(|cell| Entrant { cell: cell.to_string(), values: values(cell) }).collect();
+            let entrants = (0..cells).map(|cell| Entrant::exact(&cell.to_string(), values(cell))).collect();
             Match { axis: "system".into(), among: BTreeMap::new(), figure, entrants }
         })
         .collect();

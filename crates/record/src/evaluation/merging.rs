@@ -5,7 +5,7 @@ use pubmark_metrics::distribution::{Distribution, NotAHistogram};
 use crate::distribution;
 use crate::record::{Curve, Summary};
 
-/// Latency over several runs: their histograms (HdrHistogram V2, ns) merged. The mean and the counts that a histogram does
+/// One bound of the latency over several runs: their histograms (HdrHistogram V2, ns) merged. The mean and the counts that a histogram does
 /// not keep come from the runs' own summaries. `None` without samples.
 pub fn merge(runs: &[(&[u8], &Summary)]) -> Result<Option<(Summary, Curve)>, NotAHistogram> {
     let mut merged: Option<Distribution> = None;

@@ -7,6 +7,7 @@ pub mod contests;
 #[cfg(test)]
 mod honesty;
 mod merging;
+pub mod pair;
 #[cfg(test)]
 mod tests;
 
@@ -14,10 +15,10 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use pubmark_metrics::distribution::NotAHistogram;
 
-use crate::experiment::{Axis, Cell, CellFailure, CellFigure, CellRun, Contest, FailureKind};
+use crate::experiment::{Axis, Cell, CellFailure, CellFigure, CellRun, Contest, FailureKind, LowerBounds};
 use crate::figures::{FIGURES, Figure};
-use crate::latency::upper;
-use crate::record::{LatencyBounds, Record, VerdictStatus};
+use crate::latency::{lower, upper};
+use crate::record::{Curve, LatencyBounds, Record, Summary, VerdictStatus};
 use crate::statistics::description::{mean_on, median, quartiles};
 use crate::statistics::interval::interval;
 use contests::{Entrant, Match};
@@ -52,6 +53,8 @@ pub struct RunInput {
     pub record: Record,
     /// Its latency histogram in HdrHistogram's V2 format, ns: the file `latency.hdr` of its folder. `None` where it has none.
     pub latency: Option<Vec<u8>>,
+    /// The same of the lower bounds: the file `latency_lower.hdr`.
+    pub latency_lower: Option<Vec<u8>>,
 }
 
 impl RunInput {
@@ -161,7 +164,13 @@ fn same_schedules(cells: &[CellInput]) -> Result<(), EvaluationError> {
 
 fn cell_of(cell: &CellInput, seed: u64) -> Result<Cell, EvaluationError> {
     let first = cell.runs.first().map(|run| &run.record);
-    let merged = merged(cell)?;
+    let upper = merged(cell, |run| Some((run.latency.as_deref()?, upper(&run.record.latency.total)?)))?;
+    let lower = merged(cell, |run| Some((run.latency_lower.as_deref()?, lower(&run.record.latency.total)?)))?;
+    let (lower, latency_curve_lower) = lower.map(|(summary, curve)| (Some(summary), Some(curve))).unwrap_or_default();
+    let (latency, latency_curve) = match upper {
+        Some((upper, curve)) => (Some(LatencyBounds { upper, lower }), Some(curve)),
+        None => (None, None),
+    };
     Ok(Cell {
         id: cell.id.clone(),
         label: cell.label.clone(),
@@ -177,35 +186,52 @@ fn cell_of(cell: &CellInput, seed: u64) -> Result<Cell, EvaluationError> {
             let concerns = |figure: &&Figure| cell.runs.iter().any(|run| figure.concerns(&run.record));
             FIGURES.iter().filter(concerns).map(|figure| cell_figure(figure, cell, seed)).collect()
         },
-        latency: merged.as_ref().map(|(summary, _)| LatencyBounds::measured(summary.clone())),
-        latency_curve: merged.map(|(_, curve)| curve),
+        latency_curve_lower: latency_curve_lower.filter(|_| latency.is_some()),
+        latency,
+        latency_curve,
     })
 }
 
-/// Latency over all runs of a cell; `None` where a run's histogram is missing, for the rest would stand for the whole.
-fn merged(cell: &CellInput) -> Result<Option<(crate::record::Summary, crate::record::Curve)>, EvaluationError> {
-    let parts: Option<Vec<_>> = cell
-        .runs
-        .iter()
-        .filter(|run| run.has_times() && run.record.latency.total.is_some())
-        .map(|run| Some((run.latency.as_deref()?, upper(&run.record.latency.total)?)))
-        .collect();
+/// Runs whose times stand for a cell: those that may be used; all, to be shown, where none may.
+fn runs_with_times(cell: &CellInput) -> Vec<&RunInput> {
+    let usable: Vec<&RunInput> = cell.runs.iter().filter(|run| run.has_times()).collect();
+    if usable.is_empty() { cell.runs.iter().collect() } else { usable }
+}
+
+/// One bound of the latency over all runs of a cell; `None` where a run's histogram is missing, for the rest would stand for the
+/// whole.
+fn merged<'a>(
+    cell: &'a CellInput,
+    part: impl Fn(&'a RunInput) -> Option<(&'a [u8], &'a Summary)>,
+) -> Result<Option<(Summary, Curve)>, EvaluationError> {
+    let runs = runs_with_times(cell).into_iter().filter(|run| run.record.latency.total.is_some());
+    let parts: Option<Vec<_>> = runs.map(part).collect();
     let Some(parts) = parts else { return Ok(None) };
     merging::merge(&parts).map_err(|source| EvaluationError::Histogram { cell: cell.id.clone(), source })
 }
 
 fn cell_figure(figure: &Figure, cell: &CellInput, seed: u64) -> CellFigure {
-    let values: Vec<Option<f64>> = cell.runs.iter().map(|run| figure.of(&run.record)).collect();
-    let measured: Vec<f64> = values.iter().flatten().copied().collect();
-    let scale = figure.scale.for_values(&measured);
-    CellFigure {
-        figure: figure.name.to_owned(),
-        values,
-        mean: mean_on(scale, &measured),
-        median: median(&measured),
-        quartiles: quartiles(&measured),
-        interval: interval(&measured, scale, seed),
-    }
+    let shown_only = cell.runs.iter().all(|run| !figure.is_usable(&run.record));
+    let over = |values: Vec<Option<f64>>| {
+        let counts = |run: &RunInput| shown_only || figure.is_usable(&run.record);
+        let counted: Vec<f64> =
+            cell.runs.iter().zip(&values).filter(|(run, _)| counts(run)).filter_map(|(_, value)| *value).collect();
+        let scale = figure.scale.for_values(&counted);
+        LowerBounds {
+            values,
+            mean: mean_on(scale, &counted),
+            median: median(&counted),
+            quartiles: quartiles(&counted),
+            interval: interval(&counted, scale, seed),
+        }
+    };
+    let of_runs = |get: crate::figures::Get| cell.runs.iter().map(|run| get(&run.record)).collect::<Vec<_>>();
+    let (values, lower) = (of_runs(figure.get), of_runs(figure.get_lower));
+    let is_bounded = values.iter().zip(&lower).all(|(value, lower)| value.is_some() == lower.is_some());
+    let lower = lower.into_iter().zip(&values).map(|(lower, value)| Some(lower?.min((*value)?))).collect();
+    let LowerBounds { values, mean, median, quartiles, interval } = over(values);
+    let lower = (is_bounded && mean.is_some()).then(|| over(lower));
+    CellFigure { figure: figure.name.to_owned(), values, mean, median, quartiles, interval, lower, shown_only }
 }
 
 /// What is judged: for every axis of contests and every combination of the other axes, each figure that applies.
@@ -261,9 +287,11 @@ fn match_of(
         .iter()
         .filter(|cell| why_left_out(cell).is_none())
         .filter(|cell| cell.runs.iter().all(|run| figure.judged.applies(run.record.settings.flood)))
-        .map(|cell| Entrant {
-            cell: cell.id.clone(),
-            values: cell.runs.iter().filter_map(|run| figure.of(&run.record)).collect(),
+        .map(|cell| {
+            let usable = cell.runs.iter().filter(|run| figure.is_usable(&run.record));
+            let bounds: Vec<[f64; 2]> = usable.filter_map(|run| figure.bounds(&run.record)).collect();
+            let (lower, values) = bounds.into_iter().map(|[lower, upper]| (lower, upper)).unzip();
+            Entrant { cell: cell.id.clone(), values, lower }
         })
         .filter(|entrant| !entrant.values.is_empty())
         .collect();

@@ -24,10 +24,14 @@ fn histogram(time_us: f64, samples: u64) -> Vec<u8> {
 fn run(folder: &str, repetition: u32, p50_us: f64) -> RunInput {
     let mut record = sample::record();
     record.system.ranked = true;
-    let latency = &mut record.latency.total.as_mut().unwrap().upper;
-    let change = p50_us / latency.p50.unwrap();
-    latency.p50 = Some(p50_us);
-    latency.p99 = latency.p99.map(|p99| p99 * change);
+    // A tenth of each latency may be ours.
+    let bounds = record.latency.total.as_mut().unwrap();
+    bounds.lower = Some(bounds.upper.clone());
+    for (latency, p50_us) in [(&mut bounds.upper, p50_us), (bounds.lower.as_mut().unwrap(), 0.9 * p50_us)] {
+        let change = p50_us / latency.p50.unwrap();
+        latency.p50 = Some(p50_us);
+        latency.p99 = latency.p99.map(|p99| p99 * change);
+    }
     RunInput {
         run: CellRun {
             repetition,
@@ -38,6 +42,7 @@ fn run(folder: &str, repetition: u32, p50_us: f64) -> RunInput {
             busy: false,
         },
         latency: Some(histogram(p50_us, 100)),
+        latency_lower: Some(histogram(0.9 * p50_us, 100)),
         record,
     }
 }
@@ -84,6 +89,38 @@ fn percentiles_over_all_runs_come_from_merged_histograms() {
     assert!((latency.p50.unwrap() - 100.0).abs() < 1.0 && (latency.p90.unwrap() - 900.0).abs() < 2.0, "{latency:?}");
     assert!(latency.p99.is_none(), "3 samples beyond");
     assert_eq!(found.cells[0].latency_curve.as_ref().unwrap().count, 300);
+    let lower = lower(&found.cells[0].latency).unwrap();
+    assert!((lower.p50.unwrap() - 90.0).abs() < 1.0 && (lower.p90.unwrap() - 810.0).abs() < 2.0, "{lower:?}");
+    assert_eq!(found.cells[0].latency_curve_lower.as_ref().unwrap().count, 300);
+}
+
+#[test]
+fn a_cell_has_both_bounds_of_a_latency_and_a_duel_the_interval_of_both() {
+    let cells = [cell("fast", &[], &[100.0, 104.0, 98.0]), cell("slow", &[], &[300.0, 310.0, 305.0])];
+    let found = evaluate(&systems(), 1, &cells).unwrap();
+    let figure = |name: &str| found.cells[0].figures.iter().find(|figure| figure.figure == name).unwrap();
+    let p50 = figure("latency p50");
+    let [low, high] = p50.mean_bounds().map(Option::unwrap);
+    assert!((low - 0.9 * high).abs() < 1e-9, "{low} {high}");
+    let (from, to) = p50.whole_interval().unwrap();
+    assert!(from < low && high < to, "{from} {to}");
+    assert!(figure("system memory").lower.is_none());
+    let duel = &contest(&found, "latency p50").duels[0];
+    let (least, most) = duel.measured.unwrap();
+    assert!((least - 0.9 * duel.difference).abs() < 1e-9 && (most - duel.difference / 0.9).abs() < 1e-9, "{duel:?}");
+    let (low, high) = duel.interval.unwrap();
+    assert!(low < least && most < high && duel.grade() == crate::experiment::Grade::Proven, "{duel:?}");
+}
+
+#[test]
+fn a_lower_bound_that_one_run_lacks_is_not_told_of_the_cell() {
+    let mut cells = [cell("fast", &[], &[100.0, 104.0, 98.0])];
+    cells[0].runs[1].latency_lower = None;
+    cells[0].runs[1].record.latency.total.as_mut().unwrap().lower = None;
+    let found = evaluate(&systems(), 1, &cells).unwrap();
+    assert!(found.cells[0].latency.as_ref().unwrap().lower.is_none() && found.cells[0].latency_curve_lower.is_none());
+    let p50 = found.cells[0].figures.iter().find(|figure| figure.figure == "latency p50").unwrap();
+    assert_eq!(p50.mean_bounds()[0], None);
 }
 
 #[test]
@@ -225,17 +262,22 @@ fn late(mut run: RunInput) -> RunInput {
 }
 
 #[test]
-fn a_run_too_late_for_latencies_has_its_counts_in_the_cell_and_no_times() {
+fn a_run_too_late_for_latencies_has_its_counts_in_the_cell_and_its_times_are_not_judged() {
     let mut cells = [cell("fast", &[], &[100.0, 104.0, 98.0]), cell("slow", &[], &[300.0, 310.0, 305.0])];
     cells[0].runs[1] = late(cells[0].runs[1].clone());
     let found = evaluate(&systems(), 1, &cells).unwrap();
     let figure = |name: &str| found.cells[0].figures.iter().find(|figure| figure.figure == name).unwrap();
-    assert_eq!(figure("latency p50").values, [Some(100.0), None, Some(98.0)]);
+    let p50 = figure("latency p50");
+    assert_eq!((&p50.values[..], p50.shown_only), (&[Some(100.0), Some(104.0), Some(98.0)][..], false));
+    assert!((p50.mean.unwrap() - 99.0).abs() < 0.1, "of the two that may be used: {p50:?}");
     assert!(figure("delivered").values.iter().all(Option::is_some));
     assert!(figure("system CPU a million").values.iter().all(Option::is_some));
     assert_eq!(upper(&found.cells[0].latency).unwrap().count, 200, "of two runs");
     assert_eq!(contest(&found, "latency p99").winner, None, "two runs are too few");
-    let told = found.cautions.iter().any(|caution| caution.starts_with("1 run has no latency to use (V02)"));
+    let told = found
+        .cautions
+        .iter()
+        .any(|caution| caution == "the times of 1 run are shown and not judged, as the verdict says (V02)");
     assert!(told, "{:?}", found.cautions);
 }
 
@@ -246,5 +288,6 @@ fn a_cell_of_late_runs_alone_is_ranked_by_what_they_count() {
     let found = evaluate(&systems(), 1, &cells).unwrap();
     assert!(found.contests.iter().all(|contest| !contest.figure.starts_with("latency")), "no latency to compare");
     assert_eq!(contest(&found, "system memory").ranking.len(), 2);
-    assert!(found.cells[0].latency.is_none());
+    let p50 = found.cells[0].figures.iter().find(|figure| figure.figure == "latency p50").unwrap();
+    assert!(p50.shown_only && p50.mean.is_some() && found.cells[0].latency.is_some(), "shown all the same");
 }

@@ -17,6 +17,11 @@ pub struct Tested {
 }
 
 impl Tested {
+    /// The same with another probability.
+    pub fn with_p(self, p: f64) -> Tested {
+        Tested { p, ..self }
+    }
+
     /// Second's mean over the first's on logarithms, their difference otherwise.
     pub fn difference(&self) -> f64 {
         self.scale.back(self.difference)

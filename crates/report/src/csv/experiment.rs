@@ -3,7 +3,7 @@
 
 use pubmark_record::capacity::{CapacityRecord, TrialOutcome};
 use pubmark_record::comparison::{FIGURES, Figure, Unit};
-use pubmark_record::experiment::{Cell, ExperimentRecord};
+use pubmark_record::experiment::{Cell, CellFigure, ExperimentRecord, LowerBounds};
 
 use super::{Table, optional, text};
 use crate::words::verdict_word;
@@ -30,6 +30,13 @@ pub fn cells(record: &ExperimentRecord) -> String {
             "interval_high",
             "interval_method",
             "wins",
+            "shown_only",
+            "lower_mean",
+            "lower_median",
+            "lower_quartile_1",
+            "lower_quartile_3",
+            "lower_interval_low",
+            "lower_interval_high",
         ]
         .map(String::from),
     );
@@ -38,7 +45,7 @@ pub fn cells(record: &ExperimentRecord) -> String {
         let start = start(record, cell);
         if cell.figures.is_empty() {
             let mut fields = start;
-            fields.extend(vec![String::new(); 10]);
+            fields.extend(vec![String::new(); 17]);
             table.row(&fields);
             continue;
         }
@@ -60,11 +67,26 @@ pub fn cells(record: &ExperimentRecord) -> String {
                 optional(interval.map(|interval| interval.high)),
                 text(interval.map_or("", |interval| &interval.method)),
                 wins.to_string(),
+                figure.shown_only.to_string(),
             ]);
+            fields.extend(lower(figure.lower.as_ref()));
             table.row(&fields);
         }
     }
     table.text
+}
+
+/// Mean, median, quartiles and interval of the lower bounds, empty where a figure has none.
+fn lower(bounds: Option<&LowerBounds>) -> [String; 6] {
+    let of = |get: fn(&LowerBounds) -> Option<f64>| optional(bounds.and_then(get));
+    [
+        of(|lower| lower.mean),
+        of(|lower| lower.median),
+        of(|lower| lower.quartiles.map(|(low, _)| low)),
+        of(|lower| lower.quartiles.map(|(_, high)| high)),
+        of(|lower| lower.interval.as_ref().map(|interval| interval.low)),
+        of(|lower| lower.interval.as_ref().map(|interval| interval.high)),
+    ]
 }
 
 /// The first fields of a cell's rows: what it is and how it went.
@@ -85,15 +107,20 @@ fn start(record: &ExperimentRecord, cell: &Cell) -> Vec<String> {
 /// A row a run, with every figure; a row a failure, without.
 pub fn runs(record: &ExperimentRecord) -> String {
     let axes = axes(record);
-    let shown: Vec<&str> = FIGURES
+    let has = |name: &str, is_bounded: bool| {
+        let mut figures = record.cells.iter().flat_map(|cell| &cell.figures);
+        figures.any(|figure| figure.figure == name && (!is_bounded || figure.lower.is_some()))
+    };
+    // Each figure, and beside it its lower bound where it has one.
+    let shown: Vec<(&str, bool)> = FIGURES
         .iter()
-        .map(|figure| figure.name)
-        .filter(|name| record.cells.iter().any(|cell| cell.figures.iter().any(|figure| figure.figure == *name)))
+        .flat_map(|figure| [(figure.name, false), (figure.name, true)])
+        .filter(|(name, is_lower)| has(name, *is_lower))
         .collect();
     let mut names = vec!["cell".to_string()];
     names.extend(axes.iter().map(|axis| text(axis)));
     names.extend(["repetition", "order", "verdict", "failure", "waited_ms", "busy", "folder"].map(String::from));
-    names.extend(shown.iter().map(|name| column_name(name)));
+    names.extend(shown.iter().map(|(name, is_lower)| column_name(name, *is_lower)));
     let mut table = Table::new(&names);
     for cell in &record.cells {
         let mut start = vec![text(&cell.id)];
@@ -109,9 +136,9 @@ pub fn runs(record: &ExperimentRecord) -> String {
                 run.busy.to_string(),
                 text(&run.folder),
             ]);
-            fields.extend(shown.iter().map(|name| {
+            fields.extend(shown.iter().map(|(name, is_lower)| {
                 let figure = cell.figures.iter().find(|figure| figure.figure == *name);
-                optional(figure.and_then(|figure| figure.values.get(position).copied().flatten()))
+                optional(figure.and_then(|figure| value(figure, *is_lower, position)))
             }));
             table.row(&fields);
         }
@@ -132,6 +159,12 @@ pub fn runs(record: &ExperimentRecord) -> String {
         }
     }
     table.text
+}
+
+/// A figure, or its lower bound, of the run at this place.
+fn value(figure: &CellFigure, is_lower: bool, position: usize) -> Option<f64> {
+    let values = if is_lower { &figure.lower.as_ref()?.values } else { &figure.values };
+    values.get(position).copied().flatten()
 }
 
 fn axes(record: &ExperimentRecord) -> Vec<&str> {
@@ -156,9 +189,9 @@ fn unit(name: &str) -> &'static str {
     }
 }
 
-/// A figure's name with its unit, as a column: `latency_p99_us`.
-fn column_name(name: &str) -> String {
-    let stem = name.replace(['-', ' '], "_").replace('.', "");
+/// A figure's name with its unit, as a column: `latency_p99_us`, `latency_p99_lower_us`.
+fn column_name(name: &str, is_lower: bool) -> String {
+    let stem = name.replace(['-', ' '], "_").replace('.', "") + if is_lower { "_lower" } else { "" };
     match unit(name) {
         "messages" | "share" | "" => stem,
         "1/s" => format!("{stem}_per_s"),
@@ -231,7 +264,7 @@ mod tests {
         let record = sample_experiment::all_failed();
         let text = cells(&record);
         let row = text.lines().find(|line| line.starts_with("betamq")).unwrap();
-        assert!(row.ends_with("not installed,,,,,,,,,,"), "{row}");
+        assert!(row.ends_with(&format!("not installed{}", ",".repeat(17))), "{row}");
         assert_eq!(runs(&record).lines().count(), 3);
     }
 

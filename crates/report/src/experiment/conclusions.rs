@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use pubmark_record::comparison::{Better, Unit};
-use pubmark_record::experiment::{Contest, Duel};
+use pubmark_record::experiment::{Contest, Duel, Grade};
 use pubmark_record::record::Status;
 
 use super::View;
@@ -16,8 +16,10 @@ use crate::words::sentence;
 pub struct Conclusion {
     /// Its name in the table of figures.
     pub figure: &'static str,
-    /// Who is better by it, or that nobody is.
+    /// Who is better by it, by how much, and how sure that is.
     pub text: String,
+    /// The surest of its contests: of the best against every other.
+    pub grade: Grade,
     /// Is there a winner in at least one contest?
     pub has_winner: bool,
 }
@@ -25,9 +27,17 @@ pub struct Conclusion {
 impl Conclusion {
     /// Its text as a sentence; the name of a system keeps its first letter.
     pub fn sentence(&self) -> String {
-        let begins_with_a_name = !["no winner", "lowest", "highest"].iter().any(|start| self.text.starts_with(start));
+        let begins_with_a_name =
+            !["no difference", "lowest", "highest"].iter().any(|start| self.text.starts_with(start));
         if begins_with_a_name { format!("{}.", self.text) } else { sentence(&self.text) }
     }
+}
+
+/// How sure it is that the best of a contest is better than every other.
+pub fn grade_of(contest: &Contest) -> Grade {
+    let is_judged = figure(&contest.figure).is_none_or(|figure| figure.better != Better::Neither);
+    let least = contest.duels.iter().map(Duel::grade).min();
+    least.filter(|_| is_judged).unwrap_or(Grade::NotShown)
 }
 
 impl View<'_> {
@@ -42,102 +52,113 @@ impl View<'_> {
                 _ => self.several(&contests),
             };
             let has_winner = contests.iter().any(|contest| contest.winner.is_some());
-            Some(Conclusion { figure: column.figure, text, has_winner })
+            let grade = contests.iter().map(|contest| grade_of(contest)).max().unwrap_or(Grade::NotShown);
+            Some(Conclusion { figure: column.figure, text, grade, has_winner })
         });
         judged.collect()
     }
 
-    /// One contest: who wins, against whom it is closest, how sure that is.
+    /// One contest: who is best, by how much against whom it is least sure, and how sure that is.
     pub fn one(&self, contest: &Contest) -> String {
-        let name = |id: &String| {
-            self.members().find(|member| member.cell.id == *id).map_or(id.clone(), |m| m.name.to_string())
+        let grade = grade_of(contest);
+        let Some((best, duel)) = contest.ranking.first().zip(nearest(contest)).filter(|_| grade > Grade::NotShown)
+        else {
+            return self.nothing_shown(contest);
         };
-        let Some(winner) = &contest.winner else {
-            let why = match lacking(contest) {
-                Lacking::Everything => "too few repetitions to tell".to_string(),
-                Lacking::Some(who) => {
-                    format!(
-                        "too few repetitions of {} to tell",
-                        who.into_iter().map(name).collect::<Vec<_>>().join(", ")
-                    )
-                }
-                Lacking::Nothing => "differences within the noise".to_string(),
-            };
-            let values: Vec<Option<f64>> = contest.ranking.iter().map(|id| self.mean_of(id, &contest.figure)).collect();
-            if let ([Some(first), ..], Some(unit)) = (&values[..], self.unit(&contest.figure))
-                && values.iter().all(|value| *value == Some(*first))
-            {
-                return format!("no winner by {}: all have {}", noun(&contest.figure), unit.with_symbol(*first));
-            }
-            let best: Vec<String> = tied(contest).into_iter().map(name).collect();
-            let between = if best.len() < contest.ranking.len() {
-                format!(" between {}", best.join(", "))
-            } else {
-                String::new()
-            };
-            return format!("no winner by {}{between}: {why}", noun(&contest.figure));
-        };
-        let value = self.value_of(winner, &contest.figure);
-        let start =
-            format!("{} has the {} {}{value}", name(winner), superlative(&contest.figure), noun(&contest.figure));
-        match contest.duels.iter().find(|duel| Some(&duel.worse) == contest.ranking.get(1)) {
-            Some(duel) => format!("{start}; that of {} {}", name(&duel.worse), self.difference(duel, &contest.figure)),
-            None => start,
+        format!(
+            "{} has the {} {}{}, {}: {}",
+            self.name(best),
+            superlative(&contest.figure),
+            noun(&contest.figure),
+            self.value_of(best, &contest.figure),
+            self.apart(duel, &contest.figure),
+            grade.words()
+        )
+    }
+
+    /// Why no difference is shown, and between whom.
+    fn nothing_shown(&self, contest: &Contest) -> String {
+        let values: Vec<Option<f64>> = contest.ranking.iter().map(|id| self.mean_of(id, &contest.figure)).collect();
+        if let ([Some(first), ..], Some(unit)) = (&values[..], self.unit(&contest.figure))
+            && values.iter().all(|value| *value == Some(*first))
+        {
+            return format!("no difference in {}: all have {}", noun(&contest.figure), unit.with_symbol(*first));
         }
+        let why = match lacking(contest) {
+            Lacking::Everything => "too few repetitions to tell".to_string(),
+            Lacking::Some(who) => {
+                let names: Vec<&str> = who.into_iter().map(|id| self.name(id)).collect();
+                format!("too few repetitions of {} to tell", names.join(", "))
+            }
+            Lacking::Nothing if bounds_overlap(contest) => "the bounds of what was measured overlap".to_string(),
+            Lacking::Nothing => "within the noise".to_string(),
+        };
+        let tied: Vec<&str> = tied(contest).into_iter().map(|id| self.name(id)).collect();
+        let far = match (&tied[..], nearest(contest)) {
+            ([_, _], Some(duel)) => format!(": {}", self.apart(duel, &contest.figure)),
+            _ => String::new(),
+        };
+        format!("no difference shown in {} between {}{far}: {why}", noun(&contest.figure), tied.join(", "))
     }
 
     /// Several contests by one figure: how often each wins.
     fn several(&self, contests: &[&Contest]) -> String {
-        let mut wins: BTreeMap<&str, usize> = BTreeMap::new();
-        for winner in contests.iter().filter_map(|contest| contest.winner.as_deref()) {
-            let name = self.members().find(|member| member.cell.id == winner).map_or(winner, |member| member.name);
-            *wins.entry(name).or_default() += 1;
-        }
-        let mut order: Vec<(&str, usize)> = wins.into_iter().collect();
-        order.sort_by(|a, b| b.1.cmp(&a.1).then(a.0.cmp(b.0)));
-        let won: usize = order.iter().map(|(_, count)| count).sum();
-        let by = format!("{} {}", superlative(&contests[0].figure), noun(&contests[0].figure));
-        if order.is_empty() {
-            return format!("no winner by {} in any of {} settings", noun(&contests[0].figure), contests.len());
-        }
-        let parts: Vec<String> =
-            order.iter().map(|(name, count)| format!("{name} in {count} of {}", contests.len())).collect();
-        let rest = contests.len() - won;
-        let none = if rest == 0 {
-            String::new()
-        } else {
-            format!("; no winner in {}", counted(rest as u64, "setting", "settings"))
+        let best_of = |grade: Grade| contests.iter().filter(move |contest| grade_of(contest) == grade);
+        let count = |grade: Grade| {
+            let mut wins: BTreeMap<&str, usize> = BTreeMap::new();
+            for best in best_of(grade).filter_map(|contest| contest.ranking.first()) {
+                *wins.entry(self.name(best)).or_default() += 1;
+            }
+            let mut order: Vec<(&str, usize)> = wins.into_iter().collect();
+            order.sort_by(|a, b| b.1.cmp(&a.1).then(a.0.cmp(b.0)));
+            order
         };
-        format!("{by}: {} settings{}{none}", parts.join(", "), self.lead(contests))
+        let (proven, likely) = (count(Grade::Proven), count(Grade::Likely));
+        let all = contests.len();
+        if proven.is_empty() && likely.is_empty() {
+            return format!("no difference shown in {} in any of {all} settings", noun(&contests[0].figure));
+        }
+        let words = |order: &[(&str, usize)]| -> String {
+            order.iter().map(|(name, count)| format!("{name} in {count} of {all}")).collect::<Vec<_>>().join(", ")
+        };
+        let mut parts = vec![];
+        if !proven.is_empty() {
+            let won: Vec<&Contest> = best_of(Grade::Proven).copied().collect();
+            parts.push(format!("{} settings{}, proven", words(&proven), self.lead(&won)));
+        }
+        if !likely.is_empty() {
+            parts.push(format!("{} settings, likely", words(&likely)));
+        }
+        let rest = best_of(Grade::NotShown).count();
+        if rest > 0 {
+            parts.push(format!("not shown in {}", counted(rest as u64, "setting", "settings")));
+        }
+        format!("{} {}: {}", superlative(&contests[0].figure), noun(&contests[0].figure), parts.join("; "))
     }
 
-    /// How far the winners are ahead of the next, from the closest contest to the clearest.
+    /// How far the winners of these contests are ahead of the next, from the closest contest to the clearest.
     fn lead(&self, contests: &[&Contest]) -> String {
-        let won = contests.iter().filter(|contest| contest.winner.is_some());
-        let next: Vec<&Duel> = won
-            .filter_map(|contest| contest.duels.iter().find(|duel| Some(&duel.worse) == contest.ranking.get(1)))
-            .collect();
-        let least_sure = next.iter().map(|duel| duel.p_adjusted).reduce(|a, b| Some(a?.max(b?))).flatten();
-        let (Some(low), Some(high)) = (
-            next.iter().map(|duel| duel.difference).reduce(f64::min),
-            next.iter().map(|duel| duel.difference).reduce(f64::max),
-        ) else {
-            return String::new();
+        let next: Vec<&Duel> = contests.iter().filter_map(|contest| nearest(contest)).collect();
+        let ratios: Vec<f64> = next.iter().map(|duel| oriented(duel.difference)).collect();
+        let ends = ratios.iter().copied().reduce(f64::min).zip(ratios.iter().copied().reduce(f64::max));
+        let Some((low, high)) = ends.filter(|_| next.iter().all(|duel| duel.is_ratio)) else { return String::new() };
+        let range = match (significant(low), significant(high)) {
+            (low, high) if low == high => low,
+            (low, high) => format!("{low} to {high}"),
         };
-        if !next.iter().all(|duel| duel.is_ratio) {
-            return String::new();
-        }
-        let range = if significant(low) == significant(high) {
-            significant(low)
-        } else {
-            format!("{} to {}", significant(low), significant(high))
-        };
-        format!("; the next is {range} times as high ({})", probability(least_sure))
+        format!(", {range} × {} than the next", comparative(&contests[0].figure))
+    }
+
+    fn name<'a>(&'a self, id: &'a str) -> &'a str {
+        self.members().find(|member| member.cell.id == id).map_or(id, |member| member.name)
     }
 
     fn value_of(&self, id: &str, name: &str) -> String {
-        match (self.mean_of(id, name), self.unit(name)) {
-            (Some(mean), Some(unit)) => format!(", {}", unit.with_symbol(mean)),
+        let figure = self.members().find(|member| member.cell.id == id).and_then(|member| member.figure(name));
+        match (figure, self.unit(name)) {
+            (Some(figure), Some(unit)) if figure.mean.is_some() => {
+                format!(", {}", unit.bounds_with_symbol(figure.mean_bounds()))
+            }
             _ => String::new(),
         }
     }
@@ -146,20 +167,23 @@ impl View<'_> {
         self.members().find(|member| member.cell.id == id)?.mean(name)
     }
 
-    /// How far the worse is behind, as the end of a sentence.
-    pub fn difference(&self, duel: &Duel, name: &str) -> String {
-        let print = |value: f64| if duel.is_ratio { significant(value) } else { self.plain_difference(name, value) };
-        let range = |(low, high): (f64, f64)| format!("{} to {}, ", print(low), print(high));
-        let sure = probability(duel.p_adjusted);
+    /// How far the better of a duel is ahead, with the interval: `2.80 × less than nats (2.40–3.30)`.
+    pub fn apart(&self, duel: &Duel, name: &str) -> String {
+        let (than, other) = (comparative(name), self.name(&duel.worse));
         if duel.is_ratio {
-            let range = duel.interval.map_or_else(String::new, range);
-            return format!("is {} times as high ({range}{sure})", print(duel.difference));
+            let range = duel.interval.map_or_else(String::new, |(low, high)| {
+                let (low, high) = (oriented_as(duel, low), oriented_as(duel, high));
+                format!(" ({}–{})", ratio(low.min(high)), ratio(low.max(high)))
+            });
+            return format!("{} × {than} than {other}{range}", ratio(oriented(duel.difference)));
         }
         // The side is said in words, so the ends of an interval on that side need no sign.
-        let (side, sign) = if duel.difference < 0.0 { ("lower", -1.0) } else { ("higher", 1.0) };
-        let ends = duel.interval.map(|(low, high)| ((low * sign).min(high * sign), (low * sign).max(high * sign)));
-        let range = ends.map_or_else(String::new, range);
-        format!("is {} {side} ({range}{sure})", print(duel.difference.abs()))
+        let sign = if duel.difference < 0.0 { -1.0 } else { 1.0 };
+        let print = |value: f64| self.plain_difference(name, value);
+        let range = duel.interval.map_or_else(String::new, |(low, high)| {
+            format!(" ({} to {})", print((low * sign).min(high * sign)), print((low * sign).max(high * sign)))
+        });
+        format!("{} {than} than {other}{range}", print(duel.difference.abs()))
     }
 
     /// A difference of two values of a figure; of two shares in percentage points.
@@ -172,10 +196,52 @@ impl View<'_> {
     }
 }
 
-/// The best and those that it does not beat.
+/// The duel of the best that is least sure, the closest in rank of several.
+fn nearest(contest: &Contest) -> Option<&Duel> {
+    let place = |duel: &&Duel| contest.ranking.iter().position(|id| *id == duel.worse);
+    contest.duels.iter().min_by_key(|duel| (duel.grade(), place(duel)))
+}
+
+/// A ratio as a number of times, whichever of the two is larger.
+fn oriented(ratio: f64) -> f64 {
+    if ratio < 1.0 && ratio > 0.0 { 1.0 / ratio } else { ratio }
+}
+
+/// An end of the interval of a ratio, turned round where the ratio is.
+fn oriented_as(duel: &Duel, end: f64) -> f64 {
+    if duel.difference < 1.0 && end > 0.0 { 1.0 / end } else { end }
+}
+
+/// A ratio with three digits; with more where it would look like "the same" and is not.
+pub fn ratio(value: f64) -> String {
+    let text = significant(value);
+    if value == 1.0 || significant(1.0) != text {
+        return text;
+    }
+    format!("{value:.4}")
+}
+
+/// Do the bounds of the measurement alone leave the order of a pair open that would otherwise decide?
+fn bounds_overlap(contest: &Contest) -> bool {
+    let nothing = |duel: &Duel| if duel.is_ratio { 1.0 } else { 0.0 };
+    let is_open = |duel: &Duel| {
+        duel.measured.is_some_and(|(least, most)| least < most && least <= nothing(duel) && nothing(duel) <= most)
+    };
+    nearest(contest).is_some_and(is_open)
+}
+
+/// The best and those against which no difference is shown.
 fn tied(contest: &Contest) -> Vec<&String> {
-    let beaten = |id: &String| contest.duels.iter().any(|duel| duel.worse == *id && duel.is_significant);
-    contest.ranking.iter().filter(|id| !beaten(id)).collect()
+    let is_shown = |id: &String| contest.duels.iter().any(|duel| duel.worse == *id && duel.grade() > Grade::NotShown);
+    contest.ranking.iter().filter(|id| !is_shown(id)).collect()
+}
+
+/// What a better value of a figure is.
+fn comparative(name: &str) -> &'static str {
+    match figure(name).map(|figure| figure.better) {
+        Some(Better::Higher) => "more",
+        _ => "less",
+    }
 }
 
 /// What the best value of a figure is.
@@ -232,7 +298,9 @@ pub fn headline(view: &View) -> String {
     }
     let contests: Vec<&Contest> = view.record.contests.iter().filter(|contest| contest.ranking.len() > 1).collect();
     let line = if contests.iter().all(|contest| contest.winner.is_none()) {
-        if contests.iter().all(|contest| matches!(lacking(contest), Lacking::Everything)) {
+        if contests.iter().any(|contest| grade_of(contest) == Grade::Likely) {
+            format!("No winner proven; {}", winners(view, &contests, Grade::Likely, "is likely best by"))
+        } else if contests.iter().all(|contest| matches!(lacking(contest), Lacking::Everything)) {
             "No winner: too few repetitions to tell differences from noise".to_string()
         } else if contests.iter().any(|contest| matches!(lacking(contest), Lacking::Some(_))) {
             "No winner: too few runs of some can be counted to tell".to_string()
@@ -240,19 +308,18 @@ pub fn headline(view: &View) -> String {
             "No winner: differences within the noise".to_string()
         }
     } else {
-        winners(view, &contests)
+        winners(view, &contests, Grade::Proven, "is best by")
     };
     if view.record.status == Status::Interrupted { format!("{line} (interrupted: so far)") } else { line }
 }
 
-/// Winners with what they win by, the most frequent first.
-fn winners(view: &View, contests: &[&Contest]) -> String {
+/// The best of contests of a grade with what they are best by, the most frequent first.
+fn winners(view: &View, contests: &[&Contest], grade: Grade, are_best: &str) -> String {
     let mut won: Vec<(&str, Vec<(&str, usize)>)> = Vec::new();
     for column in &EXPERIMENT_COLUMNS {
         for contest in contests.iter().filter(|contest| contest.figure == column.figure) {
-            let Some(winner) = &contest.winner else { continue };
-            let name =
-                view.members().find(|member| member.cell.id == *winner).map_or(winner.as_str(), |member| member.name);
+            let Some(best) = contest.ranking.first().filter(|_| grade_of(contest) == grade) else { continue };
+            let name = view.name_of(best);
             let index = won.iter().position(|(other, _)| *other == name).unwrap_or_else(|| {
                 won.push((name, Vec::new()));
                 won.len() - 1
@@ -272,7 +339,7 @@ fn winners(view: &View, contests: &[&Contest]) -> String {
         figures.iter().map(part).collect::<Vec<String>>().join(", ")
     };
     let parts: Vec<String> =
-        won.iter().take(3).map(|(name, figures)| format!("{name} is best by {}", phrase(figures))).collect();
+        won.iter().take(3).map(|(name, figures)| format!("{name} {are_best} {}", phrase(figures))).collect();
     let more = won.len().saturating_sub(3);
     let rest = if more > 0 { format!("; {more} more win something") } else { String::new() };
     format!("{}{rest}", parts.join("; "))

@@ -24,7 +24,9 @@ pub struct Row<'a> {
     pub printed: f64,
     /// Our mean; `None` where it was not measured.
     pub here: Option<f64>,
-    /// Its interval.
+    /// Its lower bound, where it has one.
+    pub here_lower: Option<f64>,
+    /// Its interval, with that of the lower bound.
     pub interval: Option<(f64, f64)>,
     /// Why there is none.
     pub failed: Option<&'static str>,
@@ -71,10 +73,8 @@ fn row<'a>(member: &Member<'a>, printed: f64, name: &str) -> Row<'a> {
         label: &member.cell.label,
         printed,
         here: ours.and_then(|figure| figure.mean),
-        interval: ours
-            .and_then(|figure| figure.interval.as_ref())
-            .filter(|ends| ends.low < ends.high)
-            .map(|ends| (ends.low, ends.high)),
+        here_lower: ours.and_then(|figure| figure.mean_bounds()[0]),
+        interval: ours.and_then(CellFigure::whole_interval).filter(|(low, high)| low < high),
         failed: member.failed(),
     }
 }

@@ -1,7 +1,7 @@
 //! An experiment and a search for capacity as Markdown.
 
 use pubmark_record::capacity::CapacityRecord;
-use pubmark_record::experiment::{ExperimentRecord, PaperFigures};
+use pubmark_record::experiment::{CellFigure, ExperimentRecord, PaperFigures};
 
 use super::{escaped, table};
 use crate::charts::capacity::outcome;
@@ -24,7 +24,8 @@ pub fn experiment(record: &ExperimentRecord) -> String {
         cells(&mut text, &view, group);
     }
     text.push_str(
-        "\nMean over the repetitions with its 95 % interval; bold is better than every other beyond the noise.\n",
+        "\nMean over the repetitions, of a latency its two bounds; in parentheses the 95 % interval, bounds and noise \
+         together. Bold is better than every other: proven.\n",
     );
     for paper in &record.papers {
         beside(&mut text, &view, paper);
@@ -45,7 +46,7 @@ fn beside(text: &mut String, view: &View, paper: &PaperFigures) {
     let rows: Vec<Vec<String>> = rows
         .iter()
         .map(|row| {
-            let here = row.failed.map_or_else(|| unit.optional(row.here), str::to_string);
+            let here = row.failed.map_or_else(|| unit.bounds([row.here_lower, row.here]), str::to_string);
             vec![escaped(row.label), unit.number(row.printed), here, row.times()]
         })
         .collect();
@@ -87,11 +88,10 @@ fn row(view: &View, member: &Member) -> Vec<String> {
         }
         None => fields.extend(view.columns.iter().map(|(column, unit)| {
             let figure = member.figure(column.figure);
-            let mean = unit.optional(figure.and_then(|figure| figure.mean));
+            let mean = unit.bounds(figure.map_or([None; 2], CellFigure::mean_bounds));
             let mean = if view.wins(member.cell, column.figure) { format!("**{mean}**") } else { mean };
-            let interval = figure.and_then(|figure| figure.interval.as_ref()).filter(|ends| ends.low < ends.high);
-            match interval {
-                Some(ends) => format!("{mean} ({}–{})", unit.number(ends.low), unit.number(ends.high)),
+            match figure.and_then(CellFigure::whole_interval).filter(|(low, high)| low < high) {
+                Some((low, high)) => format!("{mean} ({}–{})", unit.number(low), unit.number(high)),
                 None => mean,
             }
         })),

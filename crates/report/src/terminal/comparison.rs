@@ -9,17 +9,18 @@ use crate::numbers::{MISSING, TimeUnit, short, significant};
 use crate::words::verdict_word;
 
 /// Figures that fit into 80 columns, by their name in the comparison, with the head of their column.
-const COLUMNS_SHOWN: [(&str, &str); 7] = [
+const COLUMNS_SHOWN: [(&str, &str); 6] = [
     ("delivered", "deliv."),
     ("latency p50", "p50"),
     ("latency p99", "p99"),
-    ("latency max", "max"),
     ("delivered rate", "rate"),
     ("system CPU", "CPU"),
     ("system memory", "memory"),
 ];
 /// Columns of a value, with the mark of the best.
 const VALUE: usize = 8;
+/// Columns of a latency with both bounds, and the mark.
+const BOUNDS: usize = 13;
 
 /// The comparison as text, with a final newline.
 pub fn comparison(comparison: &Comparison, options: &TerminalOptions) -> String {
@@ -30,10 +31,12 @@ pub fn comparison(comparison: &Comparison, options: &TerminalOptions) -> String 
             comparison.figures.iter().find(|row| row.figure.name == *name).map(|row| Column::of(head, row))
         })
         .collect();
-    let name_width = COLUMNS - 2 - VALUE * columns.len();
+    let name_width = COLUMNS - 2 - columns.iter().map(|column| column.width).sum::<usize>();
     let row = |name: &str, values: &mut dyn Iterator<Item = String>| {
         let mut line = format!("  {:<name_width$}", cut(&printable(name), name_width - 1));
-        values.for_each(|value| line.push_str(&format!("{value:>VALUE$}")));
+        for (column, value) in columns.iter().zip(values) {
+            line.push_str(&format!("{value:>width$}", width = column.width));
+        }
         line
     };
     // One column of each value is the mark's.
@@ -68,6 +71,7 @@ pub fn comparison(comparison: &Comparison, options: &TerminalOptions) -> String 
 
 struct Column {
     head: &'static str,
+    width: usize,
     unit: String,
     values: Vec<String>,
 }
@@ -76,10 +80,7 @@ impl Column {
     fn of(head: &'static str, row: &ComparedFigure) -> Column {
         let typical = row.values.iter().flatten().copied().fold(0.0, f64::max);
         let (unit, print): (String, Box<dyn Fn(f64) -> String>) = match row.figure.unit {
-            Unit::Microseconds => {
-                let unit = TimeUnit::for_value(typical);
-                (unit.symbol().to_string(), Box::new(move |value| unit.number(Some(value))))
-            }
+            Unit::Microseconds => return Column::of_times(head, row, TimeUnit::for_value(typical)),
             // A share is whole only when nothing is missing.
             Unit::Share => (
                 "%".to_string(),
@@ -93,15 +94,19 @@ impl Column {
             Unit::Count => (String::new(), Box::new(significant)),
             Unit::CpuSecondsPerMillion => ("s/M".to_string(), Box::new(significant)),
         };
-        let values = row
-            .values
-            .iter()
-            .enumerate()
-            .map(|(position, value)| {
-                let mark = if row.best == Some(position) { '*' } else { ' ' };
-                format!("{}{mark}", value.map_or_else(|| MISSING.to_string(), &print))
-            })
-            .collect();
-        Column { head, unit, values }
+        let text = |position: usize| row.values[position].map_or_else(|| MISSING.to_string(), &print);
+        Column { head, width: VALUE, unit, values: marked(row, text) }
     }
+
+    /// Of a latency, with both bounds.
+    fn of_times(head: &'static str, row: &ComparedFigure, unit: TimeUnit) -> Column {
+        let values = marked(row, |position| unit.interval(row.bounds(position)));
+        Column { head, width: BOUNDS, unit: unit.symbol().to_string(), values }
+    }
+}
+
+/// The text of each run, the best with a mark.
+fn marked(row: &ComparedFigure, text: impl Fn(usize) -> String) -> Vec<String> {
+    let mark = |position| if row.best == Some(position) { '*' } else { ' ' };
+    (0..row.values.len()).map(|position| format!("{}{}", text(position), mark(position))).collect()
 }

@@ -1,19 +1,18 @@
 //! An experiment on a terminal: a row a cell, then who wins in plain sentences, then what to know before quoting that.
 
+use pubmark_record::experiment::CellFigure;
 use pubmark_record::record::Status;
 
 use super::layout::{Page, Tone, cut, printable};
 use super::{COLUMNS, TerminalOptions};
-use crate::columns::{ColumnUnit, ExperimentColumn};
+use crate::columns::{ColumnUnit, ExperimentColumn, figure};
 use crate::experiment::{Member, View, headline};
 use crate::numbers::duration;
 
 /// Columns of a value, with the mark of the winner.
 const VALUE: usize = 9;
-/// Columns of the figure that is shown with half its interval.
-const WITH_INTERVAL: usize = 15;
-/// The figure that is shown with half its interval.
-const PRECISE: &str = "latency p99";
+/// Columns of a latency, with both bounds.
+const BOUNDS: usize = 13;
 /// Columns of a name at most.
 const MOST_NAME: usize = 28;
 /// Columns of the runs that count.
@@ -65,29 +64,14 @@ struct Column<'a> {
 
 impl Column<'_> {
     fn width(&self) -> usize {
-        if self.column.figure == PRECISE { WITH_INTERVAL } else { VALUE }
+        if figure(self.column.figure).is_some_and(|figure| figure.is_latency) { BOUNDS } else { VALUE }
     }
 
-    /// The mean, of one figure with half its interval, with the mark of a winner.
+    /// The mean, of a latency both its bounds, with the mark of a winner.
     fn value(&self, view: &View, member: &Member) -> String {
         let mark = if view.wins(member.cell, self.column.figure) { '*' } else { ' ' };
         let figure = member.figure(self.column.figure);
-        let mean = self.unit.optional(figure.and_then(|figure| figure.mean));
-        let interval = figure.and_then(|figure| figure.interval.as_ref()).filter(|_| self.column.figure == PRECISE);
-        match interval {
-            Some(interval) => format!("{mean} ±{}{mark}", self.half(&mean, (interval.high - interval.low) / 2.0)),
-            None => format!("{mean}{mark}"),
-        }
-    }
-}
-
-impl Column<'_> {
-    /// Half an interval with as many decimals as the mean has; more where it would become 0.
-    fn half(&self, mean: &str, value: f64) -> String {
-        let decimals = mean.split('.').nth(1).map_or(0, str::len);
-        let text = format!("{:.decimals$}", self.unit.scaled(value));
-        let is_zero = text.chars().all(|letter| matches!(letter, '0' | '.'));
-        if is_zero || decimals == 0 { self.unit.number(value) } else { text }
+        format!("{}{mark}", self.unit.bounds(figure.map_or([None; 2], CellFigure::mean_bounds)))
     }
 }
 
