@@ -11,6 +11,9 @@ use crate::columns::{EXPERIMENT_COLUMNS, figure, noun};
 use crate::numbers::{counted, significant};
 use crate::words::sentence;
 
+/// Cells that a sentence names, at most.
+const MOST_NAMED: usize = 4;
+
 /// What one figure says.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Conclusion {
@@ -79,10 +82,9 @@ impl View<'_> {
     /// Why no difference is shown, and between whom.
     fn nothing_shown(&self, contest: &Contest) -> String {
         let values: Vec<Option<f64>> = contest.ranking.iter().map(|id| self.mean_of(id, &contest.figure)).collect();
-        if let ([Some(first), ..], Some(unit)) = (&values[..], self.unit(&contest.figure))
-            && values.iter().all(|value| *value == Some(*first))
-        {
-            return format!("no difference in {}: all have {}", noun(&contest.figure), unit.with_symbol(*first));
+        if values.iter().all(|value| value.is_some() && *value == values[0]) {
+            let first = self.value_of(&contest.ranking[0], &contest.figure);
+            return format!("no difference in {}: all have {}", noun(&contest.figure), first.trim_start_matches(", "));
         }
         let why = match lacking(contest) {
             Lacking::Everything => "too few repetitions to tell".to_string(),
@@ -94,11 +96,14 @@ impl View<'_> {
             Lacking::Nothing => "within the noise".to_string(),
         };
         let tied: Vec<&str> = tied(contest).into_iter().map(|id| self.name(id)).collect();
-        let far = match (&tied[..], nearest(contest)) {
-            ([_, _], Some(duel)) => format!(": {}", self.apart(duel, &contest.figure)),
-            _ => String::new(),
+        let between = match (&tied[..], nearest(contest)) {
+            ([first, second], Some(duel)) => {
+                format!("{first} and {second}: {}", self.distance(duel, &contest.figure))
+            }
+            (few, _) if few.len() <= MOST_NAMED => few.join(", "),
+            (many, _) => format!("the best {}", many.len()),
         };
-        format!("no difference shown in {} between {}{far}: {why}", noun(&contest.figure), tied.join(", "))
+        format!("no difference shown in {} between {between}: {why}", noun(&contest.figure))
     }
 
     /// Several contests by one figure: how often each wins.
@@ -169,13 +174,23 @@ impl View<'_> {
 
     /// How far the better of a duel is ahead, with the interval: `2.80 × less than nats (2.40–3.30)`.
     pub fn apart(&self, duel: &Duel, name: &str) -> String {
-        let (than, other) = (comparative(name), self.name(&duel.worse));
+        let [far, range] = self.parts(duel, name);
+        format!("{far} {} than {}{range}", comparative(name), self.name(&duel.worse))
+    }
+
+    /// The same without words: `1.02 × (0.96–1.08)`.
+    fn distance(&self, duel: &Duel, name: &str) -> String {
+        self.parts(duel, name).concat()
+    }
+
+    /// How far the better of a duel is ahead, and the interval.
+    fn parts(&self, duel: &Duel, name: &str) -> [String; 2] {
         if duel.is_ratio {
             let range = duel.interval.map_or_else(String::new, |(low, high)| {
                 let (low, high) = (oriented_as(duel, low), oriented_as(duel, high));
                 format!(" ({}–{})", ratio(low.min(high)), ratio(low.max(high)))
             });
-            return format!("{} × {than} than {other}{range}", ratio(oriented(duel.difference)));
+            return [format!("{} ×", ratio(oriented(duel.difference))), range];
         }
         // The side is said in words, so the ends of an interval on that side need no sign.
         let sign = if duel.difference < 0.0 { -1.0 } else { 1.0 };
@@ -183,7 +198,7 @@ impl View<'_> {
         let range = duel.interval.map_or_else(String::new, |(low, high)| {
             format!(" ({} to {})", print((low * sign).min(high * sign)), print((low * sign).max(high * sign)))
         });
-        format!("{} {than} than {other}{range}", print(duel.difference.abs()))
+        [print(duel.difference.abs()), range]
     }
 
     /// A difference of two values of a figure; of two shares in percentage points.
