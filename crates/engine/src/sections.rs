@@ -8,6 +8,7 @@ use pubmark_protocol::traffic::Traffic;
 use pubmark_record::connections::{RampUp, TlsFigures};
 use pubmark_record::distribution::{bounds, curve, micros, summary};
 use pubmark_record::efficiency::{EfficiencyFigures, GroupEfficiency, PacketCounts, Source};
+use pubmark_record::latency_bin::LatencyBin;
 use pubmark_record::nodes::NodeRow;
 use pubmark_record::record::{
     CauseCount, Connections, Curve, Delivery, ShardHealth, Side, Throughput, WillCounts, Windows,
@@ -347,4 +348,16 @@ pub fn series(series: &Series, clock_error_ns: Option<u64>) -> Vec<SeriesRow> {
         }
     };
     series.bins().iter().enumerate().map(row).collect()
+}
+
+/// The distributions of the latencies over time, upper bounds; bins without a message are left out.
+pub fn latency_bins(series: &Series, clock_error_ns: Option<u64>) -> Vec<LatencyBin> {
+    let seconds = |ns: f64| ns / SECOND_NS as f64;
+    let above = |ns: u64| micros(ns.saturating_add(clock_error_ns.unwrap_or(0)));
+    let bins = series.bins().iter().enumerate().filter(|(_, bin)| bin.latency.count() > 0);
+    bins.map(|(index, bin)| {
+        let values = bin.latency.values().map(|(value_ns, messages)| (above(value_ns), u64::from(messages)));
+        LatencyBin::of(seconds(series.bin_start_ns(index) as f64), seconds(series.width_ns() as f64), values)
+    })
+    .collect()
 }

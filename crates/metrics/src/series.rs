@@ -93,6 +93,11 @@ impl SparseHistogram {
         self.count
     }
 
+    /// Values with their samples, ascending, each told to 1 part in 128, ns.
+    pub fn values(&self) -> impl Iterator<Item = (u64, u32)> + '_ {
+        self.buckets.iter().map(|(bucket, samples)| (value_of(*bucket).min(self.max_ns), *samples))
+    }
+
     /// Largest sample, ns; `None` without samples.
     pub fn max_ns(&self) -> Option<u64> {
         (self.count > 0).then_some(self.max_ns)

@@ -23,6 +23,7 @@ pub mod figures;
 pub mod headline;
 pub mod judgement;
 pub mod latency;
+pub mod latency_bin;
 pub mod latency_breakdown;
 pub mod links;
 pub mod nodes;

@@ -7,6 +7,7 @@ use pubmark_model::workload::Variant;
 
 use crate::conditions::RunConditions;
 use crate::cost::{ResourceRow, Usage};
+use crate::latency_bin::LatencyBin;
 use crate::record::*;
 use crate::tables::{PairRow, SeriesLatency, SeriesQuantiles, SeriesRow, Tables, TypeRow};
 use crate::verdict::assess;
@@ -62,6 +63,12 @@ impl Shape {
     /// Its lower bound.
     fn lower(&self) -> Shape {
         Shape { median_us: self.median_us * 0.8, ..*self }
+    }
+
+    /// Its samples as a bin of one second.
+    pub fn latency_bin(&self, t_s: f64) -> LatencyBin {
+        let values = (0..self.count).map(|sample| (self.value_us((sample as f64 + 0.5) / self.count as f64), 1));
+        LatencyBin::of(t_s, 1.0, values)
     }
 
     /// Its percentile curve.
@@ -199,6 +206,7 @@ fn tables(latency: Shape, service: Shape) -> Tables {
             clock_bound_us: Some(0.0),
         }],
         series: (-2..10).map(|second| series_row(second, latency)).collect(),
+        latency_bins: (-2..10).map(|second| bin_of(second, latency).latency_bin(f64::from(second))).collect(),
         resource_series: (1..=40).map(|quarter| resource_row(f64::from(quarter) * 0.25)).collect(),
         curves: [("latency", latency), ("latency_lower", latency.lower()), ("service_latency", service)]
             .map(|(name, shape)| shape.curve(name))
@@ -226,9 +234,18 @@ fn type_row(name: &str, devices: u64, messages: u64, latency: Shape) -> TypeRow 
     }
 }
 
+fn wobble_of(second: i32) -> f64 {
+    f64::from((second * 7).rem_euclid(5)) / 5.0
+}
+
+/// The latencies of one second.
+fn bin_of(second: i32, latency: Shape) -> Shape {
+    Shape { median_us: latency.median_us * (0.9 + 0.2 * wobble_of(second)), count: 1_000, ..latency }
+}
+
 fn series_row(second: i32, latency: Shape) -> SeriesRow {
-    let wobble = f64::from((second * 7).rem_euclid(5)) / 5.0;
-    let bin = Shape { median_us: latency.median_us * (0.9 + 0.2 * wobble), count: 1_000, ..latency };
+    let wobble = wobble_of(second);
+    let bin = bin_of(second, latency);
     let quantiles = |bin: Shape| SeriesQuantiles {
         p50_us: Some(bin.value_us(0.5)),
         p50_width_s: Some(1.0),

@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 use crate::cost::ResourceRow;
 use crate::delivery::Delivery;
 use crate::latency::{LatencyBounds, Summary};
+use crate::latency_bin::LatencyBin;
 use crate::nodes::{LostWorker, NodeRow};
 
 /// Tables of a record.
@@ -23,6 +24,9 @@ pub struct Tables {
     pub by_pair: Vec<PairRow>,
     /// Messages and latency over time.
     pub series: Vec<SeriesRow>,
+    /// Distribution of the latencies in each bin of `series`; bins without a message are left out.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub latency_bins: Vec<LatencyBin>,
     /// CPU and memory over time.
     pub resource_series: Vec<ResourceRow>,
     /// Points of the percentile curves.

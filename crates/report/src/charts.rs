@@ -6,6 +6,7 @@ mod cpu;
 pub mod curves;
 pub mod experiment;
 mod latency_breakdown;
+mod latency_heat_map;
 mod latency_over_time;
 mod memory;
 mod network;
@@ -47,7 +48,7 @@ pub struct ChartRow {
 }
 
 /// Every chart.
-pub const CHARTS: [ChartRow; 10] = [
+pub const CHARTS: [ChartRow; 11] = [
     ChartRow { id: "percentiles", section: Section::Latency, is_expected: true, draw: curves::draw },
     ChartRow {
         id: "latency-breakdown",
@@ -58,6 +59,7 @@ pub const CHARTS: [ChartRow; 10] = [
     ChartRow { id: "outcomes", section: Section::Messages, is_expected: true, draw: outcomes::draw },
     ChartRow { id: "rates", section: Section::OverTime, is_expected: true, draw: rates::draw },
     ChartRow { id: "latency-over-time", section: Section::OverTime, is_expected: true, draw: latency_over_time::draw },
+    ChartRow { id: "latency-heat-map", section: Section::OverTime, is_expected: false, draw: latency_heat_map::draw },
     ChartRow { id: "scheduler-lag", section: Section::Generator, is_expected: true, draw: scheduler_lag::draw },
     ChartRow { id: "cpu", section: Section::OverTime, is_expected: true, draw: cpu::draw },
     ChartRow { id: "memory", section: Section::OverTime, is_expected: true, draw: memory::draw },

@@ -3,6 +3,7 @@
 
 mod efficiency;
 mod experiment;
+mod latency_bins;
 mod latency_breakdown;
 
 use std::fmt::Display;
@@ -27,11 +28,16 @@ pub struct CsvTable {
 }
 
 /// Every table. A new one is a function and a row here.
-pub const TABLES: [CsvTable; 8] = [
+pub const TABLES: [CsvTable; 9] = [
     CsvTable { file: "summary.csv", holds: "every single figure: figure, statistic, unit, value", render: summary },
     CsvTable { file: "by_type.csv", holds: "messages and latencies of each device type", render: by_type },
     CsvTable { file: "by_pair.csv", holds: "delivery and latency from node to node", render: by_pair },
     CsvTable { file: "series.csv", holds: "rates and latencies over time", render: series },
+    CsvTable {
+        file: "latency_bins.csv",
+        holds: "distributions of the latency over time",
+        render: latency_bins::latency_bins,
+    },
     CsvTable { file: "resources.csv", holds: "CPU and memory over time", render: resources },
     CsvTable { file: "curve.csv", holds: "percentile curves", render: curve },
     CsvTable { file: "efficiency.csv", holds: "payload over bytes carried, by group", render: efficiency::efficiency },

@@ -110,6 +110,7 @@ pub fn record(plan: &RunPlan, outcome: &Outcome, mut around: Surroundings) -> Re
             by_pair: sections::by_pair(outcome, &around.nodes),
             nodes: around.nodes,
             series: sections::series(&outcome.series, clock_error_ns),
+            latency_bins: sections::latency_bins(&outcome.series, clock_error_ns),
             resource_series: around.resource_series,
             curves: sections::curves(outcome, clock_error_ns),
         },

@@ -3,6 +3,7 @@
 use maud::{Markup, html};
 
 use crate::charts::{Chart, Picture};
+use crate::plot::heat::LEVELS;
 use crate::plot::mark::Shape;
 use crate::plot::{Plot, Width};
 
@@ -17,9 +18,10 @@ pub(super) fn shared(id: &str, chart: &Chart) -> Markup {
     drawn(id, chart, SHARED, Width::ALL)
 }
 
-/// The figure of a small chart, with a shared cursor, too.
+/// The figure of a small chart, with a shared cursor, too. A heat map is too fine to be small: it goes across.
 pub(super) fn small(id: &str, chart: &Chart) -> Markup {
-    drawn(id, chart, SHARED, Width::SMALL)
+    let is_heat_map = matches!(&chart.picture, Picture::Plot(plot) if !plot.cells.is_empty());
+    if is_heat_map { shared(id, chart) } else { drawn(id, chart, SHARED, Width::SMALL) }
 }
 
 /// The group of those that share a cursor.
@@ -80,11 +82,16 @@ fn legend(plot: &Plot) -> Markup {
             li.moment {}
             @for line in &plot.lines {
                 li data-line=(line.style) data-values=(line.readings.join("|")) {
-                    svg viewBox="0 0 28 10" aria-hidden="true" { path class={ "line c" (line.style) } d="M1 5H27" {}
-                        @if line.is_marked { path class={ "mark c" (line.style) } d=(Shape::of_style(line.style).path(14.0, 5.0, 3.6)) {} } }
+                    @if plot.cells.is_empty() {
+                        svg viewBox="0 0 28 10" aria-hidden="true" { path class={ "line c" (line.style) } d="M1 5H27" {}
+                            @if line.is_marked { path class={ "mark c" (line.style) } d=(Shape::of_style(line.style).path(14.0, 5.0, 3.6)) {} } }
+                    }
                     span { (line.name) }
                     output {}
                 }
+            }
+            @if !plot.cells.is_empty() {
+                @for (position, (_, name)) in LEVELS.iter().enumerate() { li { span class={ "shade h" (position + 1) } {} (name) } }
             }
         }
     }

@@ -3,6 +3,7 @@
 
 pub mod axis;
 pub mod bars;
+pub mod heat;
 pub mod line;
 pub mod mark;
 pub mod rows;
@@ -10,6 +11,7 @@ pub mod stacks;
 pub mod svg;
 
 pub use axis::{Axis, Scale, Tick};
+pub use heat::Cell;
 pub use line::{Join, Line};
 pub use mark::Mark;
 
@@ -55,6 +57,8 @@ pub struct Plot {
     pub is_labelled: bool,
     /// Shaded stretches of the x axis.
     pub bands: Vec<Band>,
+    /// Cells of a heat map, shaded by level.
+    pub cells: Vec<Cell>,
     /// Where values can be read off: position on the x axis and its text.
     pub readings: Vec<(f64, String)>,
     /// Height of the drawing, CSS pixels.
@@ -75,8 +79,8 @@ pub enum Width {
 impl Plot {
     /// Lines over two axes and nothing else.
     pub fn of_lines(x: Axis, y: Axis, lines: Vec<Line>, readings: Vec<(f64, String)>, height: f64) -> Plot {
-        let (marks, rules, bands) = (Vec::new(), Vec::new(), Vec::new());
-        Plot { x, y, lines, marks, rules, is_labelled: false, bands, readings, height }
+        let (marks, rules, bands, cells) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
+        Plot { x, y, lines, marks, rules, is_labelled: false, bands, cells, readings, height }
     }
 }
 

@@ -4,7 +4,7 @@ use maud::{Markup, html};
 
 use super::line::{area, path, pixel, thinned};
 use super::mark::Shape;
-use super::{Line, Plot, Tick, Width};
+use super::{Line, Plot, Tick, Width, heat};
 
 /// Pixels a letter of an axis label takes, roughly.
 const LETTER: f64 = 6.6;
@@ -54,6 +54,7 @@ impl Plot {
             svg class=(width.class()) viewBox=(size) role="img" aria-label=(description)
                 data-left=(pixel(frame.left)) data-right=(pixel(frame.right)) {
                 @for band in &self.bands { (self.band(&frame, band)) }
+                (self.cells(&frame))
                 (self.y_axis(&frame))
                 (self.x_axis(&frame))
                 @for rule in &self.rules { (self.rule(&frame, rule)) }
@@ -65,6 +66,26 @@ impl Plot {
                     }
                 }
                 line class="cursor" x1="0" x2="0" y1=(pixel(frame.top)) y2=(pixel(frame.bottom)) {}
+            }
+        }
+    }
+
+    /// The cells, one path a level. They belong to the first line of the legend.
+    fn cells(&self, frame: &Frame) -> Markup {
+        let path = |level: usize| -> String {
+            let cells = self.cells.iter().filter(|cell| cell.level == level);
+            cells
+                .map(|cell| {
+                    let (left, right) = (frame.x(self, cell.from), frame.x(self, cell.to));
+                    let (top, bottom) = (frame.y(self, cell.high), frame.y(self, cell.low));
+                    format!("M{} {}H{}V{}H{}Z", pixel(left), pixel(top), pixel(right), pixel(bottom), pixel(left))
+                })
+                .collect()
+        };
+        let levels = (0..heat::LEVELS.len()).map(|level| (level, path(level))).filter(|(_, path)| !path.is_empty());
+        html! {
+            @for (level, path) in levels {
+                path class={ "cell h" (level + 1) } data-line=[self.lines.first().map(|line| line.style)] d=(path) {}
             }
         }
     }
