@@ -1,5 +1,7 @@
-//! The pages in a browser, Debian's Chromium without a window: the script runs without a fault, charts show what is pointed at,
-//! lines are switched, tables are sorted, and nothing is wider than the window.
+//! The pages in a browser, Debian's Chromium without a window, on a telephone and a desk, light, dark and as they are printed:
+//! the script runs without a fault, charts show what is pointed at, lines are switched, tables are sorted, links of a page lead
+//! somewhere in it, texts stand out from their ground, nothing is wider than the window, and a table that is wider than its box
+//! says so.
 #![allow(clippy::unwrap_used)]
 
 #[allow(dead_code, reason = "shared with the target `reports`")]
@@ -11,8 +13,32 @@ use std::process::Command;
 use pubmark_record::comparison::compare;
 use pubmark_report::html;
 
-/// A telephone and a desk, in px.
-const WIDTHS: [u32; 2] = [360, 1_280];
+/// How a page is looked at.
+struct View {
+    name: &'static str,
+    /// Width of the window, px.
+    width: u32,
+    /// Media queries of the page's style, and what they become: a frame has the media of the window around it.
+    media: &'static [(&'static str, &'static str)],
+}
+
+const DARK: &str = "@media (prefers-color-scheme:dark)";
+const PRINT: &str = "@media print";
+const SCREEN: &str = "@media screen and ";
+const NEVER: &str = "@media not all";
+
+/// A telephone, a desk, and the text width of a page of A4.
+const VIEWS: [View; 5] = [
+    View { name: "360 light", width: 360, media: &[(DARK, NEVER)] },
+    View { name: "360 dark", width: 360, media: &[(DARK, "@media all")] },
+    View { name: "1280 light", width: 1_280, media: &[(DARK, NEVER)] },
+    View { name: "1280 dark", width: 1_280, media: &[(DARK, "@media all")] },
+    View {
+        name: "688 print",
+        width: 688,
+        media: &[(DARK, NEVER), (PRINT, "@media all"), (SCREEN, "@media print and ")],
+    },
+];
 /// The browser is ended by then, s; it needs about 3.
 const LIMIT_S: &str = "120";
 /// How long the browser's own clock runs before the page is written out, ms: all frames have reported by then.
@@ -29,7 +55,12 @@ fn pages() -> Vec<(String, String)> {
 }
 
 /// The page as it is, watched from its beginning and used at its end.
-fn used(page: &str) -> String {
+fn used(page: &str, view: &View) -> String {
+    let mut page = page.to_owned();
+    for (media, becomes) in view.media {
+        assert!(page.contains(media), "the style has no `{media}`");
+        page = page.replace(media, becomes);
+    }
     let (watch, then_use) = (include_str!("browser/watch.js"), include_str!("browser/use.js"));
     let watched = page.replacen("<style>", &format!("<script>{watch}</script><style>"), 1);
     watched.replacen("</body>", &format!("<script>{then_use}</script></body>"), 1)
@@ -38,8 +69,8 @@ fn used(page: &str) -> String {
 /// A page with all others in frames of each width, which writes down what they report.
 fn frames(names: &[String]) -> String {
     let frame = |name: &String| {
-        WIDTHS.map(|width| {
-            format!("<iframe name='{name} at {width}' src='{name}.html' width={width} height=900></iframe>")
+        VIEWS.map(|View { name: view, width, .. }| {
+            format!("<iframe name='{name} at {view}' src='{name} at {view}.html' width={width} height=900></iframe>")
         })
     };
     let frames: Vec<String> = names.iter().flat_map(frame).collect();
@@ -89,7 +120,9 @@ fn pages_work_in_a_browser() {
     let folder = tempfile::tempdir().unwrap();
     let pages = pages();
     for (name, page) in &pages {
-        std::fs::write(folder.path().join(format!("{name}.html")), used(page)).unwrap();
+        for view in &VIEWS {
+            std::fs::write(folder.path().join(format!("{name} at {}.html", view.name)), used(page, view)).unwrap();
+        }
     }
     let names: Vec<String> = pages.into_iter().map(|(name, _)| name).collect();
     std::fs::write(folder.path().join("frames.html"), frames(&names)).unwrap();
@@ -97,18 +130,18 @@ fn pages_work_in_a_browser() {
     let faults: Vec<&String> = reports.iter().filter(|line| line.contains("FAULT: ")).collect();
     assert!(faults.is_empty(), "{faults:#?}");
     for name in &names {
-        for width in WIDTHS {
-            let of_frame = |line: &&String| line.starts_with(&format!("{name} at {width}: "));
+        for View { name: view, .. } in VIEWS {
+            let of_frame = |line: &&String| line.starts_with(&format!("{name} at {view}: "));
             assert_eq!(
                 reports.iter().filter(of_frame).count(),
                 1,
-                "{name} at {width} did not report: {reports:#?}\n{words}"
+                "{name} at {view} did not report: {reports:#?}\n{words}"
             );
         }
     }
     // Were there things to point at and to sort?
-    let demo = reports.iter().find(|line| line.starts_with("run-demo at 360: ")).unwrap();
-    let numbers: Vec<u32> = demo.split(' ').filter_map(|word| word.parse().ok()).collect();
+    let demo = reports.iter().find(|line| line.starts_with("run-demo at 360 light: ")).unwrap();
+    let numbers: Vec<u32> = demo.rsplit(": ").next().unwrap().split(' ').filter_map(|word| word.parse().ok()).collect();
     assert!(numbers.len() == 2 && numbers[0] >= 5 && numbers[1] >= 1, "{demo}");
     let said: Vec<&str> = words.lines().filter(|line| line.contains("CONSOLE")).collect();
     assert!(said.is_empty(), "the browser's console: {said:#?}");

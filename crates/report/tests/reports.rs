@@ -218,10 +218,11 @@ fn every_figure_answers_in_words_for_those_who_cannot_see_it() {
 
 #[test]
 fn an_invalid_run_is_greyed_with_its_reason_above_its_figures() {
-    let page = html::run(&fixtures::invalid());
-    let (reason, figures) =
-        (page.find("generator-limited").or(page.find("Generator-limited")), page.find("<main class=\"invalid\">"));
-    assert!(reason.unwrap() < figures.unwrap());
+    let record = fixtures::invalid();
+    let page = html::run(&record);
+    let reason = page.find(record.verdict.reasons[0].code.as_str()).unwrap();
+    let (tiles, figures) = (page.find("id=\"tile-p99\""), page.find("<main class=\"invalid\">"));
+    assert!(reason < figures.unwrap() && figures < tiles, "{reason} {figures:?} {tiles:?}");
     assert!(!html::run(&fixtures::demo()).contains("<main class=\"invalid\">"));
 }
 

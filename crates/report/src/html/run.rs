@@ -50,7 +50,7 @@ const SECTIONS: [PageSection; 15] = [
         html! { (charts(record, Section::Latency)) (tables::latencies(record)) }
     }),
     result(
-        "latency-breakdown",
+        "breakdown",
         "Where the time went",
         |record| record.latency.breakdown.is_some(),
         |record| html! { (charts(record, Section::LatencyBreakdown)) (latency_breakdown::section(record)) },
@@ -106,7 +106,8 @@ fn head(record: &Record) -> Markup {
             h1 { (record.workload.name) " on " (record.system.name) }
             p { (words::workload(record)) }
             p { (words::system(record)) }
-            @for fact in words::system_facts(&record.system) { p { (fact.name) ": " (fact.text) } }
+            // What publications measured is a matter of the last section.
+            @for fact in words::system_facts(&record.system).iter().filter(|fact| fact.name != "papers") { p { (fact.name) ": " (fact.text) } }
             p { (words::phases(record)) "; started " (record.run.started_at) }
         }
     }

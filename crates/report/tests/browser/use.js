@@ -69,6 +69,54 @@
     demand(body.rows.length === count, 'rows were lost: ' + body.rows.length + ' of ' + count);
   });
 
+  var print = / print$/.test(window.name);
+  all(document, 'table').forEach(function (table) { demand(table.closest('.scroll'), 'a table without a box: ' + table.textContent.slice(0, 40)); });
+  // What is wider than its box is shaded at the edge that hides the rest; on paper there is no such box.
+  all(document, '.scroll').forEach(function (box) {
+    var style = getComputedStyle(box), words = box.textContent.slice(0, 40);
+    if (print) demand(box.scrollWidth <= box.clientWidth + 1, 'on paper a table of ' + box.scrollWidth + ' px is cut at ' + box.clientWidth + ': ' + words);
+    else demand(style.overflowX === 'auto' && /gradient/.test(style.backgroundImage), 'no cue at a wide table: ' + words);
+  });
+  all(document, 'body *').forEach(function (element) {
+    if (element.closest('.scroll, pre, svg, .unseen')) return;
+    var box = element.getBoundingClientRect();
+    demand(box.right <= wide.clientWidth + 1 && box.left >= -1, element.tagName + ' reaches out of the page: ' + element.textContent.slice(0, 40));
+  });
+  all(document, '.tile').forEach(function (tile) { demand(tile.scrollWidth <= tile.clientWidth, 'a tile is too narrow: ' + tile.textContent); });
+
+  var ids = all(document, '[id]').map(function (element) { return element.id; });
+  demand(new Set(ids).size === ids.length, 'two elements have one id: ' + ids.filter(function (id, at) { return ids.indexOf(id) !== at; }));
+  all(document, 'a[href^="#"]').forEach(function (link) {
+    demand(document.getElementById(link.getAttribute('href').slice(1)), link.getAttribute('href') + ' leads nowhere');
+  });
+
+  // Contrast as WCAG 2 counts it, 4.5 for each text. What is greyed is greyed on purpose.
+  function rgb(colour) {
+    var numbers = (colour.match(/[\d.]+/g) || []).map(Number), is255 = /^rgb/.test(colour);
+    return { parts: numbers.slice(0, 3).map(function (part) { return is255 ? part / 255 : part; }), alpha: numbers.length > 3 ? numbers[3] : 1 };
+  }
+  function light(parts) {
+    var linear = parts.map(function (part) { return part <= 0.03928 ? part / 12.92 : Math.pow((part + 0.055) / 1.055, 2.4); });
+    return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2];
+  }
+  // The ground of an element is its own, or that of the element around it; likewise what is greyed.
+  var around = new Map([[null, { ground: 1, greyed: false }]]);
+  function surroundings(element) {
+    if (!around.has(element)) {
+      var style = getComputedStyle(element), outer = surroundings(element.parentElement), own = rgb(style.backgroundColor);
+      around.set(element, { ground: own.alpha > 0.99 ? light(own.parts) : outer.ground, greyed: outer.greyed || +style.opacity < 1 });
+    }
+    return around.get(element);
+  }
+  all(document, 'body *').forEach(function (element) {
+    var own = [].some.call(element.childNodes, function (node) { return node.nodeType === 3 && node.textContent.trim() !== ''; });
+    if (!own || element.matches('script, style, .part-label, title') || !element.getClientRects().length || surroundings(element).greyed) return;
+    var style = getComputedStyle(element), isDrawn = element.closest('svg');
+    var text = light(rgb(isDrawn ? style.fill : style.color).parts), below = surroundings(element).ground;
+    var contrast = (Math.max(text, below) + 0.05) / (Math.min(text, below) + 0.05);
+    demand(contrast >= 4.5, 'contrast ' + contrast.toFixed(2) + ' of ' + element.tagName + ' ' + (element.getAttribute('class') || '') + ': ' + element.textContent.slice(0, 30));
+  });
+
   var lines = [figures.length + ' charts, ' + tables.length + ' tables'];
   faults.forEach(function (fault) { lines.push('FAULT: ' + fault); });
   parent.postMessage(lines.join('\n'), '*');
