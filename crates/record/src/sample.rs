@@ -61,7 +61,7 @@ impl Shape {
     }
 
     /// Its lower bound.
-    fn lower(&self) -> Shape {
+    pub fn lower(&self) -> Shape {
         Shape { median_us: self.median_us * 0.8, ..*self }
     }
 

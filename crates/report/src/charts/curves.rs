@@ -53,10 +53,15 @@ pub(super) fn draw(record: &Record) -> Chart {
 
 /// The latencies of several runs over each other.
 pub fn compared(comparison: &Comparison) -> Chart {
-    let shown = comparison.runs.iter().filter_map(|run| find(run.record, "latency").map(|curve| (&run.label, curve)));
+    let shown = comparison.runs.iter().filter_map(|run| find(run.record, "latency").map(|curve| (run, curve)));
     let curves: Vec<NamedCurve> = shown
         .enumerate()
-        .map(|(position, (name, curve))| NamedCurve { name: name.clone(), style: position + 1, curve, lower: None })
+        .map(|(position, (run, curve))| NamedCurve {
+            name: run.label.clone(),
+            style: position + 1,
+            curve,
+            lower: find(run.record, "latency_lower"),
+        })
         .collect();
     let Some(plot) = overlaid(&curves, READINGS) else {
         return Chart::missing(TITLE, "", "No run measured a latency.");

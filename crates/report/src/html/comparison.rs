@@ -1,13 +1,24 @@
-//! The page of a comparison: verdicts, figures side by side, latencies over each other.
+//! The page of a comparison of single runs: scorecard, latencies over each other, every figure, verdicts.
+
+mod scorecard;
 
 use maud::{Markup, html};
-use pubmark_record::comparison::{Comparison, Figure};
+use pubmark_record::comparison::{ComparedFigure, Comparison, Figure, Unit};
 use pubmark_record::record::VerdictStatus;
 
-use super::{figure, page};
+use super::{contents, figure, page};
 use crate::charts::curves;
-use crate::numbers::figure as text_of;
+use crate::numbers::{TimeUnit, figure as text_of};
 use crate::words::{self, verdict_word};
+
+/// The sections of the page.
+const CONTENTS: [(&str, &str); 5] = [
+    ("scorecard", "Scorecard"),
+    ("latency", "Latency"),
+    ("figures", "Every figure"),
+    ("runs", "Can they be believed?"),
+    ("reproduce", "Repeat it"),
+];
 
 /// The page of a comparison.
 pub fn comparison(comparison: &Comparison) -> String {
@@ -19,16 +30,18 @@ pub fn comparison(comparison: &Comparison) -> String {
             h1 { (first.record.workload.name) " on " (comparison.runs.len()) " runs" }
             p { (words::workload(first.record)) "; schedule " (first.record.workload.schedule_hash) }
         }
-        section #runs { h2 { "Can they be believed?" } (runs(comparison)) (differences(comparison)) }
-        main {
-            section #figures {
-                h2 { "Side by side" }
-                @if invalid { p.hint { "Figures struck through are of an invalid run and do not describe its system." } }
-                (figures(comparison))
-                p { (words::sentence(comparison.caution())) }
-            }
-            section #latency { h2 { "Latency" } (figure::figure("percentiles", &curves::compared(comparison))) }
+        section #scorecard {
+            h2 { "Scorecard" }
+            p { (words::sentence(comparison.caution())) }
+            @if invalid { p.hint { "Figures struck through are of an invalid run and do not describe its system." } }
+            (scorecard::section(comparison))
         }
+        (contents(CONTENTS.into_iter()))
+        main {
+            section #latency { h2 { "Latency" } (figure::figure("percentiles", &curves::compared(comparison))) }
+            section #figures { h2 { "Every figure" } (figures(comparison)) }
+        }
+        section #runs { h2 { "Can they be believed?" } (runs(comparison)) (differences(comparison)) }
         section #reproduce { h2 { "Repeat it" } (commands(comparison)) }
     };
     page(&format!("{}: comparison", first.record.workload.name), &body)
@@ -84,13 +97,24 @@ fn figures(comparison: &Comparison) -> Markup {
                         th scope="row" { (row.figure.name) }
                         @for (position, value) in row.values.iter().enumerate() {
                             td.number.best[row.best == Some(position)].struck[is_struck(row.figure, position)] {
-                                (text_of(row.figure.unit, *value)) @if row.best == Some(position) { " ★" }
+                                (text(row, position, *value)) @if row.best == Some(position) { " ★" }
                             }
                         }
                     }
                 }
             }
         } }
+    }
+}
+
+/// A value with its unit; a latency with both bounds.
+fn text(row: &ComparedFigure, run: usize, value: Option<f64>) -> String {
+    match (row.figure.unit, row.bounds(run)) {
+        (Unit::Microseconds, [Some(lower), Some(upper)]) => {
+            let unit = TimeUnit::for_value(upper);
+            format!("{} {}", unit.interval([Some(lower), Some(upper)]), unit.symbol())
+        }
+        (unit, _) => text_of(unit, value),
     }
 }
 

@@ -1,10 +1,11 @@
-//! The page of an experiment, in the order of a reader's questions: who wins and how sure is that, what are the figures,
-//! how much do repetitions differ, how does it grow with the load, how bad is the tail, what gets lost, what does it cost, what do publications say,
-//! what exactly was compared, which runs is it made of, can I repeat it.
+//! The page of an experiment, in the order of a reader's questions: who is better and how sure is that, the scorecard, how much
+//! do repetitions differ, how does it grow with the load, how bad is the tail, what gets lost, what does it cost, every figure,
+//! what do publications say, what exactly was compared, which runs is it made of, can I repeat it.
 
 mod duels;
 mod papers;
 mod runs;
+mod scorecard;
 mod systems;
 mod winners;
 
@@ -13,11 +14,23 @@ use pubmark_record::experiment::ExperimentRecord;
 use pubmark_record::record::Status;
 
 use super::reproduction::machine;
-use super::{figure, page, with_code};
+use super::scorecard::class as scorecard_class;
+use super::{contents, figure, page, with_code};
 use crate::charts::experiment::EXPERIMENT_CHARTS;
 use crate::experiment::{View, headline};
 use crate::numbers::{duration, seconds};
 use crate::words;
+
+/// The sections of the page.
+const CONTENTS: [(&str, &str); 7] = [
+    ("scorecard", "Scorecard"),
+    ("charts", "Charts"),
+    ("systems", "Every figure"),
+    ("papers", "Beside the publications"),
+    ("duels", "Who was compared with whom"),
+    ("runs", "Every run"),
+    ("reproduce", "Repeat it"),
+];
 
 /// The page of an experiment.
 pub fn experiment(record: &ExperimentRecord) -> String {
@@ -30,14 +43,17 @@ pub fn experiment(record: &ExperimentRecord) -> String {
             p { "started " (record.started_at) ", took " (duration(record.took_s)) }
         }
         (verdict(&view))
+        (contents(CONTENTS.into_iter().filter(|(id, _)| *id != "papers" || !record.papers.is_empty())))
         main {
-            section #systems { h2 { "Side by side" } (winners::section(&view)) (systems::section(&view)) }
+            section #scorecard { h2 { "Scorecard" } (scorecard::section(&view)) }
             section #charts {
+                h2 { "Charts" }
                 @for row in &EXPERIMENT_CHARTS {
                     @if let Some(chart) = (row.draw)(&view) { (figure::figure(row.id, &chart)) }
                 }
             }
         }
+        section #systems { h2 { "Every figure" } (winners::section(&view)) (systems::section(&view)) }
         (papers::section(&view))
         section #duels { h2 { "Who was compared with whom" } (duels::section(&view)) }
         section #runs { h2 { "Every run" } (runs::section(&view)) }
@@ -50,10 +66,11 @@ pub fn experiment(record: &ExperimentRecord) -> String {
 fn verdict(view: &View) -> Markup {
     let conclusions = view.conclusions();
     let has_winner = conclusions.iter().any(|conclusion| conclusion.has_winner);
-    let status = match (view.record.status, has_winner) {
-        (Status::Interrupted, _) => "suspect",
-        (Status::Complete, true) => "valid",
-        (Status::Complete, false) => "undecided",
+    // The colour follows how well it is known, not who won.
+    let surest = conclusions.iter().map(|conclusion| conclusion.grade).max();
+    let status = match view.record.status {
+        Status::Interrupted => "suspect",
+        Status::Complete => scorecard_class(surest),
     };
     html! {
         section #verdict.(status) {

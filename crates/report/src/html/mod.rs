@@ -14,6 +14,7 @@ mod nodes;
 mod reproduction;
 mod requests;
 mod run;
+mod scorecard;
 mod tables;
 mod tiles;
 mod verdict;

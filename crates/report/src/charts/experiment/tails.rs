@@ -14,13 +14,17 @@ const READINGS: (usize, usize) = (120, 40);
 /// Height of one of several panels, pixels.
 const HEIGHT: f64 = 300.0;
 
+/// Lines of the whole chart, at most, that have a band down to the lower bound: more make a page heavy and hide each other.
+const MOST_BANDS: usize = 24;
+
 pub(super) fn draw(view: &View) -> Option<Chart> {
     let most_readings = if view.groups.len() == 1 { READINGS.0 } else { READINGS.1 };
-    let all: Vec<NamedCurve> = view.groups.iter().flat_map(curves).collect();
+    let with_bands = view.members().count() <= MOST_BANDS;
+    let all: Vec<NamedCurve> = view.groups.iter().flat_map(|group| curves(group, with_bands)).collect();
     let mut panels: Vec<(String, Plot)> = view
         .groups
         .iter()
-        .filter_map(|group| Some((group.label.clone(), overlaid(&curves(group), most_readings)?)))
+        .filter_map(|group| Some((group.label.clone(), overlaid(&curves(group, with_bands), most_readings)?)))
         .collect();
     let picture = match panels.len() {
         0 => return None,
@@ -48,10 +52,11 @@ pub(super) fn draw(view: &View) -> Option<Chart> {
     })
 }
 
-fn curves<'a>(group: &'a Group) -> Vec<NamedCurve<'a>> {
+fn curves<'a>(group: &'a Group, with_bands: bool) -> Vec<NamedCurve<'a>> {
     let with_curve = group.members.iter().filter_map(|member| {
         let curve = member.cell.latency_curve.as_ref().filter(|curve| !curve.points.is_empty())?;
-        Some(NamedCurve { name: member.name.to_string(), style: member.style, curve, lower: None })
+        let lower = member.cell.latency_curve_lower.as_ref().filter(|_| with_bands);
+        Some(NamedCurve { name: member.name.to_string(), style: member.style, curve, lower })
     });
     with_curve.collect()
 }

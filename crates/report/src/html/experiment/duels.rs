@@ -1,10 +1,11 @@
 //! Every duel: the best by a figure against each other cell.
 
 use maud::{Markup, html};
-use pubmark_record::experiment::{Contest, Duel};
+use pubmark_record::experiment::{Contest, Duel, Grade};
 
 use crate::columns::EXPERIMENT_COLUMNS;
 use crate::experiment::{View, probability, setting};
+use crate::html::scorecard::badge;
 use crate::numbers::{MISSING, significant};
 
 /// Duels that are shown unfolded.
@@ -28,7 +29,7 @@ pub(super) fn section(view: &View) -> Markup {
                 thead { tr {
                     @if view.groups.len() > 1 { th { "setting" } }
                     th { "figure" } th { "best" } th { "other" } th.number { "other over best" }
-                    th.number { "95 % interval" } th.number { "p" } th.number { "p, Holm" } th { "beyond the noise" }
+                    th.number { "95 % interval" } th.number { "p" } th.number { "p, Holm" } th { "difference" }
                 } }
                 tbody { @for contest in contests { @for duel in &contest.duels { (row(view, contest, duel)) } } }
             } }
@@ -43,7 +44,7 @@ fn row(view: &View, contest: &Contest, duel: &Duel) -> Markup {
     let among: Vec<String> = contest.among.iter().map(|(name, value)| setting(name, value)).collect();
     let p = |value: Option<f64>| probability(value).trim_start_matches("p ").to_string();
     html! {
-        tr.none[!duel.is_significant] {
+        tr.none[duel.grade() == Grade::NotShown] {
             @if view.groups.len() > 1 { td { (among.join(", ")) } }
             td { (contest.figure) }
             td { (view.name_of(&duel.better)) }
@@ -54,7 +55,7 @@ fn row(view: &View, contest: &Contest, duel: &Duel) -> Markup {
             }
             td.number data-sort=(duel.p.unwrap_or(2.0)) { (p(duel.p)) }
             td.number data-sort=(duel.p_adjusted.unwrap_or(2.0)) { (p(duel.p_adjusted)) }
-            td { @if duel.is_significant { "yes" } @else { "no" } }
+            td data-sort=(duel.grade() as u8) { (badge(duel.grade())) }
         }
     }
 }

@@ -75,13 +75,13 @@ fn reason(member: &Member) -> Markup {
 }
 
 fn value(figure: Option<&CellFigure>, unit: ColumnUnit, is_best: bool, is_dense: bool) -> Markup {
-    let mean = figure.and_then(|figure| figure.mean);
-    let interval = figure.and_then(|figure| figure.interval.as_ref());
+    let mean = figure.map_or([None, None], CellFigure::mean_bounds);
+    let interval = figure.and_then(CellFigure::whole_interval);
     html! {
         td.number.best[is_best] {
-            @if is_best { "★ " } (unit.optional(mean))
-            @if let Some(interval) = interval.filter(|interval| !is_dense && interval.low < interval.high) {
-                small { (unit.number(interval.low)) "–" (unit.number(interval.high)) }
+            @if is_best { "★ " } (unit.bounds(mean))
+            @if let Some((low, high)) = interval.filter(|(low, high)| !is_dense && low < high) {
+                small { (unit.number(low)) "–" (unit.number(high)) }
             }
         }
     }

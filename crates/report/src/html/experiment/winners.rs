@@ -5,7 +5,7 @@ use pubmark_record::experiment::Contest;
 
 use super::systems::key;
 use crate::columns::{EXPERIMENT_COLUMNS, ExperimentColumn};
-use crate::experiment::View;
+use crate::experiment::{Group, View};
 
 /// Settings from which on the table is shown.
 const SETTINGS: usize = 3;
@@ -16,14 +16,6 @@ pub(super) fn section(view: &View) -> Markup {
     if view.groups.len() < SETTINGS || judged.is_empty() {
         return html! {};
     }
-    let contest = |group: &crate::experiment::Group, figure: &str| {
-        let is_here = |contest: &&Contest| {
-            contest.axis == view.compared
-                && contest.among.len() == group.among.len()
-                && contest.among.iter().all(|(name, value)| group.among.get(name.as_str()) == Some(&value.as_str()))
-        };
-        view.contests(figure).find(is_here)
-    };
     html! {
         h3 { "Who wins where" }
         div.scroll { table.winners {
@@ -33,7 +25,7 @@ pub(super) fn section(view: &View) -> Markup {
                     tr {
                         th scope="row" { (group.label) }
                         @for column in &judged {
-                            @match contest(group, column.figure).map(|contest| contest.winner.as_deref()) {
+                            @match contest(view, group, column.figure).map(|contest| contest.winner.as_deref()) {
                                 Some(Some(winner)) => td { (winner_of(view, winner)) }
                                 Some(None) => td.none { "no winner" }
                                 None => td.none { "no contest" }
@@ -44,6 +36,16 @@ pub(super) fn section(view: &View) -> Markup {
             }
         } }
     }
+}
+
+/// The contest of a setting by a figure.
+pub(super) fn contest<'a>(view: &View<'a>, group: &Group, figure: &str) -> Option<&'a Contest> {
+    let is_here = |contest: &&Contest| {
+        contest.axis == view.compared
+            && contest.among.len() == group.among.len()
+            && contest.among.iter().all(|(name, value)| group.among.get(name.as_str()) == Some(&value.as_str()))
+    };
+    view.contests(figure).find(is_here)
 }
 
 fn winner_of(view: &View, id: &str) -> Markup {
