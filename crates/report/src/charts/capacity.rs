@@ -1,13 +1,13 @@
 //! The charts of a search for capacity: what happened at each load. A new chart is a function and a row in
 //! [`CAPACITY_CHARTS`].
 
-use pubmark_record::capacity::{CapacityRecord, Trial, TrialOutcome};
+use pubmark_record::capacity::{CapacityLimit, CapacityRecord, Trial, TrialOutcome};
 
 use super::{Chart, Picture};
 use crate::numbers::{short, significant, time};
 use crate::plot::mark::{Mark, Shape};
-use crate::plot::{Axis, Join, Line, Plot, Rule};
-use crate::words::sentence;
+use crate::plot::{Axis, Join, Line, Plot, Post, Rule};
+use crate::words::{headroom, load_as_written, sentence};
 
 const CSV: &str = "csv/trials.csv";
 const HEIGHT: f64 = 330.0;
@@ -149,7 +149,9 @@ fn plot(
 ) -> Plot {
     let decisive = decisive(record);
     let loads: Vec<f64> = decisive.iter().map(|trial| trial.offered_per_s).collect();
-    let x = Axis::fitting(&loads, "messages offered a second", short);
+    let posts = posts(record);
+    let shown_loads: Vec<f64> = loads.iter().copied().chain(posts.iter().map(|post| post.at)).collect();
+    let x = Axis::fitting(&shown_loads, "messages offered a second", short);
     let line = |(name, style, get): &(&str, usize, Get)| {
         let values: Vec<Option<f64>> = decisive.iter().map(|trial| get(trial)).collect();
         let points = loads.iter().copied().zip(values.iter().copied()).collect();
@@ -171,7 +173,24 @@ fn plot(
             (trial.offered_per_s, format!("{}/s: {}", significant(trial.offered_per_s), outcome(trial.outcome).0))
         })
         .collect();
-    Plot { marks: marks.collect(), ..Plot::of_lines(x, y, shown.iter().map(line).collect(), readings, height) }
+    Plot { marks: marks.collect(), posts, ..Plot::of_lines(x, y, shown.iter().map(line).collect(), readings, height) }
+}
+
+/// The load of the workload as it is written, and the answer with the headroom between them.
+fn posts(record: &CapacityRecord) -> Vec<Post> {
+    let written = load_as_written(record).map(|at| Post {
+        at,
+        label: format!("as written: {}/s", significant(at)),
+        class: "written",
+    });
+    let headroom = headroom(record).map_or_else(String::new, |times| format!(", {} ×", significant(times)));
+    let least = if record.answer.limit == CapacityLimit::System { "" } else { "≥ " };
+    let answer = record.answer.holds_per_s.map(|at| Post {
+        at,
+        label: format!("carries {least}{}/s{headroom}", significant(at)),
+        class: "answer",
+    });
+    written.into_iter().chain(answer).collect()
 }
 
 /// The last trial at each load, by load: a miss is tried again before it is believed.

@@ -5,7 +5,7 @@ use pubmark_record::capacity::{CapacityLimit, CapacityRecord, Knob, Trial};
 use pubmark_record::record::Status;
 
 use super::reproduction::{facts, machine};
-use super::{figure, page, with_code};
+use super::{contents, figure, page, with_code};
 use crate::charts::capacity::{CAPACITY_CHARTS, OUTCOMES, outcome};
 use crate::columns::ColumnUnit;
 use crate::numbers::{MISSING, TimeUnit, count, duration, short, significant};
@@ -20,11 +20,14 @@ pub fn capacity(record: &CapacityRecord) -> String {
             h1 { (record.workload) " on " (words::system_name(&record.system)) }
             p { "searched over the " (words::knob(record.knob)) " with " code { (record.objectives) } " on " (record.protocol) ", "
                 (words::counted_trials(record)) " in " (duration(record.took_s)) "; started " (record.started_at) }
-            @for fact in words::system_facts(&record.system) { p { (fact.name) ": " (fact.text) } }
+            @for fact in words::system_facts(&record.system).iter().filter(|fact| fact.name != "papers") { p { (fact.name) ": " (fact.text) } }
         }
+        section #result { h2.unseen { "Result" } (tiles(record)) }
         (answer(record))
+        (contents(CONTENTS.into_iter()))
         main {
             section #charts {
+                h2 { "At each load" }
                 (legend())
                 @for row in &CAPACITY_CHARTS { (figure::shared(row.id, &(row.draw)(record))) }
             }
@@ -33,6 +36,56 @@ pub fn capacity(record: &CapacityRecord) -> String {
         section #reproduce { h2 { "Repeat it" } (reproduce(record)) }
     };
     page(&format!("{} on {}: capacity", record.workload, record.system.name), &body)
+}
+
+/// The sections of the page.
+const CONTENTS: [(&str, &str); 3] = [("charts", "At each load"), ("trials", "Every trial"), ("reproduce", "Repeat it")];
+
+/// The load that is carried, the load of the workload, the headroom between them, and how it is at the answer.
+fn tiles(record: &CapacityRecord) -> Markup {
+    let at_answer = words::trial_at_the_answer(record);
+    let rate = |load: Option<f64>| (load.map_or_else(|| MISSING.to_string(), significant), "messages/s");
+    let p99 = at_answer.map(|trial| {
+        let [lower, upper] = [trial.latency.lower.and_then(|lower| lower.p99_us), trial.latency.upper.p99_us];
+        let unit = TimeUnit::for_value(upper.unwrap_or_default());
+        (unit.interval([lower, upper]), if upper.is_some() { unit.symbol() } else { "" })
+    });
+    let cores = at_answer.and_then(|trial| trial.system_cores);
+    let limit = match record.answer.limit {
+        CapacityLimit::System => "highest load that held",
+        CapacityLimit::NothingHeld => "no load that was tried held",
+        _ => "at least: the end was not found",
+    };
+    let tiles = [
+        ("Carries", rate(record.answer.holds_per_s), limit),
+        ("The workload as written", rate(words::load_as_written(record)), "offered at factor 1"),
+        (
+            "Headroom",
+            (words::headroom_text(record).unwrap_or_else(|| MISSING.to_string()), ""),
+            match words::headroom(record) {
+                Some(times) if times < 1.0 => "the workload as written is not carried",
+                Some(_) => "times the workload as written",
+                None => "nothing held",
+            },
+        ),
+        ("Latency p99 there", p99.unwrap_or_else(|| (MISSING.to_string(), "")), "at the highest load that held"),
+        (
+            "CPU of the system there",
+            (cores.map_or_else(|| MISSING.to_string(), significant), "cores"),
+            "at the highest load that held",
+        ),
+    ];
+    html! {
+        div.tiles {
+            @for (name, (value, unit), beside) in &tiles {
+                div.tile {
+                    div.name { (name) }
+                    div.values { span.value { (value) @if !unit.is_empty() && value != MISSING { " " span.unit { (unit) } } } }
+                    div.beside { (beside) }
+                }
+            }
+        }
+    }
 }
 
 fn answer(record: &CapacityRecord) -> Markup {
@@ -154,6 +207,7 @@ fn reproduce(record: &CapacityRecord) -> Markup {
         ("system", words::system_name(&record.system)),
         ("endpoint", record.system.endpoint.clone()),
     ];
+    rows.extend(words::system_facts(&record.system).into_iter().map(|fact| (fact.name, fact.text)));
     rows.extend(machine(&record.environment));
     html! {
         (facts(&record.command, &rows, &record.system))

@@ -40,6 +40,17 @@ pub struct Rule {
     pub label: String,
 }
 
+/// A vertical line at a value of the horizontal axis, with its name.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Post {
+    /// Where it stands, in the axis's unit.
+    pub at: f64,
+    /// What it is.
+    pub label: String,
+    /// Class of its colour and dashes in the page's style sheet.
+    pub class: &'static str,
+}
+
 /// Lines over two axes.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Plot {
@@ -53,6 +64,8 @@ pub struct Plot {
     pub marks: Vec<Mark>,
     /// Limits.
     pub rules: Vec<Rule>,
+    /// Values of the horizontal axis to be compared with.
+    pub posts: Vec<Post>,
     /// Are the lines' names written at their ends, too? There has to be room for them.
     pub is_labelled: bool,
     /// Shaded stretches of the x axis.
@@ -79,8 +92,8 @@ pub enum Width {
 impl Plot {
     /// Lines over two axes and nothing else.
     pub fn of_lines(x: Axis, y: Axis, lines: Vec<Line>, readings: Vec<(f64, String)>, height: f64) -> Plot {
-        let (marks, rules, bands, cells) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
-        Plot { x, y, lines, marks, rules, is_labelled: false, bands, cells, readings, height }
+        let (marks, rules, posts, bands, cells) = (Vec::new(), Vec::new(), Vec::new(), Vec::new(), Vec::new());
+        Plot { x, y, lines, marks, rules, posts, is_labelled: false, bands, cells, readings, height }
     }
 }
 

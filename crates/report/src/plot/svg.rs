@@ -57,6 +57,7 @@ impl Plot {
                 (self.cells(&frame))
                 (self.y_axis(&frame))
                 (self.x_axis(&frame))
+                @for (number, post) in self.posts.iter().enumerate() { (self.post(&frame, post, number)) }
                 @for rule in &self.rules { (self.rule(&frame, rule)) }
                 @for line in &self.lines { (self.line(&frame, line)) }
                 @if self.is_labelled && width == Width::Wide { (self.names(&frame)) }
@@ -128,6 +129,18 @@ impl Plot {
         html! {
             line class="rule" x1=(pixel(frame.left)) x2=(pixel(frame.right)) y1=(pixel(y)) y2=(pixel(y)) {}
             text class="rule-label" x=(pixel(frame.left + 6.0)) y=(pixel(label_y)) { (rule.label) }
+        }
+    }
+
+    /// A vertical line; the names of several stand below each other, on the side that has room.
+    fn post(&self, frame: &Frame, post: &super::Post, number: usize) -> Markup {
+        let x = frame.x(self, post.at);
+        let needed = post.label.chars().count() as f64 * LETTER + 5.0;
+        let is_right = x > needed && (x + needed > frame.right || x > (frame.left + frame.right) / 2.0);
+        html! {
+            line class={ "post " (post.class) } x1=(pixel(x)) x2=(pixel(x)) y1=(pixel(frame.top)) y2=(pixel(frame.bottom)) {}
+            text class={ "post-label " (if is_right { "end" } else { "" }) }
+                x=(pixel(if is_right { x - 5.0 } else { x + 5.0 })) y=(pixel(frame.top + NAME * (number as f64 + 0.8))) { (post.label) }
         }
     }
 

@@ -1,0 +1,49 @@
+//! How far the load of a workload is from what a system carries.
+
+use pubmark_record::capacity::{CapacityLimit, CapacityRecord, Trial, TrialOutcome};
+
+use crate::numbers::significant;
+
+/// The load of the workload as it is written, messages offered per second; `None` where no load was tried.
+pub fn load_as_written(record: &CapacityRecord) -> Option<f64> {
+    // Loads are proportional to their factor; the trial nearest to 1 tells best what 1 is.
+    let distance = |trial: &&Trial| trial.factor.ln().abs();
+    let nearest =
+        record.trials.iter().filter(|trial| trial.factor > 0.0).min_by(|a, b| distance(a).total_cmp(&distance(b)))?;
+    Some(nearest.offered_per_s / nearest.factor)
+}
+
+/// How many times its load the system carries; `None` where nothing held.
+pub fn headroom(record: &CapacityRecord) -> Option<f64> {
+    Some(record.answer.holds_per_s? / load_as_written(record).filter(|load| *load > 0.0)?)
+}
+
+/// The headroom as a number of times: `11.5 ×`, `≥ 4.00 ×` where the end was not found.
+pub fn headroom_text(record: &CapacityRecord) -> Option<String> {
+    let least = if record.answer.limit == CapacityLimit::System { "" } else { "≥ " };
+    headroom(record).map(|times| format!("{least}{} ×", significant(times)))
+}
+
+/// The last trial at the highest load that held.
+pub fn trial_at_the_answer(record: &CapacityRecord) -> Option<&Trial> {
+    let holds = record.answer.holds_per_s?;
+    let held = record.trials.iter().filter(|trial| trial.outcome == TrialOutcome::Held);
+    held.rev().min_by(|a, b| (a.offered_per_s - holds).abs().total_cmp(&(b.offered_per_s - holds).abs()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use pubmark_record::sample_experiment::{capacity, generator_limited};
+
+    #[test]
+    fn headroom_counts_from_the_workload_as_it_is_written() {
+        assert_eq!(load_as_written(&capacity()), Some(1_000.0));
+        assert_eq!(headroom_text(&capacity()), Some("11.5 ×".to_string()));
+        assert_eq!(headroom_text(&generator_limited()), Some("≥ 4.00 ×".to_string()));
+        assert_eq!(trial_at_the_answer(&capacity()).map(|trial| trial.factor), Some(11.5));
+        let mut nothing = capacity();
+        nothing.trials.clear();
+        assert_eq!((load_as_written(&nothing), headroom(&nothing)), (None, None));
+    }
+}
