@@ -136,12 +136,26 @@ impl Plot {
     fn post(&self, frame: &Frame, post: &super::Post, number: usize) -> Markup {
         let x = frame.x(self, post.at);
         let needed = post.label.chars().count() as f64 * LETTER + 5.0;
-        let is_right = x > needed && (x + needed > frame.right || x > (frame.left + frame.right) / 2.0);
+        let (fits_left, fits_right) = (x - needed >= frame.left, x + needed <= frame.right);
+        let is_late = x > (frame.left + frame.right) / 2.0;
+        // Where neither side has room the name stands across its line, as far to the right as it can.
+        let (side, label_x) = match (fits_left, fits_right) {
+            (true, true) if is_late => ("end", x - 5.0),
+            (true, false) => ("end", x - 5.0),
+            (false, false) => ("end", frame.right + 10.0),
+            _ => ("", x + 5.0),
+        };
         html! {
             line class={ "post " (post.class) } x1=(pixel(x)) x2=(pixel(x)) y1=(pixel(frame.top)) y2=(pixel(frame.bottom)) {}
-            text class={ "post-label " (if is_right { "end" } else { "" }) }
-                x=(pixel(if is_right { x - 5.0 } else { x + 5.0 })) y=(pixel(frame.top + NAME * (number as f64 + 0.8))) { (post.label) }
+            text class={ "post-label " (side) } x=(pixel(label_x))
+                y=(pixel(self.below_rules(frame) + NAME * (number as f64 + 0.8))) { (post.label) }
         }
+    }
+
+    /// The upper edge of the frame, or below the names of limits that stand there.
+    fn below_rules(&self, frame: &Frame) -> f64 {
+        let heights = self.rules.iter().map(|rule| frame.y(self, rule.at)).filter(|y| *y < frame.top + 2.0 * NAME);
+        heights.map(|y| if y < frame.top + NAME { y + NAME + 4.0 } else { y + 4.0 }).fold(frame.top, f64::max)
     }
 
     /// Pixels between the frame and the right edge.

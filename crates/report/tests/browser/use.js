@@ -84,6 +84,18 @@
   });
   all(document, '.tile').forEach(function (tile) { demand(tile.scrollWidth <= tile.clientWidth, 'a tile is too narrow: ' + tile.textContent); });
 
+  // Texts of a picture do not stand on each other.
+  all(document, 'svg[role=img]').filter(visible).forEach(function (picture) {
+    var boxes = all(picture, 'text').map(function (text) { return { words: text.textContent, box: text.getBoundingClientRect() }; });
+    boxes.forEach(function (one, at) {
+      boxes.slice(at + 1).forEach(function (other) {
+        var across = Math.min(one.box.right, other.box.right) - Math.max(one.box.left, other.box.left);
+        var down = Math.min(one.box.bottom, other.box.bottom) - Math.max(one.box.top, other.box.top);
+        demand(across < 3 || down < 5, 'texts overlap in ' + (picture.closest('figure') || {}).id + ': ' + one.words + ' | ' + other.words);
+      });
+    });
+  });
+
   var ids = all(document, '[id]').map(function (element) { return element.id; });
   demand(new Set(ids).size === ids.length, 'two elements have one id: ' + ids.filter(function (id, at) { return ids.indexOf(id) !== at; }));
   all(document, 'a[href^="#"]').forEach(function (link) {
