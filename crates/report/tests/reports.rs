@@ -5,6 +5,7 @@ mod experiments;
 mod fixtures;
 mod markup;
 mod requests;
+mod scorecards;
 
 use std::time::{Duration, Instant};
 

@@ -2,8 +2,11 @@
 
 use pubmark_record::latency::{LatencyBounds, Summary, both, upper};
 
+/// A percentile with its name.
+type Percentile = (&'static str, fn(&Summary) -> Option<f64>);
+
 /// Percentiles below the 99th that stand in for it, the best one first.
-const INSTEAD: [(&str, fn(&Summary) -> Option<f64>); 3] =
+const INSTEAD: [Percentile; 3] =
     [("p95", |summary| summary.p95), ("p90", |summary| summary.p90), ("p50", |summary| summary.p50)];
 
 /// Where the 99th percentile has too few samples beyond it: the highest percentile below it that has enough, with both bounds.

@@ -1,0 +1,78 @@
+//! First screens of comparisons, experiments and searches: colours say how well a difference is known.
+
+use pubmark_record::comparison::compare;
+use pubmark_record::experiment::{ExperimentRecord, Grade};
+use pubmark_record::sample_experiment;
+use pubmark_report::html;
+
+use crate::fixtures;
+
+const SCORED: [&str; 5] = ["delivered", "latency p50", "latency p99", "system CPU a million", "system memory"];
+
+fn section<'a>(page: &'a str, id: &str) -> &'a str {
+    let rest = page.split(&format!(" id=\"{id}\"")).nth(1).unwrap_or_else(|| panic!("no #{id}"));
+    rest.split("</section>").next().unwrap()
+}
+
+/// Cells of the scorecard by the grade of their difference from the best: the best has the least of its duels.
+fn grades(record: &ExperimentRecord, wanted: Grade) -> usize {
+    let contests = record.contests.iter().filter(|contest| SCORED.contains(&contest.figure.as_str()));
+    contests
+        .filter_map(|contest| {
+            let others = contest.duels.iter().filter(|duel| duel.grade() == wanted).count();
+            let best = contest.duels.iter().map(|duel| duel.grade()).min()?;
+            Some(others + usize::from(best == wanted))
+        })
+        .sum()
+}
+
+#[test]
+fn the_colour_of_each_bar_is_the_grade_of_its_distance_from_the_best() {
+    let record = sample_experiment::experiment();
+    let page = html::experiment(&record);
+    let scorecard = section(&page, "scorecard");
+    for (grade, class) in [(Grade::Proven, "g-proven"), (Grade::Likely, "g-likely"), (Grade::NotShown, "g-not-shown")] {
+        assert_eq!(scorecard.matches(&format!("class=\"bar {class}\"")).count(), grades(&record, grade), "{class}");
+    }
+    assert!(grades(&record, Grade::Proven) > 0 && grades(&record, Grade::NotShown) > 0);
+    assert!(page.contains("<section class=\"g-proven\" id=\"verdict\">"));
+}
+
+#[test]
+fn where_nothing_is_shown_no_colour_says_otherwise() {
+    let record = sample_experiment::no_winner();
+    let page = html::experiment(&record);
+    let scorecard = section(&page, "scorecard");
+    let bars = |class: &str| scorecard.matches(&format!("class=\"bar {class}\"")).count();
+    assert_eq!(bars("g-proven"), grades(&record, Grade::Proven));
+    assert_eq!(bars("g-likely"), grades(&record, Grade::Likely));
+    assert!(!page.contains("<section class=\"valid\""), "no banner is green because somebody won");
+}
+
+#[test]
+fn single_runs_prove_nothing_and_the_built_in_broker_is_no_yardstick() {
+    let records = fixtures::compared();
+    let page = html::comparison(&compare(&records).unwrap());
+    let scorecard = section(&page, "scorecard");
+    assert_eq!(scorecard.matches("class=\"bar ").count(), 15);
+    assert_eq!(scorecard.matches("class=\"bar g-none\"").count(), 15);
+    let row = |name: &str| {
+        scorecard.split("<tr>").find(|row| row.contains(&format!("<th scope=\"row\">{name}"))).unwrap().to_string()
+    };
+    // By p50 the second is the best that is ranked; the built-in one is quicker.
+    assert!(row("betamq").contains("lowest"), "{}", row("betamq"));
+    assert!(row("builtin").contains("not ranked") && !row("builtin").contains("lowest"), "{}", row("builtin"));
+}
+
+#[test]
+fn a_search_shows_both_loads_and_the_headroom() {
+    let page = html::capacity(&sample_experiment::capacity());
+    assert!(section(&page, "result").contains("11.5 ×"));
+    let charts = page.matches("<figure id=").count();
+    assert_eq!(page.matches("class=\"post written\"").count(), 2 * charts);
+    assert_eq!(page.matches("class=\"post answer\"").count(), 2 * charts);
+    let mut nothing = sample_experiment::capacity();
+    nothing.answer.holds_per_s = None;
+    let page = html::capacity(&nothing);
+    assert!(section(&page, "result").matches("—").count() >= 3 && !page.contains("post answer\""), "nothing held");
+}
