@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use pubmark_experiment::capacity::search::Bounds;
 use pubmark_experiment::capacity::trial::Trials;
-use pubmark_experiment::experiment::pace::{STARTING, about};
+use pubmark_experiment::experiment::pace::{self, about};
 use pubmark_record::capacity::Knob;
 use pubmark_runner::CheckedRun;
 
@@ -34,7 +34,7 @@ pub fn text(asked: &Asked<'_>, bounds: &Bounds, trials: &Trials<'_>, first: &Che
         Knob::Scale => "how many devices there are",
     };
     let window = &first.spec.window;
-    let each = window.warmup + window.duration + STARTING;
+    let each = pace::of_a_run(window.warmup + window.duration);
     let mut text = String::new();
     for (head, words) in [
         ("search", format!("{what}, from {} up, at most {}", load(bounds.first), load(bounds.most))),

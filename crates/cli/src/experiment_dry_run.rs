@@ -1,11 +1,13 @@
 //! `--dry-run`: what an experiment would do and how long it would take; nothing is started.
 
 use std::collections::BTreeSet;
+use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use pubmark_experiment::experiment::definition;
-use pubmark_experiment::experiment::pace::{STARTING, about};
+use pubmark_experiment::experiment::pace::{self, about};
 use pubmark_experiment::experiment::planning::Plan;
+use pubmark_experiment::experiment::quiet;
 use pubmark_model::plan::{Plan as RunPlan, PlanOptions};
 use pubmark_report::numbers;
 use pubmark_runner::PreparedRun;
@@ -17,8 +19,10 @@ use crate::values::seconds;
 /// What the probes of a run's links take.
 const PROBING: Duration = Duration::from_secs(2);
 
-/// The plan as text, and whether this machine can carry the loads, which takes a second to find out.
-pub fn text(plan: &Plan) -> Result<String, Failure> {
+/// The plan as text, whether the machine is busy, and whether it can carry the loads; each takes a second to find out.
+pub fn text(plan: &Plan, stop: &AtomicBool) -> Result<String, Failure> {
+    // Before anything that uses the machine.
+    let share = quiet::share(stop);
     let experiment = &plan.experiment;
     let mut text = String::new();
     let mut field = |name: &str, value: String| text.push_str(&format!("  {name:<12}{value}\n"));
@@ -26,9 +30,9 @@ pub fn text(plan: &Plan) -> Result<String, Failure> {
     field(
         "workload",
         format!(
-            "{}, {}, seed {}",
+            "{}{}, seed {}",
             definition::workload_words(experiment),
-            experiment.variant.as_str(),
+            plan.reading().map_or_else(String::new, |reading| format!(", {reading}")),
             experiment.seed
         ),
     );
@@ -46,7 +50,7 @@ pub fn text(plan: &Plan) -> Result<String, Failure> {
             experiment.order_seed
         ),
     );
-    field("time", format!("about {} on a quiet machine{}", about(least(plan)), waiting(plan)));
+    field("time", format!("about {}{}{}", about(least(plan)), busy(plan, share), waiting(plan)));
     text.push('\n');
     for cell in &plan.cells {
         match &cell.run {
@@ -69,8 +73,19 @@ pub fn text(plan: &Plan) -> Result<String, Failure> {
 /// Time of all runs if nothing that was sent stays missing: of each the start, the window and, behind links, the probes.
 fn least(plan: &Plan) -> Duration {
     let experiment = &plan.experiment;
-    let each = experiment.warmup + experiment.duration + STARTING;
-    each * plan.runs().count() as u32 + PROBING * linked_runs(plan)
+    pace::of_a_run(experiment.warmup + experiment.duration) * plan.runs().count() as u32 + PROBING * linked_runs(plan)
+}
+
+/// What comes on top once where the machine is busy.
+fn busy(plan: &Plan, share: Option<f64>) -> String {
+    let asked = &plan.experiment.quiet_machine;
+    match share {
+        Some(share) if share > asked.below && !asked.within.is_zero() => {
+            let used = (share * 100.0).round();
+            format!(", and up to {} once: others use {used} % of the machine now", seconds(asked.within))
+        }
+        _ => String::new(),
+    }
 }
 
 /// What may come on top: over links the whole drain is waited where messages stay missing.

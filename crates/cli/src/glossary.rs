@@ -155,6 +155,13 @@ const WORDS: &[Entry] = &[
         &["winner"],
         "Systems that differ in one setting, compared by one figure. A winner is better beyond the noise of the repetitions.",
     ),
+    (
+        "grade",
+        &["proven", "likely", "not shown"],
+        "How sure a difference between systems is. Proven: beyond the noise and the bounds of the measurement, corrected for everything \
+         that is compared. Likely: the 95 % interval lies on one side of no difference, which one figure in twenty does by chance. Not \
+         shown: it does not, or repetitions are too few.",
+    ),
     ("interrupted", &[], "The run was stopped before its end; the record holds what was measured until then."),
 ];
 

@@ -1,6 +1,7 @@
 //! An experiment on the command line: carried out, and its results shown.
 
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use pubmark_experiment::experiment::Sitting;
 use pubmark_experiment::experiment::pace::about;
@@ -35,7 +36,7 @@ pub fn begin(experiment: Experiment, folder: Option<&Path>, options: &Options, p
     let host = Host { stop: signals::watch()?, ..host::this() };
     if options.dry_run {
         let plan = Plan::new(experiment, &absolute(folder)?, &host)?;
-        printer.result(&experiment_dry_run::text(&plan)?)?;
+        printer.result(&experiment_dry_run::text(&plan, &host.stop)?)?;
         return Ok(ExitCode::Ok);
     }
     perform(Sitting::begin(experiment, folder, &options.out, &host)?, options.json, printer)
@@ -61,6 +62,17 @@ fn perform(sitting: Sitting, json: bool, printer: &Printer) -> Outcome {
     }
     if let Some(error) = finished.unwritten {
         return Err(error.into());
+    }
+    if let Some(stopped) = &finished.no_progress {
+        return Err(Failure::new(
+            ExitCode::InvalidRun,
+            format!("every run of the last two blocks was invalid for the same reason: {}", stopped.reason),
+        )
+        .hint(match (stopped.help.as_str(), finished.complete) {
+            ("", _) => format!("to go on all the same: `pubmark experiment --resume {folder}`"),
+            (help, true) => help.to_owned(),
+            (help, false) => format!("{help}; to go on all the same: `pubmark experiment --resume {folder}`"),
+        }));
     }
     if !finished.complete {
         printer.note(&format!("stopped before its end; to go on: pubmark experiment --resume {folder}"));
@@ -110,6 +122,7 @@ impl Observer for Watcher<'_> {
                 format!("  waiting for a quiet machine: others use {used} % of it, more than {limit} %")
             }
             Event::RunBegins(_) | Event::WaitsForQuiet { .. } => return,
+            Event::StaysBusy { share, waited } => stays_busy(*share, *waited),
             Event::RunEnded { run, end, p99_us, took, busy } => {
                 let line = ended(end, *p99_us, is_watched);
                 let busy = if *busy { "; the machine was busy" } else { "" };
@@ -128,6 +141,19 @@ impl Observer for Watcher<'_> {
     fn run(&mut self) -> Box<dyn RunObserver + '_> {
         if self.printer.is_watched() { Box::new(Progress::new(self.printer)) } else { Box::new(()) }
     }
+}
+
+/// Said once: what it means for the runs, and what to do.
+fn stays_busy(share: Option<f64>, waited: Duration) -> String {
+    let used = match share {
+        Some(share) => format!("others use {} % of it", (share * 100.0).round()),
+        None => "how much others use of it cannot be read".to_owned(),
+    };
+    let waited = numbers::seconds(waited.as_secs_f64().round());
+    format!(
+        "the machine did not become quiet within {waited} ({used}): runs go on without waiting, and those on a busy machine \
+         are marked; end other programs, or give the systems cores of their own with `--pin`"
+    )
 }
 
 fn heading(run: &RunPlace<'_>) -> String {

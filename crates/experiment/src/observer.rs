@@ -36,6 +36,13 @@ pub enum Event<'a> {
         /// Share below which it is quiet.
         below: f64,
     },
+    /// The machine did not become quiet in time. Runs go on and are marked; it is not waited for again.
+    StaysBusy {
+        /// Share of its CPU time that others use, 0 to 1; `None` where it cannot be read.
+        share: Option<f64>,
+        /// Time waited.
+        waited: Duration,
+    },
     /// A run has ended.
     RunEnded {
         /// Which.

@@ -39,6 +39,9 @@ pub struct ExperimentRecord {
     pub workload: String,
     /// Its variant.
     pub variant: String,
+    /// Has the workload, or one of several, two variants? Where it has one, people need not be told which.
+    #[serde(default)]
+    pub has_readings: bool,
     /// Seed of the schedules.
     pub seed: u64,
     /// Seed of the order of the runs.
@@ -64,6 +67,16 @@ pub struct ExperimentRecord {
     pub environment: Environment,
     /// Whole definition of the experiment as YAML, so that it can be run again.
     pub definition: String,
+}
+
+impl ExperimentRecord {
+    /// The workload, with its variant where there is more than one, or it is not the default.
+    pub fn workload_words(&self) -> String {
+        match self.has_readings || self.variant == "published" {
+            true => format!("{} ({})", self.workload, self.variant),
+            false => self.workload.clone(),
+        }
+    }
 }
 
 /// One figure as a publication prints it.

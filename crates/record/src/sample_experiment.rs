@@ -177,6 +177,7 @@ pub fn experiment_over(grid: &Grid) -> ExperimentRecord {
         status: Status::Complete,
         workload: "smart-home".to_string(),
         variant: "corrected".to_string(),
+        has_readings: true,
         seed: 42,
         order_seed: 7,
         repetitions: grid.repetitions,

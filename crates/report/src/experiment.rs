@@ -175,7 +175,7 @@ impl<'a> View<'a> {
         let made = self.members().map(Member::runs_made).sum::<usize>();
         let more = if made > runs { format!(", {made} made") } else { String::new() };
         let mut parts = vec![
-            format!("{} ({})", record.workload, record.variant),
+            record.workload_words(),
             counted(record.cells.len() as u64, "cell", "cells"),
             format!(
                 "{} of {} after {} each",

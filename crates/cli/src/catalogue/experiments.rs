@@ -7,7 +7,7 @@ use crate::failure::Failure;
 use crate::values::seconds;
 use crate::wrapping::wrap;
 use pubmark_experiment::experiment::definition;
-use pubmark_experiment::experiment::pace::{STARTING, about};
+use pubmark_experiment::experiment::pace::{self, about};
 
 fn rows() -> Result<Vec<Listed>, Failure> {
     experiment::all()
@@ -16,7 +16,7 @@ fn rows() -> Result<Vec<Listed>, Failure> {
 
 /// Time that it takes if every cell can be run.
 fn time(cells: usize, experiment: &Experiment) -> String {
-    about((experiment.warmup + experiment.duration + STARTING) * (cells as u32 * experiment.repeat))
+    about(pace::of_a_run(experiment.warmup + experiment.duration) * (cells as u32 * experiment.repeat))
 }
 
 /// For the terminal: a line of figures each, then what it is.

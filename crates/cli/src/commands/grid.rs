@@ -13,6 +13,7 @@ use pubmark_model::topology::Topology;
 use pubmark_runner::spec;
 
 use crate::commands::setup::{Netem, Reading, protocol_names};
+use crate::exit_code::ExitCode;
 use crate::failure::Failure;
 use pubmark_experiment::experiment::definition;
 
@@ -211,8 +212,8 @@ impl Grid {
             axes: self.axes(),
             papers: vec![],
         };
-        // What a file could not say is refused in a file's words: too many cells, a value given twice.
-        Ok(definition::parse(&experiment.to_yaml(), Path::new(""))?)
+        experiment.check_values().map_err(|error| Failure::from_error(ExitCode::Usage, &error).hint(error.hint()))?;
+        Ok(experiment)
     }
 
     fn axes(&self) -> Axes {
@@ -237,7 +238,7 @@ impl Grid {
 
     fn pins(&self) -> Result<Pins, Failure> {
         let read = pubmark_systems::affinity::parse_pins(&self.pin);
-        let read = read.map_err(|error| Failure::from_error(crate::exit_code::ExitCode::Usage, &error))?;
+        let read = read.map_err(|error| Failure::from_error(ExitCode::Usage, &error))?;
         let shown = |cores: &[u32]| (!cores.is_empty()).then(|| pubmark_systems::affinity::shown(cores));
         Ok(Pins { system: shown(&read.system), generator: shown(&read.generator) })
     }

@@ -59,6 +59,7 @@ pub fn experiment(folder: &Path, name: &str, systems: &[(&str, &[f64])], failed:
         status: Status::Complete,
         workload: one.workload.name,
         variant: one.workload.variant.to_string(),
+        has_readings: false,
         seed: 42,
         order_seed: 1,
         repetitions: cells[0].runs.len() as u32,

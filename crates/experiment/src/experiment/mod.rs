@@ -14,7 +14,7 @@ mod folder;
 mod journal;
 pub mod pace;
 pub mod planning;
-mod quiet;
+pub mod quiet;
 mod result;
 mod runner;
 mod sitting;

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use pubmark_model::experiment::{self, Experiment, PlannedCell, Turn};
+use pubmark_model::workload::Variant;
 use pubmark_record::experiment::{Axis, FailureKind};
 use pubmark_runner::{ErrorKind, Host, PreparedRun, RunError, unbuilt};
 use pubmark_systems::Definition;
@@ -97,6 +98,17 @@ impl Plan {
     /// Runs that were asked for, of cells that can be run.
     pub fn runs(&self) -> impl Iterator<Item = &Turn> {
         self.turns.iter().filter(|turn| turn.repetition <= self.experiment.repeat && self.cells[turn.cell].run.is_ok())
+    }
+
+    /// Has a workload of it two readings?
+    pub fn has_readings(&self) -> bool {
+        self.cells.iter().filter_map(|cell| cell.run.as_ref().ok()).any(|run| run.workload.has_readings)
+    }
+
+    /// The reading of its workloads, where there are two or it is the one that is not the default.
+    pub fn reading(&self) -> Option<&'static str> {
+        let variant = self.experiment.variant;
+        (self.has_readings() || variant == Variant::Published).then(|| variant.as_str())
     }
 
     /// Cells that differ in nothing that changes the load must be offered the same.

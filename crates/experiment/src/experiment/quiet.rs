@@ -7,8 +7,8 @@ use std::time::{Duration, Instant};
 
 use pubmark_model::experiment::QuietMachine;
 
-/// Time over which the share is taken: shorter ones miss what comes in bursts.
-const OVER: Duration = Duration::from_secs(1);
+/// Time over which the share is taken, before every run: shorter ones miss what comes in bursts.
+pub const OVER: Duration = Duration::from_secs(1);
 /// Time between two looks at a request to stop.
 const LOOK: Duration = Duration::from_millis(50);
 
@@ -44,8 +44,8 @@ pub fn wait(wanted: &QuietMachine, stop: &AtomicBool, note: &mut dyn FnMut(f64))
     }
 }
 
-/// Share of the machine's CPU time used over the next second.
-fn share(stop: &AtomicBool) -> Option<f64> {
+/// Share of the machine's CPU time used over the next second; `None` where it cannot be read.
+pub fn share(stop: &AtomicBool) -> Option<f64> {
     let before = Times::read()?;
     let began = Instant::now();
     while began.elapsed() < OVER && !stop.load(Ordering::Relaxed) {

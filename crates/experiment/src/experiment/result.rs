@@ -51,6 +51,7 @@ pub fn record(
         status: if complete { Status::Complete } else { Status::Interrupted },
         workload: workload_name(plan),
         variant: experiment.variant.as_str().to_owned(),
+        has_readings: plan.has_readings(),
         seed: experiment.seed,
         order_seed: experiment.order_seed,
         repetitions: experiment.repeat,

@@ -3,19 +3,20 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use pubmark_model::experiment::Turn;
+use pubmark_model::experiment::{QuietMachine, Turn};
 use pubmark_record::experiment::ExperimentRecord;
 use pubmark_record::latency::upper;
 use pubmark_record::time::UtcTime;
+use pubmark_record::verdict::usable::{Usable, usable};
 use pubmark_runner::{ErrorKind, PreparedRun, RunError, now};
 
 use super::folder::ExperimentFolder;
 use super::journal::{Effort, Event, Journal, JournalError, Place};
-use super::pace::{Pace, STARTING};
+use super::pace::{self, Pace};
 use super::planning::{Cell, Plan};
 use super::quiet::{self, Quiet};
 use super::result;
-use super::standing::{self, Tally};
+use super::standing::{self, BLOCKS_WITHOUT_PROGRESS, Tally};
 use crate::end::{self, End};
 use crate::observer::{self, Observer, RunPlace};
 
@@ -31,6 +32,8 @@ pub struct Runner<'a> {
     pub observer: &'a mut dyn Observer,
     /// Set when it is to be stopped.
     pub stop: &'a AtomicBool,
+    /// A busy machine has been waited for, in vain. It is not waited for again.
+    pub has_waited: bool,
 }
 
 /// An experiment at its end, or stopped.
@@ -39,8 +42,30 @@ pub struct Finished {
     pub record: ExperimentRecord,
     /// All runs that were planned have been made.
     pub complete: bool,
+    /// It stopped because the last blocks made no progress: why, and what would help.
+    pub no_progress: Option<NoProgress>,
     /// Why the record or what is made of it could not be written, if so.
     pub unwritten: Option<RunError>,
+}
+
+/// Why an experiment stopped by itself.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NoProgress {
+    /// What every run was invalid for.
+    pub reason: String,
+    /// What would help; empty where nothing is known.
+    pub help: String,
+}
+
+impl NoProgress {
+    /// In a sentence.
+    fn caution(&self) -> String {
+        let help = if self.help.is_empty() { String::new() } else { format!("; {}", self.help) };
+        format!(
+            "every run of the last {BLOCKS_WITHOUT_PROGRESS} blocks was invalid for the same reason ({}){help}",
+            self.reason
+        )
+    }
 }
 
 impl Runner<'_> {
@@ -68,6 +93,10 @@ impl Runner<'_> {
                 continue;
             }
             let Ok(run) = &cell.run else { continue };
+            let block_begins = position == 0 || turns[position - 1].repetition != turn.repetition;
+            if block_begins && self.no_progress()?.is_some() {
+                return Ok(false);
+            }
             let tallies = standing::tallies(self.journal.events());
             if tallies.get(place.cell.as_str()).is_some_and(Tally::is_given_up) {
                 self.note(Event::Skipped(place))?;
@@ -126,13 +155,30 @@ impl Runner<'_> {
         left.into_iter().filter(|turn| Some(turn.repetition) == block).collect()
     }
 
+    /// Whether, and why, the last blocks brought nothing. A run whose times alone are not to be used brought the rest.
+    fn no_progress(&self) -> Result<Option<NoProgress>, RunError> {
+        let Some(stuck) = standing::stuck(self.journal.events()) else { return Ok(None) };
+        let mut help = String::new();
+        for folder in &stuck.folders {
+            let record = self.folder.record(folder)?;
+            if usable(&record) != Usable::Nothing {
+                return Ok(None);
+            }
+            let reasons = record.verdict.reasons.into_iter();
+            help = reasons.filter(|reason| reason.code == stuck.code).map(|reason| reason.hint).next().unwrap_or(help);
+        }
+        Ok(Some(NoProgress { reason: stuck.text, help }))
+    }
+
     /// Writes what came of it, whole or not.
     fn finish(&self) -> Result<Finished, RunError> {
         let done = standing::done(self.journal.events());
         let complete = self.plan.runs().all(|turn| done.contains(&self.place(turn))) && self.owed().is_empty();
-        let record = result::record(self.plan, &self.journal, self.folder, complete)?;
+        let mut record = result::record(self.plan, &self.journal, self.folder, complete)?;
+        let no_progress = self.no_progress()?;
+        record.cautions.splice(0..0, no_progress.as_ref().map(NoProgress::caution));
         let unwritten = result::write(&record, self.folder).err();
-        Ok(Finished { record, complete, unwritten })
+        Ok(Finished { record, complete, no_progress, unwritten })
     }
 
     fn place(&self, turn: &Turn) -> Place {
@@ -151,7 +197,7 @@ impl Runner<'_> {
 
     fn pace(&self) -> Pace {
         let experiment = &self.plan.experiment;
-        let mut pace = Pace::new(experiment.warmup + experiment.duration + STARTING);
+        let mut pace = Pace::new(pace::of_a_run(experiment.warmup + experiment.duration));
         for event in self.journal.events() {
             let (Event::Counted { place, effort, .. } | Event::Failed { place, effort, .. }) = event else { continue };
             if let Some(cell) = self.plan.cells.iter().position(|cell| cell.planned.id == place.cell) {
@@ -204,11 +250,23 @@ impl Runner<'_> {
         }
     }
 
+    /// Looks whether the machine is quiet, and waits for it if it is not: once, or many runs on a busy machine would each take
+    /// the longest wait more.
     fn wait_for_quiet(&mut self) -> Quiet {
-        let wanted = &self.plan.experiment.quiet_machine;
-        let below = wanted.below;
+        let asked = &self.plan.experiment.quiet_machine;
+        let below = asked.below;
+        let within = if self.has_waited { Duration::ZERO } else { asked.within };
         let observer = &mut *self.observer;
-        quiet::wait(wanted, self.stop, &mut |share| observer.event(&observer::Event::WaitsForQuiet { share, below }))
+        let quiet = quiet::wait(&QuietMachine { below, within }, self.stop, &mut |share| {
+            if !within.is_zero() {
+                observer.event(&observer::Event::WaitsForQuiet { share, below });
+            }
+        });
+        if quiet.busy && !self.has_waited && !self.stop.load(Ordering::Relaxed) {
+            self.has_waited = true;
+            self.observer.event(&observer::Event::StaysBusy { share: quiet.share, waited: quiet.waited });
+        }
+        quiet
     }
 }
 

@@ -77,7 +77,8 @@ impl Sitting {
             }
         }
         plan.cautions.iter().for_each(|caution| observer.event(&Event::Caution(caution)));
-        Runner { plan: &plan, folder: &folder, journal, observer, stop: &host.stop }.perform()
+        let (plan, folder, stop) = (&plan, &folder, &host.stop);
+        Runner { plan, folder, journal, observer, stop, has_waited: false }.perform()
     }
 }
 

@@ -11,6 +11,47 @@ use super::result;
 /// its whole time limit each time and tell nothing new.
 pub const LEFT_OUT_AFTER: usize = 2;
 
+/// Blocks without progress after which an experiment stops: one more would cost as much and end as these.
+pub const BLOCKS_WITHOUT_PROGRESS: usize = 2;
+
+/// Why an experiment makes no progress.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Stuck {
+    /// Code of the rule that made every run invalid.
+    pub code: String,
+    /// What the last of them said, code included.
+    pub text: String,
+    /// Folders of the runs, where something was recorded.
+    pub folders: Vec<String>,
+}
+
+/// Was every run of the last [`BLOCKS_WITHOUT_PROGRESS`] blocks of this sitting invalid for the same reason? What a system did
+/// is a result and not meant.
+pub fn stuck(events: &[Event]) -> Option<Stuck> {
+    let began = events.iter().rposition(|event| matches!(event, Event::Sitting { .. })).unwrap_or(0);
+    let mut blocks: Vec<(u32, Vec<&Event>)> = vec![];
+    for event in &events[began..] {
+        let (Event::Counted { place, .. } | Event::Failed { place, .. }) = event else { continue };
+        match blocks.last_mut() {
+            Some((block, ends)) if *block == place.repetition => ends.push(event),
+            _ => blocks.push((place.repetition, vec![event])),
+        }
+    }
+    let last = blocks.len().checked_sub(BLOCKS_WITHOUT_PROGRESS)?;
+    let mut found: Option<Stuck> = None;
+    for event in blocks[last..].iter().flat_map(|(_, ends)| ends) {
+        let Event::Failed { kind, text, folder, .. } = event else { return None };
+        let code = text.split_once(": ").map(|(code, _)| code).filter(|_| may_pass(*kind))?;
+        let stuck = found.get_or_insert_with(|| Stuck { code: code.to_owned(), text: String::new(), folders: vec![] });
+        if stuck.code != code {
+            return None;
+        }
+        stuck.text.clone_from(text);
+        stuck.folders.extend(folder.clone());
+    }
+    found
+}
+
 /// Runs that need not be made again.
 pub fn done(events: &[Event]) -> BTreeSet<Place> {
     let is_done = |event: &Event| matches!(event, Event::Counted { .. } | Event::Failed { .. } | Event::Skipped(_));
@@ -109,6 +150,37 @@ mod tests {
         assert!(!is_short(&[counts(1), fails(2, ours), fails(3, FailureKind::OutOfMemory)], "a", 3));
         assert!(!is_short(&[counts(1), counts(2)], "a", 3), "it was only stopped: its own turns are left");
         assert!(!is_short(&[counts(1), fails(2, ours)], "b", 3));
+    }
+
+    #[test]
+    fn two_blocks_whose_runs_are_all_invalid_for_one_reason_are_no_progress() {
+        let run = |cell: &str, repetition: u32, kind, text: &str| Event::Failed {
+            place: Place { order: repetition, cell: cell.to_owned(), repetition },
+            kind,
+            text: text.to_owned(),
+            folder: Some(format!("runs/{cell}-{repetition}")),
+            effort: Effort::default(),
+        };
+        let invalid = |cell: &str, repetition| run(cell, repetition, FailureKind::Invalid, "V28: it was starved");
+        let all = [invalid("a", 1), invalid("b", 1), invalid("b", 2), invalid("a", 2)];
+        let found = stuck(&all).unwrap();
+        assert_eq!((found.code.as_str(), found.text.as_str(), found.folders.len()), ("V28", "V28: it was starved", 4));
+        assert_eq!(stuck(&all[..2]), None, "one block");
+        let again = Event::Sitting { at: String::new(), pubmark_version: String::new() };
+        assert_eq!(
+            stuck(&[&all[..], &[again, invalid("a", 3), invalid("b", 3)]].concat()),
+            None,
+            "somebody wanted more"
+        );
+        for other in [
+            counts(2),
+            run("a", 2, FailureKind::Invalid, "V07: other"),
+            run("a", 2, FailureKind::OutOfMemory, "OOM-killed (256MB)"),
+        ] {
+            assert_eq!(stuck(&[&all[..3], &[other]].concat()), None);
+        }
+        let later = [invalid("a", 1), counts(2), invalid("a", 3), invalid("a", 4)];
+        assert!(stuck(&later).is_some() && stuck(&later[..3]).is_none(), "the last two decide");
     }
 
     #[test]

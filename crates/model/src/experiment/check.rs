@@ -8,7 +8,8 @@ use super::raw::{
     BytesText, FactorText, LevelText, LimitText, NetemWord, RawAxes, RawExperiment, RawGenerator, RawPins, RawQuick,
     RawQuietMachine, RawSystem, ShareText, SwitchText, TimeText, TopologyText, VariantWord, WholeText,
 };
-use super::{Judge, LARGEST_SEED, MOST_CELLS, MOST_REPETITIONS, Word, axes, papers};
+use super::values::combinations;
+use super::{Judge, LARGEST_SEED, MOST_CELLS, MOST_REPETITIONS, Word, papers};
 use crate::fault::choice::FaultChoice;
 use crate::link::choice::LinkChoice;
 use crate::load::diagnostic::{Problem, ProblemKind, Span};
@@ -27,7 +28,7 @@ const BACK_ENDS: [&str; 2] = ["process", "container"];
 /// Most threads on each side of the generator.
 const MOST_SHARDS: u32 = 256;
 /// Largest multiplier of devices.
-const LARGEST_SCALE: u32 = 1_000_000;
+pub(super) const LARGEST_SCALE: u32 = 1_000_000;
 /// Most nodes that one machine stands for.
 const LARGEST_NODES: u32 = 200;
 
@@ -94,8 +95,7 @@ fn check_name(name: &Spanned<String>) -> Result<(), Problem> {
 }
 
 fn check_size(experiment: &Experiment, span: Span) -> Result<(), Problem> {
-    let cells = axes(experiment).iter().fold(1_u64, |cells, axis| cells.saturating_mul(axis.values.len() as u64));
-    match cells {
+    match combinations(experiment) {
         cells if cells > MOST_CELLS as u64 => Err(too_many("combinations", cells, MOST_CELLS as u64, span)
             .help("leave values out, or make two experiments of it")),
         _ => Ok(()),

@@ -14,6 +14,7 @@ mod only;
 mod order;
 mod papers;
 pub(crate) mod raw;
+mod values;
 mod write;
 
 pub use builtin::{Listed, all, names};
@@ -23,6 +24,7 @@ pub use load::{LoadError, Loaded, load, parse};
 pub use only::OnlyError;
 pub use order::{Turn, order};
 pub use papers::{PaperFigures, PaperRow};
+pub use values::ValueError;
 pub use write::time;
 
 /// What a name in an experiment stands for.

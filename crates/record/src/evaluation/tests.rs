@@ -253,7 +253,7 @@ fn late(mut run: RunInput) -> RunInput {
     run.run.verdict = VerdictStatus::Invalid;
     run.record.verdict.status = VerdictStatus::Invalid;
     run.record.verdict.reasons = vec![crate::record::Reason {
-        code: "V02".to_owned(),
+        code: "V22".to_owned(),
         status: VerdictStatus::Invalid,
         text: "made up".to_owned(),
         hint: String::new(),
@@ -277,7 +277,7 @@ fn a_run_too_late_for_latencies_has_its_counts_in_the_cell_and_its_times_are_not
     let told = found
         .cautions
         .iter()
-        .any(|caution| caution == "the times of 1 run are shown and not judged, as the verdict says (V02)");
+        .any(|caution| caution == "the times of 1 run are shown and not judged, as the verdict says (V22)");
     assert!(told, "{:?}", found.cautions);
 }
 

@@ -97,7 +97,7 @@ fn reproduce(record: &ExperimentRecord) -> Markup {
     let mut rows = vec![
         ("pubmark", record.pubmark_version.clone()),
         ("experiment", format!("{}, started {}", record.name, record.started_at)),
-        ("workload", format!("{} ({}), seed {}", record.workload, record.variant, record.seed)),
+        ("workload", format!("{}, seed {}", record.workload_words(), record.seed)),
         ("order of the runs", format!("random, seed {}", record.order_seed)),
         ("each run", format!("{} warm-up, {} measured", seconds(record.warmup_s), seconds(record.duration_s))),
         ("repetitions planned", record.repetitions.to_string()),

@@ -1,0 +1,109 @@
+//! Checks of an experiment that was made of values: what a file is checked for while it is read, and a value can still be.
+
+use std::collections::BTreeSet;
+
+use super::check::LARGEST_SCALE;
+use super::{Experiment, MOST_CELLS, axes};
+
+/// Why values make no experiment.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum ValueError {
+    /// An axis has a value twice: two cells would be the same.
+    #[error("`{value}` is given twice as a value of `{axis}`")]
+    Twice {
+        /// The axis.
+        axis: String,
+        /// The value.
+        value: String,
+    },
+    /// Nothing can be run.
+    #[error("the axis `{axis}` has no value")]
+    Nothing {
+        /// The axis.
+        axis: String,
+    },
+    /// A multiplier of devices beyond what can be.
+    #[error("a scale of {scale} cannot be: the largest is {LARGEST_SCALE}")]
+    Scale {
+        /// It.
+        scale: u32,
+    },
+    /// More combinations than an experiment may have.
+    #[error("{cells} combinations are too many: an experiment has {MOST_CELLS} at most")]
+    TooMany {
+        /// How many they would be.
+        cells: u64,
+    },
+}
+
+impl ValueError {
+    /// What to do instead.
+    pub fn hint(&self) -> &'static str {
+        match self {
+            ValueError::Twice { .. } => "keep one of the two",
+            ValueError::Nothing { .. } => "give a value, or leave the axis out",
+            ValueError::Scale { .. } => "give a smaller one",
+            ValueError::TooMany { .. } => "leave values out, or make two experiments of it",
+        }
+    }
+}
+
+/// Combinations of all axes.
+pub(super) fn combinations(experiment: &Experiment) -> u64 {
+    axes(experiment).iter().fold(1, |cells, axis| cells.saturating_mul(axis.values.len() as u64))
+}
+
+impl Experiment {
+    /// Checks the values of its axes.
+    ///
+    /// # Errors
+    /// One is given twice or cannot be, or there are too many combinations.
+    pub fn check_values(&self) -> Result<(), ValueError> {
+        let empty = self.axes.set.iter().find(|(_, values)| values.is_empty()).map(|(key, _)| format!("set.{key}"));
+        let no_system = self.axes.system.is_empty().then(|| "system".to_owned());
+        if let Some(axis) = no_system.or(empty) {
+            return Err(ValueError::Nothing { axis });
+        }
+        if let Some(scale) = self.axes.scale.iter().find(|scale| **scale > LARGEST_SCALE) {
+            return Err(ValueError::Scale { scale: *scale });
+        }
+        for axis in axes(self) {
+            let mut seen = BTreeSet::new();
+            if let Some(value) = axis.values.iter().find(|value| !seen.insert(value.as_str())) {
+                return Err(ValueError::Twice { value: value.clone(), axis: axis.name });
+            }
+        }
+        match combinations(self) {
+            cells if cells > MOST_CELLS as u64 => Err(ValueError::TooMany { cells }),
+            _ => Ok(()),
+        }
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+
+    fn read(axes: &str) -> Experiment {
+        let text = format!("{{name: t, workload: hello, axes: {axes}}}");
+        super::super::parse("t.yaml", &text, &|_, _| Ok(())).unwrap()
+    }
+
+    #[test]
+    fn a_value_given_twice_and_too_many_combinations_are_refused() {
+        let mut experiment = read("{system: [a, b], qos: [0, 1]}");
+        assert_eq!(experiment.check_values(), Ok(()));
+        experiment.axes.qos.push(1);
+        let twice = ValueError::Twice { axis: "qos".to_owned(), value: "1".to_owned() };
+        assert_eq!(experiment.check_values(), Err(twice));
+        experiment.axes.qos = vec![];
+        experiment.axes.scale = (1..=251).collect();
+        assert_eq!(experiment.check_values(), Err(ValueError::TooMany { cells: 502 }));
+        experiment.axes.scale = vec![LARGEST_SCALE + 1];
+        assert_eq!(experiment.check_values(), Err(ValueError::Scale { scale: LARGEST_SCALE + 1 }));
+        experiment.axes.scale = vec![];
+        experiment.axes.set = vec![("rate".to_owned(), vec![])];
+        assert_eq!(experiment.check_values(), Err(ValueError::Nothing { axis: "set.rate".to_owned() }));
+    }
+}
