@@ -121,7 +121,8 @@ fn falsely_likely(noise: Noise, repetitions: usize) -> f64 {
 }
 
 fn table_of_likely() -> (String, Vec<f64>) {
-    let mut table = String::from("| noise of a run | 3 repetitions | 5 repetitions | 10 repetitions |\n|---|---|---|---|\n");
+    let mut table =
+        String::from("| noise of a run | 3 repetitions | 5 repetitions | 10 repetitions |\n|---|---|---|---|\n");
     let mut shares = Vec::new();
     for (name, noise) in NOISES {
         table.push_str(&format!("| {name} |"));

@@ -86,8 +86,8 @@ fn verdict(view: &View) -> Markup {
                 ul.cautions { @for caution in &view.record.cautions { li { (with_code(caution)) } } }
             }
             p.aside {
-                "A winner is better than every other beyond the noise: p below 0.01 after Holm's correction over all that is \
-                 judged, their ranks agree, and the difference is large enough to matter."
+                "Proven: the difference would come by chance in one of a hundred experiments of equal systems, all their figures \
+                 together. Likely: its 95 % interval lies on one side of none. Not shown: it may be nothing."
             }
         }
     }

@@ -65,6 +65,17 @@ fn single_runs_prove_nothing_and_the_built_in_broker_is_no_yardstick() {
 }
 
 #[test]
+fn a_figure_that_nobody_has_keeps_its_column() {
+    let mut record = sample_experiment::no_winner();
+    record.contests.retain(|contest| contest.figure != "latency p99");
+    record.cells.iter_mut().for_each(|cell| cell.figures.retain(|figure| figure.figure != "latency p99"));
+    let page = html::experiment(&record);
+    let scorecard = section(&page, "scorecard");
+    assert!(scorecard.contains("<th>p99</th>"), "{scorecard}");
+    assert_eq!(scorecard.matches(">—</div>").count(), record.cells.len());
+}
+
+#[test]
 fn a_search_shows_both_loads_and_the_headroom() {
     let page = html::capacity(&sample_experiment::capacity());
     assert!(section(&page, "result").contains("11.5 ×"));

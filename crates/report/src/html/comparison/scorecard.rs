@@ -13,18 +13,23 @@ pub(super) fn section(comparison: &Comparison) -> Markup {
         // Nothing is judged here, so that the last name serves as well as the first.
         names.last().and_then(|name| comparison.figures.iter().find(|row| row.figure.name == *name))
     };
-    let scored: Vec<(&str, &ComparedFigure, ColumnUnit)> = SCORED
+    let scored: Vec<(&str, &ComparedFigure, Option<ColumnUnit>)> = SCORED
         .iter()
         .filter_map(|(names, head)| {
             let row = find(names)?;
             let values = || row.values.iter().flatten().copied();
-            let unit = ColumnUnit::between(row.figure.unit, values().reduce(f64::min)?, values().reduce(f64::max)?);
+            let ends = values().reduce(f64::min).zip(values().reduce(f64::max));
+            let unit = ends.map(|(smallest, largest)| ColumnUnit::between(row.figure.unit, smallest, largest));
             Some((*head, row, unit))
         })
         .collect();
     let columns: Vec<ScoreColumn> = scored
         .iter()
-        .map(|(head, row, unit)| ScoreColumn { head, unit: ScoreColumn::unit_of(row.figure.name, *unit), grade: None })
+        .map(|(head, row, unit)| ScoreColumn {
+            head,
+            unit: unit.map_or_else(String::new, |unit| ScoreColumn::unit_of(row.figure.name, unit)),
+            grade: None,
+        })
         .collect();
     let rows: Vec<ScoreRow> = comparison
         .runs
@@ -45,12 +50,12 @@ pub(super) fn section(comparison: &Comparison) -> Markup {
     }
 }
 
-fn score(comparison: &Comparison, run: usize, row: &ComparedFigure, unit: ColumnUnit) -> Score {
+fn score(comparison: &Comparison, run: usize, row: &ComparedFigure, unit: Option<ColumnUnit>) -> Score {
     let [lower, upper] = row.bounds(run);
     let is_struck = !row.figure.is_usable(comparison.runs[run].record);
     let longest = row.values.iter().flatten().copied().fold(0.0, f64::max);
     let share = |value: f64| if longest > 0.0 { value / longest } else { 0.0 };
-    let Some(value) = upper else { return Score::default() };
+    let Some((value, unit)) = upper.zip(unit) else { return Score::default() };
     Score {
         text: unit.bounds([lower, upper]),
         bar: Some((share(lower.unwrap_or(value)), share(value))),

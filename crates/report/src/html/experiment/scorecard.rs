@@ -33,7 +33,7 @@ pub(super) fn section(view: &View) -> Markup {
 /// A figure of the scorecard in one setting.
 struct Scored<'a> {
     name: &'static str,
-    unit: ColumnUnit,
+    unit: Option<ColumnUnit>,
     contest: Option<&'a Contest>,
 }
 
@@ -42,12 +42,13 @@ fn of_group(view: &View, group: &Group) -> Markup {
     let mut scored: Vec<Scored> = Vec::new();
     for (names, head) in SCORED {
         let judged = names.iter().find(|name| contest(view, group, name).is_some());
-        let Some((name, unit)) = judged.or(names.last()).and_then(|name| Some((*name, view.unit(name)?))) else {
-            continue;
-        };
+        let Some(name) = judged.or(names.last()).copied() else { continue };
+        // A figure that nobody has keeps its column: that it is missing is to be seen.
+        let unit = view.unit(name);
         let contest = contest(view, group, name);
         let grade = contest.filter(|contest| !contest.duels.is_empty()).map(grade_of);
-        columns.push(ScoreColumn { head, unit: ScoreColumn::unit_of(name, unit), grade });
+        let symbol = unit.map_or_else(String::new, |unit| ScoreColumn::unit_of(name, unit));
+        columns.push(ScoreColumn { head, unit: symbol, grade });
         scored.push(Scored { name, unit, contest });
     }
     let rows: Vec<ScoreRow> = group.members.iter().map(|member| row(view, group, member, &scored)).collect();
@@ -67,15 +68,14 @@ fn row(view: &View, group: &Group, member: &Member, scored: &[Scored]) -> ScoreR
 }
 
 fn score(view: &View, group: &Group, member: &Member, scored: &Scored) -> Score {
-    let Some(found) = member.figure(scored.name).filter(|figure| figure.mean.is_some()) else {
-        return Score::default();
-    };
+    let found = member.figure(scored.name).filter(|figure| figure.mean.is_some());
+    let Some((found, unit)) = found.zip(scored.unit) else { return Score::default() };
     let [lower, upper] = found.mean_bounds();
     let longest = group.members.iter().filter_map(|other| other.mean(scored.name)).fold(0.0, f64::max);
     let share = |value: f64| if longest > 0.0 { value / longest } else { 0.0 };
     let (note, grade) = distance(view, member, scored);
     Score {
-        text: scored.unit.bounds([lower, upper]),
+        text: unit.bounds([lower, upper]),
         bar: upper.map(|upper| (share(lower.unwrap_or(upper)), share(upper))),
         note,
         grade,
