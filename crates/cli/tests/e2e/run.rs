@@ -133,6 +133,14 @@ fn a_warm_up_is_no_part_of_the_books() {
         .map(|row| row["delivered"].as_u64().unwrap())
         .sum();
     assert!((90..=100).contains(&before), "the warm-up's deliveries are in the series: {before}");
+    let bins = with["tables"]["latency_bins"].as_array().unwrap().iter();
+    let measured: u64 = bins
+        .filter(|bin| bin["t_s"].as_f64().unwrap() >= 0.0)
+        .flat_map(|bin| bin["counts"].as_array().unwrap())
+        .map(|count| count.as_u64().unwrap())
+        .sum();
+    let latencies = with["latency"]["total"]["upper"]["count"].as_u64().unwrap();
+    assert_count_eq!(measured, latencies, "each latency of the window is in one bucket of the heat map");
 }
 
 #[test]
