@@ -158,6 +158,11 @@ fn choose(settings: &mut Settings, choice: &SystemChoice) {
     settings.image.clone_from(&choice.image);
 }
 
+/// Combinations of all axes.
+pub(super) fn combinations(experiment: &Experiment) -> u64 {
+    axes(experiment).iter().fold(1, |cells, axis| cells.saturating_mul(axis.values.len() as u64))
+}
+
 /// Every combination, in order of the axes, the last varying fastest.
 pub fn cells(experiment: &Experiment) -> Vec<PlannedCell> {
     let dimensions = dimensions(experiment);

@@ -3,13 +3,13 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
+use super::cells::combinations;
 use super::definition::{Axes, Experiment, Generator, Pins, Quick, QuietMachine, SystemChoice};
 use super::raw::{
     BytesText, FactorText, LevelText, LimitText, NetemWord, RawAxes, RawExperiment, RawGenerator, RawPins, RawQuick,
     RawQuietMachine, RawSystem, ShareText, SwitchText, TimeText, TopologyText, VariantWord, WholeText,
 };
-use super::values::combinations;
-use super::{Judge, LARGEST_SEED, MOST_CELLS, MOST_REPETITIONS, Word, papers};
+use super::{Judge, LARGEST_SCALE, LARGEST_SEED, MOST_CELLS, MOST_REPETITIONS, Word, papers};
 use crate::fault::choice::FaultChoice;
 use crate::link::choice::LinkChoice;
 use crate::load::diagnostic::{Problem, ProblemKind, Span};
@@ -27,8 +27,6 @@ pub(super) const NO_LIMIT: &str = "none";
 const BACK_ENDS: [&str; 2] = ["process", "container"];
 /// Most threads on each side of the generator.
 const MOST_SHARDS: u32 = 256;
-/// Largest multiplier of devices.
-pub(super) const LARGEST_SCALE: u32 = 1_000_000;
 /// Most nodes that one machine stands for.
 const LARGEST_NODES: u32 = 200;
 

@@ -60,6 +60,8 @@ pub type Judge<'a> = &'a dyn Fn(Word<'_>, &str) -> Result<(), Objection>;
 
 /// Most cells of an experiment.
 pub const MOST_CELLS: usize = 500;
+/// Largest multiplier of devices.
+pub const LARGEST_SCALE: u32 = 1_000_000;
 /// Most repetitions of a cell.
 pub const MOST_REPETITIONS: u32 = 1_000;
 /// Largest seed of an experiment: what YAML holds as a whole number everywhere.

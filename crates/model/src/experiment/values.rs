@@ -2,8 +2,8 @@
 
 use std::collections::BTreeSet;
 
-use super::check::LARGEST_SCALE;
-use super::{Experiment, MOST_CELLS, axes};
+use super::cells::combinations;
+use super::{Experiment, LARGEST_SCALE, MOST_CELLS, axes};
 
 /// Why values make no experiment.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -46,11 +46,6 @@ impl ValueError {
             ValueError::TooMany { .. } => "leave values out, or make two experiments of it",
         }
     }
-}
-
-/// Combinations of all axes.
-pub(super) fn combinations(experiment: &Experiment) -> u64 {
-    axes(experiment).iter().fold(1, |cells, axis| cells.saturating_mul(axis.values.len() as u64))
 }
 
 impl Experiment {
