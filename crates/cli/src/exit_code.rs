@@ -21,13 +21,15 @@ pub enum ExitCode {
     SystemFailed = 6,
     /// The run was made, and its record or a file beside it could not be written.
     NotWritten = 7,
+    /// A threshold lies inside what is known of its figure.
+    Undecided = 8,
     /// Ctrl-C or SIGTERM ended the call.
     Interrupted = 130,
 }
 
 impl ExitCode {
     /// All codes, in the order of help and documentation.
-    pub const ALL: [ExitCode; 9] = [
+    pub const ALL: [ExitCode; 10] = [
         ExitCode::Ok,
         ExitCode::Internal,
         ExitCode::Usage,
@@ -36,6 +38,7 @@ impl ExitCode {
         ExitCode::InvalidRun,
         ExitCode::SystemFailed,
         ExitCode::NotWritten,
+        ExitCode::Undecided,
         ExitCode::Interrupted,
     ];
 
@@ -55,6 +58,7 @@ impl ExitCode {
             ExitCode::InvalidRun => "the run is invalid",
             ExitCode::SystemFailed => "the system under test failed",
             ExitCode::NotWritten => "the results were not, or not all, written",
+            ExitCode::Undecided => "a threshold is undecided",
             ExitCode::Interrupted => "interrupted",
         }
     }
@@ -65,7 +69,9 @@ impl ExitCode {
             ExitCode::Ok => "Nothing. A *suspect* run ends with this code too: read its reasons before you quote it.",
             ExitCode::Internal => "Run it again; if it happens again, report it with the whole output.",
             ExitCode::Usage => "Read the message: it names the value and what would be accepted. Nothing was started.",
-            ExitCode::ThresholdMissed => "`pubmark check` says which limit was missed, and by what figure.",
+            ExitCode::ThresholdMissed => {
+                "The output says which limit was missed, and by what figure: its lower bound breaks it."
+            }
             ExitCode::Regression => "`pubmark check` says what became worse than the baseline, and by how much.",
             ExitCode::InvalidRun => "Read the reasons: `pubmark explain CODE` says what each means and what to change.",
             ExitCode::SystemFailed => {
@@ -75,6 +81,10 @@ impl ExitCode {
             ExitCode::NotWritten => {
                 "The run was made, and its summary or `--json` printed. Free space or choose another disk with `--out`; where \
                  `record.json` was written, `pubmark report RUN` makes what is missing beside it, but for histograms."
+            }
+            ExitCode::Undecided => {
+                "The limit lies between both bounds of its figure. The output says what would decide it; `--undecided pass` or \
+                 `--undecided fail` decides it for a pipeline."
             }
             ExitCode::Interrupted => "The record was written up to that moment and is marked `interrupted`.",
         }

@@ -11,6 +11,16 @@ pub(crate) fn micros(value_us: f64) -> String {
     }
 }
 
+/// Two times of so many µs in the unit of the longer one: `0.41–1.2 ms`.
+pub(crate) fn micros_interval(lower_us: f64, upper_us: f64) -> String {
+    let (size, symbol) = match upper_us.abs() {
+        upper if upper < 1_000.0 => (1.0, "µs"),
+        upper if upper < 1_000_000.0 => (1_000.0, "ms"),
+        _ => (1_000_000.0, "s"),
+    };
+    format!("{}–{} {symbol}", digits(lower_us / size), digits(upper_us / size))
+}
+
 /// A share, 1.0 being 100 %.
 pub(crate) fn percent(share: f64) -> String {
     format!("{} %", digits(share * 100.0))
@@ -60,6 +70,8 @@ mod tests {
         assert_eq!(micros(31.25), "31.2 µs");
         assert_eq!(micros(1_234.0), "1.23 ms");
         assert_eq!(micros(2_500_000.0), "2.5 s");
+        assert_eq!(micros_interval(410.0, 1_230.0), "0.41–1.23 ms");
+        assert_eq!(micros_interval(2.0, 33.0), "2–33 µs");
         assert_eq!(percent(0.0123), "1.23 %");
         assert_eq!(count(0), "0");
         assert_eq!(count(1_234_567), "1,234,567");

@@ -13,7 +13,7 @@ pub fn value(checked: &Checked) -> Value {
         "schema_version": SCHEMA_VERSION,
         "subject": checked.subject,
         "baseline": checked.baseline,
-        "passed": checked.failed() == 0,
+        "passed": checked.failed() == 0 && !checked.is_undecided(),
         "exit_code": super::exit(checked).number(),
         "checks": checked.rows.iter().map(row).collect::<Vec<Value>>(),
         "notes": checked.notes,
@@ -26,6 +26,7 @@ fn row(row: &Row) -> Value {
         "name": row.name,
         "kind": row.kind.name(),
         "outcome": row.outcome.name(),
+        "lower": row.lower,
         "value": row.value,
         "baseline": row.baseline,
         // A change from nothing is infinite, which JSON does not have.

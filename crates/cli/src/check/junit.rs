@@ -5,7 +5,7 @@ use quick_junit::{NonSuccessKind, Report, SerializeError, TestCase, TestCaseStat
 use pubmark_record::check::{Checked, Outcome, Row};
 
 /// All checks as one report with one suite. What was not measured is an error, not a failure: nobody knows how it would
-/// have come out.
+/// have come out. What is undecided is skipped, with the interval in its message.
 pub fn xml(checked: &Checked) -> Result<String, SerializeError> {
     let mut suite = TestSuite::new(checked.subject.clone());
     suite.add_test_cases(checked.rows.iter().map(case));
@@ -19,13 +19,14 @@ fn case(row: &Row) -> TestCase {
         Outcome::Passed | Outcome::Warned => TestCaseStatus::success(),
         Outcome::Failed => TestCaseStatus::non_success(NonSuccessKind::Failure),
         Outcome::NotMeasured => TestCaseStatus::non_success(NonSuccessKind::Error),
+        Outcome::Undecided => TestCaseStatus::skipped(),
     };
-    if row.outcome.is_failure() {
+    if row.outcome != Outcome::Passed && row.outcome != Outcome::Warned {
         status.set_message(row.detail.clone()).set_type(row.kind.name());
     }
     let mut case = TestCase::new(row.name.clone(), status);
     case.set_classname(if row.cell.is_empty() { row.kind.name().to_owned() } else { row.cell.clone() });
-    if !row.outcome.is_failure() {
+    if matches!(row.outcome, Outcome::Passed | Outcome::Warned) {
         case.set_system_out(row.detail.clone());
     }
     case

@@ -11,6 +11,7 @@ use crate::exit_code::ExitCode;
 /// What a call ends with whose checks came out so.
 pub fn exit(checked: &Checked) -> ExitCode {
     match checked.worst() {
+        None if checked.is_undecided() => ExitCode::Undecided,
         None => ExitCode::Ok,
         Some(Kind::Verdict) => ExitCode::InvalidRun,
         Some(Kind::Repetitions) => ExitCode::SystemFailed,

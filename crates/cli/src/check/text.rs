@@ -42,6 +42,7 @@ fn mark(outcome: Outcome, with_colour: bool) -> String {
     let (mark, colour) = match outcome {
         Outcome::Passed => ("✓", "32"),
         Outcome::Warned => ("!", "33"),
+        Outcome::Undecided => ("?", "33"),
         Outcome::Failed | Outcome::NotMeasured => ("✗", "31"),
     };
     if with_colour { format!("\u{1b}[{colour}m{mark}\u{1b}[0m") } else { mark.to_owned() }
@@ -50,7 +51,9 @@ fn mark(outcome: Outcome, with_colour: bool) -> String {
 fn summary(checked: &Checked) -> String {
     let all = checked.rows.len();
     let checks = if all == 1 { "1 check".to_owned() } else { format!("{all} checks") };
+    let undecided = checked.rows.iter().filter(|row| row.outcome == Outcome::Undecided).count();
     match checked.failed() {
+        0 if undecided > 0 => format!("{undecided} of {checks} undecided, the others passed"),
         0 => format!("{checks} passed"),
         failed => format!("{failed} of {checks} failed: {}", super::exit(checked).meaning()),
     }

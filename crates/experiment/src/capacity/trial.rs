@@ -6,10 +6,9 @@ use std::time::Duration;
 use pubmark_model::workload::Workload;
 use pubmark_record::capacity::{Knob, Trial, TrialLatency, TrialOutcome, TrialQuantiles};
 use pubmark_record::experiment::FailureKind;
-use pubmark_record::figures::Unit;
 use pubmark_record::latency::upper;
 use pubmark_record::record::{Record, VerdictStatus};
-use pubmark_record::threshold::{Answer, Judged, Objectives, Operator};
+use pubmark_record::threshold::{Answer, Judged, Objectives};
 use pubmark_runner::{Host, RunError, RunOutcome, RunSpec};
 
 use super::search::Verdict;
@@ -125,36 +124,33 @@ impl Trials<'_> {
         Ok(Some(Made { trial, verdict: Verdict { outcome, is_clear }, measured: Some(measured) }))
     }
 
-    /// Latency counts from the due time, so what the generator adds only makes it worse: objectives that are met are met
-    /// whatever the generator's state. Missed ones are the system's only if the generator kept up.
+    /// Objectives that are met are met whatever the generator's state: their upper bounds hold. Those that even a lower bound breaks
+    /// are missed by the system, if the load was the one that was scheduled. In between the generator is the limit.
     fn judge(&self, record: &Record, end: &End) -> (TrialOutcome, Option<String>) {
         let judged = self.objectives.judge(record);
-        let complaint = judged.iter().find_map(|judged| complaint(judged, record));
-        match end {
-            End::Fails { kind: FailureKind::GeneratorLimited, text } => match complaint {
-                Some(_) => (TrialOutcome::GeneratorLimited, Some(text.clone())),
-                None => (TrialOutcome::Held, None),
-            },
-            End::Fails { text, .. } => (TrialOutcome::Failed, Some(text.clone())),
-            _ => match complaint {
-                Some(complaint) => (TrialOutcome::Missed, Some(complaint)),
-                None => (TrialOutcome::Held, None),
-            },
+        let complaint = judged.iter().max_by_key(|judged| severity(judged.answer)).and_then(Judged::complaint);
+        let is_missed = judged.iter().any(|judged| matches!(judged.answer, Answer::False | Answer::NotMeasured));
+        match (end, complaint) {
+            (End::Fails { kind: FailureKind::GeneratorLimited, text }, Some(_)) => {
+                (TrialOutcome::GeneratorLimited, Some(text.clone()))
+            }
+            (End::Fails { kind: FailureKind::GeneratorLimited, .. }, None) => (TrialOutcome::Held, None),
+            (End::Fails { text, .. }, _) => (TrialOutcome::Failed, Some(text.clone())),
+            (_, Some(complaint)) if is_missed => (TrialOutcome::Missed, Some(complaint)),
+            (_, Some(complaint)) => (TrialOutcome::GeneratorLimited, Some(complaint)),
+            (_, None) => (TrialOutcome::Held, None),
         }
     }
 }
 
-/// What is wrong, if anything. A percentile of too few messages is kept all the same where even the largest latency is.
-fn complaint(judged: &Judged<'_>, record: &Record) -> Option<String> {
-    let is_upper_limit = matches!(judged.clause.operator, Operator::Below | Operator::AtMost);
-    let is_latency = judged.clause.metric.of_figure().unit == Unit::Microseconds;
-    if judged.answer == Answer::NotMeasured && is_upper_limit && is_latency {
-        let largest = upper(&record.latency.total).map(|latency| latency.max);
-        if judged.clause.answer(largest, None) == Answer::True {
-            return None;
-        }
+/// Which answer says most.
+fn severity(answer: Answer) -> u8 {
+    match answer {
+        Answer::True => 0,
+        Answer::Undecided => 1,
+        Answer::NotMeasured => 2,
+        Answer::False => 3,
     }
-    judged.complaint()
 }
 
 /// Long enough for a steady p99.
@@ -258,14 +254,18 @@ mod tests {
         let mut record = sample::record();
         let limited = End::Fails { kind: FailureKind::GeneratorLimited, text: "V01: slow".to_owned() };
         assert_eq!(trials.judge(&record, &limited).0, TrialOutcome::Held);
-        record.latency.total.as_mut().unwrap().upper.p99 = Some(2e6);
+        let total = record.latency.total.as_mut().unwrap();
+        let mut lower = total.upper.clone();
+        (total.upper.p99, total.upper.max, lower.p99) = (Some(2e6), 3e6, Some(1_500_000.0));
+        total.lower = Some(lower);
         assert_eq!(trials.judge(&record, &limited).0, TrialOutcome::GeneratorLimited);
-        assert_eq!(trials.judge(&record, &End::Counts(VerdictStatus::Valid)).0, TrialOutcome::Missed);
+        let counts = End::Counts(VerdictStatus::Valid);
+        assert_eq!(trials.judge(&record, &counts).0, TrialOutcome::Missed, "the lower bound breaks it, too");
+        record.latency.total.as_mut().unwrap().lower.as_mut().unwrap().p99 = Some(500_000.0);
+        assert_eq!(trials.judge(&record, &counts).0, TrialOutcome::GeneratorLimited, "nobody knows");
         // Too few messages for a p99: the largest latency stands in where it helps.
-        record.latency.total.as_mut().unwrap().upper.p99 = None;
-        record.latency.total.as_mut().unwrap().upper.max = 900_000.0;
-        assert_eq!(trials.judge(&record, &End::Counts(VerdictStatus::Valid)).0, TrialOutcome::Held);
-        record.latency.total.as_mut().unwrap().upper.max = 1_100_000.0;
-        assert_eq!(trials.judge(&record, &End::Counts(VerdictStatus::Valid)).0, TrialOutcome::Missed);
+        let total = record.latency.total.as_mut().unwrap();
+        (total.upper.p99, total.upper.max, total.lower) = (None, 900_000.0, None);
+        assert_eq!(trials.judge(&record, &counts).0, TrialOutcome::Held);
     }
 }

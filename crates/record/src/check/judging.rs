@@ -4,7 +4,7 @@ use crate::evaluation::contests::Pair;
 use crate::record::VerdictStatus;
 use crate::statistics::description::mean_on;
 use crate::statistics::{FEWEST_REPETITIONS, holm};
-use crate::threshold::{Answer, Bound, Clause, Conditions, Objectives, Operator, change};
+use crate::threshold::{Answer, Bound, Clause, Conditions, Measured, Objectives, Operator, change};
 
 use super::subject::{CellFacts, Subject};
 use super::{Checked, Kind, Outcome, Row};
@@ -117,55 +117,56 @@ fn verdict_text(cell: &CellFacts, worst: VerdictStatus) -> String {
 
 /// Holds every run of a cell against a limit on values: the worst one decides.
 fn limit(cell: &CellFacts, clause: &Clause, kind: Kind) -> Row {
-    let values = cell.values(clause.metric);
-    let row = |outcome, value: Option<f64>, detail| Row {
-        value,
+    let runs = cell.measured(clause.metric);
+    let breaks = if kind == Kind::Required { Answer::False } else { Answer::True };
+    let of = |answer: Answer| -> Vec<Measured> {
+        runs.iter().filter(|run| clause.answer(**run) == answer).flatten().copied().collect()
+    };
+    let missing = runs.iter().filter(|run| run.is_none()).count();
+    let (broken, undecided) = (of(breaks), of(Answer::Undecided));
+    let row = |outcome, figure: Option<Measured>, detail| Row {
+        lower: figure.map(|figure| figure.interval[0]),
+        value: figure.map(|figure| figure.interval[1]),
         ..Row::plain(&cell.label, &clause.text, kind, outcome, detail)
     };
-    let missing = values.iter().filter(|value| value.is_none()).count();
-    let measured: Vec<f64> = values.iter().flatten().copied().collect();
-    let Some(decisive) = decisive(clause, &measured, kind) else {
+    let text = |figure: &Measured| clause.metric.interval(figure.interval);
+    let several = runs.len() - missing > 1;
+    if let Some(worst) = decisive(clause, &broken, kind) {
+        let among = if several { format!(" (the worst of {} runs)", runs.len() - missing) } else { String::new() };
+        return row(Outcome::Failed, Some(worst), format!("{}{among}", text(&worst)));
+    }
+    let all: Vec<Measured> = runs.iter().flatten().copied().collect();
+    let Some(worst) = decisive(clause, &all, kind) else {
         return row(Outcome::NotMeasured, None, "not measured".to_owned());
     };
-    let is_true = clause.answer(Some(decisive), None) == Answer::True;
-    let shown = clause.metric.text(decisive);
-    if is_true != (kind == Kind::Required) {
-        let among = if measured.len() > 1 { format!(" (the worst of {} runs)", measured.len()) } else { String::new() };
-        return row(Outcome::Failed, Some(decisive), format!("{shown}{among}"));
-    }
     if missing > 0 {
-        let detail = format!("not measured in {missing} of {} runs", values.len());
-        return row(Outcome::NotMeasured, Some(decisive), detail);
+        let detail = format!("not measured in {missing} of {} runs", runs.len());
+        return row(Outcome::NotMeasured, Some(worst), detail);
     }
-    let among = if measured.len() > 1 { " at worst" } else { "" };
-    row(Outcome::Passed, Some(decisive), format!("{shown}{among}"))
+    if let Some(open) = decisive(clause, &undecided, kind) {
+        let among = if several { format!(" in {} of {} runs", undecided.len(), runs.len()) } else { String::new() };
+        let detail = format!("{}, undecided{among}; to decide it, {}", text(&open), open.remedy());
+        return row(Outcome::Undecided, Some(open), detail);
+    }
+    let among = if several { " at worst" } else { "" };
+    row(Outcome::Passed, Some(worst), format!("{}{among}", text(&worst)))
 }
 
-/// The value that is most likely to break a requirement, or to make a condition true.
-fn decisive(clause: &Clause, values: &[f64], kind: Kind) -> Option<f64> {
+/// The figure that is most likely to break a requirement, or to make a condition true.
+fn decisive(clause: &Clause, figures: &[Measured], kind: Kind) -> Option<Measured> {
     let Bound::Value(limit) = clause.bound else { return None };
-    let largest = || values.iter().copied().max_by(f64::total_cmp);
-    let smallest = || values.iter().copied().min_by(f64::total_cmp);
-    let distance = |value: &f64| (value - limit).abs();
     let is_required = kind == Kind::Required;
-    match clause.operator {
-        Operator::Below | Operator::AtMost => {
-            if is_required {
-                largest()
-            } else {
-                smallest()
-            }
-        }
-        Operator::Above | Operator::AtLeast => {
-            if is_required {
-                smallest()
-            } else {
-                largest()
-            }
-        }
-        Operator::Equal if is_required => values.iter().copied().max_by(|a, b| distance(a).total_cmp(&distance(b))),
-        Operator::Equal => values.iter().copied().min_by(|a, b| distance(a).total_cmp(&distance(b))),
-    }
+    let is_below = matches!(clause.operator, Operator::Below | Operator::AtMost);
+    let farthest =
+        |figure: &Measured| figure.interval.map(|value| (value - limit).abs()).into_iter().fold(0.0, f64::max);
+    // Larger is worse.
+    let badness = |figure: &Measured| match clause.operator {
+        Operator::Equal if is_required => farthest(figure),
+        Operator::Equal => -farthest(figure),
+        _ if is_below == is_required => figure.interval[1],
+        _ => -figure.interval[0],
+    };
+    figures.iter().copied().max_by(|one, other| badness(one).total_cmp(&badness(other)))
 }
 
 /// A change in one cell before it is judged together with the others.
@@ -215,7 +216,11 @@ fn change_of<'a>(
     clause: &'a Clause,
 ) -> Result<Change<'a>, NotComparable> {
     let figure = clause.metric.of_figure();
-    let values = |cell: &CellFacts| cell.values(clause.metric).into_iter().flatten().collect::<Vec<f64>>();
+    // Of too few samples there is no percentile that two runs could be compared by.
+    let upper = |run: Measured| (!run.few_samples).then_some(run.interval[1]);
+    let values = |cell: &CellFacts| -> Vec<f64> {
+        cell.measured(clause.metric).into_iter().filter_map(|run| upper(run?)).collect()
+    };
     let (old, new) = (before.map_or_else(Vec::new, values), values(cell));
     if let (Some(one), Some(other)) = (&cell.schedule_hash, before.and_then(|before| before.schedule_hash.as_ref()))
         && one != other
@@ -247,7 +252,7 @@ fn change_row(one: &Change, p_adjusted: Option<f64>) -> Row {
         return row(Outcome::NotMeasured, format!("not measured{where_not}"));
     };
     let shown = format!("{} ({} → {})", change_text(change(before, after)), metric.text(before), metric.text(after));
-    if one.clause.answer(Some(after), Some(before)) != Answer::True {
+    if !one.clause.is_change(before, after) {
         return row(Outcome::Passed, shown);
     }
     match p_adjusted {

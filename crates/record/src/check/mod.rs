@@ -41,6 +41,8 @@ pub enum Outcome {
     Passed,
     /// It passed, and there is something to know about it.
     Warned,
+    /// It holds at one bound of the figure and not at the other.
+    Undecided,
     /// It failed.
     Failed,
     /// The figure was not measured, so it failed.
@@ -53,6 +55,7 @@ impl Outcome {
         match self {
             Outcome::Passed => "passed",
             Outcome::Warned => "warned",
+            Outcome::Undecided => "undecided",
             Outcome::Failed => "failed",
             Outcome::NotMeasured => "not-measured",
         }
@@ -75,7 +78,9 @@ pub struct Row {
     pub kind: Kind,
     /// How it came out.
     pub outcome: Outcome,
-    /// The figure that decided, in its own unit.
+    /// Lower bound of the figure that decided, in its own unit; the value itself where it is known exactly.
+    pub lower: Option<f64>,
+    /// Its upper bound.
     pub value: Option<f64>,
     /// Mean of the baseline, for a change.
     pub baseline: Option<f64>,
@@ -95,6 +100,7 @@ impl Row {
             name: name.to_owned(),
             kind,
             outcome,
+            lower: None,
             value: None,
             baseline: None,
             change: None,
@@ -125,6 +131,11 @@ impl Checked {
     pub fn worst(&self) -> Option<Kind> {
         let has = |kind: &Kind| self.rows.iter().any(|row| row.outcome.is_failure() && row.kind == *kind);
         ORDER.into_iter().find(has)
+    }
+
+    /// Is a check undecided?
+    pub fn is_undecided(&self) -> bool {
+        self.rows.iter().any(|row| row.outcome == Outcome::Undecided)
     }
 
     /// Checks that failed.

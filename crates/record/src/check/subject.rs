@@ -3,11 +3,11 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use crate::experiment::{CellFailure, ExperimentRecord};
-use crate::figures::FIGURES;
+use crate::experiment::{CellFailure, CellFigure, ExperimentRecord};
 use crate::record::{Record, Status, VerdictStatus};
 use crate::store::{self, StoreError};
-use crate::threshold::metrics::Metric;
+use crate::threshold::Measured;
+use crate::threshold::metrics::{METRICS, Metric};
 
 /// A run, or an experiment.
 pub struct Subject {
@@ -31,16 +31,15 @@ pub struct CellFacts {
     pub verdicts: Vec<(VerdictStatus, Option<String>)>,
     /// Repetitions that gave no figures.
     pub failures: Vec<CellFailure>,
-    /// One value a run, by figure.
-    figures: BTreeMap<String, Vec<Option<f64>>>,
+    /// What was measured in each run, by metric.
+    measured: BTreeMap<&'static str, Vec<Option<Measured>>>,
 }
 
 impl CellFacts {
-    /// A metric's value in each run.
-    pub fn values(&self, metric: &Metric) -> Vec<Option<f64>> {
-        let of_figure = self.figures.get(metric.figure).cloned();
-        let values = of_figure.unwrap_or_else(|| vec![None; self.verdicts.len()]);
-        values.into_iter().map(|value| value.map(|value| metric.from_figure(value))).collect()
+    /// A metric in each run.
+    pub fn measured(&self, metric: &Metric) -> Vec<Option<Measured>> {
+        let found = self.measured.get(metric.name).cloned();
+        found.unwrap_or_else(|| vec![None; self.verdicts.len()])
     }
 }
 
@@ -65,7 +64,7 @@ fn of_run(record: &Record) -> Subject {
         schedule_hash: Some(record.workload.schedule_hash.clone()),
         verdicts: vec![(record.verdict.status, reason)],
         failures: Vec::new(),
-        figures: FIGURES.iter().map(|figure| (figure.name.to_owned(), vec![(figure.get)(record)])).collect(),
+        measured: METRICS.iter().map(|metric| (metric.name, vec![metric.measured(record)])).collect(),
     };
     Subject {
         name: record.run.name.clone(),
@@ -81,7 +80,14 @@ fn of_experiment(record: ExperimentRecord) -> Subject {
         schedule_hash: cell.schedule_hash,
         verdicts: cell.runs.iter().map(|run| (run.verdict, None)).collect(),
         failures: cell.failures,
-        figures: cell.figures.into_iter().map(|figure| (figure.figure, figure.values)).collect(),
+        measured: METRICS.iter().filter_map(|metric| Some((metric.name, of_cell(metric, &cell.figures)?))).collect(),
     });
     Subject { name: record.name, is_interrupted: record.status == Status::Interrupted, cells: cells.collect() }
+}
+
+/// A metric in each run of a cell; `None` where the cell has no such figure.
+fn of_cell(metric: &Metric, figures: &[CellFigure]) -> Option<Vec<Option<Measured>>> {
+    let figure = figures.iter().find(|figure| figure.figure == metric.figure)?;
+    let measured = |value: &Option<f64>| value.map(|value| Measured::exactly(metric.from_figure(value)));
+    Some(figure.values.iter().map(measured).collect())
 }

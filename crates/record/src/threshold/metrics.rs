@@ -2,7 +2,8 @@
 
 use crate::figures::{Figure, Unit, figure};
 use crate::quantity;
-use crate::record::Record;
+use crate::record::{LatencyBounds, Record};
+use crate::threshold::{Interval, Measured};
 
 /// Something that can be limited.
 #[derive(Debug)]
@@ -17,24 +18,36 @@ pub struct Metric {
     pub figure: &'static str,
     /// It is what the figure lacks to 1: loss, where the figure is the delivered share.
     pub is_complement: bool,
+    /// The distribution that a percentile is of: where it rests on too few samples to be printed, it still lies between a lower
+    /// percentile and the largest sample.
+    pub percentile_of: Option<fn(&Record) -> &Option<LatencyBounds>>,
 }
 
 /// Everything that can be limited, in the order of help. A new one is a row here.
 pub static METRICS: [Metric; 19] = [
-    metric("p50", &["median"], "median latency", "latency p50"),
-    metric("p95", &[], "95th percentile of latency", "latency p95"),
-    metric("p99", &[], "99th percentile of latency", "latency p99"),
-    metric("p99.9", &["p999"], "99.9th percentile of latency", "latency p99.9"),
+    of_latency("p50", &["median"], "median latency", "latency p50"),
+    of_latency("p95", &[], "95th percentile of latency", "latency p95"),
+    of_latency("p99", &[], "99th percentile of latency", "latency p99"),
+    of_latency("p99.9", &["p999"], "99.9th percentile of latency", "latency p99.9"),
     metric("max", &[], "largest latency", "latency max"),
-    metric("service_p99", &[], "99th percentile of service latency", "service latency p99"),
+    Metric {
+        percentile_of: Some(|record| &record.latency.service),
+        ..metric("service_p99", &[], "99th percentile of service latency", "service latency p99")
+    },
     metric("backpressure_p99", &[], "99th percentile of back-pressure wait", "back-pressure p99"),
     metric("delivered", &[], "share of expected messages that arrived", "delivered"),
     Metric {
         is_complement: true,
         ..metric("loss", &[], "share of expected messages that are lost or unknown", "delivered")
     },
-    metric("round_trip_p50", &[], "median round trip of requests", "round trip p50"),
-    metric("round_trip_p99", &[], "99th percentile of the round trip of requests", "round trip p99"),
+    Metric {
+        percentile_of: Some(round_trip),
+        ..metric("round_trip_p50", &[], "median round trip of requests", "round trip p50")
+    },
+    Metric {
+        percentile_of: Some(round_trip),
+        ..metric("round_trip_p99", &[], "99th percentile of the round trip of requests", "round trip p99")
+    },
     metric("answered", &[], "share of requests that were answered in time", "answered in time"),
     metric("lost", &[], "messages lost", "lost"),
     metric("duplicated", &["duplicates"], "further copies delivered", "duplicated"),
@@ -51,7 +64,28 @@ const fn metric(
     meaning: &'static str,
     figure: &'static str,
 ) -> Metric {
-    Metric { name, also, meaning, figure, is_complement: false }
+    Metric { name, also, meaning, figure, is_complement: false, percentile_of: None }
+}
+
+const fn of_latency(
+    name: &'static str,
+    also: &'static [&'static str],
+    meaning: &'static str,
+    figure: &'static str,
+) -> Metric {
+    Metric { percentile_of: Some(|record| &record.latency.total), ..metric(name, also, meaning, figure) }
+}
+
+fn round_trip(record: &Record) -> &Option<LatencyBounds> {
+    record.requests.as_ref().map_or(&None, |requests| &requests.round_trip)
+}
+
+/// Where a percentile lies that rests on too few samples: between the highest one that does not, or the smallest sample, and the
+/// largest sample. No metric lies below the median.
+fn between(bounds: &LatencyBounds) -> Interval {
+    let low = bounds.lower.as_ref().unwrap_or(&bounds.upper);
+    let lower = [low.p99, low.p95, low.p90].into_iter().flatten().next();
+    [lower.or(low.p50).unwrap_or(low.min).min(bounds.upper.max), bounds.upper.max]
 }
 
 /// The metric of a name or another spelling of it, whatever its case.
@@ -76,14 +110,33 @@ impl Metric {
         if self.is_complement { 1.0 - value } else { value }
     }
 
-    /// Its value in a record; `None` where it was not measured.
-    pub fn get(&self, record: &Record) -> Option<f64> {
-        (self.of_figure().get)(record).map(|value| self.from_figure(value))
+    /// Both of its bounds from its figure's.
+    pub fn from_bounds(&self, bounds: Interval) -> Interval {
+        let [lower, upper] = bounds.map(|value| self.from_figure(value));
+        if self.is_complement { [upper, lower] } else { [lower, upper] }
+    }
+
+    /// What a record says of it; `None` where it was not measured.
+    pub fn measured(&self, record: &Record) -> Option<Measured> {
+        if let Some(bounds) = self.of_figure().bounds(record) {
+            return Some(Measured { interval: self.from_bounds(bounds), few_samples: false });
+        }
+        let bounds = self.percentile_of?(record).as_ref()?;
+        Some(Measured { interval: between(bounds), few_samples: true })
     }
 
     /// What it counts in.
     pub fn unit(&self) -> Unit {
         self.of_figure().unit
+    }
+
+    /// Both bounds with their unit; one value where they look the same.
+    pub fn interval(&self, [lower, upper]: Interval) -> String {
+        match [lower, upper].map(|value| self.text(value)) {
+            [one, other] if one == other => other,
+            _ if self.unit() == Unit::Microseconds => quantity::micros_interval(lower, upper),
+            [one, other] => format!("{one} to {other}"),
+        }
     }
 
     /// A value with its unit, three significant digits. A share is 0 % or 100 % only when it is that exactly.

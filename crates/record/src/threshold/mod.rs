@@ -64,28 +64,64 @@ pub struct Clause {
     pub bound: Bound,
 }
 
-/// What a clause came to on one value.
+/// Both bounds of a figure, the lower one first; the same twice where it is known exactly.
+pub type Interval = [f64; 2];
+
+/// A figure as limits are held against it.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Measured {
+    /// Where it lies.
+    pub interval: Interval,
+    /// It is a percentile of too few samples, known by those around it.
+    pub few_samples: bool,
+}
+
+impl Measured {
+    /// Of a value that is known exactly.
+    pub fn exactly(value: f64) -> Measured {
+        Measured { interval: [value, value], few_samples: false }
+    }
+
+    /// What would make its interval narrower.
+    pub fn remedy(&self) -> &'static str {
+        if self.few_samples {
+            "run longer (`--duration`): the percentile rests on too few messages"
+        } else {
+            "make pubmark more punctual (`--realtime`, `--shards`, free cores), or set another limit"
+        }
+    }
+}
+
+/// What a clause came to on one figure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Answer {
-    /// It is true.
+    /// It is true, wherever in its interval the figure lies.
     True,
-    /// It is not.
+    /// It is not, wherever it lies.
     False,
-    /// The figure was not measured, so nobody knows.
+    /// It is true of one bound and not of the other.
+    Undecided,
+    /// The figure was not measured.
     NotMeasured,
 }
 
 impl Clause {
-    /// Is it true of a value? Of a change, `baseline` is the value that it starts from; without one, nobody knows.
-    pub fn answer(&self, value: Option<f64>, baseline: Option<f64>) -> Answer {
-        let answer = |is_true| if is_true { Answer::True } else { Answer::False };
-        match (self.bound, value, baseline) {
-            (Bound::Value(limit), Some(value), _) => answer(self.operator.is_true(value, limit)),
-            (Bound::Change(limit), Some(value), Some(baseline)) => {
-                answer(self.operator.is_true(change(baseline, value), limit))
-            }
-            _ => Answer::NotMeasured,
+    /// Is it true of a figure? A change is not: see [`Clause::is_change`].
+    pub fn answer(&self, figure: Option<Measured>) -> Answer {
+        let (Bound::Value(limit), Some(figure)) = (self.bound, figure) else { return Answer::NotMeasured };
+        let [lower, upper] = figure.interval;
+        let is_between = lower <= limit && limit <= upper;
+        match [lower, upper].map(|value| self.operator.is_true(value, limit)) {
+            [true, true] => Answer::True,
+            [false, false] if self.operator == Operator::Equal && is_between && lower < upper => Answer::Undecided,
+            [false, false] => Answer::False,
+            _ => Answer::Undecided,
         }
+    }
+
+    /// Is it true of the change from `baseline` to a value?
+    pub fn is_change(&self, baseline: f64, value: f64) -> bool {
+        matches!(self.bound, Bound::Change(limit) if self.operator.is_true(change(baseline, value), limit))
     }
 }
 
@@ -100,7 +136,7 @@ pub struct Judged<'a> {
     /// The clause.
     pub clause: &'a Clause,
     /// The figure; `None` where it was not measured.
-    pub value: Option<f64>,
+    pub figure: Option<Measured>,
     /// Is the clause true?
     pub answer: Answer,
 }
@@ -109,12 +145,12 @@ impl Judged<'_> {
     /// What is wrong, in one sentence: `p99 is 61.2 ms, missing p99<50ms`, `p99 was not measured`; `None` where the clause is
     /// true.
     pub fn complaint(&self) -> Option<String> {
-        let name = self.clause.metric.name;
-        match (self.answer, self.value) {
+        let (name, limit) = (self.clause.metric.name, &self.clause.text);
+        let text = |figure: Measured| self.clause.metric.interval(figure.interval);
+        match (self.answer, self.figure) {
             (Answer::True, _) => None,
-            (Answer::False, Some(value)) => {
-                Some(format!("{name} is {}, missing {}", self.clause.metric.text(value), self.clause.text))
-            }
+            (Answer::False, Some(figure)) => Some(format!("{name} is {}, missing {limit}", text(figure))),
+            (Answer::Undecided, Some(figure)) => Some(format!("{name} is {}: {limit} is undecided", text(figure))),
             _ => Some(format!("{name} was not measured")),
         }
     }
@@ -142,8 +178,8 @@ impl Objectives {
         self.clauses
             .iter()
             .map(|clause| {
-                let value = clause.metric.get(record);
-                Judged { clause, value, answer: clause.answer(value, None) }
+                let figure = clause.metric.measured(record);
+                Judged { clause, figure, answer: clause.answer(figure) }
             })
             .collect()
     }

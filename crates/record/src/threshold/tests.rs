@@ -95,7 +95,7 @@ fn a_record_is_held_against_each_limit() {
     let judged = objectives.judge(&record);
     assert_eq!(judged[3].complaint().as_deref(), Some("memory_per_connection was not measured"));
     let missed = Objectives::parse("p50<0.2ms").unwrap();
-    assert_eq!(missed.judge(&record)[0].complaint().as_deref(), Some("p50 is 310 µs, missing p50<0.2ms"));
+    assert_eq!(missed.judge(&record)[0].complaint().as_deref(), Some("p50 is 248–310 µs, missing p50<0.2ms"));
 }
 
 #[test]
@@ -111,11 +111,48 @@ fn a_limit_that_is_met_to_the_digit_is_met() {
 #[test]
 fn a_change_counts_from_the_baseline() {
     let clause = Conditions::parse("p99>+10%").unwrap().clauses()[0].clone();
-    assert_eq!(clause.answer(Some(111.0), Some(100.0)), Answer::True);
-    assert_eq!(clause.answer(Some(110.0), Some(100.0)), Answer::False);
-    assert_eq!(clause.answer(Some(111.0), None), Answer::NotMeasured);
-    assert_eq!(clause.answer(Some(0.0), Some(0.0)), Answer::False);
-    assert_eq!(clause.answer(Some(1.0), Some(0.0)), Answer::True, "from nothing to something is any change");
+    assert!(clause.is_change(100.0, 111.0));
+    assert!(!clause.is_change(100.0, 110.0));
+    assert!(!clause.is_change(0.0, 0.0));
+    assert!(clause.is_change(0.0, 1.0), "from nothing to something is any change");
+}
+
+#[test]
+fn a_limit_inside_the_interval_is_undecided() {
+    let within = |text: &str, low: f64, high: f64| {
+        objective(text).answer(Some(Measured { interval: [low, high], few_samples: false }))
+    };
+    for (text, low, high, expected) in [
+        ("p99<50ms", 10_000.0, 49_000.0, Answer::True),
+        ("p99<50ms", 10_000.0, 51_000.0, Answer::Undecided),
+        ("p99<50ms", 50_000.0, 51_000.0, Answer::False),
+        ("p99<=50ms", 50_000.0, 51_000.0, Answer::Undecided),
+        ("p99>1ms", 900.0, 1_100.0, Answer::Undecided),
+        ("p99>1ms", 1_100.0, 1_200.0, Answer::True),
+        ("p99=1ms", 900.0, 1_100.0, Answer::Undecided),
+        ("p99=1ms", 1_000.0, 1_000.0, Answer::True),
+        ("p99=1ms", 1_100.0, 1_200.0, Answer::False),
+    ] {
+        assert_eq!(within(text, low, high), expected, "{text} of {low} to {high}");
+    }
+    assert_eq!(objective("p99<1s").answer(None), Answer::NotMeasured);
+}
+
+#[test]
+fn a_percentile_of_too_few_samples_lies_between_its_neighbours() {
+    let mut record = sample::record();
+    let total = record.latency.total.as_mut().unwrap();
+    (total.upper.p99, total.upper.max) = (None, 9_000.0);
+    total.lower = None;
+    total.upper.p95 = Some(2_000.0);
+    let judge = |text: &str| Objectives::parse(text).unwrap().judge(&record)[0].clone().answer;
+    assert_eq!(judge("p99<=9ms"), Answer::True, "even the largest is below");
+    assert_eq!(judge("p99<1.9ms"), Answer::False, "p95 is above");
+    assert_eq!(judge("p99<5ms"), Answer::Undecided);
+    let objectives = Objectives::parse("p99<5ms").unwrap();
+    let judged = objectives.judge(&record);
+    assert_eq!(judged[0].complaint().unwrap(), "p99 is 2–9 ms: p99<5ms is undecided");
+    assert!(judged[0].figure.unwrap().remedy().contains("run longer"));
 }
 
 #[test]
@@ -142,6 +179,16 @@ proptest! {
         for error in [Objectives::parse(&text).err(), Conditions::parse(&text).err()].into_iter().flatten() {
             prop_assert!(error.at <= error.text.chars().count());
             prop_assert_eq!(error.drawing().lines().count(), 2);
+        }
+    }
+
+    #[test]
+    fn a_decided_limit_is_decided_for_every_value_between(low in 0.0f64..1e6, width in 0.0f64..1e6, part in 0.0f64..=1.0, limit in 0.0f64..2e6) {
+        let clause = Clause { bound: Bound::Value(limit), ..objective("p99<1s") };
+        let inside = clause.answer(Some(Measured::exactly(low + part * width)));
+        match clause.answer(Some(Measured { interval: [low, low + width], few_samples: false })) {
+            Answer::Undecided => {}
+            decided => prop_assert_eq!(decided, inside),
         }
     }
 
