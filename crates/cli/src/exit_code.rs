@@ -27,6 +27,26 @@ pub enum ExitCode {
     Interrupted = 130,
 }
 
+/// What a limit comes to that lies between both bounds of its figure.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+pub enum Undecided {
+    /// Kept.
+    Pass,
+    /// Missed.
+    Fail,
+}
+
+impl Undecided {
+    /// The code of a call in which a limit is undecided, and none was missed.
+    pub fn exit(choice: Option<Undecided>) -> ExitCode {
+        match choice {
+            None => ExitCode::Undecided,
+            Some(Undecided::Pass) => ExitCode::Ok,
+            Some(Undecided::Fail) => ExitCode::ThresholdMissed,
+        }
+    }
+}
+
 impl ExitCode {
     /// All codes, in the order of help and documentation.
     pub const ALL: [ExitCode; 10] = [

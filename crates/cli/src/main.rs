@@ -23,7 +23,6 @@ mod progress;
 mod rendering;
 mod signals;
 mod sitting;
-mod thresholds;
 mod values;
 mod wrapping;
 

@@ -133,6 +133,7 @@ fn streams_cost(name: &str, topic: &str, publishers: u32, subscribers: u32, filt
         subscribers: vec![listeners],
         links: Vec::new(),
         faults: Vec::new(),
+        objectives: vec![],
         placement: Placement::Split,
         subscribers_on_every_node: false,
         deviations: Vec::new(),

@@ -242,6 +242,8 @@ pub struct Workload {
     pub links: Vec<Link>,
     /// What is broken during a run.
     pub faults: Vec<Fault>,
+    /// Limits that a run has to keep, as written; whoever knows the figures reads them.
+    pub objectives: Vec<String>,
     /// How devices are placed when there are several nodes.
     pub placement: Placement,
     /// Subscribers exist on every node (true) or once.

@@ -27,6 +27,7 @@ pub mod latency_bin;
 pub mod latency_breakdown;
 pub mod links;
 pub mod nodes;
+pub mod objectives;
 pub mod plain;
 pub mod protocol;
 pub mod record;

@@ -19,6 +19,7 @@ pub use crate::delivery::{Delivery, DeliveryFigures, FilteredCounts, LeftAtEnd, 
 pub use crate::environment::Environment;
 pub use crate::judgement::{Check, CheckLimits, CheckUnit, Reason, Verdict, VerdictStatus, Warning};
 pub use crate::latency::{LatencyBounds, LatencyFigures, Summary};
+use crate::objectives::Objective;
 pub use crate::protocol::{ProtocolInfo, SentMeans};
 pub use crate::run::{RunInfo, Status};
 pub use crate::settings::{Deviation, Settings};
@@ -40,6 +41,9 @@ pub struct Record {
     pub run: RunInfo,
     /// How far it may be believed.
     pub verdict: Verdict,
+    /// Limits that were asked for, and whether they were kept; in the order written.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub objectives: Vec<Objective>,
     /// What was sent by whom.
     pub workload: WorkloadInfo,
     /// What was measured.

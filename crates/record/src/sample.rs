@@ -114,6 +114,7 @@ pub fn record() -> Record {
             files: BTreeMap::from([("latency".to_string(), "latency.hgrm".to_string())]),
         },
         verdict: Verdict::default(),
+        objectives: vec![],
         workload: workload(),
         system: system(),
         protocol: ProtocolInfo {

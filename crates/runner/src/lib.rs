@@ -33,6 +33,7 @@ pub mod linked;
 mod links;
 pub mod log_in;
 mod nodes;
+pub mod objectives;
 mod observer;
 mod offers;
 mod placement;

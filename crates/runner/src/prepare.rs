@@ -10,6 +10,7 @@ use pubmark_model::qos::Qos;
 use pubmark_model::schedule::{self, Timeline};
 use pubmark_model::workload::{Placement, Workload};
 use pubmark_protocols::Spoken;
+use pubmark_record::threshold::Objectives;
 use pubmark_systems::descriptors;
 
 use crate::error::{ErrorKind, RunError};
@@ -17,7 +18,7 @@ use crate::host::Host;
 use crate::prepared::PreparedRun;
 use crate::spec::{DevicePlacement, Netem, RunSpec, SubscriberPlacement, WorkloadSource};
 use crate::target::Wanted;
-use crate::{faults, linked, links, nodes, offers, placement, sockets, sources, spoken, suitability};
+use crate::{faults, linked, links, nodes, objectives, offers, placement, sockets, sources, spoken, suitability};
 
 /// Descriptors that pubmark needs besides its connections.
 const OTHER_DESCRIPTORS: u64 = 64;
@@ -34,6 +35,8 @@ pub struct CheckedRun {
     pub wanted: Wanted,
     /// Its faults, in order of time.
     pub faults: Arc<[Occurrence]>,
+    /// Limits that it has to keep.
+    pub objectives: Option<Objectives>,
     host: Host,
 }
 
@@ -107,7 +110,8 @@ impl RunSpec {
             return Err(nobody_hears(&workload, &deaf));
         }
         let faults = faults::occurrences(&workload, self.load.seed, self.window.duration)?;
-        Ok(CheckedRun { spec: self.clone(), workload, spoken, wanted, faults, host: host.clone() })
+        let objectives = objectives::of(self, &workload)?;
+        Ok(CheckedRun { spec: self.clone(), workload, spoken, wanted, faults, objectives, host: host.clone() })
     }
 
     /// Checks everything and works the schedule out; starts nothing.
@@ -193,7 +197,7 @@ impl CheckedRun {
     /// # Errors
     /// The machine is too small, the protocols cannot carry this fleet, or it was stopped.
     pub fn prepare(self) -> Result<PreparedRun, RunError> {
-        let CheckedRun { spec, workload, spoken, wanted, faults, host } = self;
+        let CheckedRun { spec, workload, spoken, wanted, faults, objectives, host } = self;
         if spec.load.netem == Netem::Kernel && linked::any(&workload) {
             linked::by_kernel(&workload)?;
         }
@@ -208,7 +212,8 @@ impl CheckedRun {
         let schedule = schedule::summary_unless(&workload, &fleet, spec.load.seed, &spec.timeline(), &host.stop)
             .ok_or_else(|| RunError::new(ErrorKind::Interrupted, "interrupted while the schedule was worked out"))?;
         let pins = placement::pins(&spec.generator.pin, &host)?;
-        Ok(PreparedRun { spec, workload, fleet, spoken, wanted, faults, schedule, pins, host, joined: None })
+        let joined = None;
+        Ok(PreparedRun { spec, workload, fleet, spoken, wanted, faults, objectives, schedule, pins, host, joined })
     }
 }
 

@@ -23,6 +23,7 @@ use pubmark_protocol::clients::ConnectionSettings;
 use pubmark_protocol::clock;
 use pubmark_protocol::sampling;
 use pubmark_record::record::{Environment, Record};
+use pubmark_record::threshold::Objectives;
 use pubmark_systems::RunningSystem;
 use pubmark_systems::affinity::Pins;
 use pubmark_systems::awake::Awake;
@@ -76,6 +77,8 @@ pub struct PreparedRun {
     pub wanted: Wanted,
     /// Its faults, in order of time.
     pub faults: Arc<[Occurrence]>,
+    /// Limits that it has to keep.
+    pub objectives: Option<Objectives>,
     /// What its schedule comes to, worked out once for all repetitions.
     pub schedule: Summary,
     pub(crate) pins: Pins,
@@ -156,6 +159,9 @@ impl PreparedRun {
         let mut outcome = self.repeat_on_links(number, name, observer)?;
         recording::add_awake(&mut outcome.record, &awake);
         recording::judge(&mut outcome.record);
+        if let Some(limits) = &self.objectives {
+            pubmark_record::objectives::assess(&mut outcome.record, limits);
+        }
         Ok(outcome)
     }
 

@@ -85,6 +85,7 @@ pub fn record(plan: &RunPlan, outcome: &Outcome, mut around: Surroundings) -> Re
             files: BTreeMap::new(),
         },
         verdict: Verdict::default(),
+        objectives: vec![],
         workload: workload_info(plan, around.schedule),
         system: around.system,
         protocol: ProtocolInfo {

@@ -10,6 +10,7 @@ use pubmark_record::record::Status;
 use pubmark_record::store::RunFolder;
 use pubmark_record::threshold::Objectives;
 use pubmark_report::terminal::{self, TerminalOptions};
+use pubmark_runner::objectives::unread;
 use pubmark_runner::save::{self, no_folder};
 use pubmark_runner::spec::Window;
 use pubmark_runner::{Host, RunSpec, now};
@@ -21,7 +22,7 @@ use crate::failure::{Failure, Outcome};
 use crate::printer::Printer;
 use crate::sitting::Watcher;
 use crate::values::{duration, positive_duration, rate_factor};
-use crate::{capacity_dry_run, host, signals, thresholds};
+use crate::{capacity_dry_run, host, signals};
 use pubmark_experiment::capacity::search::Bounds;
 use pubmark_experiment::capacity::trial::Trials;
 
@@ -119,7 +120,7 @@ fn percent(text: &str) -> Result<f64, String> {
 impl Capacity {
     /// Searches and shows what was found.
     pub fn perform(self: Box<Self>, printer: &Printer) -> Outcome {
-        let objectives = Objectives::parse(&self.slo).map_err(|error| thresholds::unread("--slo", &error))?;
+        let objectives = Objectives::parse(&self.slo).map_err(|error| unread("`--slo`", &error))?;
         // Every trial has the same workload, whatever becomes of its file meanwhile.
         let spec = self.spec().self_contained();
         let bounds = self.bounds(&spec)?;

@@ -5,15 +5,16 @@ use std::path::{Path, PathBuf};
 use clap::Args;
 use pubmark_model::builtin;
 use pubmark_model::fleet::Fleet;
-use pubmark_record::check::{Checked, Demands, Subject, judge};
+use pubmark_record::check::{Checked, Demands, Outcome as CheckOutcome, Subject, judge};
 use pubmark_record::threshold::{Conditions, Objectives};
 use pubmark_runner::RunSpec;
+use pubmark_runner::objectives::unread;
 
 use crate::check::{self, json, junit, text};
-use crate::exit_code::ExitCode;
+use crate::exit_code::{ExitCode, Undecided};
 use crate::failure::{Failure, Outcome};
 use crate::printer::Printer;
-use crate::{dry_run, rendering, thresholds};
+use crate::{dry_run, rendering};
 
 /// Hold a run or an experiment against limits and a baseline.
 ///
@@ -42,6 +43,10 @@ pub struct Check {
     #[arg(long, value_name = "FILE")]
     pub junit: Option<PathBuf>,
 
+    /// What a limit between both bounds of its figure comes to [default: exit code 8]
+    #[arg(long, value_name = "pass|fail")]
+    pub undecided: Option<Undecided>,
+
     /// Fail for suspect runs too
     #[arg(long)]
     pub strict: bool,
@@ -49,6 +54,17 @@ pub struct Check {
     /// Print the checks as JSON
     #[arg(long)]
     pub json: bool,
+}
+
+/// Turns what is undecided into what was asked for.
+fn decide(checked: &mut Checked, choice: Option<Undecided>) {
+    let Some(choice) = choice else { return };
+    for row in checked.rows.iter_mut().filter(|row| row.outcome == CheckOutcome::Undecided) {
+        row.outcome = match choice {
+            Undecided::Pass => CheckOutcome::Warned,
+            Undecided::Fail => CheckOutcome::Failed,
+        };
+    }
 }
 
 impl Check {
@@ -61,8 +77,9 @@ impl Check {
         let load = |path: &Path| Subject::load(path).map_err(rendering::unreadable);
         let subject = load(&self.subject)?;
         let baseline = self.baseline.as_deref().map(load).transpose()?;
-        let checked = judge(&subject, &demands, baseline.as_ref())
+        let mut checked = judge(&subject, &demands, baseline.as_ref())
             .map_err(|error| Failure::from_error(ExitCode::Usage, &error).hint(error.hint()))?;
+        decide(&mut checked, self.undecided);
         if let Some(file) = &self.junit {
             let xml = junit::xml(&checked).map_err(|error| Failure::from_error(ExitCode::Internal, &error))?;
             rendering::write(file, &xml)?;
@@ -104,8 +121,8 @@ impl Check {
         let require = self.require.as_deref().map(Objectives::parse).transpose();
         let fail_on = self.fail_on.as_deref().map(Conditions::parse).transpose();
         let demands = Demands {
-            require: require.map_err(|error| thresholds::unread("--require", &error))?,
-            fail_on: fail_on.map_err(|error| thresholds::unread("--fail-on", &error))?,
+            require: require.map_err(|error| unread("`--require`", &error))?,
+            fail_on: fail_on.map_err(|error| unread("`--fail-on`", &error))?,
             strict: self.strict,
         };
         let need_baseline = demands.fail_on.as_ref().is_some_and(Conditions::need_baseline);

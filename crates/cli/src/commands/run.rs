@@ -8,6 +8,7 @@ use std::sync::atomic::Ordering;
 use pubmark_model::schedule;
 use pubmark_model::workload::Workload;
 use pubmark_protocol::events::ANSWERED;
+use pubmark_record::objectives::ObjectiveOutcome;
 use pubmark_record::record::{Record, Status, VerdictStatus};
 use pubmark_record::reserve::RESERVED_BYTES;
 use pubmark_record::store::{self, RunFolder};
@@ -15,7 +16,7 @@ use pubmark_runner::save::{Saved, no_folder, unwritten};
 use pubmark_runner::{Host, PreparedRun, RunOutcome, RunSpec, hint_for_cause, now};
 
 use crate::commands::run_arguments::Run;
-use crate::exit_code::ExitCode;
+use crate::exit_code::{ExitCode, Undecided};
 use crate::failure::{Failure, Outcome};
 use crate::printer::Printer;
 use crate::progress::Progress;
@@ -85,6 +86,7 @@ impl Run {
                 printer.result(&rendering::summary(&record, printer, Some(folder.path())))?;
             }
             worst = worse(worst, exit_of(&outcome, printer));
+            worst = worse(worst, exit_of_limits(&outcome.record, self.undecided));
             if let Some(error) = error {
                 let failure = Failure::from(error);
                 printer.failure(&failure);
@@ -181,13 +183,27 @@ fn exit_of(outcome: &RunOutcome, printer: &Printer) -> ExitCode {
     if record.verdict.status == VerdictStatus::Invalid { ExitCode::InvalidRun } else { ExitCode::Ok }
 }
 
-/// Of two codes the one that says more: results that were not written, an interruption, a failed system, an invalid run.
+/// What a repetition's limits alone would end with.
+fn exit_of_limits(record: &Record, undecided: Option<Undecided>) -> ExitCode {
+    let outcomes = || record.objectives.iter().map(|objective| objective.outcome);
+    if outcomes().any(ObjectiveOutcome::is_failure) {
+        ExitCode::ThresholdMissed
+    } else if outcomes().any(|outcome| outcome == ObjectiveOutcome::Undecided) {
+        Undecided::exit(undecided)
+    } else {
+        ExitCode::Ok
+    }
+}
+
+/// Of two codes the one that says more: results that were not written, an interruption, a failed system, an invalid run, limits.
 fn worse(one: ExitCode, other: ExitCode) -> ExitCode {
     let rank = |code: ExitCode| match code {
-        ExitCode::NotWritten => 4,
-        ExitCode::Interrupted => 3,
-        ExitCode::SystemFailed => 2,
-        ExitCode::InvalidRun => 1,
+        ExitCode::NotWritten => 6,
+        ExitCode::Interrupted => 5,
+        ExitCode::SystemFailed => 4,
+        ExitCode::InvalidRun => 3,
+        ExitCode::ThresholdMissed => 2,
+        ExitCode::Undecided => 1,
         _ => 0,
     };
     if rank(other) > rank(one) { other } else { one }

@@ -9,6 +9,7 @@ use pubmark_model::fault::choice::FaultChoice;
 use pubmark_runner::{RunError, RunSpec};
 
 use crate::commands::setup::{Setup, replace, replace_some};
+use crate::exit_code::Undecided;
 use crate::values::{duration, positive_duration, rate_factor};
 
 /// Run a workload against a system and record what happened.
@@ -58,6 +59,15 @@ pub struct Run {
     /// `pause:mttf=30s,mttr=5s`, `none`; once for each (docs/how-to/inject-faults.md)
     #[arg(long, value_name = "KIND:KEY=VALUE,…", value_parser = FaultChoice::parse, help_heading = "Load")]
     pub fault: Vec<FaultChoice>,
+
+    /// Limits to keep, for instance `p99<50ms,loss=0`, in place of the workload's: passed, missed (exit code 3) or undecided
+    /// (8)
+    #[arg(long, value_name = "LIMITS", help_heading = "Limits")]
+    pub slo: Option<String>,
+
+    /// End with 0 (`pass`) or 3 (`fail`) where a limit is undecided
+    #[arg(long, value_name = "pass|fail", help_heading = "Limits", hide_short_help = true)]
+    pub undecided: Option<Undecided>,
 
     /// Print what the run would need, and whether this machine can give it; start nothing
     #[arg(long, conflicts_with_all = ["dump_schedule", "json"], help_heading = "Instead of running")]
@@ -123,6 +133,7 @@ impl Run {
         replace(&mut spec.window.duration, self.duration);
         replace(&mut spec.window.drain, self.drain);
         replace(&mut spec.repetitions, self.repeat);
+        replace_some(&mut spec.objectives, self.slo.clone());
         let nodes = &mut spec.nodes;
         replace_some(&mut nodes.nodes, self.nodes);
         replace_some(&mut nodes.observers, self.observers);

@@ -49,6 +49,9 @@ pub(crate) struct RawWorkload {
     /// What is broken during a run: the system, connections, links.
     #[serde(default)]
     pub faults: Vec<Spanned<RawFault>>,
+    /// Limits that a run has to keep, such as `p99 < 50ms`: `pubmark run` says of each whether it was kept.
+    #[serde(default)]
+    pub objectives: Vec<Spanned<String>>,
     /// How devices and subscribers are placed when there are several nodes.
     pub placement: Option<RawPlacement>,
     /// What differs when the workload is run as published (`--variant published`): each field given here replaces that field.

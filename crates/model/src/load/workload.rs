@@ -73,6 +73,7 @@ pub(crate) fn checked(
         subscribers,
         links: Vec::new(),
         faults: Vec::new(),
+        objectives: raw.objectives.iter().map(|limit| limit.value.clone()).collect(),
         placement: match placement.and_then(|placement| placement.devices.as_ref()).map(|word| word.value) {
             Some(PlacementWord::Replicate) => Placement::Replicate,
             Some(PlacementWord::Split) | None => Placement::Split,

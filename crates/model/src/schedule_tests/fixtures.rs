@@ -69,6 +69,7 @@ pub(crate) fn workload(devices: Vec<DeviceGroup>, subscribers: Vec<SubscriberGro
         subscribers,
         links: Vec::new(),
         faults: Vec::new(),
+        objectives: vec![],
         placement: Placement::Split,
         subscribers_on_every_node: false,
         deviations: Vec::new(),

@@ -88,6 +88,11 @@ fn of_experiment(record: ExperimentRecord) -> Subject {
 /// A metric in each run of a cell; `None` where the cell has no such figure.
 fn of_cell(metric: &Metric, figures: &[CellFigure]) -> Option<Vec<Option<Measured>>> {
     let figure = figures.iter().find(|figure| figure.figure == metric.figure)?;
-    let measured = |value: &Option<f64>| value.map(|value| Measured::exactly(metric.from_figure(value)));
-    Some(figure.values.iter().map(measured).collect())
+    let measured = |(run, value): (usize, &Option<f64>)| {
+        let lower = figure.lower.as_ref().and_then(|lower| lower.values.get(run).copied().flatten());
+        let upper = (*value)?;
+        let interval = metric.from_bounds([lower.map_or(upper, |lower| lower.min(upper)), upper]);
+        Some(Measured { interval, few_samples: false })
+    };
+    Some(figure.values.iter().enumerate().map(measured).collect())
 }

@@ -59,6 +59,9 @@ pub struct RunSpec {
     /// Over which nodes the fleet is dealt out.
     #[serde(default)]
     pub nodes: Nodes,
+    /// Limits that the run has to keep, separated by commas, such as `p99<50ms,loss=0`; in place of the workload's.
+    #[serde(default)]
+    pub objectives: Option<String>,
     /// How often the run is made, each time with a fresh system: 1 to 1,000.
     #[serde(default = "once")]
     #[schemars(range(min = 1, max = 1000))]
@@ -114,6 +117,7 @@ impl RunSpec {
             window: Window::default(),
             generator: Generator::default(),
             nodes: Nodes::default(),
+            objectives: None,
             repetitions: 1,
         }
     }
