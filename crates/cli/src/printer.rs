@@ -6,6 +6,7 @@ use std::fmt::Write as _;
 use std::io::{self, IsTerminal as _, Write as _};
 
 use pubmark_record::plain;
+use pubmark_report::terminal::TerminalOptions;
 
 use crate::exit_code::ExitCode;
 use crate::failure::Failure;
@@ -36,6 +37,13 @@ impl Printer {
     /// May the result carry colour?
     pub fn colours_result(&self) -> bool {
         self.result_terminal && self.colour_allowed
+    }
+
+    /// How a summary is printed, with the folder that it names: as wide as the terminal.
+    pub fn summary_options<'a>(&self, folder: Option<&'a str>) -> TerminalOptions<'a> {
+        let width = || console::Term::stdout().size_checked().map(|(_, columns)| usize::from(columns));
+        let columns = if self.result_terminal { width() } else { None };
+        TerminalOptions { colour: self.colours_result(), folder, columns, verbose: false }
     }
 
     /// May messages carry colour?

@@ -69,7 +69,7 @@ pub fn write_files(files: &[(String, String)], folder: &Path) -> Result<(), Fail
 }
 
 /// The summary for the terminal.
-pub fn summary(record: &Record, printer: &Printer, folder: Option<&Path>) -> String {
+pub fn summary(record: &Record, printer: &Printer, folder: Option<&Path>, verbose: bool) -> String {
     let folder = folder.map(|folder| folder.display().to_string());
-    terminal::summary(record, &TerminalOptions { colour: printer.colours_result(), folder: folder.as_deref() })
+    terminal::summary(record, &TerminalOptions { verbose, ..printer.summary_options(folder.as_deref()) })
 }

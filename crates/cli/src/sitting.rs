@@ -10,7 +10,7 @@ use pubmark_experiment::{End, Event, Observer, RunPlace};
 use pubmark_model::experiment::Experiment;
 use pubmark_record::experiment::{CellFailure, ExperimentRecord, FailureKind};
 use pubmark_record::record::VerdictStatus;
-use pubmark_report::terminal::{self, TerminalOptions};
+use pubmark_report::terminal;
 use pubmark_report::{numbers, words};
 use pubmark_runner::{Host, RunObserver};
 
@@ -57,7 +57,7 @@ fn perform(sitting: Sitting, json: bool, printer: &Printer) -> Outcome {
             serde_json::to_string_pretty(record).map_err(|error| Failure::from_error(ExitCode::Internal, &error))?;
         printer.result(&text)?;
     } else {
-        let options = TerminalOptions { colour: printer.colours_result(), folder: Some(&folder) };
+        let options = printer.summary_options(Some(&folder));
         printer.result(&terminal::experiment(record, &options))?;
     }
     if let Some(error) = finished.unwritten {

@@ -18,15 +18,33 @@ fn main() -> Result<(), Box<dyn Error>> {
         let folder = root.join(name);
         write(&folder, exports::all(&record))?;
         let shown = folder.display().to_string();
-        println!("{}", terminal::summary(&record, &TerminalOptions { colour: true, folder: Some(&shown) }));
+        println!(
+            "{}",
+            terminal::summary(
+                &record,
+                &TerminalOptions { colour: true, folder: Some(&shown), ..TerminalOptions::default() }
+            )
+        );
     }
     for (name, record) in fixtures::experiments() {
         write(&root.join(name), exports::experiment(&record))?;
-        println!("{}", terminal::experiment(&record, &TerminalOptions { colour: true, folder: Some("runs/latest") }));
+        println!(
+            "{}",
+            terminal::experiment(
+                &record,
+                &TerminalOptions { colour: true, folder: Some("runs/latest"), ..TerminalOptions::default() }
+            )
+        );
     }
     for (name, record) in fixtures::searches() {
         write(&root.join(name), exports::capacity(&record))?;
-        println!("{}", terminal::capacity(&record, &TerminalOptions { colour: true, folder: Some("runs/latest") }));
+        println!(
+            "{}",
+            terminal::capacity(
+                &record,
+                &TerminalOptions { colour: true, folder: Some("runs/latest"), ..TerminalOptions::default() }
+            )
+        );
     }
     let records = fixtures::compared();
     let comparison = compare(&records)?;

@@ -11,6 +11,7 @@ mod nodes;
 mod percentiles;
 mod requests;
 mod shared;
+mod trust;
 
 use pubmark_record::latency::{LatencyBounds, upper};
 use pubmark_record::record::{Delivery, Record, Status, Summary, VerdictStatus};
@@ -28,6 +29,7 @@ pub use nodes::*;
 pub use percentiles::*;
 pub use requests::*;
 pub use shared::*;
+pub use trust::*;
 
 /// The verdict in one word.
 pub fn verdict_word(status: VerdictStatus) -> &'static str {

@@ -16,7 +16,8 @@ use pubmark_report::plot::Width;
 use pubmark_report::terminal::{COLUMNS, LINES, TerminalOptions};
 use pubmark_report::{csv, exports, html, markdown, terminal};
 
-const PLAIN: TerminalOptions = TerminalOptions { colour: false, folder: Some("runs/latest") };
+const PLAIN: TerminalOptions =
+    TerminalOptions { colour: false, folder: Some("runs/latest"), columns: Some(80), verbose: false };
 
 #[test]
 fn terminal_summaries_look_like_this() {

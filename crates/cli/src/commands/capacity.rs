@@ -9,7 +9,7 @@ use pubmark_record::capacity::{CapacityLimit, CapacityRecord, Knob};
 use pubmark_record::record::Status;
 use pubmark_record::store::RunFolder;
 use pubmark_record::threshold::Objectives;
-use pubmark_report::terminal::{self, TerminalOptions};
+use pubmark_report::terminal;
 use pubmark_runner::objectives::unread;
 use pubmark_runner::save::{self, no_folder};
 use pubmark_runner::spec::Window;
@@ -154,7 +154,7 @@ impl Capacity {
             printer.result(&json)?;
         } else {
             let shown = folder.path().display().to_string();
-            let options = TerminalOptions { colour: printer.colours_result(), folder: Some(&shown) };
+            let options = printer.summary_options(Some(&shown));
             printer.result(&terminal::capacity(&record, &options))?;
         }
         unwritten.map_or_else(|| Ok(exit(&record)), |error| Err(error.into()))

@@ -6,7 +6,7 @@ use clap::Args;
 use pubmark_record::comparison;
 use pubmark_record::experiment::EXPERIMENT_FILE;
 use pubmark_report::html;
-use pubmark_report::terminal::{self, TerminalOptions};
+use pubmark_report::terminal;
 
 use crate::commands::grid::Grid;
 use crate::exit_code::ExitCode;
@@ -91,7 +91,7 @@ impl Compare {
         let compared = comparison::compare(&records).map_err(|error| {
             Failure::from_error(ExitCode::Usage, &error).hint("run each with the same workload, `--seed`, `--duration`")
         })?;
-        let options = TerminalOptions { colour: printer.colours_result(), folder: None };
+        let options = printer.summary_options(None);
         if let Some(path) = &self.html {
             rendering::write(path, &html::comparison(&compared))?;
         }

@@ -212,7 +212,7 @@ impl Deploy {
         let Collected { records, failed, left } = applied.perform(&mut placed, &stop)?;
         let mut exit = ExitCode::Ok;
         for (record, folder) in &records {
-            printer.result(&rendering::summary(record, printer, Some(folder)))?;
+            printer.result(&rendering::summary(record, printer, Some(folder), false))?;
             if record.verdict.status == VerdictStatus::Invalid {
                 exit = ExitCode::InvalidRun;
             }

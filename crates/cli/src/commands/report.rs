@@ -28,6 +28,10 @@ pub struct Report {
     #[arg(long, value_name = "DIR")]
     pub out: Option<PathBuf>,
 
+    /// Print everything that there is to say of a run, not the first screen alone
+    #[arg(long, short)]
+    pub verbose: bool,
+
     /// Print the record as JSON to standard output, write nothing
     #[arg(long, conflicts_with = "out")]
     pub json: bool,
@@ -60,7 +64,7 @@ impl Report {
         let folder = self.out.clone().unwrap_or_else(|| rendering::folder_of(&self.run));
         rendering::write_files(&(kind.files)(&record), &folder)?;
         let shown = folder.display().to_string();
-        let options = TerminalOptions { colour: printer.colours_result(), folder: Some(&shown) };
+        let options = TerminalOptions { verbose: self.verbose, ..printer.summary_options(Some(&shown)) };
         printer.result(&(kind.summary)(&record, &options))?;
         Ok(ExitCode::Ok)
     }

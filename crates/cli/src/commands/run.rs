@@ -83,7 +83,7 @@ impl Run {
             if self.json {
                 records.push(record);
             } else {
-                printer.result(&rendering::summary(&record, printer, Some(folder.path())))?;
+                printer.result(&rendering::summary(&record, printer, Some(folder.path()), self.verbose))?;
             }
             worst = worse(worst, exit_of(&outcome, printer));
             worst = worse(worst, exit_of_limits(&outcome.record, self.undecided));

@@ -113,6 +113,10 @@ pub struct Run {
     #[arg(long, help_heading = "Output")]
     pub json: bool,
 
+    /// Print everything that there is to say, not the first screen alone
+    #[arg(long, short, help_heading = "Output")]
+    pub verbose: bool,
+
     /// No progress and no notes on standard error
     #[arg(long, short, help_heading = "Output")]
     pub quiet: bool,

@@ -7,7 +7,7 @@ use pubmark_record::warnings::warnings;
 
 use super::with_code;
 use crate::numbers::counted;
-use crate::words::{sentence, valid_because, verdict_word};
+use crate::words::{sentence, trust, verdict_word};
 
 pub(super) fn section(record: &Record) -> Markup {
     let verdict = &record.verdict;
@@ -18,7 +18,7 @@ pub(super) fn section(record: &Record) -> Markup {
             @if record.run.status == Status::Interrupted { p { "The run was interrupted." } }
             @if !record.system.ranked { p { "The built-in broker is a demonstration: its figures are not a result to quote." } }
             @if verdict.reasons.is_empty() {
-                p.trust { (sentence(&valid_because(record))) }
+                p.trust { (sentence(&trust(record))) }
             } @else {
                 ul.reasons {
                     @for reason in &verdict.reasons {

@@ -1,9 +1,9 @@
-//! Lines of 80 columns: fields with a label, wrapped paragraphs, small tables. Colours are added when the lines are done,
+//! Lines of so many columns: fields with a label, wrapped paragraphs, small tables. Colours are added when the lines are done,
 //! so they take no part in the widths.
 
 use pubmark_record::record::Summary;
 
-use super::COLUMNS;
+use super::{COLUMNS, MOST_COLUMNS};
 use crate::numbers::TimeUnit;
 
 /// Columns before a field's text.
@@ -35,12 +35,26 @@ impl Tone {
 }
 
 /// Lines in the making.
-#[derive(Default)]
 pub(super) struct Page {
     lines: Vec<(String, Tone)>,
+    columns: usize,
+    /// Texts longer than their lines are cut; otherwise they take as many lines as they need.
+    cuts: bool,
+}
+
+impl Default for Page {
+    fn default() -> Page {
+        Page { lines: Vec::new(), columns: COLUMNS, cuts: true }
+    }
 }
 
 impl Page {
+    /// For a terminal so wide, or for a file, in which nothing is cut.
+    pub(super) fn new(columns: Option<usize>) -> Page {
+        let width = columns.unwrap_or(COLUMNS).clamp(COLUMNS, MOST_COLUMNS);
+        Page { lines: Vec::new(), columns: width, cuts: columns.is_some() }
+    }
+
     pub(super) fn lines(&self) -> usize {
         self.lines.len()
     }
@@ -51,7 +65,7 @@ impl Page {
 
     /// A line of its own, cut at the last column.
     pub(super) fn line(&mut self, text: &str, tone: Tone) {
-        self.lines.push((cut(&printable(text), COLUMNS), tone));
+        self.lines.push((cut(&printable(text), self.columns), tone));
     }
 
     /// A label and its text, wrapped to at most so many lines.
@@ -68,7 +82,7 @@ impl Page {
         let words: Vec<String> = printable(text).split_whitespace().map(String::from).collect();
         // Spaces inside a text are kept where they set parts apart: only wrapped texts lose them.
         let whole = format!("{start}{}", printable(text));
-        if whole.chars().count() <= COLUMNS {
+        if whole.chars().count() <= self.columns {
             self.lines.push((whole, tone));
             return;
         }
@@ -85,13 +99,13 @@ impl Page {
         let indent = " ".repeat(start.chars().count());
         let mut lines: Vec<String> = vec![start.to_string()];
         for part in parts {
-            let width = COLUMNS - indent.chars().count();
+            let width = self.columns - indent.chars().count();
             let part = cut(part, width);
             let current = lines.last_mut().expect("there is always a line");
             let filled = current.chars().count();
             let is_empty = filled == indent.chars().count();
             let needed = part.chars().count() + if is_empty { 0 } else { gap.chars().count() };
-            if filled + needed <= COLUMNS {
+            if filled + needed <= self.columns {
                 if !is_empty {
                     current.push_str(gap);
                 }
@@ -100,17 +114,17 @@ impl Page {
                 lines.push(format!("{indent}{part}"));
             }
         }
-        if lines.len() > most_lines {
+        if self.cuts && lines.len() > most_lines {
             lines.truncate(most_lines);
             let last = lines.last_mut().expect("at least one line is asked for");
-            *last = shortened(last);
+            *last = shortened(last, self.columns);
         }
         self.lines.extend(lines.into_iter().map(|line| (line, tone)));
     }
 
     /// A row of a table with its values right-aligned at the last column.
     pub(super) fn table_row(&mut self, label: &str, name: &str, values: &[String]) {
-        let name_width = COLUMNS - INDENT - VALUE * values.len();
+        let name_width = self.columns - INDENT - VALUE * values.len();
         let mut line =
             format!("  {label:<label_width$}{:<name_width$}", cut(name, name_width), label_width = INDENT - 2);
         for value in values {
@@ -123,7 +137,7 @@ impl Page {
     pub(super) fn command(&mut self, label: &str, command: &str, purpose: &str) {
         let start = format!("  {label:<width$}{}", printable(command), width = INDENT - 2);
         let with_purpose = format!("{start:<50}   {purpose}");
-        let line = if with_purpose.chars().count() <= COLUMNS { with_purpose } else { start };
+        let line = if with_purpose.chars().count() <= self.columns { with_purpose } else { start };
         self.lines.push((line, Tone::Plain));
     }
 
@@ -132,7 +146,7 @@ impl Page {
     pub(super) fn path(&mut self, label: &str, path: &str, beside: &str) {
         let start = format!("  {label:<width$}{}", printable(path), width = INDENT - 2);
         let with_beside = format!("{start}   {beside}");
-        if with_beside.chars().count() <= COLUMNS {
+        if with_beside.chars().count() <= self.columns {
             self.lines.push((with_beside, Tone::Plain));
             return;
         }
@@ -172,12 +186,12 @@ fn typical(summary: &Summary) -> f64 {
 }
 
 /// A line whose text goes on elsewhere: whole words and `…`.
-fn shortened(line: &str) -> String {
+fn shortened(line: &str, columns: usize) -> String {
     let mut kept = line.trim_end();
-    while kept.chars().count() > COLUMNS - 2 {
+    while kept.chars().count() > columns - 2 {
         match kept.rfind(' ') {
             Some(space) => kept = kept[..space].trim_end(),
-            None => return cut(line, COLUMNS),
+            None => return cut(line, columns),
         }
     }
     format!("{} …", kept.trim_end_matches([',', ';', ':']))

@@ -1,0 +1,365 @@
+//! A run on a terminal: at most 14 lines where nothing was unusual, in the order of the questions a reader has: did messages arrive,
+//! how late, at what rate, at what cost; how well is that known; what was unusual; where is the rest.
+
+use pubmark_record::cost::Usage;
+use pubmark_record::latency::{LatencyBounds, Summary, both, upper};
+use pubmark_record::objectives::{Objective, ObjectiveOutcome};
+use pubmark_record::record::{Record, VerdictStatus, Warning};
+use pubmark_record::verdict::usable::{Usable, usable};
+
+use super::layout::{self, Page, Tone};
+use super::{LINES, TerminalOptions, latency_breakdown};
+use crate::numbers::{MISSING, bytes, cores, count, counted, share, significant};
+use crate::words;
+
+/// The summary of a run, with a final newline.
+pub fn summary(record: &Record, options: &TerminalOptions) -> String {
+    if options.verbose {
+        return draw(record, options, &Room::ALL).text(options.colour);
+    }
+    // Reasons, warnings and single links give way until everything fits; what is left out is counted.
+    let limits = [(4, 3, 3), (4, 2, 3), (3, 2, 2), (3, 1, 2), (2, 1, 1), (1, 1, 1), (1, 0, 1), (1, 0, 0)];
+    let mut page = Page::new(options.columns);
+    for (reasons, warnings, parts) in limits {
+        page = draw(record, options, &Room { reasons, warnings, parts });
+        if page.lines() <= LINES {
+            break;
+        }
+    }
+    page.text(options.colour)
+}
+
+/// How much of what varies in length is shown.
+struct Room {
+    reasons: usize,
+    warnings: usize,
+    /// Links, faults, and classes of messages whose time is divided.
+    parts: usize,
+}
+
+impl Room {
+    const ALL: Room = Room { reasons: usize::MAX, warnings: usize::MAX, parts: usize::MAX };
+}
+
+/// A warning that the first screen shows by what it leaves out: a percentile of too few samples is not printed.
+const SHOWN_BY_ITSELF: &str = "W01";
+
+fn draw(record: &Record, options: &TerminalOptions, room: &Room) -> Page {
+    let mut page = Page::new(options.columns);
+    what(&mut page, record, options.verbose);
+    page.blank();
+    delivery(&mut page, record, options.verbose);
+    if options.verbose {
+        latency_table(&mut page, record)
+    } else {
+        latency(&mut page, record)
+    }
+    page.items("rate", &rate(record), 2);
+    page.items("cost", &cost(record, options.verbose), 3);
+    objectives(&mut page, &record.objectives);
+    conditions(&mut page, record, room, options.verbose);
+    page.blank();
+    verdict(&mut page, record, room.reasons);
+    warnings(&mut page, record, room.warnings, options.verbose);
+    page.blank();
+    if let Some(folder) = options.folder {
+        page.path("report", &format!("{folder}/report.html"), "(also record.json, summary.md, csv/)");
+    }
+    next(&mut page, record, options);
+    page
+}
+
+/// What ran.
+fn what(page: &mut Page, record: &Record, verbose: bool) {
+    page.field("workload", &words::workload(record), 2);
+    page.field("system", &words::system(record), 2);
+    let facts = words::system_facts(&record.system);
+    // Versions in papers are for those who compare with them.
+    for fact in facts.iter().filter(|fact| verbose || fact.name != "papers") {
+        page.field(fact.name, &fact.text, 1);
+    }
+    let is_plain = record.run.repetitions <= 1 && record.run.status == pubmark_record::record::Status::Complete;
+    if verbose || !is_plain {
+        page.field("run", &words::phases(record), 2);
+    }
+}
+
+/// What the run was asked for besides, and what else it cost.
+fn conditions(page: &mut Page, record: &Record, room: &Room, verbose: bool) {
+    requests(page, record);
+    links(page, record, room.parts);
+    if !record.tables.nodes.is_empty() {
+        page.field("nodes", &words::nodes(record), 3);
+    }
+    // Whoever breaks something wants to know what came of it.
+    faults(page, record, if verbose { room.parts } else { room.parts.min(FAULTS) });
+    latency_breakdown::latency_breakdown(page, record, if verbose { room.parts } else { room.parts.min(CLASSES) });
+    if let Some(figures) = record.cost.efficiency.as_ref().filter(|_| verbose) {
+        page.field("payload", &words::efficiency(figures), 2);
+    }
+    if let Some(figures) = record.connections.tls.as_ref().filter(|_| room.parts > 0) {
+        page.field("TLS", &words::tls(figures), 3);
+    }
+    if let Some(effect) = words::limit_effect(record) {
+        let is_binding = record.cost.limits.is_some_and(|effect| effect.was_binding());
+        page.toned_field("limited", &effect, 2, if is_binding { Tone::Caution } else { Tone::Plain });
+    }
+    if let Some(host) = &record.cost.host {
+        page.field("host", &words::host(host), 2);
+    }
+}
+
+/// One line for each distribution: its median and its highest percentile that rests on enough samples.
+fn latency(page: &mut Page, record: &Record) {
+    let mut rows: Vec<(&str, &Option<LatencyBounds>)> = vec![("latency", &record.latency.total)];
+    if let Some(reactions) = &record.delivery.reactions {
+        rows.push(("chains", &reactions.chain_latency));
+    }
+    if let Some(requests) = &record.requests {
+        rows.push(("round trip", &requests.round_trip));
+    }
+    for (label, bounds) in rows {
+        page.items(label, &percentiles(bounds), 2);
+    }
+}
+
+/// A percentile by its name.
+type Percentile = (&'static str, fn(&Summary) -> Option<f64>);
+
+fn percentiles(bounds: &Option<LatencyBounds>) -> Vec<String> {
+    let Some(summary) = upper(bounds) else { return vec![MISSING.to_owned()] };
+    let unit = layout::unit_of([summary].into_iter());
+    let text = |name: &str, get: fn(&Summary) -> Option<f64>| {
+        format!("{name} {} {}", unit.interval(both(bounds, get)), unit.symbol())
+    };
+    let known = |(name, get): Percentile| get(summary).map(|_| text(name, get));
+    let tail: [Percentile; 3] = [("p99", |it| it.p99), ("p95", |it| it.p95), ("p90", |it| it.p90)];
+    let mut parts: Vec<String> = known(("p50", |it| it.p50)).into_iter().collect();
+    parts.extend(tail.into_iter().find_map(known));
+    parts.push(text("max", |it| Some(it.max)));
+    parts
+}
+
+/// Limits, and what became of them: one that is undecided, with what would decide it.
+fn objectives(page: &mut Page, objectives: &[Objective]) {
+    for (number, objective) in objectives.iter().enumerate() {
+        let tone = match objective.outcome {
+            ObjectiveOutcome::Passed => Tone::Good,
+            ObjectiveOutcome::Undecided => Tone::Caution,
+            ObjectiveOutcome::Missed | ObjectiveOutcome::NotMeasured => Tone::Bad,
+        };
+        let measured = objective.measured.as_ref().map_or_else(String::new, |measured| format!(", {measured}"));
+        let remedy = objective.remedy.as_ref().map_or_else(String::new, |remedy| format!("; to decide it, {remedy}"));
+        let text = format!("{} {}{measured}{remedy}", objective.limit, objective.outcome.word());
+        page.toned_field(if number == 0 { "limits" } else { "" }, &text, 2, tone);
+    }
+}
+
+fn warnings(page: &mut Page, record: &Record, shown: usize, verbose: bool) {
+    let is_shown = |warning: &&Warning| verbose || warning.code != SHOWN_BY_ITSELF;
+    let warnings: Vec<&Warning> = record.verdict.warnings.iter().filter(is_shown).collect();
+    if warnings.is_empty() {
+        return;
+    }
+    page.blank();
+    for warning in &warnings[..warnings.len().min(shown)] {
+        page.paragraph(&format!("  warning[{}]: ", warning.code), &warning.text, 2, Tone::Caution);
+        page.paragraph("    hint: ", &warning.hint, 1, Tone::Hint);
+    }
+    if warnings.len() > shown {
+        let left = (warnings.len() - shown) as u64;
+        let line = match shown {
+            0 => format!("  {} in the report", counted(left, "warning", "warnings")),
+            _ => format!("  and {} in the report", counted(left, "more warning", "more warnings")),
+        };
+        page.line(&line, Tone::Plain);
+    }
+}
+
+fn verdict(page: &mut Page, record: &Record, reasons: usize) {
+    let verdict = &record.verdict;
+    let (word, tone) = match verdict.status {
+        VerdictStatus::Valid => ("yes", Tone::Good),
+        VerdictStatus::Suspect => ("suspect", Tone::Caution),
+        VerdictStatus::Invalid => ("no", Tone::Bad),
+    };
+    if verdict.reasons.is_empty() {
+        let text = format!("{word}: {}", words::trust(record));
+        page.toned_field("valid", &text, 2, tone);
+        return;
+    }
+    let shown = &verdict.reasons[..verdict.reasons.len().min(reasons)];
+    for (position, reason) in shown.iter().enumerate() {
+        let first = position == 0;
+        let start = if first { format!("{word}: ") } else { String::new() };
+        let text = format!("{start}[{}] {}", reason.code, reason.text);
+        page.toned_field(if first { "valid" } else { "" }, &text, 2, tone);
+        if first {
+            page.paragraph("            hint: ", &reason.hint, 2, Tone::Hint);
+        }
+    }
+    if verdict.reasons.len() > shown.len() {
+        page.field("", &format!("and {} more in the report", verdict.reasons.len() - shown.len()), 1);
+    }
+    if verdict.status == VerdictStatus::Suspect {
+        page.field("", &words::trust(record), 2);
+    }
+    if usable(record) == Usable::AllButTimes {
+        page.field("", "no time is to be used; counts, bytes, CPU and memory may be", 1);
+    }
+}
+
+fn delivery(page: &mut Page, record: &Record, verbose: bool) {
+    let books = &record.delivery.messages;
+    let sending = words::sending_outcomes(books);
+    let is_plain = books.offered == books.sent && books.sent == books.expected;
+    let mut items = vec![format!(
+        "{} of {} ({})",
+        count(books.delivered),
+        count(books.expected),
+        share(books.delivered, books.expected)
+    )];
+    if verbose || !is_plain {
+        items.push(format!("offered {}", count(books.offered)));
+        items.push(format!("sent {}", count(books.sent)));
+    }
+    items.extend(sending.iter().skip(1).filter(|part| part.count > 0).map(named));
+    items.push(format!("lost {}", count(books.lost)));
+    items.extend(
+        words::delivery_outcomes(books).iter().skip(1).filter(|part| part.name != "lost" && part.count > 0).map(named),
+    );
+    for (position, part) in words::further_counts(books).iter().enumerate() {
+        // Duplicates and order are promises: they are printed when they are 0, too.
+        if position < 2 || part.count > 0 {
+            items.push(named(part));
+        }
+    }
+    items.extend(words::particular_counts(record).iter().map(named));
+    page.items("delivered", &items, 4);
+}
+
+fn named(part: &words::Outcome) -> String {
+    format!("{} {}", part.name, count(part.count))
+}
+
+fn requests(page: &mut Page, record: &Record) {
+    let Some(requests) = &record.requests else { return };
+    let books = &requests.outcomes;
+    let mut items = vec![format!("sent {}", count(books.sent))];
+    items.push(format!("answered {} ({})", count(books.answered), share(books.answered, books.sent)));
+    let outcomes = words::request_outcomes(books);
+    items.extend(outcomes.iter().skip(1).filter(|part| part.name == "timed out" || part.count > 0).map(named));
+    items.extend(words::further_answers(books).iter().filter(|part| part.count > 0).map(named));
+    items.extend(
+        words::response_outcomes(&requests.responses)
+            .iter()
+            .skip(1)
+            .filter(|part| part.count > 0)
+            .map(|part| format!("{} at responders", named(part))),
+    );
+    items.push(format!("{}/s", significant(requests.answered_per_s)));
+    items.push(format!("at once {}", count(requests.peak_in_flight)));
+    page.items("requests", &items, 3);
+}
+
+fn links(page: &mut Page, record: &Record, most: usize) {
+    let Some(links) = &record.conditions.links else { return };
+    for (number, group) in links.groups.iter().take(most).enumerate() {
+        page.field(if number == 0 { "links" } else { "" }, &words::link(group), 2);
+    }
+    match links.groups.len().saturating_sub(most) {
+        0 => {}
+        left if most == 0 => page.field("links", &format!("{left} groups behind links: see the report"), 1),
+        left => page.field("", &format!("and {left} more in the report"), 1),
+    }
+    page.field("", &words::emulator(links), 2);
+}
+
+/// Faults shown at most; the report has all.
+const FAULTS: usize = 2;
+/// Classes of messages shown at most, those with most messages; the report has all.
+const CLASSES: usize = 2;
+
+/// One fault at least, in two lines where there is no room.
+fn faults(page: &mut Page, record: &Record, room: usize) {
+    let Some(figures) = &record.conditions.faults else { return };
+    let (most, lines) = if room == 0 { (1, 2) } else { (room, 3) };
+    for (number, fault) in figures.faults.iter().take(most).enumerate() {
+        let (what, clients) = (words::fault(fault), words::fault_connections(fault));
+        let text = format!("{what}: {clients}; {}", words::fault_latency(fault.latency.as_ref()));
+        page.field(if number == 0 { "faults" } else { "" }, &text, lines);
+    }
+    if figures.faults.len() > most {
+        page.field("", &format!("and {} more in the report", figures.faults.len() - most), 1);
+    }
+    for (number, promise) in figures.promises.iter().enumerate() {
+        page.field(if number == 0 { "promises" } else { "" }, &words::promise(promise), 2);
+    }
+}
+
+fn latency_table(page: &mut Page, record: &Record) {
+    let mut rows = vec![("due → delivery", &record.latency.total), ("write → delivery", &record.latency.service)];
+    if let Some(reactions) = &record.delivery.reactions {
+        rows.push(("root → delivery", &reactions.chain_latency));
+    }
+    if let Some(requests) = &record.requests {
+        rows.push(("round trip", &requests.round_trip));
+        rows.push(("  its travel", &requests.travel));
+    }
+    let unit = layout::unit_of(rows.iter().filter_map(|(_, bounds)| upper(bounds)));
+    let header = ["p50", "p99", "p99.9", "max"].map(String::from);
+    page.table_row("latency", unit.symbol(), &header);
+    type Quantile = fn(&Summary) -> Option<f64>;
+    let quantiles: [Quantile; 4] = [|times| times.p50, |times| times.p99, |times| times.p999, |times| Some(times.max)];
+    for (name, bounds) in rows {
+        let values = quantiles.map(|quantile| unit.interval(both(bounds, quantile)));
+        page.table_row("", name, &values);
+    }
+}
+
+fn rate(record: &Record) -> [String; 2] {
+    let rates = &record.throughput;
+    [
+        format!("{}/s delivered of {}/s offered", significant(rates.delivered_per_s), significant(rates.offered_per_s)),
+        format!("payload {}/s", bytes(Some(rates.payload_bytes_per_s))),
+    ]
+}
+
+fn cost(record: &Record, verbose: bool) -> Vec<String> {
+    let side = |name: &str, usage: Option<Usage>| match usage {
+        Some(usage) => {
+            format!("{name} {} of a core, {}", cores(Some(usage.cores)), bytes(Some(usage.peak_rss_bytes as f64)))
+        }
+        None => format!("{name} {MISSING}"),
+    };
+    let costs = words::costs(record, "pubmark");
+    let mut items: Vec<String> = costs.iter().map(|(name, usage)| side(name, *usage)).collect();
+    // There is room for a few only: the sides, what a message takes, then groups.
+    let groups = items.split_off(2);
+    if verbose {
+        items.extend(words::unit_costs(record));
+    }
+    items.extend(groups);
+    items
+}
+
+fn next(page: &mut Page, record: &Record, options: &TerminalOptions) {
+    let mut commands: Vec<(String, &str)> = Vec::new();
+    if let Some(reason) = record.verdict.reasons.first() {
+        commands.push((format!("pubmark explain {}", reason.code), "what the verdict means"));
+    } else if !record.system.ranked {
+        let workload = typed_workload(record);
+        commands.push((format!("pubmark run {workload} --system mosquitto"), "measure a real broker"));
+    } else if let Some(folder) = options.folder {
+        commands.push((format!("pubmark compare RUN {folder}"), "beside another run"));
+    }
+    for (position, (command, purpose)) in commands.iter().take(2).enumerate() {
+        page.command(if position == 0 { "next" } else { "" }, command, purpose);
+    }
+}
+
+/// The workload as the reader typed it: a name or a path.
+fn typed_workload(record: &Record) -> &str {
+    let after_run = record.run.command.iter().skip_while(|word| *word != "run").nth(1);
+    after_run.filter(|word| !word.starts_with('-')).unwrap_or(&record.workload.name)
+}
