@@ -92,7 +92,7 @@ fn of_cell(metric: &Metric, figures: &[CellFigure]) -> Option<Vec<Option<Measure
         let lower = figure.lower.as_ref().and_then(|lower| lower.values.get(run).copied().flatten());
         let upper = (*value)?;
         let interval = metric.from_bounds([lower.map_or(upper, |lower| lower.min(upper)), upper]);
-        Some(Measured { interval, few_samples: false })
+        Some(Measured { interval, few_samples: false, held_up: false })
     };
     Some(figure.values.iter().enumerate().map(measured).collect())
 }

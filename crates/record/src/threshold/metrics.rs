@@ -88,6 +88,13 @@ fn between(bounds: &LatencyBounds) -> Interval {
     [lower.or(low.p50).unwrap_or(low.min).min(bounds.upper.max), bounds.upper.max]
 }
 
+/// Rules of the verdict that say of a system that it could have been faster: bursts that no device sends, processors that others had.
+const HELD_UP: [&str; 4] = ["V01", "V02", "V06", "V28"];
+
+fn is_held_up(record: &Record) -> bool {
+    record.verdict.reasons.iter().any(|reason| HELD_UP.contains(&reason.code.as_str()))
+}
+
 /// The metric of a name or another spelling of it, whatever its case.
 pub fn find(name: &str) -> Option<&'static Metric> {
     let is_named = |known: &str| known.eq_ignore_ascii_case(name);
@@ -118,11 +125,12 @@ impl Metric {
 
     /// What a record says of it; `None` where it was not measured.
     pub fn measured(&self, record: &Record) -> Option<Measured> {
+        let held_up = self.unit() == Unit::Microseconds && is_held_up(record);
         if let Some(bounds) = self.of_figure().bounds(record) {
-            return Some(Measured { interval: self.from_bounds(bounds), few_samples: false });
+            return Some(Measured { interval: self.from_bounds(bounds), few_samples: false, held_up });
         }
         let bounds = self.percentile_of?(record).as_ref()?;
-        Some(Measured { interval: between(bounds), few_samples: true })
+        Some(Measured { interval: between(bounds), few_samples: true, held_up })
     }
 
     /// What it counts in.

@@ -74,17 +74,22 @@ pub struct Measured {
     pub interval: Interval,
     /// It is a percentile of too few samples, known by those around it.
     pub few_samples: bool,
+    /// It is a time of a run whose verdict says that the system was kept from running, or that the load was not what was scheduled:
+    /// the system alone could have been faster.
+    pub held_up: bool,
 }
 
 impl Measured {
     /// Of a value that is known exactly.
     pub fn exactly(value: f64) -> Measured {
-        Measured { interval: [value, value], few_samples: false }
+        Measured { interval: [value, value], few_samples: false, held_up: false }
     }
 
     /// What would make its interval narrower.
     pub fn remedy(&self) -> &'static str {
-        if self.few_samples {
+        if self.held_up {
+            "run where the system has the CPU it wants: others held it up (see the verdict)"
+        } else if self.few_samples {
             "run longer (`--duration`): the percentile rests on too few messages"
         } else {
             "make pubmark more punctual (`--realtime`, `--shards`, free cores), or set another limit"
@@ -110,6 +115,7 @@ impl Clause {
     pub fn answer(&self, figure: Option<Measured>) -> Answer {
         let (Bound::Value(limit), Some(figure)) = (self.bound, figure) else { return Answer::NotMeasured };
         let [lower, upper] = figure.interval;
+        let lower = if figure.held_up { 0.0 } else { lower };
         let is_between = lower <= limit && limit <= upper;
         match [lower, upper].map(|value| self.operator.is_true(value, limit)) {
             [true, true] => Answer::True,

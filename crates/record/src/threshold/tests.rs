@@ -120,7 +120,7 @@ fn a_change_counts_from_the_baseline() {
 #[test]
 fn a_limit_inside_the_interval_is_undecided() {
     let within = |text: &str, low: f64, high: f64| {
-        objective(text).answer(Some(Measured { interval: [low, high], few_samples: false }))
+        objective(text).answer(Some(Measured { interval: [low, high], few_samples: false, held_up: false }))
     };
     for (text, low, high, expected) in [
         ("p99<50ms", 10_000.0, 49_000.0, Answer::True),
@@ -156,6 +156,23 @@ fn a_percentile_of_too_few_samples_lies_between_its_neighbours() {
 }
 
 #[test]
+fn a_system_that_was_held_up_misses_no_limit_of_time() {
+    let mut record = sample::record();
+    let reason = |code: &str| crate::record::Reason {
+        code: code.to_owned(),
+        status: crate::record::VerdictStatus::Suspect,
+        text: String::new(),
+        hint: String::new(),
+    };
+    let judge = |record: &Record, text: &str| Objectives::parse(text).unwrap().judge(record)[0].clone().answer;
+    assert_eq!(judge(&record, "p50<0.2ms"), Answer::False);
+    record.verdict.reasons = vec![reason("V28")];
+    assert_eq!(judge(&record, "p50<0.2ms"), Answer::Undecided, "it could have been faster");
+    assert_eq!(judge(&record, "p50<1s"), Answer::True, "and was fast enough all the same");
+    assert_eq!(judge(&record, "delivered<50%"), Answer::False, "a count is a count");
+}
+
+#[test]
 fn each_metric_has_a_figure_and_a_text_for_its_values() {
     for metric in &METRICS {
         assert!(figure(metric.figure).is_some(), "{} has no figure", metric.name);
@@ -186,7 +203,7 @@ proptest! {
     fn a_decided_limit_is_decided_for_every_value_between(low in 0.0f64..1e6, width in 0.0f64..1e6, part in 0.0f64..=1.0, limit in 0.0f64..2e6) {
         let clause = Clause { bound: Bound::Value(limit), ..objective("p99<1s") };
         let inside = clause.answer(Some(Measured::exactly(low + part * width)));
-        match clause.answer(Some(Measured { interval: [low, low + width], few_samples: false })) {
+        match clause.answer(Some(Measured { interval: [low, low + width], few_samples: false, held_up: false })) {
             Answer::Undecided => {}
             decided => prop_assert_eq!(decided, inside),
         }

@@ -145,13 +145,15 @@ impl Page {
     /// is there to be opened and copied, and a script reads it from redirected output.
     pub(super) fn path(&mut self, label: &str, path: &str, beside: &str) {
         let start = format!("  {label:<width$}{}", printable(path), width = INDENT - 2);
-        let with_beside = format!("{start}   {beside}");
+        let with_beside = if beside.is_empty() { start.clone() } else { format!("{start}   {beside}") };
         if with_beside.chars().count() <= self.columns {
             self.lines.push((with_beside, Tone::Plain));
             return;
         }
         self.lines.push((start, Tone::Plain));
-        self.field("", beside, 1);
+        if !beside.is_empty() {
+            self.field("", beside, 1);
+        }
     }
 
     /// The page with a final newline.

@@ -17,11 +17,11 @@ pub fn summary(record: &Record, options: &TerminalOptions) -> String {
     if options.verbose {
         return draw(record, options, &Room::ALL).text(options.colour);
     }
-    // Reasons, warnings and single links give way until everything fits; what is left out is counted.
-    let limits = [(4, 3, 3), (4, 2, 3), (3, 2, 2), (3, 1, 2), (2, 1, 1), (1, 1, 1), (1, 0, 1), (1, 0, 0)];
+    // Reasons and single links give way until everything fits; what is left out is counted.
+    let limits = [(4, 3), (3, 2), (2, 2), (2, 1), (1, 1), (1, 0)];
     let mut page = Page::new(options.columns);
-    for (reasons, warnings, parts) in limits {
-        page = draw(record, options, &Room { reasons, warnings, parts });
+    for (reasons, parts) in limits {
+        page = draw(record, options, &Room { reasons, parts });
         if page.lines() <= LINES {
             break;
         }
@@ -32,13 +32,12 @@ pub fn summary(record: &Record, options: &TerminalOptions) -> String {
 /// How much of what varies in length is shown.
 struct Room {
     reasons: usize,
-    warnings: usize,
     /// Links, faults, and classes of messages whose time is divided.
     parts: usize,
 }
 
 impl Room {
-    const ALL: Room = Room { reasons: usize::MAX, warnings: usize::MAX, parts: usize::MAX };
+    const ALL: Room = Room { reasons: usize::MAX, parts: usize::MAX };
 }
 
 /// A warning that the first screen shows by what it leaves out: a percentile of too few samples is not printed.
@@ -60,10 +59,11 @@ fn draw(record: &Record, options: &TerminalOptions, room: &Room) -> Page {
     conditions(&mut page, record, room, options.verbose);
     page.blank();
     verdict(&mut page, record, room.reasons);
-    warnings(&mut page, record, room.warnings, options.verbose);
+    warnings(&mut page, record, options.verbose);
     page.blank();
     if let Some(folder) = options.folder {
-        page.path("report", &format!("{folder}/report.html"), "(also record.json, summary.md, csv/)");
+        let beside = if options.verbose { "(also record.json, summary.md, csv/)" } else { "" };
+        page.path("report", &format!("{folder}/report.html"), beside);
     }
     next(&mut page, record, options);
     page
@@ -71,7 +71,8 @@ fn draw(record: &Record, options: &TerminalOptions, room: &Room) -> Page {
 
 /// What ran.
 fn what(page: &mut Page, record: &Record, verbose: bool) {
-    page.field("workload", &words::workload(record), 2);
+    let workload = if verbose { words::workload(record) } else { words::short_workload(record) };
+    page.field("workload", &workload, 2);
     page.field("system", &words::system(record), 2);
     let facts = words::system_facts(&record.system);
     // Versions in papers are for those who compare with them.
@@ -116,7 +117,7 @@ fn latency(page: &mut Page, record: &Record) {
         rows.push(("chains", &reactions.chain_latency));
     }
     if let Some(requests) = &record.requests {
-        rows.push(("round trip", &requests.round_trip));
+        rows.push(("RTT", &requests.round_trip));
     }
     for (label, bounds) in rows {
         page.items(label, &percentiles(bounds), 2);
@@ -155,24 +156,26 @@ fn objectives(page: &mut Page, objectives: &[Objective]) {
     }
 }
 
-fn warnings(page: &mut Page, record: &Record, shown: usize, verbose: bool) {
+fn warnings(page: &mut Page, record: &Record, verbose: bool) {
     let is_shown = |warning: &&Warning| verbose || warning.code != SHOWN_BY_ITSELF;
     let warnings: Vec<&Warning> = record.verdict.warnings.iter().filter(is_shown).collect();
     if warnings.is_empty() {
         return;
     }
+    if !verbose {
+        let codes: Vec<&str> = warnings.iter().map(|warning| warning.code.as_str()).collect();
+        let counted = counted(warnings.len() as u64, "warning", "warnings");
+        return page.toned_field(
+            "",
+            &format!("{counted}: {} (`-v` or the report shows them)", codes.join(", ")),
+            2,
+            Tone::Caution,
+        );
+    }
     page.blank();
-    for warning in &warnings[..warnings.len().min(shown)] {
+    for warning in warnings {
         page.paragraph(&format!("  warning[{}]: ", warning.code), &warning.text, 2, Tone::Caution);
         page.paragraph("    hint: ", &warning.hint, 1, Tone::Hint);
-    }
-    if warnings.len() > shown {
-        let left = (warnings.len() - shown) as u64;
-        let line = match shown {
-            0 => format!("  {} in the report", counted(left, "warning", "warnings")),
-            _ => format!("  and {} in the report", counted(left, "more warning", "more warnings")),
-        };
-        page.line(&line, Tone::Plain);
     }
 }
 
@@ -221,6 +224,8 @@ fn delivery(page: &mut Page, record: &Record, verbose: bool) {
     )];
     if verbose || !is_plain {
         items.push(format!("offered {}", count(books.offered)));
+    }
+    if verbose || books.sent != books.expected {
         items.push(format!("sent {}", count(books.sent)));
     }
     items.extend(sending.iter().skip(1).filter(|part| part.count > 0).map(named));
@@ -303,7 +308,7 @@ fn latency_table(page: &mut Page, record: &Record) {
         rows.push(("root → delivery", &reactions.chain_latency));
     }
     if let Some(requests) = &record.requests {
-        rows.push(("round trip", &requests.round_trip));
+        rows.push(("RTT", &requests.round_trip));
         rows.push(("  its travel", &requests.travel));
     }
     let unit = layout::unit_of(rows.iter().filter_map(|(_, bounds)| upper(bounds)));

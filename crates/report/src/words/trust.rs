@@ -45,7 +45,7 @@ mod tests {
         total.upper.p99 = Some(340.0);
         total.lower.as_mut().unwrap().p99 = Some(210.0);
         assert_eq!(trust(&record), "p99 is known to ± 65.0 µs: limits below 0.210 ms or above 0.340 ms are decided");
-        let upper = total.upper.clone();
+        let upper = record.latency.total.as_ref().unwrap().upper.clone();
         record.latency.total = Some(LatencyBounds::measured(upper));
         assert!(trust(&record).contains("only upper bounds"));
         record.latency.total = None;
