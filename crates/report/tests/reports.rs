@@ -46,7 +46,8 @@ fn a_path_is_never_cut() {
         let text = terminal::summary(&record, &options);
         let line = text.lines().find(|line| line.starts_with("  report"));
         assert_eq!(line, Some(format!("  report    {folder}/report.html").as_str()), "{name}");
-        assert!(text.contains("\n            (also record.json, summary.md, csv/)\n"), "{name}: {text}");
+        let verbose = terminal::summary(&record, &TerminalOptions { verbose: true, ..options });
+        assert!(verbose.contains("\n            (also record.json, summary.md, csv/)\n"), "{name}: {verbose}");
         assert!(text.lines().count() <= LINES, "{name}: {} lines", text.lines().count());
     }
 }

@@ -50,7 +50,7 @@ mod tests {
         assert!(
             limits(None, &["p98<1s"])
                 .unwrap_err()
-                .starts_with("failed to read `objectives` of workload `hello`: no figure")
+                .starts_with("failed to read `objectives` of workload `hello`: there is no figure")
         );
         assert!(limits(Some("p99"), &[]).unwrap_err().starts_with("failed to read `--slo`"));
     }

@@ -8,16 +8,17 @@ use crate::folders::{experiment, record, run};
 #[test]
 fn the_counts_of_the_suite_are_those_of_its_cases() {
     let folder = tempfile::tempdir().unwrap();
-    experiment(folder.path(), "now", &[("a<b", &[800.0; 3]), ("mochi", &[2_000.0; 3])], &[]);
+    experiment(folder.path(), "now", &[("a<b", &[800.0; 3]), ("mochi", &[2_000.0; 3]), ("nats", &[1_100.0; 3])], &[]);
     let require = "p99<1ms,memory_per_connection<1MB";
     let text = call_in(folder.path(), &["check", "now", "--require", require, "--junit", "out/checks.xml"]);
     assert!(text.ends_with("[exit code 3]\n"), "{text}");
     let xml = fs::read_to_string(folder.path().join("out/checks.xml")).unwrap();
     let report = quick_junit::Report::deserialize_from_str(&xml).unwrap();
     let suite = &report.test_suites[0];
-    assert_eq!((suite.tests, suite.failures, suite.errors), (6, 1, 2), "{xml}");
-    assert_eq!((report.tests, report.failures, report.errors), (6, 1, 2));
-    assert_eq!(suite.test_cases.len(), 6);
+    assert_eq!((suite.tests, suite.failures, suite.errors), (9, 1, 3), "{xml}");
+    assert_eq!((report.tests, report.failures, report.errors), (9, 1, 3));
+    assert_eq!(suite.test_cases.len(), 9);
+    assert_eq!(xml.matches("<skipped message=\"0.88–1.1 ms, undecided").count(), 1, "{xml}");
     assert!(suite.test_cases.iter().any(|case| case.classname.as_ref().is_some_and(|name| name.as_str() == "a<b")));
     insta::assert_snapshot!("junit", xml);
 }

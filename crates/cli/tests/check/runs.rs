@@ -29,6 +29,19 @@ fn limits_that_hold_and_limits_that_do_not() {
 }
 
 #[test]
+fn a_limit_between_both_bounds_is_undecided_unless_the_caller_decides() {
+    let folder = tempfile::tempdir().unwrap();
+    run(folder.path(), "now", &record(1_100.0));
+    let check = ["check", "now", "--require", "p99<1ms,loss=0"];
+    insta::assert_snapshot!("undecided", checked(folder.path(), &check, 8));
+    let passed = checked(folder.path(), &[&check[..], &["--undecided", "pass"]].concat(), 0);
+    assert!(passed.contains("! p99<1ms"), "{passed}");
+    let failed = checked(folder.path(), &[&check[..], &["--undecided", "fail"]].concat(), 3);
+    assert!(failed.contains("✗ p99<1ms"), "{failed}");
+    assert!(checked(folder.path(), &["check", "now", "--require", "p99<0.8ms"], 3).contains("✗ p99<0.8ms"));
+}
+
+#[test]
 fn changes_between_single_runs_are_plain_ratios_and_it_says_so() {
     let folder = tempfile::tempdir().unwrap();
     run(folder.path(), "before", &record(840.0));

@@ -2,6 +2,7 @@
 
 use maud::{Markup, html};
 use pubmark_record::latency::{LatencyBounds, Summary, both, upper};
+use pubmark_record::objectives::{Objective, ObjectiveOutcome};
 use pubmark_record::record::Record;
 
 use crate::numbers::{MISSING, TimeUnit, bytes, cores, count, share, significant, time};
@@ -21,36 +22,47 @@ struct Tile {
     is_time: bool,
 }
 
-/// An objective of a tile's figure and what became of it.
-pub(super) struct TileObjective {
-    /// As it was written: `p99<50ms`.
-    pub(super) text: String,
-    /// `passed`, `missed` or `undecided`: its word and the class of its colour.
-    pub(super) outcome: &'static str,
-}
-
 /// The tiles.
 pub(super) fn tiles(record: &Record) -> Markup {
     let tiles = [delivered(record), latency(record, &P50), latency(record, &P99), rate(record), cost(record)];
-    html! { div.tiles { @for one in &tiles { (tile(one, objective(record, one.id).as_ref())) } } }
+    html! { div.tiles { @for one in &tiles { (tile(one, &objectives(record, one.id))) } } }
 }
 
-fn tile(tile: &Tile, objective: Option<&TileObjective>) -> Markup {
+fn tile(tile: &Tile, objectives: &[&Objective]) -> Markup {
     html! {
         div id={ "tile-" (tile.id) } class={ "tile" @if tile.is_time { " of-times" } } {
             div.name { (tile.name) }
             div.values { @for (value, unit) in &tile.values { span.value { (value) @if !unit.is_empty() { " " span.unit { (unit) } } } " " } }
             div.beside { (tile.beside) }
-            @if let Some(objective) = objective {
-                div class={ "objective " (objective.outcome) } { (objective.text) ": " (objective.outcome) }
+            @for objective in objectives {
+                div class={ "objective " (class(objective.outcome)) } { (objective.limit) ": " (objective.outcome.word()) }
             }
         }
     }
 }
 
-/// The objective of a tile; a run's record has none yet.
-fn objective(_record: &Record, _id: &str) -> Option<TileObjective> {
-    None
+/// The class of an outcome's colour.
+fn class(outcome: ObjectiveOutcome) -> &'static str {
+    match outcome {
+        ObjectiveOutcome::Passed => "passed",
+        ObjectiveOutcome::Undecided => "undecided",
+        ObjectiveOutcome::Missed | ObjectiveOutcome::NotMeasured => "missed",
+    }
+}
+
+/// Metrics whose limits stand on a tile, by the tile's name.
+const METRICS: [(&str, &[&str]); 5] = [
+    ("delivered", &["delivered", "loss", "lost", "duplicated"]),
+    ("p50", &["p50"]),
+    ("p99", &["p95", "p99", "p99.9", "max"]),
+    ("rate", &["rate"]),
+    ("cost", &["cpu", "cpu_per_million", "memory", "memory_per_connection"]),
+];
+
+/// The objectives of a tile.
+fn objectives<'a>(record: &'a Record, id: &str) -> Vec<&'a Objective> {
+    let metrics = METRICS.iter().find(|(tile, _)| *tile == id).map_or(&[][..], |(_, metrics)| metrics);
+    record.objectives.iter().filter(|objective| metrics.contains(&objective.metric.as_str())).collect()
 }
 
 fn delivered(record: &Record) -> Tile {

@@ -152,7 +152,7 @@ fn objectives(page: &mut Page, objectives: &[Objective]) {
         let measured = objective.measured.as_ref().map_or_else(String::new, |measured| format!(", {measured}"));
         let remedy = objective.remedy.as_ref().map_or_else(String::new, |remedy| format!("; to decide it, {remedy}"));
         let text = format!("{} {}{measured}{remedy}", objective.limit, objective.outcome.word());
-        page.toned_field(if number == 0 { "limits" } else { "" }, &text, 2, tone);
+        page.toned_field(if number == 0 { "SLO" } else { "" }, &text, 2, tone);
     }
 }
 

@@ -268,7 +268,7 @@ fn a_text_of_a_failure_cannot_steer_the_terminal_or_the_page() {
 #[test]
 fn a_limited_run_says_what_held_it_and_what_it_cost() {
     let record = fixtures::limited();
-    let text = terminal::summary(&record, &PLAIN);
+    let text = terminal::summary(&record, &TerminalOptions { verbose: true, ..PLAIN });
     for expected in ["topology", "limits", "binding: CPU rationed in 34 %", "471 s of CPU a million messages", "host"] {
         assert!(text.contains(expected), "{expected}: {text}");
     }
