@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use pubmark_engine::calibration::{self, Calibration};
+use pubmark_engine::precision::{self, Precision};
 use pubmark_model::fault::Occurrence;
 use pubmark_model::fleet::Fleet;
 use pubmark_model::plan::{Machine, Plan, PlanOptions, Traffic, Unit, Verdict};
@@ -10,13 +11,14 @@ use pubmark_model::workload::Workload;
 use pubmark_runner::{CheckedRun, RunError};
 use pubmark_systems::{descriptors, environment};
 
+use crate::doctor::kernel;
 use crate::exit_code::ExitCode;
 use crate::failure::Failure;
 use crate::figures::{bytes, count, three_digits};
 use crate::values::seconds;
 use crate::wrapping::wrap;
 
-/// Works the plan out and judges it against this machine, which takes a second.
+/// Works the plan out and judges it against this machine, which takes two seconds.
 pub fn text(run: &CheckedRun) -> Result<String, Failure> {
     let (spec, workload, wanted) = (&run.spec, &run.workload, &run.wanted);
     let options = PlanOptions {
@@ -44,12 +46,21 @@ pub fn text(run: &CheckedRun) -> Result<String, Failure> {
     text.push('\n');
     let machine = this_machine()?;
     text.push_str(&judged(&plan.verdicts(&machine), plan.nodes));
+    if plan.nodes == 1 {
+        text.push_str(&wrap("  ", 2, &kernel::precise(&precision()?)));
+    }
     Ok(text)
 }
 
 /// What this machine has, and what its loopback carries: that takes a second to measure.
 pub fn this_machine() -> Result<Machine, Failure> {
     machine(calibrate()?)
+}
+
+fn precision() -> Result<Precision, Failure> {
+    precision::measure().map_err(|error| {
+        Failure::from_error(ExitCode::Internal, &error).during("failed to measure how punctual this machine is")
+    })
 }
 
 fn calibrate() -> Result<Calibration, Failure> {

@@ -18,6 +18,7 @@ mod followed;
 pub mod outcome;
 pub mod pairs;
 pub mod plan;
+pub mod precision;
 pub mod progress;
 mod ramp;
 pub mod realtime;

@@ -5,9 +5,11 @@ use std::net::{TcpListener, TcpStream};
 use std::os::fd::AsRawFd as _;
 use std::time::{Duration, Instant};
 
+use pubmark_engine::precision::{self, Precision};
 use pubmark_systems::awake::Awake;
 
 use super::{Finding, read};
+use crate::figures::three_digits;
 
 /// A governor that changes the frequency with the load makes an idle system look slow.
 pub fn governor() -> Finding {
@@ -89,6 +91,34 @@ fn wake_up_us() -> (f64, f64) {
     late.sort_unstable();
     let at = |share: f64| late[((late.len() - 1) as f64 * share) as usize].as_secs_f64() * 1e6;
     (at(0.5), at(0.99))
+}
+
+/// p99 known to less than that is good enough for any limit that a person sets, µs: half of the interval.
+const PRECISE_US: f64 = 250.0;
+
+/// How well will the p99 of a latency be known, with the machine as it is now?
+pub fn precision() -> Finding {
+    let found = match precision::measure() {
+        Ok(found) => found,
+        Err(error) => {
+            return Finding::bad(format!("the self-test failed: {error}"), "raise the limit of threads and open files");
+        }
+    };
+    let text = precise(&found);
+    match found.p99_us / 2.0 < PRECISE_US {
+        true => Finding::good(text),
+        false => Finding::limited(text, "stop other programs, or run with `--realtime` or `--awake`"),
+    }
+}
+
+/// What a self-test of [`precision::measure`] promises.
+pub fn precise(found: &Precision) -> String {
+    let half = |width_us: f64| three_digits(width_us / 2_000.0);
+    format!(
+        "p50 will be known to about ± {} ms, p99 to ± {} ms, as busy as this machine is now",
+        half(found.p50_us),
+        half(found.p99_us)
+    )
 }
 
 /// Are messages stamped by the kernel as they arrive? Asked of a connection to ourselves.

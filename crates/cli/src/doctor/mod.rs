@@ -69,6 +69,7 @@ pub const CHECKS: &[Check] = &[
     ("clock", kernel::clock_source),
     ("realtime", kernel::realtime),
     ("wake-ups", kernel::wake_ups),
+    ("precision", kernel::precision),
     ("stamps", kernel::receive_stamps),
     ("systems", programs::systems),
     ("containers", containers::containers),

@@ -27,6 +27,7 @@ mod latency_breakdown;
 mod links;
 mod lost_workers;
 mod nodes;
+mod objectives;
 mod persistence;
 mod placed;
 mod requests;

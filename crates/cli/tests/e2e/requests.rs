@@ -65,7 +65,7 @@ fn assert_all_answered(record: &Value, count: u64) {
     assert_eq!(requests["by_group"][0]["outcomes"], requests["outcomes"], "{requests}");
     let codes: Vec<&str> =
         record["verdict"]["checks"].as_array().unwrap().iter().map(|check| check["code"].as_str().unwrap()).collect();
-    assert!(codes.contains(&"V15") && codes.contains(&"V16"), "{codes:?}");
+    assert!(codes.contains(&"V16"), "{codes:?}");
 }
 
 #[test]
