@@ -13,7 +13,7 @@ use crate::record::{
 };
 use crate::sample::{self, Shape};
 
-/// Figures of the sample: name in [`FIGURES`], whether it is judged.
+/// Figures of the sample: name in [`figures::FIGURES`], whether it is judged.
 const MEASURED: [(&str, bool); 9] = [
     ("delivered", true),
     ("lost", false),
