@@ -102,7 +102,7 @@ fn changed(whole: &Value, places: &[Vec<String>], number: u64) -> String {
 
 /// All that is made of a record.
 fn use_it(record: &Record, beside: &Record) {
-    summary(record, &TerminalOptions { colour: false, folder: None });
+    summary(record, &TerminalOptions::default());
     exports::all(record);
     judge(&VerdictInput::of(record));
     // It may be refused; it must be said why.
