@@ -5,13 +5,16 @@ use pubmark_record::record::Record;
 
 use crate::numbers::{TimeUnit, time};
 
+/// A percentile by its name.
+type Percentile = (&'static str, fn(&Summary) -> Option<f64>);
+
 /// What the width of the interval means: `p99 is known to ± 65 µs: limits below 0.210 ms or above 0.340 ms are decided`.
 pub fn trust(record: &Record) -> String {
     let bounds = &record.latency.total;
     if record.settings.flood {
         return "a flood: its rate is the result, its latency is that of queues that it fills".to_owned();
     }
-    let percentiles: [(&str, fn(&Summary) -> Option<f64>); 4] =
+    let percentiles: [Percentile; 4] =
         [("p99", |it| it.p99), ("p95", |it| it.p95), ("p90", |it| it.p90), ("p50", |it| it.p50)];
     let known = percentiles.into_iter().find_map(|(name, get)| match both(bounds, get) {
         [Some(lower), Some(upper)] => Some((name, lower, upper)),
