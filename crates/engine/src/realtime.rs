@@ -49,7 +49,8 @@ pub struct Realtime {
 }
 
 impl Realtime {
-    /// Claims SCHED_FIFO for the calling thread, one of so many on this machine; `None` without the right to it.
+    /// Claims SCHED_FIFO for the calling thread; `None` without the right to it. `threads` is the number of real-time threads on
+    /// this machine, which share the budget.
     pub fn claim(threads: usize) -> Option<Realtime> {
         claim().ok()?;
         Some(Realtime { budget: Budget::here(threads), clock: Periods::default() })
@@ -58,11 +59,15 @@ impl Realtime {
     /// To be called often by the thread itself, with its CPU time: is it under SCHED_FIFO from now on?
     pub fn look(&mut self, now_ns: u64, cpu_ns: impl FnOnce() -> u64) -> bool {
         let Some(budget) = self.budget else { return true };
-        match self.clock.look(budget, now_ns, cpu_ns) {
-            // Both were allowed before; where they are not any more, the thread stays what it is until the next period.
-            Some(true) => drop(claim()),
-            Some(false) => drop(give_up()),
-            None => {}
+        let wanted = self.clock.look(budget, now_ns, cpu_ns);
+        // Both were allowed before; where one is not any more, the thread stays what it is, and is counted as that.
+        let changed = match wanted {
+            Some(true) => claim(),
+            Some(false) => give_up(),
+            None => Ok(()),
+        };
+        if let (Some(is_realtime), Ok(())) = (wanted, changed) {
+            self.clock.set(is_realtime, now_ns);
         }
         !self.clock.is_ordinary
     }
@@ -114,16 +119,20 @@ impl Periods {
             (self.began_ns, self.cpu_at_start_ns) = (now_ns, cpu_ns);
             // It cannot have used up its budget before that.
             self.next_look_ns = now_ns + budget.0;
-            self.ordinary_ns = self.ordinary_ns(now_ns);
-            return std::mem::take(&mut self.is_ordinary).then_some(true);
+            return self.is_ordinary.then_some(true);
         }
         if cpu_ns - self.cpu_at_start_ns < budget.0 {
             self.next_look_ns = now_ns + LOOK.as_nanos() as u64;
             return None;
         }
         self.next_look_ns = self.began_ns + PERIOD.as_nanos() as u64;
-        (self.is_ordinary, self.ordinary_since_ns) = (true, now_ns);
-        Some(false)
+        (!self.is_ordinary).then_some(false)
+    }
+
+    /// The thread became real-time, or ordinary.
+    fn set(&mut self, is_realtime: bool, now_ns: u64) {
+        self.ordinary_ns = self.ordinary_ns(now_ns);
+        (self.is_ordinary, self.ordinary_since_ns) = (!is_realtime, now_ns);
     }
 
     fn ordinary_ns(&self, now_ns: u64) -> u64 {
@@ -148,9 +157,12 @@ mod tests {
         assert_eq!(periods.look(budget, start + MS, || panic!("it cannot have used it up")), None);
         assert_eq!(periods.look(budget, start + 3 * MS, || 9 * MS), None, "2 ms of 2.5");
         assert_eq!(periods.look(budget, start + 4 * MS, || 10 * MS), Some(false));
+        assert_eq!(periods.ordinary_ns(start + 6 * MS), 0, "it is counted when it has happened");
+        periods.set(false, start + 4 * MS);
         assert_eq!(periods.ordinary_ns(start + 6 * MS), 2 * MS);
         assert_eq!(periods.look(budget, start + 9 * MS, || panic!("it waits for the next period")), None);
         assert_eq!(periods.look(budget, start + 11 * MS, || 15 * MS), Some(true));
+        periods.set(true, start + 11 * MS);
         assert_eq!(periods.ordinary_ns(start + 20 * MS), 7 * MS);
         assert_eq!(periods.look(budget, start + 14 * MS, || 17 * MS), None, "a budget of its own");
     }

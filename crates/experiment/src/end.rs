@@ -2,7 +2,7 @@
 
 use pubmark_record::experiment::FailureKind;
 use pubmark_record::record::{Record, Status, VerdictStatus};
-use pubmark_record::verdict::rules::RULES;
+use pubmark_record::verdict::rules::{Blame, RULES};
 use pubmark_runner::{ErrorKind, RunError, RunOutcome};
 
 /// A run's end.
@@ -52,7 +52,8 @@ pub fn measured(outcome: &RunOutcome) -> End {
 /// The first reason that made a run invalid, and whether it was ours.
 fn invalid(record: &Record) -> End {
     let reasons = || record.verdict.reasons.iter().filter(|reason| reason.status == VerdictStatus::Invalid);
-    let is_ours = |code: &str| RULES.iter().any(|rule| rule.code == code && rule.judges_generator);
+    // Where the machine had no CPU for the system, its limit was found, and not the system's.
+    let is_ours = |code: &str| RULES.iter().any(|rule| rule.code == code && rule.blames != Blame::Run);
     let text =
         reasons().next().map_or_else(String::new, |reason| format!("{}: {}", reason.code, words_of(&reason.text)));
     let ours = reasons().find(|reason| is_ours(&reason.code));
@@ -149,6 +150,7 @@ mod tests {
             (&["V01"][..], FailureKind::GeneratorLimited),
             (&["V07"], FailureKind::Invalid),
             (&["V13", "V04"], FailureKind::GeneratorLimited),
+            (&["V28"], FailureKind::GeneratorLimited),
         ] {
             let invalid = |run: &mut RunOutcome| {
                 run.record.verdict.status = VerdictStatus::Invalid;

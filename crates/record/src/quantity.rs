@@ -11,7 +11,7 @@ pub(crate) fn micros(value_us: f64) -> String {
     }
 }
 
-/// Two times of so many µs in the unit of the longer one: `0.41–1.2 ms`.
+/// Two times (µs) in the unit that fits the longer one: `0.41–1.2 ms`.
 pub(crate) fn micros_interval(lower_us: f64, upper_us: f64) -> String {
     let (size, symbol) = match upper_us.abs() {
         upper if upper < 1_000.0 => (1.0, "µs"),

@@ -14,7 +14,7 @@ mod shared;
 mod trust;
 
 use pubmark_record::latency::{LatencyBounds, upper};
-use pubmark_record::record::{Delivery, Record, Status, Summary, VerdictStatus, WorkloadInfo};
+use pubmark_record::record::{Delivery, Record, Status, Summary, VerdictStatus};
 
 use crate::numbers::{TimeUnit, count, counted, significant};
 
@@ -53,40 +53,31 @@ pub fn valid_because(record: &Record) -> String {
     parts.join(", ")
 }
 
-/// In brackets, which of two readings and which scale; empty where there is nothing to say.
-fn reading_and_scale(workload: &WorkloadInfo) -> String {
-    let scale = (workload.scale != 1).then(|| format!("scale {}", workload.scale));
-    let which: Vec<String> = workload.reading().map(str::to_owned).into_iter().chain(scale).collect();
-    if which.is_empty() { String::new() } else { format!(" ({})", which.join(", ")) }
-}
-
-/// What ran, in one line: devices, topics, rate, delivery levels.
+/// What ran, in one line: devices, subscribers, topics, rate, delivery levels.
 pub fn workload(record: &Record) -> String {
     let workload = &record.workload;
-    let which = reading_and_scale(workload);
-    format!(
-        "{}{which}: {}, {}, {}, {} messages/s{}",
-        workload.name,
-        counted(workload.devices, "device", "devices"),
-        counted(workload.subscribers, "subscriber", "subscribers"),
-        counted(workload.topics, "topic", "topics"),
-        significant(record.throughput.offered_per_s),
-        if workload.qos.is_empty() { String::new() } else { format!(", {}", workload.typed_levels()) },
-    )
+    let clients =
+        [counted(workload.subscribers, "subscriber", "subscribers"), counted(workload.topics, "topic", "topics")];
+    load(record, &clients)
 }
 
 /// What ran, in a few words: devices, rate, delivery levels, how long.
 pub fn short_workload(record: &Record) -> String {
+    format!("{}, {}", load(record, &[]), crate::numbers::seconds(record.settings.duration_s))
+}
+
+/// Devices, what else there is to name, rate, delivery levels.
+fn load(record: &Record, besides: &[String]) -> String {
     let workload = &record.workload;
-    let which = reading_and_scale(workload);
-    format!(
-        "{}{which}: {}, {} messages/s{}, {}",
-        workload.name,
-        counted(workload.devices, "device", "devices"),
-        significant(record.throughput.offered_per_s),
-        if workload.qos.is_empty() { String::new() } else { format!(", {}", workload.typed_levels()) },
-        crate::numbers::seconds(record.settings.duration_s),
-    )
+    let scale = (workload.scale != 1).then(|| format!("scale {}", workload.scale));
+    let which: Vec<String> = workload.reading().map(str::to_owned).into_iter().chain(scale).collect();
+    let which = if which.is_empty() { String::new() } else { format!(" ({})", which.join(", ")) };
+    let rate = format!("{} messages/s", significant(record.throughput.offered_per_s));
+    let levels = (!workload.qos.is_empty()).then(|| workload.typed_levels());
+    let devices = counted(workload.devices, "device", "devices");
+    let parts: Vec<String> =
+        std::iter::once(devices).chain(besides.iter().cloned()).chain([rate]).chain(levels).collect();
+    format!("{}{which}: {}", workload.name, parts.join(", "))
 }
 
 /// What was measured, in one line.

@@ -12,7 +12,7 @@ use pubmark_record::record::{Reason, Record, Status, VerdictStatus};
 use pubmark_record::sample;
 use pubmark_record::store::{RECORD_FILE, to_json};
 
-/// A record of a system that may be ranked, with an upper bound of p99 of so many µs.
+/// A record of a system that may be ranked; `p99_us` is the upper bound of its p99.
 pub fn record(p99_us: f64) -> Record {
     let mut record = sample::record();
     record.system.name = "mosquitto".to_owned();

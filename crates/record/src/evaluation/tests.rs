@@ -248,8 +248,8 @@ fn ids_are_file_names_and_labels_are_words() {
     assert_eq!(cell_label(&axes[2..], &settings), "cpu=0.5,memory=256MB");
 }
 
-/// The same run, but too late for its latencies.
-fn late(mut run: RunInput) -> RunInput {
+/// The same run, with clocks that have no bound: its times are not to be used.
+fn without_times(mut run: RunInput) -> RunInput {
     run.run.verdict = VerdictStatus::Invalid;
     run.record.verdict.status = VerdictStatus::Invalid;
     run.record.verdict.reasons = vec![crate::record::Reason {
@@ -262,9 +262,9 @@ fn late(mut run: RunInput) -> RunInput {
 }
 
 #[test]
-fn a_run_too_late_for_latencies_has_its_counts_in_the_cell_and_its_times_are_not_judged() {
+fn a_run_without_usable_times_has_its_counts_in_the_cell_and_its_times_are_not_judged() {
     let mut cells = [cell("fast", &[], &[100.0, 104.0, 98.0]), cell("slow", &[], &[300.0, 310.0, 305.0])];
-    cells[0].runs[1] = late(cells[0].runs[1].clone());
+    cells[0].runs[1] = without_times(cells[0].runs[1].clone());
     let found = evaluate(&systems(), 1, &cells).unwrap();
     let figure = |name: &str| found.cells[0].figures.iter().find(|figure| figure.figure == name).unwrap();
     let p50 = figure("latency p50");
@@ -282,9 +282,9 @@ fn a_run_too_late_for_latencies_has_its_counts_in_the_cell_and_its_times_are_not
 }
 
 #[test]
-fn a_cell_of_late_runs_alone_is_ranked_by_what_they_count() {
+fn a_cell_of_runs_without_usable_times_is_ranked_by_what_they_count() {
     let mut cells = [cell("fast", &[], &[100.0, 104.0, 98.0]), cell("slow", &[], &[300.0, 310.0, 305.0])];
-    cells[0].runs = cells[0].runs.drain(..).map(late).collect();
+    cells[0].runs = cells[0].runs.drain(..).map(without_times).collect();
     let found = evaluate(&systems(), 1, &cells).unwrap();
     assert!(found.contests.iter().all(|contest| !contest.figure.starts_with("latency")), "no latency to compare");
     assert_eq!(contest(&found, "system memory").ranking.len(), 2);

@@ -1,7 +1,7 @@
 //! The generator on trial: was the load what was scheduled, and did our own threads have CPU to spare? That pubmark was late
 //! is no reason by itself: each latency is an interval, and lateness is its width.
 
-use super::limits::Lateness;
+use super::limits::Limits;
 use super::{Finding, Measure, VerdictInput};
 use crate::quantity::{count, micros, percent};
 use crate::record::{CheckLimits, CheckUnit, Summary, VerdictStatus};
@@ -68,7 +68,7 @@ fn own_part(input: &VerdictInput, own: [Own; 2], samples_due: u64, hint: &str) -
     }
     let measured = own.iter().filter_map(|(name, own)| own.map(|own| (name, of_most(own), own.max)));
     let (name, (value_us, which), max_us) = measured.max_by(|one, other| one.1.0.total_cmp(&other.1.0))?;
-    let limits = Lateness::of(input.settings.duration_s);
+    let limits = Limits::of_lateness(input.settings.duration_s);
     let text = format!("{name} {which} {}, max {}: {}", micros(value_us), micros(max_us), limits.words());
     Some(Finding::new(limits.judge(value_us), text, hint).of(limits.measure(value_us)))
 }
@@ -120,10 +120,7 @@ pub(super) fn realtime_leaves_room(input: &VerdictInput) -> Option<Finding> {
     let cores = input.environment.cores;
     let ordinary: Option<Vec<f64>> = input.threads.iter().map(|thread| thread.ordinary_share).collect();
     if let Some(most) = ordinary.and_then(|shares| shares.into_iter().max_by(f64::total_cmp)) {
-        let text = format!(
-            "real-time threads stayed within their budget: at ordinary priority for {} of the window at most",
-            percent(most)
-        );
+        let text = format!("real-time threads had ordinary priority for {} of the window at most", percent(most));
         return Some(Finding::valid(text));
     }
     let Some(usage) = input.generator_usage else {

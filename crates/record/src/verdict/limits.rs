@@ -1,4 +1,4 @@
-//! The limits for our own lateness.
+//! The limits for our own lateness, and for that of emulated links.
 
 use super::Measure;
 use crate::quantity::micros;
@@ -12,40 +12,7 @@ const LATEST_US: f64 = 100_000.0;
 /// The same as a share of the window: what was sent and read in it is what was due in it, but for as much.
 const LATE_SHARE: f64 = 0.01;
 
-/// How late 99 % of the messages may be sent or read for the load to be the one that was scheduled, µs.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) struct Lateness {
-    invalid_us: f64,
-}
-
-impl Lateness {
-    /// In a measured window of so many seconds.
-    pub(super) fn of(window_s: f64) -> Lateness {
-        Lateness { invalid_us: (LATE_SHARE * window_s * 1e6).clamp(LATE_US, LATEST_US) }
-    }
-
-    pub(super) fn judge(&self, value_us: f64) -> VerdictStatus {
-        if value_us <= LATE_US {
-            VerdictStatus::Valid
-        } else if value_us <= self.invalid_us {
-            VerdictStatus::Suspect
-        } else {
-            VerdictStatus::Invalid
-        }
-    }
-
-    /// A value with these limits.
-    pub(super) fn measure(&self, value_us: f64) -> Measure {
-        let limits = CheckLimits { valid: LATE_US, suspect: Some(self.invalid_us) };
-        Measure { value: value_us, limits, unit: CheckUnit::Microseconds }
-    }
-
-    pub(super) fn words(&self) -> String {
-        format!("valid up to {}, suspect up to {}", micros(LATE_US), micros(self.invalid_us))
-    }
-}
-
-/// What the emulator of a link may add, µs: a floor, or a share of the latency where that is more.
+/// Limits for a time that is ours, µs.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Limits {
     valid_us: f64,
@@ -53,8 +20,15 @@ pub(super) struct Limits {
 }
 
 impl Limits {
-    /// Valid up to 0.1 ms or 10 % of the latency, suspect up to 0.5 ms or 50 %. Without a latency the floors stand alone.
-    pub(super) fn of(latency_us: Option<f64>) -> Limits {
+    /// How late 99 % of the messages may be sent or read for the load to be the one that was scheduled, by the length of the
+    /// measured window.
+    pub(super) fn of_lateness(window_s: f64) -> Limits {
+        Limits { valid_us: LATE_US, suspect_us: (LATE_SHARE * window_s * 1e6).clamp(LATE_US, LATEST_US) }
+    }
+
+    /// What the emulator of a link may add: 0.1 ms or 10 % of the latency for valid, 0.5 ms or 50 % for suspect. Without a latency
+    /// the floors stand alone.
+    pub(super) fn of_a_link(latency_us: Option<f64>) -> Limits {
         let latency_us = latency_us.unwrap_or(0.0);
         Limits { valid_us: f64::max(100.0, 0.10 * latency_us), suspect_us: f64::max(500.0, 0.50 * latency_us) }
     }

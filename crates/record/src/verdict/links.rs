@@ -61,7 +61,7 @@ pub(super) fn kept_up(input: &VerdictInput) -> Option<Finding> {
     };
     let (lateness_us, which) = p99_or_max(lateness);
     let latency_us = input.latency.filter(|_| !input.settings.flood).map(|latency| p99_or_max(latency).0);
-    let limits = Limits::of(latency_us);
+    let limits = Limits::of_a_link(latency_us);
     let finding = format!("packets handed on late by {which} {}: {}", micros(lateness_us), limits.words());
     let hint = "a machine with free cores, or root for real-time priority";
     Some(Finding::new(limits.judge(lateness_us), finding, hint).of(limits.measure(lateness_us)))

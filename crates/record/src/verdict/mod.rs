@@ -30,6 +30,7 @@ use crate::record::{
 use crate::requests::RequestFigures;
 use crate::tables::{PairRow, TypeRow};
 use crate::warnings::warnings;
+use rules::Blame;
 
 /// What opens a reason that makes a run invalid because our side was too slow.
 pub const GENERATOR_LIMITED: &str = "generator-limited";
@@ -197,7 +198,7 @@ pub fn judge(input: &VerdictInput) -> Verdict {
             verdict.reasons.push(Reason {
                 code: rule.code.to_string(),
                 status: found.status,
-                text: reason_text(rule.judges_generator, &found),
+                text: reason_text(rule.blames, &found),
                 hint: found.hint,
             });
         }
@@ -216,10 +217,10 @@ pub fn judge(input: &VerdictInput) -> Verdict {
     verdict
 }
 
-fn reason_text(judges_generator: bool, found: &Finding) -> String {
-    match (judges_generator, found.status) {
-        (true, VerdictStatus::Invalid) => format!("{GENERATOR_LIMITED}: {}", found.text),
-        (true, _) => format!("generator in doubt: {}", found.text),
-        (false, _) => found.text.clone(),
+fn reason_text(blames: Blame, found: &Finding) -> String {
+    match (blames, found.status) {
+        (Blame::Generator, VerdictStatus::Invalid) => format!("{GENERATOR_LIMITED}: {}", found.text),
+        (Blame::Generator, _) => format!("generator in doubt: {}", found.text),
+        (Blame::Machine | Blame::Run, _) => found.text.clone(),
     }
 }

@@ -6,6 +6,17 @@ use super::{
 };
 use crate::codes::Page;
 
+/// What is to blame for a broken rule.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Blame {
+    /// pubmark was too slow: the run is generator-limited.
+    Generator,
+    /// The machine had no CPU to spare: its limit was measured, not the system's.
+    Machine,
+    /// The system, the account, or a condition that was asked for.
+    Run,
+}
+
 /// A rule of the verdict.
 pub struct Rule {
     /// Stable code.
@@ -16,8 +27,8 @@ pub struct Rule {
     pub meaning: &'static str,
     /// What to do when it is not kept.
     pub remedy: &'static str,
-    /// It is about our own side: when broken, the run is generator-limited.
-    pub judges_generator: bool,
+    /// What is to blame when it is broken.
+    pub blames: Blame,
     /// Which figures are not to be used where it makes a run invalid.
     pub spoils: Spoils,
     /// The rule itself; `None` where it does not concern the run.
@@ -48,7 +59,7 @@ pub const RULES: &[Rule] = &[
                   a run invalid.",
         remedy: "Use `--realtime`, more `--shards`, a lower rate, or a machine with free cores; stop other programs. \
                  `pubmark doctor` shows what the machine is like.",
-        judges_generator: true,
+        blames: Blame::Generator,
         spoils: Spoils::Everything,
         judge: generator::load_as_scheduled,
     },
@@ -63,7 +74,7 @@ pub const RULES: &[Rule] = &[
                   invalid. Where a client library reads the sockets, it is not known, and lower bounds are 0. Until 0.1 this \
                   rule was called `reads in time`, and more than 0.5 ms or 50 % of the latency's p99 made a run invalid.",
         remedy: "Give the receivers more threads with `--shards`, lower the rate, or use a machine with free cores.",
-        judges_generator: true,
+        blames: Blame::Generator,
         spoils: Spoils::Everything,
         judge: generator::read_as_it_came,
     },
@@ -74,7 +85,7 @@ pub const RULES: &[Rule] = &[
                   80 % of a core; up to 95 % the run is suspect, beyond that it is invalid. Where messages have due times, V01 and \
                   V02 see how late a busy thread is; above 95 % of a core the run is suspect.",
         remedy: "Spread the load over more threads with `--shards`, or lower the rate.",
-        judges_generator: true,
+        blames: Blame::Generator,
         spoils: Spoils::Everything,
         judge: generator::threads_have_time,
     },
@@ -87,7 +98,7 @@ pub const RULES: &[Rule] = &[
                   need none. Whether the system had the CPU it wanted is V28's to say. In records made before there was a \
                   budget, more than half a core on up to 4 cores is suspect.",
         remedy: "Run without `--realtime`, at a lower rate, or on a machine with more cores.",
-        judges_generator: true,
+        blames: Blame::Generator,
         spoils: Spoils::Everything,
         judge: generator::realtime_leaves_room,
     },
@@ -97,7 +108,7 @@ pub const RULES: &[Rule] = &[
         meaning: "On a virtual machine the hypervisor may give the processor to others. Above 5 % of the CPU time during \
                   the run, both the system and pubmark were slowed by something that is not in the figures: suspect.",
         remedy: "Run again when the host is quieter, or on a machine of your own.",
-        judges_generator: false,
+        blames: Blame::Machine,
         spoils: Spoils::Everything,
         judge: generator::cpu_not_stolen,
     },
@@ -108,7 +119,7 @@ pub const RULES: &[Rule] = &[
                   skipped because its connection was lost, refused, or still waiting at the end. If these do not add up \
                   to what was offered, the run is invalid.",
         remedy: "This is an error in pubmark: please report it with the record.",
-        judges_generator: false,
+        blames: Blame::Run,
         spoils: Spoils::Everything,
         judge: books::sending_closes,
     },
@@ -119,7 +130,7 @@ pub const RULES: &[Rule] = &[
                   lost, or unknown (its connection died before the acknowledgement). If these do not add up to what was \
                   expected, the run is invalid.",
         remedy: "This is an error in pubmark: please report it with the record.",
-        judges_generator: false,
+        blames: Blame::Run,
         spoils: Spoils::Everything,
         judge: books::delivery_closes,
     },
@@ -128,7 +139,7 @@ pub const RULES: &[Rule] = &[
         name: "device types add up",
         meaning: "The messages of the device types must add up to those of the run. If they do not, the run is invalid.",
         remedy: "This is an error in pubmark: please report it with the record.",
-        judges_generator: false,
+        blames: Blame::Run,
         spoils: Spoils::Everything,
         judge: books::types_add_up,
     },
@@ -138,7 +149,7 @@ pub const RULES: &[Rule] = &[
         meaning: "Missing messages are kept as ranges, and memory for them is capped. Past the cap a late message can no \
                   longer be told from a second copy, so the counts of lost, late and duplicated may be off: suspect.",
         remedy: "Lower the rate or the number of streams until fewer messages go missing.",
-        judges_generator: false,
+        blames: Blame::Run,
         spoils: Spoils::Everything,
         judge: books::exact,
     },
@@ -148,7 +159,7 @@ pub const RULES: &[Rule] = &[
         meaning: "A latency below zero cannot be: the clocks behind it disagree. Such samples are counted as 0 and never \
                   dropped. Any makes the run suspect, more than 1 % make it invalid.",
         remedy: "Check the clocks of the machines with `pubmark doctor`.",
-        judges_generator: false,
+        blames: Blame::Run,
         spoils: Spoils::Times,
         judge: samples::clocks_agree,
     },
@@ -158,7 +169,7 @@ pub const RULES: &[Rule] = &[
         meaning: "Samples above a histogram's range (1 h) are counted as its largest value, so what is printed as an upper \
                   bound is none: invalid. Until 0.1 such a run was suspect.",
         remedy: "Lower the rate, or find out why messages take longer than an hour.",
-        judges_generator: false,
+        blames: Blame::Run,
         spoils: Spoils::Times,
         judge: samples::samples_fit,
     },
@@ -169,7 +180,7 @@ pub const RULES: &[Rule] = &[
                   without a latency make it suspect. Few samples alone do not: a percentile that rests on fewer than 10 \
                   samples is not printed, and the largest sample stands in for it in V01 and V02.",
         remedy: "Run longer with `--duration`, and look at the causes of refused connections and subscriptions.",
-        judges_generator: false,
+        blames: Blame::Run,
         spoils: Spoils::Everything,
         judge: samples::enough_was_measured,
     },
@@ -179,7 +190,7 @@ pub const RULES: &[Rule] = &[
         meaning: "An interrupted run holds what was measured until then. Its window is shorter than asked for and its \
                   drain may be cut: suspect.",
         remedy: "Run again to the end.",
-        judges_generator: false,
+        blames: Blame::Run,
         spoils: Spoils::Everything,
         judge: samples::came_to_its_end,
     },
@@ -191,7 +202,7 @@ pub const RULES: &[Rule] = &[
                   or still there at the end. If these do not add up, the run is invalid; if its cap was \
                   reached, suspect.",
         remedy: "This is an error in pubmark: please report it with the record.",
-        judges_generator: false,
+        blames: Blame::Run,
         spoils: Spoils::Everything,
         judge: requests::books_close,
     },
@@ -202,7 +213,7 @@ pub const RULES: &[Rule] = &[
                   and the loss has to lie in the 99 % interval of its binomial distribution. A link that is none of what was \
                   asked makes the run suspect. What a probe cannot measure in its time is said in the record.",
         remedy: "Run again; on a machine with free cores, if it comes back. `pubmark doctor` shows what the machine is like.",
-        judges_generator: false,
+        blames: Blame::Run,
         spoils: Spoils::Everything,
         judge: links::as_asked,
     },
@@ -213,7 +224,7 @@ pub const RULES: &[Rule] = &[
                   that nobody asked for: any makes the run invalid. A packet that was handed on later than it was due adds to \
                   the latency, as the generator's own lag does: p99 of that has the limits of V01.",
         remedy: "Fewer messages or larger ones, a machine with free cores, root for real-time priority.",
-        judges_generator: true,
+        blames: Blame::Generator,
         spoils: Spoils::Everything,
         judge: links::kept_up,
     },
@@ -226,7 +237,7 @@ pub const RULES: &[Rule] = &[
                   threads waited for a processor for more than a quarter of the drain: the drain does not end for silence while \
                   they do. What the sockets of a system hold that this run did not start is not known.",
         remedy: "Give late messages more time with `--drain`, or lower the rate.",
-        judges_generator: false,
+        blames: Blame::Run,
         spoils: Spoils::Everything,
         judge: books::lost_not_late,
     },
@@ -238,7 +249,7 @@ pub const RULES: &[Rule] = &[
                   than is kept (1,048,576 events a shard), their figures are too low and the run is suspect. What a fault does \
                   to the system, its messages and its clients is the result, and no reason for a verdict.",
         remedy: "Run again. If the system did not start again, its log says why.",
-        judges_generator: false,
+        blames: Blame::Run,
         spoils: Spoils::Everything,
         judge: faults::done_as_asked,
     },
@@ -249,7 +260,7 @@ pub const RULES: &[Rule] = &[
                   would have sent is missing from the load: the run is invalid. What the others measured until then is kept. A \
                   worker counts as frozen when its heartbeat, which is a thread of its own, is silent for 3 s.",
         remedy: "Run again with all nodes; the output of the lost one says what ended it.",
-        judges_generator: false,
+        blames: Blame::Run,
         spoils: Spoils::Everything,
         judge: nodes::all_there,
     },
@@ -260,7 +271,7 @@ pub const RULES: &[Rule] = &[
                   the latency are widened by it. Where a clock jumped there is none, and the run is invalid. Until 0.1 this rule \
                   was called `clocks of nodes` and compared the bound with the latency's p50.",
         remedy: "Nothing may set `CLOCK_MONOTONIC_RAW` back during a run: no suspended or migrated machines.",
-        judges_generator: false,
+        blames: Blame::Run,
         spoils: Spoils::Times,
         judge: nodes::clocks,
     },
@@ -271,7 +282,7 @@ pub const RULES: &[Rule] = &[
                   workload asks for, and the run is suspect. If it refused all of them, nobody received anything: the run is \
                   invalid. The reason is the system's own.",
         remedy: "Check the system's access rules, or the credentials of the subscribers (`--user`).",
-        judges_generator: false,
+        blames: Blame::Run,
         spoils: Spoils::Everything,
         judge: subscriptions::granted,
     },
@@ -284,7 +295,7 @@ pub const RULES: &[Rule] = &[
                   pair in a hundred runs likely: the run is invalid; with faults, which may keep two apart, suspect.",
         remedy: "A longer `--warmup`, for clients to find each other; all clients on one machine, with `--local-nodes` for several \
                  processes.",
-        judges_generator: false,
+        blames: Blame::Run,
         spoils: Spoils::Everything,
         judge: pairs::met,
     },
@@ -298,7 +309,7 @@ pub const RULES: &[Rule] = &[
                   known.",
         remedy: "Read the end of the system's log, which the run printed. If it was OOM-killed: a higher `--limit memory=`, or a lower \
                  load.",
-        judges_generator: false,
+        blames: Blame::Run,
         spoils: Spoils::Everything,
         judge: system::there_to_the_end,
     },
@@ -310,7 +321,7 @@ pub const RULES: &[Rule] = &[
                   deliveries the run is invalid. Where publisher and subscriber run in one process, such a message is recognised \
                   when it arrives, counted as foreign, and adds nothing.",
         remedy: "Find out what else publishes to these topics, or what the system does to messages.",
-        judges_generator: false,
+        blames: Blame::Run,
         spoils: Spoils::Times,
         judge: samples::are_deliveries,
     },
@@ -322,7 +333,7 @@ pub const RULES: &[Rule] = &[
                   schedule itself; if the two counts differ, the run is invalid. Reactions have no schedule and are left out, \
                   and so are interrupted runs, runs that lost a node, and floods.",
         remedy: "This is an error in pubmark: please report it with the record.",
-        judges_generator: false,
+        blames: Blame::Run,
         spoils: Spoils::Everything,
         judge: books::offered_as_scheduled,
     },
@@ -343,7 +354,7 @@ pub const RULES: &[Rule] = &[
                   processors`, judged the sum of all waits, and needed missing messages.",
         remedy: "Stop other programs, give the system cores of its own (`--pin`), run without `--realtime`, lower the rate, or let \
                  another machine send (`--nodes`).",
-        judges_generator: false,
+        blames: Blame::Machine,
         spoils: Spoils::Everything,
         judge: system::had_processors,
     },

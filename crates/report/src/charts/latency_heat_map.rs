@@ -18,7 +18,7 @@ const CSV: &str = "csv/latency_bins.csv";
 const HEIGHT: f64 = 280.0;
 /// Columns, at most: each is then 1.5 pixels wide on a telephone.
 const MOST_COLUMNS: usize = 180;
-/// Of the messages so many lie in the range that the finding names.
+/// Share of the messages that lie in the range which the finding names.
 const BULK: f64 = 0.9;
 
 pub(super) fn draw(record: &Record) -> Chart {

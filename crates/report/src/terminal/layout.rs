@@ -1,4 +1,4 @@
-//! Lines of so many columns: fields with a label, wrapped paragraphs, small tables. Colours are added when the lines are done,
+//! Lines no wider than the terminal: fields with a label, wrapped paragraphs, small tables. Colours are added when the lines are done,
 //! so they take no part in the widths.
 
 use pubmark_record::record::Summary;

@@ -4,7 +4,7 @@
 use pubmark_record::cost::Usage;
 use pubmark_record::latency::{LatencyBounds, Summary, both, upper};
 use pubmark_record::objectives::{Objective, ObjectiveOutcome};
-use pubmark_record::record::{Record, VerdictStatus, Warning};
+use pubmark_record::record::{Record, Status, VerdictStatus, Warning};
 use pubmark_record::verdict::usable::{Usable, usable};
 
 use super::layout::{self, Page, Tone};
@@ -79,7 +79,7 @@ fn what(page: &mut Page, record: &Record, verbose: bool) {
     for fact in facts.iter().filter(|fact| verbose || fact.name != "papers") {
         page.field(fact.name, &fact.text, 1);
     }
-    let is_plain = record.run.repetitions <= 1 && record.run.status == pubmark_record::record::Status::Complete;
+    let is_plain = record.run.repetitions <= 1 && record.run.status == Status::Complete;
     if verbose || !is_plain {
         page.field("run", &words::phases(record), 2);
     }

@@ -8,7 +8,7 @@ use crate::numbers::{TimeUnit, time};
 /// A percentile by its name.
 type Percentile = (&'static str, fn(&Summary) -> Option<f64>);
 
-/// What the width of the interval means: `p99 is known to ± 65 µs: limits below 0.210 ms or above 0.340 ms are decided`.
+/// What the width of the interval means: `latency p99 is known to ± 65 µs: limits below 0.210 ms or above 0.340 ms are decided`.
 pub fn trust(record: &Record) -> String {
     let bounds = &record.latency.total;
     if record.settings.flood {
@@ -25,7 +25,10 @@ pub fn trust(record: &Record) -> String {
             let unit = TimeUnit::for_value(upper);
             let limits = [lower, upper].map(|value| unit.with_symbol(Some(value)));
             let width = time(Some((upper - lower) / 2.0));
-            format!("{name} is known to ± {width}: limits below {} or above {} are decided", limits[0], limits[1])
+            format!(
+                "latency {name} is known to ± {width}: limits below {} or above {} are decided",
+                limits[0], limits[1]
+            )
         }
         (None, Some(_)) => {
             "how much of the latency is pubmark's own is not known: only upper bounds were measured".to_owned()
@@ -47,7 +50,10 @@ mod tests {
         let total = record.latency.total.as_mut().unwrap();
         total.upper.p99 = Some(340.0);
         total.lower.as_mut().unwrap().p99 = Some(210.0);
-        assert_eq!(trust(&record), "p99 is known to ± 65.0 µs: limits below 0.210 ms or above 0.340 ms are decided");
+        assert_eq!(
+            trust(&record),
+            "latency p99 is known to ± 65.0 µs: limits below 0.210 ms or above 0.340 ms are decided"
+        );
         let upper = record.latency.total.as_ref().unwrap().upper.clone();
         record.latency.total = Some(LatencyBounds::measured(upper));
         assert!(trust(&record).contains("only upper bounds"));

@@ -91,8 +91,8 @@ impl Drop for LongWaits {
     }
 }
 
-/// Puts the calling thread before all others, pubmark's real-time threads too (priority 10), if it may: who looks late at a machine
-/// without a free core takes many long waits for many short ones. It takes a quarter of a hundredth of a core at most.
+/// Puts the calling thread before all others, pubmark's real-time threads too (priority 10), if it may. A thread that is kept from
+/// running looks rarely, and a long wait hides among the short ones of a longer interval. It uses 0.25 % of a core at most.
 fn stay_ahead() {
     // SAFETY: numbers alone, of which zero is one; musl has more of them than glibc.
     let mut parameters: libc::sched_param = unsafe { std::mem::zeroed() };
