@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use pubmark_engine::endpoints::Endpoints;
 use pubmark_engine::outcome::Outcome;
+use pubmark_engine::pacing::Pacing;
 use pubmark_engine::plan::{Networks, RunPlan};
 use pubmark_engine::progress::Totals;
 use pubmark_engine::run::{self, Observer, Phase};
@@ -164,6 +165,7 @@ fn plan(order: &Order) -> Result<RunPlan, String> {
         connects_per_s: 2_000.0,
         connect_limit: Duration::from_secs(30),
         hopeless_after: Duration::from_secs(5),
+        pacing: Pacing::default(),
         handicap: None,
         faults: [].into(),
         realtime: order.realtime,

@@ -53,6 +53,8 @@ pub struct ThreadHealth {
     pub sessions: u64,
     /// Wake-ups; `None` if the window was not lived through.
     pub wakeups: Option<u64>,
+    /// Its quantum (`--pace`) at the end of the window, ns; `None` if it had none.
+    pub quantum_ns: Option<u64>,
     /// Share of the window at ordinary priority because its real-time budget was used up; `None` if it is not real-time.
     pub ordinary_share: Option<f64>,
 }

@@ -15,6 +15,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::endpoints::Endpoints;
 use crate::faults::planned::PlannedFault;
+use crate::pacing::Pacing;
 
 /// Device types that have a row of their own in breakdowns; all others share one row.
 pub const TYPE_LIMIT: usize = 256;
@@ -64,6 +65,8 @@ pub struct RunPlan {
     pub hopeless_after: Duration,
     /// Ask for SCHED_FIFO.
     pub realtime: bool,
+    /// How exactly it sends at due times; a flood has none.
+    pub pacing: Pacing,
     /// Time that each send is made to take at least: a generator of known capacity, for tests of who is called the limit.
     pub handicap: Option<Duration>,
     /// What is broken while it measures, in order of time.

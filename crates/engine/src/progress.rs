@@ -92,6 +92,8 @@ impl ShardProgress {
 struct Front {
     epoch: AtomicU32,
     clock: RunClock,
+    /// 0 while no shard has measured one.
+    typical_ns: AtomicU64,
 }
 
 // SAFETY: atomics alone, of which zero is a value.
@@ -160,6 +162,18 @@ impl Progress {
     /// Clock of a run on several machines; it was never set in a run on one.
     pub fn run_clock(&self) -> &RunClock {
         &self.memory.front().clock
+    }
+
+    /// A shard measured this p50 in the warm-up, ns: lower bounds of latencies.
+    pub fn note_typical(&self, typical_ns: u64) {
+        // One that is too small to be told from none makes the run as exact as it can be.
+        let noted = |known: u64| if known == 0 { typical_ns.max(1) } else { known.min(typical_ns.max(1)) };
+        let _ = self.memory.front().typical_ns.fetch_update(Relaxed, Relaxed, |known| Some(noted(known)));
+    }
+
+    /// The smallest of them, ns.
+    pub fn typical_ns(&self) -> Option<u64> {
+        Some(self.memory.front().typical_ns.load(Relaxed)).filter(|typical_ns| *typical_ns > 0)
     }
 
     /// The epoch of a message that is handed over now; `since_ns` is ns since the schedule's start, read only where it is needed. Publishers note it, so that it is
@@ -240,6 +254,17 @@ mod tests {
         theirs.shards()[0].offered.store(1, Relaxed);
         assert_eq!((theirs.absence_begins(5), theirs.absence_ends(6)), (1, 2));
         assert_eq!((ours.totals().offered, ours.epoch(|| 7)), (8, 2));
+    }
+
+    #[test]
+    fn the_smallest_typical_latency_counts() {
+        let progress = Progress::new(1).unwrap();
+        assert_eq!(progress.typical_ns(), None);
+        progress.note_typical(700);
+        progress.note_typical(900);
+        assert_eq!(progress.typical_ns(), Some(700));
+        progress.note_typical(0);
+        assert_eq!(progress.typical_ns(), Some(1));
     }
 
     #[test]

@@ -382,6 +382,7 @@ pub(crate) fn put_together(plan: &RunPlan, shards: Vec<(usize, ShardOutcome)>, w
             cores: spent.map(|spent| spent.cpu_ns as f64 / length_ns as f64),
             sessions: shard.sessions,
             wakeups: spent.map(|spent| spent.wakeups),
+            quantum_ns: spent.map(|spent| spent.quantum_ns).filter(|quantum_ns| *quantum_ns > 0),
             ordinary_share: spent.and_then(|spent| Some(spent.ordinary_ns? as f64 / length_ns as f64)),
         });
         received.push((node, shard.ledger, shard.streams, shard.absences));

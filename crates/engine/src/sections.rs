@@ -195,6 +195,7 @@ pub fn threads(outcome: &Outcome) -> Vec<ShardHealth> {
         cores: thread.cores,
         sessions: thread.sessions,
         wakeups: thread.wakeups,
+        quantum_us: thread.quantum_ns.map(|ns| ns as f64 / 1e3),
         ordinary_share: thread.ordinary_share,
     };
     outcome.threads.iter().map(row).collect()

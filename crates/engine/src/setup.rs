@@ -20,6 +20,7 @@ use crate::announced::Announced;
 use crate::endpoints::Endpoints;
 use crate::fault_targets;
 use crate::faults::log::FaultLog;
+use crate::pacing::Pacing;
 use crate::plan::RunPlan;
 use crate::progress::Progress;
 use crate::requests::ShardRequests;
@@ -486,6 +487,7 @@ impl Common<'_> {
                 let node = self.shares[index].node;
                 self.shares.iter().filter(|share| share.node == node).count()
             }),
+            pacing: if plan.is_flood() { Pacing::default() } else { plan.pacing },
             handicap: plan.handicap,
             pause: plan.pause(),
             backoff: Stream::new(plan.seed ^ index as u64, purpose::BACKOFF),

@@ -281,6 +281,14 @@ impl Series {
         &self.bins
     }
 
+    /// Median of the lower bounds of latencies due before `end_ns`, by whole bins; `None` for fewer samples than `least`.
+    pub fn median_before(&self, end_ns: i64, least: u64) -> Option<u64> {
+        let mut all = SparseHistogram::default();
+        let is_before = |index: &usize| self.bin_start_ns(index + 1) <= end_ns;
+        (0..self.bins.len()).take_while(is_before).for_each(|index| all.merge(&self.bins[index].lower));
+        (all.count >= least).then(|| all.quantile_ns(0.5))
+    }
+
     /// A percentile of the latencies due in bin `index`. Where it has fewer than 10 samples beyond it, earlier bins are added
     /// until there are enough, but none from before `not_before_ns`; `None` if that does not suffice or the bin is empty.
     pub fn latency_quantile(&self, index: usize, fraction: f64, not_before_ns: i64) -> Option<Widened> {

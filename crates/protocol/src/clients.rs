@@ -332,6 +332,9 @@ pub trait Clients: Sized {
     /// time in the past only looks. It may also end early with nothing to report. When it ended, same clock.
     fn wait(&mut self, until_ns: Option<u64>) -> std::io::Result<u64>;
 
+    /// The latest [`Clients::serve`] left something unread: the next wait must be soon.
+    fn has_unread(&self) -> bool;
+
     /// Reports all that happened up to the last [`Clients::wait`], which ended at `now_ns`.
     fn serve(&mut self, now_ns: u64, sink: &mut impl Sink);
 

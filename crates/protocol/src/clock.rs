@@ -2,6 +2,7 @@
 
 use std::ptr;
 use std::sync::atomic::{AtomicPtr, Ordering::Relaxed};
+use std::time::Duration;
 
 use crate::run_clock::RunClock;
 
@@ -44,15 +45,17 @@ pub fn machine_ns() -> u64 {
     read(libc::CLOCK_MONOTONIC)
 }
 
-/// When the kernel has to be asked to wake us for a time of [`monotonic_ns`]: the same on `CLOCK_MONOTONIC`.
-pub fn wake_ns(until_ns: u64) -> u64 {
-    match followed().and_then(RunClock::mapping) {
-        Some(mapping) => {
-            let length_ns = until_ns.saturating_sub(mapping.run_ns(raw_ns()));
-            machine_ns().saturating_add(mapping.local_length_ns(length_ns))
-        }
-        None => until_ns,
-    }
+/// How long a length of [`monotonic_ns`] is by the machine's clock, which the kernel sleeps by.
+pub fn machine_length(length_ns: u64) -> Duration {
+    let mapping = followed().and_then(RunClock::mapping);
+    Duration::from_nanos(mapping.map_or(length_ns, |mapping| mapping.local_length_ns(length_ns)))
+}
+
+/// Lets sleeps of the calling thread end when they should: the kernel may otherwise let ordinary threads sleep 50 µs longer, to wake up
+/// several at once.
+pub fn make_sleeps_exact() {
+    // SAFETY: numbers alone. It cannot fail for the calling thread, and nothing but punctuality depends on it.
+    unsafe { libc::prctl(libc::PR_SET_TIMERSLACK, 1 as libc::c_ulong) };
 }
 
 /// `CLOCK_REALTIME` in nanoseconds: the kernel's receive stamps use it.

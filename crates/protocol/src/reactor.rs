@@ -1,15 +1,14 @@
-//! Readiness and time for one thread: [`crate::epoll`], an absolute `timerfd` and an `eventfd`, nothing else.
+//! Readiness and time for one thread: [`crate::epoll`] and an `eventfd`, nothing else.
 //!
 //! Sockets are registered once, edge-triggered, for reading and writing: a connection costs one `epoll_ctl` in its life.
 //! The kernel reports "writable" only after a write found the socket full, so an idle registration costs nothing. Who
 //! uses it must read until a read is short ([`Ready::ended`]: until the end) and write until the socket is full, or come
 //! back without being asked.
-//! Deadlines go through the `timerfd`, never through epoll's timeout, which rounds to milliseconds or adds timer slack.
+//! Deadlines are timeouts in nanoseconds. They are as exact as the thread's sleeps: [`clock::make_sleeps_exact`].
 
 use std::io;
 use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 use std::sync::Arc;
-use std::time::Duration;
 
 use crate::clients::Waker;
 use crate::clock;
@@ -17,8 +16,7 @@ use crate::epoll::{Epoll, Events, Interest};
 
 /// Events taken from the kernel at a time.
 const EVENTS_AT_A_TIME: usize = 512;
-const TIMER_KEY: u64 = u64::MAX;
-const WAKER_KEY: u64 = u64::MAX - 1;
+const WAKER_KEY: u64 = u64::MAX;
 
 /// A socket that can go on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -46,10 +44,7 @@ pub struct Awake {
 #[derive(Debug)]
 pub struct Reactor {
     epoll: Epoll,
-    timer: OwnedFd,
     wake: Arc<OwnedFd>,
-    /// What the timer stands at; 0 while it was never set.
-    armed_ns: u64,
     events: Events,
     /// When the last wait began that reported every ready socket.
     complete_wait_ns: u64,
@@ -63,28 +58,22 @@ impl Reactor {
     /// A reactor with no sockets. Fails where the process has no descriptors left.
     pub fn new() -> io::Result<Reactor> {
         let epoll = Epoll::new()?;
-        // SAFETY: the two calls take no pointers; each result is checked before it becomes an owned descriptor.
-        let timer =
-            unsafe { owned(libc::timerfd_create(libc::CLOCK_MONOTONIC, libc::TFD_NONBLOCK | libc::TFD_CLOEXEC))? };
-        // SAFETY: as above.
+        // SAFETY: the call takes no pointers; its result is checked before it becomes an owned descriptor.
         let wake = unsafe { owned(libc::eventfd(0, libc::EFD_NONBLOCK | libc::EFD_CLOEXEC))? };
         let now = clock::monotonic_ns();
         let reactor = Reactor {
             epoll,
-            timer,
             wake: Arc::new(wake),
-            armed_ns: 0,
             events: Events::with_room(EVENTS_AT_A_TIME),
             complete_wait_ns: now,
             quiet_at_ns: now,
             served_until_ns: now,
         };
-        reactor.epoll.add(reactor.timer.as_raw_fd(), TIMER_KEY, Interest::ReadEdges)?;
         reactor.epoll.add(reactor.wake.as_raw_fd(), WAKER_KEY, Interest::ReadEdges)?;
         Ok(reactor)
     }
 
-    /// Watches a socket until it is closed. `key` comes back in [`Ready`]; the two highest numbers are taken.
+    /// Watches a socket until it is closed. `key` comes back in [`Ready`]; the highest number is taken.
     pub fn add(&self, socket: BorrowedFd<'_>, key: u64) -> io::Result<()> {
         debug_assert!(key < WAKER_KEY);
         self.epoll.add(socket.as_raw_fd(), key, Interest::AllEdges)
@@ -95,15 +84,11 @@ impl Reactor {
     pub fn wait(&mut self, until_ns: Option<u64>, ready: &mut Vec<Ready>) -> io::Result<Awake> {
         ready.clear();
         let began_ns = clock::monotonic_ns();
-        let timeout = match until_ns {
-            Some(until_ns) if until_ns <= began_ns => Some(Duration::ZERO),
-            Some(until_ns) => {
-                self.arm(until_ns)?;
-                None
-            }
-            None => None,
-        };
-        self.collect(timeout)?;
+        let timeout = until_ns.map(|until_ns| clock::machine_length(until_ns.saturating_sub(began_ns)));
+        self.epoll.wait(&mut self.events, timeout).or_else(|error| match error.kind() {
+            io::ErrorKind::Interrupted => Ok(()),
+            _ => Err(error),
+        })?;
         self.quiet_at_ns = self.complete_wait_ns;
         if !self.events.is_full() {
             self.complete_wait_ns = began_ns;
@@ -111,8 +96,6 @@ impl Reactor {
         let mut woken = false;
         for event in self.events.iter() {
             match event.key {
-                // Under a run's clock the kernel's may be there first by what has changed since: then it is set again.
-                TIMER_KEY => self.armed_ns = 0,
                 WAKER_KEY => woken = true,
                 key => ready.push(Ready {
                     key,
@@ -129,6 +112,11 @@ impl Reactor {
     /// empty before. It is the begin of the wait before: what had come by then was reported by that wait, and read.
     pub fn quiet_at_ns(&self) -> u64 {
         self.quiet_at_ns
+    }
+
+    /// More sockets were ready than the latest wait reported.
+    pub fn has_more(&self) -> bool {
+        self.events.is_full()
     }
 
     /// Every socket that earlier waits reported was read empty before the last wait began.
@@ -150,38 +138,6 @@ impl Reactor {
             // has been woken anyway.
             unsafe { libc::write(wake.as_raw_fd(), (&raw const one).cast(), size_of::<u64>()) };
         })
-    }
-
-    /// Sets the timer, unless it stands there already and its event is still to come.
-    fn arm(&mut self, until_ns: u64) -> io::Result<()> {
-        if self.armed_ns == until_ns {
-            return Ok(());
-        }
-        let zero = libc::timespec { tv_sec: 0, tv_nsec: 0 };
-        let wake_ns = clock::wake_ns(until_ns);
-        let at = libc::timespec {
-            tv_sec: (wake_ns / 1_000_000_000) as libc::time_t,
-            tv_nsec: (wake_ns % 1_000_000_000) as libc::c_long,
-        };
-        let setting = libc::itimerspec { it_interval: zero, it_value: at };
-        // SAFETY: `setting` lives through the call; the old value is not asked for.
-        let result = unsafe {
-            libc::timerfd_settime(self.timer.as_raw_fd(), libc::TFD_TIMER_ABSTIME, &setting, std::ptr::null_mut())
-        };
-        if result < 0 {
-            return Err(io::Error::last_os_error());
-        }
-        self.armed_ns = until_ns;
-        Ok(())
-    }
-
-    fn collect(&mut self, timeout: Option<Duration>) -> io::Result<()> {
-        loop {
-            match self.epoll.wait(&mut self.events, timeout) {
-                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-                result => return result,
-            }
-        }
     }
 }
 

@@ -222,7 +222,7 @@ fn best(figure: &Figure, runs: &[ComparedRun], values: &[Option<f64>], lower: &[
 type Setting = (&'static str, fn(&Record) -> String);
 
 fn differences(records: &[Record]) -> Vec<Difference> {
-    let settings: [Setting; 18] = [
+    let settings: [Setting; 19] = [
         ("protocol", |record| record.protocol.to_string()),
         ("delivery level", |record| record.workload.levels().join(", ")),
         ("profile", |record| record.system.profile.clone().unwrap_or_else(|| "—".to_string())),
@@ -246,6 +246,7 @@ fn differences(records: &[Record]) -> Vec<Difference> {
             record.settings.congestion_control.clone().unwrap_or_else(machine)
         }),
         ("real-time", |record| yes_no(record.settings.realtime)),
+        ("pace", |record| record.settings.pace.clone()),
         ("CPU idle states disabled", |record| yes_no(record.settings.cpu_idle_disabled)),
         ("shards", |record| format!("{} + {}", record.settings.publisher_shards, record.settings.subscriber_shards)),
         ("`sent` means", |record| record.protocol.sent_means.to_string()),

@@ -225,6 +225,9 @@ pub struct ShardHealth {
     pub sessions: u64,
     /// Wake-ups; `null` if the window was not lived through.
     pub wakeups: Option<u64>,
+    /// Messages that became due, or arrived, within this time were handled together (`--pace`), µs; absent where each was by itself.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub quantum_us: Option<f64>,
     /// Share of the window in which a real-time thread (`--realtime`) had ordinary priority because its budget was used up; absent
     /// for a thread that is not real-time.
     #[serde(default, skip_serializing_if = "Option::is_none")]

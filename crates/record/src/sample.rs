@@ -184,6 +184,7 @@ fn cost() -> Cost {
                 cores: Some(cores),
                 sessions,
                 wakeups: Some(9_400),
+                quantum_us: None,
                 ordinary_share: None,
             })
             .to_vec(),

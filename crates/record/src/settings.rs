@@ -20,6 +20,10 @@ pub struct Settings {
     pub subscriber_shards: u32,
     /// SCHED_FIFO asked for and obtained.
     pub realtime: bool,
+    /// How exactly devices sent at their due times (`--pace`): `exact`, `auto` or a time. What came of it for each thread:
+    /// `cost.threads[].quantum_us`.
+    #[serde(default = "exact")]
+    pub pace: String,
     /// CPU idle states of the machine were disabled (`--awake`).
     #[serde(default)]
     pub cpu_idle_disabled: bool,
@@ -44,6 +48,11 @@ pub struct Settings {
     pub connects_per_s: f64,
     /// Everything that differs from what was asked or from a default, by name.
     pub deviations: Vec<Deviation>,
+}
+
+/// Of records from before there was another.
+fn exact() -> String {
+    "exact".to_owned()
 }
 
 /// A difference from what was asked or from a default.

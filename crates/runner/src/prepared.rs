@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use pubmark_engine::error::EngineError;
 use pubmark_engine::outcome::{Followed, Outcome};
+use pubmark_engine::pacing::{self, Pacing};
 use pubmark_engine::plan::{Networks, RunPlan};
 use pubmark_engine::remote::Launcher;
 use pubmark_engine::run::{self, Sides};
@@ -284,6 +285,13 @@ impl PreparedRun {
         })
     }
 
+    /// Longest quantum that `--pace auto` may choose: a part of the shortest time that was asked for.
+    fn longest_quantum(&self) -> Duration {
+        let limit_us = self.objectives.as_ref().and_then(Objectives::shortest_time_us);
+        let of_limit = |limit_us: f64| Duration::from_nanos((limit_us * 1e3) as u64) / pacing::PART;
+        limit_us.map_or(pacing::LONGEST_AUTO, |limit_us| of_limit(limit_us).min(pacing::LONGEST_AUTO))
+    }
+
     fn plan(&self, target: &Target, linked: Option<&Linked>) -> RunPlan {
         let largest = self.workload.devices.iter().map(|group| group.size.upper_bound()).max().unwrap_or(0);
         let largest = largest.max(self.workload.largest_answer_bytes()) as usize;
@@ -312,6 +320,7 @@ impl PreparedRun {
             connect_limit: if linked.is_some() { LINKED_CONNECT_LIMIT } else { CONNECT_LIMIT },
             hopeless_after: if linked.is_some() { LINKED_CONNECT_LIMIT } else { HOPELESS_AFTER },
             realtime: generator.realtime,
+            pacing: Pacing { pace: generator.pace, at_most: self.longest_quantum() },
             handicap: generator.handicap,
             faults: faults::planned(&self.workload, &self.faults),
             connections: ConnectionSettings {

@@ -271,6 +271,7 @@ fn settings(plan: &RunPlan, outcome: &Outcome) -> Settings {
         publisher_shards: plan.publisher_shards as u32,
         subscriber_shards: plan.subscriber_shards as u32,
         realtime: outcome.realtime,
+        pace: plan.pacing.pace.to_string(),
         cpu_idle_disabled: false,
         tls: plan.publish_at.are_encrypted() || plan.subscribe_at.are_encrypted(),
         congestion_control: plan.connections.congestion_control.as_deref().map(str::to_owned),

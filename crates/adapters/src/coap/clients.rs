@@ -185,6 +185,10 @@ impl<T: Timing> Clients for CoapClients<T> {
         Ok(awake.at_ns)
     }
 
+    fn has_unread(&self) -> bool {
+        !self.shared.unread.is_empty() || self.shared.reactor.has_more()
+    }
+
     fn take_free_since_ns(&mut self, session: SessionId) -> Option<u64> {
         let free_since_ns = self.sessions[session.0 as usize].link.free_since_ns.take();
         Some(free_since_ns.unwrap_or(self.shared.reactor.served_until_ns()))

@@ -312,6 +312,10 @@ impl<B: Binding> Clients for DdsClients<B> {
         self.serve_awaiting(now_ns, sink);
     }
 
+    fn has_unread(&self) -> bool {
+        self.readers.unread
+    }
+
     fn waker(&self) -> Waker {
         self.reactor.waker()
     }

@@ -190,6 +190,10 @@ impl Clients for RedisClients {
         self.settle(sink);
     }
 
+    fn has_unread(&self) -> bool {
+        self.connections.has_unread()
+    }
+
     fn take_free_since_ns(&mut self, _: SessionId) -> Option<u64> {
         Some(self.connections.served_until_ns())
     }

@@ -413,6 +413,10 @@ impl<V: Variant> Clients for ZenohClients<V> {
         self.collect(sink);
     }
 
+    fn has_unread(&self) -> bool {
+        !self.too_late.is_empty()
+    }
+
     fn waker(&self) -> Waker {
         self.reactor.waker()
     }

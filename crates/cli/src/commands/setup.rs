@@ -7,6 +7,7 @@ use std::time::Duration;
 use clap::builder::{PossibleValue, PossibleValuesParser};
 use clap::{Args, ValueEnum};
 use pubmark_model::link::choice::LinkChoice;
+use pubmark_model::pace::Pace;
 use pubmark_model::secret::Secret;
 use pubmark_model::topology::Topology;
 use pubmark_runner::RunSpec;
@@ -209,6 +210,11 @@ pub struct Setup {
     #[arg(long, help_heading = "Generator", hide_short_help = true)]
     pub awake: bool,
 
+    /// Send each message exactly when it is due, or those together that become due within a time (`0.2ms`), which takes much less CPU;
+    /// `auto` chooses the time from the latencies of the warm-up. Intervals of latencies contain it [default: exact]
+    #[arg(long, value_name = "exact|auto|TIME", value_parser = Pace::parse, help_heading = "Generator", hide_short_help = true)]
+    pub pace: Option<Pace>,
+
     /// Make each send take this long at least: a generator of known capacity
     #[arg(long, value_name = "TIME", value_parser = positive_duration, hide = true)]
     pub handicap: Option<Duration>,
@@ -399,6 +405,7 @@ impl Setup {
         if !self.pin.is_empty() {
             generator.pin = self.pin;
         }
+        replace(&mut generator.pace, self.pace);
         replace_some(&mut generator.handicap, self.handicap);
         let nodes = &mut spec.nodes;
         replace_some(&mut nodes.local_nodes, self.local_nodes);

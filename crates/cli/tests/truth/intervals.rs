@@ -107,3 +107,38 @@ fn the_truth_lies_between_the_bounds_over_tls() {
         demand_truth_inside(&stopped_run(liar, &[&option, &trusted], seed));
     }
 }
+
+fn quanta_us(truth: &Truth) -> Vec<Option<f64>> {
+    let threads = truth.record["cost"]["threads"].as_array().unwrap();
+    threads.iter().map(|thread| thread["quantum_us"].as_f64()).collect()
+}
+
+#[test]
+fn the_truth_lies_between_the_bounds_of_messages_that_are_sent_together() {
+    for qos in ["0", "1"] {
+        let arguments = [&LOAD[..], &["--qos", qos, "--pace", "2ms"]].concat();
+        let truth = Liar::start_alone(DELAY, &[]).run(&arguments);
+        demand_truth_inside(&truth);
+        assert_eq!(quanta_us(&truth), [Some(2_000.0); 2]);
+        // 1,000 messages a second: each waits for 1 ms in the middle, and not in the lower bound.
+        let (lower, upper) = (truth.histogram("latency_lower"), truth.histogram("latency"));
+        let width_ns = upper.value_at_quantile(0.5).saturating_sub(lower.value_at_quantile(0.5));
+        assert!(width_ns > 500_000, "{width_ns} ns");
+    }
+}
+
+#[test]
+fn a_quantum_of_its_own_follows_from_the_latency_and_from_the_limits() {
+    // 40 ms: a twentieth is more than the longest one.
+    for (delay, limits, expected_us) in
+        [("delay 40ms", "p99<10s", Some(1_000.0)), ("delay 40ms", "p99>4ms", Some(200.0)), ("", "p99<10s", None)]
+    {
+        let arguments =
+            ["fan-in", "--set", "publishers=20", "--set", "rate=50/s", "--duration", "1s", "--warmup", "1s"];
+        let arguments = [&arguments[..], &["--pace", "auto", "--slo", limits]].concat();
+        let liar = Liar::start_alone(delay, &[]);
+        let output = liar.command(&arguments).output().unwrap();
+        let found = quanta_us(&liar.truth(&output));
+        assert_eq!(found, [expected_us; 2], "{delay}, {limits}");
+    }
+}

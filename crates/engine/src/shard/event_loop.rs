@@ -14,6 +14,7 @@ use super::spending::Spending;
 use super::timers::Task;
 use crate::command::Command;
 use crate::error::EngineError;
+use crate::pacing::{Pacing, Turns};
 use crate::plan::{READER_BEAT, REALTIME_LEAD};
 use crate::realtime::Realtime;
 use crate::shard_outcome::ShardOutcome;
@@ -64,6 +65,9 @@ pub struct EventLoop<C, T> {
     lead_ns: u64,
     /// Somebody receives here: the loop turns now and then even if nothing comes.
     receives: bool,
+    /// How exactly it sends at due times.
+    pacing: Pacing,
+    turns: Turns,
     /// Least time of a send.
     handicap: Option<Duration>,
     /// Pause between two turns, in a flood.
@@ -78,7 +82,7 @@ impl<C: Clients, T: Clock> EventLoop<C, T> {
     /// # Errors
     /// The adapter cannot be opened, or not do what the workload asks for.
     pub fn open(setup: Setup, clock: T) -> Result<EventLoop<C, T>, EngineError> {
-        let (handicap, pause, realtime) = (setup.handicap, setup.pause, setup.realtime);
+        let (handicap, pause, realtime, pacing) = (setup.handicap, setup.pause, setup.realtime, setup.pacing);
         let (shard, config, sessions) = Shard::new(setup);
         if !C::PAUSES && shard.sessions.all().iter().any(|session| session.work.takes_time()) {
             let text = "a subscriber that takes its time over each message, over clients that read by themselves";
@@ -92,8 +96,20 @@ impl<C: Clients, T: Clock> EventLoop<C, T> {
         for session in sessions {
             clients.add_session(session);
         }
-        let spending = Spending::default();
-        Ok(EventLoop { shard, clients, clock, realtime, lead_ns, receives, handicap, pause, wakeups: 0, spending })
+        Ok(EventLoop {
+            shard,
+            clients,
+            clock,
+            realtime,
+            lead_ns,
+            receives,
+            pacing,
+            turns: Turns::default(),
+            handicap,
+            pause,
+            wakeups: 0,
+            spending: Spending::default(),
+        })
     }
 
     /// Carries out a command.
@@ -109,10 +125,14 @@ impl<C: Clients, T: Clock> EventLoop<C, T> {
     /// # Errors
     /// The adapter cannot wait any more.
     pub fn turn(&mut self) -> Result<(), EngineError> {
+        if self.is_resting() {
+            return Ok(());
+        }
         let until_ns = self.until_ns();
         let failed = |source| EngineError::Poll { shard: self.shard.name.clone(), source };
         let woke_ns = self.clients.wait(until_ns).map_err(failed)?;
         self.clients.serve(woke_ns, &mut self.shard.at(woke_ns));
+        self.turns.note(woke_ns, self.quantum_ns());
         self.wakeups += 1;
         self.do_tasks();
         self.shard.totals.tally.look(&self.clients);
@@ -134,13 +154,45 @@ impl<C: Clients, T: Clock> EventLoop<C, T> {
         self.shard.finish(self.clients, self.spending.in_window(), self.clock.now_ns())
     }
 
+    /// Lets the rest of a quantum pass. True where it is not over yet, as after a signal.
+    fn is_resting(&self) -> bool {
+        let Some(until_ns) = self.rest_until_ns() else { return false };
+        let now_ns = self.clock.now_ns();
+        if now_ns >= until_ns {
+            return false;
+        }
+        self.clock.pause(Duration::from_nanos(until_ns - now_ns));
+        self.clock.now_ns() < until_ns
+    }
+
+    /// Until when the next turn waits, whatever happens meanwhile; not while something is to be done at once, or was left
+    /// over.
+    pub fn rest_until_ns(&self) -> Option<u64> {
+        let until_ns = self.turns.rest_until_ns(self.quantum_ns())?;
+        let next_ns = self.shard.next_ns();
+        let is_behind = self.clients.has_unread() || next_ns.is_some_and(|next_ns| next_ns < self.turns.woke_ns());
+        // Where nothing could gather, a rest is a sleep more.
+        let gathers = self.receives || next_ns.is_some_and(|next_ns| next_ns < until_ns);
+        (gathers && !is_behind).then_some(until_ns)
+    }
+
+    fn quantum_ns(&self) -> u64 {
+        self.pacing.quantum_ns(self.shard.typical_ns())
+    }
+
     /// Until when the next turn waits, if nothing comes; a time in the past if there is work now.
     pub fn until_ns(&self) -> Option<u64> {
+        self.until_task_ns().max(self.rest_until_ns())
+    }
+
+    fn until_task_ns(&self) -> Option<u64> {
         let until_ns = self.shard.next_ns().map(|until_ns| until_ns.saturating_sub(self.lead_ns));
         if !self.receives {
             return until_ns;
         }
-        let beat_ns = self.clock.now_ns() + READER_BEAT.as_nanos() as u64;
+        // Beats by themselves are not dense turns.
+        let beat_ns = (READER_BEAT.as_nanos() as u64).max(2 * self.quantum_ns());
+        let beat_ns = self.clock.now_ns() + beat_ns;
         Some(until_ns.map_or(beat_ns, |until_ns| until_ns.min(beat_ns)))
     }
 
@@ -188,7 +240,7 @@ impl<C: Clients, T: Clock> EventLoop<C, T> {
 
     fn spent(&self) -> Spent {
         let ordinary_ns = self.realtime.as_ref().map(|realtime| realtime.ordinary_ns(self.clock.now_ns()));
-        Spent { cpu_ns: self.clock.cpu_ns(), wakeups: self.wakeups, ordinary_ns }
+        Spent { cpu_ns: self.clock.cpu_ns(), wakeups: self.wakeups, quantum_ns: self.quantum_ns(), ordinary_ns }
     }
 }
 
@@ -203,6 +255,7 @@ pub fn run<C: Clients>(
     commands: &Commands<Command>,
     opened: &Sender<Waker>,
 ) -> Result<ShardOutcome, EngineError> {
+    clock::make_sleeps_exact();
     let mut event_loop = EventLoop::<C, MachineClock>::open(setup, MachineClock)?;
     // Nobody waits for it where the run has ended already.
     let _ = opened.send(event_loop.clients.waker());

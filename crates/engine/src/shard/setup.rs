@@ -16,6 +16,7 @@ use super::receiver::Receiver;
 use super::responder::Responder;
 use crate::announced::Announced;
 use crate::faults::log::FaultLog;
+use crate::pacing::Pacing;
 use crate::progress::Progress;
 use crate::requests::ShardRequests;
 
@@ -77,6 +78,8 @@ pub struct Setup {
     pub connects_per_s: f64,
     /// Ask for SCHED_FIFO: how many threads of this machine do.
     pub realtime: Option<usize>,
+    /// How exactly it sends at due times.
+    pub pacing: Pacing,
     /// Least time of a send.
     pub handicap: Option<Duration>,
     /// Pause between two turns, in a flood.

@@ -28,6 +28,7 @@ impl Spending {
         Some(Spent {
             cpu_ns: ended.cpu_ns - began.cpu_ns,
             wakeups: ended.wakeups - began.wakeups,
+            quantum_ns: ended.quantum_ns,
             ordinary_ns: ended.ordinary_ns.zip(began.ordinary_ns).map(|(ended_ns, began_ns)| ended_ns - began_ns),
         })
     }
@@ -38,7 +39,7 @@ mod tests {
     use super::*;
 
     fn spent(cpu_ns: u64, wakeups: u64) -> Spent {
-        Spent { cpu_ns, wakeups, ordinary_ns: None }
+        Spent { cpu_ns, wakeups, quantum_ns: 0, ordinary_ns: None }
     }
 
     #[test]

@@ -9,6 +9,7 @@ use super::publishing::Publishing;
 use super::sending::Sending;
 use super::session::State;
 use super::timers::Task;
+use crate::pacing::LEAST_SAMPLES;
 use crate::plan::ATTEMPT_LIMIT;
 
 impl Shard {
@@ -45,7 +46,12 @@ impl Shard {
                     self.finish_leave(clients, session, now_ns);
                 }
             }
-            Task::WindowStart => self.totals.tally.begin(),
+            Task::WindowStart => {
+                self.totals.tally.begin();
+                if let Some(typical_ns) = self.totals.figures.series.median_before(0, LEAST_SAMPLES) {
+                    self.progress.0.note_typical(typical_ns);
+                }
+            }
             Task::WindowEnd => self.totals.tally.end(),
             Task::Fault(fault) => self.begin_fault(clients, fault, now_ns),
             Task::FaultEnd(fault) => self.end_fault(clients, fault, now_ns),

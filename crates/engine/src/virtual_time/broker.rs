@@ -185,10 +185,11 @@ impl Broker {
         due.into_iter().for_each(|(_, act)| act(self));
     }
 
-    /// When something happens next.
-    pub fn next_ns(&self) -> Option<u64> {
+    /// When something happens next, but for what reaches shards that do not look before a time of their own.
+    pub fn next_ns(&self, looks: impl Fn(usize) -> bool) -> Option<u64> {
         let script = self.script.iter().map(|(at_ns, _)| *at_ns).min();
-        let coming = self.coming.values().filter_map(|coming| coming.peek()).map(|first| first.at_ns);
+        let looking = self.coming.iter().filter(|(shard, _)| looks(**shard));
+        let coming = looking.filter_map(|(_, coming)| coming.peek()).map(|first| first.at_ns);
         script.into_iter().chain(coming).min()
     }
 

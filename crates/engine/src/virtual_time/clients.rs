@@ -175,6 +175,10 @@ impl Clients for ScriptedClients {
         Ok(self.broker.borrow().now_ns)
     }
 
+    fn has_unread(&self) -> bool {
+        false
+    }
+
     fn serve(&mut self, now_ns: u64, sink: &mut impl Sink) {
         loop {
             let Some((id, news)) = self.broker.borrow_mut().take(self.shard) else { return };

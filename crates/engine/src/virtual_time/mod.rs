@@ -6,6 +6,7 @@ mod clients;
 mod identifiers;
 mod leaving;
 mod model;
+mod pacing;
 mod refusing;
 mod subscribers;
 
@@ -24,6 +25,7 @@ use pubmark_protocol::endpoint::Endpoint;
 use crate::command::Command;
 use crate::endpoints::Endpoints;
 use crate::outcome::Outcome;
+use crate::pacing::Pacing;
 use crate::plan::{Networks, RunPlan};
 use crate::progress::{Progress, Totals};
 use crate::run::put_together;
@@ -162,10 +164,12 @@ impl Simulation {
                 next_ns = next_ns.min(shard.until_ns().unwrap_or(u64::MAX));
             }
             let mut broker = self.broker.borrow_mut();
-            if broker.now_ns >= until_ns || is_enough(&self.progress.totals()) {
+            let now_ns = broker.now_ns;
+            if now_ns >= until_ns || is_enough(&self.progress.totals()) {
                 return;
             }
-            let next_ns = broker.next_ns().map_or(next_ns, |event_ns| next_ns.min(event_ns));
+            let looks = |shard: usize| self.loops[shard].rest_until_ns().is_none_or(|until_ns| until_ns <= now_ns);
+            let next_ns = broker.next_ns(looks).map_or(next_ns, |event_ns| next_ns.min(event_ns));
             broker.now_ns = broker.now_ns.max(next_ns);
         }
     }
@@ -204,6 +208,7 @@ fn plan(workload: &str, duration: Duration) -> RunPlan {
         connect_limit: Duration::from_secs(10),
         hopeless_after: Duration::from_secs(1),
         realtime: false,
+        pacing: Pacing::default(),
         handicap: None,
         faults: [].into(),
         connections: ConnectionSettings::default(),

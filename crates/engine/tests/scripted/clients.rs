@@ -95,6 +95,10 @@ impl Clients for InMemory {
         Ok(clock::monotonic_ns())
     }
 
+    fn has_unread(&self) -> bool {
+        false
+    }
+
     fn serve(&mut self, _: u64, sink: &mut impl Sink) {
         if std::mem::take(&mut self.is_to_stand_still) {
             std::thread::sleep(STANDS_STILL);

@@ -5,6 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::Duration;
 
 use pubmark_engine::endpoints::Endpoints;
+use pubmark_engine::pacing::Pacing;
 use pubmark_engine::plan::{Networks, RunPlan};
 use pubmark_engine::progress::Totals;
 use pubmark_engine::run::{Observer, Phase, Sides, run};
@@ -66,6 +67,7 @@ fn plan() -> RunPlan {
         connect_limit: Duration::from_secs(10),
         hopeless_after: Duration::from_secs(1),
         realtime: false,
+        pacing: Pacing::default(),
         handicap: None,
         faults: [].into(),
         connections: ConnectionSettings::default(),

@@ -10,6 +10,7 @@ mod tests;
 
 pub use parse::ThresholdError;
 
+use crate::figures::Unit;
 use crate::record::Record;
 use metrics::Metric;
 
@@ -177,6 +178,15 @@ impl Objectives {
     /// The limits, in the order written.
     pub fn clauses(&self) -> &[Clause] {
         &self.clauses
+    }
+
+    /// The smallest limit of a time, µs: how exact a run has to be.
+    pub fn shortest_time_us(&self) -> Option<f64> {
+        let limit_us = |clause: &Clause| match clause.bound {
+            Bound::Value(limit) if clause.metric.unit() == Unit::Microseconds => Some(limit),
+            _ => None,
+        };
+        self.clauses.iter().filter_map(limit_us).reduce(f64::min)
     }
 
     /// Holds a record against every limit. One whose figure was not measured is not kept.

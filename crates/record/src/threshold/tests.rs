@@ -215,3 +215,10 @@ proptest! {
         prop_assert!(Operator::Above.is_true(value, limit) != Operator::AtMost.is_true(value, limit));
     }
 }
+
+#[test]
+fn the_shortest_time_that_is_limited_says_how_exact_a_run_has_to_be() {
+    let shortest = |text| Objectives::parse(text).unwrap().shortest_time_us();
+    assert_eq!(shortest("p99 < 50ms, p50 < 0.4ms, loss = 0"), Some(400.0));
+    assert_eq!(shortest("loss = 0"), None);
+}

@@ -174,6 +174,7 @@ fn the_busiest_thread_counts() {
                     cores: Some(cores),
                     sessions: 1,
                     wakeups: Some(1),
+                    quantum_us: None,
                     ordinary_share: None,
                 });
             })

@@ -67,6 +67,17 @@ pub(super) fn busy_machine(record: &Record) -> Option<Found> {
     })
 }
 
+pub(super) fn sent_together(record: &Record) -> Option<Found> {
+    let quanta_us = record.cost.threads.iter().filter_map(|thread| thread.quantum_us);
+    let longest_us = quanta_us.reduce(f64::max)?;
+    let text = format!(
+        "messages were sent together within up to {} (`--pace {}`): the system may take less CPU than for one at a time",
+        micros(longest_us),
+        record.settings.pace
+    );
+    Some((text, "`--pace exact` if the system's CPU matters".to_string()))
+}
+
 pub(super) fn flood(record: &Record) -> Option<Found> {
     record.settings.flood.then(|| {
         (

@@ -47,7 +47,7 @@ pub fn warnings(record: &Record) -> Vec<Warning> {
 }
 
 /// Every kind of warning.
-pub const WARNINGS: [WarningKind; 19] = [
+pub const WARNINGS: [WarningKind; 20] = [
     WarningKind {
         code: "W01",
         title: "too few samples for a percentile",
@@ -200,5 +200,16 @@ pub const WARNINGS: [WarningKind; 19] = [
                   is not noticed.",
         remedy: "See the system's limits of a message's size; report it to its authors with the record.",
         find: messages::truncated,
+    },
+    WarningKind {
+        code: "W20",
+        title: "messages sent together",
+        meaning: "With `--pace auto` or a time, messages that became due within a quantum were sent together, and those that arrived \
+                  were read together. How late each was by that is in the interval of its latency. But a system that gets several \
+                  messages at once takes less CPU for each than one that gets them one by one, as from devices: Mosquitto at \
+                  10,000 messages per second 20 % less with quanta of 0.2 ms, and half with 1 ms. Behind emulated links, which \
+                  spread messages again, there was no difference.",
+        remedy: "Use `--pace exact`, the default, where the system's CPU matters.",
+        find: measurement::sent_together,
     },
 ];

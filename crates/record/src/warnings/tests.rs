@@ -20,7 +20,7 @@ fn the_sample_has_no_warning() {
 #[test]
 fn each_cause_raises_its_own_warning_and_only_it() {
     type Change = fn(&mut Record);
-    let causes: [(&str, Change); 19] = [
+    let causes: [(&str, Change); 20] = [
         ("W01", |record| {
             record.latency.total = Some(Shape { median_us: 300.0, tail: 0.2, count: 5_000 }.bounds());
         }),
@@ -43,6 +43,7 @@ fn each_cause_raises_its_own_warning_and_only_it() {
         ("W13", |record| record.environment.load_before = Some(2.1)),
         ("W15", |record| record.delivery.messages.delivered_after_refusal = 1),
         ("W19", |record| record.delivery.messages.truncated = 1),
+        ("W20", |record| record.cost.threads[0].quantum_us = Some(200.0)),
         ("W18", |record| {
             record.tables.series[2..4].iter_mut().for_each(|bin| bin.latency.upper.p50_us = Some(500_000.0))
         }),

@@ -74,9 +74,10 @@ fn rows(record: &Record) -> Vec<(&'static str, String)> {
         (
             "threads",
             format!(
-                "{} publishing, {} subscribing; real-time: {}; CPU idle states disabled: {}",
+                "{} publishing, {} subscribing; pace: {}; real-time: {}; CPU idle states disabled: {}",
                 settings.publisher_shards,
                 settings.subscriber_shards,
+                settings.pace,
                 yes_no(settings.realtime),
                 yes_no(settings.cpu_idle_disabled)
             ),

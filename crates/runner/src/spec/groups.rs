@@ -7,6 +7,7 @@ use std::time::Duration;
 use pubmark_links::network;
 use pubmark_model::fault::choice::FaultChoice;
 use pubmark_model::link::choice::LinkChoice;
+use pubmark_model::pace::Pace;
 use pubmark_model::secret::Secret;
 use pubmark_model::topology::Topology;
 use pubmark_model::workload::Variant;
@@ -230,6 +231,11 @@ pub struct Generator {
     /// Cores for one side: `system=0`, `generator=1-3`.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub pin: Vec<String>,
+    /// How exactly devices send at their due times: `exact`, `auto`, or a time within which due messages are sent together: 10 µs to
+    /// 10 ms.
+    #[serde(with = "text::one")]
+    #[schemars(with = "String")]
+    pub pace: Pace,
     /// Least time of each send: a generator of known capacity, for tests.
     #[serde(with = "text::maybe", skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Option<String>")]
@@ -238,7 +244,15 @@ pub struct Generator {
 
 impl Default for Generator {
     fn default() -> Generator {
-        Generator { shards: 1, isolate: vec![], realtime: false, awake: false, pin: vec![], handicap: None }
+        Generator {
+            shards: 1,
+            isolate: vec![],
+            realtime: false,
+            awake: false,
+            pin: vec![],
+            pace: Pace::default(),
+            handicap: None,
+        }
     }
 }
 

@@ -7,6 +7,7 @@ use std::time::Duration;
 use pubmark_model::experiment::time;
 use pubmark_model::fault::choice::FaultChoice;
 use pubmark_model::link::choice::LinkChoice;
+use pubmark_model::pace::Pace;
 use pubmark_model::topology::Topology;
 use pubmark_model::units;
 use pubmark_systems::limits::{self, ResourceLimits};
@@ -59,6 +60,16 @@ impl Text for FaultChoice {
 impl Text for Topology {
     fn read(text: &str) -> Result<Topology, String> {
         Topology::parse(text)
+    }
+
+    fn write(&self) -> String {
+        self.to_string()
+    }
+}
+
+impl Text for Pace {
+    fn read(text: &str) -> Result<Pace, String> {
+        Pace::parse(text)
     }
 
     fn write(&self) -> String {

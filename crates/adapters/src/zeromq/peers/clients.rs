@@ -247,6 +247,10 @@ impl Clients for ZeroMqPeersClients {
         self.settle_ends(sink);
     }
 
+    fn has_unread(&self) -> bool {
+        self.below.has_unread()
+    }
+
     fn take_free_since_ns(&mut self, _: SessionId) -> Option<u64> {
         Some(self.below.served_until_ns())
     }
