@@ -199,7 +199,7 @@ fn cautions(found: &Found, trials: &[Trial], precision: f64) -> Vec<String> {
     let doubtful = trials.iter().filter(|trial| is_doubtful(trial)).count();
     if doubtful > 0 {
         cautions.push(format!(
-            "in {doubtful} trials that held pubmark's own share of the latency was large: the objectives were met all the \
+            "in {doubtful} of the trials that held, pubmark's own share of the latency was large: the objectives were met all the \
              same, but latencies of the curve are upper bounds"
         ));
     }
