@@ -46,6 +46,7 @@ impl Pacing {
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Turns {
     woke_ns: u64,
+    quantum_ns: u64,
     /// The turn before was not long before: the next one waits.
     are_dense: bool,
 }
@@ -54,7 +55,12 @@ impl Turns {
     /// A turn began.
     pub fn note(&mut self, woke_ns: u64, quantum_ns: u64) {
         self.are_dense = woke_ns.saturating_sub(self.woke_ns) < 2 * quantum_ns;
-        self.woke_ns = woke_ns;
+        (self.woke_ns, self.quantum_ns) = (woke_ns, quantum_ns);
+    }
+
+    /// The quantum at the latest turn, ns; 0 for none.
+    pub fn quantum_ns(&self) -> u64 {
+        self.quantum_ns
     }
 
     /// When the latest turn began.
@@ -63,8 +69,8 @@ impl Turns {
     }
 
     /// Until when the next one waits, whatever becomes due or arrives.
-    pub fn rest_until_ns(&self, quantum_ns: u64) -> Option<u64> {
-        (quantum_ns > 0 && self.are_dense).then(|| self.woke_ns + quantum_ns)
+    pub fn rest_until_ns(&self) -> Option<u64> {
+        self.are_dense.then(|| self.woke_ns + self.quantum_ns)
     }
 }
 
@@ -92,13 +98,14 @@ mod tests {
     fn only_a_shard_with_much_to_do_rests() {
         let mut turns = Turns::default();
         turns.note(100 * MS, MS);
-        assert_eq!(turns.rest_until_ns(MS), None, "it slept long before");
+        assert_eq!(turns.rest_until_ns(), None, "it slept long before");
         turns.note(100 * MS + 900_000, MS);
-        assert_eq!(turns.rest_until_ns(MS), Some(101 * MS + 900_000));
-        assert_eq!(turns.rest_until_ns(0), None);
+        assert_eq!(turns.rest_until_ns(), Some(101 * MS + 900_000));
         turns.note(102 * MS, MS);
-        assert_eq!(turns.rest_until_ns(MS), Some(103 * MS), "within twice the quantum");
-        turns.note(107 * MS, MS);
-        assert_eq!(turns.rest_until_ns(MS), None);
+        assert_eq!(turns.rest_until_ns(), Some(103 * MS), "within twice the quantum");
+        turns.note(104 * MS + 500_000, MS);
+        assert_eq!(turns.rest_until_ns(), None, "two quanta and a half");
+        turns.note(104 * MS + 600_000, 0);
+        assert_eq!(turns.rest_until_ns(), None, "without a quantum none rests");
     }
 }

@@ -316,6 +316,16 @@ mod tests {
     const SECOND: i64 = 1_000_000_000;
 
     #[test]
+    fn the_median_of_the_warm_up_has_no_later_latency_in_it() {
+        let mut series = Series::new(-2 * SECOND);
+        (0..20).for_each(|_| series.enter_latency(-SECOND, 3_000_000, 1_000_000));
+        (0..80).for_each(|_| series.enter_latency(SECOND, 9_000_000, 0));
+        let median_ns = series.median_before(0, 20).expect("enough samples");
+        assert!((1_980_000..2_020_000).contains(&median_ns), "{median_ns} ns: the lower bound");
+        assert_eq!(series.median_before(0, 21), None);
+    }
+
+    #[test]
     fn bins_double_instead_of_growing_in_number() {
         let mut series = Series::new(-2 * SECOND);
         (-2..3_600).for_each(|second| series.enter_offer(second * SECOND, Some(second.unsigned_abs())));

@@ -132,7 +132,7 @@ impl<C: Clients, T: Clock> EventLoop<C, T> {
         let failed = |source| EngineError::Poll { shard: self.shard.name.clone(), source };
         let woke_ns = self.clients.wait(until_ns).map_err(failed)?;
         self.clients.serve(woke_ns, &mut self.shard.at(woke_ns));
-        self.turns.note(woke_ns, self.quantum_ns());
+        self.turns.note(woke_ns, self.pacing.quantum_ns(self.shard.typical_ns()));
         self.wakeups += 1;
         self.do_tasks();
         self.shard.totals.tally.look(&self.clients);
@@ -168,16 +168,12 @@ impl<C: Clients, T: Clock> EventLoop<C, T> {
     /// Until when the next turn waits, whatever happens meanwhile; not while something is to be done at once, or was left
     /// over.
     pub fn rest_until_ns(&self) -> Option<u64> {
-        let until_ns = self.turns.rest_until_ns(self.quantum_ns())?;
+        let until_ns = self.turns.rest_until_ns()?;
         let next_ns = self.shard.next_ns();
         let is_behind = self.clients.has_unread() || next_ns.is_some_and(|next_ns| next_ns < self.turns.woke_ns());
         // Where nothing could gather, a rest is a sleep more.
         let gathers = self.receives || next_ns.is_some_and(|next_ns| next_ns < until_ns);
         (gathers && !is_behind).then_some(until_ns)
-    }
-
-    fn quantum_ns(&self) -> u64 {
-        self.pacing.quantum_ns(self.shard.typical_ns())
     }
 
     /// Until when the next turn waits, if nothing comes; a time in the past if there is work now.
@@ -191,7 +187,7 @@ impl<C: Clients, T: Clock> EventLoop<C, T> {
             return until_ns;
         }
         // Beats by themselves are not dense turns.
-        let beat_ns = (READER_BEAT.as_nanos() as u64).max(2 * self.quantum_ns());
+        let beat_ns = (READER_BEAT.as_nanos() as u64).max(2 * self.turns.quantum_ns());
         let beat_ns = self.clock.now_ns() + beat_ns;
         Some(until_ns.map_or(beat_ns, |until_ns| until_ns.min(beat_ns)))
     }
@@ -240,7 +236,7 @@ impl<C: Clients, T: Clock> EventLoop<C, T> {
 
     fn spent(&self) -> Spent {
         let ordinary_ns = self.realtime.as_ref().map(|realtime| realtime.ordinary_ns(self.clock.now_ns()));
-        Spent { cpu_ns: self.clock.cpu_ns(), wakeups: self.wakeups, quantum_ns: self.quantum_ns(), ordinary_ns }
+        Spent { cpu_ns: self.clock.cpu_ns(), wakeups: self.wakeups, quantum_ns: self.turns.quantum_ns(), ordinary_ns }
     }
 }
 

@@ -207,7 +207,7 @@ pub const WARNINGS: [WarningKind; 20] = [
         meaning: "With `--pace auto` or a time, messages that became due within a quantum were sent together, and those that arrived \
                   were read together. How late each was by that is in the interval of its latency. But a system that gets several \
                   messages at once takes less CPU for each than one that gets them one by one, as from devices: Mosquitto at \
-                  10,000 messages per second 20 % less with quanta of 0.2 ms, and half with 1 ms. Behind emulated links, which \
+                  10,000 messages per second a quarter less with quanta of 0.2 ms, and half with 1 ms. Behind emulated links, which \
                   spread messages again, there was no difference.",
         remedy: "Use `--pace exact`, the default, where the system's CPU matters.",
         find: measurement::sent_together,
