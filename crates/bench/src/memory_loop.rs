@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use pubmark_engine::announced::Announced;
 use pubmark_engine::figures::Figures;
+use pubmark_engine::progress::Progress;
 use pubmark_engine::receiver::{Audience, Receiver};
 use pubmark_engine::window::Window;
 use pubmark_model::fleet::Heard;
@@ -42,7 +43,11 @@ impl Books {
             ),
             announced,
             window: Window::new(START_NS, 0, 3_600_000_000_000),
-            figures: Figures::new(usize::from(types), 0),
+            // Shown to who watches, as in a run.
+            figures: Figures {
+                live: Progress::new(1).ok().map(|progress| (Arc::new(progress), 0)),
+                ..Figures::new(usize::from(types), 0)
+            },
         }
     }
 

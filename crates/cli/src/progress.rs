@@ -5,7 +5,8 @@ use std::time::Duration;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use pubmark_engine::progress::Totals;
 use pubmark_protocol::clock;
-use pubmark_runner::{Phase, RunEvent, RunObserver, RunProgress};
+use pubmark_report::numbers;
+use pubmark_runner::{LiveInterval, LiveLatency, Phase, RunEvent, RunObserver, RunProgress};
 
 use crate::printer::Printer;
 use crate::values::seconds;
@@ -65,7 +66,9 @@ impl RunObserver for Progress<'_> {
 
     /// How it goes. Called often; draws as often as it can be read.
     fn progress(&mut self, progress: &RunProgress) {
-        let RunProgress { phase, elapsed, length, totals } = *progress;
+        let RunProgress { phase, elapsed, length, totals, latency, .. } = *progress;
+        // A phase begins a few milliseconds after it was planned to.
+        let length = length.map(|length| Duration::from_millis((length.as_millis() as u64 + 50) / 100 * 100));
         let now_ns = clock::monotonic_ns();
         self.take_rates(now_ns, &totals);
         let every = if self.bar.is_some() { REDRAW } else { LINE };
@@ -74,17 +77,24 @@ impl RunObserver for Progress<'_> {
         }
         self.shown_ns = now_ns;
         let figures = figures(phase, &totals, self.rates);
+        let latencies = latency.as_ref().map(latencies).filter(|words| !words.is_empty());
         match &self.bar {
             Some(bar) => bar.set_message(format!(
-                "  phases    {}{} {}\n            {figures}",
+                "  phases    {}{} {}\n            {figures}{}",
                 self.finished,
                 name(phase),
                 bar_text(elapsed, length),
+                latencies.map(|words| format!("\n            {words}")).unwrap_or_default(),
             )),
             None => {
                 let of = length.map(|length| format!(" of {}", seconds(length))).unwrap_or_default();
                 let elapsed = Duration::from_secs(elapsed.as_secs());
-                self.printer.note(&format!("{} {}{of}: {figures}", name(phase), seconds(elapsed)));
+                self.printer.note(&format!(
+                    "{} {}{of}: {figures}{}",
+                    name(phase),
+                    seconds(elapsed),
+                    latencies.map(|words| format!("   {words}")).unwrap_or_default(),
+                ));
             }
         }
     }
@@ -97,6 +107,8 @@ impl RunObserver for Progress<'_> {
             RunEvent::NodeJoined { name, address } => format!("`{name}` joined from {address}"),
             RunEvent::NodeRefused { reason } => format!("refused {reason}"),
             RunEvent::NodeLeft { name, reason } => format!("`{name}` left: {reason}"),
+            RunEvent::FaultBegins { fault } => format!("fault begins: {fault}"),
+            RunEvent::FaultEnds { fault } => format!("fault ends: {fault}"),
         });
     }
 }
@@ -175,6 +187,17 @@ fn figures(phase: Phase, totals: &Totals, rates: Option<Rates>) -> String {
     }
 }
 
+/// Percentiles of the last seconds; one without enough samples is left out.
+fn latencies(latency: &LiveLatency) -> String {
+    let one = |(name, interval): (&str, Option<LiveInterval>)| {
+        let LiveInterval { lower_ns, upper_ns, over_s } = interval?;
+        let over = if over_s > 1 { format!(" (last {over_s} s)") } else { String::new() };
+        Some(format!("{name} {} ms{over}", numbers::bounds([lower_ns, upper_ns].map(|ns| Some(ns as f64 / 1e6)))))
+    };
+    let both = [("p50", latency.p50), ("p99", latency.p99)];
+    both.into_iter().filter_map(one).collect::<Vec<_>>().join("   ")
+}
+
 fn bar_text(elapsed: Duration, length: Option<Duration>) -> String {
     let Some(length) = length.filter(|length| !length.is_zero()) else {
         return format!("{:.1} s", elapsed.as_secs_f64());
@@ -203,5 +226,15 @@ mod tests {
         let rates = Some(Rates { sent_per_s: 99.6, delivered_per_s: 50.0 });
         assert_eq!(figures(Phase::Measure, &totals, rates), "sent 100/s   delivered 50/s   waiting 1");
         assert_eq!(figures(Phase::Drain, &totals, None), "3 not yet delivered, 1 not yet sent");
+    }
+
+    #[test]
+    fn percentiles_of_the_last_seconds_are_shown_as_far_as_they_are_known() {
+        let p50 = Some(LiveInterval { lower_ns: 110_000, upper_ns: 168_000, over_s: 1 });
+        let p99 = Some(LiveInterval { lower_ns: 200_000, upper_ns: 340_000, over_s: 7 });
+        let latency = LiveLatency { samples: 50, p50, p99 };
+        assert_eq!(latencies(&latency), "p50 0.110–0.168 ms   p99 0.200–0.340 ms (last 7 s)");
+        assert_eq!(latencies(&LiveLatency { p50: None, ..latency }), "p99 0.200–0.340 ms (last 7 s)");
+        assert_eq!(latencies(&LiveLatency::default()), "");
     }
 }

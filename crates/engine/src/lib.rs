@@ -15,6 +15,7 @@ pub mod error;
 mod fault_targets;
 pub mod faults;
 mod followed;
+pub mod live;
 pub mod outcome;
 pub mod pacing;
 pub mod pairs;

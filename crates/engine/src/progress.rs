@@ -7,6 +7,7 @@ use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering::Relaxed};
 
 use pubmark_protocol::run_clock::RunClock;
 
+use crate::live::LiveBounds;
 use crate::shared_memory::{Shareable, SharedMemory};
 
 /// Counters of one shard. Measured messages only, but for the session counts.
@@ -43,6 +44,8 @@ pub struct ShardProgress {
     pub copied: AtomicU64,
     /// Heartbeat of the worker process that this shard is the first of: see [`crate::remote::HeartbeatWatch`].
     pub beats: AtomicU64,
+    /// Latencies of its deliveries until now, for who watches; empty where another machine counts.
+    pub latency: LiveBounds,
 }
 
 /// Numbers of a row of counters as it goes between machines.

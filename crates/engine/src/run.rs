@@ -16,6 +16,7 @@ use crate::faults;
 use crate::faults::log::FaultNotes;
 use crate::faults::outcome::FaultOutcome;
 use crate::followed::Followed;
+use crate::live::{LiveLatency, LiveWatch};
 use crate::outcome::{NodePair, Outcome, Reactions, ThreadHealth};
 use crate::plan::{RunPlan, STALL};
 use crate::progress::{Progress, Totals};
@@ -68,6 +69,10 @@ pub trait Observer {
     fn phase(&mut self, phase: Phase);
     /// How it goes: time since the phase began and its length where that is known.
     fn progress(&mut self, phase: Phase, elapsed: Duration, length: Option<Duration>, totals: &Totals);
+    /// Latencies of the last seconds: about as often, while devices follow their schedule on this machine.
+    fn latency(&mut self, latency: &LiveLatency) {
+        let _ = latency;
+    }
     /// Devices follow their schedule from now on; the measured window will start at this time of `CLOCK_MONOTONIC`, ns.
     fn schedule_begins(&mut self, start_ns: u64) {
         let _ = start_ns;
@@ -257,6 +262,8 @@ impl RunDriver<'_> {
     fn wait_until(&mut self, phase: Phase, until_ns: u64) -> bool {
         let began_ns = clock::monotonic_ns();
         let length = Duration::from_nanos(until_ns.saturating_sub(began_ns));
+        let progress = Arc::clone(&self.worker.progress);
+        let mut live = (!self.plan.on_nodes).then(|| LiveWatch::start(&progress, began_ns));
         loop {
             let now_ns = clock::monotonic_ns();
             if now_ns >= until_ns {
@@ -265,7 +272,10 @@ impl RunDriver<'_> {
             if self.stop.load(Relaxed) || self.worker.has_failed() {
                 return false;
             }
-            let totals = self.worker.progress.totals();
+            if let Some(live) = &mut live {
+                self.observer.latency(&live.look(&progress, now_ns));
+            }
+            let totals = progress.totals();
             self.observer.progress(phase, Duration::from_nanos(now_ns - began_ns), Some(length), &totals);
             std::thread::sleep(LOOK.min(Duration::from_nanos(until_ns - now_ns)));
         }

@@ -3,13 +3,27 @@
 
 use std::time::Duration;
 
-use pubmark_runner::{Host, Phase, RunError, RunObserver, RunSpec};
+use pubmark_runner::{Host, LiveLatency, Phase, RunError, RunObserver, RunProgress, RunSpec};
 
-struct Phases;
+/// Prints each phase, and the median of the last seconds when there is a new one.
+#[derive(Default)]
+struct Watcher {
+    latest: Option<LiveLatency>,
+}
 
-impl RunObserver for Phases {
+impl RunObserver for Watcher {
     fn phase(&mut self, phase: Phase) {
         eprintln!("{phase:?}");
+    }
+
+    fn progress(&mut self, progress: &RunProgress) {
+        if progress.latency != self.latest {
+            self.latest = progress.latency;
+            if let Some(p50) = progress.latency.and_then(|latency| latency.p50) {
+                let [lower, upper] = [p50.lower_ns, p50.upper_ns].map(|ns| ns as f64 / 1e6);
+                eprintln!("p50 between {lower:.3} and {upper:.3} ms, of the last {} s", p50.over_s);
+            }
+        }
     }
 }
 
@@ -19,7 +33,7 @@ fn main() -> Result<(), RunError> {
     spec.window.warmup = Duration::from_secs(1);
     spec.window.duration = Duration::from_secs(8);
 
-    let outcome = spec.prepare(&Host::with_program(program))?.run(&mut Phases)?;
+    let outcome = spec.prepare(&Host::with_program(program))?.run(&mut Watcher::default())?;
 
     let record = &outcome.record;
     match record.latency.total.as_ref().and_then(|latency| latency.upper.p99) {

@@ -59,7 +59,7 @@ pub use certificates::hint_for_cause;
 pub use cluster::{observe, unusable};
 pub use error::{ErrorKind, RunError};
 pub use host::Host;
-pub use observer::{Phase, RunEvent, RunObserver, RunProgress};
+pub use observer::{LiveInterval, LiveLatency, LiveUsage, Phase, RunEvent, RunObserver, RunProgress, UsageNow};
 pub use prepare::CheckedRun;
 pub use prepared::{PreparedRun, RunOutcome};
 pub use recording::now;

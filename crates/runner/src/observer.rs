@@ -3,8 +3,10 @@
 use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
 
+pub use pubmark_engine::live::{LiveInterval, LiveLatency};
 use pubmark_engine::progress::Totals;
 pub use pubmark_engine::run::Phase;
+pub use pubmark_systems::sampler::{LiveUsage, UsageNow};
 
 /// How far a run is. Counters are of the whole fleet and only approximate until the run is over.
 #[derive(Clone, Copy, Debug)]
@@ -17,6 +19,10 @@ pub struct RunProgress {
     pub length: Option<Duration>,
     /// Counters.
     pub totals: Totals,
+    /// Latencies of the last seconds, while devices follow their schedule; `None` where other machines measure them.
+    pub latency: Option<LiveLatency>,
+    /// What the system and pubmark use.
+    pub usage: LiveUsage,
 }
 
 /// Something that happened beside the phases.
@@ -49,6 +55,16 @@ pub enum RunEvent {
         name: String,
         /// Why.
         reason: String,
+    },
+    /// A fault of the workload begins.
+    FaultBegins {
+        /// Its kind and what it befalls.
+        fault: String,
+    },
+    /// It is over.
+    FaultEnds {
+        /// The same words.
+        fault: String,
     },
 }
 

@@ -30,11 +30,12 @@ use pubmark_systems::affinity::Pins;
 use pubmark_systems::awake::Awake;
 use pubmark_systems::environment;
 use pubmark_systems::meter::Workers;
+use pubmark_systems::sampler::LiveUsage;
 
 use crate::certificates;
 use crate::cluster::{Joined, Observed};
 use crate::error::{ErrorKind, RunError};
-use crate::faults::{self, Conductor};
+use crate::faults::{self, Conductor, FaultProgress};
 use crate::host::Host;
 use crate::latency_breakdown;
 use crate::life::Life;
@@ -239,6 +240,9 @@ impl PreparedRun {
                 held: None,
                 breaker: conductor.begin(),
                 joined: self.driven().map(Arc::as_ref),
+                faults: FaultProgress::new(&self.workload, &self.faults),
+                latency: None,
+                usage: (u64::MAX, LiveUsage::default()),
             };
             let outcome = run::run(&plan, sides, launcher.as_deref(), &self.host.stop, &mut watch);
             let pressure = watch.cpu_pressure();

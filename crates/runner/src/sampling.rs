@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 use pubmark_record::cost::{Cost, ResourceRow};
 use pubmark_systems::meter::Workers;
 use pubmark_systems::node_exporter::{HostWatch, ScrapeError, Scraper};
-use pubmark_systems::sampler::Sampler;
+use pubmark_systems::sampler::{LiveUsage, Sampler};
 
 use crate::cluster::{self, Observed};
 use crate::error::{ErrorKind, RunError};
@@ -58,6 +58,11 @@ impl Sampling {
         if let Some(host) = &self.host {
             host.read_soon();
         }
+    }
+
+    /// What both sides use now.
+    pub fn usage_now(&self) -> LiveUsage {
+        self.sampler.usage_now()
     }
 
     /// Do threads of the system wait for a processor now? See [`Sampler::system_waits`].

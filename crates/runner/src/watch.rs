@@ -4,12 +4,15 @@ use std::collections::BTreeSet;
 use std::sync::mpsc::Sender;
 use std::time::Duration;
 
+use pubmark_engine::live::LiveLatency;
 use pubmark_engine::progress::Totals;
 use pubmark_engine::run::{Observer, Phase};
 use pubmark_links::star::Snapshot;
 use pubmark_systems::environment::{self, CpuTimes};
+use pubmark_systems::sampler::LiveUsage;
 
 use crate::cluster::Joined;
+use crate::faults::FaultProgress;
 use crate::life::Life;
 use crate::linked::Linked;
 use crate::observer::{RunObserver, RunProgress};
@@ -34,6 +37,10 @@ pub struct Watch<'a> {
     /// Told when the window starts.
     pub breaker: Sender<u64>,
     pub joined: Option<&'a Joined>,
+    pub faults: FaultProgress,
+    pub latency: Option<LiveLatency>,
+    /// What was used when this second of a phase began.
+    pub usage: (u64, LiveUsage),
 }
 
 impl Watch<'_> {
@@ -58,11 +65,27 @@ impl Observer for Watch<'_> {
     fn phase(&mut self, phase: Phase) {
         self.observer.phase(phase);
         self.joined.inspect(|joined| joined.phase(phase));
+        self.latency = None;
+        self.usage.0 = u64::MAX;
+    }
+
+    fn latency(&mut self, latency: &LiveLatency) {
+        self.latency = Some(*latency);
     }
 
     fn progress(&mut self, phase: Phase, elapsed: Duration, length: Option<Duration>, totals: &Totals) {
         self.life.look(phase, totals);
-        self.observer.progress(&RunProgress { phase, elapsed, length, totals: *totals });
+        // Once a second: samples are not taken more often than a few times in that.
+        if self.usage.0 != elapsed.as_secs() {
+            self.usage = (elapsed.as_secs(), self.sampling.usage_now());
+        }
+        let (latency, usage) = (self.latency, self.usage.1);
+        self.observer.progress(&RunProgress { phase, elapsed, length, totals: *totals, latency, usage });
+        while phase == Phase::Measure
+            && let Some(event) = self.faults.next(elapsed)
+        {
+            self.observer.event(&event);
+        }
     }
 
     fn schedule_begins(&mut self, start_ns: u64) {

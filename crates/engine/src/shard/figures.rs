@@ -1,9 +1,12 @@
 //! What a shard measures: times, counters, series.
 
+use std::sync::Arc;
+
 use pubmark_metrics::bounds::Bounds;
 use pubmark_metrics::series::Series;
 
 use crate::plan::TYPE_LIMIT;
+use crate::progress::Progress;
 use crate::shard_outcome::{Counters, Times, TypeTimes};
 
 /// The figures of a shard.
@@ -18,6 +21,8 @@ pub struct Figures {
     pub series: Series,
     /// Latencies by the sender's node, in a run on several.
     pub from_nodes: Vec<Option<Box<Bounds>>>,
+    /// Where the latencies of the last seconds can be read, and which of its shards this is.
+    pub live: Option<(Arc<Progress>, usize)>,
 }
 
 impl Figures {
@@ -30,6 +35,15 @@ impl Figures {
             counters: Counters::default(),
             series: Series::new(series_start_ns),
             from_nodes: vec![],
+            live: None,
+        }
+    }
+
+    /// Shows the latency of a delivery to who watches.
+    #[inline]
+    pub fn show_latency(&self, latency_ns: i64, width_ns: u64) {
+        if let Some((progress, shard)) = &self.live {
+            progress.shards()[*shard].latency.note(latency_ns, width_ns);
         }
     }
 }

@@ -78,7 +78,8 @@ impl Shard {
     /// A shard, and what its adapter is opened with.
     fn new(setup: Setup) -> (Shard, ShardConfig, Vec<SessionConfig>) {
         let progress = setup.progress;
-        let figures = Figures::new(setup.rules.len(), setup.series_start_ns);
+        let live = Some((Arc::clone(&progress), setup.index));
+        let figures = Figures { live, ..Figures::new(setup.rules.len(), setup.series_start_ns) };
         let tally = Tally::new(setup.sessions.iter().map(|session| session.connection_group).collect());
         let networks = setup.sessions.iter().map(|session| session.config.network);
         let receiving = Receiving::new(setup.receiver, setup.follows, networks);

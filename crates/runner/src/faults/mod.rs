@@ -2,6 +2,7 @@
 
 mod conductor;
 mod figures;
+mod progress;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -16,6 +17,7 @@ use pubmark_protocols::Spoken;
 
 pub use conductor::{Conductor, Done};
 pub use figures::figures;
+pub use progress::FaultProgress;
 
 /// The faults of a workload in a run of this length, in order of time.
 ///

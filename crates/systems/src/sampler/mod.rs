@@ -20,7 +20,7 @@ use crate::cgroup::CostSource;
 use crate::clock;
 use crate::meter::{RunQueueMeter, Workers};
 
-pub use samples::{Sample, Samples};
+pub use samples::{LiveUsage, Sample, Samples, UsageNow};
 use taker::Taker;
 
 /// Time between two samples.
@@ -98,6 +98,11 @@ impl Sampler {
     /// Takes a sample now, in the calling thread.
     pub fn sample_now(&self) {
         self.shared.lock().sample(Occasion::Edge);
+    }
+
+    /// What is used now; takes no sample.
+    pub fn usage_now(&self) -> LiveUsage {
+        LiveUsage::of(&self.shared.lock().samples)
     }
 
     /// Do threads of the system wait for a processor, rather than run or sleep? Looks at them twice, [`WAIT_LOOK`] apart; false where

@@ -32,6 +32,42 @@ pub struct Samples {
     groups: Vec<String>,
 }
 
+/// What a side uses now.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct UsageNow {
+    /// Cores: CPU seconds a second, over the last second or so.
+    pub cores: f64,
+    /// Resident set, bytes.
+    pub rss_bytes: u64,
+}
+
+/// What both sides use now; `None` for one that cannot be sampled, or was not for long enough.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct LiveUsage {
+    /// The system.
+    pub system: Option<UsageNow>,
+    /// pubmark's own processes.
+    pub generator: Option<UsageNow>,
+}
+
+/// Time over which [`LiveUsage`] takes its cores at least, ns.
+const LIVE_NS: u64 = 1_000_000_000;
+
+impl LiveUsage {
+    /// By the newest of these samples, which are in order of time.
+    pub fn of(samples: &[Sample]) -> LiveUsage {
+        let Some(newest) = samples.last() else { return LiveUsage::default() };
+        let earlier = samples.iter().rev().find(|sample| newest.at_ns - sample.at_ns >= LIVE_NS);
+        let side = |side: Side| {
+            let (now, then) = (side(newest)?, side(earlier?)?);
+            let passed_ns = newest.at_ns - earlier?.at_ns;
+            let cores = now.cpu_ns.saturating_sub(then.cpu_ns) as f64 / passed_ns as f64;
+            Some(UsageNow { cores, rss_bytes: now.rss_bytes })
+        };
+        LiveUsage { system: side(SYSTEM), generator: side(GENERATOR) }
+    }
+}
+
 type Side = fn(&Sample) -> Option<Reading>;
 const SYSTEM: Side = |sample| sample.system;
 const GENERATOR: Side = |sample| sample.generator;

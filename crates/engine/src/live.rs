@@ -1,0 +1,251 @@
+//! Latencies of the last seconds, while the run goes on: each shard counts them into bins that lie in the memory of [`Progress`].
+//!
+//! The record has the exact figures; these are for who watches. Bins are a sixteenth of a power of two wide, and an interval that
+//! is read from them includes its bins, so that it contains the one that the record would have for the same messages.
+
+use std::collections::VecDeque;
+use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
+
+use pubmark_metrics::bounds::lower_ns;
+
+use crate::progress::Progress;
+
+/// Bins of a power of two are this power of two.
+const SUB_BITS: u32 = 4;
+/// Latencies below 2^this, ns, share the first bin.
+const LEAST_BITS: u32 = 10;
+/// Powers of two above: up to 2^42 ns, 73 minutes, beyond which the last bin takes all.
+const OCTAVES: u32 = 32;
+const BINS: usize = (OCTAVES << SUB_BITS) as usize;
+
+/// Time between two looks, ns.
+const LOOK_NS: u64 = 1_000_000_000;
+/// Looks that a percentile may reach back for its samples.
+const LOOKS: usize = 10;
+/// Samples that have to lie beyond a percentile.
+const BEYOND: u64 = 10;
+
+/// How often each latency occurred since the run began. One shard adds, anyone reads; counts wrap.
+#[derive(Debug)]
+#[repr(C)]
+pub struct LiveBounds {
+    upper: [AtomicU32; BINS],
+    lower: [AtomicU32; BINS],
+}
+
+impl Default for LiveBounds {
+    fn default() -> LiveBounds {
+        LiveBounds { upper: [const { AtomicU32::new(0) }; BINS], lower: [const { AtomicU32::new(0) }; BINS] }
+    }
+}
+
+impl LiveBounds {
+    /// Counts a latency that was measured as `upper_ns`, of which up to `width_ns` were the generator's. Only the shard that these
+    /// are of may call it.
+    #[inline]
+    pub fn note(&self, upper_ns: i64, width_ns: u64) {
+        let add = |bins: &[AtomicU32; BINS], ns: i64| {
+            let bin = &bins[bin_of(u64::try_from(ns).unwrap_or(0))];
+            // Nobody else writes: no need for an atomic addition, which costs several times as much.
+            bin.store(bin.load(Relaxed).wrapping_add(1), Relaxed);
+        };
+        add(&self.upper, upper_ns);
+        add(&self.lower, lower_ns(upper_ns, width_ns));
+    }
+}
+
+#[inline]
+fn bin_of(ns: u64) -> usize {
+    let bits = (u64::BITS - 1).saturating_sub(ns.leading_zeros());
+    if bits < LEAST_BITS {
+        return 0;
+    }
+    let sub = (ns >> (bits - SUB_BITS)) as usize & ((1 << SUB_BITS) - 1);
+    // The first bin takes the least bin of the first power of two as well.
+    ((((bits - LEAST_BITS) as usize) << SUB_BITS) + sub).min(BINS - 1)
+}
+
+/// Least latency of a bin, ns.
+fn least_ns(bin: usize) -> u64 {
+    if bin == 0 {
+        return 0;
+    }
+    let (octave, sub) = ((bin >> SUB_BITS) as u32, (bin & ((1 << SUB_BITS) - 1)) as u64);
+    ((1 << SUB_BITS) + sub) << (LEAST_BITS + octave - SUB_BITS)
+}
+
+/// A percentile of the last seconds: between these two times, ns.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct LiveInterval {
+    /// At least.
+    pub lower_ns: u64,
+    /// At most.
+    pub upper_ns: u64,
+    /// Seconds that it is of: more than one where one has fewer than ten samples beyond it.
+    pub over_s: u32,
+}
+
+/// Latencies of the messages that were delivered in the last second, or seconds.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct LiveLatency {
+    /// Messages delivered in the last second.
+    pub samples: u64,
+    /// Median; `None` without enough samples in the last ten seconds.
+    pub p50: Option<LiveInterval>,
+    /// The same for 99 %.
+    pub p99: Option<LiveInterval>,
+}
+
+/// All shards' counts at one moment.
+struct Look {
+    upper: Vec<u32>,
+    lower: Vec<u32>,
+}
+
+impl Look {
+    fn at(progress: &Progress) -> Look {
+        let mut look = Look { upper: vec![0; BINS], lower: vec![0; BINS] };
+        for shard in progress.shards() {
+            let sides = [(&mut look.upper, &shard.latency.upper), (&mut look.lower, &shard.latency.lower)];
+            for (sums, bins) in sides {
+                for (sum, bin) in sums.iter_mut().zip(bins) {
+                    *sum = sum.wrapping_add(bin.load(Relaxed));
+                }
+            }
+        }
+        look
+    }
+}
+
+/// Reads what shards count, once a second.
+pub struct LiveWatch {
+    looks: VecDeque<Look>,
+    looked_ns: u64,
+    latest: LiveLatency,
+}
+
+impl LiveWatch {
+    /// From now on: percentiles include nothing from before.
+    pub fn start(progress: &Progress, now_ns: u64) -> LiveWatch {
+        LiveWatch { looks: VecDeque::from([Look::at(progress)]), looked_ns: now_ns, latest: LiveLatency::default() }
+    }
+
+    /// What is known now; it changes once a second.
+    pub fn look(&mut self, progress: &Progress, now_ns: u64) -> LiveLatency {
+        if now_ns.saturating_sub(self.looked_ns) >= LOOK_NS {
+            self.looked_ns = now_ns;
+            self.looks.push_front(Look::at(progress));
+            self.looks.truncate(LOOKS + 1);
+            self.latest = LiveLatency {
+                samples: self.samples(1).map_or(0, |counts| counts.iter().map(|count| u64::from(*count)).sum()),
+                p50: self.quantile(50),
+                p99: self.quantile(99),
+            };
+        }
+        self.latest
+    }
+
+    /// Upper bounds of the last so many looks.
+    fn samples(&self, looks: usize) -> Option<Vec<u32>> {
+        let (now, then) = (self.looks.front()?, self.looks.get(looks)?);
+        Some(between(&now.upper, &then.upper))
+    }
+
+    fn quantile(&self, percent: u64) -> Option<LiveInterval> {
+        let now = self.looks.front()?;
+        (1..self.looks.len()).find_map(|looks| {
+            let then = &self.looks[looks];
+            let bin = |now: &[u32], then: &[u32]| quantile_bin(&between(now, then), percent);
+            // Both count the same messages; one that is being counted may be in one of them only.
+            let (lower, upper) = (bin(&now.lower, &then.lower)?, bin(&now.upper, &then.upper)?);
+            Some(LiveInterval { lower_ns: least_ns(lower), upper_ns: least_ns(upper + 1), over_s: looks as u32 })
+        })
+    }
+}
+
+fn between(now: &[u32], then: &[u32]) -> Vec<u32> {
+    now.iter().zip(then).map(|(now, then)| now.wrapping_sub(*then)).collect()
+}
+
+/// The bin of a percentile; `None` where too few samples lie beyond it.
+fn quantile_bin(counts: &[u32], percent: u64) -> Option<usize> {
+    let all: u64 = counts.iter().map(|count| u64::from(*count)).sum();
+    let wanted = (all * percent).div_ceil(100);
+    if all - wanted < BEYOND {
+        return None;
+    }
+    let mut passed = 0;
+    counts.iter().position(|count| {
+        passed += u64::from(*count);
+        passed >= wanted
+    })
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    const S: u64 = 1_000_000_000;
+
+    fn noted(progress: &Progress, shard: usize, count: usize, upper_ns: i64, width_ns: u64) {
+        (0..count).for_each(|_| progress.shards()[shard].latency.note(upper_ns, width_ns));
+    }
+
+    #[test]
+    fn a_percentile_is_of_the_last_second_over_all_shards() {
+        let progress = Progress::new(2).unwrap();
+        noted(&progress, 0, 5_000, 900_000_000, 0);
+        let mut watch = LiveWatch::start(&progress, 10 * S);
+        assert_eq!(watch.look(&progress, 10 * S + S / 2), LiveLatency::default(), "a second is not over");
+        noted(&progress, 0, 900, 1_000_000, 300_000);
+        noted(&progress, 1, 1_100, 1_000_000, 300_000);
+        noted(&progress, 1, 30, 50_000_000, 0);
+        let latency = watch.look(&progress, 11 * S);
+        assert_eq!(latency.samples, 2_030);
+        let (p50, p99) = (latency.p50.unwrap(), latency.p99.unwrap());
+        assert!(p50.lower_ns <= 700_000 && p50.lower_ns > 640_000, "{p50:?}");
+        assert!(p50.upper_ns >= 1_000_000 && p50.upper_ns < 1_070_000, "{p50:?}");
+        assert!(p99.lower_ns <= 50_000_000 && p99.upper_ns >= 50_000_000 && p99.over_s == 1, "{p99:?}");
+    }
+
+    #[test]
+    fn few_samples_take_earlier_seconds_and_too_few_give_nothing() {
+        let progress = Progress::new(1).unwrap();
+        let mut watch = LiveWatch::start(&progress, 0);
+        let mut latest = LiveLatency::default();
+        for second in 1..=3 {
+            noted(&progress, 0, 8, 2_000_000, 0);
+            latest = watch.look(&progress, second * S);
+        }
+        assert_eq!((latest.samples, latest.p99), (8, None));
+        assert_eq!(latest.p50.map(|p50| p50.over_s), Some(3), "24 samples have 12 beyond the median");
+        assert_eq!(watch.look(&progress, 20 * S).samples, 0);
+    }
+
+    #[test]
+    fn counts_may_wrap() {
+        let progress = Progress::new(1).unwrap();
+        progress.shards()[0].latency.upper[bin_of(5_000)].store(u32::MAX - 3, Relaxed);
+        progress.shards()[0].latency.lower[bin_of(5_000)].store(u32::MAX - 3, Relaxed);
+        let mut watch = LiveWatch::start(&progress, 0);
+        noted(&progress, 0, 40, 5_000, 0);
+        assert_eq!(watch.look(&progress, S).samples, 40);
+    }
+
+    proptest! {
+        #[test]
+        fn a_bin_contains_its_latencies(ns in 0u64..1 << 41) {
+            let bin = bin_of(ns);
+            prop_assert!((least_ns(bin)..least_ns(bin + 1)).contains(&ns), "{} in {}", ns, bin);
+            prop_assert!(ns < 1 << LEAST_BITS || least_ns(bin + 1) - least_ns(bin) <= (ns >> SUB_BITS).max(1));
+        }
+    }
+
+    #[test]
+    fn what_has_no_bin_is_in_the_last() {
+        assert_eq!((bin_of(u64::MAX), bin_of(0)), (BINS - 1, 0));
+    }
+}
