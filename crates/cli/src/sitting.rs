@@ -8,6 +8,7 @@ use pubmark_experiment::experiment::pace::about;
 use pubmark_experiment::experiment::planning::{Plan, absolute};
 use pubmark_experiment::{End, Event, Observer, RunPlace};
 use pubmark_model::experiment::Experiment;
+use pubmark_record::by_reason::named;
 use pubmark_record::experiment::{CellFailure, ExperimentRecord, FailureKind};
 use pubmark_record::record::VerdictStatus;
 use pubmark_report::terminal;
@@ -107,7 +108,9 @@ impl Observer for Watcher<'_> {
         let is_watched = self.printer.is_watched();
         let text = match event {
             Event::LooksForImage { system } => format!("{system}: looking for its image"),
-            Event::CellRefused { cell, refusal } => format!("{cell}: {}: {}", refusal.kind.words(), refusal.text),
+            Event::CellsRefused { cells, refusal } => {
+                format!("{}: {}: {}", named(cells), refusal.kind.words(), refusal.text)
+            }
             Event::Caution(text) => (*text).to_owned(),
             Event::Reruns(count) => format!(
                 "{} in place of those that could not be measured",

@@ -16,10 +16,10 @@ pub enum Event<'a> {
         /// The system.
         system: &'a str,
     },
-    /// A cell cannot be run.
-    CellRefused {
-        /// Its label.
-        cell: &'a str,
+    /// Cells cannot be run, for one reason.
+    CellsRefused {
+        /// Their labels.
+        cells: &'a [&'a str],
         /// Why.
         refusal: &'a Refusal,
     },

@@ -5,6 +5,7 @@
 //! in a run folder and reads records of schema 1, too ([`schema1`]), [`comparison`] puts several side by side,
 //! [`evaluation`] judges an experiment, [`threshold`] holds a record against limits.
 
+pub mod by_reason;
 pub mod capacity;
 pub mod check;
 pub mod codes;

@@ -3,6 +3,7 @@
 use std::path::Path;
 
 use pubmark_model::experiment::Experiment;
+use pubmark_record::by_reason::{by_reason, named};
 use pubmark_record::store::RunFolder;
 use pubmark_record::time::UtcTime;
 use pubmark_runner::{ErrorKind, Host, RunError, command_line, now, save};
@@ -11,7 +12,7 @@ use super::definition;
 use super::fetching;
 use super::folder::ExperimentFolder;
 use super::journal::{Journal, JournalError, Planned};
-use super::planning::{self, Plan};
+use super::planning::{self, Plan, Refusal};
 use super::runner::{Finished, Runner};
 use crate::observer::{Event, Observer};
 
@@ -71,15 +72,18 @@ impl Sitting {
     pub fn perform(self, observer: &mut dyn Observer) -> Result<Finished, RunError> {
         let Sitting { mut plan, folder, journal, host } = self;
         fetching::images(&mut plan, &folder.path, observer);
-        for cell in &plan.cells {
-            if let Err(refusal) = &cell.run {
-                observer.event(&Event::CellRefused { cell: &cell.planned.label, refusal });
-            }
+        for (refusal, cells) in refused(&plan) {
+            observer.event(&Event::CellsRefused { cells: &cells, refusal });
         }
         plan.cautions.iter().for_each(|caution| observer.event(&Event::Caution(caution)));
         let (plan, folder, stop) = (&plan, &folder, &host.stop);
         Runner { plan, folder, journal, observer, stop, has_waited: false }.perform()
     }
+}
+
+/// Reasons for which cells cannot be run, with their cells.
+fn refused(plan: &Plan) -> Vec<(&Refusal, Vec<&str>)> {
+    by_reason(plan.cells.iter().filter_map(|cell| Some((cell.planned.label.as_str(), cell.run.as_ref().err()?))))
 }
 
 /// Without a cell that can be run there is nothing to do.
@@ -88,8 +92,7 @@ fn refuse_if_nothing_runs(plan: &Plan) -> Result<(), RunError> {
         return Ok(());
     }
     let mut error = RunError::new(ErrorKind::NotInstalled, "nothing of this experiment can be run here");
-    let refusals = plan.cells.iter().filter_map(|cell| Some((&cell.planned.label, cell.run.as_ref().err()?)));
-    error.chain.extend(refusals.map(|(label, refusal)| format!("{label}: {}", refusal.text)));
+    error.chain.extend(refused(plan).iter().map(|(refusal, cells)| format!("{}: {}", named(cells), refusal.text)));
     Err(error.hint("`pubmark list systems NAME` shows what a system offers and whether it is installed"))
 }
 

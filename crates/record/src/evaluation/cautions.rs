@@ -3,19 +3,17 @@
 use std::collections::BTreeSet;
 
 use super::{CellInput, why_left_out};
+use crate::by_reason::{by_reason, named};
 use crate::experiment::{Contest, FailureKind};
 use crate::figures::FIGURES;
 use crate::record::VerdictStatus;
 use crate::statistics::FEWEST_REPETITIONS;
 use crate::steadiness::unsteady;
 
-/// Cells named in a caution; the rest are counted.
-const CELLS_NAMED: usize = 6;
-
 /// Every caution, the gravest first.
 pub(super) fn all(cells: &[CellInput], contests: &[Contest]) -> Vec<String> {
     let mut found = Vec::new();
-    found.extend(cells.iter().filter_map(left_out));
+    found.extend(left_out(cells));
     found.extend(few_repetitions(cells));
     found.extend(lost_to_the_generator(cells));
     found.extend(without_times(cells));
@@ -28,8 +26,13 @@ pub(super) fn all(cells: &[CellInput], contests: &[Contest]) -> Vec<String> {
     found
 }
 
-fn left_out(cell: &CellInput) -> Option<String> {
-    why_left_out(cell).map(|why| format!("{} takes no part in the ranking: {why}", cell.label))
+/// Cells that take no part, a sentence a reason.
+fn left_out(cells: &[CellInput]) -> impl Iterator<Item = String> {
+    let cells = cells.iter().filter_map(|cell| Some((cell.label.as_str(), why_left_out(cell)?)));
+    by_reason(cells).into_iter().map(|(why, labels)| {
+        let take = if labels.len() == 1 { "takes" } else { "take" };
+        format!("{} {take} no part in the ranking: {why}", named(&labels))
+    })
 }
 
 fn few_repetitions(cells: &[CellInput]) -> Option<String> {
@@ -108,13 +111,6 @@ fn not_steady(cells: &[CellInput]) -> Option<String> {
             named(&labels)
         )
     })
-}
-
-/// The first of these labels, and how many more there are.
-fn named(labels: &[&str]) -> String {
-    let rest = labels.len().saturating_sub(CELLS_NAMED);
-    let more = if rest > 0 { format!(" and {rest} more") } else { String::new() };
-    format!("{}{more}", labels[..labels.len() - rest].join("; "))
 }
 
 fn busy_machine(cells: &[CellInput]) -> Option<String> {

@@ -308,13 +308,13 @@ fn why_left_out(cell: &CellInput) -> Option<String> {
     };
     if cell.runs.is_empty() {
         let why = cell.failures.first().map_or("nothing was run", |failure| failure.kind.words());
-        return Some(format!("it gave no figures ({why})"));
+        return Some(format!("no figures ({why})"));
     }
     // The repetitions that a system survived would stand for those that it did not.
     if let Some(failure) = cell.failures.iter().find(by_the_system) {
         let failed = cell.failures.iter().filter(by_the_system).count();
         let all = cell.runs.len() + cell.failures.len();
-        return Some(format!("it failed in {failed} of {all} repetitions ({})", failure.kind.words()));
+        return Some(format!("failed in {failed} of {all} repetitions ({})", failure.kind.words()));
     }
     let is_ranked = cell.runs.iter().all(|run| run.record.system.ranked);
     (!is_ranked).then(|| "the built-in broker is a demonstration, never ranked".to_owned())

@@ -1,5 +1,6 @@
 //! An experiment on a terminal: a row a cell, then who wins in plain sentences, then what to know before quoting that.
 
+use pubmark_record::by_reason::{by_reason, named};
 use pubmark_record::experiment::CellFigure;
 use pubmark_record::record::Status;
 
@@ -128,7 +129,8 @@ fn room_for_reason(columns: &[Column]) -> usize {
 fn why_failed(member: &Member) -> Option<String> {
     let why = member.failed()?;
     let text = member.cell.failures.first().map_or_else(String::new, |failure| format!(": {}", failure.text));
-    Some(format!("{why}{text}"))
+    // What another program printed may have several lines.
+    Some(format!("{why}{text}").replace('\n', " "))
 }
 
 fn conclusions(page: &mut Page, view: &View, columns: &[Column]) {
@@ -140,11 +142,11 @@ fn conclusions(page: &mut Page, view: &View, columns: &[Column]) {
         page.paragraph(start, &conclusion.text, 3, Tone::Plain);
     }
     suspects(page, view);
-    for (member, why) in view.members().filter_map(|member| Some((member, why_failed(member)?))) {
-        // Reasons that were cut in the table stand here in full.
-        if why.chars().count() + 2 > room_for_reason(columns) {
-            page.paragraph("  failed: ", &format!("{}: {why}", member.cell.label), 4, Tone::Bad);
-        }
+    // Reasons that were cut in the table stand here in full.
+    let is_cut = |why: &String| why.chars().count() + 2 > room_for_reason(columns);
+    let failed = view.members().filter_map(|member| Some((member.cell.label.as_str(), why_failed(member)?)));
+    for (why, labels) in by_reason(failed.filter(|(_, why)| is_cut(why))) {
+        page.paragraph("  failed: ", &format!("{}: {why}", named(&labels)), 6, Tone::Bad);
     }
     for member in view.members().filter(|member| !member.cell.runs.is_empty()) {
         for (kind, count) in failures(member) {
