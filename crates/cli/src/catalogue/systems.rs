@@ -2,7 +2,7 @@
 
 use std::thread;
 
-use pubmark_systems::definition::{Change, Offer};
+use pubmark_systems::definition::{Change, Offer, TestedBy};
 use pubmark_systems::{Definition, install, programs};
 
 use crate::exit_code::ExitCode;
@@ -17,6 +17,8 @@ use crate::wrapping::wrap;
 const INDENT: usize = 14;
 /// Columns of the version that is here.
 const HERE: usize = 16;
+/// Columns of what tests it.
+const TESTED: usize = 13;
 
 fn rows() -> Result<Vec<Definition>, Failure> {
     Definition::embedded().map_err(|error| Failure::from_error(ExitCode::Internal, &error))
@@ -25,7 +27,7 @@ fn rows() -> Result<Vec<Definition>, Failure> {
 /// For the terminal, at most 80 columns wide: whether each is here, and what it speaks.
 pub fn text() -> Result<String, Failure> {
     let systems = rows()?;
-    let mut text = format!("{:<INDENT$}{:<HERE$}speaks\n", "system", "here");
+    let mut text = format!("{:<INDENT$}{:<HERE$}{:<TESTED$}speaks\n", "system", "here", "tested");
     for (system, here) in systems.iter().zip(here(&systems)) {
         let version = match here {
             Some(Some(here)) => here.version,
@@ -34,8 +36,8 @@ pub fn text() -> Result<String, Failure> {
             None => "container".to_owned(),
         };
         let protocols: Vec<String> = system.protocols.keys().map(|name| marked(name)).collect();
-        let first = format!("{:<INDENT$}{version:<HERE$}", system.name);
-        text.push_str(&wrap(&first, INDENT + HERE, &protocols.join(", ")));
+        let first = format!("{:<INDENT$}{version:<HERE$}{:<TESTED$}", system.name, system.tested.by.words());
+        text.push_str(&wrap(&first, INDENT + HERE + TESTED, &protocols.join(", ")));
     }
     text.push_str("endpoint      any system that runs already: `--endpoint mqtt://host:port`\n");
     text.push_str(&marks(&systems));
@@ -66,6 +68,7 @@ pub fn details(name: &str) -> Result<Option<String>, Failure> {
         ("runs as", Some(ways(&system).join(", "))),
         ("largest", largest),
         ("here", here),
+        ("tested", Some(tested(&system))),
     ] {
         if let Some(words) = words {
             text.push_str(&wrap(&format!("  {head:<12}"), INDENT, &words));
@@ -76,6 +79,18 @@ pub fn details(name: &str) -> Result<Option<String>, Failure> {
     }
     text.push_str(&marks(std::slice::from_ref(&system)));
     Ok(Some(text))
+}
+
+/// What proves that pubmark works with it, and how.
+fn tested(system: &Definition) -> String {
+    let words = match system.tested.by {
+        TestedBy::EachChange => "by the tests of each change (`make test`)",
+        TestedBy::FullSuite => "by the tests of a release (`make test-all`)",
+        TestedBy::Hand => "by hand",
+        TestedBy::Nothing => "never",
+    };
+    let note = system.tested.note.as_ref().map(|note| format!(": {note}")).unwrap_or_default();
+    format!("{words}{note}")
 }
 
 /// What the marks of these systems' protocols mean.
@@ -177,6 +192,7 @@ pub fn markdown() -> Result<String, Failure> {
         if let Some(homepage) = &system.homepage {
             text.push_str(&format!("<{homepage}>\n"));
         }
+        text.push_str(&format!("\nTested {}.\n", tested(&system)));
         text.push_str(&offers(&system));
         text.push_str(&back_ends(&system));
         text.push_str(&limits(&system));

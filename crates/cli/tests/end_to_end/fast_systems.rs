@@ -6,6 +6,7 @@ use std::path::Path;
 
 use pubmark_conformance::certificates::Certificates;
 use pubmark_model::workload::Credentials;
+use pubmark_systems::definition::TestedBy;
 use pubmark_systems::{Definition, StartOptions, TlsFiles, install, start};
 use pubmark_testing::skip;
 use pubmark_testing::{assert_count, assert_count_eq};
@@ -15,6 +16,8 @@ use crate::program::{assert_closed, call, record_of};
 
 const FAST: [&str; 10] =
     ["builtin", "coap", "mosquitto", "mochi", "nats", "redis", "valkey", "rumqttd", "aedes", "zeromq"];
+/// Systems that other tests of each change start: `brokerless_dds`, `zenoh` and the conformance suite.
+const ELSEWHERE: [&str; 5] = ["coap-peers", "dds", "zenoh", "zenoh-peers", "zeromq-peers"];
 /// The protocols that pubmark's clients speak.
 const SPOKEN: [&str; 17] = [
     "mqtt5",
@@ -64,6 +67,24 @@ fn assert_all_delivered(record: &Value, what: &str) {
     assert_count_eq!(count(record, "delivered"), 100, "{what}: {}", record["delivery"]);
     assert_count_eq!(count(record, "duplicated"), 0, "{what}");
     assert_count_eq!(record["connections"]["granted_qos_lower"], 0, "{what}: a lower level was granted");
+}
+
+#[test]
+fn what_a_definition_says_of_its_tests_is_so() {
+    for definition in Definition::embedded().unwrap() {
+        let name = definition.name.as_str();
+        let by = definition.tested.by;
+        let is_here = FAST.contains(&name) || ELSEWHERE.contains(&name);
+        // The slow ones and those of FAST that only the full suite installs.
+        let is_full = ["aedes", "artemis", "hivemq", "rabbitmq", "rumqttd", "valkey"].contains(&name);
+        let expected = match (is_full, is_here) {
+            (true, _) => TestedBy::FullSuite,
+            (false, true) => TestedBy::EachChange,
+            (false, false) => TestedBy::Hand,
+        };
+        assert_eq!(by, expected, "{name}");
+        assert!(by != TestedBy::Hand || definition.tested.note.is_some(), "{name}: which version, and how?");
+    }
 }
 
 #[test]

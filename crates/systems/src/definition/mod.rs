@@ -43,6 +43,9 @@ pub struct Definition {
     pub homepage: Option<String>,
     /// May it be ranked against others? The built-in broker may not.
     pub ranked: bool,
+    /// How far pubmark's use of it is proven.
+    #[serde(default)]
+    pub tested: Tested,
     /// Versions that published measurements used.
     #[serde(default)]
     pub papers: Vec<PaperVersion>,
@@ -67,6 +70,44 @@ pub struct Definition {
     pub deviations: Vec<Change>,
     /// Settings by name; `default` is always there.
     pub profiles: BTreeMap<String, Profile>,
+}
+
+/// How far it is proven that pubmark starts a system, loads it and counts right.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Tested {
+    /// By what.
+    pub by: TestedBy,
+    /// Version and way of a test by hand, or what stands in the way of any; one phrase.
+    #[serde(default)]
+    pub note: Option<String>,
+}
+
+/// What proves it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum TestedBy {
+    /// The tests of each change (`make test`).
+    EachChange,
+    /// The tests of a release (`make test-all`).
+    FullSuite,
+    /// A person.
+    Hand,
+    /// Nothing so far.
+    #[default]
+    Nothing,
+}
+
+impl TestedBy {
+    /// For a table.
+    pub fn words(self) -> &'static str {
+        match self {
+            TestedBy::EachChange => "each change",
+            TestedBy::FullSuite => "full suite",
+            TestedBy::Hand => "by hand",
+            TestedBy::Nothing => "never",
+        }
+    }
 }
 
 /// How several brokers of a system can act as one.
