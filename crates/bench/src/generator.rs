@@ -157,6 +157,7 @@ fn plan(order: &Order) -> Result<RunPlan, String> {
         on_nodes: false,
         by_network: false,
         follows: None,
+        message_log: None,
         sources: [].into(),
         publish_at: place(&order.address)?,
         subscribe_at: place(order.subscribers.as_ref().unwrap_or(&order.address))?,

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use pubmark_model::adjust::LARGEST_RATE_FACTOR;
 use pubmark_model::units;
+use pubmark_record::message_log::LogFormat;
 use pubmark_runner::spec::text::Text;
 use pubmark_systems::limits::{self, ResourceLimits};
 
@@ -36,6 +37,14 @@ pub fn limits(text: &str) -> Result<ResourceLimits, String> {
 /// Reads `KEY=VALUE`.
 pub fn setting(text: &str) -> Result<(String, String), String> {
     Text::read(text)
+}
+
+/// Reads a format of message logs.
+pub fn log_format(text: &str) -> Result<LogFormat, String> {
+    LogFormat::ALL.into_iter().find(|format| format.as_str() == text).ok_or_else(|| {
+        let names = LogFormat::ALL.map(|format| format!("`{}`", format.as_str()));
+        format!("a format is expected, {}, not `{text}`", names.join(" or "))
+    })
 }
 
 /// Reads a factor of rates.

@@ -10,6 +10,7 @@ use pubmark_metrics::ledger::Ledger;
 use pubmark_record::record::Delivery;
 
 use crate::absences::{self, Absences, holds, intersection};
+use crate::message_log::Missing;
 use crate::pairs::Pairs;
 use crate::shard_outcome::{PublisherBook, StreamRow};
 
@@ -249,6 +250,20 @@ impl<'a> Judged<'a> {
         Judged { exempt: publishers.iter().map(row).collect(), received }
     }
 
+    /// Messages that nobody could expect, by publisher and sequence number: refused, or never written wholly and received by nobody.
+    pub fn exempt(&self) -> impl Iterator<Item = (u32, u32, Missing)> {
+        self.exempt.values().flat_map(|row| {
+            row.all.iter().map(|number| {
+                let outcome = match () {
+                    () if row.refused.contains(number) => Missing::Refused,
+                    () if row.book.broken.contains(number) => Missing::SkippedDisconnected,
+                    () => Missing::Unsent,
+                };
+                (row.book.publisher, *number, outcome)
+            })
+        })
+    }
+
     /// The streams.
     pub fn streams(&self) -> impl Iterator<Item = JudgedStream<'_>> {
         self.received.iter().flat_map(move |side| {
@@ -265,6 +280,21 @@ impl JudgedStream<'_> {
     /// Judges its numbers in a range, which are measured.
     pub fn judge(&self, within: Range, delivery: &mut Delivery) {
         self.exempt.judge_within(self.ledger, self.row.stream, &self.absent, within, delivery);
+    }
+
+    /// Its measured numbers that were expected or absent and did not arrive, as [`JudgedStream::judge`] counts them.
+    pub fn missing(&self) -> impl Iterator<Item = (u32, Missing)> {
+        let (exempt, book) = (self.exempt, self.book);
+        let missing = self.ledger.missing(self.row.stream, book.first_measured, book.last);
+        let numbers = missing.into_iter().flat_map(|range| range.first..=range.last);
+        numbers.filter(|number| !exempt.all.contains(number)).map(|number| {
+            let outcome = match () {
+                () if holds(&self.absent, number) => Missing::Absent,
+                () if exempt.unanswered.contains(&number) => Missing::Unknown,
+                () => Missing::Lost,
+            };
+            (number, outcome)
+        })
     }
 }
 

@@ -47,6 +47,9 @@ pub enum EngineError {
         #[source]
         source: std::io::Error,
     },
+    /// The files of the message log cannot be made or read.
+    #[error("failed to keep the message log")]
+    MessageLog(#[source] std::io::Error),
     /// A worker process failed.
     #[error("a worker process failed: {0}")]
     Worker(String),

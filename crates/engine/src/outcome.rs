@@ -7,6 +7,7 @@ use pubmark_record::record::Delivery;
 use crate::books::Books;
 use crate::faults::outcome::FaultOutcome;
 pub use crate::followed::{Arrived, Followed};
+use crate::message_log::Log;
 pub use crate::ramp::Ramp;
 use crate::request_outcome::RequestOutcome;
 pub use crate::shard_outcome::Counters;
@@ -92,6 +93,8 @@ pub struct Outcome {
     pub traffic: Vec<GroupTraffic>,
     /// Deliveries of messages that are followed.
     pub followed: Followed,
+    /// The message log, in a run with one.
+    pub log: Option<Log>,
     /// Bytes unsent at the end.
     pub unsent_bytes: u64,
     /// Bytes that were read for subscribers at work, and not handled at the end.

@@ -1,6 +1,7 @@
 //! What a run is to do, decided before anything starts.
 
 use std::net::IpAddr;
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -50,6 +51,8 @@ pub struct RunPlan {
     pub by_network: bool,
     /// Messages whose deliveries are noted one by one, to be set against what was seen of them on their way; none if `None`.
     pub follows: Option<Sampling>,
+    /// Folder of the [message log](crate::message_log), on this machine; no log if `None`.
+    pub message_log: Option<PathBuf>,
     /// Addresses that all of them connect from, in turn; the kernel's choice if empty.
     pub sources: Arc<[IpAddr]>,
     /// Threads for publishers, ≥ 1.

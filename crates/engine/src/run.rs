@@ -9,7 +9,7 @@ use pubmark_protocol::clock;
 use pubmark_protocol::header::COMPACT_STEP_NS;
 
 use crate::absences::{self, Absences};
-use crate::books::{self, Books, Received};
+use crate::books::{self, Books, Judged, Received};
 use crate::command::Command;
 use crate::error::EngineError;
 use crate::faults;
@@ -17,6 +17,8 @@ use crate::faults::log::FaultNotes;
 use crate::faults::outcome::FaultOutcome;
 use crate::followed::Followed;
 use crate::live::{LiveLatency, LiveWatch};
+use crate::message_log::Log;
+use crate::message_log::files::LogFiles;
 use crate::outcome::{NodePair, Outcome, Reactions, ThreadHealth};
 use crate::plan::{RunPlan, STALL};
 use crate::progress::{Progress, Totals};
@@ -124,8 +126,17 @@ pub fn run(
     let publisher_shards = shares::count(&shares, Side::Publish);
     let progress =
         Progress::new(shares.len()).map_err(|source| EngineError::Memory { shards: shares.len(), source })?;
+    let files = plan.message_log.as_deref().map(LogFiles::create).transpose().map_err(EngineError::MessageLog)?;
+    let inside = files.as_ref().map(|files| files.folder().to_owned());
+    let plan = &RunPlan { message_log: inside, ..plan.clone() };
     let worker = Worker::of_plan(plan, sides, launcher, Arc::new(progress), stop)?;
-    RunDriver { plan, publisher_shards, worker, stop, observer }.run()
+    // Every process has its file: their names are no longer needed.
+    let files = files.map(LogFiles::open).transpose().map_err(EngineError::MessageLog)?;
+    let mut outcome = RunDriver { plan, publisher_shards, worker, stop, observer }.run()?;
+    if let (Some(log), Some(files)) = (&mut outcome.log, files) {
+        log.files = files;
+    }
+    Ok(outcome)
 }
 
 /// How the waiting for sessions ended.
@@ -372,6 +383,7 @@ pub(crate) fn put_together(plan: &RunPlan, shards: Vec<(usize, ShardOutcome)>, w
     let mut received = vec![];
     let mut requests = vec![];
     let mut faults: Option<FaultNotes> = None;
+    let mut log = plan.message_log.as_ref().map(|_| Log::default());
     for (index, shard) in shards {
         let node = shares[index].node;
         enter_latencies(&mut latencies, node, shard.from_nodes);
@@ -395,6 +407,9 @@ pub(crate) fn put_together(plan: &RunPlan, shards: Vec<(usize, ShardOutcome)>, w
             quantum_ns: spent.map(|spent| spent.quantum_ns).filter(|quantum_ns| *quantum_ns > 0),
             ordinary_share: spent.and_then(|spent| Some(spent.ordinary_ns? as f64 / length_ns as f64)),
         });
+        if let (Some(log), Some(logged)) = (&mut log, shard.logged) {
+            log.logged.merge(logged);
+        }
         received.push((node, shard.ledger, shard.streams, shard.absences));
         requests.push(shard.requests);
         match (&mut faults, shard.faults) {
@@ -422,12 +437,20 @@ pub(crate) fn put_together(plan: &RunPlan, shards: Vec<(usize, ShardOutcome)>, w
     books.delivery.retained_replay = counters.retained_replay;
     books.delivery.foreign = counters.foreign + books.never_sent;
     books.delivery.truncated = counters.truncated;
+    if let Some(log) = &mut log {
+        log.add_missing(&Judged::new(&publishers, &sides));
+        let rows = sides.iter().flat_map(|side| side.streams);
+        log.streams = rows.map(|row| (row.subscriber, row.publisher)).collect();
+    }
     let faults = faults.map(|mut notes| FaultOutcome {
         books: faults::by_segment(plan, &publishers, &sides, std::mem::take(&mut notes.tallies)),
         planned: Arc::clone(&plan.faults),
         chosen: notes.chosen.clone(),
         notes,
     });
+    if let Some(log) = &mut log {
+        log.publishers = publishers;
+    }
     let requests = request_outcome::close(&plan.workload, plan.parties(), &books.groups, requests, window_s);
     Outcome {
         pairs: pairs(&mut books, latencies),
@@ -440,6 +463,7 @@ pub(crate) fn put_together(plan: &RunPlan, shards: Vec<(usize, ShardOutcome)>, w
         series,
         traffic,
         followed,
+        log,
         unsent_bytes,
         held_bytes,
         threads,

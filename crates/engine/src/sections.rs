@@ -301,6 +301,11 @@ pub fn clock_error_ns(nodes: &[NodeRow]) -> Option<u64> {
         .try_fold(0, |most, error_ns| Some(most.max(error_ns?)))
 }
 
+/// Node of each publisher of the fleet, from 0.
+pub fn nodes_of_publishers(plan: &RunPlan) -> Vec<u16> {
+    setup::nodes_of_publishers(plan, &plan.fleet.audiences(&plan.workload))
+}
+
 /// Devices and subscribers of each node.
 pub fn on_nodes(plan: &RunPlan) -> Vec<(u64, u64)> {
     let mut counts = vec![(0, 0); usize::from(plan.nodes)];

@@ -466,6 +466,7 @@ impl Common<'_> {
             sessions,
             publishers,
             follows: plan.follows,
+            log: None,
             reactions,
             receiver: Receiver::new(
                 audiences,

@@ -13,6 +13,7 @@ use serde::{Deserialize, Serialize};
 use crate::epochs::Epochs;
 use crate::faults::log::FaultNotes;
 use crate::followed::Followed;
+use crate::message_log::writer::Logged;
 use crate::plan::{PAIRED_NODES, TYPE_LIMIT};
 use crate::ramp::Ramp;
 use crate::remote::bounded;
@@ -375,4 +376,6 @@ pub struct ShardOutcome {
     pub ramp: Ramp,
     /// What was noted while there were faults.
     pub faults: Option<FaultNotes>,
+    /// What its part of the message log lacks, in a run with one.
+    pub logged: Option<Logged>,
 }

@@ -10,6 +10,7 @@ use pubmark_protocol::clients::Waker;
 
 use crate::command::Command;
 use crate::error::EngineError;
+use crate::message_log;
 use crate::outcome::LostShard;
 use crate::plan::RunPlan;
 use crate::progress::Progress;
@@ -117,7 +118,9 @@ impl Worker {
             return Err(EngineError::Unsupported("nodes that nobody starts".to_owned()));
         }
         plan.fleet.limits(&plan.workload).map_err(|found| EngineError::Unsupported(found.to_string()))?;
-        let mut own = setup::shards(plan, &worker.progress, |index| remote(&shares[index]).is_none()).into_iter();
+        let mut own = setup::shards(plan, &worker.progress, |index| remote(&shares[index]).is_none());
+        message_log::attach(&mut own, plan).map_err(EngineError::MessageLog)?;
+        let mut own = own.into_iter();
         for (index, share) in shares.iter().enumerate() {
             let run = match share.side {
                 Side::Publish => sides.publish,

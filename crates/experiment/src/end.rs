@@ -104,6 +104,7 @@ mod tests {
 
     fn of(change: impl FnOnce(&mut RunOutcome)) -> End {
         let mut run = RunOutcome {
+            message_log: None,
             spec: String::new(),
             record: sample::record(),
             histograms: vec![],

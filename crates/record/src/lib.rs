@@ -27,6 +27,7 @@ pub mod latency;
 pub mod latency_bin;
 pub mod latency_breakdown;
 pub mod links;
+pub mod message_log;
 pub mod nodes;
 pub mod objectives;
 pub mod plain;

@@ -4,6 +4,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::conditions::RunConditions;
+use crate::message_log::MessageLogInfo;
 use crate::requests::RequestFigures;
 use crate::tables::Tables;
 
@@ -67,6 +68,9 @@ pub struct Record {
     pub requests: Option<RequestFigures>,
     /// Emulated links and faults.
     pub conditions: RunConditions,
+    /// The message log beside the record, in a run with one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub message_log: Option<MessageLogInfo>,
     /// Rows by device type, by node, over time.
     pub tables: Tables,
     /// The machine.

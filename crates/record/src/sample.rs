@@ -147,6 +147,7 @@ pub fn record() -> Record {
         cost: cost(),
         requests: None,
         conditions: RunConditions::default(),
+        message_log: None,
         tables: tables(latency, service),
         environment: environment(),
     };

@@ -16,6 +16,8 @@ pub struct Host {
     pub command: Vec<String>,
     /// Cores that this process may use.
     pub cores: Vec<u32>,
+    /// Folder for files that a run needs while it goes on, on a disk; that of temporary files unless it is set.
+    pub scratch: PathBuf,
     /// Set it to end a run in order: what was measured so far is recorded as interrupted.
     pub stop: Arc<AtomicBool>,
 }
@@ -23,7 +25,13 @@ pub struct Host {
 impl Host {
     /// This machine, with workers started from the running program.
     pub fn this() -> Host {
-        Host { program: None, command: vec![], cores: affinity::own_cores(), stop: Arc::default() }
+        Host {
+            program: None,
+            command: vec![],
+            cores: affinity::own_cores(),
+            scratch: std::env::temp_dir(),
+            stop: Arc::default(),
+        }
     }
 
     /// The same for a program that embeds a run: workers are started from `program`, which is a `pubmark` of the same version; a name

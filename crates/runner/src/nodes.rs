@@ -38,6 +38,12 @@ pub fn carried_out(spec: &RunSpec, workload: &Workload) -> Result<(), RunError> 
         )
         .hint("`--local-nodes` instead of `--nodes`; or `--link none`, and the nodes' own networks"));
     }
+    if nodes.nodes.is_some() && spec.message_log.is_some() {
+        return Err(RunError::unsupported(
+            "the message log is written on the machine that leads the run, its nodes are elsewhere",
+        )
+        .hint("`--local-nodes` instead of `--nodes`; or without `--message-log`"));
+    }
     if nodes.nodes.is_some() && ConnectionGroups::of(workload).has_isolated() {
         return Err(RunError::unsupported(
             "groups have processes of their own on the machine that leads the run, its nodes are elsewhere",

@@ -18,7 +18,9 @@ use crate::host::Host;
 use crate::prepared::PreparedRun;
 use crate::spec::{DevicePlacement, Netem, RunSpec, SubscriberPlacement, WorkloadSource};
 use crate::target::Wanted;
-use crate::{faults, linked, links, nodes, objectives, offers, placement, sockets, sources, spoken, suitability};
+use crate::{
+    faults, linked, links, message_log, nodes, objectives, offers, placement, sockets, sources, spoken, suitability,
+};
 
 /// Descriptors that pubmark needs besides its connections.
 const OTHER_DESCRIPTORS: u64 = 64;
@@ -103,6 +105,7 @@ impl RunSpec {
         let wanted = Wanted::of(self, spoken, &workload, host)?;
         suitability::lacking(&workload, spoken).map_or(Ok(()), |lacks| Err(unsuitable(lacks)))?;
         nodes::carried_out(self, &workload)?;
+        message_log::check(self.message_log)?;
         links::carried_out(&workload, &wanted, self)?;
         sockets::carried_out(&self.connection, spoken, &wanted)?;
         faults::carried_out(&workload, spoken, &wanted)?;

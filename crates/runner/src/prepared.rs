@@ -40,6 +40,7 @@ use crate::host::Host;
 use crate::latency_breakdown;
 use crate::life::Life;
 use crate::linked::Linked;
+use crate::message_log::MessageLog;
 use crate::nodes;
 use crate::observer::RunObserver;
 use crate::recording::{self, Surroundings};
@@ -97,6 +98,8 @@ pub struct RunOutcome {
     pub record: Record,
     /// Histograms by name, in HdrHistogram's V2 format.
     pub histograms: Vec<(&'static str, Vec<u8>)>,
+    /// The message log, if one was asked for.
+    pub message_log: Option<MessageLog>,
     /// No session of one side could be established.
     pub unreachable: bool,
     /// How a system that we started ended before we stopped it, with the end of its log.
@@ -267,8 +270,12 @@ impl PreparedRun {
             recording::add_faults(&mut record, faults);
         }
         let histograms = sections::histograms(&outcome, sections::clock_error_ns(&record.tables.nodes));
+        let log = outcome.log.take().zip(self.spec.message_log);
+        let message_log = log.map(|(log, format)| MessageLog::new(log, &plan, format, outcome.window_ns.0));
+        record.message_log = message_log.as_ref().map(MessageLog::info);
         let crossed = Crossed { carried, followed: std::mem::take(&mut outcome.followed) };
-        Ok((RunOutcome { spec, record, histograms, unreachable: outcome.unreachable, system_ended }, crossed))
+        let unreachable = outcome.unreachable;
+        Ok((RunOutcome { spec, record, histograms, message_log, unreachable, system_ended }, crossed))
     }
 
     /// Lets observers look, where there are some.
@@ -317,6 +324,7 @@ impl PreparedRun {
             on_nodes: self.driven().is_some(),
             by_network: linked.is_some() && (nodes > 1 || workers::are_needed(self.spoken)),
             follows: linked.filter(|linked| linked.shows_packets() && nodes == 1).map(|_| self.followed()),
+            message_log: self.spec.message_log.map(|_| self.host.scratch.clone()),
             sources: sources.unwrap_or_else(|| [].into()),
             publisher_shards: shards(self.fleet.devices().len()),
             subscriber_shards: shards(self.fleet.subscribers().len()),

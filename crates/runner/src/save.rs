@@ -39,6 +39,11 @@ impl RunOutcome {
         for (name, _) in &self.histograms {
             record.run.files.insert(format!("{name} histogram (HdrHistogram V2, ns)"), file_of(name));
         }
+        if let Some(log) = &record.message_log {
+            record.run.files.insert("messages, one row for each and each subscriber".to_owned(), log.file.clone());
+            let by_client = log.by_client.clone().map(|file| (file.clone(), file));
+            record.run.files.extend(by_client);
+        }
         record.run.files.insert("specification of the run".to_owned(), SPEC_FILE.to_owned());
         let write = || -> Result<(), RunError> {
             let failed = |error: StoreError| unwritten(&error);
@@ -47,7 +52,11 @@ impl RunOutcome {
             for (name, bytes) in &self.histograms {
                 folder.write_file(&file_of(name), bytes).map_err(failed)?;
             }
-            exports::all(&record).iter().try_for_each(|(name, text)| write(&folder.path().join(name), text))
+            exports::all(&record).iter().try_for_each(|(name, text)| write(&folder.path().join(name), text))?;
+            let Some(log) = &self.message_log else { return Ok(()) };
+            log.write(folder.path()).map_err(|error| {
+                RunError::from_error(ErrorKind::NotWritten, &error).during("failed to write the message log".to_owned())
+            })
         };
         // The folder was writable when the run began: what fails here is the disk's doing, not the call's.
         let unwritten = write().err().map(|error| RunError { kind: ErrorKind::NotWritten, ..error });

@@ -35,7 +35,7 @@ impl Run {
             spec.claim_links(&workload)?;
         }
         let signals = signals::watch_preparation()?;
-        let host = Host { stop: Arc::clone(signals.stop()), ..host::this() };
+        let host = Host { stop: Arc::clone(signals.stop()), scratch: self.out.clone(), ..host::this() };
         let checked = spec.check_loaded(workload, &host)?;
         checked.notes().iter().for_each(|note| printer.note(note));
         if self.dry_run {

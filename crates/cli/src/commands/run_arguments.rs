@@ -6,11 +6,12 @@ use std::time::Duration;
 
 use clap::{Args, FromArgMatches as _};
 use pubmark_model::fault::choice::FaultChoice;
+use pubmark_record::message_log::LogFormat;
 use pubmark_runner::{RunError, RunSpec};
 
 use crate::commands::setup::{Setup, replace, replace_some};
 use crate::exit_code::Undecided;
-use crate::values::{duration, positive_duration, rate_factor};
+use crate::values::{duration, log_format, positive_duration, rate_factor};
 
 /// Run a workload against a system and record what happened.
 ///
@@ -109,6 +110,12 @@ pub struct Run {
     #[arg(long, value_name = "DIR", default_value = "runs", help_heading = "Output")]
     pub out: PathBuf,
 
+    /// Write a row for each message and each subscriber beside the record: messages.parquet, or as `csv` or `ndjson`
+    /// (docs/reference/message-log.md)
+    #[arg(long, value_name = "FORMAT", num_args = 0..=1, require_equals = true, default_missing_value = "parquet",
+          value_parser = log_format, help_heading = "Output", hide_short_help = true)]
+    pub message_log: Option<LogFormat>,
+
     /// Print the record as JSON to standard output, and nothing else there
     #[arg(long, help_heading = "Output")]
     pub json: bool,
@@ -138,6 +145,7 @@ impl Run {
         replace(&mut spec.window.drain, self.drain);
         replace(&mut spec.repetitions, self.repeat);
         replace_some(&mut spec.objectives, self.slo.clone());
+        replace_some(&mut spec.message_log, self.message_log);
         let nodes = &mut spec.nodes;
         replace_some(&mut nodes.nodes, self.nodes);
         replace_some(&mut nodes.observers, self.observers);

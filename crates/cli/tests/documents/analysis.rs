@@ -1,4 +1,5 @@
-//! The queries of `docs/how-to/analyse-records.md`, executed by DuckDB and pandas in a virtual environment.
+//! The queries of `docs/how-to/analyse-records.md` and of `docs/reference/message-log.md`, executed by DuckDB and pandas in a virtual
+//! environment.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
@@ -54,4 +55,22 @@ fn the_queries_on_records_find_their_runs() {
     for found in ["system_memory_bytes", "builtin", "schedule_hash", "latency.upper.max_us"] {
         assert!(frames.contains(found), "no {found} in\n{frames}");
     }
+}
+
+#[test]
+fn a_record_is_recomputed_from_its_message_log_by_a_program_that_shares_no_code_with_it() {
+    let python = match python() {
+        Ok(python) => python,
+        Err(why) => return pubmark_testing::skip(format_args!("no DuckDB and pandas: {why}")),
+    };
+    let pages = Page::all();
+    let page = pages.iter().find(|page| page.name.ends_with("message-log.md")).unwrap();
+    let first: &Block = &page.blocks[0];
+    let place = Place::for_block(page, first);
+    let made = place.execute(&format!("{} --duration 4s --warmup 1s --scale 4", first.commands[0].text));
+    assert!(matches!(made.code, Some(0 | 5)), "{}", made.said);
+    let output = done(Command::new(&python).args(["recount.py", "runs/latest"]).current_dir(place.path()));
+    let said = String::from_utf8(output.unwrap_or_else(|why| panic!("the log and the record differ: {why}")).stdout);
+    let said = said.unwrap();
+    assert!(said.contains("upper p99 us") && said.contains("delivered"), "{said}");
 }

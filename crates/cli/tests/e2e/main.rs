@@ -26,6 +26,7 @@ mod kills;
 mod latency_breakdown;
 mod links;
 mod lost_workers;
+mod message_log;
 mod nodes;
 mod objectives;
 mod persistence;

@@ -15,6 +15,7 @@ use super::messages::{FromWorker, ToWorker};
 use super::order::Order;
 use crate::command::Command;
 use crate::error::EngineError;
+use crate::message_log;
 use crate::progress::Progress;
 use crate::setup;
 use crate::shares::{Side, shares};
@@ -109,8 +110,9 @@ fn start(
     }
     follow_clock(&progress, gone).map_err(|error| error.to_string())?;
     let own = |index: usize| u32::try_from(index).is_ok_and(|index| order.shards.contains(&index));
-    let setups = setup::shards(&plan, &progress, own).into_iter();
-    let setups = setups.map(|setup| match shares[setup.index].side {
+    let mut setups = setup::shards(&plan, &progress, own);
+    message_log::attach(&mut setups, &plan).map_err(|error| format!("failed to keep the message log: {error}"))?;
+    let setups = setups.into_iter().map(|setup| match shares[setup.index].side {
         Side::Publish => (setup, sides.publish),
         Side::Subscribe => (setup, sides.subscribe),
     });

@@ -4,7 +4,10 @@ use std::sync::Arc;
 
 use pubmark_metrics::bounds::Bounds;
 use pubmark_metrics::series::Series;
+use pubmark_model::schedule::Due;
 
+use crate::message_log::row::{Row, RowKind};
+use crate::message_log::writer::ShardLog;
 use crate::plan::TYPE_LIMIT;
 use crate::progress::Progress;
 use crate::shard_outcome::{Counters, Times, TypeTimes};
@@ -23,6 +26,8 @@ pub struct Figures {
     pub from_nodes: Vec<Option<Box<Bounds>>>,
     /// Where the latencies of the last seconds can be read, and which of its shards this is.
     pub live: Option<(Arc<Progress>, usize)>,
+    /// Where messages are noted one by one, if the run has a message log.
+    pub log: Option<Box<ShardLog>>,
 }
 
 impl Figures {
@@ -36,7 +41,25 @@ impl Figures {
             series: Series::new(series_start_ns),
             from_nodes: vec![],
             live: None,
+            log: None,
         }
+    }
+
+    /// Notes a measured message that was not handed over, in a run with a message log.
+    pub fn note_unsent(&mut self, kind: RowKind, publisher: u32, due: &Due, due_ns: u64) {
+        let Some(log) = &mut self.log else { return };
+        log.note(Row {
+            kind,
+            publisher,
+            sequence: 0,
+            audience: 0,
+            payload_bytes: due.payload_bytes,
+            due_ns,
+            at_ns: due_ns,
+            lag_ns: 0,
+            late_ns: 0,
+            write_start_us: None,
+        });
     }
 
     /// Shows the latency of a delivery to who watches.

@@ -79,7 +79,8 @@ impl Shard {
     fn new(setup: Setup) -> (Shard, ShardConfig, Vec<SessionConfig>) {
         let progress = setup.progress;
         let live = Some((Arc::clone(&progress), setup.index));
-        let figures = Figures { live, ..Figures::new(setup.rules.len(), setup.series_start_ns) };
+        let log = setup.log.map(Box::new);
+        let figures = Figures { live, log, ..Figures::new(setup.rules.len(), setup.series_start_ns) };
         let tally = Tally::new(setup.sessions.iter().map(|session| session.connection_group).collect());
         let networks = setup.sessions.iter().map(|session| session.config.network);
         let receiving = Receiving::new(setup.receiver, setup.follows, networks);
@@ -177,7 +178,7 @@ impl Shard {
         self.totals.tally.finish(&clients);
         self.disconnect_all(&mut clients, now_ns);
         self.publishing.settle(&self.timetable, &mut self.totals, now_ns);
-        self.publishing.settle_reactions(&self.timetable);
+        self.publishing.settle_reactions(&self.timetable, &mut self.totals);
         self.requests.settle_requesters(&mut self.publishing.publishers);
         self.requests.settle_responders();
         self.show(now_ns);
@@ -203,6 +204,7 @@ impl Shard {
             sessions: u64::from(sessions.count()),
             ramp: sessions.ramp,
             faults: sessions.faults.map(|log| log.notes),
+            logged: figures.log.map(|log| log.finish()),
         }
     }
 }

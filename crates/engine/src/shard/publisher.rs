@@ -3,10 +3,13 @@
 use std::collections::VecDeque;
 
 use pubmark_model::fleet::Device;
-use pubmark_model::schedule::{ChurnCursor, Cursor, Rules};
+use pubmark_model::schedule::{ChurnCursor, Cursor, Due, Rules};
 
 use super::requester::Requester;
+use super::timetable::Timetable;
+use super::totals::Totals;
 use super::wait::Wait;
+use crate::message_log::row::RowKind;
 use crate::shard_outcome::PublisherBook;
 
 /// A message handed to the adapter and not yet written.
@@ -147,6 +150,12 @@ impl Publisher {
             self.book.segments.push((segment, sequence));
         }
         sequence
+    }
+
+    /// Notes a measured message of it that was not handed over, in a run with a message log.
+    pub fn note_unsent(&self, kind: RowKind, due: &Due, timetable: &Timetable, totals: &mut Totals) {
+        let due_ns = timetable.window.absolute(due.due_ns);
+        totals.figures.note_unsent(kind, self.book.publisher, due, due_ns);
     }
 
     /// Was this sequence number of a measured message?

@@ -1,5 +1,6 @@
 //! Reactions: a device of this shard publishes because its client received a message.
 
+use pubmark_model::schedule::Due;
 use pubmark_protocol::clients::{Clients, SessionId};
 use pubmark_protocol::events::Delivery;
 use pubmark_protocol::header::{Header, Root};
@@ -10,6 +11,7 @@ use super::sending::{Message, Sending, Step};
 use super::timers::Task;
 use super::timetable::Timetable;
 use super::totals::Totals;
+use crate::message_log::row::RowKind;
 
 impl Publishing {
     /// A session received the first copy of a message: what it triggers is planned.
@@ -47,7 +49,7 @@ impl Publishing {
                 None => {
                     self.count_offer(publisher, &reaction.due(), root_ns, timetable);
                     totals.count_cause(format!("reaction given up: {KEPT_LIMIT} others wait"));
-                    self.count_unsent(publisher);
+                    self.count_unsent(publisher, &reaction.due(), timetable, totals);
                 }
             }
         }
@@ -96,18 +98,23 @@ impl Publishing {
         }
     }
 
-    fn count_unsent(&mut self, publisher: u32) {
+    fn count_unsent(&mut self, publisher: u32, due: &Due, timetable: &Timetable, totals: &mut Totals) {
         let publisher = &mut self.publishers[publisher as usize];
-        publisher.book.unsent += u64::from(!publisher.warm_up);
+        if !publisher.warm_up {
+            publisher.book.unsent += 1;
+            publisher.note_unsent(RowKind::Unsent, due, timetable, totals);
+        }
     }
 
     /// Ends the books: what was triggered and not handed over was not sent.
-    pub fn settle_reactions(&mut self, timetable: &Timetable) {
+    pub fn settle_reactions(&mut self, timetable: &Timetable, totals: &mut Totals) {
         let (not_due, waiting) = self.reactions.take_all();
         for reaction in not_due {
             self.count_offer(reaction.publisher, &reaction.due(), reaction.root.due_ns, timetable);
-            self.count_unsent(reaction.publisher);
+            self.count_unsent(reaction.publisher, &reaction.due(), timetable, totals);
         }
-        waiting.iter().for_each(|reaction| self.count_unsent(reaction.publisher));
+        for reaction in waiting {
+            self.count_unsent(reaction.publisher, &reaction.due(), timetable, totals);
+        }
     }
 }

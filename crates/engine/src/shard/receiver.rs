@@ -13,6 +13,7 @@ use pubmark_protocol::header::{self, Header};
 use super::figures::{Figures, type_row};
 use super::window::Window;
 use crate::announced::Announced;
+use crate::message_log::row::{Row, RowKind};
 use crate::plan::LATE_AFTER;
 use crate::shard_outcome::StreamRow;
 
@@ -225,12 +226,17 @@ impl Receiver {
                     };
                     *total += 1;
                     *part += 1;
+                    let kind = if overlap { RowKind::Overlap } else { RowKind::Duplicated };
+                    self.note(subscriber, kind, &header, delivery, figures);
                 }
                 None
             }
             order => {
                 let order = if self.shared[subscriber as usize] { Arrival::InOrder } else { order };
                 self.first_copy(delivery, &header, group, measured, order, window, figures);
+                if measured && figures.log.is_some() {
+                    self.note(subscriber, first_copy_kind(order), &header, delivery, figures);
+                }
                 Some(header)
             }
         }
@@ -309,6 +315,28 @@ impl Receiver {
             row.late += 1;
         }
     }
+
+    /// Notes a copy of a measured message, in a run with a message log.
+    fn note(&self, subscriber: u32, kind: RowKind, header: &Header, delivery: &Delivery<'_>, figures: &mut Figures) {
+        let Some(log) = &mut figures.log else { return };
+        log.note(Row {
+            kind,
+            publisher: header.publisher,
+            sequence: header.sequence,
+            audience: self.numbers[subscriber as usize],
+            payload_bytes: delivery.payload.len() as u32,
+            due_ns: header.due_ns,
+            at_ns: delivery.at_ns,
+            lag_ns: header.lag_ns,
+            late_ns: delivery.late_ns(header.due_ns),
+            write_start_us: header.write_start_us,
+        });
+    }
+}
+
+/// What the message log calls a first copy.
+fn first_copy_kind(order: Arrival) -> RowKind {
+    if order == Arrival::OutOfOrder { RowKind::DeliveredOutOfOrder } else { RowKind::Delivered }
 }
 
 #[cfg(test)]

@@ -13,6 +13,7 @@ use super::session::State;
 use super::sessions::Sessions;
 use super::timetable::Timetable;
 use super::totals::Totals;
+use crate::message_log::row::{Row, RowKind};
 
 /// Bytes that a flooding publisher hands over between two writes.
 const FLOOD_BYTES: usize = 64 * 1024;
@@ -136,17 +137,21 @@ impl Publishing {
     /// Settles one message, or says that it must wait.
     pub(super) fn step<C: Clients>(&mut self, sending: &mut Sending<'_, C>, index: u32, message: &Message) -> Step {
         let Message { due, root, ready_ns, lag_ns } = *message;
-        let Sending { clients, sessions, requests, timetable, now_ns, .. } = sending;
+        let Sending { clients, sessions, requests, timetable, totals, now_ns } = sending;
         let measured = is_measured(&due, root.map(|root| root.due_ns), timetable);
         let publisher = &mut self.publishers[index as usize];
         if !due.planned_online {
-            publisher.book.skipped_planned += u64::from(measured);
+            if measured {
+                publisher.book.skipped_planned += 1;
+                publisher.note_unsent(RowKind::SkippedPlanned, &due, timetable, totals);
+            }
             return Step::Settled;
         }
         let session = &sessions[publisher.session];
         if session.lost {
             if measured {
                 publisher.book.skipped_disconnected += 1;
+                publisher.note_unsent(RowKind::SkippedDisconnected, &due, timetable, totals);
                 sessions.note_skipped(timetable.level(publisher.book.group));
             }
             return Step::Settled;
@@ -169,13 +174,20 @@ impl Publishing {
                 let payload_bytes = due.payload_bytes;
                 let pending = Pending { publisher: index, sequence, ready_ns, measured, payload_bytes };
                 sessions[publisher.session].pending.push_back(pending);
+                if measured && let Some(log) = &mut totals.figures.log {
+                    let due_ns = timetable.window.absolute(due.due_ns);
+                    log.note(handed(publisher.book.publisher, sequence, (due_ns, ready_ns), payload_bytes));
+                }
                 self.in_flight += 1;
                 requests.open(index, publisher, sequence, measured, &mut timetable.timers, *now_ns);
                 Step::Handed
             }
             SendOutcome::WouldBlock => Step::Waits,
             SendOutcome::TooLarge(_) => {
-                publisher.book.too_large += u64::from(measured);
+                if measured {
+                    publisher.book.too_large += 1;
+                    publisher.note_unsent(RowKind::TooLarge, &due, timetable, totals);
+                }
                 Step::Settled
             }
         }
@@ -276,6 +288,22 @@ impl Publishing {
             bytes += due.payload_bytes as usize;
         }
         Some((SessionId(session), bytes))
+    }
+}
+
+/// A message that its session took over, as a row of the message log.
+fn handed(publisher: u32, sequence: u32, (due_ns, ready_ns): (u64, u64), payload_bytes: u32) -> Row {
+    Row {
+        kind: RowKind::Handed,
+        publisher,
+        sequence,
+        audience: 0,
+        payload_bytes,
+        due_ns,
+        at_ns: ready_ns,
+        lag_ns: 0,
+        late_ns: 0,
+        write_start_us: None,
     }
 }
 

@@ -12,7 +12,7 @@ use super::sessions::Sessions;
 use super::timetable::Timetable;
 use super::totals::Totals;
 use super::window::Window;
-use crate::shard_outcome::PublisherBook;
+use crate::message_log::row::RowKind;
 
 /// When a message went to its socket, ns of `CLOCK_MONOTONIC`.
 #[derive(Clone, Copy)]
@@ -146,7 +146,7 @@ impl Publishing {
             while publisher.backlog > 0 {
                 let Some(due) = behind.cursor.take(rules) else { break };
                 publisher.backlog -= 1;
-                count_unsent(&mut publisher.book, &due);
+                count_unsent(publisher, &due, timetable, totals);
             }
         }
     }
@@ -157,7 +157,7 @@ impl Publishing {
         for index in 0..self.publishers.len() as u32 {
             while let Some(due) = take_offered(&mut self.publishers[index as usize], timetable) {
                 self.offer(index, &due, None, now_ns, timetable, totals);
-                count_unsent(&mut self.publishers[index as usize].book, &due);
+                count_unsent(&mut self.publishers[index as usize], &due, timetable, totals);
             }
         }
     }
@@ -172,10 +172,12 @@ fn take_offered(publisher: &mut Publisher, timetable: &Timetable) -> Option<Due>
 }
 
 /// Counts a message that was never handed over, if it is measured.
-fn count_unsent(book: &mut PublisherBook, due: &Due) {
-    match (due.due_ns >= 0, due.planned_online) {
-        (false, _) => {}
-        (true, true) => book.unsent += 1,
-        (true, false) => book.skipped_planned += 1,
-    }
+fn count_unsent(publisher: &mut Publisher, due: &Due, timetable: &Timetable, totals: &mut Totals) {
+    let (count, kind) = match (due.due_ns >= 0, due.planned_online) {
+        (false, _) => return,
+        (true, true) => (&mut publisher.book.unsent, RowKind::Unsent),
+        (true, false) => (&mut publisher.book.skipped_planned, RowKind::SkippedPlanned),
+    };
+    *count += 1;
+    publisher.note_unsent(kind, due, timetable, totals);
 }

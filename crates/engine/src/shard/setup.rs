@@ -16,6 +16,7 @@ use super::receiver::Receiver;
 use super::responder::Responder;
 use crate::announced::Announced;
 use crate::faults::log::FaultLog;
+use crate::message_log::writer::ShardLog;
 use crate::pacing::Pacing;
 use crate::progress::Progress;
 use crate::requests::ShardRequests;
@@ -60,6 +61,8 @@ pub struct Setup {
     pub presence: Presence,
     /// Messages whose deliveries it notes.
     pub follows: Option<Sampling>,
+    /// Where it notes messages, if the run has a message log.
+    pub log: Option<ShardLog>,
     /// What its clients react to.
     pub reactions: Reactions,
     /// Its requesters' books.

@@ -5,6 +5,7 @@ mod broker;
 mod clients;
 mod identifiers;
 mod leaving;
+mod message_log;
 mod model;
 mod pacing;
 mod refusing;
@@ -201,6 +202,7 @@ fn plan(workload: &str, duration: Duration) -> RunPlan {
         on_nodes: false,
         by_network: false,
         follows: None,
+        message_log: None,
         sources: [].into(),
         publisher_shards: 1,
         subscriber_shards: 1,

@@ -60,6 +60,7 @@ fn plan() -> RunPlan {
         on_nodes: false,
         by_network: false,
         follows: None,
+        message_log: None,
         sources: [].into(),
         publisher_shards: 1,
         subscriber_shards: 1,

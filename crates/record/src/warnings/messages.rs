@@ -101,3 +101,10 @@ pub(super) fn delivered_after_refusal(record: &Record) -> Option<Found> {
         (text, "report it to the system's authors with the record".to_string())
     })
 }
+
+pub(super) fn log_partial(record: &Record) -> Option<Found> {
+    let log = record.message_log.as_ref().filter(|log| log.missing > 0 || log.why.is_some())?;
+    let why = log.why.as_ref().map_or_else(String::new, |why| format!(": {why}"));
+    let text = format!("{} lacks {} rows{why}", log.file, count(log.missing));
+    Some((text, "figures that are computed from it are incomplete".to_string()))
+}

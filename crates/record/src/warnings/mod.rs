@@ -47,7 +47,7 @@ pub fn warnings(record: &Record) -> Vec<Warning> {
 }
 
 /// Every kind of warning.
-pub const WARNINGS: [WarningKind; 20] = [
+pub const WARNINGS: [WarningKind; 21] = [
     WarningKind {
         code: "W01",
         title: "too few samples for a percentile",
@@ -211,5 +211,14 @@ pub const WARNINGS: [WarningKind; 20] = [
                   spread messages again, there was no difference.",
         remedy: "Use `--pace exact`, the default, where the system's CPU matters.",
         find: measurement::sent_together,
+    },
+    WarningKind {
+        code: "W21",
+        title: "message log partial",
+        meaning: "Rows of the message log are missing: messages moved faster than they were written, or the disk took no \
+                  more. The run's own figures do not depend on the log and are complete.",
+        remedy: "Write to a faster disk with `--out`, or lower the rate; figures that are computed from the log lack \
+                 those rows.",
+        find: messages::log_partial,
     },
 ];

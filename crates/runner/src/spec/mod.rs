@@ -8,6 +8,7 @@ mod groups;
 mod source_addresses;
 pub mod text;
 
+use pubmark_record::message_log::LogFormat;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -62,6 +63,9 @@ pub struct RunSpec {
     /// Limits that the run has to keep, separated by commas, such as `p99<50ms,loss=0`; in place of the workload's.
     #[serde(default)]
     pub objectives: Option<String>,
+    /// Write a row for each message and each subscriber beside the record.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub message_log: Option<LogFormat>,
     /// How often the run is made, each time with a fresh system: 1 to 1,000.
     #[serde(default = "once")]
     #[schemars(range(min = 1, max = 1000))]
@@ -118,6 +122,7 @@ impl RunSpec {
             generator: Generator::default(),
             nodes: Nodes::default(),
             objectives: None,
+            message_log: None,
             repetitions: 1,
         }
     }

@@ -1,0 +1,211 @@
+//! The log as people read it: for each message and each subscriber one entry with its outcome, put together of what shards noted and of
+//! what did not arrive.
+
+use std::collections::{HashMap, HashSet};
+use std::io;
+
+use pubmark_metrics::bounds::lower_ns;
+
+use super::files::rows;
+use super::row::{Row, RowKind};
+use super::{Log, Missing, MissingRow};
+use crate::shard_outcome::PublisherBook;
+
+/// What became of a message at a subscriber, or of one that nobody could expect.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum EntryOutcome {
+    /// Its first copy arrived.
+    Delivered,
+    /// A further copy arrived.
+    Duplicated,
+    /// A copy arrived for a second matching filter.
+    Overlap,
+    /// It arrived although the system had refused it.
+    DeliveredAfterRefusal,
+    /// It arrived, and its publisher never sent it.
+    Foreign,
+    /// It did not arrive: see [`Missing`].
+    Missing(Missing),
+    /// It was sent, and no subscription matches its topic.
+    NoSubscriber,
+    /// It was due while its device was planned to be offline.
+    SkippedPlanned,
+    /// The system takes no message of this size.
+    TooLarge,
+}
+
+impl EntryOutcome {
+    /// Its name, as the record has it.
+    pub fn name(self) -> &'static str {
+        match self {
+            EntryOutcome::Delivered => "delivered",
+            EntryOutcome::Duplicated => "duplicated",
+            EntryOutcome::Overlap => "overlap",
+            EntryOutcome::DeliveredAfterRefusal => "delivered_after_refusal",
+            EntryOutcome::Foreign => "foreign",
+            EntryOutcome::Missing(Missing::Lost) => "lost",
+            EntryOutcome::Missing(Missing::Unknown) => "unknown",
+            EntryOutcome::Missing(Missing::Absent) => "absent",
+            EntryOutcome::Missing(Missing::Refused) => "refused",
+            EntryOutcome::Missing(Missing::SkippedDisconnected) => "skipped_disconnected",
+            EntryOutcome::Missing(Missing::Unsent) => "unsent",
+            EntryOutcome::NoSubscriber => "no_subscriber",
+            EntryOutcome::SkippedPlanned => "skipped_planned",
+            EntryOutcome::TooLarge => "too_large",
+        }
+    }
+}
+
+/// An entry of the log. Times are ns since the measured window began; what is not known of a message is `None`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Entry {
+    /// What became of it.
+    pub outcome: EntryOutcome,
+    /// The publisher's number in the fleet.
+    pub publisher: u32,
+    /// Its sequence number, if it was handed over.
+    pub sequence: Option<u32>,
+    /// Number in the books of whom it is for, if it was for somebody.
+    pub audience: Option<u32>,
+    /// Whole payload, bytes.
+    pub payload_bytes: Option<u32>,
+    /// When it was due.
+    pub due_ns: Option<i64>,
+    /// When it was ready to be sent: its scheduler reached it, or it was due if it waited for its session.
+    pub ready_ns: Option<i64>,
+    /// When the write of its first byte began.
+    pub write_start_ns: Option<i64>,
+    /// When it was received.
+    pub received_ns: Option<i64>,
+    /// Lower and upper bound of its latency, ns.
+    pub latency_ns: Option<(i64, i64)>,
+    /// It arrived after a newer message.
+    pub out_of_order: bool,
+}
+
+/// What is known of a message that was handed over.
+#[derive(Clone, Copy)]
+struct Handed {
+    sequence: u32,
+    payload_bytes: u32,
+    due_ns: u64,
+    ready_ns: u64,
+}
+
+/// Messages that were handed over, by publisher, each in the order of their sequence numbers.
+struct HandedOver(HashMap<u32, Vec<Handed>>);
+
+impl HandedOver {
+    fn find(&self, publisher: u32, sequence: u32) -> Option<&Handed> {
+        let all = self.0.get(&publisher)?;
+        all.binary_search_by_key(&sequence, |handed| handed.sequence).ok().map(|place| &all[place])
+    }
+}
+
+impl Log {
+    /// Calls `visit` with each entry, and stops at its first error: first copies that arrived, then what did not arrive, then what
+    /// nobody could expect. `window_ns` is when the measured window began, ns of `CLOCK_MONOTONIC`.
+    ///
+    /// # Errors
+    /// A file of the log cannot be read, or that of `visit`.
+    pub fn entries(&self, window_ns: u64, mut visit: impl FnMut(&Entry) -> io::Result<()>) -> io::Result<()> {
+        let handed = self.handed_over()?;
+        let at = |ns: u64| ns.wrapping_sub(window_ns) as i64;
+        let books: HashMap<u32, &PublisherBook> = self.publishers.iter().map(|book| (book.publisher, book)).collect();
+        self.each_row(|row| {
+            let Some(outcome) = outcome_of(&row, &books) else { return Ok(()) };
+            let sender = if row.sequence == 0 { None } else { handed.find(row.publisher, row.sequence) };
+            let arrived = row.kind.has_arrived();
+            let upper_ns = at(row.at_ns) - at(row.due_ns);
+            let delay_us = row.write_start_us.filter(|_| arrived);
+            visit(&Entry {
+                outcome,
+                publisher: row.publisher,
+                sequence: Some(row.sequence).filter(|sequence| *sequence > 0),
+                audience: arrived.then_some(row.audience),
+                payload_bytes: Some(row.payload_bytes),
+                due_ns: Some(at(row.due_ns)),
+                ready_ns: sender.map(|sender| at(sender.ready_ns)),
+                write_start_ns: delay_us.map(|us| at(row.due_ns) + i64::from(us) * 1_000),
+                received_ns: arrived.then(|| at(row.at_ns)),
+                latency_ns: arrived.then(|| (lower_ns(upper_ns, row.lag_ns.saturating_add(row.late_ns)), upper_ns)),
+                out_of_order: row.kind == RowKind::DeliveredOutOfOrder,
+            })
+        })?;
+        let unarrived = |outcome, publisher, sequence, audience, sender: Option<&Handed>| Entry {
+            outcome,
+            publisher,
+            sequence: Some(sequence),
+            audience,
+            payload_bytes: sender.map(|sender| sender.payload_bytes),
+            due_ns: sender.map(|sender| at(sender.due_ns)),
+            ready_ns: sender.map(|sender| at(sender.ready_ns)),
+            write_start_ns: None,
+            received_ns: None,
+            latency_ns: None,
+            out_of_order: false,
+        };
+        for row in &self.missing {
+            let MissingRow { publisher, sequence, audience, outcome } = *row;
+            let sender = handed.find(publisher, sequence);
+            visit(&unarrived(EntryOutcome::Missing(outcome), publisher, sequence, audience, sender))?;
+        }
+        let wanted: HashSet<u32> = self.streams.iter().map(|(_, publisher)| *publisher).collect();
+        for (publisher, sent) in handed.0.iter().filter(|(publisher, _)| !wanted.contains(publisher)) {
+            let is_exempt = |sequence: u32| {
+                let place =
+                    self.missing.binary_search_by_key(&(*publisher, sequence), |row| (row.publisher, row.sequence));
+                place.is_ok()
+            };
+            for sender in sent.iter().filter(|sender| !is_exempt(sender.sequence)) {
+                visit(&unarrived(EntryOutcome::NoSubscriber, *publisher, sender.sequence, None, Some(sender)))?;
+            }
+        }
+        Ok(())
+    }
+
+    fn each_row(&self, mut visit: impl FnMut(Row) -> io::Result<()>) -> io::Result<()> {
+        self.files.iter().try_for_each(|file| rows(file)?.try_for_each(|row| visit(row?)))
+    }
+
+    fn handed_over(&self) -> io::Result<HandedOver> {
+        let mut all: HashMap<u32, Vec<Handed>> = HashMap::new();
+        self.each_row(|row| {
+            if row.kind == RowKind::Handed {
+                all.entry(row.publisher).or_default().push(Handed {
+                    sequence: row.sequence,
+                    payload_bytes: row.payload_bytes,
+                    due_ns: row.due_ns,
+                    ready_ns: row.at_ns,
+                });
+            }
+            Ok(())
+        })?;
+        all.values_mut().for_each(|sent| sent.sort_unstable_by_key(|handed| handed.sequence));
+        Ok(HandedOver(all))
+    }
+}
+
+/// What a row says that is an entry by itself.
+fn outcome_of(row: &Row, books: &HashMap<u32, &PublisherBook>) -> Option<EntryOutcome> {
+    let book = books.get(&row.publisher);
+    Some(match row.kind {
+        RowKind::Handed => return None,
+        RowKind::SkippedPlanned => EntryOutcome::SkippedPlanned,
+        RowKind::SkippedDisconnected => EntryOutcome::Missing(Missing::SkippedDisconnected),
+        RowKind::TooLarge => EntryOutcome::TooLarge,
+        RowKind::Unsent => EntryOutcome::Missing(Missing::Unsent),
+        // A process apart cannot know what publishers of others have sent.
+        RowKind::Delivered | RowKind::DeliveredOutOfOrder if book.is_none_or(|book| row.sequence > book.last) => {
+            EntryOutcome::Foreign
+        }
+        RowKind::Delivered | RowKind::DeliveredOutOfOrder
+            if book.is_some_and(|book| book.refused.contains(&row.sequence)) =>
+        {
+            EntryOutcome::DeliveredAfterRefusal
+        }
+        RowKind::Delivered | RowKind::DeliveredOutOfOrder => EntryOutcome::Delivered,
+        RowKind::Duplicated => EntryOutcome::Duplicated,
+        RowKind::Overlap => EntryOutcome::Overlap,
+    })
+}

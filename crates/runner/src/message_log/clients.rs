@@ -1,0 +1,145 @@
+//! What the message log comes to for each client: `by_client.csv`. A message has one sender and may have many receivers, so a sender's
+//! deliveries add up to the run's, and so do the receivers'.
+
+use std::collections::HashMap;
+use std::io::{self, Write};
+
+use pubmark_engine::message_log::Log;
+use pubmark_engine::message_log::Missing;
+use pubmark_engine::message_log::entries::{Entry, EntryOutcome};
+
+use super::names::Names;
+use super::text::field;
+
+/// Columns of the table: docs/reference/message-log.md explains each.
+const HEAD: &str = "role,number,client_id,group,offered,sent,expected,delivered,lost,unknown,absent,duplicated,loss_share,\
+                    payload_bytes,latency_lower_mean_us,latency_upper_mean_us,latency_lower_p50_us,latency_upper_p50_us,\
+                    latency_lower_p99_us,latency_upper_p99_us";
+
+/// Messages that must lie beyond a percentile that is printed.
+const SAMPLES_BEYOND: usize = 10;
+
+/// A client's part of the account.
+#[derive(Default)]
+struct Account {
+    delivered: u64,
+    lost: u64,
+    unknown: u64,
+    absent: u64,
+    duplicated: u64,
+    /// Of what arrived.
+    payload_bytes: u64,
+    /// (lower, upper) of each first copy, ns.
+    latencies: Vec<(i64, i64)>,
+}
+
+impl Account {
+    fn enter(&mut self, entry: &Entry) {
+        let count = match entry.outcome {
+            EntryOutcome::Delivered => &mut self.delivered,
+            EntryOutcome::Duplicated => &mut self.duplicated,
+            EntryOutcome::Missing(Missing::Lost) => &mut self.lost,
+            EntryOutcome::Missing(Missing::Unknown) => &mut self.unknown,
+            EntryOutcome::Missing(Missing::Absent) => &mut self.absent,
+            _ => return,
+        };
+        *count += 1;
+        if let (EntryOutcome::Delivered, Some(latency)) = (entry.outcome, entry.latency_ns) {
+            self.latencies.push(latency);
+            self.payload_bytes += u64::from(entry.payload_bytes.unwrap_or(0));
+        }
+    }
+
+    fn expected(&self) -> u64 {
+        self.delivered + self.lost + self.unknown
+    }
+
+    /// Counts and times of a row, behind its names.
+    fn cells(&mut self) -> String {
+        let (mut lower, mut upper): (Vec<i64>, Vec<i64>) = self.latencies.drain(..).unzip();
+        let (means, halves, most) = (
+            [mean_us(&lower), mean_us(&upper)],
+            [quantile_us(&mut lower, 1, 2), quantile_us(&mut upper, 1, 2)],
+            [quantile_us(&mut lower, 99, 100), quantile_us(&mut upper, 99, 100)],
+        );
+        let expected = self.expected();
+        let loss = if expected == 0 { String::new() } else { format!("{:.6}", self.lost as f64 / expected as f64) };
+        let times = [means, halves, most].concat();
+        let times = times.iter().map(|us| us.map_or_else(String::new, |us| format!("{us:.3}"))).collect::<Vec<_>>();
+        let Account { delivered, lost, unknown, absent, duplicated, payload_bytes, .. } = self;
+        format!(
+            "{expected},{delivered},{lost},{unknown},{absent},{duplicated},{loss},{payload_bytes},{}",
+            times.join(",")
+        )
+    }
+}
+
+fn mean_us(times: &[i64]) -> Option<f64> {
+    let sum: i128 = times.iter().map(|ns| i128::from(*ns)).sum();
+    (!times.is_empty()).then(|| sum as f64 / times.len() as f64 / 1e3)
+}
+
+/// The smallest time that `share / of` of all do not exceed, µs; `None` with too few beyond it.
+fn quantile_us(times: &mut [i64], share: usize, of: usize) -> Option<f64> {
+    let count = times.len();
+    let rank = (count * share).div_ceil(of).max(1);
+    (count >= rank + SAMPLES_BEYOND).then(|| *times.select_nth_unstable(rank - 1).1 as f64 / 1e3)
+}
+
+/// The accounts of all clients.
+pub struct Clients<'a> {
+    names: &'a Names,
+    log: &'a Log,
+    publishers: HashMap<u32, Account>,
+    audiences: HashMap<u32, Account>,
+}
+
+impl<'a> Clients<'a> {
+    /// Nothing entered.
+    pub fn new(names: &'a Names, log: &'a Log) -> Clients<'a> {
+        Clients { names, log, publishers: HashMap::new(), audiences: HashMap::new() }
+    }
+
+    /// Enters what became of a message.
+    pub fn enter(&mut self, entry: &Entry) {
+        let Some(audience) = entry.audience else { return };
+        self.publishers.entry(entry.publisher).or_default().enter(entry);
+        self.audiences.entry(audience).or_default().enter(entry);
+    }
+
+    /// Writes the table: publishers, then subscribers, by number.
+    pub fn write(mut self, out: &mut dyn Write) -> io::Result<()> {
+        writeln!(out, "{HEAD}")?;
+        let mut books: Vec<_> = self.log.publishers.iter().collect();
+        books.sort_by_key(|book| book.publisher);
+        for book in books {
+            let number = book.publisher;
+            let (group, _) = self.names.group_of(number);
+            let id = &self.names.publishers[number as usize].client_id;
+            let sent = book.written.saturating_sub(book.refused.len() as u64);
+            let cells = self.publishers.entry(number).or_default().cells();
+            writeln!(out, "publisher,{number},{id},{},{},{sent},{cells}", field(group), book.offered)?;
+        }
+        let mut audiences: Vec<_> = self.names.audiences.iter().collect();
+        audiences.sort_by_key(|(number, _)| **number);
+        for (number, audience) in audiences {
+            let cells = self.audiences.entry(*number).or_default().cells();
+            writeln!(out, "subscriber,{number},{},{},,,{cells}", audience.client_id, field(&audience.group))?;
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_percentile_has_ten_samples_beyond_it_or_is_none() {
+        let times = |count: i64| (1..=count).map(|us| us * 1_000).rev().collect::<Vec<_>>();
+        assert_eq!(quantile_us(&mut times(1_000), 99, 100), Some(990.0));
+        assert_eq!(quantile_us(&mut times(999), 99, 100), None);
+        assert_eq!(quantile_us(&mut times(20), 1, 2), Some(10.0));
+        assert_eq!(mean_us(&[]), None);
+    }
+}

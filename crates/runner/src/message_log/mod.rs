@@ -1,0 +1,105 @@
+//! The message log beside a record: a table with one row for each message and each subscriber ([`columns`]), as Parquet, CSV or NDJSON, and
+//! what it comes to for each client ([`clients`]).
+
+mod clients;
+mod columns;
+mod names;
+#[cfg(feature = "parquet")]
+mod parquet;
+mod text;
+
+use std::fs::File;
+use std::io::{self, BufWriter, Write};
+use std::path::Path;
+
+use pubmark_engine::message_log::Log;
+use pubmark_engine::plan::RunPlan;
+use pubmark_record::message_log::{BY_CLIENT_FILE, LogFormat, MessageLogInfo};
+
+use crate::error::RunError;
+use clients::Clients;
+use columns::LoggedRow;
+use names::Names;
+
+/// Takes rows one after the other.
+trait RowWriter {
+    /// Adds a row.
+    fn row(&mut self, row: &LoggedRow<'_>) -> io::Result<()>;
+    /// Writes what is still in memory.
+    fn end(self: Box<Self>) -> io::Result<()>;
+}
+
+/// The message log of a run that was made.
+pub struct MessageLog {
+    log: Log,
+    names: Names,
+    format: LogFormat,
+    window_ns: u64,
+}
+
+/// Refuses a format that this build lacks.
+///
+/// # Errors
+/// Parquet, in a build without it.
+pub fn check(format: Option<LogFormat>) -> Result<(), RunError> {
+    if format == Some(LogFormat::Parquet) && !cfg!(feature = "parquet") {
+        return Err(RunError::input("this build of pubmark writes no Parquet (cargo feature `parquet`)")
+            .hint("`--message-log=csv` or `--message-log=ndjson`"));
+    }
+    Ok(())
+}
+
+impl MessageLog {
+    /// The log of a run whose measured window began at `window_ns`, ns of `CLOCK_MONOTONIC`.
+    pub fn new(log: Log, plan: &RunPlan, format: LogFormat, window_ns: u64) -> MessageLog {
+        let names = Names::new(plan);
+        MessageLog { log, names, format, window_ns }
+    }
+
+    /// What the record says of it.
+    pub fn info(&self) -> MessageLogInfo {
+        MessageLogInfo {
+            file: self.format.file_name().to_owned(),
+            missing: self.log.logged.missing,
+            why: self.log.logged.why.clone(),
+            by_client: self.names.are_few().then(|| BY_CLIENT_FILE.to_owned()),
+        }
+    }
+
+    /// Writes its files into the folder of the run.
+    ///
+    /// # Errors
+    /// One cannot be written.
+    pub fn write(&self, folder: &Path) -> io::Result<()> {
+        let file = File::create(folder.join(self.format.file_name()))?;
+        let mut rows = self.writer(file)?;
+        let mut clients = self.names.are_few().then(|| Clients::new(&self.names, &self.log));
+        self.log.entries(self.window_ns, |entry| {
+            rows.row(&self.names.row(entry))?;
+            if let Some(clients) = &mut clients {
+                clients.enter(entry);
+            }
+            Ok(())
+        })?;
+        rows.end()?;
+        let Some(clients) = clients else { return Ok(()) };
+        let path = folder.join(BY_CLIENT_FILE);
+        if let Some(parent) = path.parent() {
+            std::fs::create_dir_all(parent)?;
+        }
+        let mut out = BufWriter::new(File::create(path)?);
+        clients.write(&mut out)?;
+        out.flush()
+    }
+
+    fn writer(&self, file: File) -> io::Result<Box<dyn RowWriter>> {
+        match self.format {
+            LogFormat::Csv => Ok(Box::new(text::Csv::new(file)?)),
+            LogFormat::Ndjson => Ok(Box::new(text::Ndjson::new(file))),
+            #[cfg(feature = "parquet")]
+            LogFormat::Parquet => Ok(Box::new(parquet::Parquet::new(file)?)),
+            #[cfg(not(feature = "parquet"))]
+            LogFormat::Parquet => Err(io::Error::other("this build writes no Parquet")),
+        }
+    }
+}

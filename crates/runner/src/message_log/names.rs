@@ -1,0 +1,91 @@
+//! What publishers and subscribers are called.
+
+use std::collections::HashMap;
+
+use pubmark_engine::message_log::entries::Entry;
+use pubmark_engine::plan::RunPlan;
+use pubmark_engine::sections;
+
+use super::columns::LoggedRow;
+
+/// Clients up to which figures of each are written: more make a table that nobody reads, and take memory.
+const CLIENT_LIMIT: usize = 100_000;
+
+/// A publisher of the fleet.
+pub struct PublisherName {
+    /// Place of its group in the workload.
+    group: usize,
+    node: u16,
+    topic: String,
+    /// Its client identifier.
+    pub client_id: String,
+}
+
+/// Whom messages are for: a subscriber, or a shared group.
+pub struct AudienceName {
+    /// Its group in the workload.
+    pub group: String,
+    /// The client identifier of its first member.
+    pub client_id: String,
+}
+
+/// Names of a run's clients.
+pub struct Names {
+    /// Device types and their delivery levels, by place in the workload.
+    pub groups: Vec<(String, u8)>,
+    /// By number in the fleet.
+    pub publishers: Vec<PublisherName>,
+    /// By number in the books.
+    pub audiences: HashMap<u32, AudienceName>,
+}
+
+impl Names {
+    /// Of a plan.
+    pub fn new(plan: &RunPlan) -> Names {
+        let (workload, fleet) = (&plan.workload, &plan.fleet);
+        let nodes = sections::nodes_of_publishers(plan);
+        let publishers = fleet.devices().iter().zip(nodes).map(|(device, node)| PublisherName {
+            group: usize::from(device.group),
+            node: node + 1,
+            topic: fleet.topic(workload, device),
+            client_id: fleet.client_id(plan.run_id, device),
+        });
+        let mut audiences = HashMap::new();
+        for (subscriber, audience) in fleet.subscribers().iter().zip(fleet.audiences(workload)) {
+            let group = &workload.subscribers[usize::from(subscriber.group)].name;
+            for part in 0..plan.subscribe_at.sessions_per_subscriber() as u32 {
+                audiences.entry(plan.subscribe_at.number_of_part(audience, part)).or_insert_with(|| AudienceName {
+                    group: group.clone(),
+                    client_id: fleet.subscriber_client_id(plan.run_id, subscriber),
+                });
+            }
+        }
+        let groups = workload.devices.iter().map(|group| (group.name.clone(), group.qos.level())).collect();
+        Names { groups, publishers: publishers.collect(), audiences }
+    }
+
+    /// Are figures of each client written?
+    pub fn are_few(&self) -> bool {
+        self.publishers.len() + self.audiences.len() <= CLIENT_LIMIT
+    }
+
+    /// The device type of a publisher, and its delivery level.
+    pub fn group_of(&self, publisher: u32) -> &(String, u8) {
+        &self.groups[self.publishers[publisher as usize].group]
+    }
+
+    /// An entry with its names.
+    pub fn row<'a>(&'a self, entry: &'a Entry) -> LoggedRow<'a> {
+        let publisher = &self.publishers[entry.publisher as usize];
+        let (device_type, qos) = self.group_of(entry.publisher);
+        let audience = entry.audience.and_then(|audience| self.audiences.get(&audience));
+        LoggedRow {
+            entry,
+            device_type,
+            node: publisher.node,
+            topic: &publisher.topic,
+            qos: *qos,
+            subscriber_group: audience.map(|audience| audience.group.as_str()),
+        }
+    }
+}

@@ -1,0 +1,114 @@
+//! The message log as a Parquet file, compressed with Snappy.
+
+use std::fs::File;
+use std::io;
+use std::sync::Arc;
+
+use parquet::basic::{Compression, ConvertedType, Repetition, Type as Physical};
+use parquet::data_type::{BoolType, ByteArray, ByteArrayType, Int64Type};
+use parquet::errors::ParquetError;
+use parquet::file::properties::WriterProperties;
+use parquet::file::writer::SerializedFileWriter;
+use parquet::schema::types::Type;
+
+use super::RowWriter;
+use super::columns::{COLUMNS, Kind, LoggedRow, Value};
+
+/// Rows of a row group, which are in memory until it is written.
+const GROUP_ROWS: usize = 100_000;
+
+/// Values of a column in the row group under way. Those that are not known are left out of them; `known` has 1 for each that is.
+struct Buffer {
+    integers: Vec<i64>,
+    texts: Vec<ByteArray>,
+    flags: Vec<bool>,
+    known: Vec<i16>,
+}
+
+/// A file under way.
+pub struct Parquet {
+    writer: SerializedFileWriter<File>,
+    buffers: [Buffer; COLUMNS.len()],
+    rows: usize,
+}
+
+impl Parquet {
+    /// Writes the head.
+    pub fn new(file: File) -> io::Result<Parquet> {
+        let properties = WriterProperties::builder().set_compression(Compression::SNAPPY).build();
+        let schema = Arc::new(schema().map_err(failed)?);
+        let writer = SerializedFileWriter::new(file, schema, Arc::new(properties)).map_err(failed)?;
+        let buffers = std::array::from_fn(|_| Buffer { integers: vec![], texts: vec![], flags: vec![], known: vec![] });
+        Ok(Parquet { writer, buffers, rows: 0 })
+    }
+
+    fn write_group(&mut self) -> Result<(), ParquetError> {
+        let mut group = self.writer.next_row_group()?;
+        for buffer in &mut self.buffers {
+            let Some(mut column) = group.next_column()? else { break };
+            let known = Some(&buffer.known[..]);
+            match () {
+                () if !buffer.texts.is_empty() => {
+                    column.typed::<ByteArrayType>().write_batch(&buffer.texts, known, None)?;
+                }
+                () if !buffer.flags.is_empty() => {
+                    column.typed::<BoolType>().write_batch(&buffer.flags, known, None)?;
+                }
+                () => {
+                    column.typed::<Int64Type>().write_batch(&buffer.integers, known, None)?;
+                }
+            };
+            column.close()?;
+            (buffer.integers.clear(), buffer.texts.clear(), buffer.flags.clear(), buffer.known.clear());
+        }
+        group.close()?;
+        self.rows = 0;
+        Ok(())
+    }
+}
+
+impl RowWriter for Parquet {
+    fn row(&mut self, row: &LoggedRow<'_>) -> io::Result<()> {
+        for (column, buffer) in COLUMNS.iter().zip(&mut self.buffers) {
+            let is_known = match (column.of)(row) {
+                Value::Integer(number) => number.map(|number| buffer.integers.push(number)).is_some(),
+                Value::Text(text) => text.map(|text| buffer.texts.push(text.into())).is_some(),
+                Value::Flag(flag) => {
+                    buffer.flags.push(flag);
+                    true
+                }
+            };
+            buffer.known.push(is_known.into());
+        }
+        self.rows += 1;
+        if self.rows == GROUP_ROWS { self.write_group().map_err(failed) } else { Ok(()) }
+    }
+
+    fn end(mut self: Box<Self>) -> io::Result<()> {
+        if self.rows > 0 {
+            self.write_group().map_err(failed)?;
+        }
+        self.writer.close().map(|_| ()).map_err(failed)
+    }
+}
+
+fn schema() -> Result<Type, ParquetError> {
+    let fields = COLUMNS.iter().map(|column| {
+        let (physical, converted) = match column.kind {
+            Kind::Integer => (Physical::INT64, ConvertedType::NONE),
+            Kind::Text => (Physical::BYTE_ARRAY, ConvertedType::UTF8),
+            Kind::Flag => (Physical::BOOLEAN, ConvertedType::NONE),
+        };
+        let field = Type::primitive_type_builder(column.name, physical);
+        let field = field.with_repetition(Repetition::OPTIONAL).with_converted_type(converted);
+        field.build().map(Arc::new)
+    });
+    Type::group_type_builder("messages").with_fields(fields.collect::<Result<_, _>>()?).build()
+}
+
+fn failed(error: ParquetError) -> io::Error {
+    match error {
+        ParquetError::External(source) => io::Error::other(source),
+        error => io::Error::other(error),
+    }
+}

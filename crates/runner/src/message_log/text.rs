@@ -1,0 +1,81 @@
+//! The message log as text.
+
+use std::fs::File;
+use std::io::{self, BufWriter, Write};
+
+use super::RowWriter;
+use super::columns::{COLUMNS, LoggedRow, Value};
+
+/// Comma-separated, with a head (RFC 4180); what is not known is empty.
+pub struct Csv {
+    out: BufWriter<File>,
+}
+
+impl Csv {
+    /// Writes the head.
+    pub fn new(file: File) -> io::Result<Csv> {
+        let mut out = BufWriter::new(file);
+        writeln!(out, "{}", COLUMNS.map(|column| column.name).join(","))?;
+        Ok(Csv { out })
+    }
+}
+
+impl RowWriter for Csv {
+    fn row(&mut self, row: &LoggedRow<'_>) -> io::Result<()> {
+        for (place, column) in COLUMNS.iter().enumerate() {
+            if place > 0 {
+                self.out.write_all(b",")?;
+            }
+            match (column.of)(row) {
+                Value::Integer(None) | Value::Text(None) => {}
+                Value::Integer(Some(number)) => write!(self.out, "{number}")?,
+                Value::Text(Some(text)) => self.out.write_all(field(text).as_bytes())?,
+                Value::Flag(flag) => write!(self.out, "{flag}")?,
+            }
+        }
+        self.out.write_all(b"\n")
+    }
+
+    fn end(mut self: Box<Self>) -> io::Result<()> {
+        self.out.flush()
+    }
+}
+
+/// A text as a field: in quotes where it has to be.
+pub fn field(text: &str) -> std::borrow::Cow<'_, str> {
+    if text.contains([',', '"', '\n', '\r']) {
+        format!("\"{}\"", text.replace('"', "\"\"")).into()
+    } else {
+        text.into()
+    }
+}
+
+/// One JSON object a line; what is not known is `null`.
+pub struct Ndjson {
+    out: BufWriter<File>,
+}
+
+impl Ndjson {
+    /// Into this file.
+    pub fn new(file: File) -> Ndjson {
+        Ndjson { out: BufWriter::new(file) }
+    }
+}
+
+impl RowWriter for Ndjson {
+    /// In the order of the columns, which a map would not keep.
+    fn row(&mut self, row: &LoggedRow<'_>) -> io::Result<()> {
+        for (place, column) in COLUMNS.iter().enumerate() {
+            write!(self.out, "{}\"{}\":", if place == 0 { '{' } else { ',' }, column.name)?;
+            match (column.of)(row) {
+                Value::Integer(number) => serde_json::to_writer(&mut self.out, &number)?,
+                Value::Text(text) => serde_json::to_writer(&mut self.out, &text)?,
+                Value::Flag(flag) => serde_json::to_writer(&mut self.out, &flag)?,
+            }
+        }
+        self.out.write_all(b"}\n")
+    }
+    fn end(mut self: Box<Self>) -> io::Result<()> {
+        self.out.flush()
+    }
+}
